@@ -157,7 +157,9 @@ pub fn jit_with<'d>(
     let trials = trials(None)?;
     let dim = form.tabulated().cell.dim();
     let compile = |lowered: &LoweredKernel| {
-        let candidates = for_device(lowered, Sought { case: None, dim }, device, &trials);
+        let mut candidates = for_device(lowered, Sought { case: None, dim }, device, &trials);
+        // every call may come with another mesh
+        candidates.retain(|known| !known.mapping.has_stored_factors());
         let attempt = |known: &Known| -> Result<_, JitError> {
             let (kernel, _, program) = mapped(lowered, &known.mapping, device.info(), &Options::default())?;
             let executable = device.compile(&program)?;

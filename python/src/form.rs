@@ -238,7 +238,9 @@ impl Form {
 
     fn best_known(&self, device: &dyn Device, database: Option<&Path>) -> Result<Mapped, Failure> {
         let records = trials(database).map_err(refused)?;
-        let candidates = for_device(&self.lowered, self.sought(), device, &records);
+        let mut candidates = for_device(&self.lowered, self.sought(), device, &records);
+        // every call may come with another mesh
+        candidates.retain(|known| !known.mapping.has_stored_factors());
         let attempt = |known: &Known| {
             mapped(&self.lowered, &known.mapping, device.info(), &Options::default()).map_err(refused)
         };

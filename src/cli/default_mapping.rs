@@ -36,5 +36,6 @@ pub fn choose(
     let candidates = for_device(form, sought, device, &contents.records);
     let attempt = |known: &Known| mapped(form, &known.mapping, info, &args.options());
     let (Known { mapping, source }, (kernel, recipe, program)) = first(candidates, attempt)?;
-    Ok((Transformed { kernel, recipe, name: format!("{mapping} ({source})") }, program))
+    let definitions = purlin::definitions(form, &mapping, &recipe)?;
+    Ok((Transformed { kernel, recipe, name: format!("{mapping} ({source})"), definitions }, program))
 }

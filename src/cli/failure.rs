@@ -12,7 +12,7 @@ use purlin::solve::SolveError;
 use purlin::transforms::schedule::ScriptProblem;
 use purlin::transforms::{RecipeError, ScriptError};
 use purlin::tuning::CaseError;
-use purlin::{LoadError, OutOfMemory, ProblemError};
+use purlin::{LoadError, OutOfMemory, ProblemError, SetUpError};
 
 /// Why a command ends without success.
 #[derive(Debug)]
@@ -178,6 +178,15 @@ impl From<SolveError> for Failure {
             | SolveError::Unmapped { .. }
             | SolveError::Length { .. }
             | SolveError::NoDiagonal { .. } => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+impl From<SetUpError> for Failure {
+    fn from(error: SetUpError) -> Self {
+        match error {
+            SetUpError::Load(error) => error.into(),
+            SetUpError::Codegen(error) => error.into(),
         }
     }
 }

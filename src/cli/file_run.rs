@@ -11,14 +11,14 @@ use super::progress::Progress;
 use super::report::Measured;
 use super::run::{RunArgs, load};
 use super::source::Source;
-use super::table::{facts, figure, grouped, seconds};
+use super::table::{facts, figure, grouped, seconds, stored};
 use super::transform::Transformed;
 use purlin::codegen::Program;
 use purlin::interp::{InterpError, Memory};
 use purlin::ir::{Kernel, VarId, VarKind};
 use purlin::runtime::{Cache, Device, TimingOptions, measure_ceilings};
 use purlin::tuning::known::Sought;
-use purlin::{Loaded, kernel_work};
+use purlin::{Loaded, kernel_work, set_up};
 use std::path::Path;
 
 /// Runs the command on a file.
@@ -40,7 +40,8 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let sought = file.form.as_ref().map(|of| Sought { case: None, dim: of.form.form.cell.dim() });
     let (transformed, program) = choose(args, source, &source.lower()?, sought, &*device, &progress)?;
     progress.stage(format!("compiling for {}", device.info().name));
-    let inputs = with_tables(kernel, &transformed.kernel, &memory);
+    let mut inputs = with_tables(kernel, &transformed.kernel, &memory);
+    let setup = set_up(&*device, &transformed.definitions, &mut inputs)?;
     let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &inputs)?;
     progress.stage("running");
     let accused =
@@ -75,6 +76,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         }
     }
     rows.extend(checked.map(|report| ("checked", report.to_string())));
+    rows.extend((setup.inputs > 0).then(|| ("setup", stored(&setup))));
     if !args.no_time {
         rows.extend(timed(kernel, &transformed.kernel, &memory, &loaded, &*device, &progress)?);
     }

@@ -13,7 +13,7 @@ use purlin::forms::mesh::Mesh;
 use purlin::ir::Kernel;
 use purlin::runtime::{Cache, Device, TimingOptions, measure_ceilings};
 use purlin::tuning::known::Sought;
-use purlin::{Loaded, Problem, kernel_work};
+use purlin::{Loaded, Problem, SetUp, kernel_work, set_up};
 use std::time::Instant;
 
 /// Runs the command on a form.
@@ -33,14 +33,17 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let seed = args.seed();
     let start = Instant::now();
     let problem = Problem::operator(form.operator, form.degree, Some(form.scheme.into()), mesh, seed)?;
-    let setup = Setup { mesh_s, arrays_s: start.elapsed().as_secs_f64() };
+    let setup = Setup { mesh_s, arrays_s: start.elapsed().as_secs_f64(), stored: SetUp::default() };
     let device = args.open()?;
     progress.stage("transforming");
     let case = form.operator.action_name(form.dim, form.degree);
     let sought = Some(Sought { case: Some(&case), dim: form.dim });
     let (transformed, program) = choose(args, source, &problem.lowered, sought, &*device, &progress)?;
     progress.stage(format!("compiling for {}", device.info().name));
-    let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &problem.memory)?;
+    let mut memory = problem.memory.clone();
+    let stored = set_up(&*device, &transformed.definitions, &mut memory)?;
+    let setup = Setup { stored, ..setup };
+    let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &memory)?;
     progress.stage("running");
     loaded.launch()?;
     let found = loaded.f64s(problem.output())?;
@@ -88,8 +91,8 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let what = format!(
         "relative error {l2:.1e} (Euclidean norm), {max:.1e} (maximum norm), needed at most {TOLERANCE:e}; seed {seed}"
     );
-    let (kernel, memory) = (&transformed.kernel, &problem.memory);
-    let accused = Accused { device: &*device, kernel, program: &program, memory };
+    let kernel = &transformed.kernel;
+    let accused = Accused { device: &*device, kernel, program: &program, memory: &memory };
     let blame = accused.blame(&|loaded| {
         loaded.launch()?;
         Ok(problem.relative_error(&loaded.f64s(problem.output())?)?.is_within(TOLERANCE))

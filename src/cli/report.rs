@@ -1,8 +1,7 @@
 //! What a run found, as a table and as files.
 
 use super::failure::Failure;
-use super::table::{facts, figure, grouped, seconds};
-use purlin::RelativeError;
+use super::table::{facts, figure, grouped, seconds, stored};
 use purlin::autotune::{DeviceModel, Point, Work, roofline_svg};
 use purlin::codegen::{Program, Target};
 use purlin::forms::element::Nodes;
@@ -11,6 +10,7 @@ use purlin::ir::{Kernel, text};
 use purlin::runtime::cuda::ptxas::Resources;
 use purlin::runtime::{DeviceInfo, Timing};
 use purlin::transforms::Recipe;
+use purlin::{RelativeError, SetUp};
 use serde_json::json;
 use std::path::Path;
 
@@ -52,6 +52,8 @@ pub struct Setup {
     pub mesh_s: f64,
     /// To lower the form, number degrees of freedom and fill the arrays.
     pub arrays_s: f64,
+    /// To compute inputs that a mapping stores.
+    pub stored: SetUp,
 }
 
 /// Times and rooflines.
@@ -129,9 +131,12 @@ impl Report<'_> {
         rows.extend(self.resources.map(|resources| ("resources", resources.to_string())));
         if let Some(m) = &self.measured {
             rows.push(("time (median)", format!("{} of {} runs", seconds(m.timing.median_s), m.timing.runs)));
-            let Setup { mesh_s, arrays_s } = self.setup;
-            let setup =
+            let Setup { mesh_s, arrays_s, stored: factors } = self.setup;
+            let mut setup =
                 format!("{} for the mesh, {} for maps and arrays", seconds(mesh_s), seconds(arrays_s));
+            if factors.inputs > 0 {
+                setup += &format!("; {}", stored(&factors));
+            }
             rows.push(("setup", setup));
             rows.push(("DoF/s", figure(self.dofs as f64 / m.timing.median_s)));
             rows.extend(m.rows(Some(self.cells)));

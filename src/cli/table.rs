@@ -1,6 +1,7 @@
 //! Tables and numbers for people.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use purlin::SetUp;
 
 /// Columns of a table; longer lines wrap inside their cells.
 const WIDTH: u16 = 118;
@@ -84,6 +85,17 @@ pub fn figure(x: f64) -> String {
         s if s >= 10.0 => format!("{x:.2}"),
         _ => format!("{x:.3}"),
     }
+}
+
+/// What computing stored inputs took.
+pub fn stored(setup: &SetUp) -> String {
+    format!(
+        "{} stored inputs, {} MB: {} with transfers, {} for the kernels",
+        setup.inputs,
+        figure(setup.bytes as f64 / 1e6),
+        seconds(setup.seconds),
+        seconds(setup.kernel_s)
+    )
 }
 
 #[cfg(test)]

@@ -71,6 +71,8 @@ pub struct Transformed {
     pub recipe: Recipe,
     /// The strategy, the mapping or the recipe's file, as in `strategy single-cell`.
     pub name: String,
+    /// What computes the inputs that steps pass.
+    pub definitions: Vec<Kernel>,
 }
 
 impl TransformArgs {
@@ -96,24 +98,28 @@ impl TransformArgs {
         let kernel = form.kernel();
         match self.given(source)? {
             Some(Given::Recipe(recipe)) => {
+                let definitions = recipe.definitions(kernel)?;
                 let kernel = recipe.apply(kernel)?;
-                return Ok(Transformed { kernel, recipe, name: self.name_given() });
+                return Ok(Transformed { kernel, recipe, name: self.name_given(), definitions });
             }
             Some(Given::Script(script)) => {
                 let applied = script.apply_with(kernel, &self.choice(&script)?)?;
-                let (kernel, recipe) = applied.finish();
-                return Ok(Transformed { kernel, recipe, name: self.name_given() });
+                let (transformed, recipe) = applied.finish();
+                let definitions = recipe.definitions(kernel)?;
+                let name = self.name_given();
+                return Ok(Transformed { kernel: transformed, recipe, name, definitions });
             }
             None => {}
         }
         self.refuse_holes()?;
         if let Some(mapping) = &self.mapping {
-            let (kernel, recipe) = purlin::transform(form, mapping)?;
-            return Ok(Transformed { kernel, recipe, name: format!("mapping {mapping}") });
+            let (kernel, recipe, definitions) = purlin::transform_with_setup(form, mapping)?;
+            return Ok(Transformed { kernel, recipe, name: format!("mapping {mapping}"), definitions });
         }
         let strategy = self.strategy_for(source);
-        let (kernel, recipe) = purlin::transform(form, &strategy)?;
-        Ok(Transformed { kernel, recipe, name: format!("strategy {}", strategy_name(&strategy)) })
+        let (kernel, recipe, definitions) = purlin::transform_with_setup(form, &strategy)?;
+        let name = format!("strategy {}", strategy_name(&strategy));
+        Ok(Transformed { kernel, recipe, name, definitions })
     }
 
     /// Refuses values of holes where there is no schedule.

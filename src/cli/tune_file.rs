@@ -24,8 +24,8 @@ use purlin::runtime::{Cache, Device, Executable, Timing, TimingOptions};
 use purlin::transforms::Script;
 use purlin::transforms::schedule::Choice;
 use purlin::tuning::known::{Sought, default_first};
-use purlin::tuning::{Candidate, Database, Record, candidates, compile_ahead, transform};
-use purlin::{Loaded, Mapping, kernel_work, laid_out};
+use purlin::tuning::{Candidate, Database, Record, candidates, compile_ahead};
+use purlin::{Loaded, Mapping, kernel_work, laid_out, set_up, transform_with_setup};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -44,6 +44,8 @@ struct FileSubject<'d> {
 struct Candidated {
     kernel: Kernel,
     program: Program,
+    /// What computes the inputs that the mapping passes.
+    definitions: Vec<Kernel>,
     /// None on a card, where the thread that owns it loads the code.
     executable: Option<Executable>,
 }
@@ -166,14 +168,14 @@ impl Subject for FileSubject<'_> {
     }
 
     fn build(&self, parameters: &Mapping) -> Result<Built<Candidated>, Refusal> {
-        let kernel = self.mapped(parameters)?;
+        let (kernel, definitions) = self.mapped(parameters)?;
         let info = self.device.info();
         let program = generate(&kernel, info.backend.target(), &Options::default())
             .map_err(|e| Refusal::new(Stage::Generate, e))?;
         let (executable, resources) = compile_ahead(self.device, self.cache, &program)?;
         let executed_flops = kernel_work(&kernel, self.memory.params()).ok().map(|work| work.flops);
         let hash = kernel.content_hash();
-        let program = Candidated { kernel, program, executable };
+        let program = Candidated { kernel, program, definitions, executable };
         Ok(Built { program, kernel: hash, resources, executed_flops })
     }
 
@@ -196,7 +198,7 @@ impl Subject for FileSubject<'_> {
 
 impl FileSubject<'_> {
     /// The kernel with values for the holes of its schedule, or with a mapping.
-    fn mapped(&self, parameters: &Mapping) -> Result<Kernel, Refusal> {
+    fn mapped(&self, parameters: &Mapping) -> Result<(Kernel, Vec<Kernel>), Refusal> {
         let refused = |e: String| Refusal::new(Stage::Transform, e);
         match (&self.script, parameters) {
             (Some(script), Mapping::Schedule { values }) => {
@@ -204,9 +206,14 @@ impl FileSubject<'_> {
                     |(hole, text): (&String, &String)| Ok((hole.clone(), script.value_of(hole, text)?));
                 let values = values.iter().map(value).collect::<Result<Vec<_>, String>>().map_err(refused)?;
                 let applied = script.apply_with(&self.kernel, &Choice::new(values));
-                Ok(applied.map_err(|e| refused(e.to_string()))?.finish().0)
+                let (kernel, recipe) = applied.map_err(|e| refused(e.to_string()))?.finish();
+                let definitions = recipe.definitions(&self.kernel);
+                Ok((kernel, definitions.map_err(|e| refused(e.to_string()))?))
             }
-            (_, mapping) => Ok(transform(self.lowered, mapping)?.0),
+            (_, mapping) => {
+                let (kernel, _, definitions) = transform_with_setup(self.lowered, mapping)?;
+                Ok((kernel, definitions))
+            }
         }
     }
 }
@@ -225,7 +232,8 @@ impl<'s> OnDevice<'s> {
             Some(executable) => executable.clone(),
             None => device.compile(&candidate.program).map_err(|e| refused(&e))?,
         };
-        let memory = with_tables(&self.subject.kernel, &candidate.kernel, &self.subject.memory);
+        let mut memory = with_tables(&self.subject.kernel, &candidate.kernel, &self.subject.memory);
+        set_up(device, &candidate.definitions, &mut memory).map_err(|e| refused(&e))?;
         Loaded::compiled(device, executable, &laid_out(&candidate.kernel, &memory)).map_err(|e| refused(&e))
     }
 }
@@ -312,6 +320,7 @@ fn finish(
         | Mapping::MatrixCells { .. }
         | Mapping::MatrixGroups { .. }
         | Mapping::Modes { .. }
+        | Mapping::StoredFactors { .. }
         | Mapping::Rules { .. }
         | Mapping::Orbits { .. }
         | Mapping::FewestOperations { .. }

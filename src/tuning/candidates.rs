@@ -11,7 +11,7 @@ use purlin_forms::program::{CellKernel, CellProgram, NotAnAction};
 use purlin_forms::quadrature::QuadratureScheme;
 use purlin_forms::strategies::{
     MAX_KEPT, factored_quadrature, line_sizes, matrix_group_dofs, matrix_orbit_sizes, matrix_sizes,
-    table_products, tensor_dimension,
+    stored_factor_count, table_products, tensor_dimension,
 };
 use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_ir::{Kernel, VarKind, Variable};
@@ -397,7 +397,21 @@ pub fn factorised(form: &impl CellKernel) -> Vec<Candidate> {
             |cells| [false, true].map(|literal_tables| Mapping::FactorisedLines { cells, literal_tables });
         mappings.extend(of_group.flat_map(lines));
     }
+    if has_few_factors(form) {
+        mappings.extend(mappings.clone().into_iter().map(Mapping::with_stored_factors));
+    }
     mappings.into_iter().map(Candidate::unranked).collect()
+}
+
+/// Most factors of a point that are stored: six are those of a Laplace operator, and elasticity has
+/// some forty.
+const STORED_FACTORS: usize = 10;
+
+/// Whether what multiplies the values of functions at a point are few numbers that depend on the mesh
+/// alone.
+fn has_few_factors(form: &impl CellKernel) -> bool {
+    let count = form.program().ok().and_then(|program| stored_factor_count(form.kernel(), &program));
+    count.is_some_and(|count| count <= STORED_FACTORS)
 }
 
 /// At most `budget` staged tilings of an action with at most `local_bytes` of local memory.

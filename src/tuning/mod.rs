@@ -112,6 +112,8 @@ pub struct CaseSubject<'d> {
 /// A program, compiled or ready to be.
 pub struct CaseProgram {
     program: Program,
+    /// What computes the inputs that the mapping passes.
+    definitions: Vec<Kernel>,
     /// None on a card: its compiler has filled the cache, and the thread that owns the card loads
     /// the code.
     executable: Option<Executable>,
@@ -140,12 +142,20 @@ impl Subject for CaseSubject<'_> {
     fn build(&self, parameters: &Mapping) -> Result<Built<CaseProgram>, Refusal> {
         let info = self.device.info();
         let target = info.backend.target();
-        let (program, kernel) = source(&self.case.lowered, parameters, target)?;
+        let form = &self.case.lowered;
+        let (kernel, _, definitions) = crate::transform_with_setup(form, parameters)?;
+        let program =
+            generate(&kernel, target, &Options::default()).map_err(|e| Refusal::new(Stage::Generate, e))?;
         let (executable, resources) = compile_ahead(self.device, self.cache, &program)?;
         let executed_flops =
             self.case.params().ok().and_then(|p| kernel_work(&kernel, &p).ok()).map(|w| w.flops);
         let hash = kernel.content_hash();
-        Ok(Built { program: CaseProgram { program, executable }, kernel: hash, resources, executed_flops })
+        Ok(Built {
+            program: CaseProgram { program, definitions, executable },
+            kernel: hash,
+            resources,
+            executed_flops,
+        })
     }
 
     fn prepare(&self) -> Result<CaseInputs, String> {

@@ -3,7 +3,7 @@
 use super::distance::Distance;
 use super::sample::Sample;
 use super::{CaseProgram, FormCase, SAMPLES, TOLERANCE};
-use crate::{LoadError, Loaded, RelativeError};
+use crate::{LoadError, Loaded, RelativeError, set_up};
 use purlin_autotune::tuner::Session;
 use purlin_autotune::{Errors, Refusal, Stage};
 use purlin_interp::Memory;
@@ -111,6 +111,9 @@ impl Session for CaseSession<'_> {
 
     fn check(&mut self, program: &CaseProgram) -> Result<Errors, Refusal> {
         let executable = program.executable(self.device).map_err(|e| Refusal::new(Stage::Compile, e))?;
+        let set = |memory: &mut Memory| set_up(self.device, &program.definitions, memory);
+        set(&mut self.inputs.small).map_err(|e| Refusal::new(Stage::Launch, e))?;
+        set(&mut self.inputs.measured).map_err(|e| Refusal::new(Stage::Launch, e))?;
         let small = within(self.check_small(&executable).map_err(launch)?, "small")?;
         let (error, result) = self.check_measured(&executable).map_err(launch)?;
         let measured = within(error, "measured")?;

@@ -40,7 +40,8 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 21] = [
+const UNCOMMON: [&str; 22] = [
+    "collect_factors",
     "combine_orbits",
     "drop_zero_terms",
     "duplicate_iname",

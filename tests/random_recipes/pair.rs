@@ -43,7 +43,20 @@ impl Pair {
     pub fn memory(&self) -> Memory {
         let all = under_names(&memory(self.n, self.m, self.seed), &self.names);
         match purlin::ir::text::parse(&self.before) {
-            Ok(before) => with_tables(all.of_kernel(&before), &before),
+            Ok(before) => {
+                let mut memory = with_tables(all.of_kernel(&before), &before);
+                for definition in self.recipe.definitions(&before).unwrap_or_default() {
+                    let mut all = memory.of_kernel(&definition);
+                    // a definition that does not run leaves its results without values
+                    let _ = interpret(&definition, &mut all);
+                    for var in definition.vars.values().filter(|v| v.is_output()) {
+                        if let Some(value) = all.get(&var.name) {
+                            memory.set(var.name.clone(), value.clone());
+                        }
+                    }
+                }
+                memory
+            }
             Err(_) => all,
         }
     }
@@ -112,7 +125,7 @@ impl Draft {
     /// Tries the steps one after the other; those that are accepted are the recipe.
     pub fn pair(&self, tally: &mut Tally) -> Result<Pair, Box<Broken>> {
         let before = self.kernel();
-        let memory = self.memory(&before);
+        let mut memory = self.memory(&before);
         let (mut kernel, mut recipe) = (before.clone(), Recipe::default());
         let fixes = if self.fixed { fixes(&kernel, &memory) } else { Vec::new() };
         let mut picks = self.picks.iter();
@@ -130,6 +143,8 @@ impl Draft {
             tally.record(&step, matches!(result, Ok(Some(_))));
             match result {
                 Ok(Some(result)) => {
+                    // its definition has run in the check
+                    let _ = give_values(&kernel, &step, &mut memory);
                     recipe = recipe.then(step);
                     kernel = result;
                 }
@@ -213,6 +228,7 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
         return Err(format!("{step}: the result does not read back\n{result}"));
     }
     let (mut expected, mut found) = (memory.clone(), memory.clone());
+    give_values(kernel, step, &mut found)?;
     let first = interpret(kernel, &mut expected).map_err(|e| format!("before {step}: {e}"))?;
     let (written, last) = (BTreeMap::new(), BTreeMap::new());
     let mut buffers = Buffers { kernel: &result, now: 0, written, last, clash: None };
@@ -248,11 +264,26 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
             | Step::MirrorTriangle(_)
             | Step::CombineOrbits(_)
             | Step::PreEvaluateLoop(_)
+            | Step::CollectFactors(_)
     );
     if of_finite && !is_finite(&expected) {
         return Ok(None);
     }
     differ(&expected, &found, tolerance).map_or(Ok(Some(result)), |why| Err(format!("{step}: {why}")))
+}
+
+/// Puts what a step passes into the memory.
+fn give_values(kernel: &Kernel, step: &Step, memory: &mut Memory) -> Result<(), String> {
+    let Step::PassValues(pass) = step else { return Ok(()) };
+    let definition = pass.definition(kernel).map_err(|e| format!("{step}: {e}"))?;
+    let mut all = memory.of_kernel(&definition);
+    interpret(&definition, &mut all).map_err(|e| format!("{step}, its definition: {e}\n{definition}"))?;
+    for var in definition.vars.values().filter(|v| v.is_output()) {
+        if let Some(value) = all.get(&var.name) {
+            memory.set(var.name.clone(), value.clone());
+        }
+    }
+    Ok(())
 }
 
 /// Whether no real is a nan or an infinity.
@@ -263,8 +294,9 @@ fn is_finite(memory: &Memory) -> bool {
 
 /// Steps that reorder updates or reductions, or whose tables are equal up to a tolerance: equal up to
 /// rounding. All others keep every bit.
-const REASSOCIATING: [&str; 22] = [
+const REASSOCIATING: [&str; 23] = [
     "buffer_writes",
+    "collect_factors",
     "combine_orbits",
     "duplicate_iname",
     "map_inames",

@@ -8,7 +8,7 @@ use crate::strategies::{
     Objective, PointTiles, SingleCell, StagedCells, StraightCells, StrategyError, SummedCells,
     factored_quadrature, factorised_cells, factorised_lines, factorised_planes, fewest_operations,
     matrix_cells, matrix_groups, matrix_orbits, multi_level_tiling, point_tiles, single_cell_per_work_item,
-    staged_cells, staged_multi_level_tiling, straight_cells, summed_cells,
+    staged_cells, staged_multi_level_tiling, stored_factors, straight_cells, summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -112,6 +112,12 @@ pub enum Mapping {
         /// The mapping of what is left to do.
         then: Box<Mapping>,
     },
+    /// Factors at quadrature points that depend on the mesh alone are inputs, which are computed once
+    /// for a mesh ([`Recipe::definitions`]), and then another mapping.
+    StoredFactors {
+        /// The mapping of what is left to do.
+        then: Box<Mapping>,
+    },
     /// The fewest operations a cell, and then another mapping.
     FewestOperations {
         /// What tables of sums may occupy in all, bytes.
@@ -170,6 +176,7 @@ impl Mapping {
     pub fn is_straight(&self) -> bool {
         match self {
             Self::Modes { then }
+            | Self::StoredFactors { then }
             | Self::Rules { then, .. }
             | Self::Orbits { then, .. }
             | Self::FewestOperations { then, .. } => then.is_straight(),
@@ -199,6 +206,38 @@ impl Mapping {
     #[must_use]
     pub fn with_modes(self) -> Self {
         Self::Modes { then: Box::new(self) }
+    }
+
+    /// The same with factors that are stored.
+    #[must_use]
+    pub fn with_stored_factors(self) -> Self {
+        Self::StoredFactors { then: Box::new(self) }
+    }
+
+    /// Whether the kernel has inputs that are computed once for a mesh.
+    #[must_use]
+    pub fn has_stored_factors(&self) -> bool {
+        match self {
+            Self::StoredFactors { .. } => true,
+            Self::Modes { then } | Self::Rules { then, .. } | Self::Orbits { then, .. } => {
+                then.has_stored_factors()
+            }
+            Self::Sequential
+            | Self::SingleCell { .. }
+            | Self::ConstantCells { .. }
+            | Self::PointTiles { .. }
+            | Self::StagedCells { .. }
+            | Self::StraightCells { .. }
+            | Self::SummedCells { .. }
+            | Self::FactorisedCells { .. }
+            | Self::FactorisedPlanes { .. }
+            | Self::FactorisedLines { .. }
+            | Self::MatrixCells { .. }
+            | Self::MatrixGroups { .. }
+            | Self::Tiling(_)
+            | Self::StagedTiling(_)
+            | Self::Schedule { .. } => false,
+        }
     }
 
     /// The same behind rules of a scheme.
@@ -285,6 +324,11 @@ impl Mapping {
             Self::Modes { then } => {
                 let program = form.program().map_err(StrategyError::from)?;
                 let (kernel, recipe) = factored_quadrature(form.kernel(), &program)?;
+                after(recipe, then.apply(&kernel))?
+            }
+            Self::StoredFactors { then } => {
+                let program = form.program().map_err(StrategyError::from)?;
+                let (kernel, recipe) = stored_factors(form.kernel(), &program)?;
                 after(recipe, then.apply(&kernel))?
             }
             Self::FewestOperations { memory, objective, then } => {
@@ -413,6 +457,7 @@ impl fmt::Display for Mapping {
             Self::FewestOperations { memory, objective: Objective::OperationsAndMisses, then } => {
                 write!(f, "fewest operations and misses, tables of {memory} bytes, {then}")
             }
+            Self::StoredFactors { then } => write!(f, "stored factors, {then}"),
             Self::Rules { scheme, then } => write!(f, "rules `{scheme}`, {then}"),
             Self::Orbits { resident_groups: None, then } => write!(f, "orbits, {then}"),
             Self::Orbits { resident_groups: Some(groups), then } => {

@@ -36,6 +36,7 @@ pub mod recipe;
 pub mod refusal;
 mod run;
 pub mod schedule;
+mod setup;
 pub mod staging;
 mod step;
 mod substitute;

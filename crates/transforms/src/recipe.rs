@@ -89,15 +89,40 @@ impl Recipe {
         Ok(trace)
     }
 
+    /// The kernels that compute what steps pass ([`PassValues`](crate::primitives::PassValues)), in the
+    /// order in which they have to run; most recipes have none. Their results, by name, are inputs of
+    /// the kernel that the recipe makes of `kernel`.
+    ///
+    /// # Errors
+    /// The first step that fails, with the kernel it met.
+    pub fn definitions(&self, kernel: &Kernel) -> Result<Vec<Kernel>, RecipeError> {
+        let passes = |step: &Step| matches!(step, Step::PassValues(_));
+        let Some(last) = self.steps.iter().rposition(passes) else { return Ok(Vec::new()) };
+        let (mut found, mut met) = (Vec::new(), Known::after(&Analysis::of(kernel), kernel.clone()));
+        for (k, step) in self.steps[..=last].iter().enumerate() {
+            if let Step::PassValues(pass) = step {
+                let definition = pass.definition(met.analysis().kernel());
+                let refused = |cause| TransformError { operation: pass.to_string(), cause };
+                found.push(definition.map_err(|cause| self.failed(k, &met.analysis(), refused(cause)))?);
+            }
+            met = self.step(k, &met.analysis())?;
+        }
+        Ok(found)
+    }
+
     /// The kernel that it met after the `k`-th step.
     fn step(&self, k: usize, met: &Analysis) -> Result<Known, RecipeError> {
-        self.steps[k].apply_to(met).map(|(after, _)| after).map_err(|source| RecipeError {
+        self.steps[k].apply_to(met).map(|(after, _)| after).map_err(|source| self.failed(k, met, source))
+    }
+
+    fn failed(&self, k: usize, met: &Analysis, source: TransformError) -> RecipeError {
+        RecipeError {
             number: k + 1,
             total: self.steps.len(),
             step: Box::new(self.steps[k].clone()),
             kernel: Box::new(met.kernel().clone()),
             source: Box::new(source),
-        })
+        }
     }
 
     /// The recipe as JSON, for people and files: one step a line.

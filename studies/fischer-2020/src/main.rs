@@ -146,10 +146,11 @@ fn actions(
     degree: usize,
 ) -> Result<(), Failure> {
     let iterations = args.iterations.map(usize::from);
-    let sizes: Vec<usize> = divisions(args, degree)
-        .into_iter()
-        .filter(|n| !done.iter().any(|r| r.is_of(problem, degree, *n, iterations, &device.info().name)))
-        .collect();
+    let stores = args.mapping.as_ref().is_some_and(Mapping::has_stored_factors);
+    let alike = |r: &&Record| r.mapping.has_stored_factors() == stores;
+    let name = &device.info().name;
+    let is_done = |n: usize| done.iter().filter(alike).any(|r| r.is_of(problem, degree, n, iterations, name));
+    let sizes: Vec<usize> = divisions(args, degree).into_iter().filter(|n| !is_done(*n)).collect();
     if sizes.is_empty() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! Running, checking and timing the action of a problem.
 
 use crate::lattice::Lattice;
-use crate::record::Record;
+use crate::record::{Record, StoredInputs};
 use crate::vectors::VectorsError;
 use purlin::autotune::Refusal;
 use purlin::codegen::Options;
@@ -16,7 +16,7 @@ use purlin::ir::Kernel;
 use purlin::kernels::BakeOff;
 use purlin::runtime::{Device, Executable, RuntimeError, Timing, TimingOptions};
 use purlin::tuning::known::{Known, Sought, first, known, mapped};
-use purlin::{LoadError, Loaded, Mapping, Random, laid_out};
+use purlin::{LoadError, Loaded, Mapping, Random, SetUpError, definitions, laid_out, set_up};
 
 /// Why an action was not timed.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +33,9 @@ pub enum MeasureError {
     /// It does not fit the device.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// Inputs could not be computed.
+    #[error(transparent)]
+    SetUp(#[from] SetUpError),
     /// The device failed.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
@@ -80,6 +83,8 @@ pub struct Action<'d> {
     form: Imported,
     mapping: Mapping,
     executable: Executable,
+    /// What computes the inputs that the mapping stores.
+    definitions: Vec<Kernel>,
     source: String,
     error: f64,
 }
@@ -103,7 +108,7 @@ impl<'d> Action<'d> {
         let form = Imported::new(tabulated, &TabulatedOptions::default())?;
         let kernel = &form.kernels[0];
         let attempt = |k: &Known| mapped(kernel, &k.mapping, device.info(), &Options::default());
-        let (mapping, (_, _, program)) = match mapping {
+        let (mapping, (_, recipe, program)) = match mapping {
             Some(mapping) => {
                 let done = mapped(kernel, &mapping, device.info(), &Options::default());
                 (mapping, done.map_err(MeasureError::Mapping)?)
@@ -114,11 +119,13 @@ impl<'d> Action<'d> {
                 (known.mapping, done)
             }
         };
+        let definitions = definitions(kernel, &mapping, &recipe).map_err(MeasureError::Mapping)?;
         let source = blake3::hash(program.source.as_bytes()).to_hex().to_string();
         let executable = device.compile(&program)?;
         let mut random = Random::new(seed);
         let inputs = form.unit_inputs(2, &mut || random.number())?;
         let mut memory = form.bind(0, &inputs.of(0))?;
+        set_up(device, &definitions, &mut memory)?;
         let loaded = Loaded::compiled(device, executable.clone(), &laid_out(&kernel.kernel, &memory))?;
         loaded.launch()?;
         let found = loaded.f64s("y")?;
@@ -133,7 +140,7 @@ impl<'d> Action<'d> {
             return Err(MeasureError::Wrong { what, error, needed });
         }
         drop(loaded);
-        Ok(Self { device, problem, degree, form, mapping, executable, source, error })
+        Ok(Self { device, problem, degree, form, mapping, executable, definitions, source, error })
     }
 
     /// Times the action on a lattice, after comparing integrals over the cube: with `x` the first
@@ -145,7 +152,8 @@ impl<'d> Action<'d> {
         let lattice = Lattice { divisions, degree: self.degree, given_boundary: false };
         let memory: Memory = lattice.memory(self.kernel()).map_err(MeasureError::Arguments)?;
         let x = lattice.positions(&gauss_lobatto(self.degree + 1).0);
-        let memory = memory.value("u", x.clone()).value("y", vec![0.0; x.len()]);
+        let mut memory = memory.value("u", x.clone()).value("y", vec![0.0; x.len()]);
+        let setup = self.set_up(&mut memory)?;
         let loaded = Loaded::compiled(self.device, self.executable.clone(), &memory)?;
         drop(memory);
         loaded.launch()?;
@@ -158,7 +166,14 @@ impl<'d> Action<'d> {
         drop((x, y));
         let timing = loaded.time(options)?;
         let resources = loaded.resources().map(ToString::to_string);
-        Ok(Record { integral_error: Some(integral_error), ..self.record(lattice, &timing, resources) })
+        Ok(Record { integral_error: Some(integral_error), setup, ..self.record(lattice, &timing, resources) })
+    }
+
+    /// Computes what the mapping stores, if it stores anything.
+    pub(crate) fn set_up(&self, memory: &mut Memory) -> Result<Option<StoredInputs>, MeasureError> {
+        let setup = set_up(self.device, &self.definitions, memory)?;
+        let stored = StoredInputs { bytes: setup.bytes, seconds: setup.seconds, kernel_s: setup.kernel_s };
+        Ok((setup.inputs > 0).then_some(stored))
     }
 
     /// A record of what was timed, without what was compared beside the action.
@@ -182,6 +197,7 @@ impl<'d> Action<'d> {
             error: self.error,
             integral_error: None,
             solve: None,
+            setup: None,
         }
     }
 

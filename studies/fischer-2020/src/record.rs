@@ -45,6 +45,21 @@ pub struct Record {
     /// Whether an iteration of conjugate gradients was timed; none where it was the action alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub solve: Option<ConjugateGradients>,
+    /// What the mapping stores; none where it stores nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<StoredInputs>,
+}
+
+/// Inputs that were computed from the mesh before the first launch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredInputs {
+    /// Their bytes.
+    pub bytes: u64,
+    /// Seconds to compute them, to move the mesh to the device and the inputs back.
+    pub seconds: f64,
+    /// Seconds of the kernel alone, with its launch.
+    pub kernel_s: f64,
 }
 
 /// What came out of the iterations that were timed.

@@ -84,7 +84,8 @@ impl<'a, 'd> Solver<'a, 'd> {
         b.resize(lattice.unknowns(), 0.0);
         let kernel = self.action.kernel();
         let memory: Memory = lattice.memory(kernel).map_err(MeasureError::Arguments)?;
-        let memory = memory.value("u", b.clone()).value("y", vec![0.0; b.len()]);
+        let mut memory = memory.value("u", b.clone()).value("y", vec![0.0; b.len()]);
+        self.action.set_up(&mut memory)?;
         let device = self.device;
         let action = Loaded::compiled(device, self.action.executable().clone(), &memory)?;
         let vector = || device.allocate(8 * b.len() as u64);

@@ -23,6 +23,7 @@ mod point_tiles;
 mod single_cell;
 mod staged_cells;
 mod staging;
+mod stored_factors;
 mod sum_factorise;
 mod summed_cells;
 
@@ -39,6 +40,7 @@ pub use orbit_basis::Orbits;
 pub use point_tiles::{PointTiles, point_tiles};
 pub use single_cell::{SingleCell, single_cell_per_work_item};
 pub use staged_cells::{StagedCells, StraightCells, staged_cells, straight_cells};
+pub use stored_factors::{stored_factor_count, stored_factors};
 pub use sum_factorise::{TensorContraction, sum_factorise, tensor_contractions};
 pub use summed_cells::{SummedCells, adds_to_numbers, summed_cells};
 

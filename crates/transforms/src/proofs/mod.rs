@@ -12,6 +12,7 @@ pub mod footprint;
 pub(crate) mod identity;
 pub(crate) mod inside;
 pub(crate) mod length;
+pub(crate) mod linear;
 pub(crate) mod orbit_products;
 pub mod order;
 pub(crate) mod point_terms;

@@ -1,0 +1,110 @@
+//! Inputs that are computed once for many launches.
+
+use crate::tuning::transform;
+use crate::{LoadError, Loaded, Mapping, laid_out};
+use purlin_autotune::{Refusal, Stage};
+use purlin_codegen::{CodegenError, Options, generate};
+use purlin_forms::program::CellKernel;
+use purlin_interp::Memory;
+use purlin_ir::{AxisTag, Kernel, Node};
+use purlin_runtime::Device;
+use purlin_transforms::{Recipe, Schedule};
+use std::time::Instant;
+
+/// What computing inputs took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SetUp {
+    /// Number of inputs.
+    pub inputs: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Seconds of the kernels, without compiling them and without moving arrays.
+    pub kernel_s: f64,
+    /// Seconds of all, with arrays moved to the device and back, and without compiling.
+    pub seconds: f64,
+}
+
+/// Why inputs could not be computed.
+#[derive(Debug, thiserror::Error)]
+pub enum SetUpError {
+    /// No code for the device.
+    #[error(transparent)]
+    Codegen(#[from] CodegenError),
+    /// The device refused.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+/// The kernels that compute what a mapping passes to the kernel of a form, in the order in which they
+/// have to run; most mappings pass nothing.
+///
+/// # Errors
+/// As [`Mapping::apply`].
+pub fn definitions(
+    form: &impl CellKernel,
+    mapping: &Mapping,
+    recipe: &Recipe,
+) -> Result<Vec<Kernel>, Refusal> {
+    let refused = |e: &dyn std::fmt::Display| Refusal::new(Stage::Transform, e.to_string());
+    let ruled = mapping.ruled(form).map_err(|e| refused(&e))?;
+    let kernel = ruled.as_ref().map_or_else(|| form.kernel(), |form| &form.kernel);
+    recipe.definitions(kernel).map_err(|e| refused(&e))
+}
+
+/// As [`transform`], with the kernels that compute what the mapping passes.
+///
+/// # Errors
+/// As [`Mapping::apply`].
+pub fn transform_with_setup(
+    form: &impl CellKernel,
+    mapping: &Mapping,
+) -> Result<(Kernel, Recipe, Vec<Kernel>), Refusal> {
+    let (kernel, recipe) = transform(form, mapping)?;
+    let definitions = definitions(form, mapping, &recipe)?;
+    Ok((kernel, recipe, definitions))
+}
+
+/// Runs the kernels that compute inputs on a device, and puts their results into `memory`.
+///
+/// A kernel that is one loop runs it on work-items, 32 a group, where its iterations are independent.
+///
+/// # Errors
+/// A kernel that the device refuses, no memory.
+pub fn set_up(device: &dyn Device, definitions: &[Kernel], memory: &mut Memory) -> Result<SetUp, SetUpError> {
+    let mut done = SetUp::default();
+    for definition in definitions {
+        let results = definition.vars.values().filter(|v| v.is_output());
+        let names: Vec<String> = results.map(|v| v.name.clone()).collect();
+        let kernel = on_work_items(definition);
+        let program = generate(&kernel, device.info().backend.target(), &Options::default())?;
+        let executable = device.compile(&program).map_err(LoadError::from)?;
+        let start = Instant::now();
+        let loaded = Loaded::compiled(device, executable, &laid_out(&kernel, memory))?;
+        let launched = Instant::now();
+        loaded.launch().map_err(LoadError::from)?;
+        done.kernel_s += launched.elapsed().as_secs_f64();
+        for name in names {
+            let value = loaded.value(&name)?;
+            done.inputs += 1;
+            done.bytes += value.len() as u64 * value.ty().bytes();
+            memory.set(name, value);
+        }
+        done.seconds += start.elapsed().as_secs_f64();
+    }
+    Ok(done)
+}
+
+/// The kernel with its loop on work-items, if it is one loop and that is proved legal.
+fn on_work_items(kernel: &Kernel) -> Kernel {
+    let [Node::Loop(iname, _)] = kernel.body[..] else { return kernel.clone() };
+    let mut s = Schedule::of(kernel);
+    let mut place = || {
+        let [group, item] = s.split(&kernel.inames[iname].name, 32)?;
+        s.tag(&group, AxisTag::Group(0))?;
+        s.tag(&item, AxisTag::Local(0))
+    };
+    match place() {
+        Ok(_) => s.finish().0,
+        Err(_) => kernel.clone(),
+    }
+}
