@@ -33,7 +33,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let seed = args.seed();
     let start = Instant::now();
     let problem = Problem::operator(form.operator, form.degree, Some(form.scheme.into()), mesh, seed)?;
-    let setup = Setup { mesh_s, arrays_s: start.elapsed().as_secs_f64(), stored: SetUp::default() };
+    let mut setup = Setup { mesh_s, arrays_s: start.elapsed().as_secs_f64(), stored: SetUp::default() };
     let device = args.open()?;
     progress.stage("transforming");
     let case = form.operator.action_name(form.dim, form.degree);
@@ -41,8 +41,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let (transformed, program) = choose(args, source, &problem.lowered, sought, &*device, &progress)?;
     progress.stage(format!("compiling for {}", device.info().name));
     let mut memory = problem.memory.clone();
-    let stored = set_up(&*device, &transformed.definitions, &mut memory)?;
-    let setup = Setup { stored, ..setup };
+    setup.stored = set_up(&*device, &transformed.definitions, &mut memory)?;
     let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &memory)?;
     progress.stage("running");
     loaded.launch()?;
@@ -62,7 +61,6 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         Some(measure(&problem, &transformed.kernel, &loaded, &*device, &progress)?)
     };
     drop(progress);
-
     let report = Report {
         kernel: &transformed.kernel,
         recipe: &transformed.recipe,
@@ -91,8 +89,8 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let what = format!(
         "relative error {l2:.1e} (Euclidean norm), {max:.1e} (maximum norm), needed at most {TOLERANCE:e}; seed {seed}"
     );
-    let kernel = &transformed.kernel;
-    let accused = Accused { device: &*device, kernel, program: &program, memory: &memory };
+    let (program, memory) = (&program, &memory);
+    let accused = Accused { device: &*device, kernel: &transformed.kernel, program, memory };
     let blame = accused.blame(&|loaded| {
         loaded.launch()?;
         Ok(problem.relative_error(&loaded.f64s(problem.output())?)?.is_within(TOLERANCE))

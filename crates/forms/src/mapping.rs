@@ -219,9 +219,10 @@ impl Mapping {
     pub fn has_stored_factors(&self) -> bool {
         match self {
             Self::StoredFactors { .. } => true,
-            Self::Modes { then } | Self::Rules { then, .. } | Self::Orbits { then, .. } => {
-                then.has_stored_factors()
-            }
+            Self::Modes { then }
+            | Self::Rules { then, .. }
+            | Self::Orbits { then, .. }
+            | Self::FewestOperations { then, .. } => then.has_stored_factors(),
             Self::Sequential
             | Self::SingleCell { .. }
             | Self::ConstantCells { .. }

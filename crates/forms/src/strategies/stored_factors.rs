@@ -3,9 +3,9 @@
 use super::{StrategyError, applied};
 use crate::program::{CellProgram, NotAnAction};
 use purlin_ir::{Direction, Kernel, VarId, VarKind};
-use purlin_transforms::Recipe;
 use purlin_transforms::primitives::{CollectFactors, PassValues, RemoveUnusedVars};
 use purlin_transforms::schedule::Array;
+use purlin_transforms::{Recipe, Step};
 use std::collections::BTreeSet;
 
 /// Passes what multiplies the values of functions at each point: geometry, weights and the
@@ -62,10 +62,10 @@ pub fn stored_factors(kernel: &Kernel, program: &CellProgram) -> Result<(Kernel,
 #[must_use]
 pub fn stored_factor_count(kernel: &Kernel, program: &CellProgram) -> Option<usize> {
     let (_, recipe) = stored_factors(kernel, program).ok()?;
-    let passed = recipe.steps.iter().map(|step| match step {
-        purlin_transforms::Step::PassValues(pass) => pass.vars.len(),
-        _ => 0,
-    });
+    let passed = recipe
+        .steps
+        .iter()
+        .filter_map(|step| if let Step::PassValues(pass) = step { Some(pass.vars.len()) } else { None });
     Some(passed.sum())
 }
 

@@ -23,8 +23,8 @@ use std::fmt;
 ///
 /// # Rewrite
 /// ```text
-/// s: g = a*u + b*v               =>   set_e_u: e_u = a*c
-/// t: e = c*g                          set_e_v: e_v = b*c
+/// s: g = a[i]*u + b[i]*v         =>   set_e_u: e_u = a[i]*c
+/// t: e = c*g                          set_e_v: e_v = b[i]*c
 ///                                     t: e = e_u*u + e_v*v
 /// ```
 /// Factors that are equal when they are written out as sums of products are one. Stores whose values
@@ -105,6 +105,7 @@ impl Primitive for CollectFactors {
     type Made = (Vec<Array>, Vec<Statement>);
 
     const OBLIGATIONS: &'static [Obligation] = &[STORES, SCALARS, LINEAR, SHORT, SAME, NOT_CALLED];
+    const WEIGHT: usize = 3;
 
     fn check(&self, analysis: &Analysis) -> Result<Collected, Refusal> {
         let kernel = analysis.kernel();

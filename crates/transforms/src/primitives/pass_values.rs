@@ -51,8 +51,7 @@ use std::fmt;
 /// write, with two instances.
 ///
 /// # Elsewhere
-/// libCEED `QFunction`s that store geometric factors; MFEM's partial assembly, by hand. The slice is
-/// that of Weiser 1984.
+/// libCEED `QFunction`s that store geometric factors; MFEM's partial assembly, by hand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PassValues {

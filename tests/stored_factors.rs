@@ -1,0 +1,89 @@
+//! Factors at points that are computed once for a mesh: the same results, in the interpreter and in C.
+#![allow(clippy::unwrap_used)] // how a test fails
+
+use purlin::codegen::Options;
+use purlin::forms::element::CellShape;
+use purlin::forms::import::Imported;
+use purlin::forms::lowering::{LoweringOptions, TabulatedOptions, tabulate};
+use purlin::interp::{Memory, interpret};
+use purlin::ir::Kernel;
+use purlin::kernels::{BakeOff, Operator};
+use purlin::runtime::open;
+use purlin::{Loaded, Mapping, Random, definitions, set_up, transform};
+use purlin::{codegen::generate, laid_out};
+
+/// A bake-off problem on a perturbed mesh with random values, and what the kernel as it is written
+/// makes of them.
+fn case(problem: BakeOff, cell: CellShape) -> (Imported, Memory, Vec<f64>) {
+    let options = LoweringOptions::new("action");
+    let form = tabulate(&problem.action_on(cell, 2), &options).unwrap();
+    let form = Imported::new(form, &TabulatedOptions::default()).unwrap();
+    let mut random = Random::new(7);
+    let inputs = form.unit_inputs(3, &mut || random.number()).unwrap();
+    let memory = form.bind(0, &inputs.of(0)).unwrap();
+    let mut written = memory.clone();
+    interpret(&form.kernels[0].kernel, &mut written).unwrap();
+    let expected = written.f64s("y").unwrap().to_vec();
+    (form, memory, expected)
+}
+
+/// Sums of some hundred products in double precision, in another order.
+fn assert_near(found: &[f64], expected: &[f64]) {
+    let largest = expected.iter().fold(0.0_f64, |m, y| m.max(y.abs()));
+    assert_eq!(found.len(), expected.len());
+    for (a, b) in found.iter().zip(expected) {
+        assert!((a - b).abs() <= 1e-12 * largest, "{a} {b}");
+    }
+}
+
+fn names(kernels: &[Kernel]) -> Vec<&str> {
+    let outputs = kernels.iter().flat_map(|k| k.vars.values().filter(|v| v.is_output()));
+    outputs.map(|v| v.name.as_str()).collect()
+}
+
+#[test]
+fn stored_factors_give_the_same_results() {
+    let then =
+        [Mapping::FactorisedCells { cells: 2 }, Mapping::FactorisedLines { cells: 2, literal_tables: false }];
+    let device = open("c").unwrap();
+    for (problem, cell, count) in [
+        (BakeOff::Bp1, CellShape::Hexahedron, 1),
+        (BakeOff::Bp5, CellShape::Hexahedron, 6),
+        (BakeOff::Bp3, CellShape::Quadrilateral, 3),
+    ] {
+        let (form, memory, expected) = case(problem, cell);
+        let lowered = &form.kernels[0];
+        for mapping in then.clone().map(Mapping::with_stored_factors) {
+            let (kernel, recipe) = transform(lowered, &mapping).unwrap();
+            let definitions = definitions(lowered, &mapping, &recipe).unwrap();
+            assert_eq!(names(&definitions).len(), count, "{definitions:?}");
+            // nothing of the mesh but maps of degrees of freedom is left
+            assert!(!kernel.insns.values().any(|i| i.name.starts_with("gather_x")), "{kernel}");
+            let mut given = memory.clone();
+            for definition in &definitions {
+                interpret(definition, &mut given).unwrap();
+            }
+            interpret(&kernel, &mut given).unwrap();
+            assert_near(given.f64s("y").unwrap(), &expected);
+            let mut given = memory.clone();
+            let setup = set_up(&*device, &definitions, &mut given).unwrap();
+            assert_eq!(setup.inputs, count);
+            let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
+            let loaded = Loaded::new(&*device, &program, &laid_out(&kernel, &given)).unwrap();
+            loaded.launch().unwrap();
+            assert_near(&loaded.f64s("y").unwrap(), &expected);
+        }
+    }
+}
+
+/// The factors of a nonlinear integrand depend on the function.
+#[test]
+fn a_nonlinear_integrand_keeps_its_geometry() {
+    let space = Operator::Hyperelasticity.space_on(CellShape::Hexahedron, 1);
+    let form =
+        tabulate(&Operator::Hyperelasticity.action_on(&space), &LoweringOptions::new("action")).unwrap();
+    let form = Imported::new(form, &TabulatedOptions::default()).unwrap();
+    let mapping = Mapping::FactorisedCells { cells: 1 }.with_stored_factors();
+    let refusal = transform(&form.kernels[0], &mapping).unwrap_err().to_string();
+    assert!(refusal.contains("collect_factors."), "{refusal}");
+}
