@@ -337,18 +337,13 @@ fn finish(
     };
     let form = args.form.given();
     let device = args.trials.device.as_ref().map_or(String::new(), |d| format!(" --device {d}"));
+    let target = task.subject.device.info().backend.target();
     out(&facts([
         ("best", best.parameters.to_string()),
         ("time (median)", seconds(median)),
         ("GFLOP/s", rate(work.flops)),
         ("GB/s of distinct data", rate(work.dram_bytes)),
         ("run it", format!("purlin run {what}{form}{sizes}{device}{mapping}")),
-        (
-            "its source",
-            format!(
-                "purlin print {what}{form} --target {}{mapping}",
-                task.subject.device.info().backend.target()
-            ),
-        ),
+        ("its source", format!("purlin print {what}{form} --target {target}{mapping}")),
     ]))
 }

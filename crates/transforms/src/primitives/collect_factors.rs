@@ -105,7 +105,7 @@ impl Primitive for CollectFactors {
     type Made = (Vec<Array>, Vec<Statement>);
 
     const OBLIGATIONS: &'static [Obligation] = &[STORES, SCALARS, LINEAR, SHORT, SAME, NOT_CALLED];
-    const WEIGHT: usize = 3;
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Collected, Refusal> {
         let kernel = analysis.kernel();
