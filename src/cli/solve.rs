@@ -69,9 +69,9 @@ pub struct SolveArgs {
     /// 1e-5, of linear problems 1e-10]
     #[arg(long, value_name = "PART")]
     pub(super) residual: Option<f64>,
-    /// Iterations of a linear system that are allowed
+    /// Iterations of a linear system, or V-cycles, that are allowed
     #[arg(long, value_name = "N", default_value_t = 100_000)]
-    iterations: usize,
+    pub(super) iterations: usize,
 }
 
 impl From<BoundaryValueSetupError> for Failure {

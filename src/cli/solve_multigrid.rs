@@ -11,8 +11,6 @@ use std::time::Instant;
 
 /// Residual that is small enough, relative to the right-hand side.
 const TOLERANCE: f64 = 1e-9;
-/// V-cycles on the finest level that are allowed.
-const MOST: usize = 100;
 
 impl From<MultigridError> for Failure {
     fn from(error: MultigridError) -> Self {
@@ -50,7 +48,7 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
     let setup = begin.elapsed().as_secs_f64();
     progress.stage("solving");
     let begin = Instant::now();
-    let solved = levels.full_multigrid(&loads, args.residual.unwrap_or(TOLERANCE), MOST)?;
+    let solved = levels.full_multigrid(&loads, args.residual.unwrap_or(TOLERANCE), args.iterations)?;
     let solve = begin.elapsed().as_secs_f64();
     drop(progress);
     let info = device.info();
