@@ -718,7 +718,9 @@ fn whatever_runs_is_tuned() {
 /// of values are the identity.
 #[test]
 fn bake_off_problems_run_by_name() {
-    for (problem, options) in [("bp1", &["--cell", "quadrilateral"][..]), ("bp5", &[])] {
+    let quadrilateral = &["--cell", "quadrilateral"][..];
+    for (problem, options) in [("bp1", quadrilateral), ("bp5", &[]), ("bp3.0", quadrilateral), ("bp35", &[])]
+    {
         let args =
             [&["run", problem, "--degree", "2", "--cells", "2", "--device", "c", "--no-time"], options]
                 .concat();

@@ -65,7 +65,7 @@ impl BakeOff {
     }
 
     /// The integral over all cells with the points of the problem.
-    fn measure(self, degree: usize) -> Measure {
+    pub(crate) fn measure(self, degree: usize) -> Measure {
         match self {
             // p + 2 Gauss points are exact to degree 2p + 3, p + 1 Gauss–Lobatto points to 2p - 1
             Self::Bp1 | Self::Bp2 | Self::Bp3 | Self::Bp4 => dx().with_degree(2 * degree + 3),
@@ -76,12 +76,17 @@ impl BakeOff {
         }
     }
 
+    /// Its functions on squares or cubes of a degree.
+    pub(crate) fn space_on(self, cell: CellShape, degree: usize) -> FunctionSpace {
+        let family = ElementFamily::Lagrange(LagrangeVariant::GllWarped);
+        let scalar = FunctionSpace::of(cell, family, degree);
+        if self.is_vector() { FunctionSpace::blocked(&scalar, 3) } else { scalar }
+    }
+
     /// The action as a linear form, on squares or cubes of a degree.
     #[must_use]
     pub fn action_on(self, cell: CellShape, degree: usize) -> Form {
-        let family = ElementFamily::Lagrange(LagrangeVariant::GllWarped);
-        let scalar = FunctionSpace::of(cell, family, degree);
-        let space = if self.is_vector() { FunctionSpace::blocked(&scalar, 3) } else { scalar };
+        let space = self.space_on(cell, degree);
         let (u, v, dx) = (trial(&space), test(&space), self.measure(degree));
         let form = match self {
             Self::Bp1 | Self::Bp2 => inner(u, v) * dx,

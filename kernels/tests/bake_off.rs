@@ -1,8 +1,8 @@
-//! The bake-off problems as forms.
+//! The bake-off problems, and those of Świrydowicz et al. 2019, as forms.
 #![allow(clippy::unwrap_used)] // how a test fails
 
 use purlin_forms::element::CellShape::{Hexahedron, Quadrilateral};
-use purlin_kernels::BakeOff;
+use purlin_kernels::{BakeOff, TensorProduct};
 
 #[test]
 fn every_problem_has_its_operator_and_its_points() {
@@ -20,4 +20,21 @@ fn every_problem_has_its_operator_and_its_points() {
     }
     let error = "bp7".parse::<BakeOff>().unwrap_err().to_string();
     assert_eq!(error, "no bake-off problem `bp7`; there are `bp1` to `bp6`");
+}
+
+#[test]
+fn screened_problems_add_mass_at_the_same_points() {
+    let form = |name: &str| name.parse::<TensorProduct>().unwrap().action_on(Hexahedron, 3).to_string();
+    assert_eq!(form("bp10"), BakeOff::Bp1.action_on(Hexahedron, 3).to_string());
+    let screened = "(inner(grad(u), grad(test)) + lambda*inner(u, test))";
+    assert_eq!(form("bp3.0"), format!("{screened} * dx(degree = 9)"));
+    assert_eq!(form("bp35"), format!("{screened} * dx(degree = 5)(scheme = gauss_lobatto)"));
+    for problem in TensorProduct::ALL {
+        assert_eq!(problem.name().parse(), Ok(problem));
+        assert_eq!(problem.published_name().parse(), Ok(problem));
+        assert!(!problem.action_on(Quadrilateral, 2).to_string().is_empty());
+    }
+    let error = "bp36".parse::<TensorProduct>().unwrap_err().to_string();
+    let names = "there are `bp10`, `bp30` and `bp35`, or `bp1.0`, `bp3.0` and `bp3.5`";
+    assert_eq!(error, format!("no benchmark problem `bp36`; {names}"));
 }

@@ -109,10 +109,16 @@ fn timed(
     let timing = loaded.time(&TimingOptions::default())?;
     let mut rows = vec![("time (median)", format!("{} of {} runs", seconds(timing.median_s), timing.runs))];
     let Ok(work) = kernel_work(kernel, memory.params()) else { return Ok(rows) };
-    rows.push(("GB/s of distinct data", figure(work.dram_bytes as f64 / timing.median_s / 1e9)));
-    if work.flops > 0 {
+    let rate = work.dram_bytes as f64 / timing.median_s;
+    let distinct = ("GB/s of distinct data", figure(rate / 1e9));
+    if work.flops == 0 {
+        rows.push(distinct);
+    } else {
         progress.stage("measuring the device's ceilings (kept for a day)");
         let model = measure_ceilings(device, &Cache::from_environment(), false)?;
+        let (streaming, share) = (model.dram_bytes_per_s, 100.0 * rate / model.dram_bytes_per_s);
+        let of = format!("{}, {share:.1} % of {} GB/s (streaming)", distinct.1, figure(streaming / 1e9));
+        rows.push((distinct.0, of));
         let executed_flops = kernel_work(transformed, memory.params()).ok().map(|work| work.flops);
         rows.extend(Measured { timing, work, executed_flops, model }.rows(None));
     }

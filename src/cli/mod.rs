@@ -54,6 +54,7 @@ use std::process::ExitCode;
 const AFTER: &str = "\
 WHAT can be printed, run and studied:
   a form by name   mass, helmholtz, laplace, elasticity, hyperelasticity (purlin form NAME shows one)
+  on hexahedra     bp1 to bp6, bp10, bp30, bp35, or a form with --cell hexahedron
   a loop program   any file that ends in .purlin (purlin print FORM writes one to start from)
 
 A first tour:

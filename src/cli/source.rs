@@ -14,7 +14,7 @@ use purlin::forms::quadrature::QuadratureScheme;
 use purlin::forms::strategies::Orbits;
 use purlin::forms::tabulated::TabulatedError;
 use purlin::ir::{Kernel, text};
-use purlin::kernels::{BakeOff, Operator};
+use purlin::kernels::{BakeOff, Operator, TensorProduct};
 use purlin::transforms::Script;
 use purlin::transforms::schedule::parse_file;
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ use std::path::Path;
 #[derive(Args, Clone)]
 pub struct SourceArgs {
     /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), the sparse matrix of one
-    /// (mass-matrix), a bake-off problem on hexahedra (bp1 to bp6), a .purlin file, which may end with its schedule, or the .json file of an
+    /// (mass-matrix), a bake-off problem on hexahedra (bp1 to bp6; screened: bp30, bp35), a .purlin file, which may end with its schedule, or the .json file of an
     /// exported form (`FORM.json#KERNEL` for one of its kernels)
     #[arg(value_name = "WHAT")]
     pub what: String,
@@ -186,8 +186,8 @@ impl FormOptions {
                 if is_json(what) { read_form(what, &self.tabulated())? } else { read_file(Path::new(what))? };
             return Ok(Source::File(Box::new(file)));
         }
-        if let Ok(problem) = what.parse::<BakeOff>() {
-            return Ok(Source::File(Box::new(self.bake_off(problem)?)));
+        if let Some(problem) = Benchmark::named(what) {
+            return Ok(Source::File(Box::new(self.benchmark(problem)?)));
         }
         if let Some(name) = what.strip_suffix(MATRIX) {
             return Ok(Source::File(Box::new(self.matrix_of(operator(name)?)?)));
@@ -200,7 +200,7 @@ impl FormOptions {
 
     /// The form of that name on triangles or tetrahedra.
     pub fn form(&self, what: &str) -> Result<FormSource, Failure> {
-        if self.cell.is_some() || what.parse::<BakeOff>().is_ok() {
+        if self.cell.is_some() || Benchmark::named(what).is_some() {
             return Err(Failure::Usage("--cell: this command knows triangles and tetrahedra alone".into()));
         }
         let operator = operator(what)?;
@@ -279,8 +279,8 @@ impl FormOptions {
         options.by_tables(&form, &LoweringOptions::new(name).with_scheme(self.scheme().into()))
     }
 
-    /// A bake-off problem, on hexahedra or on quadrilaterals.
-    fn bake_off(&self, problem: BakeOff) -> Result<FileSource, Failure> {
+    /// A benchmark problem, on hexahedra or on quadrilaterals.
+    fn benchmark(&self, problem: Benchmark) -> Result<FileSource, Failure> {
         let given = [("--dim", self.dim.is_some()), ("--scheme", self.scheme.is_some())];
         refuse(&given, || {
             format!(
@@ -304,6 +304,39 @@ impl FormOptions {
         let tabulated = tabulate(form, options)?;
         let form = Imported::new(tabulated, &self.tabulated()).map_err(|e| Failure::Usage(e.to_string()))?;
         Ok(FileSource::of_form(form, 0))
+    }
+}
+
+/// A problem that has cells and points of its own.
+#[derive(Clone, Copy)]
+enum Benchmark {
+    /// Of Fischer et al. 2020.
+    BakeOff(BakeOff),
+    /// Of Świrydowicz et al. 2019.
+    TensorProduct(TensorProduct),
+}
+
+impl Benchmark {
+    /// The one of that name.
+    fn named(what: &str) -> Option<Self> {
+        let bake_off = what.parse().ok().map(Self::BakeOff);
+        bake_off.or_else(|| what.parse().ok().map(Self::TensorProduct))
+    }
+
+    fn action_on(self, cell: CellShape, degree: usize) -> Form {
+        match self {
+            Self::BakeOff(problem) => problem.action_on(cell, degree),
+            Self::TensorProduct(problem) => problem.action_on(cell, degree),
+        }
+    }
+}
+
+impl std::fmt::Display for Benchmark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::BakeOff(problem) => problem.fmt(f),
+            Self::TensorProduct(problem) => problem.fmt(f),
+        }
     }
 }
 
