@@ -404,6 +404,42 @@ fn cells_in_parallel_without_atomics_are_refused_with_two_instances() {
     }
 }
 
+/// Each kernel is timed after it was compared, with the one before it and the first.
+#[test]
+fn steps_say_what_each_gains() {
+    let args = ["steps", "examples/matmul.purlin", "--recipe", "examples/matmul_recipe.json", "--diff"];
+    let untimed = good(&args);
+    let text = good(&[&args[..], &["--time", "--device", "c", "--param", "n=40"]].concat());
+    assert_eq!(text.matches(" times as fast as before, ").count(), 16, "{text}");
+    let without: String =
+        text.lines().filter(|l| !l.starts_with("# on ") && !is_time(l)).map(|l| format!("{l}\n")).collect();
+    assert_eq!(without, untimed);
+    let text = good(&["steps", "bp35", "--degree", "1", "--cells", "2", "--time", "--device", "c"]);
+    assert!(text.matches(" times as fast as before, ").count() >= 3, "{text}");
+    let refused = bad(&[&args[..], &["--param", "n=40"]].concat(), 2);
+    assert!(refused.contains("--time"), "{refused}");
+    // values of an argument that a step fixes to others
+    let dir = tempfile::tempdir().unwrap();
+    let kernel = write(
+        dir.path(),
+        "a.purlin",
+        "kernel k\narg a: f64 in\narg y: f64[3] out\nfor i in 0..3\n  s: y[i] = a\n",
+    );
+    let fixed = r#"{"steps": [{"fix_argument": {"var": "a", "values": {"Real": [2.0]}}}]}"#;
+    let fixed = write(dir.path(), "fixed.json", fixed);
+    let refused = bad(&["steps", &kernel, "--recipe", &fixed, "--time", "--device", "c"], 1);
+    assert!(refused.contains("after `fix "), "{refused}");
+    let values = write(dir.path(), "values.json", r#"{"a": 2.0}"#);
+    good(&["steps", &kernel, "--recipe", &fixed, "--time", "--device", "c", "--values", &values]);
+}
+
+fn is_time(line: &str) -> bool {
+    line.starts_with("# ")
+        && (line.contains("s, ") || line.ends_with("s"))
+        && line.contains('.')
+        && line[2..].starts_with(|c: char| c.is_ascii_digit())
+}
+
 #[test]
 fn steps_show_the_kernel_up_to_the_refusal() {
     let text = good(&["steps", "mass", "--dim", "2", "--degree", "1"]);

@@ -4,7 +4,7 @@ use super::blame::{Accused, Blame};
 use super::default_mapping::choose;
 use super::failure::Failure;
 use super::imported::imported_inputs;
-use super::inputs::{Inputs, index_bound, inputs};
+use super::inputs::{Inputs, Wanted, index_bound, inputs};
 use super::judge::{Comparison, Expected, STEPS, results, with_tables};
 use super::out;
 use super::progress::Progress;
@@ -34,7 +34,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let progress = Progress::new();
     // Before any device sees them: inputs that lead out of an array end here, not in a crash.
     progress.stage("interpreting");
-    let (expected, reference) = reference(args, kernel, &memory, file.form.is_some(), &progress)?;
+    let (expected, reference) = reference(&args.wanted(), kernel, &memory, file.form.is_some(), &progress)?;
     progress.stage("transforming");
     let device = args.open()?;
     let sought = file.form.as_ref().map(|of| Sought { case: None, dim: of.form.form.cell.dim() });
@@ -181,8 +181,8 @@ fn save(dir: &Path, transformed: &Transformed, program: &Program) -> Result<(), 
 
 /// What the results must be, and what the user should know of it: of the interpreter, or of the
 /// kernel as it is written, in C.
-fn reference(
-    args: &RunArgs,
+pub fn reference(
+    args: &Wanted<'_>,
     kernel: &Kernel,
     memory: &Memory,
     is_form: bool,
@@ -215,7 +215,7 @@ fn reference(
 }
 
 /// What the interpreter makes of the memory; none if that takes too long.
-fn interpreted(args: &RunArgs, kernel: &Kernel, memory: &Memory) -> Result<Option<Expected>, Failure> {
+fn interpreted(args: &Wanted<'_>, kernel: &Kernel, memory: &Memory) -> Result<Option<Expected>, Failure> {
     // an operation is a step at least
     if kernel_work(kernel, memory.params()).map_or(true, |work| work.flops <= STEPS) {
         match Expected::new(kernel, memory, STEPS) {

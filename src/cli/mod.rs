@@ -29,6 +29,7 @@ mod solve_multigrid;
 mod source;
 mod space;
 mod stats;
+mod step_times;
 mod steps;
 mod table;
 mod transform;
@@ -45,6 +46,7 @@ pub use progress::Progress;
 pub use results::{best_table, mapping_json, single_cell_s, trials_table, warn_of_damage, write_pictures};
 pub use source::Scheme;
 pub use space::{SpaceBounds, find_device};
+pub use steps::line_diff;
 pub use table::{figure, grouped, markdown, seconds, table};
 pub use trial_args::{Found, TrialArgs};
 

@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::out;
 use super::print::kernel_text;
 use super::source::SourceArgs;
+use super::step_times::{StepTimes, TimeArgs};
 use super::transform::TransformArgs;
 use clap::Args;
 use purlin::forms::program::CellKernel;
@@ -19,7 +20,11 @@ use similar::{ChangeTag, TextDiff};
 Examples:
   purlin steps laplace --degree 1               what the single-cell strategy does
   purlin steps laplace --degree 1 --diff        only the lines that change
-  purlin steps my.purlin --recipe mine.json     your own steps on your own kernel")]
+  purlin steps my.purlin --recipe mine.json     your own steps on your own kernel
+  purlin steps my.purlin --recipe mine.json --time --device c --param n=1000
+                                                and what each gains: every kernel is compared, and timed
+
+Before loops are tagged parallel, a card runs a kernel by one work-item: take few cells, or small parameters.")]
 pub struct StepsArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -28,6 +33,8 @@ pub struct StepsArgs {
     /// Print the lines that a step removed and added, instead of the whole kernel
     #[arg(long)]
     diff: bool,
+    #[command(flatten)]
+    time: TimeArgs,
 }
 
 /// Runs the command.
@@ -39,12 +46,14 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     let kernel = form.kernel();
     let total = recipe.steps.len();
     let (trace, refusal) = follow(&recipe.steps, kernel);
+    let mut times = args.time.time.then(|| StepTimes::new(&args.time, &source, &form)).transpose()?;
     let mut before = kernel_text(kernel, true);
-    let mut text = format!("# the kernel before any step\n\n{before}");
+    let mut text = format!("# the kernel before any step\n{}\n{before}", start(&mut times, kernel)?);
     for (number, (step, result)) in trace.iter().enumerate() {
         let after = kernel_text(result, true);
         let shown = if args.diff { line_diff(&before, &after) } else { after.clone() };
-        text += &format!("\n# step {} of {total}: {step}\n\n{shown}", number + 1);
+        let time = timed(&mut times, &recipe.steps[..=number], result)?;
+        text += &format!("\n# step {} of {total}: {step}\n{time}\n{shown}", number + 1);
         before = after;
     }
     if let Some(RecipeError { number, step, .. }) = &refusal {
@@ -59,6 +68,18 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     }
     out(&text)?;
     refusal.map(Failure::from).or(behind).map_or(Ok(()), Err)
+}
+
+/// Where kernels are timed, and the time of the first, as lines of comments.
+fn start(times: &mut Option<StepTimes>, kernel: &Kernel) -> Result<String, Failure> {
+    let device = times.as_ref().map_or_else(String::new, |times| format!("# on {}\n", times.device()));
+    Ok(device + &timed(times, &[], kernel)?)
+}
+
+/// The time of a kernel as a line of a comment; nothing where none is asked for.
+fn timed(times: &mut Option<StepTimes>, steps: &[Step], kernel: &Kernel) -> Result<String, Failure> {
+    let line = times.as_mut().map(|times| times.line(steps, kernel)).transpose()?;
+    Ok(line.map_or_else(String::new, |line| format!("# {line}\n")))
 }
 
 /// The steps as far as they go, and what stopped them.
@@ -81,7 +102,8 @@ pub fn follow(steps: &[Step], kernel: &Kernel) -> (Vec<(Step, Kernel)>, Option<R
 }
 
 /// Lines of `before` and `after` that differ, marked `-` and `+`, in order.
-fn line_diff(before: &str, after: &str) -> String {
+#[must_use]
+pub fn line_diff(before: &str, after: &str) -> String {
     let diff = TextDiff::from_lines(before, after);
     let changed = diff.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal);
     changed.map(|change| format!("{} {change}", change.tag())).collect()

@@ -11,3 +11,4 @@ pub mod problem;
 pub mod recipes;
 pub mod record;
 pub mod reference;
+pub mod steps;

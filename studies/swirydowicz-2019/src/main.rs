@@ -7,6 +7,7 @@ use purlin::codegen::{Options, Target, generate};
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Cache, Device, Optimisation, TimingOptions, open};
 use rayon::prelude::*;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use study_swirydowicz_2019::picture::rates_svg;
 use study_swirydowicz_2019::problem::{MAX_DEGREE, Precision, Problem, Sizes};
 use study_swirydowicz_2019::recipes::{RecipeError, Tuned};
 use study_swirydowicz_2019::record::{self, Key, Outcome, Record};
+use study_swirydowicz_2019::steps::{Launch, steps};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
 #[global_allocator]
@@ -25,6 +27,7 @@ const AFTER: &str = "\
 Examples, after `cargo run --release -p study-swirydowicz-2019 --`:
   list                                                   all kernels, and by what each differs from the one before
   recipe bp35.2d.10 --degree 7 > k10.json                its steps, for `purlin steps FILE --recipe k10.json`
+  steps bp35.2d --degree 7                               what each kernel changes in the recipe before, and its gain
   compile --arch sm_90                                   no GPU needed: fills the cache of compiled kernels
   time --device cuda --db h200.jsonl --time-limit 9m     every kernel, degree and size that is not in the file yet
   time --device opencl --kernels bp35.2d --degrees 1-3 --elements 64
@@ -48,6 +51,10 @@ enum Command {
     List,
     /// Print the recipe of a kernel
     Recipe(RecipeArgs),
+    /// Print what each kernel of a sequence changes in the recipe before it, and the gain
+    ///
+    /// Times are those of records whose source is the one that is generated now.
+    Steps(StepsArgs),
     /// Compile the CUDA source of kernels into the cache (`PURLIN_CACHE_DIR`), without a GPU
     Compile(CompileArgs),
     /// Check and time kernels; lines of JSON
@@ -66,6 +73,25 @@ struct RecipeArgs {
     /// Type of real numbers
     #[arg(long, default_value = "f64")]
     precision: Precision,
+}
+
+#[derive(Args)]
+struct StepsArgs {
+    /// Kernels or beginnings of their names, such as bp35.2d
+    #[arg(required = true)]
+    kernels: Vec<String>,
+    /// Polynomial degree
+    #[arg(long, default_value_t = 7)]
+    degree: usize,
+    /// Type of real numbers
+    #[arg(long, default_value = "f64")]
+    precision: Precision,
+    /// Elements of the launch that was timed
+    #[arg(long, value_name = "N", default_value_t = 32768)]
+    elements: usize,
+    /// The records that `time` wrote
+    #[arg(long, value_name = "FILE", default_value = "results/h200/swirydowicz_2019.jsonl")]
+    db: PathBuf,
 }
 
 #[derive(Args)]
@@ -157,6 +183,7 @@ fn main() -> ExitCode {
     end(match &cli.command {
         Command::List => list(),
         Command::Recipe(args) => recipe(args),
+        Command::Steps(args) => print_steps(args),
         Command::Compile(args) => compile(args),
         Command::Time(args) => time(args),
         Command::Page(args) => print_page(args),
@@ -185,6 +212,19 @@ fn recipe(args: &RecipeArgs) -> Result<(), Failure> {
     let schedule = kernel.schedule_in(args.degree, args.precision).map_err(failed)?;
     let json = schedule.recipe().to_json().map_err(|e| Failure::Refused(e.to_string()))?;
     out(&(json + "\n"))
+}
+
+fn print_steps(args: &StepsArgs) -> Result<(), Failure> {
+    let kernels = chosen(&args.kernels)?;
+    let records = if args.db.exists() { record::read(&args.db).map_err(unreadable)? } else { Vec::new() };
+    let StepsArgs { degree, precision, elements, .. } = *args;
+    let problems: BTreeSet<Problem> = kernels.iter().map(|k| k.problem).collect();
+    for problem in problems {
+        let of: Vec<Tuned> = kernels.iter().filter(|k| k.problem == problem).copied().collect();
+        let launch = Launch { sizes: Sizes { problem, degree, precision }, elements };
+        out(&steps(&of, launch, &records).map_err(failed)?)?;
+    }
+    Ok(())
 }
 
 fn compile(args: &CompileArgs) -> Result<(), Failure> {

@@ -118,3 +118,20 @@ fn kernels_are_timed_once_and_have_a_page() {
     }
     assert!(dir.path().join("bp10_2d_9_f32.svg").exists());
 }
+
+/// The records that are committed are of the code that is generated now, for every kernel.
+#[test]
+fn steps_are_printed_with_the_gain_of_each() {
+    let db = concat!(env!("CARGO_MANIFEST_DIR"), "/../../results/h200/swirydowicz_2019.jsonl");
+    let story = good(&["steps", "bp35.2d", "--degree", "7", "--db", db]);
+    for kernel in 1..=13 {
+        assert!(story.contains(&format!("# bp35.2d.{kernel}: ")), "{story}");
+    }
+    assert!(!story.contains("not timed"), "{story}");
+    assert_eq!(story.matches(" of streaming; ").count(), 12, "{story}");
+    assert!(story.contains("+ tag_inames([lr, ls, lt, mr, ms, mt], tag: unroll)\n"), "{story}");
+    let refused = good(&["steps", "bp35.3d.6", "--degree", "15", "--db", db]);
+    assert!(refused.contains("takes 4096 work-items a group at degree 15"), "{refused}");
+    let untimed = good(&["steps", "bp35.2d.3", "--degree", "7", "--elements", "7", "--db", db]);
+    assert!(untimed.contains("# not timed\n"), "{untimed}");
+}
