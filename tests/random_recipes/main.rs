@@ -40,12 +40,13 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 22] = [
+const UNCOMMON: [&str; 24] = [
     "collect_factors",
     "combine_orbits",
     "drop_zero_terms",
     "duplicate_iname",
     "embed_table",
+    "expand_products",
     "expand_rule",
     "factor_out",
     "factor_quadrature",
@@ -55,6 +56,7 @@ const UNCOMMON: [&str; 22] = [
     "parallelise_scan",
     "pre_evaluate_loop",
     "precompute_rule",
+    "realise_scan",
     "replace_with_intrinsic",
     "roll_insns",
     "set_resident_groups",

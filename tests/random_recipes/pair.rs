@@ -265,6 +265,9 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
             | Step::CombineOrbits(_)
             | Step::PreEvaluateLoop(_)
             | Step::CollectFactors(_)
+            | Step::ExpandProducts(_)
+            | Step::FactoriseSum(_)
+            | Step::Reassociate(_)
     );
     if of_finite && !is_finite(&expected) {
         return Ok(None);
@@ -294,7 +297,7 @@ fn is_finite(memory: &Memory) -> bool {
 
 /// Steps that reorder updates or reductions, or whose tables are equal up to a tolerance: equal up to
 /// rounding. All others keep every bit.
-const REASSOCIATING: [&str; 23] = [
+const REASSOCIATING: [&str; 26] = [
     "buffer_writes",
     "collect_factors",
     "combine_orbits",
@@ -309,11 +312,14 @@ const REASSOCIATING: [&str; 23] = [
     "factor_out",
     "factor_quadrature",
     "factor_table",
+    "expand_products",
     "factor_update",
+    "factorise_sum",
     "mirror_triangle",
     "parallelise_scan",
     "pre_evaluate_loop",
     "realise_scan",
+    "reassociate",
     "reduce_in_tree",
     "sink_accumulation",
     "split_accumulation",

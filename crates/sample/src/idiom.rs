@@ -76,7 +76,7 @@ impl Draw {
                 this.b.assign(name, Access::new(var, [i.into()]), value);
             });
             self.over(extent, |this, _| {
-                let value = Expr::Load(this.element(&array, plan.index)) * 0.5;
+                let value = (Expr::Load(this.element(&array, plan.index)) - 0.25) * 0.5;
                 let ((lhs, ty), name) = (this.target(plan), this.name("s"));
                 let value = this.stored(ty, value);
                 this.b.update(name, lhs, UpdateOp::Add, value);
@@ -97,7 +97,9 @@ impl Draw {
             }
         });
         self.over(extent, |this, i| {
-            let value = Expr::Load(at(i, 0)) - Expr::Load(at(i, 1)) * 0.5;
+            // a sum that is a factor, and a factor that two terms have
+            let [first, second] = [0, 1].map(|column| Expr::Load(at(i, column)));
+            let value = first.clone() * (Expr::from(0.5) - second) + first * 0.25;
             let ((lhs, ty), name) = (this.target(plan), this.name("s"));
             let value = this.stored(ty, value);
             this.b.update(name, lhs, UpdateOp::Add, value);

@@ -26,7 +26,7 @@ mod nest;
 mod neutral;
 pub mod obligation;
 mod orbits;
-mod polynomial;
+pub mod polynomial;
 pub mod primitive;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]
 pub mod primitives;

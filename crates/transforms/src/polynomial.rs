@@ -9,23 +9,25 @@ use std::collections::{BTreeMap, HashMap};
 
 /// A factor of a product: the number of an atom, and whether it divides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Factor {
-    pub(crate) atom: usize,
-    pub(crate) divides: bool,
+pub struct Factor {
+    /// The number of the atom.
+    pub atom: usize,
+    /// Whether it divides.
+    pub divides: bool,
 }
 
 /// The factors of a product, sorted.
-pub(crate) type Product = Vec<Factor>;
+pub type Product = Vec<Factor>;
 
 /// A sum of products, each with its coefficient.
-pub(crate) type Sum = BTreeMap<Product, f64>;
+pub type Sum = BTreeMap<Product, f64>;
 
 /// Most terms that an expression is expanded to.
-pub(crate) const MAX_TERMS: usize = 8192;
+pub const MAX_TERMS: usize = 8192;
 
 /// Why an expression has no sum of products.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NoSum {
+pub enum NoSum {
     /// A part is not computed in `f64`.
     OtherType(Expr),
     /// There would be more than [`MAX_TERMS`] terms.
@@ -34,21 +36,21 @@ pub(crate) enum NoSum {
 
 /// The atoms of some expressions, and the sums of scalars that stand for others.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Atoms {
+pub struct Atoms {
     all: Vec<Expr>,
     index: HashMap<Expr, usize>,
     /// Scalars that are replaced by their values.
-    pub(crate) values: BTreeMap<VarId, Sum>,
+    pub values: BTreeMap<VarId, Sum>,
 }
 
 impl Atoms {
     /// The expression of an atom.
-    pub(crate) fn get(&self, atom: usize) -> &Expr {
+    pub fn get(&self, atom: usize) -> &Expr {
         &self.all[atom]
     }
 
     /// The number of an atom.
-    pub(crate) fn number(&mut self, e: &Expr) -> usize {
+    pub fn number(&mut self, e: &Expr) -> usize {
         if let Some(known) = self.index.get(e) {
             return *known;
         }
@@ -61,7 +63,19 @@ impl Atoms {
     ///
     /// Sums, products, quotients by products and negations of `f64` are opened; literals become
     /// coefficients.
-    pub(crate) fn expand(&mut self, kernel: &Kernel, e: &Expr) -> Result<Sum, NoSum> {
+    ///
+    /// # Errors
+    /// A part of another type; more than [`MAX_TERMS`] terms.
+    pub fn expand(&mut self, kernel: &Kernel, e: &Expr) -> Result<Sum, NoSum> {
+        self.terms(kernel, e, &|_| true)
+    }
+
+    /// The terms of a sum of type `f64`, each a product; of sums that are factors of one, those that
+    /// `opens` names are multiplied out, and the others are atoms.
+    ///
+    /// # Errors
+    /// A part of another type; more than [`MAX_TERMS`] terms.
+    pub fn terms(&mut self, kernel: &Kernel, e: &Expr, opens: &dyn Fn(&Expr) -> bool) -> Result<Sum, NoSum> {
         let ty = kernel.type_of(e, &[]);
         let is_literal = matches!(ty, Ok(ExprType::WeakReal | ExprType::Literal));
         if !is_literal && ty != Ok(ExprType::Scalar(ScalarType::F64)) {
@@ -70,19 +84,19 @@ impl Atoms {
         match e {
             Expr::Int(c) => Ok(constant(*c as f64)),
             Expr::Real(c) => Ok(constant(c.0)),
-            Expr::Unary(UnaryOp::Neg, a) => Ok(scaled(&self.expand(kernel, a)?, -1.0)),
+            Expr::Unary(UnaryOp::Neg, a) => Ok(scaled(&self.terms(kernel, a, opens)?, -1.0)),
             Expr::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) => {
-                let mut sum = self.expand(kernel, a)?;
+                let mut sum = self.terms(kernel, a, opens)?;
                 let sign = if *op == BinaryOp::Add { 1.0 } else { -1.0 };
-                add(&mut sum, &self.expand(kernel, b)?, sign);
+                add(&mut sum, &self.terms(kernel, b, opens)?, sign);
                 short(sum)
             }
             Expr::Binary(BinaryOp::Mul, a, b) => {
-                let (a, b) = (self.expand(kernel, a)?, self.expand(kernel, b)?);
+                let (a, b) = (self.factor(kernel, a, opens)?, self.factor(kernel, b, opens)?);
                 product(&a, &b)
             }
             Expr::Binary(BinaryOp::Div, a, b) => {
-                let numerator = self.expand(kernel, a)?;
+                let numerator = self.factor(kernel, a, opens)?;
                 let divisor = self.divisor(kernel, b)?;
                 product(&numerator, &divisor)
             }
@@ -98,8 +112,35 @@ impl Atoms {
             | Expr::Select(..)
             | Expr::Reduce(_)
             | Expr::Rule(..)
-            | Expr::RuleParam(_) => Ok([(vec![Factor { atom: self.number(e), divides: false }], 1.0)].into()),
+            | Expr::RuleParam(_) => Ok(self.atom(e)),
         }
+    }
+
+    /// A factor of a product: one atom, if it is a sum that stays.
+    fn factor(&mut self, kernel: &Kernel, e: &Expr, opens: &dyn Fn(&Expr) -> bool) -> Result<Sum, NoSum> {
+        match e {
+            Expr::Unary(UnaryOp::Neg, a) => Ok(scaled(&self.factor(kernel, a, opens)?, -1.0)),
+            Expr::Binary(BinaryOp::Add | BinaryOp::Sub, ..) if !opens(e) => {
+                // its type is that of what it is a factor of, or else `terms` refuses it
+                self.terms(kernel, e, opens).map(|_| self.atom(e))
+            }
+            other @ (Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Reduce(_)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_)) => self.terms(kernel, other, opens),
+        }
+    }
+
+    fn atom(&mut self, e: &Expr) -> Sum {
+        [(vec![Factor { atom: self.number(e), divides: false }], 1.0)].into()
     }
 
     /// One over an expression, which stays as it is unless a scalar stands for one product.
@@ -115,7 +156,7 @@ impl Atoms {
     }
 
     /// The product of some factors, if there are any.
-    pub(crate) fn product_of(&self, factors: &[Factor]) -> Option<Expr> {
+    pub fn product_of(&self, factors: &[Factor]) -> Option<Expr> {
         let part = |divides| factors.iter().filter(move |f| f.divides == divides).map(|f| self.get(f.atom));
         let numerator = part(false).cloned().reduce(|a, b| a * b);
         if numerator.is_none() && part(true).next().is_none() {
@@ -126,7 +167,7 @@ impl Atoms {
     }
 
     /// A sum as an expression, its terms in the order of their factors.
-    pub(crate) fn rebuild(&self, sum: &Sum) -> Expr {
+    pub fn rebuild(&self, sum: &Sum) -> Expr {
         let terms = sum.iter().map(|(factors, c)| (self.product_of(factors), *c));
         joined(terms).unwrap_or(Expr::Real(Real(0.0)))
     }

@@ -19,6 +19,7 @@ pub(crate) mod point_terms;
 pub(crate) mod reread;
 pub(crate) mod separable;
 pub mod stale;
+pub(crate) mod sums;
 pub(crate) mod width;
 pub(crate) mod windows;
 pub(crate) mod written;

@@ -137,7 +137,7 @@ fn page() -> String {
          page says so, or up to a tolerance of tables that a step replaces (`factor_table`, `factor_quadrature`, \
          `combine_orbits`, \
          `pre_evaluate_loop`), or where values are finite (`skip_zero_terms`, `drop_zero_terms`, `pad_inames`, `combine_orbits`, \
-         `pre_evaluate_loop`).\n\n\
+         `pre_evaluate_loop`, `expand_products`, `factorise_sum`, `reassociate`).\n\n\
          | primitive | what it does | refusals | tests |\n|---|---|---:|---:|\n{rows}{text}",
         primitives().len()
     )
