@@ -200,7 +200,9 @@ fn list() -> Result<(), Failure> {
 
 fn failed(error: RecipeError) -> Failure {
     match error {
-        RecipeError::TooManyWorkItems { .. } => Failure::Usage(error.to_string()),
+        RecipeError::TooManyWorkItems { .. } | RecipeError::OtherLines { .. } => {
+            Failure::Usage(error.to_string())
+        }
         RecipeError::Unreachable { .. } | RecipeError::Refused { .. } | RecipeError::Plain { .. } => {
             Failure::Refused(error.to_string())
         }
@@ -236,7 +238,11 @@ fn compile(args: &CompileArgs) -> Result<(), Failure> {
     let line = |(kernel, degree, precision): &(Tuned, usize, Precision)| -> Result<String, Failure> {
         let schedule = match kernel.schedule_in(*degree, *precision) {
             Ok(schedule) => schedule,
-            Err(e @ (RecipeError::Unreachable { .. } | RecipeError::TooManyWorkItems { .. })) => {
+            Err(
+                e @ (RecipeError::Unreachable { .. }
+                | RecipeError::TooManyWorkItems { .. }
+                | RecipeError::OtherLines { .. }),
+            ) => {
                 return Ok(format!("{e}\n"));
             }
             Err(e @ (RecipeError::Refused { .. } | RecipeError::Plain { .. })) => return Err(failed(e)),

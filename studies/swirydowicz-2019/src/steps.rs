@@ -35,7 +35,11 @@ pub fn steps(kernels: &[Tuned], launch: Launch, records: &[Record]) -> Result<St
         text += &format!("# {kernel}: {}\n", kernel.idea());
         let schedule = match kernel.schedule_in(degree, precision) {
             Ok(schedule) => schedule,
-            Err(e @ (RecipeError::Unreachable { .. } | RecipeError::TooManyWorkItems { .. })) => {
+            Err(
+                e @ (RecipeError::Unreachable { .. }
+                | RecipeError::TooManyWorkItems { .. }
+                | RecipeError::OtherLines { .. }),
+            ) => {
                 text += &format!("# {e}\n\n");
                 continue;
             }

@@ -26,7 +26,7 @@ fn bad(args: &[&str], code: i32) -> String {
 #[test]
 fn kernels_are_listed_with_what_is_missing() {
     let list = good(&["list"]);
-    assert_eq!(list.lines().count(), 10 + 13 + 6 + 11 + 9 + 2 + 1);
+    assert_eq!(list.lines().count(), 10 + 15 + 6 + 11 + 9 + 4 + 1);
     assert!(list.contains("bp35.2d.10  a third local array, for the layer of `u`\n"), "{list}");
     let missing = "cannot be reached: it is three launches, and no primitive cuts a kernel into several";
     assert!(list.contains(missing), "{list}");
@@ -47,7 +47,7 @@ fn recipes_load_as_those_of_the_library() {
 #[test]
 fn what_is_not_there_is_refused() {
     // a kernel of one element a group takes no number of elements
-    for name in ["bp35.2d.14", "bp35.2d.10x2", "bp35.2d.13x0", "bp35.2d.13x"] {
+    for name in ["bp35.2d.16", "bp35.2d.10x2", "bp35.2d.13x0", "bp35.2d.13x"] {
         let unknown = bad(&["recipe", name], 2);
         let message = format!("no kernel is called `{name}`; kernels are called like bp35.2d.10 and, ");
         assert!(unknown.contains(&message), "{unknown}");
@@ -123,15 +123,19 @@ fn kernels_are_timed_once_and_have_a_page() {
 #[test]
 fn steps_are_printed_with_the_gain_of_each() {
     let db = concat!(env!("CARGO_MANIFEST_DIR"), "/../../results/h200/swirydowicz_2019.jsonl");
-    let story = good(&["steps", "bp35.2d", "--degree", "7", "--db", db]);
-    for kernel in 1..=13 {
-        assert!(story.contains(&format!("# bp35.2d.{kernel}: ")), "{story}");
+    let names: Vec<String> = (1..=14).map(|k| format!("bp35.2d.{k}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let story = good(&[&["steps"], &names[..], &["--degree", "7", "--db", db]].concat());
+    for name in names {
+        assert!(story.contains(&format!("# {name}: ")), "{story}");
     }
     assert!(!story.contains("not timed"), "{story}");
-    assert_eq!(story.matches(" of streaming; ").count(), 12, "{story}");
+    assert_eq!(story.matches(" of streaming; ").count(), 13, "{story}");
     assert!(story.contains("+ tag_inames([lr, ls, lt, mr, ms, mt], tag: unroll)\n"), "{story}");
     let refused = good(&["steps", "bp35.3d.6", "--degree", "15", "--db", db]);
     assert!(refused.contains("takes 4096 work-items a group at degree 15"), "{refused}");
+    let lines = good(&["steps", "bp35.2d.14", "--degree", "6", "--db", db]);
+    assert!(lines.contains("degree 6 in f64 has 7; choose degree 7 or 15, and f64"), "{lines}");
     let untimed = good(&["steps", "bp35.2d.3", "--degree", "7", "--elements", "7", "--db", db]);
     assert!(untimed.contains("# not timed\n"), "{untimed}");
 }

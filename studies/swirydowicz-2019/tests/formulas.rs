@@ -42,7 +42,11 @@ fn moved(stats: &Statistics, problem: Problem, distinct: bool) -> Traffic {
 fn tuned(name: &str, degree: usize) -> Option<Kernel> {
     match name.parse::<Tuned>().unwrap().schedule(degree) {
         Ok(schedule) => Some(schedule.kernel().clone()),
-        Err(RecipeError::Unreachable { .. } | RecipeError::TooManyWorkItems { .. }) => None,
+        Err(
+            RecipeError::Unreachable { .. }
+            | RecipeError::TooManyWorkItems { .. }
+            | RecipeError::OtherLines { .. },
+        ) => None,
         Err(e) => panic!("{e}"),
     }
 }
@@ -89,7 +93,8 @@ fn has_the_operations_of_the_formula(kernel: Tuned, sizes: Sizes, counted: &Stat
         _ => u32::MAX,
     };
     let joined = if kernel.number >= first_by_lines { 2 * sizes.points().pow(3) as u64 } else { 0 };
-    let shared = if kernel.problem == Problem::Bp35Vertices { 42 * (n.pow(3) - n.pow(2)) } else { 0 };
+    let by_columns = kernel.problem == Problem::Bp35Vertices && !kernel.by_instructions();
+    let shared = if by_columns { 42 * (n.pow(3) - n.pow(2)) } else { 0 };
     assert_eq!(counted.flops(), operations(sizes) - shared + joined, "{kernel}");
 }
 
@@ -101,21 +106,31 @@ fn least(sizes: Sizes) -> Traffic {
 }
 
 /// The first kernel of each sequence from which on global memory is touched as rarely as can be. BP3.0
-/// with 3-D threads reads columns of `u` from global memory to the end.
-const ONCE: [(&str, u32); 6] =
-    [("bp10.2d", 3), ("bp35.2d", 7), ("bp35.3d", 5), ("bp30.2d", 2), ("bp30.3d", 10), ("bp35v.2d", 1)];
+/// with 3-D threads reads columns of `u` from global memory to the end, and so does a processor, which
+/// has a cache.
+const ONCE: [(&str, u32); 7] = [
+    ("bp10.2d", 3),
+    ("bp35.2d", 7),
+    ("bp35.3d", 5),
+    ("bp35.c", 2),
+    ("bp30.2d", 2),
+    ("bp30.3d", 10),
+    ("bp35v.2d", 1),
+];
 
 #[test]
 fn tuned_kernels_do_and_move_what_the_formulas_say() {
     for kernel in Tuned::all() {
         let name = kernel.to_string();
-        let sizes = Sizes::double(kernel.problem, 2);
-        let Some(tuned) = tuned(&name, 2) else { continue };
+        let sizes = Sizes::double(kernel.problem, if kernel.by_instructions() { 7 } else { 2 });
+        let Some(tuned) = tuned(&name, sizes.degree) else { continue };
         let counted = counted(&tuned, sizes);
         has_the_operations_of_the_formula(kernel, sizes, &counted);
         let (_, first) = ONCE.into_iter().find(|(sequence, _)| name.starts_with(sequence)).unwrap();
         let once = moved(&counted, kernel.problem, false) == least(sizes);
-        assert_eq!(once, kernel.number >= first, "{kernel}");
+        // those by instructions read factors beside the diagonal twice, which compilers make once
+        let twice = kernel.problem == Problem::Bp35 && kernel.by_instructions();
+        assert_eq!(once, kernel.number >= first && !twice, "{kernel}");
     }
 }
 

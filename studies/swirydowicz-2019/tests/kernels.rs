@@ -28,7 +28,11 @@ fn devices() -> Vec<Box<dyn Device>> {
 fn schedule(kernel: Tuned, degree: usize, precision: Precision) -> Option<Schedule> {
     match kernel.schedule_in(degree, precision) {
         Ok(schedule) => Some(schedule),
-        Err(RecipeError::Unreachable { .. } | RecipeError::TooManyWorkItems { .. }) => None,
+        Err(
+            RecipeError::Unreachable { .. }
+            | RecipeError::TooManyWorkItems { .. }
+            | RecipeError::OtherLines { .. },
+        ) => None,
         Err(e) => panic!("{e}"),
     }
 }
@@ -52,11 +56,11 @@ fn check(kernel: Tuned, degree: usize, precision: Precision, seed: u64) {
     }
 }
 
-/// The last kernel of each sequence has all ideas of those before it.
+/// The last kernel of each sequence has all ideas of those before it; those by instructions are
+/// sequences of their own.
 fn is_last(kernel: Tuned) -> bool {
-    let behind =
-        |k: &Tuned| (k.problem, k.threads) == (kernel.problem, kernel.threads) && k.number > kernel.number;
-    !Tuned::all().iter().any(behind)
+    let sequence = |k: Tuned| (k.problem, k.threads, k.by_instructions());
+    !Tuned::all().into_iter().any(|k| sequence(k) == sequence(kernel) && k.number > kernel.number)
 }
 
 fn family(problem: Problem, threads: Threads) {
@@ -64,7 +68,12 @@ fn family(problem: Problem, threads: Threads) {
     let kernels = Tuned::all().into_iter().filter(|k| (k.problem, k.threads) == (problem, threads));
     for kernel in kernels {
         // at 7 rows are padded
-        let degrees: &[usize] = if all() { &[1, 2, 3, 7] } else { &[2] };
+        let degrees: &[usize] = match (all(), kernel.by_instructions()) {
+            (true, true) => &[7, 15],
+            (false, true) => &[7],
+            (true, false) => &[1, 2, 3, 7],
+            (false, false) => &[2],
+        };
         if all() || is_last(kernel) {
             for precision in PRECISIONS {
                 degrees.iter().for_each(|degree| check(kernel, *degree, precision, seed));
@@ -81,8 +90,9 @@ fn the_interpreter_agrees_with_the_dense_operator() {
         // the last kernels have the steps of those before them, and steps do not ask for the precision
         let precisions = if all() || is_last(kernel) { &PRECISIONS[..] } else { &PRECISIONS[..1] };
         for precision in precisions.iter().copied() {
-            let Some(schedule) = schedule(kernel, 2, precision) else { continue };
-            let sizes = Sizes { problem: kernel.problem, degree: 2, precision };
+            let degree = if kernel.by_instructions() { 7 } else { 2 };
+            let Some(schedule) = schedule(kernel, degree, precision) else { continue };
+            let sizes = Sizes { problem: kernel.problem, degree, precision };
             let mut memory = sizes.inputs(ELEMENTS, seed);
             let expected = reference(sizes, &memory).unwrap();
             interpret(schedule.kernel(), &mut memory).unwrap();

@@ -1,14 +1,14 @@
 //! BP3.5, a work-item for each node of a layer: Świrydowicz et al. 2019, §7 and Algorithm 6.
 
-use super::bp35_lines;
 use super::nest::{
     Steps, add_by_layers, contract, cut, expand, fetch, fetch_matrix, fluxes_apart, pad, place, realise,
     share, unroll,
 };
+use super::{bp35_lines, bp35_mma};
 use crate::problem::Sizes;
 use purlin::prelude::{AddressSpace, AliasStorage, BufferWrites, Schedule, Selection};
 
-pub const IDEAS: [&str; 13] = [
+pub const IDEAS: [&str; 15] = [
     "reference: `D` and the fluxes of the element in local memory, all else in global memory",
     "inputs are const: every kernel of Purlin declares them so, hence the same code as kernel 1",
     "the loops of contractions unrolled",
@@ -22,6 +22,8 @@ pub const IDEAS: [&str; 13] = [
     bp35_lines::IDEAS[0],
     bp35_lines::IDEAS[1],
     bp35_lines::IDEAS[2],
+    bp35_mma::IDEAS[0],
+    bp35_mma::IDEAS[1],
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {

@@ -8,9 +8,11 @@ use purlin::prelude::{
     Schedule, Selection, SplitIname,
 };
 
-pub const IDEAS: [&str; 2] = [
+pub const IDEAS: [&str; 4] = [
     "a line of nodes a work-item: `D` in constant memory, factors recomputed from what a column shares",
     "several elements in a work-group, so that few of its lanes are idle",
+    super::bp35_mma::IDEAS[0],
+    "two local arrays instead of four, and at N = 7 an element a sub-group, which waits for no other",
 ];
 
 /// What a point computes before its fluxes.

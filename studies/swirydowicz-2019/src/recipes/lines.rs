@@ -15,8 +15,8 @@ pub fn fix_matrix(s: &mut Schedule, sizes: Sizes, matrix: &str, values: Vec<f64>
 }
 
 /// Differentiates a field along all lines of one direction after the other, and adds what the fluxes
-/// contribute to `result` likewise.
-pub fn differentiate_lines(s: &mut Schedule, result: &str) -> Steps {
+/// contribute likewise, in a nest for each direction.
+pub fn reduce_apart(s: &mut Schedule) -> Steps {
     realise(s, &["lr", "ls", "lt"])?;
     expand(s, &["ur", "us", "ut"], &["k", "j", "i"])?;
     cut(s, &["k", "j", "i"], &[("r_ls_init", "s"), ("r_lt_init", "t"), ("fr", "g")])?;
@@ -26,7 +26,12 @@ pub fn differentiate_lines(s: &mut Schedule, result: &str) -> Steps {
     s.apply(MoveInsns::before(["zs_init"], "ms"))?;
     cut(s, &["c", "b", "a"], &[("zs_init", "s"), ("zero", "t")])?;
     fuse(s, &["c_t", "b_t", "a_t"], &["c_sum_1", "b_sum_1", "a_sum_1"])?;
-    fuse(s, &["c_t", "b_t", "a_t"], &["c_sum", "b_sum", "a_sum"])?;
+    fuse(s, &["c_t", "b_t", "a_t"], &["c_sum", "b_sum", "a_sum"])
+}
+
+/// As [`reduce_apart`], with each line of `result` in the loop that contracts it.
+pub fn differentiate_lines(s: &mut Schedule, result: &str) -> Steps {
+    reduce_apart(s)?;
     for nest in [
         ["k_s", "i_s", "j_s"],
         ["j_t", "i_t", "k_t"],

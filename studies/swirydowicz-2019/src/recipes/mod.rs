@@ -8,9 +8,12 @@ mod bp30_planes;
 mod bp35_cubes;
 mod bp35_host;
 mod bp35_lines;
+mod bp35_mma;
 mod bp35_planes;
 mod bp35_vertices;
+mod bp35_vertices_mma;
 mod lines;
+mod matrix_lines;
 mod nest;
 
 use crate::problem::{Precision, Problem, Sizes};
@@ -66,6 +69,20 @@ pub enum RecipeError {
         degree: usize,
         /// Work-items.
         needed: usize,
+    },
+    /// An instruction takes lines of another length, or other numbers.
+    #[error(
+        "`{kernel}` takes lines of 8 or 16 nodes in double precision, which an instruction multiplies; degree {degree} in {precision} has {nodes}; choose degree 7 or 15, and f64"
+    )]
+    OtherLines {
+        /// The kernel.
+        kernel: Tuned,
+        /// Its degree.
+        degree: usize,
+        /// Its type.
+        precision: Precision,
+        /// Nodes of a line.
+        nodes: usize,
     },
     /// A step is refused.
     #[error("`{kernel}` at degree {degree}: {cause}")]
@@ -165,11 +182,24 @@ impl Tuned {
         }
     }
 
+    /// Whether matrix instructions compute its contractions, which take lines of 8 or 16 nodes in
+    /// double precision.
+    #[must_use]
+    pub fn by_instructions(self) -> bool {
+        match self.problem {
+            Problem::Bp35Vertices => self.number >= 3,
+            Problem::Bp35 => self.threads == Threads::Planes && self.number >= 14,
+            Problem::Bp10 | Problem::Bp30 => false,
+        }
+    }
+
     /// Elements of a work-group at a degree.
     #[must_use]
     pub fn elements_of_a_group(self, sizes: Sizes) -> i64 {
         match self.elements {
             Some(n) => n.into(),
+            // local arrays of several elements are parts of one, which compilers cannot tell apart
+            None if self.by_instructions() => 1,
             None if self.has_several_elements() => best_elements(sizes),
             None => 1,
         }
@@ -185,7 +215,8 @@ impl Tuned {
     ///
     /// # Errors
     /// [`RecipeError::Unreachable`] where a primitive is missing,
-    /// [`RecipeError::TooManyWorkItems`] for a degree beyond 3-D threads.
+    /// [`RecipeError::TooManyWorkItems`] for a degree beyond 3-D threads,
+    /// [`RecipeError::OtherLines`] for one whose lines no instruction takes.
     pub fn schedule(self, degree: usize) -> Result<Schedule, RecipeError> {
         self.schedule_in(degree, Precision::Double)
     }
@@ -207,6 +238,10 @@ impl Tuned {
         if let Some(missing) = self.missing() {
             return Err(RecipeError::Unreachable { kernel: self, missing });
         }
+        let nodes = sizes.nodes();
+        if self.by_instructions() && (!nodes.is_multiple_of(8) || precision != Precision::Double) {
+            return Err(RecipeError::OtherLines { kernel: self, degree, precision, nodes });
+        }
         let plain = sizes.plain().map_err(|cause| RecipeError::Plain { problem: self.problem, cause })?;
         let mut s = Schedule::of(&plain);
         match self.steps(&mut s, sizes) {
@@ -221,6 +256,9 @@ impl Tuned {
         }
         match (self.problem, self.threads) {
             (Problem::Bp10, _) => bp10::steps(s, sizes, self.number, self.elements_of_a_group(sizes)),
+            (Problem::Bp35, Threads::Planes) if self.by_instructions() => {
+                bp35_mma::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
+            }
             (Problem::Bp35, Threads::Planes) if self.number > 10 => {
                 bp35_lines::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
             }
@@ -232,6 +270,9 @@ impl Tuned {
             }
             (Problem::Bp30, Threads::Planes) => bp30_planes::steps(s, sizes, self.number),
             (Problem::Bp30, Threads::Cubes | Threads::Host) => bp30_cubes::steps(s, sizes, self.number),
+            (Problem::Bp35Vertices, _) if self.number >= 3 => {
+                bp35_vertices_mma::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
+            }
             (Problem::Bp35Vertices, _) => {
                 bp35_vertices::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
             }
