@@ -404,6 +404,20 @@ fn cells_in_parallel_without_atomics_are_refused_with_two_instances() {
     }
 }
 
+/// A tensor-product operator whose schedule has holes: every step is legal at both ends of them.
+#[test]
+fn parameters_of_a_tensor_product_recipe_are_holes() {
+    let args = ["run", "examples/tuned_bp35.purlin", "--param", "n=8", "--param", "ne=5", "--device", "c"];
+    for holes in [["elements=1", "pad=1", "groups=8"], ["elements=4", "pad=3", "groups=1"]] {
+        let holes: Vec<&str> = holes.iter().flat_map(|hole| ["--hole", hole]).collect();
+        let text = good(&[&args[..], &["--no-time"], &holes].concat());
+        assert!(text.contains("`y`: 2560 elements"), "{text}");
+    }
+    let refused =
+        bad(&[&args[..], &["--hole", "elements=4", "--hole", "pad=1", "--hole", "groups=8"]].concat(), 2);
+    assert!(refused.contains("elements = 4, groups = 8, pad = 1 break a constraint"), "{refused}");
+}
+
 /// Each kernel is timed after it was compared, with the one before it and the first.
 #[test]
 fn steps_say_what_each_gains() {
