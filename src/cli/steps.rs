@@ -49,6 +49,9 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     let mut times = args.time.time.then(|| StepTimes::new(&args.time, &source, &form)).transpose()?;
     let mut before = kernel_text(kernel, true);
     let mut text = format!("# the kernel before any step\n{}\n{before}", start(&mut times, kernel)?);
+    for decision in args.transform.decisions(&form)? {
+        text += &format!("\n# {decision}\n");
+    }
     for (number, (step, result)) in trace.iter().enumerate() {
         let after = kernel_text(result, true);
         let shown = if args.diff { line_diff(&before, &after) } else { after.clone() };

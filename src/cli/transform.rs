@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use purlin::Mapping;
 use purlin::forms::MappingError;
 use purlin::forms::program::CellKernel;
-use purlin::forms::strategies::StrategyError;
+use purlin::forms::strategies::{StrategyError, eliminate_sharing};
 use purlin::ir::Kernel;
 use purlin::transforms::schedule::{Choice, ScriptProblem};
 use purlin::transforms::{Recipe, Script, ScriptError};
@@ -35,26 +35,33 @@ pub struct TransformArgs {
 }
 
 /// Mappings with names of their own, and what they do.
-const STRATEGIES: [(&str, &str, Mapping); 3] = [
-    ("none", "As it is written, in order", Mapping::Sequential),
-    ("single-cell", "One cell a work-item, 32 cells a work-group", Mapping::SINGLE_CELL),
-    (
-        "factorised",
-        "One cell a work-item, sums of tensor products axis by axis",
-        Mapping::FactorisedCells { cells: 8 },
-    ),
-];
+fn named() -> [(&'static str, &'static str, Mapping); 4] {
+    [
+        ("none", "As it is written, in order", Mapping::Sequential),
+        ("single-cell", "One cell a work-item, 32 cells a work-group", Mapping::SINGLE_CELL),
+        (
+            "factorised",
+            "One cell a work-item, sums of tensor products axis by axis",
+            Mapping::FactorisedCells { cells: 8 },
+        ),
+        (
+            "sharing-elimination",
+            "Fewer operations by expansion, factorisation and code motion, in order",
+            Mapping::SharingElimination { then: Box::new(Mapping::Sequential) },
+        ),
+    ]
+}
 
 /// Reads the name of a mapping.
 fn strategies() -> impl TypedValueParser<Value = Mapping> {
-    let names = STRATEGIES.map(|(name, help, _)| PossibleValue::new(name).help(help));
-    let named = |name: String| STRATEGIES.into_iter().find(|(n, _, _)| *n == name).map(|(_, _, m)| m);
-    PossibleValuesParser::new(names).map(move |name| named(name).unwrap_or(Mapping::Sequential))
+    let names = named().map(|(name, help, _)| PossibleValue::new(name).help(help));
+    let of = |name: String| named().into_iter().find(|(n, _, _)| *n == name).map(|(_, _, m)| m);
+    PossibleValuesParser::new(names).map(move |name| of(name).unwrap_or(Mapping::Sequential))
 }
 
 /// The name of a mapping that has one of its own.
 fn strategy_name(mapping: &Mapping) -> &'static str {
-    STRATEGIES.iter().find(|(_, _, m)| m == mapping).map_or("of another name", |(name, _, _)| *name)
+    named().iter().find(|(_, _, m)| m == mapping).map_or("of another name", |(name, _, _)| *name)
 }
 
 /// The steps that a user gives.
@@ -120,6 +127,16 @@ impl TransformArgs {
         let (kernel, recipe, definitions) = purlin::transform_with_setup(form, &strategy)?;
         let name = format!("strategy {}", strategy_name(&strategy));
         Ok(Transformed { kernel, recipe, name, definitions })
+    }
+
+    /// What a mapping decided, a line each: what the integer program of sharing elimination factorises.
+    pub fn decisions(&self, form: &impl CellKernel) -> Result<Vec<String>, Failure> {
+        let Some(Mapping::SharingElimination { .. }) = self.mapping.as_ref().or(self.strategy.as_ref())
+        else {
+            return Ok(Vec::new());
+        };
+        let (_, _, decisions) = eliminate_sharing(form.kernel())?;
+        Ok(decisions.iter().map(ToString::to_string).collect())
     }
 
     /// Refuses values of holes where there is no schedule.

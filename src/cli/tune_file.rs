@@ -324,6 +324,7 @@ fn finish(
         | Mapping::Rules { .. }
         | Mapping::Orbits { .. }
         | Mapping::FewestOperations { .. }
+        | Mapping::SharingElimination { .. }
         | Mapping::Tiling(_)
         | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),
     };

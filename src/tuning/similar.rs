@@ -111,6 +111,9 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
     match mapping {
         Mapping::Tiling(p) => Mapping::Tiling(retiled(&p, from, to)),
         Mapping::StagedTiling(p) => Mapping::StagedTiling(retiled(&p, from, to)),
+        Mapping::SharingElimination { then } => {
+            Mapping::SharingElimination { then: Box::new(transferred(*then, from, to)) }
+        }
         Mapping::Modes { then } => Mapping::Modes { then: Box::new(transferred(*then, from, to)) },
         Mapping::StoredFactors { then } => transferred(*then, from, to).with_stored_factors(),
         Mapping::Rules { scheme, then } => {

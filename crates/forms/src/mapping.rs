@@ -6,9 +6,10 @@ use crate::quadrature::QuadratureScheme;
 use crate::strategies::{
     FactorisedCells, FactorisedLines, FactorisedPlanes, FewestOperations, MatrixCells, MatrixGroups,
     Objective, PointTiles, SingleCell, StagedCells, StraightCells, StrategyError, SummedCells,
-    factored_quadrature, factorised_cells, factorised_lines, factorised_planes, fewest_operations,
-    matrix_cells, matrix_groups, matrix_orbits, multi_level_tiling, point_tiles, single_cell_per_work_item,
-    staged_cells, staged_multi_level_tiling, stored_factors, straight_cells, summed_cells,
+    eliminate_sharing, factored_quadrature, factorised_cells, factorised_lines, factorised_planes,
+    fewest_operations, matrix_cells, matrix_groups, matrix_orbits, multi_level_tiling, point_tiles,
+    single_cell_per_work_item, staged_cells, staged_multi_level_tiling, stored_factors, straight_cells,
+    summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -129,6 +130,11 @@ pub enum Mapping {
         /// The mapping of the kernel that they leave.
         then: Box<Mapping>,
     },
+    /// Sharing eliminated, and then another mapping.
+    SharingElimination {
+        /// The mapping of the kernel with fewer operations.
+        then: Box<Mapping>,
+    },
     /// Quadrature rules of another scheme, where both are exact, and then another mapping.
     Rules {
         /// The scheme.
@@ -179,6 +185,7 @@ impl Mapping {
             | Self::StoredFactors { then }
             | Self::Rules { then, .. }
             | Self::Orbits { then, .. }
+            | Self::SharingElimination { then }
             | Self::FewestOperations { then, .. } => then.is_straight(),
             Self::StraightCells { .. } => true,
             Self::Sequential
@@ -222,6 +229,7 @@ impl Mapping {
             Self::Modes { then }
             | Self::Rules { then, .. }
             | Self::Orbits { then, .. }
+            | Self::SharingElimination { then }
             | Self::FewestOperations { then, .. } => then.has_stored_factors(),
             Self::Sequential
             | Self::SingleCell { .. }
@@ -336,6 +344,10 @@ impl Mapping {
                 let program = form.program().map_err(StrategyError::from)?;
                 let args = FewestOperations { memory: *memory, objective: *objective };
                 let (kernel, recipe) = fewest_operations(form.kernel(), &program, &args)?;
+                after(recipe, then.apply(&kernel))?
+            }
+            Self::SharingElimination { then } => {
+                let (kernel, recipe, _) = eliminate_sharing(form.kernel())?;
                 after(recipe, then.apply(&kernel))?
             }
             Self::Rules { scheme, then } => then.apply(&form.with_scheme(*scheme)?)?,
@@ -458,6 +470,7 @@ impl fmt::Display for Mapping {
             Self::FewestOperations { memory, objective: Objective::OperationsAndMisses, then } => {
                 write!(f, "fewest operations and misses, tables of {memory} bytes, {then}")
             }
+            Self::SharingElimination { then } => write!(f, "sharing eliminated, {then}"),
             Self::StoredFactors { then } => write!(f, "stored factors, {then}"),
             Self::Rules { scheme, then } => write!(f, "rules `{scheme}`, {then}"),
             Self::Orbits { resident_groups: None, then } => write!(f, "orbits, {then}"),

@@ -20,6 +20,7 @@ mod modes;
 mod multi_level_tiling;
 mod orbit_basis;
 mod point_tiles;
+mod sharing;
 mod single_cell;
 mod staged_cells;
 mod staging;
@@ -38,6 +39,7 @@ pub use modes::{factored_quadrature, table_products};
 pub use multi_level_tiling::{MAX_KEPT, multi_level_tiling, staged_multi_level_tiling};
 pub use orbit_basis::Orbits;
 pub use point_tiles::{PointTiles, point_tiles};
+pub use sharing::{SharingDecision, eliminate_sharing};
 pub use single_cell::{SingleCell, single_cell_per_work_item};
 pub use staged_cells::{StagedCells, StraightCells, staged_cells, straight_cells};
 pub use stored_factors::{stored_factor_count, stored_factors};
@@ -79,6 +81,9 @@ pub enum StrategyError {
         "tables are tensor products of two axes and of three, whose work-items differ; map a cell to a work-item (`factorised_cells`)"
     )]
     MixedTensors,
+    /// The integer program of sharing elimination has no solution that the solver finds.
+    #[error("the integer program of sharing elimination: {0}")]
+    IntegerProgram(String),
     /// A step that was refused.
     #[error(transparent)]
     Step(Box<RefusedStep>),
@@ -98,6 +103,7 @@ impl StrategyError {
             | Self::Tiling(_)
             | Self::Parameter { .. }
             | Self::NoTensorTable
+            | Self::IntegerProgram(_)
             | Self::MixedTensors => self,
         }
     }

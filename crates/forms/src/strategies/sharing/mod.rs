@@ -1,0 +1,320 @@
+//! Sharing elimination: fewer operations by expansion, factorisation and code motion.
+
+mod graph;
+mod nest;
+
+use super::{StrategyError, applied};
+use graph::SharingGraph;
+use nest::Nest;
+use purlin_ir::{AddressSpace, Expr, Kernel, UpdateOp, VarKind};
+use purlin_transforms::lookup::Selection;
+use purlin_transforms::polynomial::{Atoms, Sum};
+use purlin_transforms::primitives::{
+    ExpandProducts, ExpandRule, ExtractRule, FactoriseSum, PrecomputeRule, Reassociate,
+};
+use purlin_transforms::{Recipe, Schedule, TransformError};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// Iterations of a loop whose bounds are parameters, where operations are counted.
+const TYPICAL: i64 = 8;
+
+/// What was decided for an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharingDecision {
+    /// The instruction.
+    pub insn: String,
+    /// Operands that depend on one of the inner loops and stay whole (strategy 1).
+    pub whole: Vec<String>,
+    /// Operands that are multiplied out (strategy 2).
+    pub expanded: Vec<String>,
+    /// Number of symbols and of products of two of them; none where code motion alone takes fewer
+    /// operations.
+    pub graph: [usize; 2],
+    /// The symbols that the integer program factorises.
+    pub factorised: Vec<String>,
+    /// Operations before and after, where loops whose bounds are parameters run eight times.
+    pub operations: [u64; 2],
+}
+
+impl fmt::Display for SharingDecision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |all: &[String]| all.iter().map(|s| format!("`{s}`")).collect::<Vec<_>>().join(", ");
+        let [symbols, products] = self.graph;
+        match (products, self.factorised.len()) {
+            (0, _) => write!(f, "`{}`: code motion alone", self.insn)?,
+            (_, chosen) => write!(
+                f,
+                "`{}`: {symbols} symbols in {products} products; the integer program factorises {chosen}: {}",
+                self.insn,
+                names(&self.factorised)
+            )?,
+        }
+        if !self.whole.is_empty() {
+            write!(f, "; strategy 1 for {}", names(&self.whole))?;
+        }
+        if !self.expanded.is_empty() {
+            write!(f, "; strategy 2 for {}", names(&self.expanded))?;
+        }
+        write!(f, "; {} operations before, {} after", self.operations[0], self.operations[1])
+    }
+}
+
+/// Computes what the updates of a kernel add with fewer operations.
+///
+/// An update whose value is linear in each of two inner loops is multiplied out as far as its operands
+/// ask for, factorised by the symbols that an integer program chooses, and what does not depend on a
+/// loop around it moves out of that loop, into a temporary over the loops that it depends on. What
+/// moved is factorised and moved on in the same way. Steps stay only where they take operations away.
+///
+/// # Errors
+/// A step that is refused, or an integer program that the solver gives up.
+///
+/// # Source
+/// Luporini et al. 2017, §3.2.2, Algorithm 1; the comments name its steps.
+pub fn eliminate_sharing(kernel: &Kernel) -> Result<(Kernel, Recipe, Vec<SharingDecision>), StrategyError> {
+    let (mut decisions, mut failed) = (Vec::new(), None);
+    let (kernel, recipe) = applied(kernel, |s| {
+        let adds: Vec<String> = s
+            .kernel()
+            .insns
+            .values()
+            .filter(|i| i.update_op() == Some(UpdateOp::Add) && i.callee.is_none())
+            .map(|i| i.name.clone())
+            .collect();
+        for insn in adds {
+            match eliminate(s, &insn)? {
+                Ok(decision) => decisions.extend(decision),
+                Err(why) => failed = Some(why),
+            }
+        }
+        Ok(())
+    })?;
+    match failed {
+        Some(why) => Err(StrategyError::IntegerProgram(why)),
+        None => Ok((kernel, recipe, decisions)),
+    }
+}
+
+/// What a plan says of an update.
+#[derive(Default)]
+struct Plan {
+    whole: Vec<String>,
+    expanded: Vec<String>,
+    /// Sums that are multiplied out, as factors of products.
+    opened: Vec<String>,
+    graph: SharingGraph,
+    factorised: Vec<String>,
+    by: Vec<String>,
+}
+
+/// Applies to one update what takes operations away; none where nothing does.
+fn eliminate(
+    s: &mut Schedule,
+    insn: &str,
+) -> Result<Result<Option<SharingDecision>, String>, TransformError> {
+    let plan = match plan(s.kernel(), insn) {
+        Ok(plan) => plan,
+        Err(why) => return Ok(Err(why)),
+    };
+    let before = operations(s);
+    let mut best: Option<(u64, Schedule, Plan)> = None;
+    // by the program, and by code motion alone
+    for plan in [plan, Plan::default()] {
+        let mut tried = s.clone();
+        if !plan.opened.is_empty() {
+            tried.make(ExpandProducts::new(insn).with_sums(&plan.opened))?;
+        }
+        if !plan.by.is_empty() {
+            tried.make(FactoriseSum::new(insn, &plan.by))?;
+        }
+        move_out(&mut tried, insn);
+        let after = operations(&tried);
+        let least = best.as_ref().map_or(before, |(least, _, _)| *least);
+        if after < least {
+            best = Some((after, tried, plan));
+        }
+    }
+    let Some((after, tried, plan)) = best else { return Ok(Ok(None)) };
+    *s = tried;
+    Ok(Ok(Some(SharingDecision {
+        insn: insn.to_owned(),
+        whole: plan.whole,
+        expanded: plan.expanded,
+        graph: [plan.graph.symbols.len(), plan.graph.products.len()],
+        factorised: plan.factorised,
+        operations: [before, after],
+    })))
+}
+
+/// Steps 1 to 5: which operands stay whole, and which symbols are factorised.
+fn plan(kernel: &Kernel, insn: &str) -> Result<Plan, String> {
+    let mut plan = Plan::default();
+    let Some(nest) = Nest::of(kernel, insn) else { return Ok(plan) };
+    let linear = nest.linear();
+    if linear.len() < 2 {
+        return Ok(plan); // no products of symbols: code motion and its factorisation are all there is
+    }
+    let opened = RefCell::new(BTreeSet::new());
+    let note = |e: &Expr, opens: bool| {
+        if opens {
+            opened.borrow_mut().insert(nest.text(e));
+        }
+        opens
+    };
+    let mixed = |e: &Expr| nest.among(&linear, e).len() > 1;
+    // step 1: operands that share symbols, and whether there are fewer of them than symbols
+    let mut atoms = Atoms::default();
+    let Ok(terms) = atoms.terms(kernel, nest.value(), &|e| note(e, mixed(e))) else { return Ok(plan) };
+    for (operands, symbols) in partitions(&nest, &linear, &atoms, &terms) {
+        let texts = operands.iter().map(|a| nest.text(atoms.get(*a)));
+        match operands.len() <= symbols {
+            true => plan.whole.extend(texts.filter(|_| symbols > 1)),
+            false => plan.expanded.extend(texts),
+        }
+    }
+    // steps 3 and 4: instances of a symbol are one vertex, as collecting them never adds operations
+    let opens = |e: &Expr| note(e, mixed(e) || plan.expanded.contains(&nest.text(e)));
+    let mut atoms = Atoms::default();
+    let Ok(terms) = atoms.terms(kernel, nest.value(), &opens) else { return Ok(plan) };
+    let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
+    for product in terms.keys() {
+        let symbols = product.iter().filter(|f| !nest.among(&linear, atoms.get(f.atom)).is_empty());
+        let mut pair = Vec::new();
+        for factor in symbols {
+            let next = numbers.len();
+            let number = *numbers.entry(factor.atom).or_insert(next);
+            if number == next {
+                plan.graph.symbols.push(nest.text(atoms.get(factor.atom)));
+            }
+            pair.push(number);
+        }
+        if let [first, second] = pair[..] {
+            plan.graph.products.insert((first.min(second), first.max(second)));
+        }
+    }
+    // step 5
+    let chosen = plan.graph.factorised()?;
+    let mut chosen: Vec<usize> = chosen.into_iter().collect();
+    chosen.sort_by_key(|symbol| std::cmp::Reverse(plan.graph.degree(*symbol)));
+    let mut left: Vec<Vec<usize>> =
+        terms.keys().map(|p| p.iter().filter_map(|f| numbers.get(&f.atom).copied()).collect()).collect();
+    for symbol in &chosen {
+        if left.iter().filter(|term| term.contains(symbol)).count() >= 2 {
+            plan.by.push(plan.graph.symbols[*symbol].clone());
+            left.retain(|term| !term.contains(symbol));
+        }
+    }
+    plan.factorised = chosen.iter().map(|symbol| plan.graph.symbols[*symbol].clone()).collect();
+    plan.opened = opened.into_inner().into_iter().collect();
+    Ok(plan)
+}
+
+/// Operands that depend on one of the loops, in sets that share symbols, each with its number of
+/// symbols.
+fn partitions(nest: &Nest<'_>, linear: &[usize], atoms: &Atoms, terms: &Sum) -> Vec<(Vec<usize>, usize)> {
+    let operands: BTreeSet<usize> = terms.keys().flatten().map(|f| f.atom).collect();
+    let mut sets: Vec<(Vec<usize>, BTreeSet<String>)> = Vec::new();
+    for operand in operands.into_iter().filter(|a| nest.among(linear, atoms.get(*a)).len() == 1) {
+        let mut of_operand = Atoms::default();
+        let Ok(sum) = of_operand.expand(nest.kernel, atoms.get(operand)) else { continue };
+        let symbols = sum.keys().flatten().map(|f| of_operand.get(f.atom));
+        let symbols = symbols.filter(|e| !nest.among(linear, e).is_empty()).map(|e| nest.text(e));
+        let mut joined = (vec![operand], symbols.collect::<BTreeSet<_>>());
+        let (with, without): (Vec<_>, Vec<_>) =
+            sets.into_iter().partition(|(_, known)| !known.is_disjoint(&joined.1));
+        for (operands, symbols) in with {
+            joined.0.extend(operands);
+            joined.1.extend(symbols);
+        }
+        sets = without;
+        sets.push(joined);
+    }
+    sets.into_iter().map(|(operands, symbols)| (operands, symbols.len())).collect()
+}
+
+/// Step 6: moves what does not depend on a loop out of it, and goes on with what has moved.
+fn move_out(s: &mut Schedule, insn: &str) {
+    let _ = s.make(Reassociate::new(insn)); // refused where it is in order, or of another type
+    let mut stays: Vec<Expr> = Vec::new();
+    loop {
+        let Some(nest) = Nest::of(s.kernel(), insn) else { return };
+        let Some((value, at)) = nest.movable().into_iter().find(|(e, _)| !stays.contains(e)) else { return };
+        let text = nest.text(&value);
+        let params: Vec<&str> = (0..nest.loops.len())
+            .filter(|place| {
+                let mut mentions = false;
+                value.for_each(&mut |e| mentions |= *e == Expr::Iname(nest.loops[*place]));
+                mentions
+            })
+            .map(|place| nest.loop_name(place))
+            .collect();
+        let around = at.checked_sub(1).map(|place| nest.loop_name(place).to_owned());
+        let name = s.kernel().fresh_name("shared");
+        let rule = s.kernel().fresh_name(&format!("{name}_value"));
+        let extract = ExtractRule {
+            insns: Some(Selection::Insn(insn.to_owned())),
+            ..ExtractRule::new(&rule, params, &text)
+        };
+        let precompute = match around {
+            Some(at) => PrecomputeRule::new(&rule, at, AddressSpace::Private),
+            None => PrecomputeRule::whole(&rule, AddressSpace::Private),
+        };
+        let mut tried = s.clone();
+        let done = tried.make(extract).and_then(|_| {
+            tried.make(precompute.into_temporary(&name))?;
+            tried.make(ExpandRule::new(&rule))
+        });
+        let writer = tried.kernel().insns.values().find(|i| tried.kernel().vars[i.lhs.var].name == name);
+        match (done.is_ok(), writer.map(|i| i.name.clone())) {
+            (true, Some(writer)) => {
+                factorise_moved(&mut tried, &writer);
+                *s = tried;
+            }
+            // an operand is written in between, or extents are no constants
+            (true, None) | (false, _) => stays.push(value),
+        }
+    }
+}
+
+/// Step 2: factorises what has moved by the symbols of its innermost loop, if that takes operations
+/// away (strategy 2), and moves out what it can either way (strategy 1).
+fn factorise_moved(s: &mut Schedule, insn: &str) {
+    let mut other = s.clone();
+    move_out(s, insn);
+    let _ = other.make(ExpandProducts::new(insn)); // refused where there is no sum to multiply out
+    for symbol in shared_symbols(other.kernel(), insn) {
+        let _ = other.make(FactoriseSum::new(insn, [symbol])); // refused where another took its terms
+    }
+    move_out(&mut other, insn);
+    if operations(&other) < operations(s) {
+        *s = other;
+    }
+}
+
+/// Factors that several terms have, those of the innermost loop first.
+fn shared_symbols(kernel: &Kernel, insn: &str) -> Vec<String> {
+    let Some(nest) = Nest::of(kernel, insn) else { return Vec::new() };
+    let mut atoms = Atoms::default();
+    let Ok(terms) = atoms.terms(kernel, nest.value(), &|_| false) else { return Vec::new() };
+    let all: BTreeSet<usize> = terms.keys().flatten().filter(|f| !f.divides).map(|f| f.atom).collect();
+    let mut shared: Vec<(usize, usize, usize)> = Vec::new();
+    for atom in all {
+        let count = terms.keys().filter(|p| p.iter().any(|f| f.atom == atom && !f.divides)).count();
+        let depth = nest.depends(atoms.get(atom)).into_iter().max().map_or(0, |place| place + 1);
+        if count > 1 {
+            shared.push((depth, count, atom));
+        }
+    }
+    shared.sort_by_key(|(depth, count, atom)| (std::cmp::Reverse((*depth, *count)), *atom));
+    shared.into_iter().map(|(_, _, atom)| nest.text(atoms.get(atom))).collect()
+}
+
+/// Operations of a kernel whose parameters are [`TYPICAL`]; as many as there can be where they
+/// cannot be counted.
+fn operations(s: &Schedule) -> u64 {
+    let params = s.kernel().vars.values().filter(|v| v.kind == VarKind::Param);
+    let params: BTreeMap<String, i64> = params.map(|v| (v.name.clone(), TYPICAL)).collect();
+    s.analysis().statistics(&params).map_or(u64::MAX, |counted| counted.flops())
+}
