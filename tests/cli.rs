@@ -777,6 +777,12 @@ fn bake_off_problems_run_by_name() {
         let text = good(&args);
         assert!(text.contains("factorised sums"), "{text}");
     }
+    // six numbers of the stiffness and one of the mass at each point, which holds the constant
+    let then = r#"{"strategy":"factorised_cells","cells":8}"#;
+    let mapping = format!(r#"{{"strategy":"stored_factors","then":{then}}}"#);
+    let run = ["run", "bp35", "--degree", "2", "--cells", "2", "--device", "c", "--no-time"];
+    let text = good(&[&run[..], &["--mapping", &mapping]].concat());
+    assert!(text.contains("7 stored inputs"), "{text}");
     let text = good(&[
         "print",
         "bp5",

@@ -20,14 +20,15 @@ use std::collections::BTreeSet;
 ///   g = inv_00*u_d0 + inv_10*u_d1
 ///   e0 = weights[q]*abs_det*(inv_00*g + …)            e0 = e0_u_d0[cell, q]*u_d0 + e0_u_d1[cell, q]*u_d1
 /// ```
-/// The recipe's [`Recipe::definitions`] are the kernels that compute the factors.
+/// The recipe's [`Recipe::definitions`] are the kernels that compute the factors. Where these depend
+/// on constants of the form, the definitions take those, and have to run again for others.
 ///
 /// # Shapes and units
 /// Each factor is an input `[cells, points]`.
 ///
 /// # Errors
 /// An integrand that is not linear in the values of functions, or a factor that depends on more than
-/// the coordinates of the mesh: a step that was refused.
+/// the coordinates of the mesh and constants: a step that was refused.
 ///
 /// # Source
 /// Świrydowicz et al. 2019, §2 (the factors of BP3.5); Fischer et al. 2020.
@@ -53,7 +54,12 @@ pub fn stored_factors(kernel: &Kernel, program: &CellProgram) -> Result<(Kernel,
             }
             factors.extend(made.arrays);
         }
-        s.apply(PassValues::new(&factors, &geometry.inputs))?;
+        let constants = kernel
+            .vars
+            .values()
+            .filter(|v| v.kind == VarKind::Argument(Direction::In) && v.shape.is_empty() && v.ty.is_float());
+        let known = geometry.inputs.iter().cloned().chain(constants.map(|v| v.name.clone()));
+        s.apply(PassValues::new(&factors, known))?;
         s.apply(RemoveUnusedVars {}).map(drop)
     })
 }
