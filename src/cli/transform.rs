@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use purlin::Mapping;
 use purlin::forms::MappingError;
 use purlin::forms::program::CellKernel;
-use purlin::forms::strategies::{StrategyError, eliminate_sharing};
+use purlin::forms::strategies::{FewestOperations, StrategyError, bipartitions, eliminate_sharing};
 use purlin::ir::Kernel;
 use purlin::transforms::schedule::{Choice, ScriptProblem};
 use purlin::transforms::{Recipe, Script, ScriptError};
@@ -129,14 +129,22 @@ impl TransformArgs {
         Ok(Transformed { kernel, recipe, name, definitions })
     }
 
-    /// What a mapping decided, a line each: what the integer program of sharing elimination factorises.
+    /// What a mapping decided, a line each: what the integer program of sharing elimination factorises,
+    /// or the sets of loops that may be evaluated in advance.
     pub fn decisions(&self, form: &impl CellKernel) -> Result<Vec<String>, Failure> {
-        let Some(Mapping::SharingElimination { .. }) = self.mapping.as_ref().or(self.strategy.as_ref())
-        else {
-            return Ok(Vec::new());
-        };
-        let (_, _, decisions) = eliminate_sharing(form.kernel())?;
-        Ok(decisions.iter().map(ToString::to_string).collect())
+        let kernel = form.kernel();
+        match self.mapping.as_ref().or(self.strategy.as_ref()) {
+            Some(Mapping::SharingElimination { .. }) => {
+                let (_, _, decisions) = eliminate_sharing(kernel)?;
+                Ok(decisions.iter().map(ToString::to_string).collect())
+            }
+            Some(Mapping::FewestOperations { memory, objective, .. }) => {
+                let program = form.program().map_err(StrategyError::from)?;
+                let args = FewestOperations { memory: *memory, objective: *objective };
+                Ok(bipartitions(kernel, &program, &args)?.iter().map(ToString::to_string).collect())
+            }
+            Some(_) | None => Ok(Vec::new()),
+        }
     }
 
     /// Refuses values of holes where there is no schedule.

@@ -1,13 +1,15 @@
 //! The fewest operations a cell: sums over quadrature points in advance where that takes fewer.
 
+use super::sharing::eliminate_sharing;
 use super::{StrategyError, applied};
 use crate::program::CellProgram;
 use purlin_ir::{Kernel, VarKind};
 use purlin_transforms::primitives::{PreEvaluateLoop, RemoveUnusedVars};
 use purlin_transforms::schedule::Loop;
-use purlin_transforms::{Recipe, Schedule};
+use purlin_transforms::{Recipe, Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Arguments of [`fewest_operations`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +37,32 @@ pub enum Objective {
 /// core of recent x86 processors does at best.
 pub const OPERATIONS_PER_BYTE: f64 = 0.5;
 
-/// Evaluates the sums of those quadrature loops in advance for which the objective is smaller then.
+/// A choice of quadrature loops whose sums are evaluated in advance, and what it takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bipartition {
+    /// The loops that are evaluated in advance; the others keep their points.
+    pub loops: Vec<String>,
+    /// Operations of a cell.
+    pub operations: u64,
+    /// Tables that are read, bytes.
+    pub bytes: u64,
+    /// The objective; infinite where tables exceed the threshold.
+    pub cost: f64,
+}
+
+impl fmt::Display for Bipartition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.loops.as_slice() {
+            [] => write!(f, "all loops keep their points")?,
+            loops => write!(f, "in advance {}", loops.join(", "))?,
+        }
+        write!(f, ": {} operations, tables of {} bytes", self.operations, self.bytes)?;
+        if self.cost.is_infinite() { write!(f, ", above the threshold") } else { Ok(()) }
+    }
+}
+
+/// Evaluates the sums of those quadrature loops in advance for which the objective is smaller then, and
+/// eliminates the sharing of what is left.
 ///
 /// A set of loops is chosen among all sets (the bipartitions of Luporini et al. 2017, Algorithm 3,
 /// by quadrature loops in place of monomials); operations are counted on the kernels themselves.
@@ -50,48 +77,88 @@ pub fn fewest_operations(
     program: &CellProgram,
     args: &FewestOperations,
 ) -> Result<(Kernel, Recipe), StrategyError> {
-    applied(kernel, |s| {
-        // Algorithm 3, step 1: what may be evaluated in advance, and pays by itself
-        let quads: Vec<&Loop> = program.blocks.iter().map(|b| &b.quad).collect();
-        let possible = quads.into_iter().filter(|quad| s.clone().make(PreEvaluateLoop::new(*quad)).is_ok());
-        let possible: Vec<&Loop> = possible.take(MAX_LOOPS).collect();
-        // steps 2 to 4: all bipartitions, and the one that minimises the objective
-        let mut best = (cost(s, args), s.clone());
-        for chosen in 1..1_u32 << possible.len() {
-            let mut tried = s.clone();
-            for (_, quad) in possible.iter().enumerate().filter(|(k, _)| chosen >> k & 1 == 1) {
-                tried.make(PreEvaluateLoop::new(*quad))?;
-            }
-            let cost = cost(&tried, args);
-            if cost < best.0 {
-                best = (cost, tried);
-            }
+    let (kernel, recipe) = applied(kernel, |s| {
+        // step 4
+        let all = tried(s, program, args)?.into_iter();
+        if let Some((_, best)) = all.reduce(|a, b| if b.0.cost < a.0.cost { b } else { a }) {
+            *s = best;
         }
         // step 5
-        *s = best.1;
         if !s.recipe().steps.is_empty() {
             s.apply(RemoveUnusedVars {})?;
         }
         Ok(())
-    })
+    })?;
+    let (eliminated, more, _) = eliminate_sharing(&kernel)?;
+    // what follows reads the roles of a cell program
+    match CellProgram::read(&eliminated) {
+        Ok(_) => Ok((eliminated, recipe.followed_by(more))),
+        Err(_) => Ok((kernel, recipe)),
+    }
+}
+
+/// The sets of loops that [`fewest_operations`] chooses from, in the order in which they are tried.
+///
+/// # Errors
+/// A step that is refused.
+///
+/// # Source
+/// Luporini et al. 2017, §4.1, Algorithm 3, steps 1 to 3.
+pub fn bipartitions(
+    kernel: &Kernel,
+    program: &CellProgram,
+    args: &FewestOperations,
+) -> Result<Vec<Bipartition>, StrategyError> {
+    let mut found = Vec::new();
+    applied(kernel, |s| {
+        found = tried(s, program, args)?.into_iter().map(|(choice, _)| choice).collect();
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// All bipartitions, and the kernels that they make.
+fn tried(
+    s: &Schedule,
+    program: &CellProgram,
+    args: &FewestOperations,
+) -> Result<Vec<(Bipartition, Schedule)>, TransformError> {
+    // step 1: what may be evaluated in advance
+    let quads: Vec<&Loop> = program.blocks.iter().map(|b| &b.quad).collect();
+    let possible = quads.into_iter().filter(|quad| s.clone().make(PreEvaluateLoop::new(*quad)).is_ok());
+    let possible: Vec<&Loop> = possible.take(MAX_LOOPS).collect();
+    // steps 2 and 3
+    let mut all = Vec::new();
+    for chosen in 0..1_u32 << possible.len() {
+        let mut made = s.clone();
+        let mut loops = Vec::new();
+        for (_, quad) in possible.iter().enumerate().filter(|(k, _)| chosen >> k & 1 == 1) {
+            made.make(PreEvaluateLoop::new(*quad))?;
+            loops.push(format!("`{}`", quad.name()));
+        }
+        let (operations, bytes, cost) = cost(&made, args);
+        all.push((Bipartition { loops, operations, bytes, cost }, made));
+    }
+    Ok(all)
 }
 
 /// Most quadrature loops of which all sets are tried; what comes behind keeps its points.
 const MAX_LOOPS: usize = 6;
 
-/// The objective of a kernel, for one cell; what exceeds the threshold is never best.
-fn cost(s: &Schedule, args: &FewestOperations) -> f64 {
+/// Operations, bytes of tables, and the objective of a kernel, for one cell; what exceeds the
+/// threshold is never best.
+fn cost(s: &Schedule, args: &FewestOperations) -> (u64, u64, f64) {
     let params = s.kernel().vars.values().filter(|v| v.kind == VarKind::Param);
     let params: BTreeMap<String, i64> = params.map(|v| (v.name.clone(), 1)).collect();
-    let Ok(counted) = s.analysis().statistics(&params) else { return f64::INFINITY };
     let bytes = table_bytes(s.kernel());
+    let Ok(counted) = s.analysis().statistics(&params) else { return (u64::MAX, bytes, f64::INFINITY) };
     let exceeds = bytes > args.memory && !s.recipe().steps.is_empty();
-    counted.flops() as f64
-        + match args.objective {
-            _ if !exceeds => 0.0,
-            Objective::Operations => f64::INFINITY,
-            Objective::OperationsAndMisses => OPERATIONS_PER_BYTE * bytes as f64,
-        }
+    let misses = match args.objective {
+        _ if !exceeds => 0.0,
+        Objective::Operations => f64::INFINITY,
+        Objective::OperationsAndMisses => OPERATIONS_PER_BYTE * bytes as f64,
+    };
+    (counted.flops(), bytes, counted.flops() as f64 + misses)
 }
 
 /// Bytes of the tables that some instruction reads.

@@ -31,7 +31,9 @@ mod summed_cells;
 pub use factorised_cells::{FactorisedCells, factorised_cells, tensor_dimension};
 pub use factorised_lines::{FactorisedLines, LineSizes, factorised_lines, line_sizes};
 pub use factorised_planes::{FactorisedPlanes, factorised_planes, work_items_of_planes};
-pub use fewest_operations::{FewestOperations, OPERATIONS_PER_BYTE, Objective, fewest_operations};
+pub use fewest_operations::{
+    Bipartition, FewestOperations, OPERATIONS_PER_BYTE, Objective, bipartitions, fewest_operations,
+};
 pub use matrix_cells::{MatrixCells, MatrixSizes, matrix_cells, matrix_sizes};
 pub use matrix_groups::{MatrixGroups, matrix_group_dofs, matrix_groups};
 pub use matrix_orbits::{matrix_orbit_sizes, matrix_orbits};

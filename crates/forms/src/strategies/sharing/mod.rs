@@ -118,7 +118,7 @@ fn eliminate(
         Ok(plan) => plan,
         Err(why) => return Ok(Err(why)),
     };
-    let before = operations(s);
+    let mut before = None;
     let mut best: Option<(u64, Schedule, Plan)> = None;
     // by the program, and by code motion alone
     for plan in [plan, Plan::default()] {
@@ -130,13 +130,18 @@ fn eliminate(
             tried.make(FactoriseSum::new(insn, &plan.by))?;
         }
         move_out(&mut tried, insn);
+        // another order of the operands alone takes nothing away
+        if tried.recipe().steps.len() <= s.recipe().steps.len() + 1 {
+            continue;
+        }
         let after = operations(&tried);
+        let before = *before.get_or_insert_with(|| operations(s));
         let least = best.as_ref().map_or(before, |(least, _, _)| *least);
         if after < least {
             best = Some((after, tried, plan));
         }
     }
-    let Some((after, tried, plan)) = best else { return Ok(Ok(None)) };
+    let (Some((after, tried, plan)), Some(before)) = (best, before) else { return Ok(Ok(None)) };
     *s = tried;
     Ok(Ok(Some(SharingDecision {
         insn: insn.to_owned(),
