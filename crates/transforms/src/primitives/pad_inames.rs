@@ -34,7 +34,7 @@ use std::fmt;
 /// Tables with an axis of a loop get zeros behind their entries, and temporaries of which every
 /// element is written by these loops, at the index of the loop, get elements. An instruction that
 /// reads anything else at an index of the loop has a condition, and sets elements to zero where it
-/// assigns them.
+/// assigns them without reading their array.
 ///
 /// # Precondition
 /// Each loop runs over `0..n`, `n >= 1`, the same for all, and `length > n`; none is inside another,
@@ -321,7 +321,9 @@ fn idle(
         for (id, iname) in inside {
             let (insn, scope) = (&kernel.insns[*id], Scope { kernel, grown, stale: &stale, iname: *iname });
             if !scope.computes_with_zeros(insn) {
-                let fills = scope.is_grown(&insn.lhs) && insn.op == WriteOp::Assign;
+                // what reads its own array finds the zeros of those before
+                let reads_own = insn.reads().iter().any(|a| a.var == insn.lhs.var);
+                let fills = scope.is_grown(&insn.lhs) && insn.op == WriteOp::Assign && !reads_own;
                 idle.push((*id, *iname, fills));
             }
         }
