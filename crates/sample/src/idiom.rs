@@ -152,7 +152,7 @@ impl Draw {
     /// A sum of products with a factor that stays the same in it, or over the points of a rule.
     fn contraction(&mut self, plan: &IdiomPlan) {
         if plan.op & 64 != 0 {
-            return self.quadrature(plan);
+            return if plan.op & 32 != 0 { self.products_with_rows(plan) } else { self.quadrature(plan) };
         }
         if plan.op & 48 == 48 {
             return self.products_of_pairs(plan);
@@ -187,6 +187,41 @@ impl Draw {
             let term = this.stored(ty, Expr::Load(value) * entry(1));
             this.b.update(name, lhs, UpdateOp::Add, term);
             this.b.close_loop();
+        });
+    }
+
+    /// Values of an element times the rows of a table, one of which is zero.
+    fn products_with_rows(&mut self, plan: &IdiomPlan) {
+        let extent = Extent::Constant(TABLE_LEN);
+        let entries =
+            (0..2 * TABLE_LEN).map(|k| if k < TABLE_LEN { ((7 * k + 2) % 8) as f64 / 4.0 } else { 0.0 });
+        let values = TableData::real(entries);
+        let (name, of_values, total) = (self.name("phi"), self.name("t"), self.name("t"));
+        let table = self.b.table(name, ScalarType::F64, [2, TABLE_LEN as usize], values);
+        let elements = self.b.temporary(of_values, ScalarType::F64, [Affine::constant(TABLE_LEN)]);
+        let total = Access::scalar(self.b.temporary(total, ScalarType::F64, []));
+        self.inside(plan.outer, |this, _| {
+            this.over(extent, |this, j| {
+                let (value, name) = (this.expression(&plan.value), this.name("s"));
+                this.b.assign(name, Access::new(elements, [j.into()]), value);
+            });
+            let name = this.name("s");
+            this.b.assign(name, total.clone(), 0.0);
+            for row in 0..2 {
+                this.over(extent, |this, j| {
+                    let entry = Expr::load(table, [Expr::from(row), j.into()]);
+                    let name = this.name("s");
+                    this.b.update(
+                        name,
+                        total.clone(),
+                        UpdateOp::Add,
+                        entry * Expr::load(elements, [j.into()]),
+                    );
+                });
+            }
+            let ((lhs, ty), name) = (this.target(plan), this.name("s"));
+            let total = this.stored(ty, Expr::Load(total.clone()));
+            this.b.update(name, lhs, UpdateOp::Add, total);
         });
     }
 
