@@ -8,13 +8,17 @@ use super::transform::TransformArgs;
 use super::values::{ParamArg, unit_mesh};
 use clap::Args;
 use purlin::Problem;
-use purlin::analysis::stats::{Statistics, Traffic, statistics};
+use purlin::analysis::stats::{
+    AccessKind, BankTraffic, Statistics, StatsError, Traffic, bank_traffic, statistics,
+};
+use purlin::ir::{AddressSpace, AxisTag, Kernel};
 use std::collections::BTreeMap;
 
 /// Count operations, accesses and footprints of a kernel, exactly, without running it
 ///
 /// Without --strategy, --mapping and --recipe it is the kernel as it is written. A figure marked ~
-/// is an upper bound.
+/// is an upper bound. Accesses to local memory are counted as wavefronts of 32 banks of 4 bytes, by
+/// sub-groups of 32 work-items; conflicts are those beyond one for each part of a sub-group.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -48,7 +52,8 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
     if args.transform.is_given_for(&source) {
         kernel = args.transform.apply(&source, &source.lower()?)?.kernel;
     }
-    out(&text(&statistics(&kernel, &params)?, &params, cells))
+    let banks = banks(&bank_traffic(&kernel, &params)?);
+    out(&(text(&statistics(&kernel, &params)?, &params, cells) + &banks))
 }
 
 fn text(stats: &Statistics, params: &BTreeMap<String, i64>, cells: Option<usize>) -> String {
@@ -77,4 +82,43 @@ fn text(stats: &Statistics, params: &BTreeMap<String, i64>, cells: Option<usize>
     }
     text += &format!("; {} instances\n", grouped(stats.instances()));
     text
+}
+
+/// A table of the accesses to local memory, if there are any.
+fn banks(traffic: &[BankTraffic]) -> String {
+    if traffic.is_empty() {
+        return String::new();
+    }
+    let rows = traffic.iter().map(|t| {
+        let mark = if t.exact { "" } else { "~" };
+        let kind = match t.kind {
+            AccessKind::Read => "reads",
+            AccessKind::Write => "writes",
+        };
+        let [wavefronts, conflicts] = [t.wavefronts, t.conflicts].map(|n| format!("{mark}{}", grouped(n)));
+        [t.insn.clone(), kind.into(), t.var.clone(), wavefronts, conflicts]
+    });
+    let header = ["instruction", "access", "in local memory", "wavefronts", "bank conflicts"];
+    format!("{}{}\n", table(header, rows), bank_summary(traffic))
+}
+
+/// `120 bank conflicts in 2,400 wavefronts`.
+fn bank_summary(traffic: &[BankTraffic]) -> String {
+    let mark = if traffic.iter().all(|t| t.exact) { "" } else { "~" };
+    let sum = |of: fn(&BankTraffic) -> u64| traffic.iter().map(of).fold(0_u64, u64::saturating_add);
+    let (conflicts, wavefronts) = (sum(|t| t.conflicts), sum(|t| t.wavefronts));
+    format!("{mark}{} bank conflicts in {mark}{} wavefronts", grouped(conflicts), grouped(wavefronts))
+}
+
+/// What a kernel asks of the banks of local memory, if it has any and work-items that share it.
+///
+/// # Errors
+/// As [`bank_traffic`].
+pub fn bank_line(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<Option<String>, StatsError> {
+    let is_shared = kernel.vars.values().any(|v| v.space == AddressSpace::Local)
+        && kernel.inames.values().any(|i| matches!(i.tag, AxisTag::Local(_)));
+    if !is_shared {
+        return Ok(None);
+    }
+    bank_traffic(kernel, params).map(|traffic| Some(bank_summary(&traffic)))
 }

@@ -18,6 +18,7 @@ use purlin::ir::Kernel;
 use purlin::runtime::{Device, TimingOptions};
 use purlin::transforms::{Recipe, Step};
 use purlin::{Loaded, Random, laid_out, set_up};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Whether and where each step is timed.
@@ -29,8 +30,9 @@ pub struct TimeArgs {
     /// Where to run: c, opencl, cuda … [default: opencl if there is one, else c]
     #[arg(long, requires = "time")]
     device: Option<String>,
-    /// Value of a parameter of a file's kernel; repeat it for each
-    #[arg(long, value_name = "NAME=VALUE", requires = "time")]
+    /// Value of a parameter of a file's kernel; repeat it for each. With them the conflicts over
+    /// banks of local memory are counted after each step
+    #[arg(long, value_name = "NAME=VALUE")]
     param: Vec<ParamArg>,
     /// JSON object of argument values for a file's kernel, instead of random ones
     #[arg(long, value_name = "FILE.json", requires = "time")]
@@ -52,6 +54,13 @@ const OPTIONS: TimingOptions = TimingOptions { warm_up: 1, min_runs: 3, min_seco
 /// Divisions of the unit mesh of a form, where nothing is said: the kernel before any step runs in
 /// seconds.
 const DIVISIONS: usize = 4;
+
+impl TimeArgs {
+    /// The parameters that are given.
+    pub fn params(&self) -> BTreeMap<String, i64> {
+        ParamArg::collect(&self.param)
+    }
+}
 
 /// The launches of a recipe's kernels on the same inputs.
 pub struct StepTimes {

@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::out;
 use super::print::kernel_text;
 use super::source::SourceArgs;
+use super::stats::bank_line;
 use super::step_times::{StepTimes, TimeArgs};
 use super::transform::TransformArgs;
 use clap::Args;
@@ -11,6 +12,7 @@ use purlin::forms::program::CellKernel;
 use purlin::ir::Kernel;
 use purlin::transforms::{RecipeError, Step};
 use similar::{ChangeTag, TextDiff};
+use std::collections::BTreeMap;
 
 /// Print a kernel after each step of a recipe or strategy
 ///
@@ -45,6 +47,7 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     let (recipe, behind) = args.transform.recipe(&source, &form)?;
     let kernel = form.kernel();
     let total = recipe.steps.len();
+    let params = args.time.params();
     let (trace, refusal) = follow(&recipe.steps, kernel);
     let mut times = args.time.time.then(|| StepTimes::new(&args.time, &source, &form)).transpose()?;
     let mut before = kernel_text(kernel, true);
@@ -55,8 +58,9 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     for (number, (step, result)) in trace.iter().enumerate() {
         let after = kernel_text(result, true);
         let shown = if args.diff { line_diff(&before, &after) } else { after.clone() };
+        let banks = conflicts(&params, result)?;
         let time = timed(&mut times, &recipe.steps[..=number], result)?;
-        text += &format!("\n# step {} of {total}: {step}\n{time}\n{shown}", number + 1);
+        text += &format!("\n# step {} of {total}: {step}\n{banks}{time}\n{shown}", number + 1);
         before = after;
     }
     if let Some(RecipeError { number, step, .. }) = &refusal {
@@ -82,6 +86,12 @@ fn start(times: &mut Option<StepTimes>, kernel: &Kernel) -> Result<String, Failu
 /// The time of a kernel as a line of a comment; nothing where none is asked for.
 fn timed(times: &mut Option<StepTimes>, steps: &[Step], kernel: &Kernel) -> Result<String, Failure> {
     let line = times.as_mut().map(|times| times.line(steps, kernel)).transpose()?;
+    Ok(line.map_or_else(String::new, |line| format!("# {line}\n")))
+}
+
+/// The conflicts over banks of a kernel as a line of a comment; nothing without parameters.
+fn conflicts(params: &BTreeMap<String, i64>, kernel: &Kernel) -> Result<String, Failure> {
+    let line = if params.is_empty() { None } else { bank_line(kernel, params)? };
     Ok(line.map_or_else(String::new, |line| format!("# {line}\n")))
 }
 

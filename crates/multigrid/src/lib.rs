@@ -17,6 +17,7 @@ mod error;
 mod hierarchy;
 pub mod kernels;
 mod line;
+mod published;
 pub mod schedules;
 mod solver;
 

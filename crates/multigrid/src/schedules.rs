@@ -2,6 +2,7 @@
 
 use crate::kernels::{Operation, plain};
 use crate::line::Line;
+use crate::published::{Published, map};
 use crate::{Dimension, Element, MultigridError};
 use purlin_codegen::{Options, Program, generate};
 use purlin_ir::kernel::VarKind;
@@ -14,7 +15,7 @@ use purlin_transforms::primitives::{
 use purlin_transforms::{Schedule, Selection, TransformError};
 use serde::{Deserialize, Serialize};
 
-type Steps = Result<(), TransformError>;
+pub(crate) type Steps = Result<(), TransformError>;
 
 /// How a kernel is mapped onto a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,6 +30,15 @@ pub enum Structure {
     /// The same with the inner nodes of a layer numbered one after the other: *Linear indexing* of
     /// Cui et al. 2024, §4.1.1. Of the smoother alone.
     Linear,
+    /// *Basic* as it is published, with matrices in local memory and arrays that share buffers, in
+    /// rows of a whole patch: Cui et al. 2024, §3.1.3 and Listing 1. Of the smoother alone, as the
+    /// next two.
+    Basic,
+    /// *Linear indexing*, of the same: §4.1.1.
+    LinearIndexing,
+    /// *Conflict free*: rows of inner nodes alone, and the results of every contraction along
+    /// neighbouring work-items; §4.1.2 and Listing 2.
+    ConflictFree,
     /// Beyond the publication: a work-item for each line of nodes, which it contracts in registers,
     /// and matrices as operands of constant memory. Of smoother and residual alone.
     Lines {
@@ -94,6 +104,13 @@ pub fn schedule(
         Structure::Blocks => {}
         Structure::Layers => layers(&mut s)?,
         Structure::Linear => linear(&mut s)?,
+        Structure::Basic => map(&mut s, element.dimension, element.degree, Published::Basic)?,
+        Structure::LinearIndexing => {
+            map(&mut s, element.dimension, element.degree, Published::LinearIndexing)?;
+        }
+        Structure::ConflictFree => {
+            map(&mut s, element.dimension, element.degree, Published::ConflictFree)?;
+        }
         Structure::Lines { patches } => {
             fix_matrices(&mut s, operation, &Line::new(element.degree)?)?;
             lines(&mut s, operation, element, patches)?;
@@ -125,7 +142,7 @@ fn loops(kernel: &Kernel, stem: &str) -> Vec<String> {
 }
 
 /// All arrays of a patch to local memory.
-fn share(s: &mut Schedule) -> Result<Vec<String>, TransformError> {
+pub(crate) fn share(s: &mut Schedule) -> Result<Vec<String>, TransformError> {
     let is_array =
         |v: &&Variable| v.kind == VarKind::Temporary && v.shape.len() > 1 && v.space == AddressSpace::Private;
     let arrays: Vec<String> = s.kernel().vars.values().filter(is_array).map(|v| v.name.clone()).collect();
@@ -312,7 +329,7 @@ fn lines(s: &mut Schedule, operation: Operation, element: Element, patches: u32)
 
 /// Gives an array the strides of one of a whole patch or cell, so that a line has its place in every
 /// array that takes its turn in a buffer.
-fn pad_as_a_patch(s: &mut Schedule, array: &str, axes: usize, side: i64) -> Steps {
+pub(crate) fn pad_as_a_patch(s: &mut Schedule, array: &str, axes: usize, side: i64) -> Steps {
     let Some(var) = s.kernel().var(array) else { return Ok(()) };
     let extents: Vec<i64> = s.kernel().vars[var].shape.iter().filter_map(Affine::as_constant).collect();
     let first = extents.len() - axes; // behind the patch of the group, if there are several

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use nalgebra::{DMatrix, DVector};
+use purlin_analysis::stats::bank_traffic;
 use purlin_interp::{Memory, interpret};
 use purlin_multigrid::kernels::{Operation, plain};
 use purlin_multigrid::schedules::{Structure, schedule};
@@ -220,7 +221,8 @@ fn schedules_keep_what_kernels_compute() {
             let element = element(dimension, degree);
             let kernel = plain(operation, element).unwrap();
             let lines = [1, 3].map(|patches| Structure::Lines { patches });
-            let of_patches = [Structure::Linear, lines[0], lines[1]];
+            let published = [Structure::Basic, Structure::LinearIndexing, Structure::ConflictFree];
+            let of_patches = [&[Structure::Linear], &published[..], &lines[..]].concat();
             let more = if matches!(operation, Operation::Smooth) { &of_patches[..] } else { &[] };
             for structure in [&[Structure::Blocks, Structure::Layers], more].concat() {
                 let mapped = schedule(operation, element, structure).unwrap();
@@ -277,4 +279,28 @@ fn what_does_not_nest_is_refused() {
     let levels = Hierarchy::new(&*device, two, 2).unwrap();
     let short = levels.set(0, Which::RightHandSide, &[1.0]).err().unwrap();
     assert!(matches!(short, MultigridError::Length { found: 1, needed: 25 }), "{short}");
+}
+
+/// Conflicts over the banks of local memory, a patch.
+fn conflicts(element: Element, structure: Structure) -> u64 {
+    let mapped = schedule(Operation::Smooth, element, structure).unwrap();
+    let params = [("n", 2), ("c0", 0), ("c1", 0), ("c2", 0)]; // one patch
+    let params = params.map(|(name, value)| (name.to_owned(), value)).into();
+    let traffic = bank_traffic(mapped.kernel(), &params).unwrap();
+    assert!(traffic.iter().all(|t| t.exact) && traffic.iter().any(|t| t.wavefronts > 0));
+    traffic.iter().map(|t| t.conflicts).sum()
+}
+
+#[test]
+fn conflict_free_has_no_conflict_and_the_others_have() {
+    for degree in 1..=8 {
+        for dimension in [Dimension::Two, Dimension::Three] {
+            let of = |structure| conflicts(element(dimension, degree), structure);
+            let found = [Structure::Basic, Structure::LinearIndexing, Structure::ConflictFree].map(of);
+            eprintln!("{dimension:?} Q{degree}: {found:?}");
+            assert_eq!(found[2], 0);
+            let few = degree == 1 || dimension == Dimension::Two; // some happen to have none
+            assert!(few || found[0] > 0 && found[1] > 0, "{dimension:?} Q{degree}: {found:?}");
+        }
+    }
 }

@@ -82,7 +82,7 @@ fn unreadable(error: JsonLinesError) -> Failure {
 /// What is timed of an element.
 fn structures() -> Vec<Structure> {
     let lines = [1, 2, 4, 8, 16].map(|patches| Structure::Lines { patches });
-    [&[Structure::Layers, Structure::Linear], &lines[..]].concat()
+    [&[Structure::Basic, Structure::LinearIndexing, Structure::ConflictFree], &lines[..]].concat()
 }
 
 fn time(args: &TimeArgs) -> Result<(), Failure> {

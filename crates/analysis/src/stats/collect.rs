@@ -15,6 +15,8 @@ use std::rc::Rc;
 /// Elements an access touches: the image of a context.
 #[derive(Clone, Debug)]
 pub(super) struct Image {
+    /// The instruction, counted from 0.
+    pub(super) insn: usize,
     pub(super) context: Rc<Context>,
     /// One value an axis; `None` if an index is not affine.
     pub(super) index: Option<Vec<Affine>>,
@@ -109,12 +111,13 @@ impl<'s, 'k> Collector<'s, 'k> {
         let index = self.index(&statement.lhs, &at)?;
         if let Some((_, tally)) = statement.update {
             self.op(tally, &at)?;
-            access(&mut self.reads[statement.lhs.var.index()], &at, index.clone())?;
+            self.read(statement.lhs.var, &at, index.clone())?;
         }
         self.ops_inexact |= self.inexact;
         let exact = at.exact && !self.inexact;
+        let insn = self.insns.len();
         self.insns.push(InsnCost { instances: at.count, flops: self.flops, exact });
-        access(&mut self.writes[statement.lhs.var.index()], &at, index)
+        access(&mut self.writes[statement.lhs.var.index()], insn, &at, index)
     }
 
     fn op(&mut self, tally: Tally, at: &Context) -> Done {
@@ -138,7 +141,7 @@ impl<'s, 'k> Collector<'s, 'k> {
     }
 
     fn read(&mut self, var: VarId, at: &Rc<Context>, index: Option<Vec<Affine>>) -> Done {
-        access(&mut self.reads[var.index()], at, index)
+        access(&mut self.reads[var.index()], self.insns.len(), at, index)
     }
 
     fn real(&mut self, e: &Real, at: &Rc<Context>) -> Done {
@@ -234,10 +237,10 @@ impl<'s, 'k> Collector<'s, 'k> {
     }
 }
 
-fn access(accesses: &mut Accesses, at: &Rc<Context>, index: Option<Vec<Affine>>) -> Done {
+fn access(accesses: &mut Accesses, insn: usize, at: &Rc<Context>, index: Option<Vec<Affine>>) -> Done {
     accesses.inexact |= !at.exact;
     if at.count > 0 {
-        accesses.images.push(Image { context: Rc::clone(at), index, elements: OnceCell::new() });
+        accesses.images.push(Image { insn, context: Rc::clone(at), index, elements: OnceCell::new() });
     }
     add(&mut accesses.count, at.count)
 }

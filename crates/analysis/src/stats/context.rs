@@ -28,7 +28,8 @@ pub(super) struct Setting<'k> {
 }
 
 impl Setting<'_> {
-    fn fixed(&self, atom: &Atom) -> Option<Affine> {
+    /// The value of a parameter.
+    pub(super) fn fixed(&self, atom: &Atom) -> Option<Affine> {
         match atom {
             Atom::Var(v) => self.params[v.index()].map(Affine::constant),
             Atom::Iname(_) | Atom::Floor(..) => None,

@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod banks;
 mod collect;
 mod context;
 mod count;
@@ -34,6 +35,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+pub use banks::{BankTraffic, bank_traffic};
 pub use error::StatsError;
 pub use purlin_interp::OpKind;
 pub use report::{AccessKind, InsnStatistics, OpCount, Statistics, Traffic, VarStatistics};

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod agreement;
+mod banks;
 mod large;
 mod samples;
 
