@@ -1,6 +1,6 @@
 //! The levels of a mesh on a device.
 
-use crate::kernels::Operation;
+use crate::kernels::{Operation, Variant};
 use crate::line::{Line, Matrix};
 use crate::schedules::{Structure, program};
 use crate::{Element, MultigridError};
@@ -44,7 +44,8 @@ pub struct Hierarchy<'d> {
     element: Element,
     line: Line,
     matrices: Matrices,
-    smooth: Executable,
+    /// What is launched for a colour, in turn.
+    smooth: Vec<(Operation, Executable)>,
     residual: Executable,
     prolongate: Executable,
     restrict: Executable,
@@ -72,6 +73,20 @@ impl<'d> Hierarchy<'d> {
         cells: usize,
         smoother: Structure,
     ) -> Result<Self, MultigridError> {
+        Self::with_variant(device, element, cells, Variant::Fused, smoother)
+    }
+
+    /// The same with other kernels of the smoother, those on patches in this structure.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::new`].
+    pub fn with_variant(
+        device: &'d dyn Device,
+        element: Element,
+        cells: usize,
+        variant: Variant,
+        smoother: Structure,
+    ) -> Result<Self, MultigridError> {
         if cells < 2 || !cells.is_power_of_two() {
             let nearest = cells.max(2).checked_next_power_of_two().unwrap_or(2);
             return Err(MultigridError::Cells { cells, nearest });
@@ -93,6 +108,16 @@ impl<'d> Hierarchy<'d> {
             eigenvalues: buffer_of(device, &line.eigenvalues)?,
             prolongation: on_device(&line.prolongation)?,
         };
+        let of_colour = |operation: &Operation| match operation {
+            Operation::Smooth
+            | Operation::SmoothBoundary
+            | Operation::PatchResidual
+            | Operation::PatchSolve => Ok((*operation, compiled(*operation, smoother)?)),
+            Operation::Copy | Operation::Residual | Operation::Prolongate | Operation::Restrict => {
+                Ok((*operation, best(*operation)?))
+            }
+        };
+        let smooth: Result<Vec<_>, MultigridError> = variant.operations().iter().map(of_colour).collect();
         let mut levels = Vec::new();
         let mut of_level = 2;
         while of_level <= cells {
@@ -104,7 +129,7 @@ impl<'d> Hierarchy<'d> {
             device,
             element,
             matrices,
-            smooth: compiled(Operation::Smooth, smoother)?,
+            smooth: smooth?,
             residual: best(Operation::Residual)?,
             prolongate: best(Operation::Prolongate)?,
             restrict: best(Operation::Restrict)?,
@@ -196,27 +221,50 @@ impl<'d> Hierarchy<'d> {
         level: usize,
         colours: impl Iterator<Item = usize>,
     ) -> Result<f64, MultigridError> {
-        let args: Vec<_> = colours.map(|colour| self.smoothing(level, colour)).collect();
-        let launches: Vec<_> = args.iter().map(|args| Launch { executable: &self.smooth, args }).collect();
+        let mut in_turn = Vec::new();
+        for colour in colours {
+            let of =
+                |(operation, executable)| (executable, self.smoothing(level, colour, operation, executable));
+            in_turn.extend(self.smooth.iter().map(|(operation, executable)| of((*operation, executable))));
+        }
+        let launches: Vec<_> = in_turn.iter().map(|(executable, args)| Launch { executable, args }).collect();
         Ok(self.device.launch_all(&launches)?)
     }
 
-    fn smoothing(&self, level: usize, colour: usize) -> Vec<(&'static str, Arg<'_>)> {
+    fn smoothing(
+        &self,
+        level: usize,
+        colour: usize,
+        operation: Operation,
+        executable: &Executable,
+    ) -> Vec<(&'static str, Arg<'_>)> {
         let at = &self.levels[level];
         let m = &self.matrices;
+        let (mass, stiffness) = match operation {
+            Operation::Residual => (&m.cell_mass, &m.cell_stiffness),
+            Operation::Smooth
+            | Operation::SmoothBoundary
+            | Operation::PatchResidual
+            | Operation::PatchSolve
+            | Operation::Copy
+            | Operation::Prolongate
+            | Operation::Restrict => (&m.mass, &m.stiffness),
+        };
         let mut args = vec![
             ("n", Arg::Param(at.cells as i64)),
             ("scale", Arg::F64(self.scale(at.cells))),
             ("x", Arg::Buffer(&at.x)),
             ("b", Arg::Buffer(&at.b)),
-            ("A", Arg::Buffer(&m.stiffness)),
-            ("M", Arg::Buffer(&m.mass)),
+            ("r", Arg::Buffer(&at.r)),
+            ("res", Arg::Buffer(&at.r)),
+            ("A", Arg::Buffer(stiffness)),
+            ("M", Arg::Buffer(mass)),
             ("S", Arg::Buffer(&m.eigenvectors)),
             ("lambda", Arg::Buffer(&m.eigenvalues)),
         ];
         let bits = ["c0", "c1", "c2"].into_iter().enumerate().take(self.element.dimension.axes());
         args.extend(bits.map(|(axis, name)| (name, Arg::Param((colour >> axis & 1) as i64))));
-        taken(&self.smooth, args)
+        taken(executable, args)
     }
 
     /// `r = b - A x` on a level.
@@ -286,10 +334,9 @@ impl<'d> Hierarchy<'d> {
         Ok(self.device.launch(executable, &taken(executable, args.to_vec()))?)
     }
 
-    /// The executable of the smoother.
-    #[must_use]
-    pub const fn smoother(&self) -> &Executable {
-        &self.smooth
+    /// The executables of the smoother, in the order in which a colour runs them.
+    pub fn smoother(&self) -> impl Iterator<Item = &Executable> {
+        self.smooth.iter().map(|(_, executable)| executable)
     }
 
     /// Sets the solution of a level to zero.

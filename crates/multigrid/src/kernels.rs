@@ -3,6 +3,7 @@
 use crate::{Dimension, Element, MultigridError};
 use purlin_ir::Kernel;
 use purlin_ir::text::parse;
+use serde::{Deserialize, Serialize};
 
 /// What a kernel of a level does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -10,6 +11,16 @@ pub enum Operation {
     /// One colour of the smoother: residual and exact solution on each patch of two cells a side,
     /// of Cui et al. 2024, Algorithm 2.3 and Table 4 (*Fused*).
     Smooth,
+    /// The same without the inner nodes of the solution: they are replaced by what solves for the
+    /// right-hand side and the nodes at the boundary of the patch, equations (4.1) and (4.2)
+    /// (*Boundary*). Equal to `Smooth` because the local solver is exact.
+    SmoothBoundary,
+    /// The residual at the inner nodes of the patches of a colour (Table 4, *Separate*).
+    PatchResidual,
+    /// `x += A^-1 r` on the inner nodes of each patch of a colour (Table 4, *Separate*, *Global*).
+    PatchSolve,
+    /// `r = b`.
+    Copy,
     /// `r -= A x` at inner nodes.
     Residual,
     /// `x += P xc`, of a level with half as many cells a side.
@@ -20,12 +31,29 @@ pub enum Operation {
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Smooth, Self::Residual, Self::Prolongate, Self::Restrict];
+    pub const ALL: [Self; 8] = [
+        Self::Smooth,
+        Self::SmoothBoundary,
+        Self::PatchResidual,
+        Self::PatchSolve,
+        Self::Copy,
+        Self::Residual,
+        Self::Prolongate,
+        Self::Restrict,
+    ];
 
     const fn text(self, dimension: Dimension) -> &'static str {
         match (self, dimension) {
             (Self::Smooth, Dimension::Two) => include_str!("../kernels/smooth_2d.purlin"),
             (Self::Smooth, Dimension::Three) => include_str!("../kernels/smooth_3d.purlin"),
+            (Self::SmoothBoundary, Dimension::Two) => include_str!("../kernels/smooth_boundary_2d.purlin"),
+            (Self::SmoothBoundary, Dimension::Three) => include_str!("../kernels/smooth_boundary_3d.purlin"),
+            (Self::PatchResidual, Dimension::Two) => include_str!("../kernels/patch_residual_2d.purlin"),
+            (Self::PatchResidual, Dimension::Three) => include_str!("../kernels/patch_residual_3d.purlin"),
+            (Self::PatchSolve, Dimension::Two) => include_str!("../kernels/patch_solve_2d.purlin"),
+            (Self::PatchSolve, Dimension::Three) => include_str!("../kernels/patch_solve_3d.purlin"),
+            (Self::Copy, Dimension::Two) => include_str!("../kernels/copy_2d.purlin"),
+            (Self::Copy, Dimension::Three) => include_str!("../kernels/copy_3d.purlin"),
             (Self::Residual, Dimension::Two) => include_str!("../kernels/residual_2d.purlin"),
             (Self::Residual, Dimension::Three) => include_str!("../kernels/residual_3d.purlin"),
             (Self::Prolongate, Dimension::Two) => include_str!("../kernels/prolongate_2d.purlin"),
@@ -38,8 +66,8 @@ impl Operation {
     /// The loops over patches or cells, outer first.
     pub(crate) fn blocks(self, dimension: Dimension) -> Vec<String> {
         let stem = match self {
-            Self::Smooth => 'p',
-            Self::Residual | Self::Prolongate | Self::Restrict => 'e',
+            Self::Smooth | Self::SmoothBoundary | Self::PatchResidual | Self::PatchSolve => 'p',
+            Self::Copy | Self::Residual | Self::Prolongate | Self::Restrict => 'e',
         };
         (0..dimension.axes()).rev().map(|axis| format!("{stem}{axis}")).collect()
     }
@@ -47,9 +75,42 @@ impl Operation {
     /// The updates to which several blocks contribute: nodes that cells share.
     pub(crate) const fn shared(self) -> Option<&'static str> {
         match self {
-            Self::Smooth | Self::Prolongate => None,
+            Self::Smooth
+            | Self::SmoothBoundary
+            | Self::PatchResidual
+            | Self::PatchSolve
+            | Self::Copy
+            | Self::Prolongate => None,
             Self::Residual => Some("subtract"),
             Self::Restrict => Some("add"),
+        }
+    }
+}
+
+/// The kernels of a smoother, of Cui et al. 2024, Table 4 and §4.1.3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Variant {
+    /// The residual of the whole level, then the solutions on patches.
+    Global,
+    /// Residuals on patches, then the solutions.
+    Separate,
+    /// Both in one kernel.
+    #[default]
+    Fused,
+    /// In one kernel, of the nodes at the boundary of a patch alone.
+    Boundary,
+}
+
+impl Variant {
+    /// What is launched for a colour, in turn.
+    #[must_use]
+    pub const fn operations(self) -> &'static [Operation] {
+        match self {
+            Self::Global => &[Operation::Copy, Operation::Residual, Operation::PatchSolve],
+            Self::Separate => &[Operation::PatchResidual, Operation::PatchSolve],
+            Self::Fused => &[Operation::Smooth],
+            Self::Boundary => &[Operation::SmoothBoundary],
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The structures of Cui et al. 2024, §4.1, of the fused kernel: each differs from the one before by
 //! the idea it is named after.
 
-use crate::Dimension;
+use crate::kernels::Operation;
 use crate::schedules::{Steps, pad_as_a_patch, share};
+use crate::{Dimension, Element};
 use purlin_ir::{AddressSpace, AxisTag};
-use purlin_transforms::Schedule;
 use purlin_transforms::primitives::{AliasStorage, PrefetchArray, TagInames};
+use purlin_transforms::{Schedule, TransformError};
 
 /// A structure of the publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,33 +40,40 @@ const fn turns(dimension: Dimension) -> [&'static [&'static str]; 2] {
     }
 }
 
-/// Maps the smoother of this degree.
-pub(crate) fn map(s: &mut Schedule, dimension: Dimension, degree: usize, structure: Published) -> Steps {
-    let axes = dimension.axes();
-    let mut tiles = Vec::new();
+/// Maps a kernel of the smoother.
+pub(crate) fn map(s: &mut Schedule, operation: Operation, element: Element, structure: Published) -> Steps {
+    let dimension = element.dimension;
+    let mut along = [Vec::new(), Vec::new()];
+    let mut layers = Vec::new();
     for matrix in ["M", "A", "S", "lambda"] {
+        if s.kernel().var(matrix).is_none() {
+            continue;
+        }
         let fetch = PrefetchArray::new(matrix, "p0", AddressSpace::Local);
         let (_, copies) = s.prefetch_as(fetch, &format!("{matrix}_local"))?;
-        tiles.push(copies.iter().map(String::from).collect::<Vec<_>>());
+        match copies.iter().map(String::from).collect::<Vec<_>>().as_slice() {
+            [row, column] => layers.push([row.clone(), column.clone()]),
+            vector => along[1].extend_from_slice(vector),
+        }
     }
     let patch = share(s)?;
-    match structure {
-        Published::Basic | Published::LinearIndexing => {
-            let side = 2 * degree as i64 + 1;
-            patch.iter().try_for_each(|array| pad_as_a_patch(s, array, axes, side))?;
-        }
-        Published::ConflictFree => {}
+    let in_rows_of_a_patch = s.kernel().var("u").is_some() && structure != Published::ConflictFree;
+    if in_rows_of_a_patch {
+        let side = 2 * element.degree as i64 + 1;
+        patch.iter().try_for_each(|array| pad_as_a_patch(s, array, dimension.axes(), side))?;
     }
     for turn in turns(dimension) {
-        s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{}", turn[0])))?;
+        let there: Vec<&str> = turn.iter().copied().filter(|v| s.kernel().var(v).is_some()).collect();
+        if let [first, _, ..] = there[..] {
+            s.apply(AliasStorage::new(there.iter().copied(), format!("in_turn_{first}")))?;
+        }
     }
-    let mut layers = vec![["j_u".to_owned(), "i_u".to_owned()]];
-    for (number, along) in contractions(dimension) {
-        layers.push(layer(s, dimension, *number, *along, structure)?);
+    for (number, axis) in contractions(dimension) {
+        if s.kernel().iname(&format!("j_{number}")).is_some() {
+            layers.push(layer(s, dimension, *number, *axis, structure)?);
+        }
     }
-    let (matrices, vectors): (Vec<_>, Vec<_>) = tiles.into_iter().partition(|copy| copy.len() == 2);
-    layers.extend(matrices.into_iter().filter_map(|copy| <[String; 2]>::try_from(copy).ok()));
-    let mut along = [Vec::new(), vectors.concat()];
+    layers.extend(boundary(s, operation, dimension)?);
     for [row, column] in layers {
         match structure {
             Published::Basic => {
@@ -84,6 +92,35 @@ pub(crate) fn map(s: &mut Schedule, dimension: Dimension, degree: usize, structu
     s.apply(TagInames::new(columns, AxisTag::Local(0))).map(|_| ())
 }
 
+/// The loops over rows and columns of what copies the nodes of a patch and, where those at its
+/// boundary are taken alone, of their contractions along the first axis.
+fn boundary(
+    s: &mut Schedule,
+    operation: Operation,
+    dimension: Dimension,
+) -> Result<Vec<[String; 2]>, TransformError> {
+    let pairs: &[[&str; 2]] = match (operation, dimension) {
+        (Operation::SmoothBoundary, Dimension::Two) => {
+            s.reorder(["e_u", "j_u"])?;
+            &[["e_u", "j_u"], ["e_v", "i_v"], ["e_9", "i_9"]]
+        }
+        (Operation::SmoothBoundary, Dimension::Three) => {
+            s.reorder(["k_u", "e_u", "j_u"])?;
+            &[["e_u", "j_u"], ["e_v", "i_v"], ["j_w", "i_w"], ["e_9", "i_9"], ["j_10", "i_10"]]
+        }
+        (Operation::Smooth | Operation::PatchResidual, _) => &[["j_u", "i_u"]],
+        (
+            Operation::PatchSolve
+            | Operation::Copy
+            | Operation::Residual
+            | Operation::Prolongate
+            | Operation::Restrict,
+            _,
+        ) => &[],
+    };
+    Ok(pairs.iter().map(|pair| pair.map(str::to_owned)).collect())
+}
+
 /// The loops over rows and columns of a layer of a contraction, next to each other.
 fn layer(
     s: &mut Schedule,
@@ -91,7 +128,7 @@ fn layer(
     number: u32,
     along: usize,
     structure: Published,
-) -> Result<[String; 2], purlin_transforms::TransformError> {
+) -> Result<[String; 2], TransformError> {
     let name = |stem: &str| format!("{stem}_{number}");
     let rest = match structure {
         Published::ConflictFree => ("k", "j", "i"),

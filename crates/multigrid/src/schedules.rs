@@ -53,10 +53,15 @@ impl Structure {
     pub const fn of(backend: Backend, operation: Operation, element: Element) -> Self {
         match (backend, operation) {
             (Backend::C, _) => Self::Blocks,
-            (Backend::OpenCl | Backend::Cuda, Operation::Smooth | Operation::Residual) => {
-                Self::Lines { patches: patches(element) }
-            }
-            (Backend::OpenCl | Backend::Cuda, Operation::Prolongate | Operation::Restrict) => Self::Layers,
+            (
+                Backend::OpenCl | Backend::Cuda,
+                Operation::Smooth | Operation::PatchResidual | Operation::PatchSolve | Operation::Residual,
+            ) => Self::Lines { patches: patches(element) },
+            (Backend::OpenCl | Backend::Cuda, Operation::SmoothBoundary) => Self::ConflictFree,
+            (
+                Backend::OpenCl | Backend::Cuda,
+                Operation::Copy | Operation::Prolongate | Operation::Restrict,
+            ) => Self::Layers,
         }
     }
 }
@@ -102,14 +107,15 @@ pub fn schedule(
     }
     match structure {
         Structure::Blocks => {}
+        _ if matches!(operation, Operation::Copy) => rows(&mut s)?,
         Structure::Layers => layers(&mut s)?,
         Structure::Linear => linear(&mut s)?,
-        Structure::Basic => map(&mut s, element.dimension, element.degree, Published::Basic)?,
+        Structure::Basic => map(&mut s, operation, element, Published::Basic)?,
         Structure::LinearIndexing => {
-            map(&mut s, element.dimension, element.degree, Published::LinearIndexing)?;
+            map(&mut s, operation, element, Published::LinearIndexing)?;
         }
         Structure::ConflictFree => {
-            map(&mut s, element.dimension, element.degree, Published::ConflictFree)?;
+            map(&mut s, operation, element, Published::ConflictFree)?;
         }
         Structure::Lines { patches } => {
             fix_matrices(&mut s, operation, &Line::new(element.degree)?)?;
@@ -152,6 +158,14 @@ pub(crate) fn share(s: &mut Schedule) -> Result<Vec<String>, TransformError> {
     Ok(arrays)
 }
 
+/// Pieces of rows of the mesh, a node a work-item.
+fn rows(s: &mut Schedule) -> Steps {
+    let (outer, inner) = (Some("e0_group".into()), Some("e0_in".into()));
+    s.apply(SplitIname { outer, inner, ..SplitIname::new("e0", 256) })?;
+    s.tag("e0_in", AxisTag::Local(0))?;
+    s.rename_loop("e0_group", "e0").map(|_| ())
+}
+
 /// Rows of a patch along `l.1` and columns along `l.0`.
 fn layers(s: &mut Schedule) -> Steps {
     share(s)?;
@@ -176,8 +190,10 @@ fn linear(s: &mut Schedule) -> Steps {
 /// The matrices of the degree as tables in constant memory.
 fn fix_matrices(s: &mut Schedule, operation: Operation, line: &Line) -> Steps {
     let (mass, stiffness) = match operation {
-        Operation::Smooth => (&line.mass, &line.stiffness),
-        Operation::Residual | Operation::Prolongate | Operation::Restrict => {
+        Operation::Smooth | Operation::SmoothBoundary | Operation::PatchResidual | Operation::PatchSolve => {
+            (&line.mass, &line.stiffness)
+        }
+        Operation::Copy | Operation::Residual | Operation::Prolongate | Operation::Restrict => {
             (&line.cell_mass, &line.cell_stiffness)
         }
     };
@@ -222,6 +238,23 @@ const SMOOTH_3D: [Contraction; 9] = [
     ("k_8", &["j_8", "i_8"], &["s4"]),
 ];
 
+/// Of the solution alone, whose first contraction reads the residual from local memory.
+const SOLVE_2D: [Contraction; 4] = [
+    ("j_2", &["i_2"], &["r"]),
+    ("i_3", &["j_3"], &["s0"]),
+    ("i_4", &["j_4"], &[]),
+    ("j_5", &["i_5"], &["s2"]),
+];
+
+const SOLVE_3D: [Contraction; 6] = [
+    ("k_3", &["j_3", "i_3"], &["r"]),
+    ("j_4", &["k_4", "i_4"], &["s0"]),
+    ("i_5", &["k_5", "j_5"], &["s1"]),
+    ("i_6", &["k_6", "j_6"], &[]),
+    ("j_7", &["k_7", "i_7"], &["s3"]),
+    ("k_8", &["j_8", "i_8"], &["s4"]),
+];
+
 /// Two nests over the same lines, and the array between them with the first of its axes along lanes.
 type Fused = (&'static [&'static str], &'static [&'static str], (&'static str, u32));
 
@@ -242,14 +275,28 @@ struct Plan {
 
 const fn plan(operation: Operation, dimension: Dimension) -> Plan {
     match (operation, dimension) {
-        (Operation::Smooth, Dimension::Two) => Plan {
+        (Operation::PatchSolve, Dimension::Two) => Plan {
+            contractions: &SOLVE_2D,
+            copies: &["j_1", "i_1"],
+            fused: &[(&["j_3"], &["j_4"], ("s1", 0))],
+            turns: &[&["r", "s2"]],
+            places: &[&["r", "s0", "s2"]],
+        },
+        (Operation::PatchSolve, Dimension::Three) => Plan {
+            contractions: &SOLVE_3D,
+            copies: &["k_2", "j_2", "i_2"],
+            fused: &[(&["k_5", "j_5"], &["k_6", "j_6"], ("s2", 0))],
+            turns: &[&["r", "s1", "s4"], &["s0", "s3"]],
+            places: &[&["r", "s0", "s1", "s3", "s4"]],
+        },
+        (Operation::Smooth | Operation::SmoothBoundary, Dimension::Two) => Plan {
             contractions: &SMOOTH_2D,
             copies: &["j_u", "i_u"],
             fused: &[(&["i_1"], &["i_2"], ("r", 1)), (&["j_3"], &["j_4"], ("s1", 0))],
             turns: &[&["u", "s0"], &["mu", "s2"]],
             places: &[&["u", "mu", "s0", "s2"]],
         },
-        (Operation::Smooth, Dimension::Three) => Plan {
+        (Operation::Smooth | Operation::SmoothBoundary, Dimension::Three) => Plan {
             contractions: &SMOOTH_3D,
             copies: &["k_u", "j_u", "i_u"],
             fused: &[
@@ -259,14 +306,28 @@ const fn plan(operation: Operation, dimension: Dimension) -> Plan {
             turns: &[&["u", "mm", "s1", "s4"], &["mu", "s0", "s3"]],
             places: &[&["u", "mu", "mm", "s0", "s1", "s3", "s4"], &["au", "ma"]],
         },
-        (Operation::Residual | Operation::Prolongate | Operation::Restrict, Dimension::Two) => Plan {
+        (
+            Operation::PatchResidual
+            | Operation::Copy
+            | Operation::Residual
+            | Operation::Prolongate
+            | Operation::Restrict,
+            Dimension::Two,
+        ) => Plan {
             contractions: SMOOTH_2D.split_at(2).0,
             copies: &["j_u", "i_u"],
             fused: &[],
             turns: &[],
             places: &[&["u", "mu"]],
         },
-        (Operation::Residual | Operation::Prolongate | Operation::Restrict, Dimension::Three) => Plan {
+        (
+            Operation::PatchResidual
+            | Operation::Copy
+            | Operation::Residual
+            | Operation::Prolongate
+            | Operation::Restrict,
+            Dimension::Three,
+        ) => Plan {
             contractions: SMOOTH_3D.split_at(3).0,
             copies: &["k_u", "j_u", "i_u"],
             fused: &[],
@@ -281,8 +342,13 @@ fn lines(s: &mut Schedule, operation: Operation, element: Element, patches: u32)
     let dimension = element.dimension;
     let plan = plan(operation, dimension);
     let side = match operation {
-        Operation::Smooth => 2 * element.degree as i64 + 1,
-        Operation::Residual | Operation::Prolongate | Operation::Restrict => element.degree as i64 + 1,
+        Operation::Smooth | Operation::SmoothBoundary | Operation::PatchResidual => {
+            2 * element.degree as i64 + 1
+        }
+        Operation::PatchSolve => 2 * element.degree as i64 - 1,
+        Operation::Copy | Operation::Residual | Operation::Prolongate | Operation::Restrict => {
+            element.degree as i64 + 1
+        }
     };
     for (along, lanes, _) in plan.contractions {
         s.reorder(lanes.iter().copied().chain([*along]))?;

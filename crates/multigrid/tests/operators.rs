@@ -3,12 +3,13 @@
 #![allow(clippy::unwrap_used)]
 
 use nalgebra::{DMatrix, DVector};
-use purlin_analysis::stats::bank_traffic;
+use purlin_analysis::stats::{bank_traffic, statistics};
 use purlin_interp::{Memory, interpret};
-use purlin_multigrid::kernels::{Operation, plain};
-use purlin_multigrid::schedules::{Structure, schedule};
+use purlin_multigrid::kernels::{Operation, Variant, plain};
+use purlin_multigrid::schedules::{Structure, program, schedule};
 use purlin_multigrid::{Dimension, Element, Hierarchy, Line, Matrix, MultigridError, Order, Which};
-use purlin_runtime::{Device, open};
+use purlin_runtime::{Backend, Device, open};
+use std::collections::BTreeMap;
 
 /// Numbers between -1 and 1.
 struct Random(u64);
@@ -223,8 +224,17 @@ fn schedules_keep_what_kernels_compute() {
             let lines = [1, 3].map(|patches| Structure::Lines { patches });
             let published = [Structure::Basic, Structure::LinearIndexing, Structure::ConflictFree];
             let of_patches = [&[Structure::Linear], &published[..], &lines[..]].concat();
-            let more = if matches!(operation, Operation::Smooth) { &of_patches[..] } else { &[] };
-            for structure in [&[Structure::Blocks, Structure::Layers], more].concat() {
+            let more = match operation {
+                Operation::Smooth => &of_patches[..],
+                Operation::PatchResidual | Operation::PatchSolve => &of_patches[1..],
+                Operation::SmoothBoundary => &of_patches[3..4], // conflict free
+                _ => &[],
+            };
+            let usual = match operation {
+                Operation::SmoothBoundary => &[Structure::Blocks][..],
+                _ => &[Structure::Blocks, Structure::Layers],
+            };
+            for structure in [usual, more].concat() {
                 let mapped = schedule(operation, element, structure).unwrap();
                 let mut random = Random(3);
                 let mut memory = Memory::new().param("n", n).value("scale", 0.7);
@@ -235,13 +245,16 @@ fn schedules_keep_what_kernels_compute() {
                 let of_fine = |operation, name: &str| {
                     matches!((operation, name), (Operation::Prolongate, "x") | (Operation::Restrict, "r"))
                 };
-                for name in ["x", "b", "r", "xc", "rc"] {
+                for name in ["x", "b", "r", "res", "xc", "rc"] {
                     let length = if of_fine(operation, name) { fine } else { coarse };
                     memory = memory.value(name, random.numbers(length));
                 }
                 let line = Line::new(degree).unwrap();
                 let (mass, stiffness) = match operation {
-                    Operation::Smooth => (&line.mass, &line.stiffness),
+                    Operation::Smooth
+                    | Operation::SmoothBoundary
+                    | Operation::PatchResidual
+                    | Operation::PatchSolve => (&line.mass, &line.stiffness),
                     _ => (&line.cell_mass, &line.cell_stiffness),
                 };
                 for (name, matrix) in
@@ -256,7 +269,7 @@ fn schedules_keep_what_kernels_compute() {
                     memory
                 };
                 let (before, after) = (run(&kernel), run(mapped.kernel()));
-                for written in ["x", "r", "rc"] {
+                for written in ["x", "r", "res", "rc"] {
                     let (before, after) = (before.get(written), after.get(written));
                     assert_eq!(before, after, "{operation:?} {structure:?}");
                 }
@@ -301,6 +314,85 @@ fn conflict_free_has_no_conflict_and_the_others_have() {
             assert_eq!(found[2], 0);
             let few = degree == 1 || dimension == Dimension::Two; // some happen to have none
             assert!(few || found[0] > 0 && found[1] > 0, "{dimension:?} Q{degree}: {found:?}");
+        }
+    }
+}
+
+/// The kernels of Table 4 and *Boundary* do what the fused one does, colour by colour.
+#[test]
+fn variants_of_the_smoother_agree() {
+    for device in devices() {
+        for (dimension, degree, cells) in [CASES[1], CASES[3], CASES[4]] {
+            let element = element(dimension, degree);
+            let structures = match device.info().backend {
+                Backend::C => vec![Structure::Blocks],
+                Backend::OpenCl | Backend::Cuda => {
+                    vec![Structure::ConflictFree, Structure::Lines { patches: 2 }]
+                }
+            };
+            let fused = Hierarchy::new(&*device, element, cells).unwrap();
+            for (structure, variant) in structures.iter().flat_map(|s| {
+                [Variant::Global, Variant::Separate, Variant::Boundary].map(|variant| (*s, variant))
+            }) {
+                if matches!((structure, variant), (Structure::Lines { .. }, Variant::Boundary)) {
+                    continue; // has no lines
+                }
+                let other = Hierarchy::with_variant(&*device, element, cells, variant, structure).unwrap();
+                let finest = fused.levels() - 1;
+                let mut random = Random(degree as u64);
+                let [x, b] = [(); 2].map(|()| inner_numbers(&mut random, element, cells));
+                for levels in [&fused, &other] {
+                    levels.set(finest, Which::Solution, &x).unwrap();
+                    levels.set(finest, Which::RightHandSide, &b).unwrap();
+                }
+                for colour in 0..1 << dimension.axes() {
+                    fused.smooth_colours(finest, colour..colour + 1).unwrap();
+                    other.smooth_colours(finest, colour..colour + 1).unwrap();
+                    let error = largest(&other.solution(finest).unwrap(), &fused.solution(finest).unwrap());
+                    // 1e-11: condition numbers of patches reach 1e3
+                    assert!(error < 1e-11, "{variant:?} {structure:?} {element:?}, {colour}: {error}");
+                }
+            }
+        }
+    }
+}
+
+/// Table 4: accesses of a patch to vectors of the level, and elements of local memory.
+#[test]
+fn accesses_and_local_memory_are_those_of_table_4() {
+    let params = [("n", 2), ("c0", 0), ("c1", 0), ("c2", 0)]; // one patch
+    let params: BTreeMap<String, i64> = params.map(|(name, value)| (name.to_owned(), value)).into();
+    for dimension in [Dimension::Two, Dimension::Three] {
+        for degree in [1, 3] {
+            let element = element(dimension, degree);
+            let d = dimension.axes() as u32;
+            let [p, q] = [2 * degree as u64 + 1, 2 * degree as u64 - 1];
+            let [whole, inner] = [p.pow(d), q.pow(d)];
+            let accesses = |operation| {
+                let mapped = schedule(operation, element, Structure::ConflictFree).unwrap();
+                let stats = statistics(mapped.kernel(), &params).unwrap();
+                let of =
+                    |name: &str| stats.var(name).map_or((0, 0), |v| (v.reads.accesses, v.writes.accesses));
+                ["x", "b", "res"].map(of)
+            };
+            // the update reads once more what the publication keeps in local memory
+            let fused = [(whole + inner, inner), (inner, 0), (0, 0)];
+            assert_eq!(accesses(Operation::Smooth), fused);
+            assert_eq!(accesses(Operation::PatchResidual), [(whole, 0), (inner, 0), (0, inner)]);
+            assert_eq!(accesses(Operation::PatchSolve), [(inner, inner), (0, 0), (inner, 0)]);
+            let boundary = [(whole - inner, inner), (inner, 0), (0, 0)];
+            assert_eq!(accesses(Operation::SmoothBoundary), boundary);
+            let elements = |operation| {
+                let code = program(operation, element, Structure::ConflictFree, Backend::Cuda).unwrap();
+                code.plan.local_bytes / 8
+            };
+            // two vectors and d - 1 more of a patch, M and A; S and the eigenvalues
+            let published = (1 + u64::from(d)) * whole + 2 * p * p;
+            let solver = q * q + q;
+            let found = elements(Operation::Smooth);
+            assert!(found <= published + solver, "{found} of {published} + {solver}");
+            assert!(elements(Operation::PatchResidual) <= published);
+            assert_eq!(elements(Operation::PatchSolve), 2 * inner + solver);
         }
     }
 }

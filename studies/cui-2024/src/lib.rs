@@ -5,6 +5,7 @@
 pub mod measure;
 pub mod page;
 
+use purlin_multigrid::kernels::Variant;
 use purlin_multigrid::schedules::Structure;
 use purlin_multigrid::{Dimension, Element};
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,10 @@ pub struct Record {
     pub cells: usize,
     /// Nodes of the mesh, those at the boundary among them.
     pub nodes: usize,
-    /// The structure of the smoother.
+    /// The kernels of the smoother.
+    #[serde(default)]
+    pub variant: Variant,
+    /// Their structure.
     pub structure: Structure,
     /// The device, as it calls itself.
     pub device: String,

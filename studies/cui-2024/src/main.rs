@@ -3,7 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 use purlin::Random;
 use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
-use purlin::runtime::open;
+use purlin::runtime::{Backend, open};
+use purlin_multigrid::kernels::{Operation, Variant};
 use purlin_multigrid::schedules::Structure;
 use purlin_multigrid::{Dimension, Element};
 use std::path::PathBuf;
@@ -80,9 +81,13 @@ fn unreadable(error: JsonLinesError) -> Failure {
 }
 
 /// What is timed of an element.
-fn structures() -> Vec<Structure> {
-    let lines = [1, 2, 4, 8, 16].map(|patches| Structure::Lines { patches });
-    [&[Structure::Basic, Structure::LinearIndexing, Structure::ConflictFree], &lines[..]].concat()
+fn variants(element: Element) -> Vec<(Variant, Structure)> {
+    let lines = Structure::of(Backend::Cuda, Operation::Smooth, element);
+    let free = Structure::ConflictFree;
+    let fused = [Structure::Basic, Structure::LinearIndexing, free, lines];
+    let rest = [Variant::Global, Variant::Separate, Variant::Boundary].map(|variant| (variant, free));
+    let fused = fused.map(|structure| (Variant::Fused, structure));
+    [&fused[..], &rest, &[(Variant::Separate, lines)]].concat()
 }
 
 fn time(args: &TimeArgs) -> Result<(), Failure> {
@@ -99,20 +104,23 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
         for degree in &args.degrees {
             let element = Element::new(dimension, *degree).map_err(|e| Failure::Usage(e.to_string()))?;
             let cells = largest(element, args.most)?;
-            for structure in structures() {
+            for (variant, structure) in variants(element) {
                 let is_known = |r: &Record| {
-                    (r.element, r.cells, r.structure) == (element, cells, structure)
+                    (r.element, r.cells, r.variant, r.structure) == (element, cells, variant, structure)
                         && r.device == device.info().name
                 };
                 if done.iter().any(is_known) {
                     continue;
                 }
-                match measure(&*device, element, cells, structure, seed) {
+                match measure(&*device, element, cells, variant, structure, seed) {
                     Ok(record) => {
-                        eprintln!("{dimension:?} Q{degree} {structure:?}: {:.2} GDoF/s", record.rate());
+                        eprintln!(
+                            "{dimension:?} Q{degree} {variant:?} {structure:?}: {:.2} GDoF/s",
+                            record.rate()
+                        );
                         append_json_line(&args.db, &record).map_err(unreadable)?;
                     }
-                    Err(e) => eprintln!("{dimension:?} Q{degree} {structure:?}: {e}"),
+                    Err(e) => eprintln!("{dimension:?} Q{degree} {variant:?} {structure:?}: {e}"),
                 }
             }
         }

@@ -3,7 +3,7 @@
 use crate::{Record, flops_of_patch};
 use purlin::Random;
 use purlin::runtime::{Device, RuntimeError, Timing, TimingOptions, open};
-use purlin_multigrid::kernels::Operation;
+use purlin_multigrid::kernels::Variant;
 use purlin_multigrid::schedules::{Structure, program};
 use purlin_multigrid::{Element, Hierarchy, MultigridError, Order, Which};
 
@@ -44,6 +44,7 @@ fn inner(random: &mut Random, element: Element, cells: usize) -> Vec<f64> {
 fn error(
     device: &dyn Device,
     element: Element,
+    variant: Variant,
     structure: Structure,
     seed: u64,
 ) -> Result<f64, MeasureError> {
@@ -57,7 +58,7 @@ fn error(
         levels.solution(1)
     };
     let expected = step(&Hierarchy::with_smoother(&*host, element, 4, Structure::Blocks)?)?;
-    let found = step(&Hierarchy::with_smoother(device, element, 4, structure)?)?;
+    let found = step(&Hierarchy::with_variant(device, element, 4, variant, structure)?)?;
     let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
     let off = found.iter().zip(&expected).map(|(a, b)| (a - b).abs() / largest);
     Ok(off.map(|d| if d.is_nan() { f64::INFINITY } else { d }).fold(0.0, f64::max))
@@ -71,14 +72,15 @@ pub fn measure(
     device: &dyn Device,
     element: Element,
     cells: usize,
+    variant: Variant,
     structure: Structure,
     seed: u64,
 ) -> Result<Record, MeasureError> {
-    let error = error(device, element, structure, seed)?;
+    let error = error(device, element, variant, structure, seed)?;
     if error.is_nan() || error > TOLERANCE {
         return Err(MeasureError::Wrong { error });
     }
-    let levels = Hierarchy::with_smoother(device, element, cells, structure)?;
+    let levels = Hierarchy::with_variant(device, element, cells, variant, structure)?;
     let finest = levels.levels() - 1;
     let mut random = Random::new(seed);
     levels.set(finest, Which::Solution, &inner(&mut random, element, cells))?;
@@ -86,18 +88,24 @@ pub fn measure(
     let options = TimingOptions { warm_up: 2, min_runs: 7, min_seconds: 0.0, max_runs: 7 };
     let timing = Timing::sample(&options, || levels.smooth(finest, Order::Forward))?;
     let info = device.info();
-    let source = program(Operation::Smooth, element, structure, info.backend)?.source;
+    let mut source = String::new();
+    for operation in variant.operations() {
+        source += &program(*operation, element, structure, info.backend)?.source;
+    }
+    let resources: Vec<String> =
+        levels.smoother().filter_map(|e| e.resources()).map(ToString::to_string).collect();
     let patches = ((cells - 1) as f64).powi(element.dimension.axes() as i32);
     Ok(Record {
         element,
         cells,
         nodes: element.nodes(cells),
+        variant,
         structure,
         device: info.name.clone(),
         driver: info.driver.clone(),
         clock_mhz: info.clock_mhz,
         source: blake3::hash(source.as_bytes()).to_hex().to_string(),
-        resources: levels.smoother().resources().map(ToString::to_string),
+        resources: (!resources.is_empty()).then(|| resources.join("; ")),
         median_s: timing.median_s,
         min_s: timing.min_s,
         max_s: timing.max_s,

@@ -33,7 +33,12 @@ fn table(records: &[Record], dimension: Dimension) -> String {
         if let Some(r) = best {
             let patches = match r.structure {
                 Structure::Lines { patches } => patches,
-                Structure::Blocks | Structure::Layers | Structure::Linear => 1,
+                Structure::Blocks
+                | Structure::Layers
+                | Structure::Linear
+                | Structure::Basic
+                | Structure::LinearIndexing
+                | Structure::ConflictFree => 1,
             };
             let number = ((r.cells - 1) as f64).powi(dimension.axes() as i32);
             let _ = write!(
