@@ -108,14 +108,9 @@ impl<'d> Hierarchy<'d> {
             eigenvalues: buffer_of(device, &line.eigenvalues)?,
             prolongation: on_device(&line.prolongation)?,
         };
-        let of_colour = |operation: &Operation| match operation {
-            Operation::Smooth
-            | Operation::SmoothBoundary
-            | Operation::PatchResidual
-            | Operation::PatchSolve => Ok((*operation, compiled(*operation, smoother)?)),
-            Operation::Copy | Operation::Residual | Operation::Prolongate | Operation::Restrict => {
-                Ok((*operation, best(*operation)?))
-            }
+        let of_colour = |operation: &Operation| {
+            let structure = smoother.of_smoother(backend, *operation, element);
+            Ok((*operation, compiled(*operation, structure)?))
         };
         let smooth: Result<Vec<_>, MultigridError> = variant.operations().iter().map(of_colour).collect();
         let mut levels = Vec::new();

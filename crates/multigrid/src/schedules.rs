@@ -66,6 +66,22 @@ impl Structure {
     }
 }
 
+impl Structure {
+    /// That of an operation of a smoother: this one where it works on patches, else the fastest.
+    #[must_use]
+    pub const fn of_smoother(self, backend: Backend, operation: Operation, element: Element) -> Self {
+        match operation {
+            Operation::Smooth
+            | Operation::SmoothBoundary
+            | Operation::PatchResidual
+            | Operation::PatchSolve => self,
+            Operation::Copy | Operation::Residual | Operation::Prolongate | Operation::Restrict => {
+                Self::of(backend, operation, element)
+            }
+        }
+    }
+}
+
 /// Patches of a work-group that were fastest on an H200 (results/h200/cui_2024.md, 2026-11-24).
 const fn patches(element: Element) -> u32 {
     match (element.dimension, element.degree) {

@@ -138,5 +138,5 @@ fn largest(element: Element, most: f64) -> Result<usize, Failure> {
 
 fn print_page(args: &PageArgs) -> Result<(), Failure> {
     let records: Vec<Record> = read_json_lines(&args.db).map_err(unreadable)?;
-    out(&tables(&records))
+    out(&tables(&records).map_err(|e| Failure::Refused(e.to_string()))?)
 }

@@ -90,6 +90,7 @@ pub fn measure(
     let info = device.info();
     let mut source = String::new();
     for operation in variant.operations() {
+        let structure = structure.of_smoother(info.backend, *operation, element);
         source += &program(*operation, element, structure, info.backend)?.source;
     }
     let resources: Vec<String> =

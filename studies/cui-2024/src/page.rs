@@ -1,14 +1,91 @@
 //! The tables of a page.
 
 use crate::Record;
-use purlin_multigrid::schedules::Structure;
-use purlin_multigrid::{Dimension, Element};
+use purlin::analysis::stats::{StatsError, bank_traffic};
+use purlin_multigrid::kernels::{Operation, Variant};
+use purlin_multigrid::schedules::{Structure, schedule};
+use purlin_multigrid::{Dimension, Element, MultigridError};
 use std::fmt::Write as _;
 
-/// A table for each dimension: the rate of each structure, of lines the best number of patches.
-#[must_use]
-pub fn tables(records: &[Record]) -> String {
-    [Dimension::Two, Dimension::Three].map(|dimension| table(records, dimension)).concat()
+/// A table for each dimension of the records: the rate of each structure, of lines the best number
+/// of patches, or else of the kernels and structures as published.
+///
+/// # Errors
+/// A kernel whose conflicts cannot be counted: a bug.
+pub fn tables(records: &[Record]) -> Result<String, PageError> {
+    let mut text = String::new();
+    for dimension in [Dimension::Two, Dimension::Three] {
+        let of: Vec<Record> = records.iter().filter(|r| r.element.dimension == dimension).cloned().collect();
+        if of.is_empty() {
+            continue;
+        }
+        text += &match of.iter().any(|r| r.structure == Structure::ConflictFree) {
+            true => published(&of, dimension)?,
+            false => table(&of, dimension),
+        };
+    }
+    Ok(text)
+}
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// A kernel is not made.
+    #[error(transparent)]
+    Multigrid(#[from] MultigridError),
+    /// Its conflicts are not counted.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
+}
+
+/// Conflicts of a patch over the banks of local memory.
+///
+/// # Errors
+/// As [`tables`].
+pub fn conflicts(element: Element, structure: Structure) -> Result<u64, PageError> {
+    let mapped = schedule(Operation::Smooth, element, structure)?;
+    let one_patch = [("n", 2), ("c0", 0), ("c1", 0), ("c2", 0)].map(|(name, at)| (name.to_owned(), at));
+    Ok(bank_traffic(mapped.kernel(), &one_patch.into())?.iter().map(|t| t.conflicts).sum())
+}
+
+/// Rates of the kernels and structures as published, beside lines.
+fn published(records: &[Record], dimension: Dimension) -> Result<String, PageError> {
+    const SHOWN: [(&str, Variant, Option<Structure>); 8] = [
+        ("*Basic*", Variant::Fused, Some(Structure::Basic)),
+        ("*Linear indexing*", Variant::Fused, Some(Structure::LinearIndexing)),
+        ("*Conflict free*", Variant::Fused, Some(Structure::ConflictFree)),
+        ("*Boundary*", Variant::Boundary, Some(Structure::ConflictFree)),
+        ("*Separate*", Variant::Separate, Some(Structure::ConflictFree)),
+        ("*Global*", Variant::Global, Some(Structure::ConflictFree)),
+        ("separate lines", Variant::Separate, None),
+        ("fused lines", Variant::Fused, None),
+    ];
+    let mut text = format!("## {} dimensions\n\n", if dimension == Dimension::Two { "Two" } else { "Three" });
+    text += "Billions of nodes a second in a smoothing step, all colours; conflicts over banks of a patch, counted.\n\n| k | nodes |";
+    SHOWN.iter().for_each(|(name, ..)| text += &format!(" {name} |"));
+    text += " TFLOP/s | conflicts: *Basic* | *Linear indexing* | *Conflict free* |\n|--:|--:|";
+    text += &"--:|".repeat(SHOWN.len() + 4);
+    text += "\n";
+    for degree in 1..=Element::MAX_DEGREE {
+        let of: Vec<&Record> = records.iter().filter(|r| r.element.degree == degree).collect();
+        let Some(first) = of.first() else { continue };
+        let _ = write!(text, "| {degree} | {:.1e} |", first.nodes as f64);
+        for (_, variant, structure) in SHOWN {
+            let suits = |r: &&&Record| {
+                let lines = matches!(r.structure, Structure::Lines { .. });
+                r.variant == variant && structure.map_or(lines, |s| r.structure == s)
+            };
+            let rate = of.iter().find(suits).map_or("–".into(), |r| format!("{:.2}", r.rate()));
+            let _ = write!(text, " {rate} |");
+        }
+        let best = of.iter().map(|r| r.flops / r.median_s * 1e-12).fold(0.0, f64::max);
+        let _ = write!(text, " {best:.1} |");
+        for structure in [Structure::Basic, Structure::LinearIndexing, Structure::ConflictFree] {
+            let _ = write!(text, " {} |", conflicts(first.element, structure)?);
+        }
+        text += "\n";
+    }
+    Ok(text + "\n")
 }
 
 fn table(records: &[Record], dimension: Dimension) -> String {
@@ -17,10 +94,7 @@ fn table(records: &[Record], dimension: Dimension) -> String {
     text += "| k | nodes | layers (*Basic*) | linear (*Linear indexing*) | lines | patches a group | TFLOP/s | ns a patch |\n";
     text += "|--:|--:|--:|--:|--:|--:|--:|--:|\n";
     for degree in 1..=Element::MAX_DEGREE {
-        let of: Vec<&Record> = records
-            .iter()
-            .filter(|r| r.element.dimension == dimension && r.element.degree == degree)
-            .collect();
+        let of: Vec<&Record> = records.iter().filter(|r| r.element.degree == degree).collect();
         let Some(first) = of.first() else { continue };
         let rate = |suits: &dyn Fn(Structure) -> bool| {
             of.iter().filter(|r| suits(r.structure)).copied().max_by(|a, b| a.rate().total_cmp(&b.rate()))

@@ -49,6 +49,10 @@ fn a_column_is_in_one_bank_until_it_is_padded() {
     assert_eq!(counted(&transposition("f64", " strides(34, 1)")), expected([256, 0, 512, 256]));
 }
 
+/// What work-items do at the same time: an instruction, the values of its other loops, the place of
+/// the access in it, the array, reads or writes.
+type Together = (usize, Vec<i64>, usize, VarId, AccessKind);
+
 /// The wavefronts of a run: what work-items do in step is what they do at the same values of their
 /// other loops, at the same place in the instruction.
 struct Replay<'k> {
@@ -57,7 +61,7 @@ struct Replay<'k> {
     extents: [i64; 3],
     at: (usize, Vec<i64>, i64),
     ordinal: usize,
-    steps: BTreeMap<(usize, Vec<i64>, usize, VarId, AccessKind), BTreeMap<i64, BTreeSet<i64>>>,
+    steps: BTreeMap<Together, BTreeMap<i64, BTreeSet<i64>>>,
 }
 
 impl Replay<'_> {
