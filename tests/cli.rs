@@ -447,12 +447,16 @@ fn steps_say_what_each_gains() {
     let untimed = good(&args);
     let text = good(&[&args[..], &["--time", "--device", "c", "--param", "n=40"]].concat());
     assert_eq!(text.matches(" times as fast as before, ").count(), 16, "{text}");
-    let without: String =
-        text.lines().filter(|l| !l.starts_with("# on ") && !is_time(l)).map(|l| format!("{l}\n")).collect();
+    let is_added = |l: &&str| l.starts_with("# on ") || is_time(l) || l.contains(" bank conflicts in ");
+    let without: String = text.lines().filter(|l| !is_added(l)).map(|l| format!("{l}\n")).collect();
     assert_eq!(without, untimed);
+    // both tiles, which lie row by row: 2 x 2 groups of 2 tiles
+    let counted = good(&[&args[..], &["--param", "n=40"]].concat());
+    let banks: Vec<&str> = counted.lines().filter(|l| l.contains(" bank conflicts in ")).collect();
+    assert_eq!(banks, ["# 0 bank conflicts in 5,040 wavefronts", "# 0 bank conflicts in 10,080 wavefronts"]);
     let text = good(&["steps", "bp35", "--degree", "1", "--cells", "2", "--time", "--device", "c"]);
     assert!(text.matches(" times as fast as before, ").count() >= 3, "{text}");
-    let refused = bad(&[&args[..], &["--param", "n=40"]].concat(), 2);
+    let refused = bad(&[&args[..], &["--device", "c"]].concat(), 2);
     assert!(refused.contains("--time"), "{refused}");
     // values of an argument that a step fixes to others
     let dir = tempfile::tempdir().unwrap();

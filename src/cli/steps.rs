@@ -58,7 +58,7 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     for (number, (step, result)) in trace.iter().enumerate() {
         let after = kernel_text(result, true);
         let shown = if args.diff { line_diff(&before, &after) } else { after.clone() };
-        let banks = conflicts(&params, result)?;
+        let banks = conflicts(&params, result);
         let time = timed(&mut times, &recipe.steps[..=number], result)?;
         text += &format!("\n# step {} of {total}: {step}\n{banks}{time}\n{shown}", number + 1);
         before = after;
@@ -90,9 +90,9 @@ fn timed(times: &mut Option<StepTimes>, steps: &[Step], kernel: &Kernel) -> Resu
 }
 
 /// The conflicts over banks of a kernel as a line of a comment; nothing without parameters.
-fn conflicts(params: &BTreeMap<String, i64>, kernel: &Kernel) -> Result<String, Failure> {
-    let line = if params.is_empty() { None } else { bank_line(kernel, params)? };
-    Ok(line.map_or_else(String::new, |line| format!("# {line}\n")))
+fn conflicts(params: &BTreeMap<String, i64>, kernel: &Kernel) -> String {
+    let line = if params.is_empty() { None } else { bank_line(kernel, params) };
+    line.map_or_else(String::new, |line| format!("# {line}\n"))
 }
 
 /// The steps as far as they go, and what stopped them.

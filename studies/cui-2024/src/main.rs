@@ -4,8 +4,8 @@ use clap::{Args, Parser, Subcommand};
 use purlin::Random;
 use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use purlin::runtime::{Backend, open};
-use purlin_multigrid::kernels::{Operation, Variant};
-use purlin_multigrid::schedules::Structure;
+use purlin_multigrid::kernels::{Operation, Variant, plain};
+use purlin_multigrid::schedules::{Structure, schedule};
 use purlin_multigrid::{Dimension, Element};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,7 +21,9 @@ const AFTER: &str = "\
 Examples, after `cargo run --release -p study-cui-2024 --`:
   time --device cuda --db h200.jsonl              all structures, degrees 1 to 8, both dimensions
   time --device c --dimensions 2 --most 1e5       on the host
-  page --db h200.jsonl                            the tables as Markdown";
+  page --db h200.jsonl                            the tables as Markdown
+  steps >smooth.purlin                            the kernel, for `purlin steps` and `purlin stats`
+  steps --structure conflict-free >steps.json     and its steps";
 
 /// Throughput of the vertex-patch smoothers of Cui et al. 2024, by structure.
 #[derive(Parser)]
@@ -37,6 +39,8 @@ enum Command {
     Time(TimeArgs),
     /// Print the tables of measurements
     Page(PageArgs),
+    /// Print the fused kernel as it is written, or the steps to a structure, for `purlin steps`
+    Steps(StepsArgs),
 }
 
 #[derive(Args)]
@@ -68,11 +72,33 @@ struct PageArgs {
     db: PathBuf,
 }
 
+#[derive(Args)]
+struct StepsArgs {
+    /// Polynomial degree
+    #[arg(long, default_value_t = 3)]
+    degree: usize,
+    /// Dimension
+    #[arg(long, default_value_t = 3)]
+    dimension: usize,
+    /// Structure whose steps are printed as JSON; the kernel before them if absent
+    #[arg(long)]
+    structure: Option<Named>,
+}
+
+/// The structures of the publication.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Named {
+    Basic,
+    LinearIndexing,
+    ConflictFree,
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse(); // exits with 2 by itself on a mistake
     end(match &cli.command {
         Command::Time(args) => time(args),
         Command::Page(args) => print_page(args),
+        Command::Steps(args) => steps(args),
     })
 }
 
@@ -90,19 +116,39 @@ fn variants(element: Element) -> Vec<(Variant, Structure)> {
     [&fused[..], &rest, &[(Variant::Separate, lines)]].concat()
 }
 
+fn steps(args: &StepsArgs) -> Result<(), Failure> {
+    let element = Element::new(dimension(args.dimension)?, args.degree).map_err(usage)?;
+    let structure = match args.structure {
+        None => return out(&plain(Operation::Smooth, element).map_err(usage)?.to_string()),
+        Some(Named::Basic) => Structure::Basic,
+        Some(Named::LinearIndexing) => Structure::LinearIndexing,
+        Some(Named::ConflictFree) => Structure::ConflictFree,
+    };
+    let (_, recipe) = schedule(Operation::Smooth, element, structure).map_err(usage)?.finish();
+    out(&recipe.to_json().map_err(usage)?)
+}
+
+fn usage(error: impl std::fmt::Display) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+fn dimension(axes: usize) -> Result<Dimension, Failure> {
+    match axes {
+        2 => Ok(Dimension::Two),
+        3 => Ok(Dimension::Three),
+        other => Err(usage(format!("dimension {other}; needed 2 or 3"))),
+    }
+}
+
 fn time(args: &TimeArgs) -> Result<(), Failure> {
     let device = open(&args.device)?;
     let done: Vec<Record> =
         if args.db.exists() { read_json_lines(&args.db).map_err(unreadable)? } else { Vec::new() };
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
-    for dimension in &args.dimensions {
-        let dimension = match dimension {
-            2 => Dimension::Two,
-            3 => Dimension::Three,
-            other => return Err(Failure::Usage(format!("--dimensions: {other}; needed 2 or 3"))),
-        };
+    for axes in &args.dimensions {
+        let dimension = dimension(*axes)?;
         for degree in &args.degrees {
-            let element = Element::new(dimension, *degree).map_err(|e| Failure::Usage(e.to_string()))?;
+            let element = Element::new(dimension, *degree).map_err(usage)?;
             let cells = largest(element, args.most)?;
             for (variant, structure) in variants(element) {
                 let is_known = |r: &Record| {
