@@ -9,8 +9,9 @@ use purlin_forms::numbering::{Numbering, NumberingError};
 use purlin_kernels::{BoundaryValueProblem, Prescribed};
 use purlin_runtime::{Buffer, Device, Traffic, buffer_of, download_values};
 use purlin_solve::{
-    Arrays, Constraints, CsrOperator, DeviceForm, FormPrograms, Newton, NewtonOptions, NewtonReport,
-    NewtonStep, NewtonSystem, PrescribedValues, Side, SolveError, SystemSize, bounds, facet_dofs,
+    Arrays, AssemblyStrategy, Constraints, CsrOperator, DeviceForm, FormPrograms, MatrixAssembly, Newton,
+    NewtonOptions, NewtonReport, NewtonStep, NewtonSystem, PrescribedValues, Side, SolveError, SystemSize,
+    bounds, facet_dofs,
 };
 use std::time::Instant;
 
@@ -60,13 +61,20 @@ pub struct SetupTimes {
 /// ```
 /// use purlin::kernels::BoundaryValueProblem;
 /// use purlin::forms::mesh::Mesh;
-/// use purlin::solve::NewtonOptions;
+/// use purlin::solve::{AssemblyStrategy, NewtonOptions};
 /// use purlin::BoundaryValueSystem;
 ///
 /// let device = purlin::runtime::open("c")?;
 /// let mesh = Mesh::unit_square(16)?;
 /// let options = NewtonOptions { linear: true, ..NewtonOptions::default() };
-/// let system = BoundaryValueSystem::new(&*device, BoundaryValueProblem::Poisson, &mesh, 1, options)?;
+/// let system = BoundaryValueSystem::new(
+///     &*device,
+///     BoundaryValueProblem::Poisson,
+///     &mesh,
+///     1,
+///     AssemblyStrategy::LookupTable,
+///     options,
+/// )?;
 /// let before = device.traffic();
 /// let report = system.solve(&mut |_, _| ())?;
 /// assert!(report.converged());
@@ -91,7 +99,7 @@ pub struct BoundaryValueSystem<'d> {
     pub traffic: Traffic,
     numbering: Numbering,
     residual: DeviceForm,
-    tangent: DeviceForm,
+    tangent: MatrixAssembly,
     energy: Option<DeviceForm>,
     matrix: CsrOperator,
     constraints: Constraints,
@@ -100,8 +108,8 @@ pub struct BoundaryValueSystem<'d> {
 }
 
 impl<'d> BoundaryValueSystem<'d> {
-    /// Lowers and compiles residual and derivative, numbers the mesh, finds pattern and lookup table,
-    /// and uploads all of it. The unknown starts at zero.
+    /// Lowers and compiles residual and derivative, numbers the mesh, finds the pattern and what the
+    /// assembly reads, and uploads all of it. The unknown starts at zero.
     ///
     /// # Errors
     /// Cells that the problem is not for; [`SolveError::Memory`] before anything is allocated; what
@@ -111,20 +119,25 @@ impl<'d> BoundaryValueSystem<'d> {
         problem: BoundaryValueProblem,
         mesh: &Mesh,
         degree: usize,
+        assembly: AssemblyStrategy,
         options: NewtonOptions,
     ) -> Result<Self, BoundaryValueSetupError> {
         check_cells(problem, mesh)?;
         let space = problem.space(mesh.shape(), degree);
-        let size = SystemSize::of(mesh, degree, space.components());
-        size.check("the system with its lookup table", device.info())?;
+        let size = SystemSize::of(mesh, degree, space.components(), assembly);
+        size.check("the system", device.info())?;
         let before = device.traffic();
         let mut times = SetupTimes::default();
         let start = Instant::now();
-        let residual = programs(device, &problem.residual(&space), &format!("{problem}_residual"), mesh)?;
-        let tangent = programs(device, &problem.tangent(&space), &format!("{problem}_tangent"), mesh)?;
+        let of = |part: &str| {
+            LoweringOptions::new(format!("{problem}_{part}")).with_geometry_degree(mesh.geometry_degree())
+        };
+        let residual = programs(device, &problem.residual(&space), &of("residual"), mesh)?;
+        let tangent =
+            programs(device, &problem.tangent(&space), &of("tangent").with_matrix(assembly.matrix()), mesh)?;
         let energy = match problem.is_linear() {
             true => None,
-            false => Some(programs(device, &problem.energy(&space), &format!("{problem}_energy"), mesh)?),
+            false => Some(programs(device, &problem.energy(&space), &of("energy"), mesh)?),
         };
         times.compile_s = start.elapsed().as_secs_f64();
 
@@ -137,12 +150,15 @@ impl<'d> BoundaryValueSystem<'d> {
         let start = Instant::now();
         let inputs = Inputs::new().field("u", vec![0.0; unknowns]);
         let mut arrays = Arrays::default();
-        let mut load = |programs: &FormPrograms, patterns: &[_]| {
+        let of_tangent = inputs.of(tangent.form().form());
+        let on_tangent =
+            MatrixAssembly::new(device, &tangent, mesh, &of_tangent, &patterns, &["u"], &mut arrays)?;
+        let mut load = |programs: &FormPrograms| {
             let inputs = inputs.of(programs.form().form());
-            DeviceForm::new(device, programs, mesh, &inputs, patterns, &["u"], &mut arrays)
+            DeviceForm::new(device, programs, mesh, &inputs, &[], &["u"], &mut arrays)
         };
-        let (on_residual, on_tangent) = (load(&residual, &[])?, load(&tangent, &patterns)?);
-        let on_energy = energy.as_ref().map(|energy| load(energy, &[])).transpose()?;
+        let on_residual = load(&residual)?;
+        let on_energy = energy.as_ref().map(load).transpose()?;
         let values = prescribed(problem, mesh, &numbering, space.components());
         let [pattern, ..] = &patterns[..] else {
             return Err(FormError::Bug("a bilinear form without a pattern".into()).into());
@@ -232,11 +248,10 @@ fn check_cells(problem: BoundaryValueProblem, mesh: &Mesh) -> Result<(), Boundar
 fn programs(
     device: &dyn Device,
     form: &purlin_forms::form::Form,
-    name: &str,
+    options: &LoweringOptions,
     mesh: &Mesh,
 ) -> Result<FormPrograms, BoundaryValueSetupError> {
-    let options = LoweringOptions::new(name).with_geometry_degree(mesh.geometry_degree());
-    let form = MeshForm::new(form, &options)?;
+    let form = MeshForm::new(form, options)?;
     let (trials, dim) = (trials(None)?, mesh.shape().dim());
     let mappings = |lowered: &LoweredKernel| {
         let known = for_device(lowered, Sought { case: None, dim }, device, &trials);

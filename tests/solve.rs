@@ -4,16 +4,16 @@
 #![allow(clippy::unwrap_used)]
 
 use purlin::forms::element::CellShape;
-use purlin::forms::form::{Inputs, action, coefficient};
-use purlin::forms::lowering::{LoweredKernel, LoweringOptions, MeshForm};
+use purlin::forms::form::{FunctionSpace, Inputs, action, coefficient, ds, dx, test, trial};
+use purlin::forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::Numbering;
 use purlin::forms::reference;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Device, buffer_of, download_values, open};
 use purlin::solve::{
-    Arrays, Constraints, CsrOperator, DeviceForm, FormOperator, FormPrograms, LinearOptions, NewtonOptions,
-    NewtonReason, Operator, PrescribedValues, run,
+    Arrays, AssemblyStrategy, Constraints, CsrOperator, DeviceForm, FormOperator, FormPrograms,
+    LinearOptions, MatrixAssembly, NewtonOptions, NewtonReason, Operator, PrescribedValues, run,
 };
 use purlin::{BoundaryValueSystem, CsrMatrix, Mapping, Random};
 use purlin_sample::seed;
@@ -28,8 +28,14 @@ fn devices() -> Vec<Box<dyn Device>> {
     all
 }
 
+/// For processors and for cards.
+const MAPPINGS: [Mapping; 2] =
+    [Mapping::PointTiles { cells: 8, sums: 16 }, Mapping::ConstantCells { cells: 64 }];
+
+const TABLE: AssemblyStrategy = AssemblyStrategy::LookupTable;
+
 fn mappings(_: &LoweredKernel) -> Vec<Mapping> {
-    vec![Mapping::PointTiles { cells: 8, sums: 16 }, Mapping::SINGLE_CELL]
+    MAPPINGS.to_vec()
 }
 
 /// The tangent of a problem on a mesh at a small random field.
@@ -67,13 +73,14 @@ impl Assembly {
     }
 
     /// The matrix in the memory of the device.
-    fn on_device(&self, device: &dyn Device) -> CsrMatrix {
+    fn on_device(&self, device: &dyn Device, strategy: AssemblyStrategy, mapping: &Mapping) -> CsrMatrix {
         let space = self.problem.space(self.mesh.shape(), self.degree);
-        let form = MeshForm::new(&self.problem.tangent(&space), &LoweringOptions::new("tangent")).unwrap();
-        let programs = FormPrograms::compile(device, form, &mappings).unwrap();
+        let options = LoweringOptions::new("tangent").with_matrix(strategy.matrix());
+        let form = MeshForm::new(&self.problem.tangent(&space), &options).unwrap();
+        let programs = FormPrograms::compile(device, form, &|_| vec![mapping.clone()]).unwrap();
         let patterns = programs.form().patterns(&self.mesh).unwrap();
         let inputs = self.inputs().of(programs.form().form());
-        let form = DeviceForm::new(
+        let form = MatrixAssembly::new(
             device,
             &programs,
             &self.mesh,
@@ -85,11 +92,11 @@ impl Assembly {
         .unwrap();
         let matrix = CsrOperator::new(device, &patterns[0]).unwrap();
         let u = buffer_of(device, &self.u).unwrap();
-        device.fill(matrix.values(), 0).unwrap();
         let mut calls = Vec::new();
-        form.add_to(&[&u], matrix.values(), &mut calls);
+        form.assemble(&[&u], matrix.values(), &mut calls); // poison
         let before = device.traffic();
         run(device, &calls).unwrap();
+        run(device, &calls).unwrap(); // anew, whatever was there
         assert_eq!(device.traffic(), before, "nothing is copied");
         let values = download_values(device, matrix.values()).unwrap();
         let pattern = patterns.into_iter().next().unwrap();
@@ -109,27 +116,68 @@ fn matrices_equal_the_reference_entry_by_entry() {
     for case in [
         Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_square(4).unwrap(), 2, seed),
         Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(3).unwrap(), 1, seed),
+        Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(2).unwrap(), 2, seed),
+        Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(1).unwrap(), 3, seed),
+        Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(1).unwrap(), 4, seed),
         Assembly::new(hyper, Mesh::unit_cube(2).unwrap(), 1, seed),
     ] {
         let columns = case.reference();
         let largest =
             columns.iter().flat_map(|(_, column)| column).fold(0.0_f64, |most, x| most.max(x.abs()));
-        for device in devices() {
-            let matrix = case.on_device(&*device);
-            let mut dense = vec![vec![0.0; case.u.len()]; case.u.len()];
-            for (i, row) in dense.iter_mut().enumerate() {
-                matrix.row(i).for_each(|(j, value)| row[j] = value);
-            }
-            for (j, column) in &columns {
-                for (i, expected) in column.iter().enumerate() {
-                    let error = (dense[i][*j] - expected).abs() / largest;
-                    let (name, problem) = (&device.info().name, case.problem);
-                    // sums of a dozen products over two dozen cells
-                    assert!(error <= 1e-12, "{problem} on {name}: [{i}, {j}] off by {error:e}, seed {seed}");
+        for (device, strategy) in each() {
+            // compilers take long for the loops of high degrees
+            for mapping in MAPPINGS.into_iter().skip(usize::from(case.degree > 2)) {
+                let matrix = case.on_device(&*device, strategy, &mapping);
+                let mut dense = vec![vec![0.0; case.u.len()]; case.u.len()];
+                for (i, row) in dense.iter_mut().enumerate() {
+                    matrix.row(i).for_each(|(j, value)| row[j] = value);
+                }
+                for (j, column) in &columns {
+                    for (i, expected) in column.iter().enumerate() {
+                        let error = (dense[i][*j] - expected).abs() / largest;
+                        let what = format!("{} P{}, {strategy}, {mapping}", case.problem, case.degree);
+                        let name = &device.info().name;
+                        // sums of a dozen products over two dozen cells
+                        assert!(error <= 1e-12, "{what} on {name}: [{i}, {j}] off by {error:e}, seed {seed}");
+                    }
                 }
             }
         }
     }
+}
+
+/// Devices with the strategies of assembly.
+fn each() -> impl Iterator<Item = (Box<dyn Device>, AssemblyStrategy)> {
+    AssemblyStrategy::ALL.into_iter().flat_map(|s| devices().into_iter().map(move |d| (d, s)))
+}
+
+/// Terms that are stored are added in their order, so that the entries are the same in each run.
+#[test]
+fn stored_matrices_are_added_the_same_way_each_time() {
+    let case = Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(3).unwrap(), 2, seed());
+    let device = open("opencl").unwrap();
+    let once = || case.on_device(&*device, AssemblyStrategy::Partial, &MAPPINGS[1]).values;
+    assert_eq!(once(), once());
+}
+
+#[test]
+fn rows_over_facets_and_other_results_are_refused() {
+    let cell = CellShape::Triangle;
+    let space = FunctionSpace::scalar(cell, 1);
+    let form = trial(&space) * test(&space) * ds();
+    let options = LoweringOptions::new("facets").with_matrix(AssemblyStrategy::Rowwise.matrix());
+    let error = MeshForm::new(&form, &options).unwrap_err().to_string();
+    assert!(error.contains("assembly row by row: found an integral over facets, needed cells"), "{error}");
+
+    let diagonal = LoweringOptions::new("mass").with_matrix(MatrixResult::Diagonal);
+    let form = MeshForm::new(&(trial(&space) * test(&space) * dx()), &diagonal).unwrap();
+    let device = open("c").unwrap();
+    let programs = FormPrograms::compile(&*device, form, &mappings).unwrap();
+    let mesh = Mesh::unit_square(1).unwrap();
+    let (inputs, mut arrays) = (Inputs::new(), Arrays::default());
+    let error =
+        MatrixAssembly::new(&*device, &programs, &mesh, &inputs, &[], &[], &mut arrays).err().unwrap();
+    assert!(error.to_string().starts_with("the form has no matrix"), "{error}");
 }
 
 /// The matrix-free operator is the matrix, with rows and columns of prescribed unknowns eliminated.
@@ -137,7 +185,7 @@ fn matrices_equal_the_reference_entry_by_entry() {
 fn a_form_applied_is_its_matrix() {
     let seed = seed();
     let case = Assembly::new(BoundaryValueProblem::Hyperelasticity, Mesh::unit_cube(2).unwrap(), 1, seed);
-    let matrix = case.on_device(&*open("c").unwrap());
+    let matrix = case.on_device(&*open("c").unwrap(), AssemblyStrategy::LookupTable, &MAPPINGS[0]);
     let n = case.u.len();
     let fixed = [0, 1, 2, 40, 80];
     let x = Random::new(seed ^ 1).numbers(n);
@@ -183,7 +231,8 @@ fn poisson_is_solved_on_the_square() {
     let mesh = Mesh::unit_square(16).unwrap();
     for device in devices() {
         let system =
-            BoundaryValueSystem::new(&*device, BoundaryValueProblem::Poisson, &mesh, 2, options).unwrap();
+            BoundaryValueSystem::new(&*device, BoundaryValueProblem::Poisson, &mesh, 2, TABLE, options)
+                .unwrap();
         let before = device.traffic();
         let report = system.solve(&mut |_, _| ()).unwrap();
         assert!(report.converged() && report.steps.len() == 1, "{report:?}");
@@ -203,8 +252,10 @@ fn hyperelasticity_converges_quadratically() {
     let mesh = Mesh::unit_cube(2).unwrap();
     let problem = BoundaryValueProblem::Hyperelasticity;
     let mut solutions = Vec::new();
-    for device in devices() {
-        let system = BoundaryValueSystem::new(&*device, problem, &mesh, 1, NewtonOptions::default()).unwrap();
+    for (device, strategy) in each() {
+        let system =
+            BoundaryValueSystem::new(&*device, problem, &mesh, 1, strategy, NewtonOptions::default())
+                .unwrap();
         let before = device.traffic();
         let mut told = 0;
         let report = system.solve(&mut |k, _| told = k).unwrap();
@@ -242,7 +293,7 @@ fn what_does_not_converge_has_a_history() {
     let mesh = Mesh::unit_cube(3).unwrap();
     let problem = BoundaryValueProblem::Hyperelasticity;
     let solved = |options| {
-        let system = BoundaryValueSystem::new(&*device, problem, &mesh, 1, options).unwrap();
+        let system = BoundaryValueSystem::new(&*device, problem, &mesh, 1, TABLE, options).unwrap();
         system.solve(&mut |_, _| ()).unwrap()
     };
     let report = solved(NewtonOptions { max_iterations: 2, ..NewtonOptions::default() });
@@ -258,7 +309,7 @@ fn problems_are_for_their_cells() {
     let device = open("c").unwrap();
     let refused = |mesh: Mesh| {
         let problem = BoundaryValueProblem::Hyperelasticity;
-        let system = BoundaryValueSystem::new(&*device, problem, &mesh, 1, NewtonOptions::default());
+        let system = BoundaryValueSystem::new(&*device, problem, &mesh, 1, TABLE, NewtonOptions::default());
         system.err().unwrap().to_string()
     };
     assert!(refused(Mesh::unit_square(2).unwrap()).contains("needed tetrahedra"));

@@ -177,6 +177,7 @@ impl From<SolveError> for Failure {
             | SolveError::Mapping(_)
             | SolveError::Unmapped { .. }
             | SolveError::Length { .. }
+            | SolveError::Assembly
             | SolveError::NoDiagonal { .. } => Self::Refused(error.to_string()),
         }
     }

@@ -10,15 +10,17 @@ use purlin::forms::element::CellShape;
 use purlin::forms::mesh::{Mesh, Vtu, VtuEncoding};
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Device, Traffic};
-use purlin::solve::{LinearOptions, LinearReason, NewtonOptions, NewtonReport, NewtonStep, SystemSize};
+use purlin::solve::{
+    AssemblyStrategy, LinearOptions, LinearReason, NewtonOptions, NewtonReport, NewtonStep, SystemSize,
+};
 use purlin::{BoundaryValueSetupError, BoundaryValueSystem};
 use std::path::PathBuf;
 
 /// Assemble and solve a boundary value problem on a device
 ///
-/// The matrix is assembled in the memory of the device, at places that a lookup table has, and the
-/// linear systems are solved there by conjugate gradients with Jacobi's preconditioner. Between
-/// setup and result the host reads norms, and copies nothing else: the bytes are counted and printed.
+/// The matrix is assembled in the memory of the device, as --assembly says, and the linear systems are
+/// solved there by conjugate gradients with Jacobi's preconditioner. Between setup and result the host
+/// reads norms, and copies nothing else: the bytes are counted and printed.
 /// A solver that does not converge ends with exit code 1 and prints its history.
 #[derive(Args)]
 #[command(after_help = "\
@@ -56,6 +58,10 @@ pub struct SolveArgs {
     /// Where to solve: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else c]
     #[arg(long)]
     pub(super) device: Option<String>,
+    /// How the matrix is assembled: partial (matrices of cells are stored, then added by entry), full
+    /// (bisection of each row), lookup-table, rowwise (cells by row)
+    #[arg(long, value_name = "NAME", default_value_t = AssemblyStrategy::LookupTable, conflicts_with = "multigrid")]
+    assembly: AssemblyStrategy,
     /// Write the solution on its mesh there, for ParaView
     #[arg(long, value_name = "FILE.vtu")]
     vtu: Option<PathBuf>,
@@ -98,7 +104,7 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     progress.stage("reading the mesh");
     let mesh = mesh(args, problem, &*device)?;
     progress.stage("setting up");
-    let system = BoundaryValueSystem::new(&*device, problem, &mesh, args.degree, options)?;
+    let system = BoundaryValueSystem::new(&*device, problem, &mesh, args.degree, args.assembly, options)?;
     let before = device.traffic();
     progress.stage("solving");
     let mut tell = |iteration: usize, step: &NewtonStep| {
@@ -154,8 +160,8 @@ fn mesh(args: &SolveArgs, problem: BoundaryValueProblem, device: &dyn Device) ->
     let vertices = (side + 1).pow(u32::from(args.dim));
     let cells = if dim == 2 { 2 * side.pow(2) } else { 6 * side.pow(3) };
     let components = problem.space(shape, args.degree).components();
-    let size = SystemSize::of_counts(dim, vertices, cells, args.degree, components);
-    size.check("the system with its lookup table", device.info())?;
+    let size = SystemSize::of_counts(dim, vertices, cells, args.degree, components, args.assembly);
+    size.check("the system", device.info())?;
     unit_mesh(dim, n)
 }
 
@@ -176,6 +182,7 @@ fn described(
         ("cells", count(mesh.n_cells())),
         ("unknowns", format!("{}, {} of them prescribed", count(system.unknowns), count(system.fixed))),
         ("entries", count(system.entries())),
+        ("assembly", args.assembly.to_string()),
         ("kernels", mappings.join("\n")),
         (
             "setup",

@@ -30,11 +30,13 @@ mod bind;
 mod grid;
 mod inputs;
 mod sparse;
+mod terms;
 
 pub use bind::{Array, Given};
 pub use inputs::MeshInputs;
 pub(crate) use inputs::entities_of;
 pub use sparse::{CsrPart, CsrPattern};
+pub use terms::{EntryTerms, RowTerms};
 
 use crate::lowering::{LoweredKernel, TabulatedOptions, lower_tabulated};
 use crate::tabulated::{TabulatedError, TabulatedForm};

@@ -1,6 +1,6 @@
 //! Bytes of a system before anything of it is allocated.
 
-use crate::SolveError;
+use crate::{AssemblyStrategy, SolveError};
 use purlin_forms::mesh::Mesh;
 use purlin_runtime::{Backend, DeviceInfo, available_memory};
 
@@ -47,19 +47,27 @@ fn own(of_closure: &[u64]) -> Vec<u64> {
 impl SystemSize {
     /// Of a vector space of so many components on a mesh of simplices.
     #[must_use]
-    pub fn of(mesh: &Mesh, degree: usize, components: usize) -> Self {
+    pub fn of(mesh: &Mesh, degree: usize, components: usize, strategy: AssemblyStrategy) -> Self {
         Self::of_counts(
             mesh.shape().dim(),
             mesh.n_vertices() as u64,
             mesh.n_cells() as u64,
             degree,
             components,
+            strategy,
         )
     }
 
     /// Of a mesh with so many vertices and cells.
     #[must_use]
-    pub fn of_counts(dim: usize, vertices: u64, cells: u64, degree: usize, components: usize) -> Self {
+    pub fn of_counts(
+        dim: usize,
+        vertices: u64,
+        cells: u64,
+        degree: usize,
+        components: usize,
+        strategy: AssemblyStrategy,
+    ) -> Self {
         let (dim, degree, block) = (dim as u64, degree as u64, components as u64);
         let boundary = 2 * (cells as f64).powf(1.0 - 1.0 / dim as f64) as u64;
         let counts = match dim {
@@ -82,10 +90,16 @@ impl SystemSize {
         let maps = 4 * cells.saturating_mul(nodes(degree, dim) + dim + 1) + 8 * dim * vertices;
         // solution, residual, right-hand side, update, inverse diagonal, and three of the solver
         let vectors = 8 * 8 * unknowns;
-        let device_bytes = positions.saturating_mul(4).saturating_add(12 * entries + maps + vectors);
+        let lists = match cells.checked_mul(local * local * 16) {
+            Some(_) => strategy.bytes(cells, local, entries, unknowns),
+            None => u64::MAX,
+        };
+        let device_bytes = lists.saturating_add(12 * entries + maps + vectors);
         // the table as pattern, as argument and as what is compared; the pattern; values of zero
-        let host_bytes =
-            positions.saturating_mul(12).saturating_add(16 * entries + 3 * maps + 3 * 8 * unknowns);
+        let host_bytes = positions
+            .saturating_mul(12)
+            .saturating_add(lists)
+            .saturating_add(16 * entries + 3 * maps + 3 * 8 * unknowns);
         Self { unknowns, entries, positions, device_bytes, host_bytes }
     }
 
@@ -120,6 +134,7 @@ mod tests {
 
     #[test]
     fn counts_are_about_those_of_meshes() {
+        let table = AssemblyStrategy::LookupTable;
         for (mesh, degree) in [
             (Mesh::unit_square(20).unwrap(), 1),
             (Mesh::unit_square(12).unwrap(), 3),
@@ -129,20 +144,20 @@ mod tests {
             let numbering = Numbering::new(&mesh, degree).unwrap();
             let (n, k, map) = (numbering.n_dofs(), numbering.dofs_per_cell(), numbering.dofs());
             let pattern = CsrPattern::of_rows(n, n, k, k, map, map).unwrap();
-            let size = SystemSize::of(&mesh, degree, 1);
+            let size = SystemSize::of(&mesh, degree, 1, table);
             assert_eq!(size.positions, pattern.positions.len() as u64);
             let close = |a: u64, b: usize| (a as f64 / b as f64 - 1.0).abs() < 0.1;
             assert!(close(size.unknowns, n), "{} {n}", size.unknowns);
             let entries = pattern.columns.len();
             assert!(close(size.entries, entries), "{} {entries}", size.entries);
-            let three = SystemSize::of(&mesh, degree, 3);
+            let three = SystemSize::of(&mesh, degree, 3, table);
             assert_eq!((three.unknowns, three.entries), (3 * size.unknowns, 9 * size.entries));
         }
     }
 
     #[test]
     fn what_no_machine_has_is_refused_with_its_bytes() {
-        let size = SystemSize::of_counts(3, 1 << 40, 6 << 40, 2, 3);
+        let size = SystemSize::of_counts(3, 1 << 40, 6 << 40, 2, 3, AssemblyStrategy::LookupTable);
         let device = purlin_runtime::open("c").unwrap();
         let error = size.check("the system", device.info()).unwrap_err().to_string();
         assert!(

@@ -40,6 +40,11 @@ pub enum SolveError {
         /// Its name.
         name: String,
     },
+    /// A form that has no matrix to assemble.
+    #[error(
+        "the form has no matrix; needed a bilinear one, lowered with the result of a strategy of assembly"
+    )]
+    Assembly,
     /// A vector of another length.
     #[error("`{what}` has {found} entries, needed {needed}")]
     Length {

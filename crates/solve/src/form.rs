@@ -169,20 +169,30 @@ impl DeviceForm {
     /// Appends what adds the form to `result`, with the arrays in the order of the names that
     /// [`DeviceForm::new`] was given.
     pub fn add_to<'a>(&'a self, given: &[&'a Buffer], result: &'a Buffer, calls: &mut Vec<Call<'a>>) {
-        for kernel in &self.kernels {
-            let args = kernel.slots.iter().filter_map(|(name, slot)| {
-                let arg = match slot {
-                    Slot::Param(value) => Arg::Param(*value),
-                    Slot::F64(value) => Arg::F64(*value),
-                    Slot::Array(buffer) => Arg::Buffer(buffer),
-                    Slot::Output => Arg::Buffer(result),
-                    // one that is not given is missing when the kernel is launched
-                    Slot::Given(place) => Arg::Buffer(given.get(*place)?),
-                };
-                Some((name.as_str(), arg))
-            });
-            calls.push(Call::new(&kernel.executable, args.collect()));
-        }
+        calls.extend((0..self.kernels.len()).filter_map(|kernel| self.add_kernel_to(kernel, given, result)));
+    }
+
+    /// What adds one of the form's kernels to `result`, likewise; none if there is no such kernel.
+    #[must_use]
+    pub fn add_kernel_to<'a>(
+        &'a self,
+        kernel: usize,
+        given: &[&'a Buffer],
+        result: &'a Buffer,
+    ) -> Option<Call<'a>> {
+        let kernel = self.kernels.get(kernel)?;
+        let args = kernel.slots.iter().filter_map(|(name, slot)| {
+            let arg = match slot {
+                Slot::Param(value) => Arg::Param(*value),
+                Slot::F64(value) => Arg::F64(*value),
+                Slot::Array(buffer) => Arg::Buffer(buffer),
+                Slot::Output => Arg::Buffer(result),
+                // one that is not given is missing when the kernel is launched
+                Slot::Given(place) => Arg::Buffer(given.get(*place)?),
+            };
+            Some((name.as_str(), arg))
+        });
+        Some(Call::new(&kernel.executable, args.collect()))
     }
 }
 

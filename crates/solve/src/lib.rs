@@ -7,7 +7,8 @@
 //! | what | where |
 //! |---|---|
 //! | kernels of a form with their arrays on a device | [`DeviceForm`] |
-//! | the matrix of a bilinear form | [`CsrOperator`], assembled by a [`DeviceForm`] |
+//! | the matrix of a bilinear form | [`CsrOperator`], assembled by a [`MatrixAssembly`] |
+//! | how it is assembled | [`AssemblyStrategy`] |
 //! | prescribed values | [`Constraints`] |
 //! | what solvers multiply by | [`Operator`]: a matrix, or a form applied ([`FormOperator`]) |
 //! | linear systems | [`ConjugateGradients`] |
@@ -21,6 +22,7 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod assembly;
 mod boundary;
 mod capacity;
 mod conjugate_gradients;
@@ -35,6 +37,7 @@ mod report;
 mod texts;
 mod vectors;
 
+pub use assembly::{AssemblyStrategy, MatrixAssembly, UnknownAssembly};
 pub use boundary::{Side, bounds, facet_dofs};
 pub use capacity::SystemSize;
 pub use conjugate_gradients::{ConjugateGradients, LinearOptions};

@@ -2,7 +2,7 @@
 
 use crate::{
     Call, ConjugateGradients, Constraints, CsrOperator, DeviceForm, LinearOptions, LinearReason,
-    LinearReport, NewtonReason, NewtonReport, NewtonStep, SolveError, Vectors, run,
+    LinearReport, MatrixAssembly, NewtonReason, NewtonReport, NewtonStep, SolveError, Vectors, run,
 };
 use purlin_runtime::{Buffer, Device};
 use std::time::Instant;
@@ -46,7 +46,7 @@ pub struct NewtonSystem<'s> {
     /// The residual, of one given array, the unknown.
     pub residual: &'s DeviceForm,
     /// Its derivative, likewise.
-    pub tangent: &'s DeviceForm,
+    pub tangent: &'s MatrixAssembly,
     /// The matrix that the derivative is assembled to.
     pub matrix: &'s CsrOperator,
     /// Prescribed values.
@@ -199,9 +199,8 @@ impl<'d> Newton<'d> {
     fn linearise(&self, system: &NewtonSystem<'_>, u: &Buffer) -> Result<(f64, LinearReport), SolveError> {
         let NewtonSystem { tangent, matrix, constraints, .. } = system;
         let values = matrix.values();
-        self.device.fill(values, 0)?;
         let mut calls = Vec::new();
-        tangent.add_to(&[u], values, &mut calls);
+        tangent.assemble(&[u], values, &mut calls);
         let assembly_s = run(self.device, &calls)?;
         self.device.copy(&self.residual, &self.right)?;
         let mut calls: Vec<Call<'_>> = Vec::new();

@@ -105,7 +105,8 @@ impl Imported {
                 LoweredRole::CellCount
                 | LoweredRole::EntityCount
                 | LoweredRole::DofCount { .. }
-                | LoweredRole::NonzeroCount { .. } => {}
+                | LoweredRole::NonzeroCount { .. }
+                | LoweredRole::SparseCount { .. } => {}
                 LoweredRole::Map { .. }
                 | LoweredRole::States { .. }
                 | LoweredRole::Function { .. }
@@ -113,7 +114,8 @@ impl Imported {
                 | LoweredRole::EntityCells
                 | LoweredRole::LocalFacets
                 | LoweredRole::FacetStates
-                | LoweredRole::Positions { .. } => match arrays.get(name) {
+                | LoweredRole::Positions { .. }
+                | LoweredRole::SparseList { .. } => match arrays.get(name) {
                     Some(array) => memory.set(name, array.values.clone()),
                     None => memory.set(name, lowered.zeros(name, &params)),
                 },
@@ -166,7 +168,8 @@ impl LoweredKernel {
                 LoweredRole::CellCount
                 | LoweredRole::EntityCount
                 | LoweredRole::DofCount { .. }
-                | LoweredRole::NonzeroCount { .. } => {}
+                | LoweredRole::NonzeroCount { .. }
+                | LoweredRole::SparseCount { .. } => {}
                 LoweredRole::Map { .. }
                 | LoweredRole::States { .. }
                 | LoweredRole::Function { .. }
@@ -174,7 +177,8 @@ impl LoweredKernel {
                 | LoweredRole::EntityCells
                 | LoweredRole::LocalFacets
                 | LoweredRole::FacetStates
-                | LoweredRole::Positions { .. } => {
+                | LoweredRole::Positions { .. }
+                | LoweredRole::SparseList { .. } => {
                     self.array_sizes(&argument.name, argument.role, given, &mut sizes)?
                 }
             }
@@ -184,7 +188,8 @@ impl LoweredKernel {
                 LoweredRole::CellCount
                 | LoweredRole::EntityCount
                 | LoweredRole::DofCount { .. }
-                | LoweredRole::NonzeroCount { .. } => true,
+                | LoweredRole::NonzeroCount { .. }
+                | LoweredRole::SparseCount { .. } => true,
                 LoweredRole::Constant { .. }
                 | LoweredRole::Map { .. }
                 | LoweredRole::States { .. }
@@ -193,7 +198,8 @@ impl LoweredKernel {
                 | LoweredRole::EntityCells
                 | LoweredRole::LocalFacets
                 | LoweredRole::FacetStates
-                | LoweredRole::Positions { .. } => false,
+                | LoweredRole::Positions { .. }
+                | LoweredRole::SparseList { .. } => false,
             };
             if is_param && !sizes.contains_key(&argument.name) {
                 let needed = "an array whose extent it is";
@@ -242,7 +248,9 @@ impl LoweredKernel {
                 | LoweredRole::EntityCells
                 | LoweredRole::LocalFacets
                 | LoweredRole::FacetStates
-                | LoweredRole::Positions { .. } => Err(binding(name, "no array", needed)),
+                | LoweredRole::Positions { .. }
+                | LoweredRole::SparseList { .. }
+                | LoweredRole::SparseCount { .. } => Err(binding(name, "no array", needed)),
             };
         };
         self.check_type(name, name, found)?;

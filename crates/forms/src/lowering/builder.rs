@@ -34,6 +34,7 @@ pub(super) fn build(
     let roots: Vec<usize> = (0..integrals.len()).flat_map(|k| factors(&graph, integrals, k)).collect();
     let uses = Uses::new(&graph, &roots);
     let entities = integrals.first().map(|i| Entities::of(i)).ok_or(FormError::Empty)?;
+    let entities = entities.with_rows(form, matrix)?;
     let needed = Needed {
         entities,
         inputs: input_locals(form, integrals, &graph, &uses),
@@ -213,6 +214,18 @@ impl<'a> Builder<'a> {
         }
         let last = self.roles.blocks.len() - 1;
         &mut self.roles.blocks[last]
+    }
+
+    /// Opens a loop over as many values as a parameter says.
+    pub(super) fn loop_to(&mut self, stem: &str, end: Affine) {
+        let name = self.names.fresh(stem);
+        self.b.open_loop(&name, Affine::constant(0), end);
+    }
+
+    /// A new temporary that is an integer.
+    pub(super) fn integer(&mut self, stem: &str) -> VarId {
+        let name = self.names.fresh(stem);
+        self.b.temporary(name, ScalarType::I32, [])
     }
 
     pub(super) fn assign(&mut self, stem: &str, lhs: Access, rhs: Expr) -> InsnId {

@@ -1,8 +1,9 @@
 //! What the outermost loop of a kernel runs over, and the cells of each of its iterations.
 
-use super::LoweredRole;
 use super::signature::Signature;
-use crate::tabulated::{Integral, IntegralType, Side};
+use super::{LoweredRole, MatrixResult};
+use crate::form::FormError;
+use crate::tabulated::{Integral, IntegralType, Side, TabulatedForm};
 use purlin_ir::{Affine, Expr, InameId, ScalarType, VarId};
 
 /// The outermost loop of a kernel.
@@ -11,16 +12,36 @@ pub(super) struct Entities {
     pub(super) over: IntegralType,
     /// Whether the cells are listed.
     pub(super) listed: bool,
+    /// Whether each stands with a row of a matrix.
+    pub(super) of_rows: bool,
 }
 
 impl Entities {
     pub(super) fn of(integral: &Integral) -> Self {
-        Self { over: integral.over, listed: !integral.subdomains.is_empty() }
+        Self { over: integral.over, listed: !integral.subdomains.is_empty(), of_rows: false }
+    }
+
+    /// Pairs of a row and a cell, if the rows of a matrix are assembled one by one.
+    pub(super) fn with_rows(self, form: &TabulatedForm, matrix: MatrixResult) -> Result<Self, FormError> {
+        match (matrix, self.over) {
+            (MatrixResult::Rowwise, _) if form.rank != 2 => Ok(self),
+            (MatrixResult::Rowwise, IntegralType::Cell) => Ok(Self { of_rows: true, ..self }),
+            (MatrixResult::Rowwise, IntegralType::ExteriorFacet | IntegralType::InteriorFacet) => {
+                let message =
+                    "assembly row by row: found an integral over facets, needed cells; use a lookup table";
+                Err(FormError::Discretisation(message.into()))
+            }
+            (
+                MatrixResult::Cells | MatrixResult::Diagonal | MatrixResult::Sparse | MatrixResult::Searched,
+                _,
+            ) => Ok(self),
+        }
     }
 
     /// Name of the loop.
     pub(super) fn loop_name(self) -> &'static str {
         match (self.over, self.listed) {
+            _ if self.of_rows => "pair",
             (IntegralType::Cell, false) => "cell",
             (IntegralType::Cell, true) => "listed_cell",
             (IntegralType::ExteriorFacet | IntegralType::InteriorFacet, _) => "facet",
@@ -71,6 +92,7 @@ impl EntityVars {
     pub(super) fn params(signature: &mut Signature<'_>, kind: Entities) -> (VarId, VarId) {
         let n_cells = signature.param("n_cells", LoweredRole::CellCount);
         let count = match (kind.over, kind.listed) {
+            _ if kind.of_rows => signature.param("n_pairs", LoweredRole::EntityCount),
             (IntegralType::Cell, false) => n_cells,
             (IntegralType::Cell, true) => signature.param("n_listed_cells", LoweredRole::EntityCount),
             (IntegralType::ExteriorFacet | IntegralType::InteriorFacet, _) => {
@@ -94,6 +116,7 @@ impl EntityVars {
         }
         let mut list = |stem: &str, role| signature.array(stem, ScalarType::I32, shape.clone(), role);
         match (kind.over, kind.listed) {
+            _ if kind.of_rows => vars.cells = Some(list("pair_cells", LoweredRole::EntityCells)),
             (IntegralType::Cell, false) => {}
             (IntegralType::Cell, true) => vars.cells = Some(list("listed_cells", LoweredRole::EntityCells)),
             (IntegralType::ExteriorFacet | IntegralType::InteriorFacet, _) => {

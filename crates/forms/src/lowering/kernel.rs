@@ -15,8 +15,51 @@ pub enum MatrixResult {
     Cells,
     /// The diagonal of the assembled matrix, an array of the test space.
     Diagonal,
-    /// The entries of a sparse matrix, at places that an argument `[entities, rows, columns]` says.
+    /// The entries of a sparse matrix, at places that an argument `[entities, rows, columns]` says:
+    /// the lookup table of Trotter et al. 2023, §3.6.
     Sparse,
+    /// The entries of a sparse matrix, at places that are found by bisection of the columns of their
+    /// row (Trotter et al. 2023, Algorithm 4). A bisection takes as many steps as the longest row
+    /// needs, so that no step depends on what it finds.
+    Searched,
+    /// The entries of a sparse matrix, row by row: the kernel runs over pairs of a row and a cell that
+    /// adds to it, and adds that row of the cell's matrix alone (Trotter et al. 2023, Algorithm 5).
+    Rowwise,
+}
+
+impl MatrixResult {
+    /// Whether the result is the entries of a sparse matrix.
+    #[must_use]
+    pub fn is_sparse(self) -> bool {
+        match self {
+            Self::Cells | Self::Diagonal => false,
+            Self::Sparse | Self::Searched | Self::Rowwise => true,
+        }
+    }
+}
+
+/// A list of a sparse matrix that assembly reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SparseList {
+    /// Where rows start, i32 `[rows + 1]`.
+    RowStarts,
+    /// The column of each entry, ascending in a row, i32 `[entries]`.
+    Columns,
+    /// The row of each row of an entity's matrix, i32 `[entities, rows]`.
+    EntityRows,
+    /// The column of each column of an entity's matrix, i32 `[entities, columns]`.
+    EntityColumns,
+    /// Which row of its cell's matrix a pair adds, i32 `[pairs]`.
+    PairRows,
+}
+
+/// A number of a sparse matrix that assembly needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SparseCount {
+    /// Rows.
+    Rows,
+    /// Steps of a bisection of the longest row.
+    SearchSteps,
 }
 
 /// How a tabulated form is lowered.
@@ -94,10 +137,25 @@ pub enum LoweredRole {
     LocalFacets,
     /// The orientations of facets in their cells, i32 `[facets, 2]`.
     FacetStates,
-    /// Where the entries of an entity's matrix stand, i32 `[entities, rows, columns]`.
+    /// Where the entries of an entity's matrix stand, i32 `[entities, rows, columns]`, or those of its
+    /// row, i32 `[pairs, columns]`.
     Positions {
         /// The output.
         output: usize,
+    },
+    /// A list of a sparse matrix.
+    SparseList {
+        /// The output.
+        output: usize,
+        /// Which one.
+        list: SparseList,
+    },
+    /// Parameter: a number of a sparse matrix.
+    SparseCount {
+        /// The output.
+        output: usize,
+        /// Which one.
+        count: SparseCount,
     },
 }
 

@@ -39,7 +39,8 @@ mod tensor_order;
 pub use arguments::{Argument, ArgumentRole};
 pub use directions::Directions;
 pub use kernel::{
-    LoweredArgument, LoweredKernel, LoweredRole, MatrixResult, TabulatedOptions, lower_tabulated,
+    LoweredArgument, LoweredKernel, LoweredRole, MatrixResult, SparseCount, SparseList, TabulatedOptions,
+    lower_tabulated,
 };
 
 pub use on_mesh::MeshForm;
@@ -222,7 +223,9 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
             | LoweredRole::EntityCells
             | LoweredRole::LocalFacets
             | LoweredRole::FacetStates
-            | LoweredRole::Positions { .. } => return None,
+            | LoweredRole::Positions { .. }
+            | LoweredRole::SparseList { .. }
+            | LoweredRole::SparseCount { .. } => return None,
         })
     };
     let argument = |a: &LoweredArgument| {

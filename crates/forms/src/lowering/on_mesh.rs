@@ -2,11 +2,11 @@
 
 use super::tabulate::Tabulated;
 use super::{
-    LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, lower_tabulated,
-    tabulated_of,
+    LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, SparseCount, SparseList, TabulatedOptions,
+    lower_tabulated, tabulated_of,
 };
 use crate::form::{Coefficient, Constant, Form, FormError, FunctionSpace, Inputs};
-use crate::import::{Array, CsrPart, CsrPattern, entities_of};
+use crate::import::{Array, CsrPart, CsrPattern, RowTerms, entities_of};
 use crate::mesh::Mesh;
 use crate::numbering::ComposedNumbering;
 use crate::tabulated::{IntegralType, TabulatedForm};
@@ -133,7 +133,7 @@ impl MeshForm {
     /// Whether the result is the entries of a sparse matrix.
     #[must_use]
     pub fn is_sparse(&self) -> bool {
-        self.tabulated.rank == 2 && self.kernels.iter().all(|k| k.matrix == MatrixResult::Sparse)
+        self.tabulated.rank == 2 && self.kernels.iter().all(|k| k.matrix.is_sparse())
     }
 
     /// The pattern of the matrix of a bilinear form on a mesh, with the places of the matrices of
@@ -216,7 +216,9 @@ impl MeshForm {
         let numberings: Vec<ComposedNumbering> = numberings.collect::<Result<_, _>>()?;
         let entities = entities_of(mesh, lowered).map_err(|e| FormError::Discretisation(e.to_string()))?;
         let pattern = patterns.get(kernel);
-        let given = OnMesh { mesh, inputs, numberings, entities, lowered, pattern };
+        let by_rows = pattern.filter(|_| lowered.matrix == MatrixResult::Rowwise);
+        let terms = by_rows.map(CsrPattern::row_terms);
+        let given = OnMesh { mesh, inputs, numberings, entities, lowered, pattern, terms };
         let mut memory = Memory::new();
         for argument in &lowered.arguments {
             self.bind_one(&mut memory, &argument.name, argument.role, &given)?;
@@ -249,8 +251,12 @@ impl MeshForm {
         role: LoweredRole,
         given: &OnMesh<'_>,
     ) -> Result<(), FormError> {
-        let OnMesh { mesh, inputs, numberings, entities, pattern, .. } = given;
+        let OnMesh { mesh, inputs, numberings, entities, .. } = given;
+        let by_rows = given.lowered.matrix == MatrixResult::Rowwise;
         match role {
+            LoweredRole::EntityCount | LoweredRole::EntityCells if by_rows => {
+                return Self::bind_pairs(memory, name, role, given);
+            }
             LoweredRole::CellCount => memory.set_param(name, mesh.n_cells() as i64),
             LoweredRole::DofCount { space: 0 } => memory.set_param(name, given.n_nodes() as i64),
             LoweredRole::DofCount { space } => memory.set_param(name, numberings[space].n_dofs() as i64),
@@ -289,13 +295,74 @@ impl MeshForm {
             LoweredRole::FacetStates => {
                 memory.set(name, entities.get("facet_states").ok_or_else(|| unknown(name))?.values.clone());
             }
-            LoweredRole::NonzeroCount { .. } => {
-                let pattern = pattern.ok_or_else(|| unknown(name))?;
-                memory.set_param(name, pattern.columns.len() as i64);
-            }
+            LoweredRole::NonzeroCount { .. }
+            | LoweredRole::Positions { .. }
+            | LoweredRole::SparseList { .. }
+            | LoweredRole::SparseCount { .. } => return Self::bind_sparse(memory, name, role, given),
+        }
+        Ok(())
+    }
+
+    /// Binds the pairs of a row and a cell: their number, or their cells.
+    fn bind_pairs(
+        memory: &mut Memory,
+        name: &str,
+        role: LoweredRole,
+        given: &OnMesh<'_>,
+    ) -> Result<(), FormError> {
+        let terms = given.terms(name)?;
+        if role == LoweredRole::EntityCount {
+            memory.set_param(name, terms.entities.len() as i64);
+            return Ok(());
+        }
+        let cells = cells_of(&given.entities, given.mesh.n_cells());
+        let of_pairs: Vec<i32> = terms.entities.iter().map(|entity| cells[*entity as usize] as i32).collect();
+        memory.set(name, of_pairs);
+        Ok(())
+    }
+
+    /// Binds what a kernel needs of a sparse matrix.
+    fn bind_sparse(
+        memory: &mut Memory,
+        name: &str,
+        role: LoweredRole,
+        given: &OnMesh<'_>,
+    ) -> Result<(), FormError> {
+        let pattern = given.pattern.ok_or_else(|| unknown(name))?;
+        match role {
+            LoweredRole::NonzeroCount { .. } => memory.set_param(name, pattern.columns.len() as i64),
             LoweredRole::Positions { .. } => {
-                memory.set(name, pattern.ok_or_else(|| unknown(name))?.positions.clone());
+                let of_rows = given.terms.as_ref().map(|terms| &terms.positions);
+                memory.set(name, of_rows.unwrap_or(&pattern.positions).clone());
             }
+            LoweredRole::SparseList { list, .. } => {
+                let values = match list {
+                    SparseList::RowStarts => pattern.row_starts.clone(),
+                    SparseList::Columns => pattern.columns.clone(),
+                    SparseList::EntityRows => pattern.entity_rows(),
+                    SparseList::EntityColumns => pattern.entity_columns(),
+                    SparseList::PairRows => given.terms(name)?.rows.clone(),
+                };
+                memory.set(name, values);
+            }
+            LoweredRole::SparseCount { count, .. } => {
+                let value = match count {
+                    SparseCount::Rows => pattern.row_starts.len().saturating_sub(1),
+                    SparseCount::SearchSteps => pattern.search_steps(),
+                };
+                memory.set_param(name, value as i64);
+            }
+            LoweredRole::CellCount
+            | LoweredRole::EntityCount
+            | LoweredRole::DofCount { .. }
+            | LoweredRole::Map { .. }
+            | LoweredRole::States { .. }
+            | LoweredRole::Function { .. }
+            | LoweredRole::Constant { .. }
+            | LoweredRole::Output { .. }
+            | LoweredRole::EntityCells
+            | LoweredRole::LocalFacets
+            | LoweredRole::FacetStates => return Err(unknown(name)),
         }
         Ok(())
     }
@@ -331,9 +398,15 @@ struct OnMesh<'a> {
     lowered: &'a LoweredKernel,
     /// Of a sparse matrix.
     pattern: Option<&'a CsrPattern>,
+    /// Of one that is assembled row by row.
+    terms: Option<RowTerms>,
 }
 
 impl OnMesh<'_> {
+    fn terms(&self, name: &str) -> Result<&RowTerms, FormError> {
+        self.terms.as_ref().ok_or_else(|| unknown(name))
+    }
+
     fn n_nodes(&self) -> usize {
         self.mesh.nodes().len() / self.mesh.shape().dim()
     }

@@ -7,12 +7,12 @@ use super::MatrixResult;
 use super::builder::Builder;
 use super::entity::{Entities, side_index};
 use super::locals::{Columns, Local, LocalVar, Used, holding, locals, numbered, with_component};
-use super::signature::matrix_extents;
+use super::signature::{Places, matrix_extents};
 use super::states;
 use crate::form::FormError;
 use crate::program::{ProductRoles, ResultRoles, SumRoles, stage};
 use crate::tabulated::{Integral, IntegralType, TabulatedForm, Term, TermArgument};
-use purlin_ir::{Access, Affine, Expr, VarId};
+use purlin_ir::{Access, Affine, BinaryOp, Expr, VarId};
 use std::collections::BTreeSet;
 
 /// The columns of an argument of a term.
@@ -305,13 +305,13 @@ pub(super) fn scatter(w: &mut Builder<'_>) -> Result<(), FormError> {
         let (loops, index): (Vec<String>, Vec<Expr>) =
             ["i_scatter", "j_scatter"].iter().zip(&extents).map(|(stem, n)| w.loop_over(stem, *n)).unzip();
         let value = Expr::load(local, index.clone());
-        let own: Vec<Expr> = std::iter::once(w.entity()).chain(index).collect();
-        let place = match w.vars.positions.get(&output) {
-            Some(positions) => vec![Expr::load(*positions, own)],
-            None if extents.is_empty() => vec![Expr::Int(0)],
-            None => own,
+        let (place, predicate) = match w.vars.places.get(&output) {
+            Some(places) => sparse_place(w, *places, &index),
+            None if extents.is_empty() => (vec![Expr::Int(0)], None),
+            None => (std::iter::once(w.entity()).chain(index).collect(), None),
         };
         let insn = w.add_to(&format!("scatter_{name}"), Access::new(var, place), value);
+        w.b.insn_mut(insn).predicate = predicate;
         let insn = w.label(insn, stage::SCATTER, None);
         // each entity has a matrix of its own
         if w.matrix != MatrixResult::Cells || extents.is_empty() {
@@ -328,6 +328,44 @@ pub(super) fn scatter(w: &mut Builder<'_>) -> Result<(), FormError> {
         extents.iter().for_each(|_| w.b.close_loop());
     }
     Ok(())
+}
+
+/// Where an entry of an entity's matrix stands in a sparse matrix, and the condition under which it is
+/// added.
+fn sparse_place(w: &mut Builder<'_>, places: Places, index: &[Expr]) -> (Vec<Expr>, Option<Expr>) {
+    let [row, column] = index else { return (vec![Expr::Int(0)], None) };
+    let entity = w.entity();
+    match places {
+        Places::Table(positions) => {
+            (vec![Expr::load(positions, [entity, row.clone(), column.clone()])], None)
+        }
+        Places::OfRow { row: of_pair, positions } => {
+            let wanted = Expr::binary(BinaryOp::Eq, row.clone(), Expr::load(of_pair, [entity.clone()]));
+            (vec![Expr::load(positions, [entity, column.clone()])], Some(wanted))
+        }
+        Places::Searched { rows, columns_of, row_starts, columns, steps } => {
+            let [at, left, half, wanted] =
+                ["at", "left", "half", "wanted"].map(|stem| w.integer(&format!("column_{stem}")));
+            let load = |var: VarId| Expr::scalar(var);
+            let row = Expr::load(rows, [entity.clone(), row.clone()]);
+            let start = |row: Expr| Expr::load(row_starts, [row]);
+            w.assign("search", Access::scalar(at), start(row.clone()));
+            w.assign("search_in", Access::scalar(left), start(row + Expr::Int(1)) - load(at));
+            let column = Expr::load(columns_of, [entity, column.clone()]);
+            w.assign("search_for", Access::scalar(wanted), column);
+            // the entry that is wanted stays among the `left` ones from `at` on; of one, half is none
+            w.loop_to("step", Affine::var(steps));
+            let halved = Expr::binary(BinaryOp::FloorDiv, load(left), Expr::Int(2));
+            w.assign("halve", Access::scalar(half), halved);
+            let middle = || load(at) + load(half);
+            let behind = Expr::binary(BinaryOp::Le, Expr::load(columns, [middle()]), load(wanted));
+            let moved = Expr::Select(Box::new(behind), Box::new(middle()), Box::new(load(at)));
+            w.assign("move", Access::scalar(at), moved);
+            w.assign("keep", Access::scalar(left), load(left) - load(half));
+            w.b.close_loop();
+            (vec![load(at)], None)
+        }
+    }
 }
 
 fn scatter_vector(w: &mut Builder<'_>, local: &LocalVar, place: usize) {

@@ -4,7 +4,7 @@ use super::entity::{Entities, EntityVars};
 use super::graph::{Graph, Op, Uses};
 use super::locals::{Local, LocalVar, local_shape};
 use super::names::Names;
-use super::{LoweredArgument, LoweredRole, MatrixResult};
+use super::{LoweredArgument, LoweredRole, MatrixResult, SparseCount, SparseList};
 use crate::form::FormError;
 use crate::tabulated::{Role, TabulatedForm};
 use purlin_ir::{Affine, Direction, KernelBuilder, ScalarType, VarId};
@@ -24,6 +24,17 @@ pub(super) struct Needed {
     pub(super) position_width: Option<usize>,
 }
 
+/// Where the entries of an entity's matrix stand in a sparse matrix.
+#[derive(Clone, Copy)]
+pub(super) enum Places {
+    /// `[entities, rows, columns]`.
+    Table(VarId),
+    /// `[pairs, columns]`, of the row of the entity's matrix that `row` has, `[pairs]`.
+    OfRow { row: VarId, positions: VarId },
+    /// To be found.
+    Searched { rows: VarId, columns_of: VarId, row_starts: VarId, columns: VarId, steps: VarId },
+}
+
 /// The variables that a kernel starts with.
 pub(super) struct Vars {
     pub(super) entities: EntityVars,
@@ -34,7 +45,8 @@ pub(super) struct Vars {
     pub(super) functions: BTreeMap<usize, VarId>,
     /// By place of the output.
     pub(super) outputs: BTreeMap<usize, VarId>,
-    pub(super) positions: BTreeMap<usize, VarId>,
+    /// Of sparse matrices.
+    pub(super) places: BTreeMap<usize, Places>,
     pub(super) constants: BTreeMap<(usize, usize), VarId>,
     pub(super) inputs: Vec<LocalVar>,
     pub(super) results: Vec<LocalVar>,
@@ -99,7 +111,7 @@ impl Signature<'_> {
             };
             counts.insert(*space, count);
         }
-        let (outputs, positions) = self.outputs(form, needed, &counts, entity_params);
+        let (outputs, places) = self.outputs(form, needed, &counts, entity_params);
         let (positions_of_mesh, others): (Vec<usize>, Vec<usize>) =
             functions.iter().copied().partition(is_position);
         let mut arrays = BTreeMap::new();
@@ -143,7 +155,7 @@ impl Signature<'_> {
         }
         let inputs = needed.inputs.iter().map(|l| self.local(form, l)).collect();
         let results = needed.results.iter().map(|l| self.local(form, l)).collect();
-        Ok(Vars { entities, maps, states, functions: arrays, outputs, positions, constants, inputs, results })
+        Ok(Vars { entities, maps, states, functions: arrays, outputs, places, constants, inputs, results })
     }
 
     /// The results, and where their entries stand if they are sparse matrices.
@@ -153,8 +165,8 @@ impl Signature<'_> {
         needed: &Needed,
         counts: &BTreeMap<usize, VarId>,
         (_, entities): (VarId, VarId),
-    ) -> (BTreeMap<usize, VarId>, BTreeMap<usize, VarId>) {
-        let (mut outputs, mut positions) = (BTreeMap::new(), BTreeMap::new());
+    ) -> (BTreeMap<usize, VarId>, BTreeMap<usize, Places>) {
+        let (mut outputs, mut places) = (BTreeMap::new(), BTreeMap::new());
         for place in &needed.outputs {
             let (output, role) = (&form.outputs[*place], LoweredRole::Output { output: *place });
             let local = || -> Vec<Affine> {
@@ -167,19 +179,64 @@ impl Signature<'_> {
                 ([], _) => vec![Affine::constant(1)],
                 ([test], _) | ([test, ..], MatrixResult::Diagonal) => global_shape(form, *test, counts),
                 (_, MatrixResult::Cells) => local(),
-                (_, MatrixResult::Sparse) => {
+                (_, MatrixResult::Sparse | MatrixResult::Searched | MatrixResult::Rowwise) => {
                     let role = LoweredRole::NonzeroCount { output: *place };
                     vec![Affine::var(self.param(&format!("n_{}", output.name), role))]
                 }
             };
-            outputs.insert(*place, self.array(&output.name, self.ty, shape, role));
-            if needed.matrix == MatrixResult::Sparse && output.spaces.len() == 2 {
-                let role = LoweredRole::Positions { output: *place };
-                let name = format!("{}_positions", output.name);
-                positions.insert(*place, self.array(&name, ScalarType::I32, local(), role));
+            outputs.insert(*place, self.array(&output.name, self.ty, shape.clone(), role));
+            if output.spaces.len() == 2 && needed.matrix.is_sparse() {
+                places.insert(*place, self.places(form, *place, needed, entities, &shape));
             }
         }
-        (outputs, positions)
+        (outputs, places)
+    }
+
+    /// What says where the entries of a sparse matrix stand.
+    fn places(
+        &mut self,
+        form: &TabulatedForm,
+        output: usize,
+        needed: &Needed,
+        entities: VarId,
+        entries: &[Affine],
+    ) -> Places {
+        let name = &form.outputs[output].name;
+        let sizes: Vec<usize> = matrix_extents(form, output, needed.entities).collect();
+        let of_entities = |sizes: &[usize]| -> Vec<Affine> {
+            let constant = |n: &usize| Affine::constant(*n as i64);
+            std::iter::once(Affine::var(entities)).chain(sizes.iter().map(constant)).collect()
+        };
+        let mut list = |stem: &str, shape: Vec<Affine>, role: LoweredRole| {
+            self.array(&format!("{name}_{stem}"), ScalarType::I32, shape, role)
+        };
+        let role = |list: SparseList| LoweredRole::SparseList { output, list };
+        match needed.matrix {
+            MatrixResult::Rowwise => Places::OfRow {
+                row: list("pair_rows", of_entities(&[]), role(SparseList::PairRows)),
+                positions: list("positions", of_entities(&sizes[1..]), LoweredRole::Positions { output }),
+            },
+            MatrixResult::Searched => {
+                let rows = list("rows", of_entities(&sizes[..1]), role(SparseList::EntityRows));
+                let spaces = &form.outputs[output].spaces;
+                let columns_of = match spaces[0] == spaces[1] {
+                    true => rows,
+                    false => list("cols", of_entities(&sizes[1..]), role(SparseList::EntityColumns)),
+                };
+                let columns = list("columns", entries.to_vec(), role(SparseList::Columns));
+                let count = |count| LoweredRole::SparseCount { output, count };
+                let n_rows = self.param(&format!("n_{name}_rows"), count(SparseCount::Rows));
+                let steps = self.param(&format!("n_{name}_steps"), count(SparseCount::SearchSteps));
+                let shape = vec![Affine::var(n_rows).plus_constant(1)];
+                let row_starts = role(SparseList::RowStarts);
+                let row_starts =
+                    self.array(&format!("{name}_row_starts"), ScalarType::I32, shape, row_starts);
+                Places::Searched { rows, columns_of, row_starts, columns, steps }
+            }
+            MatrixResult::Sparse | MatrixResult::Cells | MatrixResult::Diagonal => {
+                Places::Table(list("positions", of_entities(&sizes), LoweredRole::Positions { output }))
+            }
+        }
     }
 
     fn function(
@@ -239,7 +296,9 @@ impl Signature<'_> {
             | LoweredRole::EntityCells
             | LoweredRole::LocalFacets
             | LoweredRole::FacetStates
-            | LoweredRole::Positions { .. } => Direction::In,
+            | LoweredRole::Positions { .. }
+            | LoweredRole::SparseList { .. }
+            | LoweredRole::SparseCount { .. } => Direction::In,
         };
         let name = self.names.fresh(stem);
         self.arguments.push(LoweredArgument { name: name.clone(), role });

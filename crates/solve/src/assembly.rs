@@ -1,0 +1,166 @@
+//! How the matrix of a form is assembled on a device.
+
+use crate::texts::{compiled, text};
+use crate::{Arrays, Call, DeviceForm, FormPrograms, SolveError};
+use purlin_forms::form::Inputs;
+use purlin_forms::import::CsrPattern;
+use purlin_forms::lowering::MatrixResult;
+use purlin_forms::mesh::Mesh;
+use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use std::fmt;
+use std::str::FromStr;
+
+/// How the entries of the matrices of cells get into a sparse matrix.
+///
+/// # Source
+/// Trotter et al. 2023, §3.4 to §3.7.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AssemblyStrategy {
+    /// The matrices of cells are stored, and a second kernel adds the terms of each entry from a list.
+    /// Nothing is atomic, so that the entries are the same bit by bit in each run. (The source adds
+    /// them on the host.)
+    Partial,
+    /// Each entry of a cell's matrix is found in its row by bisection, and added there.
+    Full,
+    /// Each entry of a cell's matrix is added where a lookup table says.
+    #[default]
+    LookupTable,
+    /// A work-item for each row of each cell's matrix, in the order of the rows of the sparse matrix.
+    Rowwise,
+}
+
+/// A name that no strategy of assembly has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no assembly `{0}`; use partial, full, lookup-table or rowwise")]
+pub struct UnknownAssembly(String);
+
+impl AssemblyStrategy {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Partial, Self::Full, Self::LookupTable, Self::Rowwise];
+
+    /// What a bilinear form is lowered to.
+    #[must_use]
+    pub const fn matrix(self) -> MatrixResult {
+        match self {
+            Self::Partial => MatrixResult::Cells,
+            Self::Full => MatrixResult::Searched,
+            Self::LookupTable => MatrixResult::Sparse,
+            Self::Rowwise => MatrixResult::Rowwise,
+        }
+    }
+
+    /// The strategy that adds what a bilinear form was lowered to.
+    #[must_use]
+    pub fn of(matrix: MatrixResult) -> Option<Self> {
+        Self::ALL.into_iter().find(|strategy| strategy.matrix() == matrix)
+    }
+
+    /// Bytes of what is read or stored beside the form's own arrays, of so many cells with matrices of
+    /// `local` rows and columns, and so many entries and rows of the sparse matrix.
+    #[must_use]
+    pub const fn bytes(self, cells: u64, local: u64, entries: u64, rows: u64) -> u64 {
+        match self {
+            Self::Partial => 12 * cells * local * local + 4 * (entries + 1),
+            Self::Full => 4 * (cells * local + entries + rows + 1),
+            Self::LookupTable => 4 * cells * local * local,
+            Self::Rowwise => 4 * cells * local * (local + 2),
+        }
+    }
+}
+
+impl fmt::Display for AssemblyStrategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Partial => "partial",
+            Self::Full => "full",
+            Self::LookupTable => "lookup-table",
+            Self::Rowwise => "rowwise",
+        })
+    }
+}
+
+impl FromStr for AssemblyStrategy {
+    type Err = UnknownAssembly;
+
+    fn from_str(name: &str) -> Result<Self, UnknownAssembly> {
+        let found = Self::ALL.into_iter().find(|strategy| strategy.to_string() == name);
+        found.ok_or_else(|| UnknownAssembly(name.into()))
+    }
+}
+
+/// The matrices of the entities of a kernel, and the terms of each entry among them.
+struct Stored {
+    n_terms: usize,
+    matrices: Buffer,
+    starts: Buffer,
+    places: Buffer,
+}
+
+/// A bilinear form on a device and the entries of its sparse matrix.
+pub struct MatrixAssembly {
+    form: DeviceForm,
+    n_entries: usize,
+    clear: Executable,
+    add: Executable,
+    /// One a kernel, if the matrices of entities are stored.
+    stored: Vec<Stored>,
+}
+
+impl MatrixAssembly {
+    /// Uploads the arrays of a bilinear form as [`DeviceForm::new`] does; what it was lowered to is the
+    /// [strategy](AssemblyStrategy::of). `patterns` are those of the matrix.
+    ///
+    /// # Errors
+    /// As [`DeviceForm::new`]; [`SolveError::Assembly`] of a form that has no matrix.
+    pub fn new(
+        device: &dyn Device,
+        programs: &FormPrograms,
+        mesh: &Mesh,
+        inputs: &Inputs,
+        patterns: &[CsrPattern],
+        given: &[&str],
+        arrays: &mut Arrays,
+    ) -> Result<Self, SolveError> {
+        let first = programs.form().kernels().first();
+        let is_matrix = programs.form().tabulated().rank == 2;
+        let strategy = first.filter(|_| is_matrix).and_then(|kernel| AssemblyStrategy::of(kernel.matrix));
+        let strategy = strategy.ok_or(SolveError::Assembly)?;
+        let store = |pattern: &CsrPattern| -> Result<Stored, SolveError> {
+            let terms = pattern.entry_terms();
+            Ok(Stored {
+                n_terms: terms.places.len(),
+                matrices: device.allocate(8 * terms.places.len() as u64)?,
+                starts: buffer_of(device, &terms.starts)?,
+                places: buffer_of(device, &terms.places)?,
+            })
+        };
+        let stored = match strategy {
+            AssemblyStrategy::Partial => patterns.iter().map(store).collect::<Result<_, _>>()?,
+            AssemblyStrategy::Full | AssemblyStrategy::LookupTable | AssemblyStrategy::Rowwise => Vec::new(),
+        };
+        Ok(Self {
+            form: DeviceForm::new(device, programs, mesh, inputs, patterns, given, arrays)?,
+            n_entries: patterns.first().map_or(0, |pattern| pattern.columns.len()),
+            clear: compiled(device, text!("clear"))?,
+            add: compiled(device, text!("add_terms"))?,
+            stored,
+        })
+    }
+
+    /// Appends what assembles the matrix: `values` are zeroed first.
+    pub fn assemble<'a>(&'a self, given: &[&'a Buffer], values: &'a Buffer, calls: &mut Vec<Call<'a>>) {
+        let zero = |n: usize, v: &'a Buffer| Call::of(&self.clear, &[("n", n)], &[("v", v)]);
+        calls.push(zero(self.n_entries, values));
+        if self.stored.is_empty() {
+            self.form.add_to(given, values, calls);
+        }
+        for (kernel, stored) in self.stored.iter().enumerate() {
+            let Stored { n_terms, matrices, starts, places } = stored;
+            calls.push(zero(*n_terms, matrices));
+            calls.extend(self.form.add_kernel_to(kernel, given, matrices));
+            let sizes = [("n", self.n_entries), ("n_terms", *n_terms)];
+            let arrays = [("starts", starts), ("places", places), ("stored", matrices), ("values", values)];
+            calls.push(Call::of(&self.add, &sizes, &arrays));
+        }
+    }
+}
