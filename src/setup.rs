@@ -5,9 +5,10 @@ use crate::{LoadError, Loaded, Mapping, laid_out};
 use purlin_autotune::{Refusal, Stage};
 use purlin_codegen::{CodegenError, Options, generate};
 use purlin_forms::program::CellKernel;
-use purlin_interp::Memory;
+use purlin_interp::{Memory, Value};
 use purlin_ir::{AxisTag, Kernel, Node};
 use purlin_runtime::Device;
+use purlin_transforms::lists::{Definition, ListNames, ListOverflow};
 use purlin_transforms::{Recipe, Schedule};
 use std::time::Instant;
 
@@ -30,6 +31,15 @@ pub enum SetUpError {
     /// No code for the device.
     #[error(transparent)]
     Codegen(#[from] CodegenError),
+    /// There is no map to make lists of.
+    #[error("`{map}` has no values to make lists of; give the map that the kernel takes")]
+    NoMap {
+        /// The map.
+        map: String,
+    },
+    /// A list is too short.
+    #[error(transparent)]
+    Overflow(#[from] ListOverflow),
     /// The device refused.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -44,7 +54,7 @@ pub fn definitions(
     form: &impl CellKernel,
     mapping: &Mapping,
     recipe: &Recipe,
-) -> Result<Vec<Kernel>, Refusal> {
+) -> Result<Vec<Definition>, Refusal> {
     let refused = |e: &dyn std::fmt::Display| Refusal::new(Stage::Transform, e.to_string());
     let ruled = mapping.ruled(form).map_err(|e| refused(&e))?;
     let kernel = ruled.as_ref().map_or_else(|| form.kernel(), |form| &form.kernel);
@@ -58,7 +68,7 @@ pub fn definitions(
 pub fn transform_with_setup(
     form: &impl CellKernel,
     mapping: &Mapping,
-) -> Result<(Kernel, Recipe, Vec<Kernel>), Refusal> {
+) -> Result<(Kernel, Recipe, Vec<Definition>), Refusal> {
     let (kernel, recipe) = transform(form, mapping)?;
     let definitions = definitions(form, mapping, &recipe)?;
     Ok((kernel, recipe, definitions))
@@ -70,9 +80,20 @@ pub fn transform_with_setup(
 ///
 /// # Errors
 /// A kernel that the device refuses, no memory.
-pub fn set_up(device: &dyn Device, definitions: &[Kernel], memory: &mut Memory) -> Result<SetUp, SetUpError> {
+pub fn set_up(
+    device: &dyn Device,
+    definitions: &[Definition],
+    memory: &mut Memory,
+) -> Result<SetUp, SetUpError> {
     let mut done = SetUp::default();
     for definition in definitions {
+        let definition = match definition {
+            Definition::Kernel(kernel) => kernel,
+            Definition::Lists(lists) => {
+                list(lists, memory, &mut done)?;
+                continue;
+            }
+        };
         let results = definition.vars.values().filter(|v| v.is_output());
         let names: Vec<String> = results.map(|v| v.name.clone()).collect();
         let kernel = on_work_items(definition);
@@ -92,6 +113,31 @@ pub fn set_up(device: &dyn Device, definitions: &[Kernel], memory: &mut Memory) 
         done.seconds += start.elapsed().as_secs_f64();
     }
     Ok(done)
+}
+
+/// Computes the lists of a map on the host.
+fn list(lists: &ListNames, memory: &mut Memory, done: &mut SetUp) -> Result<(), SetUpError> {
+    let missing = || SetUpError::NoMap { map: lists.map.clone() };
+    let start = Instant::now();
+    let given = memory.get(&lists.map).ok_or_else(missing)?;
+    let (map, short): (Vec<i64>, bool) = match given {
+        Value::I32(values) => (values.iter().map(|v| i64::from(*v)).collect(), true),
+        Value::I64(values) => (values.clone(), false),
+        Value::F32(_) | Value::F64(_) => return Err(missing()),
+    };
+    let values = lists.compute(&map)?;
+    let results =
+        [(&lists.items, values.items), (&lists.counts, values.counts), (&lists.numbers, values.numbers)];
+    for (name, values) in results {
+        // entries are those of the map, and numbers and lengths are smaller than its length
+        let value =
+            if short { Value::I32(values.iter().map(|v| *v as i32).collect()) } else { Value::I64(values) };
+        done.inputs += 1;
+        done.bytes += value.len() as u64 * value.ty().bytes();
+        memory.set(name.clone(), value);
+    }
+    done.seconds += start.elapsed().as_secs_f64();
+    Ok(())
 }
 
 /// The kernel with its loop on work-items, if it is one loop and that is proved legal.

@@ -1,14 +1,14 @@
 //! Factors at points that are computed once for a mesh: the same results, in the interpreter and in C.
-#![allow(clippy::unwrap_used)] // how a test fails
+#![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
 use purlin::codegen::Options;
 use purlin::forms::element::CellShape;
 use purlin::forms::import::Imported;
 use purlin::forms::lowering::{LoweringOptions, TabulatedOptions, tabulate};
 use purlin::interp::{Memory, interpret};
-use purlin::ir::Kernel;
 use purlin::kernels::{BakeOff, Operator};
 use purlin::runtime::open;
+use purlin::transforms::lists::Definition;
 use purlin::{Loaded, Mapping, Random, definitions, set_up, transform};
 use purlin::{codegen::generate, laid_out};
 
@@ -36,9 +36,8 @@ fn assert_near(found: &[f64], expected: &[f64]) {
     }
 }
 
-fn names(kernels: &[Kernel]) -> Vec<&str> {
-    let outputs = kernels.iter().flat_map(|k| k.vars.values().filter(|v| v.is_output()));
-    outputs.map(|v| v.name.as_str()).collect()
+fn names(definitions: &[Definition]) -> Vec<String> {
+    definitions.iter().flat_map(Definition::results).collect()
 }
 
 #[test]
@@ -61,6 +60,7 @@ fn stored_factors_give_the_same_results() {
             assert!(!kernel.insns.values().any(|i| i.name.starts_with("gather_x")), "{kernel}");
             let mut given = memory.clone();
             for definition in &definitions {
+                let Definition::Kernel(definition) = definition else { panic!("{definition:?}") };
                 interpret(definition, &mut given).unwrap();
             }
             interpret(&kernel, &mut given).unwrap();

@@ -188,6 +188,7 @@ impl From<SetUpError> for Failure {
         match error {
             SetUpError::Load(error) => error.into(),
             SetUpError::Codegen(error) => error.into(),
+            error @ (SetUpError::NoMap { .. } | SetUpError::Overflow(_)) => Self::Refused(error.to_string()),
         }
     }
 }

@@ -9,6 +9,7 @@ use purlin::forms::MappingError;
 use purlin::forms::program::CellKernel;
 use purlin::forms::strategies::{FewestOperations, StrategyError, bipartitions, eliminate_sharing};
 use purlin::ir::Kernel;
+use purlin::transforms::lists::Definition;
 use purlin::transforms::schedule::{Choice, ScriptProblem};
 use purlin::transforms::{Recipe, Script, ScriptError};
 use std::borrow::Cow;
@@ -79,7 +80,7 @@ pub struct Transformed {
     /// The strategy, the mapping or the recipe's file, as in `strategy single-cell`.
     pub name: String,
     /// What computes the inputs that steps pass.
-    pub definitions: Vec<Kernel>,
+    pub definitions: Vec<Definition>,
 }
 
 impl TransformArgs {

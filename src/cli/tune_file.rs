@@ -22,6 +22,7 @@ use purlin::interp::{InterpError, Memory};
 use purlin::ir::Kernel;
 use purlin::runtime::{Cache, Device, Executable, Timing, TimingOptions};
 use purlin::transforms::Script;
+use purlin::transforms::lists::Definition;
 use purlin::transforms::schedule::Choice;
 use purlin::tuning::known::{Sought, default_first};
 use purlin::tuning::{Candidate, Database, Record, candidates, compile_ahead};
@@ -45,7 +46,7 @@ struct Candidated {
     kernel: Kernel,
     program: Program,
     /// What computes the inputs that the mapping passes.
-    definitions: Vec<Kernel>,
+    definitions: Vec<Definition>,
     /// None on a card, where the thread that owns it loads the code.
     executable: Option<Executable>,
 }
@@ -198,7 +199,7 @@ impl Subject for FileSubject<'_> {
 
 impl FileSubject<'_> {
     /// The kernel with values for the holes of its schedule, or with a mapping.
-    fn mapped(&self, parameters: &Mapping) -> Result<(Kernel, Vec<Kernel>), Refusal> {
+    fn mapped(&self, parameters: &Mapping) -> Result<(Kernel, Vec<Definition>), Refusal> {
         let refused = |e: String| Refusal::new(Stage::Transform, e);
         match (&self.script, parameters) {
             (Some(script), Mapping::Schedule { values }) => {
@@ -313,6 +314,7 @@ fn finish(
         | Mapping::PointTiles { .. }
         | Mapping::StagedCells { .. }
         | Mapping::StraightCells { .. }
+        | Mapping::ListedCells { .. }
         | Mapping::SummedCells { .. }
         | Mapping::FactorisedCells { .. }
         | Mapping::FactorisedPlanes { .. }

@@ -36,6 +36,7 @@ use purlin_runtime::cuda::nvrtc;
 use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{Cache, Device, Executable, Optimisation, RuntimeError};
 use purlin_transforms::Recipe;
+use purlin_transforms::lists::Definition;
 
 /// Largest relative error of a result that counts: sums of some hundred products in double
 /// precision.
@@ -113,7 +114,7 @@ pub struct CaseSubject<'d> {
 pub struct CaseProgram {
     program: Program,
     /// What computes the inputs that the mapping passes.
-    definitions: Vec<Kernel>,
+    definitions: Vec<Definition>,
     /// None on a card: its compiler has filled the cache, and the thread that owns the card loads
     /// the code.
     executable: Option<Executable>,

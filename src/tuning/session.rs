@@ -8,6 +8,7 @@ use purlin_autotune::tuner::Session;
 use purlin_autotune::{Errors, Refusal, Stage};
 use purlin_interp::Memory;
 use purlin_runtime::{Buffer, Device, Executable, Timing, TimingOptions};
+use purlin_transforms::lists::Definition;
 
 /// Inputs and reference values of a case, in the memory of the host.
 pub struct CaseInputs {
@@ -112,6 +113,10 @@ impl Session for CaseSession<'_> {
     fn check(&mut self, program: &CaseProgram) -> Result<Errors, Refusal> {
         let executable = program.executable(self.device).map_err(|e| Refusal::new(Stage::Compile, e))?;
         let set = |memory: &mut Memory| set_up(self.device, &program.definitions, memory);
+        // lists of another block or capacity have the same names, and would stay on the device
+        if program.definitions.iter().any(|d| matches!(d, Definition::Lists(_))) {
+            (self.small, self.measured) = (None, None);
+        }
         set(&mut self.inputs.small).map_err(|e| Refusal::new(Stage::Launch, e))?;
         set(&mut self.inputs.measured).map_err(|e| Refusal::new(Stage::Launch, e))?;
         let small = within(self.check_small(&executable).map_err(launch)?, "small")?;

@@ -131,6 +131,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         | Mapping::PointTiles { .. }
         | Mapping::StagedCells { .. }
         | Mapping::StraightCells { .. }
+        | Mapping::ListedCells { .. }
         | Mapping::SummedCells { .. }
         | Mapping::FactorisedCells { .. }
         | Mapping::FactorisedPlanes { .. }

@@ -40,7 +40,7 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 24] = [
+const UNCOMMON: [&str; 25] = [
     "collect_factors",
     "combine_orbits",
     "drop_zero_terms",
@@ -52,6 +52,7 @@ const UNCOMMON: [&str; 24] = [
     "factor_quadrature",
     "inline_call",
     "join_array_axes",
+    "list_elements",
     "mirror_triangle",
     "parallelise_scan",
     "pre_evaluate_loop",

@@ -7,6 +7,7 @@ use purlin::analysis::Analysis;
 use purlin::codegen::{Options, Target, generate};
 use purlin::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
 use purlin::ir::{BinaryOp, Expr, Kernel, ScalarType, TableData, UpdateOp, VarId, VarKind, WriteOp};
+use purlin::transforms::lists::{Definition, ListNames};
 use purlin::transforms::primitives::{FixParameter, Tail};
 use purlin::transforms::{Primitive, Recipe, Refusal, Script, Step, schedule};
 use purlin_sample::plan::Plan;
@@ -46,6 +47,13 @@ impl Pair {
             Ok(before) => {
                 let mut memory = with_tables(all.of_kernel(&before), &before);
                 for definition in self.recipe.definitions(&before).unwrap_or_default() {
+                    let definition = match definition {
+                        Definition::Kernel(kernel) => *kernel,
+                        Definition::Lists(lists) => {
+                            give_lists(&lists, &mut memory);
+                            continue;
+                        }
+                    };
                     let mut all = memory.of_kernel(&definition);
                     // a definition that does not run leaves its results without values
                     let _ = interpret(&definition, &mut all);
@@ -59,6 +67,22 @@ impl Pair {
             }
             Err(_) => all,
         }
+    }
+}
+
+/// The lists of a map that has values; without them, or with too long lists, nothing is set.
+fn give_lists(lists: &ListNames, memory: &mut Memory) {
+    let (map, short): (Vec<i64>, bool) = match memory.get(&lists.map) {
+        Some(Value::I32(values)) => (values.iter().map(|v| i64::from(*v)).collect(), true),
+        Some(Value::I64(values)) => (values.clone(), false),
+        Some(Value::F32(_) | Value::F64(_)) | None => return,
+    };
+    let Ok(values) = lists.compute(&map) else { return };
+    let all =
+        [(&lists.items, values.items), (&lists.counts, values.counts), (&lists.numbers, values.numbers)];
+    for (name, values) in all {
+        let narrow = || Value::I32(values.iter().map(|v| *v as i32).collect());
+        memory.set(name.clone(), if short { narrow() } else { Value::I64(values.clone()) });
     }
 }
 
@@ -297,7 +321,7 @@ fn is_finite(memory: &Memory) -> bool {
 
 /// Steps that reorder updates or reductions, or whose tables are equal up to a tolerance: equal up to
 /// rounding. All others keep every bit.
-const REASSOCIATING: [&str; 26] = [
+const REASSOCIATING: [&str; 27] = [
     "buffer_writes",
     "collect_factors",
     "combine_orbits",
@@ -315,6 +339,7 @@ const REASSOCIATING: [&str; 26] = [
     "expand_products",
     "factor_update",
     "factorise_sum",
+    "list_elements",
     "mirror_triangle",
     "parallelise_scan",
     "pre_evaluate_loop",

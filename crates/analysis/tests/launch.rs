@@ -301,3 +301,52 @@ proptest! {
         }
     }
 }
+
+const LISTED: &str = "kernel listed
+param n: i32
+param m: i32
+arg map: i32[n, 2] in
+arg map_items: i32[floor_div(n + 1, 2), 3] in
+arg map_counts: i32[floor_div(n + 1, 2)] in
+arg map_numbers: i32[2, n] in
+arg y: f64[m] inout
+assume lists(map, map_items, map_counts, map_numbers, 2)
+for b in 0..floor_div(n + 1, 2)
+  for k in 0..3
+    s: y[map_items[b, k]] += 1.0
+";
+
+/// Rows (0, 4), (4, 2) and (3, 3): two blocks.
+fn listed(items: [i32; 6], counts: [i32; 2], numbers: [i32; 6]) -> Memory {
+    let memory = Memory::new().param("n", 3).param("m", 5).value("map", vec![0, 4, 4, 2, 3, 3]);
+    let memory = memory.value("map_items", items.to_vec()).value("map_counts", counts.to_vec());
+    memory.value("map_numbers", numbers.to_vec())
+}
+
+#[test]
+fn wrong_lists_are_refused_with_the_entry() {
+    let (items, counts, numbers) = ([0, 2, 4, 3, 3, 3], [3, 1], [0, 2, 0, 2, 1, 0]);
+    assert_eq!(report(LISTED, &listed(items, counts, numbers)).listed, ["map"]);
+    let wrong = |items, counts, numbers| {
+        let refused = refusal(LISTED, &listed(items, counts, numbers));
+        refused
+            .split_once(", as `lists(map, map_items, map_counts, map_numbers, 2)` says")
+            .unwrap()
+            .0
+            .to_owned()
+    };
+    // an element that is not the map's
+    assert_eq!(wrong([0, 1, 4, 3, 3, 3], counts, numbers), "`map_items[0, 1]` = 1, needed 2");
+    // a number that exchanges two elements, one of another block, one behind the list
+    assert_eq!(wrong(items, counts, [0, 1, 0, 2, 1, 0]), "`map_items[0, 1]` = 2, needed 4");
+    assert_eq!(
+        wrong(items, counts, [0, 2, 1, 2, 1, 0]),
+        "`map_numbers[0, 2]` = 1, needed one of the 1 of its block"
+    );
+    assert_eq!(wrong(items, [2, 1], numbers), "`map_numbers[1, 0]` = 2, needed one of the 2 of its block");
+    // a length that its list has no room for
+    assert_eq!(wrong(items, [4, 1], numbers), "`map_counts[0]` = 4, needed a length up to 3");
+    // the interpreter asks the same
+    let mut memory = listed([0, 1, 4, 3, 3, 3], counts, numbers).value("y", vec![0.0; 5]);
+    assert!(matches!(interpret(&kernel(LISTED), &mut memory), Err(InterpError::NotListed { .. })));
+}

@@ -85,7 +85,7 @@ impl<'k> Env<'k> {
                     self.assume_param(e);
                     self.assume_param(&e.times(-1));
                 }
-                Assumption::Injective(_) | Assumption::Symmetric(_) => {}
+                Assumption::Injective(_) | Assumption::Symmetric(_) | Assumption::Lists(_) => {}
             }
         }
     }

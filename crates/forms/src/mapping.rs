@@ -4,12 +4,12 @@ use crate::lowering::LoweredForm;
 use crate::program::{CellKernel, NoSymmetry, OtherRules};
 use crate::quadrature::QuadratureScheme;
 use crate::strategies::{
-    FactorisedCells, FactorisedLines, FactorisedPlanes, FewestOperations, MatrixCells, MatrixGroups,
-    Objective, PointTiles, SingleCell, StagedCells, StraightCells, StrategyError, SummedCells,
+    FactorisedCells, FactorisedLines, FactorisedPlanes, FewestOperations, ListedCells, MatrixCells,
+    MatrixGroups, Objective, PointTiles, SingleCell, StagedCells, StraightCells, StrategyError, SummedCells,
     eliminate_sharing, factored_quadrature, factorised_cells, factorised_lines, factorised_planes,
-    fewest_operations, matrix_cells, matrix_groups, matrix_orbits, multi_level_tiling, point_tiles,
-    single_cell_per_work_item, staged_cells, staged_multi_level_tiling, stored_factors, straight_cells,
-    summed_cells,
+    fewest_operations, listed_cells, matrix_cells, matrix_groups, matrix_orbits, multi_level_tiling,
+    point_tiles, single_cell_per_work_item, staged_cells, staged_multi_level_tiling, stored_factors,
+    straight_cells, summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -54,6 +54,14 @@ pub enum Mapping {
     StraightCells {
         /// Cells, and so work-items, of a work-group.
         cells: u64,
+    },
+    /// One cell a work-item in straight-line code, degrees of freedom of a group in local memory by
+    /// lists that are computed for a mesh.
+    ListedCells {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+        /// Distinct degrees of freedom that a group has room for.
+        items: u64,
     },
     /// One cell a work-item, tables in constant memory where `constant_tables` says, and what the
     /// cells of a group add to one number summed in a tree: functionals.
@@ -187,7 +195,7 @@ impl Mapping {
             | Self::Orbits { then, .. }
             | Self::SharingElimination { then }
             | Self::FewestOperations { then, .. } => then.is_straight(),
-            Self::StraightCells { .. } => true,
+            Self::StraightCells { .. } | Self::ListedCells { .. } => true,
             Self::Sequential
             | Self::SingleCell { .. }
             | Self::ConstantCells { .. }
@@ -237,6 +245,7 @@ impl Mapping {
             | Self::PointTiles { .. }
             | Self::StagedCells { .. }
             | Self::StraightCells { .. }
+            | Self::ListedCells { .. }
             | Self::SummedCells { .. }
             | Self::FactorisedCells { .. }
             | Self::FactorisedPlanes { .. }
@@ -298,6 +307,11 @@ impl Mapping {
             Self::StraightCells { cells } => {
                 let args = StraightCells { work_group: *cells, orbits: Vec::new(), resident_groups: None };
                 straight_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
+            }
+            Self::ListedCells { cells, items } => {
+                let (orbits, resident_groups) = (Vec::new(), None);
+                let args = ListedCells { work_group: *cells, items: *items, orbits, resident_groups };
+                listed_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::SummedCells { cells, constant_tables } => {
                 let args = SummedCells { work_group: *cells, constant_tables: *constant_tables };
@@ -376,6 +390,11 @@ impl Mapping {
             };
             return Ok(matrix_orbits(&form.kernel, &form.program, &args, &orbits)?);
         }
+        if let Self::ListedCells { cells, items } = self {
+            let (form, orbits) = form.symmetric()?;
+            let args = ListedCells { work_group: *cells, items: *items, orbits, resident_groups };
+            return Ok(listed_cells(&form.kernel, &form.program, &args)?);
+        }
         let Self::StraightCells { cells } = self else {
             return Err(NoSymmetry::Mapping { mapping: self.to_string() }.into());
         };
@@ -437,6 +456,9 @@ impl fmt::Display for Mapping {
                 write!(f, "staged cells, {cells} a group{tables}")
             }
             Self::StraightCells { cells } => write!(f, "straight cells, {cells} a group"),
+            Self::ListedCells { cells, items } => {
+                write!(f, "listed cells, {cells} a group, {items} degrees of freedom")
+            }
             Self::SummedCells { cells, constant_tables } => {
                 let tables = if *constant_tables { ", constant tables" } else { "" };
                 write!(f, "summed cells, {cells} a group{tables}")

@@ -56,6 +56,11 @@ pub enum InterpError {
          last bit, or drop the assumption and the steps that rely on it"
     )]
     NotSymmetric { assumption: String, first: String, found: String, needed: String, image: String },
+    #[error(
+        "`{element}` = {found}, needed {needed}, as `{assumption}` says; build the lists from this map, or drop the \
+         assumption and the steps that rely on it"
+    )]
+    NotListed { assumption: String, element: String, found: i64, needed: String },
     #[error("`{at}` reads `{element}`, which nothing has written; write it before")]
     Undefined { at: Site, element: String },
     #[error("`{at}` accesses `{element}`{through}, needed an index inside shape {shape}")]

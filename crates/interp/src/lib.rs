@@ -31,6 +31,7 @@
 mod check;
 mod error;
 mod eval;
+mod lists;
 mod lower;
 mod lower_expr;
 mod machine;

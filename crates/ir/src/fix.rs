@@ -58,6 +58,7 @@ impl Kernel {
                 Assumption::Params(c) => *c = c.substitute(&replace),
                 Assumption::Injective(v) => *v = moved(*v),
                 Assumption::Symmetric(symmetry) => symmetry.var = moved(symmetry.var),
+                Assumption::Lists(lists) => *lists = lists.map_vars(&moved),
             }
         }
         kernel

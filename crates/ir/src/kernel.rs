@@ -266,6 +266,8 @@ pub enum Assumption {
     Injective(VarId),
     /// Elements of an array have the values of their images.
     Symmetric(crate::symmetry::Symmetry),
+    /// Lists of the values of a map, one a block of its rows, and numbers in them.
+    Lists(crate::lists::BlockLists),
 }
 
 impl Kernel {

@@ -16,6 +16,7 @@ pub mod fix;
 pub mod ids;
 pub mod kernel;
 pub mod layout;
+pub mod lists;
 mod references;
 pub mod rules;
 pub mod symmetry;
@@ -36,6 +37,7 @@ pub use kernel::{
     AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Layout, Node, RESIDENT_GROUPS, Rule,
     VarKind, Variable, WriteOp,
 };
+pub use lists::BlockLists;
 pub use symmetry::{AxisImage, NoSymmetry, Symmetry};
 pub use types::ScalarType;
 pub use typing::{ExprType, TypeError, TypedExpr};

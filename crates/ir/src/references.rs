@@ -53,6 +53,7 @@ impl Kernel {
             Assumption::Params(c) => self.foreign_in_affine(c.expr()),
             Assumption::Injective(var) => foreign(&self.vars, *var),
             Assumption::Symmetric(symmetry) => foreign(&self.vars, symmetry.var),
+            Assumption::Lists(lists) => lists.vars().into_iter().find_map(|v| foreign(&self.vars, v)),
         });
         self.known("an assumption of", &self.name, assumed)?;
         self.known("the loop tree of", &self.name, self.foreign_in_tree().into_iter())

@@ -188,13 +188,13 @@ impl Kernel {
             match assumption {
                 Assumption::Params(c) => self.verify_parametric(&|| "an assumption".into(), c.expr())?,
                 Assumption::Injective(v) => {
-                    let var = &self.vars[*v];
+                    let (var, why) = (&self.vars[*v], "injective needs an integer array");
                     if var.ty.is_float() || var.shape.is_empty() {
-                        let why = "injective needs an integer array";
                         return Err(KernelError::Variable { var: var.name.clone(), why });
                     }
                 }
                 Assumption::Symmetric(symmetry) => self.verify_symmetry(symmetry)?,
+                Assumption::Lists(lists) => lists.verify(self)?,
             }
         }
         let mut walk = Walk {
@@ -319,7 +319,7 @@ impl Kernel {
         let of = |assumption: &Assumption| match assumption {
             Assumption::Params(Constraint::NonNegative(e)) => vec![e.clone()],
             Assumption::Params(Constraint::Zero(e)) => vec![e.clone(), e.times(-1)],
-            Assumption::Injective(_) | Assumption::Symmetric(_) => Vec::new(),
+            Assumption::Injective(_) | Assumption::Symmetric(_) | Assumption::Lists(_) => Vec::new(),
         };
         self.assumptions.iter().flat_map(of).collect()
     }

@@ -20,6 +20,7 @@ mod condition;
 mod copy;
 pub mod draw;
 pub mod intrinsics;
+pub mod lists;
 pub mod lookup;
 mod modes;
 mod nest;

@@ -1,5 +1,6 @@
 //! Recipes: steps that can be saved, diffed, replayed and shown one after the other.
 
+use crate::lists::Definition;
 use crate::primitive::Primitive;
 use crate::primitives::Step;
 use crate::refusal::TransformError;
@@ -95,16 +96,21 @@ impl Recipe {
     ///
     /// # Errors
     /// The first step that fails, with the kernel it met.
-    pub fn definitions(&self, kernel: &Kernel) -> Result<Vec<Kernel>, RecipeError> {
-        let passes = |step: &Step| matches!(step, Step::PassValues(_));
+    pub fn definitions(&self, kernel: &Kernel) -> Result<Vec<Definition>, RecipeError> {
+        let passes = |step: &Step| matches!(step, Step::PassValues(_) | Step::ListElements(_));
         let Some(last) = self.steps.iter().rposition(passes) else { return Ok(Vec::new()) };
         let (mut found, mut met) = (Vec::new(), Known::after(&Analysis::of(kernel), kernel.clone()));
         for (k, step) in self.steps[..=last].iter().enumerate() {
-            if let Step::PassValues(pass) = step {
-                let definition = pass.definition(met.analysis().kernel());
-                let refused = |cause| TransformError { operation: pass.to_string(), cause };
-                found.push(definition.map_err(|cause| self.failed(k, &met.analysis(), refused(cause)))?);
-            }
+            let analysis = met.analysis();
+            let definition = if let Step::PassValues(pass) = step {
+                pass.definition(analysis.kernel()).map(|kernel| Some(Definition::Kernel(Box::new(kernel))))
+            } else if let Step::ListElements(list) = step {
+                list.lists(analysis.kernel()).map(|names| names.map(Definition::Lists))
+            } else {
+                Ok(None)
+            };
+            let refused = |cause| TransformError { operation: step.to_string(), cause };
+            found.extend(definition.map_err(|cause| self.failed(k, &analysis, refused(cause)))?);
             met = self.step(k, &met.analysis())?;
         }
         Ok(found)

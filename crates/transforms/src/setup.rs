@@ -102,6 +102,7 @@ impl Slice {
             Assumption::Params(_) => true,
             Assumption::Injective(v) => used.contains(v),
             Assumption::Symmetric(symmetry) => used.contains(&symmetry.var),
+            Assumption::Lists(lists) => lists.vars().iter().all(|v| used.contains(v)),
         });
         // the tree no longer reaches the other instructions: without them no access is left that
         // would take the value
@@ -149,6 +150,7 @@ pub(crate) fn only_for(kernel: &Kernel, slice: &Slice, vars: &[VarId]) -> BTreeS
             Assumption::Params(_) => false,
             Assumption::Injective(var) => *var == v,
             Assumption::Symmetric(symmetry) => symmetry.var == v,
+            Assumption::Lists(lists) => lists.vars().contains(&v),
         })
     };
     loop {

@@ -15,6 +15,7 @@ use purlin::interp::{InterpError, Memory, interpret};
 use purlin::ir::Kernel;
 use purlin::kernels::BakeOff;
 use purlin::runtime::{Device, Executable, RuntimeError, Timing, TimingOptions};
+use purlin::transforms::lists::Definition;
 use purlin::tuning::known::{Known, Sought, first, known, mapped};
 use purlin::{LoadError, Loaded, Mapping, Random, SetUpError, definitions, laid_out, set_up};
 
@@ -84,7 +85,7 @@ pub struct Action<'d> {
     mapping: Mapping,
     executable: Executable,
     /// What computes the inputs that the mapping stores.
-    definitions: Vec<Kernel>,
+    definitions: Vec<Definition>,
     source: String,
     error: f64,
 }

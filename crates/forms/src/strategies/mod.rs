@@ -13,6 +13,7 @@ mod factorised_lines;
 mod factorised_planes;
 mod fewest_operations;
 mod fragments;
+mod listed_cells;
 mod matrix_cells;
 mod matrix_groups;
 mod matrix_orbits;
@@ -34,6 +35,7 @@ pub use factorised_planes::{FactorisedPlanes, factorised_planes, work_items_of_p
 pub use fewest_operations::{
     Bipartition, FewestOperations, OPERATIONS_PER_BYTE, Objective, bipartitions, fewest_operations,
 };
+pub use listed_cells::{ListedCells, listed_cells};
 pub use matrix_cells::{MatrixCells, MatrixSizes, matrix_cells, matrix_sizes};
 pub use matrix_groups::{MatrixGroups, matrix_group_dofs, matrix_groups};
 pub use matrix_orbits::{matrix_orbit_sizes, matrix_orbits};

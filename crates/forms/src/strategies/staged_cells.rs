@@ -82,20 +82,30 @@ pub fn straight_cells(
                 s.apply(AliasStorage { vars, storage: s.fresh("cell_values") })?;
             }
         }
-        let kernel = s.kernel().clone();
-        tables_to(s, &kernel, AddressSpace::Literal)?;
-        let loops = loops_in(s.kernel(), compute.name());
-        // of tables whose entries are numbers in the code; others would be compared at run time
-        if program.shares_tables {
-            let insns: Vec<String> = s.kernel().insns.values().map(|i| i.name.clone()).collect();
-            for insn in insns {
-                // refused where there is no product with a table that has zeros
-                let _ = s.apply(SkipZeroTerms::insn(insn));
-            }
-        }
-        s.tag_all(&loops, AxisTag::Unrolled)?;
+        straight_line(s, program, &compute)?;
         args.resident_groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
     })
+}
+
+/// Tables as numbers in the code, terms that they make zero left out, and every loop inside `compute`
+/// written out.
+pub(super) fn straight_line(
+    s: &mut Schedule,
+    program: &CellProgram,
+    compute: &Loop,
+) -> Result<(), TransformError> {
+    let kernel = s.kernel().clone();
+    tables_to(s, &kernel, AddressSpace::Literal)?;
+    let loops = loops_in(s.kernel(), compute.name());
+    // of tables whose entries are numbers in the code; others would be compared at run time
+    if program.shares_tables {
+        let insns: Vec<String> = s.kernel().insns.values().map(|i| i.name.clone()).collect();
+        for insn in insns {
+            // refused where there is no product with a table that has zeros
+            let _ = s.apply(SkipZeroTerms::insn(insn));
+        }
+    }
+    s.tag_all(&loops, AxisTag::Unrolled)
 }
 
 fn shape_of<'k>(kernel: &'k Kernel, array: &Array) -> Option<&'k [Affine]> {

@@ -10,6 +10,7 @@ mod ranges;
 mod slice;
 
 use super::error::InterpError;
+use super::lists;
 use super::lower::lower;
 use super::machine::Machine;
 use super::memory::Memory;
@@ -39,7 +40,9 @@ pub struct LaunchReport {
     pub injective: Vec<String>,
     /// Arrays that are symmetric as assumed.
     pub symmetric: Vec<String>,
-    /// Arrays that are assumed injective or symmetric and that the kernel fills itself: nothing is
+    /// Maps whose lists hold their values as assumed.
+    pub listed: Vec<String>,
+    /// Arrays that are assumed injective or symmetric or to have lists, and that the kernel fills itself: nothing is
     /// known of them.
     pub unchecked: Vec<String>,
     /// Accesses that stay inside of their arrays for all parameters that the assumptions allow.
@@ -69,6 +72,9 @@ impl fmt::Display for LaunchReport {
         if !self.symmetric.is_empty() {
             write!(f, "; symmetric: {}", named(&self.symmetric))?;
         }
+        if !self.listed.is_empty() {
+            write!(f, "; with lists: {}", named(&self.listed))?;
+        }
         if !self.unchecked.is_empty() {
             write!(f, "; filled by the kernel and not checked: {}", named(&self.unchecked))?;
         }
@@ -95,6 +101,7 @@ pub fn check_launch(
     let mut program = lower(kernel, memory.params())?;
     let unchecked = store::check_injective(kernel, &program, memory)?;
     let asymmetric = symmetry::check_symmetric(kernel, &program, memory)?;
+    let unlisted = lists::check_lists(kernel, &program, memory)?;
     let mut report = LaunchReport::default();
     for assumption in &kernel.assumptions {
         match assumption {
@@ -109,6 +116,11 @@ pub fn check_launch(
                 let list =
                     if asymmetric.contains(&var) { &mut report.unchecked } else { &mut report.symmetric };
                 list.push(kernel.vars[var].name.clone());
+            }
+            Assumption::Lists(lists) => {
+                let known = !unlisted.contains(&lists.map);
+                let list = if known { &mut report.listed } else { &mut report.unchecked };
+                list.push(kernel.vars[lists.map].name.clone());
             }
         }
     }

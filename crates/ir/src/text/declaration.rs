@@ -12,6 +12,7 @@ use crate::constant::{Real, TableData};
 use crate::expr::Expr;
 use crate::ids::{RuleId, VarId};
 use crate::kernel::{AddressSpace, Assumption, Direction, Layout, Rule, VarKind, Variable};
+use crate::lists::BlockLists;
 use crate::symmetry::{AxisImage, Symmetry};
 use crate::types::ScalarType;
 
@@ -152,6 +153,8 @@ impl<'s> Parser<'s> {
             Assumption::Injective(var)
         } else if c.is_word("symmetric") || c.is_word("antisymmetric") {
             self.symmetry(c)?
+        } else if c.is_word("lists") {
+            self.lists(c)?
         } else {
             Assumption::Params(self.constraint(c)?)
         };
@@ -185,6 +188,29 @@ impl<'s> Parser<'s> {
             return Ok(Assumption::Symmetric(symmetry));
         }
         Err(fail(span, format!("`{name}` is not an array of reals")))
+    }
+
+    /// Reads `lists(map, items, counts, numbers, block)`.
+    fn lists(&mut self, c: &mut Cursor<'_, 's>) -> Result<Assumption> {
+        let start = c.span();
+        c.advance();
+        c.expect_symbol("(", "and a map")?;
+        let mut vars = Vec::new();
+        for what in ["the map", "the lists", "their lengths", "the numbers"] {
+            let (name, span) = c.expect_word(what)?;
+            vars.push(self.variable(name, span)?);
+            c.expect_symbol(",", "and what follows")?;
+        }
+        let (at, needed) = (c.span(), "the number of rows of a block");
+        let Some(Kind::Int(digits)) = c.peek() else { return Err(c.expected(needed)) };
+        let block = digits.parse().map_err(|_| fail(at, format!("a block has no `{digits}` rows")))?;
+        c.advance();
+        c.expect_symbol(")", "after the block")?;
+        let lists = BlockLists { map: vars[0], items: vars[1], counts: vars[2], numbers: vars[3], block };
+        match lists.check(&self.kernel) {
+            Ok(()) => Ok(Assumption::Lists(lists)),
+            Err((var, why)) => Err(fail(start, format!("`{}`: {why}", self.kernel.vars[var].name))),
+        }
     }
 
     /// Reads `table name = [values]` from its first word.

@@ -323,6 +323,14 @@ impl Names<'_> {
                 }
                 f.write_str(")")
             }
+            Assumption::Lists(lists) => {
+                f.write_str("lists(")?;
+                for var in lists.vars() {
+                    self.var(f, var)?;
+                    f.write_str(", ")?;
+                }
+                write!(f, "{})", lists.block)
+            }
         }
     }
 }

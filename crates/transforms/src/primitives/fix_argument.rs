@@ -216,7 +216,11 @@ impl FixArgument {
                 Assumption::Symmetric(symmetry) if symmetry.var == var => {
                     check_entries(SYMMETRIC, &kernel.vars[var], symmetry, &self.values)?;
                 }
-                Assumption::Symmetric(_) | Assumption::Injective(_) | Assumption::Params(_) => {}
+                // lists are checked with their map at launch, tables or not
+                Assumption::Symmetric(_)
+                | Assumption::Injective(_)
+                | Assumption::Lists(_)
+                | Assumption::Params(_) => {}
             }
         }
         Ok(())

@@ -39,6 +39,7 @@ pub mod interchange_inames;
 pub mod join_array_axes;
 pub mod join_arrays;
 pub mod join_inames;
+pub mod list_elements;
 pub mod make_atomic;
 pub mod map_inames;
 pub mod mirror_triangle;
@@ -123,6 +124,7 @@ steps! {
     join_array_axes::JoinArrayAxes: "Joins two neighbouring axes of a temporary.";
     join_arrays::JoinArrays: "Makes one array with an axis of components of several temporaries.";
     join_inames::JoinInames: "Joins two loops of a perfect nest into one.";
+    list_elements::ListElements: "Reads and updates what a block of iterations reaches through a map once each.";
     make_atomic::MakeAtomic: "Makes updates indivisible.";
     map_inames::MapInames: "Replaces the loops of a perfect nest by an affine map of them.";
     mirror_triangle::MirrorTriangle: "Accumulates one triangle of a symmetric matrix and copies it to the other.";

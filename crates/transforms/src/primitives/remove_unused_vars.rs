@@ -111,6 +111,7 @@ fn mentioned(kernel: &Kernel) -> Vec<bool> {
         match assumption {
             Assumption::Injective(v) => mark(*v),
             Assumption::Symmetric(symmetry) => mark(symmetry.var),
+            Assumption::Lists(lists) => lists.vars().into_iter().for_each(&mut mark),
             Assumption::Params(_) => {} // mentions parameters only
         }
     }

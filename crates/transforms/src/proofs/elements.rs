@@ -79,7 +79,11 @@ pub(crate) fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Ref
         let assumed = match assumption {
             Assumption::Injective(v) if *v == var => "injective",
             Assumption::Symmetric(symmetry) if symmetry.var == var => "symmetric",
-            Assumption::Injective(_) | Assumption::Symmetric(_) | Assumption::Params(_) => continue,
+            Assumption::Lists(lists) if lists.vars().contains(&var) => "to have or to be lists",
+            Assumption::Injective(_)
+            | Assumption::Symmetric(_)
+            | Assumption::Lists(_)
+            | Assumption::Params(_) => continue,
         };
         return Err(ONLY_ACCESSED.unfit(format!(
             "`{name}` is assumed {assumed}, which would no longer say the same; drop the assumption first"

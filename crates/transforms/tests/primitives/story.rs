@@ -4,7 +4,7 @@
 use purlin_analysis::Analysis;
 use purlin_interp::{InterpError, Memory, Run, Value, impose_symmetries, interpret};
 use purlin_ir::{Assumption, Atom, Direction, Kernel, ScalarType, TableData, VarKind};
-use purlin_transforms::primitives::Tail;
+use purlin_transforms::primitives::{ListElements, Tail};
 use purlin_transforms::{Primitive, Step};
 
 /// Sizes a story runs at: nothing, one, fewer than a block, around multiples of it.
@@ -61,6 +61,9 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
         let Ok(first) = (if fixed { continue } else { interpret(before, &mut expected) }) else {
             continue; // a size the program does not allow
         };
+        if let Step::ListElements(list) = step {
+            give_lists(list, before, &mut found);
+        }
         if let Step::PassValues(pass) = step {
             interpret(&pass.definition(before).unwrap(), &mut found).unwrap();
         }
@@ -148,6 +151,18 @@ fn give_constants(before: &Kernel, step: &Step, expected: &mut Memory, found: &m
         TableData::Int(v) => Value::I32(v.iter().map(|x| *x as i32).collect()),
     };
     memory.set(name.clone(), value);
+}
+
+/// The lists that a step takes, of the map that the program was given.
+fn give_lists(step: &ListElements, before: &Kernel, memory: &mut Memory) {
+    let Some(lists) = step.lists(before).unwrap() else { return };
+    let Some(Value::I32(map)) = memory.get(&lists.map) else { panic!("{} is no map", lists.map) };
+    let map: Vec<i64> = map.iter().map(|v| i64::from(*v)).collect();
+    let values = lists.compute(&map).unwrap();
+    let all = [(lists.items, values.items), (lists.counts, values.counts), (lists.numbers, values.numbers)];
+    for (name, values) in all {
+        memory.set(name, Value::I32(values.iter().map(|v| *v as i32).collect()));
+    }
 }
 
 /// Whether reals differ by at most `tolerance` times the largest, and the rest not at all.

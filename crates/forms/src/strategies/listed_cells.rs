@@ -1,0 +1,149 @@
+//! One cell a work-item, with the degrees of freedom of a group listed once.
+
+use super::orbit_basis::{Orbits, orbit_basis};
+use super::single_cell::make_atomic;
+use super::staged_cells::straight_line;
+use super::{StrategyError, applied, length};
+use crate::program::CellProgram;
+use purlin_ir::{AxisTag, Expr, Kernel};
+use purlin_transforms::primitives::{ListElements, SetResidentGroups};
+use purlin_transforms::schedule::{Array, Loop, Statement};
+use purlin_transforms::{Recipe, Schedule, TransformError};
+
+/// Arguments of [`listed_cells`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ListedCells {
+    /// Cells, and so work-items, of a group.
+    pub work_group: u64,
+    /// Distinct degrees of freedom that a group has room for.
+    pub items: u64,
+    /// The orbits of the nodes of each element, if degrees of freedom are combined by them.
+    pub orbits: Vec<Orbits>,
+    /// Groups that a compute unit shall have registers for; none leaves it to the compiler.
+    pub resident_groups: Option<u32>,
+}
+
+/// Most rounds of a transfer that are written out.
+const MAX_ROUNDS: i64 = 32;
+
+/// As [`straight_cells`](super::straight_cells), but each degree of freedom of a group is read once
+/// and updated once: lists of them are computed for a mesh, cells read local memory by their numbers
+/// in the list, and add to local memory by the same numbers.
+///
+/// # Rewrite
+/// ```text
+/// for cell in 0..n_cells               =>  for cell_group {g.0}
+///   u_cell[i] = u[dofs[cell, i]]             u_items[k] = u[dofs_items[cell_group, k]]
+///   ...                                      for cell_item {l.0}
+///   y[dofs[cell, i]] += y_cell[i]              u_cell[i] = u_items[dofs_numbers[i, cell]]
+///                                              ...
+///                                              y_items[dofs_numbers[i, cell]] += y_cell[i]
+///                                            y[dofs_items[cell_group, k]] += y_items[k]
+/// ```
+///
+/// # Errors
+/// A group of no or more than 1024 work-items, functionals, degrees of freedom that no map gives; with
+/// orbits, an integrand without modes.
+pub fn listed_cells(
+    kernel: &Kernel,
+    program: &CellProgram,
+    args: &ListedCells,
+) -> Result<(Kernel, Recipe), StrategyError> {
+    if !(1..=1024).contains(&args.work_group) {
+        return Err(StrategyError::Parameter {
+            symbol: "the number of cells of a group".into(),
+            found: args.work_group,
+            needed: "1 to 1024, the work-items of a group on any device".into(),
+        });
+    }
+    if program.results.is_empty() {
+        return Err(StrategyError::Parameter {
+            symbol: "the number of results with degrees of freedom".into(),
+            found: 0,
+            needed: "at least one; sums of functionals are mapped by `summed_cells`".into(),
+        });
+    }
+    applied(kernel, |s| map_cells(s, program, args))
+}
+
+fn map_cells(s: &mut Schedule, program: &CellProgram, args: &ListedCells) -> Result<(), TransformError> {
+    let cells_of_group = length(args.work_group);
+    let [group, item] = s.split_as(&program.cells.cell, cells_of_group, ["cell_group", "cell_item"])?;
+    let gathers: Vec<_> = program.evaluated().into_iter().map(|k| &program.gathers[k]).collect();
+    let mut transfers = Transfers { cells_of_group, rounds: Vec::new(), items: vec![item.clone()] };
+    let mut listed: Vec<String> = Vec::new();
+    for insn in gathers.iter().flat_map(|g| &g.insns) {
+        let Some(var) = read_by(s.kernel(), insn).filter(|var| !listed.contains(var)) else { continue };
+        let made = s.make(ListElements::new(&var, &group, cells_of_group, length(args.items)))?;
+        transfers.deal(s, &made.fill)?;
+        // components take one step, and then read its temporary
+        listed.extend([var, String::from(&made.array)]);
+    }
+    make_atomic(s, &program.cells.commits)?;
+    for commit in program.results.iter().flat_map(|r| &r.commits) {
+        let Some(var) = written_by(s.kernel(), commit).filter(|var| !listed.contains(var)) else { continue };
+        let made = s.make(ListElements::new(&var, &group, cells_of_group, length(args.items)))?;
+        transfers.deal(s, &made.fill)?;
+        transfers.deal(s, &made.join)?;
+        listed.extend([var, String::from(&made.array)]);
+    }
+    if !args.orbits.is_empty() {
+        let tiles: Vec<Array> = gathers.iter().map(|g| g.array.clone()).collect();
+        orbit_basis(s, program, &tiles, &args.orbits)?;
+    }
+    straight_line(s, program, &item)?;
+    s.tag_all(&transfers.rounds, AxisTag::Unrolled)?;
+    s.tag(&group, AxisTag::Group(0))?;
+    s.tag_all(&transfers.items, AxisTag::Local(0))?;
+    args.resident_groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
+}
+
+/// The loops of transfers between memories.
+struct Transfers {
+    cells_of_group: i64,
+    /// Rounds that are written out.
+    rounds: Vec<Loop>,
+    /// Loops over the work-items of a group.
+    items: Vec<Loop>,
+}
+
+impl Transfers {
+    /// Deals the elements of a nest out to the work-items, neighbours to neighbours.
+    fn deal(&mut self, s: &mut Schedule, nest: &[Loop]) -> Result<(), TransformError> {
+        let Some((first, rest)) = nest.split_first() else { return Ok(()) };
+        let mut flat = first.clone();
+        for inner in rest {
+            flat = s.join(&flat, inner)?;
+        }
+        let [round, item] = s.split(&flat, self.cells_of_group)?;
+        let extent = |name: &Loop| {
+            let id = s.kernel().iname(name.name())?;
+            let range = s.kernel().inames[id].domain.as_guarded_range(id)?;
+            range.hi.minus(&range.lo).as_constant()
+        };
+        if extent(&round).is_some_and(|rounds| rounds <= MAX_ROUNDS) {
+            self.rounds.push(round);
+        }
+        self.items.push(item);
+        Ok(())
+    }
+}
+
+/// The array that an instruction reads through a map.
+fn read_by(kernel: &Kernel, insn: &Statement) -> Option<String> {
+    let mut found = None;
+    let insn = kernel.insns.values().find(|i| i.name == insn.name())?;
+    insn.rhs.for_each(&mut |e| {
+        if let Expr::Load(access) = e
+            && let Some(Expr::Load(_)) = access.index.first()
+        {
+            found = Some(kernel.vars[access.var].name.clone());
+        }
+    });
+    found
+}
+
+fn written_by(kernel: &Kernel, insn: &Statement) -> Option<String> {
+    let insn = kernel.insns.values().find(|i| i.name == insn.name())?;
+    Some(kernel.vars[insn.lhs.var].name.clone())
+}

@@ -1,0 +1,112 @@
+//! Lists that are assumed to hold the values of a map.
+
+use crate::InterpError;
+use crate::memory::{Memory, Value};
+use crate::node::Program;
+use crate::store::{checked, element_name};
+use purlin_ir::ids::Id;
+use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind};
+use purlin_ir::{BlockLists, TableData, VarId};
+
+/// Lists that have values from the start must hold those of their map; the maps of those that the
+/// kernel fills are returned.
+pub(crate) fn check_lists(
+    kernel: &Kernel,
+    program: &Program,
+    memory: &Memory,
+) -> Result<Vec<VarId>, InterpError> {
+    let mut unchecked = Vec::new();
+    for assumption in &kernel.assumptions {
+        let Assumption::Lists(lists) = assumption else { continue };
+        let mut arrays = Vec::with_capacity(4);
+        for var in lists.vars() {
+            arrays.extend(Integers::of(kernel, program, memory, var)?);
+        }
+        let Ok([map, items, counts, numbers]) = <[Integers<'_>; 4]>::try_from(arrays) else {
+            unchecked.push(lists.map);
+            continue;
+        };
+        if let Some((var, at, found, needed)) = wrong(lists, &map, &items, &counts, &numbers) {
+            let element = element_name(&kernel.vars[var].name, &program.shapes[var.index()], at);
+            let assumption = kernel.show_assumption(assumption).to_string();
+            return Err(InterpError::NotListed { assumption, element, found, needed });
+        }
+    }
+    Ok(unchecked)
+}
+
+/// An array of integers.
+struct Integers<'m> {
+    values: Entries<'m>,
+    shape: Vec<usize>,
+}
+
+enum Entries<'m> {
+    Short(&'m [i32]),
+    Long(&'m [i64]),
+}
+
+impl<'m> Integers<'m> {
+    /// The values from the start, if there are any.
+    fn of(
+        kernel: &'m Kernel,
+        program: &Program,
+        memory: &'m Memory,
+        id: VarId,
+    ) -> Result<Option<Self>, InterpError> {
+        let (var, shape) = (&kernel.vars[id], &program.shapes[id.index()]);
+        let values = match (&var.kind, memory.get(&var.name)) {
+            (VarKind::Table(TableData::Int(values)), _) => Entries::Long(values),
+            (VarKind::Argument(Direction::In | Direction::InOut), Some(value)) => {
+                match checked(var, value, shape, shape.iter().product())? {
+                    Value::I32(values) => Entries::Short(values),
+                    Value::I64(values) => Entries::Long(values),
+                    Value::F32(_) | Value::F64(_) => return Ok(None),
+                }
+            }
+            (VarKind::Argument(_) | VarKind::Temporary | VarKind::Param | VarKind::Table(_), _) => {
+                return Ok(None);
+            }
+        };
+        Ok(Some(Self { values, shape: shape.clone() }))
+    }
+
+    fn at(&self, place: usize) -> Option<i64> {
+        match self.values {
+            Entries::Short(values) => values.get(place).map(|v| i64::from(*v)),
+            Entries::Long(values) => values.get(place).copied(),
+        }
+    }
+}
+
+/// The first entry that is wrong: its array, its place, its value, and what was needed.
+fn wrong(
+    lists: &BlockLists,
+    map: &Integers<'_>,
+    items: &Integers<'_>,
+    counts: &Integers<'_>,
+    numbers: &Integers<'_>,
+) -> Option<(VarId, usize, i64, String)> {
+    let [rows, columns] = map.shape[..] else { return None };
+    let capacity = *items.shape.last()?;
+    for row in 0..rows {
+        let block = row / usize::try_from(lists.block).ok()?;
+        let count = counts.at(block).unwrap_or(0);
+        if usize::try_from(count).map_or(true, |count| count > capacity) {
+            return Some((lists.counts, block, count, format!("a length up to {capacity}")));
+        }
+        for column in 0..columns {
+            let place = column * rows + row;
+            let Some(number) = numbers.at(place) else { continue };
+            if !(0..count).contains(&number) {
+                return Some((lists.numbers, place, number, format!("one of the {count} of its block")));
+            }
+            let (listed, value) = (block * capacity + number as usize, map.at(row * columns + column)?);
+            let found = items.at(listed)?;
+            if found != value {
+                return Some((lists.items, listed, found, format!("{value}")));
+            }
+        }
+    }
+    None
+}

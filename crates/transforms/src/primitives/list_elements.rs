@@ -1,0 +1,479 @@
+//! Reads and updates the elements that a block of iterations reaches through a map once each.
+
+use crate::draw::{self, Picks};
+use crate::lists::ListNames;
+use crate::lookup;
+use crate::nest::{new_loop, wrapped};
+use crate::neutral::neutral;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::elements::{NO_RULE, check_no_rule};
+use crate::proofs::length::always;
+use crate::refusal::Refusal;
+use crate::run::NOT_CALLED;
+use crate::schedule::{Array, Handles, Loop, Made, Statement};
+use crate::tree::{body_of, edit_body, insns_of};
+use purlin_analysis::Analysis;
+use purlin_analysis::polyhedral::Polyhedral;
+use purlin_ir::{
+    Access, AddressSpace, Affine, Assumption, AxisTag, BinaryOp, BlockLists, Constraint, Direction, Expr,
+    InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarId, VarKind, Variable, WriteOp,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Lets an iteration of the loop `at` read, or update, each element of `var` once that a block of
+/// rows of a map leads to, and keep it in local memory meanwhile.
+///
+/// # Rewrite
+/// ```text
+/// for b in 0..n                          =>  for b in 0..n
+///   for r in 0..2                              for … in 0..6
+///     for i in 0..3                              fetch_u_items: u_items[…] = u[map_items[b, …]]
+///       s: a[…] = u[map[2*b + r, i]]           for r in 0..2
+///                                                for i in 0..3
+///                                                  s: a[…] = u_items[map_numbers[i, 2*b + r]]
+/// ```
+/// Updates go to a temporary that starts from the neutral element, and `map_counts[b]` elements of it
+/// are joined to the array behind them. The lists are inputs that are computed from the map before
+/// the launch ([`ListElements::lists`]). That they are those of the map is assumed, `lists(map,
+/// map_items, map_counts, map_numbers, 2)`, and checked on the real ones where a launch asks for it.
+/// A second step with the same map takes the same lists. Setup refuses a mesh of which a block reaches
+/// more than `capacity` elements.
+///
+/// # Precondition
+/// Inside `at`, each access to `var` is `var[map[r, i], …]`, with `map` an input of a constant
+/// number of columns and further axes of constant extents. Rows are those of the block, `block*at <=
+/// r < block*(at + 1)` in every instance, and blocks are blocks of the map, `0 <= block*at < rows`.
+/// Either all accesses read and nothing inside `at` writes `var`, or all are updates by one operator,
+/// and `var` is an `inout` argument, so that elements in a list that nothing updates are defined. No
+/// rule reads `var`, and none of the instructions belongs to a call. If loops are on axes, the
+/// placement must hold.
+///
+/// # Errors
+/// Unknown names, names that are taken, no access through a map, an access in another way with its
+/// instruction, rows that may be of another block, lists of other capacity.
+///
+/// # Elsewhere
+/// OP2 stages indirect data of a block in shared memory; inspector and executor in the sparse
+/// polyhedral framework.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListElements {
+    /// The array.
+    pub var: String,
+    /// The loop over blocks.
+    pub at: String,
+    /// Rows of the map in a block.
+    pub block: i64,
+    /// Elements that a list has room for.
+    pub capacity: i64,
+}
+
+impl ListElements {
+    /// Lists the elements of `var` that an iteration of `at` reaches, at most `capacity`, from
+    /// `block` rows of a map.
+    pub fn new(var: impl Into<String>, at: impl Into<String>, block: i64, capacity: i64) -> Self {
+        Self { var: var.into(), at: at.into(), block, capacity }
+    }
+
+    /// The lists that the step adds to a kernel; none if it takes those of an earlier step.
+    ///
+    /// # Errors
+    /// Those of the step.
+    pub fn lists(&self, kernel: &Kernel) -> Result<Option<ListNames>, Refusal> {
+        let proof = self.check(&Analysis::of(kernel))?;
+        Ok(proof.known.is_none().then(|| self.names(kernel, proof.map)))
+    }
+
+    fn names(&self, kernel: &Kernel, map: VarId) -> ListNames {
+        let map = &kernel.vars[map];
+        let columns = map.shape[1].as_constant().unwrap_or(0);
+        ListNames::of(&map.name, columns, self.block, self.capacity)
+    }
+}
+
+impl fmt::Display for ListElements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { var, at, block, capacity } = self;
+        write!(f, "list up to {capacity} elements of `{var}` for {block} rows of a map in `{at}`")
+    }
+}
+
+/// The lists are those of one map.
+const THROUGH_MAP: Obligation = Obligation::new(
+    "list_elements.through_map",
+    "inside the loop the array is accessed by entries of one map that is an input, with constant extents",
+);
+
+/// `{ instances : r < block*at or r >= block*(at + 1) }` is empty.
+const ROWS: Obligation =
+    Obligation::new("list_elements.rows", "rows are those of the block of the iteration");
+
+/// `{ at : block*at < 0 or block*at >= rows }` is empty.
+const BLOCKS: Obligation = Obligation::new("list_elements.blocks", "blocks are blocks of the map");
+
+/// A copy would miss what is written meanwhile.
+const ONE_USE: Obligation =
+    Obligation::new("list_elements.one_use", "all accesses read, or all update by one operator");
+
+/// An element in a list that nothing updates is joined with the neutral element.
+const GIVEN: Obligation =
+    Obligation::new("list_elements.given", "an array that is updated is an `inout` argument");
+
+/// The lists of a map have one size.
+const SAME_LISTS: Obligation =
+    Obligation::new("list_elements.same_lists", "steps with one map have one block and one capacity");
+
+/// The accesses of one loop through a map.
+pub struct Listed {
+    at: InameId,
+    var: VarId,
+    map: VarId,
+    insns: Vec<InsnId>,
+    /// The operator of updates; none if all read.
+    op: Option<UpdateOp>,
+    atomic: bool,
+    known: Option<BlockLists>,
+}
+
+/// What [`ListElements`] makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedElements {
+    /// The temporary.
+    pub array: Array,
+    /// The loops that fill it, over elements and further axes.
+    pub fill: Vec<Loop>,
+    /// The loops that join it to the array; none where it is read.
+    pub join: Vec<Loop>,
+    /// What joins it.
+    pub store: Option<Statement>,
+}
+
+impl Handles for ListedElements {
+    fn list(&self, made: &mut Made) {
+        self.array.list(made);
+        self.fill.list(made);
+        self.join.list(made);
+        self.store.list(made);
+    }
+}
+
+impl Primitive for ListElements {
+    type Proof = Listed;
+    type Made = ListedElements;
+
+    const OBLIGATIONS: &'static [Obligation] =
+        &[THROUGH_MAP, ONE_USE, NO_RULE, NOT_CALLED, ROWS, BLOCKS, GIVEN, SAME_LISTS];
+
+    fn check(&self, analysis: &Analysis) -> Result<Listed, Refusal> {
+        let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
+        let at = lookup::tree_loop(kernel, &self.at)?;
+        let var = lookup::var(kernel, &self.var)?;
+        for (name, value) in [("block", self.block), ("capacity", self.capacity)] {
+            if !(1..=MAX_ELEMENTS).contains(&value) {
+                return Err(Refusal::argument(name, format!("{value}"), "1 to 2^20"));
+            }
+        }
+        check_no_rule(kernel, var)?;
+        let inside = insns_of(body_of(kernel, Some(at)));
+        let (mut insns, mut maps, mut updates) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut read, mut atomic) = (false, false);
+        for s in inside {
+            let insn = &kernel.insns[s];
+            let reads = insn.reads();
+            let mut accesses: Vec<&Access> = reads.iter().copied().filter(|a| a.var == var).collect();
+            read |= !accesses.is_empty();
+            if insn.lhs.var == var {
+                accesses.push(&insn.lhs);
+                updates.insert(insn.op);
+                atomic |= insn.is_atomic();
+            }
+            for access in &accesses {
+                let (map, row) =
+                    through(kernel, access, poly.loops(s)).ok_or_else(|| stray(kernel, s, var))?;
+                maps.insert(map);
+                self.check_row(poly, s, at, &row)?;
+            }
+            if accesses.is_empty() {
+                continue;
+            }
+            NOT_CALLED.require(insn.callee.is_none(), || {
+                format!("`{}` belongs to a call; inline the call first", insn.name)
+            })?;
+            insns.push(s);
+        }
+        let op = one_use(kernel, var, read, &updates)?;
+        let one = maps.iter().next().filter(|_| maps.len() == 1);
+        let map = *one.ok_or_else(|| {
+            let found = if maps.is_empty() { "nothing" } else { "more than one map" };
+            THROUGH_MAP.unfit(format!(
+                "`{}` accesses `{}` through {found}; name a loop with accesses through one map",
+                self.at, self.var
+            ))
+        })?;
+        self.check_blocks(poly, at, insns[0], map)?;
+        let known = self.known_lists(kernel, map)?;
+        let mut names = vec![self.temporary()];
+        names.extend(["fetch", "start", "store"].map(|verb| format!("{verb}_{}", self.temporary())));
+        if known.is_none() {
+            let lists = self.names(kernel, map);
+            names.extend([lists.items, lists.counts, lists.numbers]);
+        }
+        names.iter().try_for_each(|name| lookup::free(kernel, name))?;
+        Ok(Listed { at, var, map, insns, op, atomic, known })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Listed) -> ListedElements {
+        let lists = proof.known.clone().unwrap_or_else(|| self.add_lists(kernel, proof.map));
+        let array = kernel.vars[proof.var].clone();
+        let shape = [vec![Affine::constant(self.capacity)], array.shape[1..].to_vec()].concat();
+        let name = self.temporary();
+        let (kind, space) = (VarKind::Temporary, AddressSpace::Local);
+        let temporary = kernel.vars.push(Variable::new(&name, array.ty, kind, shape, space));
+        self.redirect(kernel, proof, temporary, &lists);
+        let assign = WriteOp::Assign;
+        let (verb, op) = if proof.op.is_some() { ("start", None) } else { ("fetch", Some(assign)) };
+        let sweep =
+            |kernel: &mut Kernel, verb: &str| Sweep::new(kernel, &format!("{verb}_{name}"), &array, self);
+        let first = sweep(kernel, verb);
+        let (in_temporary, in_array) =
+            (first.access(temporary, None), first.access(proof.var, Some((&lists, proof.at))));
+        let value = match proof.op {
+            Some(op) => neutral(op, array.ty),
+            None => Expr::Load(in_array),
+        };
+        let fill = first.loops(kernel);
+        let mut nodes = first.nodes(kernel, in_temporary, op.unwrap_or(assign), value, None);
+        let (mut join, mut store) = (Vec::new(), None);
+        let mut behind = Vec::new();
+        if let Some(op) = proof.op {
+            let last = sweep(kernel, "store");
+            let counted = Expr::load(lists.counts, [Expr::Iname(proof.at)]);
+            let listed = Expr::binary(BinaryOp::Lt, last.inames[0], counted);
+            let lhs = last.access(proof.var, Some((&lists, proof.at)));
+            let value = Expr::Load(last.access(temporary, None));
+            join = last.loops(kernel);
+            store = Some(Statement::named(&last.name));
+            let op = WriteOp::Update { op, atomic: proof.atomic };
+            behind = last.nodes(kernel, lhs, op, value, Some(listed));
+        }
+        edit_body(kernel, Some(proof.at), &mut |body| {
+            let touches =
+                |node: &Node| insns_of(std::slice::from_ref(node)).iter().any(|s| proof.insns.contains(s));
+            let last = body.iter().rposition(touches).map_or(body.len(), |k| k + 1);
+            body.splice(last..last, std::mem::take(&mut behind));
+            let first = body.iter().position(touches).unwrap_or(0);
+            body.splice(first..first, std::mem::take(&mut nodes));
+        });
+        ListedElements { array: Array::named(name), fill, join, store }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let at = p.of(&draw::loops(kernel))?;
+        let arrays = draw::vars(kernel, |v| matches!(v.kind, VarKind::Argument(_)) && v.ty.is_float());
+        let block = p.between(1, 4);
+        let all: Vec<_> = arrays.into_iter().map(|var| Self::new(var, &at, block, 4 * block)).collect();
+        draw::possible(kernel, all, p)
+    }
+}
+
+/// Largest block and list.
+const MAX_ELEMENTS: i64 = 1 << 20;
+
+/// The map and the row of an access `var[map[row, column], …]`.
+fn through(kernel: &Kernel, access: &Access, loops: &[InameId]) -> Option<(VarId, Affine)> {
+    let Some(Expr::Load(entry)) = access.index.first() else { return None };
+    let [row, _] = &entry.index[..] else { return None };
+    let further = kernel.vars[access.var].shape.get(1..)?;
+    let constant = further.iter().all(|e| e.as_constant().is_some_and(|e| e >= 1));
+    let map = &kernel.vars[entry.var];
+    let columns = map.shape[1].as_constant().is_some_and(|columns| columns >= 1);
+    let given = columns && map.kind == VarKind::Argument(Direction::In) && !map.ty.is_float();
+    let row = row.as_affine()?;
+    let mut known = true;
+    row.for_each_symbol(&mut |atom| {
+        if let purlin_ir::Atom::Iname(iname) = atom {
+            known &= loops.contains(iname);
+        }
+    });
+    (constant && given && known).then_some((entry.var, row))
+}
+
+fn stray(kernel: &Kernel, insn: InsnId, var: VarId) -> Refusal {
+    THROUGH_MAP.unfit(format!(
+        "`{}` accesses `{}` otherwise than by `map[row, column]` of an input and in constant extents; name a \
+         loop without it",
+        kernel.insns[insn].name, kernel.vars[var].name
+    ))
+}
+
+/// The operator of updates, if there are any.
+fn one_use(
+    kernel: &Kernel,
+    var: VarId,
+    read: bool,
+    writes: &BTreeSet<WriteOp>,
+) -> Result<Option<UpdateOp>, Refusal> {
+    let data = &kernel.vars[var];
+    let mut ops = BTreeSet::new();
+    for write in writes {
+        match write {
+            WriteOp::Assign => {
+                return Err(ONE_USE.unfit(format!("`{}` is assigned; needed updates", data.name)));
+            }
+            WriteOp::Update { op, .. } => ops.insert(*op),
+        };
+    }
+    ONE_USE.require(ops.is_empty() || (!read && ops.len() == 1), || {
+        format!(
+            "`{}` is updated and read, or by two operators, in the loop; name a loop further inside",
+            data.name
+        )
+    })?;
+    let op = ops.into_iter().next();
+    GIVEN.require(op.is_none() || data.kind == VarKind::Argument(Direction::InOut), || {
+        format!("`{}` is no `inout` argument; a list may name elements that nothing else defines", data.name)
+    })?;
+    Ok(op)
+}
+
+impl ListElements {
+    fn temporary(&self) -> String {
+        format!("{}_items", self.var)
+    }
+
+    fn check_row(&self, poly: &Polyhedral, s: InsnId, at: InameId, row: &Affine) -> Result<(), Refusal> {
+        let place = row.minus(&Affine::iname(at).times(self.block));
+        let last = Affine::constant(self.block - 1).minus(&place);
+        let mut within = true;
+        for bound in [place, last] {
+            within &= always(poly, poly.loops(s), &Constraint::NonNegative(bound))?;
+        }
+        ROWS.decide(within, || {
+            format!(
+                "`{}` may take rows of the map that are not among the {} of an iteration of `{}`; split the loop \
+                 over rows by {}",
+                poly.kernel.insns[s].name, self.block, self.at, self.block
+            )
+        })
+    }
+
+    fn check_blocks(&self, poly: &Polyhedral, at: InameId, s: InsnId, map: VarId) -> Result<(), Refusal> {
+        let loops: Vec<InameId> =
+            poly.loops(s).iter().copied().take_while(|l| *l != at).chain([at]).collect();
+        let first = Affine::iname(at).times(self.block);
+        let left = poly.kernel.vars[map].shape[0].minus(&first).plus_constant(-1);
+        let mut within = true;
+        for bound in [first, left] {
+            within &= always(poly, &loops, &Constraint::NonNegative(bound))?;
+        }
+        BLOCKS.decide(within, || {
+            let map = &poly.kernel.vars[map].name;
+            format!("`{}` may have iterations that are no block of {} rows of `{map}`", self.at, self.block)
+        })
+    }
+
+    /// The lists of an earlier step.
+    fn known_lists(&self, kernel: &Kernel, map: VarId) -> Result<Option<BlockLists>, Refusal> {
+        for assumption in &kernel.assumptions {
+            let Assumption::Lists(lists) = assumption else { continue };
+            if lists.map != map {
+                continue;
+            }
+            let capacity = kernel.vars[lists.items].shape.last().and_then(Affine::as_constant);
+            SAME_LISTS.require(lists.block == self.block && capacity == Some(self.capacity), || {
+                format!("`{}` has lists for another block or of another capacity", kernel.vars[map].name)
+            })?;
+            return Ok(Some(lists.clone()));
+        }
+        Ok(None)
+    }
+
+    fn add_lists(&self, kernel: &mut Kernel, map: VarId) -> BlockLists {
+        let names = self.names(kernel, map);
+        let (ty, shape) = (kernel.vars[map].ty, kernel.vars[map].shape.clone());
+        let blocks = shape[0].plus_constant(self.block - 1).floor_div(self.block);
+        let mut add = |name: String, shape: Vec<Affine>| {
+            let (kind, space) = (VarKind::Argument(Direction::In), AddressSpace::Global);
+            kernel.vars.push(Variable::new(name, ty, kind, shape, space))
+        };
+        let items = add(names.items, vec![blocks.clone(), Affine::constant(self.capacity)]);
+        let counts = add(names.counts, vec![blocks]);
+        let numbers = add(names.numbers, vec![shape[1].clone(), shape[0].clone()]);
+        let lists = BlockLists { map, items, counts, numbers, block: self.block };
+        kernel.assumptions.push(Assumption::Lists(lists.clone()));
+        lists
+    }
+
+    /// Accesses go to the temporary, by the numbers of their elements.
+    fn redirect(&self, kernel: &mut Kernel, proof: &Listed, temporary: VarId, lists: &BlockLists) {
+        let moved = |access: &Access| {
+            let mut index = access.index.clone();
+            if let Some(Expr::Load(entry)) = index.first().cloned()
+                && let [row, column] = &entry.index[..]
+            {
+                index[0] = Expr::load(lists.numbers, [column.clone(), row.clone()]);
+            }
+            Access::new(temporary, index)
+        };
+        for s in &proof.insns {
+            let insn = &mut kernel.insns[*s];
+            insn.map_expressions(&mut |e| match e {
+                Expr::Load(access) if access.var == proof.var => Expr::Load(moved(&access)),
+                other => other,
+            });
+            if insn.lhs.var == proof.var {
+                insn.lhs = moved(&insn.lhs);
+            }
+        }
+    }
+}
+
+/// Loops over the elements of the temporary.
+struct Sweep {
+    name: String,
+    inames: Vec<InameId>,
+}
+
+impl Sweep {
+    fn new(kernel: &mut Kernel, name: &str, array: &Variable, step: &ListElements) -> Self {
+        let further = array.shape[1..].iter().filter_map(Affine::as_constant);
+        let extents: Vec<i64> = [step.capacity].into_iter().chain(further).collect();
+        let inames = extents
+            .iter()
+            .enumerate()
+            .map(|(k, extent)| new_loop(kernel, &format!("{name}_{k}"), *extent, AxisTag::Sequential));
+        let inames = inames.collect();
+        Self { name: name.into(), inames }
+    }
+
+    fn loops(&self, kernel: &Kernel) -> Vec<Loop> {
+        self.inames.iter().map(|i| Loop::named(&kernel.inames[*i].name)).collect()
+    }
+
+    /// The element of an array at the loops, through the list of a block if one is given.
+    fn access(&self, var: VarId, listed: Option<(&BlockLists, InameId)>) -> Access {
+        let mut index: Vec<Expr> = self.inames.iter().map(|i| Expr::Iname(*i)).collect();
+        if let Some((lists, at)) = listed {
+            index[0] = Expr::load(lists.items, [Expr::Iname(at), index[0].clone()]);
+        }
+        Access::new(var, index)
+    }
+
+    fn nodes(
+        &self,
+        kernel: &mut Kernel,
+        lhs: Access,
+        op: WriteOp,
+        rhs: Expr,
+        predicate: Option<Expr>,
+    ) -> Vec<Node> {
+        let name = self.name.clone();
+        let insn = Insn { name, lhs, op, rhs, predicate, tags: BTreeSet::new(), callee: None };
+        let insn = kernel.insns.push(insn);
+        wrapped(self.inames.iter().copied(), vec![Node::Insn(insn)])
+    }
+}
