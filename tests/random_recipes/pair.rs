@@ -6,7 +6,10 @@ use crate::tally::Tally;
 use purlin::analysis::Analysis;
 use purlin::codegen::{Options, Target, generate};
 use purlin::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
-use purlin::ir::{BinaryOp, Expr, Kernel, ScalarType, TableData, UpdateOp, VarId, VarKind, WriteOp};
+use purlin::ir::{
+    AxisTag, BinaryOp, Expr, Kernel, Layout, ScalarType, TableData, UpdateOp, VarId, VarKind, Variable,
+    WriteOp,
+};
 use purlin::transforms::lists::{Definition, ListNames};
 use purlin::transforms::primitives::{FixParameter, Tail};
 use purlin::transforms::{Primitive, Recipe, Refusal, Script, Step, schedule};
@@ -254,8 +257,7 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
     let (mut expected, mut found) = (memory.clone(), memory.clone());
     give_values(kernel, step, &mut found)?;
     let first = interpret(kernel, &mut expected).map_err(|e| format!("before {step}: {e}"))?;
-    let (written, last) = (BTreeMap::new(), BTreeMap::new());
-    let mut buffers = Buffers { kernel: &result, now: 0, written, last, clash: None };
+    let mut buffers = Buffers::of(&result);
     let second = match interpret_with(&result, &mut found, &mut buffers, None) {
         // a false assumption is refused at launch, not here
         Err(
@@ -438,25 +440,38 @@ fn changed_instances(step: &str, before: &Run, after: &Run) -> Option<String> {
     })
 }
 
-/// Watches shared buffers: whoever reads must have written after all other sharers.
+/// Watches shared buffers: no other sharer may have written to the place of what is read since that was
+/// written. Sharers whose places the elements do not tell are left to the devices.
 struct Buffers<'k> {
     kernel: &'k Kernel,
     now: u64,
     written: BTreeMap<(VarId, usize), u64>,
-    last: BTreeMap<VarId, u64>,
     clash: Option<String>,
+}
+
+impl<'k> Buffers<'k> {
+    fn of(kernel: &'k Kernel) -> Self {
+        Self { kernel, now: 0, written: BTreeMap::new(), clash: None }
+    }
+
+    /// Whether equal elements of two arrays are one place of their buffer, and others are not.
+    fn is_one_place(&self, a: &Variable, b: &Variable) -> bool {
+        let sequential = self.kernel.inames.values().all(|i| i.tag == AxisTag::Sequential);
+        a.layout == b.layout && (a.shape == b.shape || sequential && a.layout == Layout::default())
+    }
 }
 
 impl Observer for Buffers<'_> {
     fn read(&mut self, var: VarId, element: usize) {
-        let Some(storage) = &self.kernel.vars[var].storage else { return };
+        let array = &self.kernel.vars[var];
+        let Some(storage) = &array.storage else { return };
         let written = self.written.get(&(var, element)).copied().unwrap_or_default();
-        for (other, at) in &self.last {
-            let other = &self.kernel.vars[*other];
-            let name = &self.kernel.vars[var].name;
-            if other.name != *name && other.storage.as_ref() == Some(storage) && *at > written {
-                self.clash =
-                    Some(format!("`{name}` element {element} is read after a write of `{}`", other.name));
+        for (id, other) in self.kernel.vars.iter() {
+            let shares =
+                id != var && other.storage.as_ref() == Some(storage) && self.is_one_place(array, other);
+            if shares && self.written.get(&(id, element)).is_some_and(|at| *at > written) {
+                let (name, other) = (&array.name, &other.name);
+                self.clash = Some(format!("`{name}` element {element} is read after a write of `{other}`"));
             }
         }
     }
@@ -464,6 +479,22 @@ impl Observer for Buffers<'_> {
     fn write(&mut self, var: VarId, element: usize) {
         self.now += 1;
         self.written.insert((var, element), self.now);
-        self.last.insert(var, self.now);
     }
+}
+
+#[test]
+fn a_shared_place_that_is_taken_is_noticed() {
+    let clash = |index: i64| {
+        let text = format!(
+            "kernel k\n\narg y: f64[1] out\ntemp t: f64[2] private storage(b)\n\
+             temp u: f64[3] private storage(b)\n\nset: t[1] = 1.0\ntake: u[{index}] = 2.0\n\
+             read: y[0] = t[1] + u[{index}]\n"
+        );
+        let kernel = purlin::ir::text::parse(&text).unwrap();
+        let mut buffers = Buffers::of(&kernel);
+        interpret_with(&kernel, &mut Memory::new().value("y", vec![0.0]), &mut buffers, None).unwrap();
+        buffers.clash
+    };
+    assert_eq!(clash(1).as_deref(), Some("`t` element 1 is read after a write of `u`"));
+    assert_eq!(clash(0), None);
 }
