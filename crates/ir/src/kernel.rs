@@ -8,7 +8,7 @@ use crate::expr::{Access, Expr, UpdateOp};
 use crate::ids::{Arena, CalleeId, InameId, InsnId, RuleId, VarId};
 use crate::types::ScalarType;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -301,6 +301,18 @@ impl Kernel {
         let mut order = Vec::with_capacity(self.insns.len());
         walk(&self.body, &mut Vec::new(), &mut |insn, loops| order.push((insn, loops.to_vec())));
         order
+    }
+
+    /// How many of some loops, from the outermost one on, are around a write of each variable, too: the
+    /// value of a variable can change with that many of them.
+    pub fn write_depths(&self, loops: &[InameId]) -> BTreeMap<VarId, usize> {
+        let mut depths: BTreeMap<VarId, usize> = BTreeMap::new();
+        for (insn, around) in self.schedule() {
+            let shared = around.iter().zip(loops).take_while(|(a, b)| a == b).count();
+            let depth = depths.entry(self.insns[insn].lhs.var).or_default();
+            *depth = shared.max(*depth);
+        }
+        depths
     }
 
     /// Whether a name is free for a new iname, instruction, variable, rule or callee.

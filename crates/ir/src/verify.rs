@@ -17,8 +17,8 @@
 //! 9. Coefficients are at most [`MAX_COEFFICIENT`](crate::affine::MAX_COEFFICIENT).
 //! 10. Axes are 0, 1 or 2; an iname and one around it never share an axis. The iname of a reduction
 //!     is on none: a sum is accumulated where its instruction runs.
-//! 11. Callees are well formed, hold parameters and arguments only, and every instruction that names one
-//!     belongs to a call of it ([`crate::calls`]).
+//! 11. Callees are well formed, hold parameters and arguments only, and every instruction that names
+//!     one belongs to a call of it ([`crate::calls`]).
 //! 12. A symmetry that is assumed maps the elements of its array onto each other, axes onto axes of
 //!     one extent; negative values are reals.
 //! 13. Expressions are at most [`MAX_DEPTH`] operations deep, loops [`MAX_LOOP_DEPTH`], so that

@@ -58,8 +58,8 @@ pub struct ListValues {
 /// A block reaches more elements than a list has room for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "block {block} of `{map}` has {found} distinct entries, and its list has room for {capacity}; give the \
-     mapping a larger `items`"
+    "block {block} of `{map}` has {found} distinct entries, and its list has room for {capacity}; take a \
+     larger capacity (`items` of a mapping)"
 )]
 pub struct ListOverflow {
     /// The map.

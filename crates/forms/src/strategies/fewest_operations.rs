@@ -61,8 +61,8 @@ impl fmt::Display for Bipartition {
     }
 }
 
-/// Evaluates the sums of those quadrature loops in advance for which the objective is smaller then, and
-/// eliminates the sharing of what is left.
+/// Evaluates the sums of those quadrature loops in advance for which the objective is smaller then,
+/// and eliminates the sharing of what is left.
 ///
 /// A set of loops is chosen among all sets (the bipartitions of Luporini et al. 2017, Algorithm 3,
 /// by quadrature loops in place of monomials); operations are counted on the kernels themselves.

@@ -102,15 +102,9 @@ struct Depths<'k> {
 
 impl<'k> Depths<'k> {
     fn of(kernel: &'k Kernel, id: InsnId) -> Self {
-        let schedule = kernel.schedule();
-        let around = schedule.iter().find(|(s, _)| *s == id).map(|(_, loops)| loops.clone());
+        let around = kernel.schedule().into_iter().find(|(s, _)| *s == id).map(|(_, loops)| loops);
         let around = around.unwrap_or_default();
-        let mut written: BTreeMap<VarId, usize> = BTreeMap::new();
-        for (insn, loops) in &schedule {
-            let shared = loops.iter().zip(&around).take_while(|(a, b)| a == b).count();
-            let depth = written.entry(kernel.insns[*insn].lhs.var).or_default();
-            *depth = shared.max(*depth);
-        }
+        let written = kernel.write_depths(&around);
         let loops = around.iter().enumerate().map(|(k, iname)| (*iname, k + 1)).collect();
         Self { kernel, loops, written }
     }

@@ -15,14 +15,8 @@ pub(super) struct Nest<'k> {
 
 impl<'k> Nest<'k> {
     pub fn of(kernel: &'k Kernel, insn: &str) -> Option<Self> {
-        let schedule = kernel.schedule();
-        let (id, loops) = schedule.iter().find(|(id, _)| kernel.insns[*id].name == insn)?.clone();
-        let mut written: BTreeMap<VarId, usize> = BTreeMap::new();
-        for (other, around) in &schedule {
-            let shared = around.iter().zip(&loops).take_while(|(a, b)| a == b).count();
-            let depth = written.entry(kernel.insns[*other].lhs.var).or_default();
-            *depth = shared.max(*depth);
-        }
+        let (id, loops) = kernel.schedule().into_iter().find(|(id, _)| kernel.insns[*id].name == insn)?;
+        let written = kernel.write_depths(&loops);
         Some(Self { kernel, id, loops, written })
     }
 

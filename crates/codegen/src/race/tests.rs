@@ -1,0 +1,164 @@
+//! The code of kernels has no race, and has one without any of its barriers.
+
+use super::*;
+use crate::plan::Target;
+use crate::{Options, PlacedKernel};
+
+const TILES: &str = "kernel tiles\n\nparam n: i32\narg x: f64[16*n] in\narg y: f64[16] inout\n\
+    temp tile: f64[16] local\ntemp acc: f64[16] private\n\
+    for l in 0..16 {l.0}\n  zero: acc[l] = 0.0\n\
+    for t in 0..n TAG\n  for p in 0..16 {l.0}\n    load: tile[p] = x[16*t + p]\n  \
+    for e in 0..16 {l.0}\n    use: acc[e] += tile[15 - e]\n\
+    for s in 0..16 {l.0}\n  store: y[s] += acc[s]\n";
+
+/// The code of the kernel, and the first race without its k-th barrier.
+fn race_without(text: &str, k: usize) -> Option<Barrier> {
+    let kernel = purlin_ir::text::parse(text).unwrap();
+    let placed = PlacedKernel::new(&kernel).unwrap();
+    let mut body = placed.code(Target::OpenCl, &Options::default()).unwrap().function.body;
+    let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
+    let syncs = &placed.placement.barriers;
+    assert_eq!(first_race(&kernel, syncs, &names, &body), None);
+    let mut outline = Outline::of(&kernel, syncs, &Completions::default(), &names, &body);
+    assert!(outline.fences[k].take().is_some());
+    let found = outline.first_race().cloned();
+    settle(&mut body, &mut outline.fences.into_iter());
+    assert_eq!(first_race(&kernel, syncs, &names, &body).cloned(), found);
+    found
+}
+
+#[test]
+fn a_barrier_of_sub_groups_does_not_serve_the_group() {
+    let kernel = purlin_ir::text::parse(
+        "kernel k\n\narg x: f64[4, 32] in\narg y: f64[4, 32] out\ntemp t: f64[4, 32] local\n\n\
+         for r in 0..4 {l.1}\n  for i in 0..32 {l.0}\n    a: t[r, i] = x[r, i]\n\
+         for s in 0..4 {l.1}\n  for j in 0..32 {l.0}\n    b: y[s, j] = t[3 - s, j]\n",
+    )
+    .unwrap();
+    let placed = PlacedKernel::new(&kernel).unwrap();
+    let mut body = placed.code(Target::Cuda, &Options::default()).unwrap().function.body;
+    let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
+    let syncs = &placed.placement.barriers;
+    assert_eq!(first_race(&kernel, syncs, &names, &body), None);
+    for stmt in &mut body {
+        if let Stmt::Barrier(fence) = stmt {
+            fence.scope = Scope::SubGroup;
+        }
+    }
+    assert_eq!(first_race(&kernel, syncs, &names, &body), syncs.first());
+}
+
+const COPIES: &str = "kernel k\n\narg u: f64[3, 64] in\narg y: f64[3, 64] out\n\
+    temp t: f64[64] local\n\ncallee copy\n  arg a: f64[1] in\n  arg b: f64[1] out\n\n  s: b[0] = a[0]\n  \
+    code cuda completes(\"wait;\") (\"copy({&a[0]}, {&b[0]});\")\n\n\
+    for k in 0..3\n  for l in 0..64 {l.0}\n    call copy\n      c: t[l] = u[k, l]\n  \
+    for j in 0..64 {l.0}\n    r: y[k, j] = t[63 - j]\n";
+
+/// Each barrier of the copies by itself without its completion, and the first race then.
+#[test]
+fn every_completion_is_needed() {
+    let kernel = purlin_ir::text::parse(COPIES).unwrap();
+    let placed = PlacedKernel::new(&kernel).unwrap();
+    let body = placed.code(Target::Cuda, &Options::default()).unwrap().function.body;
+    let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
+    let completions = Completions::new(&kernel, Target::Cuda).unwrap();
+    let syncs = &placed.placement.barriers;
+    let outline = Outline::of(&kernel, syncs, &completions, &names, &body);
+    assert!(outline.is_sound());
+    let completed: Vec<bool> = outline.fences.iter().flatten().map(|f| !f.completions.is_empty()).collect();
+    assert_eq!(completed, [true, false], "behind the copies, and nothing behind the reads");
+    let mut outline = outline;
+    outline.fences[0].as_mut().unwrap().completions.clear();
+    let race = outline.first_race().unwrap();
+    let name = |insn| kernel.insns[insn].name.as_str();
+    assert_eq!((name(race.source), name(race.sink)), ("c", "r"));
+    assert_eq!(outline.first_outstanding().map(|c| &**c), Some("wait;"));
+}
+
+/// A completion behind the barrier is not seen by the others.
+#[test]
+fn a_completion_comes_before_the_barrier() {
+    let kernel = purlin_ir::text::parse(COPIES).unwrap();
+    let placed = PlacedKernel::new(&kernel).unwrap();
+    let mut body = placed.code(Target::Cuda, &Options::default()).unwrap().function.body;
+    let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
+    let inside = body.iter_mut().find_map(|s| s.body_mut().filter(|b| b.iter().any(Stmt::has_barrier)));
+    let inside = inside.unwrap();
+    let at = inside.iter().position(Stmt::has_barrier).unwrap();
+    let fence = match &inside[at] {
+        Stmt::Barrier(fence) => Some(fence.clone()),
+        _ => None,
+    };
+    let fence = fence.unwrap();
+    let alone = Fence { scope: Scope::WorkItem, local: false, global: false, ..fence.clone() };
+    inside[at] = Stmt::Barrier(Fence { completions: BTreeSet::new(), ..fence });
+    inside.insert(at + 1, Stmt::Barrier(alone));
+    assert_eq!(
+        first_race(&kernel, &placed.placement.barriers, &names, &body).map(|s| s.sink),
+        kernel.insn("r")
+    );
+}
+
+/// What does not concern a sync is left out, also loops and conditions that hold nothing else.
+#[test]
+fn the_walk_meets_what_concerns_the_sync() {
+    let kernel = purlin_ir::text::parse(
+        "kernel k\n\narg x: f64[16] in\narg y: f64[16, 4] out\ntemp t: f64[16] local\n\n\
+         for i in 0..16 {l.0}\n  a: t[i] = x[i]\nfor k in 0..4\n  for j in 0..16 {l.0}\n    \
+         b: y[j, k] = t[15 - j]\n",
+    )
+    .unwrap();
+    let placed = PlacedKernel::new(&kernel).unwrap();
+    assert_eq!(placed.placement.barriers.len(), 1);
+    let sync = &placed.placement.barriers[0];
+    let loops = kernel.schedule().into_iter().map(|(_, loops)| loops).collect::<Vec<_>>();
+    let ends = Ends::of(&kernel, sync, &loops, &|i: &InameId| Some(*i));
+    let (insn, iname) = (|name| kernel.insn(name).unwrap(), |name| kernel.iname(name));
+    let other = InsnId::from_index(7);
+    let events = vec![
+        Event::Run(vec![insn("a"), other]),
+        Event::If(vec![Event::Run(vec![other])]),
+        Event::For(iname("k"), vec![Event::Run(vec![other]), Event::Iteration(iname("k"))]),
+        Event::Barrier(0),
+        Event::For(iname("k"), vec![Event::If(vec![Event::Run(vec![insn("b")])])]),
+    ];
+    let expected = vec![
+        Event::Run(vec![insn("a")]),
+        Event::Barrier(0),
+        Event::For(iname("k"), vec![Event::If(vec![Event::Run(vec![insn("b")])])]),
+    ];
+    assert_eq!(ends.concerning(&events), expected);
+}
+
+#[test]
+fn every_barrier_of_a_tile_loop_is_needed() {
+    let text = TILES.replace(" TAG", "");
+    let (first, second) = (race_without(&text, 0).unwrap(), race_without(&text, 1).unwrap());
+    assert_eq!(first.carrier, None);
+    assert!(second.carrier.is_some());
+}
+
+/// The barrier at the end of the last copy orders it and the first one of the next iteration
+/// around.
+#[test]
+fn every_barrier_of_copies_inside_a_loop_is_needed() {
+    let text = "kernel copies\n\narg x: f64[16] in\narg y: f64[16] inout\ntemp t: f64 local\ntemp w: f64[16] private\n\
+        for l in 0..16\n  zero: w[l] = 0.0\n\
+        for i in 0..4 TAG\n  for k in 0..2 {unroll}\n    set: t = x[4*i + k]\n    use: w[4*i + k] += t\n\
+        for s in 0..16 {l.0}\n  store: y[s] += w[s]\n";
+    for k in 0..4 {
+        assert!(race_without(&text.replace(" TAG", ""), k).is_some(), "barrier {k}");
+    }
+    for k in 0..15 {
+        assert!(race_without(&text.replace("TAG", "{unroll}"), k).is_some(), "barrier {k}");
+    }
+}
+
+#[test]
+fn every_barrier_of_an_unrolled_tile_loop_is_needed() {
+    let text = TILES.replace("param n: i32\n", "").replace("16*n", "48").replace("0..n TAG", "0..3 {unroll}");
+    // load, |, use, |, load, |, use, |, load, |, use: nothing follows the last
+    for k in 0..5 {
+        assert!(race_without(&text, k).is_some(), "barrier {k}");
+    }
+}
