@@ -1,6 +1,6 @@
 //! A boundary value problem on a mesh, set up on a device and solved there.
 
-use crate::tuning::known::{Sought, for_device, trials};
+use crate::tuning::known::{Sought, for_device, trials, without_setup};
 use purlin_autotune::DatabaseError;
 use purlin_forms::form::{FormError, Inputs};
 use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MeshForm};
@@ -255,7 +255,7 @@ fn programs(
     let (trials, dim) = (trials(None)?, mesh.shape().dim());
     let mappings = |lowered: &LoweredKernel| {
         let known = for_device(lowered, Sought { case: None, dim }, device, &trials);
-        known.into_iter().map(|known| known.mapping).collect()
+        without_setup(known).into_iter().map(|known| known.mapping).collect()
     };
     Ok(FormPrograms::compile(device, form, &mappings)?)
 }

@@ -1,6 +1,6 @@
 //! A form as a function of meshes and inputs, in one call.
 
-use crate::tuning::known::{Known, Sought, first, for_device, mapped, trials};
+use crate::tuning::known::{Known, Sought, first, for_device, mapped, trials, without_setup};
 use crate::{CsrMatrix, LoadError, Loaded, laid_out};
 use purlin_autotune::{DatabaseError, Refusal};
 use purlin_codegen::{Options, Program};
@@ -157,9 +157,9 @@ pub fn jit_with<'d>(
     let trials = trials(None)?;
     let dim = form.tabulated().cell.dim();
     let compile = |lowered: &LoweredKernel| {
-        let mut candidates = for_device(lowered, Sought { case: None, dim }, device, &trials);
+        let candidates = for_device(lowered, Sought { case: None, dim }, device, &trials);
         // every call may come with another mesh
-        candidates.retain(|known| !known.mapping.has_stored_factors());
+        let candidates = without_setup(candidates);
         let attempt = |known: &Known| -> Result<_, JitError> {
             let (kernel, _, program) = mapped(lowered, &known.mapping, device.info(), &Options::default())?;
             let executable = device.compile(&program)?;

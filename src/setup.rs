@@ -115,16 +115,50 @@ pub fn set_up(
     Ok(done)
 }
 
+/// Elements that the lists among `definitions` need room for with the maps of `memory`; none if there
+/// are no lists.
+///
+/// # Errors
+/// A map without values.
+pub fn list_room(definitions: &[Definition], memory: &Memory) -> Result<Option<u64>, SetUpError> {
+    let mut room = None;
+    for definition in definitions {
+        match definition {
+            Definition::Kernel(_) => {}
+            Definition::Lists(lists) => room = room.max(Some(lists.room(&map_of(lists, memory)?.0))),
+        }
+    }
+    Ok(room)
+}
+
+/// Refuses lists without room for the maps of `memory`.
+///
+/// # Errors
+/// The first list that is too short.
+pub fn check_room(definitions: &[Definition], memory: &Memory) -> Result<(), SetUpError> {
+    for definition in definitions {
+        match definition {
+            Definition::Kernel(_) => {}
+            Definition::Lists(lists) => drop(lists.compute(&map_of(lists, memory)?.0)?),
+        }
+    }
+    Ok(())
+}
+
+/// The entries of a map, and whether they have 32 bits.
+fn map_of(lists: &ListNames, memory: &Memory) -> Result<(Vec<i64>, bool), SetUpError> {
+    let missing = || SetUpError::NoMap { map: lists.map.clone() };
+    match memory.get(&lists.map).ok_or_else(missing)? {
+        Value::I32(values) => Ok((values.iter().map(|v| i64::from(*v)).collect(), true)),
+        Value::I64(values) => Ok((values.clone(), false)),
+        Value::F32(_) | Value::F64(_) => Err(missing()),
+    }
+}
+
 /// Computes the lists of a map on the host.
 fn list(lists: &ListNames, memory: &mut Memory, done: &mut SetUp) -> Result<(), SetUpError> {
-    let missing = || SetUpError::NoMap { map: lists.map.clone() };
     let start = Instant::now();
-    let given = memory.get(&lists.map).ok_or_else(missing)?;
-    let (map, short): (Vec<i64>, bool) = match given {
-        Value::I32(values) => (values.iter().map(|v| i64::from(*v)).collect(), true),
-        Value::I64(values) => (values.clone(), false),
-        Value::F32(_) | Value::F64(_) => return Err(missing()),
-    };
+    let (map, short) = map_of(lists, memory)?;
     let values = lists.compute(&map)?;
     let results =
         [(&lists.items, values.items), (&lists.counts, values.counts), (&lists.numbers, values.numbers)];

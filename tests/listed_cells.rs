@@ -3,15 +3,21 @@
 
 mod support;
 
+use purlin::autotune::known_devices;
 use purlin::codegen::{Options, generate};
+use purlin::forms::lowering::{LoweringOptions, lower};
+use purlin::forms::mesh::Mesh;
 use purlin::interp::interpret;
 use purlin::kernels::Operator;
 use purlin::runtime::open;
-use purlin::tuning::transform;
-use purlin::{Loaded, Mapping, Problem, Random, RelativeError, SetUpError, definitions, laid_out, set_up};
+use purlin::tuning::{CaseMesh, FormCase, candidates_on_mesh, listed, transform};
+use purlin::{
+    Loaded, Mapping, Problem, Random, RelativeError, SetUpError, check_room, definitions, laid_out,
+    list_room, set_up, transform_with_setup,
+};
 use support::{bent_mesh, compiled};
 
-fn listed(cells: u64, items: u64) -> Mapping {
+fn mapping(cells: u64, items: u64) -> Mapping {
     Mapping::ListedCells { cells, items }
 }
 
@@ -25,13 +31,13 @@ fn problem(operator: Operator, dim: usize, degree: usize, seed: u64) -> Problem 
 fn results_are_those_of_the_reference() {
     let seed = Random::fresh_seed();
     for (operator, dim, degree, mapping) in [
-        (Operator::Mass, 2, 1, listed(5, 15)),
-        (Operator::Mass, 3, 2, listed(7, 70).with_modes()),
-        (Operator::Laplace, 2, 3, listed(3, 30).with_orbits()),
-        (Operator::Helmholtz, 3, 2, listed(5, 50).with_orbits()),
-        (Operator::Elasticity, 3, 1, listed(6, 24)),
-        (Operator::Elasticity, 2, 2, listed(5, 30).with_orbits()),
-        (Operator::Hyperelasticity, 2, 2, listed(4, 24)),
+        (Operator::Mass, 2, 1, mapping(5, 15)),
+        (Operator::Mass, 3, 2, mapping(7, 70).with_modes()),
+        (Operator::Laplace, 2, 3, mapping(3, 30).with_orbits()),
+        (Operator::Helmholtz, 3, 2, mapping(5, 50).with_orbits()),
+        (Operator::Elasticity, 3, 1, mapping(6, 24)),
+        (Operator::Elasticity, 2, 2, mapping(5, 30).with_orbits()),
+        (Operator::Hyperelasticity, 2, 2, mapping(4, 24)),
     ] {
         let problem = problem(operator, dim, degree, seed);
         let expected = problem.reference().unwrap();
@@ -64,16 +70,49 @@ fn results_are_those_of_the_reference() {
 #[test]
 fn lists_that_are_too_short_are_refused_with_the_block() {
     let problem = problem(Operator::Laplace, 2, 2, 1);
-    let (_, recipe) = transform(&problem.lowered, &listed(4, 7)).unwrap();
-    let definitions = definitions(&problem.lowered, &listed(4, 7), &recipe).unwrap();
+    let (_, recipe) = transform(&problem.lowered, &mapping(4, 7)).unwrap();
+    let definitions = definitions(&problem.lowered, &mapping(4, 7), &recipe).unwrap();
     let error = set_up(&*open("c").unwrap(), &definitions, &mut problem.memory.clone()).unwrap_err();
     assert!(matches!(error, SetUpError::Overflow(_)));
     assert!(error.to_string().starts_with("block 0 of `dofs` has "), "{error}");
 }
 
+/// The tuner tries them on a card, with room for the longest list of the meshes, and not on others.
+#[test]
+fn lists_are_tried_with_room_for_the_longest() {
+    let options = LoweringOptions::new("k");
+    let lowered = lower(&Operator::Mass.form(3, 2).unwrap(), &options).unwrap();
+    let case = FormCase::new("mass.3D.P2", lowered, CaseMesh::Unit(4)).unwrap();
+    let models = known_devices().unwrap();
+    let model = models.iter().find(|m| m.name == "H200").unwrap();
+    let found = listed(&case, model, 48 << 10);
+    assert_eq!(found.len(), 2, "{found:?}");
+    let all = candidates_on_mesh(&case, model, 48 << 10, 1).unwrap();
+    for candidate in &found {
+        assert!(all.iter().any(|c| c.parameters == candidate.parameters));
+        let Mapping::Modes { then } = &candidate.parameters else { panic!("{candidate:?}") };
+        let Mapping::ListedCells { cells, items } = **then else { panic!("{candidate:?}") };
+        for divisions in [3, 4] {
+            let mesh = Mesh::unit_cube(divisions).unwrap();
+            let problem = Problem::operator(Operator::Mass, 2, None, mesh, 1).unwrap();
+            let needed = |items| {
+                let mapping = Mapping::ListedCells { cells, items }.with_modes();
+                let (_, _, definitions) = transform_with_setup(&problem.lowered, &mapping).unwrap();
+                (check_room(&definitions, &problem.memory), list_room(&definitions, &problem.memory))
+            };
+            let (fits, Ok(Some(longest))) = needed(items) else { panic!("no lists") };
+            fits.unwrap();
+            assert!(needed(longest - 1).0.is_err());
+        }
+    }
+    assert!(listed(&case, model, 1 << 10).is_empty(), "no group fits");
+    let host = models.iter().find(|m| m.occupancy.is_none());
+    assert!(host.is_none_or(|host| listed(&case, host, 48 << 10).is_empty()));
+}
+
 #[test]
 fn groups_of_none_are_refused() {
     let problem = problem(Operator::Mass, 2, 1, 1);
-    let refused = transform(&problem.lowered, &listed(0, 7)).unwrap_err().to_string();
+    let refused = transform(&problem.lowered, &mapping(0, 7)).unwrap_err().to_string();
     assert!(refused.contains("needed 1 to 1024"), "{refused}");
 }

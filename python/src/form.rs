@@ -18,7 +18,7 @@ use purlin::kernels::Operator;
 use purlin::runtime::{Backend, Device};
 use purlin::transforms::Recipe;
 use purlin::transforms::schedule::print;
-use purlin::tuning::known::{Known, Sought, first, for_device, mapped, trials};
+use purlin::tuning::known::{Known, Sought, first, for_device, mapped, trials, without_setup};
 use purlin::tuning::{beyond_single_cell, staged_tilings, summed, table_bytes, tiles_of_points};
 use purlin::{Mapping, NotAnAction, staged_tiling_sizes, transform};
 use pyo3::prelude::*;
@@ -185,9 +185,9 @@ impl Form {
     fn candidates(&self, py: Python<'_>, device_name: &str) -> PyResult<Vec<String>> {
         failure::run(py, || {
             let device = device(device_name)?;
-            let known = for_device(&self.lowered, self.sought(), &*device, &[]).into_iter();
+            let known = for_device(&self.lowered, self.sought(), &*device, &[]);
             let mut all = vec![Mapping::SINGLE_CELL];
-            all.extend(known.map(|k| k.mapping));
+            all.extend(without_setup(known).into_iter().map(|k| k.mapping));
             all.extend(beyond_single_cell(table_bytes(self.lowered.kernel())));
             all.extend(tiles_of_points(&self.lowered));
             all.extend(summed(&self.lowered));
@@ -238,9 +238,9 @@ impl Form {
 
     fn best_known(&self, device: &dyn Device, database: Option<&Path>) -> Result<Mapped, Failure> {
         let records = trials(database).map_err(refused)?;
-        let mut candidates = for_device(&self.lowered, self.sought(), device, &records);
+        let candidates = for_device(&self.lowered, self.sought(), device, &records);
         // every call may come with another mesh
-        candidates.retain(|known| !known.mapping.has_stored_factors());
+        let candidates = without_setup(candidates);
         let attempt = |known: &Known| {
             mapped(&self.lowered, &known.mapping, device.info(), &Options::default()).map_err(refused)
         };

@@ -6,20 +6,23 @@ use super::results::warn_of_damage;
 use super::run::RunArgs;
 use super::source::Source;
 use super::transform::Transformed;
+use purlin::check_room;
 use purlin::codegen::{Program, generate};
 use purlin::forms::program::CellKernel;
+use purlin::interp::Memory;
 use purlin::runtime::Device;
 use purlin::tuning::Database;
 use purlin::tuning::known::{Known, Sought, first, for_device, mapped};
 
 /// The kernel and its code: as the user asks, or else by the best mapping that is known for the
-/// device; none is for a kernel that is no form's.
+/// device and has room for the lists of `memory`; none is for a kernel that is no form's.
 pub fn choose(
     args: &RunArgs,
     source: &Source,
     form: &impl CellKernel,
     sought: Option<Sought<'_>>,
     device: &dyn Device,
+    memory: &Memory,
     progress: &Progress,
 ) -> Result<(Transformed, Program), Failure> {
     let info = device.info();
@@ -34,8 +37,12 @@ pub fn choose(
     warn_of_damage(&contents, database.path());
     progress.stage("choosing a mapping");
     let candidates = for_device(form, sought, device, &contents.records);
-    let attempt = |known: &Known| mapped(form, &known.mapping, info, &args.options());
-    let (Known { mapping, source }, (kernel, recipe, program)) = first(candidates, attempt)?;
-    let definitions = purlin::definitions(form, &mapping, &recipe)?;
+    let attempt = |known: &Known| -> Result<_, Failure> {
+        let (kernel, recipe, program) = mapped(form, &known.mapping, info, &args.options())?;
+        let definitions = purlin::definitions(form, &known.mapping, &recipe)?;
+        check_room(&definitions, memory)?;
+        Ok((kernel, recipe, program, definitions))
+    };
+    let (Known { mapping, source }, (kernel, recipe, program, definitions)) = first(candidates, attempt)?;
     Ok((Transformed { kernel, recipe, name: format!("{mapping} ({source})"), definitions }, program))
 }

@@ -38,7 +38,8 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     progress.stage("transforming");
     let device = args.open()?;
     let sought = file.form.as_ref().map(|of| Sought { case: None, dim: of.form.form.cell.dim() });
-    let (transformed, program) = choose(args, source, &source.lower()?, sought, &*device, &progress)?;
+    let (transformed, program) =
+        choose(args, source, &source.lower()?, sought, &*device, &memory, &progress)?;
     progress.stage(format!("compiling for {}", device.info().name));
     let mut inputs = with_tables(kernel, &transformed.kernel, &memory);
     let setup = set_up(&*device, &transformed.definitions, &mut inputs)?;

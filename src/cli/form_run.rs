@@ -38,9 +38,9 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     progress.stage("transforming");
     let case = form.operator.action_name(form.dim, form.degree);
     let sought = Some(Sought { case: Some(&case), dim: form.dim });
-    let (transformed, program) = choose(args, source, &problem.lowered, sought, &*device, &progress)?;
+    let (mut memory, lowered) = (problem.memory.clone(), &problem.lowered);
+    let (transformed, program) = choose(args, source, lowered, sought, &*device, &memory, &progress)?;
     progress.stage(format!("compiling for {}", device.info().name));
-    let mut memory = problem.memory.clone();
     setup.stored = set_up(&*device, &transformed.definitions, &mut memory)?;
     let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &memory)?;
     progress.stage("running");
@@ -89,8 +89,8 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let what = format!(
         "relative error {l2:.1e} (Euclidean norm), {max:.1e} (maximum norm), needed at most {TOLERANCE:e}; seed {seed}"
     );
-    let (program, memory) = (&program, &memory);
-    let accused = Accused { device: &*device, kernel: &transformed.kernel, program, memory };
+    let kernel = &transformed.kernel;
+    let accused = Accused { device: &*device, kernel, program: &program, memory: &memory };
     let blame = accused.blame(&|loaded| {
         loaded.launch()?;
         Ok(problem.relative_error(&loaded.f64s(problem.output())?)?.is_within(TOLERANCE))

@@ -13,7 +13,7 @@ use clap::Args;
 use purlin::autotune::best_of_each;
 use purlin::autotune::tuner::Ending;
 use purlin::forms::mesh::Mesh;
-use purlin::tuning::{CaseMesh, FormCase, candidates};
+use purlin::tuning::{CaseMesh, FormCase, candidates_on_mesh};
 use std::path::{Path, PathBuf};
 
 /// Find the fastest mapping of a form's action, or the best values for the holes of a schedule, on
@@ -87,8 +87,7 @@ fn tune_form(args: &TuneArgs, form: &FormSource) -> Result<(), Failure> {
     drop(progress);
     let budget = args.trials.budget;
     let found = args.trials.tune(vec![case], &|case, model, local_bytes| {
-        let found = candidates(&case.lowered, case.workload.size, model, local_bytes, budget);
-        found.map_err(|e| Failure::Usage(e.to_string()))
+        candidates_on_mesh(case, model, local_bytes, budget).map_err(|e| Failure::Usage(e.to_string()))
     })?;
     found.map_or(Ok(()), |found| finish(args, form, &found))
 }

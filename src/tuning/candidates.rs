@@ -298,18 +298,20 @@ const STAGED_WORDS: i64 = 12;
 /// One cell a work-item on a card without a trial, where that is the best known: in straight-line
 /// code, or with few degrees of freedom.
 pub(super) fn usual_cells(form: &impl CellKernel) -> Option<Mapping> {
+    Some(match words_in_registers(form)? {
+        ..STAGED_WORDS => Mapping::ConstantCells { cells: 128 },
+        _ => Mapping::StraightCells { cells: 64 },
+    })
+}
+
+/// Degrees of freedom of a cell, read and added to, where straight-line code has registers for them.
+pub(super) fn words_in_registers(form: &impl CellKernel) -> Option<i64> {
     let program = form.program().ok()?;
     let read = program.evaluated().into_iter().map(|k| &program.gathers[k]);
     let read: i64 = read.map(|g| g.count * g.insns.len() as i64).sum();
     let written = program.results.iter().map(|r| r.count * r.columns.unwrap_or(r.components));
     let words = read + written.sum::<i64>();
-    if words > STRAIGHT_WORDS || is_functional(form) || !is_short(form) {
-        return None;
-    }
-    Some(match words {
-        ..STAGED_WORDS => Mapping::ConstantCells { cells: 128 },
-        _ => Mapping::StraightCells { cells: 64 },
-    })
+    (words <= STRAIGHT_WORDS && !is_functional(form) && is_short(form)).then_some(words)
 }
 
 /// One cell a work-item, several quadrature points in one loop over degrees of freedom, for kernels

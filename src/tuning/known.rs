@@ -228,10 +228,11 @@ fn shipped(form: &impl CellKernel, sought: Sought<'_>, device: &DeviceInfo) -> V
     let Some((_, name, text)) = SHIPPED.into_iter().find(|(arch, _, _)| is_arch(arch)) else {
         return Vec::new();
     };
-    let line =
-        sought.case.and_then(|case| text.lines().find_map(|l| l.strip_prefix(case)?.strip_prefix(' ')));
-    if let Some(mapping) = line.and_then(|line| serde_json::from_str(line).ok()) {
-        return vec![Known { mapping, source: Source::Shipped(name) }];
+    let of_case = text.lines().filter_map(|l| l.strip_prefix(sought.case?)?.strip_prefix(' '));
+    let of_case: Vec<Mapping> = of_case.filter_map(|line| serde_json::from_str(line).ok()).collect();
+    if !of_case.is_empty() {
+        let shipped = |mapping| Known { mapping, source: Source::Shipped(name) };
+        return of_case.into_iter().map(shipped).collect();
     }
     let sizes = staged_tiling_sizes(form);
     let over_modes = with_fewer_modes(form);
@@ -304,6 +305,14 @@ pub fn for_device(
         found.splice(0..0, ranked);
     }
     found
+}
+
+/// Those of some mappings that need no inputs to be computed for a mesh first, for kernels that take
+/// another mesh with each call.
+#[must_use]
+pub fn without_setup(mut known: Vec<Known>) -> Vec<Known> {
+    known.retain(|known| !known.mapping.needs_setup());
+    known
 }
 
 /// The trials of a database that are of a device: of [`DATABASE`] in the working directory unless

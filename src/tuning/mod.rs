@@ -10,6 +10,7 @@ mod candidates;
 mod case;
 mod distance;
 pub mod known;
+mod listed;
 mod sample;
 mod search;
 mod session;
@@ -19,6 +20,7 @@ pub use candidates::{
     CandidatesError, Choice, beyond_single_cell, candidates, factorised, summed, table_bytes, tiles_of_points,
 };
 pub use case::{CaseError, CaseMesh, FormCase};
+pub use listed::{candidates_on_mesh, listed};
 pub use search::{
     CostModel, Cut, NoOccupancy, Ranked, SearchBounds, SearchSpace, Standing, Survey, staged_tilings,
     tile_options,

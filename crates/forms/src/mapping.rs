@@ -231,21 +231,20 @@ impl Mapping {
 
     /// Whether the kernel has inputs that are computed once for a mesh.
     #[must_use]
-    pub fn has_stored_factors(&self) -> bool {
+    pub fn needs_setup(&self) -> bool {
         match self {
-            Self::StoredFactors { .. } => true,
+            Self::StoredFactors { .. } | Self::ListedCells { .. } => true,
             Self::Modes { then }
             | Self::Rules { then, .. }
             | Self::Orbits { then, .. }
             | Self::SharingElimination { then }
-            | Self::FewestOperations { then, .. } => then.has_stored_factors(),
+            | Self::FewestOperations { then, .. } => then.needs_setup(),
             Self::Sequential
             | Self::SingleCell { .. }
             | Self::ConstantCells { .. }
             | Self::PointTiles { .. }
             | Self::StagedCells { .. }
             | Self::StraightCells { .. }
-            | Self::ListedCells { .. }
             | Self::SummedCells { .. }
             | Self::FactorisedCells { .. }
             | Self::FactorisedPlanes { .. }

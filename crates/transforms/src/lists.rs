@@ -81,6 +81,13 @@ impl ListNames {
         Self { map: map.into(), items, counts, numbers, columns, block, capacity }
     }
 
+    /// Elements that the longest list needs room for.
+    #[must_use]
+    pub fn room(&self, map: &[i64]) -> u64 {
+        let rows = usize::try_from(self.columns.saturating_mul(self.block)).unwrap_or(1).max(1);
+        map.chunks(rows).map(|entries| distinct(entries).len() as u64).max().unwrap_or(0)
+    }
+
     /// The lists of the entries of the map, row by row, in ascending order of the entries.
     ///
     /// # Errors
@@ -97,9 +104,7 @@ impl ListNames {
             numbers: vec![0; map.len()],
         };
         for (b, entries) in map.chunks(block * columns).enumerate() {
-            let mut distinct = entries.to_vec();
-            distinct.sort_unstable();
-            distinct.dedup();
+            let mut distinct = distinct(entries);
             if distinct.len() > capacity {
                 let (map, found, capacity) = (self.map.clone(), distinct.len(), self.capacity);
                 return Err(ListOverflow { map, block: b, found, capacity });
@@ -116,4 +121,12 @@ impl ListNames {
         }
         Ok(values)
     }
+}
+
+/// The distinct ones of some entries, in ascending order.
+fn distinct(entries: &[i64]) -> Vec<i64> {
+    let mut distinct = entries.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    distinct
 }

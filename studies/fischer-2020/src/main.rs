@@ -146,8 +146,8 @@ fn actions(
     degree: usize,
 ) -> Result<(), Failure> {
     let iterations = args.iterations.map(usize::from);
-    let stores = args.mapping.as_ref().is_some_and(Mapping::has_stored_factors);
-    let alike = |r: &&Record| r.mapping.has_stored_factors() == stores;
+    let stores = args.mapping.as_ref().is_some_and(Mapping::needs_setup);
+    let alike = |r: &&Record| r.mapping.needs_setup() == stores;
     let name = &device.info().name;
     let is_done = |n: usize| done.iter().filter(alike).any(|r| r.is_of(problem, degree, n, iterations, name));
     let sizes: Vec<usize> = divisions(args, degree).into_iter().filter(|n| !is_done(*n)).collect();
