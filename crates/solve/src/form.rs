@@ -59,6 +59,11 @@ impl FormPrograms {
         &self.form
     }
 
+    /// The program of each kernel.
+    pub fn executables(&self) -> impl Iterator<Item = &Executable> {
+        self.programs.iter().map(|(_, executable)| executable)
+    }
+
     /// How each kernel is mapped.
     pub fn mappings(&self) -> impl Iterator<Item = &Mapping> {
         self.programs.iter().map(|(mapping, _)| mapping)

@@ -1,6 +1,7 @@
 //! Kernels with their arguments, to be run one after the other.
 
 use crate::SolveError;
+use purlin_codegen::{ArgKind, BufferAccess};
 use purlin_runtime::{Arg, Buffer, Device, Executable, Launch};
 
 /// A kernel and its arguments.
@@ -26,6 +27,25 @@ impl<'a> Call<'a> {
         let sizes = sizes.iter().map(|(name, n)| (*name, Arg::Param(*n as i64)));
         let arrays = arrays.iter().map(|(name, buffer)| (*name, Arg::Buffer(buffer)));
         Self { executable, args: sizes.chain(arrays).collect() }
+    }
+
+    /// Bytes of the arrays of the kernel, twice those that it reads and writes: what it moves if each
+    /// array is moved once.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let plan = self.executable.plan().args.iter();
+        let moved = plan.filter_map(|spec| {
+            let times = match &spec.kind {
+                ArgKind::Buffer { access: BufferAccess::In | BufferAccess::Out, .. } => 1,
+                ArgKind::Buffer { access: BufferAccess::InOut, .. } => 2,
+                ArgKind::Param | ArgKind::Scalar | ArgKind::Table(_) | ArgKind::Scratch { .. } => 0,
+            };
+            match self.args.iter().find(|(name, _)| *name == spec.name) {
+                Some((_, Arg::Buffer(buffer))) => Some(times * buffer.bytes()),
+                Some(_) | None => None,
+            }
+        });
+        moved.sum()
     }
 
     /// The same with a number that is passed by value.

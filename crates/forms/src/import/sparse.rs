@@ -2,6 +2,10 @@
 
 use super::Array;
 use crate::tabulated::{TabulatedError, TabulatedForm};
+use rayon::prelude::*;
+
+/// Rows whose columns a thread finds at a time.
+const ROWS_OF_A_BLOCK: usize = 4096;
 
 /// The pattern of a sparse matrix by rows, and the places of the matrices of entities in it.
 ///
@@ -137,30 +141,44 @@ impl CsrPattern {
             part.check(n_rows, n_columns)?;
         }
         let touching = Touching::new(n_rows, parts);
-        let mut row_starts = vec![0_i32];
-        let (mut all, mut found): (Vec<i32>, Vec<i32>) = (Vec::new(), Vec::new());
-        for row in 0..n_rows {
-            found.clear();
-            for (part, entity) in touching.of(row) {
-                found.extend(parts[part as usize].columns_of(entity as usize));
+        let columns_of_rows = |rows: std::ops::Range<usize>| {
+            let (mut all, mut ends, mut found): (Vec<i32>, Vec<usize>, Vec<i32>) = Default::default();
+            for row in rows {
+                found.clear();
+                for (part, entity) in touching.of(row) {
+                    found.extend(parts[part as usize].columns_of(entity as usize));
+                }
+                found.sort_unstable();
+                found.dedup();
+                all.extend(&found);
+                ends.push(all.len());
             }
-            found.sort_unstable();
-            found.dedup();
-            all.extend(&found);
-            let total = i32::try_from(all.len());
-            row_starts.push(total.map_err(|_| {
-                invalid("map", format!("more than {} entries", i32::MAX), "fewer of them".into())
-            })?);
+            (all, ends)
+        };
+        let blocks = n_rows.div_ceil(ROWS_OF_A_BLOCK);
+        let block = |k: usize| k * ROWS_OF_A_BLOCK..n_rows.min((k + 1) * ROWS_OF_A_BLOCK);
+        let found: Vec<_> = (0..blocks).into_par_iter().map(|k| columns_of_rows(block(k))).collect();
+        let total = found.iter().map(|(columns, _)| columns.len()).sum();
+        if i32::try_from(total).is_err() {
+            return Err(invalid("map", format!("{total} entries"), format!("at most {} of them", i32::MAX)));
+        }
+        let (mut row_starts, mut all) = (vec![0_i32], Vec::with_capacity(total));
+        for (columns, ends) in found {
+            row_starts.extend(ends.iter().map(|end| (all.len() + end) as i32));
+            all.extend(columns);
         }
         let positions = |part: &CsrPart<'_>| -> Vec<i32> {
             let [height, width] = part.extents;
-            let mut positions = Vec::with_capacity(part.rows.len() * width);
-            for (k, row) in part.rows.iter().enumerate() {
+            let mut positions = vec![0; part.rows.len() * width];
+            let of_rows = positions.par_chunks_mut(width.max(1)).zip(part.rows);
+            of_rows.enumerate().for_each(|(k, (places, row))| {
                 let (start, end) = (row_starts[*row as usize], row_starts[*row as usize + 1]);
                 let own = &all[start as usize..end as usize];
                 let columns = part.columns_of(k / height);
-                positions.extend(columns.iter().map(|c| start + own.partition_point(|o| o < c) as i32));
-            }
+                for (place, c) in places.iter_mut().zip(columns) {
+                    *place = start + own.partition_point(|o| o < c) as i32;
+                }
+            });
             positions
         };
         let pattern = |part: &CsrPart<'_>| Self {

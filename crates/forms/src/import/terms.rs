@@ -1,6 +1,7 @@
 //! The terms of a sparse matrix by row and by entry.
 
 use super::CsrPattern;
+use rayon::prelude::*;
 
 /// The rows of the matrices of entities, by the row of the sparse matrix that they are added to: the
 /// cells by degree of freedom of Trotter et al. 2023, §3.7.
@@ -34,7 +35,7 @@ impl CsrPattern {
     #[must_use]
     pub fn entity_rows(&self) -> Vec<i32> {
         let row_of = |position: &i32| self.row_starts.partition_point(|start| start <= position) as i32 - 1;
-        self.positions.iter().step_by(self.extents[1].max(1)).map(row_of).collect()
+        self.positions.par_iter().step_by(self.extents[1].max(1)).map(row_of).collect()
     }
 
     /// The column of each column of an entity's matrix, `[entities, columns]`.
@@ -61,11 +62,11 @@ impl CsrPattern {
         let order = sorted(&rows, self.row_starts.len().saturating_sub(1)).1;
         let split = |k: &i32| (*k as usize / height, *k as usize % height);
         RowTerms {
-            entities: order.iter().map(|k| split(k).0 as i32).collect(),
-            rows: order.iter().map(|k| split(k).1 as i32).collect(),
+            entities: order.par_iter().map(|k| split(k).0 as i32).collect(),
+            rows: order.par_iter().map(|k| split(k).1 as i32).collect(),
             positions: order
-                .iter()
-                .flat_map(|k| &self.positions[*k as usize * width..(*k as usize + 1) * width])
+                .par_iter()
+                .flat_map_iter(|k| &self.positions[*k as usize * width..(*k as usize + 1) * width])
                 .copied()
                 .collect(),
         }

@@ -1,0 +1,294 @@
+//! The commands of the study; `--help` explains them.
+
+use clap::{Args, Parser, Subcommand};
+use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
+use purlin::codegen::{Options, Target, generate};
+use purlin::kernels::BoundaryValueProblem;
+use purlin::runtime::cuda::nvrtc;
+use purlin::runtime::{Backend, Cache, Device, open};
+use purlin::solve::AssemblyStrategy;
+use purlin::{Mapping, Random};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use study_trotter_2023::assembly::{Prepared, measure};
+use study_trotter_2023::candidates::{lowered, mappings};
+use study_trotter_2023::newton::solve;
+use study_trotter_2023::page::{assembly_tables, newton_tables};
+use study_trotter_2023::{Assembled, DIVISIONS, Solved};
+
+/// As for `purlin` itself, whose steps make and drop many small expressions.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const AFTER: &str = "\
+Examples, after `cargo run --release -p study-trotter-2023 --`:
+  time --device cuda --db h200.jsonl              Poisson, uniform mesh 3, P1 and P2, all strategies
+  time --device c --divisions 8 --degrees 1       on the host
+  solve --device cuda --db solves.jsonl           hyperelasticity on the uniform meshes 1 to 8
+  resources --degrees 1,2                         registers and spills by NVRTC, without a card
+  page --db h200.jsonl --solves solves.jsonl      the tables as Markdown";
+
+/// Assembly and Newton solves of Trotter et al. 2023.
+#[derive(Parser)]
+#[command(name = "study-trotter-2023", version, after_help = AFTER, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check and time assemblies of Poisson's matrix; lines of JSON
+    Time(TimeArgs),
+    /// Solve the hyperelastic problem; lines of JSON
+    Solve(SolveArgs),
+    /// Compile all kernels for a card and print what they take
+    Resources(ResourcesArgs),
+    /// Print the tables of measurements
+    Page(PageArgs),
+}
+
+#[derive(Args)]
+struct Meshes {
+    /// Uniform meshes of the publication, 1 to 8
+    #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [3])]
+    meshes: Vec<usize>,
+    /// Divisions of a side of the unit cube, in place of --meshes
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    divisions: Vec<usize>,
+}
+
+#[derive(Args)]
+struct Kernels {
+    /// Polynomial degrees
+    #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [1, 2])]
+    degrees: Vec<usize>,
+    /// Strategies of assembly
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = AssemblyStrategy::ALL)]
+    strategies: Vec<AssemblyStrategy>,
+    /// Mappings in place of those that are tried by default, as JSON; may be repeated
+    #[arg(long, value_name = "JSON")]
+    mapping: Vec<String>,
+}
+
+#[derive(Args)]
+struct TimeArgs {
+    #[command(flatten)]
+    meshes: Meshes,
+    #[command(flatten)]
+    kernels: Kernels,
+    /// Where to run: cuda, opencl, c
+    #[arg(long, default_value = "cuda")]
+    device: String,
+    /// File of records; what it holds is not timed again
+    #[arg(long, value_name = "FILE", default_value = "trotter-2023.jsonl")]
+    db: PathBuf,
+    /// Seed of the vector of products [default: from the clock]
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+#[derive(Args)]
+struct SolveArgs {
+    #[command(flatten)]
+    meshes: Meshes,
+    /// Polynomial degree
+    #[arg(long, default_value_t = 1)]
+    degree: usize,
+    /// Strategy of assembly
+    #[arg(long, default_value_t = AssemblyStrategy::LookupTable)]
+    strategy: AssemblyStrategy,
+    /// Where to run: cuda, opencl, c
+    #[arg(long, default_value = "cuda")]
+    device: String,
+    /// File of records; what it holds is not solved again
+    #[arg(long, value_name = "FILE", default_value = "trotter-2023-solves.jsonl")]
+    db: PathBuf,
+}
+
+#[derive(Args)]
+struct ResourcesArgs {
+    #[command(flatten)]
+    kernels: Kernels,
+    /// The problem: poisson, hyperelasticity
+    #[arg(long, default_value = "poisson")]
+    problem: String,
+    /// Architecture
+    #[arg(long, default_value = "sm_90")]
+    arch: String,
+    /// Print the kernel and the source too
+    #[arg(long)]
+    source: bool,
+}
+
+#[derive(Args)]
+struct PageArgs {
+    /// The records that `time` wrote
+    #[arg(long, value_name = "FILE", default_value = "trotter-2023.jsonl")]
+    db: PathBuf,
+    /// The records that `solve` wrote
+    #[arg(long, value_name = "FILE")]
+    solves: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse(); // exits with 2 by itself on a mistake
+    end(match &cli.command {
+        Command::Time(args) => time(args),
+        Command::Solve(args) => solves(args),
+        Command::Resources(args) => resources(args),
+        Command::Page(args) => print_page(args),
+    })
+}
+
+fn usage(error: impl std::fmt::Display) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+fn known<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, JsonLinesError> {
+    if path.exists() { read_json_lines(path) } else { Ok(Vec::new()) }
+}
+
+impl Meshes {
+    fn divisions(&self) -> Result<Vec<usize>, Failure> {
+        if !self.divisions.is_empty() {
+            return Ok(self.divisions.clone());
+        }
+        let of = |mesh: &usize| {
+            let found = mesh.checked_sub(1).and_then(|k| DIVISIONS.get(k)).copied();
+            found.ok_or_else(|| usage(format!("--meshes {mesh}: needed 1 to {}", DIVISIONS.len())))
+        };
+        self.meshes.iter().map(of).collect()
+    }
+}
+
+impl Kernels {
+    fn mappings(&self, backend: Backend, strategy: AssemblyStrategy) -> Result<Vec<Mapping>, Failure> {
+        let parsed =
+            |text: &String| serde_json::from_str(text).map_err(|e| usage(format!("--mapping {text}: {e}")));
+        match self.mapping.is_empty() {
+            true => Ok(mappings(backend, strategy)),
+            false => self.mapping.iter().map(parsed).collect(),
+        }
+    }
+}
+
+fn time(args: &TimeArgs) -> Result<(), Failure> {
+    let device = open(&args.device)?;
+    let device = &*device;
+    let done: Vec<Assembled> = known(&args.db).map_err(usage)?;
+    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
+    for degree in &args.kernels.degrees {
+        let mut small = None;
+        for divisions in args.meshes.divisions()? {
+            let mut large = None;
+            for strategy in &args.kernels.strategies {
+                for mapping in args.kernels.mappings(device.info().backend, *strategy)? {
+                    let is_known = |r: &Assembled| {
+                        (r.degree, r.divisions, &r.mapping) == (*degree, divisions, &mapping)
+                            && (&r.strategy, &r.device.name) == (&strategy.to_string(), &device.info().name)
+                    };
+                    if done.iter().any(is_known) {
+                        continue;
+                    }
+                    if small.is_none() {
+                        small = Some(Prepared::new(device, 2, *degree, true, seed).map_err(usage)?);
+                    }
+                    if large.is_none() {
+                        large = Some(Prepared::new(device, divisions, *degree, false, seed).map_err(usage)?);
+                    }
+                    let (Some(small), Some(large)) = (&small, &large) else { continue };
+                    timed(device, args, small, large, *strategy, &mapping)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn timed(
+    device: &dyn Device,
+    args: &TimeArgs,
+    small: &Prepared,
+    large: &Prepared,
+    strategy: AssemblyStrategy,
+    mapping: &Mapping,
+) -> Result<(), Failure> {
+    let what = format!("{large}, {strategy}, {mapping}");
+    match measure(device, small, large, strategy, mapping) {
+        Ok(record) => {
+            eprintln!("{what}: {:.1} million unknowns a second", record.rate());
+            append_json_line(&args.db, &record).map_err(usage)
+        }
+        Err(e) => {
+            eprintln!("{what}: {e}");
+            Ok(())
+        }
+    }
+}
+
+fn solves(args: &SolveArgs) -> Result<(), Failure> {
+    let device = open(&args.device)?;
+    let done: Vec<Solved> = known(&args.db).map_err(usage)?;
+    for divisions in args.meshes.divisions()? {
+        let is_known = |r: &Solved| {
+            (r.divisions, r.degree, &r.strategy) == (divisions, args.degree, &args.strategy.to_string())
+                && r.device.name == device.info().name
+        };
+        if done.iter().any(is_known) {
+            continue;
+        }
+        let mut tell = |k: usize, step: &purlin::solve::NewtonStep| {
+            eprintln!(
+                "{divisions}: iteration {k}, {} linear ones, update {:.1e}",
+                step.linear.iterations(),
+                step.update
+            );
+        };
+        match solve(&*device, divisions, args.degree, args.strategy, &mut tell) {
+            Ok(record) => append_json_line(&args.db, &record).map_err(usage)?,
+            Err(e) => eprintln!("{divisions} divisions: {e}"),
+        }
+    }
+    Ok(())
+}
+
+fn resources(args: &ResourcesArgs) -> Result<(), Failure> {
+    let problem: BoundaryValueProblem = args.problem.parse().map_err(usage)?;
+    for degree in &args.kernels.degrees {
+        for strategy in &args.kernels.strategies {
+            let form = lowered(problem, *degree, *strategy).map_err(usage)?;
+            for mapping in args.kernels.mappings(Backend::Cuda, *strategy)? {
+                for kernel in form.kernels() {
+                    let name = format!("{problem} P{degree}, {strategy}, {mapping}");
+                    let mapped = match mapping.apply(kernel) {
+                        Ok((mapped, _)) => mapped,
+                        Err(e) => {
+                            out(&format!("{name}: {e}\n"))?;
+                            continue;
+                        }
+                    };
+                    let program = generate(&mapped, Target::Cuda, &Options::default()).map_err(usage)?;
+                    if args.source {
+                        out(&format!("{mapped}\n{}\n", program.source))?;
+                    }
+                    let cache = Cache::from_environment();
+                    let object = nvrtc::compile_for(&args.arch, &name, &program.source, &cache)?;
+                    let taken: Vec<String> = object.resources.iter().map(ToString::to_string).collect();
+                    out(&format!("{name}: {}\n", taken.join("; ")))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn print_page(args: &PageArgs) -> Result<(), Failure> {
+    let assembled: Vec<Assembled> = read_json_lines(&args.db).map_err(usage)?;
+    let solved: Vec<Solved> = match &args.solves {
+        Some(path) => read_json_lines(path).map_err(usage)?,
+        None => Vec::new(),
+    };
+    out(&assembly_tables(&assembled))?;
+    out(&newton_tables(&solved))
+}

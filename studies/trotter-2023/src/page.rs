@@ -1,0 +1,93 @@
+//! The tables of a page.
+
+use crate::DIVISIONS;
+use crate::published::{A100, A100_GB_S, H200_GB_S, V100_GB_S, best_of_v100, v100};
+use crate::record::{Assembled, Solved};
+use purlin::solve::AssemblyStrategy;
+use std::fmt::Write as _;
+
+/// The number of a uniform mesh of the publication, or its divisions.
+fn mesh(divisions: usize) -> String {
+    let number = DIVISIONS.iter().position(|d| *d == divisions);
+    number.map_or_else(|| format!("{divisions}³"), |k| (k + 1).to_string())
+}
+
+/// A table for each degree: the fastest mapping of each strategy on each mesh.
+#[must_use]
+pub fn assembly_tables(records: &[Assembled]) -> String {
+    let mut degrees: Vec<usize> = records.iter().map(|r| r.degree).collect();
+    degrees.sort_unstable();
+    degrees.dedup();
+    degrees.into_iter().map(|degree| table(records, degree)).collect()
+}
+
+fn table(records: &[Assembled], degree: usize) -> String {
+    let mut text = format!("## P{degree}\n\n");
+    text += "| mesh | unknowns | strategy | mapping | ms | Mdof/s | GB/s | V100, mesh 3 | the same a GB/s | \
+             setup | resources |\n|--:|--:|---|---|--:|--:|--:|--:|--:|--:|---|\n";
+    let of: Vec<&Assembled> = records.iter().filter(|r| r.degree == degree).collect();
+    let mut divisions: Vec<usize> = of.iter().map(|r| r.divisions).collect();
+    divisions.sort_unstable();
+    divisions.dedup();
+    for n in &divisions {
+        for strategy in AssemblyStrategy::ALL {
+            let same = of.iter().filter(|r| r.divisions == *n && r.strategy == strategy.to_string());
+            let Some(r) = same.min_by(|a, b| a.median_s.total_cmp(&b.median_s)) else { continue };
+            let published = v100(&r.strategy, degree).map_or_else(|| "–".into(), |p| format!("{p:.1}"));
+            let ratio = best_of_v100(degree)
+                .map_or_else(|| "–".into(), |p| format!("{:.2}", r.rate() / H200_GB_S / (p / V100_GB_S)));
+            let _ = writeln!(
+                text,
+                "| {} | {} | {strategy} | `{}` | {:.3} | {:.0} | {:.0} | {published} | {ratio} | {:.1} s | {} |",
+                mesh(*n),
+                purlin::cli::grouped(r.unknowns as u64),
+                r.mapping,
+                r.median_s * 1e3,
+                r.rate(),
+                r.bandwidth(),
+                r.setup_s,
+                r.resources.as_deref().unwrap_or("–"),
+            );
+        }
+    }
+    text + "\n"
+}
+
+/// The Newton solves beside those of the publication; nothing if there are none.
+#[must_use]
+pub fn newton_tables(records: &[Solved]) -> String {
+    if records.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("## Hyperelasticity\n\n");
+    text += "| mesh | unknowns | Newton | assembly | Mdof/s/it | A100 | a GB/s | CG iterations | A100 | \
+             solve | Mdof/s/it | A100 | a GB/s | bytes to the device |\n\
+             |--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+    for r in records {
+        let known = DIVISIONS.iter().position(|d| *d == r.divisions).and_then(|k| A100.get(k));
+        let theirs = |f: &dyn Fn(&crate::published::A100) -> String| known.map_or_else(|| "–".into(), f);
+        let newton = match r.converged {
+            true => r.updates.len().to_string(),
+            false => format!("{} ({})", r.updates.len(), r.reason),
+        };
+        let scale = A100_GB_S / H200_GB_S;
+        let _ = writeln!(
+            text,
+            "| {} | {} | {newton} | {:.3} s | {:.1} | {} | {} | {} | {} | {:.2} s | {:.0} | {} | {} | {} |",
+            mesh(r.divisions),
+            purlin::cli::grouped(r.unknowns as u64),
+            r.assembly_s,
+            r.assembly_rate(),
+            theirs(&|p| format!("{:.1}", p.assembly_rate)),
+            theirs(&|p| format!("{:.2}", r.assembly_rate() * scale / p.assembly_rate)),
+            r.iterations(),
+            theirs(&|p| format!("{} ({} Newton)", p.linear, p.newton)),
+            r.linear_s,
+            r.linear_rate(),
+            theirs(&|p| format!("{:.0}", p.linear_rate)),
+            theirs(&|p| format!("{:.2}", r.linear_rate() * scale / p.linear_rate)),
+            r.to_device,
+        );
+    }
+    text + "\n"
+}

@@ -1,0 +1,140 @@
+//! Measurements as lines of JSON.
+
+use purlin::Mapping;
+use purlin::runtime::DeviceInfo;
+use serde::{Deserialize, Serialize};
+
+/// The device of a measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Card {
+    /// As it calls itself.
+    pub name: String,
+    /// Its driver.
+    pub driver: String,
+    /// Its highest clock, in MHz.
+    pub clock_mhz: u32,
+}
+
+impl From<&DeviceInfo> for Card {
+    fn from(info: &DeviceInfo) -> Self {
+        Self { name: info.name.clone(), driver: info.driver.clone(), clock_mhz: info.clock_mhz }
+    }
+}
+
+/// The assembly of the matrix of Poisson's equation on a device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Assembled {
+    /// Divisions of a side of the unit cube.
+    pub divisions: usize,
+    /// Degree of the elements.
+    pub degree: usize,
+    /// Unknowns.
+    pub unknowns: usize,
+    /// Stored entries of the matrix.
+    pub entries: usize,
+    /// How the entries get into the matrix.
+    pub strategy: String,
+    /// How the kernel of the form is mapped.
+    pub mapping: Mapping,
+    /// Where it ran.
+    pub device: Card,
+    /// BLAKE3 hash of the source of the form's kernel.
+    pub source: String,
+    /// Registers, spills and local memory of the form's kernel, where the compiler tells.
+    pub resources: Option<String>,
+    /// Median of the assemblies, all kernels, in seconds.
+    pub median_s: f64,
+    /// Shortest, in seconds.
+    pub min_s: f64,
+    /// Longest, in seconds.
+    pub max_s: f64,
+    /// Assemblies that count.
+    pub runs: usize,
+    /// Bytes of all arrays of all kernels, those that are read and written twice.
+    pub bytes: u64,
+    /// Largest difference of an entry from the reference on eight cubes, in units of the largest entry.
+    pub error: f64,
+    /// Largest difference of the product with a random vector on the mesh from the action of the form
+    /// without a matrix, in units of its largest number.
+    pub product_error: f64,
+    /// Wall time to find the pattern and the lists of the strategy and to upload them, in seconds.
+    pub setup_s: f64,
+}
+
+impl Assembled {
+    /// Millions of unknowns a second.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.unknowns as f64 / self.median_s * 1e-6
+    }
+
+    /// GB/s of the arrays of all kernels.
+    #[must_use]
+    pub fn bandwidth(&self) -> f64 {
+        self.bytes as f64 / self.median_s * 1e-9
+    }
+}
+
+/// The solution of the problem of hyperelasticity on a device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Solved {
+    /// Divisions of a side of the unit cube.
+    pub divisions: usize,
+    /// Degree of the elements.
+    pub degree: usize,
+    /// Unknowns.
+    pub unknowns: usize,
+    /// Stored entries of the matrix.
+    pub entries: usize,
+    /// How the entries get into the matrix.
+    pub strategy: String,
+    /// How the kernels of the residual and its derivative are mapped.
+    pub mappings: Vec<String>,
+    /// Where it ran.
+    pub device: Card,
+    /// Why Newton's method stopped.
+    pub reason: String,
+    /// Whether that is convergence.
+    pub converged: bool,
+    /// Norm of the residual at the end.
+    pub residual: f64,
+    /// Norms of the updates.
+    pub updates: Vec<f64>,
+    /// Iterations of conjugate gradients in each iteration of Newton's method.
+    pub linear_iterations: Vec<usize>,
+    /// Device time of the assemblies of the matrix, in seconds.
+    pub assembly_s: f64,
+    /// Device time of conjugate gradients, in seconds.
+    pub linear_s: f64,
+    /// Wall time of the solve, in seconds.
+    pub wall_s: f64,
+    /// Wall time of the setup, in seconds.
+    pub setup_s: f64,
+    /// Bytes that the solve copied to the device.
+    pub to_device: u64,
+    /// Bytes that it copied back.
+    pub to_host: u64,
+}
+
+impl Solved {
+    /// Millions of unknowns a second and iteration of Newton's method in assembly.
+    #[must_use]
+    pub fn assembly_rate(&self) -> f64 {
+        (self.updates.len() * self.unknowns) as f64 / self.assembly_s * 1e-6
+    }
+
+    /// Iterations of conjugate gradients in all.
+    #[must_use]
+    pub fn iterations(&self) -> usize {
+        self.linear_iterations.iter().sum()
+    }
+
+    /// Millions of unknowns a second and iteration of conjugate gradients.
+    #[must_use]
+    pub fn linear_rate(&self) -> f64 {
+        (self.iterations() * self.unknowns) as f64 / self.linear_s * 1e-6
+    }
+}

@@ -1,0 +1,55 @@
+//! The commands on the host, on small meshes.
+#![allow(clippy::unwrap_used)] // how a test fails
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn study(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_study-trotter-2023")).args(args).current_dir(dir).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn assemblies_are_checked_timed_and_printed() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["time", "--device", "c", "--divisions", "3", "--degrees", "1,2", "--db", "r.jsonl"];
+    let ran = study(dir.path(), &args);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let records = std::fs::read_to_string(dir.path().join("r.jsonl")).unwrap();
+    assert_eq!(records.lines().count(), 8, "four strategies of two degrees: {}", text(&ran.stderr));
+    assert!(study(dir.path(), &args).status.success());
+    let again = std::fs::read_to_string(dir.path().join("r.jsonl")).unwrap();
+    assert_eq!(again, records, "what is known is not timed again");
+    let page = study(dir.path(), &["page", "--db", "r.jsonl"]);
+    let page = text(&page.stdout);
+    assert!(page.contains("## P1") && page.contains("| 3³ | 64 | rowwise |"), "{page}");
+    assert!(page.contains("| 61.1 |"), "of the publication: {page}");
+}
+
+#[test]
+fn the_hyperelastic_problem_is_solved() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["solve", "--device", "c", "--divisions", "2,3", "--db", "s.jsonl"];
+    let ran = study(dir.path(), &args);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    std::fs::write(dir.path().join("r.jsonl"), "").unwrap();
+    let page = text(&study(dir.path(), &["page", "--db", "r.jsonl", "--solves", "s.jsonl"]).stdout);
+    assert!(page.contains("## Hyperelasticity") && page.contains("| 2³ | 81 |"), "{page}");
+    assert!(page.lines().filter(|l| l.ends_with("| 0 |")).count() == 2, "nothing goes to the device: {page}");
+}
+
+#[test]
+fn mistakes_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let failed = |args: &[&str]| {
+        let ran = study(dir.path(), args);
+        assert_eq!(ran.status.code(), Some(2), "{args:?}");
+        text(&ran.stderr)
+    };
+    assert!(failed(&["time", "--device", "c", "--meshes", "9"]).contains("--meshes 9: needed 1 to 8"));
+    assert!(failed(&["time", "--device", "c", "--strategies", "other"]).contains("no assembly `other`"));
+    assert!(failed(&["time", "--device", "c", "--mapping", "{}"]).contains("--mapping {}"));
+}
