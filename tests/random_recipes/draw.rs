@@ -5,6 +5,23 @@ use purlin::ir::{Kernel, TableData};
 use purlin::transforms::draw::{Inputs, Picks};
 use purlin::transforms::{Primitive, Step};
 
+/// Primitives that few programs have room for: tried first in every fourth step, so that each is
+/// accepted in a run of a few hundred pairs or so.
+const RARE: [&str; 12] = [
+    "collect_factors",
+    "combine_orbits",
+    "drop_zero_terms",
+    "factor_quadrature",
+    "factorise_sum",
+    "list_elements",
+    "mirror_triangle",
+    "pre_evaluate_loop",
+    "precompute_rule",
+    "roll_insns",
+    "skip_zero_terms",
+    "split_accumulation",
+];
+
 /// What a sample is run with.
 struct Sample<'m>(&'m Memory);
 
@@ -24,10 +41,22 @@ impl Inputs for Sample<'_> {
 }
 
 /// A step, chosen by `bytes`; none where the kernel has nothing that the primitive could be tried
-/// on.
+/// on. Every fourth is of a primitive of [`RARE`], if one would be accepted.
 pub fn step(kernel: &Kernel, memory: &Memory, bytes: &[u8]) -> Option<Step> {
-    let step = Step::draw(kernel, &mut Picks::new(bytes, &Sample(memory)))?;
+    let (first, bytes) = bytes.split_first()?;
+    let sample = Sample(memory);
+    let step = if first % 4 == 3 { rare(kernel, &sample, bytes) } else { None };
+    let step = step.or_else(|| Step::draw(kernel, &mut Picks::new(bytes, &sample)))?;
     // nobody passes the values of a table that a step has made
     let is_made = matches!(&step, Step::PassTable(pass) if memory.get(&pass.var).is_none());
     (!is_made).then_some(step)
+}
+
+/// A step of a primitive of [`RARE`] that is accepted.
+fn rare(kernel: &Kernel, sample: &Sample<'_>, bytes: &[u8]) -> Option<Step> {
+    let (first, bytes) = bytes.split_first()?;
+    let start = usize::from(*first) % RARE.len();
+    let names = RARE[start..].iter().chain(&RARE[..start]);
+    let mut drawn = names.filter_map(|name| Step::draw_of(name, kernel, &mut Picks::new(bytes, sample)));
+    drawn.find(|step| step.apply(kernel).is_ok())
 }

@@ -40,7 +40,7 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 25] = [
+const UNCOMMON: [&str; 26] = [
     "collect_factors",
     "combine_orbits",
     "drop_zero_terms",
@@ -50,6 +50,7 @@ const UNCOMMON: [&str; 25] = [
     "expand_rule",
     "factor_out",
     "factor_quadrature",
+    "factorise_sum",
     "inline_call",
     "join_array_axes",
     "list_elements",
@@ -226,7 +227,7 @@ fn drafts(seed: u64, number: u64) -> Vec<Tree> {
         };
         // a quarter of the updates becomes stores
         let stores = (any::<u8>(), any::<u8>()).prop_map(|(a, b)| a & b);
-        let rest = (stores, any::<bool>(), proptest::collection::vec(any::<[u8; 8]>(), 1..=STEPS));
+        let rest = (stores, any::<bool>(), proptest::collection::vec(any::<[u8; 10]>(), 1..=STEPS));
         (arbitrary_plan(config), rest)
             .prop_map(move |(plan, (stores, fixed, picks))| Draft { plan, simple, stores, fixed, picks })
             .boxed()

@@ -26,7 +26,7 @@ pub struct Draft {
     pub simple: bool,
     pub stores: u8,
     pub fixed: bool,
-    pub picks: Vec<[u8; 8]>,
+    pub picks: Vec<[u8; 10]>,
 }
 
 /// A program before and after a recipe, as text, and the values it runs on ([`memory`]).
@@ -73,20 +73,21 @@ impl Pair {
     }
 }
 
-/// The lists of a map that has values; without them, or with too long lists, nothing is set.
-fn give_lists(lists: &ListNames, memory: &mut Memory) {
+/// Sets the lists of a map; false where a list has no room for the elements of its block.
+fn give_lists(lists: &ListNames, memory: &mut Memory) -> bool {
     let (map, short): (Vec<i64>, bool) = match memory.get(&lists.map) {
         Some(Value::I32(values)) => (values.iter().map(|v| i64::from(*v)).collect(), true),
         Some(Value::I64(values)) => (values.clone(), false),
-        Some(Value::F32(_) | Value::F64(_)) | None => return,
+        Some(Value::F32(_) | Value::F64(_)) | None => return false,
     };
-    let Ok(values) = lists.compute(&map) else { return };
+    let Ok(values) = lists.compute(&map) else { return false };
     let all =
         [(&lists.items, values.items), (&lists.counts, values.counts), (&lists.numbers, values.numbers)];
     for (name, values) in all {
         let narrow = || Value::I32(values.iter().map(|v| *v as i32).collect());
         memory.set(name.clone(), if short { narrow() } else { Value::I64(values.clone()) });
     }
+    true
 }
 
 /// The text of a recipe, read and applied, is the recipe.
@@ -255,7 +256,9 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
         return Err(format!("{step}: the result does not read back\n{result}"));
     }
     let (mut expected, mut found) = (memory.clone(), memory.clone());
-    give_values(kernel, step, &mut found)?;
+    if !give_values(kernel, step, &mut found)? {
+        return Ok(None);
+    }
     let first = interpret(kernel, &mut expected).map_err(|e| format!("before {step}: {e}"))?;
     let mut buffers = Buffers::of(&result);
     let second = match interpret_with(&result, &mut found, &mut buffers, None) {
@@ -301,9 +304,13 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
     differ(&expected, &found, tolerance).map_or(Ok(Some(result)), |why| Err(format!("{step}: {why}")))
 }
 
-/// Puts what a step passes into the memory.
-fn give_values(kernel: &Kernel, step: &Step, memory: &mut Memory) -> Result<(), String> {
-    let Step::PassValues(pass) = step else { return Ok(()) };
+/// Puts what a step passes into the memory; false where that would be refused at launch.
+fn give_values(kernel: &Kernel, step: &Step, memory: &mut Memory) -> Result<bool, String> {
+    if let Step::ListElements(list) = step {
+        let lists = list.lists(kernel).map_err(|e| format!("{step}: {e}"))?;
+        return Ok(lists.is_none_or(|lists| give_lists(&lists, memory)));
+    }
+    let Step::PassValues(pass) = step else { return Ok(true) };
     let definition = pass.definition(kernel).map_err(|e| format!("{step}: {e}"))?;
     let mut all = memory.of_kernel(&definition);
     interpret(&definition, &mut all).map_err(|e| format!("{step}, its definition: {e}\n{definition}"))?;
@@ -312,7 +319,7 @@ fn give_values(kernel: &Kernel, step: &Step, memory: &mut Memory) -> Result<(), 
             memory.set(var.name.clone(), value.clone());
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Whether no real is a nan or an infinity.

@@ -32,8 +32,11 @@ pub(super) struct Array {
     pub written: bool,
 }
 
+/// Columns of the map from cells to their nodes.
+pub(super) const NODES: i64 = 3;
+
 /// Arguments that a sample has only where it mentions them.
-const TYPED: [&str; 6] = ["f", "g", "odd", "odd_single", "big", "small"];
+const ADDED: [&str; 7] = ["f", "g", "odd", "odd_single", "big", "small", "nodes"];
 
 /// A kernel while it is drawn.
 pub(super) struct Draw {
@@ -49,6 +52,7 @@ pub(super) struct Draw {
     pub odd: VarId,
     pub alpha: VarId,
     pub map: VarId,
+    pub nodes: VarId,
     pub permutation: VarId,
     pub count: VarId,
     /// Loops around the current place, outer first.
@@ -107,17 +111,10 @@ impl Draw {
         let odd_single = b.argument("odd_single", single, [em.clone()], Direction::In);
         let big = b.argument("big", ScalarType::I64, flat.clone(), Direction::InOut);
         let small = b.argument("small", ScalarType::I32, whole, Direction::In);
+        let nodes =
+            b.argument("nodes", ScalarType::I32, [en.clone(), Affine::constant(NODES)], Direction::In);
         let work = b.temporary("work", real, flat);
-        let mut random = Random(plan.seed);
-        let mut values: Vec<f64> = (0..TABLE_LEN).map(|_| random.real()).collect();
-        if plan.seed.is_multiple_of(3) {
-            // a symmetric table, for what relies on one
-            let half = values.len() / 2;
-            (0..half).for_each(|k| values[TABLE_LEN as usize - 1 - k] = values[k]);
-        }
-        // every fourth table has zeros, for what leaves out their terms
-        values.iter_mut().step_by(2).filter(|_| plan.seed % 4 == 1).for_each(|v| *v = 0.0);
-        let table = b.table("weights", real, [TABLE_LEN as usize], TableData::real(values));
+        let table = b.table("weights", real, [TABLE_LEN as usize], weights(plan.seed));
         for size in [&en, &em] {
             b.assume(Assumption::Params(Constraint::le(&Affine::constant(1), size)));
         }
@@ -157,6 +154,7 @@ impl Draw {
             odd,
             alpha,
             map,
+            nodes,
             permutation,
             count,
             scope,
@@ -208,9 +206,23 @@ impl Draw {
     }
 }
 
-/// The kernel without those arguments of [`TYPED`] that it does not mention.
+/// The entries of the table, symmetric in every third sample and half of them zero in every fourth.
+fn weights(seed: u64) -> TableData {
+    let mut random = Random(seed);
+    let mut values: Vec<f64> = (0..TABLE_LEN).map(|_| random.real()).collect();
+    if seed.is_multiple_of(3) {
+        // a symmetric table, for what relies on one
+        let half = values.len() / 2;
+        (0..half).for_each(|k| values[TABLE_LEN as usize - 1 - k] = values[k]);
+    }
+    // every fourth table has zeros, for what leaves out their terms
+    values.iter_mut().step_by(2).filter(|_| seed % 4 == 1).for_each(|v| *v = 0.0);
+    TableData::real(values)
+}
+
+/// The kernel without those arguments of [`ADDED`] that it does not mention.
 fn without_unused(mut kernel: Kernel) -> Kernel {
-    for name in TYPED {
+    for name in ADDED {
         let used = |var: VarId, kernel: &Kernel| {
             let of = |insn: &Insn| insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var);
             kernel.insns.values().any(of)
@@ -223,7 +235,7 @@ fn without_unused(mut kernel: Kernel) -> Kernel {
 }
 
 /// Values that fit any sample of these sizes: reals between -1 and 1, integers between -1000 and
-/// 1000, `map` within `x`, `count` at most `m`; a third of `odd` and `odd_single` are nans and
+/// 1000, `map` and `nodes` within `x`, `count` at most `m`; a third of `odd` and `odd_single` are nans and
 /// infinities.
 ///
 /// What one argument gets does not depend on those that were added after it, so that samples of
@@ -231,7 +243,7 @@ fn without_unused(mut kernel: Kernel) -> Kernel {
 ///
 /// # Shapes and units
 /// `x`, `u`, `f`, `odd`, `big`, `permutation`, `count`: `[n]`; `v`, `odd_single`: `[m]`; `y`, `a`,
-/// `g`, `small`, `map`: `[n, m]`; `alpha`: a scalar.
+/// `g`, `small`, `map`: `[n, m]`; `nodes`: `[n, 3]`; `alpha`: a scalar.
 pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     let mut random = Random(seed ^ 0x9e37_79b9_7f4a_7c15);
     let mut memory = Memory::new().param("n", n).param("m", m);
@@ -251,6 +263,7 @@ pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     memory.set("odd_single", (0..m).map(|_| random.odd() as f32).collect::<Vec<_>>());
     memory.set("big", (0..n).map(|_| random.below(2001) - 1000).collect::<Vec<_>>());
     memory.set("small", (0..n * m).map(|_| random.below(2001) as i32 - 1000).collect::<Vec<_>>());
+    memory.set("nodes", (0..n * NODES).map(|_| random.below(n) as i32).collect::<Vec<_>>());
     memory
 }
 

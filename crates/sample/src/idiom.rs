@@ -1,7 +1,7 @@
 //! Nests of samples that real programs have and single statements hardly ever make: sums in a
 //! scalar, values handed over in an array, recurrences, prefix sums.
 
-use super::draw::{Array, Draw, Extent, TABLE_LEN};
+use super::draw::{Array, Draw, Extent, NODES, TABLE_LEN};
 use super::plan::{IdiomPlan, RangePlan};
 use super::range::pick;
 use purlin_ir::affine::Affine;
@@ -16,16 +16,25 @@ impl Draw {
     /// Adds the nests of an idiom at the end of the kernel.
     pub(super) fn idiom(&mut self, plan: &IdiomPlan) {
         // what needs most steps to be used comes twice
-        let all: [fn(&mut Self, &IdiomPlan); 7] = [
+        let all: [fn(&mut Self, &IdiomPlan); 10] = [
             Self::sum,
             Self::handed_over,
             Self::pair,
             Self::recurrence,
             Self::sum,
+            Self::gather_and_scatter,
             Self::running_sum,
             Self::contraction,
+            Self::contraction,
+            Self::contraction,
         ];
-        let all = if self.config.reductions { &all[..] } else { &all[..5] };
+        let all = if !self.config.indirect {
+            &all[..5]
+        } else if !self.config.reductions {
+            &all[..6]
+        } else {
+            &all[..]
+        };
         pick(all, plan.kind)(self, plan);
     }
 
@@ -103,6 +112,23 @@ impl Draw {
             let ((lhs, ty), name) = (this.target(plan), this.name("s"));
             let value = this.stored(ty, value);
             this.b.update(name, lhs, UpdateOp::Add, value);
+        });
+    }
+
+    /// Updates of elements by those that the same rows of a map name.
+    fn gather_and_scatter(&mut self, plan: &IdiomPlan) {
+        let read: Vec<_> = self.arrays.iter().filter(|a| !a.written && a.axes == [Extent::N]).collect();
+        let read = read[usize::from(plan.inner.shape) % read.len()];
+        let written: Vec<_> = self.arrays.iter().filter(|a| a.written && a.axes == [Extent::N]).collect();
+        let written = written[usize::from(plan.target) % written.len()];
+        let (of, to, ty, op) = (read.var, written.var, written.ty, pick(&OPERATORS, plan.op));
+        self.over(Extent::N, |this, cell| {
+            this.over(Extent::Constant(NODES), |this, node| {
+                let element = Expr::load(this.nodes, [cell.into(), node.into()]);
+                let value = this.factor(op, &plan.value) * Expr::load(of, [element.clone()]);
+                let (name, value) = (this.name("s"), this.stored(ty, value));
+                this.b.update(name, Access::new(to, [element]), op, value);
+            });
         });
     }
 
@@ -235,8 +261,11 @@ impl Draw {
         let matrix =
             self.b.temporary(of_pairs, ScalarType::F64, [size, size].map(|n| Affine::constant(n as i64)));
         let entry = |i: InameId, j: InameId| Access::new(matrix, [i.into(), j.into()]);
+        let scale = self.name("t");
+        let scale = Access::scalar(self.b.temporary(scale, ScalarType::F64, []));
         self.inside(plan.outer, |this, _| {
-            let value = this.expression(&plan.value);
+            let (value, name) = (this.expression(&plan.value), this.name("s"));
+            this.b.assign(name, scale.clone(), value);
             this.over(extent, |this, i| {
                 this.over(extent, |this, j| {
                     let name = this.name("s");
@@ -247,7 +276,7 @@ impl Draw {
                 this.over(extent, |this, j| {
                     let pair = Expr::load(table, [i.into()]) * Expr::load(table, [j.into()]);
                     let name = this.name("s");
-                    this.b.update(name, entry(i, j), UpdateOp::Add, value.clone() * pair);
+                    this.b.update(name, entry(i, j), UpdateOp::Add, Expr::Load(scale.clone()) * pair);
                 });
             });
             let ((lhs, ty), name) = (this.target(plan), this.name("s"));

@@ -88,6 +88,7 @@ fn every_feature_occurs() {
         "odd[",
         "odd_single[",
         "small[",
+        "nodes[",
         ": f32 private",
         ": i32 private",
         "f32(",

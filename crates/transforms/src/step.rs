@@ -66,6 +66,16 @@ macro_rules! steps {
             }
         }
 
+        impl Step {
+            /// A step of the primitive of this name that has a chance on the kernel, if there is one.
+            pub fn draw_of(name: &str, kernel: &Kernel, picks: &mut Picks<'_>) -> Option<Self> {
+                $(if stringify!($module) == name {
+                    return $variant::draw(kernel, picks).map(Self::from);
+                })*
+                None
+            }
+        }
+
         /// The arguments of the step of this name, in the order of their declaration.
         pub(crate) fn argument_names(step: &str) -> Option<Arguments> {
             $(if stringify!($module) == step {

@@ -272,10 +272,12 @@ impl Primitive for ListElements {
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
-        let at = p.of(&draw::loops(kernel))?;
         let arrays = draw::vars(kernel, |v| matches!(v.kind, VarKind::Argument(_)) && v.ty.is_float());
-        let block = p.between(1, 4);
-        let all: Vec<_> = arrays.into_iter().map(|var| Self::new(var, &at, block, 4 * block)).collect();
+        let block = p.among([1, 2, 1, 3, 1, 4]);
+        let mut all = Vec::new();
+        for at in draw::loops(kernel) {
+            all.extend(arrays.iter().map(|var| Self::new(var, &at, block, 4 * block)));
+        }
         draw::possible(kernel, all, p)
     }
 }
