@@ -37,7 +37,14 @@ const ALLOWED: [(&str, &str, &[&str]); 15] = [
     (
         "purlin-multigrid",
         "crates/multigrid",
-        &["purlin-ir", "purlin-transforms", "purlin-codegen", "purlin-runtime", "purlin-forms"],
+        &[
+            "purlin-ir",
+            "purlin-transforms",
+            "purlin-codegen",
+            "purlin-runtime",
+            "purlin-forms",
+            "purlin-solve",
+        ],
     ),
     ("purlin-python", "python", &[]), // the façade alone
 ];

@@ -1499,6 +1499,13 @@ fn poisson_is_solved_by_multigrid() {
     assert!(error.contains("has no multigrid"), "{error}");
     let error = bad(&["solve", "poisson", "--multigrid", "--residual", "1e-30", "--cells", "4"], 1);
     assert!(error.contains("as small as roundings allow"), "{error}");
+    let mixed = ["--method", "gmres", "--precision", "mixed"];
+    let text = good(&[&args[..], &mixed].concat());
+    assert!(text.contains("V-cycle in single precision") && text.contains("iteration"), "{text}");
+    let error = bad(&[&args[..], &mixed[2..]].concat(), 2);
+    assert!(error.contains("needed --method gmres"), "{error}");
+    let error = bad(&[&args[..], &mixed, &["--iterations", "1"]].concat(), 1);
+    assert!(error.contains("too many iterations"), "{error}");
 }
 
 #[test]

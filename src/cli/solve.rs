@@ -33,7 +33,8 @@ Examples:
   purlin solve hyperelasticity --mesh meshes/bracket.msh --degree 1 --vtu bracket.vtu
   purlin solve hyperelasticity --cells 16 --device opencl
   purlin solve poisson --dim 2 --cells 200 --degree 2
-  purlin solve poisson --multigrid --degree 4 --cells 16")]
+  purlin solve poisson --multigrid --degree 4 --cells 16
+  purlin solve poisson --multigrid --method gmres --precision mixed --degree 3")]
 pub struct SolveArgs {
     /// A problem by name: poisson, hyperelasticity
     #[arg(value_name = "PROBLEM")]
@@ -52,6 +53,13 @@ pub struct SolveArgs {
     /// smoothers, without a matrix; --cells is a power of two [default: 64 or 16]
     #[arg(long, conflicts_with_all = ["mesh", "vtu"])]
     multigrid: bool,
+    /// How multigrid solves: full-multigrid (cycles until the residual is small), gmres (GMRES
+    /// preconditioned by a V-cycle)
+    #[arg(long, value_name = "NAME", default_value = "full-multigrid", requires = "multigrid")]
+    pub(super) method: MultigridMethod,
+    /// Numbers of the V-cycles: double, or single within GMRES in double (mixed)
+    #[arg(long, value_name = "NAME", default_value = "double", requires = "multigrid")]
+    pub(super) precision: CyclePrecision,
     /// Gmsh file (MSH 4.1 or 2.2) with triangles or tetrahedra
     #[arg(long, value_name = "FILE.msh")]
     mesh: Option<PathBuf>,
@@ -78,6 +86,24 @@ pub struct SolveArgs {
     /// Iterations of a linear system, or V-cycles, that are allowed
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(super) iterations: usize,
+}
+
+/// What solves around the V-cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum MultigridMethod {
+    /// Cycles alone.
+    FullMultigrid,
+    /// GMRES.
+    Gmres,
+}
+
+/// The numbers of V-cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum CyclePrecision {
+    /// As those of the solution.
+    Double,
+    /// Single.
+    Mixed,
 }
 
 impl From<BoundaryValueSetupError> for Failure {
@@ -225,6 +251,7 @@ fn short(reason: LinearReason) -> &'static str {
         LinearReason::Diverged => "diverged",
         LinearReason::NotFinite => "NaN",
         LinearReason::Indefinite => "indefinite",
+        LinearReason::Stagnated => "stagnated",
     }
 }
 

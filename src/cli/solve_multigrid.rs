@@ -4,9 +4,13 @@ use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
 use super::run::open_device;
-use super::solve::SolveArgs;
+use super::solve::{CyclePrecision, MultigridMethod, SolveArgs};
 use super::table::{facts, grouped, seconds, table};
-use purlin::multigrid::{Convergence, Dimension, Element, Ended, Hierarchy, MultigridError};
+use purlin::multigrid::{
+    Convergence, Dimension, Element, Ended, Hierarchy, MultigridError, Precision, PreconditionedSolver,
+};
+use purlin::runtime::Device;
+use purlin::solve::{GmresOptions, LinearReport};
 use std::time::Instant;
 
 /// Residual that is small enough, relative to the right-hand side.
@@ -23,12 +27,23 @@ impl From<MultigridError> for Failure {
             MultigridError::NotPositive(_)
             | MultigridError::Kernel(_)
             | MultigridError::Step(_)
-            | MultigridError::Code(_) => Self::Refused(error.to_string()),
+            | MultigridError::Code(_)
+            | MultigridError::Solve(_) => Self::Refused(error.to_string()),
         }
     }
 }
 
-/// Solves for a source of 1 by full multigrid.
+/// How a solve went.
+struct Solved {
+    /// Seconds of setup and solve.
+    setup: f64,
+    solve: f64,
+    residuals: Vec<f64>,
+    /// Why it did not converge.
+    failure: Option<String>,
+}
+
+/// Solves for a source of 1.
 pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
     if args.problem != "poisson" {
         return Err(Failure::Usage(format!(
@@ -42,35 +57,88 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
     let progress = Progress::new();
     let device = open_device(args.device.as_deref())?;
     progress.stage("setting up");
-    let begin = Instant::now();
-    let levels = Hierarchy::new(&*device, element, cells)?;
-    let loads: Vec<Vec<f64>> = (0..levels.levels()).map(|level| levels.load(level)).collect();
-    let setup = begin.elapsed().as_secs_f64();
-    progress.stage("solving");
-    let begin = Instant::now();
-    let solved = levels.full_multigrid(&loads, args.residual.unwrap_or(TOLERANCE), args.iterations)?;
-    let solve = begin.elapsed().as_secs_f64();
+    let (method, solved) = match (args.method, args.precision) {
+        (MultigridMethod::FullMultigrid, CyclePrecision::Double) => {
+            ("full multigrid".to_owned(), full_multigrid(args, &*device, element, cells)?)
+        }
+        (MultigridMethod::FullMultigrid, CyclePrecision::Mixed) => {
+            return Err(Failure::Usage(
+                "--precision mixed: cycles alone end at the roundings of single precision; needed --method gmres".into(),
+            ));
+        }
+        (MultigridMethod::Gmres, CyclePrecision::Double) => {
+            let solved = gmres(args, &*device, element, cells, Precision::Double)?;
+            ("GMRES, preconditioned by a V-cycle".to_owned(), solved)
+        }
+        (MultigridMethod::Gmres, CyclePrecision::Mixed) => {
+            let solved = gmres(args, &*device, element, cells, Precision::Single)?;
+            ("GMRES, preconditioned by a V-cycle in single precision".to_owned(), solved)
+        }
+    };
     drop(progress);
     let info = device.info();
     out(&facts([
         ("problem", format!("poisson, Q{}, a source of 1", args.degree)),
         ("device", format!("{} ({})", info.name, info.selector())),
-        ("cells", format!("{cells} a side, {} levels from 2 a side on", levels.levels())),
+        ("cells", format!("{cells} a side, {} levels from 2 a side on", cells.ilog2())),
         ("nodes", grouped(element.nodes(cells) as u64)),
+        ("method", method),
         ("smoother", format!("vertex patches in {} colours", 1 << usize::from(args.dim))),
-        ("setup", seconds(setup)),
-        ("solve", seconds(solve)),
+        ("setup", seconds(solved.setup)),
+        ("solve", seconds(solved.solve)),
     ]))?;
-    out(&history(&solved))?;
-    match solved.ended {
-        Ended::Converged => Ok(()),
-        Ended::Diverged | Ended::NotANumber | Ended::Stagnated | Ended::TooManyIterations => {
-            Err(Failure::Refused(format!(
-                "`poisson` did not converge: {}; the history is above",
-                reason(solved.ended)
-            )))
+    let step = match args.method {
+        MultigridMethod::FullMultigrid => "V-cycle",
+        MultigridMethod::Gmres => "iteration",
+    };
+    out(&history(step, &solved.residuals))?;
+    match solved.failure {
+        None => Ok(()),
+        Some(reason) => {
+            Err(Failure::Refused(format!("`poisson` did not converge: {reason}; the history is above")))
         }
     }
+}
+
+fn full_multigrid(
+    args: &SolveArgs,
+    device: &dyn Device,
+    element: Element,
+    cells: usize,
+) -> Result<Solved, Failure> {
+    let begin = Instant::now();
+    let levels = Hierarchy::new(device, element, cells)?;
+    let loads: Vec<Vec<f64>> = (0..levels.levels()).map(|level| levels.load(level)).collect();
+    let setup = begin.elapsed().as_secs_f64();
+    let begin = Instant::now();
+    let Convergence { residuals, ended } =
+        levels.full_multigrid(&loads, args.residual.unwrap_or(TOLERANCE), args.iterations)?;
+    let failure = (ended != Ended::Converged).then(|| reason(ended).to_owned());
+    Ok(Solved { setup, solve: begin.elapsed().as_secs_f64(), residuals, failure })
+}
+
+fn gmres(
+    args: &SolveArgs,
+    device: &dyn Device,
+    element: Element,
+    cells: usize,
+    precision: Precision,
+) -> Result<Solved, Failure> {
+    let options = GmresOptions {
+        relative: args.residual.unwrap_or(TOLERANCE),
+        max_iterations: args.iterations,
+        ..GmresOptions::default()
+    };
+    let begin = Instant::now();
+    let mut solver = PreconditionedSolver::new(device, element, cells, precision, options)?;
+    let line = solver.hierarchy().line().load(cells);
+    solver.set_product(1.0, &line)?;
+    let setup = begin.elapsed().as_secs_f64();
+    let begin = Instant::now();
+    let report = solver.solve()?;
+    let failure = (!report.converged()).then(|| report.reason.to_string());
+    let LinearReport { residuals, .. } = report;
+    Ok(Solved { setup, solve: begin.elapsed().as_secs_f64(), residuals, failure })
 }
 
 const fn reason(ended: Ended) -> &'static str {
@@ -83,13 +151,14 @@ const fn reason(ended: Ended) -> &'static str {
     }
 }
 
-/// The residual after full multigrid's way up and each V-cycle on the finest level.
-fn history(solved: &Convergence) -> String {
-    let start = solved.residuals.first().copied().unwrap_or(f64::NAN);
-    let pairs = std::iter::once(start).chain(solved.residuals.iter().copied()).zip(&solved.residuals);
-    let rows = pairs.enumerate().map(|(cycle, (before, now))| {
-        let what = if cycle == 0 { "right-hand side".into() } else { cycle.to_string() };
+/// The residual of the right-hand side and after each step: of full multigrid, the way up comes
+/// before the first cycle.
+fn history(step: &str, residuals: &[f64]) -> String {
+    let start = residuals.first().copied().unwrap_or(f64::NAN);
+    let pairs = std::iter::once(&start).chain(residuals).zip(residuals);
+    let rows = pairs.enumerate().map(|(at, (before, now))| {
+        let what = if at == 0 { "right-hand side".into() } else { at.to_string() };
         [what, format!("{now:.3e}"), format!("{:.1e}", now / start), format!("{:.1e}", now / before)]
     });
-    table(["V-cycle", "residual", "relative", "of the one before"], rows)
+    table([step, "residual", "relative", "of the one before"], rows)
 }

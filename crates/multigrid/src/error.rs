@@ -3,6 +3,7 @@
 use purlin_codegen::CodegenError;
 use purlin_ir::text::ParseErrors;
 use purlin_runtime::RuntimeError;
+use purlin_solve::SolveError;
 use purlin_transforms::TransformError;
 
 /// Why there is no hierarchy, or no solution.
@@ -56,7 +57,30 @@ pub enum MultigridError {
     /// A kernel has no code, as where its local arrays do not fit.
     #[error(transparent)]
     Code(#[from] CodegenError),
+    /// The solver around the cycles refuses.
+    #[error(transparent)]
+    Solve(SolveError),
     /// The device refuses.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+}
+
+impl From<SolveError> for MultigridError {
+    fn from(error: SolveError) -> Self {
+        match error {
+            SolveError::Runtime(error) => Self::Runtime(error),
+            SolveError::Code(error) => Self::Code(error),
+            SolveError::Text(error) => Self::Kernel(error),
+            SolveError::Form(_)
+            | SolveError::Schedule(_)
+            | SolveError::Mapping(_)
+            | SolveError::Unmapped { .. }
+            | SolveError::Missing { .. }
+            | SolveError::Assembly
+            | SolveError::Length { .. }
+            | SolveError::NoDiagonal { .. }
+            | SolveError::Prescribed { .. }
+            | SolveError::Memory { .. } => Self::Solve(error),
+        }
+    }
 }

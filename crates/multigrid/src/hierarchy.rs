@@ -3,8 +3,12 @@
 use crate::kernels::{Operation, Variant};
 use crate::line::{Line, Matrix};
 use crate::schedules::{Structure, program};
-use crate::{Element, MultigridError};
-use purlin_runtime::{Arg, Buffer, Device, Executable, Launch, buffer_of, download_values, upload_values};
+use crate::texts::{Vectors, narrow_and_widen};
+use crate::{Element, MultigridError, Order, Precision};
+use purlin_runtime::{
+    Arg, Buffer, Device, Executable, RuntimeError, buffer_of, download_values, upload_values,
+};
+use purlin_solve::{Call, run};
 
 /// The vectors of a level.
 struct Level {
@@ -15,6 +19,15 @@ struct Level {
     b: Buffer,
     /// The residual.
     r: Buffer,
+}
+
+/// What the kernels of a level work on: its own vectors, or others of its length.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    pub(crate) cells: usize,
+    pub(crate) x: &'a Buffer,
+    pub(crate) b: &'a Buffer,
+    pub(crate) r: &'a Buffer,
 }
 
 /// Matrices of the reference element on the device.
@@ -28,13 +41,15 @@ struct Matrices {
     prolongation: Buffer,
 }
 
-/// The order in which the colours of a smoother take their turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Ascending.
-    Forward,
-    /// Descending: the transpose of the other.
-    Backward,
+/// How a hierarchy computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HierarchyOptions {
+    /// The numbers of all its vectors.
+    pub precision: Precision,
+    /// The kernels of its smoother.
+    pub variant: Variant,
+    /// The structure of those on patches; the fastest that is known if there is none.
+    pub smoother: Option<Structure>,
 }
 
 /// Nested meshes of the unit square or cube on a device, from two cells a side to the finest one,
@@ -42,6 +57,7 @@ pub enum Order {
 pub struct Hierarchy<'d> {
     device: &'d dyn Device,
     element: Element,
+    precision: Precision,
     line: Line,
     matrices: Matrices,
     /// What is launched for a colour, in turn.
@@ -49,6 +65,10 @@ pub struct Hierarchy<'d> {
     residual: Executable,
     prolongate: Executable,
     restrict: Executable,
+    copy: Executable,
+    vectors: Vectors,
+    /// From double precision and to it, where the vectors are others.
+    narrow_and_widen: Option<[Executable; 2]>,
     levels: Vec<Level>,
 }
 
@@ -59,75 +79,59 @@ impl<'d> Hierarchy<'d> {
     /// Cells that are no power of two from 2 on; vectors that do not fit, before one is allocated; a
     /// device that refuses.
     pub fn new(device: &'d dyn Device, element: Element, cells: usize) -> Result<Self, MultigridError> {
-        let smoother = Structure::of(device.info().backend, Operation::Smooth, element);
-        Self::with_smoother(device, element, cells, smoother)
+        Self::with(device, element, cells, HierarchyOptions::default())
     }
 
-    /// The same with a smoother of another structure.
+    /// The same in another precision, or with another smoother.
     ///
     /// # Errors
     /// As [`Hierarchy::new`].
-    pub fn with_smoother(
+    pub fn with(
         device: &'d dyn Device,
         element: Element,
         cells: usize,
-        smoother: Structure,
+        options: HierarchyOptions,
     ) -> Result<Self, MultigridError> {
-        Self::with_variant(device, element, cells, Variant::Fused, smoother)
-    }
-
-    /// The same with other kernels of the smoother, those on patches in this structure.
-    ///
-    /// # Errors
-    /// As [`Hierarchy::new`].
-    pub fn with_variant(
-        device: &'d dyn Device,
-        element: Element,
-        cells: usize,
-        variant: Variant,
-        smoother: Structure,
-    ) -> Result<Self, MultigridError> {
+        let HierarchyOptions { precision, variant, smoother } = options;
         if cells < 2 || !cells.is_power_of_two() {
             let nearest = cells.max(2).checked_next_power_of_two().unwrap_or(2);
             return Err(MultigridError::Cells { cells, nearest });
         }
-        check_memory(device, element, cells)?;
+        check_memory(device, element, cells, precision)?;
         let line = Line::new(element.degree)?;
         let backend = device.info().backend;
-        let compiled = |operation, structure| -> Result<Executable, MultigridError> {
-            Ok(device.compile(&program(operation, element, structure, backend)?)?)
+        let smoother = smoother.unwrap_or_else(|| Structure::of(backend, Operation::Smooth, element));
+        let made = |operation, structure| -> Result<Executable, MultigridError> {
+            Ok(device.compile(&program(operation, element, structure, precision, backend)?)?)
         };
-        let best = |operation| compiled(operation, Structure::of(backend, operation, element));
-        let on_device = |matrix: &Matrix| buffer_of(device, &matrix.entries);
-        let matrices = Matrices {
-            mass: on_device(&line.mass)?,
-            stiffness: on_device(&line.stiffness)?,
-            cell_mass: on_device(&line.cell_mass)?,
-            cell_stiffness: on_device(&line.cell_stiffness)?,
-            eigenvectors: on_device(&line.eigenvectors)?,
-            eigenvalues: buffer_of(device, &line.eigenvalues)?,
-            prolongation: on_device(&line.prolongation)?,
-        };
+        let best = |operation| made(operation, Structure::of(backend, operation, element));
         let of_colour = |operation: &Operation| {
             let structure = smoother.of_smoother(backend, *operation, element);
-            Ok((*operation, compiled(*operation, structure)?))
+            Ok((*operation, made(*operation, structure)?))
         };
         let smooth: Result<Vec<_>, MultigridError> = variant.operations().iter().map(of_colour).collect();
         let mut levels = Vec::new();
         let mut of_level = 2;
         while of_level <= cells {
-            let vector = || device.allocate(8 * element.nodes(of_level) as u64);
+            let vector = || device.allocate(precision.bytes() * element.nodes(of_level) as u64);
             levels.push(Level { cells: of_level, x: vector()?, b: vector()?, r: vector()? });
             of_level *= 2;
         }
         Ok(Self {
             device,
             element,
-            matrices,
+            precision,
+            matrices: Matrices::new(device, &line, precision)?,
             smooth: smooth?,
             residual: best(Operation::Residual)?,
             prolongate: best(Operation::Prolongate)?,
             restrict: best(Operation::Restrict)?,
+            copy: best(Operation::Copy)?,
+            vectors: Vectors::new(device, precision)?,
+            narrow_and_widen: match precision {
+                Precision::Double => None,
+                Precision::Single => Some(narrow_and_widen(device)?),
+            },
             line,
             levels,
         })
@@ -157,12 +161,18 @@ impl<'d> Hierarchy<'d> {
         self.levels[level].cells
     }
 
+    /// The vectors of a level.
+    pub(crate) fn at(&self, level: usize) -> At<'_> {
+        let Level { cells, x, b, r } = &self.levels[level];
+        At { cells: *cells, x, b, r }
+    }
+
     /// The solution of a level: all nodes in lexicographic order, the last axis of the mesh slowest.
     ///
     /// # Errors
     /// A failing driver.
     pub fn solution(&self, level: usize) -> Result<Vec<f64>, MultigridError> {
-        Ok(download_values(self.device, &self.levels[level].x)?)
+        Ok(download(self.device, &self.levels[level].x, self.precision)?)
     }
 
     /// The right-hand side of a level: what was set, or the residual of the level above.
@@ -170,7 +180,7 @@ impl<'d> Hierarchy<'d> {
     /// # Errors
     /// A failing driver.
     pub fn right_hand_side(&self, level: usize) -> Result<Vec<f64>, MultigridError> {
-        Ok(download_values(self.device, &self.levels[level].b)?)
+        Ok(download(self.device, &self.levels[level].b, self.precision)?)
     }
 
     /// Sets the right-hand side of a level, or its solution to start from.
@@ -187,7 +197,11 @@ impl<'d> Hierarchy<'d> {
             Which::Solution => &at.x,
             Which::RightHandSide => &at.b,
         };
-        Ok(upload_values(self.device, buffer, values)?)
+        match self.precision {
+            Precision::Double => upload_values(self.device, buffer, values)?,
+            Precision::Single => upload_values(self.device, buffer, &rounded(values))?,
+        }
+        Ok(())
     }
 
     /// One step of the smoother: each colour in turn, all its patches in parallel. Returns its
@@ -199,10 +213,16 @@ impl<'d> Hierarchy<'d> {
     /// # Source
     /// Cui et al. 2024, Algorithm 2.3.
     pub fn smooth(&self, level: usize, order: Order) -> Result<f64, MultigridError> {
+        let mut calls = Vec::new();
+        self.smooth_in(self.at(level), order, &mut calls);
+        Ok(run(self.device, &calls)?)
+    }
+
+    pub(crate) fn smooth_in<'a>(&'a self, at: At<'a>, order: Order, calls: &mut Vec<Call<'a>>) {
         let colours = 1_usize << self.element.dimension.axes();
         match order {
-            Order::Forward => self.smooth_colours(level, 0..colours),
-            Order::Backward => self.smooth_colours(level, (0..colours).rev()),
+            Order::Forward => self.colours_in(at, 0..colours, calls),
+            Order::Backward => self.colours_in(at, (0..colours).rev(), calls),
         }
     }
 
@@ -216,24 +236,31 @@ impl<'d> Hierarchy<'d> {
         level: usize,
         colours: impl Iterator<Item = usize>,
     ) -> Result<f64, MultigridError> {
-        let mut in_turn = Vec::new();
-        for colour in colours {
-            let of =
-                |(operation, executable)| (executable, self.smoothing(level, colour, operation, executable));
-            in_turn.extend(self.smooth.iter().map(|(operation, executable)| of((*operation, executable))));
-        }
-        let launches: Vec<_> = in_turn.iter().map(|(executable, args)| Launch { executable, args }).collect();
-        Ok(self.device.launch_all(&launches)?)
+        let mut calls = Vec::new();
+        self.colours_in(self.at(level), colours, &mut calls);
+        Ok(run(self.device, &calls)?)
     }
 
-    fn smoothing(
-        &self,
-        level: usize,
+    pub(crate) fn colours_in<'a>(
+        &'a self,
+        at: At<'a>,
+        colours: impl Iterator<Item = usize>,
+        calls: &mut Vec<Call<'a>>,
+    ) {
+        for colour in colours {
+            calls.extend(self.smooth.iter().map(|(operation, executable)| {
+                Call::new(executable, self.smoothing(at, colour, *operation, executable))
+            }));
+        }
+    }
+
+    fn smoothing<'a>(
+        &'a self,
+        at: At<'a>,
         colour: usize,
         operation: Operation,
         executable: &Executable,
-    ) -> Vec<(&'static str, Arg<'_>)> {
-        let at = &self.levels[level];
+    ) -> Vec<(&'a str, Arg<'a>)> {
         let m = &self.matrices;
         let (mass, stiffness) = match operation {
             Operation::Residual => (&m.cell_mass, &m.cell_stiffness),
@@ -243,15 +270,17 @@ impl<'d> Hierarchy<'d> {
             | Operation::PatchSolve
             | Operation::Copy
             | Operation::Prolongate
-            | Operation::Restrict => (&m.mass, &m.stiffness),
+            | Operation::Restrict
+            | Operation::Load
+            | Operation::SquaredError => (&m.mass, &m.stiffness),
         };
         let mut args = vec![
             ("n", Arg::Param(at.cells as i64)),
-            ("scale", Arg::F64(self.scale(at.cells))),
-            ("x", Arg::Buffer(&at.x)),
-            ("b", Arg::Buffer(&at.b)),
-            ("r", Arg::Buffer(&at.r)),
-            ("res", Arg::Buffer(&at.r)),
+            ("scale", self.scale(at.cells)),
+            ("x", Arg::Buffer(at.x)),
+            ("b", Arg::Buffer(at.b)),
+            ("r", Arg::Buffer(at.r)),
+            ("res", Arg::Buffer(at.r)),
             ("A", Arg::Buffer(stiffness)),
             ("M", Arg::Buffer(mass)),
             ("S", Arg::Buffer(&m.eigenvectors)),
@@ -267,17 +296,25 @@ impl<'d> Hierarchy<'d> {
     /// # Errors
     /// A failing driver.
     pub fn compute_residual(&self, level: usize) -> Result<(), MultigridError> {
-        let at = &self.levels[level];
-        self.device.copy(&at.b, &at.r)?;
-        let args = [
-            ("n", Arg::Param(at.cells as i64)),
-            ("scale", Arg::F64(self.scale(at.cells))),
-            ("x", Arg::Buffer(&at.x)),
+        let mut calls = Vec::new();
+        self.residual_in(self.at(level), &mut calls);
+        run(self.device, &calls)?;
+        Ok(())
+    }
+
+    pub(crate) fn residual_in<'a>(&'a self, at: At<'a>, calls: &mut Vec<Call<'a>>) {
+        let n = Arg::Param(at.cells as i64);
+        let copied = vec![("n", n), ("b", Arg::Buffer(at.b)), ("r", Arg::Buffer(at.r))];
+        let args = vec![
+            ("n", n),
+            ("scale", self.scale(at.cells)),
+            ("x", Arg::Buffer(at.x)),
             ("A", Arg::Buffer(&self.matrices.cell_stiffness)),
             ("M", Arg::Buffer(&self.matrices.cell_mass)),
-            ("r", Arg::Buffer(&at.r)),
+            ("r", Arg::Buffer(at.r)),
         ];
-        self.launch(&self.residual, &args)
+        calls.push(Call::new(&self.copy, copied));
+        calls.push(Call::new(&self.residual, taken(&self.residual, args)));
     }
 
     /// The residual that was computed last.
@@ -285,7 +322,24 @@ impl<'d> Hierarchy<'d> {
     /// # Errors
     /// A failing driver.
     pub fn residual(&self, level: usize) -> Result<Vec<f64>, MultigridError> {
-        Ok(download_values(self.device, &self.levels[level].r)?)
+        Ok(download(self.device, &self.levels[level].r, self.precision)?)
+    }
+
+    /// The Euclidean norm of the residual of a level, computed on the device: 8 bytes are copied.
+    ///
+    /// # Errors
+    /// A failing driver.
+    pub fn residual_norm(&self, level: usize) -> Result<f64, MultigridError> {
+        self.compute_residual(level)?;
+        self.vectors.norm(self.device, self.element.nodes(self.cells(level)), &self.levels[level].r)
+    }
+
+    /// The Euclidean norm of the right-hand side of a level, likewise.
+    ///
+    /// # Errors
+    /// A failing driver.
+    pub fn right_hand_side_norm(&self, level: usize) -> Result<f64, MultigridError> {
+        self.vectors.norm(self.device, self.element.nodes(self.cells(level)), &self.levels[level].b)
     }
 
     /// The residual of `level` becomes the right-hand side of the level below it, whose solution
@@ -294,16 +348,21 @@ impl<'d> Hierarchy<'d> {
     /// # Errors
     /// A failing driver.
     pub fn restrict(&self, level: usize) -> Result<(), MultigridError> {
-        let (fine, coarse) = (&self.levels[level], &self.levels[level - 1]);
-        self.device.fill(&coarse.b, 0)?;
-        self.device.fill(&coarse.x, 0)?;
-        let args = [
+        let mut calls = Vec::new();
+        self.restrict_in(self.at(level).r, self.at(level - 1), &mut calls);
+        run(self.device, &calls)?;
+        Ok(())
+    }
+
+    pub(crate) fn restrict_in<'a>(&'a self, fine: &'a Buffer, coarse: At<'a>, calls: &mut Vec<Call<'a>>) {
+        calls.extend([self.cleared(coarse.cells, coarse.b), self.cleared(coarse.cells, coarse.x)]);
+        let args = vec![
             ("n", Arg::Param(coarse.cells as i64)),
-            ("r", Arg::Buffer(&fine.r)),
+            ("r", Arg::Buffer(fine)),
             ("P", Arg::Buffer(&self.matrices.prolongation)),
-            ("rc", Arg::Buffer(&coarse.b)),
+            ("rc", Arg::Buffer(coarse.b)),
         ];
-        self.launch(&self.restrict, &args)
+        calls.push(Call::new(&self.restrict, args));
     }
 
     /// The solution of the level below is added to that of `level`.
@@ -311,22 +370,28 @@ impl<'d> Hierarchy<'d> {
     /// # Errors
     /// A failing driver.
     pub fn prolongate(&self, level: usize) -> Result<(), MultigridError> {
-        let (fine, coarse) = (&self.levels[level], &self.levels[level - 1]);
-        let args = [
-            ("n", Arg::Param(coarse.cells as i64)),
-            ("xc", Arg::Buffer(&coarse.x)),
-            ("P", Arg::Buffer(&self.matrices.prolongation)),
-            ("x", Arg::Buffer(&fine.x)),
-        ];
-        self.launch(&self.prolongate, &args)
+        run(self.device, &[self.prolongated(self.at(level - 1), self.at(level).x)])?;
+        Ok(())
     }
 
-    fn launch(
-        &self,
-        executable: &Executable,
-        args: &[(&'static str, Arg<'_>)],
-    ) -> Result<(), MultigridError> {
-        Ok(self.device.launch(executable, &taken(executable, args.to_vec()))?)
+    pub(crate) fn prolongated<'a>(&'a self, coarse: At<'a>, fine: &'a Buffer) -> Call<'a> {
+        let args = vec![
+            ("n", Arg::Param(coarse.cells as i64)),
+            ("xc", Arg::Buffer(coarse.x)),
+            ("P", Arg::Buffer(&self.matrices.prolongation)),
+            ("x", Arg::Buffer(fine)),
+        ];
+        Call::new(&self.prolongate, args)
+    }
+
+    /// Runs kernels of the hierarchy; seconds by the device's clock.
+    pub(crate) fn run(&self, calls: &[Call<'_>]) -> Result<f64, MultigridError> {
+        Ok(run(self.device, calls)?)
+    }
+
+    /// What rounds to the precision of the hierarchy and what goes back, unless it is double.
+    pub(crate) const fn narrow_and_widen(&self) -> Option<&[Executable; 2]> {
+        self.narrow_and_widen.as_ref()
     }
 
     /// The executables of the smoother, in the order in which a colour runs them.
@@ -342,18 +407,65 @@ impl<'d> Hierarchy<'d> {
         Ok(self.device.fill(&self.levels[level].x, 0)?)
     }
 
-    /// h^(d - 2): what the sum of products of reference matrices is multiplied with.
-    fn scale(&self, cells: usize) -> f64 {
-        let h = 1.0 / cells as f64;
-        h.powi(self.element.dimension.axes() as i32 - 2)
+    /// A vector of a mesh is set to zero.
+    pub(crate) fn cleared<'a>(&'a self, cells: usize, v: &'a Buffer) -> Call<'a> {
+        self.vectors.cleared(self.element.nodes(cells), v)
+    }
+
+    /// What the sum of products of reference matrices is multiplied with.
+    fn scale(&self, cells: usize) -> Arg<'static> {
+        let scale = scale(self.element, cells);
+        match self.precision {
+            Precision::Double => Arg::F64(scale),
+            Precision::Single => Arg::F32(scale as f32),
+        }
     }
 }
 
+impl Matrices {
+    fn new(device: &dyn Device, line: &Line, precision: Precision) -> Result<Self, RuntimeError> {
+        let of = |values: &[f64]| match precision {
+            Precision::Double => buffer_of(device, values),
+            Precision::Single => buffer_of(device, &rounded(values)),
+        };
+        let on_device = |matrix: &Matrix| of(&matrix.entries);
+        Ok(Self {
+            mass: on_device(&line.mass)?,
+            stiffness: on_device(&line.stiffness)?,
+            cell_mass: on_device(&line.cell_mass)?,
+            cell_stiffness: on_device(&line.cell_stiffness)?,
+            eigenvectors: on_device(&line.eigenvectors)?,
+            eigenvalues: of(&line.eigenvalues)?,
+            prolongation: on_device(&line.prolongation)?,
+        })
+    }
+}
+
+fn rounded(values: &[f64]) -> Vec<f32> {
+    values.iter().map(|x| *x as f32).collect()
+}
+
+fn download(device: &dyn Device, buffer: &Buffer, precision: Precision) -> Result<Vec<f64>, RuntimeError> {
+    match precision {
+        Precision::Double => download_values(device, buffer),
+        Precision::Single => {
+            let values: Vec<f32> = download_values(device, buffer)?;
+            Ok(values.into_iter().map(f64::from).collect())
+        }
+    }
+}
+
+/// h^(d - 2): what the sum of products of reference matrices is multiplied with.
+pub(crate) fn scale(element: Element, cells: usize) -> f64 {
+    let h = 1.0 / cells as f64;
+    h.powi(element.dimension.axes() as i32 - 2)
+}
+
 /// The arguments that a program takes: matrices that are part of its code are none.
-fn taken<'a>(
+pub(crate) fn taken<'a>(
     executable: &Executable,
-    mut args: Vec<(&'static str, Arg<'a>)>,
-) -> Vec<(&'static str, Arg<'a>)> {
+    mut args: Vec<(&'a str, Arg<'a>)>,
+) -> Vec<(&'a str, Arg<'a>)> {
     args.retain(|(name, _)| executable.plan().args.iter().any(|arg| arg.name == *name));
     args
 }
@@ -368,11 +480,17 @@ pub enum Which {
 }
 
 /// Three vectors a level, before any is allocated.
-fn check_memory(device: &dyn Device, element: Element, cells: usize) -> Result<(), MultigridError> {
+fn check_memory(
+    device: &dyn Device,
+    element: Element,
+    cells: usize,
+    precision: Precision,
+) -> Result<(), MultigridError> {
     let levels = std::iter::successors(Some(cells), |n| (*n > 2).then_some(n / 2));
     let mut nodes =
         levels.map(|n| (element.nodes_of_side(n) as u64).checked_pow(element.dimension.axes() as u32));
-    let needed = nodes.try_fold(0_u64, |sum, n| sum.checked_add(n?.checked_mul(24)?)).unwrap_or(u64::MAX);
+    let a_node = 3 * precision.bytes();
+    let needed = nodes.try_fold(0_u64, |sum, n| sum.checked_add(n?.checked_mul(a_node)?)).unwrap_or(u64::MAX);
     let info = device.info();
     let available = info.global_mem_bytes;
     if available > 0 && needed > available {

@@ -1,6 +1,6 @@
 //! The kernels of a level as texts.
 
-use crate::{Dimension, Element, MultigridError};
+use crate::{Dimension, Element, MultigridError, Precision};
 use purlin_ir::Kernel;
 use purlin_ir::text::parse;
 use serde::{Deserialize, Serialize};
@@ -27,11 +27,16 @@ pub enum Operation {
     Prolongate,
     /// `rc += P^T r` at inner nodes.
     Restrict,
+    /// A right-hand side whose entries are products of those of a line.
+    Load,
+    /// Squares of the difference from a product of functions of one coordinate, integrated over the
+    /// cells of a row.
+    SquaredError,
 }
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Smooth,
         Self::SmoothBoundary,
         Self::PatchResidual,
@@ -40,6 +45,8 @@ impl Operation {
         Self::Residual,
         Self::Prolongate,
         Self::Restrict,
+        Self::Load,
+        Self::SquaredError,
     ];
 
     const fn text(self, dimension: Dimension) -> &'static str {
@@ -60,6 +67,10 @@ impl Operation {
             (Self::Prolongate, Dimension::Three) => include_str!("../kernels/prolongate_3d.purlin"),
             (Self::Restrict, Dimension::Two) => include_str!("../kernels/restrict_2d.purlin"),
             (Self::Restrict, Dimension::Three) => include_str!("../kernels/restrict_3d.purlin"),
+            (Self::Load, Dimension::Two) => include_str!("../kernels/load_2d.purlin"),
+            (Self::Load, Dimension::Three) => include_str!("../kernels/load_3d.purlin"),
+            (Self::SquaredError, Dimension::Two) => include_str!("../kernels/squared_error_2d.purlin"),
+            (Self::SquaredError, Dimension::Three) => include_str!("../kernels/squared_error_3d.purlin"),
         }
     }
 
@@ -67,7 +78,12 @@ impl Operation {
     pub(crate) fn blocks(self, dimension: Dimension) -> Vec<String> {
         let stem = match self {
             Self::Smooth | Self::SmoothBoundary | Self::PatchResidual | Self::PatchSolve => 'p',
-            Self::Copy | Self::Residual | Self::Prolongate | Self::Restrict => 'e',
+            Self::Copy
+            | Self::Residual
+            | Self::Prolongate
+            | Self::Restrict
+            | Self::Load
+            | Self::SquaredError => 'e',
         };
         (0..dimension.axes()).rev().map(|axis| format!("{stem}{axis}")).collect()
     }
@@ -80,9 +96,10 @@ impl Operation {
             | Self::PatchResidual
             | Self::PatchSolve
             | Self::Copy
-            | Self::Prolongate => None,
+            | Self::Prolongate
+            | Self::Load => None,
             Self::Residual => Some("subtract"),
-            Self::Restrict => Some("add"),
+            Self::Restrict | Self::SquaredError => Some("add"),
         }
     }
 }
@@ -115,15 +132,15 @@ impl Variant {
     }
 }
 
-/// The plain kernel of an operation: every loop in order.
+/// The plain kernel of an operation: every loop in order, every number in a precision.
 ///
 /// # Errors
 /// A text that is no kernel: a bug.
-pub fn plain(operation: Operation, element: Element) -> Result<Kernel, MultigridError> {
+pub fn plain(operation: Operation, element: Element, precision: Precision) -> Result<Kernel, MultigridError> {
     let k = element.degree;
-    let sizes = [("{k}", k), ("{m}", k + 1), ("{p}", 2 * k + 1), ("{q}", 2 * k - 1)];
+    let sizes = [("{k}", k), ("{m}", k + 1), ("{p}", 2 * k + 1), ("{q}", 2 * k - 1), ("{g}", k + 2)];
     let text = sizes.iter().fold(operation.text(element.dimension).to_owned(), |text, (name, size)| {
         text.replace(name, &size.to_string())
     });
-    Ok(parse(&text)?)
+    Ok(parse(&text.replace("f64", precision.type_name()))?)
 }

@@ -13,17 +13,22 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod cycle;
 mod error;
 mod hierarchy;
 pub mod kernels;
+mod krylov;
 mod line;
 mod published;
 pub mod schedules;
 mod solver;
+mod texts;
 
+pub use cycle::{Order, VCycle};
 pub use error::MultigridError;
-pub use hierarchy::{Hierarchy, Order, Which};
-pub use line::{Line, Matrix};
+pub use hierarchy::{Hierarchy, HierarchyOptions, Which};
+pub use krylov::{LevelOperator, PreconditionedSolver, sine_load};
+pub use line::{Line, Matrix, Rule};
 pub use solver::{Convergence, Ended};
 
 use serde::{Deserialize, Serialize};
@@ -44,6 +49,37 @@ impl Dimension {
         match self {
             Self::Two => 2,
             Self::Three => 3,
+        }
+    }
+}
+
+/// The numbers that kernels compute with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Precision {
+    /// Eight bytes.
+    #[default]
+    Double,
+    /// Four bytes.
+    Single,
+}
+
+impl Precision {
+    /// Bytes of a number.
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::Double => 8,
+            Self::Single => 4,
+        }
+    }
+
+    /// The type in texts of kernels.
+    #[must_use]
+    pub const fn type_name(self) -> &'static str {
+        match self {
+            Self::Double => "f64",
+            Self::Single => "f32",
         }
     }
 }

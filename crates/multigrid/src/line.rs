@@ -57,6 +57,17 @@ pub struct Line {
     pub integrals: Vec<f64>,
 }
 
+/// A quadrature rule on a cell of length 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Its points.
+    pub points: Vec<f64>,
+    /// Their weights, whose sum is 1.
+    pub weights: Vec<f64>,
+    /// Values of the basis of a cell, [points, k + 1].
+    pub values: Matrix,
+}
+
 impl Line {
     /// Of this degree, at least 1.
     ///
@@ -90,6 +101,38 @@ impl Line {
             prolongation,
             integrals,
         })
+    }
+
+    /// A Gauss rule on a cell of length 1, with the values of the basis at its points.
+    #[must_use]
+    pub fn rule(&self, points: usize) -> Rule {
+        let nodes = gauss_lobatto(self.degree + 1).0;
+        let (points, weights) = gauss_jacobi(points, 0);
+        let values: Vec<Vec<f64>> = points.iter().map(|x| lagrange(&nodes, *x)).collect();
+        let values = Matrix::from_fn(points.len(), self.degree + 1, |q, i| values[q][i]);
+        Rule { points, weights, values }
+    }
+
+    /// The integrals of a function times those of the nodes on a side of `cells` cells, by a Gauss
+    /// rule that is exact for polynomials of degree 2k + 15; zero at both ends.
+    ///
+    /// # Shapes and units
+    /// `[k cells + 1]`; cells have length 1 / `cells`.
+    #[must_use]
+    pub fn load_of(&self, cells: usize, function: impl Fn(f64) -> f64) -> Vec<f64> {
+        let k = self.degree;
+        let rule = self.rule(k + 8);
+        let h = 1.0 / cells as f64;
+        let mut load = vec![0.0; k * cells + 1];
+        for cell in 0..cells {
+            for (q, (x, w)) in rule.points.iter().zip(&rule.weights).enumerate() {
+                let value = w * h * function((cell as f64 + x) * h);
+                (0..=k).for_each(|i| load[k * cell + i] += value * rule.values.at(q, i));
+            }
+        }
+        load[0] = 0.0;
+        load[k * cells] = 0.0;
+        load
     }
 
     /// The right-hand side of a constant source of 1 on a side of `cells` cells: the integrals of the

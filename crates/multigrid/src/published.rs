@@ -114,7 +114,9 @@ fn boundary(
             | Operation::Copy
             | Operation::Residual
             | Operation::Prolongate
-            | Operation::Restrict,
+            | Operation::Restrict
+            | Operation::Load
+            | Operation::SquaredError,
             _,
         ) => &[],
     };

@@ -3,7 +3,7 @@
 use crate::kernels::{Operation, plain};
 use crate::line::Line;
 use crate::published::{Published, map};
-use crate::{Dimension, Element, MultigridError};
+use crate::{Dimension, Element, MultigridError, Precision};
 use purlin_codegen::{Options, Program, generate};
 use purlin_ir::kernel::VarKind;
 use purlin_ir::{AddressSpace, Affine, AxisTag, Kernel, Variable};
@@ -60,7 +60,11 @@ impl Structure {
             (Backend::OpenCl | Backend::Cuda, Operation::SmoothBoundary) => Self::ConflictFree,
             (
                 Backend::OpenCl | Backend::Cuda,
-                Operation::Copy | Operation::Prolongate | Operation::Restrict,
+                Operation::Copy
+                | Operation::Prolongate
+                | Operation::Restrict
+                | Operation::Load
+                | Operation::SquaredError,
             ) => Self::Layers,
         }
     }
@@ -75,9 +79,12 @@ impl Structure {
             | Operation::SmoothBoundary
             | Operation::PatchResidual
             | Operation::PatchSolve => self,
-            Operation::Copy | Operation::Residual | Operation::Prolongate | Operation::Restrict => {
-                Self::of(backend, operation, element)
-            }
+            Operation::Copy
+            | Operation::Residual
+            | Operation::Prolongate
+            | Operation::Restrict
+            | Operation::Load
+            | Operation::SquaredError => Self::of(backend, operation, element),
         }
     }
 }
@@ -112,8 +119,9 @@ pub fn schedule(
     operation: Operation,
     element: Element,
     structure: Structure,
+    precision: Precision,
 ) -> Result<Schedule, MultigridError> {
-    let kernel = plain(operation, element)?;
+    let kernel = plain(operation, element, precision)?;
     let mut s = Schedule::of(&kernel);
     for sum in loops(s.kernel(), "l_") {
         s.realise(&sum, format!("r_{sum}"))?;
@@ -123,7 +131,7 @@ pub fn schedule(
     }
     match structure {
         Structure::Blocks => {}
-        _ if matches!(operation, Operation::Copy) => rows(&mut s)?,
+        _ if matches!(operation, Operation::Copy | Operation::Load) => rows(&mut s)?,
         Structure::Layers => layers(&mut s)?,
         Structure::Linear => linear(&mut s)?,
         Structure::Basic => map(&mut s, operation, element, Published::Basic)?,
@@ -134,7 +142,7 @@ pub fn schedule(
             map(&mut s, operation, element, Published::ConflictFree)?;
         }
         Structure::Lines { patches } => {
-            fix_matrices(&mut s, operation, &Line::new(element.degree)?)?;
+            fix_matrices(&mut s, operation, &Line::new(element.degree)?, precision)?;
             lines(&mut s, operation, element, patches)?;
         }
     }
@@ -152,9 +160,10 @@ pub fn program(
     operation: Operation,
     element: Element,
     structure: Structure,
+    precision: Precision,
     backend: Backend,
 ) -> Result<Program, MultigridError> {
-    let schedule = schedule(operation, element, structure)?;
+    let schedule = schedule(operation, element, structure, precision)?;
     Ok(generate(schedule.kernel(), backend.target(), &Options::default())?)
 }
 
@@ -204,14 +213,17 @@ fn linear(s: &mut Schedule) -> Steps {
 }
 
 /// The matrices of the degree as tables in constant memory.
-fn fix_matrices(s: &mut Schedule, operation: Operation, line: &Line) -> Steps {
+fn fix_matrices(s: &mut Schedule, operation: Operation, line: &Line, precision: Precision) -> Steps {
     let (mass, stiffness) = match operation {
         Operation::Smooth | Operation::SmoothBoundary | Operation::PatchResidual | Operation::PatchSolve => {
             (&line.mass, &line.stiffness)
         }
-        Operation::Copy | Operation::Residual | Operation::Prolongate | Operation::Restrict => {
-            (&line.cell_mass, &line.cell_stiffness)
-        }
+        Operation::Copy
+        | Operation::Residual
+        | Operation::Prolongate
+        | Operation::Restrict
+        | Operation::Load
+        | Operation::SquaredError => (&line.cell_mass, &line.cell_stiffness),
     };
     let known = [
         ("M", &mass.entries),
@@ -220,9 +232,13 @@ fn fix_matrices(s: &mut Schedule, operation: Operation, line: &Line) -> Steps {
         ("lambda", &line.eigenvalues),
         ("P", &line.prolongation.entries),
     ];
+    let rounded = |x: &f64| match precision {
+        Precision::Double => *x,
+        Precision::Single => f64::from(*x as f32),
+    };
     for (name, values) in known {
         if s.kernel().var(name).is_some() {
-            s.apply(FixArgument::real(name, values.iter().copied()))?;
+            s.apply(FixArgument::real(name, values.iter().map(rounded)))?;
             s.apply(SetAddressSpace::new(name, AddressSpace::Constant))?;
         }
     }
@@ -327,7 +343,9 @@ const fn plan(operation: Operation, dimension: Dimension) -> Plan {
             | Operation::Copy
             | Operation::Residual
             | Operation::Prolongate
-            | Operation::Restrict,
+            | Operation::Restrict
+            | Operation::Load
+            | Operation::SquaredError,
             Dimension::Two,
         ) => Plan {
             contractions: SMOOTH_2D.split_at(2).0,
@@ -341,7 +359,9 @@ const fn plan(operation: Operation, dimension: Dimension) -> Plan {
             | Operation::Copy
             | Operation::Residual
             | Operation::Prolongate
-            | Operation::Restrict,
+            | Operation::Restrict
+            | Operation::Load
+            | Operation::SquaredError,
             Dimension::Three,
         ) => Plan {
             contractions: SMOOTH_3D.split_at(3).0,
@@ -362,9 +382,12 @@ fn lines(s: &mut Schedule, operation: Operation, element: Element, patches: u32)
             2 * element.degree as i64 + 1
         }
         Operation::PatchSolve => 2 * element.degree as i64 - 1,
-        Operation::Copy | Operation::Residual | Operation::Prolongate | Operation::Restrict => {
-            element.degree as i64 + 1
-        }
+        Operation::Copy
+        | Operation::Residual
+        | Operation::Prolongate
+        | Operation::Restrict
+        | Operation::Load
+        | Operation::SquaredError => element.degree as i64 + 1,
     };
     for (along, lanes, _) in plan.contractions {
         s.reorder(lanes.iter().copied().chain([*along]))?;

@@ -1,7 +1,7 @@
-//! V-cycles and full multigrid.
+//! Full multigrid.
 
-use crate::hierarchy::{Hierarchy, Order, Which};
-use crate::{Dimension, MultigridError};
+use crate::hierarchy::{Hierarchy, Which};
+use crate::{Dimension, MultigridError, Order};
 
 /// Why an iteration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,30 +36,6 @@ impl Convergence {
 }
 
 impl Hierarchy<'_> {
-    /// One V-cycle on a level, for its right-hand side, with a smoothing step before and one after.
-    ///
-    /// The second step takes the colours in the order `after`: backward makes the cycle symmetric,
-    /// forward is that of the publication.
-    ///
-    /// # Errors
-    /// A failing driver.
-    ///
-    /// # Source
-    /// Cui et al. 2024, Algorithm 2.1. On the coarsest level one step of the smoother is exact.
-    pub fn v_cycle(&self, level: usize, after: Order) -> Result<(), MultigridError> {
-        if level == 0 {
-            self.smooth_colours(0, 0..1)?;
-            return Ok(());
-        }
-        self.smooth(level, Order::Forward)?;
-        self.compute_residual(level)?;
-        self.restrict(level)?;
-        self.v_cycle(level - 1, after)?;
-        self.prolongate(level)?;
-        self.smooth(level, after)?;
-        Ok(())
-    }
-
     /// The right-hand side of a source of 1 on a level.
     ///
     /// # Shapes and units
@@ -103,7 +79,7 @@ impl Hierarchy<'_> {
             self.prolongate(level)?;
             self.v_cycle(level, Order::Forward)?;
         }
-        self.iterate(norm(&loads[finest]), tolerance, most)
+        self.iterate(self.right_hand_side_norm(finest)?, tolerance, most)
     }
 
     /// V-cycles on the finest level until the residual is `tolerance` times `start`, at least one.
@@ -112,8 +88,7 @@ impl Hierarchy<'_> {
         let mut residuals = vec![start];
         while residuals.len() <= most {
             self.v_cycle(finest, Order::Forward)?;
-            self.compute_residual(finest)?;
-            let last = norm(&self.residual(finest)?);
+            let last = self.residual_norm(finest)?;
             let before = if residuals.len() > 1 { residuals.last().copied() } else { None };
             residuals.push(last);
             if let Some(ended) = judge(start, before, last, tolerance) {
@@ -135,8 +110,4 @@ fn judge(start: f64, before: Option<f64>, last: f64, tolerance: f64) -> Option<E
         return Some(Ended::Diverged);
     }
     before.is_some_and(|before| last >= before).then_some(Ended::Stagnated)
-}
-
-fn norm(v: &[f64]) -> f64 {
-    v.iter().map(|x| x * x).sum::<f64>().sqrt()
 }

@@ -7,7 +7,9 @@ use purlin_analysis::stats::{bank_traffic, statistics};
 use purlin_interp::{Memory, interpret};
 use purlin_multigrid::kernels::{Operation, Variant, plain};
 use purlin_multigrid::schedules::{Structure, program, schedule};
-use purlin_multigrid::{Dimension, Element, Hierarchy, Line, Matrix, MultigridError, Order, Which};
+use purlin_multigrid::{
+    Dimension, Element, Hierarchy, HierarchyOptions, Line, Matrix, MultigridError, Order, Precision, Which,
+};
 use purlin_runtime::{Backend, Device, open};
 use std::collections::BTreeMap;
 
@@ -188,6 +190,35 @@ fn restriction_is_the_transpose_of_prolongation() {
     }
 }
 
+/// In single precision every operation does the same but for roundings.
+#[test]
+fn single_precision_is_double_precision_rounded() {
+    for device in devices() {
+        for (dimension, degree, cells) in [CASES[1], CASES[4], CASES[5]] {
+            let element = element(dimension, degree);
+            let single = HierarchyOptions { precision: Precision::Single, ..HierarchyOptions::default() };
+            let levels = Hierarchy::with(&*device, element, cells, single).unwrap();
+            let double = Hierarchy::new(&*device, element, cells).unwrap();
+            let finest = levels.levels() - 1;
+            let mut random = Random(4);
+            let [x, b] = [(); 2].map(|()| inner_numbers(&mut random, element, cells));
+            for levels in [&levels, &double] {
+                levels.set(finest, Which::Solution, &x).unwrap();
+                levels.set(finest, Which::RightHandSide, &b).unwrap();
+                levels.v_cycle(finest, Order::Forward).unwrap();
+            }
+            let error = largest(&levels.solution(finest).unwrap(), &double.solution(finest).unwrap());
+            // 1e-4: roundings of 6e-8 times the condition of a patch, below 1e3
+            assert!(error > 1e-12 && error < 1e-4, "{element:?}: {error}");
+            levels.set(finest, Which::Solution, &x).unwrap();
+            let norm = levels.residual_norm(finest).unwrap();
+            let expected: f64 = levels.residual(finest).unwrap().iter().map(|r| r * r).sum::<f64>().sqrt();
+            // sums in another order
+            assert!((norm - expected).abs() <= 1e-12 * expected, "{norm} and {expected}");
+        }
+    }
+}
+
 /// v·Pw = w·Pv, if the second smoothing step takes the colours backward; not otherwise.
 #[test]
 fn a_cycle_is_symmetric_if_it_smooths_backward_after() {
@@ -214,13 +245,28 @@ fn a_cycle_is_symmetric_if_it_smooths_backward_after() {
     }
 }
 
+/// The inputs of right-hand sides that are products, and of errors.
+fn with_products(memory: Memory, element: Element, n: usize, random: &mut Random) -> Memory {
+    let points = element.degree + 2;
+    let rows = n.pow(element.dimension.axes() as u32 - 1);
+    [
+        ("line", element.nodes_of_side(n)),
+        ("B", points * (element.degree + 1)),
+        ("w", points),
+        ("exact", n * points),
+        ("squares", rows),
+    ]
+    .into_iter()
+    .fold(memory.value("factor", 0.3), |memory, (name, length)| memory.value(name, random.numbers(length)))
+}
+
 /// What schedules make of the plain kernels, by the interpreter.
 #[test]
 fn schedules_keep_what_kernels_compute() {
     for operation in Operation::ALL {
         for (dimension, degree, n) in [(Dimension::Two, 2, 3), (Dimension::Three, 1, 3)] {
             let element = element(dimension, degree);
-            let kernel = plain(operation, element).unwrap();
+            let kernel = plain(operation, element, Precision::Double).unwrap();
             let lines = [1, 3].map(|patches| Structure::Lines { patches });
             let published = [Structure::Basic, Structure::LinearIndexing, Structure::ConflictFree];
             let of_patches = [&[Structure::Linear], &published[..], &lines[..]].concat();
@@ -235,7 +281,7 @@ fn schedules_keep_what_kernels_compute() {
                 _ => &[Structure::Blocks, Structure::Layers],
             };
             for structure in [usual, more].concat() {
-                let mapped = schedule(operation, element, structure).unwrap();
+                let mapped = schedule(operation, element, structure, Precision::Double).unwrap();
                 let mut random = Random(3);
                 let mut memory = Memory::new().param("n", n).value("scale", 0.7);
                 for (name, colour) in [("c0", 1), ("c1", 0), ("c2", 1)] {
@@ -263,13 +309,14 @@ fn schedules_keep_what_kernels_compute() {
                     memory = memory.value(name, matrix.entries.clone());
                 }
                 memory = memory.value("lambda", line.eigenvalues.clone());
+                memory = with_products(memory, element, n as usize, &mut random);
                 let run = |kernel| {
                     let mut memory = memory.clone().of_kernel(kernel);
                     interpret(kernel, &mut memory).unwrap();
                     memory
                 };
                 let (before, after) = (run(&kernel), run(mapped.kernel()));
-                for written in ["x", "r", "res", "rc"] {
+                for written in ["x", "b", "r", "res", "rc", "squares"] {
                     let (before, after) = (before.get(written), after.get(written));
                     assert_eq!(before, after, "{operation:?} {structure:?}");
                 }
@@ -296,7 +343,7 @@ fn what_does_not_nest_is_refused() {
 
 /// Conflicts over the banks of local memory, a patch.
 fn conflicts(element: Element, structure: Structure) -> u64 {
-    let mapped = schedule(Operation::Smooth, element, structure).unwrap();
+    let mapped = schedule(Operation::Smooth, element, structure, Precision::Double).unwrap();
     let params = [("n", 2), ("c0", 0), ("c1", 0), ("c2", 0)]; // one patch
     let params = params.map(|(name, value)| (name.to_owned(), value)).into();
     let traffic = bank_traffic(mapped.kernel(), &params).unwrap();
@@ -337,7 +384,9 @@ fn variants_of_the_smoother_agree() {
                 if matches!((structure, variant), (Structure::Lines { .. }, Variant::Boundary)) {
                     continue; // has no lines
                 }
-                let other = Hierarchy::with_variant(&*device, element, cells, variant, structure).unwrap();
+                let options =
+                    HierarchyOptions { variant, smoother: Some(structure), ..HierarchyOptions::default() };
+                let other = Hierarchy::with(&*device, element, cells, options).unwrap();
                 let finest = fused.levels() - 1;
                 let mut random = Random(degree as u64);
                 let [x, b] = [(); 2].map(|()| inner_numbers(&mut random, element, cells));
@@ -369,7 +418,8 @@ fn accesses_and_local_memory_are_those_of_table_4() {
             let [p, q] = [2 * degree as u64 + 1, 2 * degree as u64 - 1];
             let [whole, inner] = [p.pow(d), q.pow(d)];
             let accesses = |operation| {
-                let mapped = schedule(operation, element, Structure::ConflictFree).unwrap();
+                let mapped =
+                    schedule(operation, element, Structure::ConflictFree, Precision::Double).unwrap();
                 let stats = statistics(mapped.kernel(), &params).unwrap();
                 let of =
                     |name: &str| stats.var(name).map_or((0, 0), |v| (v.reads.accesses, v.writes.accesses));
@@ -383,7 +433,9 @@ fn accesses_and_local_memory_are_those_of_table_4() {
             let boundary = [(whole - inner, inner), (inner, 0), (0, 0)];
             assert_eq!(accesses(Operation::SmoothBoundary), boundary);
             let elements = |operation| {
-                let code = program(operation, element, Structure::ConflictFree, Backend::Cuda).unwrap();
+                let code =
+                    program(operation, element, Structure::ConflictFree, Precision::Double, Backend::Cuda)
+                        .unwrap();
                 code.plan.local_bytes / 8
             };
             // two vectors and d - 1 more of a patch, M and A; S and the eigenvalues

@@ -11,7 +11,7 @@
 //! | how it is assembled | [`AssemblyStrategy`] |
 //! | prescribed values | [`Constraints`] |
 //! | what solvers multiply by | [`Operator`]: a matrix, or a form applied ([`FormOperator`]) |
-//! | linear systems | [`ConjugateGradients`] |
+//! | linear systems | [`ConjugateGradients`]; [`Gmres`] around any preconditioner |
 //! | nonlinear systems | [`Newton`] |
 //! | why a solver stopped | [`LinearReport`], [`NewtonReport`] |
 //! | bytes, before anything is allocated | [`SystemSize`] |
@@ -30,6 +30,7 @@ mod constraints;
 mod csr;
 mod error;
 mod form;
+mod gmres;
 mod launch;
 mod newton;
 mod operator;
@@ -45,8 +46,10 @@ pub use constraints::{Constraints, PrescribedValues};
 pub use csr::CsrOperator;
 pub use error::SolveError;
 pub use form::{Arrays, DeviceForm, FormPrograms};
+pub use gmres::{Gmres, GmresOptions};
 pub use launch::{Call, run};
 pub use newton::{Newton, NewtonOptions, NewtonSystem};
 pub use operator::{FormOperator, Operator};
 pub use report::{LinearReason, LinearReport, NewtonReason, NewtonReport, NewtonStep};
+pub use texts::compiled as compile_text;
 pub use vectors::Vectors;

@@ -15,6 +15,8 @@ pub enum LinearReason {
     NotFinite,
     /// The matrix or the preconditioner is not positive definite.
     Indefinite,
+    /// The residual no longer decreases.
+    Stagnated,
 }
 
 impl fmt::Display for LinearReason {
@@ -25,6 +27,7 @@ impl fmt::Display for LinearReason {
             Self::Diverged => "the residual grew",
             Self::NotFinite => "a number is infinite or NaN",
             Self::Indefinite => "the matrix is not positive definite",
+            Self::Stagnated => "the residual no longer decreases",
         })
     }
 }

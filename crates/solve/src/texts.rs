@@ -5,8 +5,11 @@ use purlin_codegen::{Options, generate};
 use purlin_runtime::{Device, Executable};
 use purlin_transforms::schedule::parse_file;
 
-/// Compiles a kernel with its schedule.
-pub(crate) fn compiled(device: &dyn Device, text: &str) -> Result<Executable, SolveError> {
+/// Compiles a kernel with the schedule behind it, if there is one.
+///
+/// # Errors
+/// A text that is no kernel, a step that is refused, a device that refuses the code.
+pub fn compiled(device: &dyn Device, text: &str) -> Result<Executable, SolveError> {
     let (kernel, script) = parse_file(text)?;
     let kernel = match script {
         Some(script) => script.apply(&kernel)?.kernel().clone(),

@@ -6,8 +6,8 @@ use purlin_forms::import::CsrPattern;
 use purlin_runtime::{Device, buffer_of, download_values, open, upload_values};
 use purlin_sample::seed;
 use purlin_solve::{
-    ConjugateGradients, Constraints, CsrOperator, LinearOptions, LinearReason, LinearReport, Operator,
-    PrescribedValues, SolveError, run,
+    ConjugateGradients, Constraints, CsrOperator, Gmres, GmresOptions, LinearOptions, LinearReason,
+    LinearReport, Operator, PrescribedValues, SolveError, run,
 };
 
 /// Numbers of a linear congruential generator, in [-1, 1).
@@ -275,4 +275,133 @@ fn wrong_sizes_and_places_are_refused() {
     let pattern = CsrPattern::of_rows(3, 3, 1, 1, &[0, 1], &[1, 0]).unwrap();
     let error = CsrOperator::new(&*device, &pattern).err().unwrap();
     assert!(matches!(error, SolveError::NoDiagonal { row: 0 }), "{error}");
+}
+
+/// Rows whose diagonals outweigh the others by `shift`, without symmetry.
+fn nonsymmetric(pattern: &CsrPattern, shift: f64, numbers: &mut Numbers) -> Vec<Vec<f64>> {
+    let mut dense = symmetric(pattern, shift, numbers);
+    for i in 0..dense.len() {
+        for j in 0..i {
+            dense[i][j] *= 0.5 * numbers.next();
+        }
+    }
+    dense
+}
+
+fn operator(device: &dyn Device, pattern: &CsrPattern, dense: &[Vec<f64>]) -> CsrOperator {
+    let matrix = CsrOperator::new(device, pattern).unwrap();
+    upload_values(device, matrix.values(), &values(pattern, dense)).unwrap();
+    matrix
+}
+
+/// The inverses of the diagonal on the diagonal.
+fn jacobi(dense: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let n = dense.len();
+    let entry = |i: usize, j: usize| if i == j { 1.0 / dense[i][i] } else { 0.0 };
+    (0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()).collect()
+}
+
+fn solve_by_gmres(
+    device: &dyn Device,
+    operator: &CsrOperator,
+    preconditioner: Option<&CsrOperator>,
+    b: &[f64],
+    options: GmresOptions,
+) -> (LinearReport, Vec<f64>) {
+    let n = b.len();
+    let x = device.allocate(8 * n as u64).unwrap();
+    let right = buffer_of(device, b).unwrap();
+    let mut solver = Gmres::new(device, n, options).unwrap();
+    let before = device.traffic();
+    let preconditioner = preconditioner.map(|p| p as &dyn Operator);
+    let report = solver.solve(operator, preconditioner, &right, &x).unwrap();
+    let traffic = device.traffic().since(before);
+    assert_eq!(traffic.to_device, 0);
+    // a column an iteration, and a norm each restart and before all
+    let columns = report.iterations() as u64 * 8 * (options.restart as u64 + 1);
+    let norms = 8 * (2 + report.iterations().div_ceil(options.restart) as u64);
+    assert!(traffic.to_host <= columns + norms, "{traffic:?}");
+    (report, download_values(device, &x).unwrap())
+}
+
+const TIGHT_GMRES: GmresOptions =
+    GmresOptions { relative: 1e-12, absolute: 0.0, max_iterations: 2000, restart: 40 };
+
+#[test]
+fn solutions_by_gmres_are_those_of_elimination() {
+    let seed = seed();
+    for device in devices() {
+        let mut numbers = Numbers(seed);
+        for n in [1, 5, 300] {
+            let pattern = pattern(n);
+            let dense = nonsymmetric(&pattern, 0.5, &mut numbers);
+            let b = numbers.list(n);
+            let matrix = operator(&*device, &pattern, &dense);
+            let inverse = operator(&*device, &pattern, &jacobi(&dense));
+            let expected = eliminated(dense, b.clone());
+            let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+            for (preconditioner, restart) in [(None, 40), (Some(&inverse), 40), (Some(&inverse), 7)] {
+                let options = GmresOptions { restart, ..TIGHT_GMRES };
+                let (report, x) = solve_by_gmres(&*device, &matrix, preconditioner, &b, options);
+                assert!(report.converged(), "n = {n}, seed {seed}: {report:?}");
+                let falls = |pair: &[f64]| pair[1] <= pair[0] * (1.0 + 1e-9);
+                assert!(report.residuals.windows(2).all(falls), "seed {seed}: {report:?}");
+                // a residual of 1e-12 times the condition, below 1e2
+                let worst = x.iter().zip(&expected).fold(0.0_f64, |most, (a, b)| most.max((a - b).abs()));
+                assert!(worst <= 1e-10 * largest, "n = {n}, seed {seed}: {worst:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn gmres_ends_after_as_many_iterations_as_there_are_unknowns() {
+    let seed = seed();
+    let mut numbers = Numbers(seed);
+    let pattern = pattern(20);
+    let dense = nonsymmetric(&pattern, 0.5, &mut numbers);
+    let device = open("c").unwrap();
+    let matrix = operator(&*device, &pattern, &dense);
+    let (report, _) = solve_by_gmres(&*device, &matrix, None, &numbers.list(20), TIGHT_GMRES);
+    assert!(report.converged() && report.iterations() <= 20, "seed {seed}: {report:?}");
+}
+
+#[test]
+fn what_gmres_cannot_solve_says_why() {
+    let mut numbers = Numbers(seed());
+    let pattern = pattern(60);
+    let dense = nonsymmetric(&pattern, 0.01, &mut numbers);
+    let b = numbers.list(60);
+    let device = open("c").unwrap();
+    let matrix = operator(&*device, &pattern, &dense);
+    for (max_iterations, restart) in [(0, 5), (3, 5), (12, 5)] {
+        let few = GmresOptions { max_iterations, restart, relative: 1e-14, ..TIGHT_GMRES };
+        let (report, x) = solve_by_gmres(&*device, &matrix, None, &b, few);
+        assert_eq!((report.reason, report.iterations()), (LinearReason::TooMany, max_iterations));
+        assert!(x.iter().all(|x| x.is_finite()));
+    }
+    let (report, x) = solve_by_gmres(&*device, &matrix, None, &[0.0; 60], TIGHT_GMRES);
+    assert_eq!((report.reason, report.iterations()), (LinearReason::Converged, 0));
+    assert!(x.iter().all(|x| *x == 0.0));
+
+    let mut holed = b.clone();
+    holed[17] = f64::NAN;
+    let (report, _) = solve_by_gmres(&*device, &matrix, None, &holed, TIGHT_GMRES);
+    assert_eq!((report.reason, report.iterations()), (LinearReason::NotFinite, 0));
+
+    // a row of zeros: what it asks for cannot be had
+    let mut singular = dense;
+    singular[30].fill(0.0);
+    let matrix = operator(&*device, &pattern, &singular);
+    let (report, x) =
+        solve_by_gmres(&*device, &matrix, None, &b, GmresOptions { restart: 60, ..TIGHT_GMRES });
+    assert_eq!(report.reason, LinearReason::Stagnated, "{report:?}");
+    assert!(x.iter().all(|x| x.is_finite()));
+    assert!(report.residuals.last().unwrap() >= &(0.999 * b[30].abs()), "{report:?}");
+
+    let other = operator(&*device, &self::pattern(5), &symmetric(&self::pattern(5), 0.5, &mut numbers));
+    let (right, x) = (buffer_of(&*device, &b).unwrap(), buffer_of(&*device, &b).unwrap());
+    let mut solver = Gmres::new(&*device, 60, TIGHT_GMRES).unwrap();
+    let refused = solver.solve(&other, None, &right, &x).err().unwrap();
+    assert_eq!(refused.to_string(), "`operator` has 5 entries, needed 60");
 }

@@ -4,10 +4,11 @@
 
 pub mod measure;
 pub mod page;
+pub mod solve;
 
 use purlin_multigrid::kernels::Variant;
 use purlin_multigrid::schedules::Structure;
-use purlin_multigrid::{Dimension, Element};
+use purlin_multigrid::{Dimension, Element, Precision};
 use serde::{Deserialize, Serialize};
 
 /// The time of a smoothing step.
@@ -25,6 +26,9 @@ pub struct Record {
     pub variant: Variant,
     /// Their structure.
     pub structure: Structure,
+    /// Their numbers.
+    #[serde(default)]
+    pub precision: Precision,
     /// The device, as it calls itself.
     pub device: String,
     /// Its driver.

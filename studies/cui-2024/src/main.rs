@@ -6,12 +6,13 @@ use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json
 use purlin::runtime::{Backend, open};
 use purlin_multigrid::kernels::{Operation, Variant, plain};
 use purlin_multigrid::schedules::{Structure, schedule};
-use purlin_multigrid::{Dimension, Element};
+use purlin_multigrid::{Dimension, Element, HierarchyOptions, Precision};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use study_cui_2024::Record;
 use study_cui_2024::measure::measure;
 use study_cui_2024::page::tables;
+use study_cui_2024::solve::{Solve, solve, table};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
 #[global_allocator]
@@ -21,7 +22,9 @@ const AFTER: &str = "\
 Examples, after `cargo run --release -p study-cui-2024 --`:
   time --device cuda --db h200.jsonl              all structures, degrees 1 to 8, both dimensions
   time --device c --dimensions 2 --most 1e5       on the host
+  solve --device cuda --db solves.jsonl           Table 7: cycles in double and in single precision
   page --db h200.jsonl                            the tables as Markdown
+  page --solves solves.jsonl                      Table 7
   steps >smooth.purlin                            the kernel, for `purlin steps` and `purlin stats`
   steps --structure conflict-free >steps.json     and its steps";
 
@@ -37,6 +40,8 @@ struct Cli {
 enum Command {
     /// Check and time smoothing steps; lines of JSON
     Time(TimeArgs),
+    /// Solve by GMRES around V-cycles in double and in single precision; lines of JSON
+    Solve(SolveArgs),
     /// Print the tables of measurements
     Page(PageArgs),
     /// Print the fused kernel as it is written, or the steps to a structure, for `purlin steps`
@@ -54,6 +59,9 @@ struct TimeArgs {
     /// Polynomial degrees
     #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [1, 2, 3, 4, 5, 6, 7, 8])]
     degrees: Vec<usize>,
+    /// Compute in single precision
+    #[arg(long)]
+    single: bool,
     /// Most nodes
     #[arg(long, value_name = "N", default_value_t = 6e7)]
     most: f64,
@@ -66,10 +74,35 @@ struct TimeArgs {
 }
 
 #[derive(Args)]
+struct SolveArgs {
+    /// Where to run: cuda, opencl, c
+    #[arg(long, default_value = "cuda")]
+    device: String,
+    /// Dimension
+    #[arg(long, value_name = "D", default_value_t = 3)]
+    dimension: usize,
+    /// Polynomial degrees
+    #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [1, 3, 7])]
+    degrees: Vec<usize>,
+    /// Most nodes
+    #[arg(long, value_name = "N", default_value_t = 7.3e8)]
+    most: f64,
+    /// Solves that count, behind one that does not
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    runs: usize,
+    /// File of records; what it holds is not solved again
+    #[arg(long, value_name = "FILE", default_value = "cui-2024-solves.jsonl")]
+    db: PathBuf,
+}
+
+#[derive(Args)]
 struct PageArgs {
     /// The records that `time` wrote
-    #[arg(long, value_name = "FILE", default_value = "cui-2024.jsonl")]
+    #[arg(long, value_name = "FILE", default_value = "cui-2024.jsonl", conflicts_with = "solves")]
     db: PathBuf,
+    /// The records that `solve` wrote, in place of those
+    #[arg(long, value_name = "FILE")]
+    solves: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -97,6 +130,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse(); // exits with 2 by itself on a mistake
     end(match &cli.command {
         Command::Time(args) => time(args),
+        Command::Solve(args) => solves(args),
         Command::Page(args) => print_page(args),
         Command::Steps(args) => steps(args),
     })
@@ -119,12 +153,15 @@ fn variants(element: Element) -> Vec<(Variant, Structure)> {
 fn steps(args: &StepsArgs) -> Result<(), Failure> {
     let element = Element::new(dimension(args.dimension)?, args.degree).map_err(usage)?;
     let structure = match args.structure {
-        None => return out(&plain(Operation::Smooth, element).map_err(usage)?.to_string()),
+        None => {
+            return out(&plain(Operation::Smooth, element, Precision::Double).map_err(usage)?.to_string());
+        }
         Some(Named::Basic) => Structure::Basic,
         Some(Named::LinearIndexing) => Structure::LinearIndexing,
         Some(Named::ConflictFree) => Structure::ConflictFree,
     };
-    let (_, recipe) = schedule(Operation::Smooth, element, structure).map_err(usage)?.finish();
+    let (_, recipe) =
+        schedule(Operation::Smooth, element, structure, Precision::Double).map_err(usage)?.finish();
     out(&recipe.to_json().map_err(usage)?)
 }
 
@@ -144,6 +181,7 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
     let device = open(&args.device)?;
     let done: Vec<Record> =
         if args.db.exists() { read_json_lines(&args.db).map_err(unreadable)? } else { Vec::new() };
+    let precision = if args.single { Precision::Single } else { Precision::Double };
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
     for axes in &args.dimensions {
         let dimension = dimension(*axes)?;
@@ -151,14 +189,16 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
             let element = Element::new(dimension, *degree).map_err(usage)?;
             let cells = largest(element, args.most)?;
             for (variant, structure) in variants(element) {
+                let options = HierarchyOptions { precision, variant, smoother: Some(structure) };
                 let is_known = |r: &Record| {
-                    (r.element, r.cells, r.variant, r.structure) == (element, cells, variant, structure)
+                    (r.element, r.cells, r.variant, r.structure, r.precision)
+                        == (element, cells, variant, structure, precision)
                         && r.device == device.info().name
                 };
                 if done.iter().any(is_known) {
                     continue;
                 }
-                match measure(&*device, element, cells, variant, structure, seed) {
+                match measure(&*device, element, cells, options, seed) {
                     Ok(record) => {
                         eprintln!(
                             "{dimension:?} Q{degree} {variant:?} {structure:?}: {:.2} GDoF/s",
@@ -182,7 +222,44 @@ fn largest(element: Element, most: f64) -> Result<usize, Failure> {
     cells.ok_or_else(|| Failure::Usage(format!("--most {most}: two cells a side have more nodes")))
 }
 
+fn solves(args: &SolveArgs) -> Result<(), Failure> {
+    let device = open(&args.device)?;
+    let done: Vec<Solve> =
+        if args.db.exists() { read_json_lines(&args.db).map_err(unreadable)? } else { Vec::new() };
+    for degree in &args.degrees {
+        let element = Element::new(dimension(args.dimension)?, *degree).map_err(usage)?;
+        let cells = largest(element, args.most)?;
+        for precision in [Precision::Double, Precision::Single] {
+            let is_known = |s: &Solve| {
+                (s.element, s.cells, s.precision) == (element, cells, precision)
+                    && s.device == device.info().name
+            };
+            if done.iter().any(is_known) {
+                continue;
+            }
+            match solve(&*device, element, cells, precision, args.runs) {
+                Ok(solve) => {
+                    eprintln!(
+                        "Q{degree}, {cells} a side, cycles in {precision:?}: {} iterations, {}, error {:.2e}, {:.3} s",
+                        solve.iterations(),
+                        solve.ended,
+                        solve.error,
+                        solve.seconds()
+                    );
+                    append_json_line(&args.db, &solve).map_err(unreadable)?;
+                }
+                Err(e) => eprintln!("Q{degree}, {cells} a side, cycles in {precision:?}: {e}"),
+            }
+        }
+    }
+    Ok(())
+}
+
 fn print_page(args: &PageArgs) -> Result<(), Failure> {
+    if let Some(file) = &args.solves {
+        let records: Vec<Solve> = read_json_lines(file).map_err(unreadable)?;
+        return out(&table(&records));
+    }
     let records: Vec<Record> = read_json_lines(&args.db).map_err(unreadable)?;
     out(&tables(&records).map_err(|e| Failure::Refused(e.to_string()))?)
 }

@@ -3,12 +3,17 @@
 use crate::{Record, flops_of_patch};
 use purlin::Random;
 use purlin::runtime::{Device, RuntimeError, Timing, TimingOptions, open};
-use purlin_multigrid::kernels::Variant;
+use purlin_multigrid::kernels::Operation;
 use purlin_multigrid::schedules::{Structure, program};
-use purlin_multigrid::{Element, Hierarchy, MultigridError, Order, Which};
+use purlin_multigrid::{Element, Hierarchy, HierarchyOptions, MultigridError, Order, Precision, Which};
 
 /// Largest difference from the step in C: condition numbers of patches reach 1e3 at degree 8.
-const TOLERANCE: f64 = 1e-11;
+const fn tolerance(precision: Precision) -> f64 {
+    match precision {
+        Precision::Double => 1e-11,
+        Precision::Single => 1e-3,
+    }
+}
 
 /// Why there is no time.
 #[derive(Debug, thiserror::Error)]
@@ -20,10 +25,12 @@ pub enum MeasureError {
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
     /// A wrong result.
-    #[error("the step is off by {error:.1e} of its largest value, needed {TOLERANCE:.0e}")]
+    #[error("the step is off by {error:.1e} of its largest value, needed {tolerance:.0e}")]
     Wrong {
         /// The difference.
         error: f64,
+        /// What is allowed.
+        tolerance: f64,
     },
 }
 
@@ -44,8 +51,7 @@ fn inner(random: &mut Random, element: Element, cells: usize) -> Vec<f64> {
 fn error(
     device: &dyn Device,
     element: Element,
-    variant: Variant,
-    structure: Structure,
+    options: HierarchyOptions,
     seed: u64,
 ) -> Result<f64, MeasureError> {
     let host = open("c")?;
@@ -57,8 +63,8 @@ fn error(
         levels.smooth(1, Order::Forward)?;
         levels.solution(1)
     };
-    let expected = step(&Hierarchy::with_smoother(&*host, element, 4, Structure::Blocks)?)?;
-    let found = step(&Hierarchy::with_variant(device, element, 4, variant, structure)?)?;
+    let expected = step(&Hierarchy::new(&*host, element, 4)?)?;
+    let found = step(&Hierarchy::with(device, element, 4, options)?)?;
     let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
     let off = found.iter().zip(&expected).map(|(a, b)| (a - b).abs() / largest);
     Ok(off.map(|d| if d.is_nan() { f64::INFINITY } else { d }).fold(0.0, f64::max))
@@ -72,26 +78,29 @@ pub fn measure(
     device: &dyn Device,
     element: Element,
     cells: usize,
-    variant: Variant,
-    structure: Structure,
+    options: HierarchyOptions,
     seed: u64,
 ) -> Result<Record, MeasureError> {
-    let error = error(device, element, variant, structure, seed)?;
-    if error.is_nan() || error > TOLERANCE {
-        return Err(MeasureError::Wrong { error });
+    let HierarchyOptions { precision, variant, smoother } = options;
+    let structure =
+        smoother.unwrap_or_else(|| Structure::of(device.info().backend, Operation::Smooth, element));
+    let tolerance = tolerance(precision);
+    let error = error(device, element, options, seed)?;
+    if error.is_nan() || error > tolerance {
+        return Err(MeasureError::Wrong { error, tolerance });
     }
-    let levels = Hierarchy::with_variant(device, element, cells, variant, structure)?;
+    let levels = Hierarchy::with(device, element, cells, options)?;
     let finest = levels.levels() - 1;
     let mut random = Random::new(seed);
     levels.set(finest, Which::Solution, &inner(&mut random, element, cells))?;
     levels.set(finest, Which::RightHandSide, &inner(&mut random, element, cells))?;
-    let options = TimingOptions { warm_up: 2, min_runs: 7, min_seconds: 0.0, max_runs: 7 };
-    let timing = Timing::sample(&options, || levels.smooth(finest, Order::Forward))?;
+    let runs = TimingOptions { warm_up: 2, min_runs: 7, min_seconds: 0.0, max_runs: 7 };
+    let timing = Timing::sample(&runs, || levels.smooth(finest, Order::Forward))?;
     let info = device.info();
     let mut source = String::new();
     for operation in variant.operations() {
         let structure = structure.of_smoother(info.backend, *operation, element);
-        source += &program(*operation, element, structure, info.backend)?.source;
+        source += &program(*operation, element, structure, precision, info.backend)?.source;
     }
     let resources: Vec<String> =
         levels.smoother().filter_map(|e| e.resources()).map(ToString::to_string).collect();
@@ -102,6 +111,7 @@ pub fn measure(
         nodes: element.nodes(cells),
         variant,
         structure,
+        precision,
         device: info.name.clone(),
         driver: info.driver.clone(),
         clock_mhz: info.clock_mhz,

@@ -4,7 +4,7 @@ use crate::Record;
 use purlin::analysis::stats::{StatsError, bank_traffic};
 use purlin_multigrid::kernels::{Operation, Variant};
 use purlin_multigrid::schedules::{Structure, schedule};
-use purlin_multigrid::{Dimension, Element, MultigridError};
+use purlin_multigrid::{Dimension, Element, MultigridError, Precision};
 use std::fmt::Write as _;
 
 /// A table for each dimension of the records: the rate of each structure, of lines the best number
@@ -43,7 +43,7 @@ pub enum PageError {
 /// # Errors
 /// As [`tables`].
 pub fn conflicts(element: Element, structure: Structure) -> Result<u64, PageError> {
-    let mapped = schedule(Operation::Smooth, element, structure)?;
+    let mapped = schedule(Operation::Smooth, element, structure, Precision::Double)?;
     let one_patch = [("n", 2), ("c0", 0), ("c1", 0), ("c2", 0)].map(|(name, at)| (name.to_owned(), at));
     Ok(bank_traffic(mapped.kernel(), &one_patch.into())?.iter().map(|t| t.conflicts).sum())
 }

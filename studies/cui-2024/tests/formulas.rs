@@ -4,7 +4,7 @@
 
 use purlin::analysis::stats::statistics;
 use purlin_multigrid::kernels::{Operation, plain};
-use purlin_multigrid::{Dimension, Element};
+use purlin_multigrid::{Dimension, Element, Precision};
 use study_cui_2024::flops_of_patch;
 
 #[test]
@@ -12,7 +12,7 @@ fn operations_of_a_patch() {
     for dimension in [Dimension::Two, Dimension::Three] {
         for degree in 1..=8 {
             let element = Element::new(dimension, degree).unwrap();
-            let kernel = plain(Operation::Smooth, element).unwrap();
+            let kernel = plain(Operation::Smooth, element, Precision::Double).unwrap();
             let params =
                 ["n", "c0", "c1", "c2"].map(|name| (name.to_owned(), if name == "n" { 2 } else { 0 }));
             let counted = statistics(&kernel, &params.into_iter().collect()).unwrap().flops();

@@ -1,0 +1,68 @@
+//! GMRES in double precision around a V-cycle in double and in single.
+
+#![allow(clippy::unwrap_used)]
+
+use purlin_multigrid::{Dimension, Element, Precision, PreconditionedSolver, sine_load};
+use purlin_runtime::{Backend, Device, open};
+use purlin_solve::GmresOptions;
+use std::f64::consts::PI;
+
+/// Iterations and error for the solution that is a product of sines, of Cui et al. 2024, §4.2.
+fn solved(device: &dyn Device, element: Element, cells: usize, precision: Precision) -> (usize, f64) {
+    let mut solver =
+        PreconditionedSolver::new(device, element, cells, precision, GmresOptions::default()).unwrap();
+    let (factor, line) = sine_load(solver.hierarchy().line(), element, cells);
+    solver.set_product(factor, &line).unwrap();
+    let report = solver.solve().unwrap();
+    assert!(report.converged(), "{element:?} {precision:?}: {report:?}");
+    (report.iterations(), solver.error(|x| (PI * x).sin()).unwrap())
+}
+
+fn devices() -> Vec<Box<dyn Device>> {
+    let mut found = Vec::new();
+    for name in ["c", "opencl", "cuda"] {
+        match open(name) {
+            Ok(device) => found.push(device),
+            Err(why) => eprintln!("skipped: {why}"),
+        }
+    }
+    found
+}
+
+/// Table 7: a cycle in single precision takes as many iterations, and the error is that of the
+/// discretisation.
+#[test]
+fn mixed_precision_takes_as_many_iterations_to_the_same_error() {
+    const CASES: [(Dimension, usize, usize); 4] =
+        [(Dimension::Two, 2, 16), (Dimension::Three, 1, 8), (Dimension::Two, 5, 8), (Dimension::Three, 3, 4)];
+    for device in devices() {
+        let on_host = device.info().backend == Backend::C;
+        for (dimension, degree, cells) in CASES.into_iter().take(if on_host { 4 } else { 2 }) {
+            let element = Element::new(dimension, degree).unwrap();
+            let double = solved(&*device, element, cells, Precision::Double);
+            let single = solved(&*device, element, cells, Precision::Single);
+            eprintln!("{dimension:?} Q{degree}, {cells} a side: {double:?}, {single:?}");
+            assert_eq!(double.0, single.0, "{element:?}");
+            // both residuals are 1e-9 of the start, the error is at least 1e-8
+            assert!((double.1 / single.1 - 1.0).abs() < 1e-3, "{element:?}: {double:?} {single:?}");
+        }
+    }
+}
+
+/// The error falls like h^(k + 1), and its value at one mesh is that of the interpolant's order.
+#[test]
+fn errors_fall_with_the_order_of_the_elements() {
+    let device = open("c").unwrap();
+    for (dimension, degree, cells) in
+        [(Dimension::Two, 1, 16), (Dimension::Two, 3, 8), (Dimension::Three, 2, 4)]
+    {
+        let element = Element::new(dimension, degree).unwrap();
+        let [coarse, fine] =
+            [cells, 2 * cells].map(|cells| solved(&*device, element, cells, Precision::Double).1);
+        let order = (coarse / fine).log2();
+        assert!(
+            (order - (degree as f64 + 1.0)).abs() < 0.1,
+            "{element:?}: {coarse:e} {fine:e}, order {order}"
+        );
+    }
+}

@@ -1,0 +1,262 @@
+//! The generalised minimal residual method, with a preconditioner that may change.
+
+use crate::texts::{compiled, text};
+use crate::{Call, LinearReason, LinearReport, Operator, SolveError, Vectors, run};
+use purlin_runtime::{Buffer, Device, Executable, download_values};
+
+/// When the generalised minimal residual method stops.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GmresOptions {
+    /// Norm of the residual that is small enough, relative to that of the right-hand side.
+    pub relative: f64,
+    /// Norm of the residual that is small enough in any case.
+    pub absolute: f64,
+    /// Iterations that are allowed.
+    pub max_iterations: usize,
+    /// Iterations after which it starts anew from the solution so far; at least 1.
+    pub restart: usize,
+}
+
+impl Default for GmresOptions {
+    fn default() -> Self {
+        Self { relative: 1e-9, absolute: 0.0, max_iterations: 1000, restart: 30 }
+    }
+}
+
+/// The generalised minimal residual method for any operator, preconditioned from the right.
+///
+/// The preconditioned directions are stored, so that the preconditioner need be neither linear nor
+/// the same in each iteration: it may compute in another precision. Vectors are allocated when an
+/// iteration needs them, two each (one without a preconditioner). An iteration is one list of
+/// launches; behind it the host reads its column of the Hessenberg matrix.
+///
+/// # Source
+/// Saad 1993, Algorithm 2.2 (FGMRES).
+pub struct Gmres<'d> {
+    device: &'d dyn Device,
+    n: usize,
+    options: GmresOptions,
+    vectors: Vectors<'d>,
+    clear: Executable,
+    dot: Executable,
+    remove_dot: Executable,
+    remove_square: Executable,
+    basis: Vec<Buffer>,
+    directions: Vec<Buffer>,
+    sums: Buffer,
+}
+
+impl<'d> Gmres<'d> {
+    /// Compiles the kernels for vectors of `n` numbers.
+    ///
+    /// # Errors
+    /// A device that refuses them, no memory.
+    pub fn new(device: &'d dyn Device, n: usize, options: GmresOptions) -> Result<Self, SolveError> {
+        let options = GmresOptions { restart: options.restart.max(1), ..options };
+        Ok(Self {
+            device,
+            n,
+            options,
+            vectors: Vectors::new(device, n)?,
+            clear: compiled(device, text!("clear"))?,
+            dot: compiled(device, text!("dot"))?,
+            remove_dot: compiled(device, text!("remove_dot"))?,
+            remove_square: compiled(device, text!("remove_square"))?,
+            basis: Vec::new(),
+            directions: Vec::new(),
+            sums: device.allocate(8 * (options.restart as u64 + 1))?,
+        })
+    }
+
+    /// Solves `A x = b` from a start of zero, with something near the inverse of `A`.
+    ///
+    /// Residuals are those of the recurrence; the one behind the last iteration before a restart or
+    /// the end is computed from the solution.
+    ///
+    /// # Errors
+    /// An operator of another size, no memory, a failing driver. That it does not converge is in the
+    /// report.
+    pub fn solve(
+        &mut self,
+        operator: &dyn Operator,
+        preconditioner: Option<&dyn Operator>,
+        b: &Buffer,
+        x: &Buffer,
+    ) -> Result<LinearReport, SolveError> {
+        for (what, part) in [("operator", Some(operator)), ("preconditioner", preconditioner)] {
+            if let Some(found) = part.map(Operator::size).filter(|size| *size != self.n) {
+                return Err(SolveError::Length { what, found, needed: self.n });
+            }
+        }
+        self.need(1, 0)?;
+        self.device.copy(b, &self.basis[0])?;
+        let mut seconds = run(self.device, &[Call::of(&self.clear, &[("n", self.n)], &[("v", x)])])?;
+        let mut residuals = vec![self.vectors.norm(&self.basis[0])?];
+        let limit = (self.options.relative * residuals[0]).max(self.options.absolute);
+        let reason = loop {
+            let start = residuals.last().copied().unwrap_or(f64::NAN);
+            if !start.is_finite() {
+                break LinearReason::NotFinite;
+            }
+            if start <= limit {
+                break LinearReason::Converged;
+            }
+            if residuals.len() > self.options.max_iterations {
+                break LinearReason::TooMany;
+            }
+            let small = self.cycle(operator, preconditioner, limit, &mut residuals, &mut seconds)?;
+            let calls = self.update(&small, preconditioner.is_some(), operator, b, x);
+            seconds += run(self.device, &calls)?;
+            let exact = self.vectors.norm(&self.basis[0])?;
+            if let Some(last) = residuals.last_mut() {
+                *last = exact;
+            }
+            if exact > limit && exact >= start {
+                break LinearReason::Stagnated;
+            }
+        };
+        Ok(LinearReport { reason, residuals, seconds })
+    }
+
+    /// Vectors of the basis and directions, as many as are needed.
+    fn need(&mut self, basis: usize, directions: usize) -> Result<(), SolveError> {
+        while self.basis.len() < basis {
+            self.basis.push(self.vectors.allocate()?);
+        }
+        while self.directions.len() < directions {
+            self.directions.push(self.vectors.allocate()?);
+        }
+        Ok(())
+    }
+
+    /// Iterations up to a restart, from the residual in the first vector of the basis.
+    fn cycle(
+        &mut self,
+        operator: &dyn Operator,
+        preconditioner: Option<&dyn Operator>,
+        limit: f64,
+        residuals: &mut Vec<f64>,
+        seconds: &mut f64,
+    ) -> Result<LeastSquares, SolveError> {
+        let mut length = residuals.last().copied().unwrap_or(f64::NAN);
+        let mut small = LeastSquares::new(length);
+        for j in 0..self.options.restart {
+            self.need(j + 2, if preconditioner.is_some() { j + 1 } else { 0 })?;
+            let mut calls = Vec::new();
+            self.iteration(j, length, operator, preconditioner, &mut calls);
+            *seconds += run(self.device, &calls)?;
+            let sums: Vec<f64> = download_values(self.device, &self.sums)?;
+            let (column, rest) = sums.split_at(j + 1);
+            length = rest.first().copied().unwrap_or(f64::NAN).sqrt();
+            let whole = column.iter().fold(length, |whole, h| whole.hypot(*h));
+            let residual = small.add(column, length);
+            residuals.push(residual);
+            // what is left of the image is roundings alone: the basis holds the solution
+            let is_whole = length <= f64::EPSILON * whole;
+            let is_last = residuals.len() > self.options.max_iterations;
+            if !residual.is_finite() || residual <= limit || is_whole || is_last {
+                break;
+            }
+        }
+        Ok(small)
+    }
+
+    /// Iteration `j`: scales its vector, and makes the image orthogonal to all so far.
+    fn iteration<'a>(
+        &'a self,
+        j: usize,
+        length: f64,
+        operator: &'a dyn Operator,
+        preconditioner: Option<&'a dyn Operator>,
+        calls: &mut Vec<Call<'a>>,
+    ) {
+        let Self { basis, directions, sums, .. } = self;
+        let n_sums = self.options.restart + 1;
+        let sizes = |k| [("n", self.n), ("n_sums", n_sums), ("k", k)];
+        calls.push(self.vectors.scale(1.0 / length, &basis[j]));
+        calls.push(Call::of(&self.clear, &[("n", n_sums)], &[("v", sums)]));
+        let direction = match preconditioner {
+            Some(preconditioner) => {
+                preconditioner.apply(&basis[j], &directions[j], calls);
+                &directions[j]
+            }
+            None => &basis[j],
+        };
+        let w = &basis[j + 1];
+        operator.apply(direction, w, calls);
+        calls.push(Call::of(&self.dot, &sizes(0), &[("v", w), ("w", &basis[0]), ("sums", sums)]));
+        for k in 0..j {
+            let arrays = [("v", &basis[k]), ("u", &basis[k + 1]), ("w", w), ("sums", sums)];
+            calls.push(Call::of(&self.remove_dot, &sizes(k), &arrays));
+        }
+        calls.push(Call::of(&self.remove_square, &sizes(j), &[("v", &basis[j]), ("w", w), ("sums", sums)]));
+    }
+
+    /// Adds the best combination of directions to the solution, and computes its residual.
+    fn update<'a>(
+        &'a self,
+        small: &LeastSquares,
+        is_preconditioned: bool,
+        operator: &'a dyn Operator,
+        b: &'a Buffer,
+        x: &'a Buffer,
+    ) -> Vec<Call<'a>> {
+        let directions = if is_preconditioned { &self.directions } else { &self.basis };
+        let parts = small.solution().into_iter().zip(directions);
+        let mut calls: Vec<_> = parts.map(|(y, z)| self.vectors.axpy(y, z, x)).collect();
+        let r = &self.basis[0]; // read by the updates above, where it is a direction
+        operator.apply(x, r, &mut calls);
+        calls.extend([self.vectors.scale(-1.0, r), self.vectors.axpy(1.0, b, r)]);
+        calls
+    }
+}
+
+/// The least-squares problem of the Hessenberg matrix, whose columns come one by one, made
+/// triangular by Givens rotations.
+struct LeastSquares {
+    /// Columns of the triangular matrix, each down to the diagonal.
+    columns: Vec<Vec<f64>>,
+    /// Cosine and sine of each rotation.
+    rotations: Vec<[f64; 2]>,
+    /// The right-hand side, rotated.
+    rhs: Vec<f64>,
+}
+
+impl LeastSquares {
+    fn new(residual: f64) -> Self {
+        Self { columns: Vec::new(), rotations: Vec::new(), rhs: vec![residual] }
+    }
+
+    /// Adds a column with `below` under its diagonal; the residual with it.
+    fn add(&mut self, column: &[f64], below: f64) -> f64 {
+        let mut column = column.to_vec();
+        for (i, [c, s]) in self.rotations.iter().enumerate() {
+            let (upper, lower) = (column[i], column[i + 1]);
+            column[i] = c * upper + s * lower;
+            column[i + 1] = c * lower - s * upper;
+        }
+        let j = self.rotations.len();
+        let whole = column[j].hypot(below);
+        let [c, s] = if whole > 0.0 { [column[j] / whole, below / whole] } else { [1.0, 0.0] };
+        column[j] = whole;
+        let last = self.rhs[j];
+        self.rhs[j] = c * last;
+        self.rhs.push(-s * last);
+        self.rotations.push([c, s]);
+        self.columns.push(column);
+        (s * last).abs()
+    }
+
+    /// The coefficients of the least residual. A column that adds nothing gets none.
+    fn solution(&self) -> Vec<f64> {
+        let n = self.columns.len();
+        let mut y = self.rhs[..n].to_vec();
+        for j in (0..n).rev() {
+            let column = &self.columns[j];
+            y[j] = if column[j] == 0.0 { 0.0 } else { y[j] / column[j] };
+            let (above, at) = y.split_at_mut(j);
+            above.iter_mut().zip(column).for_each(|(y, r)| *y -= r * at[0]);
+        }
+        y
+    }
+}

@@ -1,0 +1,131 @@
+//! Table 7: GMRES around V-cycles in double and in single precision.
+
+use crate::measure::MeasureError;
+use purlin::runtime::Device;
+use purlin::solve::GmresOptions;
+use purlin_multigrid::{Element, Precision, PreconditionedSolver, sine_load};
+use serde::{Deserialize, Serialize};
+use std::f64::consts::PI;
+use std::fmt::Write as _;
+use std::time::Instant;
+
+/// Residual that is small enough, relative to the right-hand side (§4.2).
+const TOLERANCE: f64 = 1e-9;
+
+/// A solve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Solve {
+    /// Dimension and degree.
+    pub element: Element,
+    /// Cells a side.
+    pub cells: usize,
+    /// Nodes of the mesh, those at the boundary among them.
+    pub nodes: usize,
+    /// The numbers of the V-cycles.
+    pub precision: Precision,
+    /// The device, as it calls itself.
+    pub device: String,
+    /// Its driver.
+    pub driver: String,
+    /// Norms of the residual before the first iteration and behind each.
+    pub residuals: Vec<f64>,
+    /// Why it ended.
+    pub ended: String,
+    /// L2 norm of the difference from the exact solution.
+    pub error: f64,
+    /// Wall time of each solve behind the first, seconds.
+    pub wall_s: Vec<f64>,
+    /// Time of their kernels by the device's clock, seconds.
+    pub device_s: Vec<f64>,
+    /// Wall time of a V-cycle alone by the device's clock, seconds.
+    pub cycle_s: f64,
+}
+
+impl Solve {
+    /// Iterations.
+    #[must_use]
+    pub fn iterations(&self) -> usize {
+        self.residuals.len().saturating_sub(1)
+    }
+
+    /// The median wall time, seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        let mut all = self.wall_s.clone();
+        all.sort_by(f64::total_cmp);
+        all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// Solves for a product of sines, once to warm up and `runs` times.
+///
+/// # Errors
+/// A mesh that does not fit, a device that refuses.
+pub fn solve(
+    device: &dyn Device,
+    element: Element,
+    cells: usize,
+    precision: Precision,
+    runs: usize,
+) -> Result<Solve, MeasureError> {
+    let options = GmresOptions { relative: TOLERANCE, max_iterations: 60, ..GmresOptions::default() };
+    let mut solver = PreconditionedSolver::new(device, element, cells, precision, options)?;
+    let (factor, line) = sine_load(solver.hierarchy().line(), element, cells);
+    solver.set_product(factor, &line)?;
+    let mut report = solver.solve()?;
+    let (mut wall_s, mut device_s) = (Vec::new(), Vec::new());
+    for _ in 0..runs {
+        let begin = Instant::now();
+        report = solver.solve()?;
+        wall_s.push(begin.elapsed().as_secs_f64());
+        device_s.push(report.seconds);
+    }
+    let info = device.info();
+    Ok(Solve {
+        element,
+        cells,
+        nodes: element.nodes(cells),
+        precision,
+        device: info.name.clone(),
+        driver: info.driver.clone(),
+        residuals: report.residuals,
+        ended: report.reason.to_string(),
+        error: solver.error(|x| (PI * x).sin())?,
+        wall_s,
+        device_s,
+        cycle_s: solver.time_cycle()?,
+    })
+}
+
+/// The table of solves, each pair of precisions a row.
+#[must_use]
+pub fn table(solves: &[Solve]) -> String {
+    let mut text = String::from(
+        "| k | d | cells a side | nodes | L2 error, double | mixed | iterations, double | mixed | s, double | mixed | ratio |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for double in solves.iter().filter(|s| s.precision == Precision::Double) {
+        let is_partner = |s: &&Solve| {
+            s.precision == Precision::Single
+                && (s.element, s.cells, &s.device) == (double.element, double.cells, &double.device)
+        };
+        let mixed = solves.iter().find(is_partner);
+        let of = |show: &dyn Fn(&Solve) -> String| mixed.map_or("–".into(), show);
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {:.2e} | {:.3e} | {} | {} | {} | {:.3} | {} | {} |",
+            double.element.degree,
+            double.element.dimension.axes(),
+            double.cells,
+            double.nodes as f64,
+            double.error,
+            of(&|s| format!("{:.3e}", s.error)),
+            double.iterations(),
+            of(&|s| s.iterations().to_string()),
+            double.seconds(),
+            of(&|s| format!("{:.3}", s.seconds())),
+            of(&|s| format!("{:.2}", double.seconds() / s.seconds())),
+        );
+    }
+    text
+}
