@@ -127,20 +127,43 @@ pub struct RefusedStep {
     pub source: TransformError,
 }
 
+/// Why a strategy that decides between steps stopped.
+enum Stopped {
+    /// A step was refused.
+    Refused(TransformError),
+    /// Nothing was decided.
+    Undecided(StrategyError),
+}
+
+impl From<TransformError> for Stopped {
+    fn from(error: TransformError) -> Self {
+        Self::Refused(error)
+    }
+}
+
 /// Runs the steps of a strategy on a kernel.
 fn applied(
     kernel: &Kernel,
     steps: impl FnOnce(&mut Schedule) -> Result<(), TransformError>,
+) -> Result<(Kernel, Recipe), StrategyError> {
+    decided(kernel, |s| steps(s).map_err(Stopped::Refused))
+}
+
+/// Runs the steps of a strategy that may decide nothing.
+fn decided(
+    kernel: &Kernel,
+    steps: impl FnOnce(&mut Schedule) -> Result<(), Stopped>,
 ) -> Result<(Kernel, Recipe), StrategyError> {
     let mut s = Schedule::of(kernel);
     let done = steps(&mut s);
     let (kernel, recipe) = s.finish();
     match done {
         Ok(()) => Ok((kernel, recipe)),
-        Err(source) => {
+        Err(Stopped::Refused(source)) => {
             let number = recipe.steps.len() + 1;
             Err(StrategyError::Step(Box::new(RefusedStep { number, recipe, kernel, source })))
         }
+        Err(Stopped::Undecided(error)) => Err(error),
     }
 }
 

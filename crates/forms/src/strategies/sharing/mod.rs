@@ -3,7 +3,7 @@
 mod graph;
 mod nest;
 
-use super::{StrategyError, applied};
+use super::{Stopped, StrategyError, decided};
 use graph::SharingGraph;
 use nest::Nest;
 use purlin_ir::{AddressSpace, Expr, Kernel, UpdateOp, VarKind};
@@ -12,7 +12,7 @@ use purlin_transforms::polynomial::{Atoms, Sum};
 use purlin_transforms::primitives::{
     ExpandProducts, ExpandRule, ExtractRule, FactoriseSum, PrecomputeRule, Reassociate,
 };
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_transforms::{Recipe, Schedule};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -74,8 +74,8 @@ impl fmt::Display for SharingDecision {
 /// # Source
 /// Luporini et al. 2017, §3.2.2, Algorithm 1; the comments name its steps.
 pub fn eliminate_sharing(kernel: &Kernel) -> Result<(Kernel, Recipe, Vec<SharingDecision>), StrategyError> {
-    let (mut decisions, mut failed) = (Vec::new(), None);
-    let (kernel, recipe) = applied(kernel, |s| {
+    let mut decisions = Vec::new();
+    let (kernel, recipe) = decided(kernel, |s| {
         let adds: Vec<String> = s
             .kernel()
             .insns
@@ -84,17 +84,11 @@ pub fn eliminate_sharing(kernel: &Kernel) -> Result<(Kernel, Recipe, Vec<Sharing
             .map(|i| i.name.clone())
             .collect();
         for insn in adds {
-            match eliminate(s, &insn)? {
-                Ok(decision) => decisions.extend(decision),
-                Err(why) => failed = Some(why),
-            }
+            decisions.extend(eliminate(s, &insn)?);
         }
         Ok(())
     })?;
-    match failed {
-        Some(why) => Err(StrategyError::IntegerProgram(why)),
-        None => Ok((kernel, recipe, decisions)),
-    }
+    Ok((kernel, recipe, decisions))
 }
 
 /// What a plan says of an update.
@@ -110,14 +104,9 @@ struct Plan {
 }
 
 /// Applies to one update what takes operations away; none where nothing does.
-fn eliminate(
-    s: &mut Schedule,
-    insn: &str,
-) -> Result<Result<Option<SharingDecision>, String>, TransformError> {
-    let plan = match plan(s.kernel(), insn) {
-        Ok(plan) => plan,
-        Err(why) => return Ok(Err(why)),
-    };
+fn eliminate(s: &mut Schedule, insn: &str) -> Result<Option<SharingDecision>, Stopped> {
+    let plan =
+        plan(s.kernel(), insn).map_err(|why| Stopped::Undecided(StrategyError::IntegerProgram(why)))?;
     let mut before = None;
     let mut best: Option<(u64, Schedule, Plan)> = None;
     // by the program, and by code motion alone
@@ -141,16 +130,16 @@ fn eliminate(
             best = Some((after, tried, plan));
         }
     }
-    let (Some((after, tried, plan)), Some(before)) = (best, before) else { return Ok(Ok(None)) };
+    let (Some((after, tried, plan)), Some(before)) = (best, before) else { return Ok(None) };
     *s = tried;
-    Ok(Ok(Some(SharingDecision {
+    Ok(Some(SharingDecision {
         insn: insn.to_owned(),
         whole: plan.whole,
         expanded: plan.expanded,
         graph: [plan.graph.symbols.len(), plan.graph.products.len()],
         factorised: plan.factorised,
         operations: [before, after],
-    })))
+    }))
 }
 
 /// Steps 1 to 5: which operands stay whole, and which symbols are factorised.
