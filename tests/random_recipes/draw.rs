@@ -7,7 +7,7 @@ use purlin::transforms::{Primitive, Step};
 
 /// Primitives that few programs have room for: tried first in every fourth step, so that each is
 /// accepted in a run of a few hundred pairs or so.
-const RARE: [&str; 12] = [
+const RARE: [&str; 13] = [
     "collect_factors",
     "combine_orbits",
     "drop_zero_terms",
@@ -20,6 +20,7 @@ const RARE: [&str; 12] = [
     "roll_insns",
     "skip_zero_terms",
     "split_accumulation",
+    "sum_moments",
 ];
 
 /// What a sample is run with.

@@ -40,7 +40,7 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 26] = [
+const UNCOMMON: [&str; 27] = [
     "collect_factors",
     "combine_orbits",
     "drop_zero_terms",
@@ -65,6 +65,7 @@ const UNCOMMON: [&str; 26] = [
     "sink_accumulation",
     "skip_zero_terms",
     "split_accumulation",
+    "sum_moments",
     "use_symmetry",
     "vectorise_iname",
 ];

@@ -293,6 +293,7 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
             | Step::MirrorTriangle(_)
             | Step::CombineOrbits(_)
             | Step::PreEvaluateLoop(_)
+            | Step::SumMoments(_)
             | Step::CollectFactors(_)
             | Step::ExpandProducts(_)
             | Step::FactoriseSum(_)
@@ -330,7 +331,7 @@ fn is_finite(memory: &Memory) -> bool {
 
 /// Steps that reorder updates or reductions, or whose tables are equal up to a tolerance: equal up to
 /// rounding. All others keep every bit.
-const REASSOCIATING: [&str; 27] = [
+const REASSOCIATING: [&str; 28] = [
     "buffer_writes",
     "collect_factors",
     "combine_orbits",
@@ -358,12 +359,13 @@ const REASSOCIATING: [&str; 27] = [
     "sink_accumulation",
     "split_accumulation",
     "split_sum",
+    "sum_moments",
 ];
 
 /// Steps after which an instruction may run another number of times: copies share its instances, it
 /// takes those of others, it runs once for many or many times for one, for fewer modes or one triangle,
 /// or over zeros, too.
-const RECOUNTING: [&str; 16] = [
+const RECOUNTING: [&str; 17] = [
     "combine_orbits",
     "drop_zero_terms",
     "factor_quadrature",
@@ -379,6 +381,7 @@ const RECOUNTING: [&str; 16] = [
     "sink_accumulation",
     "skip_zero_terms",
     "split_accumulation",
+    "sum_moments",
     "write_out",
 ];
 

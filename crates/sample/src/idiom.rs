@@ -16,7 +16,7 @@ impl Draw {
     /// Adds the nests of an idiom at the end of the kernel.
     pub(super) fn idiom(&mut self, plan: &IdiomPlan) {
         // what needs most steps to be used comes twice
-        let all: [fn(&mut Self, &IdiomPlan); 10] = [
+        let all: [fn(&mut Self, &IdiomPlan); 11] = [
             Self::sum,
             Self::handed_over,
             Self::pair,
@@ -27,6 +27,7 @@ impl Draw {
             Self::contraction,
             Self::contraction,
             Self::contraction,
+            Self::products_at_points,
         ];
         let all = if !self.config.indirect {
             &all[..5]
@@ -281,6 +282,39 @@ impl Draw {
             });
             let ((lhs, ty), name) = (this.target(plan), this.name("s"));
             let read = this.stored(ty, Expr::load(matrix, [Expr::from(2), Expr::from(0)]));
+            this.b.update(name, lhs, UpdateOp::Add, read);
+        });
+    }
+
+    /// The symmetric matrix of the sums over points of a value times the products of entries of a table.
+    fn products_at_points(&mut self, plan: &IdiomPlan) {
+        let (points, extent) = (Extent::Constant(TABLE_LEN), Extent::Constant(2));
+        let entries = TableData::real((0..2 * TABLE_LEN).map(|k| ((3 * k + 1) % 8) as f64 / 4.0 - 1.0));
+        let [name, of_pairs, at] = [self.name("phi"), self.name("t"), self.name("t")];
+        let table = self.b.table(name, ScalarType::F64, [TABLE_LEN as usize, 2], entries);
+        let matrix = self.b.temporary(of_pairs, ScalarType::F64, [2, 2].map(Affine::constant));
+        let value = Access::scalar(self.b.temporary(at, ScalarType::F64, []));
+        let entry = |i: InameId, j: InameId| Access::new(matrix, [i.into(), j.into()]);
+        self.inside(plan.outer, |this, _| {
+            this.over(extent, |this, i| {
+                this.over(extent, |this, j| {
+                    let name = this.name("s");
+                    this.b.assign(name, entry(i, j), Expr::from(0.0));
+                });
+            });
+            this.over(points, |this, q| {
+                let (given, name) = (this.expression(&plan.value), this.name("s"));
+                this.b.assign(name, value.clone(), given);
+                this.over(extent, |this, i| {
+                    this.over(extent, |this, j| {
+                        let at = |l: InameId| Expr::load(table, [q.into(), l.into()]);
+                        let (term, name) = (Expr::Load(value.clone()) * at(i) * at(j), this.name("s"));
+                        this.b.update(name, entry(i, j), UpdateOp::Add, term);
+                    });
+                });
+            });
+            let ((lhs, ty), name) = (this.target(plan), this.name("s"));
+            let read = this.stored(ty, Expr::load(matrix, [Expr::from(1), Expr::from(0)]));
             this.b.update(name, lhs, UpdateOp::Add, read);
         });
     }

@@ -23,10 +23,12 @@ pub mod intrinsics;
 pub mod lists;
 pub mod lookup;
 mod modes;
+mod moments;
 mod nest;
 mod neutral;
 pub mod obligation;
 mod orbits;
+mod outer_factors;
 pub mod polynomial;
 pub mod primitive;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]

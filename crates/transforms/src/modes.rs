@@ -58,6 +58,26 @@ impl Modes {
     }
 }
 
+/// Tables over points as products of a basis of their columns and tables over its elements.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Basis {
+    pub(crate) count: usize,
+    /// Row by row: a row a point.
+    pub(crate) values: Vec<f64>,
+    /// Of each table, row by row: a row an element of the basis.
+    pub(crate) tables: Vec<Vec<f64>>,
+}
+
+/// The entry of a table that is furthest from that of the product.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Off {
+    pub(crate) table: usize,
+    pub(crate) point: usize,
+    pub(crate) column: usize,
+    pub(crate) entry: f64,
+    pub(crate) product: f64,
+}
+
 /// Two columns whose sums over points and modes are furthest apart.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Deviation {
@@ -84,7 +104,7 @@ impl Points {
     /// with `r` after the projection on the modes changes a sum by at most
     /// `|r|^2`, since the residuals of both columns are orthogonal to all modes.
     pub(crate) fn modes(&self, tolerance: f64, orthogonal: Orthogonal) -> Modes {
-        let (columns, scales) = self.columns();
+        let (columns, scales) = self.columns(&self.weights);
         let (mut rows, mut holders): (Vec<Vec<f64>>, Vec<BTreeSet<usize>>) = (Vec::new(), Vec::new());
         for component in components(&columns, orthogonal) {
             let basis = orthonormal(&columns, &component, tolerance / 10.0);
@@ -109,6 +129,53 @@ impl Points {
             }
         }
         Modes { count: rows.len(), tables, holders }
+    }
+
+    /// An orthonormal basis of all columns, of which at most `tolerance` of the longest column of a
+    /// table is left. The weights are not used.
+    pub(crate) fn basis(&self, tolerance: f64) -> Basis {
+        let (columns, scales) = self.columns(&vec![1.0; self.weights.len()]);
+        let all: Vec<usize> = (0..columns.len()).collect();
+        let modes = orthonormal(&columns, &all, tolerance * tolerance);
+        let points = self.weights.len();
+        let values = (0..points).flat_map(|q| modes.iter().map(move |mode| mode[q])).collect();
+        let mut tables: Vec<Vec<f64>> =
+            self.tables.iter().map(|t| vec![0.0; modes.len() * t.columns]).collect();
+        for (k, mode) in modes.iter().enumerate() {
+            for column in &columns {
+                let along = dot(mode, &column.values);
+                // what rounding leaves of an exact zero; the certificate includes it
+                let along = if along.abs() <= tolerance { 0.0 } else { along };
+                let width = self.tables[column.table].columns;
+                tables[column.table][k * width + column.index] = along * scales[column.table];
+            }
+        }
+        Basis { count: modes.len(), values, tables }
+    }
+
+    /// Compares each entry of the tables with that of the product, by compensated sums.
+    ///
+    /// # Errors
+    /// The entry that is furthest off, if that is more than `tolerance` times the largest entry of its
+    /// table.
+    pub(crate) fn certify_basis(&self, basis: &Basis, tolerance: f64) -> Result<(), Off> {
+        let mut worst: Option<(f64, Off)> = None;
+        for (table, (of_points, of_basis)) in self.tables.iter().zip(&basis.tables).enumerate() {
+            let largest = of_points.values.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
+            let columns = transposed(of_basis, of_points.columns);
+            for (k, entry) in of_points.values.iter().enumerate() {
+                let (point, column) = (k / of_points.columns, k % of_points.columns);
+                let row = &basis.values[point * basis.count..(point + 1) * basis.count];
+                let (product, _) = compensated(row, &columns[column]);
+                let apart = (entry - product).abs();
+                // a nan is apart from everything
+                let fits = apart <= tolerance * largest;
+                if !fits && worst.as_ref().is_none_or(|(most, _)| (apart / largest).total_cmp(most).is_gt()) {
+                    worst = Some((apart / largest, Off { table, point, column, entry: *entry, product }));
+                }
+            }
+        }
+        worst.map_or(Ok(()), |(_, off)| Err(off))
     }
 
     /// Compares `sum_q w[q] A[q, i] B[q, j]` with `sum_k A'[k, i] B'[k, j]` for the pairs of tables
@@ -162,12 +229,12 @@ impl Points {
         worst.map_or(Ok(()), |(_, deviation)| Err(deviation))
     }
 
-    /// All columns, and the scale of each table.
-    fn columns(&self) -> (Vec<Column>, Vec<f64>) {
+    /// All columns, times the roots of weights, and the scale of each table.
+    fn columns(&self, weights: &[f64]) -> (Vec<Column>, Vec<f64>) {
         let (mut columns, mut scales) = (Vec::new(), Vec::new());
         for (k, table) in self.tables.iter().enumerate() {
             let weigh = |column: Vec<f64>| -> Vec<f64> {
-                column.iter().zip(&self.weights).map(|(v, w)| v * w.sqrt()).collect()
+                column.iter().zip(weights).map(|(v, w)| v * w.sqrt()).collect()
             };
             let own: Vec<Vec<f64>> =
                 transposed(&table.values, table.columns).into_iter().map(weigh).collect();
@@ -307,6 +374,18 @@ mod tests {
         let one_a_mode = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0];
         assert_eq!(modes.tables, vec![one_a_mode.to_vec(), vec![0.0, 0.0, 0.0, 1.0]]);
         assert_eq!(square().certify(&modes, &[[0, 0], [0, 1], [1, 1]], 1e-15), Ok(()));
+    }
+
+    #[test]
+    fn a_basis_with_one_entry_off_is_found() {
+        let points = square();
+        let mut basis = points.basis(1e-14);
+        assert_eq!(basis.count, 4);
+        assert_eq!(points.certify_basis(&basis, 1e-15), Ok(()));
+        basis.values[5] += 1e-12;
+        let off = points.certify_basis(&basis, 1e-13).expect_err("an entry is off");
+        assert_eq!(off.point, 1);
+        assert_eq!(points.certify_basis(&basis, 1e-11), Ok(()));
     }
 
     #[test]

@@ -78,6 +78,7 @@ pub mod split_iname;
 pub mod split_lives;
 pub mod split_sum;
 pub mod stage_value;
+pub mod sum_moments;
 pub mod tag_iname;
 pub mod tag_inames;
 pub mod transpose_array_axes;
@@ -163,6 +164,7 @@ steps! {
     split_lives::SplitLives: "Gives a part of the program temporaries of its own.";
     split_sum::SplitSum: "Stores a sum term by term, by a store and updates.";
     stage_value::StageValue: "Computes the value of an instruction into a temporary first.";
+    sum_moments::SumMoments: "Sums products of table entries as moments, in a basis of the columns.";
     tag_iname::TagIname: "Says where the iterations of a loop run.";
     tag_inames::TagInames: "Says where the iterations of several loops run, in one step.";
     transpose_array_axes::TransposeArrayAxes: "Changes the order of the axes of an array in memory.";

@@ -3,10 +3,12 @@
 use crate::draw::{self, Picks};
 use crate::lookup::{self, NO_REDUCTION};
 use crate::obligation::Obligation;
-use crate::polynomial::{Atoms, Product, joined};
+use crate::outer_factors;
+use crate::polynomial::{Product, joined};
 use crate::primitive::Primitive;
 use crate::proofs::separable::{
-    ALIKE, Entry, LOCAL, SUMS, Separated, Slot, TABLES, Term, constant_extents, separate,
+    ALIKE, Changing, Entry, LOCAL, SUMS, Separated, Slot, TABLES, Term, axis_extents, constant_extents,
+    separate,
 };
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
@@ -15,8 +17,8 @@ use crate::tree::{edit_siblings, prune_insn, replace_loop};
 use crate::wide::Wide;
 use purlin_analysis::Analysis;
 use purlin_ir::{
-    Access, AddressSpace, Affine, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, TableData, VarId,
-    VarKind, Variable, WriteOp,
+    AddressSpace, Affine, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, TableData, VarId, VarKind,
+    Variable,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -99,7 +101,7 @@ const MAX_ENTRIES: usize = 1 << 22;
 /// The points are counted.
 const RANGE: Obligation = Obligation::new(
     "pre_evaluate_loop.range",
-    "the loop and those that index its tables run from 0 to constants",
+    "the loop runs from 0 to a constant, and so do those that index its tables, or from another one",
 );
 
 /// The entries exist.
@@ -152,14 +154,14 @@ impl Primitive for PreEvaluateLoop {
     fn check(&self, analysis: &Analysis) -> Result<Sums, Refusal> {
         let kernel = analysis.kernel();
         let iname = lookup::tree_loop(kernel, &self.iname)?;
-        let extents = constant_extents(kernel);
-        let Some(points) = extents.get(&iname).copied() else {
+        let extents = axis_extents(kernel);
+        let Some(points) = constant_extents(kernel).get(&iname).copied() else {
             return Err(RANGE.unfit(format!(
                 "`{}` does not run from 0 to a constant above; shift it, or fix the parameters in its bounds",
                 self.iname
             )));
         };
-        let separated = separate(kernel, iname)?;
+        let separated = separate(kernel, iname, Changing::Entries)?;
         let mut maker = Maker { kernel, points, extents: &extents, step: self, made: Vec::new() };
         let mut pieces = BTreeMap::new();
         for (insn, terms) in &separated.updates {
@@ -174,13 +176,18 @@ impl Primitive for PreEvaluateLoop {
         let tables: Vec<VarId> = proof.tables.iter().map(|t| kernel.vars.push(t.clone())).collect();
         let atoms = &proof.separated.atoms;
         let mut in_front = Vec::new();
-        let scalars: Vec<VarId> =
-            proof.scalars.iter().map(|s| proof.scalar(kernel, s, &mut in_front)).collect();
+        let mut scalars = Vec::new();
+        for factors in &proof.scalars {
+            let users = proof.pieces.keys().copied();
+            let (var, insn) = outer_factors::store(kernel, atoms, factors, users);
+            scalars.push(var);
+            in_front.push(insn);
+        }
         let value = |piece: &Piece| {
             let known = proof.scalars.iter().position(|s| *s == piece.factors);
             let factor = match known {
                 Some(k) => Some((Some(Expr::scalar(scalars[k])), 1.0)),
-                None => factor(atoms, &piece.factors),
+                None => outer_factors::value_of(atoms, &piece.factors),
             };
             let entry = piece
                 .table
@@ -220,15 +227,6 @@ impl Primitive for PreEvaluateLoop {
     }
 }
 
-/// The factors of a piece as one expression with a coefficient; no factor at all is 1.
-fn factor(atoms: &Atoms, factors: &[(Product, f64)]) -> Option<(Option<Expr>, f64)> {
-    match factors {
-        [] => None,
-        [(one, c)] => Some((atoms.product_of(one), *c)),
-        _ => joined(factors.iter().map(|(p, c)| (atoms.product_of(p), *c))).map(|e| (Some(e), 1.0)),
-    }
-}
-
 /// The products of factors that are worth a scalar in front of the loop: those that hold an
 /// operation and nothing but scalars, where all loops around their updates run.
 fn scalars(
@@ -243,59 +241,13 @@ fn scalars(
         let inside = loops.iter().skip_while(|l| **l != iname).skip(1);
         let runs = inside.clone().all(|l| extents.contains_key(l));
         for piece in pieces.get(&insn).into_iter().flatten().filter(|p| runs && p.table.is_some()) {
-            let all: Vec<_> = piece.factors.iter().flat_map(|(product, _)| product).collect();
-            let plain = piece.factors.len() == 1 && piece.factors[0].1.abs() == 1.0 && all.len() <= 1;
-            let divides = all.iter().any(|f| f.divides);
-            let of_scalars = all.iter().all(|f| {
-                let mut scalar = true;
-                separated.atoms.get(f.atom).for_each(&mut |e| {
-                    scalar &= match e {
-                        Expr::Load(a) => a.index.is_empty(),
-                        Expr::Iname(_) => false,
-                        Expr::Int(_)
-                        | Expr::Real(_)
-                        | Expr::Unary(..)
-                        | Expr::Binary(..)
-                        | Expr::Call(..)
-                        | Expr::Cast(..)
-                        | Expr::Select(..)
-                        | Expr::Reduce(_)
-                        | Expr::Rule(..)
-                        | Expr::RuleParam(_) => true,
-                    }
-                });
-                scalar
-            });
-            if (!plain || divides) && of_scalars && !all.is_empty() && !found.contains(&piece.factors) {
+            let worth = outer_factors::is_worth_a_scalar(&separated.atoms, &piece.factors);
+            if worth && !found.contains(&piece.factors) {
                 found.push(piece.factors.clone());
             }
         }
     }
     found
-}
-
-impl Sums {
-    /// Stores a sum of products of scalars in a temporary of its own.
-    fn scalar(&self, kernel: &mut Kernel, factors: &[(Product, f64)], insns: &mut Vec<InsnId>) -> VarId {
-        let name = kernel.fresh_name("factor");
-        let temporary = Variable::new(&name, ScalarType::F64, VarKind::Temporary, [], AddressSpace::Private);
-        let var = kernel.vars.push(temporary);
-        let terms = factors.iter().map(|(p, c)| (self.separated.atoms.product_of(p), *c));
-        let mut tags = self.pieces.keys().map(|i| &kernel.insns[*i].tags);
-        let first = tags.next().cloned().unwrap_or_default();
-        let tags: BTreeSet<String> = tags.fold(first, |all, of| all.intersection(of).cloned().collect());
-        let insn = Insn {
-            name: kernel.fresh_name(&format!("set_{name}")),
-            lhs: Access::scalar(var),
-            op: WriteOp::Assign,
-            rhs: joined(terms).unwrap_or(Expr::Int(0)),
-            predicate: None,
-            tags,
-            callee: None,
-        };
-        insns.push(kernel.insns.push(insn));
-        var
-    }
 }
 
 /// Makes tables of sums.
@@ -364,7 +316,7 @@ impl Maker<'_> {
         let open = axes.iter().find(|axis| !self.extents.contains_key(axis));
         RANGE.require(open.is_none(), || {
             format!(
-                "`{}`, by which `{}` indexes a table, does not run from 0 to a constant",
+                "`{}`, by which `{}` indexes a table, does not run from 0, or another loop, to a constant",
                 open.map_or("", |axis| &self.kernel.inames[*axis].name),
                 insn.name
             )

@@ -2,7 +2,8 @@
 //!
 //! Scalars that are stored once in an iteration are replaced by their values, so that the value of
 //! an update is one sum of products. Of its factors, those that change with the loop are entries of
-//! tables; everything else is the same in all iterations.
+//! tables, or, where the loop stays, scalars that it computes first; everything else is the same in
+//! all iterations.
 
 use crate::obligation::Obligation;
 use crate::polynomial::{Atoms, Factor, NoSum, Product, Sum};
@@ -10,7 +11,8 @@ use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::tree::{inames_of, loop_body};
 use purlin_ir::{
-    Access, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, TableData, UpdateOp, VarId, VarKind,
+    Access, Atom, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, TableData, UpdateOp,
+    VarId, VarKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +40,21 @@ pub(crate) const TABLES: Obligation = Obligation::new(
     "a factor that changes with the iteration is an entry of a table of `f64`, by loops and numbers",
 );
 
+/// Scalars of an iteration have one value where they are used.
+pub(crate) const POINTS: Obligation = Obligation::new(
+    "separable.points",
+    "a scalar that changes with the iteration is written in front of all its uses in the body of the loop",
+);
+
+/// What may change with the iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changing {
+    /// Entries of tables: the loop goes.
+    Entries,
+    /// Scalars as well, which the loop goes on to compute.
+    Scalars,
+}
+
 /// An index of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Slot {
@@ -52,12 +69,16 @@ pub(crate) enum Slot {
 /// An entry of a table that changes with the iteration.
 pub(crate) type Entry = (VarId, Vec<Slot>);
 
-/// A term of what an update adds: `coefficient*fixed*product(entries)`.
+/// A term of what an update adds: `coefficient*fixed*varying*product(entries)`.
 #[derive(Clone, Debug)]
 pub(crate) struct Term {
+    /// Place of the summand that it is a term of.
+    pub(crate) summand: usize,
     pub(crate) coefficient: f64,
     /// The factors that are the same in all iterations.
     pub(crate) fixed: Product,
+    /// The factors that change with the iteration alone, [`Changing::Scalars`].
+    pub(crate) varying: Product,
     /// The entries that change, sorted.
     pub(crate) entries: Vec<Entry>,
 }
@@ -67,7 +88,7 @@ pub(crate) struct Separated {
     pub(crate) atoms: Atoms,
     /// The updates in textual order, and the terms of each.
     pub(crate) updates: Vec<(InsnId, Vec<Term>)>,
-    /// The stores of scalars of an iteration.
+    /// The stores of scalars whose values are put in their place.
     pub(crate) stores: BTreeSet<InsnId>,
 }
 
@@ -75,10 +96,11 @@ pub(crate) struct Separated {
 ///
 /// # Errors
 /// The first of the obligations above that is not met.
-pub(crate) fn separate(kernel: &Kernel, iname: InameId) -> Result<Separated, Refusal> {
+pub(crate) fn separate(kernel: &Kernel, iname: InameId, changing: Changing) -> Result<Separated, Refusal> {
     let body = loop_body(&kernel.body, iname).unwrap_or_default();
-    for inner in inames_of(kernel, body) {
-        let inner = &kernel.inames[inner];
+    let inside: BTreeSet<InameId> = inames_of(kernel, body).into_iter().collect();
+    for inner in &inside {
+        let inner = &kernel.inames[*inner];
         ALIKE.require(!inner.domain.mentions(iname), || {
             format!(
                 "the bounds of `{}` change with it; only loops over the same values are summed",
@@ -87,37 +109,72 @@ pub(crate) fn separate(kernel: &Kernel, iname: InameId) -> Result<Separated, Ref
         })?;
     }
     let mut insns = Vec::new();
-    with_loops(body, &mut Vec::new(), &mut insns);
-    let written = insns.iter().map(|(insn, _)| kernel.insns[*insn].lhs.var).collect();
-    let mut of_loop = Loop { kernel, iname, insns, written, atoms: Atoms::default() };
+    for (place, node) in body.iter().enumerate() {
+        with_loops(std::slice::from_ref(node), place, &mut Vec::new(), &mut insns);
+    }
+    let written = insns.iter().map(|i| kernel.insns[i.id].lhs.var).collect();
+    let (atoms, points) = (Atoms::default(), BTreeSet::new());
+    let mut of_loop = Loop { kernel, iname, changing, inside, insns, written, points, atoms };
     let mut found = Separated { atoms: Atoms::default(), updates: Vec::new(), stores: BTreeSet::new() };
-    for (place, (id, _)) in of_loop.insns.clone().into_iter().enumerate() {
+    for place in 0..of_loop.insns.len() {
+        let id = of_loop.insns[place].id;
         let insn = &kernel.insns[id];
         of_loop.check_form(insn)?;
-        let value = of_loop.value(insn)?;
+        if of_loop.points.contains(&insn.lhs.var) {
+            continue;
+        }
         if of_loop.is_local(insn) {
-            of_loop.check_local(place)?;
-            of_loop.check_atoms(insn, &value)?;
-            of_loop.atoms.values.insert(insn.lhs.var, value);
-            found.stores.insert(id);
+            match of_loop.local(place) {
+                Ok(value) => {
+                    of_loop.atoms.values.insert(insn.lhs.var, value);
+                    found.stores.insert(id);
+                }
+                Err(_) if changing == Changing::Scalars => of_loop.keep(insn.lhs.var)?,
+                Err(refusal) => return Err(refusal),
+            }
         } else {
             of_loop.check_sum(insn)?;
-            of_loop.check_atoms(insn, &value)?;
-            let terms = value.iter().map(|(factors, c)| of_loop.term(insn, factors, *c));
-            found.updates.push((id, terms.collect::<Result<_, _>>()?));
+            found.updates.push((id, of_loop.terms(insn)?));
         }
     }
     found.atoms = of_loop.atoms;
     Ok(found)
 }
 
-fn with_loops(nodes: &[Node], around: &mut Vec<InameId>, found: &mut Vec<(InsnId, Vec<InameId>)>) {
+/// What an update adds, term by term, and whether each is subtracted; one summand where the loop
+/// goes.
+pub(crate) fn summands(e: &Expr, changing: Changing) -> Vec<(&Expr, bool)> {
+    fn collect<'e>(e: &'e Expr, minus: bool, found: &mut Vec<(&'e Expr, bool)>) {
+        if let Expr::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = e {
+            collect(a, minus, found);
+            collect(b, minus != (*op == BinaryOp::Sub), found);
+        } else {
+            found.push((e, minus));
+        }
+    }
+    let mut found = Vec::new();
+    match changing {
+        Changing::Entries => found.push((e, false)),
+        Changing::Scalars => collect(e, false, &mut found),
+    }
+    found
+}
+
+/// An instruction inside, the loops inside around it, and the place of its statement in the body.
+#[derive(Clone)]
+struct Inside {
+    id: InsnId,
+    around: Vec<InameId>,
+    statement: usize,
+}
+
+fn with_loops(nodes: &[Node], statement: usize, around: &mut Vec<InameId>, found: &mut Vec<Inside>) {
     for node in nodes {
         match node {
-            Node::Insn(insn) => found.push((*insn, around.clone())),
+            Node::Insn(id) => found.push(Inside { id: *id, around: around.clone(), statement }),
             Node::Loop(iname, body) => {
                 around.push(*iname);
-                with_loops(body, around, found);
+                with_loops(body, statement, around, found);
                 around.pop();
             }
         }
@@ -127,9 +184,14 @@ fn with_loops(nodes: &[Node], around: &mut Vec<InameId>, found: &mut Vec<(InsnId
 struct Loop<'k> {
     kernel: &'k Kernel,
     iname: InameId,
-    /// The instructions inside in textual order, and the loops inside around each.
-    insns: Vec<(InsnId, Vec<InameId>)>,
+    changing: Changing,
+    /// The loops inside.
+    inside: BTreeSet<InameId>,
+    /// The instructions inside in textual order.
+    insns: Vec<Inside>,
     written: BTreeSet<VarId>,
+    /// Scalars that stay, [`Changing::Scalars`].
+    points: BTreeSet<VarId>,
     atoms: Atoms,
 }
 
@@ -177,17 +239,44 @@ impl Loop<'_> {
         insn.update_op().is_none() && var.shape.is_empty() && var.kind == VarKind::Temporary
     }
 
+    /// The value of the scalar that is stored at a place, which can be put in its place.
+    fn local(&mut self, place: usize) -> Result<Sum, Refusal> {
+        self.check_local(place)?;
+        let insn = &self.kernel.insns[self.insns[place].id];
+        let value = self.value(insn, &insn.rhs)?;
+        self.check_atoms(insn, &value)?;
+        Ok(value)
+    }
+
+    /// Lets a scalar stay: its value at the end of an iteration is the one of all its uses.
+    fn keep(&mut self, var: VarId) -> Result<(), Refusal> {
+        let writes = |i: &&Inside| self.kernel.insns[i.id].lhs.var == var;
+        let last = self.insns.iter().filter(writes).map(|i| i.statement).max();
+        let early = self.insns.iter().filter(|i| !writes(i)).find(|i| {
+            Some(i.statement) <= last && self.kernel.insns[i.id].reads().iter().any(|a| a.var == var)
+        });
+        POINTS.require(early.is_none(), || {
+            format!(
+                "`{}` is written inside, and not only in front of `{}`, which reads it; give each value a scalar of its own",
+                self.name(var),
+                early.map_or("", |i| &self.kernel.insns[i.id].name)
+            )
+        })?;
+        self.points.insert(var);
+        Ok(())
+    }
+
     /// The store at a place is the only one, and in front of all uses.
     fn check_local(&self, place: usize) -> Result<(), Refusal> {
-        let (store, around) = &self.insns[place];
+        let Inside { id: store, around, .. } = &self.insns[place];
         let var = self.kernel.insns[*store].lhs.var;
         let reads = |insn: &Insn| insn.reads().iter().any(|a| a.var == var);
         for (id, insn) in self.kernel.insns.iter().filter(|(id, _)| id != store) {
             if insn.lhs.var != var && !reads(insn) {
                 continue;
             }
-            let at = self.insns.iter().position(|(other, _)| *other == id);
-            let behind = at.is_some_and(|at| at > place && self.insns[at].1.starts_with(around));
+            let at = self.insns.iter().position(|other| other.id == id);
+            let behind = at.is_some_and(|at| at > place && self.insns[at].around.starts_with(around));
             LOCAL.require(behind && insn.lhs.var != var, || {
                 format!(
                     "`{}` is also used by `{}`, otherwise than behind `{}` in the same iteration; give each a scalar of \
@@ -205,7 +294,7 @@ impl Loop<'_> {
 
     fn check_sum(&self, insn: &Insn) -> Result<(), Refusal> {
         let var = insn.lhs.var;
-        let read = self.insns.iter().map(|(i, _)| &self.kernel.insns[*i]).find(|other| {
+        let read = self.insns.iter().map(|i| &self.kernel.insns[i.id]).find(|other| {
             let mut found = false;
             for e in other.lhs.index.iter().chain([&other.rhs]) {
                 e.for_each(&mut |e| found |= matches!(e, Expr::Load(a) if a.var == var));
@@ -228,8 +317,21 @@ impl Loop<'_> {
         })
     }
 
-    fn value(&mut self, insn: &Insn) -> Result<Sum, Refusal> {
-        self.atoms.expand(self.kernel, &insn.rhs).map_err(|why| {
+    /// The terms of an update.
+    fn terms(&mut self, insn: &Insn) -> Result<Vec<Term>, Refusal> {
+        let mut all = Vec::new();
+        for (summand, (e, minus)) in summands(&insn.rhs, self.changing).into_iter().enumerate() {
+            let value = self.value(insn, e)?;
+            self.check_atoms(insn, &value)?;
+            for (factors, c) in &value {
+                all.push(self.term(insn, summand, factors, if minus { -c } else { *c })?);
+            }
+        }
+        Ok(all)
+    }
+
+    fn value(&mut self, insn: &Insn, e: &Expr) -> Result<Sum, Refusal> {
+        self.atoms.expand(self.kernel, e).map_err(|why| {
             SUMS.unfit(match why {
                 NoSum::OtherType(e) => format!(
                     "`{}` has a part `{}` that is not computed in `f64`",
@@ -241,14 +343,16 @@ impl Loop<'_> {
         })
     }
 
-    /// No factor reads what the loop writes.
+    /// No factor reads what the loop writes, other than scalars that stay.
     fn check_atoms(&self, insn: &Insn, value: &Sum) -> Result<(), Refusal> {
         for factor in value.keys().flatten() {
             let mut changing = None;
             let mut opaque = false;
             let atom = self.atoms.get(factor.atom);
             atom.for_each(&mut |e| match e {
-                Expr::Load(a) if self.written.contains(&a.var) => changing = Some(a.var),
+                Expr::Load(a) if self.written.contains(&a.var) && !self.points.contains(&a.var) => {
+                    changing = Some(a.var);
+                }
                 Expr::Reduce(_) | Expr::Rule(..) | Expr::RuleParam(_) => opaque = true,
                 Expr::Int(_)
                 | Expr::Real(_)
@@ -264,7 +368,7 @@ impl Loop<'_> {
             TABLES.require(changing.is_none(), || {
                 let var = changing.map(|v| self.name(v)).unwrap_or_default();
                 let is_writer = |i: &&Insn| Some(i.lhs.var) == changing;
-                let writer = self.insns.iter().map(|(i, _)| &self.kernel.insns[*i]).find(is_writer);
+                let writer = self.insns.iter().map(|i| &self.kernel.insns[i.id]).find(is_writer);
                 format!(
                     "`{}` has the factor `{}`, whose `{var}` `{}` writes in each iteration of `{}`; keep the loop",
                     insn.name,
@@ -285,14 +389,40 @@ impl Loop<'_> {
     }
 
     /// A product, with the entries that change apart.
-    fn term(&self, insn: &Insn, factors: &[Factor], coefficient: f64) -> Result<Term, Refusal> {
-        let (mut fixed, mut entries) = (Product::new(), Vec::new());
+    fn term(
+        &self,
+        insn: &Insn,
+        summand: usize,
+        factors: &[Factor],
+        coefficient: f64,
+    ) -> Result<Term, Refusal> {
+        let (mut fixed, mut varying, mut entries) = (Product::new(), Product::new(), Vec::new());
         for factor in factors {
             let atom = self.atoms.get(factor.atom);
-            let mut changes = false;
-            atom.for_each(&mut |e| changes |= *e == Expr::Iname(self.iname));
+            let (mut changes, mut by_loops) = (false, false);
+            atom.for_each(&mut |e| match e {
+                Expr::Iname(i) => {
+                    changes |= *i == self.iname;
+                    by_loops |= self.inside.contains(i);
+                }
+                Expr::Load(a) => changes |= self.points.contains(&a.var),
+                Expr::Int(_)
+                | Expr::Real(_)
+                | Expr::Unary(..)
+                | Expr::Binary(..)
+                | Expr::Call(..)
+                | Expr::Cast(..)
+                | Expr::Select(..)
+                | Expr::Reduce(_)
+                | Expr::Rule(..)
+                | Expr::RuleParam(_) => {}
+            });
             if !changes {
                 fixed.push(*factor);
+                continue;
+            }
+            if self.changing == Changing::Scalars && !by_loops {
+                varying.push(*factor);
                 continue;
             }
             let entry = match atom {
@@ -321,7 +451,7 @@ impl Loop<'_> {
             entries.push(entry);
         }
         entries.sort();
-        Ok(Term { coefficient, fixed, entries })
+        Ok(Term { summand, coefficient, fixed, varying, entries })
     }
 
     fn entry(&self, access: &Access) -> Option<Entry> {
@@ -355,4 +485,20 @@ pub(crate) fn constant_extents(kernel: &Kernel) -> BTreeMap<InameId, usize> {
         usize::try_from(high.as_constant()?).ok().filter(|n| *n > 0)
     };
     kernel.inames.ids().filter_map(|i| Some((i, extent(i)?))).collect()
+}
+
+/// The values of loops around updates that index tables are below these numbers: of loops that run from
+/// 0, or from the value of such a loop around, to a constant.
+pub(crate) fn axis_extents(kernel: &Kernel) -> BTreeMap<InameId, usize> {
+    let mut found = constant_extents(kernel);
+    let whole = found.clone();
+    let from_another = |iname: InameId| {
+        let (low, high) = kernel.inames[iname].domain.as_range(iname)?;
+        let [(Atom::Iname(outer), 1)] = low.terms() else { return None };
+        let high = usize::try_from(high.as_constant()?).ok()?;
+        // at least one iteration each
+        (low.constant_term() == 0 && whole.get(outer).is_some_and(|n| *n <= high)).then_some(high)
+    };
+    found.extend(kernel.inames.ids().filter_map(|i| Some((i, from_another(i)?))));
+    found
 }

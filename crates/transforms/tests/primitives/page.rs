@@ -136,8 +136,8 @@ fn page() -> String {
          Results are equal bit by bit, or up to the reassociation that updates and reductions declare where a \
          page says so, or up to a tolerance of tables that a step replaces (`factor_table`, `factor_quadrature`, \
          `combine_orbits`, \
-         `pre_evaluate_loop`), or where values are finite (`skip_zero_terms`, `drop_zero_terms`, `pad_inames`, `combine_orbits`, \
-         `pre_evaluate_loop`, `expand_products`, `factorise_sum`, `reassociate`).\n\n\
+         `pre_evaluate_loop`, `sum_moments`), or where values are finite (`skip_zero_terms`, `drop_zero_terms`, `pad_inames`, \
+         `combine_orbits`, `pre_evaluate_loop`, `sum_moments`, `expand_products`, `factorise_sum`, `reassociate`).\n\n\
          | primitive | what it does | refusals | tests |\n|---|---|---:|---:|\n{rows}{text}",
         primitives().len()
     )

@@ -84,6 +84,7 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
             Step::FactorQuadrature(_)
             | Step::CombineOrbits(_)
             | Step::PreEvaluateLoop(_)
+            | Step::SumMoments(_)
             | Step::CollectFactors(_) => {
                 assert!(are_near(&expected, &found, 1e-12), "{step} at {n}\n{after}")
             }
@@ -114,6 +115,7 @@ fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r 
     | Step::MirrorTriangle(_)
     | Step::CombineOrbits(_)
     | Step::PreEvaluateLoop(_)
+    | Step::SumMoments(_)
     | Step::PadInames(_)
     | Step::SkipZeroTerms(_)
     | Step::DropZeroTerms(_) = step

@@ -1,0 +1,71 @@
+//! Sums of products of scalars that multiply a part of an update, computed once and in front.
+
+use crate::polynomial::{Atoms, Product, joined};
+use purlin_ir::{
+    Access, AddressSpace, Expr, Insn, InsnId, Kernel, ScalarType, VarId, VarKind, Variable, WriteOp,
+};
+use std::collections::BTreeSet;
+
+/// A sum of products with coefficients as one expression with a coefficient; no product is none.
+pub(crate) fn value_of(atoms: &Atoms, factors: &[(Product, f64)]) -> Option<(Option<Expr>, f64)> {
+    match factors {
+        [] => None,
+        [(one, c)] => Some((atoms.product_of(one), *c)),
+        _ => joined(factors.iter().map(|(p, c)| (atoms.product_of(p), *c))).map(|e| (Some(e), 1.0)),
+    }
+}
+
+/// Whether a sum of products holds an operation, and nothing but scalars.
+pub(crate) fn is_worth_a_scalar(atoms: &Atoms, factors: &[(Product, f64)]) -> bool {
+    let all: Vec<_> = factors.iter().flat_map(|(product, _)| product).collect();
+    let plain = factors.len() == 1 && factors[0].1.abs() == 1.0 && all.len() <= 1;
+    let divides = all.iter().any(|f| f.divides);
+    let of_scalars = all.iter().all(|f| {
+        let mut scalar = true;
+        atoms.get(f.atom).for_each(&mut |e| {
+            scalar &= match e {
+                Expr::Load(a) => a.index.is_empty(),
+                Expr::Iname(_) => false,
+                Expr::Int(_)
+                | Expr::Real(_)
+                | Expr::Unary(..)
+                | Expr::Binary(..)
+                | Expr::Call(..)
+                | Expr::Cast(..)
+                | Expr::Select(..)
+                | Expr::Reduce(_)
+                | Expr::Rule(..)
+                | Expr::RuleParam(_) => true,
+            }
+        });
+        scalar
+    });
+    (!plain || divides) && of_scalars && !all.is_empty()
+}
+
+/// Stores a sum of products of scalars in a temporary of its own; the tags are those that all users
+/// have.
+pub(crate) fn store(
+    kernel: &mut Kernel,
+    atoms: &Atoms,
+    factors: &[(Product, f64)],
+    users: impl IntoIterator<Item = InsnId>,
+) -> (VarId, InsnId) {
+    let name = kernel.fresh_name("factor");
+    let temporary = Variable::new(&name, ScalarType::F64, VarKind::Temporary, [], AddressSpace::Private);
+    let var = kernel.vars.push(temporary);
+    let terms = factors.iter().map(|(p, c)| (atoms.product_of(p), *c));
+    let mut tags = users.into_iter().map(|i| &kernel.insns[i].tags);
+    let first = tags.next().cloned().unwrap_or_default();
+    let tags: BTreeSet<String> = tags.fold(first, |all, of| all.intersection(of).cloned().collect());
+    let insn = Insn {
+        name: kernel.fresh_name(&format!("set_{name}")),
+        lhs: Access::scalar(var),
+        op: WriteOp::Assign,
+        rhs: joined(terms).unwrap_or(Expr::Int(0)),
+        predicate: None,
+        tags,
+        callee: None,
+    };
+    (var, kernel.insns.push(insn))
+}
