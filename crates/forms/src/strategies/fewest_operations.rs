@@ -4,7 +4,7 @@ use super::sharing::eliminate_sharing;
 use super::{StrategyError, applied};
 use crate::program::CellProgram;
 use purlin_ir::{Kernel, VarKind};
-use purlin_transforms::primitives::{PreEvaluateLoop, RemoveUnusedVars};
+use purlin_transforms::primitives::{MirrorTriangle, PreEvaluateLoop, RemoveUnusedVars, SumMoments};
 use purlin_transforms::schedule::Loop;
 use purlin_transforms::{Recipe, Schedule, TransformError};
 use serde::{Deserialize, Serialize};
@@ -40,8 +40,10 @@ pub const OPERATIONS_PER_BYTE: f64 = 0.5;
 /// A choice of quadrature loops whose sums are evaluated in advance, and what it takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bipartition {
-    /// The loops that are evaluated in advance; the others keep their points.
+    /// The loops that are evaluated in advance.
     pub loops: Vec<String>,
+    /// The steps that take products of tables out of the others.
+    pub moments: Vec<SumMoments>,
     /// Operations of a cell.
     pub operations: u64,
     /// Tables that are read, bytes.
@@ -56,6 +58,9 @@ impl fmt::Display for Bipartition {
             [] => write!(f, "all loops keep their points")?,
             loops => write!(f, "in advance {}", loops.join(", "))?,
         }
+        for step in &self.moments {
+            write!(f, ", {step}")?;
+        }
         write!(f, ": {} operations, tables of {} bytes", self.operations, self.bytes)?;
         if self.cost.is_infinite() { write!(f, ", above the threshold") } else { Ok(()) }
     }
@@ -64,8 +69,10 @@ impl fmt::Display for Bipartition {
 /// Evaluates the sums of those quadrature loops in advance for which the objective is smaller then,
 /// and eliminates the sharing of what is left.
 ///
-/// A set of loops is chosen among all sets (the bipartitions of Luporini et al. 2017, Algorithm 3,
-/// by quadrature loops in place of monomials); operations are counted on the kernels themselves.
+/// Of a symmetric matrix, one triangle is computed. A set of loops is chosen among all sets (the
+/// bipartitions of Luporini et al. 2017, Algorithm 3, by quadrature loops in place of monomials).
+/// Beyond the document, the other loops sum moments of the factors that change with the point, where
+/// this takes fewer operations. Operations are counted on the kernels themselves.
 ///
 /// # Errors
 /// A step that is refused; no refusal is one where a loop keeps its points.
@@ -78,22 +85,29 @@ pub fn fewest_operations(
     args: &FewestOperations,
 ) -> Result<(Kernel, Recipe), StrategyError> {
     let (kernel, recipe) = applied(kernel, |s| {
+        mirror(s, program);
         // step 4
         let all = tried(s, program, args)?.into_iter();
         if let Some((_, best)) = all.reduce(|a, b| if b.0.cost < a.0.cost { b } else { a }) {
             *s = best;
         }
         // step 5
-        if !s.recipe().steps.is_empty() {
-            s.apply(RemoveUnusedVars {})?;
-        }
+        let _ = s.apply(RemoveUnusedVars {}); // refused where all are used
         Ok(())
     })?;
     let (eliminated, more, _) = eliminate_sharing(&kernel)?;
-    // what follows reads the roles of a cell program
-    match CellProgram::read(&eliminated) {
-        Ok(_) => Ok((eliminated, recipe.followed_by(more))),
-        Err(_) => Ok((kernel, recipe)),
+    // mappings that read roles do so of what had them
+    match CellProgram::read(&kernel).is_err() || CellProgram::read(&eliminated).is_ok() {
+        true => Ok((eliminated, recipe.followed_by(more))),
+        false => Ok((kernel, recipe)),
+    }
+}
+
+/// Computes one triangle of each symmetric matrix.
+fn mirror(s: &mut Schedule, program: &CellProgram) {
+    for result in program.results.iter().filter(|r| r.columns.is_some()) {
+        // refused where the matrix is not symmetric
+        let _ = s.apply(MirrorTriangle::new(result.array.name()));
     }
 }
 
@@ -111,6 +125,7 @@ pub fn bipartitions(
 ) -> Result<Vec<Bipartition>, StrategyError> {
     let mut found = Vec::new();
     applied(kernel, |s| {
+        mirror(s, program);
         found = tried(s, program, args)?.into_iter().map(|(choice, _)| choice).collect();
         Ok(())
     })?;
@@ -136,29 +151,57 @@ fn tried(
             made.make(PreEvaluateLoop::new(*quad))?;
             loops.push(format!("`{}`", quad.name()));
         }
-        let (operations, bytes, cost) = cost(&made, args);
-        all.push((Bipartition { loops, operations, bytes, cost }, made));
+        let with_moments = moments(&made, program);
+        let (operations, bytes, cost) = cost(s, &made, args);
+        let moments = Vec::new();
+        all.push((Bipartition { loops: loops.clone(), moments, operations, bytes, cost }, made));
+        if let Some((moments, made)) = with_moments {
+            let (operations, bytes, cost) = self::cost(s, &made, args);
+            all.push((Bipartition { loops, moments, operations, bytes, cost }, made));
+        }
     }
     Ok(all)
+}
+
+/// The kernel with moments in the place of products of tables, wherever that takes fewer operations,
+/// and the steps; none where it never does.
+fn moments(s: &Schedule, program: &CellProgram) -> Option<(Vec<SumMoments>, Schedule)> {
+    let (mut steps, mut best) = (Vec::new(), s.clone());
+    let mut least = operations(s);
+    for quad in program.blocks.iter().map(|b| b.quad.name()).filter(|q| s.kernel().iname(q).is_some()) {
+        for step in SumMoments::possible(s.kernel(), quad) {
+            let mut tried = best.clone();
+            if tried.make(step.clone()).is_ok() && operations(&tried) < least {
+                least = operations(&tried);
+                best = tried;
+                steps.push(step);
+            }
+        }
+    }
+    (!steps.is_empty()).then_some((steps, best))
 }
 
 /// Most quadrature loops of which all sets are tried; what comes behind keeps its points.
 const MAX_LOOPS: usize = 6;
 
-/// Operations, bytes of tables, and the objective of a kernel, for one cell; what exceeds the
-/// threshold is never best.
-fn cost(s: &Schedule, args: &FewestOperations) -> (u64, u64, f64) {
+/// Operations of a kernel for one cell; as many as there can be where they cannot be counted.
+fn operations(s: &Schedule) -> u64 {
     let params = s.kernel().vars.values().filter(|v| v.kind == VarKind::Param);
     let params: BTreeMap<String, i64> = params.map(|v| (v.name.clone(), 1)).collect();
-    let bytes = table_bytes(s.kernel());
-    let Ok(counted) = s.analysis().statistics(&params) else { return (u64::MAX, bytes, f64::INFINITY) };
-    let exceeds = bytes > args.memory && !s.recipe().steps.is_empty();
+    s.analysis().statistics(&params).map_or(u64::MAX, |counted| counted.flops())
+}
+
+/// Operations, bytes of tables, and the objective of a kernel, for one cell; what exceeds the
+/// threshold is never best, unless it is the kernel as it was.
+fn cost(before: &Schedule, s: &Schedule, args: &FewestOperations) -> (u64, u64, f64) {
+    let (operations, bytes) = (operations(s), table_bytes(s.kernel()));
+    let exceeds = bytes > args.memory && s.recipe().steps.len() > before.recipe().steps.len();
     let misses = match args.objective {
         _ if !exceeds => 0.0,
         Objective::Operations => f64::INFINITY,
         Objective::OperationsAndMisses => OPERATIONS_PER_BYTE * bytes as f64,
     };
-    (counted.flops(), bytes, counted.flops() as f64 + misses)
+    (operations, bytes, operations as f64 + misses)
 }
 
 /// Bytes of the tables that some instruction reads.
