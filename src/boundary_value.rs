@@ -2,18 +2,23 @@
 
 use crate::tuning::known::{Sought, for_device, trials, without_setup};
 use purlin_autotune::DatabaseError;
+use purlin_forms::Mapping;
 use purlin_forms::form::{FormError, Inputs};
-use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MeshForm};
+use purlin_forms::import::CsrPattern;
+use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
 use purlin_forms::mesh::Mesh;
 use purlin_forms::numbering::{Numbering, NumberingError};
 use purlin_kernels::{BoundaryValueProblem, Prescribed};
-use purlin_runtime::{Buffer, Device, Traffic, buffer_of, download_values};
+use purlin_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values};
 use purlin_solve::{
     Arrays, AssemblyStrategy, Constraints, CsrOperator, DeviceForm, FormPrograms, MatrixAssembly, Newton,
     NewtonOptions, NewtonReport, NewtonStep, NewtonSystem, PrescribedValues, Side, SolveError, SystemSize,
     bounds, facet_dofs,
 };
 use std::time::Instant;
+
+/// Work-items of a group that own rows: two sub-groups of a card.
+const OWNERS: u64 = 64;
 
 /// Why a boundary value problem cannot be set up or solved.
 #[derive(Debug, thiserror::Error)]
@@ -133,8 +138,6 @@ impl<'d> BoundaryValueSystem<'d> {
             LoweringOptions::new(format!("{problem}_{part}")).with_geometry_degree(mesh.geometry_degree())
         };
         let residual = programs(device, &problem.residual(&space), &of("residual"), mesh)?;
-        let tangent =
-            programs(device, &problem.tangent(&space), &of("tangent").with_matrix(assembly.matrix()), mesh)?;
         let energy = match problem.is_linear() {
             true => None,
             false => Some(programs(device, &problem.energy(&space), &of("energy"), mesh)?),
@@ -144,8 +147,14 @@ impl<'d> BoundaryValueSystem<'d> {
         let start = Instant::now();
         let numbering = Numbering::new(mesh, degree)?;
         let unknowns = numbering.n_dofs() * space.components();
-        let patterns = tangent.form().patterns(mesh)?;
+        let lowered = |matrix| MeshForm::new(&problem.tangent(&space), &of("tangent").with_matrix(matrix));
+        let patterns = lowered(MatrixResult::Sparse)?.patterns(mesh)?;
         times.pattern_s = start.elapsed().as_secs_f64();
+
+        let start = Instant::now();
+        let longest = patterns.iter().map(CsrPattern::longest_row).max().unwrap_or(0);
+        let tangent = compiled(device, lowered(assembly.matrix(longest))?, mesh)?;
+        times.compile_s += start.elapsed().as_secs_f64();
 
         let start = Instant::now();
         let inputs = Inputs::new().field("u", vec![0.0; unknowns]);
@@ -251,11 +260,23 @@ fn programs(
     options: &LoweringOptions,
     mesh: &Mesh,
 ) -> Result<FormPrograms, BoundaryValueSetupError> {
-    let form = MeshForm::new(form, options)?;
+    compiled(device, MeshForm::new(form, options)?, mesh)
+}
+
+fn compiled(
+    device: &dyn Device,
+    form: MeshForm,
+    mesh: &Mesh,
+) -> Result<FormPrograms, BoundaryValueSetupError> {
     let (trials, dim) = (trials(None)?, mesh.shape().dim());
     let mappings = |lowered: &LoweredKernel| {
         let known = for_device(lowered, Sought { case: None, dim }, device, &trials);
-        without_setup(known).into_iter().map(|known| known.mapping).collect()
+        // what owners of rows look up belongs in local memory
+        let owned = match (lowered.matrix, device.info().backend) {
+            (MatrixResult::OwnedRows { .. }, Backend::Cuda) => Some(Mapping::OwnedRows { owners: OWNERS }),
+            (_, Backend::C | Backend::OpenCl | Backend::Cuda) => None,
+        };
+        owned.into_iter().chain(without_setup(known).into_iter().map(|known| known.mapping)).collect()
     };
     Ok(FormPrograms::compile(device, form, &mappings)?)
 }

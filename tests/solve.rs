@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use purlin::forms::element::CellShape;
-use purlin::forms::form::{FunctionSpace, Inputs, action, coefficient, ds, dx, test, trial};
+use purlin::forms::element::{CellShape, ElementFamily};
+use purlin::forms::form::{FunctionSpace, Inputs, action, coefficient, ds, dx, inner, test, trial};
 use purlin::forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::Numbering;
@@ -75,8 +75,12 @@ impl Assembly {
     /// The matrix in the memory of the device.
     fn on_device(&self, device: &dyn Device, strategy: AssemblyStrategy, mapping: &Mapping) -> CsrMatrix {
         let space = self.problem.space(self.mesh.shape(), self.degree);
-        let options = LoweringOptions::new("tangent").with_matrix(strategy.matrix());
-        let form = MeshForm::new(&self.problem.tangent(&space), &options).unwrap();
+        let lowered = |matrix| {
+            let options = LoweringOptions::new("tangent").with_matrix(matrix);
+            MeshForm::new(&self.problem.tangent(&space), &options).unwrap()
+        };
+        let longest = lowered(MatrixResult::Sparse).patterns(&self.mesh).unwrap()[0].longest_row();
+        let form = lowered(strategy.matrix(longest));
         let programs = FormPrograms::compile(device, form, &|_| vec![mapping.clone()]).unwrap();
         let patterns = programs.form().patterns(&self.mesh).unwrap();
         let inputs = self.inputs().of(programs.form().form());
@@ -126,7 +130,9 @@ fn matrices_equal_the_reference_entry_by_entry() {
             columns.iter().flat_map(|(_, column)| column).fold(0.0_f64, |most, x| most.max(x.abs()));
         for (device, strategy) in each() {
             // compilers take long for the loops of high degrees
-            for mapping in MAPPINGS.into_iter().skip(usize::from(case.degree > 2)) {
+            let owned = [Mapping::OwnedRows { owners: 16 }, MAPPINGS[1].clone()];
+            let mappings = if strategy == AssemblyStrategy::OwnedRows { owned } else { MAPPINGS };
+            for mapping in mappings.into_iter().skip(usize::from(case.degree > 2)) {
                 let matrix = case.on_device(&*device, strategy, &mapping);
                 let mut dense = vec![vec![0.0; case.u.len()]; case.u.len()];
                 for (i, row) in dense.iter_mut().enumerate() {
@@ -151,13 +157,37 @@ fn each() -> impl Iterator<Item = (Box<dyn Device>, AssemblyStrategy)> {
     AssemblyStrategy::ALL.into_iter().flat_map(|s| devices().into_iter().map(move |d| (d, s)))
 }
 
-/// Terms that are stored are added in their order, so that the entries are the same in each run.
+/// Terms that are stored are added in their order, and so are those of a row by its owner: the entries
+/// are the same in each run.
 #[test]
-fn stored_matrices_are_added_the_same_way_each_time() {
+fn what_is_not_atomic_is_added_the_same_way_each_time() {
     let case = Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(3).unwrap(), 2, seed());
     let device = open("opencl").unwrap();
-    let once = || case.on_device(&*device, AssemblyStrategy::Partial, &MAPPINGS[1]).values;
-    assert_eq!(once(), once());
+    for strategy in [AssemblyStrategy::Partial, AssemblyStrategy::OwnedRows] {
+        let once = || case.on_device(&*device, strategy, &MAPPINGS[1]).values;
+        assert_eq!(once(), once());
+    }
+}
+
+#[test]
+fn owners_of_rows_need_room_and_no_facets() {
+    let space = FunctionSpace::scalar(CellShape::Tetrahedron, 1);
+    let lowered = |form, longest| {
+        let options = LoweringOptions::new("mass").with_matrix(MatrixResult::OwnedRows { longest });
+        MeshForm::new(&form, &options)
+    };
+    let facets = lowered(trial(&space) * test(&space) * ds(), 9).unwrap_err().to_string();
+    assert!(facets.contains("found an integral over facets, needed cells"), "{facets}");
+    let mesh = Mesh::unit_cube(2).unwrap();
+    let mass = lowered(trial(&space) * test(&space) * dx(), 9).unwrap();
+    let error = mass.bind(0, &mesh, &Inputs::new()).unwrap_err().to_string();
+    let needed = "a row of 15 entries, and the form was lowered for rows of at most 9; lower it with";
+    assert!(error.contains(needed), "{error}");
+    let edges = FunctionSpace::of(CellShape::Tetrahedron, ElementFamily::NedelecFirst, 1);
+    let form = inner(trial(&edges), test(&edges)) * dx();
+    let options = LoweringOptions::new("edges").with_matrix(MatrixResult::OwnedRows { longest: 20 });
+    let error = MeshForm::new(&form, &options).unwrap_err().to_string();
+    assert!(error.contains("oriented by their cells"), "{error}");
 }
 
 #[test]
@@ -165,7 +195,7 @@ fn rows_over_facets_and_other_results_are_refused() {
     let cell = CellShape::Triangle;
     let space = FunctionSpace::scalar(cell, 1);
     let form = trial(&space) * test(&space) * ds();
-    let options = LoweringOptions::new("facets").with_matrix(AssemblyStrategy::Rowwise.matrix());
+    let options = LoweringOptions::new("facets").with_matrix(AssemblyStrategy::Rowwise.matrix(0));
     let error = MeshForm::new(&form, &options).unwrap_err().to_string();
     assert!(error.contains("assembly row by row: found an integral over facets, needed cells"), "{error}");
 

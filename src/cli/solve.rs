@@ -67,7 +67,7 @@ pub struct SolveArgs {
     #[arg(long)]
     pub(super) device: Option<String>,
     /// How the matrix is assembled: partial (matrices of cells are stored, then added by entry), full
-    /// (bisection of each row), lookup-table, rowwise (cells by row)
+    /// (bisection of each row), lookup-table, rowwise (cells by row), owned-rows (a work-item a row)
     #[arg(long, value_name = "NAME", default_value_t = AssemblyStrategy::LookupTable, conflicts_with = "multigrid")]
     assembly: AssemblyStrategy,
     /// Write the solution on its mesh there, for ParaView

@@ -132,6 +132,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         | Mapping::StagedCells { .. }
         | Mapping::StraightCells { .. }
         | Mapping::ListedCells { .. }
+        | Mapping::OwnedRows { .. }
         | Mapping::SummedCells { .. }
         | Mapping::FactorisedCells { .. }
         | Mapping::FactorisedPlanes { .. }

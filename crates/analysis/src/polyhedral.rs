@@ -110,7 +110,10 @@ impl<'k> Polyhedral<'k> {
         };
         let assumed = this.kernel.assumptions.iter().filter_map(|a| match a {
             Assumption::Params(c) => this.constraint(c, Side::Source),
-            Assumption::Injective(_) | Assumption::Symmetric(_) | Assumption::Lists(_) => None,
+            Assumption::Injective(_)
+            | Assumption::Ascending(_)
+            | Assumption::Symmetric(_)
+            | Assumption::Lists(_) => None,
         });
         this.context = assumed.collect();
         this

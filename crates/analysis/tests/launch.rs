@@ -69,6 +69,29 @@ table order = [2, 0, 2]
 }
 
 #[test]
+fn arrays_ascend_as_assumed() {
+    let text = "kernel k
+param n: i32
+arg starts: i32[n] in
+table order: i32[3] global
+temp own: i32[3] private
+assume ascending(starts)
+assume ascending(order)
+assume ascending(own)
+
+table order = [0, 2, 2]
+";
+    let starts = |values: Vec<i32>| Memory::new().param("n", values.len() as i64).value("starts", values);
+    assert!(refusal(text, &starts(vec![0, 5, 4])).starts_with("`starts[2]` = 4 behind 5, needed entries"));
+    let falls = text.replace("[0, 2, 2]", "[0, 2, 1]");
+    assert!(refusal(&falls, &starts(vec![])).starts_with("`order[2]` = 1 behind 2, needed entries"));
+    let found = report(text, &starts(vec![3]));
+    assert_eq!(found.ascending, ["starts", "order"]);
+    assert_eq!(found.unchecked, ["own"]);
+    assert!(found.to_string().contains("; ascending: `starts`, `order`; filled by the kernel"), "{found}");
+}
+
+#[test]
 fn assumptions_on_parameters_hold() {
     assert_eq!(
         refusal(SCATTER, &Memory::new().param("n", 0).param("m", 4).value("dofs", Vec::<i32>::new())),

@@ -85,7 +85,10 @@ impl<'k> Env<'k> {
                     self.assume_param(e);
                     self.assume_param(&e.times(-1));
                 }
-                Assumption::Injective(_) | Assumption::Symmetric(_) | Assumption::Lists(_) => {}
+                Assumption::Injective(_)
+                | Assumption::Ascending(_)
+                | Assumption::Symmetric(_)
+                | Assumption::Lists(_) => {}
             }
         }
     }

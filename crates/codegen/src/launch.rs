@@ -90,7 +90,10 @@ pub(crate) fn plan(
 
 fn preconditions(kernel: &Kernel, assumption: &Assumption) -> Vec<Precondition> {
     let (text, values) = match assumption {
-        Assumption::Injective(_) | Assumption::Symmetric(_) | Assumption::Lists(_) => return Vec::new(),
+        Assumption::Injective(_)
+        | Assumption::Ascending(_)
+        | Assumption::Symmetric(_)
+        | Assumption::Lists(_) => return Vec::new(),
         Assumption::Params(Constraint::NonNegative(e)) => {
             (format!("{} >= 0", host_expr(kernel, e)), vec![e.clone()])
         }

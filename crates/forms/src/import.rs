@@ -29,12 +29,14 @@
 mod bind;
 mod grid;
 mod inputs;
+mod owned;
 mod sparse;
 mod terms;
 
 pub use bind::{Array, Given};
 pub use inputs::MeshInputs;
 pub(crate) use inputs::entities_of;
+pub use owned::OwnedRows;
 pub use sparse::{CsrPart, CsrPattern};
 pub use terms::{EntryTerms, RowTerms};
 

@@ -5,11 +5,11 @@ use crate::program::{CellKernel, NoSymmetry, OtherRules};
 use crate::quadrature::QuadratureScheme;
 use crate::strategies::{
     FactorisedCells, FactorisedLines, FactorisedPlanes, FewestOperations, ListedCells, MatrixCells,
-    MatrixGroups, Objective, PointTiles, SingleCell, StagedCells, StraightCells, StrategyError, SummedCells,
-    eliminate_sharing, factored_quadrature, factorised_cells, factorised_lines, factorised_planes,
-    fewest_operations, listed_cells, matrix_cells, matrix_groups, matrix_orbits, multi_level_tiling,
-    point_tiles, single_cell_per_work_item, staged_cells, staged_multi_level_tiling, stored_factors,
-    straight_cells, summed_cells,
+    MatrixGroups, Objective, OwnedRows, PointTiles, SingleCell, StagedCells, StraightCells, StrategyError,
+    SummedCells, eliminate_sharing, factored_quadrature, factorised_cells, factorised_lines,
+    factorised_planes, fewest_operations, listed_cells, matrix_cells, matrix_groups, matrix_orbits,
+    multi_level_tiling, owned_rows, point_tiles, single_cell_per_work_item, staged_cells,
+    staged_multi_level_tiling, stored_factors, straight_cells, summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -62,6 +62,12 @@ pub enum Mapping {
         cells: u64,
         /// Distinct degrees of freedom that a group has room for.
         items: u64,
+    },
+    /// The rows of a degree of freedom a work-item, added up in local memory, tables in constant memory:
+    /// of matrices whose [rows are owned](crate::lowering::MatrixResult::OwnedRows).
+    OwnedRows {
+        /// Degrees of freedom, and so work-items, of a work-group.
+        owners: u64,
     },
     /// One cell a work-item, tables in constant memory where `constant_tables` says, and what the
     /// cells of a group add to one number summed in a tree: functionals.
@@ -201,6 +207,7 @@ impl Mapping {
             | Self::ConstantCells { .. }
             | Self::PointTiles { .. }
             | Self::StagedCells { .. }
+            | Self::OwnedRows { .. }
             | Self::SummedCells { .. }
             | Self::FactorisedCells { .. }
             | Self::FactorisedPlanes { .. }
@@ -245,6 +252,7 @@ impl Mapping {
             | Self::PointTiles { .. }
             | Self::StagedCells { .. }
             | Self::StraightCells { .. }
+            | Self::OwnedRows { .. }
             | Self::SummedCells { .. }
             | Self::FactorisedCells { .. }
             | Self::FactorisedPlanes { .. }
@@ -311,6 +319,10 @@ impl Mapping {
                 let (orbits, resident_groups) = (Vec::new(), None);
                 let args = ListedCells { work_group: *cells, items: *items, orbits, resident_groups };
                 listed_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
+            }
+            Self::OwnedRows { owners } => {
+                let args = OwnedRows { work_group: *owners };
+                owned_rows(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
             }
             Self::SummedCells { cells, constant_tables } => {
                 let args = SummedCells { work_group: *cells, constant_tables: *constant_tables };
@@ -458,6 +470,7 @@ impl fmt::Display for Mapping {
             Self::ListedCells { cells, items } => {
                 write!(f, "listed cells, {cells} a group, {items} degrees of freedom")
             }
+            Self::OwnedRows { owners } => write!(f, "owned rows, {owners} a group"),
             Self::SummedCells { cells, constant_tables } => {
                 let tables = if *constant_tables { ", constant tables" } else { "" };
                 write!(f, "summed cells, {cells} a group{tables}")

@@ -52,6 +52,11 @@ pub enum InterpError {
     )]
     NotInjective { name: String, first: String, second: String, value: i64 },
     #[error(
+        "`{name}[{at}]` = {second} behind {first}, needed entries that ascend, as `ascending({name})` says; correct \
+         it, or make the updates by its ranges atomic instead of assuming that"
+    )]
+    NotAscending { name: String, at: usize, first: i64, second: i64 },
+    #[error(
         "`{first}` = {found}, needed {needed}, as `{assumption}` says of `{image}`; make the entries equal to the \
          last bit, or drop the assumption and the steps that rely on it"
     )]

@@ -3,7 +3,7 @@
 use super::error::InterpError;
 use super::memory::{Memory, Value};
 use super::node::Program;
-use super::{lists, symmetry};
+use super::{ascending, lists, symmetry};
 use purlin_ir::constant::TableData;
 use purlin_ir::ids::{Id, VarId};
 use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind, Variable};
@@ -70,6 +70,7 @@ fn to_value(elements: Elements, ty: ScalarType) -> Value {
 pub(super) fn load(kernel: &Kernel, program: &Program, memory: &Memory) -> Result<Vec<Slot>, InterpError> {
     let slots = load_some(kernel, program, memory, &|_| true)?;
     check_injective(kernel, program, memory)?;
+    ascending::check_ascending(kernel, program, memory)?;
     symmetry::check_symmetric(kernel, program, memory)?;
     lists::check_lists(kernel, program, memory)?;
     Ok(slots)

@@ -56,7 +56,7 @@ impl Kernel {
         for assumption in &mut kernel.assumptions {
             match assumption {
                 Assumption::Params(c) => *c = c.substitute(&replace),
-                Assumption::Injective(v) => *v = moved(*v),
+                Assumption::Injective(v) | Assumption::Ascending(v) => *v = moved(*v),
                 Assumption::Symmetric(symmetry) => symmetry.var = moved(symmetry.var),
                 Assumption::Lists(lists) => *lists = lists.map_vars(&moved),
             }

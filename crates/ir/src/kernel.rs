@@ -264,6 +264,8 @@ pub enum Assumption {
     Params(crate::domain::Constraint),
     /// Different indices of this integer array hold different values.
     Injective(VarId),
+    /// No entry of this one-dimensional integer array is less than the one before it.
+    Ascending(VarId),
     /// Elements of an array have the values of their images.
     Symmetric(crate::symmetry::Symmetry),
     /// Lists of the values of a map, one a block of its rows, and numbers in them.

@@ -95,6 +95,7 @@ keywords!(
     "subgroup",
     "private",
     "injective",
+    "ascending",
     "symmetric",
     "antisymmetric",
     "inf",
@@ -190,6 +191,12 @@ impl Kernel {
                 Assumption::Injective(v) => {
                     let (var, why) = (&self.vars[*v], "injective needs an integer array");
                     if var.ty.is_float() || var.shape.is_empty() {
+                        return Err(KernelError::Variable { var: var.name.clone(), why });
+                    }
+                }
+                Assumption::Ascending(v) => {
+                    let (var, why) = (&self.vars[*v], "ascending needs an integer array of one axis");
+                    if var.ty.is_float() || var.shape.len() != 1 {
                         return Err(KernelError::Variable { var: var.name.clone(), why });
                     }
                 }
@@ -319,7 +326,10 @@ impl Kernel {
         let of = |assumption: &Assumption| match assumption {
             Assumption::Params(Constraint::NonNegative(e)) => vec![e.clone()],
             Assumption::Params(Constraint::Zero(e)) => vec![e.clone(), e.times(-1)],
-            Assumption::Injective(_) | Assumption::Symmetric(_) | Assumption::Lists(_) => Vec::new(),
+            Assumption::Injective(_)
+            | Assumption::Ascending(_)
+            | Assumption::Symmetric(_)
+            | Assumption::Lists(_) => Vec::new(),
         };
         self.assumptions.iter().flat_map(of).collect()
     }

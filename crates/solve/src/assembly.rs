@@ -27,32 +27,45 @@ pub enum AssemblyStrategy {
     LookupTable,
     /// A work-item for each row of each cell's matrix, in the order of the rows of the sparse matrix.
     Rowwise,
+    /// A work-item for the rows of a degree of freedom, which computes those rows of the matrices of its
+    /// cells alone, adds them up and stores them. Nothing is atomic, so that the entries are the same bit
+    /// by bit in each run.
+    OwnedRows,
 }
 
 /// A name that no strategy of assembly has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no assembly `{0}`; use partial, full, lookup-table or rowwise")]
+#[error("no assembly `{0}`; use partial, full, lookup-table, rowwise or owned-rows")]
 pub struct UnknownAssembly(String);
 
 impl AssemblyStrategy {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Partial, Self::Full, Self::LookupTable, Self::Rowwise];
+    pub const ALL: [Self; 5] = [Self::Partial, Self::Full, Self::LookupTable, Self::Rowwise, Self::OwnedRows];
 
-    /// What a bilinear form is lowered to.
+    /// What a bilinear form is lowered to, for a matrix whose longest row has so many entries: owners of
+    /// rows have room for as many.
     #[must_use]
-    pub const fn matrix(self) -> MatrixResult {
+    pub const fn matrix(self, longest: usize) -> MatrixResult {
         match self {
             Self::Partial => MatrixResult::Cells,
             Self::Full => MatrixResult::Searched,
             Self::LookupTable => MatrixResult::Sparse,
             Self::Rowwise => MatrixResult::Rowwise,
+            Self::OwnedRows => MatrixResult::OwnedRows { longest },
         }
     }
 
     /// The strategy that adds what a bilinear form was lowered to.
     #[must_use]
-    pub fn of(matrix: MatrixResult) -> Option<Self> {
-        Self::ALL.into_iter().find(|strategy| strategy.matrix() == matrix)
+    pub const fn of(matrix: MatrixResult) -> Option<Self> {
+        match matrix {
+            MatrixResult::Cells => Some(Self::Partial),
+            MatrixResult::Searched => Some(Self::Full),
+            MatrixResult::Sparse => Some(Self::LookupTable),
+            MatrixResult::Rowwise => Some(Self::Rowwise),
+            MatrixResult::OwnedRows { .. } => Some(Self::OwnedRows),
+            MatrixResult::Diagonal => None,
+        }
     }
 
     /// Bytes of what is read or stored beside the form's own arrays, of so many cells with matrices of
@@ -63,7 +76,8 @@ impl AssemblyStrategy {
             Self::Partial => 12 * cells * local * local + 4 * (entries + 1),
             Self::Full => 4 * (cells * local + entries + rows + 1),
             Self::LookupTable => 4 * cells * local * local,
-            Self::Rowwise => 4 * cells * local * (local + 2),
+            // of scalars; components of a degree of freedom share lists
+            Self::Rowwise | Self::OwnedRows => 4 * (cells * local * (local + 2) + 2 * rows),
         }
     }
 }
@@ -75,6 +89,7 @@ impl fmt::Display for AssemblyStrategy {
             Self::Full => "full",
             Self::LookupTable => "lookup-table",
             Self::Rowwise => "rowwise",
+            Self::OwnedRows => "owned-rows",
         })
     }
 }
@@ -100,6 +115,8 @@ struct Stored {
 pub struct MatrixAssembly {
     form: DeviceForm,
     n_entries: usize,
+    /// Whether the first kernel of the form overwrites all entries.
+    overwrites: bool,
     clear: Executable,
     add: Executable,
     /// One a kernel, if the matrices of entities are stored.
@@ -136,10 +153,14 @@ impl MatrixAssembly {
         };
         let stored = match strategy {
             AssemblyStrategy::Partial => patterns.iter().map(store).collect::<Result<_, _>>()?,
-            AssemblyStrategy::Full | AssemblyStrategy::LookupTable | AssemblyStrategy::Rowwise => Vec::new(),
+            AssemblyStrategy::Full
+            | AssemblyStrategy::LookupTable
+            | AssemblyStrategy::Rowwise
+            | AssemblyStrategy::OwnedRows => Vec::new(),
         };
         Ok(Self {
             form: DeviceForm::new(device, programs, mesh, inputs, patterns, given, arrays)?,
+            overwrites: strategy == AssemblyStrategy::OwnedRows,
             n_entries: patterns.first().map_or(0, |pattern| pattern.columns.len()),
             clear: compiled(device, text!("clear"))?,
             add: compiled(device, text!("add_terms"))?,
@@ -147,10 +168,12 @@ impl MatrixAssembly {
         })
     }
 
-    /// Appends what assembles the matrix: `values` are zeroed first.
+    /// Appends what assembles the matrix, whatever `values` held.
     pub fn assemble<'a>(&'a self, given: &[&'a Buffer], values: &'a Buffer, calls: &mut Vec<Call<'a>>) {
         let zero = |n: usize, v: &'a Buffer| Call::of(&self.clear, &[("n", n)], &[("v", v)]);
-        calls.push(zero(self.n_entries, values));
+        if !self.overwrites {
+            calls.push(zero(self.n_entries, values));
+        }
         if self.stored.is_empty() {
             self.form.add_to(given, values, calls);
         }

@@ -100,7 +100,7 @@ impl Slice {
         }
         setup.assumptions.retain(|a| match a {
             Assumption::Params(_) => true,
-            Assumption::Injective(v) => used.contains(v),
+            Assumption::Injective(v) | Assumption::Ascending(v) => used.contains(v),
             Assumption::Symmetric(symmetry) => used.contains(&symmetry.var),
             Assumption::Lists(lists) => lists.vars().iter().all(|v| used.contains(v)),
         });
@@ -148,7 +148,7 @@ pub(crate) fn only_for(kernel: &Kernel, slice: &Slice, vars: &[VarId]) -> BTreeS
     let assumed = |v: VarId| {
         kernel.assumptions.iter().any(|a| match a {
             Assumption::Params(_) => false,
-            Assumption::Injective(var) => *var == v,
+            Assumption::Injective(var) | Assumption::Ascending(var) => *var == v,
             Assumption::Symmetric(symmetry) => symmetry.var == v,
             Assumption::Lists(lists) => lists.vars().contains(&v),
         })

@@ -126,7 +126,7 @@ impl Prepared {
     ) -> Result<Self, MeasureError> {
         let mesh = Mesh::unit_cube(divisions)?;
         let start = Instant::now();
-        let pattern = lowered(PROBLEM, degree, AssemblyStrategy::LookupTable)?.patterns(&mesh)?;
+        let pattern = lowered(PROBLEM, degree, AssemblyStrategy::LookupTable, 0)?.patterns(&mesh)?;
         let pattern_s = start.elapsed().as_secs_f64();
         let n = pattern.first().map_or(0, |p| p.row_starts.len() - 1);
         let x = Random::new(seed).numbers(n);
@@ -161,7 +161,8 @@ impl OnDevice {
         strategy: AssemblyStrategy,
         mapping: &Mapping,
     ) -> Result<Self, MeasureError> {
-        let form = lowered(PROBLEM, on.degree, strategy)?;
+        let longest = on.pattern.iter().map(CsrPattern::longest_row).max().unwrap_or(0);
+        let form = lowered(PROBLEM, on.degree, strategy, longest)?;
         let programs = FormPrograms::compile(device, form, &|_| vec![mapping.clone()])?;
         let start = Instant::now();
         let inputs = Inputs::new().of(programs.form().form());

@@ -17,9 +17,10 @@ pub fn lowered(
     problem: BoundaryValueProblem,
     degree: usize,
     strategy: AssemblyStrategy,
+    longest: usize,
 ) -> Result<MeshForm, FormError> {
     let space = problem.space(CellShape::Tetrahedron, degree);
-    let options = LoweringOptions::new(format!("{problem}_tangent")).with_matrix(strategy.matrix());
+    let options = LoweringOptions::new(format!("{problem}_tangent")).with_matrix(strategy.matrix(longest));
     MeshForm::new(&problem.tangent(&space), &options)
 }
 
@@ -27,8 +28,14 @@ pub fn lowered(
 #[must_use]
 pub fn mappings(backend: Backend, strategy: AssemblyStrategy) -> Vec<Mapping> {
     match backend {
+        Backend::C | Backend::OpenCl if strategy == AssemblyStrategy::OwnedRows => {
+            vec![Mapping::SingleCell { cells: 8 }]
+        }
         Backend::C | Backend::OpenCl => vec![Mapping::PointTiles { cells: 8, sums: 16 }],
         Backend::Cuda => {
+            if strategy == AssemblyStrategy::OwnedRows {
+                return [32, 64, 128].map(|owners| Mapping::OwnedRows { owners }).to_vec();
+            }
             let cells = [64, 128].map(|cells| Mapping::ConstantCells { cells });
             let fewest = [64, 128].map(|cells| Mapping::FewestOperations {
                 memory: Mapping::MEMORY_OF_TABLES,
@@ -37,7 +44,10 @@ pub fn mappings(backend: Backend, strategy: AssemblyStrategy) -> Vec<Mapping> {
             });
             let straight = match strategy {
                 AssemblyStrategy::LookupTable => vec![Mapping::StraightCells { cells: 64 }],
-                AssemblyStrategy::Partial | AssemblyStrategy::Full | AssemblyStrategy::Rowwise => Vec::new(),
+                AssemblyStrategy::Partial
+                | AssemblyStrategy::Full
+                | AssemblyStrategy::Rowwise
+                | AssemblyStrategy::OwnedRows => Vec::new(),
             };
             [&straight[..], &cells, &fewest].concat()
         }

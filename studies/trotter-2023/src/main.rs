@@ -3,6 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use purlin::codegen::{Options, Target, generate};
+use purlin::forms::import::CsrPattern;
+use purlin::forms::mesh::Mesh;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Backend, Cache, Device, open};
@@ -257,7 +259,7 @@ fn resources(args: &ResourcesArgs) -> Result<(), Failure> {
     let problem: BoundaryValueProblem = args.problem.parse().map_err(usage)?;
     for degree in &args.kernels.degrees {
         for strategy in &args.kernels.strategies {
-            let form = lowered(problem, *degree, *strategy).map_err(usage)?;
+            let form = lowered(problem, *degree, *strategy, longest(problem, *degree)?).map_err(usage)?;
             for mapping in args.kernels.mappings(Backend::Cuda, *strategy)? {
                 for kernel in form.kernels() {
                     let name = format!("{problem} P{degree}, {strategy}, {mapping}");
@@ -281,6 +283,14 @@ fn resources(args: &ResourcesArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Entries of the longest row on a uniform mesh: four divisions have an inner vertex with all neighbours.
+fn longest(problem: BoundaryValueProblem, degree: usize) -> Result<usize, Failure> {
+    let mesh = Mesh::unit_cube(4).map_err(usage)?;
+    let form = lowered(problem, degree, AssemblyStrategy::LookupTable, 0).map_err(usage)?;
+    let patterns = form.patterns(&mesh).map_err(usage)?;
+    Ok(patterns.iter().map(CsrPattern::longest_row).max().unwrap_or(0))
 }
 
 fn print_page(args: &PageArgs) -> Result<(), Failure> {

@@ -60,9 +60,9 @@ pub fn newton_tables(records: &[Solved]) -> String {
         return String::new();
     }
     let mut text = String::from("## Hyperelasticity\n\n");
-    text += "| mesh | unknowns | Newton | assembly | Mdof/s/it | A100 | a GB/s | CG iterations | A100 | \
+    text += "| mesh | unknowns | strategy | Newton | assembly | Mdof/s/it | A100 | a GB/s | CG iterations | A100 | \
              solve | Mdof/s/it | A100 | a GB/s | bytes to the device |\n\
-             |--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+             |--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
     for r in records {
         let known = DIVISIONS.iter().position(|d| *d == r.divisions).and_then(|k| A100.get(k));
         let theirs = |f: &dyn Fn(&crate::published::A100) -> String| known.map_or_else(|| "–".into(), f);
@@ -73,9 +73,10 @@ pub fn newton_tables(records: &[Solved]) -> String {
         let scale = A100_GB_S / H200_GB_S;
         let _ = writeln!(
             text,
-            "| {} | {} | {newton} | {:.3} s | {:.1} | {} | {} | {} | {} | {:.2} s | {:.0} | {} | {} | {} |",
+            "| {} | {} | {} | {newton} | {:.3} s | {:.1} | {} | {} | {} | {} | {:.2} s | {:.0} | {} | {} | {} |",
             mesh(r.divisions),
             purlin::cli::grouped(r.unknowns as u64),
+            r.strategy,
             r.assembly_s,
             r.assembly_rate(),
             theirs(&|p| format!("{:.1}", p.assembly_rate)),

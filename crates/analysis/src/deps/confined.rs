@@ -23,8 +23,12 @@ pub fn confining_loops(
     sites: &[AccessSite],
     answers: &Answers,
 ) -> Result<Option<Vec<InameId>>, isl::IslError> {
-    let Some(first) = sites.first().filter(|s| is_certain_write(poly, s)) else { return Ok(None) };
+    let Some(first) = sites.first() else { return Ok(None) };
     let common = common_loops(poly, sites);
+    // an iteration of the common loops that an access runs in is one that the write runs in
+    if !is_certain_inside(poly, first, common.len()) {
+        return Ok(None);
+    }
     // The first write must be finished before anything else touches the variable: it and the next
     // access part ways directly below the common loops.
     let alone = |s: &AccessSite| poly.common_loops(first.insn, s.insn).len() == common.len();
@@ -38,7 +42,7 @@ pub fn confining_loops(
         return Ok(Some(common));
     }
     for site in &sites[1..] {
-        let index = if site.is_affine() { known_index(poly, site) } else { whole_array(poly, site) };
+        let index = reached_index(poly, site);
         let (Some(written), Some(index)) = (known_index(poly, first), index) else { return Ok(None) };
         let footprint = |s: &AccessSite, index| Footprint {
             at: poly.instances_of(s.insn, s.conditions, &s.reduction),
@@ -67,10 +71,16 @@ fn common_loops(poly: &Polyhedral, sites: &[AccessSite]) -> Vec<InameId> {
 
 /// Whether the write happens at every point of its loops, on a known element.
 pub fn is_certain_write(poly: &Polyhedral, site: &AccessSite) -> bool {
+    is_certain_inside(poly, site, 0)
+}
+
+/// Whether the write happens, in each iteration of its outer loops that there is, at every point of its
+/// loops from this depth on, on a known element.
+fn is_certain_inside(poly: &Polyhedral, site: &AccessSite, depth: usize) -> bool {
     site.mode == Mode::Assign
         && site.is_affine()
         && poly.kernel.insns[site.insn].predicate.is_none()
-        && poly.loops(site.insn).iter().all(|l| poly.is_known(*l))
+        && poly.loops(site.insn)[depth..].iter().all(|l| poly.is_known(*l))
 }
 
 /// Whether both touch the same element in an iteration of `common`, which the write, directly in
@@ -91,11 +101,16 @@ fn known_index(poly: &Polyhedral, site: &AccessSite) -> Option<Vec<Index>> {
     site.index.iter().map(at).collect()
 }
 
-/// All elements: an index that is not known may be any.
-fn whole_array(poly: &Polyhedral, site: &AccessSite) -> Option<Vec<Index>> {
+/// The elements that an access may reach: all along an axis whose index is not known.
+fn reached_index(poly: &Polyhedral, site: &AccessSite) -> Option<Vec<Index>> {
+    let scope = [poly.loops(site.insn), &site.reduction].concat();
+    let symbol = |v| poly.symbol(v);
     let shape = &poly.kernel.vars[site.access.var].shape;
-    let below = |extent| Linear::of(extent, &[], &|v| poly.symbol(v)).map_or(Index::Any, Index::Below);
-    Some(shape.iter().map(below).collect())
+    let along = |(index, extent): (&Option<Affine>, &Affine)| match index {
+        Some(index) => Linear::of(index, &scope, &symbol).map(Index::At),
+        None => Some(Linear::of(extent, &[], &symbol).map_or(Index::Any, Index::Below)),
+    };
+    site.index.iter().zip(shape).map(along).collect()
 }
 
 /// Whether different iterations of `common` touch different elements because every one of these

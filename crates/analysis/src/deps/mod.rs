@@ -22,6 +22,7 @@ mod confined;
 mod covers;
 mod graph;
 pub mod pair;
+mod ranges;
 mod straight;
 #[cfg(test)]
 pub(crate) mod tests;

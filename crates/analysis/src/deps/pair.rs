@@ -3,6 +3,7 @@
 use crate::deps::access::AccessSite;
 use crate::deps::agree::{Same, agreeing};
 use crate::deps::named;
+use crate::deps::ranges::range_entry;
 use crate::polyhedral::Polyhedral;
 use crate::question::{Linear, Pairs};
 use purlin_ir::affine::Affine;
@@ -141,6 +142,12 @@ fn same_element<'a>(poly: &Polyhedral, a: &'a AccessSite, b: &'a AccessSite) -> 
                 continue;
             }
             same.push((Cow::Borrowed(x), Cow::Borrowed(y)));
+            let (p, q) = (range_entry(poly, a.insn, x), range_entry(poly, b.insn, y));
+            if let (Some((starts, e)), Some((others, f))) = (p, q)
+                && starts == others
+            {
+                same.push((Cow::Owned(e), Cow::Owned(f)));
+            }
         } else if let Some(equal) = same_map_entry(poly, &a.access.index[axis], &b.access.index[axis]) {
             same.extend(equal.into_iter().map(|(x, y)| (Cow::Owned(x), Cow::Owned(y))));
         }

@@ -21,7 +21,10 @@ impl Symbols {
     pub(crate) fn of(poly: &Polyhedral) -> Self {
         let assumed = poly.kernel.assumptions.iter().filter_map(|a| match a {
             Assumption::Params(c) => Row::of(c, &[], &|v| poly.symbol(v)),
-            Assumption::Injective(_) | Assumption::Symmetric(_) | Assumption::Lists(_) => None,
+            Assumption::Injective(_)
+            | Assumption::Ascending(_)
+            | Assumption::Symmetric(_)
+            | Assumption::Lists(_) => None,
         });
         let assumed = assumed.collect();
         let ranges = crate::polyhedral::symbol_ranges(&poly.kernel);

@@ -82,7 +82,7 @@ impl CsrPattern {
 }
 
 /// Where the places of each of `n` keys start, and the places by their keys.
-fn sorted(keys: &[i32], n: usize) -> (Vec<i32>, Vec<i32>) {
+pub(super) fn sorted(keys: &[i32], n: usize) -> (Vec<i32>, Vec<i32>) {
     let mut starts = vec![0_i32; n + 1];
     for key in keys {
         starts[*key as usize + 1] += 1;

@@ -9,25 +9,24 @@ use super::signature::{Needed, Signature, Vars, used_constants};
 use super::sink::StageSink;
 use super::tables::Tables;
 use super::tensor_order::Order;
-use super::{LoweredArgument, LoweredKernel, MatrixResult, TabulatedOptions, result};
+use super::{LoweredArgument, LoweredKernel, MatrixResult, TabulatedOptions, owned, result};
 use crate::form::FormError;
 use crate::program::{BlockRoles, CellLoop, EvaluationRoles, Roles, stage};
 use crate::tabulated::{
     Evaluation, Integral, IntegralType, MathFunction, Precision, Role, Side, Table, TabulatedForm,
 };
-use purlin_ir::{
-    Access, Affine, Expr, InameId, InsnId, KernelBuilder, ScalarType, TableData, UpdateOp, VarId,
-};
+use purlin_ir::{Access, Affine, Expr, InsnId, KernelBuilder, ScalarType, TableData, UpdateOp, VarId};
 use purlin_transforms::schedule::{Loop, Statement};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Writes the kernel of integrals over the same entities.
+/// Writes the kernel of integrals over the same entities; `first` is that of the first of a form.
 pub(super) fn build(
     form: &TabulatedForm,
     name: &str,
     integrals: &[&Integral],
     options: &TabulatedOptions,
     orders: &[Option<Order>],
+    first: bool,
 ) -> Result<LoweredKernel, FormError> {
     let matrix = options.matrix;
     let graph = Graph::new(form, integrals);
@@ -43,14 +42,19 @@ pub(super) fn build(
         constants: used_constants(&graph, &uses),
         oriented: integrals.iter().flat_map(|i| &i.tables).any(|t| t.permutations.is_some()),
         matrix,
+        first,
         position_width: options.position_width,
     };
     let mut builder = Builder::new(form, name, integrals, &graph, &needed)?;
     builder.orders = orders;
     builder.roles.cell = builder.names.fresh(entities.loop_name());
-    let end = Affine::var(builder.vars.entities.count);
-    let entity = builder.b.open_loop(&builder.roles.cell, Affine::constant(0), end);
-    builder.entity = Some(entity);
+    let owner = builder.vars.owned.clone();
+    let count = owner.as_ref().map_or(builder.vars.entities.count, |owned| owned.count);
+    let outer = builder.b.open_loop(&builder.roles.cell, Affine::constant(0), Affine::var(count));
+    builder.entity = Some(Expr::from(outer));
+    if let Some(owned) = &owner {
+        owned::open_pairs(&mut builder, owned);
+    }
     builder.gathers()?;
     builder.geometry(&uses)?;
     result::zero(&mut builder);
@@ -58,7 +62,10 @@ pub(super) fn build(
     for place in 0..integrals.len() {
         points.push(builder.integral(&uses, place)?);
     }
-    result::scatter(&mut builder)?;
+    match &owner {
+        None => result::scatter(&mut builder)?,
+        Some(owned) => owned::scatter(&mut builder, owned, Expr::from(outer))?,
+    }
     builder.b.close_loop();
     builder.finish(integrals[0], points)
 }
@@ -101,11 +108,13 @@ pub(super) struct Builder<'a> {
     /// Their tables.
     order_tables: BTreeMap<usize, VarId>,
     /// The outermost loop, once it is open.
-    entity: Option<InameId>,
+    pub(super) entity: Option<Expr>,
     /// What was written, by role.
     pub(super) roles: Roles,
     /// Values that are the same at all points of a cell.
     known: Known,
+    /// The rows of an owner.
+    pub(super) owned_sums: Option<VarId>,
     /// Results that are no vectors, by output.
     sums: BTreeMap<usize, VarId>,
     /// Temporaries of nodes that were declared before they are written.
@@ -130,7 +139,9 @@ impl<'a> Builder<'a> {
             Precision::F32 => ScalarType::F32,
             Precision::F64 => ScalarType::F64,
         };
-        let mut signature = Signature { b: &mut b, names: &mut names, arguments: Vec::new(), ty };
+        let sets_result = needed.first && matches!(needed.matrix, MatrixResult::OwnedRows { .. });
+        let mut signature =
+            Signature { b: &mut b, names: &mut names, arguments: Vec::new(), ty, sets_result };
         let vars = signature.declare(form, needed)?;
         let arguments = signature.arguments;
         // The measure of a cell is declared with its arrays: records of tuning know a kernel by its
@@ -155,6 +166,7 @@ impl<'a> Builder<'a> {
             orders: &[],
             order_tables: BTreeMap::new(),
             entity: None,
+            owned_sums: None,
             roles: Roles::default(),
             known: Known::new(),
             sums: BTreeMap::new(),
@@ -183,12 +195,12 @@ impl<'a> Builder<'a> {
 
     /// The counter of the outermost loop.
     pub(super) fn entity(&self) -> Expr {
-        self.entity.map_or(Expr::Int(0), Expr::from)
+        self.entity.clone().unwrap_or(Expr::Int(0))
     }
 
     /// The cell of a side.
     pub(super) fn cell(&self, side: Option<Side>) -> Expr {
-        self.entity.map_or(Expr::Int(0), |entity| self.vars.entities.cell(entity, side))
+        self.entity.clone().map_or(Expr::Int(0), |entity| self.vars.entities.cell(entity, side))
     }
 
     /// Tags an instruction with its stage and function; returns its name.
@@ -214,6 +226,21 @@ impl<'a> Builder<'a> {
         }
         let last = self.roles.blocks.len() - 1;
         &mut self.roles.blocks[last]
+    }
+
+    /// Opens a loop over `n` values, if they are more than one; gives whether it did, and the counter.
+    pub(super) fn loop_of(&mut self, stem: &str, n: usize) -> (bool, Expr) {
+        match n {
+            1 => (false, Expr::Int(0)),
+            _ => (true, self.loop_over(stem, n).1),
+        }
+    }
+
+    /// Closes the loop that [`Builder::loop_of`] opened, if it did.
+    pub(super) fn close_loop_of(&mut self, opened: bool) {
+        if opened {
+            self.b.close_loop();
+        }
     }
 
     /// Opens a loop over as many values as a parameter says.
@@ -378,7 +405,7 @@ impl<'a> Builder<'a> {
         let oriented = table.permutations.is_some();
         // without a side, any facet serves: all are equal
         let side = side.or(self.vars.entities.kind.sides()[0]);
-        let leading = self.entity.map(|e| self.vars.entities.leading(e, side, oriented));
+        let leading = self.entity.as_ref().map(|e| self.vars.entities.leading(e, side, oriented));
         let [.., n, dofs] = *table.values.shape() else { return Expr::from(0.0) };
         let (points, entries) = (self.points, table.values.entries());
         let repeated = n == 1 && points > 1 && self.vars.entities.kind.over == IntegralType::Cell;

@@ -4,7 +4,7 @@ use super::signature::Signature;
 use super::{LoweredRole, MatrixResult};
 use crate::form::FormError;
 use crate::tabulated::{Integral, IntegralType, Side, TabulatedForm};
-use purlin_ir::{Affine, Expr, InameId, ScalarType, VarId};
+use purlin_ir::{Affine, Expr, ScalarType, VarId};
 
 /// The outermost loop of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,19 +14,27 @@ pub(super) struct Entities {
     pub(super) listed: bool,
     /// Whether each stands with a row of a matrix.
     pub(super) of_rows: bool,
+    /// Whether the outermost loop runs over degrees of freedom, each of which has such entities.
+    pub(super) owned: bool,
 }
 
 impl Entities {
     pub(super) fn of(integral: &Integral) -> Self {
-        Self { over: integral.over, listed: !integral.subdomains.is_empty(), of_rows: false }
+        Self { over: integral.over, listed: !integral.subdomains.is_empty(), of_rows: false, owned: false }
     }
 
     /// Pairs of a row and a cell, if the rows of a matrix are assembled one by one.
     pub(super) fn with_rows(self, form: &TabulatedForm, matrix: MatrixResult) -> Result<Self, FormError> {
+        let owned = matches!(matrix, MatrixResult::OwnedRows { .. });
         match (matrix, self.over) {
-            (MatrixResult::Rowwise, _) if form.rank != 2 => Ok(self),
-            (MatrixResult::Rowwise, IntegralType::Cell) => Ok(Self { of_rows: true, ..self }),
-            (MatrixResult::Rowwise, IntegralType::ExteriorFacet | IntegralType::InteriorFacet) => {
+            (MatrixResult::Rowwise | MatrixResult::OwnedRows { .. }, _) if form.rank != 2 => Ok(self),
+            (MatrixResult::Rowwise | MatrixResult::OwnedRows { .. }, IntegralType::Cell) => {
+                Ok(Self { of_rows: true, owned, ..self })
+            }
+            (
+                MatrixResult::Rowwise | MatrixResult::OwnedRows { .. },
+                IntegralType::ExteriorFacet | IntegralType::InteriorFacet,
+            ) => {
                 let message =
                     "assembly row by row: found an integral over facets, needed cells; use a lookup table";
                 Err(FormError::Discretisation(message.into()))
@@ -41,6 +49,7 @@ impl Entities {
     /// Name of the loop.
     pub(super) fn loop_name(self) -> &'static str {
         match (self.over, self.listed) {
+            _ if self.owned => "owner",
             _ if self.of_rows => "pair",
             (IntegralType::Cell, false) => "cell",
             (IntegralType::Cell, true) => "listed_cell",
@@ -130,23 +139,23 @@ impl EntityVars {
         vars
     }
 
-    fn at(&self, entity: InameId, side: Option<Side>) -> Vec<Expr> {
+    fn at(&self, entity: Expr, side: Option<Side>) -> Vec<Expr> {
         let side = side.map(|_| Expr::Int(side_index(side) as i64));
-        std::iter::once(Expr::from(entity)).chain(side).collect()
+        std::iter::once(entity).chain(side).collect()
     }
 
     /// The cell of a side.
-    pub(super) fn cell(&self, entity: InameId, side: Option<Side>) -> Expr {
+    pub(super) fn cell(&self, entity: Expr, side: Option<Side>) -> Expr {
         match self.cells {
-            None => entity.into(),
+            None => entity,
             Some(cells) => Expr::load(cells, self.at(entity, side)),
         }
     }
 
     /// The leading indices of tables: of the orientation, if they have some, and of the facet.
-    pub(super) fn leading(&self, entity: InameId, side: Option<Side>, oriented: bool) -> Vec<Expr> {
+    pub(super) fn leading(&self, entity: &Expr, side: Option<Side>, oriented: bool) -> Vec<Expr> {
         let states = self.states.filter(|_| oriented);
         let lists = states.into_iter().chain(self.local_facets);
-        lists.map(|list| Expr::load(list, self.at(entity, side))).collect()
+        lists.map(|list| Expr::load(list, self.at(entity.clone(), side))).collect()
     }
 }

@@ -25,6 +25,18 @@ pub enum MatrixResult {
     /// The entries of a sparse matrix, row by row: the kernel runs over pairs of a row and a cell that
     /// adds to it, and adds that row of the cell's matrix alone (Trotter et al. 2023, Algorithm 5).
     Rowwise,
+    /// The entries of a sparse matrix, row by row, without atomic updates: an iteration of the outermost
+    /// loop owns the rows of a degree of freedom. It computes those rows of the matrices of its cells
+    /// alone, adds them up in an array, and stores that in the entries of its rows.
+    ///
+    /// The first kernel of a form overwrites the entries, where others add to them.
+    ///
+    /// The pairs of a degree of freedom and a cell stand in slices of 32 degrees of freedom: the first
+    /// pair of each, then the second of each.
+    OwnedRows {
+        /// Entries of the longest row.
+        longest: usize,
+    },
 }
 
 impl MatrixResult {
@@ -33,7 +45,7 @@ impl MatrixResult {
     pub fn is_sparse(self) -> bool {
         match self {
             Self::Cells | Self::Diagonal => false,
-            Self::Sparse | Self::Searched | Self::Rowwise => true,
+            Self::Sparse | Self::Searched | Self::Rowwise | Self::OwnedRows { .. } => true,
         }
     }
 }
@@ -49,8 +61,15 @@ pub enum SparseList {
     EntityRows,
     /// The column of each column of an entity's matrix, i32 `[entities, columns]`.
     EntityColumns,
-    /// Which row of its cell's matrix a pair adds, i32 `[pairs]`.
+    /// Which row of its cell's matrix a pair adds, i32 `[pairs]`; of owned rows, which degree of freedom
+    /// of the cell it is of.
     PairRows,
+    /// The first pair of each degree of freedom, i32 `[dofs]`.
+    PairFirsts,
+    /// The pairs of each degree of freedom, i32 `[dofs]`.
+    PairCounts,
+    /// Places in the rows of a pair of the columns of its cell, i32 `[columns, pairs]`.
+    Slots,
 }
 
 /// A number of a sparse matrix that assembly needs.
@@ -60,6 +79,8 @@ pub enum SparseCount {
     Rows,
     /// Steps of a bisection of the longest row.
     SearchSteps,
+    /// Degrees of freedom that own rows.
+    Owners,
 }
 
 /// How a tabulated form is lowered.
@@ -238,12 +259,13 @@ pub fn lower_tabulated(
         let name = kernel_name(stem, group);
         let parts = if options.split_results { split(group) } else { Vec::new() };
         if parts.len() < 2 {
-            kernels.push(builder::build(form, &name, group, options, &orders)?);
+            kernels.push(builder::build(form, &name, group, options, &orders, kernels.is_empty())?);
             continue;
         }
         for (k, part) in parts.iter().enumerate() {
             let part: Vec<&Integral> = part.iter().collect();
-            kernels.push(builder::build(form, &format!("{name}_{k}"), &part, options, &orders)?);
+            let (name, first) = (format!("{name}_{k}"), kernels.is_empty());
+            kernels.push(builder::build(form, &name, &part, options, &orders, first)?);
         }
     }
     Ok(kernels)

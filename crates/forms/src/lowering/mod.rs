@@ -25,6 +25,7 @@ mod kernel;
 mod locals;
 mod names;
 mod on_mesh;
+mod owned;
 mod pointwise;
 mod pull;
 mod result;
@@ -44,6 +45,7 @@ pub use kernel::{
 };
 
 pub use on_mesh::MeshForm;
+pub(crate) use owned::SLICE;
 
 use crate::element::{CellShape, LagrangeElement, Nodes};
 use crate::form::{Form, FormError, FunctionSpace, expand};
@@ -197,7 +199,7 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
     let (form, pulled, tabulated) = tabulated_of(form, options)?;
     let integrals: Vec<&Integral> = tabulated.form.integrals.iter().collect();
     let lowered =
-        builder::build(&tabulated.form, &options.name, &integrals, &TabulatedOptions::default(), &[])?;
+        builder::build(&tabulated.form, &options.name, &integrals, &TabulatedOptions::default(), &[], true)?;
     let program = lowered.program.map_err(|e| FormError::Bug(e.to_string()))?;
     let coefficients = pulled.graph.coefficients();
     let role = |role: &LoweredRole| {

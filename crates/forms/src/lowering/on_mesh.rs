@@ -6,7 +6,7 @@ use super::{
     lower_tabulated, tabulated_of,
 };
 use crate::form::{Coefficient, Constant, Form, FormError, FunctionSpace, Inputs};
-use crate::import::{Array, CsrPart, CsrPattern, RowTerms, entities_of};
+use crate::import::{Array, CsrPart, CsrPattern, OwnedRows, RowTerms, entities_of};
 use crate::mesh::Mesh;
 use crate::numbering::ComposedNumbering;
 use crate::tabulated::{IntegralType, TabulatedForm};
@@ -218,12 +218,37 @@ impl MeshForm {
         let pattern = patterns.get(kernel);
         let by_rows = pattern.filter(|_| lowered.matrix == MatrixResult::Rowwise);
         let terms = by_rows.map(CsrPattern::row_terms);
-        let given = OnMesh { mesh, inputs, numberings, entities, lowered, pattern, terms };
+        let owned = self.owned_rows(lowered, pattern)?;
+        let given = OnMesh { mesh, inputs, numberings, entities, lowered, pattern, terms, owned };
         let mut memory = Memory::new();
         for argument in &lowered.arguments {
             self.bind_one(&mut memory, &argument.name, argument.role, &given)?;
         }
         Ok(memory)
+    }
+
+    /// The pairs of degrees of freedom and cells, if rows are owned.
+    fn owned_rows(
+        &self,
+        lowered: &LoweredKernel,
+        pattern: Option<&CsrPattern>,
+    ) -> Result<Option<OwnedRows>, FormError> {
+        let (MatrixResult::OwnedRows { longest }, Some(pattern)) = (lowered.matrix, pattern) else {
+            return Ok(None);
+        };
+        let refused = |e: &dyn std::fmt::Display| FormError::Discretisation(e.to_string());
+        if pattern.longest_row() > longest.max(1) {
+            let found = pattern.longest_row();
+            return Err(refused(&format!(
+                "a row of {found} entries, and the form was lowered for rows of at most {longest}; lower it with \
+                 `MatrixResult::OwnedRows {{ longest: {found} }}`"
+            )));
+        }
+        let Some([test, trial]) = self.tabulated.outputs.first().map(|o| &o.spaces[..]) else {
+            return Ok(None);
+        };
+        let components = [test, trial].map(|space| self.tabulated.spaces[*space].block);
+        Ok(Some(pattern.owned_rows(components).map_err(|e| refused(&e))?))
     }
 
     fn check_geometry(&self, mesh: &Mesh) -> Result<(), FormError> {
@@ -252,7 +277,7 @@ impl MeshForm {
         given: &OnMesh<'_>,
     ) -> Result<(), FormError> {
         let OnMesh { mesh, inputs, numberings, entities, .. } = given;
-        let by_rows = given.lowered.matrix == MatrixResult::Rowwise;
+        let by_rows = given.terms.is_some() || given.owned.is_some();
         match role {
             LoweredRole::EntityCount | LoweredRole::EntityCells if by_rows => {
                 return Self::bind_pairs(memory, name, role, given);
@@ -310,13 +335,16 @@ impl MeshForm {
         role: LoweredRole,
         given: &OnMesh<'_>,
     ) -> Result<(), FormError> {
-        let terms = given.terms(name)?;
+        let entities = match &given.owned {
+            Some(owned) => &owned.entities,
+            None => &given.terms(name)?.entities,
+        };
         if role == LoweredRole::EntityCount {
-            memory.set_param(name, terms.entities.len() as i64);
+            memory.set_param(name, entities.len() as i64);
             return Ok(());
         }
         let cells = cells_of(&given.entities, given.mesh.n_cells());
-        let of_pairs: Vec<i32> = terms.entities.iter().map(|entity| cells[*entity as usize] as i32).collect();
+        let of_pairs: Vec<i32> = entities.iter().map(|entity| cells[*entity as usize] as i32).collect();
         memory.set(name, of_pairs);
         Ok(())
     }
@@ -341,7 +369,13 @@ impl MeshForm {
                     SparseList::Columns => pattern.columns.clone(),
                     SparseList::EntityRows => pattern.entity_rows(),
                     SparseList::EntityColumns => pattern.entity_columns(),
-                    SparseList::PairRows => given.terms(name)?.rows.clone(),
+                    SparseList::PairRows => match &given.owned {
+                        Some(owned) => owned.rows.clone(),
+                        None => given.terms(name)?.rows.clone(),
+                    },
+                    SparseList::PairFirsts => given.owned(name)?.firsts.clone(),
+                    SparseList::PairCounts => given.owned(name)?.counts.clone(),
+                    SparseList::Slots => given.owned(name)?.slots.clone(),
                 };
                 memory.set(name, values);
             }
@@ -349,6 +383,7 @@ impl MeshForm {
                 let value = match count {
                     SparseCount::Rows => pattern.row_starts.len().saturating_sub(1),
                     SparseCount::SearchSteps => pattern.search_steps(),
+                    SparseCount::Owners => given.owned(name)?.firsts.len(),
                 };
                 memory.set_param(name, value as i64);
             }
@@ -400,11 +435,17 @@ struct OnMesh<'a> {
     pattern: Option<&'a CsrPattern>,
     /// Of one that is assembled row by row.
     terms: Option<RowTerms>,
+    /// Of one whose rows are owned.
+    owned: Option<OwnedRows>,
 }
 
 impl OnMesh<'_> {
     fn terms(&self, name: &str) -> Result<&RowTerms, FormError> {
         self.terms.as_ref().ok_or_else(|| unknown(name))
+    }
+
+    fn owned(&self, name: &str) -> Result<&OwnedRows, FormError> {
+        self.owned.as_ref().ok_or_else(|| unknown(name))
     }
 
     fn n_nodes(&self) -> usize {

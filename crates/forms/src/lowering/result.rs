@@ -113,7 +113,10 @@ pub(super) fn zero(w: &mut Builder<'_>) {
     let outputs: Vec<usize> = w.vars.outputs.keys().copied().collect();
     for output in outputs {
         let name = w.form.outputs[output].name.clone();
-        let extents: Vec<usize> = matrix_extents(w.form, output, w.vars.entities.kind).collect();
+        let extents = match &w.vars.owned {
+            None => matrix_extents(w.form, output, w.vars.entities.kind).collect(),
+            Some(owned) => owned.extents(),
+        };
         let var = w.sum(output, &format!("{name}_cell"), &extents);
         let (loops, index): (Vec<String>, Vec<Expr>) =
             extents.iter().map(|n| w.loop_over("i_zero", *n)).unzip();
@@ -245,7 +248,12 @@ fn matrices(w: &mut Builder<'_>, integral: &Integral, factors: &[Expr], q: &Expr
         _ => None,
     });
     for ((output, (_, rows), (_, cols)), list) in grouped(terms) {
-        let (rows_loop, i) = w.loop_over("i", rows.count);
+        // an owner of rows computes its own alone
+        let own = w.vars.owned.as_ref().map(|owned| owned.own_dof(w.entity()));
+        let (rows_loop, i) = match &own {
+            None => w.loop_over("i", rows.count),
+            Some(dof) => (String::new(), dof.clone()),
+        };
         let mut products = ProductRoles { rows: rows_loop, ..ProductRoles::default() };
         // sums over test functions first: one product for each table of the trial function
         let by_trial = list.iter().map(|(test, trial, factor)| ((test.component, *trial), (*test, *factor)));
@@ -270,14 +278,19 @@ fn matrices(w: &mut Builder<'_>, integral: &Integral, factors: &[Expr], q: &Expr
             let sum = terms.collect::<Vec<_>>().into_iter().reduce(|a, b| a + b).unwrap_or(Expr::from(0.0));
             let (test, trial, _) = list[0];
             let spaces = &w.form.outputs[output].spaces;
-            let row = matrix_index(w.form, spaces[0], test, rows, i.clone());
+            let row = match &own {
+                None => matrix_index(w.form, spaces[0], test, rows, i.clone()),
+                Some(_) => Expr::Int(test.component as i64),
+            };
             let col = matrix_index(w.form, spaces[1], trial, cols, j.clone());
             let lhs = Access::new(w.sum_of(output)?, [row, col]);
             let insn = w.add_to(&format!("quad_{name}"), lhs, sum);
             products.insns.push(w.label(insn, stage::QUADRATURE, None));
         }
         w.b.close_loop();
-        w.b.close_loop();
+        if own.is_none() {
+            w.b.close_loop();
+        }
         w.block().products.push(products);
     }
     Ok(())

@@ -4,6 +4,7 @@ use super::entity::{Entities, EntityVars};
 use super::graph::{Graph, Op, Uses};
 use super::locals::{Local, LocalVar, local_shape};
 use super::names::Names;
+use super::owned::OwnedRows;
 use super::{LoweredArgument, LoweredRole, MatrixResult, SparseCount, SparseList};
 use crate::form::FormError;
 use crate::tabulated::{Role, TabulatedForm};
@@ -21,6 +22,8 @@ pub(super) struct Needed {
     /// Whether tables have an axis for the orientation of a facet.
     pub(super) oriented: bool,
     pub(super) matrix: MatrixResult,
+    /// Whether it is the first kernel of its form.
+    pub(super) first: bool,
     pub(super) position_width: Option<usize>,
 }
 
@@ -47,6 +50,8 @@ pub(super) struct Vars {
     pub(super) outputs: BTreeMap<usize, VarId>,
     /// Of sparse matrices.
     pub(super) places: BTreeMap<usize, Places>,
+    /// Of rows that are owned.
+    pub(super) owned: Option<OwnedRows>,
     pub(super) constants: BTreeMap<(usize, usize), VarId>,
     pub(super) inputs: Vec<LocalVar>,
     pub(super) results: Vec<LocalVar>,
@@ -83,6 +88,8 @@ pub(super) struct Signature<'b> {
     pub(super) arguments: Vec<LoweredArgument>,
     /// Type of reals.
     pub(super) ty: ScalarType,
+    /// Whether the result is overwritten.
+    pub(super) sets_result: bool,
 }
 
 impl Signature<'_> {
@@ -155,7 +162,19 @@ impl Signature<'_> {
         }
         let inputs = needed.inputs.iter().map(|l| self.local(form, l)).collect();
         let results = needed.results.iter().map(|l| self.local(form, l)).collect();
-        Ok(Vars { entities, maps, states, functions: arrays, outputs, places, constants, inputs, results })
+        let owned = OwnedRows::declare(self, form, needed, entity_params.1)?;
+        Ok(Vars {
+            entities,
+            maps,
+            states,
+            functions: arrays,
+            outputs,
+            places,
+            owned,
+            constants,
+            inputs,
+            results,
+        })
     }
 
     /// The results, and where their entries stand if they are sparse matrices.
@@ -179,13 +198,20 @@ impl Signature<'_> {
                 ([], _) => vec![Affine::constant(1)],
                 ([test], _) | ([test, ..], MatrixResult::Diagonal) => global_shape(form, *test, counts),
                 (_, MatrixResult::Cells) => local(),
-                (_, MatrixResult::Sparse | MatrixResult::Searched | MatrixResult::Rowwise) => {
+                (
+                    _,
+                    MatrixResult::Sparse
+                    | MatrixResult::Searched
+                    | MatrixResult::Rowwise
+                    | MatrixResult::OwnedRows { .. },
+                ) => {
                     let role = LoweredRole::NonzeroCount { output: *place };
                     vec![Affine::var(self.param(&format!("n_{}", output.name), role))]
                 }
             };
             outputs.insert(*place, self.array(&output.name, self.ty, shape.clone(), role));
-            if output.spaces.len() == 2 && needed.matrix.is_sparse() {
+            let owned = matches!(needed.matrix, MatrixResult::OwnedRows { .. });
+            if output.spaces.len() == 2 && needed.matrix.is_sparse() && !owned {
                 places.insert(*place, self.places(form, *place, needed, entities, &shape));
             }
         }
@@ -233,7 +259,10 @@ impl Signature<'_> {
                     self.array(&format!("{name}_row_starts"), ScalarType::I32, shape, row_starts);
                 Places::Searched { rows, columns_of, row_starts, columns, steps }
             }
-            MatrixResult::Sparse | MatrixResult::Cells | MatrixResult::Diagonal => {
+            MatrixResult::Sparse
+            | MatrixResult::Cells
+            | MatrixResult::Diagonal
+            | MatrixResult::OwnedRows { .. } => {
                 Places::Table(list("positions", of_entities(&sizes), LoweredRole::Positions { output }))
             }
         }
@@ -284,6 +313,7 @@ impl Signature<'_> {
         role: LoweredRole,
     ) -> VarId {
         let direction = match role {
+            LoweredRole::Output { .. } if self.sets_result => Direction::Out,
             LoweredRole::Output { .. } => Direction::InOut,
             LoweredRole::CellCount
             | LoweredRole::EntityCount

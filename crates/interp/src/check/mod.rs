@@ -9,6 +9,7 @@
 mod ranges;
 mod slice;
 
+use super::ascending;
 use super::error::InterpError;
 use super::lists;
 use super::lower::lower;
@@ -38,11 +39,13 @@ pub struct LaunchReport {
     pub params: usize,
     /// Arrays that are injective as assumed.
     pub injective: Vec<String>,
+    /// Arrays whose entries ascend as assumed.
+    pub ascending: Vec<String>,
     /// Arrays that are symmetric as assumed.
     pub symmetric: Vec<String>,
     /// Maps whose lists hold their values as assumed.
     pub listed: Vec<String>,
-    /// Arrays that are assumed injective or symmetric or to have lists, and that the kernel fills
+    /// Arrays that are assumed injective, ascending, symmetric or to have lists, and that the kernel fills
     /// itself: nothing is known of them.
     pub unchecked: Vec<String>,
     /// Accesses that stay inside of their arrays for all parameters that the assumptions allow.
@@ -68,6 +71,9 @@ impl fmt::Display for LaunchReport {
         }
         if !self.injective.is_empty() {
             write!(f, "; injective: {}", named(&self.injective))?;
+        }
+        if !self.ascending.is_empty() {
+            write!(f, "; ascending: {}", named(&self.ascending))?;
         }
         if !self.symmetric.is_empty() {
             write!(f, "; symmetric: {}", named(&self.symmetric))?;
@@ -100,6 +106,7 @@ pub fn check_launch(
 ) -> Result<LaunchReport, InterpError> {
     let mut program = lower(kernel, memory.params())?;
     let unchecked = store::check_injective(kernel, &program, memory)?;
+    let unordered = ascending::check_ascending(kernel, &program, memory)?;
     let asymmetric = symmetry::check_symmetric(kernel, &program, memory)?;
     let unlisted = lists::check_lists(kernel, &program, memory)?;
     let mut report = LaunchReport::default();
@@ -109,6 +116,11 @@ pub fn check_launch(
             Assumption::Injective(var) => {
                 let list =
                     if unchecked.contains(var) { &mut report.unchecked } else { &mut report.injective };
+                list.push(kernel.vars[*var].name.clone());
+            }
+            Assumption::Ascending(var) => {
+                let list =
+                    if unordered.contains(var) { &mut report.unchecked } else { &mut report.ascending };
                 list.push(kernel.vars[*var].name.clone());
             }
             Assumption::Symmetric(assumed) => {

@@ -185,6 +185,20 @@ fn broken_assumptions() {
 }
 
 #[test]
+fn arrays_that_do_not_ascend_as_assumed() {
+    let mut b = KernelBuilder::new("kernel_k");
+    let starts = b.argument("starts", I32, [c(4)], Direction::In);
+    b.assume(Assumption::Ascending(starts));
+    let kernel = b.finish().unwrap();
+    assert_eq!(
+        refusal(&kernel, Memory::new().value("starts", vec![0, 3, 2, 4])),
+        "`starts[2]` = 2 behind 3, needed entries that ascend, as `ascending(starts)` says; correct it, or make the \
+         updates by its ranges atomic instead of assuming that"
+    );
+    interpret(&kernel, &mut Memory::new().value("starts", vec![0, 3, 3, 4])).unwrap();
+}
+
+#[test]
 fn kernel_that_is_not_well_formed() {
     let mut kernel = nest(8, F64, |_, _, _| 0.0.into());
     kernel.name = "for".into();

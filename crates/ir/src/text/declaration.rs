@@ -142,15 +142,9 @@ impl<'s> Parser<'s> {
     pub(super) fn assumption(&mut self, c: &mut Cursor<'_, 's>) -> Result<()> {
         c.advance();
         let assumption = if c.take_word("injective") {
-            c.expect_symbol("(", "and an array")?;
-            let (name, span) = c.expect_word("the name of an array")?;
-            let var = self.variable(name, span)?;
-            let declared = &self.kernel.vars[var];
-            if declared.ty.is_float() || declared.shape.is_empty() {
-                return Err(fail(span, format!("`{name}` is not an array of integers")));
-            }
-            c.expect_symbol(")", "after the array")?;
-            Assumption::Injective(var)
+            Assumption::Injective(self.integers(c, "an array of integers", &|axes| axes > 0)?)
+        } else if c.take_word("ascending") {
+            Assumption::Ascending(self.integers(c, "an array of integers of one axis", &|axes| axes == 1)?)
         } else if c.is_word("symmetric") || c.is_word("antisymmetric") {
             self.symmetry(c)?
         } else if c.is_word("lists") {
@@ -161,6 +155,24 @@ impl<'s> Parser<'s> {
         c.expect_end("the assumption")?;
         self.kernel.assumptions.push(assumption);
         Ok(())
+    }
+
+    /// Reads `(array)` of integers.
+    fn integers(
+        &mut self,
+        c: &mut Cursor<'_, 's>,
+        needed: &str,
+        has_axes: &dyn Fn(usize) -> bool,
+    ) -> Result<VarId> {
+        c.expect_symbol("(", "and an array")?;
+        let (name, span) = c.expect_word("the name of an array")?;
+        let var = self.variable(name, span)?;
+        let declared = &self.kernel.vars[var];
+        if declared.ty.is_float() || !has_axes(declared.shape.len()) {
+            return Err(fail(span, format!("`{name}` is not {needed}")));
+        }
+        c.expect_symbol(")", "after the array")?;
+        Ok(var)
     }
 
     /// Reads `symmetric(array, mirrored 0, 1)` or `antisymmetric(...)`: the image along each axis.

@@ -314,6 +314,11 @@ impl Names<'_> {
                 self.var(f, *var)?;
                 f.write_str(")")
             }
+            Assumption::Ascending(var) => {
+                f.write_str("ascending(")?;
+                self.var(f, *var)?;
+                f.write_str(")")
+            }
             Assumption::Symmetric(symmetry) => {
                 f.write_str(if symmetry.negated { "antisymmetric(" } else { "symmetric(" })?;
                 self.var(f, symmetry.var)?;

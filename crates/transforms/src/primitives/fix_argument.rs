@@ -216,9 +216,10 @@ impl FixArgument {
                 Assumption::Symmetric(symmetry) if symmetry.var == var => {
                     check_entries(SYMMETRIC, &kernel.vars[var], symmetry, &self.values)?;
                 }
-                // lists are checked with their map at launch, tables or not
+                // lists are checked with their map at launch, tables or not; so are ascending arrays
                 Assumption::Symmetric(_)
                 | Assumption::Injective(_)
+                | Assumption::Ascending(_)
                 | Assumption::Lists(_)
                 | Assumption::Params(_) => {}
             }

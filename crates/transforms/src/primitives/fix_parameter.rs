@@ -99,7 +99,10 @@ impl Primitive for FixParameter {
         let replace = |atom: &Atom| (*atom == Atom::Var(param)).then(|| Affine::constant(self.value));
         let broken = kernel.assumptions.iter().find_map(|assumption| match assumption {
             Assumption::Params(c) => (c.substitute(&replace).as_constant() == Some(false)).then_some(c),
-            Assumption::Injective(_) | Assumption::Symmetric(_) | Assumption::Lists(_) => None,
+            Assumption::Injective(_)
+            | Assumption::Ascending(_)
+            | Assumption::Symmetric(_)
+            | Assumption::Lists(_) => None,
         });
         if let Some(c) = broken {
             ALLOWED.require(false, || {
@@ -126,7 +129,10 @@ impl Primitive for FixParameter {
         *kernel = kernel.with_var_fixed(proof.param, self.value);
         kernel.assumptions.retain(|a| match a {
             Assumption::Params(c) => c.as_constant() != Some(true),
-            Assumption::Injective(_) | Assumption::Symmetric(_) | Assumption::Lists(_) => true,
+            Assumption::Injective(_)
+            | Assumption::Ascending(_)
+            | Assumption::Symmetric(_)
+            | Assumption::Lists(_) => true,
         });
     }
 

@@ -109,7 +109,7 @@ fn mentioned(kernel: &Kernel) -> Vec<bool> {
     }
     for assumption in &kernel.assumptions {
         match assumption {
-            Assumption::Injective(v) => mark(*v),
+            Assumption::Injective(v) | Assumption::Ascending(v) => mark(*v),
             Assumption::Symmetric(symmetry) => mark(symmetry.var),
             Assumption::Lists(lists) => lists.vars().into_iter().for_each(&mut mark),
             Assumption::Params(_) => {} // mentions parameters only

@@ -234,7 +234,10 @@ impl Primitive for UseSymmetry {
         let kept = |v: &Variable| matches!(v.kind, VarKind::Table(_) | VarKind::Argument(Direction::In));
         let assumed = kernel.assumptions.iter().filter_map(|a| match a {
             Assumption::Symmetric(symmetry) => Some(Self::from_symmetry(kernel, symmetry)),
-            Assumption::Injective(_) | Assumption::Lists(_) | Assumption::Params(_) => None,
+            Assumption::Injective(_)
+            | Assumption::Ascending(_)
+            | Assumption::Lists(_)
+            | Assumption::Params(_) => None,
         });
         let tables = draw::vars(kernel, |v| kept(v) && matches!(v.kind, VarKind::Table(_)));
         let all = assumed.chain(tables.iter().flat_map(|name| images(kernel, name))).collect();

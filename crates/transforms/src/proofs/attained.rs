@@ -93,7 +93,10 @@ fn point(
     let mut values = BTreeMap::new();
     let assumed = poly.kernel.assumptions.iter().all(|a| match a {
         Assumption::Params(c) => holds(poly, c, &values, n) == Some(true),
-        Assumption::Injective(_) | Assumption::Symmetric(_) | Assumption::Lists(_) => true,
+        Assumption::Injective(_)
+        | Assumption::Ascending(_)
+        | Assumption::Symmetric(_)
+        | Assumption::Lists(_) => true,
     });
     if !assumed {
         return None;

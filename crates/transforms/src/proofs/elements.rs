@@ -78,9 +78,11 @@ pub(crate) fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Ref
     for assumption in &kernel.assumptions {
         let assumed = match assumption {
             Assumption::Injective(v) if *v == var => "injective",
+            Assumption::Ascending(v) if *v == var => "ascending",
             Assumption::Symmetric(symmetry) if symmetry.var == var => "symmetric",
             Assumption::Lists(lists) if lists.vars().contains(&var) => "to have or to be lists",
             Assumption::Injective(_)
+            | Assumption::Ascending(_)
             | Assumption::Symmetric(_)
             | Assumption::Lists(_)
             | Assumption::Params(_) => continue,

@@ -245,6 +245,12 @@ error: `n` is not an array of integers
 3 | assume injective(n)
   |                  ^
 "#;
+    ascending_axes: declaration("arg m: i32[n, 2] in\nassume ascending(m)"), @r#"
+error: `m` is not an array of integers of one axis
+ --> 4:18
+4 | assume ascending(m)
+  |                  ^
+"#;
     symmetric_axis_twice: declaration("arg x: f64[n] in\nassume symmetric(x, 0, 0)"), @r#"
 error: these axes are no symmetry of `x`
  --> 4:18

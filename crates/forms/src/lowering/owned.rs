@@ -1,0 +1,169 @@
+//! Rows of a sparse matrix that an iteration of the outermost loop owns.
+
+use super::builder::Builder;
+use super::signature::{Needed, Signature};
+use super::{LoweredRole, MatrixResult, SparseCount, SparseList};
+use crate::form::FormError;
+use crate::tabulated::TabulatedForm;
+use purlin_ir::{Access, Affine, Assumption, BinaryOp, Expr, ScalarType, VarId};
+
+/// Degrees of freedom of a slice, whose pairs stand one behind the other: a sub-group reads what lies
+/// side by side.
+pub(crate) const SLICE: usize = 32;
+
+/// The variables of rows that are owned.
+#[derive(Clone)]
+pub(super) struct OwnedRows {
+    /// Number of degrees of freedom that own rows.
+    pub(super) count: VarId,
+    output: usize,
+    firsts: VarId,
+    counts: VarId,
+    /// Which degree of freedom of its cell a pair is of.
+    pair_rows: VarId,
+    slots: VarId,
+    row_starts: VarId,
+    longest: usize,
+    /// Whether the entries are overwritten.
+    sets: bool,
+    /// Rows of a degree of freedom.
+    block: usize,
+    /// Degrees of freedom of a cell along columns, and components of each.
+    columns: [usize; 2],
+}
+
+impl OwnedRows {
+    /// Declares them, if the rows of a matrix are to be owned.
+    pub(super) fn declare(
+        signature: &mut Signature<'_>,
+        form: &TabulatedForm,
+        needed: &Needed,
+        pairs: VarId,
+    ) -> Result<Option<Self>, FormError> {
+        let MatrixResult::OwnedRows { longest } = needed.matrix else { return Ok(None) };
+        if form.rank != 2 {
+            return Ok(None);
+        }
+        let outputs: Vec<usize> = needed.outputs.iter().copied().collect();
+        let [output] = outputs[..] else {
+            let found = outputs.len();
+            return Err(refused(&format!("{found} matrices, needed one")));
+        };
+        let [test, trial] = form.outputs[output].spaces[..] else {
+            return Err(refused("a form that has no matrix"));
+        };
+        if !form.spaces[test].transforms.is_empty() || !form.spaces[trial].transforms.is_empty() {
+            return Err(refused(
+                "elements whose functions are oriented by their cells, needed Lagrange elements",
+            ));
+        }
+        let name = &form.outputs[output].name;
+        let role = |list| LoweredRole::SparseList { output, list };
+        let count = LoweredRole::SparseCount { output, count: SparseCount::Owners };
+        let owners = signature.param(&format!("n_{name}_owners"), count);
+        let block = form.spaces[test].block;
+        let starts = [Affine::var(owners).times(block as i64).plus_constant(1)];
+        let (owned, paired) = (vec![Affine::var(owners)], vec![Affine::var(pairs)]);
+        let mut list = |stem: &str, shape: &[Affine], which| {
+            signature.array(&format!("{name}_{stem}"), ScalarType::I32, shape.to_vec(), role(which))
+        };
+        let columns = [form.spaces[trial].columns, form.spaces[trial].block];
+        let slots = [Affine::constant(columns[0] as i64), Affine::var(pairs)];
+        let this = Self {
+            count: owners,
+            output,
+            firsts: list("pair_firsts", &owned, SparseList::PairFirsts),
+            counts: list("pair_counts", &owned, SparseList::PairCounts),
+            pair_rows: list("pair_rows", &paired, SparseList::PairRows),
+            slots: list("slots", &slots, SparseList::Slots),
+            row_starts: list("row_starts", &starts, SparseList::RowStarts),
+            longest: longest.max(1),
+            sets: needed.first,
+            block,
+            columns,
+        };
+        signature.b.assume(Assumption::Ascending(this.row_starts));
+        Ok(Some(this))
+    }
+
+    /// Rows that a cell adds to, and their columns.
+    pub(super) fn extents(&self) -> Vec<usize> {
+        vec![self.block, self.columns[0] * self.columns[1]]
+    }
+
+    /// Which degree of freedom of its cell a pair is of.
+    pub(super) fn own_dof(&self, pair: Expr) -> Expr {
+        Expr::load(self.pair_rows, [pair])
+    }
+}
+
+fn refused(found: &str) -> FormError {
+    FormError::Discretisation(format!("assembly by the owners of rows: found {found}; use a lookup table"))
+}
+
+/// Clears the rows of the owner that is the entity, opens the loop over its pairs, and makes the pair the
+/// entity.
+pub(super) fn open_pairs(w: &mut Builder<'_>, owned: &OwnedRows) {
+    let owner = w.entity();
+    let name = w.form.outputs[owned.output].name.clone();
+    let rows = w.sum(owned.output, &format!("{name}_rows"), &[owned.block, owned.longest]);
+    w.owned_sums = Some(rows);
+    let component = w.loop_of("i_row", owned.block);
+    let (_, entry) = w.loop_over("i_entry", owned.longest);
+    w.assign(&format!("clear_{name}"), Access::new(rows, [component.1, entry]), Expr::from(0.0));
+    w.b.close_loop();
+    w.close_loop_of(component.0);
+    let [first, count, pair] = ["first_pair", "pairs", "pair"].map(|stem| w.integer(stem));
+    w.assign("find_pairs", Access::scalar(first), Expr::load(owned.firsts, [owner.clone()]));
+    w.assign("count_pairs", Access::scalar(count), Expr::load(owned.counts, [owner]));
+    let turn = w.names.fresh("turn");
+    let turn = Expr::from(w.b.open_loop(&turn, Affine::constant(0), Affine::var(count)));
+    let place = Expr::scalar(first) + Expr::Int(SLICE as i64) * turn;
+    w.assign("next_pair", Access::scalar(pair), place);
+    w.entity = Some(Expr::scalar(pair));
+}
+
+/// Adds the rows of a cell to those of the owner; behind the last cell, those to the entries.
+pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows, owner: Expr) -> Result<(), FormError> {
+    let name = w.form.outputs[owned.output].name.clone();
+    let (cell, pair) = (w.sum_of(owned.output)?, w.entity());
+    let rows = w.owned_sums.ok_or_else(|| FormError::Internal("no rows are owned".into()))?;
+    let [dofs, components] = owned.columns;
+    let row = w.loop_of("i_scatter", owned.block);
+    let (_, column) = w.loop_over("j_scatter", dofs);
+    let component = w.loop_of("k_scatter", components);
+    let (mut at, mut from) = (Expr::load(owned.slots, [column.clone(), pair]), column);
+    if components > 1 {
+        at = at + component.1.clone();
+        from = Expr::Int(components as i64) * from + component.1;
+    }
+    let value = Expr::load(cell, [row.1.clone(), from]);
+    w.add_to(&format!("gather_{name}"), Access::new(rows, [row.1, at]), value);
+    w.close_loop_of(component.0);
+    w.b.close_loop();
+    w.close_loop_of(row.0);
+    w.b.close_loop(); // of the pairs
+
+    let [first, last] = ["first", "last"].map(|stem| w.integer(&format!("{stem}_entry")));
+    let row = w.loop_of("i_store", owned.block);
+    let number = match owned.block {
+        1 => owner,
+        n => Expr::Int(n as i64) * owner + row.1.clone(),
+    };
+    let start = |row: Expr| Expr::load(owned.row_starts, [row]);
+    w.assign("begin_row", Access::scalar(first), start(number.clone()));
+    w.assign("end_row", Access::scalar(last), start(number + Expr::Int(1)));
+    let entry = w.names.fresh("k_entry");
+    let entry = Expr::from(w.b.open_loop(&entry, Affine::var(first), Affine::var(last)));
+    let within = Expr::binary(BinaryOp::Sub, entry.clone(), Expr::scalar(first));
+    let value = Expr::load(rows, [row.1, within]);
+    let output = w.vars.outputs[&owned.output];
+    let (stem, entry) = (format!("store_{name}"), Access::new(output, [entry]));
+    match owned.sets {
+        true => w.assign(&stem, entry, value),
+        false => w.add_to(&stem, entry, value),
+    };
+    w.b.close_loop();
+    w.close_loop_of(row.0);
+    Ok(())
+}
