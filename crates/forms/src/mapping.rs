@@ -320,10 +320,7 @@ impl Mapping {
                 let args = ListedCells { work_group: *cells, items: *items, orbits, resident_groups };
                 listed_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
-            Self::OwnedRows { owners } => {
-                let args = OwnedRows { work_group: *owners };
-                owned_rows(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
-            }
+            Self::OwnedRows { owners } => by_owners(form, *owners)?,
             Self::SummedCells { cells, constant_tables } => {
                 let args = SummedCells { work_group: *cells, constant_tables: *constant_tables };
                 summed_cells(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
@@ -451,6 +448,10 @@ fn after(
 fn single_cell(form: &impl CellKernel, cells: u64, constant_tables: bool) -> Mapped {
     let args = SingleCell { work_group: cells, constant_tables };
     single_cell_per_work_item(form.kernel(), &*form.cell_loop()?, &args)
+}
+
+fn by_owners(form: &impl CellKernel, owners: u64) -> Mapped {
+    owned_rows(form.kernel(), &*form.cell_loop()?, &OwnedRows { work_group: owners })
 }
 
 impl fmt::Display for Mapping {

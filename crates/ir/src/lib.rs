@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub mod affine;
+mod assumed;
 pub mod build;
 pub mod calls;
 pub mod canonical;

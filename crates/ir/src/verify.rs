@@ -25,12 +25,11 @@
 //!     recursion over them fits any stack.
 
 use crate::affine::{Affine, Atom};
-use crate::domain::{Constraint, Domain};
+use crate::domain::Domain;
 use crate::expr::Expr;
 use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, Rule, VarKind};
 use crate::layout::keeps_elements_apart;
-use crate::symmetry::{NoSymmetry, Symmetry};
 use crate::typing::{ExprType, TypeError};
 use foldhash::fast::FixedState;
 use std::collections::HashSet;
@@ -189,16 +188,11 @@ impl Kernel {
             match assumption {
                 Assumption::Params(c) => self.verify_parametric(&|| "an assumption".into(), c.expr())?,
                 Assumption::Injective(v) => {
-                    let (var, why) = (&self.vars[*v], "injective needs an integer array");
-                    if var.ty.is_float() || var.shape.is_empty() {
-                        return Err(KernelError::Variable { var: var.name.clone(), why });
-                    }
+                    self.verify_integers(*v, "injective needs an integer array", &|axes| axes > 0)?;
                 }
                 Assumption::Ascending(v) => {
-                    let (var, why) = (&self.vars[*v], "ascending needs an integer array of one axis");
-                    if var.ty.is_float() || var.shape.len() != 1 {
-                        return Err(KernelError::Variable { var: var.name.clone(), why });
-                    }
+                    let why = "ascending needs an integer array of one axis";
+                    self.verify_integers(*v, why, &|axes| axes == 1)?;
                 }
                 Assumption::Symmetric(symmetry) => self.verify_symmetry(symmetry)?,
                 Assumption::Lists(lists) => lists.verify(self)?,
@@ -214,18 +208,6 @@ impl Kernel {
         walk.nodes(&self.body)?;
         walk.finish()?;
         crate::calls::verify_calls(self)
-    }
-
-    fn verify_symmetry(&self, symmetry: &Symmetry) -> Result<(), KernelError> {
-        let var = &self.vars[symmetry.var];
-        let why = match symmetry.check(&var.shape) {
-            Ok(()) if symmetry.negated && !var.ty.is_float() => "antisymmetric needs an array of reals",
-            Ok(()) => return Ok(()),
-            Err(NoSymmetry::Axes) => "a symmetry names one axis for each axis of its array",
-            Err(NoSymmetry::Permutation) => "a symmetry names each axis of its array once",
-            Err(NoSymmetry::Extents) => "a symmetry exchanges axes of one extent only",
-        };
-        Err(KernelError::Variable { var: var.name.clone(), why })
     }
 
     fn verify_names(&self) -> Result<(), KernelError> {
@@ -319,19 +301,6 @@ impl Kernel {
                 Err(KernelError::TableSize { var: var.name.clone(), needed, found: data.len() })
             }
         }
-    }
-
-    /// What the assumptions say of the parameters.
-    fn not_negative(&self) -> Vec<Affine> {
-        let of = |assumption: &Assumption| match assumption {
-            Assumption::Params(Constraint::NonNegative(e)) => vec![e.clone()],
-            Assumption::Params(Constraint::Zero(e)) => vec![e.clone(), e.times(-1)],
-            Assumption::Injective(_)
-            | Assumption::Ascending(_)
-            | Assumption::Symmetric(_)
-            | Assumption::Lists(_) => Vec::new(),
-        };
-        self.assumptions.iter().flat_map(of).collect()
     }
 
     fn verify_rules(&self) -> Result<(), KernelError> {
