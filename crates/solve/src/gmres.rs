@@ -4,6 +4,16 @@ use crate::texts::{compiled, text};
 use crate::{Call, LinearReason, LinearReport, Operator, SolveError, Vectors, run};
 use purlin_runtime::{Buffer, Device, Executable, download_values};
 
+/// Where a preconditioner stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PreconditionerSide {
+    /// Behind the operator. Residuals are those of the system; the preconditioner may change.
+    #[default]
+    Right,
+    /// Before the operator. Residuals are preconditioned, and directions are not stored.
+    Left,
+}
+
 /// When the generalised minimal residual method stops.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GmresOptions {
@@ -15,23 +25,31 @@ pub struct GmresOptions {
     pub max_iterations: usize,
     /// Iterations after which it starts anew from the solution so far; at least 1.
     pub restart: usize,
+    /// Where the preconditioner stands, if there is one.
+    pub side: PreconditionerSide,
 }
 
 impl Default for GmresOptions {
     fn default() -> Self {
-        Self { relative: 1e-9, absolute: 0.0, max_iterations: 1000, restart: 30 }
+        Self {
+            relative: 1e-9,
+            absolute: 0.0,
+            max_iterations: 1000,
+            restart: 30,
+            side: PreconditionerSide::Right,
+        }
     }
 }
 
-/// The generalised minimal residual method for any operator, preconditioned from the right.
+/// The generalised minimal residual method for any operator.
 ///
-/// The preconditioned directions are stored, so that the preconditioner need be neither linear nor
-/// the same in each iteration: it may compute in another precision. Vectors are allocated when an
-/// iteration needs them, two each (one without a preconditioner). An iteration is one list of
+/// Behind a preconditioner on the right, its directions are stored, so that it need be neither linear
+/// nor the same in each iteration: it may compute in another precision. Vectors are allocated when an
+/// iteration needs them, two each (else one). An iteration is one list of
 /// launches; behind it the host reads its column of the Hessenberg matrix.
 ///
 /// # Source
-/// Saad 1993, Algorithm 2.2 (FGMRES).
+/// Saad & Schultz 1986; from the right Saad 1993, Algorithm 2.2 (FGMRES).
 pub struct Gmres<'d> {
     device: &'d dyn Device,
     n: usize,
@@ -88,9 +106,15 @@ impl<'d> Gmres<'d> {
                 return Err(SolveError::Length { what, found, needed: self.n });
             }
         }
-        self.need(1, 0)?;
-        self.device.copy(b, &self.basis[0])?;
-        let mut seconds = run(self.device, &[Call::of(&self.clear, &[("n", self.n)], &[("v", x)])])?;
+        let side = self.side(preconditioner);
+        self.need(1, usize::from(side == Side::Left))?;
+        let mut calls = vec![Call::of(&self.clear, &[("n", self.n)], &[("v", x)])];
+        match preconditioner.filter(|_| side == Side::Left) {
+            Some(preconditioner) => preconditioner.apply(b, &self.basis[0], &mut calls),
+            None => self.device.copy(b, &self.basis[0])?,
+        }
+        let mut seconds = run(self.device, &calls)?;
+        drop(calls);
         let mut residuals = vec![self.vectors.norm(&self.basis[0])?];
         let limit = (self.options.relative * residuals[0]).max(self.options.absolute);
         let reason = loop {
@@ -105,8 +129,7 @@ impl<'d> Gmres<'d> {
                 break LinearReason::TooMany;
             }
             let small = self.cycle(operator, preconditioner, limit, &mut residuals, &mut seconds)?;
-            let calls = self.update(&small, preconditioner.is_some(), operator, b, x);
-            seconds += run(self.device, &calls)?;
+            seconds += run(self.device, &self.update(&small, operator, preconditioner, b, x))?;
             let exact = self.vectors.norm(&self.basis[0])?;
             if let Some(last) = residuals.last_mut() {
                 *last = exact;
@@ -116,6 +139,14 @@ impl<'d> Gmres<'d> {
             }
         };
         Ok(LinearReport { reason, residuals, seconds })
+    }
+
+    fn side(&self, preconditioner: Option<&dyn Operator>) -> Side {
+        match (preconditioner, self.options.side) {
+            (None, _) => Side::None,
+            (Some(_), PreconditionerSide::Right) => Side::Right,
+            (Some(_), PreconditionerSide::Left) => Side::Left,
+        }
     }
 
     /// Vectors of the basis and directions, as many as are needed.
@@ -141,7 +172,12 @@ impl<'d> Gmres<'d> {
         let mut length = residuals.last().copied().unwrap_or(f64::NAN);
         let mut small = LeastSquares::new(length);
         for j in 0..self.options.restart {
-            self.need(j + 2, if preconditioner.is_some() { j + 1 } else { 0 })?;
+            let directions = match self.side(preconditioner) {
+                Side::None => 0,
+                Side::Right => j + 1,
+                Side::Left => 1,
+            };
+            self.need(j + 2, directions)?;
             let mut calls = Vec::new();
             self.iteration(j, length, operator, preconditioner, &mut calls);
             *seconds += run(self.device, &calls)?;
@@ -175,15 +211,18 @@ impl<'d> Gmres<'d> {
         let sizes = |k| [("n", self.n), ("n_sums", n_sums), ("k", k)];
         calls.push(self.vectors.scale(1.0 / length, &basis[j]));
         calls.push(Call::of(&self.clear, &[("n", n_sums)], &[("v", sums)]));
-        let direction = match preconditioner {
-            Some(preconditioner) => {
-                preconditioner.apply(&basis[j], &directions[j], calls);
-                &directions[j]
-            }
-            None => &basis[j],
-        };
         let w = &basis[j + 1];
-        operator.apply(direction, w, calls);
+        match (preconditioner, self.side(preconditioner)) {
+            (None, _) | (_, Side::None) => operator.apply(&basis[j], w, calls),
+            (Some(preconditioner), Side::Right) => {
+                preconditioner.apply(&basis[j], &directions[j], calls);
+                operator.apply(&directions[j], w, calls);
+            }
+            (Some(preconditioner), Side::Left) => {
+                operator.apply(&basis[j], &directions[0], calls);
+                preconditioner.apply(&directions[0], w, calls);
+            }
+        }
         calls.push(Call::of(&self.dot, &sizes(0), &[("v", w), ("w", &basis[0]), ("sums", sums)]));
         for k in 0..j {
             let arrays = [("v", &basis[k]), ("u", &basis[k + 1]), ("w", w), ("sums", sums)];
@@ -192,23 +231,40 @@ impl<'d> Gmres<'d> {
         calls.push(Call::of(&self.remove_square, &sizes(j), &[("v", &basis[j]), ("w", w), ("sums", sums)]));
     }
 
-    /// Adds the best combination of directions to the solution, and computes its residual.
+    /// Adds the best combination of directions to the solution, and computes its residual,
+    /// preconditioned from the left.
     fn update<'a>(
         &'a self,
         small: &LeastSquares,
-        is_preconditioned: bool,
         operator: &'a dyn Operator,
+        preconditioner: Option<&'a dyn Operator>,
         b: &'a Buffer,
         x: &'a Buffer,
     ) -> Vec<Call<'a>> {
-        let directions = if is_preconditioned { &self.directions } else { &self.basis };
+        let directions = match self.side(preconditioner) {
+            Side::None | Side::Left => &self.basis,
+            Side::Right => &self.directions,
+        };
         let parts = small.solution().into_iter().zip(directions);
         let mut calls: Vec<_> = parts.map(|(y, z)| self.vectors.axpy(y, z, x)).collect();
-        let r = &self.basis[0]; // read by the updates above, where it is a direction
+        let first = &self.basis[0]; // read by the updates above, where it is a direction
+        let left = preconditioner.filter(|_| self.side(preconditioner) == Side::Left);
+        let r = if left.is_some() { &self.directions[0] } else { first };
         operator.apply(x, r, &mut calls);
         calls.extend([self.vectors.scale(-1.0, r), self.vectors.axpy(1.0, b, r)]);
+        if let Some(preconditioner) = left {
+            preconditioner.apply(r, first, &mut calls);
+        }
         calls
     }
+}
+
+/// The side of a preconditioner, if there is one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    None,
+    Right,
+    Left,
 }
 
 /// The least-squares problem of the Hessenberg matrix, whose columns come one by one, made

@@ -46,7 +46,7 @@ pub use constraints::{Constraints, PrescribedValues};
 pub use csr::CsrOperator;
 pub use error::SolveError;
 pub use form::{Arrays, DeviceForm, FormPrograms};
-pub use gmres::{Gmres, GmresOptions};
+pub use gmres::{Gmres, GmresOptions, PreconditionerSide};
 pub use launch::{Call, run};
 pub use newton::{Newton, NewtonOptions, NewtonSystem};
 pub use operator::{FormOperator, Operator};

@@ -7,7 +7,7 @@ use purlin_runtime::{Device, buffer_of, download_values, open, upload_values};
 use purlin_sample::seed;
 use purlin_solve::{
     ConjugateGradients, Constraints, CsrOperator, Gmres, GmresOptions, LinearOptions, LinearReason,
-    LinearReport, Operator, PrescribedValues, SolveError, run,
+    LinearReport, Operator, PreconditionerSide, PrescribedValues, SolveError, run,
 };
 
 /// Numbers of a linear congruential generator, in [-1, 1).
@@ -324,8 +324,13 @@ fn solve_by_gmres(
     (report, download_values(device, &x).unwrap())
 }
 
-const TIGHT_GMRES: GmresOptions =
-    GmresOptions { relative: 1e-12, absolute: 0.0, max_iterations: 2000, restart: 40 };
+const TIGHT_GMRES: GmresOptions = GmresOptions {
+    relative: 1e-12,
+    absolute: 0.0,
+    max_iterations: 2000,
+    restart: 40,
+    side: PreconditionerSide::Right,
+};
 
 #[test]
 fn solutions_by_gmres_are_those_of_elimination() {
@@ -340,8 +345,15 @@ fn solutions_by_gmres_are_those_of_elimination() {
             let inverse = operator(&*device, &pattern, &jacobi(&dense));
             let expected = eliminated(dense, b.clone());
             let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
-            for (preconditioner, restart) in [(None, 40), (Some(&inverse), 40), (Some(&inverse), 7)] {
-                let options = GmresOptions { restart, ..TIGHT_GMRES };
+            let [right, left] = [PreconditionerSide::Right, PreconditionerSide::Left];
+            for (preconditioner, restart, side) in [
+                (None, 40, left),
+                (Some(&inverse), 40, right),
+                (Some(&inverse), 7, right),
+                (Some(&inverse), 40, left),
+                (Some(&inverse), 7, left),
+            ] {
+                let options = GmresOptions { restart, side, ..TIGHT_GMRES };
                 let (report, x) = solve_by_gmres(&*device, &matrix, preconditioner, &b, options);
                 assert!(report.converged(), "n = {n}, seed {seed}: {report:?}");
                 let falls = |pair: &[f64]| pair[1] <= pair[0] * (1.0 + 1e-9);

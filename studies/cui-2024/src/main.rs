@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use study_cui_2024::Record;
 use study_cui_2024::measure::measure;
 use study_cui_2024::page::tables;
-use study_cui_2024::solve::{Solve, solve, table};
+use study_cui_2024::solve::{Solve, iterations, solve, table};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
 #[global_allocator]
@@ -25,6 +25,7 @@ Examples, after `cargo run --release -p study-cui-2024 --`:
   solve --device cuda --db solves.jsonl           Table 7: cycles in double and in single precision
   page --db h200.jsonl                            the tables as Markdown
   page --solves solves.jsonl                      Table 7
+  iterations --dimension 3 --levels 3,4           Table 2
   steps >smooth.purlin                            the kernel, for `purlin steps` and `purlin stats`
   steps --structure conflict-free >steps.json     and its steps";
 
@@ -42,6 +43,8 @@ enum Command {
     Time(TimeArgs),
     /// Solve by GMRES around V-cycles in double and in single precision; lines of JSON
     Solve(SolveArgs),
+    /// Print the iterations of GMRES by level and degree, as Tables 1 and 2
+    Iterations(IterationsArgs),
     /// Print the tables of measurements
     Page(PageArgs),
     /// Print the fused kernel as it is written, or the steps to a structure, for `purlin steps`
@@ -96,6 +99,25 @@ struct SolveArgs {
 }
 
 #[derive(Args)]
+struct IterationsArgs {
+    /// Where to run: cuda, opencl, c
+    #[arg(long, default_value = "c")]
+    device: String,
+    /// Dimension
+    #[arg(long, value_name = "D", default_value_t = 2)]
+    dimension: usize,
+    /// Polynomial degrees
+    #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [1, 2, 3, 4, 5, 6, 7, 8])]
+    degrees: Vec<usize>,
+    /// Levels, of 2^L cells a side
+    #[arg(long, value_name = "L", value_delimiter = ',', default_values_t = [4])]
+    levels: Vec<u32>,
+    /// Most nodes
+    #[arg(long, value_name = "N", default_value_t = 3e6)]
+    most: f64,
+}
+
+#[derive(Args)]
 struct PageArgs {
     /// The records that `time` wrote
     #[arg(long, value_name = "FILE", default_value = "cui-2024.jsonl", conflicts_with = "solves")]
@@ -131,6 +153,7 @@ fn main() -> ExitCode {
     end(match &cli.command {
         Command::Time(args) => time(args),
         Command::Solve(args) => solves(args),
+        Command::Iterations(args) => print_iterations(args),
         Command::Page(args) => print_page(args),
         Command::Steps(args) => steps(args),
     })
@@ -251,6 +274,30 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
                 Err(e) => eprintln!("Q{degree}, {cells} a side, cycles in {precision:?}: {e}"),
             }
         }
+    }
+    Ok(())
+}
+
+/// From the left, then from the right; a dash beyond the nodes that are allowed.
+fn print_iterations(args: &IterationsArgs) -> Result<(), Failure> {
+    let device = open(&args.device)?;
+    let heads: String = args.degrees.iter().map(|k| format!(" Q{k} |")).collect();
+    out(&format!("| L |{heads}\n|--:|{}\n", "--:|".repeat(args.degrees.len())))?;
+    for level in &args.levels {
+        let cells = 1_usize.checked_shl(*level).unwrap_or(0);
+        let mut row = format!("| {level} |");
+        for degree in &args.degrees {
+            let element = Element::new(dimension(args.dimension)?, *degree).map_err(usage)?;
+            let nodes = (element.nodes_of_side(cells) as f64).powi(args.dimension as i32);
+            let shown = if nodes > args.most {
+                "–".to_owned()
+            } else {
+                let [left, right] = iterations(&*device, element, cells).map_err(usage)?;
+                format!("{left}, {right}")
+            };
+            row += &format!(" {shown} |");
+        }
+        out(&format!("{row}\n"))?;
     }
     Ok(())
 }
