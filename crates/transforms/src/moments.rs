@@ -1,13 +1,12 @@
 //! Moments of factors over a loop, and the nests that compute with them.
 
 use crate::modes::Basis;
-use crate::outer_factors;
-use crate::polynomial::{Atoms, Product, joined};
+use crate::moved_terms::{Leaving, Moved};
+use crate::polynomial::{Atoms, Product};
 use crate::schedule::Array;
-use crate::tree::{prune_insn, replace_loop};
 use purlin_ir::{
-    Access, AddressSpace, Affine, Atom, AxisTag, Domain, Expr, Iname, InameId, Insn, InsnId, Kernel, Node,
-    Real, ScalarType, TableData, UpdateOp, VarId, VarKind, Variable, WriteOp,
+    Access, AddressSpace, Affine, AxisTag, Domain, Expr, Iname, InameId, Insn, InsnId, Kernel, Node, Real,
+    ScalarType, TableData, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,24 +19,6 @@ pub(crate) struct Sums {
     pub(crate) tables: Vec<usize>,
     /// Columns that are read of each.
     pub(crate) extents: Vec<usize>,
-}
-
-/// A sum, and what it is multiplied by.
-pub(crate) struct Part {
-    pub(crate) sum: usize,
-    /// The loops that index it.
-    pub(crate) axes: Vec<InameId>,
-    pub(crate) factors: Vec<(Product, f64)>,
-}
-
-/// What leaves the loop of an update.
-pub(crate) struct Moved {
-    pub(crate) insn: InsnId,
-    /// The loops around it inside of the loop.
-    pub(crate) loops: Vec<InameId>,
-    /// The summands that stay, and whether each is subtracted.
-    pub(crate) kept: Vec<(Expr, bool)>,
-    pub(crate) parts: Vec<Part>,
 }
 
 /// Products of table entries that leave a loop.
@@ -62,37 +43,11 @@ impl Moments {
         let mut writer =
             Writer { of: self, kernel, zero: Vec::new(), inside: Vec::new(), behind: Vec::new() };
         let sums = writer.sums();
-        let in_front = writer.updates(&sums);
         let Writer { zero, inside, behind, .. } = writer;
-        let kept: BTreeSet<InsnId> =
-            self.moved.iter().filter(|m| !m.kept.is_empty()).map(|m| m.insn).collect();
-        let gone = self.moved.iter().map(|m| m.insn).filter(|insn| !kept.contains(insn));
-        let gone: Vec<InsnId> = gone.collect();
-        replace_loop(&mut kernel.body, self.iname, &mut |mut body| {
-            gone.iter().for_each(|insn| prune_insn(&mut body, *insn));
-            body.extend(inside.iter().cloned());
-            let front = in_front.iter().map(|insn| Node::Insn(*insn)).chain(zero.iter().cloned());
-            front.chain([Node::Loop(self.iname, body)]).chain(behind.iter().cloned()).collect()
-        });
-        self.prune_unread(kernel);
+        let leaving = Leaving { iname: self.iname, atoms: &self.atoms, stores: &self.stores };
+        leaving.take_out(kernel, &self.moved, &sums, [zero, inside, behind]);
         let made = kernel.vars.iter().skip(known);
         made.map(|(_, var)| Array::named(&var.name)).collect()
-    }
-
-    /// Removes stores of scalars that nothing reads any more.
-    fn prune_unread(&self, kernel: &mut Kernel) {
-        loop {
-            let left = kernel.schedule();
-            let is_read =
-                |var| left.iter().any(|(i, _)| kernel.insns[*i].reads().iter().any(|a| a.var == var));
-            let unread = left.iter().map(|(i, _)| *i);
-            let unread = unread.filter(|i| self.stores.contains(i) && !is_read(kernel.insns[*i].lhs.var));
-            let unread: Vec<InsnId> = unread.collect();
-            if unread.is_empty() {
-                return;
-            }
-            unread.into_iter().for_each(|insn| prune_insn(&mut kernel.body, insn));
-        }
     }
 }
 
@@ -263,95 +218,6 @@ impl Writer<'_, '_> {
         let at = Access::new(var, loops.iter().copied().map(Expr::Iname));
         let zero = self.insn("zero_moment", at, false, Expr::Real(Real(0.0)));
         loops.into_iter().rev().fold(zero, |node, l| Node::Loop(l, vec![node]))
-    }
-
-    /// The updates with the sums in place; returns the stores of what multiplies them.
-    fn updates(&mut self, sums: &[VarId]) -> Vec<InsnId> {
-        let proof = self.of;
-        let mut scalars: Vec<(&[(Product, f64)], VarId)> = Vec::new();
-        let mut in_front = Vec::new();
-        let mut nests: Vec<(&[InameId], Vec<InameId>, Vec<Node>)> = Vec::new();
-        for moved in &proof.moved {
-            let place = nests.iter().position(|(loops, ..)| *loops == moved.loops).unwrap_or_else(|| {
-                nests.push((&moved.loops, self.copies(&moved.loops), Vec::new()));
-                nests.len() - 1
-            });
-            let copies = nests[place].1.clone();
-            let renamed = |e: Expr| {
-                let at = moved.loops.iter().position(|known| e == Expr::Iname(*known));
-                at.map_or(e, |at| Expr::Iname(copies[at]))
-            };
-            let mut terms = Vec::new();
-            for part in &moved.parts {
-                let known = scalars.iter().find(|(of, _)| *of == part.factors).map(|(_, var)| *var);
-                let scalar = known.or_else(|| {
-                    outer_factors::is_worth_a_scalar(&proof.atoms, &part.factors).then(|| {
-                        let users = proof.moved.iter().map(|m| m.insn);
-                        let (var, insn) =
-                            outer_factors::store(self.kernel, &proof.atoms, &part.factors, users);
-                        in_front.push(insn);
-                        scalars.push((&part.factors, var));
-                        var
-                    })
-                });
-                let entry = Expr::load(sums[part.sum], part.axes.iter().copied().map(Expr::Iname));
-                terms.push(match scalar {
-                    Some(scalar) => (Some(entry * Expr::scalar(scalar)), 1.0),
-                    None => match outer_factors::value_of(&proof.atoms, &part.factors) {
-                        Some((Some(e), c)) => (Some(entry * e), c),
-                        Some((None, c)) => (Some(entry), c),
-                        None => (Some(entry), 0.0),
-                    },
-                });
-            }
-            let value = joined(terms).unwrap_or(Expr::Real(Real(0.0))).map(&mut { renamed });
-            let id = self.update(moved, value, &mut { renamed });
-            nests[place].2.push(Node::Insn(id));
-        }
-        for (_, copies, body) in nests {
-            let nest = copies.into_iter().rev().fold(body, |body, l| vec![Node::Loop(l, body)]);
-            self.behind.extend(nest);
-        }
-        in_front
-    }
-
-    /// The update itself if nothing of it stays, else a copy.
-    fn update(&mut self, moved: &Moved, value: Expr, renamed: &mut dyn FnMut(Expr) -> Expr) -> InsnId {
-        let old = self.kernel.insns[moved.insn].clone();
-        let index = old.lhs.index.iter().map(|e| e.map(renamed));
-        let lhs = Access::new(old.lhs.var, index);
-        if moved.kept.is_empty() {
-            let insn = &mut self.kernel.insns[moved.insn];
-            insn.lhs = lhs;
-            insn.rhs = value;
-            return moved.insn;
-        }
-        let kept = moved.kept.iter().map(|(e, minus)| (Some(e.clone()), if *minus { -1.0 } else { 1.0 }));
-        self.kernel.insns[moved.insn].rhs = joined(kept).unwrap_or(Expr::Real(Real(0.0)));
-        let name = self.kernel.fresh_name(&format!("{}_moments", old.name));
-        self.kernel.insns.push(Insn { name, lhs, rhs: value, ..old })
-    }
-
-    /// Loops over the same values.
-    fn copies(&mut self, loops: &[InameId]) -> Vec<InameId> {
-        let mut copies: Vec<InameId> = Vec::new();
-        for of in loops {
-            let Iname { name, domain, tag } = self.kernel.inames[*of].clone();
-            let name = self.kernel.fresh_name(&name);
-            let iname = self.kernel.inames.push(Iname { name, domain: Domain::universe(), tag });
-            let renamed = |atom: &Atom| match atom {
-                Atom::Iname(l) => {
-                    loops.iter().position(|known| known == l).and_then(|at| copies.get(at)).copied()
-                }
-                Atom::Var(_) | Atom::Floor(..) => None,
-            };
-            if let Some((low, high)) = domain.as_range(*of) {
-                let low = low.substitute(&|atom| renamed(atom).map(Affine::iname));
-                self.kernel.inames[iname].domain = Domain::range(iname, &low, &high);
-            }
-            copies.push(iname);
-        }
-        copies
     }
 
     fn range(&mut self, stem: &str, extent: usize) -> InameId {

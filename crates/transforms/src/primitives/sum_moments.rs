@@ -3,19 +3,21 @@
 use crate::draw::{self, Picks};
 use crate::lookup::{self, NO_REDUCTION};
 use crate::modes::{Basis, Points, Table};
-use crate::moments::{Moments, Moved, Part, Sums};
+use crate::moments::{Moments, Sums};
+use crate::monomials::joined;
+use crate::moved_terms::{LOOPS, Moved, Part, WHOLE};
 use crate::obligation::Obligation;
 use crate::polynomial::Product;
 use crate::primitive::Primitive;
 use crate::proofs::separable::{
     ALIKE, Changing, Entry, POINTS, SUMS, Separated, Slot, TABLES, Term, axis_extents, constant_extents,
-    separate, summands,
+    separate,
 };
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::schedule::Array;
 use purlin_analysis::Analysis;
-use purlin_ir::{Affine, Expr, InameId, Insn, InsnId, Kernel, ScalarType, TableData, VarId, VarKind};
+use purlin_ir::{Affine, InameId, Insn, InsnId, Kernel, ScalarType, TableData, VarId, VarKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,10 +123,7 @@ impl fmt::Display for SumMoments {
 }
 
 /// The points are counted.
-const RANGE: Obligation = Obligation::new(
-    "sum_moments.range",
-    "the loop runs from 0 to a constant, and so do those around updates that lose a term, or from another one",
-);
+const RANGE: Obligation = Obligation::new("sum_moments.range", "the loop runs from 0 to a constant");
 
 /// The columns are known.
 const ROWS: Obligation = Obligation::new(
@@ -142,10 +141,6 @@ const PAIRS: Obligation = Obligation::new(
     "a term that leaves has one entry of the tables, or two with different columns",
 );
 
-/// What stays is written as it was.
-const WHOLE: Obligation =
-    Obligation::new("sum_moments.whole", "all terms of a summand leave the loop, or none");
-
 /// The tables are what the basis makes of them.
 const CERTIFICATE: Obligation = Obligation::new(
     "sum_moments.certificate",
@@ -162,6 +157,7 @@ impl Primitive for SumMoments {
         LEAVES,
         PAIRS,
         WHOLE,
+        LOOPS,
         CERTIFICATE,
         ALIKE,
         POINTS,
@@ -259,14 +255,7 @@ impl SumMoments {
     pub fn possible(kernel: &Kernel, iname: &str) -> Vec<Self> {
         let Ok(id) = lookup::tree_loop(kernel, iname) else { return Vec::new() };
         let Ok(separated) = separate(kernel, id, Changing::Scalars) else { return Vec::new() };
-        let mut sets: Vec<BTreeSet<VarId>> = Vec::new();
-        for term in separated.updates.iter().flat_map(|(_, terms)| terms) {
-            let mut joined: BTreeSet<VarId> = term.entries.iter().map(|(var, _)| *var).collect();
-            let (with, without): (Vec<_>, Vec<_>) = sets.into_iter().partition(|of| !of.is_disjoint(&joined));
-            joined.extend(with.into_iter().flatten());
-            sets = without;
-            sets.extend((!joined.is_empty()).then_some(joined));
-        }
+        let sets = joined(separated.updates.iter().flat_map(|(_, terms)| terms));
         let step = |of: BTreeSet<VarId>| Self::new(iname, of.into_iter().map(|var| &kernel.vars[var].name));
         sets.into_iter().map(step).collect()
     }
@@ -333,57 +322,28 @@ impl Taker<'_> {
     /// What leaves of an update, if anything does.
     fn moved(&mut self, id: InsnId, terms: &[Term]) -> Result<Option<Moved>, Refusal> {
         let insn = &self.kernel.insns[id];
-        let leaving: BTreeSet<usize> = terms.iter().filter(|t| self.leaves(t)).map(|t| t.summand).collect();
-        if leaving.is_empty() {
+        let leaves = |k: usize| self.leaves(&terms[k]);
+        let Some(mut moved) = Moved::of(self.kernel, self.iname, (id, terms), self.extents, &leaves)? else {
             return Ok(None);
-        }
-        let mixed = terms.iter().find(|t| leaving.contains(&t.summand) && !self.leaves(t));
-        WHOLE.require(mixed.is_none(), || {
-            let all = summands(&insn.rhs, Changing::Scalars);
-            let summand = mixed.and_then(|t| all.get(t.summand));
-            let shown = summand.map_or_else(String::new, |(e, _)| self.kernel.show_expr(e).to_string());
-            format!(
-                "`{shown}`, which `{}` adds, has terms of these tables and others; multiply it out first \
-                 (`expand_products`)",
-                insn.name
-            )
-        })?;
-        let schedule = self.kernel.schedule();
-        let around = schedule.iter().find(|(i, _)| *i == id).map_or(&[][..], |(_, loops)| loops.as_slice());
-        let loops: Vec<InameId> = around.iter().copied().skip_while(|l| *l != self.iname).skip(1).collect();
-        let inside = |(place, l): (usize, &InameId)| {
-            let domain = &self.kernel.inames[*l].domain;
-            let mut others = self.kernel.inames.ids().filter(|other| other != l && domain.mentions(*other));
-            self.extents.contains_key(l) && others.all(|other| loops[..place].contains(&other))
         };
-        let open = loops.iter().enumerate().find(|at| !inside(*at)).map(|(_, l)| l);
-        RANGE.require(open.is_none(), || {
-            let name = open.map_or("", |l| &self.kernel.inames[*l].name);
-            format!(
-                "`{name}`, which is around `{}`, does not run from 0, or another loop around it, to a constant",
-                insn.name
-            )
-        })?;
         let mut parts: Vec<(usize, Vec<InameId>, BTreeMap<Product, f64>)> = Vec::new();
-        for term in terms.iter().filter(|t| leaving.contains(&t.summand)) {
-            let (sum, axes) = self.sum(insn, term, &loops)?;
+        for term in terms {
+            if !self.leaves(term) {
+                continue;
+            }
+            let (sum, axes) = self.sum(insn, term, &moved.loops)?;
             let place = parts.iter().position(|(s, a, _)| *s == sum && *a == axes).unwrap_or_else(|| {
                 parts.push((sum, axes, BTreeMap::new()));
                 parts.len() - 1
             });
             *parts[place].2.entry(term.fixed.clone()).or_insert(0.0) += term.coefficient;
         }
-        let kept = summands(&insn.rhs, Changing::Scalars).into_iter().enumerate();
-        let kept: Vec<(Expr, bool)> = kept
-            .filter(|(k, _)| !leaving.contains(k) && terms.iter().any(|t| t.summand == *k))
-            .map(|(_, (e, minus))| (e.clone(), minus))
-            .collect();
-        let parts = parts.into_iter().map(|(sum, axes, factors)| {
+        let parts = parts.into_iter().map(|(array, axes, factors)| {
             let factors = factors.into_iter().filter(|(_, c)| *c != 0.0).collect();
-            Part { sum, axes, factors }
+            Part { array, axes, factors }
         });
-        let parts = parts.filter(|p| !p.factors.is_empty()).collect();
-        Ok(Some(Moved { insn: id, loops, kept, parts }))
+        moved.parts = parts.filter(|p| !p.factors.is_empty()).collect();
+        Ok(Some(moved))
     }
 
     fn leaves(&self, term: &Term) -> bool {

@@ -11,8 +11,8 @@ use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::tree::{inames_of, loop_body};
 use purlin_ir::{
-    Access, Atom, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, TableData, UpdateOp,
-    VarId, VarKind,
+    Atom, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, TableData, UpdateOp, VarId,
+    VarKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -425,21 +425,7 @@ impl Loop<'_> {
                 varying.push(*factor);
                 continue;
             }
-            let entry = match atom {
-                Expr::Load(access) if !factor.divides => self.entry(access),
-                Expr::Load(_)
-                | Expr::Int(_)
-                | Expr::Real(_)
-                | Expr::Iname(_)
-                | Expr::Unary(..)
-                | Expr::Binary(..)
-                | Expr::Call(..)
-                | Expr::Cast(..)
-                | Expr::Select(..)
-                | Expr::Reduce(_)
-                | Expr::Rule(..)
-                | Expr::RuleParam(_) => None,
-            };
+            let entry = entry_of(self.kernel, self.iname, atom).filter(|_| !factor.divides);
             let Some(entry) = entry else {
                 return Err(TABLES.unfit(format!(
                     "`{}` has the factor `{}`, which changes with `{}` and is no entry of a table by loops; keep the loop",
@@ -453,28 +439,30 @@ impl Loop<'_> {
         entries.sort();
         Ok(Term { summand, coefficient, fixed, varying, entries })
     }
+}
 
-    fn entry(&self, access: &Access) -> Option<Entry> {
-        let var = &self.kernel.vars[access.var];
-        let is_table = matches!(var.kind, VarKind::Table(TableData::Real(_))) && var.ty == ScalarType::F64;
-        let slot = |e: &Expr| match e {
-            Expr::Iname(i) if *i == self.iname => Some(Slot::Point),
-            Expr::Iname(i) => Some(Slot::Axis(*i)),
-            Expr::Int(k) => Some(Slot::Number(*k)),
-            Expr::Real(_)
-            | Expr::Load(_)
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Reduce(_)
-            | Expr::Rule(..)
-            | Expr::RuleParam(_) => None,
-        };
-        let slots = access.index.iter().map(slot).collect::<Option<Vec<_>>>()?;
-        is_table.then_some((access.var, slots))
-    }
+/// What an atom is, if it is an entry of a table of `f64` by loops and numbers.
+pub(crate) fn entry_of(kernel: &Kernel, iname: InameId, atom: &Expr) -> Option<Entry> {
+    let Expr::Load(access) = atom else { return None };
+    let var = &kernel.vars[access.var];
+    let is_table = matches!(var.kind, VarKind::Table(TableData::Real(_))) && var.ty == ScalarType::F64;
+    let slot = |e: &Expr| match e {
+        Expr::Iname(i) if *i == iname => Some(Slot::Point),
+        Expr::Iname(i) => Some(Slot::Axis(*i)),
+        Expr::Int(k) => Some(Slot::Number(*k)),
+        Expr::Real(_)
+        | Expr::Load(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => None,
+    };
+    let slots = access.index.iter().map(slot).collect::<Option<Vec<_>>>()?;
+    is_table.then_some((access.var, slots))
 }
 
 /// Loops by their extents, of those that run from 0 to a constant.

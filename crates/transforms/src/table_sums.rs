@@ -1,0 +1,319 @@
+//! Tables of sums over the points of a loop, evaluated in twice the precision.
+
+use crate::obligation::Obligation;
+use crate::polynomial::Product;
+use crate::proofs::separable::{Entry, Slot, Term};
+use crate::refusal::Refusal;
+use crate::wide::Wide;
+use purlin_ir::{
+    AddressSpace, Affine, InameId, Insn, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most entries of a new table, and most iterations times entries that are summed.
+const MAX_ENTRIES: usize = 1 << 22;
+
+/// The points are counted.
+pub(crate) const RANGE: Obligation = Obligation::new(
+    "pre_evaluate_loop.range",
+    "the loop runs from 0 to a constant, and so do those that index its tables, or from another one",
+);
+
+/// The entries exist.
+pub(crate) const EXTENT: Obligation =
+    Obligation::new("pre_evaluate_loop.extent", "the tables have an entry for each iteration");
+
+/// Tables are written into the source.
+pub(crate) const SIZE: Obligation =
+    Obligation::new("pre_evaluate_loop.size", "the new tables are not too large");
+
+/// What a new table holds: sums over the points of products of entries, with coefficients. Loops
+/// are numbered as axes.
+type Contents = Vec<(u64, Vec<(VarId, Vec<Place>)>)>;
+
+/// An index of an entry that is summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Place {
+    Point,
+    Axis(usize),
+    Number(i64),
+}
+
+/// Sums of entries, and the sum of products that multiplies each.
+type Group<'t> = (Vec<(&'t Vec<Entry>, f64)>, Vec<(Product, f64)>);
+
+/// A factor of the sum of an update: what multiplies a table.
+pub(crate) struct Piece {
+    /// The table and the loops that index it; none if the sum is a number.
+    pub(crate) table: Option<(usize, Vec<InameId>)>,
+    /// The products of factors that do not change, with coefficients.
+    pub(crate) factors: Vec<(Product, f64)>,
+}
+
+/// Makes tables of sums.
+pub(crate) struct Maker<'k> {
+    kernel: &'k Kernel,
+    /// Digits below the largest sum of absolute values of a table, from which on a sum is zero.
+    digits: u32,
+    points: usize,
+    extents: &'k BTreeMap<InameId, usize>,
+    /// The tables so far: what they hold, their extents and values.
+    made: Vec<(Contents, Vec<usize>, Vec<f64>)>,
+}
+
+impl<'k> Maker<'k> {
+    pub(crate) fn new(
+        kernel: &'k Kernel,
+        digits: u32,
+        points: usize,
+        extents: &'k BTreeMap<InameId, usize>,
+    ) -> Self {
+        Self { kernel, digits, points, extents, made: Vec::new() }
+    }
+
+    /// What an update adds, product by product.
+    pub(crate) fn pieces(&mut self, insn: &Insn, terms: &[Term]) -> Result<Vec<Piece>, Refusal> {
+        let mut by_factor: BTreeMap<&Product, Vec<(&Vec<Entry>, f64)>> = BTreeMap::new();
+        let mut by_entries: BTreeMap<&Vec<Entry>, Vec<(&Product, f64)>> = BTreeMap::new();
+        for term in terms {
+            by_factor.entry(&term.fixed).or_default().push((&term.entries, term.coefficient));
+            by_entries.entry(&term.entries).or_default().push((&term.fixed, term.coefficient));
+        }
+        // entries with equal sums of factors share a table, too
+        let mut by_sum: BTreeMap<Vec<(&Product, u64)>, Group<'_>> = BTreeMap::new();
+        for (entries, factors) in by_entries {
+            let key = factors.iter().map(|(p, c)| (*p, c.to_bits())).collect();
+            let owned = || factors.iter().map(|(p, c)| ((*p).clone(), *c)).collect();
+            by_sum.entry(key).or_insert_with(|| (Vec::new(), owned())).0.push((entries, 1.0));
+        }
+        let groups: Vec<Group<'_>> = if by_factor.len() <= by_sum.len() {
+            by_factor.into_iter().map(|(fixed, of)| (of, vec![(fixed.clone(), 1.0)])).collect()
+        } else {
+            by_sum.into_values().collect()
+        };
+        let mut pieces = Vec::new();
+        for (mut contents, mut factors) in groups {
+            if contents[0].1 < 0.0 {
+                // a table serves its negative, too
+                contents.iter_mut().for_each(|(_, c)| *c = -*c);
+                factors.iter_mut().for_each(|(_, c)| *c = -*c);
+            }
+            let axes = self.axes(insn, &contents)?;
+            if axes.is_empty() {
+                let value = self.sums(insn, &numbered(&contents, &[]), &[])?[0];
+                let factors: Vec<_> = factors.into_iter().map(|(p, c)| (p, c * value)).collect();
+                if value != 0.0 {
+                    pieces.push(Piece { table: None, factors });
+                }
+                continue;
+            }
+            if let Some((table, axes)) = self.table(insn, &contents, axes)? {
+                pieces.push(Piece { table: Some((table, axes)), factors });
+            }
+        }
+        Ok(pieces)
+    }
+
+    /// The loops that index entries, in the order of their numbers.
+    fn axes(&self, insn: &Insn, contents: &[(&Vec<Entry>, f64)]) -> Result<Vec<InameId>, Refusal> {
+        let slots = contents.iter().flat_map(|(entries, _)| entries.iter()).flat_map(|(_, slots)| slots);
+        let axes: BTreeSet<InameId> = slots
+            .filter_map(|slot| match slot {
+                Slot::Axis(iname) => Some(*iname),
+                Slot::Point | Slot::Number(_) => None,
+            })
+            .collect();
+        let open = axes.iter().find(|axis| !self.extents.contains_key(axis));
+        RANGE.require(open.is_none(), || {
+            format!(
+                "`{}`, by which `{}` indexes a table, does not run from 0, or another loop, to a constant",
+                open.map_or("", |axis| &self.kernel.inames[*axis].name),
+                insn.name
+            )
+        })?;
+        Ok(axes.into_iter().filter(|axis| self.extents.contains_key(axis)).collect())
+    }
+
+    /// The table of a sum, one that is known if there is one, and the loops that index it; none if
+    /// all its sums are zero.
+    fn table(
+        &mut self,
+        insn: &Insn,
+        contents: &[(&Vec<Entry>, f64)],
+        axes: Vec<InameId>,
+    ) -> Result<Option<(usize, Vec<InameId>)>, Refusal> {
+        for order in orders(&axes) {
+            let wanted = numbered(contents, &order);
+            let shape: Vec<usize> = order.iter().map(|axis| self.extents[axis]).collect();
+            if let Some(k) =
+                self.made.iter().position(|(known, extents, _)| *known == wanted && *extents == shape)
+            {
+                return Ok(Some((k, order)));
+            }
+        }
+        let shape: Vec<usize> = axes.iter().map(|axis| self.extents[axis]).collect();
+        let wanted = numbered(contents, &axes);
+        let values = self.sums(insn, &wanted, &shape)?;
+        if values.iter().all(|v| *v == 0.0) {
+            return Ok(None);
+        }
+        self.made.push((wanted, shape, values));
+        Ok(Some((self.made.len() - 1, axes)))
+    }
+
+    /// The sums over the points, row by row.
+    fn sums(&self, insn: &Insn, contents: &Contents, shape: &[usize]) -> Result<Vec<f64>, Refusal> {
+        let size = shape.iter().try_fold(1_usize, |all, n| all.checked_mul(*n));
+        let size = size.filter(|n| {
+            n.saturating_mul(self.points).saturating_mul(contents.len()) <= 16 * MAX_ENTRIES
+                && *n <= MAX_ENTRIES
+        });
+        let Some(size) = size else {
+            return Err(SIZE.unfit(format!(
+                "a table of the sums of `{}` would have the shape {shape:?}, needed at most {MAX_ENTRIES} entries",
+                insn.name
+            )));
+        };
+        let mut terms = Vec::new();
+        for (coefficient, entries) in contents {
+            let tables = entries.iter().map(|(var, places)| self.strided(insn, *var, places, shape));
+            terms.push((f64::from_bits(*coefficient), tables.collect::<Result<Vec<_>, _>>()?));
+        }
+        let (mut values, mut largest) = (Vec::with_capacity(size), 0.0_f64);
+        let mut index = vec![0; shape.len()];
+        for _ in 0..size {
+            let (mut sum, mut of_sizes) = (Wide::default(), 0.0);
+            for (coefficient, tables) in &terms {
+                let starts: Vec<usize> = tables.iter().map(|t| t.start(&index)).collect();
+                for q in 0..self.points {
+                    let entry = |(t, start): (&Strided<'_>, &usize)| t.values[start + q * t.point].0;
+                    let product =
+                        tables.iter().zip(&starts).map(entry).fold(Wide::new(*coefficient), Wide::times);
+                    of_sizes += product.value().abs();
+                    sum = sum.plus(product);
+                }
+            }
+            values.push(sum.value());
+            largest = largest.max(of_sizes);
+            next(&mut index, shape);
+        }
+        let tolerance = 0.1_f64.powi(i32::try_from(self.digits).unwrap_or(i32::MAX)) * largest;
+        // what rounding of the entries leaves of an exact zero
+        Ok(values.into_iter().map(|v| if v.abs() <= tolerance { 0.0 } else { v }).collect())
+    }
+
+    /// Where the entries of a table lie, by points and axes.
+    fn strided(
+        &self,
+        insn: &Insn,
+        var: VarId,
+        places: &[Place],
+        shape: &[usize],
+    ) -> Result<Strided<'_>, Refusal> {
+        let table = &self.kernel.vars[var];
+        let mut found = Strided { values: &[], point: 0, axes: vec![0; shape.len()], offset: 0 };
+        if let VarKind::Table(TableData::Real(values)) = &table.kind {
+            found.values = values;
+        }
+        let (mut stride, mut fits) = (1, true);
+        for (place, extent) in places.iter().zip(&table.shape).rev() {
+            let extent = extent.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
+            match place {
+                Place::Point => {
+                    found.point += stride;
+                    fits &= self.points <= extent;
+                }
+                Place::Axis(k) => {
+                    found.axes[*k] += stride;
+                    fits &= shape[*k] <= extent;
+                }
+                Place::Number(k) => {
+                    let k = usize::try_from(*k).unwrap_or(usize::MAX);
+                    fits &= k < extent;
+                    found.offset += if k < extent { k * stride } else { 0 };
+                }
+            }
+            stride *= extent;
+        }
+        if !fits {
+            return Err(EXTENT.unfit(format!(
+                "`{}` reads `{}` out of bounds; let the loops end where it ends",
+                insn.name, table.name
+            )));
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn variables(self) -> Vec<Variable> {
+        let mut taken = self.kernel.clone();
+        let variable = |(_, shape, values): (Contents, Vec<usize>, Vec<f64>)| {
+            let name = taken.fresh_name("reference");
+            let shape: Vec<Affine> = shape.into_iter().map(|n| Affine::constant(n as i64)).collect();
+            let kind = VarKind::Table(TableData::real(values));
+            let table = Variable::new(name, ScalarType::F64, kind, shape, AddressSpace::Global);
+            taken.vars.push(table.clone());
+            table
+        };
+        self.made.into_iter().map(variable).collect()
+    }
+}
+
+/// The entries of a table by their places.
+struct Strided<'k> {
+    values: &'k [purlin_ir::Real],
+    point: usize,
+    axes: Vec<usize>,
+    offset: usize,
+}
+
+impl Strided<'_> {
+    fn start(&self, index: &[usize]) -> usize {
+        self.offset + self.axes.iter().zip(index).map(|(stride, k)| stride * k).sum::<usize>()
+    }
+}
+
+/// The next index in row-major order.
+fn next(index: &mut [usize], shape: &[usize]) {
+    for (k, n) in index.iter_mut().zip(shape).rev() {
+        *k += 1;
+        if *k < *n {
+            return;
+        }
+        *k = 0;
+    }
+}
+
+/// Entries with loops numbered by their places among `axes`, in an order of their own.
+fn numbered(contents: &[(&Vec<Entry>, f64)], axes: &[InameId]) -> Contents {
+    let place = |slot: &Slot| match slot {
+        Slot::Point => Place::Point,
+        Slot::Number(k) => Place::Number(*k),
+        Slot::Axis(iname) => Place::Axis(axes.iter().position(|a| a == iname).unwrap_or_default()),
+    };
+    let mut all: Contents = contents
+        .iter()
+        .map(|(entries, c)| {
+            let mut entries: Vec<_> =
+                entries.iter().map(|(var, slots)| (*var, slots.iter().map(place).collect())).collect();
+            entries.sort();
+            (c.to_bits(), entries)
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// All orders of some loops, the one given first; of more than four only that.
+fn orders(axes: &[InameId]) -> Vec<Vec<InameId>> {
+    if axes.len() > 4 {
+        return vec![axes.to_vec()];
+    }
+    if axes.is_empty() {
+        return vec![Vec::new()];
+    }
+    let starts = axes.iter().enumerate().flat_map(|(k, first)| {
+        let rest: Vec<InameId> = axes.iter().enumerate().filter(|(j, _)| *j != k).map(|(_, a)| *a).collect();
+        orders(&rest).into_iter().map(move |rest| [vec![*first], rest].concat())
+    });
+    starts.collect()
+}
