@@ -13,7 +13,7 @@ use purlin::forms::form::{
 use purlin::forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
 use purlin::forms::program::CellProgram;
 use purlin::forms::reference::action as action_of;
-use purlin::forms::strategies::{FewestOperations, Objective, fewest_operations};
+use purlin::forms::strategies::{FewestOperations, Objective, bipartitions, considered, fewest_operations};
 use purlin::interp::interpret;
 use purlin::ir::{Kernel, VarKind};
 use purlin::runtime::open;
@@ -154,6 +154,57 @@ fn matrices_are_those_of_the_reference() {
             let error = RelativeError::between(&found, &expected);
             assert!(error.is_within(1e-12), "{name}, {place}, seed {seed}: {error:?}");
         }
+    }
+}
+
+/// The increase factors of Luporini et al. 2017, §4.2: 3 for a mass matrix with a function on P1
+/// triangles, 6 with two, which is not below the 6 points of the rule of degree 4; and the three
+/// products of tables of Figure 3.
+#[test]
+fn monomials_are_weighed_as_published() {
+    let of = |form: &Form| {
+        let form = lowered(form);
+        let kernel = &form.kernels()[0].kernel;
+        considered(kernel, &CellProgram::read(kernel).unwrap()).unwrap()
+    };
+    let space = FunctionSpace::scalar(CellShape::Triangle, 1);
+    let (u, v) = (trial(&space), test(&space));
+    let f = |k: usize| coefficient(format!("f{k}"), &space);
+    let [mass] = &of(&(u.clone() * v.clone() * dx()))[..] else { panic!("one monomial") };
+    assert_eq!((mass.increase, mass.monomial.products, mass.is_possible), (1, mass.monomial.elements, true));
+    // 9 elements, a product in place of one at each of 3 points
+    assert_eq!((mass.monomial.points, mass.theta), (3, 2 * 9 * (1 - 3)));
+    let [one] = &of(&(f(0) * u.clone() * v.clone() * dx()))[..] else { panic!("one monomial") };
+    assert_eq!((one.increase, one.monomial.basis, one.monomial.points), (3, Some(3), 6));
+    assert!(one.theta < 0 && !one.is_possible, "{one}");
+    let [two] = &of(&(f(0) * f(1) * u.clone() * v.clone() * dx()))[..] else { panic!("one monomial") };
+    assert_eq!((two.increase, two.monomial.points, two.theta), (6, 6, 0));
+    let [poisson] = &of(&(inner(grad(&u), grad(&v)) * dx()))[..] else { panic!("one monomial") };
+    assert_eq!(poisson.monomial.products, 3 * poisson.monomial.elements);
+    let [quotient] = &of(&(u / (1.0 + f(0)) * v * dx()))[..] else { panic!("one monomial") };
+    assert_eq!((quotient.monomial.basis, quotient.increase, quotient.is_possible), (None, u64::MAX, false));
+}
+
+/// A monomial without functions is evaluated in advance, beside one that keeps its points.
+#[test]
+fn monomials_of_one_loop_may_differ() {
+    let space = FunctionSpace::scalar(CellShape::Tetrahedron, 2);
+    let (u, v) = (trial(&space), test(&space));
+    let form = lowered(&((inner(grad(&u), grad(&v)) + coefficient("f0", &space) * u * v) * dx()));
+    let kernel = &form.kernels()[0].kernel;
+    let program = CellProgram::read(kernel).unwrap();
+    assert_eq!(considered(kernel, &program).unwrap().len(), 2);
+    let all = bipartitions(kernel, &program, &TABLES).unwrap();
+    let best = all.iter().min_by(|a, b| a.cost.total_cmp(&b.cost)).unwrap();
+    assert_eq!(best.in_advance.len(), 1, "{best}");
+    assert_eq!(best.in_advance[0].tables, ["phi_p2_d0", "phi_p2_d1", "phi_p2_d2"]);
+    let (seed, fewest) = (Random::fresh_seed(), fewest(&form, &TABLES));
+    assert_eq!(operations(&fewest), best.operations);
+    let inputs = functions(2, 1, seed);
+    let expected = values(&form, kernel, "interpreter", &inputs);
+    for place in ["interpreter", "c"] {
+        let error = RelativeError::between(&values(&form, &fewest, place, &inputs), &expected);
+        assert!(error.is_within(TOLERANCE), "{place}, seed {seed}: {error:?}");
     }
 }
 

@@ -7,7 +7,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use purlin::Mapping;
 use purlin::forms::MappingError;
 use purlin::forms::program::CellKernel;
-use purlin::forms::strategies::{FewestOperations, StrategyError, bipartitions, eliminate_sharing};
+use purlin::forms::strategies::{
+    FewestOperations, StrategyError, bipartitions, considered, eliminate_sharing,
+};
 use purlin::ir::Kernel;
 use purlin::transforms::lists::Definition;
 use purlin::transforms::schedule::{Choice, ScriptProblem};
@@ -131,7 +133,7 @@ impl TransformArgs {
     }
 
     /// What a mapping decided, a line each: what the integer program of sharing elimination factorises,
-    /// or the sets of loops that may be evaluated in advance.
+    /// or the monomials and the sets of them that may be evaluated in advance.
     pub fn decisions(&self, form: &impl CellKernel) -> Result<Vec<String>, Failure> {
         let kernel = form.kernel();
         match self.mapping.as_ref().or(self.strategy.as_ref()) {
@@ -142,7 +144,10 @@ impl TransformArgs {
             Some(Mapping::FewestOperations { memory, objective, .. }) => {
                 let program = form.program().map_err(StrategyError::from)?;
                 let args = FewestOperations { memory: *memory, objective: *objective };
-                Ok(bipartitions(kernel, &program, &args)?.iter().map(ToString::to_string).collect())
+                let monomials = considered(kernel, &program)?;
+                let all = bipartitions(kernel, &program, &args)?;
+                let monomials = monomials.iter().map(ToString::to_string);
+                Ok(monomials.chain(all.iter().map(ToString::to_string)).collect())
             }
             Some(_) | None => Ok(Vec::new()),
         }

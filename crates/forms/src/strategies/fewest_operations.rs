@@ -1,12 +1,12 @@
 //! The fewest operations a cell: sums over quadrature points in advance where that takes fewer.
 
-use super::sharing::eliminate_sharing;
-use super::{StrategyError, applied};
+use super::sharing::{eliminate_sharing, fewest_symbols};
+use super::{Stopped, StrategyError, decided};
 use crate::program::CellProgram;
 use purlin_ir::{Kernel, VarKind};
+use purlin_transforms::monomials::{Monomial, monomials};
 use purlin_transforms::primitives::{MirrorTriangle, PreEvaluateLoop, RemoveUnusedVars, SumMoments};
-use purlin_transforms::schedule::Loop;
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_transforms::{Recipe, Schedule};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,8 @@ use std::fmt;
 /// Arguments of [`fewest_operations`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FewestOperations {
-    /// What the tables of sums may occupy in all, bytes (the threshold `T_H` of Constraint 2).
+    /// What tables may occupy in all, bytes, where they occupied less before (the threshold `T_H` of
+    /// Constraint 2).
     pub memory: u64,
     /// What is minimised.
     pub objective: Objective,
@@ -37,12 +38,51 @@ pub enum Objective {
 /// core of recent x86 processors does at best.
 pub const OPERATIONS_PER_BYTE: f64 = 0.5;
 
-/// A choice of quadrature loops whose sums are evaluated in advance, and what it takes.
+/// A monomial of a quadrature loop, and whether its sum may be evaluated in advance.
+///
+/// # Source
+/// Luporini et al. 2017, §4.1, step 1 of Algorithm 3, and §4.2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Considered {
+    /// The monomial.
+    pub monomial: Monomial,
+    /// The increase factor `ι`.
+    pub increase: u64,
+    /// What evaluation in advance takes more than sharing elimination, operations in the innermost
+    /// loops (`θ`).
+    pub theta: i64,
+    /// Whether the monomial is one of those (`P`) of which all bipartitions are tried.
+    pub is_possible: bool,
+}
+
+impl fmt::Display for Considered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |of: &[String]| of.iter().map(|t| format!("`{t}`")).collect::<Vec<_>>().join(", ");
+        let m = &self.monomial;
+        write!(f, "monomial of {} over `{}`", names(&m.tables), m.iname)?;
+        match (m.basis, m.functions.len()) {
+            (_, 0) => {}
+            (Some(n), k) => write!(f, " with {}, {k} of {n} basis functions", names(&m.functions))?,
+            (None, _) => write!(f, " with {}, not all polynomials", names(&m.functions))?,
+        }
+        match self.increase {
+            u64::MAX => write!(f, ": points {}", m.points)?,
+            increase => write!(f, ": increase {increase}, points {}, theta {}", m.points, self.theta)?,
+        }
+        match (self.is_possible, self.theta < 0) {
+            (true, _) => write!(f, ", may be evaluated in advance"),
+            (false, true) => write!(f, ", keeps its points: its factors do not leave the loop"),
+            (false, false) => write!(f, ", keeps its points"),
+        }
+    }
+}
+
+/// A choice of monomials whose sums are evaluated in advance, and what it takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bipartition {
-    /// The loops that are evaluated in advance.
-    pub loops: Vec<String>,
-    /// The steps that take products of tables out of the others.
+    /// The steps that evaluate sums in advance, of whole loops or of some of their monomials.
+    pub in_advance: Vec<PreEvaluateLoop>,
+    /// The steps that take products of tables out of loops with points.
     pub moments: Vec<SumMoments>,
     /// Operations of a cell.
     pub operations: u64,
@@ -54,9 +94,14 @@ pub struct Bipartition {
 
 impl fmt::Display for Bipartition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.loops.as_slice() {
+        let names = |of: &[String]| of.iter().map(|t| format!("`{t}`")).collect::<Vec<_>>().join(", ");
+        let step = |step: &PreEvaluateLoop| match step.tables.as_slice() {
+            [] => format!("`{}`", step.iname),
+            tables => format!("{} over `{}`", names(tables), step.iname),
+        };
+        match self.in_advance.as_slice() {
             [] => write!(f, "all loops keep their points")?,
-            loops => write!(f, "in advance {}", loops.join(", "))?,
+            steps => write!(f, "in advance {}", steps.iter().map(step).collect::<Vec<_>>().join("; "))?,
         }
         for step in &self.moments {
             write!(f, ", {step}")?;
@@ -66,25 +111,26 @@ impl fmt::Display for Bipartition {
     }
 }
 
-/// Evaluates the sums of those quadrature loops in advance for which the objective is smaller then,
-/// and eliminates the sharing of what is left.
+/// Evaluates the sums of those monomials in advance for which the objective is smaller then, and
+/// eliminates the sharing of what is left.
 ///
-/// Of a symmetric matrix, one triangle is computed. A set of loops is chosen among all sets (the
-/// bipartitions of Luporini et al. 2017, Algorithm 3, by quadrature loops in place of monomials).
-/// Beyond the document, the other loops sum moments of the factors that change with the point, where
-/// this takes fewer operations. Operations are counted on the kernels themselves.
+/// Of a symmetric matrix, one triangle is computed. Step 1 leaves monomials to their points for which
+/// `θ` is not negative, or whose functions would have to be expanded in sums of their degrees of
+/// freedom. The bipartition of the others is the best of all within the threshold; operations of each
+/// are counted on the kernel that it makes. Beyond the document, what keeps its points sums moments of
+/// the factors that change with the point, where this takes fewer operations.
 ///
 /// # Errors
 /// A step that is refused; no refusal is one where a loop keeps its points.
 ///
 /// # Source
-/// Luporini et al. 2017, §3.3, §3.4 and §4.1.
+/// Luporini et al. 2017, §3.3, §3.4, and Algorithm 3 in §4.1; the comments name its steps.
 pub fn fewest_operations(
     kernel: &Kernel,
     program: &CellProgram,
     args: &FewestOperations,
 ) -> Result<(Kernel, Recipe), StrategyError> {
-    let (kernel, recipe) = applied(kernel, |s| {
+    let (kernel, recipe) = decided(kernel, |s| {
         mirror(s, program);
         // step 4
         let all = tried(s, program, args)?.into_iter();
@@ -111,10 +157,28 @@ fn mirror(s: &mut Schedule, program: &CellProgram) {
     }
 }
 
-/// The sets of loops that [`fewest_operations`] chooses from, in the order in which they are tried.
+/// The monomials of a kernel, as [`fewest_operations`] considers them.
 ///
 /// # Errors
-/// A step that is refused.
+/// An integer program that the solver gives up.
+///
+/// # Source
+/// Luporini et al. 2017, §4.1, step 1 of Algorithm 3, and §4.2.
+pub fn considered(kernel: &Kernel, program: &CellProgram) -> Result<Vec<Considered>, StrategyError> {
+    let mut found = Vec::new();
+    decided(kernel, |s| {
+        mirror(s, program);
+        found = monomials_of(s, program)?;
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// The sets of monomials that [`fewest_operations`] chooses from, in the order in which they are
+/// tried.
+///
+/// # Errors
+/// An integer program that the solver gives up.
 ///
 /// # Source
 /// Luporini et al. 2017, §4.1, Algorithm 3, steps 1 to 3.
@@ -124,7 +188,7 @@ pub fn bipartitions(
     args: &FewestOperations,
 ) -> Result<Vec<Bipartition>, StrategyError> {
     let mut found = Vec::new();
-    applied(kernel, |s| {
+    decided(kernel, |s| {
         mirror(s, program);
         found = tried(s, program, args)?.into_iter().map(|(choice, _)| choice).collect();
         Ok(())
@@ -132,35 +196,80 @@ pub fn bipartitions(
     Ok(found)
 }
 
+/// Step 1: the monomials, and which of them may be evaluated in advance.
+fn monomials_of(s: &Schedule, program: &CellProgram) -> Result<Vec<Considered>, Stopped> {
+    let mut all = Vec::new();
+    for monomial in program.blocks.iter().flat_map(|b| monomials(s.kernel(), b.quad.name())) {
+        let increase = monomial.increase();
+        // a multiplication and an addition each
+        let kept = match monomial.pairs.len() {
+            0 => monomial.products,
+            _ => monomial.elements * fewest_symbols(&monomial.pairs)? as u64,
+        };
+        let [pre, se] =
+            [(increase, monomial.products), (monomial.points, kept)].map(|(a, b)| (2 * b).saturating_mul(a));
+        let theta = i64::try_from(i128::from(pre) - i128::from(se)).unwrap_or(i64::MAX);
+        let is_possible = increase < monomial.points
+            && theta < 0
+            && monomial.functions.is_empty()
+            && s.clone().make(step_of(&monomial)).is_ok();
+        all.push(Considered { monomial, increase, theta, is_possible });
+    }
+    Ok(all)
+}
+
+/// The step that evaluates a monomial in advance.
+fn step_of(monomial: &Monomial) -> PreEvaluateLoop {
+    PreEvaluateLoop::new(&monomial.iname).of_tables(&monomial.tables)
+}
+
 /// All bipartitions, and the kernels that they make.
 fn tried(
     s: &Schedule,
     program: &CellProgram,
     args: &FewestOperations,
-) -> Result<Vec<(Bipartition, Schedule)>, TransformError> {
-    // step 1: what may be evaluated in advance
-    let quads: Vec<&Loop> = program.blocks.iter().map(|b| &b.quad).collect();
-    let possible = quads.into_iter().filter(|quad| s.clone().make(PreEvaluateLoop::new(*quad)).is_ok());
-    let possible: Vec<&Loop> = possible.take(MAX_LOOPS).collect();
+) -> Result<Vec<(Bipartition, Schedule)>, Stopped> {
+    let all = monomials_of(s, program)?;
+    let possible: Vec<&Monomial> =
+        all.iter().filter(|c| c.is_possible).map(|c| &c.monomial).take(MAX_MONOMIALS).collect();
     // steps 2 and 3
-    let mut all = Vec::new();
+    let mut found = Vec::new();
     for chosen in 0..1_u32 << possible.len() {
+        let chosen = possible.iter().enumerate().filter(|(k, _)| chosen >> k & 1 == 1);
+        let chosen: Vec<&Monomial> = chosen.map(|(_, monomial)| *monomial).collect();
         let mut made = s.clone();
-        let mut loops = Vec::new();
-        for (_, quad) in possible.iter().enumerate().filter(|(k, _)| chosen >> k & 1 == 1) {
-            made.make(PreEvaluateLoop::new(*quad))?;
-            loops.push(format!("`{}`", quad.name()));
+        let mut in_advance = Vec::new();
+        for step in steps(&all, &chosen) {
+            made.make(step.clone())?;
+            in_advance.push(step);
         }
         let with_moments = moments(&made, program);
         let (operations, bytes, cost) = cost(s, &made, args);
-        let moments = Vec::new();
-        all.push((Bipartition { loops: loops.clone(), moments, operations, bytes, cost }, made));
+        let steps = in_advance.clone();
+        let kept = Bipartition { in_advance: steps, moments: Vec::new(), operations, bytes, cost };
+        found.push((kept, made));
         if let Some((moments, made)) = with_moments {
             let (operations, bytes, cost) = self::cost(s, &made, args);
-            all.push((Bipartition { loops, moments, operations, bytes, cost }, made));
+            found.push((Bipartition { in_advance, moments, operations, bytes, cost }, made));
         }
     }
-    Ok(all)
+    Ok(found)
+}
+
+/// The steps that evaluate some monomials in advance: of a loop all of whose monomials are chosen, one
+/// without the loop.
+fn steps(all: &[Considered], chosen: &[&Monomial]) -> Vec<PreEvaluateLoop> {
+    let mut steps: Vec<PreEvaluateLoop> = Vec::new();
+    for monomial in chosen {
+        let of_loop = || all.iter().map(|c| &c.monomial).filter(|m| m.iname == monomial.iname);
+        let whole = PreEvaluateLoop::new(&monomial.iname);
+        match of_loop().all(|m| chosen.contains(&m)) {
+            true if steps.contains(&whole) => {}
+            true => steps.push(whole),
+            false => steps.push(step_of(monomial)),
+        }
+    }
+    steps
 }
 
 /// The kernel with moments in the place of products of tables, wherever that takes fewer operations,
@@ -181,8 +290,8 @@ fn moments(s: &Schedule, program: &CellProgram) -> Option<(Vec<SumMoments>, Sche
     (!steps.is_empty()).then_some((steps, best))
 }
 
-/// Most quadrature loops of which all sets are tried; what comes behind keeps its points.
-const MAX_LOOPS: usize = 6;
+/// Most monomials of which all sets are tried; what comes behind keeps its points.
+const MAX_MONOMIALS: usize = 6;
 
 /// Operations of a kernel for one cell; as many as there can be where they cannot be counted.
 fn operations(s: &Schedule) -> u64 {
@@ -192,10 +301,10 @@ fn operations(s: &Schedule) -> u64 {
 }
 
 /// Operations, bytes of tables, and the objective of a kernel, for one cell; what exceeds the
-/// threshold is never best, unless it is the kernel as it was.
+/// threshold, and the tables before, is never best.
 fn cost(before: &Schedule, s: &Schedule, args: &FewestOperations) -> (u64, u64, f64) {
     let (operations, bytes) = (operations(s), table_bytes(s.kernel()));
-    let exceeds = bytes > args.memory && s.recipe().steps.len() > before.recipe().steps.len();
+    let exceeds = bytes > args.memory.max(table_bytes(before.kernel()));
     let misses = match args.objective {
         _ if !exceeds => 0.0,
         Objective::Operations => f64::INFINITY,

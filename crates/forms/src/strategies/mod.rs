@@ -34,7 +34,8 @@ pub use factorised_cells::{FactorisedCells, factorised_cells, tensor_dimension};
 pub use factorised_lines::{FactorisedLines, LineSizes, factorised_lines, line_sizes};
 pub use factorised_planes::{FactorisedPlanes, factorised_planes, work_items_of_planes};
 pub use fewest_operations::{
-    Bipartition, FewestOperations, OPERATIONS_PER_BYTE, Objective, bipartitions, fewest_operations,
+    Bipartition, Considered, FewestOperations, OPERATIONS_PER_BYTE, Objective, bipartitions, considered,
+    fewest_operations,
 };
 pub use listed_cells::{ListedCells, listed_cells};
 pub use matrix_cells::{MatrixCells, MatrixSizes, matrix_cells, matrix_sizes};

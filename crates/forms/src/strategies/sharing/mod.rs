@@ -91,6 +91,16 @@ pub fn eliminate_sharing(kernel: &Kernel) -> Result<(Kernel, Recipe, Vec<Sharing
     Ok((kernel, recipe, decisions))
 }
 
+/// The fewest symbols such that each of some products has one of them.
+pub(super) fn fewest_symbols(pairs: &BTreeSet<(String, String)>) -> Result<usize, Stopped> {
+    let symbols: BTreeSet<&String> = pairs.iter().flat_map(|(a, b)| [a, b]).collect();
+    let number = |of: &String| symbols.iter().position(|s| *s == of).unwrap_or_default();
+    let products = pairs.iter().map(|(a, b)| (number(a), number(b))).collect();
+    let graph = SharingGraph { symbols: symbols.iter().map(|s| (*s).clone()).collect(), products };
+    let failed = |why| Stopped::Undecided(StrategyError::IntegerProgram(why));
+    Ok(graph.factorised().map_err(failed)?.len())
+}
+
 /// What a plan says of an update.
 #[derive(Default)]
 struct Plan {
