@@ -54,6 +54,16 @@ fn actions_are_clean() {
     }
 }
 
+/// What a solver fills, copies and updates between kernels is written before it is read.
+#[test]
+fn solvers_are_clean() {
+    for assembly in ["lookup-table", "partial", "full", "rowwise", "owned-rows"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+        command.args(["solve", "poisson", "--dim", "2", "--cells", "3", "--device", "opencl"]);
+        assert_eq!(findings(command.args(["--assembly", assembly])), [], "{assembly}");
+    }
+}
+
 #[test]
 #[ignore = "a child process of the test below runs it under oclgrind"]
 fn child() {

@@ -19,6 +19,9 @@ use purlin_codegen::Program;
 use std::ffi::c_void;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+/// The byte that fresh memory holds.
+const POISON: u8 = 0xFF;
+
 /// Without them a compiler may take another version of the language than the printer wrote.
 const OPTIONS: &str = "-cl-std=CL1.2";
 
@@ -170,6 +173,10 @@ impl Driver for OpenClDriver {
 
     fn fill(&self, memory: &OpenClMemory, byte: u8, bytes: u64) -> Result<(), RuntimeError> {
         let size = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // oclgrind 21.10 takes what clEnqueueFillBuffer fills for unwritten, which poison shall be
+        if self.is_checker() && byte != POISON {
+            return self.write(memory, &vec![byte; size]);
+        }
         // SAFETY: `bytes` is the size the buffer was made with; the pattern is copied by the call.
         unsafe { self.queue.enqueue_fill_buffer(&mut memory.get(), &[byte], 0, size, &[]) }
             .and_then(|event| event.wait())
