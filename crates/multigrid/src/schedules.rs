@@ -6,11 +6,11 @@ use crate::published::{Published, map};
 use crate::{Dimension, Element, MultigridError, Precision};
 use purlin_codegen::{Options, Program, generate};
 use purlin_ir::kernel::VarKind;
-use purlin_ir::{AddressSpace, Affine, AxisTag, Kernel, Variable};
+use purlin_ir::{AddressSpace, Affine, AxisTag, BinaryOp, Expr, Insn, Kernel, UpdateOp, Variable};
 use purlin_runtime::Backend;
 use purlin_transforms::primitives::{
     AliasStorage, ContractArray, ExpandArray, FixArgument, MakeAtomic, PadArray, PrefetchArray,
-    SetAddressSpace, SplitIname, TagInames,
+    SetAddressSpace, SetResidentGroups, SplitIname, SplitSum, TagInames,
 };
 use purlin_transforms::{Schedule, Selection, TransformError};
 use serde::{Deserialize, Serialize};
@@ -44,10 +44,23 @@ pub enum Structure {
     Lines {
         /// Patches or cells of a work-group.
         patches: u32,
+        /// Groups of a compute unit that the compiler leaves registers for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resident_groups: Option<u32>,
+        /// Sums of two products as two updates: each a multiplication fused with an addition, in
+        /// place of a multiplication, a fused one and an addition.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        separate_terms: bool,
     },
 }
 
 impl Structure {
+    /// Lines with so many patches or cells a work-group, nothing else.
+    #[must_use]
+    pub const fn lines(patches: u32) -> Self {
+        Self::Lines { patches, resident_groups: None, separate_terms: false }
+    }
+
     /// The fastest that is known of an operation on a backend.
     #[must_use]
     pub const fn of(backend: Backend, operation: Operation, element: Element) -> Self {
@@ -56,7 +69,7 @@ impl Structure {
             (
                 Backend::OpenCl | Backend::Cuda,
                 Operation::Smooth | Operation::PatchResidual | Operation::PatchSolve | Operation::Residual,
-            ) => Self::Lines { patches: patches(element) },
+            ) => Self::lines(patches(element)),
             (Backend::OpenCl | Backend::Cuda, Operation::SmoothBoundary) => Self::ConflictFree,
             (
                 Backend::OpenCl | Backend::Cuda,
@@ -141,9 +154,15 @@ pub fn schedule(
         Structure::ConflictFree => {
             map(&mut s, operation, element, Published::ConflictFree)?;
         }
-        Structure::Lines { patches } => {
+        Structure::Lines { patches, resident_groups, separate_terms } => {
+            if separate_terms {
+                split_sums(&mut s)?;
+            }
             fix_matrices(&mut s, operation, &Line::new(element.degree)?, precision)?;
             lines(&mut s, operation, element, patches)?;
+            if let Some(groups) = resident_groups {
+                s.apply(SetResidentGroups::new(groups))?;
+            }
         }
     }
     for (axis, block) in operation.blocks(element.dimension).iter().rev().enumerate() {
@@ -165,6 +184,14 @@ pub fn program(
 ) -> Result<Program, MultigridError> {
     let schedule = schedule(operation, element, structure, precision)?;
     Ok(generate(schedule.kernel(), backend.target(), &Options::default())?)
+}
+
+/// An update for each term of what is added.
+fn split_sums(s: &mut Schedule) -> Steps {
+    let adds_a_sum =
+        |i: &&Insn| i.update_op() == Some(UpdateOp::Add) && matches!(i.rhs, Expr::Binary(BinaryOp::Add, ..));
+    let found: Vec<String> = s.kernel().insns.values().filter(adds_a_sum).map(|i| i.name.clone()).collect();
+    found.iter().try_for_each(|insn| s.apply(SplitSum::new(insn)).map(|_| ()))
 }
 
 /// Loops whose names begin so, in the order in which they were made.

@@ -267,7 +267,7 @@ fn schedules_keep_what_kernels_compute() {
         for (dimension, degree, n) in [(Dimension::Two, 2, 3), (Dimension::Three, 1, 3)] {
             let element = element(dimension, degree);
             let kernel = plain(operation, element, Precision::Double).unwrap();
-            let lines = [1, 3].map(|patches| Structure::Lines { patches });
+            let lines = [1, 3].map(Structure::lines);
             let published = [Structure::Basic, Structure::LinearIndexing, Structure::ConflictFree];
             let of_patches = [&[Structure::Linear], &published[..], &lines[..]].concat();
             let more = match operation {
@@ -374,12 +374,15 @@ fn variants_of_the_smoother_agree() {
             let structures = match device.info().backend {
                 Backend::C => vec![Structure::Blocks],
                 Backend::OpenCl | Backend::Cuda => {
-                    vec![Structure::ConflictFree, Structure::Lines { patches: 2 }]
+                    let (resident_groups, separate_terms) = (Some(2), true);
+                    let separate = Structure::Lines { patches: 1, resident_groups, separate_terms };
+                    vec![Structure::ConflictFree, Structure::lines(2), separate]
                 }
             };
             let fused = Hierarchy::new(&*device, element, cells).unwrap();
             for (structure, variant) in structures.iter().flat_map(|s| {
-                [Variant::Global, Variant::Separate, Variant::Boundary].map(|variant| (*s, variant))
+                [Variant::Fused, Variant::Global, Variant::Separate, Variant::Boundary]
+                    .map(|variant| (*s, variant))
             }) {
                 if matches!((structure, variant), (Structure::Lines { .. }, Variant::Boundary)) {
                     continue; // has no lines

@@ -4,6 +4,7 @@
 
 pub mod measure;
 pub mod page;
+pub mod resources;
 pub mod solve;
 
 use purlin_multigrid::kernels::Variant;

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use study_cui_2024::Record;
 use study_cui_2024::measure::measure;
 use study_cui_2024::page::tables;
+use study_cui_2024::resources::{HEAD, lines, row};
 use study_cui_2024::solve::{Solve, iterations, solve, table};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
@@ -26,6 +27,8 @@ Examples, after `cargo run --release -p study-cui-2024 --`:
   page --db h200.jsonl                            the tables as Markdown
   page --solves solves.jsonl                      Table 7
   iterations --dimension 3 --levels 3,4           Table 2
+  time --lines --dimensions 3 --db lines.jsonl    the forms of fused lines
+  resources --degrees 4,7                         their registers, without a card
   steps >smooth.purlin                            the kernel, for `purlin steps` and `purlin stats`
   steps --structure conflict-free >steps.json     and its steps";
 
@@ -45,6 +48,8 @@ enum Command {
     Solve(SolveArgs),
     /// Print the iterations of GMRES by level and degree, as Tables 1 and 2
     Iterations(IterationsArgs),
+    /// Print registers, spills and operations of the forms of lines, without a card
+    Resources(ResourcesArgs),
     /// Print the tables of measurements
     Page(PageArgs),
     /// Print the fused kernel as it is written, or the steps to a structure, for `purlin steps`
@@ -65,6 +70,9 @@ struct TimeArgs {
     /// Compute in single precision
     #[arg(long)]
     single: bool,
+    /// Time the forms of fused lines instead: patches a group, resident groups, separate terms
+    #[arg(long)]
+    lines: bool,
     /// Most nodes
     #[arg(long, value_name = "N", default_value_t = 6e7)]
     most: f64,
@@ -118,6 +126,16 @@ struct IterationsArgs {
 }
 
 #[derive(Args)]
+struct ResourcesArgs {
+    /// Dimension
+    #[arg(long, value_name = "D", default_value_t = 3)]
+    dimension: usize,
+    /// Polynomial degrees
+    #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [4, 7])]
+    degrees: Vec<usize>,
+}
+
+#[derive(Args)]
 struct PageArgs {
     /// The records that `time` wrote
     #[arg(long, value_name = "FILE", default_value = "cui-2024.jsonl", conflicts_with = "solves")]
@@ -154,6 +172,7 @@ fn main() -> ExitCode {
         Command::Time(args) => time(args),
         Command::Solve(args) => solves(args),
         Command::Iterations(args) => print_iterations(args),
+        Command::Resources(args) => print_resources(args),
         Command::Page(args) => print_page(args),
         Command::Steps(args) => steps(args),
     })
@@ -211,7 +230,12 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
         for degree in &args.degrees {
             let element = Element::new(dimension, *degree).map_err(usage)?;
             let cells = largest(element, args.most)?;
-            for (variant, structure) in variants(element) {
+            let tried = if args.lines {
+                lines().into_iter().map(|structure| (Variant::Fused, structure)).collect()
+            } else {
+                variants(element)
+            };
+            for (variant, structure) in tried {
                 let options = HierarchyOptions { precision, variant, smoother: Some(structure) };
                 let is_known = |r: &Record| {
                     (r.element, r.cells, r.variant, r.structure, r.precision)
@@ -272,6 +296,21 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
                     append_json_line(&args.db, &solve).map_err(unreadable)?;
                 }
                 Err(e) => eprintln!("Q{degree}, {cells} a side, cycles in {precision:?}: {e}"),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn print_resources(args: &ResourcesArgs) -> Result<(), Failure> {
+    let dimension = dimension(args.dimension)?;
+    out(HEAD)?;
+    for degree in &args.degrees {
+        let element = Element::new(dimension, *degree).map_err(usage)?;
+        for structure in lines() {
+            match row(element, structure) {
+                Ok(row) => out(&row)?,
+                Err(e) => eprintln!("Q{degree} {structure:?}: {e}"),
             }
         }
     }

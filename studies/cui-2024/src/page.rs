@@ -106,7 +106,7 @@ fn table(records: &[Record], dimension: Dimension) -> String {
         let _ = write!(text, " {} | {} |", shown(rate(&|s| s == Structure::Linear)), shown(best));
         if let Some(r) = best {
             let patches = match r.structure {
-                Structure::Lines { patches } => patches,
+                Structure::Lines { patches, .. } => patches,
                 Structure::Blocks
                 | Structure::Layers
                 | Structure::Linear

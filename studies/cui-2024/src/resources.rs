@@ -1,0 +1,55 @@
+//! What the compiler of a card makes of lines: registers, spills, operations. No card is needed.
+
+use crate::measure::MeasureError;
+use purlin::runtime::cuda::nvrtc;
+use purlin::runtime::{Backend, Cache};
+use purlin_multigrid::kernels::Operation;
+use purlin_multigrid::schedules::{Structure, program};
+use purlin_multigrid::{Element, MultigridError, Precision};
+
+/// Forms of lines that are tried: patches of a group, resident groups, sums with separate terms.
+#[must_use]
+pub fn lines() -> Vec<Structure> {
+    let mut all = Vec::new();
+    for separate_terms in [false, true] {
+        for patches in [1, 2, 4] {
+            for resident_groups in [None, Some(2), Some(3)] {
+                all.push(Structure::Lines { patches, resident_groups, separate_terms });
+            }
+        }
+    }
+    all
+}
+
+/// A row of the table: what `sm_90` gets of the fused kernel.
+///
+/// # Errors
+/// A kernel that is not made or not compiled.
+pub fn row(element: Element, structure: Structure) -> Result<String, MeasureError> {
+    let code = program(Operation::Smooth, element, structure, Precision::Double, Backend::Cuda)
+        .map_err(MeasureError::from)?;
+    let object = nvrtc::compile_for("sm_90", &code.entry, &code.source, &Cache::from_environment())
+        .map_err(MultigridError::from)?;
+    let count = |names: &[&str]| names.iter().map(|name| object.ptx.matches(name).count()).sum::<usize>();
+    let fused = count(&["fma.rn.f64"]);
+    let others = count(&["mul.f64", "mul.rn.f64", "add.f64", "add.rn.f64", "sub.f64", "sub.rn.f64"]);
+    let Structure::Lines { patches, resident_groups, separate_terms } = structure else {
+        return Ok(String::new());
+    };
+    let resident = resident_groups.map_or("–".into(), |groups| groups.to_string());
+    let terms = if separate_terms { "separate" } else { "together" };
+    let resources: Vec<String> = object
+        .resources
+        .iter()
+        .map(|r| format!("{} | {}", r.registers, r.spill_stores + r.spill_loads))
+        .collect();
+    Ok(format!(
+        "| {} | {patches} | {resident} | {terms} | {fused} | {others} | {} | {} |\n",
+        element.degree,
+        resources.join(" | "),
+        code.plan.local_bytes,
+    ))
+}
+
+/// The head of the table.
+pub const HEAD: &str = "| k | patches | resident groups | terms | fused FP64 operations | other | registers | bytes spilled and reloaded | bytes of local memory |\n|--:|--:|--:|--|--:|--:|--:|--:|--:|\n";
