@@ -3,6 +3,7 @@
 use crate::axes::{Axes, host_expr};
 use crate::error::CodegenError;
 use crate::plan::{ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition, Target};
+use crate::program::Code;
 use purlin_ir::{AddressSpace, Assumption, Constraint, Direction, Kernel, ScalarType, VarKind, Variable};
 
 /// Arguments in the order of the signature: parameters, arguments, global tables and global
@@ -66,7 +67,7 @@ pub(crate) fn plan(
     kernel: &Kernel,
     target: Target,
     axes: &Axes,
-    (local_bytes, private_bytes): (u64, u64),
+    code: &Code,
     features: Vec<Feature>,
 ) -> Result<LaunchPlan, CodegenError> {
     let grid =
@@ -85,7 +86,18 @@ pub(crate) fn plan(
             preconditions.push(extent);
         }
     }
-    Ok(LaunchPlan { args: args(kernel), grid, block, local_bytes, private_bytes, features, preconditions })
+    let Code { local_bytes, dynamic_local_bytes, private_bytes, .. } = *code;
+    let args = args(kernel);
+    Ok(LaunchPlan {
+        args,
+        grid,
+        block,
+        local_bytes,
+        dynamic_local_bytes,
+        private_bytes,
+        features,
+        preconditions,
+    })
 }
 
 fn preconditions(kernel: &Kernel, assumption: &Assumption) -> Vec<Precondition> {

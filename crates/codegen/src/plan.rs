@@ -59,14 +59,6 @@ impl Program {
             (Target::OpenCl, _) => None,
         }
     }
-
-    /// Bytes of local memory that the launch has to provide because the source does not declare
-    /// their number: all of it for a CUDA kernel with more than [`STATIC_LOCAL_BYTES`], else none.
-    #[must_use]
-    pub fn dynamic_local_bytes(&self) -> u64 {
-        let dynamic = self.target == Target::Cuda && self.plan.local_bytes > STATIC_LOCAL_BYTES;
-        if dynamic { self.plan.local_bytes } else { 0 }
-    }
 }
 
 /// How to launch a program.
@@ -80,6 +72,10 @@ pub struct LaunchPlan {
     pub block: [u64; 3],
     /// Local memory of one work-group, in bytes.
     pub local_bytes: u64,
+    /// Those of them that the launch has to provide because the source does not declare their
+    /// number: what does not fit into [`STATIC_LOCAL_BYTES`] of a CUDA kernel.
+    #[serde(default)]
+    pub dynamic_local_bytes: u64,
     /// Private arrays of one work-item, in bytes; none for C, whose code has them where there is
     /// room.
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! The whole way: kernel, placed kernel, code, source and launch plan.
 
-use crate::ast::{Block, Expr, Name};
+use crate::ast::{Block, Declare, Expr, Name};
 use crate::axes::Axes;
 use crate::barriers::BarrierPlan;
 use crate::completions::Completions;
@@ -14,7 +14,7 @@ use crate::passes::{self, Pass, Work};
 use crate::placed::PlacedKernel;
 use crate::plan::{Precondition, Program, Target};
 use crate::print::{self, Constant, Function, Param};
-use crate::storage::{Storage, check_bounds, local_bytes};
+use crate::storage::{Storage, check_bounds, local_bytes, provided};
 use purlin_analysis::Analysis;
 use purlin_analysis::placement::{Barrier, Placement, Scope};
 use purlin_ir::calls::{Arg, Piece};
@@ -54,6 +54,8 @@ pub struct Code {
     pub function: Function,
     /// Bytes of local memory of a group.
     pub local_bytes: u64,
+    /// Those of them that the launch provides: see [`Function::provided`].
+    pub dynamic_local_bytes: u64,
     /// Integers that parameters may take beyond 64 bits.
     pub integers: Vec<Precondition>,
     /// Bytes of private arrays of a work-item.
@@ -80,8 +82,7 @@ pub(crate) fn program(
     let source = print::source(&code.function, target, contraction);
     let mut features = launch::features(placed.kernel, target, source.doubles, source.wide_atomics);
     features.extend(launch::features_of_calls(placed.kernel, target)?);
-    let memory = (code.local_bytes, code.private_bytes);
-    let mut plan = launch::plan(placed.kernel, target, &axes, memory, features)?;
+    let mut plan = launch::plan(placed.kernel, target, &axes, &code, features)?;
     plan.preconditions.extend(code.integers);
     Ok(Program { target, entry: code.function.name.to_string(), source: source.text, plan, contraction })
 }
@@ -129,6 +130,7 @@ pub(crate) fn lower(
         resident_groups: kernel.resident_groups,
         grid: Vec::new(),
         aligned: Vec::new(),
+        provided: Vec::new(),
         kept: Vec::new(),
         body: Vec::new(),
     };
@@ -151,10 +153,16 @@ pub(crate) fn lower(
     let Work { env, mut function, private_bytes, .. } = work;
     let used = names_in(&function.body);
     function.constants.retain(|table| used.contains(&table.name));
-    let local_bytes = local_bytes(&storage.locals, &function.aligned);
+    function.provided = provided(&storage.locals, &function.aligned, target);
+    let bytes = |of: &dyn Fn(&Declare) -> bool| {
+        let locals: Vec<_> = storage.locals.iter().filter(|buffer| of(buffer)).cloned().collect();
+        local_bytes(&locals, &function.aligned)
+    };
+    let (local_bytes, dynamic_local_bytes) =
+        (bytes(&|_| true), bytes(&|b| function.provided.contains(&b.name)));
     check_memory(target, &function.constants, local_bytes)?;
     let integers = env.reach.preconditions();
-    Ok((Code { function, local_bytes, private_bytes, integers }, axes))
+    Ok((Code { function, local_bytes, dynamic_local_bytes, private_bytes, integers }, axes))
 }
 
 /// With the arrays aligned of which the code of calls takes the addresses so.

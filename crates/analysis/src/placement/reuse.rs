@@ -14,11 +14,15 @@ use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sub-groups by the places that they touch.
-type Touched = BTreeMap<i64, BTreeSet<Vec<i64>>>;
+/// A work-item: its sub-group, and its index along `l.0`.
+type Item = (Vec<i64>, i64);
+
+/// Work-items by the places that they touch.
+type Touched = BTreeMap<i64, BTreeSet<Item>>;
 
 /// Every pair of accesses to different sharers, one of them writing, within an iteration and between
-/// iterations of each loop around both; each place of the buffer by itself says which sub-groups wait.
+/// iterations of each loop around both; each place of the buffer by itself says who waits. A place that
+/// one work-item alone touches asks for no barrier: a work-item runs in order.
 /// That their values do not overlap in time is another proof:
 /// [`check_storage`](super::storage::check_storage).
 pub(crate) fn reuse(analysis: &Analysis) -> Vec<Barrier> {
@@ -64,25 +68,29 @@ fn is_sequential(kernel: &Kernel, l: InameId) -> bool {
     !matches!(kernel.inames[l].tag, AxisTag::Group(_) | AxisTag::Local(_))
 }
 
-/// Where an access touches its buffer: places, each with the work-items' index along the axes of a
-/// group, that along `l.0` in blocks of a sub-group. `None` if that is not known.
+/// Where an access touches its buffer: places, each with the work-items that touch it. `None` if that
+/// is not known.
 fn touched(poly: &Polyhedral, axes: &LaunchAxes, var: VarId, site: &AccessSite) -> Option<Touched> {
     let loops = scope(poly, site);
     let linear = |e: &Affine| Linear::of(e, &loops, &|v| poly.symbol(v));
     let known: Vec<_> = site.index.iter().map(|i| Some(i.clone().unwrap_or_default())).collect();
     let mut values = vec![linear(&place(&poly.kernel, var, &[], &known)?)?];
     let unknown = unknown_places(&poly.kernel, var, site)?;
+    let mut lane = Affine::default();
     for axis in &axes.axes {
         if let Axis::Local(k) = axis {
+            let index = axes.coordinate(poly, site.insn, *axis).index()?;
             let block = if *k == 0 { SUB_GROUP } else { 1 };
-            values.push(linear(&axes.coordinate(poly, site.insn, *axis).index()?.floor_div(block))?);
+            values.push(linear(&index.floor_div(block))?);
+            lane = if *k == 0 { index } else { lane };
         }
     }
+    values.push(linear(&lane)?);
     let mut touched = Touched::new();
     for all in question::values(&poly.instances_of(site.insn, site.conditions, &site.reduction), &values)? {
-        if let [place, sub_group @ ..] = all.as_slice() {
+        if let [place, sub_group @ .., lane] = all.as_slice() {
             for offset in &unknown {
-                touched.entry(place + offset).or_default().insert(sub_group.to_vec());
+                touched.entry(place + offset).or_default().insert((sub_group.to_vec(), *lane));
             }
         }
     }
@@ -113,11 +121,16 @@ fn unknown_places(kernel: &Kernel, var: VarId, site: &AccessSite) -> Option<Vec<
 /// common place.
 fn common_scope(source: Option<&Touched>, sink: Option<&Touched>) -> Option<Scope> {
     let Some((source, sink)) = source.zip(sink) else { return Some(Scope::Group) };
-    if !source.keys().any(|place| sink.contains_key(place)) {
-        return None;
+    source.iter().filter_map(|(place, by)| Some(scope_of(by.union(sink.get(place)?)))).max()
+}
+
+/// The smallest scope in which these work-items are.
+fn scope_of<'i>(items: impl Iterator<Item = &'i Item>) -> Scope {
+    let items: BTreeSet<&Item> = items.collect();
+    let sub_groups: BTreeSet<_> = items.iter().map(|(sub_group, _)| sub_group).collect();
+    match (items.len(), sub_groups.len()) {
+        (1, _) => Scope::WorkItem,
+        (_, 1) => Scope::SubGroup,
+        (_, _) => Scope::Group,
     }
-    let alone = |(place, by): (&i64, &BTreeSet<Vec<i64>>)| {
-        sink.get(place).is_none_or(|other| by.union(other).count() == 1)
-    };
-    Some(if source.iter().all(alone) { Scope::SubGroup } else { Scope::Group })
 }

@@ -10,7 +10,7 @@ mod vector;
 use crate::ast::{
     Atomic, Block, CodePiece, Declare, Expr, Extent, For, Intrinsic, LoopKind, Name, Op, Place, Stmt,
 };
-use crate::plan::{STATIC_LOCAL_BYTES, Target};
+use crate::plan::Target;
 use crate::vectors::host::is_width;
 use comment::comment;
 use dialect::Dialect;
@@ -37,6 +37,8 @@ pub struct Function {
     /// Arrays in local memory that are accessed by vectors, and the bytes to whose multiples they
     /// are aligned.
     pub aligned: Vec<(Name, u64)>,
+    /// Arrays in local memory that are parts of what the launch provides, one behind the other.
+    pub provided: Vec<Name>,
     /// Arrays of the C code that are too large for the stack.
     pub kept: Vec<Name>,
     /// The statements.
@@ -89,8 +91,7 @@ pub(crate) fn source(function: &Function, target: Target, contraction: bool) -> 
         printer.grid = function.grid.iter().map(|(_, name)| name.clone()).collect();
     }
     printer.indent = 1;
-    let local: u64 = function.body.iter().map(local_bytes).sum();
-    printer.dynamic_local = (target == Target::Cuda && local > STATIC_LOCAL_BYTES).then_some(0);
+    printer.provided.clone_from(&function.provided);
     printer.block(&function.body);
     let body = std::mem::take(&mut printer.out);
     let mut text = printer.dialect.contraction(contraction).to_owned();
@@ -113,22 +114,6 @@ pub(crate) fn source(function: &Function, target: Target, contraction: bool) -> 
     Source { text, wide_atomics: printer.wide_atomics(), doubles: printer.doubles }
 }
 
-/// Bytes of a statement that declares local memory.
-fn local_bytes(stmt: &Stmt) -> u64 {
-    match stmt {
-        Stmt::Declare(d) if d.local => d.len.unwrap_or(1) * d.ty.bytes(),
-        Stmt::Comment(_)
-        | Stmt::Declare(_)
-        | Stmt::Assign { .. }
-        | Stmt::Atomic(_)
-        | Stmt::Intrinsic(_)
-        | Stmt::If { .. }
-        | Stmt::For(_)
-        | Stmt::Iteration(_)
-        | Stmt::Barrier(_) => 0,
-    }
-}
-
 /// Code of an expression, for messages.
 pub(crate) fn expression(e: &Expr) -> String {
     let mut printer = Printer::new(Target::C);
@@ -149,8 +134,10 @@ pub(crate) struct Printer {
     doubles: bool,
     /// Whether this is inside a loop over groups.
     in_groups: bool,
-    /// Bytes used so far of the local memory that the launch provides, if it does.
-    dynamic_local: Option<u64>,
+    /// Arrays in the local memory that the launch provides.
+    provided: Vec<Name>,
+    /// Bytes used so far of that memory.
+    provided_bytes: u64,
     aligned: Vec<(Name, u64)>,
     kept: BTreeSet<Name>,
     /// Arrays of C code of which each thread may have a copy.
@@ -168,7 +155,8 @@ impl Printer {
             helpers: BTreeSet::new(),
             doubles: false,
             in_groups: false,
-            dynamic_local: None,
+            provided: Vec::new(),
+            provided_bytes: 0,
             aligned: Vec::new(),
             kept: BTreeSet::new(),
             summed: Vec::new(),
@@ -238,8 +226,8 @@ impl Printer {
 
     fn declare(&mut self, d: &Declare) {
         self.doubles |= d.ty == ScalarType::F64;
-        if let (true, Some(offset)) = (d.local, self.dynamic_local) {
-            return self.declare_dynamic(d, offset);
+        if self.provided.contains(&d.name) {
+            return self.declare_provided(d);
         }
         self.start();
         if d.local {
@@ -275,8 +263,9 @@ impl Printer {
         self.aligned.iter().find(|(aligned, _)| aligned == name).map(|(_, bytes)| *bytes)
     }
 
-    /// A part of the local memory that the launch provides, from a byte offset on.
-    fn declare_dynamic(&mut self, d: &Declare, offset: u64) {
+    /// The next part of the local memory that the launch provides.
+    fn declare_provided(&mut self, d: &Declare) {
+        let offset = self.provided_bytes;
         if offset == 0 {
             let align = if self.aligned.is_empty() { "" } else { "__align__(16) " };
             self.line(&format!("extern __shared__ {align}double local_memory[];"));
@@ -292,7 +281,7 @@ impl Printer {
             None => format!("{ty} &{name} = *({ty} *){start};"),
         };
         self.line(&text);
-        self.dynamic_local = Some(offset + d.len.unwrap_or(1) * d.ty.bytes());
+        self.provided_bytes = offset + d.len.unwrap_or(1) * d.ty.bytes();
     }
 
     fn assign(&mut self, place: &Place, op: Option<UpdateOp>, value: &Expr) {

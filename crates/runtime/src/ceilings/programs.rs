@@ -38,6 +38,7 @@ fn program(
         grid: [grid, HostExpr::Const(1), HostExpr::Const(1)],
         block: [block, 1, 1],
         local_bytes: 0,
+        dynamic_local_bytes: 0,
         private_bytes: 0,
         features: vec![Feature::Fp64],
         preconditions: vec![],

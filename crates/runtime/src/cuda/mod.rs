@@ -128,7 +128,7 @@ impl Driver for CudaDriver {
         let object = nvrtc::compile_program(&self.info.arch, program, optimisation, &self.cache)?;
         let mut code = CudaCode::new(&self.context, &object.cubin, &program.entry)?;
         self.check_kernel(program, &code)?;
-        code.allow_local_bytes(program.dynamic_local_bytes())?;
+        code.allow_local_bytes(program.plan.dynamic_local_bytes)?;
         code.resources = object.resources.into_iter().find(|r| r.entry == program.entry);
         Ok((code, object.origin))
     }

@@ -100,7 +100,7 @@ pub fn compile_program(
     let more: Vec<&str> = program.contraction_option().into_iter().chain(more).collect();
     let mut object = compile(arch, &program.entry, &program.source, &more, cache)?;
     for resources in object.resources.iter_mut().filter(|r| r.entry == program.entry) {
-        resources.dynamic_shared_bytes = Some(program.dynamic_local_bytes());
+        resources.dynamic_shared_bytes = Some(program.plan.dynamic_local_bytes);
     }
     Ok(object)
 }

@@ -29,6 +29,7 @@ fn planted(body: &str) -> Program {
         grid,
         block: [32, 1, 1],
         local_bytes: 256,
+        dynamic_local_bytes: 0,
         private_bytes: 0,
         features,
         preconditions,

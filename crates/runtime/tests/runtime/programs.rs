@@ -37,6 +37,7 @@ fn plan(args: Vec<ArgSpec>, block: u64) -> LaunchPlan {
         grid: [groups(block), HostExpr::Const(1), HostExpr::Const(1)],
         block: [block, 1, 1],
         local_bytes: 0,
+        dynamic_local_bytes: 0,
         private_bytes: 0,
         features: vec![Feature::Fp64],
         preconditions: vec![],
