@@ -2,7 +2,7 @@
 
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
-use purlin_ir::{Expr, InameId, InsnId, Kernel, VarId};
+use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, VarId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -253,4 +253,36 @@ pub(crate) fn rule(kernel: &Kernel, name: &str) -> Result<purlin_ir::RuleId, Ref
         let known = near(name, kernel.rules.values().map(|r| r.name.as_str()));
         Refusal::Unknown { kind: "rule", name: name.into(), known }
     })
+}
+
+/// The instructions that load an array: all that do, or the named ones, all of which must.
+///
+/// # Errors
+/// No instruction, or a named one that does not load it itself.
+pub(crate) fn loading(
+    kernel: &Kernel,
+    var: VarId,
+    insns: Option<&Selection>,
+    obligation: Obligation,
+) -> Result<Vec<InsnId>, Refusal> {
+    let name = &kernel.vars[var].name;
+    let loading = |insn: &Insn| {
+        let mut found = false;
+        let mut look = |e: &Expr| found |= matches!(e, Expr::Load(a) if a.var == var);
+        insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate).for_each(|e| e.for_each(&mut look));
+        found
+    };
+    let chosen = match insns {
+        Some(selection) => selection.resolve(kernel)?,
+        None => kernel.insns.ids().filter(|id| loading(&kernel.insns[*id])).collect(),
+    };
+    let without = chosen.iter().find(|id| !loading(&kernel.insns[**id]));
+    obligation.require(without.is_none() && !chosen.is_empty(), || match without {
+        Some(id) if insns.is_some() => format!(
+            "`{}` does not load `{name}` itself; choose instructions that do, or expand the rule that does",
+            kernel.insns[*id].name
+        ),
+        Some(_) | None => format!("no instruction loads `{name}` itself; expand the rule that does"),
+    })?;
+    Ok(chosen)
 }

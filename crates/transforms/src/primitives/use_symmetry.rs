@@ -7,8 +7,8 @@ use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{
-    Access, Affine, Assumption, AxisImage, Direction, Expr, Insn, InsnId, Kernel, NoSymmetry, Symmetry,
-    TableData, UnaryOp, VarId, VarKind, Variable,
+    Access, Affine, Assumption, AxisImage, Direction, Expr, InsnId, Kernel, NoSymmetry, Symmetry, TableData,
+    UnaryOp, VarKind, Variable,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -220,7 +220,7 @@ impl Primitive for UseSymmetry {
                 })?;
             }
         }
-        let insns = self.chosen(kernel, symmetry.var)?;
+        let insns = lookup::loading(kernel, symmetry.var, self.insns.as_ref(), LOADS)?;
         Ok(Images { shape: var.shape.clone(), symmetry, insns })
     }
 
@@ -276,36 +276,6 @@ impl UseSymmetry {
         let axis = |image: &AxisImage| ImageAxis { axis: image.axis, mirrored: image.mirrored };
         let name = &kernel.vars[symmetry.var].name;
         Self { negated: symmetry.negated, ..Self::new(name, symmetry.axes.iter().map(axis)) }
-    }
-
-    /// The instructions that load the array: all that do, or the named ones, all of which must.
-    fn chosen(&self, kernel: &Kernel, var: VarId) -> Result<Vec<InsnId>, Refusal> {
-        let loading = |insn: &Insn| {
-            let mut found = false;
-            let mut look = |e: &Expr| found |= matches!(e, Expr::Load(a) if a.var == var);
-            insn.lhs
-                .index
-                .iter()
-                .chain([&insn.rhs])
-                .chain(&insn.predicate)
-                .for_each(|e| e.for_each(&mut look));
-            found
-        };
-        let (named, insns) = match &self.insns {
-            Some(selection) => (true, selection.resolve(kernel)?),
-            None => (false, kernel.insns.ids().filter(|id| loading(&kernel.insns[*id])).collect()),
-        };
-        let without = insns.iter().find(|id| !loading(&kernel.insns[**id]));
-        LOADS.require(without.is_none() && !insns.is_empty(), || match without {
-            Some(id) if named => format!(
-                "`{}` does not load `{}` itself; choose instructions that do, or expand the rule that does",
-                kernel.insns[*id].name, self.var
-            ),
-            Some(_) | None => {
-                format!("no instruction loads `{}` itself; expand the rule that does", self.var)
-            }
-        })?;
-        Ok(insns)
     }
 }
 

@@ -1,16 +1,20 @@
 //! BP3.0 beyond the publication: interpolation, differentiation and projection along lines, entries
 //! of both matrices from constant memory.
 
-use super::lines::{differentiate_lines, fetch_lines, fix_matrix};
+use super::lines::{
+    differentiate_in_place, differentiate_lines, fetch_lines, fetch_lines_where_contracted, fix_matrix,
+};
 use super::nest::{
-    Steps, fetch, group_elements, halve_contractions, pad, place_items, realise, share, unroll,
+    Steps, fetch, group_elements, halve_contractions, pad, place, place_items, realise, share, unroll,
 };
 use crate::problem::{Sizes, differentiation, legendre_nodes};
-use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule, Selection};
+use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule, Selection, SetResidentGroups};
+use purlin::transforms::TransformError;
 
-pub const IDEAS: [&str; 2] = [
+pub const IDEAS: [&str; 3] = [
     "beyond the publication: all contractions along lines, `I` and `D` in constant memory, two local arrays",
     "several elements in a work-group, so that few of its lanes are idle",
+    "fluxes in the place of derivatives, those along t contracted first; one element a work-group, and registers for several",
 ];
 
 /// Arrays of one half of the steps, whose lives take turns in one buffer.
@@ -19,14 +23,20 @@ const FIRST: [&str; 7] = ["t1", "v", "us", "ws", "zs", "z", "t5"];
 /// Those of the other half.
 const SECOND: [&str; 5] = ["t2", "ur", "wr", "zr", "t4"];
 
-pub fn steps(s: &mut Schedule, sizes: Sizes, elements: i64) -> Steps {
+/// Kernels 10 and 11, and 12 with fluxes in the place of derivatives.
+pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
     let (n, m) = (sizes.nodes(), sizes.points());
+    let in_place = number >= 12;
     s.reorder(["j1", "i1", "c1"])?;
     s.reorder(["c2", "i2", "b2"])?;
     s.reorder(["c5", "i5", "j5"])?;
     s.reorder(["j6", "i6", "k6"])?;
     realise(s, &["l1", "l2", "l3", "l4", "l5", "l6"])?;
-    differentiate_lines(s, "z")?;
+    if in_place {
+        differentiate_in_place(s, "z")?;
+    } else {
+        differentiate_lines(s, "z")?;
+    }
     let middle = halve_contractions(s, sizes)?;
     fix_matrix(s, sizes, "I", sizes.interpolation())?;
     fix_matrix(s, sizes, "D", differentiation(&legendre_nodes(m)))?;
@@ -34,16 +44,61 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, elements: i64) -> Steps {
         ("u", "i1", "r_u", "f1"),
         ("t1", "i2", "r_t1", "f2"),
         ("t2", "b3", "r_t2", "f3"),
-        ("z", "b4", "r_z", "f4"),
+        ("z", "b4", "line_z", "f4"),
         ("t4", "i5", "r_t4", "f5"),
         ("t5", "i6", "r_t5", "f6"),
     ] {
-        let name = if array == "z" { "line_z" } else { name };
         s.apply(fetch(array, at, AddressSpace::Private, name, &[along]))?;
     }
     let column = fetch("v", "e", AddressSpace::Private, "r_v", &["q2", "q1", "q0"]);
     s.apply(column.only_in(Selection::Tag("along_column".into())))?;
     s.apply(MoveInsns::before(["q2"], "k"))?;
+    let lines = if in_place { lines_in_place(s)? } else { lines_apart(s)? };
+    s.reorder(["q1", "q0", "q2"])?;
+    let local = [&FIRST[..], &SECOND].concat();
+    share(s, &local)?;
+    let columns = ["i1", "i2", "b3", "q0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t", "b4", "i5", "i6"];
+    let rows = ["j1", "c2", "c3", "q1", "k", "k_s", "j_t", "j_g", "c", "c_s", "b_t", "c4", "c5", "j6"];
+    let (columns, rows) = ([&columns[..], lines.columns].concat(), [&rows[..], lines.rows].concat());
+    if in_place && elements == 1 {
+        place(s, &[&columns, &rows])?;
+    } else {
+        group_elements(s, elements, &local)?;
+        place_items(s, &[&columns, &rows, &["e_in"]])?;
+    }
+    pad(s, n, &["t1", "t2", "t4", "t5"])?;
+    pad(s, m, &["v", "ur", "us", "wr", "ws", "zr", "zs", "z"])?;
+    s.apply(AliasStorage::new(FIRST, "s_1"))?;
+    s.apply(AliasStorage::new(SECOND, "s_2"))?;
+    let contractions = ["l1", "l2", "l3", "lr", "ls", "lt", "mr", "ms", "mt", "l4", "l5", "l6"];
+    let fetched = ["f1", "f2", "f3", "f4", "f5", "f6", "f", "q2"];
+    let results = ["c1", "b2", "a3", "i", "j_s", "k_t", "k_g", "a", "b_s", "c_t", "i4", "j5", "k6"];
+    let middle: Vec<&str> = middle.iter().map(String::as_str).collect();
+    unroll(s, &[&contractions[..], &fetched, lines.unrolled, &results, &middle].concat())?;
+    match resident(sizes.degree) {
+        Some(groups) if in_place && elements == 1 => s.apply(SetResidentGroups::new(groups)).map(|_| ()),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Groups whose registers a multiprocessor shall have at a degree: the fastest on an H200 of those
+/// tried (2026-11-24).
+fn resident(degree: usize) -> Option<u32> {
+    match degree {
+        11 => Some(3),
+        _ => None,
+    }
+}
+
+/// The loops over lines, by where they run.
+struct LineLoops {
+    columns: &'static [&'static str],
+    rows: &'static [&'static str],
+    unrolled: &'static [&'static str],
+}
+
+/// Has lines in registers before anything else is written, and columns where they are added.
+fn lines_apart(s: &mut Schedule) -> Result<LineLoops, TransformError> {
     fetch_lines(s, "v")?;
     for (array, stem) in [("zr", "dr"), ("zs", "ds")] {
         let loops = [2, 1, 0].map(|axis| format!("{stem}{axis}"));
@@ -51,24 +106,20 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, elements: i64) -> Steps {
         s.apply(fetch(array, "e", AddressSpace::Private, &format!("column_{array}"), &loops))?;
         s.reorder([loops[1], loops[2], loops[0]])?;
     }
-    s.reorder(["q1", "q0", "q2"])?;
-    let local = [&FIRST[..], &SECOND].concat();
-    share(s, &local)?;
-    group_elements(s, elements, &local)?;
-    pad(s, n, &["t1", "t2", "t4", "t5"])?;
-    pad(s, m, &["v", "ur", "us", "wr", "ws", "zr", "zs", "z"])?;
-    let columns = ["i1", "i2", "b3", "q0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t", "b4", "i5", "i6"];
-    let rows = ["j1", "c2", "c3", "q1", "k", "k_s", "j_t", "j_g", "c", "c_s", "b_t", "c4", "c5", "j6"];
-    let lines = ["lr1", "ls0", "cr0", "cs0", "mr1", "ms0", "dr0", "ds0"];
-    let layers = ["lr2", "ls2", "cr1", "cs1", "mr2", "ms2", "dr1", "ds1"];
-    place_items(s, &[&[&columns[..], &lines].concat(), &[&rows[..], &layers].concat(), &["e_in"]])?;
-    s.apply(AliasStorage::new(FIRST, "s_1"))?;
-    s.apply(AliasStorage::new(SECOND, "s_2"))?;
-    let contractions = ["l1", "l2", "l3", "lr", "ls", "lt", "mr", "ms", "mt", "l4", "l5", "l6"];
-    let fetched = [
-        "f1", "f2", "f3", "f4", "f5", "f6", "f", "q2", "lr0", "ls1", "cr2", "cs2", "mr0", "ms1", "dr2", "ds2",
-    ];
-    let results = ["c1", "b2", "a3", "i", "j_s", "k_t", "k_g", "a", "b_s", "c_t", "i4", "j5", "k6"];
-    let middle: Vec<&str> = middle.iter().map(String::as_str).collect();
-    unroll(s, &[&contractions[..], &fetched, &results, &middle].concat())
+    Ok(LineLoops {
+        columns: &["lr1", "ls0", "cr0", "cs0", "mr1", "ms0", "dr0", "ds0"],
+        rows: &["lr2", "ls2", "cr1", "cs1", "mr2", "ms2", "dr1", "ds1"],
+        unrolled: &["lr0", "ls1", "cr2", "cs2", "mr0", "ms1", "dr2", "ds2"],
+    })
+}
+
+/// Has a line in registers where it is contracted, and a column of sums.
+fn lines_in_place(s: &mut Schedule) -> Result<LineLoops, TransformError> {
+    fetch_lines_where_contracted(s, "v")?;
+    s.reorder(["store_r_z_1", "store_r_z_2", "store_r_z_0"])?;
+    Ok(LineLoops {
+        columns: &["a_sum_1", "store_r_z_2"],
+        rows: &["b_sum_1", "store_r_z_1"],
+        unrolled: &["l_r", "l_s", "m_r", "m_s", "c_sum_1", "store_r_z_0"],
+    })
 }

@@ -2,16 +2,18 @@
 //! the other, so that every entry of `D` is an operand of constant memory.
 
 use super::lines::{
-    differentiate_lines, fetch_columns, fetch_lines, fetch_lines_where_contracted, fix_matrix,
+    copy_matrix, differentiate_in_place, differentiate_lines, fetch_columns, fetch_lines,
+    fetch_lines_where_contracted, fix_matrix,
 };
-use super::nest::{Steps, group_elements, place_items, share, unroll};
+use super::nest::{Steps, group_elements, pair_groups, place, place_items, share, unroll};
 use crate::problem::{Sizes, differentiation, lobatto_nodes};
-use purlin::prelude::{AliasStorage, PadArray, Schedule};
+use purlin::prelude::{AliasStorage, PadArray, Schedule, SetResidentGroups};
 
-pub const IDEAS: [&str; 3] = [
+pub const IDEAS: [&str; 4] = [
     "beyond the publication: a line of nodes a work-item in every direction, `D` in constant memory",
     "lines in registers before others take their place in local memory: two arrays instead of four",
     "several elements in a work-group, so that few of its lanes are idle",
+    "fluxes in the place of derivatives, those along t contracted first; from N = 7 on one element a work-group, and registers for several",
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
@@ -23,7 +25,7 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     if two_arrays {
         fetch_lines(s, "s_u")?
     } else {
-        fetch_lines_where_contracted(s)?
+        fetch_lines_where_contracted(s, "s_u")?
     }
     share(s, &["ur", "us", "wr", "ws", "zr", "zs"])?;
     let mut columns = vec!["q0", "p0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t"];
@@ -51,4 +53,63 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     }
     unroll(s, &["lr", "ls", "lt", "mr", "ms", "mt", "q2", "p2"])?;
     unroll(s, &["i", "j_s", "k_t", "k_g", "f", "a", "b_s", "c_t"])
+}
+
+/// Local arrays of [`in_place`].
+const LOCAL: [&str; 7] = ["s_u", "ur", "us", "wr", "ws", "zr", "zs"];
+
+/// Groups whose registers a multiprocessor shall have, for `n` nodes a direction: the fastest on an
+/// H200 of those tried (2026-11-24).
+fn resident(n: usize) -> Option<u32> {
+    match n {
+        8 => Some(8),
+        9 => Some(6),
+        10 | 12 => Some(4),
+        11 => Some(5),
+        13 => Some(3),
+        14..=16 => Some(2),
+        _ => None,
+    }
+}
+
+/// The last kernel: a work-item reads derivatives of a node before it stores fluxes in their place,
+/// so that five barriers are left, and a column of `u`, of a derivative and of sums at most is in
+/// registers.
+pub fn in_place(s: &mut Schedule, sizes: Sizes, elements: i64) -> Steps {
+    let n = sizes.nodes();
+    fix_matrix(s, sizes, "D", differentiation(&lobatto_nodes(n)))?;
+    differentiate_in_place(s, "y")?;
+    fetch_columns(s)?;
+    fetch_lines_where_contracted(s, "s_u")?;
+    share(s, &LOCAL[1..])?;
+    let columns = ["q0", "p0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t", "a_sum_1", "store_r_y_2"];
+    let rows = ["q1", "p1", "k", "k_s", "j_t", "j_g", "c", "c_s", "b_t", "b_sum_1", "store_r_y_1"];
+    let alone = elements == 1;
+    // longer code loads no entry of `D` to a register, and copies take more of the cache of constants
+    let copies = n <= 13;
+    if alone && copies {
+        place(s, &[&columns, &rows])?;
+    } else if alone {
+        pair_groups(s)?;
+        place_items(s, &[&columns, &rows])?;
+    } else {
+        group_elements(s, elements, &LOCAL)?;
+        place_items(s, &[&columns, &rows, &["e_in"]])?;
+    }
+    // lines along r begin in different banks where rows have an odd length
+    if n.is_multiple_of(2) {
+        let axis = if alone { 2 } else { 3 };
+        LOCAL.iter().try_for_each(|array| s.apply(PadArray::new(*array, axis, 1)).map(|_| ()))?;
+    }
+    s.apply(AliasStorage::new(["ur", "wr", "zr"], "s_1"))?;
+    s.apply(AliasStorage::new(["s_u", "us", "ws", "zs"], "s_2"))?;
+    unroll(s, &["l_r", "l_s", "m_r", "m_s", "lr", "ls", "lt", "mr", "ms", "mt", "q2", "p2"])?;
+    unroll(s, &["i", "j_s", "k_t", "k_g", "f", "a", "b_s", "c_t", "c_sum_1", "store_r_y_0"])?;
+    if !alone {
+        return Ok(());
+    }
+    if copies {
+        copy_matrix(s)?;
+    }
+    resident(n).map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(|_| ()))
 }

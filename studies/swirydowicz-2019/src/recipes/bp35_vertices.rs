@@ -38,7 +38,7 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     s.reorder(["c_s", "a_s", "b_s"])?;
     geometry(s)?;
     fetch_columns(s)?;
-    fetch_lines_where_contracted(s)?;
+    fetch_lines_where_contracted(s, "s_u")?;
     share(s, &["C", "ur", "us", "wr", "ws", "zr", "zs"])?;
     let columns = ["q0", "p0", "p_0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t", "a_y"];
     let rows = ["q1", "p1", "p_1", "k", "k_s", "j_t", "j_g", "c", "c_s", "b_t", "b_y"];

@@ -188,8 +188,17 @@ impl Tuned {
     pub fn by_instructions(self) -> bool {
         match self.problem {
             Problem::Bp35Vertices => self.number >= 3,
-            Problem::Bp35 => self.threads == Threads::Planes && self.number >= 14,
+            Problem::Bp35 => self.threads == Threads::Planes && [14, 15].contains(&self.number),
             Problem::Bp10 | Problem::Bp30 => false,
+        }
+    }
+
+    /// Whether fluxes take the place of derivatives.
+    fn is_in_place(self) -> bool {
+        match (self.problem, self.threads) {
+            (Problem::Bp35, Threads::Planes) => self.number == 16,
+            (Problem::Bp30, Threads::Planes) => self.number == 12,
+            (_, Threads::Host | Threads::Cubes) | (Problem::Bp10 | Problem::Bp35Vertices, _) => false,
         }
     }
 
@@ -200,6 +209,7 @@ impl Tuned {
             Some(n) => n.into(),
             // local arrays of several elements are parts of one, which compilers cannot tell apart
             None if self.by_instructions() => 1,
+            None if self.is_in_place() && sizes.degree >= ONE_ELEMENT => 1,
             None if self.has_several_elements() => best_elements(sizes),
             None => 1,
         }
@@ -259,6 +269,9 @@ impl Tuned {
             (Problem::Bp35, Threads::Planes) if self.by_instructions() => {
                 bp35_mma::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
             }
+            (Problem::Bp35, Threads::Planes) if self.number == 16 => {
+                bp35_lines::in_place(s, sizes, self.elements_of_a_group(sizes))
+            }
             (Problem::Bp35, Threads::Planes) if self.number > 10 => {
                 bp35_lines::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
             }
@@ -266,7 +279,7 @@ impl Tuned {
             (Problem::Bp35, Threads::Cubes) => bp35_cubes::steps(s, sizes, self.number),
             (Problem::Bp35, Threads::Host) => bp35_host::steps(s),
             (Problem::Bp30, Threads::Planes) if self.number > 9 => {
-                bp30_lines::steps(s, sizes, self.elements_of_a_group(sizes))
+                bp30_lines::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
             }
             (Problem::Bp30, Threads::Planes) => bp30_planes::steps(s, sizes, self.number),
             (Problem::Bp30, Threads::Cubes | Threads::Host) => bp30_cubes::steps(s, sizes, self.number),
@@ -290,6 +303,9 @@ impl Tuned {
         }
     }
 }
+
+/// The degree from which on a work-group of one element has two sub-groups or more.
+const ONE_ELEMENT: usize = 7;
 
 /// The number of elements of a work-group that is fastest on an H200: two, more where they leave a
 /// sub-group idle, and one where they need too much local memory.
