@@ -26,7 +26,7 @@ fn bad(args: &[&str], code: i32) -> String {
 #[test]
 fn kernels_are_listed_with_what_is_missing() {
     let list = good(&["list"]);
-    assert_eq!(list.lines().count(), 10 + 15 + 6 + 11 + 9 + 4 + 1);
+    assert_eq!(list.lines().count(), 11 + 16 + 6 + 12 + 9 + 4 + 1);
     assert!(list.contains("bp35.2d.10  a third local array, for the layer of `u`\n"), "{list}");
     let missing = "cannot be reached: it is three launches, and no primitive cuts a kernel into several";
     assert!(list.contains(missing), "{list}");
@@ -47,7 +47,7 @@ fn recipes_load_as_those_of_the_library() {
 #[test]
 fn what_is_not_there_is_refused() {
     // a kernel of one element a group takes no number of elements
-    for name in ["bp35.2d.16", "bp35.2d.10x2", "bp35.2d.13x0", "bp35.2d.13x"] {
+    for name in ["bp35.2d.17", "bp35.2d.10x2", "bp35.2d.13x0", "bp35.2d.13x"] {
         let unknown = bad(&["recipe", name], 2);
         let message = format!("no kernel is called `{name}`; kernels are called like bp35.2d.10 and, ");
         assert!(unknown.contains(&message), "{unknown}");

@@ -6,9 +6,9 @@ use super::nest::{
     halve_contractions, pad, place, place_items, realise, share, spill, unroll,
 };
 use crate::problem::Sizes;
-use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule};
+use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule, SetResidentGroups};
 
-pub const IDEAS: [&str; 10] = [
+pub const IDEAS: [&str; 11] = [
     "reference: a layer of quadrature points at a time, partial results in global memory, `I` in local memory",
     "partial results in two arrays of local memory",
     "a column of `u` in registers, from the beginning",
@@ -19,6 +19,7 @@ pub const IDEAS: [&str; 10] = [
     "each entry of `I` fetched once and used twice, by symmetry",
     "beyond the publication: `I` in constant memory, an operand of each multiplication",
     "several elements in a work-group, so that few of its lanes are idle",
+    "from N = 7 on one element a work-group, and registers for several",
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
@@ -119,5 +120,22 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps 
     let mut unrolled = vec!["f1", "f2", "f3", "fw", "f5", "f6", "c1", "b2", "a3", "i4", "j5", "k6"];
     unrolled.extend(["l1", "l2", "l3", "l4", "l5", "l6"]);
     unrolled.extend(middle.iter().map(String::as_str));
-    unroll(s, &unrolled)
+    unroll(s, &unrolled)?;
+    match resident(sizes.degree) {
+        Some(groups) if number >= 11 && elements == 1 => s.apply(SetResidentGroups::new(groups)).map(|_| ()),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Groups whose registers a multiprocessor shall have at a degree: the fastest on an H200 of those
+/// tried (2026-11-24).
+fn resident(degree: usize) -> Option<u32> {
+    match degree {
+        7 | 8 => Some(8),
+        9 | 10 => Some(6),
+        11 | 12 => Some(4),
+        13 | 14 => Some(3),
+        15 => Some(2),
+        _ => None,
+    }
 }

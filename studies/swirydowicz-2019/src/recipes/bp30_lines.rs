@@ -5,7 +5,7 @@ use super::lines::{
     differentiate_in_place, differentiate_lines, fetch_lines, fetch_lines_where_contracted, fix_matrix,
 };
 use super::nest::{
-    Steps, fetch, group_elements, halve_contractions, pad, place, place_items, realise, share, unroll,
+    Steps, fetch, group_elements, halve_contractions, pad, pair_groups, place_items, realise, share, unroll,
 };
 use crate::problem::{Sizes, differentiation, legendre_nodes};
 use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule, Selection, SetResidentGroups};
@@ -61,7 +61,8 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     let rows = ["j1", "c2", "c3", "q1", "k", "k_s", "j_t", "j_g", "c", "c_s", "b_t", "c4", "c5", "j6"];
     let (columns, rows) = ([&columns[..], lines.columns].concat(), [&rows[..], lines.rows].concat());
     if in_place && elements == 1 {
-        place(s, &[&columns, &rows])?;
+        pair_groups(s)?;
+        place_items(s, &[&columns, &rows])?;
     } else {
         group_elements(s, elements, &local)?;
         place_items(s, &[&columns, &rows, &["e_in"]])?;
@@ -85,7 +86,10 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
 /// tried (2026-11-24).
 fn resident(degree: usize) -> Option<u32> {
     match degree {
-        11 => Some(3),
+        7 => Some(4),
+        9..=11 => Some(3),
+        12..=14 => Some(2),
+        15 => Some(1),
         _ => None,
     }
 }

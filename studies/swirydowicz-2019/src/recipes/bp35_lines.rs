@@ -85,9 +85,7 @@ pub fn in_place(s: &mut Schedule, sizes: Sizes, elements: i64) -> Steps {
     let columns = ["q0", "p0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t", "a_sum_1", "store_r_y_2"];
     let rows = ["q1", "p1", "k", "k_s", "j_t", "j_g", "c", "c_s", "b_t", "b_sum_1", "store_r_y_1"];
     let alone = elements == 1;
-    // longer code loads no entry of `D` to a register, and copies take more of the cache of constants
-    let copies = n <= 13;
-    if alone && copies {
+    if alone && n <= 10 {
         place(s, &[&columns, &rows])?;
     } else if alone {
         pair_groups(s)?;
@@ -108,7 +106,8 @@ pub fn in_place(s: &mut Schedule, sizes: Sizes, elements: i64) -> Steps {
     if !alone {
         return Ok(());
     }
-    if copies {
+    // longer code loads no entry of `D` to a register, and copies take more of the cache of constants
+    if n <= 13 {
         copy_matrix(s)?;
     }
     resident(n).map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(|_| ()))

@@ -193,12 +193,14 @@ impl Tuned {
         }
     }
 
-    /// Whether fluxes take the place of derivatives.
-    fn is_in_place(self) -> bool {
+    /// Whether a work-group has one element where that has two sub-groups or more, and a
+    /// multiprocessor registers for several groups.
+    fn has_resident_groups(self) -> bool {
         match (self.problem, self.threads) {
+            (Problem::Bp10, Threads::Planes) => self.number == 11,
             (Problem::Bp35, Threads::Planes) => self.number == 16,
             (Problem::Bp30, Threads::Planes) => self.number == 12,
-            (_, Threads::Host | Threads::Cubes) | (Problem::Bp10 | Problem::Bp35Vertices, _) => false,
+            (_, Threads::Host | Threads::Cubes) | (Problem::Bp35Vertices, _) => false,
         }
     }
 
@@ -209,7 +211,7 @@ impl Tuned {
             Some(n) => n.into(),
             // local arrays of several elements are parts of one, which compilers cannot tell apart
             None if self.by_instructions() => 1,
-            None if self.is_in_place() && sizes.degree >= ONE_ELEMENT => 1,
+            None if self.has_resident_groups() && sizes.degree >= ONE_ELEMENT => 1,
             None if self.has_several_elements() => best_elements(sizes),
             None => 1,
         }

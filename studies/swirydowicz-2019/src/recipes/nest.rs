@@ -104,10 +104,9 @@ pub fn group_elements(s: &mut Schedule, elements: i64, local: &[&str]) -> Steps 
     expand(s, local, &["e_in"])
 }
 
-/// Runs an element in a work-group, and pairs of them along the other axis of groups. The condition
-/// for the last pair is around all code between barriers, so that NVRTC keeps entries of tables out of
-/// registers in code as long as that for N >= 13 (254 registers and 664 B spilled without it at
-/// N = 15, 127 and none with it; NVRTC 13.0, sm_90).
+/// Runs an element in a work-group, and pairs of them along the other axis of groups. All code is then
+/// under the condition of the last pair, and NVRTC 13.0 keeps fewer entries of tables in registers
+/// (BP3.5 at N = 15 with two groups resident: none spilled, else 576 B; sm_90).
 pub fn pair_groups(s: &mut Schedule) -> Steps {
     let split =
         SplitIname { outer: Some("group".into()), inner: Some("e_in".into()), ..SplitIname::new("e", 2) };
