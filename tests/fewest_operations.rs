@@ -105,10 +105,10 @@ fn there_are_few_operations() {
         ("mass, q = 1", mass(1, 0), 80),
         ("Helmholtz, q = 2", helmholtz(2, 0), 1_000),
         ("Helmholtz, q = 4", helmholtz(4, 0), 11_000),
-        ("Helmholtz, q = 3, nf = 2", helmholtz(3, 2), 130_000),
+        ("Helmholtz, q = 3, nf = 2", helmholtz(3, 2), 118_000),
         ("elasticity, q = 4", elasticity(4, 0), 115_000),
-        ("elasticity, q = 2, nf = 1", elasticity(2, 1), 16_000),
-        ("elasticity, q = 3, nf = 2", elasticity(3, 2), 105_000),
+        ("elasticity, q = 2, nf = 1", elasticity(2, 1), 14_000),
+        ("elasticity, q = 3, nf = 2", elasticity(3, 2), 91_000),
     ] {
         let form = lowered(&form);
         let (before, after) = (operations(&form.kernels()[0].kernel), operations(&fewest(&form, &TABLES)));
@@ -199,13 +199,21 @@ fn monomials_of_one_loop_may_differ() {
     assert_eq!(best.in_advance.len(), 1, "{best}");
     assert_eq!(best.in_advance[0].tables, ["phi_p2_d0", "phi_p2_d1", "phi_p2_d2"]);
     let (seed, fewest) = (Random::fresh_seed(), fewest(&form, &TABLES));
-    assert_eq!(operations(&fewest), best.operations);
+    assert!(operations(&fewest) <= best.operations, "{best}");
     let inputs = functions(2, 1, seed);
     let expected = values(&form, kernel, "interpreter", &inputs);
     for place in ["interpreter", "c"] {
         let error = RelativeError::between(&values(&form, &fewest, place, &inputs), &expected);
         assert!(error.is_within(TOLERANCE), "{place}, seed {seed}: {error:?}");
     }
+}
+
+/// Columns of derivatives that are zero end loops, which read consecutive columns.
+#[test]
+fn zero_blocks_are_skipped() {
+    let form = lowered(&helmholtz(2, 1));
+    let text = fewest(&form, &TABLES).to_string();
+    assert!(text.contains("add_moment_sum") && text.contains(" in 5..10"), "{text}");
 }
 
 /// A threshold below the tables keeps the points, unless misses are weighed against operations

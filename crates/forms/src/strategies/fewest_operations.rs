@@ -1,6 +1,7 @@
 //! The fewest operations a cell: sums over quadrature points in advance where that takes fewer.
 
 use super::sharing::{eliminate_sharing, fewest_symbols};
+use super::zero_blocks::skip_zero_blocks;
 use super::{Stopped, StrategyError, decided};
 use crate::program::CellProgram;
 use purlin_ir::{Kernel, VarKind};
@@ -142,10 +143,22 @@ pub fn fewest_operations(
         Ok(())
     })?;
     let (eliminated, more, _) = eliminate_sharing(&kernel)?;
-    // mappings that read roles do so of what had them
-    match CellProgram::read(&kernel).is_err() || CellProgram::read(&eliminated).is_ok() {
-        true => Ok((eliminated, recipe.followed_by(more))),
-        false => Ok((kernel, recipe)),
+    let (kernel, recipe) = readable((kernel, recipe), eliminated, more);
+    if CellProgram::read(&kernel).is_ok() {
+        return Ok((kernel, recipe)); // mappings tile its loops
+    }
+    let (kernel, more) = decided(&kernel, |s| {
+        skip_zero_blocks(s);
+        Ok(())
+    })?;
+    Ok((kernel, recipe.followed_by(more)))
+}
+
+/// The kernel after more steps, unless it had roles, which mappings read, and loses them.
+fn readable((kernel, recipe): (Kernel, Recipe), after: Kernel, more: Recipe) -> (Kernel, Recipe) {
+    match CellProgram::read(&kernel).is_err() || CellProgram::read(&after).is_ok() {
+        true => (after, recipe.followed_by(more)),
+        false => (kernel, recipe),
     }
 }
 
@@ -294,7 +307,7 @@ fn moments(s: &Schedule, program: &CellProgram) -> Option<(Vec<SumMoments>, Sche
 const MAX_MONOMIALS: usize = 6;
 
 /// Operations of a kernel for one cell; as many as there can be where they cannot be counted.
-fn operations(s: &Schedule) -> u64 {
+pub(super) fn operations(s: &Schedule) -> u64 {
     let params = s.kernel().vars.values().filter(|v| v.kind == VarKind::Param);
     let params: BTreeMap<String, i64> = params.map(|v| (v.name.clone(), 1)).collect();
     s.analysis().statistics(&params).map_or(u64::MAX, |counted| counted.flops())

@@ -29,6 +29,7 @@ mod staging;
 mod stored_factors;
 mod sum_factorise;
 mod summed_cells;
+mod zero_blocks;
 
 pub use factorised_cells::{FactorisedCells, factorised_cells, tensor_dimension};
 pub use factorised_lines::{FactorisedLines, LineSizes, factorised_lines, line_sizes};

@@ -1,0 +1,115 @@
+//! Zero blocks of tables: loops are split where columns of a table start or end to be zero, and terms
+//! with these columns are left out.
+
+use super::fewest_operations::operations;
+use purlin_ir::{BinaryOp, Expr, InameId, Insn, Kernel, TableData, UnaryOp, UpdateOp, VarKind};
+use purlin_transforms::Schedule;
+use purlin_transforms::primitives::{DropZeroTerms, PeelIname};
+use std::collections::BTreeSet;
+
+/// Most parts of a loop: where zero and other columns alternate, the code would grow more than the
+/// operations shrink.
+const MAX_PARTS: usize = 8;
+
+/// Splits loops over columns of tables at the ends of zero blocks, and leaves out the updates that add
+/// nothing but zeros, where that takes operations away. No index goes through an array, and a part of a
+/// loop reads consecutive columns.
+///
+/// # Source
+/// Luporini et al. 2017, §6.3; which columns are zero is found by executing the indices.
+pub(super) fn skip_zero_blocks(s: &mut Schedule) {
+    let names: Vec<String> = s.kernel().inames.values().map(|i| i.name.clone()).collect();
+    let mut least = None;
+    for name in names {
+        let Some((low, starts)) = ends_of_blocks(s.kernel(), &name) else { continue };
+        let before = *least.get_or_insert_with(|| operations(s));
+        let mut tried = s.clone();
+        if split(&mut tried, &name, low, &starts).is_some() && operations(&tried) < before {
+            least = Some(operations(&tried));
+            *s = tried;
+        }
+    }
+}
+
+/// Where a loop starts, and where columns that it counts start or end to be zero.
+fn ends_of_blocks(kernel: &Kernel, name: &str) -> Option<(i64, BTreeSet<i64>)> {
+    let iname = kernel.iname(name)?;
+    let (low, high) = kernel.inames[iname].domain.as_range(iname)?;
+    let (low, high) = (low.as_constant()?, high.as_constant()?);
+    let mut starts: BTreeSet<i64> = BTreeSet::new();
+    for (id, _) in kernel.schedule().into_iter().filter(|(_, loops)| loops.contains(&iname)) {
+        let zero = zero_columns(kernel, &kernel.insns[id], iname, high)?;
+        let changes = |k: &i64| zero.contains(k) != zero.contains(&(k - 1));
+        starts.extend((low + 1..high).filter(changes));
+    }
+    (!starts.is_empty() && starts.len() < MAX_PARTS).then_some((low, starts))
+}
+
+/// Splits a loop, and leaves out what adds zeros in a part; none where a part cannot be split off.
+fn split(s: &mut Schedule, name: &str, low: i64, starts: &BTreeSet<i64>) -> Option<()> {
+    let known: BTreeSet<String> = s.kernel().inames.values().map(|i| i.name.clone()).collect();
+    let mut from = low;
+    for start in starts {
+        s.make(PeelIname::first(name, start - from)).ok()?;
+        from = *start;
+    }
+    let kernel = s.kernel();
+    let is_part = |l: &InameId| kernel.inames[*l].name == name || !known.contains(&kernel.inames[*l].name);
+    let parts = kernel.schedule().into_iter().filter(|(_, loops)| loops.iter().any(is_part));
+    let updates = parts.map(|(id, _)| &kernel.insns[id]).filter(|i| i.update_op() == Some(UpdateOp::Add));
+    let updates: Vec<String> = updates.map(|i| i.name.clone()).collect();
+    for update in updates {
+        let _ = s.make(DropZeroTerms::new(update)); // refused where a term is not zero
+    }
+    Some(())
+}
+
+/// The columns, of those that a loop counts, for which an update adds zeros; none of these of other
+/// instructions.
+fn zero_columns(kernel: &Kernel, insn: &Insn, iname: InameId, high: i64) -> Option<BTreeSet<i64>> {
+    let mut zero = BTreeSet::new();
+    if insn.update_op() != Some(UpdateOp::Add) {
+        return Some(zero);
+    }
+    let mut factors = Vec::new();
+    collect_factors(&insn.rhs, &mut factors);
+    for access in factors.into_iter().filter_map(|e| if let Expr::Load(a) = e { Some(a) } else { None }) {
+        let var = &kernel.vars[access.var];
+        let VarKind::Table(TableData::Real(values)) = &var.kind else { continue };
+        let Some(axis) = access.index.iter().position(|e| *e == Expr::Iname(iname)) else { continue };
+        let extents: Option<Vec<usize>> =
+            var.shape.iter().map(|e| usize::try_from(e.as_constant()?).ok()).collect();
+        let extents = extents?;
+        let inner: usize = extents[axis + 1..].iter().product();
+        let mut is_zero = vec![true; extents[axis]];
+        values.iter().enumerate().filter(|(_, v)| v.0 != 0.0).for_each(|(place, _)| {
+            is_zero[place / inner % extents[axis]] = false;
+        });
+        let columns = usize::try_from(high).unwrap_or_default().min(extents[axis]);
+        zero.extend((0..columns).filter(|k| is_zero[*k]).map(|k| k as i64));
+    }
+    Some(zero)
+}
+
+/// The factors of a product.
+fn collect_factors<'e>(e: &'e Expr, found: &mut Vec<&'e Expr>) {
+    match e {
+        Expr::Binary(BinaryOp::Mul, a, b) => {
+            collect_factors(a, found);
+            collect_factors(b, found);
+        }
+        Expr::Unary(UnaryOp::Neg, a) => collect_factors(a, found),
+        Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Load(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => found.push(e),
+    }
+}
