@@ -6,9 +6,9 @@ use purlin_autotune::{Refusal, Stage};
 use purlin_codegen::{CodegenError, Options, generate};
 use purlin_forms::program::CellKernel;
 use purlin_interp::{Memory, Value};
-use purlin_ir::{AxisTag, Kernel, Node};
+use purlin_ir::{AxisTag, Kernel, Node, ScalarType};
 use purlin_runtime::Device;
-use purlin_transforms::lists::{Definition, ListNames, ListOverflow};
+use purlin_transforms::lists::{Definition, ListNames, ListOverflow, RowOrder};
 use purlin_transforms::{Recipe, Schedule};
 use std::time::Instant;
 
@@ -93,6 +93,10 @@ pub fn set_up(
                 list(lists, memory, &mut done)?;
                 continue;
             }
+            Definition::Rows(rows) => {
+                reorder(rows, memory, &mut done)?;
+                continue;
+            }
         };
         let results = definition.vars.values().filter(|v| v.is_output());
         let names: Vec<String> = results.map(|v| v.name.clone()).collect();
@@ -115,60 +119,93 @@ pub fn set_up(
     Ok(done)
 }
 
-/// Elements that the lists among `definitions` need room for with the maps of `memory`; none if there
-/// are no lists.
+/// Elements that each of the lists among `definitions` needs room for with the maps of `memory`.
 ///
 /// # Errors
 /// A map without values.
-pub fn list_room(definitions: &[Definition], memory: &Memory) -> Result<Option<u64>, SetUpError> {
-    let mut room = None;
-    for definition in definitions {
-        match definition {
-            Definition::Kernel(_) => {}
-            Definition::Lists(lists) => room = room.max(Some(lists.room(&map_of(lists, memory)?.0))),
-        }
-    }
+pub fn list_room(definitions: &[Definition], memory: &Memory) -> Result<Vec<u64>, SetUpError> {
+    let mut room = Vec::new();
+    each_lists(definitions, memory, &mut |lists, map| {
+        room.push(lists.room(map));
+        Ok(())
+    })?;
     Ok(room)
 }
 
 /// Refuses lists without room for the maps of `memory`.
 ///
 /// # Errors
-/// The first list that is too short.
+/// The first list that is too short, a map without values.
 pub fn check_room(definitions: &[Definition], memory: &Memory) -> Result<(), SetUpError> {
+    each_lists(definitions, memory, &mut |lists, map| Ok(lists.compute(map).map(drop)?))
+}
+
+/// Is given lists and the entries of their map.
+type Visit<'v> = dyn FnMut(&ListNames, &[i64]) -> Result<(), SetUpError> + 'v;
+
+/// Visits the lists with the map of each, which may be one whose rows are in another order.
+fn each_lists(definitions: &[Definition], memory: &Memory, visit: &mut Visit<'_>) -> Result<(), SetUpError> {
+    let mut ordered = Memory::new();
     for definition in definitions {
         match definition {
             Definition::Kernel(_) => {}
-            Definition::Lists(lists) => drop(lists.compute(&map_of(lists, memory)?.0)?),
+            Definition::Rows(rows) => {
+                for (name, value) in in_order(rows, memory)? {
+                    ordered.set(name, value);
+                }
+            }
+            Definition::Lists(lists) => {
+                let memory = if ordered.get(&lists.map).is_some() { &ordered } else { memory };
+                visit(lists, &integers(&lists.map, memory)?)?;
+            }
         }
     }
     Ok(())
 }
 
-/// The entries of a map, and whether they have 32 bits.
-fn map_of(lists: &ListNames, memory: &Memory) -> Result<(Vec<i64>, bool), SetUpError> {
-    let missing = || SetUpError::NoMap { map: lists.map.clone() };
-    match memory.get(&lists.map).ok_or_else(missing)? {
-        Value::I32(values) => Ok((values.iter().map(|v| i64::from(*v)).collect(), true)),
-        Value::I64(values) => Ok((values.clone(), false)),
-        Value::F32(_) | Value::F64(_) => Err(missing()),
+/// The entries of an input of integers.
+fn integers(name: &str, memory: &Memory) -> Result<Vec<i64>, SetUpError> {
+    let given = memory.get(name).and_then(Value::to_i64);
+    given.ok_or_else(|| SetUpError::NoMap { map: name.to_owned() })
+}
+
+/// Inputs with their rows in order, by their names.
+fn in_order(rows: &RowOrder, memory: &Memory) -> Result<Vec<(String, Value)>, SetUpError> {
+    let missing = |name: &String| SetUpError::NoMap { map: name.clone() };
+    let points = memory.get(&rows.points).ok_or_else(|| missing(&rows.points))?.to_f64();
+    let order = rows.compute(&integers(&rows.map, memory)?, &points);
+    let copy = |(name, copy): &(String, String)| {
+        let value = memory.get(name).ok_or_else(|| missing(name))?;
+        Ok((copy.clone(), value.in_order(&order)))
+    };
+    rows.copies.iter().map(copy).collect()
+}
+
+/// Brings rows into order on the host.
+fn reorder(rows: &RowOrder, memory: &mut Memory, done: &mut SetUp) -> Result<(), SetUpError> {
+    let start = Instant::now();
+    for (name, value) in in_order(rows, memory)? {
+        done.inputs += 1;
+        done.bytes += value.len() as u64 * value.ty().bytes();
+        memory.set(name, value);
     }
+    done.seconds += start.elapsed().as_secs_f64();
+    Ok(())
 }
 
 /// Computes the lists of a map on the host.
 fn list(lists: &ListNames, memory: &mut Memory, done: &mut SetUp) -> Result<(), SetUpError> {
     let start = Instant::now();
-    let (map, short) = map_of(lists, memory)?;
+    let map = integers(&lists.map, memory)?;
+    let short = memory.get(&lists.map).is_some_and(|map| map.ty() == ScalarType::I32);
     let values = lists.compute(&map)?;
-    let results =
-        [(&lists.items, values.items), (&lists.counts, values.counts), (&lists.numbers, values.numbers)];
-    for (name, values) in results {
+    for (name, values) in values.named(lists) {
         // entries are those of the map, and numbers and lengths are smaller than its length
         let value =
             if short { Value::I32(values.iter().map(|v| *v as i32).collect()) } else { Value::I64(values) };
         done.inputs += 1;
         done.bytes += value.len() as u64 * value.ty().bytes();
-        memory.set(name.clone(), value);
+        memory.set(name, value);
     }
     done.seconds += start.elapsed().as_secs_f64();
     Ok(())

@@ -10,6 +10,7 @@ use purlin::forms::mesh::Mesh;
 use purlin::interp::interpret;
 use purlin::kernels::Operator;
 use purlin::runtime::open;
+use purlin::transforms::lists::Definition;
 use purlin::tuning::{CaseMesh, FormCase, candidates_on_mesh, listed, transform};
 use purlin::{
     Loaded, Mapping, Problem, Random, RelativeError, SetUpError, check_room, definitions, laid_out,
@@ -18,7 +19,19 @@ use purlin::{
 use support::{bent_mesh, compiled};
 
 fn mapping(cells: u64, items: u64) -> Mapping {
-    Mapping::ListedCells { cells, items }
+    Mapping::ListedCells { cells, items, compact: false, places: false, vertices: None }
+}
+
+fn compact(cells: u64, items: u64) -> Mapping {
+    Mapping::ListedCells { cells, items, compact: true, places: false, vertices: None }
+}
+
+fn with_vertices(cells: u64, items: u64, places: bool) -> Mapping {
+    Mapping::ListedCells { cells, items, compact: true, places, vertices: Some(items) }
+}
+
+fn summed(cells: u64, items: u64) -> Mapping {
+    Mapping::ListedCells { cells, items, compact: true, places: true, vertices: None }
 }
 
 fn problem(operator: Operator, dim: usize, degree: usize, seed: u64) -> Problem {
@@ -36,6 +49,21 @@ fn results_are_those_of_the_reference() {
         (Operator::Laplace, 2, 3, mapping(3, 30).with_orbits()),
         (Operator::Helmholtz, 3, 2, mapping(5, 50).with_orbits()),
         (Operator::Elasticity, 3, 1, mapping(6, 24)),
+        (Operator::Laplace, 3, 2, compact(6, 60).with_modes()),
+        (Operator::Helmholtz, 2, 2, compact(4, 24).with_orbits()),
+        (Operator::Hyperelasticity, 3, 1, compact(7, 28)),
+        (Operator::Mass, 3, 2, summed(6, 60).with_modes()),
+        (
+            Operator::Mass,
+            2,
+            3,
+            Mapping::ListedCells { cells: 3, items: 30, compact: false, places: true, vertices: None },
+        ),
+        (Operator::Laplace, 3, 3, summed(4, 80).with_orbits()),
+        (Operator::Laplace, 3, 2, with_vertices(6, 60, false).with_modes()),
+        (Operator::Hyperelasticity, 2, 2, with_vertices(5, 30, true)),
+        (Operator::Elasticity, 2, 1, summed(5, 15)),
+        (Operator::Hyperelasticity, 3, 1, summed(7, 28)),
         (Operator::Elasticity, 2, 2, mapping(5, 30).with_orbits()),
         (Operator::Hyperelasticity, 2, 2, mapping(4, 24)),
     ] {
@@ -43,7 +71,10 @@ fn results_are_those_of_the_reference() {
         let expected = problem.reference().unwrap();
         let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
         let definitions = definitions(&problem.lowered, &mapping, &recipe).unwrap();
-        assert_eq!(definitions.len(), 1, "{definitions:?}");
+        let orders = definitions.iter().filter(|d| matches!(d, Definition::Rows(_))).count();
+        assert_eq!(orders == 1, mapping.to_string().contains("compact groups"), "{definitions:?}");
+        let lists = 1 + usize::from(mapping.lists_vertices());
+        assert_eq!(definitions.len(), orders + lists, "{definitions:?}");
         for place in ["c", "opencl"] {
             let check = |found: &[f64], place: &str| {
                 let error = RelativeError::between(found, &expected);
@@ -55,7 +86,8 @@ fn results_are_those_of_the_reference() {
             let device = open(place).unwrap();
             let mut memory = problem.memory.clone();
             let setup = set_up(&*device, &definitions, &mut memory).unwrap();
-            assert_eq!(setup.inputs, 3);
+            let results = definitions.iter().map(|d| d.results().len());
+            assert_eq!(setup.inputs, results.sum::<usize>());
             let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
             let code = compiled(&*device, &program);
             let loaded = Loaded::compiled(&*device, code, &laid_out(&kernel, &memory)).unwrap();
@@ -86,21 +118,24 @@ fn lists_are_tried_with_room_for_the_longest() {
     let models = known_devices().unwrap();
     let model = models.iter().find(|m| m.name == "H200").unwrap();
     let found = listed(&case, model, 48 << 10);
-    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found.len(), 6, "{found:?}");
     let all = candidates_on_mesh(&case, model, 48 << 10, 1).unwrap();
     for candidate in &found {
         assert!(all.iter().any(|c| c.parameters == candidate.parameters));
         let Mapping::Modes { then } = &candidate.parameters else { panic!("{candidate:?}") };
-        let Mapping::ListedCells { cells, items } = **then else { panic!("{candidate:?}") };
+        let Mapping::ListedCells { cells, items, compact, places, vertices } = **then else {
+            panic!("{candidate:?}")
+        };
         for divisions in [3, 4] {
             let mesh = Mesh::unit_cube(divisions).unwrap();
             let problem = Problem::operator(Operator::Mass, 2, None, mesh, 1).unwrap();
             let needed = |items| {
-                let mapping = Mapping::ListedCells { cells, items }.with_modes();
+                let mapping = Mapping::ListedCells { cells, items, compact, places, vertices }.with_modes();
                 let (_, _, definitions) = transform_with_setup(&problem.lowered, &mapping).unwrap();
                 (check_room(&definitions, &problem.memory), list_room(&definitions, &problem.memory))
             };
-            let (fits, Ok(Some(longest))) = needed(items) else { panic!("no lists") };
+            let (fits, Ok(rooms)) = needed(items) else { panic!("no lists") };
+            let longest = *rooms.last().unwrap();
             fits.unwrap();
             assert!(needed(longest - 1).0.is_err());
         }

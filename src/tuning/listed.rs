@@ -10,7 +10,10 @@ use purlin_ir::{AddressSpace, Affine, Kernel};
 const CELLS: [u64; 2] = [64, 128];
 
 /// Room of a list is a multiple of this, so that similar meshes share a kernel.
-const ROOM: u64 = 32;
+const MULTIPLE: u64 = 32;
+
+/// Whether vertices are listed, and whether sums are by places.
+const VARIANTS: [[bool; 2]; 3] = [[false, false], [true, false], [true, true]];
 
 /// What to try on a case: what suits [its form](candidates), and what depends on its mesh, too.
 ///
@@ -45,24 +48,44 @@ pub fn listed(case: &FormCase, model: &DeviceModel, local_bytes: u64) -> Vec<Can
         return Vec::new();
     };
     let over_modes = with_modes(form).is_some_and(|(_, products)| products.is_le());
-    let mapping = |cells, items| {
-        let mapping = Mapping::ListedCells { cells, items };
+    let mapping = |cells, room: Room, places| {
+        let Room { items, vertices } = room;
+        let mapping = Mapping::ListedCells { cells, items, compact: true, places, vertices };
         if over_modes { mapping.with_modes() } else { mapping }
     };
-    let fitted = |cells| {
-        let items = problems.iter().map(|problem| longest(problem, &mapping(cells, 1)));
-        let items = items.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
-        let mapping = mapping(cells, items.next_multiple_of(ROOM));
+    let fitted = |(cells, [vertices, places]): (u64, [bool; 2])| {
+        let asked = Room { items: 1, vertices: vertices.then_some(1) };
+        let room = problems.iter().map(|problem| Room::needed(problem, &mapping(cells, asked, places)));
+        let room = room.collect::<Option<Vec<Room>>>()?.into_iter().reduce(Room::max)?;
+        let mapping = mapping(cells, room, places);
         let (kernel, _) = mapping.apply(form).ok()?;
         (bytes_of_group(&kernel) <= local_bytes).then(|| Candidate::unranked(mapping))
     };
-    CELLS.into_iter().filter_map(fitted).collect()
+    CELLS.into_iter().flat_map(|cells| VARIANTS.map(|variant| (cells, variant))).filter_map(fitted).collect()
 }
 
-/// The length of the longest list of a problem.
-fn longest(problem: &Problem, mapping: &Mapping) -> Option<u64> {
-    let (_, _, definitions) = transform_with_setup(&problem.lowered, mapping).ok()?;
-    list_room(&definitions, &problem.memory).ok().flatten()
+/// What lists have room for.
+#[derive(Clone, Copy)]
+struct Room {
+    items: u64,
+    /// If vertices are listed, too.
+    vertices: Option<u64>,
+}
+
+impl Room {
+    /// What the lists of a mapping need for a problem.
+    fn needed(problem: &Problem, mapping: &Mapping) -> Option<Self> {
+        let (_, _, definitions) = transform_with_setup(&problem.lowered, mapping).ok()?;
+        let of_lists = list_room(&definitions, &problem.memory).ok()?;
+        let needed = |room: Option<&u64>| room.map(|room| room.next_multiple_of(MULTIPLE));
+        // the list of vertices is made first
+        let (vertices, items) = of_lists.split_at(usize::from(mapping.lists_vertices()));
+        Some(Self { items: needed(items.iter().max())?, vertices: needed(vertices.first()) })
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self { items: self.items.max(other.items), vertices: self.vertices.max(other.vertices) }
+    }
 }
 
 /// Local memory of a group before anything shares it.

@@ -114,7 +114,7 @@ impl Session for CaseSession<'_> {
         let executable = program.executable(self.device).map_err(|e| Refusal::new(Stage::Compile, e))?;
         let set = |memory: &mut Memory| set_up(self.device, &program.definitions, memory);
         // lists of another block or capacity have the same names, and would stay on the device
-        if program.definitions.iter().any(|d| matches!(d, Definition::Lists(_))) {
+        if program.definitions.iter().any(|d| !matches!(d, Definition::Kernel(_))) {
             (self.small, self.measured) = (None, None);
         }
         set(&mut self.inputs.small).map_err(|e| Refusal::new(Stage::Launch, e))?;

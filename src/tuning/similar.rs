@@ -29,6 +29,10 @@ pub(super) fn similar(form: FormSizes<'_>, dim: usize, table: &str) -> Option<(S
     let lines = table.lines().filter_map(|line| line.split_once(' '));
     let of_line = |(case, mapping): (&str, &str)| {
         let mapping: Mapping = serde_json::from_str(mapping).ok()?;
+        // lists have room for the longest of the operator's mesh
+        if mapping.needs_setup() {
+            return None;
+        }
         let over_modes =
             matches!(mapping, Mapping::Modes { .. } | Mapping::MatrixCells { .. } | Mapping::Orbits { .. });
         let sizes = if over_modes { form.modes? } else { form.points };

@@ -40,7 +40,7 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 27] = [
+const UNCOMMON: [&str; 28] = [
     "collect_factors",
     "combine_orbits",
     "drop_zero_terms",
@@ -59,6 +59,7 @@ const UNCOMMON: [&str; 27] = [
     "pre_evaluate_loop",
     "precompute_rule",
     "realise_scan",
+    "reorder_rows",
     "replace_with_intrinsic",
     "roll_insns",
     "set_resident_groups",

@@ -10,7 +10,7 @@ use purlin::ir::{
     AxisTag, BinaryOp, Expr, Kernel, Layout, ScalarType, TableData, UpdateOp, VarId, VarKind, Variable,
     WriteOp,
 };
-use purlin::transforms::lists::{Definition, ListNames};
+use purlin::transforms::lists::{Definition, ListNames, RowOrder};
 use purlin::transforms::primitives::{FixParameter, Tail};
 use purlin::transforms::{Primitive, Recipe, Refusal, Script, Step, schedule};
 use purlin_sample::plan::Plan;
@@ -56,6 +56,10 @@ impl Pair {
                             give_lists(&lists, &mut memory);
                             continue;
                         }
+                        Definition::Rows(rows) => {
+                            give_rows(&rows, &mut memory);
+                            continue;
+                        }
                     };
                     let mut all = memory.of_kernel(&definition);
                     // a definition that does not run leaves its results without values
@@ -73,19 +77,27 @@ impl Pair {
     }
 }
 
+/// Inputs with rows in another order; false where something has no values.
+fn give_rows(rows: &RowOrder, memory: &mut Memory) -> bool {
+    let map = memory.get(&rows.map).and_then(Value::to_i64);
+    let (Some(map), Some(points)) = (map, memory.get(&rows.points).map(Value::to_f64)) else { return false };
+    let order = rows.compute(&map, &points);
+    for (name, copy) in &rows.copies {
+        let Some(value) = memory.get(name) else { return false };
+        let value = value.in_order(&order);
+        memory.set(copy.clone(), value);
+    }
+    true
+}
+
 /// Sets the lists of a map; false where a list has no room for the elements of its block.
 fn give_lists(lists: &ListNames, memory: &mut Memory) -> bool {
-    let (map, short): (Vec<i64>, bool) = match memory.get(&lists.map) {
-        Some(Value::I32(values)) => (values.iter().map(|v| i64::from(*v)).collect(), true),
-        Some(Value::I64(values)) => (values.clone(), false),
-        Some(Value::F32(_) | Value::F64(_)) | None => return false,
-    };
+    let Some(map) = memory.get(&lists.map).and_then(Value::to_i64) else { return false };
+    let short = memory.get(&lists.map).is_some_and(|map| map.ty() == ScalarType::I32);
     let Ok(values) = lists.compute(&map) else { return false };
-    let all =
-        [(&lists.items, values.items), (&lists.counts, values.counts), (&lists.numbers, values.numbers)];
-    for (name, values) in all {
+    for (name, values) in values.named(lists) {
         let narrow = || Value::I32(values.iter().map(|v| *v as i32).collect());
-        memory.set(name.clone(), if short { narrow() } else { Value::I64(values.clone()) });
+        memory.set(name, if short { narrow() } else { Value::I64(values.clone()) });
     }
     true
 }
@@ -311,6 +323,10 @@ fn give_values(kernel: &Kernel, step: &Step, memory: &mut Memory) -> Result<bool
         let lists = list.lists(kernel).map_err(|e| format!("{step}: {e}"))?;
         return Ok(lists.is_none_or(|lists| give_lists(&lists, memory)));
     }
+    if let Step::ReorderRows(reorder) = step {
+        let order = reorder.order(kernel).map_err(|e| format!("{step}: {e}"))?;
+        return Ok(give_rows(&order, memory));
+    }
     let Step::PassValues(pass) = step else { return Ok(true) };
     let definition = pass.definition(kernel).map_err(|e| format!("{step}: {e}"))?;
     let mut all = memory.of_kernel(&definition);
@@ -331,7 +347,7 @@ fn is_finite(memory: &Memory) -> bool {
 
 /// Steps that reorder updates or reductions, or whose tables are equal up to a tolerance: equal up to
 /// rounding. All others keep every bit.
-const REASSOCIATING: [&str; 28] = [
+const REASSOCIATING: [&str; 29] = [
     "buffer_writes",
     "collect_factors",
     "combine_orbits",
@@ -356,6 +372,7 @@ const REASSOCIATING: [&str; 28] = [
     "realise_scan",
     "reassociate",
     "reduce_in_tree",
+    "reorder_rows",
     "sink_accumulation",
     "split_accumulation",
     "split_sum",

@@ -373,3 +373,67 @@ fn wrong_lists_are_refused_with_the_entry() {
     let mut memory = listed([0, 1, 4, 3, 3, 3], counts, numbers).value("y", vec![0.0; 5]);
     assert!(matches!(interpret(&kernel(LISTED), &mut memory), Err(InterpError::NotListed { .. })));
 }
+
+const PLACED: &str = "
+kernel k
+param n: i32
+param m: i32
+arg map: i32[n, 2] in
+arg map_items: i32[floor_div(n + 1, 2), 3] in
+arg map_counts: i32[floor_div(n + 1, 2)] in
+arg map_numbers: i32[2, n] in
+arg starts: i32[floor_div(n + 1, 2), 4] in
+arg places: i32[floor_div(n + 1, 2), 4] in
+arg y: f64[m] inout
+assume lists(map, map_items, map_counts, map_numbers, starts, places, 2)
+for b in 0..floor_div(n + 1, 2)
+  for k in 0..3
+    s: y[map_items[b, k]] += 1.0
+";
+
+#[test]
+fn wrong_places_are_refused_with_the_entry() {
+    let with = |starts: [i32; 8], places: [i32; 8]| {
+        let memory = listed([0, 2, 4, 3, 3, 3], [3, 1], [0, 2, 0, 2, 1, 0]);
+        memory.value("starts", starts.to_vec()).value("places", places.to_vec())
+    };
+    let (starts, places) = ([0, 1, 2, 4, 0, 2, 2, 2], [0, 3, 1, 2, 0, 2, 7, 7]);
+    assert_eq!(report(PLACED, &with(starts, places)).listed, ["map"]);
+    let wrong = |starts, places| {
+        let refused = refusal(PLACED, &with(starts, places));
+        refused.split_once(", as `lists(").unwrap().0.to_owned()
+    };
+    // an element that is there twice, one that has another number, one of no row, and no element
+    assert_eq!(
+        wrong(starts, [0, 3, 1, 1, 0, 2, 7, 7]),
+        "`places[0, 3]` = 1, needed the next place with number 2"
+    );
+    assert_eq!(
+        wrong(starts, [1, 3, 0, 2, 0, 2, 7, 7]),
+        "`places[0, 0]` = 1, needed the next place with number 0"
+    );
+    assert_eq!(
+        wrong(starts, [0, 3, 1, 2, 0, 3, 7, 7]),
+        "`places[1, 1]` = 3, needed the next place with number 0"
+    );
+    assert_eq!(
+        wrong(starts, [0, 3, 1, 2, 0, -2, 7, 7]),
+        "`places[1, 1]` = -2, needed the next place with number 0"
+    );
+    // an element that is missing, one that two numbers share, a start outside
+    assert_eq!(
+        wrong([0, 1, 2, 3, 0, 2, 2, 2], places),
+        "`starts[0, 3]` = 3, needed 4, the elements of the block"
+    );
+    assert_eq!(
+        wrong([1, 1, 2, 4, 0, 2, 2, 2], places),
+        "`starts[0, 0]` = 1, needed 0, and a next one from there to 4"
+    );
+    assert_eq!(
+        wrong([0, 1, 2, 5, 0, 2, 2, 2], places),
+        "`starts[0, 2]` = 2, needed 2, and a next one from there to 4"
+    );
+    // the interpreter asks the same
+    let mut memory = with([0, 1, 2, 3, 0, 2, 2, 2], places).value("y", vec![0.0; 5]);
+    assert!(matches!(interpret(&kernel(PLACED), &mut memory), Err(InterpError::NotListed { .. })));
+}

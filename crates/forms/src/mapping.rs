@@ -62,6 +62,17 @@ pub enum Mapping {
         cells: u64,
         /// Distinct degrees of freedom that a group has room for.
         items: u64,
+        /// Whether groups take cells that are close to each other, in place of those with numbers in
+        /// a row.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        compact: bool,
+        /// Whether what cells add to a degree of freedom is summed by lists of its places in them, in
+        /// place of atomic updates of local memory.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        places: bool,
+        /// Distinct vertices that a group has room for, where their coordinates are listed, too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        vertices: Option<u64>,
     },
     /// The rows of a degree of freedom a work-item, added up in local memory, tables in constant memory:
     /// of matrices whose [rows are owned](crate::lowering::MatrixResult::OwnedRows).
@@ -265,6 +276,36 @@ impl Mapping {
         }
     }
 
+    /// Whether the first of its lists is that of vertices.
+    #[must_use]
+    pub fn lists_vertices(&self) -> bool {
+        match self {
+            Self::ListedCells { vertices, .. } => vertices.is_some(),
+            Self::Modes { then }
+            | Self::StoredFactors { then }
+            | Self::Rules { then, .. }
+            | Self::Orbits { then, .. }
+            | Self::SharingElimination { then }
+            | Self::FewestOperations { then, .. } => then.lists_vertices(),
+            Self::Sequential
+            | Self::SingleCell { .. }
+            | Self::ConstantCells { .. }
+            | Self::PointTiles { .. }
+            | Self::StagedCells { .. }
+            | Self::StraightCells { .. }
+            | Self::OwnedRows { .. }
+            | Self::SummedCells { .. }
+            | Self::FactorisedCells { .. }
+            | Self::FactorisedPlanes { .. }
+            | Self::FactorisedLines { .. }
+            | Self::MatrixCells { .. }
+            | Self::MatrixGroups { .. }
+            | Self::Tiling(_)
+            | Self::StagedTiling(_)
+            | Self::Schedule { .. } => false,
+        }
+    }
+
     /// The same behind rules of a scheme.
     #[must_use]
     pub fn with_rules(self, scheme: QuadratureScheme) -> Self {
@@ -315,9 +356,8 @@ impl Mapping {
                 let args = StraightCells { work_group: *cells, orbits: Vec::new(), resident_groups: None };
                 straight_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
-            Self::ListedCells { cells, items } => {
-                let (orbits, resident_groups) = (Vec::new(), None);
-                let args = ListedCells { work_group: *cells, items: *items, orbits, resident_groups };
+            Self::ListedCells { cells, items, compact, places, vertices } => {
+                let args = listed_args([*cells, *items], [*compact, *places], *vertices);
                 listed_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::OwnedRows { owners } => by_owners(form, *owners)?,
@@ -398,9 +438,10 @@ impl Mapping {
             };
             return Ok(matrix_orbits(&form.kernel, &form.program, &args, &orbits)?);
         }
-        if let Self::ListedCells { cells, items } = self {
+        if let Self::ListedCells { cells, items, compact, places, vertices } = self {
             let (form, orbits) = form.symmetric()?;
-            let args = ListedCells { work_group: *cells, items: *items, orbits, resident_groups };
+            let plain = listed_args([*cells, *items], [*compact, *places], *vertices);
+            let args = ListedCells { orbits, resident_groups, ..plain };
             return Ok(listed_cells(&form.kernel, &form.program, &args)?);
         }
         let Self::StraightCells { cells } = self else {
@@ -445,6 +486,16 @@ fn after(
     }
 }
 
+/// The arguments of listed cells without orbits: cells of a group and room, whether groups are compact
+/// and sums by places, room for vertices.
+fn listed_args(
+    [work_group, items]: [u64; 2],
+    [compact, places]: [bool; 2],
+    vertices: Option<u64>,
+) -> ListedCells {
+    ListedCells { work_group, items, compact, places, vertices, orbits: Vec::new(), resident_groups: None }
+}
+
 fn single_cell(form: &impl CellKernel, cells: u64, constant_tables: bool) -> Mapped {
     let args = SingleCell { work_group: cells, constant_tables };
     single_cell_per_work_item(form.kernel(), &*form.cell_loop()?, &args)
@@ -468,8 +519,14 @@ impl fmt::Display for Mapping {
                 write!(f, "staged cells, {cells} a group{tables}")
             }
             Self::StraightCells { cells } => write!(f, "straight cells, {cells} a group"),
-            Self::ListedCells { cells, items } => {
-                write!(f, "listed cells, {cells} a group, {items} degrees of freedom")
+            Self::ListedCells { cells, items, compact, places, vertices } => {
+                let compact = if *compact { ", compact groups" } else { "" };
+                let places = if *places { ", sums by places" } else { "" };
+                write!(f, "listed cells, {cells} a group, {items} degrees of freedom")?;
+                if let Some(vertices) = vertices {
+                    write!(f, ", {vertices} vertices")?;
+                }
+                write!(f, "{compact}{places}")
             }
             Self::OwnedRows { owners } => write!(f, "owned rows, {owners} a group"),
             Self::SummedCells { cells, constant_tables } => {

@@ -6,7 +6,7 @@ use crate::node::Program;
 use crate::store::{checked, element_name};
 use purlin_ir::ids::Id;
 use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind};
-use purlin_ir::{BlockLists, TableData, VarId};
+use purlin_ir::{BlockLists, InverseLists, TableData, VarId};
 
 /// Lists that have values from the start must hold those of their map; the maps of those that the
 /// kernel fills are returned.
@@ -18,15 +18,20 @@ pub(crate) fn check_lists(
     let mut unchecked = Vec::new();
     for assumption in &kernel.assumptions {
         let Assumption::Lists(lists) = assumption else { continue };
-        let mut arrays = Vec::with_capacity(4);
+        let mut arrays = Vec::with_capacity(6);
         for var in lists.vars() {
             arrays.extend(Integers::of(kernel, program, memory, var)?);
         }
-        let Ok([map, items, counts, numbers]) = <[Integers<'_>; 4]>::try_from(arrays) else {
+        if arrays.len() < lists.vars().len() {
             unchecked.push(lists.map);
             continue;
-        };
-        if let Some((var, at, found, needed)) = wrong(lists, &map, &items, &counts, &numbers) {
+        }
+        let [map, items, counts, numbers, inverse @ ..] = &arrays[..] else { continue };
+        let mut first = wrong(lists, map, items, counts, numbers);
+        if let (Some(of), [starts, places]) = (lists.inverse, inverse) {
+            first = first.or_else(|| wrong_inverse(lists, of, items, numbers, starts, places));
+        }
+        if let Some((var, at, found, needed)) = first {
             let element = element_name(&kernel.vars[var].name, &program.shapes[var.index()], at);
             let assumption = kernel.show_assumption(assumption).to_string();
             return Err(InterpError::NotListed { assumption, element, found, needed });
@@ -77,6 +82,53 @@ impl<'m> Integers<'m> {
             Entries::Long(values) => values.get(place).copied(),
         }
     }
+}
+
+/// The first entry of an inverse that is wrong: its array, its place, its value, and what was needed.
+///
+/// Places of a number must increase: then none occurs twice, and all that have it are there if there
+/// are as many places as elements.
+fn wrong_inverse(
+    lists: &BlockLists,
+    of: InverseLists,
+    items: &Integers<'_>,
+    numbers: &Integers<'_>,
+    starts: &Integers<'_>,
+    places: &Integers<'_>,
+) -> Option<(VarId, usize, i64, String)> {
+    let [columns, rows] = numbers.shape[..] else { return None };
+    let (capacity, block) = (*items.shape.last()?, usize::try_from(lists.block).ok()?);
+    let width = *places.shape.last()?;
+    for b in 0..rows.div_ceil(block) {
+        let rows_of_block = block.min(rows - b * block);
+        let mut next = 0;
+        for k in 0..=capacity {
+            let at = b * (capacity + 1) + k;
+            let start = starts.at(at)?;
+            let end = if k < capacity { starts.at(at + 1)? } else { start };
+            if start != next || end < start || end > width as i64 {
+                return Some((of.starts, at, start, format!("{next}, and a next one from there to {width}")));
+            }
+            let mut before = -1;
+            for p in start as usize..end as usize {
+                let place = places.at(b * width + p)?;
+                let (column, row) = (place.div_euclid(lists.block), place.rem_euclid(lists.block));
+                let there = place > before && column < columns as i64 && row < rows_of_block as i64;
+                let number = there.then(|| column as usize * rows + b * block + row as usize);
+                if number.and_then(|at| numbers.at(at)) != Some(k as i64) {
+                    let needed = format!("the next place with number {k}");
+                    return Some((of.places, b * width + p, place, needed));
+                }
+                before = place;
+            }
+            next = end;
+        }
+        if next != (rows_of_block * columns) as i64 {
+            let needed = format!("{}, the elements of the block", rows_of_block * columns);
+            return Some((of.starts, b * (capacity + 1) + capacity, next, needed));
+        }
+    }
+    None
 }
 
 /// The first entry that is wrong: its array, its place, its value, and what was needed.

@@ -43,6 +43,37 @@ impl Value {
         self.len() == 0
     }
 
+    /// The same elements with rows in another order: at each place of `order` stands the row that it
+    /// names, and all rows have one length. Rows that are not there are left out.
+    #[must_use]
+    pub fn in_order(&self, order: &[usize]) -> Self {
+        fn moved<T: Copy>(values: &[T], order: &[usize]) -> Vec<T> {
+            let length = values.len() / order.len().max(1);
+            order
+                .iter()
+                .filter_map(|row| values.get(row * length..(row + 1) * length))
+                .flatten()
+                .copied()
+                .collect()
+        }
+        match self {
+            Self::F64(v) => Self::F64(moved(v, order)),
+            Self::F32(v) => Self::F32(moved(v, order)),
+            Self::I32(v) => Self::I32(moved(v, order)),
+            Self::I64(v) => Self::I64(moved(v, order)),
+        }
+    }
+
+    /// The elements, if they are integers.
+    #[must_use]
+    pub fn to_i64(&self) -> Option<Vec<i64>> {
+        match self {
+            Self::I32(v) => Some(v.iter().map(|v| i64::from(*v)).collect()),
+            Self::I64(v) => Some(v.clone()),
+            Self::F32(_) | Self::F64(_) => None,
+        }
+    }
+
     /// `len` zeros of type `ty`.
     pub fn zeros(ty: ScalarType, len: usize) -> Self {
         match ty {

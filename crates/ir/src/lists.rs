@@ -11,6 +11,11 @@ use serde::{Deserialize, Serialize};
 /// For every row `r` and column `i`, with `b = floor(r/block)` and `k = numbers[i, r]`:
 /// `0 <= k < counts[b]` and `items[b, k] = map[r, i]`. Entries of `items` behind `counts[b]` mean
 /// nothing.
+///
+/// With the inverse of the numbers, every element of the map in a block occurs once among `places` of
+/// the block, under its number: `places[b, p] = i*block + r - b*block` for exactly one `p` in
+/// `starts[b, k]..starts[b, k + 1]`, and there is no other place. Behind the last number, `starts`
+/// repeats.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BlockLists {
     /// The map, `[rows, columns]`.
@@ -21,22 +26,37 @@ pub struct BlockLists {
     pub counts: VarId,
     /// The numbers, `[columns, rows]`.
     pub numbers: VarId,
+    /// Where each number occurs, if that is known.
+    pub inverse: Option<InverseLists>,
     /// Rows of a block.
     pub block: i64,
 }
 
+/// The elements of a map in a block, by their numbers in the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct InverseLists {
+    /// The first place of each number, `[blocks, capacity + 1]`.
+    pub starts: VarId,
+    /// The places, `[blocks, columns*block]`.
+    pub places: VarId,
+}
+
 impl BlockLists {
-    /// The arrays: map, lists, lengths, numbers.
+    /// The arrays: map, lists, lengths, numbers, and the inverse.
     #[must_use]
-    pub fn vars(&self) -> [VarId; 4] {
-        [self.map, self.items, self.counts, self.numbers]
+    pub fn vars(&self) -> Vec<VarId> {
+        let inverse = self.inverse.into_iter().flat_map(|inverse| [inverse.starts, inverse.places]);
+        [self.map, self.items, self.counts, self.numbers].into_iter().chain(inverse).collect()
     }
 
     /// The same of other variables.
     #[must_use]
     pub fn map_vars(&self, moved: &dyn Fn(VarId) -> VarId) -> Self {
-        let [map, items, counts, numbers] = self.vars().map(moved);
-        Self { map, items, counts, numbers, block: self.block }
+        let [map, items, counts, numbers] = [self.map, self.items, self.counts, self.numbers].map(moved);
+        let inverse = self
+            .inverse
+            .map(|inverse| InverseLists { starts: moved(inverse.starts), places: moved(inverse.places) });
+        Self { map, items, counts, numbers, inverse, block: self.block }
     }
 
     /// As [`check`](Self::check), in the words of the verifier.
@@ -53,7 +73,7 @@ impl BlockLists {
         if self.block < 1 {
             return Err((self.map, "a block of a map has at least one row"));
         }
-        for (var, axes) in self.vars().into_iter().zip([2, 2, 1, 2]) {
+        for (var, axes) in self.vars().into_iter().zip([2, 2, 1, 2, 2, 2]) {
             let data = &kernel.vars[var];
             if data.ty.is_float() || data.shape.len() != axes {
                 return Err((var, "lists and their map are integers: two axes, their lengths one"));

@@ -20,6 +20,7 @@ mod condition;
 mod copy;
 pub mod draw;
 pub mod intrinsics;
+mod listed_elements;
 pub mod lists;
 pub mod lookup;
 mod modes;

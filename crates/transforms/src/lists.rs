@@ -10,6 +10,8 @@ pub enum Definition {
     Kernel(Box<Kernel>),
     /// Lists of a map that is an input.
     Lists(ListNames),
+    /// Inputs with their rows in another order.
+    Rows(RowOrder),
 }
 
 impl Definition {
@@ -20,9 +22,80 @@ impl Definition {
             Self::Kernel(kernel) => {
                 kernel.vars.values().filter(|v| v.is_output()).map(|v| v.name.clone()).collect()
             }
-            Self::Lists(lists) => vec![lists.items.clone(), lists.counts.clone(), lists.numbers.clone()],
+            Self::Lists(lists) => {
+                let inverse = lists.inverse.iter().flatten();
+                [&lists.items, &lists.counts, &lists.numbers].into_iter().chain(inverse).cloned().collect()
+            }
+            Self::Rows(rows) => rows.copies.iter().map(|(_, copy)| copy.clone()).collect(),
         }
     }
+}
+
+/// An order of rows in compact blocks, and the inputs that are passed in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowOrder {
+    /// The map, `[rows, columns]`.
+    pub map: String,
+    /// Columns of the map.
+    pub columns: i64,
+    /// Coordinates, `[points, dimension]`.
+    pub points: String,
+    /// Coordinates of a point.
+    pub dimension: i64,
+    /// Rows of a block.
+    pub block: i64,
+    /// Inputs, and the names of those with the same rows in this order.
+    pub copies: Vec<(String, String)>,
+}
+
+impl RowOrder {
+    /// The row that comes at each place, by recursive bisection of the centroids of the points of
+    /// rows across their longest side, at multiples of the block. Rows of a block are in ascending
+    /// order; entries of the map that lead to no point count as the origin.
+    ///
+    /// # Shapes and units
+    /// `map` is `[rows, columns]`, `points` `[points, dimension]`; the result has `rows` entries.
+    #[must_use]
+    pub fn compute(&self, map: &[i64], points: &[f64]) -> Vec<usize> {
+        let [columns, dimension, block] =
+            [self.columns, self.dimension, self.block].map(|n| usize::try_from(n).unwrap_or(1).max(1));
+        let mut centroids = Vec::with_capacity(map.len() / columns * dimension);
+        for row in map.chunks_exact(columns) {
+            for axis in 0..dimension {
+                let of = |v: &i64| points.get(usize::try_from(*v).ok()? * dimension + axis);
+                let sum: f64 = row.iter().filter_map(of).sum();
+                centroids.push(sum / columns as f64);
+            }
+        }
+        let mut order: Vec<usize> = (0..map.len() / columns).collect();
+        bisect(&mut order, &centroids, dimension, block);
+        order
+    }
+}
+
+/// Brings rows into compact blocks.
+fn bisect(rows: &mut [usize], centroids: &[f64], dimension: usize, block: usize) {
+    if rows.len() <= block {
+        rows.sort_unstable();
+        return;
+    }
+    let extent = |axis: usize| {
+        let along = rows.iter().map(|row| centroids[row * dimension + axis]);
+        let ends = along.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
+        ends.1 - ends.0
+    };
+    let longest = (0..dimension).map(extent).enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
+    let axis = longest.map_or(0, |(axis, _)| axis);
+    let half = rows.len().div_ceil(block) / 2 * block;
+    // the row breaks ties, so that the order is one and the same on every machine
+    let key = |row: &usize| (centroids[row * dimension + axis], *row);
+    rows.select_nth_unstable_by(half, |a, b| {
+        let (a, b) = (key(a), key(b));
+        a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+    });
+    let (first, second) = rows.split_at_mut(half);
+    bisect(first, centroids, dimension, block);
+    bisect(second, centroids, dimension, block);
 }
 
 /// The lists of a map by name, and their sizes.
@@ -36,6 +109,9 @@ pub struct ListNames {
     pub counts: String,
     /// The number of each element of the map in its list, `[columns, rows]`.
     pub numbers: String,
+    /// The first place of each number, `[blocks, capacity + 1]`, and the places, `[blocks,
+    /// columns*block]`, if they are passed.
+    pub inverse: Option<[String; 2]>,
     /// Columns of the map.
     pub columns: i64,
     /// Rows of a block.
@@ -53,6 +129,49 @@ pub struct ListValues {
     pub counts: Vec<i64>,
     /// `[columns, rows]`.
     pub numbers: Vec<i64>,
+    /// `[blocks, capacity + 1]`; empty without an inverse.
+    pub starts: Vec<i64>,
+    /// `[blocks, columns*block]`; empty without an inverse.
+    pub places: Vec<i64>,
+}
+
+impl ListValues {
+    /// The values by the names of the inputs.
+    #[must_use]
+    pub fn named(self, names: &ListNames) -> Vec<(String, Vec<i64>)> {
+        let Self { items, counts, numbers, starts, places } = self;
+        let mut named = vec![
+            (names.items.clone(), items),
+            (names.counts.clone(), counts),
+            (names.numbers.clone(), numbers),
+        ];
+        if let Some([first, all]) = &names.inverse {
+            named.extend([(first.clone(), starts), (all.clone(), places)]);
+        }
+        named
+    }
+
+    /// The places of each number of a block whose elements have these numbers, column by column.
+    fn invert(&mut self, numbers: &[Vec<i64>], capacity: usize, block: usize) {
+        let mut starts = vec![0; capacity + 1];
+        for number in numbers.iter().flatten() {
+            starts[*number as usize + 1] += 1;
+        }
+        for k in 0..capacity {
+            starts[k + 1] += starts[k];
+        }
+        let mut next = starts.clone();
+        let mut places = vec![0; numbers.len() * block];
+        for (column, of_rows) in numbers.iter().enumerate() {
+            for (row, number) in of_rows.iter().enumerate() {
+                let place = &mut next[*number as usize];
+                places[*place as usize] = (column * block + row) as i64;
+                *place += 1;
+            }
+        }
+        self.starts.append(&mut starts);
+        self.places.append(&mut places);
+    }
 }
 
 /// A block reaches more elements than a list has room for.
@@ -75,10 +194,11 @@ pub struct ListOverflow {
 impl ListNames {
     /// The names that a map of this name gets.
     #[must_use]
-    pub fn of(map: &str, columns: i64, block: i64, capacity: i64) -> Self {
+    pub fn of(map: &str, columns: i64, block: i64, capacity: i64, inverse: bool) -> Self {
         let name = |what: &str| format!("{map}_{what}");
         let (items, counts, numbers) = (name("items"), name("counts"), name("numbers"));
-        Self { map: map.into(), items, counts, numbers, columns, block, capacity }
+        let inverse = inverse.then(|| [name("starts"), name("places")]);
+        Self { map: map.into(), items, counts, numbers, inverse, columns, block, capacity }
     }
 
     /// Elements that the longest list needs room for.
@@ -102,6 +222,8 @@ impl ListNames {
             items: Vec::with_capacity(blocks * capacity),
             counts: Vec::with_capacity(blocks),
             numbers: vec![0; map.len()],
+            starts: Vec::new(),
+            places: Vec::new(),
         };
         for (b, entries) in map.chunks(block * columns).enumerate() {
             let mut distinct = distinct(entries);
@@ -113,6 +235,15 @@ impl ListNames {
             for (e, entry) in entries.iter().enumerate() {
                 let row = b * block + e / columns;
                 values.numbers[e % columns * rows + row] = places[entry] as i64;
+            }
+            if self.inverse.is_some() {
+                let rows_of_block = b * block..(b * block + entries.len() / columns);
+                let of_column = |column: usize| {
+                    let first = column * rows;
+                    values.numbers[first + rows_of_block.start..first + rows_of_block.end].to_vec()
+                };
+                let numbers: Vec<Vec<i64>> = (0..columns).map(of_column).collect();
+                values.invert(&numbers, capacity, block);
             }
             values.counts.push(distinct.len() as i64);
             let last = distinct.last().copied().unwrap_or(0);

@@ -97,7 +97,8 @@ impl Recipe {
     /// # Errors
     /// The first step that fails, with the kernel it met.
     pub fn definitions(&self, kernel: &Kernel) -> Result<Vec<Definition>, RecipeError> {
-        let passes = |step: &Step| matches!(step, Step::PassValues(_) | Step::ListElements(_));
+        let passes =
+            |step: &Step| matches!(step, Step::PassValues(_) | Step::ListElements(_) | Step::ReorderRows(_));
         let Some(last) = self.steps.iter().rposition(passes) else { return Ok(Vec::new()) };
         let (mut found, mut met) = (Vec::new(), Known::after(&Analysis::of(kernel), kernel.clone()));
         for (k, step) in self.steps[..=last].iter().enumerate() {
@@ -106,6 +107,8 @@ impl Recipe {
                 pass.definition(analysis.kernel()).map(|kernel| Some(Definition::Kernel(Box::new(kernel))))
             } else if let Step::ListElements(list) = step {
                 list.lists(analysis.kernel()).map(|names| names.map(Definition::Lists))
+            } else if let Step::ReorderRows(reorder) = step {
+                reorder.order(analysis.kernel()).map(|order| Some(Definition::Rows(order)))
             } else {
                 Ok(None)
             };

@@ -5,8 +5,9 @@ use super::single_cell::make_atomic;
 use super::staged_cells::straight_line;
 use super::{StrategyError, applied, length};
 use crate::program::CellProgram;
-use purlin_ir::{AxisTag, Expr, Kernel};
-use purlin_transforms::primitives::{ListElements, SetResidentGroups};
+use crate::program::stage::GATHER;
+use purlin_ir::{AxisTag, Expr, Insn, Kernel};
+use purlin_transforms::primitives::{ListElements, ReorderRows, SetResidentGroups};
 use purlin_transforms::schedule::{Array, Loop, Statement};
 use purlin_transforms::{Recipe, Schedule, TransformError};
 
@@ -17,6 +18,12 @@ pub struct ListedCells {
     pub work_group: u64,
     /// Distinct degrees of freedom that a group has room for.
     pub items: u64,
+    /// Whether groups take cells that are close to each other.
+    pub compact: bool,
+    /// Whether what cells add is summed by the places of each degree of freedom.
+    pub places: bool,
+    /// Distinct vertices that a group has room for, if coordinates are listed, too.
+    pub vertices: Option<u64>,
     /// The orbits of the nodes of each element, if degrees of freedom are combined by them.
     pub orbits: Vec<Orbits>,
     /// Groups that a compute unit shall have registers for; none leaves it to the compiler.
@@ -28,7 +35,10 @@ const MAX_ROUNDS: i64 = 32;
 
 /// As [`straight_cells`](super::straight_cells), but each degree of freedom of a group is read once
 /// and updated once: lists of them are computed for a mesh, cells read local memory by their numbers
-/// in the list, and add to local memory by the same numbers.
+/// in the list, and add to local memory by the same numbers. Groups of cells that are close to each
+/// other have short lists; cells are put in such an order for a mesh, too. By `places`, cells do not
+/// update elements that they share: each adds to its own, and the list of a degree of freedom says
+/// which of them to sum.
 ///
 /// # Rewrite
 /// ```text
@@ -63,18 +73,42 @@ pub fn listed_cells(
             needed: "at least one; sums of functionals are mapped by `summed_cells`".into(),
         });
     }
-    applied(kernel, |s| map_cells(s, program, args))
+    let vertices = vertices(kernel).filter(|_| args.compact || args.vertices.is_some());
+    if (args.compact || args.vertices.is_some()) && vertices.is_none() {
+        return Err(StrategyError::Parameter {
+            symbol: "the number of gathers of vertices".into(),
+            found: 0,
+            needed: "at least one, for groups that are compact by vertices or list them".into(),
+        });
+    }
+    applied(kernel, |s| map_cells(s, program, args, vertices))
 }
 
-fn map_cells(s: &mut Schedule, program: &CellProgram, args: &ListedCells) -> Result<(), TransformError> {
+fn map_cells(
+    s: &mut Schedule,
+    program: &CellProgram,
+    args: &ListedCells,
+    vertices: Option<[String; 2]>,
+) -> Result<(), TransformError> {
     let cells_of_group = length(args.work_group);
+    if let Some([map, points]) = vertices.as_ref().filter(|_| args.compact) {
+        s.make(ReorderRows::new(program.cells.cell.name(), map, points, cells_of_group))?;
+    }
     let [group, item] = s.split_as(&program.cells.cell, cells_of_group, ["cell_group", "cell_item"])?;
-    let gathers: Vec<_> = program.evaluated().into_iter().map(|k| &program.gathers[k]).collect();
     let mut transfers = Transfers { cells_of_group, rounds: Vec::new(), items: vec![item.clone()] };
+    if let (Some([_, points]), Some(room)) = (vertices, args.vertices) {
+        let made = s.make(ListElements::new(points, &group, cells_of_group, length(room)))?;
+        transfers.deal(s, &made.fill)?;
+    }
+    let list = |var: &str| {
+        let list = ListElements::new(var, &group, cells_of_group, length(args.items));
+        if args.places { list.with_places() } else { list }
+    };
+    let gathers: Vec<_> = program.evaluated().into_iter().map(|k| &program.gathers[k]).collect();
     let mut listed: Vec<String> = Vec::new();
     for insn in gathers.iter().flat_map(|g| &g.insns) {
         let Some(var) = read_by(s.kernel(), insn).filter(|var| !listed.contains(var)) else { continue };
-        let made = s.make(ListElements::new(&var, &group, cells_of_group, length(args.items)))?;
+        let made = s.make(list(&var))?;
         transfers.deal(s, &made.fill)?;
         // components take one step, and then read its temporary
         listed.extend([var, String::from(&made.array)]);
@@ -82,7 +116,7 @@ fn map_cells(s: &mut Schedule, program: &CellProgram, args: &ListedCells) -> Res
     make_atomic(s, &program.cells.commits)?;
     for commit in program.results.iter().flat_map(|r| &r.commits) {
         let Some(var) = written_by(s.kernel(), commit).filter(|var| !listed.contains(var)) else { continue };
-        let made = s.make(ListElements::new(&var, &group, cells_of_group, length(args.items)))?;
+        let made = s.make(list(&var))?;
         transfers.deal(s, &made.fill)?;
         transfers.deal(s, &made.join)?;
         listed.extend([var, String::from(&made.array)]);
@@ -96,6 +130,18 @@ fn map_cells(s: &mut Schedule, program: &CellProgram, args: &ListedCells) -> Res
     s.tag(&group, AxisTag::Group(0))?;
     s.tag_all(&transfers.items, AxisTag::Local(0))?;
     args.resident_groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
+}
+
+/// The map of the vertices of cells and their coordinates: what the gather of the points of a cell
+/// reads.
+fn vertices(kernel: &Kernel) -> Option<[String; 2]> {
+    let points = [GATHER, "of_x"];
+    let of_points = |insn: &&Insn| points.iter().all(|tag| insn.tags.contains(*tag));
+    kernel.insns.values().filter(of_points).find_map(|insn| {
+        let Expr::Load(access) = &insn.rhs else { return None };
+        let Some(Expr::Load(entry)) = access.index.first() else { return None };
+        Some([entry.var, access.var].map(|var| kernel.vars[var].name.clone()))
+    })
 }
 
 /// The loops of transfers between memories.

@@ -12,7 +12,7 @@ use crate::constant::{Real, TableData};
 use crate::expr::Expr;
 use crate::ids::{RuleId, VarId};
 use crate::kernel::{AddressSpace, Assumption, Direction, Layout, Rule, VarKind, Variable};
-use crate::lists::BlockLists;
+use crate::lists::{BlockLists, InverseLists};
 use crate::symmetry::{AxisImage, Symmetry};
 use crate::types::ScalarType;
 
@@ -202,7 +202,8 @@ impl<'s> Parser<'s> {
         Err(fail(span, format!("`{name}` is not an array of reals")))
     }
 
-    /// Reads `lists(map, items, counts, numbers, block)`.
+    /// Reads `lists(map, items, counts, numbers, block)`, with `starts, places` before the block where
+    /// there is an inverse.
     fn lists(&mut self, c: &mut Cursor<'_, 's>) -> Result<Assumption> {
         let start = c.span();
         c.advance();
@@ -213,12 +214,22 @@ impl<'s> Parser<'s> {
             vars.push(self.variable(name, span)?);
             c.expect_symbol(",", "and what follows")?;
         }
+        if matches!(c.peek(), Some(Kind::Name(_))) {
+            for what in ["the first places", "the places"] {
+                let (name, span) = c.expect_word(what)?;
+                vars.push(self.variable(name, span)?);
+                c.expect_symbol(",", "and what follows")?;
+            }
+        }
         let (at, needed) = (c.span(), "the number of rows of a block");
         let Some(Kind::Int(digits)) = c.peek() else { return Err(c.expected(needed)) };
         let block = digits.parse().map_err(|_| fail(at, format!("a block has no `{digits}` rows")))?;
         c.advance();
         c.expect_symbol(")", "after the block")?;
-        let lists = BlockLists { map: vars[0], items: vars[1], counts: vars[2], numbers: vars[3], block };
+        let inverse = vars.get(4).zip(vars.get(5));
+        let inverse = inverse.map(|(starts, places)| InverseLists { starts: *starts, places: *places });
+        let [map, items, counts, numbers] = [vars[0], vars[1], vars[2], vars[3]];
+        let lists = BlockLists { map, items, counts, numbers, inverse, block };
         match lists.check(&self.kernel) {
             Ok(()) => Ok(Assumption::Lists(lists)),
             Err((var, why)) => Err(fail(start, format!("`{}`: {why}", self.kernel.vars[var].name))),

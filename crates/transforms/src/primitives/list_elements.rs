@@ -1,9 +1,10 @@
 //! Reads and updates the elements that a block of iterations reaches through a map once each.
 
 use crate::draw::{self, Picks};
-use crate::lists::ListNames;
+pub use crate::listed_elements::ListedElements;
+use crate::listed_elements::{ListedUpdates, Sweep, put_around};
+use crate::lists::{Definition, ListNames};
 use crate::lookup;
-use crate::nest::{new_loop, wrapped};
 use crate::neutral::neutral;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -11,13 +12,13 @@ use crate::proofs::elements::{NO_RULE, check_no_rule};
 use crate::proofs::length::always;
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
-use crate::schedule::{Array, Handles, Loop, Made, Statement};
-use crate::tree::{body_of, edit_body, insns_of};
+use crate::schedule::{Array, Statement};
+use crate::tree::{body_of, insns_of};
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
-    Access, AddressSpace, Affine, Assumption, AxisTag, BinaryOp, BlockLists, Constraint, Direction, Expr,
-    InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarId, VarKind, Variable, WriteOp,
+    Access, AddressSpace, Affine, Assumption, BinaryOp, BlockLists, Constraint, Direction, Expr, InameId,
+    InsnId, InverseLists, Kernel, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,7 +41,26 @@ use std::fmt;
 /// are joined to the array behind them. The lists are inputs that are computed from the map before
 /// the launch ([`ListElements::lists`]). That they are those of the map is assumed, `lists(map,
 /// map_items, map_counts, map_numbers, 2)`, and checked on the real ones where a launch asks for it.
-/// A second step with the same map takes the same lists. Setup refuses a mesh of which a block reaches
+/// A second step with the same map takes the same lists.
+///
+/// With `places`, the lists say where each number occurs, and updates need not meet: each has an
+/// element of a temporary of its own, and behind them the elements of each number are summed.
+/// ```text
+/// for b in 0..n                       =>  for b in 0..n
+///   for r in 0..2                           for start_y_parts_0 in 0..6
+///     for i in 0..3                           start_y_parts: y_parts[…] = 0.0
+///       s: y[map[…, i]] += a[…, i]          for r in 0..2
+///                                             for i in 0..3
+///                                               s: y_parts[r + 2*i] += a[…, i]
+///                                           for store_y_parts_0 in 0..6
+///                                             first_y_parts: … = map_starts[…]
+///                                             last_y_parts: … = map_starts[…]
+///                                             total_y_parts: … = 0.0
+///                                             for place_y_parts in …
+///                                               add_y_parts: … += y_parts[map_places[…]]
+///                                             store_y_parts: y[map_items[…]] += …
+/// ```
+/// Setup refuses a mesh of which a block reaches
 /// more than `capacity` elements.
 ///
 /// # Precondition
@@ -70,13 +90,23 @@ pub struct ListElements {
     pub block: i64,
     /// Elements that a list has room for.
     pub capacity: i64,
+    /// Whether the places of each number are passed, too, by which updates are summed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub places: bool,
 }
 
 impl ListElements {
     /// Lists the elements of `var` that an iteration of `at` reaches, at most `capacity`, from
     /// `block` rows of a map.
     pub fn new(var: impl Into<String>, at: impl Into<String>, block: i64, capacity: i64) -> Self {
-        Self { var: var.into(), at: at.into(), block, capacity }
+        Self { var: var.into(), at: at.into(), block, capacity, places: false }
+    }
+
+    /// The same by places of numbers.
+    #[must_use]
+    pub fn with_places(mut self) -> Self {
+        self.places = true;
+        self
     }
 
     /// The lists that the step adds to a kernel; none if it takes those of an earlier step.
@@ -91,14 +121,15 @@ impl ListElements {
     fn names(&self, kernel: &Kernel, map: VarId) -> ListNames {
         let map = &kernel.vars[map];
         let columns = map.shape[1].as_constant().unwrap_or(0);
-        ListNames::of(&map.name, columns, self.block, self.capacity)
+        ListNames::of(&map.name, columns, self.block, self.capacity, self.places)
     }
 }
 
 impl fmt::Display for ListElements {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { var, at, block, capacity } = self;
-        write!(f, "list up to {capacity} elements of `{var}` for {block} rows of a map in `{at}`")
+        let Self { var, at, block, capacity, places } = self;
+        let places = if *places { ", with their places" } else { "" };
+        write!(f, "list up to {capacity} elements of `{var}` for {block} rows of a map in `{at}`{places}")
     }
 }
 
@@ -124,8 +155,10 @@ const GIVEN: Obligation =
     Obligation::new("list_elements.given", "an array that is updated is an `inout` argument");
 
 /// The lists of a map have one size.
-const SAME_LISTS: Obligation =
-    Obligation::new("list_elements.same_lists", "steps with one map have one block and one capacity");
+const SAME_LISTS: Obligation = Obligation::new(
+    "list_elements.same_lists",
+    "steps with one map have one block and one capacity, and the first has places if a later one has",
+);
 
 /// The accesses of one loop through a map.
 pub struct Listed {
@@ -137,28 +170,6 @@ pub struct Listed {
     op: Option<UpdateOp>,
     atomic: bool,
     known: Option<BlockLists>,
-}
-
-/// What [`ListElements`] makes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedElements {
-    /// The temporary.
-    pub array: Array,
-    /// The loops that fill it, over elements and further axes.
-    pub fill: Vec<Loop>,
-    /// The loops that join it to the array; none where it is read.
-    pub join: Vec<Loop>,
-    /// What joins it.
-    pub store: Option<Statement>,
-}
-
-impl Handles for ListedElements {
-    fn list(&self, made: &mut Made) {
-        self.array.list(made);
-        self.fill.list(made);
-        self.join.list(made);
-        self.store.list(made);
-    }
 }
 
 impl Primitive for ListElements {
@@ -216,11 +227,13 @@ impl Primitive for ListElements {
         })?;
         self.check_blocks(poly, at, insns[0], map)?;
         let known = self.known_lists(kernel, map)?;
-        let mut names = vec![self.temporary()];
-        names.extend(["fetch", "start", "store"].map(|verb| format!("{verb}_{}", self.temporary())));
+        let temporary = if self.places && op.is_some() { self.parts() } else { self.temporary() };
+        let verbs = ["fetch", "start", "store", "first", "last", "total", "add"];
+        let mut names: Vec<String> = verbs.map(|verb| format!("{verb}_{temporary}")).into();
+        names.push(temporary);
         if known.is_none() {
             let lists = self.names(kernel, map);
-            names.extend([lists.items, lists.counts, lists.numbers]);
+            names.extend(Definition::Lists(lists).results());
         }
         names.iter().try_for_each(|name| lookup::free(kernel, name))?;
         Ok(Listed { at, var, map, insns, op, atomic, known })
@@ -228,6 +241,19 @@ impl Primitive for ListElements {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Listed) -> ListedElements {
         let lists = proof.known.clone().unwrap_or_else(|| self.add_lists(kernel, proof.map));
+        if let (Some(op), Some(inverse), true) = (proof.op, lists.inverse, self.places) {
+            let updates = ListedUpdates {
+                at: proof.at,
+                var: proof.var,
+                insns: proof.insns.clone(),
+                op,
+                atomic: proof.atomic,
+                lists,
+                inverse,
+                capacity: self.capacity,
+            };
+            return updates.sum_by_places(kernel, &self.parts());
+        }
         let array = kernel.vars[proof.var].clone();
         let shape = [vec![Affine::constant(self.capacity)], array.shape[1..].to_vec()].concat();
         let name = self.temporary();
@@ -236,8 +262,9 @@ impl Primitive for ListElements {
         self.redirect(kernel, proof, temporary, &lists);
         let assign = WriteOp::Assign;
         let (verb, op) = if proof.op.is_some() { ("start", None) } else { ("fetch", Some(assign)) };
-        let sweep =
-            |kernel: &mut Kernel, verb: &str| Sweep::new(kernel, &format!("{verb}_{name}"), &array, self);
+        let sweep = |kernel: &mut Kernel, verb: &str| {
+            Sweep::new(kernel, &format!("{verb}_{name}"), &array, self.capacity)
+        };
         let first = sweep(kernel, verb);
         let (in_temporary, in_array) =
             (first.access(temporary, None), first.access(proof.var, Some((&lists, proof.at))));
@@ -246,7 +273,7 @@ impl Primitive for ListElements {
             None => Expr::Load(in_array),
         };
         let fill = first.loops(kernel);
-        let mut nodes = first.nodes(kernel, in_temporary, op.unwrap_or(assign), value, None);
+        let nodes = first.nodes(kernel, in_temporary, op.unwrap_or(assign), value, None);
         let (mut join, mut store) = (Vec::new(), None);
         let mut behind = Vec::new();
         if let Some(op) = proof.op {
@@ -260,14 +287,7 @@ impl Primitive for ListElements {
             let op = WriteOp::Update { op, atomic: proof.atomic };
             behind = last.nodes(kernel, lhs, op, value, Some(listed));
         }
-        edit_body(kernel, Some(proof.at), &mut |body| {
-            let touches =
-                |node: &Node| insns_of(std::slice::from_ref(node)).iter().any(|s| proof.insns.contains(s));
-            let last = body.iter().rposition(touches).map_or(body.len(), |k| k + 1);
-            body.splice(last..last, std::mem::take(&mut behind));
-            let first = body.iter().position(touches).unwrap_or(0);
-            body.splice(first..first, std::mem::take(&mut nodes));
-        });
+        put_around(kernel, proof.at, &proof.insns, nodes, behind);
         ListedElements { array: Array::named(name), fill, join, store }
     }
 
@@ -347,6 +367,10 @@ impl ListElements {
         format!("{}_items", self.var)
     }
 
+    fn parts(&self) -> String {
+        format!("{}_parts", self.var)
+    }
+
     fn check_row(&self, poly: &Polyhedral, s: InsnId, at: InameId, row: &Affine) -> Result<(), Refusal> {
         let place = row.minus(&Affine::iname(at).times(self.block));
         let last = Affine::constant(self.block - 1).minus(&place);
@@ -389,6 +413,12 @@ impl ListElements {
             SAME_LISTS.require(lists.block == self.block && capacity == Some(self.capacity), || {
                 format!("`{}` has lists for another block or of another capacity", kernel.vars[map].name)
             })?;
+            SAME_LISTS.require(!self.places || lists.inverse.is_some(), || {
+                format!(
+                    "the lists of `{}` have no places; take the step with places first",
+                    kernel.vars[map].name
+                )
+            })?;
             return Ok(Some(lists.clone()));
         }
         Ok(None)
@@ -403,9 +433,13 @@ impl ListElements {
             kernel.vars.push(Variable::new(name, ty, kind, shape, space))
         };
         let items = add(names.items, vec![blocks.clone(), Affine::constant(self.capacity)]);
-        let counts = add(names.counts, vec![blocks]);
+        let counts = add(names.counts, vec![blocks.clone()]);
         let numbers = add(names.numbers, vec![shape[1].clone(), shape[0].clone()]);
-        let lists = BlockLists { map, items, counts, numbers, block: self.block };
+        let inverse = names.inverse.map(|[starts, places]| InverseLists {
+            starts: add(starts, vec![blocks.clone(), Affine::constant(self.capacity + 1)]),
+            places: add(places, vec![blocks.clone(), shape[1].times(self.block)]),
+        });
+        let lists = BlockLists { map, items, counts, numbers, inverse, block: self.block };
         kernel.assumptions.push(Assumption::Lists(lists.clone()));
         lists
     }
@@ -431,51 +465,5 @@ impl ListElements {
                 insn.lhs = moved(&insn.lhs);
             }
         }
-    }
-}
-
-/// Loops over the elements of the temporary.
-struct Sweep {
-    name: String,
-    inames: Vec<InameId>,
-}
-
-impl Sweep {
-    fn new(kernel: &mut Kernel, name: &str, array: &Variable, step: &ListElements) -> Self {
-        let further = array.shape[1..].iter().filter_map(Affine::as_constant);
-        let extents: Vec<i64> = [step.capacity].into_iter().chain(further).collect();
-        let inames = extents
-            .iter()
-            .enumerate()
-            .map(|(k, extent)| new_loop(kernel, &format!("{name}_{k}"), *extent, AxisTag::Sequential));
-        let inames = inames.collect();
-        Self { name: name.into(), inames }
-    }
-
-    fn loops(&self, kernel: &Kernel) -> Vec<Loop> {
-        self.inames.iter().map(|i| Loop::named(&kernel.inames[*i].name)).collect()
-    }
-
-    /// The element of an array at the loops, through the list of a block if one is given.
-    fn access(&self, var: VarId, listed: Option<(&BlockLists, InameId)>) -> Access {
-        let mut index: Vec<Expr> = self.inames.iter().map(|i| Expr::Iname(*i)).collect();
-        if let Some((lists, at)) = listed {
-            index[0] = Expr::load(lists.items, [Expr::Iname(at), index[0].clone()]);
-        }
-        Access::new(var, index)
-    }
-
-    fn nodes(
-        &self,
-        kernel: &mut Kernel,
-        lhs: Access,
-        op: WriteOp,
-        rhs: Expr,
-        predicate: Option<Expr>,
-    ) -> Vec<Node> {
-        let name = self.name.clone();
-        let insn = Insn { name, lhs, op, rhs, predicate, tags: BTreeSet::new(), callee: None };
-        let insn = kernel.insns.push(insn);
-        wrapped(self.inames.iter().copied(), vec![Node::Insn(insn)])
     }
 }

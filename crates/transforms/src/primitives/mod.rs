@@ -63,6 +63,7 @@ pub mod reassociate;
 pub mod reduce_in_tree;
 pub mod remove_unused_vars;
 pub mod rename;
+pub mod reorder_rows;
 pub mod replace_with_intrinsic;
 pub mod reverse_iname;
 pub mod roll_insns;
@@ -150,6 +151,7 @@ steps! {
     reduce_in_tree::ReduceInTree: "Joins the terms of an update pairwise, in logarithmically many steps.";
     remove_unused_vars::RemoveUnusedVars: "Drops the temporaries and tables that nothing mentions.";
     rename::Rename, NameKind: "Gives a loop, an instruction, a temporary or a rule another name.";
+    reorder_rows::ReorderRows: "Runs iterations in compact blocks, by inputs with their rows in that order.";
     replace_with_intrinsic::ReplaceWithIntrinsic: "Makes statements a call of a kernel whose meaning they are.";
     reverse_iname::ReverseIname: "Runs a loop backward.";
     roll_insns::RollInsns: "Makes a loop of statements that repeat each other.";

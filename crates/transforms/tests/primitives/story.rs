@@ -64,6 +64,15 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
         if let Step::ListElements(list) = step {
             give_lists(list, before, &mut found);
         }
+        if let Step::ReorderRows(reorder) = step {
+            let order = reorder.order(before).unwrap();
+            let [map, points] = [&order.map, &order.points].map(|name| found.get(name).unwrap().clone());
+            let places = order.compute(&map.to_i64().unwrap(), &points.to_f64());
+            for (name, copy) in &order.copies {
+                let value = found.get(name).unwrap().in_order(&places);
+                found.set(copy.clone(), value);
+            }
+        }
         if let Step::PassValues(pass) = step {
             interpret(&pass.definition(before).unwrap(), &mut found).unwrap();
         }
@@ -161,8 +170,7 @@ fn give_lists(step: &ListElements, before: &Kernel, memory: &mut Memory) {
     let Some(Value::I32(map)) = memory.get(&lists.map) else { panic!("{} is no map", lists.map) };
     let map: Vec<i64> = map.iter().map(|v| i64::from(*v)).collect();
     let values = lists.compute(&map).unwrap();
-    let all = [(lists.items, values.items), (lists.counts, values.counts), (lists.numbers, values.numbers)];
-    for (name, values) in all {
+    for (name, values) in values.named(&lists) {
         memory.set(name, Value::I32(values.iter().map(|v| *v as i32).collect()));
     }
 }
