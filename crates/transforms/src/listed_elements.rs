@@ -10,7 +10,7 @@ use purlin_ir::{
 };
 use std::collections::BTreeSet;
 
-/// What [`ListElements`] makes.
+/// What [`ListElements`](crate::primitives::ListElements) makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedElements {
     /// The temporary.
