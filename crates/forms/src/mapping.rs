@@ -247,52 +247,22 @@ impl Mapping {
         Self::StoredFactors { then: Box::new(self) }
     }
 
-    /// Whether the kernel has inputs that are computed once for a mesh.
-    #[must_use]
-    pub fn needs_setup(&self) -> bool {
+    /// The mapping behind what this one does first; none where it does nothing first.
+    fn behind(&self) -> Option<&Self> {
         match self {
-            Self::StoredFactors { .. } | Self::ListedCells { .. } => true,
-            Self::Modes { then }
-            | Self::Rules { then, .. }
-            | Self::Orbits { then, .. }
-            | Self::SharingElimination { then }
-            | Self::FewestOperations { then, .. } => then.needs_setup(),
-            Self::Sequential
-            | Self::SingleCell { .. }
-            | Self::ConstantCells { .. }
-            | Self::PointTiles { .. }
-            | Self::StagedCells { .. }
-            | Self::StraightCells { .. }
-            | Self::OwnedRows { .. }
-            | Self::SummedCells { .. }
-            | Self::FactorisedCells { .. }
-            | Self::FactorisedPlanes { .. }
-            | Self::FactorisedLines { .. }
-            | Self::MatrixCells { .. }
-            | Self::MatrixGroups { .. }
-            | Self::Tiling(_)
-            | Self::StagedTiling(_)
-            | Self::Schedule { .. } => false,
-        }
-    }
-
-    /// Whether the first of its lists is that of vertices.
-    #[must_use]
-    pub fn lists_vertices(&self) -> bool {
-        match self {
-            Self::ListedCells { vertices, .. } => vertices.is_some(),
             Self::Modes { then }
             | Self::StoredFactors { then }
             | Self::Rules { then, .. }
             | Self::Orbits { then, .. }
             | Self::SharingElimination { then }
-            | Self::FewestOperations { then, .. } => then.lists_vertices(),
+            | Self::FewestOperations { then, .. } => Some(then),
             Self::Sequential
             | Self::SingleCell { .. }
             | Self::ConstantCells { .. }
             | Self::PointTiles { .. }
             | Self::StagedCells { .. }
             | Self::StraightCells { .. }
+            | Self::ListedCells { .. }
             | Self::OwnedRows { .. }
             | Self::SummedCells { .. }
             | Self::FactorisedCells { .. }
@@ -302,8 +272,22 @@ impl Mapping {
             | Self::MatrixGroups { .. }
             | Self::Tiling(_)
             | Self::StagedTiling(_)
-            | Self::Schedule { .. } => false,
+            | Self::Schedule { .. } => None,
         }
+    }
+
+    /// Whether the kernel has inputs that are computed once for a mesh.
+    #[must_use]
+    pub fn needs_setup(&self) -> bool {
+        matches!(self, Self::StoredFactors { .. } | Self::ListedCells { .. })
+            || self.behind().is_some_and(Self::needs_setup)
+    }
+
+    /// Whether the first of its lists is that of vertices.
+    #[must_use]
+    pub fn lists_vertices(&self) -> bool {
+        matches!(self, Self::ListedCells { vertices: Some(_), .. })
+            || self.behind().is_some_and(Self::lists_vertices)
     }
 
     /// The same behind rules of a scheme.

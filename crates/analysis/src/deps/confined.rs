@@ -74,8 +74,8 @@ pub fn is_certain_write(poly: &Polyhedral, site: &AccessSite) -> bool {
     is_certain_inside(poly, site, 0)
 }
 
-/// Whether the write happens, in each iteration of its outer loops that there is, at every point of its
-/// loops from this depth on, on a known element.
+/// Whether the write happens, in each iteration of its outer loops that there is, at every point of
+/// its loops from this depth on, on a known element.
 fn is_certain_inside(poly: &Polyhedral, site: &AccessSite, depth: usize) -> bool {
     site.mode == Mode::Assign
         && site.is_affine()

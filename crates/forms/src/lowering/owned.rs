@@ -101,8 +101,8 @@ fn refused(found: &str) -> FormError {
     FormError::Discretisation(format!("assembly by the owners of rows: found {found}; use a lookup table"))
 }
 
-/// Clears the rows of the owner that is the entity, opens the loop over its pairs, and makes the pair the
-/// entity.
+/// Clears the rows of the owner that is the entity, opens the loop over its pairs, and makes the pair
+/// the entity.
 pub(super) fn open_pairs(w: &mut Builder<'_>, owned: &OwnedRows) {
     let owner = w.entity();
     let name = w.form.outputs[owned.output].name.clone();

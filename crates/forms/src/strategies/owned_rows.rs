@@ -14,9 +14,9 @@ pub struct OwnedRows {
     pub work_group: u64,
 }
 
-/// Maps each iteration of the outermost loop to a work-item. Temporaries that are indexed by what is read
-/// at run time go to local memory, where the elements of work-items lie side by side: no two of a
-/// sub-group meet in a bank. The others are private, tables constant.
+/// Maps each iteration of the outermost loop to a work-item. Temporaries that are indexed by what is
+/// read at run time go to local memory, where the elements of work-items lie side by side: no two of
+/// a sub-group meet in a bank. The others are private, tables constant.
 ///
 /// Returns the kernel and the recipe that made it.
 ///

@@ -68,7 +68,7 @@ fn contraction(kernel: &Kernel, insn: &Insn, loops: &[InameId]) -> Option<Tensor
         return None;
     }
     let mut loads = Vec::new();
-    factors(&insn.rhs, &mut loads);
+    loads_of_product(&insn.rhs, &mut loads);
     let of_table = |a: &&Access| {
         let var = &kernel.vars[a.var];
         matches!(var.kind, VarKind::Table(_)) && var.ty == ScalarType::F64
@@ -111,13 +111,13 @@ fn contraction(kernel: &Kernel, insn: &Insn, loops: &[InameId]) -> Option<Tensor
 }
 
 /// The loads that are factors of a product.
-fn factors<'e>(e: &'e Expr, found: &mut Vec<&'e Access>) {
+pub(super) fn loads_of_product<'e>(e: &'e Expr, found: &mut Vec<&'e Access>) {
     match e {
         Expr::Binary(BinaryOp::Mul, a, b) => {
-            factors(a, found);
-            factors(b, found);
+            loads_of_product(a, found);
+            loads_of_product(b, found);
         }
-        Expr::Unary(UnaryOp::Neg, a) | Expr::Binary(BinaryOp::Div, a, _) => factors(a, found),
+        Expr::Unary(UnaryOp::Neg, a) | Expr::Binary(BinaryOp::Div, a, _) => loads_of_product(a, found),
         Expr::Load(access) => found.push(access),
         Expr::Int(_)
         | Expr::Real(_)

@@ -1,8 +1,9 @@
-//! Zero blocks of tables: loops are split where columns of a table start or end to be zero, and terms
-//! with these columns are left out.
+//! Zero blocks of tables: loops are split where columns of a table start or end to be zero, and
+//! terms with these columns are left out.
 
 use super::fewest_operations::operations;
-use purlin_ir::{BinaryOp, Expr, InameId, Insn, Kernel, TableData, UnaryOp, UpdateOp, VarKind};
+use super::sum_factorise::loads_of_product;
+use purlin_ir::{Expr, InameId, Insn, Kernel, TableData, UpdateOp, VarKind};
 use purlin_transforms::Schedule;
 use purlin_transforms::primitives::{DropZeroTerms, PeelIname};
 use std::collections::BTreeSet;
@@ -11,9 +12,9 @@ use std::collections::BTreeSet;
 /// operations shrink.
 const MAX_PARTS: usize = 8;
 
-/// Splits loops over columns of tables at the ends of zero blocks, and leaves out the updates that add
-/// nothing but zeros, where that takes operations away. No index goes through an array, and a part of a
-/// loop reads consecutive columns.
+/// Splits loops over columns of tables at the ends of zero blocks, and leaves out the updates that
+/// add nothing but zeros, where that takes operations away. No index goes through an array, and a
+/// part of a loop reads consecutive columns.
 ///
 /// # Source
 /// Luporini et al. 2017, §6.3; which columns are zero is found by executing the indices.
@@ -72,8 +73,8 @@ fn zero_columns(kernel: &Kernel, insn: &Insn, iname: InameId, high: i64) -> Opti
         return Some(zero);
     }
     let mut factors = Vec::new();
-    collect_factors(&insn.rhs, &mut factors);
-    for access in factors.into_iter().filter_map(|e| if let Expr::Load(a) = e { Some(a) } else { None }) {
+    loads_of_product(&insn.rhs, &mut factors);
+    for access in factors {
         let var = &kernel.vars[access.var];
         let VarKind::Table(TableData::Real(values)) = &var.kind else { continue };
         let Some(axis) = access.index.iter().position(|e| *e == Expr::Iname(iname)) else { continue };
@@ -89,27 +90,4 @@ fn zero_columns(kernel: &Kernel, insn: &Insn, iname: InameId, high: i64) -> Opti
         zero.extend((0..columns).filter(|k| is_zero[*k]).map(|k| k as i64));
     }
     Some(zero)
-}
-
-/// The factors of a product.
-fn collect_factors<'e>(e: &'e Expr, found: &mut Vec<&'e Expr>) {
-    match e {
-        Expr::Binary(BinaryOp::Mul, a, b) => {
-            collect_factors(a, found);
-            collect_factors(b, found);
-        }
-        Expr::Unary(UnaryOp::Neg, a) => collect_factors(a, found),
-        Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Load(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_) => found.push(e),
-    }
 }
