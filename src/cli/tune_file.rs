@@ -315,6 +315,7 @@ fn finish(
         | Mapping::StagedCells { .. }
         | Mapping::StraightCells { .. }
         | Mapping::ListedCells { .. }
+        | Mapping::LoopLanes { .. }
         | Mapping::OwnedRows { .. }
         | Mapping::SummedCells { .. }
         | Mapping::FactorisedCells { .. }

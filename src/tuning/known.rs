@@ -8,8 +8,9 @@
 //! 3. what suits most forms on that architecture, over modes where those are fewer than quadrature
 //!    points. A functional has one update of the result a group;
 //! 4. on other cards, the tiling that the cost model ranks first;
-//! 5. on a processor, cells in the lanes of vectors, their sums factorised where tables are tensor
-//!    products, over modes where those are no more than quadrature points;
+//! 5. on a processor, cells in the lanes of vectors: their sums factorised where tables are tensor
+//!    products, matrices of cells with the fewest operations where these are far fewer, over modes
+//!    where those are no more than quadrature points;
 //! 6. one cell a work-item.
 //!
 //! The first that the form and the device can take is used.
@@ -17,6 +18,7 @@
 use super::candidates::{fits_constant_cache, table_bytes, usual_cells, with_fewer_modes, with_modes};
 use super::search::staged_tilings;
 use super::similar::{FormSizes, similar};
+use super::vectors::HostVectors;
 use super::{Candidate, Choice, Database, Record, transform};
 use purlin_autotune::{DatabaseError, DeviceModel, DeviceModelError, Refusal, Stage, known_devices};
 use purlin_codegen::{Options, Program, generate};
@@ -37,19 +39,6 @@ pub const DATABASE: &str = "tune-output/trials.jsonl";
 /// on, and a line a case, as `purlin results --mapping` prints it.
 const SHIPPED: [(&str, &str, &str); 1] =
     [("sm_90", "NVIDIA H200", include_str!("known_data/nvidia_h200.txt"))];
-
-/// Eight cells of 64-bit reals, a vector of AVX-512; two of AVX2, four of NEON. Tables are part of
-/// the source, so that compilers know their entries. Sixteen sums take half of the 32 vector
-/// registers of AVX-512 and NEON.
-const LANES: Mapping = Mapping::PointTiles { cells: 8, sums: 16 };
-
-/// The same for kernels that have no cell program: those of texts without the tags of one.
-const LANES_OF_ANY: Mapping = Mapping::SingleCell { cells: 8 };
-
-/// The same with the sums of tensor products axis by axis: the Laplace action of Q1 on hexahedra
-/// takes 0.66 of the time of [`LANES`], of Q3 0.30, and no form on quadrilaterals more than 1.1
-/// (AMD EPYC, one core, 2026-11-22).
-const FACTORISED: Mapping = Mapping::FactorisedCells { cells: 8 };
 
 /// Work-items of a group that share cells: four sub-groups, or more where one cell has more.
 const WORK_ITEMS_OF_CELLS: u64 = 128;
@@ -111,6 +100,8 @@ pub enum Source {
     Ranked,
     /// Tables that are tensor products: sums axis by axis need the fewest operations.
     Factorised,
+    /// Matrices of cells that take many times fewer operations.
+    Operations,
     /// Cells in the lanes of a processor's vectors, modes instead of points.
     Modes,
     /// Cells in the lanes of a processor's vectors.
@@ -137,6 +128,9 @@ impl fmt::Display for Source {
             Self::Ranked => f.write_str("ranked first by the cost model"),
             Self::Factorised => {
                 f.write_str("tables are tensor products; `purlin tune` may find a better one")
+            }
+            Self::Operations => {
+                f.write_str("a vector of cells, far fewer operations; `purlin tune` may find a better one")
             }
             Self::Modes => f.write_str(
                 "a vector of cells, modes instead of quadrature points; `purlin tune` may find a better one",
@@ -188,14 +182,18 @@ pub fn known(
         found.extend(mappings.map(|mapping| Known { mapping, source: Source::Factorised }));
     }
     found.extend(shipped(form, sought, device));
+    let vectors = HostVectors::of(device);
     if device.backend != Backend::Cuda && factorable {
-        found.push(Known { mapping: FACTORISED, source: Source::Factorised });
-    }
-    if device.backend == Backend::C && with_modes(form).is_some_and(|(_, products)| products.is_le()) {
-        found.push(Known { mapping: LANES.with_modes(), source: Source::Modes });
+        found.push(Known { mapping: vectors.factorised(), source: Source::Factorised });
     }
     if device.backend == Backend::C {
-        found.extend([LANES, LANES_OF_ANY].map(|mapping| Known { mapping, source: Source::Lanes }));
+        let fewest = vectors.fewest_if_worthwhile(form);
+        found.extend(fewest.map(|mapping| Known { mapping, source: Source::Operations }));
+        if with_modes(form).is_some_and(|(_, products)| products.is_le()) {
+            found.push(Known { mapping: vectors.tiles().with_modes(), source: Source::Modes });
+        }
+        let lanes = [vectors.tiles(), vectors.of_any()];
+        found.extend(lanes.map(|mapping| Known { mapping, source: Source::Lanes }));
     }
     found.push(Known { mapping: Mapping::SINGLE_CELL, source: Source::Nothing });
     found
@@ -377,7 +375,14 @@ pub fn default_first(
 ) -> Vec<Candidate> {
     // a processor has no registers for a whole cell: 12 ms in place of 2.8 for the P4 Laplace
     // operator on the bracket (AMD EPYC, 2026-11-23)
-    candidates.retain(|c| device.info().backend != Backend::C || !c.parameters.is_straight());
+    if device.info().backend == Backend::C {
+        candidates.retain(|c| !c.parameters.is_straight());
+        for candidate in HostVectors::of(device.info()).candidates(form) {
+            if candidates.iter().all(|c| c.parameters != candidate.parameters) {
+                candidates.push(candidate);
+            }
+        }
+    }
     let attempt = |known: &Known| mapped(form, &known.mapping, device.info(), &Options::default());
     let Ok((Known { mapping, .. }, _)) = first(for_device(form, sought, device, &[]), attempt) else {
         return candidates;

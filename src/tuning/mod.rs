@@ -15,6 +15,7 @@ mod sample;
 mod search;
 mod session;
 mod similar;
+pub mod vectors;
 
 pub use candidates::{
     CandidatesError, Choice, beyond_single_cell, candidates, factorised, summed, table_bytes, tiles_of_points,

@@ -136,6 +136,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         | Mapping::StagedCells { .. }
         | Mapping::StraightCells { .. }
         | Mapping::ListedCells { .. }
+        | Mapping::LoopLanes { .. }
         | Mapping::OwnedRows { .. }
         | Mapping::SummedCells { .. }
         | Mapping::FactorisedCells { .. }

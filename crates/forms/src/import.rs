@@ -27,6 +27,7 @@
 //! ```
 
 mod bind;
+mod colours;
 mod grid;
 mod inputs;
 mod owned;

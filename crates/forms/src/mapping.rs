@@ -4,11 +4,11 @@ use crate::lowering::LoweredForm;
 use crate::program::{CellKernel, NoSymmetry, OtherRules};
 use crate::quadrature::QuadratureScheme;
 use crate::strategies::{
-    FactorisedCells, FactorisedLines, FactorisedPlanes, FewestOperations, ListedCells, MatrixCells,
-    MatrixGroups, Objective, OwnedRows, PointTiles, SingleCell, StagedCells, StraightCells, StrategyError,
-    SummedCells, eliminate_sharing, factored_quadrature, factorised_cells, factorised_lines,
-    factorised_planes, fewest_operations, listed_cells, matrix_cells, matrix_groups, matrix_orbits,
-    multi_level_tiling, owned_rows, point_tiles, single_cell_per_work_item, staged_cells,
+    FactorisedCells, FactorisedLines, FactorisedPlanes, FewestOperations, ListedCells, LoopLanes,
+    MatrixCells, MatrixGroups, Objective, OwnedRows, PointTiles, SingleCell, StagedCells, StraightCells,
+    StrategyError, SummedCells, eliminate_sharing, factored_quadrature, factorised_cells, factorised_lines,
+    factorised_planes, fewest_operations, listed_cells, loops_in_lanes, matrix_cells, matrix_groups,
+    matrix_orbits, multi_level_tiling, owned_rows, point_tiles, single_cell_per_work_item, staged_cells,
     staged_multi_level_tiling, stored_factors, straight_cells, summed_cells,
 };
 use crate::tiling::TilingParameters;
@@ -73,6 +73,12 @@ pub enum Mapping {
         /// Distinct vertices that a group has room for, where their coordinates are listed, too.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         vertices: Option<u64>,
+    },
+    /// One cell at a time, the columns of its matrix in the lanes of vectors, rows padded; tables in
+    /// constant memory.
+    LoopLanes {
+        /// Lanes of a vector.
+        lanes: u64,
     },
     /// The rows of a degree of freedom a work-item, added up in local memory, tables in constant memory:
     /// of matrices whose [rows are owned](crate::lowering::MatrixResult::OwnedRows).
@@ -218,6 +224,7 @@ impl Mapping {
             | Self::ConstantCells { .. }
             | Self::PointTiles { .. }
             | Self::StagedCells { .. }
+            | Self::LoopLanes { .. }
             | Self::OwnedRows { .. }
             | Self::SummedCells { .. }
             | Self::FactorisedCells { .. }
@@ -263,6 +270,7 @@ impl Mapping {
             | Self::StagedCells { .. }
             | Self::StraightCells { .. }
             | Self::ListedCells { .. }
+            | Self::LoopLanes { .. }
             | Self::OwnedRows { .. }
             | Self::SummedCells { .. }
             | Self::FactorisedCells { .. }
@@ -343,6 +351,10 @@ impl Mapping {
             Self::ListedCells { cells, items, compact, places, vertices } => {
                 let args = listed_args([*cells, *items], [*compact, *places], *vertices);
                 listed_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
+            }
+            Self::LoopLanes { lanes } => {
+                let args = LoopLanes { lanes: *lanes };
+                loops_in_lanes(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::OwnedRows { owners } => by_owners(form, *owners)?,
             Self::SummedCells { cells, constant_tables } => {
@@ -512,6 +524,7 @@ impl fmt::Display for Mapping {
                 }
                 write!(f, "{compact}{places}")
             }
+            Self::LoopLanes { lanes } => write!(f, "loops in lanes, {lanes} columns a vector"),
             Self::OwnedRows { owners } => write!(f, "owned rows, {owners} a group"),
             Self::SummedCells { cells, constant_tables } => {
                 let tables = if *constant_tables { ", constant tables" } else { "" };

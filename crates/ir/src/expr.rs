@@ -306,6 +306,45 @@ impl Expr {
         }
     }
 
+    /// The factors of a product from left to right, without signs; a divisor is none. An expression that
+    /// is no product is its only factor.
+    pub fn factors(&self) -> Vec<&Self> {
+        match self {
+            Self::Binary(BinaryOp::Mul, a, b) => [a.factors(), b.factors()].concat(),
+            Self::Binary(BinaryOp::Div, a, _) | Self::Unary(UnaryOp::Neg, a) => a.factors(),
+            other @ (Self::Int(_)
+            | Self::Real(_)
+            | Self::Iname(_)
+            | Self::Load(_)
+            | Self::Unary(..)
+            | Self::Binary(..)
+            | Self::Call(..)
+            | Self::Cast(..)
+            | Self::Select(..)
+            | Self::Reduce(_)
+            | Self::Rule(..)
+            | Self::RuleParam(_)) => vec![other],
+        }
+    }
+
+    /// The loads among the [factors](Self::factors).
+    pub fn loaded_factors(&self) -> impl Iterator<Item = &Access> {
+        self.factors().into_iter().filter_map(|factor| match factor {
+            Self::Load(access) => Some(access),
+            Self::Int(_)
+            | Self::Real(_)
+            | Self::Iname(_)
+            | Self::Unary(..)
+            | Self::Binary(..)
+            | Self::Call(..)
+            | Self::Cast(..)
+            | Self::Select(..)
+            | Self::Reduce(_)
+            | Self::Rule(..)
+            | Self::RuleParam(_) => None,
+        })
+    }
+
     /// Calls `visit` with this expression and every expression inside it, outer before inner.
     pub fn for_each(&self, visit: &mut dyn FnMut(&Expr)) {
         visit(self);

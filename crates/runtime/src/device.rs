@@ -109,6 +109,12 @@ pub struct DeviceInfo {
     pub clock_mhz: u32,
     /// Architecture the code is compiled for, such as `sm_90` or `x86_64`.
     pub arch: String,
+    /// Bytes of a vector of a processor; 0 where work-items are no lanes of one.
+    #[serde(default)]
+    pub vector_bytes: u64,
+    /// Bytes of the second-level cache of a core of a processor; 0 where it is not known.
+    #[serde(default)]
+    pub core_cache_bytes: u64,
 }
 
 impl DeviceInfo {

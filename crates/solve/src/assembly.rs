@@ -25,6 +25,9 @@ pub enum AssemblyStrategy {
     /// Each entry of a cell's matrix is added where a lookup table says.
     #[default]
     LookupTable,
+    /// The same without atomic updates: cells in colours, no two cells of which share a degree of freedom,
+    /// and a launch a colour (Cecka et al. 2011).
+    Coloured,
     /// A work-item for each row of each cell's matrix, in the order of the rows of the sparse matrix.
     Rowwise,
     /// A work-item for the rows of a degree of freedom, which computes those rows of the matrices of its
@@ -35,12 +38,13 @@ pub enum AssemblyStrategy {
 
 /// A name that no strategy of assembly has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no assembly `{0}`; use partial, full, lookup-table, rowwise or owned-rows")]
+#[error("no assembly `{0}`; use partial, full, lookup-table, coloured, rowwise or owned-rows")]
 pub struct UnknownAssembly(String);
 
 impl AssemblyStrategy {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Partial, Self::Full, Self::LookupTable, Self::Rowwise, Self::OwnedRows];
+    pub const ALL: [Self; 6] =
+        [Self::Partial, Self::Full, Self::LookupTable, Self::Coloured, Self::Rowwise, Self::OwnedRows];
 
     /// What a bilinear form is lowered to, for a matrix whose longest row has so many entries: owners of
     /// rows have room for as many.
@@ -50,6 +54,7 @@ impl AssemblyStrategy {
             Self::Partial => MatrixResult::Cells,
             Self::Full => MatrixResult::Searched,
             Self::LookupTable => MatrixResult::Sparse,
+            Self::Coloured => MatrixResult::Coloured,
             Self::Rowwise => MatrixResult::Rowwise,
             Self::OwnedRows => MatrixResult::OwnedRows { longest },
         }
@@ -62,6 +67,7 @@ impl AssemblyStrategy {
             MatrixResult::Cells => Some(Self::Partial),
             MatrixResult::Searched => Some(Self::Full),
             MatrixResult::Sparse => Some(Self::LookupTable),
+            MatrixResult::Coloured => Some(Self::Coloured),
             MatrixResult::Rowwise => Some(Self::Rowwise),
             MatrixResult::OwnedRows { .. } => Some(Self::OwnedRows),
             MatrixResult::Diagonal => None,
@@ -75,7 +81,7 @@ impl AssemblyStrategy {
         match self {
             Self::Partial => 12 * cells * local * local + 4 * (entries + 1),
             Self::Full => 4 * (cells * local + entries + rows + 1),
-            Self::LookupTable => 4 * cells * local * local,
+            Self::LookupTable | Self::Coloured => 4 * cells * local * local,
             // of scalars; components of a degree of freedom share lists
             Self::Rowwise | Self::OwnedRows => 4 * (cells * local * (local + 2) + 2 * rows),
         }
@@ -88,6 +94,7 @@ impl fmt::Display for AssemblyStrategy {
             Self::Partial => "partial",
             Self::Full => "full",
             Self::LookupTable => "lookup-table",
+            Self::Coloured => "coloured",
             Self::Rowwise => "rowwise",
             Self::OwnedRows => "owned-rows",
         })
@@ -155,6 +162,7 @@ impl MatrixAssembly {
             AssemblyStrategy::Partial => patterns.iter().map(store).collect::<Result<_, _>>()?,
             AssemblyStrategy::Full
             | AssemblyStrategy::LookupTable
+            | AssemblyStrategy::Coloured
             | AssemblyStrategy::Rowwise
             | AssemblyStrategy::OwnedRows => Vec::new(),
         };

@@ -3,9 +3,9 @@
 use crate::{Call, SolveError};
 use purlin_codegen::{ArgKind, Options, generate};
 use purlin_forms::Mapping;
-use purlin_forms::form::Inputs;
+use purlin_forms::form::{FormError, Inputs};
 use purlin_forms::import::CsrPattern;
-use purlin_forms::lowering::{LoweredKernel, MeshForm};
+use purlin_forms::lowering::{LoweredKernel, MatrixResult, MeshForm};
 use purlin_forms::mesh::Mesh;
 use purlin_interp::{Memory, Value};
 use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of};
@@ -123,7 +123,38 @@ struct FormKernel {
     slots: Vec<(String, Slot)>,
 }
 
-/// The kernels of a form with their arrays on a device. Each adds to the result.
+/// What the arguments of a program get.
+fn slots(
+    device: &dyn Device,
+    executable: &Executable,
+    memory: &Memory,
+    output: &str,
+    given: &[&str],
+    arrays: &mut Arrays,
+) -> Result<Vec<(String, Slot)>, SolveError> {
+    let mut slots = Vec::new();
+    for spec in &executable.plan().args {
+        let name = spec.name.as_str();
+        let slot = match &spec.kind {
+            ArgKind::Table(_) | ArgKind::Scratch { .. } => continue,
+            ArgKind::Param => Slot::Param(memory.get_param(name).ok_or_else(|| missing(name))?),
+            ArgKind::Scalar => Slot::F64(number(memory, name)?),
+            ArgKind::Buffer { .. } if name == output => Slot::Output,
+            ArgKind::Buffer { .. } => match given.iter().position(|other| *other == name) {
+                Some(place) => Slot::Given(place),
+                None => {
+                    let value = memory.get(name).ok_or_else(|| missing(name))?;
+                    Slot::Array(arrays.get(device, name, value)?)
+                }
+            },
+        };
+        slots.push((name.to_owned(), slot));
+    }
+    Ok(slots)
+}
+
+/// The kernels of a form with their arrays on a device, one for each colour of its cells where these
+/// are coloured. Each adds to the result.
 pub struct DeviceForm {
     kernels: Vec<FormKernel>,
 }
@@ -148,25 +179,19 @@ impl DeviceForm {
         for (place, (_, executable)) in programs.programs.iter().enumerate() {
             let memory = programs.form.bind_to(place, mesh, inputs, patterns)?;
             let output = programs.form.output(place);
-            let mut slots = Vec::new();
-            for spec in &executable.plan().args {
-                let name = spec.name.as_str();
-                let slot = match &spec.kind {
-                    ArgKind::Table(_) | ArgKind::Scratch { .. } => continue,
-                    ArgKind::Param => Slot::Param(memory.get_param(name).ok_or_else(|| missing(name))?),
-                    ArgKind::Scalar => Slot::F64(number(&memory, name)?),
-                    ArgKind::Buffer { .. } if name == output => Slot::Output,
-                    ArgKind::Buffer { .. } => match given.iter().position(|other| *other == name) {
-                        Some(place) => Slot::Given(place),
-                        None => {
-                            let value = memory.get(name).ok_or_else(|| missing(name))?;
-                            Slot::Array(arrays.get(device, name, value)?)
-                        }
-                    },
-                };
-                slots.push((name.to_owned(), slot));
+            let lowered = &programs.form.kernels()[place];
+            let mut load = |memory: &Memory| -> Result<(), SolveError> {
+                let slots = slots(device, executable, memory, output, given, arrays)?;
+                kernels.push(FormKernel { executable: executable.clone(), slots });
+                Ok(())
+            };
+            match patterns.get(place).filter(|_| lowered.matrix == MatrixResult::Coloured) {
+                None => load(&memory)?,
+                Some(pattern) => {
+                    let colours = pattern.colours().map_err(|e| FormError::Discretisation(e.to_string()))?;
+                    colours.iter().try_for_each(|cells| load(&lowered.on_entities(&memory, cells)))?;
+                }
             }
-            kernels.push(FormKernel { executable: executable.clone(), slots });
         }
         Ok(Self { kernels })
     }

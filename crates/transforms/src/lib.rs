@@ -15,6 +15,7 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod accuracy;
 mod argument;
 mod condition;
 mod copy;

@@ -53,8 +53,8 @@ pub(crate) struct Piece {
 /// Makes tables of sums.
 pub(crate) struct Maker<'k> {
     kernel: &'k Kernel,
-    /// Digits below the largest sum of absolute values of a table, from which on a sum is zero.
-    digits: u32,
+    /// What part of the largest sum of absolute values of a table a sum has to exceed, not to be zero.
+    tolerance: f64,
     points: usize,
     extents: &'k BTreeMap<InameId, usize>,
     /// The tables so far: what they hold, their extents and values.
@@ -64,11 +64,11 @@ pub(crate) struct Maker<'k> {
 impl<'k> Maker<'k> {
     pub(crate) fn new(
         kernel: &'k Kernel,
-        digits: u32,
+        tolerance: f64,
         points: usize,
         extents: &'k BTreeMap<InameId, usize>,
     ) -> Self {
-        Self { kernel, digits, points, extents, made: Vec::new() }
+        Self { kernel, tolerance, points, extents, made: Vec::new() }
     }
 
     /// What an update adds, product by product.
@@ -197,7 +197,7 @@ impl<'k> Maker<'k> {
             largest = largest.max(of_sizes);
             next(&mut index, shape);
         }
-        let tolerance = 0.1_f64.powi(i32::try_from(self.digits).unwrap_or(i32::MAX)) * largest;
+        let tolerance = self.tolerance * largest;
         // what rounding of the entries leaves of an exact zero
         Ok(values.into_iter().map(|v| if v.abs() <= tolerance { 0.0 } else { v }).collect())
     }

@@ -29,6 +29,8 @@ fn device(name: &str, backend: Backend, arch: &str) -> DeviceInfo {
         int64_atomics: true,
         clock_mhz: 1980,
         arch: arch.into(),
+        vector_bytes: 64,
+        core_cache_bytes: 0,
     }
 }
 

@@ -46,6 +46,7 @@ pub fn mappings(backend: Backend, strategy: AssemblyStrategy) -> Vec<Mapping> {
                 AssemblyStrategy::LookupTable => vec![Mapping::StraightCells { cells: 64 }],
                 AssemblyStrategy::Partial
                 | AssemblyStrategy::Full
+                | AssemblyStrategy::Coloured
                 | AssemblyStrategy::Rowwise
                 | AssemblyStrategy::OwnedRows => Vec::new(),
             };

@@ -1,4 +1,4 @@
-//! Loops over the work-items of a group as vectors, for C.
+//! Loops over the work-items of a group, and loops over lanes, as vectors, for C.
 //!
 //! The vectors are those of GCC and Clang (`vector_size`), which have operators. Compilers keep a
 //! variable of such a type in a register over a loop; of a loop over lanes in that loop they make
@@ -6,7 +6,7 @@
 //! AVX-512: 0.70 times FFCx's speed as loops, 1.94 as vectors, 2026-11-22).
 //!
 //! A loop becomes vectors if all that it does is arithmetic on 64-bit reals that are private to a
-//! work-item. Others stay loops: gathers, scatters, conditions, and what has 32-bit reals, whose
+//! work-item, and on neighbours in tables. Others stay loops: gathers, scatters, conditions, and what has 32-bit reals, whose
 //! vectors have no operators with those of 64 bits.
 
 use super::offset::{mentions, reads};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Largest vector, in bytes: AVX-512. Compilers split what the processor lacks.
 const MAX_BYTES: u64 = 64;
 
-/// The private arrays of a function in C, with the types of their elements.
+/// The private arrays and the tables of a function in C, with the types of their elements.
 type Arrays = BTreeMap<Name, ScalarType>;
 
 /// Whether a group of so many work-items is a vector of 64-bit reals.
@@ -76,9 +76,9 @@ fn is_arithmetic(e: &Expr, allowed: &dyn Fn(&Place) -> bool) -> bool {
     }
 }
 
-/// Writes the loops over work-items of a block as vectors where they are arithmetic.
-pub(crate) fn vectorise(block: &mut Block) {
-    let mut arrays = Arrays::new();
+/// Writes the loops over work-items and over lanes of a block as vectors where they are arithmetic.
+pub(crate) fn vectorise(block: &mut Block, tables: BTreeMap<Name, ScalarType>) {
+    let mut arrays = tables;
     private_arrays(block, &mut arrays);
     in_block(block, &arrays);
 }
@@ -111,7 +111,8 @@ fn in_block(block: &mut Block, arrays: &Arrays) {
 
 /// The body of a loop in vectors of all its lanes.
 fn vectors(f: &For, arrays: &Arrays) -> Option<Block> {
-    let (LoopKind::WorkItems, Expr::Int(0, _), Expr::Int(end, _), 1) = (f.kind, &f.lower, &f.upper, f.step)
+    let (LoopKind::WorkItems | LoopKind::Vector, Expr::Int(0, _), Expr::Int(end, _), 1) =
+        (f.kind, &f.lower, &f.upper, f.step)
     else {
         return None;
     };

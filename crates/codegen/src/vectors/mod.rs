@@ -44,8 +44,9 @@ type Symbols = BTreeMap<Name, (ScalarType, Space)>;
 /// Writes the loops over lanes of a function as vectors, where the target has them.
 pub(crate) fn vectorise(function: &mut Function, target: Target, names: Names) {
     if target == Target::C {
-        // C's compilers make vectors of `omp simd`
-        return host::vectorise(&mut function.body);
+        // what is no arithmetic of private arrays and tables, C's compilers make vectors of by `omp simd`
+        let tables = function.constants.iter().map(|c| (c.name.clone(), c.ty)).collect();
+        return host::vectorise(&mut function.body, tables);
     }
     if !function.body.iter().any(has_lanes) {
         return;

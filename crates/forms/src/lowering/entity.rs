@@ -40,7 +40,11 @@ impl Entities {
                 Err(FormError::Discretisation(message.into()))
             }
             (
-                MatrixResult::Cells | MatrixResult::Diagonal | MatrixResult::Sparse | MatrixResult::Searched,
+                MatrixResult::Cells
+                | MatrixResult::Diagonal
+                | MatrixResult::Sparse
+                | MatrixResult::Coloured
+                | MatrixResult::Searched,
                 _,
             ) => Ok(self),
         }

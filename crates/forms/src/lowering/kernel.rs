@@ -18,6 +18,10 @@ pub enum MatrixResult {
     /// The entries of a sparse matrix, at places that an argument `[entities, rows, columns]` says:
     /// the lookup table of Trotter et al. 2023, §3.6.
     Sparse,
+    /// The same without atomic updates, for entities whose matrices share no entry: the kernel assumes
+    /// so. [`CsrPattern::colours`](crate::import::CsrPattern::colours) finds such sets, each of which is
+    /// a launch.
+    Coloured,
     /// The entries of a sparse matrix, at places that are found by bisection of the columns of their
     /// row (Trotter et al. 2023, Algorithm 4). A bisection takes as many steps as the longest row
     /// needs, so that no step depends on what it finds.
@@ -45,7 +49,7 @@ impl MatrixResult {
     pub fn is_sparse(self) -> bool {
         match self {
             Self::Cells | Self::Diagonal => false,
-            Self::Sparse | Self::Searched | Self::Rowwise | Self::OwnedRows { .. } => true,
+            Self::Sparse | Self::Coloured | Self::Searched | Self::Rowwise | Self::OwnedRows { .. } => true,
         }
     }
 }

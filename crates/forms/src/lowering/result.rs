@@ -326,8 +326,8 @@ pub(super) fn scatter(w: &mut Builder<'_>) -> Result<(), FormError> {
         let insn = w.add_to(&format!("scatter_{name}"), Access::new(var, place), value);
         w.b.insn_mut(insn).predicate = predicate;
         let insn = w.label(insn, stage::SCATTER, None);
-        // each entity has a matrix of its own
-        if w.matrix != MatrixResult::Cells || extents.is_empty() {
+        // each entity has a matrix, or entries, of its own
+        if !matches!(w.matrix, MatrixResult::Cells | MatrixResult::Coloured) || extents.is_empty() {
             w.roles.commits.push(insn.clone());
         }
         if let Some(roles) = w.roles.sums.get_mut(place_of) {

@@ -8,7 +8,7 @@ use super::owned::OwnedRows;
 use super::{LoweredArgument, LoweredRole, MatrixResult, SparseCount, SparseList};
 use crate::form::FormError;
 use crate::tabulated::{Role, TabulatedForm};
-use purlin_ir::{Affine, Direction, KernelBuilder, ScalarType, VarId};
+use purlin_ir::{Affine, Assumption, Direction, KernelBuilder, ScalarType, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a kernel needs of a form.
@@ -201,6 +201,7 @@ impl Signature<'_> {
                 (
                     _,
                     MatrixResult::Sparse
+                    | MatrixResult::Coloured
                     | MatrixResult::Searched
                     | MatrixResult::Rowwise
                     | MatrixResult::OwnedRows { .. },
@@ -258,6 +259,11 @@ impl Signature<'_> {
                 let row_starts =
                     self.array(&format!("{name}_row_starts"), ScalarType::I32, shape, row_starts);
                 Places::Searched { rows, columns_of, row_starts, columns, steps }
+            }
+            MatrixResult::Coloured => {
+                let positions = list("positions", of_entities(&sizes), LoweredRole::Positions { output });
+                self.b.assume(Assumption::Injective(positions));
+                Places::Table(positions)
             }
             MatrixResult::Sparse
             | MatrixResult::Cells

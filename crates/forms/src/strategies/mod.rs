@@ -14,6 +14,7 @@ mod factorised_planes;
 mod fewest_operations;
 mod fragments;
 mod listed_cells;
+mod loop_lanes;
 mod matrix_cells;
 mod matrix_groups;
 mod matrix_orbits;
@@ -39,6 +40,7 @@ pub use fewest_operations::{
     fewest_operations,
 };
 pub use listed_cells::{ListedCells, listed_cells};
+pub use loop_lanes::{LoopLanes, loops_in_lanes};
 pub use matrix_cells::{MatrixCells, MatrixSizes, matrix_cells, matrix_sizes};
 pub use matrix_groups::{MatrixGroups, matrix_group_dofs, matrix_groups};
 pub use matrix_orbits::{matrix_orbit_sizes, matrix_orbits};
@@ -142,6 +144,12 @@ enum Stopped {
 impl From<TransformError> for Stopped {
     fn from(error: TransformError) -> Self {
         Self::Refused(error)
+    }
+}
+
+impl From<StrategyError> for Stopped {
+    fn from(error: StrategyError) -> Self {
+        Self::Undecided(error)
     }
 }
 

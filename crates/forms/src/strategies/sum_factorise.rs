@@ -2,7 +2,7 @@
 
 use super::blocks::statements;
 use super::{StrategyError, applied};
-use purlin_ir::{Access, BinaryOp, Expr, InameId, Insn, Kernel, ScalarType, UnaryOp, UpdateOp, VarKind};
+use purlin_ir::{Access, BinaryOp, Expr, InameId, Insn, Kernel, ScalarType, UpdateOp, VarKind};
 use purlin_transforms::draw::loops_of;
 use purlin_transforms::primitives::{
     FactorOut, FactorTable, HoistNest, InterchangeInames, MoveInsns, RemoveUnusedVars, SplitSum,
@@ -67,13 +67,11 @@ fn contraction(kernel: &Kernel, insn: &Insn, loops: &[InameId]) -> Option<Tensor
     if insn.update_op() != Some(UpdateOp::Add) || insn.predicate.is_some() {
         return None;
     }
-    let mut loads = Vec::new();
-    loads_of_product(&insn.rhs, &mut loads);
     let of_table = |a: &&Access| {
         let var = &kernel.vars[a.var];
         matches!(var.kind, VarKind::Table(_)) && var.ty == ScalarType::F64
     };
-    let mut tables = loads.into_iter().filter(of_table).filter_map(|a| match a.index.as_slice() {
+    let mut tables = insn.rhs.loaded_factors().filter(of_table).filter_map(|a| match a.index.as_slice() {
         [Expr::Iname(first), Expr::Iname(second)] => Some((a, *first, *second)),
         _ => None,
     });
@@ -108,29 +106,6 @@ fn contraction(kernel: &Kernel, insn: &Insn, loops: &[InameId]) -> Option<Tensor
         dim,
         sizes,
     })
-}
-
-/// The loads that are factors of a product.
-pub(super) fn loads_of_product<'e>(e: &'e Expr, found: &mut Vec<&'e Access>) {
-    match e {
-        Expr::Binary(BinaryOp::Mul, a, b) => {
-            loads_of_product(a, found);
-            loads_of_product(b, found);
-        }
-        Expr::Unary(UnaryOp::Neg, a) | Expr::Binary(BinaryOp::Div, a, _) => loads_of_product(a, found),
-        Expr::Load(access) => found.push(access),
-        Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_) => {}
-    }
 }
 
 fn mentions(e: &Expr, iname: InameId) -> bool {

@@ -2,7 +2,6 @@
 //! terms with these columns are left out.
 
 use super::fewest_operations::operations;
-use super::sum_factorise::loads_of_product;
 use purlin_ir::{Expr, InameId, Insn, Kernel, TableData, UpdateOp, VarKind};
 use purlin_transforms::Schedule;
 use purlin_transforms::primitives::{DropZeroTerms, PeelIname};
@@ -72,9 +71,7 @@ fn zero_columns(kernel: &Kernel, insn: &Insn, iname: InameId, high: i64) -> Opti
     if insn.update_op() != Some(UpdateOp::Add) {
         return Some(zero);
     }
-    let mut factors = Vec::new();
-    loads_of_product(&insn.rhs, &mut factors);
-    for access in factors {
+    for access in insn.rhs.loaded_factors() {
         let var = &kernel.vars[access.var];
         let VarKind::Table(TableData::Real(values)) = &var.kind else { continue };
         let Some(axis) = access.index.iter().position(|e| *e == Expr::Iname(iname)) else { continue };

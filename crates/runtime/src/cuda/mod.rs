@@ -72,6 +72,8 @@ fn card(index: usize) -> Result<(sys::CUdevice, DeviceInfo), DriverError> {
         int64_atomics: major >= 2,
         clock_mhz: (number(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)? / 1000) as u32,
         arch: format!("sm_{major}{minor}"),
+        vector_bytes: 0,
+        core_cache_bytes: 0,
     };
     Ok((device, info))
 }

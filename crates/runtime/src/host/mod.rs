@@ -114,7 +114,28 @@ fn host_info(name: String, cpu: &str, compiler: &Compiler) -> DeviceInfo {
         int64_atomics: true,
         clock_mhz: field(cpu, "cpu MHz").and_then(|s| s.parse::<f64>().ok()).map_or(0, |mhz| mhz as u32),
         arch: std::env::consts::ARCH.into(),
+        vector_bytes: vector_bytes(cpu),
+        core_cache_bytes: core_cache_bytes(),
     }
+}
+
+/// Bytes of the widest vectors that `-march=native` uses.
+fn vector_bytes(cpu: &str) -> u64 {
+    let flags = field(cpu, "flags").unwrap_or_default();
+    let has = |flag: &str| flags.split_whitespace().any(|f| f == flag);
+    match (has("avx512f"), has("avx")) {
+        (true, _) => 64,
+        (false, true) => 32,
+        // SSE2 and NEON
+        (false, false) => 16,
+    }
+}
+
+/// Bytes of the second-level cache of the first core; 0 if the system does not say.
+fn core_cache_bytes() -> u64 {
+    let size = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index2/size").unwrap_or_default();
+    let kib = size.trim().strip_suffix('K').and_then(|digits| digits.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
 }
 
 /// The first value of `name` in `/proc/cpuinfo`.

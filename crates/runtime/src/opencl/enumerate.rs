@@ -82,5 +82,7 @@ fn info(index: usize, platform: &Platform, device: &Device) -> Result<DeviceInfo
         int64_atomics: has("cl_khr_int64_base_atomics"),
         clock_mhz: device.max_clock_frequency()?,
         arch: device.opencl_c_version()?.trim().to_owned(),
+        vector_bytes: 0,
+        core_cache_bytes: 0,
     })
 }

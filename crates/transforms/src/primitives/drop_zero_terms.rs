@@ -93,8 +93,7 @@ impl Primitive for DropZeroTerms {
             format!("the value of `{}` is no product with an entry of a table", insn.name)
         })?;
         let mut why = None;
-        for entry in entries {
-            let Expr::Load(access) = entry else { continue };
+        for access in entries {
             match not_zero(analysis, access)? {
                 None => return Ok(id),
                 Some(found) => drop(why.get_or_insert(found)),

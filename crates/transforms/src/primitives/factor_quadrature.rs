@@ -1,6 +1,7 @@
 //! Sums products of table entries over modes instead of points.
 
 use super::embed_table::has_single_precision;
+use crate::accuracy::Digits;
 use crate::draw::{self, Picks};
 use crate::lookup::{self, NO_REDUCTION};
 use crate::modes::{Deviation, ORTHOGONAL, ORTHOGONAL_BLOCKS, Points, Table};
@@ -71,8 +72,8 @@ pub struct FactorQuadrature {
     pub iname: String,
     /// Decimal digits to which sums over modes are those over points, relative to the largest one
     /// of a pair of tables.
-    #[serde(default = "thirteen", skip_serializing_if = "is_thirteen")]
-    pub digits: u32,
+    #[serde(default, skip_serializing_if = "Digits::is_default")]
+    pub digits: Digits<13>,
     /// Number of which that of modes is a multiple: further modes are zero.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub multiple: u32,
@@ -90,25 +91,16 @@ fn is_one(multiple: &u32) -> bool {
     *multiple == one()
 }
 
-fn thirteen() -> u32 {
-    13
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // what serde calls
-fn is_thirteen(digits: &u32) -> bool {
-    *digits == thirteen()
-}
-
 impl FactorQuadrature {
     /// Factors the loop `iname`, to 13 digits.
     pub fn new(iname: impl Into<String>) -> Self {
-        Self { iname: iname.into(), digits: thirteen(), multiple: one(), blocks: false }
+        Self { iname: iname.into(), digits: Digits::default(), multiple: one(), blocks: false }
     }
 
     /// To so many digits.
     #[must_use]
     pub fn with_digits(mut self, digits: u32) -> Self {
-        self.digits = digits;
+        self.digits = Digits(digits);
         self
     }
 
@@ -132,10 +124,7 @@ impl FactorQuadrature {
 
 impl fmt::Display for FactorQuadrature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "factor quadrature `{}`", self.iname)?;
-        if !is_thirteen(&self.digits) {
-            write!(f, " to {} digits", self.digits)?;
-        }
+        write!(f, "factor quadrature `{}`{}", self.iname, self.digits)?;
         if self.blocks {
             return write!(f, " in blocks of {} modes", self.multiple);
         }
@@ -188,7 +177,7 @@ impl Primitive for FactorQuadrature {
         let used: BTreeSet<VarId> = pairs.iter().flatten().copied().collect();
         let used: Vec<VarId> = used.into_iter().collect();
         let points = self.points(kernel, rows, weights, &used)?;
-        let tolerance = 0.1_f64.powi(i32::try_from(self.digits).unwrap_or(i32::MAX));
+        let tolerance = self.digits.tolerance();
         let multiple = usize::try_from(self.multiple).unwrap_or_default();
         if !(1..=MAX_MULTIPLE).contains(&multiple) {
             let found = format!("a multiple of {multiple} modes");
@@ -339,7 +328,7 @@ impl FactorQuadrature {
              needed within 1e-{} of {}; ask for fewer digits",
             deviation.points,
             deviation.modes,
-            self.digits,
+            self.digits.0,
             deviation.scale,
             q = self.iname
         ))

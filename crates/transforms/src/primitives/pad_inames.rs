@@ -402,8 +402,7 @@ impl Scope<'_> {
 
     /// Whether a factor of a product is an entry behind those of a table.
     fn has_zero_factor(&self, insn: &Insn) -> bool {
-        let is_grown = |e: &&Expr| matches!(e, Expr::Load(access) if self.is_grown(access));
-        entries(self.kernel, insn).iter().any(is_grown)
+        entries(self.kernel, insn).into_iter().any(|access| self.is_grown(access))
     }
 }
 

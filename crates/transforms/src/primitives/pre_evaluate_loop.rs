@@ -1,5 +1,6 @@
 //! Evaluates the sum of a loop over products of table entries in advance.
 
+use crate::accuracy::Digits;
 use crate::draw::{self, Picks};
 use crate::lookup::{self, NO_REDUCTION};
 use crate::moved_terms::{LOOPS, Leaving, Moved, Part, WHOLE};
@@ -69,23 +70,14 @@ pub struct PreEvaluateLoop {
     pub tables: Vec<String>,
     /// Decimal digits below the largest sum of absolute values of a table, from which on a sum is
     /// zero.
-    #[serde(default = "fourteen", skip_serializing_if = "is_fourteen")]
-    pub digits: u32,
-}
-
-fn fourteen() -> u32 {
-    14
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // what serde calls
-fn is_fourteen(digits: &u32) -> bool {
-    *digits == fourteen()
+    #[serde(default, skip_serializing_if = "Digits::is_default")]
+    pub digits: Digits<14>,
 }
 
 impl PreEvaluateLoop {
     /// Evaluates the loop `iname` in advance, to 14 digits.
     pub fn new(iname: impl Into<String>) -> Self {
-        Self { iname: iname.into(), tables: Vec::new(), digits: fourteen() }
+        Self { iname: iname.into(), tables: Vec::new(), digits: Digits::default() }
     }
 
     /// Only terms with entries of these tables, and of weights.
@@ -103,7 +95,7 @@ impl fmt::Display for PreEvaluateLoop {
             let tables: Vec<String> = self.tables.iter().map(|t| format!("`{t}`")).collect();
             write!(f, " for {}", tables.join(", "))?;
         }
-        if is_fourteen(&self.digits) { Ok(()) } else { write!(f, " to {} digits", self.digits) }
+        self.digits.fmt(f)
     }
 }
 
@@ -159,7 +151,7 @@ impl Primitive for PreEvaluateLoop {
             return self.of_some(kernel, iname, points, &extents);
         }
         let separated = separate(kernel, iname, Changing::Entries)?;
-        let mut maker = Maker::new(kernel, self.digits, points, &extents);
+        let mut maker = Maker::new(kernel, self.digits.tolerance(), points, &extents);
         let mut pieces = BTreeMap::new();
         for (insn, terms) in &separated.updates {
             pieces.insert(*insn, maker.pieces(&kernel.insns[*insn], terms)?);
@@ -246,7 +238,7 @@ impl PreEvaluateLoop {
         let tables = self.tables.iter().map(|name| lookup::var(kernel, name));
         let tables: BTreeSet<VarId> = tables.collect::<Result<_, _>>()?;
         let separated = separate(kernel, iname, Changing::Scalars)?;
-        let mut maker = Maker::new(kernel, self.digits, points, extents);
+        let mut maker = Maker::new(kernel, self.digits.tolerance(), points, extents);
         let mut moved = Vec::new();
         for (id, terms) in &separated.updates {
             let of_tables: Vec<Option<Term>> =

@@ -6,7 +6,7 @@ use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
-use purlin_ir::{BinaryOp, Expr, Insn, InsnId, Kernel, Real, TableData, UnaryOp, UpdateOp, VarKind};
+use purlin_ir::{Access, BinaryOp, Expr, Insn, InsnId, Kernel, Real, TableData, UpdateOp, VarKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -118,38 +118,17 @@ impl Primitive for SkipZeroTerms {
 }
 
 /// The loads of tables that are factors of an instruction's value.
-pub(super) fn entries<'k>(kernel: &Kernel, insn: &'k Insn) -> Vec<&'k Expr> {
-    let mut found = Vec::new();
-    let mut open = vec![&insn.rhs];
-    while let Some(e) = open.pop() {
-        match e {
-            Expr::Load(access) if matches!(kernel.vars[access.var].kind, VarKind::Table(_)) => found.push(e),
-            Expr::Binary(BinaryOp::Mul, a, b) => open.extend([&**b, &**a]),
-            Expr::Binary(BinaryOp::Div, a, _) | Expr::Unary(UnaryOp::Neg, a) => open.push(a),
-            Expr::Load(_)
-            | Expr::Binary(..)
-            | Expr::Unary(UnaryOp::Not, _)
-            | Expr::Int(_)
-            | Expr::Real(_)
-            | Expr::Iname(_)
-            | Expr::Call(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Reduce(_)
-            | Expr::Rule(..)
-            | Expr::RuleParam(_) => {}
-        }
-    }
-    found
+pub(super) fn entries<'k>(kernel: &Kernel, insn: &'k Insn) -> Vec<&'k Access> {
+    let is_table = |access: &&Access| matches!(kernel.vars[access.var].kind, VarKind::Table(_));
+    insn.rhs.loaded_factors().filter(is_table).collect()
 }
 
 /// That an entry of a table is not zero, if the table has zeros.
-fn not_zero(kernel: &Kernel, entry: &Expr) -> Option<Expr> {
-    let Expr::Load(access) = entry else { return None };
+fn not_zero(kernel: &Kernel, access: &Access) -> Option<Expr> {
     let VarKind::Table(data) = &kernel.vars[access.var].kind else { return None };
     let (has_zero, zero) = match data {
         TableData::Real(values) => (values.iter().any(|v| v.0 == 0.0), Expr::Real(Real(0.0))),
         TableData::Int(values) => (values.contains(&0), Expr::Int(0)),
     };
-    has_zero.then(|| Expr::binary(BinaryOp::Ne, entry.clone(), zero))
+    has_zero.then(|| Expr::binary(BinaryOp::Ne, Expr::Load(access.clone()), zero))
 }

@@ -1,5 +1,6 @@
 //! Sums products of table entries as moments, in a basis of the columns of the tables.
 
+use crate::accuracy::Digits;
 use crate::draw::{self, Picks};
 use crate::lookup::{self, NO_REDUCTION};
 use crate::modes::{Basis, Points, Table};
@@ -93,32 +94,22 @@ pub struct SumMoments {
     pub tables: Vec<String>,
     /// Decimal digits to which entries of tables are those of the products, relative to the largest
     /// entry of a table.
-    #[serde(default = "thirteen", skip_serializing_if = "is_thirteen")]
-    pub digits: u32,
-}
-
-fn thirteen() -> u32 {
-    13
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // what serde calls
-fn is_thirteen(digits: &u32) -> bool {
-    *digits == thirteen()
+    #[serde(default, skip_serializing_if = "Digits::is_default")]
+    pub digits: Digits<13>,
 }
 
 impl SumMoments {
     /// Takes terms with entries of these tables out of the loop `iname`.
     pub fn new(iname: impl Into<String>, tables: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let tables = tables.into_iter().map(Into::into).collect();
-        Self { iname: iname.into(), tables, digits: thirteen() }
+        Self { iname: iname.into(), tables, digits: Digits::default() }
     }
 }
 
 impl fmt::Display for SumMoments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tables: Vec<String> = self.tables.iter().map(|t| format!("`{t}`")).collect();
-        write!(f, "sum moments of {} over `{}`", tables.join(", "), self.iname)?;
-        if is_thirteen(&self.digits) { Ok(()) } else { write!(f, " to {} digits", self.digits) }
+        write!(f, "sum moments of {} over `{}`{}", tables.join(", "), self.iname, self.digits)
     }
 }
 
@@ -293,14 +284,14 @@ impl SumMoments {
             weights: vec![1.0; points],
             tables: tables.iter().map(|t| Table { columns: t.columns, values: rows(t) }).collect(),
         };
-        let tolerance = 0.1_f64.powi(i32::try_from(self.digits).unwrap_or(i32::MAX));
+        let tolerance = self.digits.tolerance();
         // the longest column is at most `sqrt(points)` times as long as the largest entry
         let basis = over.basis(tolerance / (2.0 * (points as f64).sqrt()).max(20.0));
         over.certify_basis(&basis, tolerance).map_err(|off| {
             let name = &kernel.vars[tables[off.table].var].name;
             CERTIFICATE.unfit(format!(
                 "`{name}[{}, {}]` is {:e}, its product with a basis of {} columns {:e}; ask for fewer than {} digits",
-                off.point, off.column, off.entry, basis.count, off.product, self.digits
+                off.point, off.column, off.entry, basis.count, off.product, self.digits.0
             ))
         })?;
         Ok(basis)

@@ -5,8 +5,8 @@ use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use crate::tree::{body_of, insns_of, loop_body};
 use purlin_ir::{
-    Access, AddressSpace, Affine, AxisTag, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, Real,
-    ScalarType, TableData, UnaryOp, UpdateOp, VarId, VarKind, WriteOp,
+    Access, AddressSpace, Affine, AxisTag, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, Real,
+    ScalarType, TableData, UpdateOp, VarId, VarKind, WriteOp,
 };
 use std::collections::BTreeSet;
 
@@ -161,7 +161,7 @@ impl<'k> Uses<'k> {
     fn product(&self, id: InsnId, insn: &Insn, side: Side) -> Result<Product, Refusal> {
         let refuse = || self.no_product(insn);
         let plain = insn.op == WriteOp::Update { op: UpdateOp::Add, atomic: false };
-        let factors = factors(&insn.rhs);
+        let factors = insn.rhs.factors();
         let own: Vec<Access> = insn.reads().into_iter().filter(|a| a.var == self.var).cloned().collect();
         let is_own = |e: &&&Expr| matches!(e, Expr::Load(a) if a.var == self.var);
         let element = match (side, &own[..]) {
@@ -353,24 +353,4 @@ fn count(e: &Expr, iname: InameId) -> usize {
     let mut found = 0;
     e.for_each(&mut |e| found += usize::from(*e == Expr::Iname(iname)));
     found
-}
-
-/// The factors of a product; a divisor is none.
-fn factors(e: &Expr) -> Vec<&Expr> {
-    match e {
-        Expr::Binary(BinaryOp::Mul, a, b) => [factors(a), factors(b)].concat(),
-        Expr::Binary(BinaryOp::Div, a, _) | Expr::Unary(UnaryOp::Neg, a) => factors(a),
-        other @ (Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Load(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_)) => vec![other],
-    }
 }

@@ -1,5 +1,6 @@
 //! The sharing graph, and the integer program that says which symbols are factorised.
 
+use crate::strategies::StrategyError;
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, Variable, constraint, microlp, variable};
 use std::collections::BTreeSet;
 
@@ -26,11 +27,11 @@ impl SharingGraph {
     /// is the number of its products.
     ///
     /// # Errors
-    /// What the solver says.
+    /// [`StrategyError::IntegerProgram`] with what the solver says.
     ///
     /// # Source
     /// Luporini et al. 2017, §3.2.2, step 5 of Algorithm 1.
-    pub fn factorised(&self) -> Result<BTreeSet<usize>, String> {
+    pub fn factorised(&self) -> Result<BTreeSet<usize>, StrategyError> {
         let mut unknowns = ProblemVariables::new();
         let symbols: Vec<Variable> = self.symbols.iter().map(|_| unknowns.add(variable().binary())).collect();
         let mut sides = Vec::new();
@@ -47,7 +48,7 @@ impl SharingGraph {
         for [(_, first), (_, second)] in &sides {
             model = model.with(constraint!(*first + *second == 1.0));
         }
-        let solution = model.solve().map_err(|e| e.to_string())?;
+        let solution = model.solve().map_err(|e| StrategyError::IntegerProgram(e.to_string()))?;
         // binary, up to the tolerance of the solver
         Ok((0..symbols.len()).filter(|i| solution.value(symbols[*i]) > 0.5).collect())
     }

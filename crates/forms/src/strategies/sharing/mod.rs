@@ -97,8 +97,7 @@ pub(super) fn fewest_symbols(pairs: &BTreeSet<(String, String)>) -> Result<usize
     let number = |of: &String| symbols.iter().position(|s| *s == of).unwrap_or_default();
     let products = pairs.iter().map(|(a, b)| (number(a), number(b))).collect();
     let graph = SharingGraph { symbols: symbols.iter().map(|s| (*s).clone()).collect(), products };
-    let failed = |why| Stopped::Undecided(StrategyError::IntegerProgram(why));
-    Ok(graph.factorised().map_err(failed)?.len())
+    Ok(graph.factorised()?.len())
 }
 
 /// What a plan says of an update.
@@ -115,8 +114,7 @@ struct Plan {
 
 /// Applies to one update what takes operations away; none where nothing does.
 fn eliminate(s: &mut Schedule, insn: &str) -> Result<Option<SharingDecision>, Stopped> {
-    let plan =
-        plan(s.kernel(), insn).map_err(|why| Stopped::Undecided(StrategyError::IntegerProgram(why)))?;
+    let plan = plan(s.kernel(), insn)?;
     let mut before = None;
     let mut best: Option<(u64, Schedule, Plan)> = None;
     // by the program, and by code motion alone
@@ -153,7 +151,7 @@ fn eliminate(s: &mut Schedule, insn: &str) -> Result<Option<SharingDecision>, St
 }
 
 /// Steps 1 to 5: which operands stay whole, and which symbols are factorised.
-fn plan(kernel: &Kernel, insn: &str) -> Result<Plan, String> {
+fn plan(kernel: &Kernel, insn: &str) -> Result<Plan, StrategyError> {
     let mut plan = Plan::default();
     let Some(nest) = Nest::of(kernel, insn) else { return Ok(plan) };
     let linear = nest.linear();

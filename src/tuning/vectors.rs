@@ -1,0 +1,114 @@
+//! Mappings for a processor: cells in the lanes of its vectors.
+
+use super::Candidate;
+use crate::kernel_work;
+use purlin_forms::Mapping;
+use purlin_forms::program::CellKernel;
+use purlin_forms::strategies::Objective;
+use purlin_ir::{Kernel, VarKind};
+use purlin_runtime::DeviceInfo;
+use std::collections::BTreeMap;
+
+/// How many times fewer operations the [fewest](HostVectors::fewest) have to be for that mapping to be
+/// the default for the matrices of cells: its sums are longer chains of loads, and tiles of points run
+/// more operations in a cycle. See `results/cpu/luporini_2017.md`.
+const FEWER: f64 = 1.7;
+
+/// What the vectors of a processor hold.
+///
+/// A vector of a mapping is one of the processor: GCC keeps wider ones in memory. On AVX2, four cells
+/// of Helmholtz matrices of degree 2 with one function take 0.25 of the time of eight, of matrices of
+/// elasticity 0.28 (AMD EPYC with AVX2, GCC 12, one core, 2026-11-25).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostVectors {
+    /// 64-bit reals of a vector, and so cells of a group.
+    pub lanes: u64,
+    /// Half of its vector registers, sums of a tile of points.
+    pub sums: u64,
+    /// The cache of a core, bytes: what tables of sums may occupy.
+    pub memory: u64,
+}
+
+impl HostVectors {
+    /// Those of a device; those of AVX-512 where it does not say.
+    #[must_use]
+    pub fn of(device: &DeviceInfo) -> Self {
+        let bytes = if device.vector_bytes == 0 { 64 } else { device.vector_bytes };
+        // AVX-512 and NEON have 32 registers, AVX2 and SSE 16
+        let sums = if bytes >= 64 || device.arch == "aarch64" { 16 } else { 8 };
+        let memory = match device.core_cache_bytes {
+            0 => Mapping::MEMORY_OF_TABLES,
+            known => known,
+        };
+        Self { lanes: (bytes / 8).clamp(2, 8), sums, memory }
+    }
+
+    /// Tiles of quadrature points. Tables are part of the source, so that compilers know their entries.
+    #[must_use]
+    pub const fn tiles(&self) -> Mapping {
+        Mapping::PointTiles { cells: self.lanes, sums: self.sums }
+    }
+
+    /// The same for kernels that have no cell program: those of texts without the tags of one.
+    #[must_use]
+    pub const fn of_any(&self) -> Mapping {
+        Mapping::SingleCell { cells: self.lanes }
+    }
+
+    /// The same with the sums of tensor products axis by axis: the Laplace action of Q1 on hexahedra
+    /// takes 0.66 of the time of tiles of points, of Q3 0.30, and no form on quadrilaterals more than
+    /// 1.1 (AMD EPYC with AVX-512, one core, 2026-11-22).
+    #[must_use]
+    pub const fn factorised(&self) -> Mapping {
+        Mapping::FactorisedCells { cells: self.lanes }
+    }
+
+    /// The fewest operations a cell.
+    #[must_use]
+    pub fn fewest(&self, objective: Objective) -> Mapping {
+        let then = Box::new(Mapping::ConstantCells { cells: self.lanes });
+        Mapping::FewestOperations { memory: self.memory, objective, then }
+    }
+
+    /// The fewest operations, where they are many times fewer for the matrices of cells.
+    #[must_use]
+    pub fn fewest_if_worthwhile(&self, form: &impl CellKernel) -> Option<Mapping> {
+        if !has_matrices(form) {
+            return None;
+        }
+        let fewest = self.fewest(Objective::Operations);
+        let flops = |mapping: &Mapping| Some(operations(&mapping.apply(form).ok()?.0, self.lanes)? as f64);
+        let is_worthwhile = flops(&self.tiles())? >= FEWER * flops(&fewest)?;
+        is_worthwhile.then_some(fewest)
+    }
+
+    /// What is tried on a processor beside what is tried on every device: cells in lanes, more and
+    /// fewer sums; for matrices of cells the fewest operations by either objective, and loops over
+    /// columns in lanes.
+    #[must_use]
+    pub fn candidates(&self, form: &impl CellKernel) -> Vec<Candidate> {
+        if form.program().is_err() {
+            return Vec::new();
+        }
+        let tiles = |sums| Mapping::PointTiles { cells: self.lanes, sums };
+        let mut mappings = vec![self.tiles(), tiles(2 * self.sums), tiles(self.sums / 2)];
+        if has_matrices(form) {
+            mappings.push(self.fewest(Objective::Operations));
+            mappings.push(self.fewest(Objective::OperationsAndMisses));
+            mappings.push(Mapping::LoopLanes { lanes: self.lanes });
+        }
+        mappings.into_iter().map(Candidate::unranked).collect()
+    }
+}
+
+/// Whether a result is a matrix of each cell.
+fn has_matrices(form: &impl CellKernel) -> bool {
+    form.program().is_ok_and(|program| program.results.iter().any(|result| result.columns.is_some()))
+}
+
+/// Operations of a group of cells; none where they cannot be counted.
+fn operations(kernel: &Kernel, cells: u64) -> Option<u64> {
+    let params = kernel.vars.values().filter(|v| v.kind == VarKind::Param);
+    let params: BTreeMap<String, i64> = params.map(|v| (v.name.clone(), cells as i64)).collect();
+    kernel_work(kernel, &params).ok().map(|work| work.flops)
+}
