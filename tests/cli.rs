@@ -2,8 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+use purlin::forms::strategies::Objective;
+use purlin::tuning::vectors::HostVectors;
 use std::path::Path;
 use std::process::{Command, Output};
+
+/// What the vectors of this processor hold, on which defaults depend.
+fn vectors() -> HostVectors {
+    HostVectors::of(purlin::runtime::open("c").unwrap().info())
+}
 
 fn purlin(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_purlin"))
@@ -866,13 +873,13 @@ fn tuning_begins_with_the_default_and_prints_commands_that_run_the_same() {
         let record: serde_json::Value = serde_json::from_str(line).unwrap();
         record["parameters"].to_string()
     });
-    let default = r#"{"cells":8,"strategy":"factorised_cells"}"#;
+    let default = format!(r#"{{"cells":{},"strategy":"factorised_cells"}}"#, vectors().lanes);
     let single = r#"{"cells":32,"strategy":"single_cell"}"#;
-    assert_eq!(tried.collect::<Vec<_>>(), [default, single], "{text}");
+    assert_eq!(tried.collect::<Vec<_>>(), [default.as_str(), single], "{text}");
     let none = dir.path().join("none.jsonl").to_string_lossy().into_owned();
     let run = |more: &[&str]| good(&[&["run"], &form[..], &on, &["--no-time", "--db", &none], more].concat());
     assert!(
-        run(&[]).contains("factorised sums, 8 cells a group (tables are tensor products"),
+        run(&[]).contains(&format!("{} (tables are tensor products", vectors().factorised())),
         "{}",
         run(&[])
     );
@@ -896,7 +903,7 @@ fn a_form_runs_with_the_best_mapping_that_is_known() {
     let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
     let form = ["mass", "--dim", "2", "--degree", "1", "--cells", "4", "--device", "c"];
     let run = |more: &[&str]| good(&[&["run"], &form[..], &["--no-time", "--db", &db], more].concat());
-    assert!(run(&[]).contains("modes, tiles of points, 8 cells a group, 16 sums, constant tables (a"));
+    assert!(run(&[]).contains(&format!("modes, {} (a", vectors().tiles())));
     let mapping = r#"{"strategy":"single_cell","cells":8}"#;
     good(&[&["tune"], &form[..], &["--db", &db, "--mapping", mapping]].concat());
     assert!(run(&[]).contains("single cell, 8 a group (tuned on this device)"));
@@ -1468,8 +1475,8 @@ fn an_exported_form_is_tuned() {
     assert!(known.contains("(tuned on this"), "{known}");
     let unknown = good(&[&run[..], &[dir.path().join("none.jsonl").to_str().unwrap()]].concat());
     assert!(
-        unknown
-            .contains("laplace_matrix, modes, tiles of points, 8 cells a group, 16 sums, constant tables (a"),
+        unknown.contains(&format!("laplace_matrix, {} (a", vectors().fewest(Objective::Operations)))
+            || unknown.contains(&format!("laplace_matrix, modes, {} (a", vectors().tiles())),
         "{unknown}"
     );
 }

@@ -5,7 +5,7 @@
 mod support;
 
 use purlin::analysis::Analysis;
-use purlin::codegen::{Options, generate};
+use purlin::codegen::{Options, Target, generate};
 use purlin::forms::element::CellShape;
 use purlin::forms::form::{
     Expr, Form, FunctionSpace, Inputs, coefficient, dx, grad, inner, test, transpose, trial,
@@ -142,8 +142,12 @@ fn matrices_are_those_of_the_reference() {
         let u = Random::new(seed ^ 1).numbers(27 * block);
         let action = of(coefficient("u", space), space, nf);
         let expected = action_of(&action, &mesh, &inputs.clone().field("u", u.clone())).unwrap();
-        for place in ["interpreter", "c"] {
-            let matrices = values(&form, &kernel, place, &inputs);
+        let lanes = [2, 4, 8].map(|lanes| Mapping::LoopLanes { lanes }.apply(&form.kernels()[0]).unwrap().0);
+        let [two, four, eight] = &lanes;
+        let places =
+            [("interpreter", &kernel), ("c", &kernel), ("interpreter", two), ("c", four), ("c", eight)];
+        for (place, kernel) in places {
+            let matrices = values(&form, kernel, place, &inputs);
             let rows = 10 * block;
             let global = |cell: usize, i: usize| block * dofs[10 * cell + i / block] as usize + i % block;
             let mut found = vec![0.0; expected.len()];
@@ -154,6 +158,9 @@ fn matrices_are_those_of_the_reference() {
             let error = RelativeError::between(&found, &expected);
             assert!(error.is_within(1e-12), "{name}, {place}, seed {seed}: {error:?}");
         }
+        // rows are whole vectors: what the columns' loop adds has no other form
+        let source = generate(eight, Target::C, &Options::default()).unwrap().source;
+        assert!(source.contains("*(purlin_f64x8 *)&y_cell["), "{name}: {source}");
     }
 }
 

@@ -11,7 +11,8 @@ use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::ComposedNumbering;
 use purlin::interp::interpret;
 use purlin::tuning::known::Source;
-use purlin::{Mapping, Random, RelativeError, jit, jit_with};
+use purlin::tuning::vectors::HostVectors;
+use purlin::{Random, RelativeError, jit, jit_with};
 
 /// Mixed Poisson with Raviart–Thomas elements, with states of degrees of freedom.
 #[test]
@@ -156,7 +157,7 @@ fn wrong_inputs_are_refused() {
     let chosen = &form.kernels()[0].mapping;
     assert_eq!(
         (&chosen.mapping, &chosen.source),
-        (&Mapping::PointTiles { cells: 8, sums: 16 }.with_modes(), &Source::Modes)
+        (&HostVectors::of(device.info()).tiles().with_modes(), &Source::Modes)
     );
     let message = |inputs: Inputs| form.apply(&mesh, &inputs).unwrap_err().to_string();
     assert_eq!(message(Inputs::new()), "no value for `w`, needed 5 degrees of freedom");

@@ -9,6 +9,7 @@ use purlin::forms::strategies::factored_quadrature;
 use purlin::kernels::Operator;
 use purlin::tuning::known::{Sought, Source, known};
 use purlin::tuning::transform;
+use purlin::tuning::vectors::HostVectors;
 use purlin::{Mapping, Problem, Random, RelativeError};
 use support::bent_mesh;
 
@@ -95,7 +96,7 @@ fn results_are_those_of_the_reference() {
 #[test]
 fn modes_are_the_default_on_a_processor_where_they_are_no_more() {
     let device = purlin::runtime::open("c").unwrap();
-    let lanes = Mapping::PointTiles { cells: 8, sums: 16 };
+    let lanes = HostVectors::of(device.info()).tiles();
     // 23 points and 20 modes, 6 of each, a form that is not linear
     for (operator, dim, degree, expected) in [
         (Operator::Laplace, 3, 4, (lanes.clone().with_modes(), Source::Modes)),

@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::out;
 use super::source::{Lowered, Source, SourceArgs};
+use super::table::seconds;
 use super::transform::TransformArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
@@ -16,6 +17,7 @@ use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Cache, Optimisation};
 use std::fmt::Write;
 use std::io::IsTerminal;
+use std::time::Instant;
 
 /// Print a kernel as text, or the source generated from it
 ///
@@ -64,6 +66,9 @@ pub struct PrintArgs {
     /// Abridge the tables of a kernel, even into a file; such a text cannot be parsed back
     #[arg(long)]
     short_tables: bool,
+    /// Say on standard error how long lowering, the mapping and code generation take
+    #[arg(long)]
+    time: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -91,8 +96,11 @@ pub fn run(args: &PrintArgs) -> Result<(), Failure> {
 }
 
 fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
+    let start = Instant::now();
     let form = source.lower()?;
+    let lowered = start.elapsed();
     let kernel = args.transform.apply(source, &form)?.kernel;
+    let mapped = start.elapsed();
     let nodes = match form {
         Lowered::Form(form) => form.nodes,
         Lowered::File(_) | Lowered::Imported(_) => Vec::new(),
@@ -103,6 +111,9 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
         PrintTarget::Opencl => Some(Target::OpenCl),
         PrintTarget::C => Some(Target::C),
     };
+    if args.time && (target.is_none() || args.passes || args.after.is_some()) {
+        return Err(Failure::Usage("--time is for --target cuda, opencl or c".into()));
+    }
     if args.resources.is_some() && target != Some(Target::Cuda) {
         return Err(Failure::Usage("--resources is for --target cuda".into()));
     }
@@ -123,6 +134,12 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
         return out(&PlacedKernel::new(&kernel)?.source_after(target, &options, pass)?);
     }
     let program = generate(&kernel, target, &options)?;
+    if args.time {
+        let generated = start.elapsed();
+        let [map, generate] = [mapped - lowered, generated - mapped].map(|d| seconds(d.as_secs_f64()));
+        let (lower, all) = (seconds(lowered.as_secs_f64()), seconds(generated.as_secs_f64()));
+        eprintln!("lowering {lower}, mapping {map}, code generation {generate}; {all} in all");
+    }
     let resources = args.resources.as_deref().map(|arch| resources_text(arch, &program)).transpose()?;
     let plan = if args.plan { plan_text(&kernel, &program, &nodes) } else { String::new() };
     out(&format!("{}{plan}{}", resources.unwrap_or_default(), program.source))

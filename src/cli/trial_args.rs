@@ -15,7 +15,7 @@ use purlin::codegen::Target;
 use purlin::forms::program::CellKernel;
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Backend, Cache, Device, DeviceInfo, Optimisation, measure_ceilings};
-use purlin::tuning::known::{Sought, default_first};
+use purlin::tuning::known::{Sought, default_first, with_vectors};
 use purlin::tuning::{Candidate, CaseSubject, Database, FormCase, Record, known, source};
 use purlin::{Mapping, Random};
 use rayon::prelude::*;
@@ -169,6 +169,9 @@ impl TrialArgs {
         for case in cases {
             let mut candidates = chosen(&case, &model, device.info().local_mem_bytes)?;
             if self.mapping.is_empty() {
+                if self.budget > 0 {
+                    candidates = with_vectors(candidates, &case.lowered, device.info());
+                }
                 let sought = Sought { case: Some(&case.workload.case), dim: case.lowered.cell.dim() };
                 candidates = default_first(candidates, &case.lowered, sought, &*device);
             }

@@ -24,7 +24,7 @@ use purlin::runtime::{Cache, Device, Executable, Timing, TimingOptions};
 use purlin::transforms::Script;
 use purlin::transforms::lists::Definition;
 use purlin::transforms::schedule::Choice;
-use purlin::tuning::known::{Sought, default_first};
+use purlin::tuning::known::{Sought, default_first, with_vectors};
 use purlin::tuning::{Candidate, Database, Record, candidates, compile_ahead};
 use purlin::{Loaded, Mapping, kernel_work, laid_out, set_up, transform_with_setup};
 use std::collections::BTreeMap;
@@ -79,6 +79,9 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     let (model, local_bytes) = (model(device.info(), &measured)?, device.info().local_mem_bytes);
     let mut candidates = choose(args, what, &lowered, script.as_ref(), workload.size, &model, local_bytes)?;
     if let Some(of) = form.as_ref().filter(|_| args.trials.mapping.is_empty()) {
+        if args.trials.budget > 0 {
+            candidates = with_vectors(candidates, &lowered, device.info());
+        }
         let sought = Sought { case: None, dim: of.form.form.cell.dim() };
         candidates = default_first(candidates, &lowered, sought, &*device);
     }

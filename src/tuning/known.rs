@@ -363,6 +363,25 @@ pub fn first<T, E>(
     Ok((last, found))
 }
 
+/// The candidates and, for a processor, those of [its vectors](HostVectors::candidates).
+#[must_use]
+pub fn with_vectors(
+    mut candidates: Vec<Candidate>,
+    form: &impl CellKernel,
+    device: &DeviceInfo,
+) -> Vec<Candidate> {
+    let of_vectors = match device.backend {
+        Backend::C => HostVectors::of(device).candidates(form),
+        Backend::OpenCl | Backend::Cuda => Vec::new(),
+    };
+    for candidate in of_vectors {
+        if candidates.iter().all(|c| c.parameters != candidate.parameters) {
+            candidates.push(candidate);
+        }
+    }
+    candidates
+}
+
 /// The candidates that may suit a device, before all others the mapping that is the default where
 /// nothing was tried: however few trials there are, the best of them is no slower than what they
 /// started from.
@@ -375,14 +394,7 @@ pub fn default_first(
 ) -> Vec<Candidate> {
     // a processor has no registers for a whole cell: 12 ms in place of 2.8 for the P4 Laplace
     // operator on the bracket (AMD EPYC, 2026-11-23)
-    if device.info().backend == Backend::C {
-        candidates.retain(|c| !c.parameters.is_straight());
-        for candidate in HostVectors::of(device.info()).candidates(form) {
-            if candidates.iter().all(|c| c.parameters != candidate.parameters) {
-                candidates.push(candidate);
-            }
-        }
-    }
+    candidates.retain(|c| device.info().backend != Backend::C || !c.parameters.is_straight());
     let attempt = |known: &Known| mapped(form, &known.mapping, device.info(), &Options::default());
     let Ok((Known { mapping, .. }, _)) = first(for_device(form, sought, device, &[]), attempt) else {
         return candidates;

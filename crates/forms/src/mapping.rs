@@ -352,10 +352,7 @@ impl Mapping {
                 let args = listed_args([*cells, *items], [*compact, *places], *vertices);
                 listed_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
-            Self::LoopLanes { lanes } => {
-                let args = LoopLanes { lanes: *lanes };
-                loops_in_lanes(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
-            }
+            Self::LoopLanes { lanes } => by_columns(form, *lanes)?,
             Self::OwnedRows { owners } => by_owners(form, *owners)?,
             Self::SummedCells { cells, constant_tables } => {
                 let args = SummedCells { work_group: *cells, constant_tables: *constant_tables };
@@ -495,6 +492,10 @@ fn listed_args(
 fn single_cell(form: &impl CellKernel, cells: u64, constant_tables: bool) -> Mapped {
     let args = SingleCell { work_group: cells, constant_tables };
     single_cell_per_work_item(form.kernel(), &*form.cell_loop()?, &args)
+}
+
+fn by_columns(form: &impl CellKernel, lanes: u64) -> Mapped {
+    loops_in_lanes(form.kernel(), &*form.program()?, &LoopLanes { lanes })
 }
 
 fn by_owners(form: &impl CellKernel, owners: u64) -> Mapped {

@@ -5,11 +5,12 @@ use super::*;
 use crate::tuning::{CaseMesh, FormCase};
 use purlin_autotune::{Errors, Measurement, Outcome, RECORD_VERSION, Workload};
 use purlin_forms::element::CellShape;
-use purlin_forms::form::{Form, FunctionSpace, coefficient, dx, grad, inner, test};
+use purlin_forms::form::{Form, FunctionSpace, coefficient, dx, grad, inner, test, trial};
 use purlin_forms::lowering::{
     LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, lower_tabulated, tabulate,
 };
 use purlin_forms::quadrature::QuadratureScheme;
+use purlin_forms::strategies::Objective;
 use purlin_kernels::Operator;
 
 fn device(name: &str, backend: Backend, arch: &str) -> DeviceInfo {
@@ -32,6 +33,11 @@ fn device(name: &str, backend: Backend, arch: &str) -> DeviceInfo {
         vector_bytes: 64,
         core_cache_bytes: 0,
     }
+}
+
+/// Of a processor with AVX-512, as [`device`] says.
+fn tiles() -> Mapping {
+    Mapping::PointTiles { cells: 8, sums: 16 }
 }
 
 fn lowered(operator: Operator, dim: usize, degree: usize, scheme: QuadratureScheme) -> FormCase {
@@ -130,10 +136,11 @@ fn kernels_that_are_not_tiled_have_a_group_of_their_own() {
         let attempt = |k: &Known| mapped(lowered, &k.mapping, &host, &Options::default());
         super::first(known(lowered, sought, &host, &[]), attempt).unwrap().0
     };
-    assert_eq!(on_host(&lowered), Known { mapping: LANES.with_modes(), source: Source::Modes });
+    let fewest = HostVectors::of(&host).fewest(Objective::Operations);
+    assert_eq!(on_host(&lowered), Known { mapping: fewest, source: Source::Operations });
     let functional = include_str!("../../../crates/forms/tests/tabulated/energy.json");
     let functional = purlin_forms::import::from_json(functional).unwrap().kernels.remove(0);
-    assert_eq!(on_host(&functional), Known { mapping: LANES, source: Source::Lanes });
+    assert_eq!(on_host(&functional), Known { mapping: tiles(), source: Source::Lanes });
     // and whatever the device: this one has no local memory
     let small = DeviceInfo { local_mem_bytes: 0, ..device("a card", Backend::Cuda, "sm_80") };
     let space = FunctionSpace::scalar(CellShape::Triangle, 2);
@@ -174,7 +181,7 @@ fn forms_with_fewer_modes_than_points_have_modes() {
     let straight = Mapping::StraightCells { cells: 64 }.with_modes();
     assert_eq!(found, Known { mapping: straight, source: Source::Usual("NVIDIA H200") });
     transform(&lowered, &found.mapping).unwrap();
-    let on_host = Known { mapping: LANES.with_modes(), source: Source::Modes };
+    let on_host = Known { mapping: tiles().with_modes(), source: Source::Modes };
     assert_eq!(known(&lowered, sought, &host, &[])[0], on_host);
     // four points and four modes
     let space = FunctionSpace::scalar(CellShape::Tetrahedron, 1);
@@ -198,7 +205,10 @@ fn squares_and_cubes_are_factorised() {
         let factorised = |mapping| Known { mapping, source: Source::Factorised };
         let card = found(&device("NVIDIA H200", Backend::Cuda, "sm_90"));
         assert_eq!(card, factorised(Mapping::FactorisedLines { cells, literal_tables: false }));
-        assert_eq!(found(&device("a processor", Backend::C, "x86_64")), factorised(FACTORISED));
+        assert_eq!(
+            found(&device("a processor", Backend::C, "x86_64")),
+            factorised(Mapping::FactorisedCells { cells: 8 })
+        );
     }
 }
 
@@ -256,7 +266,7 @@ fn what_was_tuned_here_comes_first() {
     let host = device("a processor", Backend::C, "x86_64");
     let sought = Sought { case: Some(&name), dim: 3 };
     let of = |records: &[Record]| known(kernel, sought, &host, records).swap_remove(0);
-    assert_eq!(of(&[]), Known { mapping: LANES.with_modes(), source: Source::Modes });
+    assert_eq!(of(&[]), Known { mapping: tiles().with_modes(), source: Source::Modes });
     let cells = |cells| Mapping::SingleCell { cells };
     let slow = record(&lowered, "a processor", cells(8), 2.0);
     let fast = record(&lowered, "a processor", cells(16), 1.0);
@@ -277,6 +287,7 @@ fn what_was_tuned_here_comes_first() {
 #[test]
 fn the_default_is_tried_first() {
     let device = purlin_runtime::open("c").unwrap();
+    let vectors = HostVectors::of(device.info());
     let form = Operator::Mass.form(2, 1).unwrap();
     let form = lower(&form, &LoweringOptions::new("mass")).unwrap();
     let sought = Sought { case: Some("mass.2D.P1"), dim: 2 };
@@ -285,9 +296,50 @@ fn the_default_is_tried_first() {
         default_first(candidates, &form, sought, &*device)
     };
     let (single, default) =
-        (Candidate::unranked(Mapping::SINGLE_CELL), Candidate::unranked(LANES.with_modes()));
+        (Candidate::unranked(Mapping::SINGLE_CELL), Candidate::unranked(vectors.tiles().with_modes()));
     assert_eq!(first(&[&single]), [default.clone(), single.clone()]);
     let ranked = Candidate { rank: Some(3), ..default };
     let other = Candidate::unranked(Mapping::ConstantCells { cells: 32 });
     assert_eq!(first(&[&single, &other, &ranked]), [ranked, single, other]);
+    let more = with_vectors(vec![Candidate::unranked(vectors.tiles())], &form, device.info());
+    assert_eq!(more, vectors.candidates(&form));
+}
+
+/// As many cells as a vector has lanes, as many sums as half of its registers; the fewest operations for
+/// matrices of cells where they are far fewer, and not for actions.
+#[test]
+fn mappings_are_as_wide_as_the_vectors_of_a_processor() {
+    let wide = |vector_bytes, arch: &str| {
+        let core_cache_bytes = if vector_bytes == 32 { 512 << 10 } else { 0 };
+        DeviceInfo { vector_bytes, core_cache_bytes, ..device("a processor", Backend::C, arch) }
+    };
+    let of = |device: &DeviceInfo| HostVectors::of(device);
+    let tiles = |cells, sums| Mapping::PointTiles { cells, sums };
+    assert_eq!(of(&wide(64, "x86_64")).tiles(), tiles(8, 16));
+    assert_eq!(of(&wide(32, "x86_64")).tiles(), tiles(4, 8));
+    assert_eq!(of(&wide(16, "x86_64")).tiles(), tiles(2, 8));
+    assert_eq!(of(&wide(16, "aarch64")).tiles(), tiles(2, 16));
+    let host = wide(32, "x86_64");
+    let matrices = |degree| {
+        let space = FunctionSpace::scalar(CellShape::Tetrahedron, degree);
+        let form = inner(grad(trial(&space)), grad(test(&space))) * dx();
+        imported(&form, MatrixResult::Cells)
+    };
+    let sought = Sought { case: None, dim: 3 };
+    let laplace = matrices(2);
+    let fewest = Mapping::FewestOperations {
+        memory: 512 << 10,
+        objective: Objective::Operations,
+        then: Box::new(Mapping::ConstantCells { cells: 4 }),
+    };
+    assert_eq!(
+        known(&laplace, sought, &host, &[])[0],
+        Known { mapping: fewest.clone(), source: Source::Operations }
+    );
+    let tried: Vec<Mapping> = of(&host).candidates(&laplace).into_iter().map(|c| c.parameters).collect();
+    for mapping in [tiles(4, 8), tiles(4, 16), tiles(4, 4), fewest, Mapping::LoopLanes { lanes: 4 }] {
+        assert!(tried.contains(&mapping), "{mapping}");
+    }
+    let action = lowered(Operator::Laplace, 3, 2, QuadratureScheme::Default).lowered;
+    assert_eq!(of(&host).fewest_if_worthwhile(&action), None);
 }

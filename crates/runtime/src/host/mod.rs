@@ -262,3 +262,19 @@ impl Driver for HostDriver {
 pub(crate) fn list() -> Result<Vec<DeviceInfo>, Unavailable> {
     Ok(vec![HostDriver::with(Compiler::find()?, Cache::disabled()).info])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::vector_bytes;
+
+    #[test]
+    fn vectors_are_as_wide_as_the_flags_say() {
+        let bytes = |flags: &str| vector_bytes(&format!("processor : 0\nflags\t\t: {flags}\n"));
+        assert_eq!(
+            [bytes("fpu sse2 avx avx2 avx512f"), bytes("fpu sse2 avx"), bytes("fpu sse2")],
+            [64, 32, 16]
+        );
+        // Arm's file has features
+        assert_eq!(vector_bytes("Features : fp asimd"), 16);
+    }
+}
