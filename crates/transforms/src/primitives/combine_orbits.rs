@@ -50,12 +50,14 @@ use std::fmt;
 /// accesses every element is stored before the first product. Then either all that is read are
 /// products `T[…, j]*u[j]` that are added to something else, or all that is added, to zeros, are
 /// products `T[…, j]*f`, and nothing is read until then. Loops over `j` cover the axis and hold
-/// nothing else; `T` is a table of type `f64`. With `T_c` the new tables, for all entries,
+/// nothing else; `T` is a table of the type of the temporary. With `T_c` the new tables, for all
+/// entries,
 /// ```text
 /// |T[r, orbit[g]] - sum_c (-1)^popcount(c & g) T_c[r, orbit]| <= 1e-13 max |T|
 /// ```
-/// which is computed from both in this step. Results are equal as far as tables are equal, where
-/// values are finite: the difference of two infinities is none.
+/// or `1e-6 max |T|` in single precision, to which the new entries are rounded. That is computed from
+/// both in this step. Results are equal as far as tables are equal, where values are finite: the
+/// difference of two infinities is none.
 ///
 /// # Errors
 /// Orbits that hold an element not at all, twice, or more often than others; another use of the
@@ -90,8 +92,11 @@ impl fmt::Display for CombineOrbits {
     }
 }
 
-/// How far an entry may be from what the combinations give, relative to the largest one.
-const TOLERANCE: f64 = 1e-13;
+/// How far an entry may be from what the combinations give, relative to the largest one: their
+/// roundings are 1e-16 or, in single precision, 6e-8.
+fn tolerance(ty: ScalarType) -> f64 {
+    if ty == ScalarType::F32 { 1e-6 } else { 1e-13 }
+}
 
 /// The combinations have an inverse.
 const ORBITS: Obligation = Obligation::new(
@@ -102,7 +107,8 @@ const ORBITS: Obligation = Obligation::new(
 /// The new tables stand for the old ones.
 const CERTIFICATE: Obligation = Obligation::new(
     "combine_orbits.certificate",
-    "combinations of the columns of a table give each of its entries, up to 1e-13 of the largest one",
+    "combinations of the columns of a table give each of its entries, up to 1e-13 of the largest one, or 1e-6 in single \
+     precision",
 );
 
 /// A temporary by its uses, and the tables of the combinations.
@@ -140,8 +146,12 @@ impl Primitive for CombineOrbits {
             let table = &kernel.vars[product.table];
             let VarKind::Table(TableData::Real(values)) = &table.kind else { continue };
             let values: Vec<f64> = values.iter().map(|v| v.0).collect();
-            let combined = orbits.combined(&values);
-            orbits.certify(&values, &combined, TOLERANCE).map_err(|d| differs(&table.name, &d))?;
+            let mut combined = orbits.combined(&values);
+            if table.ty == ScalarType::F32 {
+                combined.iter_mut().flatten().for_each(|entry| *entry = f64::from(*entry as f32));
+            }
+            let tolerance = tolerance(table.ty);
+            orbits.certify(&values, &combined, tolerance).map_err(|d| differs(&table.name, &d, tolerance))?;
             tables.insert(product.table, combined);
         }
         let (images, places, shares) = (orbits.images(), orbits.places(), orbits.shares());
@@ -197,9 +207,9 @@ impl Primitive for CombineOrbits {
     }
 }
 
-fn differs(table: &str, d: &Deviation) -> Refusal {
+fn differs(table: &str, d: &Deviation, tolerance: f64) -> Refusal {
     CERTIFICATE.unfit(format!(
-        "entry {} of row {} of `{table}` is {}, and combinations give {}, needed within {TOLERANCE:e} of {}",
+        "entry {} of row {} of `{table}` is {}, and combinations give {}, needed within {tolerance:e} of {}",
         d.column, d.row, d.value, d.combined, d.scale
     ))
 }
@@ -256,7 +266,7 @@ impl Edit<'_> {
     fn small(&self, kernel: &mut Kernel, stem: &str, shape: &[i64], data: TableData) -> VarId {
         let ty = match data {
             TableData::Int(_) => ScalarType::I32,
-            TableData::Real(_) => ScalarType::F64,
+            TableData::Real(_) => kernel.vars[self.proof.var].ty,
         };
         let stem = format!("{}_{stem}", kernel.vars[self.proof.var].name);
         let shape: Vec<Affine> = shape.iter().map(|n| Affine::constant(*n)).collect();

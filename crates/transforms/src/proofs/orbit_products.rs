@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 /// Tables say all that becomes of an element.
 pub(crate) const PRODUCTS: Obligation = Obligation::new(
     "combine_orbits.products",
-    "all that is read, or all that is added to zeros, are products with an entry of a table of type `f64` in the \
+    "all that is read, or all that is added to zeros, are products with an entry of a table of the same type in the \
      column of the element",
 );
 
@@ -33,7 +33,7 @@ pub(crate) const FULL: Obligation = Obligation::new(
 /// Elements may lie elsewhere.
 pub(crate) const DENSE: Obligation = Obligation::new(
     "combine_orbits.dense",
-    "the temporary is a private array of type `f64`, of constant extents, with a buffer of its own and no strides",
+    "the temporary is a private array of reals, of constant extents, with a buffer of its own and no strides",
 );
 
 /// Whether products read elements or are added to them.
@@ -105,10 +105,10 @@ fn extents(kernel: &Kernel, var: VarId) -> Result<Vec<i64>, Refusal> {
     let plain = v.space == AddressSpace::Private
         && v.storage.is_none()
         && v.layout == Layout::default()
-        && v.ty == ScalarType::F64;
+        && v.ty.is_float();
     extents.filter(|e| plain && !e.is_empty()).ok_or_else(|| {
         DENSE.unfit(format!(
-            "`{}` is no private array of type f64 with constant extents, dense and without a shared buffer; combine \
+            "`{}` is no private array of reals with constant extents, dense and without a shared buffer; combine \
              orbits before it is moved",
             v.name
         ))
@@ -130,6 +130,10 @@ impl<'k> Uses<'k> {
 
     fn name(&self) -> &str {
         &self.kernel.vars[self.var].name
+    }
+
+    fn ty(&self) -> ScalarType {
+        self.kernel.vars[self.var].ty
     }
 
     fn no_product(&self, insn: &Insn) -> Refusal {
@@ -182,18 +186,18 @@ impl<'k> Uses<'k> {
             Side::Values => (2, 0),
             Side::Results => (1, 1),
         };
-        let is_f64 = self.kernel.vars[insn.lhs.var].ty == ScalarType::F64;
-        if (in_value, in_target) != expected || !is_f64 {
+        let same_type = self.kernel.vars[insn.lhs.var].ty == self.ty();
+        if (in_value, in_target) != expected || !same_type {
             return Err(refuse());
         }
         Ok(Product { insn: id, iname, table })
     }
 
-    /// The table of reals that a factor is an entry of, in the column of a loop.
+    /// The table of the same type that a factor is an entry of, in the column of a loop.
     fn table(&self, factor: &Expr, iname: InameId) -> Option<VarId> {
         let Expr::Load(a) = factor else { return None };
         let table = &self.kernel.vars[a.var];
-        let is_real = matches!(table.kind, VarKind::Table(TableData::Real(_))) && table.ty == ScalarType::F64;
+        let is_real = matches!(table.kind, VarKind::Table(TableData::Real(_))) && table.ty == self.ty();
         let (last, rows) = a.index.split_last()?;
         let extents: Option<Vec<i64>> = table.shape.iter().map(Affine::as_constant).collect();
         let fits = is_real
