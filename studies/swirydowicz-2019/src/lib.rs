@@ -11,4 +11,5 @@ pub mod problem;
 pub mod recipes;
 pub mod record;
 pub mod reference;
+pub mod stale;
 pub mod steps;

@@ -17,6 +17,7 @@ use study_swirydowicz_2019::picture::rates_svg;
 use study_swirydowicz_2019::problem::{MAX_DEGREE, Precision, Problem, Sizes};
 use study_swirydowicz_2019::recipes::{RecipeError, Tuned};
 use study_swirydowicz_2019::record::{self, Key, Outcome, Record};
+use study_swirydowicz_2019::stale::stale;
 use study_swirydowicz_2019::steps::{Launch, steps};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
@@ -32,6 +33,7 @@ Examples, after `cargo run --release -p study-swirydowicz-2019 --`:
   time --device cuda --db h200.jsonl --time-limit 9m     every kernel, degree and size that is not in the file yet
   time --device opencl --kernels bp35.2d --degrees 1-3 --elements 64
   time --device cuda --precision f64,f32 --kernels bp35.2d.13 --elements 32768
+  stale --kernels bp35.2d --degrees 7                    records of code that is no longer generated
   page --db h200.jsonl --dir results/h200                the page as Markdown, and its pictures
 
 The plain kernels that recipes start from are in studies/swirydowicz-2019/kernels.";
@@ -61,6 +63,8 @@ enum Command {
     Time(TimeArgs),
     /// Print the page of measurements, and draw its pictures
     Page(PageArgs),
+    /// List the records of code that is no longer generated; 1 if there are any
+    Stale(StaleArgs),
 }
 
 #[derive(Args)]
@@ -157,6 +161,19 @@ struct PageArgs {
     clock_mhz: Option<f64>,
 }
 
+#[derive(Args)]
+struct StaleArgs {
+    /// The records that `time` wrote
+    #[arg(long, value_name = "FILE", default_value = "results/h200/swirydowicz_2019.jsonl")]
+    db: PathBuf,
+    /// Kernels or beginnings of their names, such as bp10 or bp35.2d [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    kernels: Vec<String>,
+    /// Polynomial degrees, such as 7 or 1-15
+    #[arg(long, value_name = "RANGE", default_value = "1-15", value_parser = degrees)]
+    degrees: (usize, usize),
+}
+
 /// `7` or `1-15`.
 fn degrees(text: &str) -> Result<(usize, usize), String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
@@ -187,6 +204,7 @@ fn main() -> ExitCode {
         Command::Compile(args) => compile(args),
         Command::Time(args) => time(args),
         Command::Page(args) => print_page(args),
+        Command::Stale(args) => list_stale(args),
     })
 }
 
@@ -378,6 +396,20 @@ fn print_page(args: &PageArgs) -> Result<(), Failure> {
     }
     let shared = args.multiprocessors.zip(args.clock_mhz.map(|mhz| mhz * 1e6));
     out(&page(&records, shared))
+}
+
+fn list_stale(args: &StaleArgs) -> Result<(), Failure> {
+    let records = record::read(&args.db).map_err(unreadable)?;
+    let found = stale(&records, &chosen(&args.kernels)?, args.degrees);
+    let line = |r: &&Record| format!("{} {} {} {}\n", r.kernel, r.degree, r.elements, r.precision);
+    out(&found.iter().map(line).collect::<String>())?;
+    match found.len() {
+        0 => Ok(()),
+        n => Err(Failure::Refused(format!(
+            "{n} records are of code that is no longer generated; time these kernels again into another file, and \
+             append it"
+        ))),
+    }
 }
 
 fn draw(records: &[Record], dir: &Path) -> Result<(), Failure> {

@@ -164,7 +164,9 @@ fn repeated(few: &Memory, precision: Precision, elements: usize) -> Memory {
         // the weights of nodes are those of all elements
         let of_elements = ["u", "g", "X"].contains(&name) || name == "w" && few.get("x").is_none();
         let value: Vec<f64> = if of_elements {
-            values.iter().copied().cycle().take(values.len() / DISTINCT * elements).collect()
+            let mut all = values.repeat(elements.div_ceil(DISTINCT));
+            all.truncate(values.len() / DISTINCT * elements);
+            all
         } else {
             values
         };

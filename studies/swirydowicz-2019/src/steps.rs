@@ -3,8 +3,8 @@
 use crate::problem::Sizes;
 use crate::recipes::{RecipeError, Tuned};
 use crate::record::{Outcome, Record};
+use crate::stale::sources;
 use purlin::cli::{line_diff, seconds};
-use purlin::codegen::{Options, Target, generate};
 use purlin::transforms::{Schedule, schedule};
 
 /// Characters of a line.
@@ -100,11 +100,7 @@ fn timed<'r>(
     if let Outcome::Refused(why) = &last.outcome {
         return Err(format!("not timed: {why}"));
     }
-    let hash = |target| {
-        let program = generate(schedule.kernel(), target, &Options::default()).ok()?;
-        Some(blake3::hash(program.source.as_bytes()).to_hex().to_string())
-    };
-    let now: Vec<String> = [Target::Cuda, Target::OpenCl, Target::C].into_iter().filter_map(hash).collect();
+    let now = sources(schedule);
     let timed = found.iter().rev().find_map(|r| match &r.outcome {
         Outcome::Measured { median_s, copy_s, .. } if now.contains(&r.source) => {
             Some(Timed { seconds: *median_s, streaming: copy_s / median_s, device: &r.device })

@@ -26,7 +26,7 @@ fn bad(args: &[&str], code: i32) -> String {
 #[test]
 fn kernels_are_listed_with_what_is_missing() {
     let list = good(&["list"]);
-    assert_eq!(list.lines().count(), 11 + 16 + 6 + 12 + 9 + 4 + 1);
+    assert_eq!(list.lines().count(), 13 + 17 + 6 + 13 + 9 + 6 + 1);
     assert!(list.contains("bp35.2d.10  a third local array, for the layer of `u`\n"), "{list}");
     let missing = "cannot be reached: it is three launches, and no primitive cuts a kernel into several";
     assert!(list.contains(missing), "{list}");
@@ -47,7 +47,7 @@ fn recipes_load_as_those_of_the_library() {
 #[test]
 fn what_is_not_there_is_refused() {
     // a kernel of one element a group takes no number of elements
-    for name in ["bp35.2d.17", "bp35.2d.10x2", "bp35.2d.13x0", "bp35.2d.13x"] {
+    for name in ["bp35.2d.18", "bp35.2d.10x2", "bp35.2d.13x0", "bp35.2d.13x"] {
         let unknown = bad(&["recipe", name], 2);
         let message = format!("no kernel is called `{name}`; kernels are called like bp35.2d.10 and, ");
         assert!(unknown.contains(&message), "{unknown}");
@@ -119,6 +119,24 @@ fn kernels_are_timed_once_and_have_a_page() {
     assert!(dir.path().join("bp10_2d_9_f32.svg").exists());
 }
 
+/// A record whose hash is another one is named, on every number of elements.
+#[test]
+fn records_of_other_code_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("study.jsonl").to_string_lossy().into_owned();
+    let time = ["time", "--device", "c", "--min-seconds", "0", "--kernels", "bp10.2d.2", "--db", &db];
+    study(&[&time[..], &["--degrees", "1-2", "--elements", "9"]].concat());
+    assert_eq!(good(&["stale", "--db", &db]), "");
+    let lines = std::fs::read_to_string(&db).unwrap();
+    let at = lines.find("\"source\":\"").unwrap() + 10;
+    let other = if &lines[at..=at] == "0" { "1" } else { "0" };
+    std::fs::write(&db, format!("{}{other}{}", &lines[..at], &lines[at + 1..])).unwrap();
+    let output = study(&["stale", "--db", &db]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), "bp10.2d.2 1 9 f64\n".into()));
+    assert!(text(&output.stderr).contains("1 records are of code that is no longer generated"));
+    assert_eq!(good(&["stale", "--db", &db, "--degrees", "2"]), "");
+}
+
 /// The records that are committed are of the code that is generated now, for every kernel.
 #[test]
 fn steps_are_printed_with_the_gain_of_each() {
@@ -132,6 +150,7 @@ fn steps_are_printed_with_the_gain_of_each() {
     assert!(!story.contains("not timed"), "{story}");
     assert_eq!(story.matches(" of streaming; ").count(), 13, "{story}");
     assert!(story.contains("+ tag_inames([lr, ls, lt, mr, ms, mt], tag: unroll)\n"), "{story}");
+    assert_eq!(good(&["stale", "--kernels", "bp35.2d.16", "--degrees", "7", "--db", db]), "");
     let refused = good(&["steps", "bp35.3d.6", "--degree", "15", "--db", db]);
     assert!(refused.contains("takes 4096 work-items a group at degree 15"), "{refused}");
     let lines = good(&["steps", "bp35.2d.14", "--degree", "6", "--db", db]);

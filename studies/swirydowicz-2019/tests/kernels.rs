@@ -72,6 +72,8 @@ fn family(problem: Problem, threads: Threads) {
             (true, true) => &[7, 15],
             (false, true) => &[7],
             (true, false) => &[1, 2, 3, 7],
+            // with a middle, and without
+            (false, false) if kernel.by_halves() => &[2, 3],
             (false, false) => &[2],
         };
         if all() || is_last(kernel) {

@@ -1,5 +1,6 @@
 //! BP1.0, a work-item for each node of a layer: Świrydowicz et al. 2019, §6.
 
+use super::even_odd::{by_halves, interpolations};
 use super::lines::fix_matrix;
 use super::nest::{
     Steps, contract, cut, expand, fetch, fetch_entries, fetch_matrix, fuse, group_elements,
@@ -8,7 +9,7 @@ use super::nest::{
 use crate::problem::Sizes;
 use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule, SetResidentGroups};
 
-pub const IDEAS: [&str; 11] = [
+pub const IDEAS: [&str; 13] = [
     "reference: a layer of quadrature points at a time, partial results in global memory, `I` in local memory",
     "partial results in two arrays of local memory",
     "a column of `u` in registers, from the beginning",
@@ -20,6 +21,8 @@ pub const IDEAS: [&str; 11] = [
     "beyond the publication: `I` in constant memory, an operand of each multiplication",
     "several elements in a work-group, so that few of its lanes are idle",
     "from N = 7 on one element a work-group, and registers for several",
+    "even–odd contractions: half of the multiplications, and matrices of half the size",
+    "a column of `w` in registers from the beginning, so that it is there when it is needed",
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
@@ -85,7 +88,7 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps 
     realise(s, &["l1", "l2", "l3", "l4", "l5", "l6"])?;
     fuse(s, &["c3", "b3"], &["c4", "b4"])?;
     contract(s, "t3", 2)?;
-    let middle = if number >= 8 { halve_contractions(s, sizes)? } else { Vec::new() };
+    let middle = if (8..12).contains(&number) { halve_contractions(s, sizes)? } else { Vec::new() };
     if number >= 9 {
         fix_matrix(s, sizes, "I", sizes.interpolation())?;
     } else {
@@ -102,10 +105,17 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps 
         ("t4", "i5", "r_t4", "f5"),
         ("t5", "i6", "r_t5", "f6"),
     ] {
-        s.apply(fetch(array, at, AddressSpace::Private, name, &[along]))?;
+        let early = array == "w" && number >= 13;
+        let (at, along) = if early { ("e", &["w2", "w1", "fw"][..]) } else { (at, &[along][..]) };
+        s.apply(fetch(array, at, AddressSpace::Private, name, along))?;
     }
+    let halves = if number >= 12 { by_halves(s, &interpolations(sizes, LINES))? } else { Vec::new() };
     share(s, &["t1", "t2", "t4", "t5"])?;
-    let (columns, rows) = (["i1", "i2", "b3", "i5", "i6"], ["j1", "c2", "c3", "c5", "j6"]);
+    let (mut columns, mut rows) = (vec!["i1", "i2", "b3", "i5", "i6"], vec!["j1", "c2", "c3", "c5", "j6"]);
+    if number >= 13 {
+        columns.push("w1");
+        rows.push("w2");
+    }
     if number >= 9 {
         let local = ["t1", "t2", "t4", "t5"];
         group_elements(s, elements, &local)?;
@@ -119,11 +129,43 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps 
     s.apply(AliasStorage::new(["t2", "t5"], "s_2"))?;
     let mut unrolled = vec!["f1", "f2", "f3", "fw", "f5", "f6", "c1", "b2", "a3", "i4", "j5", "k6"];
     unrolled.extend(["l1", "l2", "l3", "l4", "l5", "l6"]);
-    unrolled.extend(middle.iter().map(String::as_str));
+    unrolled.extend(middle.iter().chain(&halves).map(String::as_str));
     unroll(s, &unrolled)?;
-    match resident(sizes.degree) {
+    let groups = match number {
+        ..=11 => resident(sizes.degree),
+        12 => resident_by_halves(sizes.degree),
+        _ => resident_with_factors(sizes.degree),
+    };
+    match groups {
         Some(groups) if number >= 11 && elements == 1 => s.apply(SetResidentGroups::new(groups)).map(|_| ()),
         Some(_) | None => Ok(()),
+    }
+}
+
+/// What stands behind the sum of each contraction, and the line of values that it takes.
+const LINES: [(&str, &str); 6] =
+    [("s1", "r_u"), ("s2", "r_t1"), ("s3", "r_t2"), ("s4", "t3"), ("s5", "r_t4"), ("s6", "r_t5")];
+
+/// As [`resident`] for even–odd contractions, which hold more sums at a time: as many groups as spill
+/// nothing.
+fn resident_by_halves(degree: usize) -> Option<u32> {
+    match degree {
+        12 => Some(3),
+        13 | 14 => Some(2),
+        _ => resident(degree),
+    }
+}
+
+/// As [`resident_by_halves`] with a column of factors in registers.
+fn resident_with_factors(degree: usize) -> Option<u32> {
+    match degree {
+        7 => Some(7),
+        8 => Some(6),
+        9 => Some(5),
+        10 => Some(4),
+        11 => Some(3),
+        12..=15 => Some(2),
+        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! BP3.0 beyond the publication: interpolation, differentiation and projection along lines, entries
 //! of both matrices from constant memory.
 
+use super::even_odd::{BUFFERED, by_halves, derivatives, interpolations};
 use super::lines::{
     differentiate_in_place, differentiate_lines, fetch_lines, fetch_lines_where_contracted, fix_matrix,
 };
@@ -11,10 +12,11 @@ use crate::problem::{Sizes, differentiation, legendre_nodes};
 use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule, Selection, SetResidentGroups};
 use purlin::transforms::TransformError;
 
-pub const IDEAS: [&str; 3] = [
+pub const IDEAS: [&str; 4] = [
     "beyond the publication: all contractions along lines, `I` and `D` in constant memory, two local arrays",
     "several elements in a work-group, so that few of its lanes are idle",
     "fluxes in the place of derivatives, those along t contracted first; one element a work-group, and registers for several",
+    "even–odd contractions: half of the multiplications, and matrices of half the size",
 ];
 
 /// Arrays of one half of the steps, whose lives take turns in one buffer.
@@ -37,7 +39,8 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     } else {
         differentiate_lines(s, "z")?;
     }
-    let middle = halve_contractions(s, sizes)?;
+    let halved = number >= 13;
+    let mut extra = if halved { Vec::new() } else { halve_contractions(s, sizes)? };
     fix_matrix(s, sizes, "I", sizes.interpolation())?;
     fix_matrix(s, sizes, "D", differentiation(&legendre_nodes(m)))?;
     for (array, at, name, along) in [
@@ -55,6 +58,11 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     s.apply(MoveInsns::before(["q2"], "k"))?;
     let lines = if in_place { lines_in_place(s)? } else { lines_apart(s)? };
     s.reorder(["q1", "q0", "q2"])?;
+    if halved {
+        let (along_lines, fetched) = derivatives(s, m, "r_v", BUFFERED)?;
+        extra = by_halves(s, &[interpolations(sizes, LINES), along_lines].concat())?;
+        extra.extend(fetched.map(String::from));
+    }
     let local = [&FIRST[..], &SECOND].concat();
     share(s, &local)?;
     let columns = ["i1", "i2", "b3", "q0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t", "b4", "i5", "i6"];
@@ -74,13 +82,17 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     let contractions = ["l1", "l2", "l3", "lr", "ls", "lt", "mr", "ms", "mt", "l4", "l5", "l6"];
     let fetched = ["f1", "f2", "f3", "f4", "f5", "f6", "f", "q2"];
     let results = ["c1", "b2", "a3", "i", "j_s", "k_t", "k_g", "a", "b_s", "c_t", "i4", "j5", "k6"];
-    let middle: Vec<&str> = middle.iter().map(String::as_str).collect();
-    unroll(s, &[&contractions[..], &fetched, lines.unrolled, &results, &middle].concat())?;
+    let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
+    unroll(s, &[&contractions[..], &fetched, lines.unrolled, &results, &extra].concat())?;
     match resident(sizes.degree) {
         Some(groups) if in_place && elements == 1 => s.apply(SetResidentGroups::new(groups)).map(|_| ()),
         Some(_) | None => Ok(()),
     }
 }
+
+/// What stands behind the sum of each interpolation and projection, and the line of values that it takes.
+const LINES: [(&str, &str); 6] =
+    [("s1", "r_u"), ("s2", "r_t1"), ("s3", "r_t2"), ("s4", "line_z"), ("s5", "r_t4"), ("s6", "r_t5")];
 
 /// Groups whose registers a multiprocessor shall have at a degree: the fastest on an H200 of those
 /// tried (2026-11-24).

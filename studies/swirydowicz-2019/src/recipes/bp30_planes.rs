@@ -10,7 +10,7 @@ use purlin::prelude::{
     AddressSpace, AliasStorage, MoveInsns, PrefetchArray, Schedule, Selection, TransposeArrayAxes,
 };
 
-pub const IDEAS: [&str; 12] = [
+pub const IDEAS: [&str; 13] = [
     "reference: `I`, `D` and two layers in local memory, columns of partial results in registers",
     "inputs are const, as in every kernel of Purlin; a column of `u` in registers",
     "the loops of contractions and over layers unrolled",
@@ -23,6 +23,7 @@ pub const IDEAS: [&str; 12] = [
     bp30_lines::IDEAS[0],
     bp30_lines::IDEAS[1],
     bp30_lines::IDEAS[2],
+    bp30_lines::IDEAS[3],
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {

@@ -1,6 +1,7 @@
 //! BP3.5 beyond the publication: each work-item contracts a line of nodes along one direction after
 //! the other, so that every entry of `D` is an operand of constant memory.
 
+use super::even_odd::{BUFFERED, by_halves, derivatives};
 use super::lines::{
     copy_matrix, differentiate_in_place, differentiate_lines, fetch_columns, fetch_lines,
     fetch_lines_where_contracted, fix_matrix,
@@ -9,11 +10,12 @@ use super::nest::{Steps, group_elements, pair_groups, place, place_items, share,
 use crate::problem::{Sizes, differentiation, lobatto_nodes};
 use purlin::prelude::{AliasStorage, PadArray, Schedule, SetResidentGroups};
 
-pub const IDEAS: [&str; 4] = [
+pub const IDEAS: [&str; 5] = [
     "beyond the publication: a line of nodes a work-item in every direction, `D` in constant memory",
     "lines in registers before others take their place in local memory: two arrays instead of four",
     "several elements in a work-group, so that few of its lanes are idle",
     "fluxes in the place of derivatives, those along t contracted first; from N = 7 on one element a work-group, and registers for several",
+    "even–odd contractions: half of the multiplications, and matrices of half the size",
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
@@ -75,12 +77,18 @@ fn resident(n: usize) -> Option<u32> {
 /// The last kernel: a work-item reads derivatives of a node before it stores fluxes in their place,
 /// so that five barriers are left, and a column of `u`, of a derivative and of sums at most is in
 /// registers.
-pub fn in_place(s: &mut Schedule, sizes: Sizes, elements: i64) -> Steps {
+pub fn in_place(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
     let n = sizes.nodes();
     fix_matrix(s, sizes, "D", differentiation(&lobatto_nodes(n)))?;
     differentiate_in_place(s, "y")?;
     fetch_columns(s)?;
     fetch_lines_where_contracted(s, "s_u")?;
+    let mut halves = Vec::new();
+    if number >= 17 {
+        let (contractions, fetched) = derivatives(s, n, "r_u", BUFFERED)?;
+        halves = by_halves(s, &contractions)?;
+        halves.extend(fetched.map(String::from));
+    }
     share(s, &LOCAL[1..])?;
     let columns = ["q0", "p0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t", "a_sum_1", "store_r_y_2"];
     let rows = ["q1", "p1", "k", "k_s", "j_t", "j_g", "c", "c_s", "b_t", "b_sum_1", "store_r_y_1"];
@@ -103,6 +111,10 @@ pub fn in_place(s: &mut Schedule, sizes: Sizes, elements: i64) -> Steps {
     s.apply(AliasStorage::new(["s_u", "us", "ws", "zs"], "s_2"))?;
     unroll(s, &["l_r", "l_s", "m_r", "m_s", "lr", "ls", "lt", "mr", "ms", "mt", "q2", "p2"])?;
     unroll(s, &["i", "j_s", "k_t", "k_g", "f", "a", "b_s", "c_t", "c_sum_1", "store_r_y_0"])?;
+    if number >= 17 {
+        unroll(s, &halves.iter().map(String::as_str).collect::<Vec<_>>())?;
+        return resident(n).map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(|_| ()));
+    }
     if !alone {
         return Ok(());
     }

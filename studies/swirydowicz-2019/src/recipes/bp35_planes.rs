@@ -8,7 +8,7 @@ use super::{bp35_lines, bp35_mma};
 use crate::problem::Sizes;
 use purlin::prelude::{AddressSpace, AliasStorage, BufferWrites, Schedule, Selection};
 
-pub const IDEAS: [&str; 16] = [
+pub const IDEAS: [&str; 17] = [
     "reference: `D` and the fluxes of the element in local memory, all else in global memory",
     "inputs are const: every kernel of Purlin declares them so, hence the same code as kernel 1",
     "the loops of contractions unrolled",
@@ -25,6 +25,7 @@ pub const IDEAS: [&str; 16] = [
     bp35_mma::IDEAS[0],
     bp35_mma::IDEAS[1],
     bp35_lines::IDEAS[3],
+    bp35_lines::IDEAS[4],
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {

@@ -1,19 +1,27 @@
 //! BP3.5 of trilinear elements, a line of nodes a work-item, factors computed from the vertices.
 
+use super::even_odd::{Fluxes, by_halves, derivatives};
 use super::lines::{fetch_columns, fetch_lines_where_contracted, fix_matrix};
-use super::nest::{Steps, contract, cut, expand, group_elements, place, place_items, realise, share, unroll};
+use super::nest::{
+    Steps, contract, cut, expand, fetch, group_elements, place, place_items, realise, share, unroll,
+};
 use crate::problem::{Sizes, differentiation, lobatto_nodes, lobatto_weights};
 use purlin::prelude::{
-    AddressSpace, AliasStorage, ExpandRule, ExtractRule, HoistNest, JoinInames, PadArray, PrecomputeRule,
-    Schedule, Selection, SplitIname,
+    AddressSpace, AliasStorage, ExpandRule, ExtractRule, HoistNest, JoinInames, MoveInsns, PadArray,
+    PrecomputeRule, Schedule, Selection, SetResidentGroups, SplitIname,
 };
 
-pub const IDEAS: [&str; 4] = [
+pub const IDEAS: [&str; 6] = [
     "a line of nodes a work-item: `D` in constant memory, factors recomputed from what a column shares",
     "several elements in a work-group, so that few of its lanes are idle",
     super::bp35_mma::IDEAS[0],
     "two local arrays instead of four, and at N = 7 an element a sub-group, which waits for no other",
+    "by lines, fluxes in the place of derivatives, those along t contracted first; from N = 7 on one element a work-group, and registers for several",
+    "even–odd contractions: half of the multiplications, and matrices of half the size",
 ];
+
+/// Sums along r and s, where fluxes are contracted.
+const FLUXES: Fluxes = Fluxes { first: "mass", sums: [("dr_t", "r_mr"), ("ds_t", "r_ms")] };
 
 /// What a point computes before its fluxes.
 const OF_A_POINT: [&str; 9] = ["xr", "xs", "xt", "cr", "cs", "ct", "det", "q", "v"];
@@ -36,9 +44,21 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     OF_A_POINT.iter().try_for_each(|array| contract(s, array, 3))?;
     s.reorder(["k_s", "i_s", "j_s"])?;
     s.reorder(["c_s", "a_s", "b_s"])?;
+    let in_place = number >= 5;
+    if in_place {
+        s.apply(MoveInsns::before(["b_t"], "c"))?;
+        s.apply(fetch("ur", "k_g", AddressSpace::Private, "node_r", &[]))?;
+        s.apply(fetch("us", "k_g", AddressSpace::Private, "node_s", &[]))?;
+    }
     geometry(s)?;
     fetch_columns(s)?;
     fetch_lines_where_contracted(s, "s_u")?;
+    let mut halves = Vec::new();
+    if number >= 6 {
+        let (contractions, fetched) = derivatives(s, n, "r_u", FLUXES)?;
+        halves = by_halves(s, &contractions)?;
+        halves.extend(fetched.map(String::from));
+    }
     share(s, &["C", "ur", "us", "wr", "ws", "zr", "zs"])?;
     let columns = ["q0", "p0", "p_0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t", "a_y"];
     let rows = ["q1", "p1", "p_1", "k", "k_s", "j_t", "j_g", "c", "c_s", "b_t", "b_y"];
@@ -55,7 +75,8 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
         ..SplitIname::new("p_rest", n)
     })?;
     let local = ["C", "s_u", "ur", "us", "wr", "ws", "zr", "zs"];
-    if number >= 2 {
+    let several = number >= 2 && !(in_place && elements == 1);
+    if several {
         group_elements(s, elements, &local)?;
         place_items(s, &[&columns, &rows, &["e_in"]])?;
     } else {
@@ -63,14 +84,33 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     }
     // lines along r begin in different banks where rows have an odd length
     if sizes.nodes().is_multiple_of(2) {
-        let axis = if number >= 2 { 3 } else { 2 };
+        let axis = if several { 3 } else { 2 };
         local[1..].iter().try_for_each(|array| s.apply(PadArray::new(*array, axis, 1)).map(|_| ()))?;
     }
-    s.apply(AliasStorage::new(["s_u", "wr"], "s_1"))?;
-    s.apply(AliasStorage::new(["ur", "zr"], "s_2"))?;
-    s.apply(AliasStorage::new(["us", "zs"], "s_3"))?;
+    if in_place {
+        s.apply(AliasStorage::new(["ur", "wr", "zr"], "s_1"))?;
+        s.apply(AliasStorage::new(["s_u", "us", "ws", "zs"], "s_2"))?;
+    } else {
+        s.apply(AliasStorage::new(["s_u", "wr"], "s_1"))?;
+        s.apply(AliasStorage::new(["ur", "zr"], "s_2"))?;
+        s.apply(AliasStorage::new(["us", "zs"], "s_3"))?;
+    }
+    if !halves.is_empty() {
+        unroll(s, &halves.iter().map(String::as_str).collect::<Vec<_>>())?;
+    }
     unroll(s, &["h", "lr", "ls", "lt", "mr", "ms", "mt", "d1", "d2", "d3"])?;
-    unroll(s, &["i", "j_s", "k_t", "k_g", "a", "b_s", "c_t", "c_y", "q2", "p2", "l_r", "l_s", "m_r", "m_s"])
+    unroll(s, &["i", "j_s", "k_t", "k_g", "a", "b_s", "c_t", "c_y", "q2", "p2", "l_r", "l_s", "m_r", "m_s"])?;
+    if !in_place {
+        return Ok(());
+    }
+    s.apply(SetResidentGroups::new(resident(sizes.nodes(), elements))).map(|_| ())
+}
+
+/// Groups of which a multiprocessor shall have the registers: as many as 16 sub-groups, each work-item
+/// of which has 128.
+fn resident(n: usize, elements: i64) -> u32 {
+    let sub_groups = (elements as usize * n * n).div_ceil(32);
+    (16 / sub_groups).max(1) as u32
 }
 
 /// Computes what all nodes of a column share in front of its loop.

@@ -12,6 +12,7 @@ mod bp35_mma;
 mod bp35_planes;
 mod bp35_vertices;
 mod bp35_vertices_mma;
+mod even_odd;
 mod lines;
 mod matrix_lines;
 mod nest;
@@ -187,20 +188,34 @@ impl Tuned {
     #[must_use]
     pub fn by_instructions(self) -> bool {
         match self.problem {
-            Problem::Bp35Vertices => self.number >= 3,
+            Problem::Bp35Vertices => [3, 4].contains(&self.number),
             Problem::Bp35 => self.threads == Threads::Planes && [14, 15].contains(&self.number),
             Problem::Bp10 | Problem::Bp30 => false,
         }
+    }
+
+    /// Whether contractions are even–odd: of sums and differences of opposite values.
+    #[must_use]
+    pub fn by_halves(self) -> bool {
+        let first = match (self.problem, self.threads) {
+            (Problem::Bp10, Threads::Planes) => 12,
+            (Problem::Bp35, Threads::Planes) => 17,
+            (Problem::Bp30, Threads::Planes) => 13,
+            (Problem::Bp35Vertices, Threads::Planes) => 6,
+            (_, Threads::Cubes | Threads::Host) => return false,
+        };
+        self.number >= first
     }
 
     /// Whether a work-group has one element where that has two sub-groups or more, and a
     /// multiprocessor registers for several groups.
     fn has_resident_groups(self) -> bool {
         match (self.problem, self.threads) {
-            (Problem::Bp10, Threads::Planes) => self.number == 11,
-            (Problem::Bp35, Threads::Planes) => self.number == 16,
-            (Problem::Bp30, Threads::Planes) => self.number == 12,
-            (_, Threads::Host | Threads::Cubes) | (Problem::Bp35Vertices, _) => false,
+            (Problem::Bp10, Threads::Planes) => self.number >= 11,
+            (Problem::Bp35, Threads::Planes) => self.number >= 16,
+            (Problem::Bp30, Threads::Planes) => self.number >= 12,
+            (Problem::Bp35Vertices, Threads::Planes) => self.number >= 5,
+            (_, Threads::Host | Threads::Cubes) => false,
         }
     }
 
@@ -271,8 +286,8 @@ impl Tuned {
             (Problem::Bp35, Threads::Planes) if self.by_instructions() => {
                 bp35_mma::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
             }
-            (Problem::Bp35, Threads::Planes) if self.number == 16 => {
-                bp35_lines::in_place(s, sizes, self.elements_of_a_group(sizes))
+            (Problem::Bp35, Threads::Planes) if self.number >= 16 => {
+                bp35_lines::in_place(s, sizes, self.number, self.elements_of_a_group(sizes))
             }
             (Problem::Bp35, Threads::Planes) if self.number > 10 => {
                 bp35_lines::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
@@ -285,7 +300,7 @@ impl Tuned {
             }
             (Problem::Bp30, Threads::Planes) => bp30_planes::steps(s, sizes, self.number),
             (Problem::Bp30, Threads::Cubes | Threads::Host) => bp30_cubes::steps(s, sizes, self.number),
-            (Problem::Bp35Vertices, _) if self.number >= 3 => {
+            (Problem::Bp35Vertices, _) if self.by_instructions() => {
                 bp35_vertices_mma::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
             }
             (Problem::Bp35Vertices, _) => {

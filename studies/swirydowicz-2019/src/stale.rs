@@ -1,0 +1,46 @@
+//! Records of code that is no longer generated.
+
+use crate::problem::{Precision, Sizes};
+use crate::recipes::Tuned;
+use crate::record::{Outcome, Record};
+use purlin::codegen::{Options, Target, generate};
+use purlin::transforms::Schedule;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// BLAKE3 hashes of the sources of a schedule, in the languages that have one.
+#[must_use]
+pub fn sources(schedule: &Schedule) -> Vec<String> {
+    let hash = |target| {
+        let program = generate(schedule.kernel(), target, &Options::default()).ok()?;
+        Some(blake3::hash(program.source.as_bytes()).to_hex().to_string())
+    };
+    [Target::Cuda, Target::OpenCl, Target::C].into_iter().filter_map(hash).collect()
+}
+
+/// The measured records of `kernels` at degrees `first..=last` whose source is not one that is generated
+/// now, or whose kernel is gone.
+#[must_use]
+pub fn stale<'r>(records: &'r [Record], kernels: &[Tuned], (first, last): (usize, usize)) -> Vec<&'r Record> {
+    let mut by_source: BTreeMap<(Tuned, usize, Precision), Vec<&Record>> = BTreeMap::new();
+    let mut stale = Vec::new();
+    let measured = |r: &&Record| matches!(r.outcome, Outcome::Measured { .. });
+    for record in records.iter().filter(measured).filter(|r| (first..=last).contains(&r.degree)) {
+        match record.tuned() {
+            None => stale.push(record),
+            Some(kernel) if kernels.contains(&Tuned { elements: None, ..kernel }) => {
+                by_source.entry((kernel, record.degree, record.precision)).or_default().push(record);
+            }
+            Some(_) => {}
+        }
+    }
+    let groups: Vec<_> = by_source.into_iter().collect();
+    let of_group = |((kernel, degree, precision), records): &((Tuned, usize, Precision), Vec<&'r Record>)| {
+        let sizes = Sizes { problem: kernel.problem, degree: *degree, precision: *precision };
+        let now =
+            kernel.schedule_in(sizes.degree, sizes.precision).map_or_else(|_| Vec::new(), |s| sources(&s));
+        records.iter().copied().filter(|r| !now.contains(&r.source)).collect::<Vec<_>>()
+    };
+    stale.extend(groups.par_iter().flat_map_iter(of_group).collect::<Vec<_>>());
+    stale
+}
