@@ -415,14 +415,38 @@ fn cells_in_parallel_without_atomics_are_refused_with_two_instances() {
 #[test]
 fn parameters_of_a_tensor_product_recipe_are_holes() {
     let args = ["run", "examples/tuned_bp35.purlin", "--param", "n=8", "--param", "ne=5", "--device", "c"];
-    for holes in [["elements=1", "pad=1", "groups=8"], ["elements=4", "pad=3", "groups=1"]] {
+    for holes in [
+        ["elements=1", "pad=1", "groups=8", "columns=private", "lines=local"],
+        ["elements=4", "pad=3", "groups=1", "columns=local", "lines=private"],
+    ] {
         let holes: Vec<&str> = holes.iter().flat_map(|hole| ["--hole", hole]).collect();
         let text = good(&[&args[..], &["--no-time"], &holes].concat());
         assert!(text.contains("`y`: 2560 elements"), "{text}");
     }
-    let refused =
-        bad(&[&args[..], &["--hole", "elements=4", "--hole", "pad=1", "--hole", "groups=8"]].concat(), 2);
-    assert!(refused.contains("elements = 4, groups = 8, pad = 1 break a constraint"), "{refused}");
+    let refused = bad(
+        &[
+            &args[..],
+            &[
+                "--hole",
+                "elements=4",
+                "--hole",
+                "pad=1",
+                "--hole",
+                "groups=8",
+                "--hole",
+                "columns=local",
+                "--hole",
+                "lines=local",
+            ],
+        ]
+        .concat(),
+        2,
+    );
+    let broken = "columns = local, elements = 4, groups = 8, lines = local, pad = 1 break a constraint";
+    assert!(refused.contains(broken), "{refused}");
+    // what is stored where is a value like any other, and an address space that no temporary has is refused
+    let unknown = bad(&[&args[..], &["--hole", "columns=literal"]].concat(), 2);
+    assert!(unknown.contains("`columns` is one of private, local, not literal"), "{unknown}");
 }
 
 /// Which symbols the integer program factorises, and which sets of loops were compared.

@@ -128,7 +128,8 @@ fn entries_of_halves(problem: Problem, sizes: Sizes) -> u64 {
 fn saved_by_halves(kernel: Tuned, sizes: Sizes) -> i64 {
     let all = lines(kernel.problem, sizes);
     let whole: u64 = all.iter().map(|(lines, n, m, _)| 2 * lines * n * m).sum();
-    let of_line = |n: u64, m: u64| n.div_ceil(2) * if n % 2 == 0 { 2 } else { 4 } + 6 * m.div_ceil(2);
+    let of_line =
+        |n: u64, m: u64| n.div_ceil(2) * if n.is_multiple_of(2) { 2 } else { 4 } + 6 * m.div_ceil(2);
     let added: u64 = all.iter().map(|(lines, n, m, _)| lines * of_line(*n, *m)).sum();
     // fluxes along t are summed before they join the others
     let joined = if kernel.problem == Problem::Bp10 { 0 } else { sizes.points().pow(3) as u64 };
