@@ -196,6 +196,15 @@ impl<'d> BoundaryValueSystem<'d> {
         Ok(system)
     }
 
+    /// Sets the unknown to zero, for another solve under other options.
+    ///
+    /// # Errors
+    /// No memory, a failing driver.
+    pub fn restart(&mut self, options: NewtonOptions) -> Result<(), BoundaryValueSetupError> {
+        self.newton = Newton::new(self.device, self.unknowns, options)?;
+        Ok(self.device.fill(&self.unknown, 0).map_err(SolveError::from)?)
+    }
+
     /// Solves from what the unknown holds; `progress` is told of each iteration.
     ///
     /// # Errors
@@ -248,8 +257,12 @@ fn check_cells(problem: BoundaryValueProblem, mesh: &Mesh) -> Result<(), Boundar
         return refuse("triangles or tetrahedra");
     }
     match problem {
-        BoundaryValueProblem::Hyperelasticity if dim != 3 => refuse("tetrahedra"),
-        BoundaryValueProblem::Poisson | BoundaryValueProblem::Hyperelasticity => Ok(()),
+        BoundaryValueProblem::Hyperelasticity | BoundaryValueProblem::Twist if dim != 3 => {
+            refuse("tetrahedra")
+        }
+        BoundaryValueProblem::Poisson
+        | BoundaryValueProblem::Hyperelasticity
+        | BoundaryValueProblem::Twist => Ok(()),
     }
 }
 

@@ -5,12 +5,13 @@
 
 use purlin::forms::element::{CellShape, ElementFamily};
 use purlin::forms::form::{FunctionSpace, Inputs, action, coefficient, ds, dx, inner, test, trial};
+use purlin::forms::import::{CsrPattern, EntryOrder};
 use purlin::forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::Numbering;
 use purlin::forms::reference;
 use purlin::kernels::BoundaryValueProblem;
-use purlin::runtime::{Device, buffer_of, download_values, open};
+use purlin::runtime::{Backend, Device, buffer_of, download_values, open};
 use purlin::solve::{
     Arrays, AssemblyStrategy, Constraints, CsrOperator, DeviceForm, FormOperator, FormPrograms,
     LinearOptions, MatrixAssembly, NewtonOptions, NewtonReason, Operator, PrescribedValues, run,
@@ -44,6 +45,9 @@ struct Assembly {
     mesh: Mesh,
     degree: usize,
     u: Vec<f64>,
+    /// Entries that owners of rows have room for at least.
+    room: usize,
+    order: EntryOrder,
 }
 
 impl Assembly {
@@ -51,7 +55,7 @@ impl Assembly {
         let n = Numbering::new(&mesh, degree).unwrap().n_dofs()
             * problem.space(mesh.shape(), degree).components();
         let u = Random::new(seed).numbers(n).into_iter().map(|x| 0.02 * x).collect();
-        Self { problem, mesh, degree, u }
+        Self { problem, mesh, degree, u, room: 0, order: EntryOrder::Rows }
     }
 
     fn inputs(&self) -> Inputs {
@@ -80,9 +84,10 @@ impl Assembly {
             MeshForm::new(&self.problem.tangent(&space), &options).unwrap()
         };
         let longest = lowered(MatrixResult::Sparse).patterns(&self.mesh).unwrap()[0].longest_row();
-        let form = lowered(strategy.matrix(longest));
+        let form = lowered(strategy.matrix(longest.max(self.room)));
         let programs = FormPrograms::compile(device, form, &|_| vec![mapping.clone()]).unwrap();
         let patterns = programs.form().patterns(&self.mesh).unwrap();
+        let patterns: Vec<CsrPattern> = patterns.into_iter().map(|p| p.ordered(self.order)).collect();
         let inputs = self.inputs().of(programs.form().form());
         let form = MatrixAssembly::new(
             device,
@@ -123,6 +128,8 @@ fn matrices_equal_the_reference_entry_by_entry() {
         Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(2).unwrap(), 2, seed),
         Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(1).unwrap(), 3, seed),
         Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(1).unwrap(), 4, seed),
+        Assembly::new(BoundaryValueProblem::Poisson, hexahedra(2), 1, seed),
+        Assembly::new(BoundaryValueProblem::Poisson, hexahedra(1), 2, seed),
         Assembly::new(hyper, Mesh::unit_cube(2).unwrap(), 1, seed),
     ] {
         let columns = case.reference();
@@ -149,6 +156,138 @@ fn matrices_equal_the_reference_entry_by_entry() {
                 }
             }
         }
+    }
+}
+
+fn hexahedra(n: usize) -> Mesh {
+    Mesh::unit(CellShape::Hexahedron, n).unwrap()
+}
+
+/// Four, two and one place of an entry in a number.
+#[test]
+fn places_of_owned_rows_are_packed_as_their_length_allows() {
+    let seed = seed();
+    let mut case = Assembly::new(BoundaryValueProblem::Hyperelasticity, Mesh::unit_cube(1).unwrap(), 1, seed);
+    for device in devices() {
+        let of = |case: &Assembly, strategy| case.on_device(&*device, strategy, &MAPPINGS[1]);
+        let expected = of(&case, TABLE).values;
+        let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+        for room in [0, 129, 32_769] {
+            // what is private to a work-item of a card is not that large
+            if room > 129 && device.info().backend != Backend::C {
+                continue;
+            }
+            case.room = room;
+            let found = of(&case, AssemblyStrategy::OwnedRows).values;
+            let error = found.iter().zip(&expected).fold(0.0_f64, |e, (a, b)| e.max((a - b).abs()));
+            // sums of a dozen products over two dozen cells
+            assert!(error <= 1e-12 * largest, "{room} on {}: {error:e}, seed {seed}", device.info().name);
+        }
+    }
+}
+
+/// The same entries by rows and by blocks of three by three.
+#[test]
+fn entries_stand_by_blocks_where_that_is_asked_for() {
+    let seed = seed();
+    let mut case = Assembly::new(BoundaryValueProblem::Hyperelasticity, Mesh::unit_cube(2).unwrap(), 1, seed);
+    let space = case.problem.space(case.mesh.shape(), case.degree);
+    let options = LoweringOptions::new("tangent").with_matrix(MatrixResult::Sparse);
+    let form = MeshForm::new(&case.problem.tangent(&space), &options).unwrap();
+    let blocks = form.patterns(&case.mesh).unwrap()[0].by_blocks();
+    assert_eq!((blocks.extents, blocks.row_starts.len()), ([3, 3], 28));
+    for device in devices() {
+        let by_rows = case.on_device(&*device, TABLE, &MAPPINGS[1]);
+        let largest = by_rows.values.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+        for strategy in [TABLE, AssemblyStrategy::Partial, AssemblyStrategy::Rowwise] {
+            case.order = EntryOrder::Blocks;
+            let by_blocks = case.on_device(&*device, strategy, &MAPPINGS[1]).values;
+            case.order = EntryOrder::Rows;
+            for dof in 0..27 {
+                for block in blocks.row_starts[dof] as usize..blocks.row_starts[dof + 1] as usize {
+                    for (i, j) in (0..9).map(|k| (k / 3, k % 3)) {
+                        let column = 3 * blocks.columns[block] as usize + j;
+                        let expected = by_rows.row(3 * dof + i).find(|(c, _)| *c == column).unwrap().1;
+                        let error = (by_blocks[9 * block + 3 * i + j] - expected).abs() / largest;
+                        // sums of a dozen products over two dozen cells
+                        assert!(error <= 1e-12, "{strategy}: [{dof}, {block}] off by {error:e}, seed {seed}");
+                    }
+                }
+            }
+        }
+    }
+    for strategy in [AssemblyStrategy::Full, AssemblyStrategy::OwnedRows] {
+        let form = MeshForm::new(
+            &case.problem.tangent(&space),
+            &LoweringOptions::new("tangent").with_matrix(strategy.matrix(45)),
+        );
+        let form = form.unwrap();
+        let patterns = form.patterns(&case.mesh).unwrap();
+        let patterns: Vec<CsrPattern> = patterns.into_iter().map(|p| p.ordered(EntryOrder::Blocks)).collect();
+        let inputs = case.inputs().of(form.form());
+        let error = form.bind_to(0, &case.mesh, &inputs, &patterns).unwrap_err().to_string();
+        assert!(error.contains("entries by blocks") && error.contains("lookup table"), "{error}");
+    }
+}
+
+/// The diagonal alone, without the matrix.
+#[test]
+fn the_diagonal_is_that_of_the_matrix() {
+    let seed = seed();
+    for case in [
+        Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(2).unwrap(), 2, seed),
+        Assembly::new(BoundaryValueProblem::Hyperelasticity, Mesh::unit_cube(2).unwrap(), 1, seed),
+    ] {
+        let space = case.problem.space(case.mesh.shape(), case.degree);
+        let options = LoweringOptions::new("diagonal").with_matrix(MatrixResult::Diagonal);
+        for device in devices() {
+            let form = MeshForm::new(&case.problem.tangent(&space), &options).unwrap();
+            let programs = FormPrograms::compile(&*device, form, &mappings).unwrap();
+            let inputs = case.inputs().of(programs.form().form());
+            let mut arrays = Arrays::default();
+            let form =
+                DeviceForm::new(&*device, &programs, &case.mesh, &inputs, &[], &["u"], &mut arrays).unwrap();
+            let u = buffer_of(&*device, &case.u).unwrap();
+            let sums = buffer_of(&*device, &vec![0.0; case.u.len()]).unwrap();
+            let mut calls = Vec::new();
+            form.add_to(&[&u], &sums, &mut calls);
+            run(&*device, &calls).unwrap();
+            let found: Vec<f64> = download_values(&*device, &sums).unwrap();
+            let matrix = case.on_device(&*device, TABLE, &MAPPINGS[1]);
+            for (i, found) in found.iter().enumerate() {
+                let expected = matrix.row(i).find(|(j, _)| *j == i).unwrap().1;
+                // sums of a dozen products over two dozen cells
+                assert!(
+                    (found - expected).abs() <= 1e-12 * expected.abs(),
+                    "{i}: {found} {expected}, seed {seed}"
+                );
+            }
+        }
+    }
+}
+
+/// Unknowns that follow prescribed ones a step later come to the same solution, one iteration later.
+#[test]
+fn prescribed_updates_may_be_left_out_of_the_right_hand_side() {
+    let device = open("c").unwrap();
+    let mesh = Mesh::unit_cube(4).unwrap();
+    let solved = |lifts| {
+        let systems = LinearOptions { relative: 1e-12, ..LinearOptions::default() };
+        let options = NewtonOptions { lifts, systems, ..NewtonOptions::default() };
+        let problem = BoundaryValueProblem::Twist;
+        let mut system =
+            BoundaryValueSystem::new(&*device, problem, &mesh, 1, TABLE, NewtonOptions::default()).unwrap();
+        system.restart(options).unwrap();
+        let report = system.solve(&mut |_, _| ()).unwrap();
+        assert!(report.converged(), "{}", report.reason);
+        (report, system.solution().unwrap())
+    };
+    let ((with, expected), (without, found)) = (solved(true), solved(false));
+    assert_eq!((with.steps.len(), without.steps.len()), (4, 5));
+    // rows of prescribed unknowns are those of the identity
+    assert_eq!(without.steps[0].linear.iterations(), 1);
+    for (a, b) in found.iter().zip(&expected) {
+        assert!((a - b).abs() < 1e-12, "{a} {b}");
     }
 }
 

@@ -30,11 +30,14 @@ pub enum BoundaryValueProblem {
     /// A neo-Hookean body under a body force and a traction, clamped at one end and twisted at the
     /// other (Trotter et al. 2023, §4.5, equations 4 to 7; Ølgaard & Wells 2012).
     Hyperelasticity,
+    /// The same body without forces, under a hundredth of that motion: the demonstration of DOLFINx,
+    /// which calls for as many iterations of Newton's method as Trotter et al. 2023, Table 5.
+    Twist,
 }
 
 /// There is no such problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no boundary value problem `{name}`; there are `poisson`, `hyperelasticity`")]
+#[error("no boundary value problem `{name}`; there are `poisson`, `hyperelasticity`, `twist`")]
 pub struct BoundaryValueError {
     /// The name asked for.
     pub name: String,
@@ -51,6 +54,8 @@ const TRACTION: [f64; 3] = [0.1, 0.0, 0.0];
 /// By how much the far end is turned about the first axis, and which part of that motion it makes.
 const TURN: f64 = PI / 3.0;
 const PART: f64 = 0.5;
+/// The part in the demonstration of DOLFINx.
+const SLIGHT_PART: f64 = 0.005;
 
 /// A part of the boundary on which values are prescribed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +70,7 @@ pub enum Prescribed {
 
 impl BoundaryValueProblem {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Poisson, Self::Hyperelasticity];
+    pub const ALL: [Self; 3] = [Self::Poisson, Self::Hyperelasticity, Self::Twist];
 
     /// The name that [`FromStr`] takes.
     #[must_use]
@@ -73,6 +78,7 @@ impl BoundaryValueProblem {
         match self {
             Self::Poisson => "poisson",
             Self::Hyperelasticity => "hyperelasticity",
+            Self::Twist => "twist",
         }
     }
 
@@ -81,7 +87,7 @@ impl BoundaryValueProblem {
     pub fn space(self, cell: CellShape, degree: usize) -> FunctionSpace {
         match self {
             Self::Poisson => FunctionSpace::scalar(cell, degree),
-            Self::Hyperelasticity => FunctionSpace::vector(cell, degree),
+            Self::Hyperelasticity | Self::Twist => FunctionSpace::vector(cell, degree),
         }
     }
 
@@ -90,14 +96,17 @@ impl BoundaryValueProblem {
     pub const fn is_linear(self) -> bool {
         match self {
             Self::Poisson => true,
-            Self::Hyperelasticity => false,
+            Self::Hyperelasticity | Self::Twist => false,
         }
     }
 
     /// What a solution makes least, a functional of the coefficient `u`.
     #[must_use]
     pub fn energy(self, space: &FunctionSpace) -> Form {
-        self.quadratic(space) - self.work(space)
+        match self.work(space) {
+            Some(work) => self.quadratic(space) - work,
+            None => self.quadratic(space),
+        }
     }
 
     /// The energy of the field itself: what is quadratic in `u`, or of a higher degree.
@@ -105,7 +114,7 @@ impl BoundaryValueProblem {
         let u = coefficient("u", space);
         match self {
             Self::Poisson => constant_with_default("kappa", 1.0) / 2.0 * inner(grad(&u), grad(&u)) * dx(),
-            Self::Hyperelasticity => {
+            Self::Hyperelasticity | Self::Twist => {
                 // of polynomials of St. Venant and Kirchhoff's degree; UFL estimates 17 for P2
                 let degree = 4 * space.degree().saturating_sub(1);
                 stored_energy(&u, space.dim()) * dx().with_degree(degree)
@@ -113,18 +122,19 @@ impl BoundaryValueProblem {
         }
     }
 
-    /// The work of the forces, which is linear in `u`.
-    fn work(self, space: &FunctionSpace) -> Form {
+    /// The work of the forces, which is linear in `u`, if there are any.
+    fn work(self, space: &FunctionSpace) -> Option<Form> {
         let u = coefficient("u", space);
         match self {
-            Self::Poisson => (constant_with_default("f", 1.0) * u) * dx(),
+            Self::Poisson => Some((constant_with_default("f", 1.0) * u) * dx()),
+            Self::Twist => None,
             Self::Hyperelasticity => {
                 let vector = |name: &str, value: [f64; 3]| {
                     let of = |axis: usize| constant_with_default(component(name, axis), value[axis]);
                     as_vector((0..space.dim().min(3)).map(of))
                 };
-                inner(vector("body_force", BODY_FORCE), &u) * dx()
-                    + inner(vector("traction", TRACTION), &u) * ds()
+                let body = inner(vector("body_force", BODY_FORCE), &u) * dx();
+                Some(body + inner(vector("traction", TRACTION), &u) * ds())
             }
         }
     }
@@ -147,7 +157,7 @@ impl BoundaryValueProblem {
     pub const fn prescribed(self) -> &'static [Prescribed] {
         match self {
             Self::Poisson => &[Prescribed::Everywhere],
-            Self::Hyperelasticity => &[Prescribed::Near, Prescribed::Far],
+            Self::Hyperelasticity | Self::Twist => &[Prescribed::Near, Prescribed::Far],
         }
     }
 
@@ -157,18 +167,24 @@ impl BoundaryValueProblem {
     pub fn value(self, part: Prescribed, point: &[f64], center: &[f64]) -> Vec<f64> {
         match (self, part) {
             (Self::Poisson, Prescribed::Everywhere | Prescribed::Near | Prescribed::Far) => vec![0.0],
-            (Self::Hyperelasticity, Prescribed::Everywhere | Prescribed::Near) => vec![0.0; point.len()],
-            (Self::Hyperelasticity, Prescribed::Far) => {
-                let from = |axis: usize| match (point.get(axis), center.get(axis)) {
-                    (Some(x), Some(c)) => x - c,
-                    _ => 0.0,
-                };
-                let (y, z, (sine, cosine)) = (from(1), from(2), TURN.sin_cos());
-                let turned = [0.0, y * cosine - z * sine - y, y * sine + z * cosine - z];
-                turned.iter().take(point.len()).map(|x| PART * x).collect()
+            (Self::Hyperelasticity | Self::Twist, Prescribed::Everywhere | Prescribed::Near) => {
+                vec![0.0; point.len()]
             }
+            (Self::Hyperelasticity, Prescribed::Far) => turned(point, center, PART),
+            (Self::Twist, Prescribed::Far) => turned(point, center, SLIGHT_PART),
         }
     }
+}
+
+/// A part of the motion that turns a point about the first axis through the centre.
+fn turned(point: &[f64], center: &[f64], part: f64) -> Vec<f64> {
+    let from = |axis: usize| match (point.get(axis), center.get(axis)) {
+        (Some(x), Some(c)) => x - c,
+        _ => 0.0,
+    };
+    let (y, z, (sine, cosine)) = (from(1), from(2), TURN.sin_cos());
+    let turned = [0.0, y * cosine - z * sine - y, y * sine + z * cosine - z];
+    turned.iter().take(point.len()).map(|x| part * x).collect()
 }
 
 fn component(name: &str, axis: usize) -> String {

@@ -76,7 +76,7 @@ pub(crate) fn csr_pattern<'py>(
     Ok((
         bytes(first.map_or(&[0][..], |p| &p.row_starts)),
         bytes(first.map_or(&[][..], |p| &p.columns)),
-        patterns.iter().map(|p| bytes(&p.positions)).collect(),
+        patterns.iter().map(|p| bytes(&p.positions())).collect(),
     ))
 }
 

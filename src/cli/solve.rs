@@ -28,6 +28,7 @@ Problems (Trotter et al. 2023):
   poisson           -div(kappa grad u) = f, zero on the boundary; kappa = f = 1
   hyperelasticity   a neo-Hookean body under a body force and a traction, clamped where x is least and half turned by
                     60 degrees where x is greatest (section 4.5; figures of Ølgaard & Wells 2012)
+  twist             the same body without forces, a hundredth of that motion (the demonstration of DOLFINx)
 
 Examples:
   purlin solve hyperelasticity --mesh meshes/bracket.msh --degree 1 --vtu bracket.vtu
@@ -36,7 +37,7 @@ Examples:
   purlin solve poisson --multigrid --degree 4 --cells 16
   purlin solve poisson --multigrid --method gmres --precision mixed --degree 3")]
 pub struct SolveArgs {
-    /// A problem by name: poisson, hyperelasticity
+    /// A problem by name: poisson, hyperelasticity, twist
     #[arg(value_name = "PROBLEM")]
     pub(super) problem: String,
     /// Polynomial degree of the elements

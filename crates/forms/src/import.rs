@@ -37,8 +37,8 @@ mod terms;
 pub use bind::{Array, Given};
 pub use inputs::MeshInputs;
 pub(crate) use inputs::entities_of;
-pub use owned::OwnedRows;
-pub use sparse::{CsrPart, CsrPattern};
+pub use owned::{OwnedRows, SlotPacking};
+pub use sparse::{BlockPattern, CsrPart, CsrPattern, EntryOrder};
 pub use terms::{EntryTerms, RowTerms};
 
 use crate::lowering::{LoweredKernel, TabulatedOptions, lower_tabulated};

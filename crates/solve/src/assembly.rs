@@ -74,16 +74,18 @@ impl AssemblyStrategy {
         }
     }
 
-    /// Bytes of what is read or stored beside the form's own arrays, of so many cells with matrices of
-    /// `local` rows and columns, and so many entries and rows of the sparse matrix.
+    /// Bytes of what is read or stored beside the form's own arrays, of so many cells with so many degrees
+    /// of freedom of so many components each, and so many entries and rows of the sparse matrix.
     #[must_use]
-    pub const fn bytes(self, cells: u64, local: u64, entries: u64, rows: u64) -> u64 {
+    pub const fn bytes(self, cells: u64, nodes: u64, components: u64, entries: u64, rows: u64) -> u64 {
+        let local = nodes * components;
         match self {
             Self::Partial => 12 * cells * local * local + 4 * (entries + 1),
             Self::Full => 4 * (cells * local + entries + rows + 1),
             Self::LookupTable | Self::Coloured => 4 * cells * local * local,
-            // of scalars; components of a degree of freedom share lists
-            Self::Rowwise | Self::OwnedRows => 4 * (cells * local * (local + 2) + 2 * rows),
+            Self::Rowwise => 4 * (cells * local * (local + 2) + 2 * rows),
+            // components share lists, and at least two places stand in a number
+            Self::OwnedRows => 4 * (cells * nodes * (nodes.div_ceil(2) + 2) + 2 * rows / components),
         }
     }
 }

@@ -91,14 +91,14 @@ impl SystemSize {
         // solution, residual, right-hand side, update, inverse diagonal, and three of the solver
         let vectors = 8 * 8 * unknowns;
         let lists = match cells.checked_mul(local * local * 16) {
-            Some(_) => strategy.bytes(cells, local, entries, unknowns),
-            None => u64::MAX,
+            Some(_) if block > 0 => strategy.bytes(cells, nodes(degree, dim), block, entries, unknowns),
+            Some(_) | None => u64::MAX,
         };
         let device_bytes = lists.saturating_add(12 * entries + maps + vectors);
-        // the table as pattern, as argument and as what is compared; the pattern; values of zero
-        let host_bytes = positions
-            .saturating_mul(12)
-            .saturating_add(lists)
+        // the table by degree of freedom; lists as they are made, as arguments and as what is compared;
+        // the pattern; values of zero
+        let host_bytes = (4 * positions / (block * block).max(1))
+            .saturating_add(lists.saturating_mul(3))
             .saturating_add(16 * entries + 3 * maps + 3 * 8 * unknowns);
         Self { unknowns, entries, positions, device_bytes, host_bytes }
     }
@@ -145,7 +145,7 @@ mod tests {
             let (n, k, map) = (numbering.n_dofs(), numbering.dofs_per_cell(), numbering.dofs());
             let pattern = CsrPattern::of_rows(n, n, k, k, map, map).unwrap();
             let size = SystemSize::of(&mesh, degree, 1, table);
-            assert_eq!(size.positions, pattern.positions.len() as u64);
+            assert_eq!(size.positions, pattern.positions().len() as u64);
             let close = |a: u64, b: usize| (a as f64 / b as f64 - 1.0).abs() < 0.1;
             assert!(close(size.unknowns, n), "{} {n}", size.unknowns);
             let entries = pattern.columns.len();

@@ -196,6 +196,12 @@ impl Constraints {
         [Call::of(&self.lift, &sizes, &arrays), self.put(&self.gap, b)]
     }
 
+    /// Puts the gap into its own rows of the right-hand side, and leaves the others as they are.
+    #[must_use]
+    pub fn set_gap<'a>(&'a self, b: &'a Buffer) -> Call<'a> {
+        self.put(&self.gap, b)
+    }
+
     /// Makes rows and columns of prescribed unknowns those of the identity.
     #[must_use]
     pub fn eliminate<'a>(&'a self, values: &'a Buffer) -> [Call<'a>; 2] {

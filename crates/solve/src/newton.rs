@@ -18,6 +18,9 @@ pub struct NewtonOptions {
     pub max_halvings: usize,
     /// Whether the equations are linear, so that one iteration solves them.
     pub linear: bool,
+    /// Whether other unknowns follow prescribed ones in the same update, or else in the next: DOLFINx's
+    /// demonstration of hyperelasticity leaves out what prescribed updates add to the right-hand side.
+    pub lifts: bool,
     /// Of the linear systems.
     pub systems: LinearOptions,
 }
@@ -30,6 +33,7 @@ impl Default for NewtonOptions {
             max_iterations: 50,
             max_halvings: 12,
             linear: false,
+            lifts: true,
             systems: LinearOptions::default(),
         }
     }
@@ -206,7 +210,10 @@ impl<'d> Newton<'d> {
         let mut calls: Vec<Call<'_>> = Vec::new();
         calls.push(self.vectors.scale(-1.0, &self.right));
         calls.push(constraints.measure_gap(u));
-        calls.extend(constraints.lift(values, &self.right));
+        match self.options.lifts {
+            true => calls.extend(constraints.lift(values, &self.right)),
+            false => calls.push(constraints.set_gap(&self.right)),
+        }
         calls.extend(constraints.eliminate(values));
         calls.push(matrix.invert_diagonal(&self.inverse));
         run(self.device, &calls)?;

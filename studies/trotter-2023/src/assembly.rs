@@ -1,5 +1,6 @@
 //! Checks and times the assembly of the matrix of Poisson's equation.
 
+use crate::Order;
 use crate::candidates::lowered;
 use crate::record::Assembled;
 use purlin::codegen::{CodegenError, Options, generate};
@@ -60,6 +61,7 @@ pub struct Prepared {
     mesh: Mesh,
     degree: usize,
     divisions: usize,
+    order: Order,
     /// Entry by entry, if the mesh is small.
     reference: Option<Vec<Vec<f64>>>,
     x: Vec<f64>,
@@ -112,19 +114,19 @@ fn columns(mesh: &Mesh, degree: usize, n: usize) -> Result<Vec<Vec<f64>>, Measur
 }
 
 impl Prepared {
-    /// A mesh of so many divisions a side; with the matrix by the reference if it is to be compared
+    /// A mesh of so many divisions a side in an order; with the matrix by the reference if it is to be compared
     /// entry by entry.
     ///
     /// # Errors
     /// No such mesh, a device that refuses the action.
     pub fn new(
         device: &dyn Device,
-        divisions: usize,
+        (divisions, order): (usize, Order),
         degree: usize,
         entry_by_entry: bool,
         seed: u64,
     ) -> Result<Self, MeasureError> {
-        let mesh = Mesh::unit_cube(divisions)?;
+        let mesh = order.of(Mesh::unit_cube(divisions)?, seed)?;
         let start = Instant::now();
         let pattern = lowered(PROBLEM, degree, AssemblyStrategy::LookupTable, 0)?.patterns(&mesh)?;
         let pattern_s = start.elapsed().as_secs_f64();
@@ -132,7 +134,7 @@ impl Prepared {
         let x = Random::new(seed).numbers(n);
         let product = product(device, &mesh, degree, &x)?;
         let reference = if entry_by_entry { Some(columns(&mesh, degree, n)?) } else { None };
-        Ok(Self { mesh, degree, divisions, reference, x, product, pattern, pattern_s })
+        Ok(Self { mesh, degree, divisions, order, reference, x, product, pattern, pattern_s })
     }
 
     fn unknowns(&self) -> usize {
@@ -142,7 +144,8 @@ impl Prepared {
 
 impl fmt::Display for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "P{}, {} divisions", self.degree, self.divisions)
+        write!(f, "P{}, {} divisions", self.degree, self.divisions)?;
+        if self.order.is_made() { Ok(()) } else { write!(f, ", {} order", self.order) }
     }
 }
 
@@ -249,6 +252,7 @@ pub fn measure(
         assembly.programs.executables().filter_map(|e| e.resources()).map(ToString::to_string).collect();
     Ok(Assembled {
         divisions: large.divisions,
+        order: large.order,
         degree: large.degree,
         unknowns: large.unknowns(),
         entries: assembly.matrix.n_entries(),

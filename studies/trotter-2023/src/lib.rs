@@ -5,11 +5,13 @@
 pub mod assembly;
 pub mod candidates;
 pub mod newton;
+pub mod order;
 pub mod page;
 pub mod published;
 pub mod record;
 
-pub use record::{Assembled, Solved};
+pub use order::Order;
+pub use record::{Assembled, Question, Solved};
 
 /// Divisions of a side of the unit cube in the uniform meshes 1 to 8, of six tetrahedra a division
 /// (Trotter et al. 2023, Table 2).

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use study_trotter_2023::assembly::{Prepared, measure};
 use study_trotter_2023::candidates::{lowered, mappings};
-use study_trotter_2023::newton::solve;
+use study_trotter_2023::newton::{Told, solve};
 use study_trotter_2023::page::{assembly_tables, newton_tables};
-use study_trotter_2023::{Assembled, DIVISIONS, Solved};
+use study_trotter_2023::{Assembled, DIVISIONS, Order, Question, Solved};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
 #[global_allocator]
@@ -77,6 +77,9 @@ struct Kernels {
 struct TimeArgs {
     #[command(flatten)]
     meshes: Meshes,
+    /// How cells and vertices are numbered
+    #[arg(long, value_enum, default_value_t = Order::Made)]
+    order: Order,
     #[command(flatten)]
     kernels: Kernels,
     /// Where to run: cuda, opencl, c
@@ -94,6 +97,15 @@ struct TimeArgs {
 struct SolveArgs {
     #[command(flatten)]
     meshes: Meshes,
+    /// The problem: hyperelasticity, twist (as in the demonstration of DOLFINx)
+    #[arg(long, default_value = "hyperelasticity")]
+    problem: String,
+    /// Residuals of linear systems that are small enough, relative to the right-hand side; a solve each
+    #[arg(long, value_name = "PART", value_delimiter = ',', default_values_t = [1e-5])]
+    relative: Vec<f64>,
+    /// Let unknowns follow prescribed ones in the next update, as DOLFINx's demonstration does
+    #[arg(long)]
+    without_lifting: bool,
     /// Polynomial degree
     #[arg(long, default_value_t = 1)]
     degree: usize,
@@ -188,16 +200,20 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
                 for mapping in args.kernels.mappings(device.info().backend, *strategy)? {
                     let is_known = |r: &Assembled| {
                         (r.degree, r.divisions, &r.mapping) == (*degree, divisions, &mapping)
+                            && r.order == args.order
                             && (&r.strategy, &r.device.name) == (&strategy.to_string(), &device.info().name)
                     };
                     if done.iter().any(is_known) {
                         continue;
                     }
                     if small.is_none() {
-                        small = Some(Prepared::new(device, 2, *degree, true, seed).map_err(usage)?);
+                        small = Some(
+                            Prepared::new(device, (2, Order::Made), *degree, true, seed).map_err(usage)?,
+                        );
                     }
                     if large.is_none() {
-                        large = Some(Prepared::new(device, divisions, *degree, false, seed).map_err(usage)?);
+                        let size = (divisions, args.order);
+                        large = Some(Prepared::new(device, size, *degree, false, seed).map_err(usage)?);
                     }
                     let (Some(small), Some(large)) = (&small, &large) else { continue };
                     timed(device, args, small, large, *strategy, &mapping)?;
@@ -231,26 +247,41 @@ fn timed(
 
 fn solves(args: &SolveArgs) -> Result<(), Failure> {
     let device = open(&args.device)?;
+    let problem: BoundaryValueProblem = args.problem.parse().map_err(usage)?;
     let done: Vec<Solved> = known(&args.db).map_err(usage)?;
     for divisions in args.meshes.divisions()? {
-        let is_known = |r: &Solved| {
-            (r.divisions, r.degree, &r.strategy) == (divisions, args.degree, &args.strategy.to_string())
-                && r.device.name == device.info().name
+        let question = |relative: &f64| Question {
+            problem: problem.to_string(),
+            relative: *relative,
+            lifts: !args.without_lifting,
         };
-        if done.iter().any(is_known) {
+        let is_known = |question: &Question| {
+            done.iter().any(|r| {
+                (r.divisions, r.degree, &r.strategy) == (divisions, args.degree, &args.strategy.to_string())
+                    && (&r.device.name, &r.question) == (&device.info().name, question)
+            })
+        };
+        let questions: Vec<Question> =
+            args.relative.iter().map(question).filter(|question| !is_known(question)).collect();
+        if questions.is_empty() {
             continue;
         }
-        let mut tell = |k: usize, step: &purlin::solve::NewtonStep| {
-            eprintln!(
-                "{divisions}: iteration {k}, {} linear ones, update {:.1e}",
+        let mut written = Ok(());
+        let mut tell = |told: Told<'_>| match told {
+            Told::Step(k, step) => eprintln!(
+                "{divisions}: iteration {k}, {} linear ones, step {}, update {:.1e}",
                 step.linear.iterations(),
+                step.length,
                 step.update
-            );
+            ),
+            Told::Solved(record) if written.is_ok() => written = append_json_line(&args.db, record),
+            Told::Solved(_) => {}
         };
-        match solve(&*device, divisions, args.degree, args.strategy, &mut tell) {
-            Ok(record) => append_json_line(&args.db, &record).map_err(usage)?,
-            Err(e) => eprintln!("{divisions} divisions: {e}"),
+        let size = (divisions, args.degree);
+        if let Err(e) = solve(&*device, problem, size, args.strategy, &questions, &mut tell) {
+            eprintln!("{divisions} divisions: {e}");
         }
+        written.map_err(usage)?;
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! The Newton solve of the hyperelastic problem.
+//! Newton solves of hyperelastic problems.
 
-use crate::record::Solved;
+use crate::record::{Question, Solved};
 use purlin::forms::mesh::{Mesh, MeshError};
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::Device;
-use purlin::solve::{AssemblyStrategy, NewtonOptions, NewtonStep};
+use purlin::solve::{AssemblyStrategy, LinearOptions, NewtonOptions, NewtonStep};
 use purlin::{BoundaryValueSetupError, BoundaryValueSystem};
 use std::time::Instant;
 
@@ -19,7 +19,8 @@ pub enum NewtonError {
     Setup(#[from] BoundaryValueSetupError),
 }
 
-/// Solves the problem on a uniform mesh. That it does not converge is in the record.
+/// Solves a problem on a uniform mesh once for each question, and tells of each record. That one does
+/// not converge is in its record. The setup is shared, as all questions are of one problem.
 ///
 /// # Errors
 /// No memory, what the device refuses.
@@ -28,38 +29,54 @@ pub enum NewtonError {
 /// Trotter et al. 2023, §4.5.
 pub fn solve(
     device: &dyn Device,
-    divisions: usize,
-    degree: usize,
+    problem: BoundaryValueProblem,
+    (divisions, degree): (usize, usize),
     strategy: AssemblyStrategy,
-    progress: &mut dyn FnMut(usize, &NewtonStep),
-) -> Result<Solved, NewtonError> {
+    questions: &[Question],
+    tell: &mut dyn FnMut(Told<'_>),
+) -> Result<(), NewtonError> {
     let mesh = Mesh::unit_cube(divisions)?;
-    let problem = BoundaryValueProblem::Hyperelasticity;
     let start = Instant::now();
-    let system =
+    let mut system =
         BoundaryValueSystem::new(device, problem, &mesh, degree, strategy, NewtonOptions::default())?;
     let setup_s = start.elapsed().as_secs_f64();
-    let before = device.traffic();
-    let report = system.solve(progress)?;
-    let traffic = device.traffic().since(before);
-    Ok(Solved {
-        divisions,
-        degree,
-        unknowns: system.unknowns,
-        entries: system.entries(),
-        strategy: strategy.to_string(),
-        mappings: system.mappings.clone(),
-        device: device.info().into(),
-        reason: report.reason.to_string(),
-        converged: report.converged(),
-        residual: report.residual,
-        updates: report.steps.iter().map(|step| step.update).collect(),
-        linear_iterations: report.steps.iter().map(|step| step.linear.iterations()).collect(),
-        assembly_s: report.steps.iter().map(|step| step.assembly_s).sum(),
-        linear_s: report.steps.iter().map(|step| step.linear.seconds).sum(),
-        wall_s: report.seconds,
-        setup_s,
-        to_device: traffic.to_device,
-        to_host: traffic.to_host,
-    })
+    for question in questions {
+        let systems = LinearOptions { relative: question.relative, ..LinearOptions::default() };
+        system.restart(NewtonOptions { lifts: question.lifts, systems, ..NewtonOptions::default() })?;
+        let before = device.traffic();
+        let report = system.solve(&mut |k, step| tell(Told::Step(k, step)))?;
+        let traffic = device.traffic().since(before);
+        let linear_iterations: Vec<usize> =
+            report.steps.iter().map(|step| step.linear.iterations()).collect();
+        tell(Told::Solved(&Solved {
+            question: question.clone(),
+            divisions,
+            degree,
+            unknowns: system.unknowns,
+            entries: system.entries(),
+            strategy: strategy.to_string(),
+            mappings: system.mappings.clone(),
+            device: device.info().into(),
+            reason: report.reason.to_string(),
+            converged: report.converged(),
+            residual: report.residual,
+            updates: report.steps.iter().map(|step| step.update).collect(),
+            linear_iterations,
+            assembly_s: report.steps.iter().map(|step| step.assembly_s).sum(),
+            linear_s: report.steps.iter().map(|step| step.linear.seconds).sum(),
+            wall_s: report.seconds,
+            setup_s,
+            to_device: traffic.to_device,
+            to_host: traffic.to_host,
+        }));
+    }
+    Ok(())
+}
+
+/// What happens in a solve.
+pub enum Told<'t> {
+    /// An iteration of Newton's method, counted from one.
+    Step(usize, &'t NewtonStep),
+    /// The end of a solve.
+    Solved(&'t Solved),
 }

@@ -26,12 +26,13 @@ fn table(records: &[Assembled], degree: usize) -> String {
     text += "| mesh | unknowns | strategy | mapping | ms | Mdof/s | GB/s | V100, mesh 3 | the same a GB/s | \
              setup | resources |\n|--:|--:|---|---|--:|--:|--:|--:|--:|--:|---|\n";
     let of: Vec<&Assembled> = records.iter().filter(|r| r.degree == degree).collect();
-    let mut divisions: Vec<usize> = of.iter().map(|r| r.divisions).collect();
-    divisions.sort_unstable();
-    divisions.dedup();
-    for n in &divisions {
+    let mut meshes: Vec<(usize, u8)> = of.iter().map(|r| (r.divisions, r.order as u8)).collect();
+    meshes.sort_unstable();
+    meshes.dedup();
+    for (n, order) in &meshes {
         for strategy in AssemblyStrategy::ALL {
-            let same = of.iter().filter(|r| r.divisions == *n && r.strategy == strategy.to_string());
+            let on_mesh = of.iter().filter(|r| (r.divisions, r.order as u8) == (*n, *order));
+            let same = on_mesh.filter(|r| r.strategy == strategy.to_string());
             let Some(r) = same.min_by(|a, b| a.median_s.total_cmp(&b.median_s)) else { continue };
             let published = v100(&r.strategy, degree).map_or_else(|| "–".into(), |p| format!("{p:.1}"));
             let ratio = best_of_v100(degree)
@@ -39,7 +40,7 @@ fn table(records: &[Assembled], degree: usize) -> String {
             let _ = writeln!(
                 text,
                 "| {} | {} | {strategy} | `{}` | {:.3} | {:.0} | {:.0} | {published} | {ratio} | {:.1} s | {} |",
-                mesh(*n),
+                if r.order.is_made() { mesh(*n) } else { format!("{}, {}", mesh(*n), r.order) },
                 purlin::cli::grouped(r.unknowns as u64),
                 r.mapping,
                 r.median_s * 1e3,
@@ -53,17 +54,24 @@ fn table(records: &[Assembled], degree: usize) -> String {
     text + "\n"
 }
 
-/// The Newton solves beside those of the publication; nothing if there are none.
+/// The Newton solves beside those of the publication, a table for each problem; nothing if there are none.
 #[must_use]
 pub fn newton_tables(records: &[Solved]) -> String {
-    if records.is_empty() {
-        return String::new();
-    }
-    let mut text = String::from("## Hyperelasticity\n\n");
-    text += "| mesh | unknowns | strategy | Newton | assembly | Mdof/s/it | A100 | a GB/s | CG iterations | A100 | \
-             solve | Mdof/s/it | A100 | a GB/s | bytes to the device |\n\
-             |--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+    let mut problems: Vec<&str> = Vec::new();
     for r in records {
+        if !problems.contains(&r.question.problem.as_str()) {
+            problems.push(&r.question.problem);
+        }
+    }
+    problems.into_iter().map(|problem| newton_table(problem, records)).collect()
+}
+
+fn newton_table(problem: &str, records: &[Solved]) -> String {
+    let mut text = format!("## Newton solves of `{problem}`\n\n");
+    text += "| mesh | unknowns | strategy | residual | Newton | assembly | Mdof/s/it | A100 | a GB/s | \
+             CG iterations | A100 | of them | solve | Mdof/s/it | A100 | a GB/s | setup | bytes to the device |\n\
+             |--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+    for r in records.iter().filter(|r| r.question.problem == problem) {
         let known = DIVISIONS.iter().position(|d| *d == r.divisions).and_then(|k| A100.get(k));
         let theirs = |f: &dyn Fn(&crate::published::A100) -> String| known.map_or_else(|| "–".into(), f);
         let newton = match r.converged {
@@ -71,22 +79,27 @@ pub fn newton_tables(records: &[Solved]) -> String {
             false => format!("{} ({})", r.updates.len(), r.reason),
         };
         let scale = A100_GB_S / H200_GB_S;
+        let lifted = if r.question.lifts { "" } else { ", no lifting" };
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {newton} | {:.3} s | {:.1} | {} | {} | {} | {} | {:.2} s | {:.0} | {} | {} | {} |",
+            "| {} | {} | {} | {:.1e}{lifted} | {newton} | {:.3} s | {:.1} | {} | {} | {} | {} | {} | {:.2} s | \
+             {:.0} | {} | {} | {:.1} s | {} |",
             mesh(r.divisions),
             purlin::cli::grouped(r.unknowns as u64),
             r.strategy,
+            r.question.relative,
             r.assembly_s,
             r.assembly_rate(),
             theirs(&|p| format!("{:.1}", p.assembly_rate)),
             theirs(&|p| format!("{:.2}", r.assembly_rate() * scale / p.assembly_rate)),
             r.iterations(),
             theirs(&|p| format!("{} ({} Newton)", p.linear, p.newton)),
+            theirs(&|p| format!("{:.1} %", 100.0 * r.iterations() as f64 / p.linear as f64)),
             r.linear_s,
             r.linear_rate(),
             theirs(&|p| format!("{:.0}", p.linear_rate)),
             theirs(&|p| format!("{:.2}", r.linear_rate() * scale / p.linear_rate)),
+            r.setup_s,
             r.to_device,
         );
     }

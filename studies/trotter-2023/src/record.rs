@@ -1,5 +1,6 @@
 //! Measurements as lines of JSON.
 
+use crate::Order;
 use purlin::Mapping;
 use purlin::runtime::DeviceInfo;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,9 @@ impl From<&DeviceInfo> for Card {
 pub struct Assembled {
     /// Divisions of a side of the unit cube.
     pub divisions: usize,
+    /// How its cells and vertices are numbered.
+    #[serde(default, skip_serializing_if = "Order::is_made")]
+    pub order: Order,
     /// Degree of the elements.
     pub degree: usize,
     /// Unknowns.
@@ -77,10 +81,38 @@ impl Assembled {
     }
 }
 
-/// The solution of the problem of hyperelasticity on a device.
+/// What a solve is to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// The problem.
+    #[serde(default = "forces")]
+    pub problem: String,
+    /// Residual of the linear systems that is small enough, relative to the right-hand side.
+    #[serde(default = "published_tolerance")]
+    pub relative: f64,
+    /// Whether other unknowns follow prescribed ones in the same update.
+    #[serde(default = "yes")]
+    pub lifts: bool,
+}
+
+fn forces() -> String {
+    "hyperelasticity".into()
+}
+
+const fn published_tolerance() -> f64 {
+    1e-5
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// The solution of a problem of hyperelasticity on a device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Solved {
+    /// What was solved, and how.
+    #[serde(flatten)]
+    pub question: Question,
     /// Divisions of a side of the unit cube.
     pub divisions: usize,
     /// Degree of the elements.

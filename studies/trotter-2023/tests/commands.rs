@@ -37,7 +37,7 @@ fn the_hyperelastic_problem_is_solved() {
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     std::fs::write(dir.path().join("r.jsonl"), "").unwrap();
     let page = text(&study(dir.path(), &["page", "--db", "r.jsonl", "--solves", "s.jsonl"]).stdout);
-    assert!(page.contains("## Hyperelasticity") && page.contains("| 2³ | 81 |"), "{page}");
+    assert!(page.contains("## Newton solves of `hyperelasticity`") && page.contains("| 2³ | 81 |"), "{page}");
     assert!(page.lines().filter(|l| l.ends_with("| 0 |")).count() == 2, "nothing goes to the device: {page}");
 }
 

@@ -18,9 +18,68 @@ pub struct OwnedRows {
     pub entities: Vec<i32>,
     /// Which degree of freedom of the entity it is, i32 `[pairs]`.
     pub rows: Vec<i32>,
-    /// Where the columns of the entity's degrees of freedom stand in the rows, i32 `[columns, pairs]`:
-    /// the first component of each, behind which the others follow.
+    /// Where the columns of the entity's degrees of freedom stand in the rows, i32 `[words, pairs]`: the
+    /// first component of each, behind which the others follow, several in a number as [`SlotPacking`]
+    /// says.
     pub slots: Vec<i32>,
+}
+
+/// How many places in a row stand in one number of 32 bits: what the owners of rows read most of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotPacking {
+    /// Four, of rows of at most 128 entries.
+    Four,
+    /// Two, of rows of at most 32,768.
+    Two,
+    /// One.
+    One,
+}
+
+impl SlotPacking {
+    /// The one for rows of so many entries.
+    #[must_use]
+    pub const fn of(longest: usize) -> Self {
+        // the place behind the others has a bit less, so that numbers are not negative
+        match longest {
+            0..=128 => Self::Four,
+            129..=32_768 => Self::Two,
+            _ => Self::One,
+        }
+    }
+
+    /// Places in a number.
+    #[must_use]
+    pub const fn slots(self) -> usize {
+        match self {
+            Self::Four => 4,
+            Self::Two => 2,
+            Self::One => 1,
+        }
+    }
+
+    /// What separates the places of a number; none if it has one.
+    #[must_use]
+    pub const fn radix(self) -> Option<i64> {
+        match self {
+            Self::Four => Some(1 << 8),
+            Self::Two => Some(1 << 16),
+            Self::One => None,
+        }
+    }
+
+    /// Numbers for so many places.
+    #[must_use]
+    pub const fn words(self, columns: usize) -> usize {
+        columns.div_ceil(self.slots())
+    }
+
+    /// The first place lowest.
+    fn packed(self, slots: impl DoubleEndedIterator<Item = i32>) -> i32 {
+        slots.rev().fold(0, |word, slot| match self.radix() {
+            Some(radix) => word * radix as i32 + slot,
+            None => slot,
+        })
+    }
 }
 
 fn refused(found: String, needed: &str) -> TabulatedError {
@@ -35,20 +94,29 @@ impl CsrPattern {
     }
 
     /// The pairs of degrees of freedom and entities, of spaces whose degrees of freedom have so many
-    /// components each.
+    /// components each, with places packed as of rows that are as long as the longest, or longer.
     ///
     /// # Errors
-    /// [`TabulatedError::Invalid`]: components that do not have the same columns side by side, more
-    /// pairs than 32 bits count.
-    pub fn owned_rows(&self, components: [usize; 2]) -> Result<OwnedRows, TabulatedError> {
-        let [height, width] = self.extents;
-        let [block, components] = components.map(|n| n.max(1));
-        let (local, columns) = (height / block, width / components);
-        self.check_components(block, components)?;
-        let rows = self.entity_rows();
-        let owners: Vec<i32> = rows.par_iter().step_by(block).map(|row| row / block as i32).collect();
-        let n_owners = self.row_starts.len().saturating_sub(1) / block;
-        let (starts, order) = sorted(&owners, n_owners);
+    /// [`TabulatedError::Invalid`]: a pattern of other components, a row that is longer, more pairs than
+    /// 32 bits count.
+    pub fn owned_rows(
+        &self,
+        components: [usize; 2],
+        packing: SlotPacking,
+    ) -> Result<OwnedRows, TabulatedError> {
+        let components = components.map(|n| n.max(1));
+        if components != self.components {
+            let found = format!("a pattern of blocks of {:?} numbers", self.components);
+            return Err(refused(found, &format!("one of {components:?}; use a lookup table")));
+        }
+        if packing.slots() > SlotPacking::of(self.longest_row()).slots() {
+            let found =
+                format!("a row of {} entries, and {} places a number", self.longest_row(), packing.slots());
+            return Err(refused(found, "fewer places a number"));
+        }
+        let [local, columns] = [0, 1].map(|k| self.extents[k] / components[k]);
+        let n_owners = self.block_starts.len().saturating_sub(1);
+        let (starts, order) = sorted(&self.owners, n_owners);
         let counts: Vec<i32> = starts.windows(2).map(|w| w[1] - w[0]).collect();
         let mut firsts = Vec::with_capacity(n_owners);
         let mut n_pairs = 0_usize;
@@ -59,64 +127,42 @@ impl CsrPattern {
         if i32::try_from(n_pairs).is_err() {
             return Err(refused(format!("{n_pairs} pairs"), "fewer than 32 bits count"));
         }
-        let mut lists = OwnedRows {
-            firsts,
-            counts,
-            entities: vec![0; n_pairs],
-            rows: vec![0; n_pairs],
-            slots: vec![0; columns * n_pairs],
+        let words = packing.words(columns);
+        // of each slice its own part of each list
+        let ends = firsts.iter().step_by(SLICE).skip(1).copied().chain([n_pairs as i32]);
+        let slices: Vec<(i32, i32)> = firsts.iter().step_by(SLICE).copied().zip(ends).collect();
+        let of_slice = |slice: usize, list: &dyn Fn(i32, usize) -> i32| {
+            let (first, end) = slices[slice];
+            let mut part = vec![0; (end - first) as usize];
+            let owners = slice * SLICE..n_owners.min((slice + 1) * SLICE);
+            for (lane, owner) in owners.enumerate() {
+                let own = &order[starts[owner] as usize..starts[owner + 1] as usize];
+                for (turn, k) in own.iter().enumerate() {
+                    part[lane + SLICE * turn] = list(*k, owner);
+                }
+            }
+            part
         };
-        let mut from = vec![-1_i32; n_pairs];
-        for (owner, bounds) in starts.windows(2).enumerate() {
-            for (turn, k) in order[bounds[0] as usize..bounds[1] as usize].iter().enumerate() {
-                from[lists.firsts[owner] as usize + SLICE * turn] = *k;
-            }
-        }
-        let split = |k: i32| (k as usize / local, k as usize % local);
-        lists.entities.par_iter_mut().zip(&mut lists.rows).zip(&from).for_each(|((entity, row), k)| {
-            if *k >= 0 {
-                let (e, r) = split(*k);
-                (*entity, *row) = (e as i32, r as i32);
-            }
-        });
-        lists.slots.par_chunks_mut(n_pairs.max(1)).enumerate().for_each(|(column, slots)| {
-            for (slot, k) in slots.iter_mut().zip(&from).filter(|(_, k)| **k >= 0) {
-                let (entity, dof) = split(*k);
-                let row = entity * height + dof * block;
-                let start = self.row_starts[rows[row] as usize];
-                *slot = self.positions[row * width + column * components] - start;
-            }
-        });
-        Ok(lists)
-    }
-
-    /// The components of a degree of freedom have the same columns, side by side.
-    fn check_components(&self, block: usize, components: usize) -> Result<(), TabulatedError> {
-        let [height, width] = self.extents;
-        if block * components == 1 || height * width == 0 {
-            return Ok(());
-        }
-        let start = |row: usize, places: &[i32]| {
-            let first = places[row * width];
-            self.row_starts[self.row_starts.partition_point(|start| *start <= first) - 1]
+        let list = |of: &(dyn Fn(i32, usize) -> i32 + Sync)| -> Vec<i32> {
+            (0..slices.len())
+                .into_par_iter()
+                .flat_map_iter(|slice| of_slice(slice, &|k, o| of(k, o)))
+                .collect()
         };
-        let fits = |places: &[i32]| {
-            let starts: Vec<i32> = (0..height).map(|row| start(row, places)).collect();
-            let within = |row: usize, column: usize| places[row * width + column] - starts[row];
-            (0..height).all(|row| {
-                (0..width).all(|column| {
-                    let (first, of) = (row - row % block, column - column % components);
-                    within(row, column) == within(first, of) + (column - of) as i32
-                })
+        let word = |word: usize| {
+            list(&|k, owner| {
+                let row = &self.blocks[k as usize * columns..(k as usize + 1) * columns];
+                let slot = |block: &i32| (block - self.block_starts[owner]) * components[1] as i32;
+                packing.packed(row.chunks(packing.slots()).nth(word).unwrap_or(&[]).iter().map(slot))
             })
         };
-        match self.positions.par_chunks_exact(height * width).all(fits) {
-            true => Ok(()),
-            false => Err(refused(
-                "components of a degree of freedom with different columns".into(),
-                "the same columns side by side; use a lookup table",
-            )),
-        }
+        Ok(OwnedRows {
+            entities: list(&|k, _| (k as usize / local) as i32),
+            rows: list(&|k, _| (k as usize % local) as i32),
+            slots: (0..words).flat_map(word).collect(),
+            firsts,
+            counts,
+        })
     }
 }
 
@@ -124,41 +170,68 @@ impl CsrPattern {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::import::CsrPart;
+
+    /// Intervals in a row, so many components a node.
+    fn intervals(cells: i32, components: usize) -> CsrPattern {
+        let map: Vec<i32> = (0..cells).flat_map(|c| [c, c + 1]).collect();
+        let part = CsrPart { extents: [2, 2], rows: &map, columns: &map };
+        let size = cells as usize + 1;
+        CsrPattern::of_components([size; 2], [components; 2], &[part]).unwrap().remove(0)
+    }
 
     #[test]
     fn pairs_stand_in_slices() {
-        // 40 intervals in a row, two components each
-        let (n, cells) = (41_i32, 40_i32);
-        let map: Vec<i32> = (0..cells).flat_map(|c| [2 * c, 2 * c + 1, 2 * c + 2, 2 * c + 3]).collect();
-        let pattern = CsrPattern::of_rows(2 * n as usize, 2 * n as usize, 4, 4, &map, &map).unwrap();
-        let owned = pattern.owned_rows([2, 2]).unwrap();
-        assert_eq!((owned.firsts.len(), pattern.longest_row()), (41, 6));
-        assert_eq!((&owned.counts[..3], owned.counts[40]), (&[1, 2, 2][..], 1));
-        assert_eq!((owned.firsts[31], owned.firsts[32]), (31, 64));
-        for dof in 0..41_usize {
-            let mut cells = Vec::new();
-            for turn in 0..owned.counts[dof] as usize {
-                let pair = owned.firsts[dof] as usize + SLICE * turn;
-                let (cell, local) = (owned.entities[pair] as usize, owned.rows[pair] as usize);
-                cells.push(cell);
-                assert_eq!(cell + local, dof);
-                for column in 0..2 {
-                    let place = pattern.row_starts[2 * dof] + owned.slots[column * owned.rows.len() + pair];
-                    assert_eq!(pattern.columns[place as usize], 2 * (cell + column) as i32);
+        let pattern = intervals(40, 2);
+        for packing in [SlotPacking::Four, SlotPacking::Two, SlotPacking::One] {
+            let owned = pattern.owned_rows([2, 2], packing).unwrap();
+            assert_eq!((owned.firsts.len(), pattern.longest_row()), (41, 6));
+            assert_eq!((&owned.counts[..3], owned.counts[40]), (&[1, 2, 2][..], 1));
+            assert_eq!((owned.firsts[31], owned.firsts[32]), (31, 64));
+            assert_eq!(owned.slots.len(), packing.words(2) * owned.rows.len());
+            for dof in 0..41_usize {
+                let mut cells = Vec::new();
+                for turn in 0..owned.counts[dof] as usize {
+                    let pair = owned.firsts[dof] as usize + SLICE * turn;
+                    let (cell, local) = (owned.entities[pair] as usize, owned.rows[pair] as usize);
+                    cells.push(cell);
+                    assert_eq!(cell + local, dof);
+                    for column in 0..2 {
+                        let word = owned.slots[column / packing.slots() * owned.rows.len() + pair];
+                        let shift =
+                            packing.radix().unwrap_or(1).pow((column % packing.slots()) as u32) as i32;
+                        let slot = word / shift % packing.radix().map_or(i32::MAX, |r| r as i32);
+                        let place = pattern.row_starts[2 * dof] + slot;
+                        assert_eq!(pattern.columns[place as usize], 2 * (cell + column) as i32);
+                    }
                 }
+                let expected: Vec<usize> = (dof.saturating_sub(1)..(dof + 1).min(40)).collect();
+                assert_eq!(cells, expected);
             }
-            let expected: Vec<usize> = (dof.saturating_sub(1)..(dof + 1).min(40)).collect();
-            assert_eq!(cells, expected);
         }
     }
 
     #[test]
-    fn components_with_different_columns_are_refused() {
-        // the second component has a column less
-        let pattern = CsrPattern::of_rows(2, 2, 2, 2, &[0, 1], &[0, 1]).unwrap();
-        assert!(pattern.owned_rows([2, 2]).is_ok());
-        let swapped = CsrPattern::of_rows(2, 2, 2, 2, &[0, 1], &[1, 0]).unwrap();
-        let error = swapped.owned_rows([2, 2]).unwrap_err().to_string();
-        assert!(error.contains("different columns"), "{error}");
+    fn the_last_place_of_a_number_leaves_it_positive() {
+        for (packing, last) in [(SlotPacking::Four, 127), (SlotPacking::Two, 32_767)] {
+            let slots = vec![last; packing.slots()];
+            let mut word = packing.packed(slots.iter().copied());
+            assert!(word > 0);
+            for slot in slots {
+                assert_eq!(word % packing.radix().unwrap() as i32, slot);
+                word /= packing.radix().unwrap() as i32;
+            }
+        }
+        assert_eq!([128, 129, 32_768, 32_769].map(|n| SlotPacking::of(n).slots()), [4, 2, 2, 1]);
+    }
+
+    #[test]
+    fn other_components_and_longer_rows_are_refused() {
+        let error = intervals(2, 2).owned_rows([1, 1], SlotPacking::One).unwrap_err().to_string();
+        assert!(error.contains("blocks of [2, 2] numbers"), "{error}");
+        let long = intervals(2, 50);
+        let error = long.owned_rows([50, 50], SlotPacking::Four).unwrap_err().to_string();
+        assert!(error.contains("a row of 150 entries, and 4 places a number"), "{error}");
+        assert!(long.owned_rows([50, 50], SlotPacking::Two).is_ok());
     }
 }

@@ -1,13 +1,18 @@
 //! Sparse matrices of bilinear forms: the pattern, and where the entries of each entity stand.
 
 use super::Array;
+use super::terms::sorted;
 use crate::tabulated::{TabulatedError, TabulatedForm};
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// Rows whose columns a thread finds at a time.
 const ROWS_OF_A_BLOCK: usize = 4096;
 
 /// The pattern of a sparse matrix by rows, and the places of the matrices of entities in it.
+///
+/// Degrees of freedom may have several components, whose rows have the same columns, side by side: the
+/// pattern is found and kept by degree of freedom.
 ///
 /// ```
 /// use purlin_forms::import::CsrPattern;
@@ -17,7 +22,7 @@ const ROWS_OF_A_BLOCK: usize = 4096;
 /// let pattern = CsrPattern::of_rows(3, 3, 2, 2, &map, &map)?;
 /// assert_eq!(pattern.row_starts, [0, 2, 5, 7]);
 /// assert_eq!(pattern.columns, [0, 1, 0, 1, 2, 1, 2]);
-/// assert_eq!(pattern.positions, [0, 1, 2, 3, 3, 4, 5, 6]);
+/// assert_eq!(*pattern.positions(), [0, 1, 2, 3, 3, 4, 5, 6]);
 /// # Ok::<(), purlin_forms::tabulated::TabulatedError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,20 +31,50 @@ pub struct CsrPattern {
     pub row_starts: Vec<i32>,
     /// The column of each entry, ascending in a row.
     pub columns: Vec<i32>,
-    /// The place of each entry of an entity's matrix, `[entities, rows, columns]` row-major.
-    pub positions: Vec<i32>,
     /// Rows and columns of an entity's matrix.
     pub extents: [usize; 2],
+    /// Rows and columns of the block of two degrees of freedom.
+    pub(super) components: [usize; 2],
+    /// The first block of each degree of freedom, and behind them the number of blocks.
+    pub(super) block_starts: Vec<i32>,
+    /// The degree of freedom of each of an entity's rows, `[entities, rows]`.
+    pub(super) owners: Vec<i32>,
+    /// The block of each pair of an entity's degrees of freedom, `[entities, rows, columns]`.
+    pub(super) blocks: Vec<i32>,
+    pub(super) order: EntryOrder,
 }
 
-/// The entities of a kernel that adds to a sparse matrix.
+/// In which order the entries of a matrix stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EntryOrder {
+    /// Row by row of scalars.
+    #[default]
+    Rows,
+    /// Block by block, row by row within: those of [`BlockPattern`].
+    Blocks,
+}
+
+/// A matrix by rows of dense blocks, all of one size: block CSR, as of cuSPARSE (BSR) and PETSc (BAIJ).
+/// Entries are `[blocks, rows, columns]` row-major.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockPattern {
+    /// Rows and columns of a block.
+    pub extents: [usize; 2],
+    /// Place of the first block of each row of blocks, and behind them the number of blocks.
+    pub row_starts: Vec<i32>,
+    /// The column of blocks of each block, ascending in a row.
+    pub columns: Vec<i32>,
+}
+
+/// The entities of a kernel that adds to a sparse matrix. Rows and columns are those of scalars, or
+/// degrees of freedom of several components each, as the [pattern](CsrPattern::of_components) says.
 #[derive(Clone, Copy, Debug)]
 pub struct CsrPart<'a> {
-    /// Rows and columns of an entity's matrix.
+    /// Rows and columns of an entity.
     pub extents: [usize; 2],
-    /// The row of each row of each entity's matrix, `[entities, rows]`.
+    /// The number of each row of each entity, `[entities, rows]`.
     pub rows: &'a [i32],
-    /// The column of each column of each entity's matrix, `[entities, columns]`.
+    /// The number of each column of each entity, `[entities, columns]`.
     pub columns: &'a [i32],
 }
 
@@ -69,35 +104,36 @@ impl CsrPart<'_> {
 }
 
 /// The entities that touch each row.
-struct Touching {
-    starts: Vec<usize>,
-    /// Part and entity.
-    entities: Vec<(u32, u32)>,
+struct Touching<'p> {
+    starts: Vec<i32>,
+    /// Places in the rows of all parts, one behind the other.
+    places: Vec<i32>,
+    /// Where the rows of each part start among them.
+    firsts: Vec<usize>,
+    parts: &'p [CsrPart<'p>],
 }
 
-impl Touching {
-    fn new(n_rows: usize, parts: &[CsrPart<'_>]) -> Self {
-        let mut starts = vec![0; n_rows + 1];
-        for row in parts.iter().flat_map(|part| part.rows) {
-            starts[*row as usize + 1] += 1;
+impl<'p> Touching<'p> {
+    fn new(n_rows: usize, parts: &'p [CsrPart<'p>]) -> Self {
+        let mut firsts = vec![0];
+        for part in parts {
+            firsts.push(firsts[firsts.len() - 1] + part.rows.len());
         }
-        for row in 0..n_rows {
-            starts[row + 1] += starts[row];
-        }
-        let mut next = starts.clone();
-        let mut entities = vec![(0, 0); starts[n_rows]];
-        for (place, part) in parts.iter().enumerate() {
-            for (k, row) in part.rows.iter().enumerate() {
-                let at = &mut next[*row as usize];
-                entities[*at] = (place as u32, (k / part.extents[0]) as u32);
-                *at += 1;
-            }
-        }
-        Self { starts, entities }
+        let (starts, places) = match parts {
+            [part] => sorted(part.rows, n_rows),
+            _ => sorted(&parts.iter().flat_map(|part| part.rows).copied().collect::<Vec<i32>>(), n_rows),
+        };
+        Self { starts, places, firsts, parts }
     }
 
-    fn of(&self, row: usize) -> impl Iterator<Item = (u32, u32)> {
-        self.entities[self.starts[row]..self.starts[row + 1]].iter().copied()
+    /// The columns of the entities of a row, as often as they have them.
+    fn columns(&self, row: usize) -> impl Iterator<Item = i32> {
+        let places = &self.places[self.starts[row] as usize..self.starts[row + 1] as usize];
+        places.iter().flat_map(|place| {
+            let part = self.firsts.partition_point(|first| *first <= *place as usize) - 1;
+            let entity = (*place as usize - self.firsts[part]) / self.parts[part].extents[0];
+            self.parts[part].columns_of(entity).iter().copied()
+        })
     }
 }
 
@@ -122,9 +158,7 @@ impl CsrPattern {
         columns: &[i32],
     ) -> Result<Self, TabulatedError> {
         let part = CsrPart { extents: [height, width], rows, columns };
-        let [pattern] = <[Self; 1]>::try_from(Self::joint(n_rows, n_columns, &[part])?)
-            .map_err(|all| invalid("map", format!("{} patterns", all.len()), "one".into()))?;
-        Ok(pattern)
+        only(Self::joint(n_rows, n_columns, &[part])?)
     }
 
     /// The pattern of a matrix to which several kernels add, each with entities of its own: the same
@@ -137,55 +171,40 @@ impl CsrPattern {
         n_columns: usize,
         parts: &[CsrPart<'_>],
     ) -> Result<Vec<Self>, TabulatedError> {
+        Self::of_components([n_rows, n_columns], [1, 1], parts)
+    }
+
+    /// As [`CsrPattern::joint`], where each row of a part stands for so many of the matrix, and each
+    /// column likewise: degree of freedom `d` has the rows `d*components[0]` and those behind. `sizes`
+    /// count degrees of freedom.
+    ///
+    /// # Errors
+    /// As [`CsrPattern::of_rows`].
+    pub fn of_components(
+        sizes: [usize; 2],
+        components: [usize; 2],
+        parts: &[CsrPart<'_>],
+    ) -> Result<Vec<Self>, TabulatedError> {
         for part in parts {
-            part.check(n_rows, n_columns)?;
+            part.check(sizes[0], sizes[1])?;
         }
-        let touching = Touching::new(n_rows, parts);
-        let columns_of_rows = |rows: std::ops::Range<usize>| {
-            let (mut all, mut ends, mut found): (Vec<i32>, Vec<usize>, Vec<i32>) = Default::default();
-            for row in rows {
-                found.clear();
-                for (part, entity) in touching.of(row) {
-                    found.extend(parts[part as usize].columns_of(entity as usize));
-                }
-                found.sort_unstable();
-                found.dedup();
-                all.extend(&found);
-                ends.push(all.len());
-            }
-            (all, ends)
-        };
-        let blocks = n_rows.div_ceil(ROWS_OF_A_BLOCK);
-        let block = |k: usize| k * ROWS_OF_A_BLOCK..n_rows.min((k + 1) * ROWS_OF_A_BLOCK);
-        let found: Vec<_> = (0..blocks).into_par_iter().map(|k| columns_of_rows(block(k))).collect();
-        let total = found.iter().map(|(columns, _)| columns.len()).sum();
-        if i32::try_from(total).is_err() {
-            return Err(invalid("map", format!("{total} entries"), format!("at most {} of them", i32::MAX)));
+        let components = components.map(|n| n.max(1));
+        let total_rows: usize = parts.iter().map(|part| part.rows.len()).sum();
+        if i32::try_from(total_rows).is_err() {
+            let needed = format!("at most {} of them", i32::MAX);
+            return Err(invalid("map", format!("{total_rows} rows of entities"), needed));
         }
-        let (mut row_starts, mut all) = (vec![0_i32], Vec::with_capacity(total));
-        for (columns, ends) in found {
-            row_starts.extend(ends.iter().map(|end| (all.len() + end) as i32));
-            all.extend(columns);
-        }
-        let positions = |part: &CsrPart<'_>| -> Vec<i32> {
-            let [height, width] = part.extents;
-            let mut positions = vec![0; part.rows.len() * width];
-            let of_rows = positions.par_chunks_mut(width.max(1)).zip(part.rows);
-            of_rows.enumerate().for_each(|(k, (places, row))| {
-                let (start, end) = (row_starts[*row as usize], row_starts[*row as usize + 1]);
-                let own = &all[start as usize..end as usize];
-                let columns = part.columns_of(k / height);
-                for (place, c) in places.iter_mut().zip(columns) {
-                    *place = start + own.partition_point(|o| o < c) as i32;
-                }
-            });
-            positions
-        };
+        let (starts, columns) = blocks_of_rows(sizes[0], components, parts)?;
+        let (row_starts, scalars) = scalar_rows(&starts, &columns, components);
         let pattern = |part: &CsrPart<'_>| Self {
             row_starts: row_starts.clone(),
-            columns: all.clone(),
-            positions: positions(part),
-            extents: part.extents,
+            columns: scalars.clone(),
+            extents: [part.extents[0] * components[0], part.extents[1] * components[1]],
+            components,
+            blocks: places(part, &starts, &columns),
+            owners: part.rows.to_vec(),
+            block_starts: starts.clone(),
+            order: EntryOrder::Rows,
         };
         Ok(parts.iter().map(pattern).collect())
     }
@@ -205,20 +224,157 @@ impl CsrPattern {
         let Some([test, trial]) = spaces else {
             return Err(invalid("output", format!("{output}"), "the place of a bilinear form".into()));
         };
-        let blocks = [form.spaces[*test].block, form.spaces[*trial].block];
-        let heights = [form.spaces[*test].columns * blocks[0], form.spaces[*trial].columns * blocks[1]];
-        let [rows, columns] = [0, 1].map(|k| -> Vec<i32> {
-            let block = blocks[k] as i32;
-            maps[k].iter().flat_map(|d| (0..block).map(move |c| d * block + c)).collect()
-        });
-        Self::of_rows(sizes[0] * blocks[0], sizes[1] * blocks[1], heights[0], heights[1], &rows, &columns)
+        let [test, trial] = [&form.spaces[*test], &form.spaces[*trial]];
+        let part = CsrPart { extents: [test.columns, trial.columns], rows: maps[0], columns: maps[1] };
+        only(Self::of_components(sizes, [test.block, trial.block], &[part])?)
+    }
+
+    /// Where each entry of an entity's matrix stands: the lookup table, `[entities, rows, columns]`
+    /// row-major.
+    #[must_use]
+    pub fn positions(&self) -> Cow<'_, [i32]> {
+        let [height, width] = self.components;
+        if height * width == 1 {
+            return Cow::Borrowed(&self.blocks);
+        }
+        Cow::Owned(self.expanded(|owner, block, [row, column]| match self.order {
+            EntryOrder::Rows => {
+                let (first, last) = (self.block_starts[owner], self.block_starts[owner + 1]);
+                let before = first * height as i32 + row as i32 * (last - first) + (block - first);
+                before * width as i32 + column as i32
+            }
+            EntryOrder::Blocks => (block * height as i32 + row as i32) * width as i32 + column as i32,
+        }))
+    }
+
+    /// The same pattern with its entries in another order, which the lookup table then gives.
+    #[must_use]
+    pub fn ordered(self, order: EntryOrder) -> Self {
+        Self { order, ..self }
+    }
+
+    /// The order of the entries.
+    #[must_use]
+    pub const fn order(&self) -> EntryOrder {
+        self.order
+    }
+
+    /// The rows and columns of blocks.
+    #[must_use]
+    pub fn by_blocks(&self) -> BlockPattern {
+        let [height, width] = self.components;
+        let columns_of = |owner: usize| {
+            let row = self.row_starts[owner * height] as usize..self.row_starts[owner * height + 1] as usize;
+            self.columns[row].iter().step_by(width).map(|column| column / width as i32)
+        };
+        let owners = 0..self.block_starts.len().saturating_sub(1);
+        BlockPattern {
+            extents: self.components,
+            row_starts: self.block_starts.clone(),
+            columns: owners.into_par_iter().flat_map_iter(columns_of).collect(),
+        }
+    }
+
+    /// A number for each entry of an entity's matrix, from the degree of freedom of its row, its block,
+    /// and its row and column there.
+    fn expanded(&self, of: impl Fn(usize, i32, [usize; 2]) -> i32 + Sync) -> Vec<i32> {
+        let [height, width] = self.components;
+        let columns = self.extents[1] / width;
+        let rows = self.blocks.par_chunks(columns.max(1)).zip(&self.owners);
+        rows.flat_map_iter(|(blocks, owner)| {
+            let of = &of;
+            (0..height).flat_map(move |row| {
+                let entry = move |block: &'_ i32| {
+                    let block = *block;
+                    (0..width).map(move |column| of(*owner as usize, block, [row, column]))
+                };
+                blocks.iter().flat_map(entry)
+            })
+        })
+        .collect()
     }
 
     /// The places as an argument of the kernel.
     #[must_use]
     pub fn positions_array(&self) -> Array {
         let [height, width] = self.extents;
-        let entities = self.positions.len().checked_div(height * width).unwrap_or(0);
-        Array::new([entities, height, width], self.positions.clone())
+        Array::new([self.n_entities(), height, width], self.positions().into_owned())
     }
+}
+
+/// The one pattern of one part.
+fn only(patterns: Vec<CsrPattern>) -> Result<CsrPattern, TabulatedError> {
+    let [pattern] = <[CsrPattern; 1]>::try_from(patterns)
+        .map_err(|all| invalid("map", format!("{} patterns", all.len()), "one".into()))?;
+    Ok(pattern)
+}
+
+/// The first block of each row of blocks, and the columns of blocks.
+fn blocks_of_rows(
+    n_rows: usize,
+    components: [usize; 2],
+    parts: &[CsrPart<'_>],
+) -> Result<(Vec<i32>, Vec<i32>), TabulatedError> {
+    let touching = Touching::new(n_rows, parts);
+    let columns_of_rows = |rows: std::ops::Range<usize>| {
+        let (mut all, mut ends, mut found): (Vec<i32>, Vec<usize>, Vec<i32>) = Default::default();
+        for row in rows {
+            found.clear();
+            found.extend(touching.columns(row));
+            found.sort_unstable();
+            found.dedup();
+            all.extend(&found);
+            ends.push(all.len());
+        }
+        (all, ends)
+    };
+    let blocks = n_rows.div_ceil(ROWS_OF_A_BLOCK);
+    let block = |k: usize| k * ROWS_OF_A_BLOCK..n_rows.min((k + 1) * ROWS_OF_A_BLOCK);
+    let found: Vec<_> = (0..blocks).into_par_iter().map(|k| columns_of_rows(block(k))).collect();
+    let total: usize = found.iter().map(|(columns, _)| columns.len()).sum();
+    let entries = total.saturating_mul(components[0] * components[1]);
+    if i32::try_from(entries).is_err() {
+        return Err(invalid("map", format!("{entries} entries"), format!("at most {} of them", i32::MAX)));
+    }
+    let (mut starts, mut all) = (vec![0_i32], Vec::with_capacity(total));
+    for (columns, ends) in found {
+        starts.extend(ends.iter().map(|end| (all.len() + end) as i32));
+        all.extend(columns);
+    }
+    Ok((starts, all))
+}
+
+/// The rows and columns of scalars, from those of blocks.
+fn scalar_rows(starts: &[i32], columns: &[i32], components: [usize; 2]) -> (Vec<i32>, Vec<i32>) {
+    if components == [1, 1] {
+        return (starts.to_vec(), columns.to_vec());
+    }
+    let [height, width] = components.map(|n| n as i32);
+    let (mut row_starts, mut next) = (vec![0], 0);
+    for bounds in starts.windows(2) {
+        for _ in 0..height {
+            next += (bounds[1] - bounds[0]) * width;
+            row_starts.push(next);
+        }
+    }
+    let rows = starts.par_windows(2).flat_map_iter(|bounds| {
+        let own = &columns[bounds[0] as usize..bounds[1] as usize];
+        (0..height).flat_map(move |_| own.iter().flat_map(move |c| (0..width).map(move |k| c * width + k)))
+    });
+    (row_starts, rows.collect())
+}
+
+/// The block of each pair of an entity's rows and columns.
+fn places(part: &CsrPart<'_>, starts: &[i32], columns: &[i32]) -> Vec<i32> {
+    let [height, width] = part.extents;
+    let mut places = vec![0; part.rows.len() * width];
+    let of_rows = places.par_chunks_mut(width.max(1)).zip(part.rows);
+    of_rows.enumerate().for_each(|(k, (places, row))| {
+        let (start, end) = (starts[*row as usize], starts[*row as usize + 1]);
+        let own = &columns[start as usize..end as usize];
+        for (place, c) in places.iter_mut().zip(part.columns_of(k / height)) {
+            *place = start + own.partition_point(|o| o < c) as i32;
+        }
+    });
+    places
 }

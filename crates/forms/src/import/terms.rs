@@ -2,6 +2,7 @@
 
 use super::CsrPattern;
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The rows of the matrices of entities, by the row of the sparse matrix that they are added to: the
 /// cells by degree of freedom of Trotter et al. 2023, §3.7.
@@ -28,22 +29,32 @@ impl CsrPattern {
     /// Entities.
     #[must_use]
     pub fn n_entities(&self) -> usize {
-        self.positions.len().checked_div(self.extents[0] * self.extents[1]).unwrap_or(0)
+        self.owners.len().checked_div(self.extents[0] / self.components[0]).unwrap_or(0)
     }
 
     /// The row of each row of an entity's matrix, `[entities, rows]`.
     #[must_use]
     pub fn entity_rows(&self) -> Vec<i32> {
-        let row_of = |position: &i32| self.row_starts.partition_point(|start| start <= position) as i32 - 1;
-        self.positions.par_iter().step_by(self.extents[1].max(1)).map(row_of).collect()
+        let n = self.components[0] as i32;
+        self.owners.par_iter().flat_map_iter(|owner| (0..n).map(move |k| owner * n + k)).collect()
     }
 
     /// The column of each column of an entity's matrix, `[entities, columns]`.
     #[must_use]
     pub fn entity_columns(&self) -> Vec<i32> {
-        let [height, width] = self.extents;
-        let matrices = self.positions.chunks_exact((height * width).max(1));
-        matrices.flat_map(|matrix| &matrix[..width]).map(|k| self.columns[*k as usize]).collect()
+        let [height, width] = [0, 1].map(|k| self.extents[k] / self.components[k]);
+        let n = self.components[1];
+        let matrices = self.blocks.par_chunks_exact((height * width).max(1));
+        let rows = matrices.zip(self.owners.par_chunks_exact(height.max(1)));
+        rows.flat_map_iter(|(matrix, owners)| {
+            let owner = owners[0] as usize;
+            let start = self.row_starts[owner * self.components[0]] as usize;
+            matrix[..width].iter().flat_map(move |block| {
+                let first = start + (*block - self.block_starts[owner]) as usize * n;
+                self.columns[first..first + n].iter().copied()
+            })
+        })
+        .collect()
     }
 
     /// Halvings that leave one entry of the longest row.
@@ -58,7 +69,7 @@ impl CsrPattern {
     #[must_use]
     pub fn row_terms(&self) -> RowTerms {
         let [height, width] = self.extents;
-        let rows = self.entity_rows();
+        let (rows, positions) = (self.entity_rows(), self.positions());
         let order = sorted(&rows, self.row_starts.len().saturating_sub(1)).1;
         let split = |k: &i32| (*k as usize / height, *k as usize % height);
         RowTerms {
@@ -66,7 +77,7 @@ impl CsrPattern {
             rows: order.par_iter().map(|k| split(k).1 as i32).collect(),
             positions: order
                 .par_iter()
-                .flat_map_iter(|k| &self.positions[*k as usize * width..(*k as usize + 1) * width])
+                .flat_map_iter(|k| &positions[*k as usize * width..(*k as usize + 1) * width])
                 .copied()
                 .collect(),
         }
@@ -76,34 +87,48 @@ impl CsrPattern {
     /// those of one entry in the order of the entities.
     #[must_use]
     pub fn entry_terms(&self) -> EntryTerms {
-        let (starts, places) = sorted(&self.positions, self.columns.len());
+        let (starts, places) = sorted(&self.positions(), self.columns.len());
         EntryTerms { starts, places }
     }
 }
 
-/// Where the places of each of `n` keys start, and the places by their keys.
+/// Where the places of each of `n` keys start, and the places by their keys, those of one key ascending:
+/// a counting sort, of which each thread takes a part of the keys.
 pub(super) fn sorted(keys: &[i32], n: usize) -> (Vec<i32>, Vec<i32>) {
-    let mut starts = vec![0_i32; n + 1];
-    for key in keys {
-        starts[*key as usize + 1] += 1;
+    // counts of all parts together take no more room than the keys
+    let parts = rayon::current_num_threads().min(keys.len() / n.max(1)).max(1);
+    let length = keys.len().div_ceil(parts).max(1);
+    let count = |keys: &[i32]| {
+        let mut counts = vec![0_i32; n];
+        keys.iter().for_each(|key| counts[*key as usize] += 1);
+        counts
+    };
+    let mut next: Vec<Vec<i32>> = keys.par_chunks(length).map(count).collect();
+    let (mut starts, mut total) = (Vec::with_capacity(n + 1), 0);
+    for key in 0..n {
+        starts.push(total);
+        for counts in &mut next {
+            total += std::mem::replace(&mut counts[key], total);
+        }
     }
-    for k in 0..n {
-        starts[k + 1] += starts[k];
-    }
-    let mut next = starts.clone();
-    let mut places = vec![0; keys.len()];
-    for (place, key) in keys.iter().enumerate() {
-        let at = &mut next[*key as usize];
-        places[*at as usize] = place as i32;
-        *at += 1;
-    }
-    (starts, places)
+    starts.push(total);
+    let places: Vec<AtomicI32> = (0..keys.len()).into_par_iter().map(|_| AtomicI32::new(0)).collect();
+    next.par_iter_mut().zip(keys.par_chunks(length)).enumerate().for_each(|(part, (next, keys))| {
+        for (k, key) in keys.iter().enumerate() {
+            let at = &mut next[*key as usize];
+            // each place is written once
+            places[*at as usize].store((part * length + k) as i32, Ordering::Relaxed);
+            *at += 1;
+        }
+    });
+    (starts, places.into_par_iter().map(AtomicI32::into_inner).collect())
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::import::{CsrPart, EntryOrder};
 
     /// Two intervals with the nodes 0, 1 and 1, 2, and a column that stands for all rows.
     #[test]
@@ -116,16 +141,64 @@ mod tests {
         assert_eq!((&rows.entities[..], &rows.rows[..]), (&[0, 0, 1, 1][..], &[0, 1, 0, 1][..]));
         for (term, (entity, row)) in rows.entities.iter().zip(&rows.rows).enumerate() {
             let first = (entity * 6 + row * 3) as usize;
-            assert_eq!(rows.positions[term * 3..term * 3 + 3], pattern.positions[first..first + 3]);
+            assert_eq!(rows.positions[term * 3..term * 3 + 3], pattern.positions()[first..first + 3]);
         }
         let entries = pattern.entry_terms();
         assert_eq!(entries.starts.len(), pattern.columns.len() + 1);
         for (entry, bounds) in entries.starts.windows(2).enumerate() {
             for place in &entries.places[bounds[0] as usize..bounds[1] as usize] {
-                assert_eq!(pattern.positions[*place as usize], entry as i32);
+                assert_eq!(pattern.positions()[*place as usize], entry as i32);
             }
         }
         assert_eq!(entries.places.len(), 12);
+    }
+
+    /// A triangle and an interval of three components a node, by degree of freedom and by scalar.
+    #[test]
+    fn components_give_the_pattern_of_scalars() {
+        let map = [0, 2, 3, 3, 1, 0];
+        let scalars = |map: &[i32], n: i32| -> Vec<i32> {
+            map.iter().flat_map(|d| (0..n).map(move |k| d * n + k)).collect()
+        };
+        let part = CsrPart { extents: [3, 3], rows: &map, columns: &map };
+        for [height, width] in [[3, 3], [2, 1], [1, 2]] {
+            let pattern = CsrPattern::of_components([4, 4], [height, width], &[part]).unwrap().remove(0);
+            let rows = (scalars(&map, height as i32), scalars(&map, width as i32));
+            let by_scalar =
+                CsrPattern::of_rows(4 * height, 4 * width, 3 * height, 3 * width, &rows.0, &rows.1).unwrap();
+            assert_eq!((&pattern.row_starts, &pattern.columns), (&by_scalar.row_starts, &by_scalar.columns));
+            assert_eq!(pattern.positions(), by_scalar.positions());
+            assert_eq!((pattern.entity_rows(), pattern.entity_columns()), rows);
+            assert_eq!(pattern.n_entities(), 2);
+            let blocks = pattern.by_blocks();
+            let entries = pattern.clone().ordered(EntryOrder::Blocks);
+            assert_eq!((blocks.extents, blocks.row_starts.len()), ([height, width], 5));
+            for (position, entry) in pattern.positions().iter().zip(entries.positions().iter()) {
+                let row = pattern.row_starts.partition_point(|start| start <= position) - 1;
+                let block = *entry as usize / (height * width);
+                let (of_rows, of_columns) = (*entry as usize / width % height, *entry as usize % width);
+                let dof = blocks.row_starts.partition_point(|start| *start as usize <= block) - 1;
+                let column = blocks.columns[block] as usize * width + of_columns;
+                assert_eq!(
+                    (dof * height + of_rows, column),
+                    (row, pattern.columns[*position as usize] as usize)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_sorted_by_all_threads() {
+        for n in [1_usize, 7, 1000] {
+            let keys: Vec<i32> = (0..5000_usize).map(|k| ((k * k * 7919 + k) % n) as i32).collect();
+            let (starts, places) = sorted(&keys, n);
+            let mut expected: Vec<i32> = (0..5000).collect();
+            expected.sort_by_key(|k| keys[*k as usize]);
+            assert_eq!(places, expected);
+            let bounds = (0..=n).map(|key| keys.iter().filter(|k| (**k as usize) < key).count() as i32);
+            assert_eq!(starts, bounds.collect::<Vec<_>>());
+        }
+        assert_eq!(sorted(&[], 2), (vec![0; 3], vec![]));
     }
 
     #[test]

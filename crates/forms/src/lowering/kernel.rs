@@ -72,7 +72,8 @@ pub enum SparseList {
     PairFirsts,
     /// The pairs of each degree of freedom, i32 `[dofs]`.
     PairCounts,
-    /// Places in the rows of a pair of the columns of its cell, i32 `[columns, pairs]`.
+    /// Places in the rows of a pair of the columns of its cell, packed
+    /// ([`crate::import::SlotPacking`]), i32 `[words, pairs]`.
     Slots,
 }
 

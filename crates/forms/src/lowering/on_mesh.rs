@@ -6,11 +6,13 @@ use super::{
     lower_tabulated, tabulated_of,
 };
 use crate::form::{Coefficient, Constant, Form, FormError, FunctionSpace, Inputs};
-use crate::import::{Array, CsrPart, CsrPattern, OwnedRows, RowTerms, entities_of};
+use crate::import::{Array, CsrPart, CsrPattern, EntryOrder, OwnedRows, RowTerms, SlotPacking, entities_of};
 use crate::mesh::Mesh;
 use crate::numbering::ComposedNumbering;
 use crate::tabulated::{IntegralType, TabulatedForm};
 use purlin_interp::{Memory, Value};
+use rayon::prelude::*;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// A form on any spaces, lowered, with what its arguments are on a mesh: a kernel for the integrals
@@ -151,26 +153,32 @@ impl MeshForm {
             return Err(refused(&format!("the pattern of a matrix: found {found}, needed a bilinear form")));
         };
         let (test, trial) = (*test, *trial);
-        let numberings = [numbering(mesh, &self.spaces[test])?, numbering(mesh, &self.spaces[trial])?];
-        let blocks = [self.tabulated.spaces[test].block, self.tabulated.spaces[trial].block];
-        let mut parts = Vec::new();
+        let of_test = numbering(mesh, &self.spaces[test])?;
+        let of_trial = match self.spaces[test] == self.spaces[trial] {
+            true => None,
+            false => Some(numbering(mesh, &self.spaces[trial])?),
+        };
+        let numberings = [&of_test, of_trial.as_ref().unwrap_or(&of_test)];
+        let components = [test, trial].map(|space| self.tabulated.spaces[space].block);
+        let mut maps = Vec::new();
         for kernel in &self.kernels {
             let entities = entities_of(mesh, kernel).map_err(|e| refused(&e))?;
             let cells = cells_of(&entities, mesh.n_cells());
-            let numbers = |k: usize| -> Vec<i32> {
-                let (numbering, block) = (&numberings[k], blocks[k] as i32);
-                let dofs = cells.iter().flat_map(|cell| numbering.cell(*cell));
-                dofs.flat_map(|dof| (0..block).map(move |c| dof * block + c)).collect()
+            let numbers = |numbering: &ComposedNumbering| -> Vec<i32> {
+                cells.par_iter().flat_map_iter(|cell| numbering.cell(*cell)).copied().collect()
             };
-            let extents = [0, 1].map(|k| sides(kernel) * numberings[k].dofs_per_cell() * blocks[k]);
-            parts.push((extents, numbers(0), numbers(1)));
+            let extents = numberings.map(|numbering| sides(kernel) * numbering.dofs_per_cell());
+            maps.push((extents, numbers(&of_test), of_trial.as_ref().map(numbers)));
         }
-        let parts: Vec<CsrPart<'_>> = parts
+        let parts: Vec<CsrPart<'_>> = maps
             .iter()
-            .map(|(extents, rows, columns)| CsrPart { extents: *extents, rows, columns })
+            .map(|(extents, rows, columns)| {
+                let columns = columns.as_ref().unwrap_or(rows);
+                CsrPart { extents: *extents, rows, columns }
+            })
             .collect();
-        let size = |k: usize| numberings[k].n_dofs() * blocks[k];
-        CsrPattern::joint(size(0), size(1), &parts).map_err(|e| refused(&e))
+        let sizes = numberings.map(ComposedNumbering::n_dofs);
+        CsrPattern::of_components(sizes, components, &parts).map_err(|e| refused(&e))
     }
 
     /// Number of columns of the matrix of a bilinear form on a mesh; 0 of other forms.
@@ -212,10 +220,15 @@ impl MeshForm {
         inputs.check_names(&self.form)?;
         let degrees = self.spaces.iter().skip(1).filter_map(FunctionSpace::lagrange_degree).collect();
         inputs.check_nodes(cell, &degrees)?;
-        let numberings = self.spaces.iter().map(|space| numbering(mesh, space));
-        let numberings: Vec<ComposedNumbering> = numberings.collect::<Result<_, _>>()?;
+        let numberings = Numberings::new(mesh, &self.spaces);
         let entities = entities_of(mesh, lowered).map_err(|e| FormError::Discretisation(e.to_string()))?;
         let pattern = patterns.get(kernel);
+        let by_rows_alone = matches!(lowered.matrix, MatrixResult::Searched | MatrixResult::OwnedRows { .. });
+        if by_rows_alone && pattern.is_some_and(|pattern| pattern.order() == EntryOrder::Blocks) {
+            let message =
+                "an assembly that goes by rows of scalars: found entries by blocks; use a lookup table";
+            return Err(FormError::Discretisation(message.into()));
+        }
         let by_rows = pattern.filter(|_| lowered.matrix == MatrixResult::Rowwise);
         let terms = by_rows.map(CsrPattern::row_terms);
         let owned = self.owned_rows(lowered, pattern)?;
@@ -248,7 +261,8 @@ impl MeshForm {
             return Ok(None);
         };
         let components = [test, trial].map(|space| self.tabulated.spaces[*space].block);
-        Ok(Some(pattern.owned_rows(components).map_err(|e| refused(&e))?))
+        let packing = SlotPacking::of(longest.max(1));
+        Ok(Some(pattern.owned_rows(components, packing).map_err(|e| refused(&e))?))
     }
 
     fn check_geometry(&self, mesh: &Mesh) -> Result<(), FormError> {
@@ -284,7 +298,7 @@ impl MeshForm {
             }
             LoweredRole::CellCount => memory.set_param(name, mesh.n_cells() as i64),
             LoweredRole::DofCount { space: 0 } => memory.set_param(name, given.n_nodes() as i64),
-            LoweredRole::DofCount { space } => memory.set_param(name, numberings[space].n_dofs() as i64),
+            LoweredRole::DofCount { space } => memory.set_param(name, numberings.of(space)?.n_dofs() as i64),
             LoweredRole::Map { space: 0 } => {
                 let narrow =
                     |v: &u32| i32::try_from(*v).map_err(|_| super::arguments::too_many(given.n_nodes()));
@@ -292,12 +306,12 @@ impl MeshForm {
                 memory.set(name, nodes.map(narrow).collect::<Result<Vec<i32>, _>>()?);
             }
             LoweredRole::Map { space } => {
-                memory.set(name, numberings[space].dofs().to_vec());
+                memory.set(name, numberings.of(space)?.dofs().to_vec());
             }
-            LoweredRole::States { space } => memory.set(name, numberings[space].states().to_vec()),
+            LoweredRole::States { space } => memory.set(name, numberings.of(space)?.states().to_vec()),
             LoweredRole::Function { function: 0 } => memory.set(name, mesh.nodes().to_vec()),
             LoweredRole::Function { function } => {
-                let n_dofs = numberings[self.tabulated.functions[function].space].n_dofs();
+                let n_dofs = numberings.of(self.tabulated.functions[function].space)?.n_dofs();
                 let values = inputs.checked_field(&self.coefficients[function - 1], n_dofs)?;
                 memory.set(name, values.to_vec());
             }
@@ -305,7 +319,7 @@ impl MeshForm {
                 memory.set(name, inputs.get_constant(&self.constants[constant])?[component]);
             }
             LoweredRole::Output { output } => {
-                memory.set(name, Value::F64(vec![0.0; self.result_size(output, given)]));
+                memory.set(name, Value::F64(vec![0.0; self.result_size(output, given)?]));
             }
             LoweredRole::EntityCount => {
                 memory.set_param(name, cells_of(entities, 0).len() as i64 / sides(given.lowered) as i64);
@@ -361,7 +375,7 @@ impl MeshForm {
             LoweredRole::NonzeroCount { .. } => memory.set_param(name, pattern.columns.len() as i64),
             LoweredRole::Positions { .. } => {
                 let of_rows = given.terms.as_ref().map(|terms| &terms.positions);
-                memory.set(name, of_rows.unwrap_or(&pattern.positions).clone());
+                memory.set(name, of_rows.cloned().unwrap_or_else(|| pattern.positions().into_owned()));
             }
             LoweredRole::SparseList { list, .. } => {
                 let values = match list {
@@ -403,22 +417,22 @@ impl MeshForm {
     }
 
     /// Number of entries of a result.
-    fn result_size(&self, output: usize, given: &OnMesh<'_>) -> usize {
+    fn result_size(&self, output: usize, given: &OnMesh<'_>) -> Result<usize, FormError> {
         let block = |space: usize| self.tabulated.spaces[space].block;
         if let Some(space) = given.lowered.result_space(&self.tabulated, output) {
-            return given.numberings[space].n_dofs() * block(space);
+            return Ok(given.numberings.of(space)?.n_dofs() * block(space));
         }
         if let Some(pattern) = given.pattern {
-            return pattern.columns.len();
+            return Ok(pattern.columns.len());
         }
         let spaces = &self.tabulated.outputs[output].spaces;
         if spaces.is_empty() {
-            return 1; // a functional
+            return Ok(1); // a functional
         }
         let sides = sides(given.lowered);
         let entities = cells_of(&given.entities, given.mesh.n_cells()).len() / sides;
         let extent = |space: &usize| sides * self.tabulated.spaces[*space].columns * block(*space);
-        entities * spaces.iter().map(extent).product::<usize>()
+        Ok(entities * spaces.iter().map(extent).product::<usize>())
     }
 }
 
@@ -426,8 +440,7 @@ impl MeshForm {
 struct OnMesh<'a> {
     mesh: &'a Mesh,
     inputs: &'a Inputs,
-    /// Of each space.
-    numberings: Vec<ComposedNumbering>,
+    numberings: Numberings<'a>,
     /// The arrays of the entities of the kernel.
     entities: BTreeMap<String, Array>,
     lowered: &'a LoweredKernel,
@@ -450,6 +463,28 @@ impl OnMesh<'_> {
 
     fn n_nodes(&self) -> usize {
         self.mesh.nodes().len() / self.mesh.shape().dim()
+    }
+}
+
+/// The numberings of spaces, each made when it is asked for: a kernel reads the maps of few.
+struct Numberings<'a> {
+    mesh: &'a Mesh,
+    spaces: &'a [FunctionSpace],
+    known: Vec<OnceCell<ComposedNumbering>>,
+}
+
+impl<'a> Numberings<'a> {
+    fn new(mesh: &'a Mesh, spaces: &'a [FunctionSpace]) -> Self {
+        Self { mesh, spaces, known: spaces.iter().map(|_| OnceCell::new()).collect() }
+    }
+
+    fn of(&self, space: usize) -> Result<&ComposedNumbering, FormError> {
+        let known = &self.known[space];
+        if known.get().is_none() {
+            let numbering = numbering(self.mesh, &self.spaces[space])?;
+            return Ok(known.get_or_init(|| numbering));
+        }
+        known.get().ok_or_else(|| FormError::Bug("a numbering was lost".into()))
     }
 }
 

@@ -4,6 +4,7 @@ use super::builder::Builder;
 use super::signature::{Needed, Signature};
 use super::{LoweredRole, MatrixResult, SparseCount, SparseList};
 use crate::form::FormError;
+use crate::import::SlotPacking;
 use crate::tabulated::TabulatedForm;
 use purlin_ir::{Access, Affine, Assumption, BinaryOp, Expr, ScalarType, VarId};
 
@@ -24,6 +25,7 @@ pub(super) struct OwnedRows {
     slots: VarId,
     row_starts: VarId,
     longest: usize,
+    packing: SlotPacking,
     /// Whether the entries are overwritten.
     sets: bool,
     /// Rows of a degree of freedom.
@@ -68,7 +70,9 @@ impl OwnedRows {
             signature.array(&format!("{name}_{stem}"), ScalarType::I32, shape.to_vec(), role(which))
         };
         let columns = [form.spaces[trial].columns, form.spaces[trial].block];
-        let slots = [Affine::constant(columns[0] as i64), Affine::var(pairs)];
+        let longest = longest.max(1);
+        let packing = SlotPacking::of(longest);
+        let slots = [Affine::constant(packing.words(columns[0]) as i64), Affine::var(pairs)];
         let this = Self {
             count: owners,
             output,
@@ -77,7 +81,8 @@ impl OwnedRows {
             pair_rows: list("pair_rows", &paired, SparseList::PairRows),
             slots: list("slots", &slots, SparseList::Slots),
             row_starts: list("row_starts", &starts, SparseList::RowStarts),
-            longest: longest.max(1),
+            longest,
+            packing,
             sets: needed.first,
             block,
             columns,
@@ -95,6 +100,44 @@ impl OwnedRows {
     pub(super) fn own_dof(&self, pair: Expr) -> Expr {
         Expr::load(self.pair_rows, [pair])
     }
+}
+
+/// Adds the columns of a cell whose places stand in one number.
+fn gather(
+    w: &mut Builder<'_>,
+    owned: &OwnedRows,
+    (number, word): (usize, VarId),
+    (cell, rows): (VarId, VarId),
+    pair: &Expr,
+) {
+    let name = w.form.outputs[owned.output].name.clone();
+    let [dofs, components] = owned.columns;
+    let first = number * owned.packing.slots();
+    let within = owned.packing.slots().min(dofs - first);
+    let slots = Expr::load(owned.slots, [Expr::Int(number as i64), pair.clone()]);
+    w.assign("take_slots", Access::scalar(word), slots);
+    let (_, column) = w.loop_over("j_scatter", within);
+    let column = if first == 0 { column } else { column + Expr::Int(first as i64) };
+    let slot = match owned.packing.radix() {
+        Some(radix) => Expr::binary(BinaryOp::Mod, Expr::scalar(word), Expr::Int(radix)),
+        None => Expr::scalar(word),
+    };
+    let row = w.loop_of("i_scatter", owned.block);
+    let component = w.loop_of("k_scatter", components);
+    let (mut at, mut from) = (slot, column);
+    if components > 1 {
+        at = at + component.1.clone();
+        from = Expr::Int(components as i64) * from + component.1;
+    }
+    let value = Expr::load(cell, [row.1.clone(), from]);
+    w.add_to(&format!("gather_{name}"), Access::new(rows, [row.1, at]), value);
+    w.close_loop_of(component.0);
+    w.close_loop_of(row.0);
+    if let Some(radix) = owned.packing.radix() {
+        let rest = Expr::binary(BinaryOp::FloorDiv, Expr::scalar(word), Expr::Int(radix));
+        w.assign("next_slot", Access::scalar(word), rest);
+    }
+    w.b.close_loop();
 }
 
 fn refused(found: &str) -> FormError {
@@ -128,20 +171,11 @@ pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows, owner: Expr) -> Re
     let name = w.form.outputs[owned.output].name.clone();
     let (cell, pair) = (w.sum_of(owned.output)?, w.entity());
     let rows = w.owned_sums.ok_or_else(|| FormError::Internal("no rows are owned".into()))?;
-    let [dofs, components] = owned.columns;
-    let row = w.loop_of("i_scatter", owned.block);
-    let (_, column) = w.loop_over("j_scatter", dofs);
-    let component = w.loop_of("k_scatter", components);
-    let (mut at, mut from) = (Expr::load(owned.slots, [column.clone(), pair]), column);
-    if components > 1 {
-        at = at + component.1.clone();
-        from = Expr::Int(components as i64) * from + component.1;
+    let n_words = owned.packing.words(owned.columns[0]);
+    let word = (n_words > 0).then(|| w.integer("slots"));
+    for (k, word) in (0..n_words).zip(std::iter::repeat(word).flatten()) {
+        gather(w, owned, (k, word), (cell, rows), &pair);
     }
-    let value = Expr::load(cell, [row.1.clone(), from]);
-    w.add_to(&format!("gather_{name}"), Access::new(rows, [row.1, at]), value);
-    w.close_loop_of(component.0);
-    w.b.close_loop();
-    w.close_loop_of(row.0);
     w.b.close_loop(); // of the pairs
 
     let [first, last] = ["first", "last"].map(|stem| w.integer(&format!("{stem}_entry")));
