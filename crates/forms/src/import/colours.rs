@@ -33,7 +33,7 @@ impl CsrPattern {
         let size: usize = self.extents.iter().product();
         let mut taken = vec![0_u128; self.columns.len()];
         let mut colours: Vec<Vec<u32>> = Vec::new();
-        for (entity, places) in self.positions.chunks(size.max(1)).enumerate() {
+        for (entity, places) in self.positions().chunks(size.max(1)).enumerate() {
             let used = places.iter().fold(0, |used, place| used | taken[*place as usize]);
             let colour = used.trailing_ones() as usize;
             let refused = |found: String, needed: String| TabulatedError::Invalid {
