@@ -1335,10 +1335,10 @@ fn a_lack_of_memory_is_an_error() {
                 "{cells}: {:?} {message}",
                 output.status
             );
-            output.status.code().unwrap()
+            (output.status.code().unwrap(), message)
         })
         .into();
-    assert_eq!((ends[0], ends[4]), (0, 2), "{ends:?}");
+    assert_eq!((ends[0].0, ends[4].0), (0, 2), "{ends:?}");
 }
 
 #[test]
