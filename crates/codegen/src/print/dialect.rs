@@ -41,7 +41,8 @@ impl Dialect {
     pub(crate) fn lane(self, k: u8) -> String {
         match self.0 {
             Target::OpenCl => format!(".s{k:x}"),
-            Target::Cuda | Target::C => format!(".{}", XYZW[usize::from(k.min(3))]),
+            Target::Cuda => format!(".{}", XYZW[usize::from(k.min(3))]),
+            Target::C => format!("[{k}]"),
         }
     }
 

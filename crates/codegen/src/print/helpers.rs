@@ -14,6 +14,8 @@ pub(crate) enum Helper {
     Vector(ScalarType, u8),
     /// One value in all lanes of such a vector.
     Splat(ScalarType, u8),
+    /// The vector of lanes of two others.
+    Shuffle(ScalarType, u8),
     /// A function of so many vectors, lane by lane.
     Lanes(MathFn, ScalarType, u8, usize),
     /// Copies of an array for the threads of C.
@@ -36,6 +38,7 @@ impl Helper {
             Self::Declared(..)
             | Self::Vector(..)
             | Self::Splat(..)
+            | Self::Shuffle(..)
             | Self::Lanes(..)
             | Self::Copies(_)
             | Self::Integer(..) => false,
@@ -71,6 +74,7 @@ impl Helper {
             Self::Declared(f, ty) => dialect.function(*f, *ty),
             Self::Vector(ty, width) => dialect.vector(*ty, *width),
             Self::Splat(ty, width) => format!("{}_of", dialect.vector(*ty, *width)),
+            Self::Shuffle(ty, width) => format!("{}_shuffle", dialect.vector(*ty, *width)),
             Self::Lanes(f, ty, width, _) => format!("{}_{}", dialect.vector(*ty, *width), f.name()),
             Self::Copies(ty) => format!("purlin_new_copies_{}", ty.name()),
             Self::Integer(f, ty) => format!("purlin_{}_{}", integer_name(*f), ty.name()),
@@ -94,6 +98,7 @@ impl Helper {
             }
             Self::Vector(ty, width) => vector_source(*ty, *width, dialect),
             Self::Splat(ty, width) => splat_source(*ty, *width, dialect, &self.name(dialect)),
+            Self::Shuffle(ty, width) => shuffle_source(*ty, *width, &self.name(dialect)),
             Self::Lanes(f, ty, width, args) => {
                 lanes_source(*f, (*ty, *width), *args, dialect, &self.name(dialect))
             }
@@ -122,6 +127,19 @@ fn splat_source(ty: ScalarType, width: u8, dialect: &Dialect, name: &str) -> Str
     let (t, vector) = (dialect.ty(ty), dialect.vector(ty, width));
     let lanes = vec!["x"; usize::from(width)].join(", ");
     format!("static inline {vector} {name}(const {t} x)\n{{\n    return ({vector}){{{lanes}}};\n}}\n")
+}
+
+/// GCC has Clang's function from version 12 on, and in all versions its own, whose mask is a vector.
+fn shuffle_source(ty: ScalarType, width: u8, name: &str) -> String {
+    let (bits, bytes) = (8 * ty.bytes(), u64::from(width) * ty.bytes());
+    format!(
+        "#if defined(__clang__) || __GNUC__ >= 12\n\
+         #define {name}(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)\n\
+         #else\n\
+         typedef int{bits}_t {name}_mask __attribute__((vector_size({bytes})));\n\
+         #define {name}(a, b, ...) __builtin_shuffle(a, b, ({name}_mask){{__VA_ARGS__}})\n\
+         #endif\n"
+    )
 }
 
 fn lanes_source(

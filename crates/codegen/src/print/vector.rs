@@ -1,7 +1,7 @@
 //! Vectors of CUDA and OpenCL.
 
 use super::Printer;
-use crate::ast::{Expr, Extent, Place};
+use crate::ast::{Expr, Extent, Name, Place};
 use crate::plan::Target;
 use crate::print::Helper;
 use purlin_ir::{ScalarType, UpdateOp};
@@ -87,6 +87,9 @@ impl Printer {
             Target::Cuda => self.out.push_str(&format!("make_{name}")),
             Target::C => {
                 self.vector_type(ty, width);
+                if let Some((from, places)) = lanes_of_two(width, lanes) {
+                    return self.shuffled((ty, width), from, &places);
+                }
                 let helper = Helper::Splat(ty, width);
                 self.out.push_str(&helper.name(&self.dialect));
                 self.helpers.insert(helper);
@@ -94,4 +97,32 @@ impl Printer {
         }
         self.arguments(lanes.iter());
     }
+
+    /// The vector that lanes of two others make.
+    fn shuffled(&mut self, (ty, width): (ScalarType, u8), from: [&Name; 2], places: &[usize]) {
+        let helper = Helper::Shuffle(ty, width);
+        let places: Vec<String> = places.iter().map(usize::to_string).collect();
+        let text = format!("{}({}, {}, {})", helper.name(&self.dialect), from[0], from[1], places.join(", "));
+        self.out.push_str(&text);
+        self.helpers.insert(helper);
+    }
+}
+
+/// The two variables whose lanes a vector has, and the places of these among those of both; none for
+/// other vectors.
+fn lanes_of_two(width: u8, lanes: &[Expr]) -> Option<([&Name; 2], Vec<usize>)> {
+    let lanes: Vec<(&Name, u8)> = lanes.iter().map(lane).collect::<Option<_>>()?;
+    let (first, _) = lanes.first()?;
+    let second = lanes.iter().map(|(name, _)| name).find(|name| name != &first).unwrap_or(first);
+    let place = |(name, lane): &(&Name, u8)| {
+        let of = [first, second].iter().position(|known| *known == name)?;
+        Some(of * usize::from(width) + usize::from(*lane))
+    };
+    Some(([first, second], lanes.iter().map(place).collect::<Option<_>>()?))
+}
+
+/// A lane of a variable.
+fn lane(e: &Expr) -> Option<(&Name, u8)> {
+    let Expr::Load(Place { name, offset: None, extent: Extent::Lane(lane) }) = e else { return None };
+    Some((name, *lane))
 }

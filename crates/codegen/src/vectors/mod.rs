@@ -15,6 +15,7 @@ pub(crate) mod host;
 mod lanes;
 mod offset;
 mod touched;
+mod transpose;
 
 use crate::ast::{Block, Expr, For, LoopKind, Name, Stmt};
 use crate::declare::{Private, declare, starts_defined};
@@ -42,8 +43,10 @@ enum Space {
 type Symbols = BTreeMap<Name, (ScalarType, Space)>;
 
 /// Writes the loops over lanes of a function as vectors, where the target has them.
-pub(crate) fn vectorise(function: &mut Function, target: Target, names: Names) {
+pub(crate) fn vectorise(function: &mut Function, target: Target, mut names: Names) {
     if target == Target::C {
+        let symbols = symbols(function);
+        transpose::transpose(&mut function.body, &symbols, &mut names);
         // what is no arithmetic of private arrays and tables, C's compilers make vectors of by `omp simd`
         let tables = function.constants.iter().map(|c| (c.name.clone(), c.ty)).collect();
         return host::vectorise(&mut function.body, tables);
