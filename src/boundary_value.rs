@@ -11,9 +11,9 @@ use purlin_forms::numbering::{Numbering, NumberingError};
 use purlin_kernels::{BoundaryValueProblem, Prescribed};
 use purlin_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values};
 use purlin_solve::{
-    Arrays, AssemblyStrategy, Constraints, CsrOperator, DeviceForm, FormPrograms, MatrixAssembly, Newton,
-    NewtonOptions, NewtonReport, NewtonStep, NewtonSystem, PrescribedValues, Side, SolveError, SystemSize,
-    bounds, facet_dofs,
+    Arrays, AssemblyStrategy, Constraints, CsrOperator, DeviceForm, FormPrograms, LinearChoice, LinearSolver,
+    MatrixAssembly, Newton, NewtonOptions, NewtonReport, NewtonStep, NewtonSystem, PrescribedValues, Side,
+    SolveError, SystemSize, bounds, facet_dofs,
 };
 use std::time::Instant;
 
@@ -72,7 +72,7 @@ pub struct SetupTimes {
 /// let device = purlin::runtime::open("c")?;
 /// let mesh = Mesh::unit_square(16)?;
 /// let options = NewtonOptions { linear: true, ..NewtonOptions::default() };
-/// let system = BoundaryValueSystem::new(
+/// let mut system = BoundaryValueSystem::new(
 ///     &*device,
 ///     BoundaryValueProblem::Poisson,
 ///     &mesh,
@@ -129,7 +129,8 @@ impl<'d> BoundaryValueSystem<'d> {
     ) -> Result<Self, BoundaryValueSetupError> {
         check_cells(problem, mesh)?;
         let space = problem.space(mesh.shape(), degree);
-        let size = SystemSize::of(mesh, degree, space.components(), assembly);
+        let components = space.components();
+        let size = SystemSize::of(mesh, degree, components, assembly).with_solver(options.solver, components);
         size.check("the system", device.info())?;
         let before = device.traffic();
         let mut times = SetupTimes::default();
@@ -146,7 +147,7 @@ impl<'d> BoundaryValueSystem<'d> {
 
         let start = Instant::now();
         let numbering = Numbering::new(mesh, degree)?;
-        let unknowns = numbering.n_dofs() * space.components();
+        let unknowns = numbering.n_dofs() * components;
         let lowered = |matrix| MeshForm::new(&problem.tangent(&space), &of("tangent").with_matrix(matrix));
         let patterns = lowered(MatrixResult::Sparse)?.patterns(mesh)?;
         times.pattern_s = start.elapsed().as_secs_f64();
@@ -168,10 +169,11 @@ impl<'d> BoundaryValueSystem<'d> {
         };
         let on_residual = load(&residual)?;
         let on_energy = energy.as_ref().map(load).transpose()?;
-        let values = prescribed(problem, mesh, &numbering, space.components());
+        let values = prescribed(problem, mesh, &numbering, components);
         let [pattern, ..] = &patterns[..] else {
             return Err(FormError::Bug("a bilinear form without a pattern".into()).into());
         };
+        let solver = LinearSolver::new(device, pattern, components, options.solver, options.systems)?;
         let system = Self {
             device,
             size,
@@ -184,7 +186,7 @@ impl<'d> BoundaryValueSystem<'d> {
                 .collect(),
             matrix: CsrOperator::new(device, pattern)?,
             constraints: Constraints::new(device, pattern, &values)?,
-            newton: Newton::new(device, unknowns, options)?,
+            newton: Newton::new(device, unknowns, options, solver)?,
             unknown: buffer_of(device, &vec![0.0; unknowns]).map_err(SolveError::from)?,
             numbering,
             residual: on_residual,
@@ -196,12 +198,12 @@ impl<'d> BoundaryValueSystem<'d> {
         Ok(system)
     }
 
-    /// Sets the unknown to zero, for another solve under other options.
+    /// Sets the unknown to zero, for another solve under other options, but for the choice of the solver.
     ///
     /// # Errors
     /// No memory, a failing driver.
     pub fn restart(&mut self, options: NewtonOptions) -> Result<(), BoundaryValueSetupError> {
-        self.newton = Newton::new(self.device, self.unknowns, options)?;
+        self.newton.set_options(options)?;
         Ok(self.device.fill(&self.unknown, 0).map_err(SolveError::from)?)
     }
 
@@ -210,7 +212,7 @@ impl<'d> BoundaryValueSystem<'d> {
     /// # Errors
     /// A failing driver. That it does not converge is in the report.
     pub fn solve(
-        &self,
+        &mut self,
         progress: &mut dyn FnMut(usize, &NewtonStep),
     ) -> Result<NewtonReport, BoundaryValueSetupError> {
         let system = NewtonSystem {
@@ -235,6 +237,12 @@ impl<'d> BoundaryValueSystem<'d> {
     #[must_use]
     pub const fn numbering(&self) -> &Numbering {
         &self.numbering
+    }
+
+    /// What solves linear systems.
+    #[must_use]
+    pub const fn solver(&self) -> LinearChoice {
+        self.newton.choice()
     }
 
     /// Stored entries of the matrix.

@@ -1559,6 +1559,20 @@ fn a_problem_is_solved_with_its_history() {
     assert!(stdout(&output).contains("too many iterations"), "the history is printed");
     assert!(stderr(&output).contains("did not converge: too many iterations"), "{}", stderr(&output));
 
+    let plane = ["solve", "poisson", "--dim", "2", "--cells", "4", "--device", "c"];
+    for solver in [["gmres", "none"], ["bicgstab", "chebyshev"], ["chebyshev", "jacobi"]] {
+        let named = ["--method", solver[0], "--preconditioner", solver[1]];
+        let text = good(&[&plane[..], &named].concat());
+        assert!(text.contains(&format!("{}, preconditioner {}", solver[0], solver[1])), "{text}");
+    }
+    let error = bad(&[&plane[..], &["--method", "lu"]].concat(), 2);
+    assert!(error.contains("unknown method `lu`; known: cg, gmres, bicgstab, chebyshev"), "{error}");
+    let refused = ["--method", "chebyshev", "--preconditioner", "block-jacobi"];
+    let error = bad(&[&plane[..], &refused].concat(), 2);
+    assert!(error.contains("takes the preconditioners `none` and `jacobi`"), "{error}");
+    let error = bad(&["solve", "poisson", "--multigrid", "--method", "bicgstab"], 2);
+    assert!(error.contains("full-multigrid, gmres"), "{error}");
+
     let error = bad(&["solve", "heat"], 2);
     assert!(error.contains("no boundary value problem `heat`"), "{error}");
     let error = bad(&["solve", "poisson", "--degree", "9", "--dim", "3"], 2);

@@ -399,7 +399,7 @@ fn poisson_is_solved_on_the_square() {
     };
     let mesh = Mesh::unit_square(16).unwrap();
     for device in devices() {
-        let system =
+        let mut system =
             BoundaryValueSystem::new(&*device, BoundaryValueProblem::Poisson, &mesh, 2, TABLE, options)
                 .unwrap();
         let before = device.traffic();
@@ -422,7 +422,7 @@ fn hyperelasticity_converges_quadratically() {
     let problem = BoundaryValueProblem::Hyperelasticity;
     let mut solutions = Vec::new();
     for (device, strategy) in each() {
-        let system =
+        let mut system =
             BoundaryValueSystem::new(&*device, problem, &mesh, 1, strategy, NewtonOptions::default())
                 .unwrap();
         let before = device.traffic();
@@ -462,7 +462,7 @@ fn what_does_not_converge_has_a_history() {
     let mesh = Mesh::unit_cube(3).unwrap();
     let problem = BoundaryValueProblem::Hyperelasticity;
     let solved = |options| {
-        let system = BoundaryValueSystem::new(&*device, problem, &mesh, 1, TABLE, options).unwrap();
+        let mut system = BoundaryValueSystem::new(&*device, problem, &mesh, 1, TABLE, options).unwrap();
         system.solve(&mut |_, _| ()).unwrap()
     };
     let report = solved(NewtonOptions { max_iterations: 2, ..NewtonOptions::default() });

@@ -168,9 +168,10 @@ impl From<SolveError> for Failure {
         match error {
             SolveError::Runtime(error) => error.into(),
             SolveError::Form(error) => error.into(),
-            SolveError::Memory { .. } | SolveError::Missing { .. } | SolveError::Prescribed { .. } => {
-                Self::Usage(error.to_string())
-            }
+            SolveError::Memory { .. }
+            | SolveError::Missing { .. }
+            | SolveError::Prescribed { .. }
+            | SolveError::Choice { .. } => Self::Usage(error.to_string()),
             SolveError::Text(_)
             | SolveError::Schedule(_)
             | SolveError::Code(_)
@@ -178,6 +179,9 @@ impl From<SolveError> for Failure {
             | SolveError::Unmapped { .. }
             | SolveError::Length { .. }
             | SolveError::Assembly
+            | SolveError::NoBlock { .. }
+            | SolveError::Spectrum { .. }
+            | SolveError::Unprepared
             | SolveError::NoDiagonal { .. } => Self::Refused(error.to_string()),
         }
     }

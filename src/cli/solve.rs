@@ -5,13 +5,14 @@ use super::progress::Progress;
 use super::table::{facts, grouped, seconds, table};
 use super::values::{read_mesh, unit_mesh};
 use super::{out, run::open_device};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use purlin::forms::element::CellShape;
 use purlin::forms::mesh::{Mesh, Vtu, VtuEncoding};
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Device, Traffic};
 use purlin::solve::{
-    AssemblyStrategy, LinearOptions, LinearReason, NewtonOptions, NewtonReport, NewtonStep, SystemSize,
+    AssemblyStrategy, LinearChoice, LinearMethod, LinearOptions, LinearReason, NewtonOptions, NewtonReport,
+    NewtonStep, PreconditionerKind, SystemSize,
 };
 use purlin::{BoundaryValueSetupError, BoundaryValueSystem};
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 /// Assemble and solve a boundary value problem on a device
 ///
 /// The matrix is assembled in the memory of the device, as --assembly says, and the linear systems are
-/// solved there by conjugate gradients with Jacobi's preconditioner. Between setup and result the host
+/// solved there, as --method and --preconditioner say. Between setup and result the host
 /// reads norms, and copies nothing else: the bytes are counted and printed.
 /// A solver that does not converge ends with exit code 1 and prints its history.
 #[derive(Args)]
@@ -33,7 +34,8 @@ Problems (Trotter et al. 2023):
 Examples:
   purlin solve hyperelasticity --mesh meshes/bracket.msh --degree 1 --vtu bracket.vtu
   purlin solve hyperelasticity --cells 16 --device opencl
-  purlin solve poisson --dim 2 --cells 200 --degree 2
+  purlin solve hyperelasticity --preconditioner block-jacobi
+  purlin solve poisson --dim 2 --cells 200 --degree 2 --method bicgstab
   purlin solve poisson --multigrid --degree 4 --cells 16
   purlin solve poisson --multigrid --method gmres --precision mixed --degree 3")]
 pub struct SolveArgs {
@@ -54,10 +56,15 @@ pub struct SolveArgs {
     /// smoothers, without a matrix; --cells is a power of two [default: 64 or 16]
     #[arg(long, conflicts_with_all = ["mesh", "vtu"])]
     multigrid: bool,
-    /// How multigrid solves: full-multigrid (cycles until the residual is small), gmres (GMRES
-    /// preconditioned by a V-cycle)
-    #[arg(long, value_name = "NAME", default_value = "full-multigrid", requires = "multigrid")]
-    pub(super) method: MultigridMethod,
+    /// What solves linear systems: cg (conjugate gradients), gmres (restarted after 50 iterations), bicgstab,
+    /// chebyshev. With --multigrid: full-multigrid (cycles until the residual is small), gmres (GMRES
+    /// preconditioned by a V-cycle) [default: cg, with --multigrid full-multigrid]
+    #[arg(long, value_name = "NAME")]
+    method: Option<String>,
+    /// What preconditions it: none, jacobi, block-jacobi (of the components of vectors), chebyshev (a
+    /// polynomial of degree 4)
+    #[arg(long, value_name = "NAME", default_value_t = PreconditionerKind::Jacobi, conflicts_with = "multigrid")]
+    preconditioner: PreconditionerKind,
     /// Numbers of the V-cycles: double, or single within GMRES in double (mixed)
     #[arg(long, value_name = "NAME", default_value = "double", requires = "multigrid")]
     pub(super) precision: CyclePrecision,
@@ -90,7 +97,7 @@ pub struct SolveArgs {
 }
 
 /// What solves around the V-cycles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum MultigridMethod {
     /// Cycles alone.
     FullMultigrid,
@@ -99,12 +106,34 @@ pub(super) enum MultigridMethod {
 }
 
 /// The numbers of V-cycles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum CyclePrecision {
     /// As those of the solution.
     Double,
     /// Single.
     Mixed,
+}
+
+impl SolveArgs {
+    /// How multigrid solves.
+    pub(super) fn multigrid_method(&self) -> Result<MultigridMethod, Failure> {
+        let Some(name) = &self.method else { return Ok(MultigridMethod::FullMultigrid) };
+        let known = || {
+            let names = MultigridMethod::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+            names.map(|name| name.get_name().to_owned()).collect::<Vec<_>>().join(", ")
+        };
+        MultigridMethod::from_str(name, false)
+            .map_err(|_| Failure::Usage(format!("--method {name}: needed with --multigrid {}", known())))
+    }
+
+    /// What solves linear systems.
+    fn solver(&self) -> Result<LinearChoice, Failure> {
+        let method = match &self.method {
+            Some(name) => name.parse().map_err(|e| Failure::Usage(format!("--method: {e}")))?,
+            None => LinearMethod::default(),
+        };
+        Ok(LinearChoice { method, preconditioner: self.preconditioner })
+    }
 }
 
 impl From<BoundaryValueSetupError> for Failure {
@@ -131,7 +160,7 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     progress.stage("reading the mesh");
     let mesh = mesh(args, problem, &*device)?;
     progress.stage("setting up");
-    let system = BoundaryValueSystem::new(&*device, problem, &mesh, args.degree, args.assembly, options)?;
+    let mut system = BoundaryValueSystem::new(&*device, problem, &mesh, args.degree, args.assembly, options)?;
     let before = device.traffic();
     progress.stage("solving");
     let mut tell = |iteration: usize, step: &NewtonStep| {
@@ -170,6 +199,7 @@ fn options(args: &SolveArgs, problem: BoundaryValueProblem) -> Result<NewtonOpti
         update: args.update,
         max_iterations: args.newton_iterations,
         linear: problem.is_linear(),
+        solver: args.solver()?,
         systems,
         ..NewtonOptions::default()
     })
@@ -187,7 +217,8 @@ fn mesh(args: &SolveArgs, problem: BoundaryValueProblem, device: &dyn Device) ->
     let vertices = (side + 1).pow(u32::from(args.dim));
     let cells = if dim == 2 { 2 * side.pow(2) } else { 6 * side.pow(3) };
     let components = problem.space(shape, args.degree).components();
-    let size = SystemSize::of_counts(dim, vertices, cells, args.degree, components, args.assembly);
+    let size = SystemSize::of_counts(dim, vertices, cells, args.degree, components, args.assembly)
+        .with_solver(args.solver()?, components);
     size.check("the system", device.info())?;
     unit_mesh(dim, n)
 }
@@ -210,6 +241,7 @@ fn described(
         ("unknowns", format!("{}, {} of them prescribed", count(system.unknowns), count(system.fixed))),
         ("entries", count(system.entries())),
         ("assembly", args.assembly.to_string()),
+        ("solver", system.solver().to_string()),
         ("kernels", mappings.join("\n")),
         (
             "setup",
@@ -253,6 +285,7 @@ fn short(reason: LinearReason) -> &'static str {
         LinearReason::NotFinite => "NaN",
         LinearReason::Indefinite => "indefinite",
         LinearReason::Stagnated => "stagnated",
+        LinearReason::Breakdown => "broken down",
     }
 }
 
@@ -264,7 +297,7 @@ fn ended(report: &NewtonReport, system: &BoundaryValueSystem<'_>, traffic: Traff
         |n: usize, s: f64| format!("{:.1} million unknowns a second", (n * system.unknowns) as f64 / s / 1e6);
     facts([
         ("result", format!("{}, residual {:.3e}", report.reason, report.residual)),
-        ("iterations", format!("{steps} of Newton's method, {linear} of conjugate gradients")),
+        ("iterations", format!("{steps} of Newton's method, {linear} of linear systems")),
         ("assembly", format!("{} ({})", seconds(assembly_s), rate(steps, assembly_s))),
         ("linear solves", format!("{} ({})", seconds(linear_s), rate(linear, linear_s))),
         ("all", seconds(report.seconds)),

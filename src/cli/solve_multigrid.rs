@@ -57,7 +57,8 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
     let progress = Progress::new();
     let device = open_device(args.device.as_deref())?;
     progress.stage("setting up");
-    let (method, solved) = match (args.method, args.precision) {
+    let around = args.multigrid_method()?;
+    let (method, solved) = match (around, args.precision) {
         (MultigridMethod::FullMultigrid, CyclePrecision::Double) => {
             ("full multigrid".to_owned(), full_multigrid(args, &*device, element, cells)?)
         }
@@ -87,7 +88,7 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
         ("setup", seconds(solved.setup)),
         ("solve", seconds(solved.solve)),
     ]))?;
-    let step = match args.method {
+    let step = match around {
         MultigridMethod::FullMultigrid => "V-cycle",
         MultigridMethod::Gmres => "iteration",
     };

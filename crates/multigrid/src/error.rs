@@ -79,6 +79,10 @@ impl From<SolveError> for MultigridError {
             | SolveError::Assembly
             | SolveError::Length { .. }
             | SolveError::NoDiagonal { .. }
+            | SolveError::NoBlock { .. }
+            | SolveError::Spectrum { .. }
+            | SolveError::Choice { .. }
+            | SolveError::Unprepared
             | SolveError::Prescribed { .. }
             | SolveError::Memory { .. } => Self::Solve(error),
         }

@@ -1,6 +1,6 @@
 //! Bytes of a system before anything of it is allocated.
 
-use crate::{AssemblyStrategy, SolveError};
+use crate::{AssemblyStrategy, LinearChoice, SolveError};
 use purlin_forms::mesh::Mesh;
 use purlin_runtime::{Backend, DeviceInfo, available_memory};
 
@@ -88,8 +88,8 @@ impl SystemSize {
         let local = block * nodes(degree, dim);
         let positions = cells.saturating_mul(local * local);
         let maps = 4 * cells.saturating_mul(nodes(degree, dim) + dim + 1) + 8 * dim * vertices;
-        // solution, residual, right-hand side, update, inverse diagonal, and three of the solver
-        let vectors = 8 * 8 * unknowns;
+        // solution, residual, right-hand side, update
+        let vectors = 4 * 8 * unknowns;
         let lists = match cells.checked_mul(local * local * 16) {
             Some(_) if block > 0 => strategy.bytes(cells, nodes(degree, dim), block, entries, unknowns),
             Some(_) | None => u64::MAX,
@@ -101,6 +101,14 @@ impl SystemSize {
             .saturating_add(lists.saturating_mul(3))
             .saturating_add(16 * entries + 3 * maps + 3 * 8 * unknowns);
         Self { unknowns, entries, positions, device_bytes, host_bytes }
+    }
+
+    /// The same with what solves the linear systems.
+    #[must_use]
+    pub fn with_solver(self, choice: LinearChoice, components: usize) -> Self {
+        let vectors = (8 * choice.method.vectors()).saturating_mul(self.unknowns);
+        let bytes = vectors.saturating_add(choice.preconditioner.bytes(self.unknowns, components as u64));
+        Self { device_bytes: self.device_bytes.saturating_add(bytes), ..self }
     }
 
     /// Refuses a system that the device or the host has no memory for.

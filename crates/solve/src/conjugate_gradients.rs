@@ -1,7 +1,9 @@
-//! Conjugate gradients with Jacobi's preconditioner, in four kernels an iteration.
+//! Conjugate gradients: with Jacobi's preconditioner in four kernels an iteration, or around any other.
 
+use crate::history::History;
 use crate::texts::{compiled, text};
 use crate::{Call, LinearReason, LinearReport, Operator, SolveError, run};
+use nalgebra::DMatrix;
 use purlin_runtime::{Buffer, Device, Executable, download_values};
 
 /// When a linear solver stops.
@@ -27,6 +29,15 @@ impl Default for LinearOptions {
     }
 }
 
+/// What is near the inverse of an operator, as conjugate gradients take it: symmetric, positive definite.
+#[derive(Clone, Copy)]
+pub enum Preconditioning<'a> {
+    /// A diagonal matrix, f64 `[n]`, which the kernels of an iteration multiply by as they go.
+    Diagonal(&'a Buffer),
+    /// Any other.
+    Operator(&'a dyn Operator),
+}
+
 /// Conjugate gradients for symmetric positive definite operators.
 ///
 /// Lengths of steps are computed on the device from sums that stay there. From an iteration on whose
@@ -45,9 +56,15 @@ pub struct ConjugateGradients<'d> {
     update: Executable,
     direction: Executable,
     turn: Executable,
+    clear: Executable,
+    square: Executable,
+    residual: Executable,
+    next: Executable,
     r: Buffer,
     p: Buffer,
     q: Buffer,
+    /// The residual, preconditioned, where that is no part of the kernels.
+    z: Buffer,
     /// Squares of the residual in the norm of the preconditioner.
     rz: Buffer,
     /// Squares of the residual.
@@ -58,7 +75,7 @@ pub struct ConjugateGradients<'d> {
 }
 
 impl<'d> ConjugateGradients<'d> {
-    /// Compiles the kernels and allocates three vectors of `n` numbers.
+    /// Compiles the kernels and allocates four vectors of `n` numbers.
     ///
     /// # Errors
     /// A device that refuses them, no memory.
@@ -76,9 +93,14 @@ impl<'d> ConjugateGradients<'d> {
             update: compiled(device, text!("cg_update"))?,
             direction: compiled(device, text!("cg_direction"))?,
             turn: compiled(device, text!("cg_turn"))?,
+            clear: compiled(device, text!("clear"))?,
+            square: compiled(device, text!("square"))?,
+            residual: compiled(device, text!("cg_residual"))?,
+            next: compiled(device, text!("cg_next"))?,
             r: vector()?,
             p: vector()?,
             q: vector()?,
+            z: vector()?,
             rz: sums()?,
             rr: sums()?,
             pq: sums()?,
@@ -86,8 +108,7 @@ impl<'d> ConjugateGradients<'d> {
         })
     }
 
-    /// Solves `A x = b` from a start of zero, with the inverse of A's diagonal (or ones) as the
-    /// preconditioner.
+    /// Solves `A x = b` from a start of zero.
     ///
     /// Where a direction has no positive curvature, `x` is the solution before it, or the direction if
     /// it is the first: of an energy, either descends (Steihaug 1983).
@@ -97,112 +118,192 @@ impl<'d> ConjugateGradients<'d> {
     pub fn solve(
         &self,
         operator: &dyn Operator,
-        inverse: &Buffer,
+        preconditioning: Preconditioning<'_>,
         b: &Buffer,
         x: &Buffer,
     ) -> Result<LinearReport, SolveError> {
-        if operator.size() != self.n {
-            let (found, needed) = (operator.size(), self.n);
-            return Err(SolveError::Length { what: "operator", found, needed });
+        let mut seconds = self.start(operator, preconditioning, b, x)?;
+        let mut history = History::new(self.options);
+        let reason = loop {
+            let sums = self.iterate(operator, preconditioning, x, &mut seconds)?;
+            let reason = history.judge(&sums.rr, |k| {
+                // the negation takes no number for an answer
+                let definite = sums.pq[k] > 0.0 && sums.rz[k] > 0.0;
+                (!definite).then_some(LinearReason::Indefinite)
+            });
+            if let Some(reason) = reason {
+                break reason;
+            }
+            seconds += run(self.device, &[self.turned()])?;
+        };
+        if reason == LinearReason::Indefinite && history.residuals.len() == 1 {
+            self.device.copy(&self.p, x)?;
         }
-        let mut report = LinearReport { reason: LinearReason::TooMany, residuals: Vec::new(), seconds: 0.0 };
+        Ok(LinearReport { reason, residuals: history.residuals, seconds })
+    }
+
+    /// Values between the least and the largest eigenvalue of the preconditioned operator, near both,
+    /// ascending: the eigenvalues of the tridiagonal matrix of [`LinearOptions::look_every`] iterations
+    /// for a right-hand side that has a part of each eigenvector. What `x` held is lost. None if the
+    /// right-hand side is zero, or the operator is not positive definite along the first direction.
+    ///
+    /// # Errors
+    /// As [`ConjugateGradients::solve`].
+    ///
+    /// # Source
+    /// Lanczos 1950; from conjugate gradients Saad 2003, §6.7.3.
+    pub fn ritz_values(
+        &self,
+        operator: &dyn Operator,
+        preconditioning: Preconditioning<'_>,
+        b: &Buffer,
+        x: &Buffer,
+    ) -> Result<Vec<f64>, SolveError> {
+        let mut seconds = self.start(operator, preconditioning, b, x)?;
+        let sums = self.iterate(operator, preconditioning, x, &mut seconds)?;
+        Ok(sums.eigenvalues())
+    }
+
+    fn start(
+        &self,
+        operator: &dyn Operator,
+        preconditioning: Preconditioning<'_>,
+        b: &Buffer,
+        x: &Buffer,
+    ) -> Result<f64, SolveError> {
+        let of_preconditioner = match preconditioning {
+            Preconditioning::Diagonal(_) => None,
+            Preconditioning::Operator(operator) => Some(operator.size()),
+        };
+        for (what, found) in [("operator", Some(operator.size())), ("preconditioner", of_preconditioner)] {
+            if let Some(found) = found.filter(|found| *found != self.n) {
+                return Err(SolveError::Length { what, found, needed: self.n });
+            }
+        }
         self.device.copy(b, &self.r)?;
         for sums in [&self.rz, &self.rr, &self.pq] {
             self.device.fill(sums, 0)?;
         }
-        report.seconds += run(self.device, &self.started(inverse, x))?;
-        let mut first = None;
-        loop {
-            let mut calls = Vec::with_capacity(4 * self.options.look_every);
-            for k in 0..self.options.look_every {
-                self.iteration(k, operator, inverse, x, &mut calls);
-            }
-            report.seconds += run(self.device, &calls)?;
-            let squares: Vec<f64> = download_values(self.device, &self.rr)?;
-            let curvatures: Vec<f64> = download_values(self.device, &self.pq)?;
-            let first = *first.get_or_insert(squares.first().copied().unwrap_or(f64::NAN));
-            if let Some(reason) = self.judge(first, &squares, &curvatures, &mut report.residuals) {
-                if reason == LinearReason::Indefinite && report.iterations() == 0 {
-                    self.device.copy(&self.p, x)?;
-                }
-                report.reason = reason;
-                return Ok(report);
-            }
-            report.seconds += run(self.device, &[self.turned()])?;
+        run(self.device, &self.started(preconditioning, x))
+    }
+
+    /// As many iterations as the host lets go by, and their sums.
+    fn iterate(
+        &self,
+        operator: &dyn Operator,
+        preconditioning: Preconditioning<'_>,
+        x: &Buffer,
+        seconds: &mut f64,
+    ) -> Result<Sums, SolveError> {
+        let mut calls = Vec::with_capacity(4 * self.options.look_every);
+        for k in 0..self.options.look_every {
+            self.iteration(k, operator, preconditioning, x, &mut calls);
         }
+        *seconds += run(self.device, &calls)?;
+        let read = |sums| download_values(self.device, sums);
+        Ok(Sums { rr: read(&self.rr)?, rz: read(&self.rz)?, pq: read(&self.pq)? })
     }
 
     fn n_sums(&self) -> usize {
         self.options.look_every + 1
     }
 
-    fn started<'a>(&'a self, inverse: &'a Buffer, x: &'a Buffer) -> [Call<'a>; 2] {
+    fn started<'a>(&'a self, preconditioning: Preconditioning<'a>, x: &'a Buffer) -> Vec<Call<'a>> {
         let Self { r, p, rz, rr, enough, .. } = self;
-        let arrays = [("inverse", inverse), ("r", r), ("x", x), ("p", p), ("rz", rz), ("rr", rr)];
-        let start = Call::of(&self.start, &[("n", self.n), ("n_sums", self.n_sums())], &arrays);
-        let limit = Call::of(&self.limit, &[("n_sums", self.n_sums())], &[("rr", rr), ("limit", enough)])
-            .with("relative", self.options.relative.powi(2))
-            .with("absolute", self.options.absolute.powi(2));
-        [start, limit]
+        let sizes = [("n", self.n), ("n_sums", self.n_sums())];
+        let at = [("n", self.n), ("n_sums", self.n_sums()), ("k", 0)];
+        let mut calls = Vec::new();
+        match preconditioning {
+            Preconditioning::Diagonal(inverse) => {
+                let arrays = [("inverse", inverse), ("r", r), ("x", x), ("p", p), ("rz", rz), ("rr", rr)];
+                calls.push(Call::of(&self.start, &sizes, &arrays));
+            }
+            Preconditioning::Operator(preconditioner) => {
+                calls.push(Call::of(&self.clear, &[("n", self.n)], &[("v", x)]));
+                calls.push(Call::of(&self.square, &at, &[("v", r), ("sums", rr)]));
+                preconditioner.apply(r, p, &mut calls);
+                calls.push(Call::of(&self.dot, &at, &[("v", r), ("w", p), ("sums", rz)]));
+            }
+        }
+        let limit = Call::of(&self.limit, &[("n_sums", self.n_sums())], &[("rr", rr), ("limit", enough)]);
+        let limit = limit.with("relative", self.options.relative.powi(2));
+        calls.push(limit.with("absolute", self.options.absolute.powi(2)));
+        calls
     }
 
     fn iteration<'a>(
         &'a self,
         k: usize,
         operator: &'a dyn Operator,
-        inverse: &'a Buffer,
+        preconditioning: Preconditioning<'a>,
         x: &'a Buffer,
         calls: &mut Vec<Call<'a>>,
     ) {
-        let Self { r, p, q, rz, rr, pq, enough, .. } = self;
+        let Self { r, p, q, z, rz, rr, pq, enough, .. } = self;
         let sizes = [("n", self.n), ("n_sums", self.n_sums()), ("k", k)];
         operator.apply(p, q, calls);
         calls.push(Call::of(&self.dot, &sizes, &[("v", p), ("w", q), ("sums", pq)]));
-        let [limit, inverse] = [("limit", enough), ("inverse", inverse)];
-        let update =
-            [limit, ("pq", pq), inverse, ("p", p), ("q", q), ("x", x), ("r", r), ("rz", rz), ("rr", rr)];
-        calls.push(Call::of(&self.update, &sizes, &update));
-        let direction = [limit, ("pq", pq), ("rr", rr), ("rz", rz), inverse, ("r", r), ("p", p)];
-        calls.push(Call::of(&self.direction, &sizes, &direction));
+        let sums = [("limit", enough), ("pq", pq), ("rr", rr), ("rz", rz)];
+        let with = |arrays: &[(&'a str, &'a Buffer)]| [&sums[..], arrays].concat();
+        match preconditioning {
+            Preconditioning::Diagonal(inverse) => {
+                let vectors = [("inverse", inverse), ("p", p), ("q", q), ("x", x), ("r", r)];
+                calls.push(Call::of(&self.update, &sizes, &with(&vectors)));
+                let vectors = [("inverse", inverse), ("r", r), ("p", p)];
+                calls.push(Call::of(&self.direction, &sizes, &with(&vectors)));
+            }
+            Preconditioning::Operator(preconditioner) => {
+                let vectors = [("p", p), ("q", q), ("x", x), ("r", r)];
+                calls.push(Call::of(&self.residual, &sizes, &with(&vectors)));
+                preconditioner.apply(r, z, calls);
+                let at = [("n", self.n), ("n_sums", self.n_sums()), ("k", k + 1)];
+                calls.push(Call::of(&self.dot, &at, &[("v", r), ("w", z), ("sums", rz)]));
+                calls.push(Call::of(&self.next, &sizes, &with(&[("z", z), ("p", p)])));
+            }
+        }
     }
 
     fn turned(&self) -> Call<'_> {
         let sums = [("rz", &self.rz), ("rr", &self.rr), ("pq", &self.pq)];
         Call::of(&self.turn, &[("n_sums", self.n_sums())], &sums)
     }
+}
 
-    /// Adds the norms of residuals up to the one that ends the iterations, and says why it does.
-    /// `first` is the first square of all, from which the device has its limit.
-    fn judge(
-        &self,
-        first: f64,
-        squares: &[f64],
-        curvatures: &[f64],
-        residuals: &mut Vec<f64>,
-    ) -> Option<LinearReason> {
-        let Self { options, .. } = self;
-        let limit = (options.relative.powi(2) * first).max(options.absolute.powi(2));
-        for (k, square) in squares.iter().enumerate() {
-            // the first of later sums is the last of those before
-            if k > 0 || residuals.is_empty() {
-                residuals.push(square.sqrt());
-                if !square.is_finite() {
-                    return Some(LinearReason::NotFinite);
-                }
-                if *square > options.divergence.powi(2) * first {
-                    return Some(LinearReason::Diverged);
-                }
-                if *square <= limit {
-                    return Some(LinearReason::Converged);
-                }
-                if residuals.len() > options.max_iterations {
-                    return Some(LinearReason::TooMany);
-                }
+/// The sums of some iterations.
+struct Sums {
+    rr: Vec<f64>,
+    rz: Vec<f64>,
+    pq: Vec<f64>,
+}
+
+impl Sums {
+    /// The eigenvalues of the tridiagonal matrix of these iterations, ascending.
+    fn eigenvalues(&self) -> Vec<f64> {
+        let (mut diagonal, mut beside): (Vec<f64>, Vec<f64>) = Default::default();
+        let first = self.rz.first().copied().unwrap_or(0.0);
+        let mut carried = 0.0;
+        for ((rz, next), pq) in self.rz.iter().zip(self.rz.iter().skip(1)).zip(&self.pq) {
+            // what is left of the right-hand side is rounding
+            if !(*pq > 0.0 && *rz > f64::EPSILON.powi(2) * first) {
+                break;
             }
-            if k + 1 < squares.len() && curvatures.get(k).is_some_and(|pq| *pq <= 0.0) {
-                return Some(LinearReason::Indefinite);
-            }
+            let (length, turn) = (rz / pq, next / rz);
+            diagonal.push(1.0 / length + carried);
+            beside.push(turn.max(0.0).sqrt() / length);
+            carried = turn / length;
         }
-        None
+        let n = diagonal.len();
+        if n == 0 {
+            return Vec::new();
+        }
+        let entry = |i: usize, j: usize| match i.abs_diff(j) {
+            0 => diagonal[i],
+            1 => beside[i.min(j)],
+            _ => 0.0,
+        };
+        let mut values = DMatrix::from_fn(n, n, entry).symmetric_eigenvalues().as_slice().to_vec();
+        values.retain(|value| value.is_finite());
+        values.sort_by(f64::total_cmp);
+        values
     }
 }

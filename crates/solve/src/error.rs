@@ -1,5 +1,6 @@
 //! Why a system cannot be set up or solved; that a solver does not converge is a report, no error.
 
+use crate::LinearChoice;
 use purlin_codegen::CodegenError;
 use purlin_forms::MappingError;
 use purlin_forms::form::FormError;
@@ -61,6 +62,33 @@ pub enum SolveError {
         /// The first such row.
         row: usize,
     },
+    /// A block on the diagonal that is not stored whole.
+    #[error(
+        "entry ({row}, {column}) of a block on the diagonal is not stored; needed blocks that are stored whole"
+    )]
+    NoBlock {
+        /// Row of the first such entry.
+        row: usize,
+        /// Its column.
+        column: usize,
+    },
+    /// A matrix whose eigenvalues are not positive.
+    #[error(
+        "the matrix has no positive eigenvalue among those found ({found:?}); needed a symmetric positive definite one"
+    )]
+    Spectrum {
+        /// What was found.
+        found: Vec<f64>,
+    },
+    /// A preconditioner that a method does not take.
+    #[error("{choice}: the method takes the preconditioners `none` and `jacobi`")]
+    Choice {
+        /// What was asked for.
+        choice: LinearChoice,
+    },
+    /// A solve before its preconditioner was made.
+    #[error("bug of purlin: a system is solved before its preconditioner is made")]
+    Unprepared,
     /// A prescribed unknown that is not there, or is prescribed twice.
     #[error("unknown {unknown} is prescribed {found}, needed each of 0 to {last} at most once")]
     Prescribed {

@@ -11,7 +11,8 @@
 //! | how it is assembled | [`AssemblyStrategy`] |
 //! | prescribed values | [`Constraints`] |
 //! | what solvers multiply by | [`Operator`]: a matrix, or a form applied ([`FormOperator`]) |
-//! | linear systems | [`ConjugateGradients`]; [`Gmres`] around any preconditioner |
+//! | linear systems | [`ConjugateGradients`], [`Gmres`], [`BiCgStab`], [`ChebyshevSolver`]; by name [`LinearSolver`] |
+//! | preconditioners | any [`Operator`]: [`Diagonal`], [`BlockJacobi`], [`ChebyshevPreconditioner`] |
 //! | nonlinear systems | [`Newton`] |
 //! | why a solver stopped | [`LinearReport`], [`NewtonReport`] |
 //! | bytes, before anything is allocated | [`SystemSize`] |
@@ -23,15 +24,21 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod assembly;
+mod bicgstab;
+mod block_jacobi;
 mod boundary;
 mod capacity;
+mod chebyshev;
 mod conjugate_gradients;
 mod constraints;
 mod csr;
+mod diagonal;
 mod error;
 mod form;
 mod gmres;
+mod history;
 mod launch;
+mod linear;
 mod newton;
 mod operator;
 mod report;
@@ -39,15 +46,20 @@ mod texts;
 mod vectors;
 
 pub use assembly::{AssemblyStrategy, MatrixAssembly, UnknownAssembly};
+pub use bicgstab::BiCgStab;
+pub use block_jacobi::BlockJacobi;
 pub use boundary::{Side, bounds, facet_dofs};
 pub use capacity::SystemSize;
-pub use conjugate_gradients::{ConjugateGradients, LinearOptions};
+pub use chebyshev::{Chebyshev, ChebyshevPreconditioner, ChebyshevSolver, Eigenvalues, Smoothing, Spectrum};
+pub use conjugate_gradients::{ConjugateGradients, LinearOptions, Preconditioning};
 pub use constraints::{Constraints, PrescribedValues};
 pub use csr::CsrOperator;
+pub use diagonal::Diagonal;
 pub use error::SolveError;
 pub use form::{Arrays, DeviceForm, FormPrograms};
 pub use gmres::{Gmres, GmresOptions, PreconditionerSide};
 pub use launch::{Call, run};
+pub use linear::{LinearChoice, LinearMethod, LinearSolver, PreconditionerKind, UnknownSolver};
 pub use newton::{Newton, NewtonOptions, NewtonSystem};
 pub use operator::{FormOperator, Operator};
 pub use report::{LinearReason, LinearReport, NewtonReason, NewtonReport, NewtonStep};

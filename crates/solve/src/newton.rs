@@ -1,8 +1,8 @@
 //! Newton's method with a line search.
 
 use crate::{
-    Call, ConjugateGradients, Constraints, CsrOperator, DeviceForm, LinearOptions, LinearReason,
-    LinearReport, MatrixAssembly, NewtonReason, NewtonReport, NewtonStep, SolveError, Vectors, run,
+    Call, Constraints, CsrOperator, DeviceForm, LinearChoice, LinearOptions, LinearReason, LinearReport,
+    LinearSolver, MatrixAssembly, NewtonReason, NewtonReport, NewtonStep, SolveError, Vectors, run,
 };
 use purlin_runtime::{Buffer, Device};
 use std::time::Instant;
@@ -21,7 +21,9 @@ pub struct NewtonOptions {
     /// Whether other unknowns follow prescribed ones in the same update, or else in the next: DOLFINx's
     /// demonstration of hyperelasticity leaves out what prescribed updates add to the right-hand side.
     pub lifts: bool,
-    /// Of the linear systems.
+    /// What solves the linear systems.
+    pub solver: LinearChoice,
+    /// When it stops.
     pub systems: LinearOptions,
 }
 
@@ -34,6 +36,7 @@ impl Default for NewtonOptions {
             max_halvings: 12,
             linear: false,
             lifts: true,
+            solver: LinearChoice::default(),
             systems: LinearOptions::default(),
         }
     }
@@ -81,11 +84,10 @@ pub struct Newton<'d> {
     device: &'d dyn Device,
     options: NewtonOptions,
     vectors: Vectors<'d>,
-    solver: ConjugateGradients<'d>,
+    solver: LinearSolver<'d>,
     residual: Buffer,
     right: Buffer,
     update: Buffer,
-    inverse: Buffer,
 }
 
 impl Place {
@@ -105,16 +107,35 @@ impl Place {
 }
 
 impl<'d> Newton<'d> {
-    /// Compiles the kernels and allocates seven vectors of `n` numbers.
+    /// Compiles the kernels and allocates three vectors of `n` numbers. The linear systems are solved
+    /// by `solver`, whose choice and options are those of `options`, as a rule.
     ///
     /// # Errors
     /// A device that refuses them, no memory.
-    pub fn new(device: &'d dyn Device, n: usize, options: NewtonOptions) -> Result<Self, SolveError> {
+    pub fn new(
+        device: &'d dyn Device,
+        n: usize,
+        options: NewtonOptions,
+        solver: LinearSolver<'d>,
+    ) -> Result<Self, SolveError> {
         let vectors = Vectors::new(device, n)?;
-        let solver = ConjugateGradients::new(device, n, options.systems)?;
-        let [residual, right, update, inverse] =
-            [vectors.allocate()?, vectors.allocate()?, vectors.allocate()?, vectors.allocate()?];
-        Ok(Self { device, options, vectors, solver, residual, right, update, inverse })
+        let [residual, right, update] = [vectors.allocate()?, vectors.allocate()?, vectors.allocate()?];
+        Ok(Self { device, options, vectors, solver, residual, right, update })
+    }
+
+    /// What solves the linear systems.
+    #[must_use]
+    pub const fn choice(&self) -> LinearChoice {
+        self.solver.choice()
+    }
+
+    /// Takes other options, but for the choice of the solver.
+    ///
+    /// # Errors
+    /// No memory, a failing driver.
+    pub fn set_options(&mut self, options: NewtonOptions) -> Result<(), SolveError> {
+        self.options = options;
+        self.solver.set_options(options.systems)
     }
 
     /// Solves from what `u` holds. `progress` is told of each iteration.
@@ -122,7 +143,7 @@ impl<'d> Newton<'d> {
     /// # Errors
     /// A failing driver. That it does not converge is in the report.
     pub fn solve(
-        &self,
+        &mut self,
         system: &NewtonSystem<'_>,
         u: &Buffer,
         progress: &mut dyn FnMut(usize, &NewtonStep),
@@ -137,9 +158,10 @@ impl<'d> Newton<'d> {
         }
         let (mut largest, mut held) = (norm, false);
         for iteration in 0..self.options.max_iterations {
-            let (assembly_s, linear) = self.linearise(system, u)?;
+            let (assembly_s, preconditioner_s, linear) = self.linearise(system, u)?;
             let (solved, reason) = (linear.converged(), linear.reason);
-            let mut step = NewtonStep { residual: norm, linear, length: 0.0, update: 0.0, assembly_s };
+            let mut step =
+                NewtonStep { residual: norm, linear, length: 0.0, update: 0.0, assembly_s, preconditioner_s };
             let descends = reason == LinearReason::Indefinite && system.energy.is_some();
             if !(solved || descends) {
                 report.reason = NewtonReason::Linear(reason);
@@ -199,8 +221,13 @@ impl<'d> Newton<'d> {
         system.energy.map(of).transpose()
     }
 
-    /// Assembles and solves the system of the next update; seconds of the assembly.
-    fn linearise(&self, system: &NewtonSystem<'_>, u: &Buffer) -> Result<(f64, LinearReport), SolveError> {
+    /// Assembles and solves the system of the next update; seconds of the assembly and of the
+    /// preconditioner.
+    fn linearise(
+        &mut self,
+        system: &NewtonSystem<'_>,
+        u: &Buffer,
+    ) -> Result<(f64, f64, LinearReport), SolveError> {
         let NewtonSystem { tangent, matrix, constraints, .. } = system;
         let values = matrix.values();
         let mut calls = Vec::new();
@@ -215,10 +242,11 @@ impl<'d> Newton<'d> {
             false => calls.push(constraints.set_gap(&self.right)),
         }
         calls.extend(constraints.eliminate(values));
-        calls.push(matrix.invert_diagonal(&self.inverse));
         run(self.device, &calls)?;
-        let linear = self.solver.solve(*matrix, &self.inverse, &self.right, &self.update)?;
-        Ok((assembly_s, linear))
+        drop(calls);
+        let preconditioner_s = self.solver.prepare(matrix)?;
+        let linear = self.solver.solve(matrix, &self.right, &self.update)?;
+        Ok((assembly_s, preconditioner_s, linear))
     }
 
     /// Adds the part of the update that is long enough and good enough, with the norm of the residual

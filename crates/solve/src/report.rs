@@ -17,6 +17,8 @@ pub enum LinearReason {
     Indefinite,
     /// The residual no longer decreases.
     Stagnated,
+    /// A product that the method divides by is zero.
+    Breakdown,
 }
 
 impl fmt::Display for LinearReason {
@@ -28,6 +30,7 @@ impl fmt::Display for LinearReason {
             Self::NotFinite => "a number is infinite or NaN",
             Self::Indefinite => "the matrix is not positive definite",
             Self::Stagnated => "the residual no longer decreases",
+            Self::Breakdown => "the method broke down: a product that it divides by is zero",
         })
     }
 }
@@ -97,6 +100,8 @@ pub struct NewtonStep {
     pub update: f64,
     /// Seconds of the assembly of the matrix by the device's clock.
     pub assembly_s: f64,
+    /// Seconds, by the wall clock, in which the preconditioner was made.
+    pub preconditioner_s: f64,
 }
 
 /// What Newton's method did.

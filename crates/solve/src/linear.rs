@@ -1,0 +1,339 @@
+//! Solvers of linear systems by name, with their preconditioners.
+
+use crate::{
+    BiCgStab, BlockJacobi, Chebyshev, ChebyshevPreconditioner, ChebyshevSolver, ConjugateGradients,
+    CsrOperator, Diagonal, Eigenvalues, Gmres, GmresOptions, LinearOptions, LinearReport, Operator,
+    PreconditionerSide, Preconditioning, Smoothing, SolveError, Spectrum, run,
+};
+use purlin_forms::import::CsrPattern;
+use purlin_runtime::{Buffer, Device};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Instant;
+
+/// A method for linear systems.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LinearMethod {
+    /// [`ConjugateGradients`], for symmetric positive definite matrices.
+    #[default]
+    ConjugateGradients,
+    /// [`Gmres`], for any matrix.
+    Gmres,
+    /// [`BiCgStab`], for any matrix.
+    BiCgStab,
+    /// [`ChebyshevSolver`], for symmetric positive definite matrices.
+    Chebyshev,
+}
+
+/// What is near the inverse of a matrix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PreconditionerKind {
+    /// Nothing.
+    None,
+    /// The inverse of the [`Diagonal`].
+    #[default]
+    Jacobi,
+    /// The inverses of the blocks on the diagonal, [`BlockJacobi`].
+    BlockJacobi,
+    /// A polynomial, [`Chebyshev`].
+    Chebyshev,
+}
+
+/// A method and a preconditioner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LinearChoice {
+    /// The method.
+    pub method: LinearMethod,
+    /// The preconditioner.
+    pub preconditioner: PreconditionerKind,
+}
+
+/// A name that no method or preconditioner has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {what} `{name}`; known: {known}")]
+pub struct UnknownSolver {
+    what: &'static str,
+    name: String,
+    known: String,
+}
+
+fn named<T: Copy + fmt::Display>(what: &'static str, all: &[T], name: &str) -> Result<T, UnknownSolver> {
+    let found = all.iter().find(|one| one.to_string() == name).copied();
+    found.ok_or_else(|| {
+        let known: Vec<String> = all.iter().map(ToString::to_string).collect();
+        UnknownSolver { what, name: name.into(), known: known.join(", ") }
+    })
+}
+
+impl LinearMethod {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::ConjugateGradients, Self::Gmres, Self::BiCgStab, Self::Chebyshev];
+
+    /// Vectors that it keeps beside right-hand side and solution, at most.
+    #[must_use]
+    pub const fn vectors(self) -> u64 {
+        match self {
+            Self::ConjugateGradients => 4,
+            Self::Gmres => 2 * RESTART as u64 + 1,
+            Self::BiCgStab => 7,
+            // those of the search for eigenvalues too
+            Self::Chebyshev => 9,
+        }
+    }
+}
+
+impl fmt::Display for LinearMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ConjugateGradients => "cg",
+            Self::Gmres => "gmres",
+            Self::BiCgStab => "bicgstab",
+            Self::Chebyshev => "chebyshev",
+        })
+    }
+}
+
+impl FromStr for LinearMethod {
+    type Err = UnknownSolver;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        named("method", &Self::ALL, name)
+    }
+}
+
+impl PreconditionerKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::None, Self::Jacobi, Self::BlockJacobi, Self::Chebyshev];
+
+    /// Bytes that it takes on a device for a matrix of so many unknowns of `components` each.
+    #[must_use]
+    pub const fn bytes(self, unknowns: u64, components: u64) -> u64 {
+        match self {
+            Self::None | Self::Jacobi => 8 * unknowns,
+            Self::BlockJacobi => (8 + 4) * unknowns * components,
+            // its diagonal, its vectors, those of the search for eigenvalues
+            Self::Chebyshev => 8 * 10 * unknowns,
+        }
+    }
+}
+
+impl fmt::Display for PreconditionerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Jacobi => "jacobi",
+            Self::BlockJacobi => "block-jacobi",
+            Self::Chebyshev => "chebyshev",
+        })
+    }
+}
+
+impl FromStr for PreconditionerKind {
+    type Err = UnknownSolver;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        named("preconditioner", &Self::ALL, name)
+    }
+}
+
+impl fmt::Display for LinearChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, preconditioner {}", self.method, self.preconditioner)
+    }
+}
+
+/// Iterations of GMRES after which it starts anew.
+const RESTART: usize = 50;
+/// Iterations that find the largest eigenvalue.
+const OF_LARGEST: usize = 12;
+/// Iterations that find the least one, too.
+const OF_ALL: usize = 60;
+/// The degree of the polynomial that preconditions, and the ratio of its interval.
+const POLYNOMIAL: (usize, f64) = (4, 30.0);
+
+enum Method<'d> {
+    ConjugateGradients(ConjugateGradients<'d>),
+    Gmres(Gmres<'d>),
+    BiCgStab(BiCgStab<'d>),
+    Chebyshev { solver: ChebyshevSolver<'d>, eigenvalues: Eigenvalues<'d>, spectrum: Option<Spectrum> },
+}
+
+impl<'d> Method<'d> {
+    fn new(
+        device: &'d dyn Device,
+        n: usize,
+        choice: LinearChoice,
+        options: LinearOptions,
+    ) -> Result<Self, SolveError> {
+        Ok(match (choice.method, choice.preconditioner) {
+            (LinearMethod::ConjugateGradients, _) => {
+                Self::ConjugateGradients(ConjugateGradients::new(device, n, options)?)
+            }
+            (LinearMethod::Gmres, _) => {
+                let options = GmresOptions {
+                    relative: options.relative,
+                    absolute: options.absolute,
+                    max_iterations: options.max_iterations,
+                    restart: RESTART,
+                    side: PreconditionerSide::Right,
+                };
+                Self::Gmres(Gmres::new(device, n, options)?)
+            }
+            (LinearMethod::BiCgStab, _) => Self::BiCgStab(BiCgStab::new(device, n, options)?),
+            (LinearMethod::Chebyshev, PreconditionerKind::None | PreconditionerKind::Jacobi) => {
+                Self::Chebyshev {
+                    solver: ChebyshevSolver::new(device, n, options)?,
+                    eigenvalues: Eigenvalues::new(device, n, OF_ALL)?,
+                    spectrum: None,
+                }
+            }
+            (LinearMethod::Chebyshev, PreconditionerKind::BlockJacobi | PreconditionerKind::Chebyshev) => {
+                return Err(SolveError::Choice { choice });
+            }
+        })
+    }
+}
+
+enum Preconditioner<'d> {
+    /// The inverse of the diagonal, or ones.
+    Diagonal(Diagonal),
+    BlockJacobi(BlockJacobi),
+    Chebyshev {
+        diagonal: Diagonal,
+        kernels: Chebyshev,
+        eigenvalues: Eigenvalues<'d>,
+        spectrum: Option<Spectrum>,
+    },
+}
+
+/// A solver with its preconditioner, for matrices of one pattern.
+pub struct LinearSolver<'d> {
+    device: &'d dyn Device,
+    n: usize,
+    choice: LinearChoice,
+    method: Method<'d>,
+    preconditioner: Preconditioner<'d>,
+}
+
+impl<'d> LinearSolver<'d> {
+    /// Compiles the kernels and allocates the vectors for matrices of a pattern, whose unknowns are
+    /// degrees of freedom of `components` each.
+    ///
+    /// # Errors
+    /// [`SolveError::Choice`] of a preconditioner that the method does not take; no memory, a device
+    /// that refuses the kernels.
+    pub fn new(
+        device: &'d dyn Device,
+        pattern: &CsrPattern,
+        components: usize,
+        choice: LinearChoice,
+        options: LinearOptions,
+    ) -> Result<Self, SolveError> {
+        let n = pattern.row_starts.len().saturating_sub(1);
+        let method = Method::new(device, n, choice, options)?;
+        let preconditioner = match choice.preconditioner {
+            PreconditionerKind::None | PreconditionerKind::Jacobi => {
+                Preconditioner::Diagonal(Diagonal::identity(device, n)?)
+            }
+            PreconditionerKind::BlockJacobi => {
+                Preconditioner::BlockJacobi(BlockJacobi::new(device, pattern, components)?)
+            }
+            PreconditionerKind::Chebyshev => Preconditioner::Chebyshev {
+                diagonal: Diagonal::identity(device, n)?,
+                kernels: Chebyshev::new(device, n)?,
+                eigenvalues: Eigenvalues::new(device, n, OF_LARGEST)?,
+                spectrum: None,
+            },
+        };
+        Ok(Self { device, n, choice, method, preconditioner })
+    }
+
+    /// Takes other options, for later solves.
+    ///
+    /// # Errors
+    /// As [`LinearSolver::new`].
+    pub fn set_options(&mut self, options: LinearOptions) -> Result<(), SolveError> {
+        self.method = Method::new(self.device, self.n, self.choice, options)?;
+        Ok(())
+    }
+
+    /// What it is.
+    #[must_use]
+    pub const fn choice(&self) -> LinearChoice {
+        self.choice
+    }
+
+    /// Makes the preconditioner of a matrix; wall time in seconds.
+    ///
+    /// # Errors
+    /// [`SolveError::Spectrum`] of a matrix that has no positive eigenvalue where the method needs the
+    /// largest; a failing driver.
+    pub fn prepare(&mut self, matrix: &CsrOperator) -> Result<f64, SolveError> {
+        let start = Instant::now();
+        let by_jacobi = self.choice.preconditioner != PreconditionerKind::None;
+        match &mut self.preconditioner {
+            Preconditioner::Diagonal(diagonal) => {
+                if by_jacobi {
+                    run(self.device, &[diagonal.invert(matrix)])?;
+                }
+                if let Method::Chebyshev { eigenvalues, spectrum, .. } = &mut self.method {
+                    *spectrum = Some(Spectrum::of_all(&eigenvalues.of(matrix, diagonal.values())?)?);
+                }
+            }
+            Preconditioner::BlockJacobi(blocks) => {
+                run(self.device, &[blocks.invert(matrix)])?;
+            }
+            Preconditioner::Chebyshev { diagonal, eigenvalues, spectrum, .. } => {
+                run(self.device, &[diagonal.invert(matrix)])?;
+                let values = eigenvalues.of(matrix, diagonal.values())?;
+                *spectrum = Some(Spectrum::of_upper(&values, POLYNOMIAL.1)?);
+            }
+        }
+        Ok(start.elapsed().as_secs_f64())
+    }
+
+    /// Solves `A x = b` from a start of zero, with the preconditioner that was made last.
+    ///
+    /// # Errors
+    /// A matrix of another size, [`SolveError::Unprepared`], no memory, a failing driver. That it does
+    /// not converge is in the report.
+    pub fn solve(
+        &mut self,
+        matrix: &CsrOperator,
+        b: &Buffer,
+        x: &Buffer,
+    ) -> Result<LinearReport, SolveError> {
+        if matrix.size() != self.n {
+            return Err(SolveError::Length { what: "operator", found: matrix.size(), needed: self.n });
+        }
+        let is_identity = self.choice.preconditioner == PreconditionerKind::None;
+        let polynomial;
+        let (diagonal, other): (Option<&Diagonal>, &dyn Operator) = match &self.preconditioner {
+            Preconditioner::Diagonal(diagonal) => (Some(diagonal), diagonal),
+            Preconditioner::BlockJacobi(blocks) => (None, blocks),
+            Preconditioner::Chebyshev { diagonal, kernels, spectrum, .. } => {
+                let spectrum = spectrum.ok_or(SolveError::Unprepared)?;
+                let (steps, inverse) = (POLYNOMIAL.0, diagonal.values());
+                let smoothing = Smoothing { operator: matrix, inverse, spectrum, steps };
+                polynomial = ChebyshevPreconditioner { chebyshev: kernels, smoothing };
+                (None, &polynomial)
+            }
+        };
+        match &mut self.method {
+            Method::ConjugateGradients(solver) => {
+                let preconditioning = match diagonal {
+                    Some(diagonal) => Preconditioning::Diagonal(diagonal.values()),
+                    None => Preconditioning::Operator(other),
+                };
+                solver.solve(matrix, preconditioning, b, x)
+            }
+            Method::Gmres(solver) => solver.solve(matrix, (!is_identity).then_some(other), b, x),
+            Method::BiCgStab(solver) => solver.solve(matrix, other, b, x),
+            Method::Chebyshev { solver, spectrum, .. } => {
+                let spectrum = spectrum.ok_or(SolveError::Unprepared)?;
+                let inverse = diagonal.ok_or(SolveError::Unprepared)?.values();
+                solver.solve(&Smoothing { operator: matrix, inverse, spectrum, steps: 1 }, b, x)
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Small systems, and what solves them without the crate.
+
+#![allow(dead_code)] // each test uses a part
+
+use purlin_forms::import::{CsrPart, CsrPattern};
+use purlin_runtime::{Device, open, upload_values};
+use purlin_solve::CsrOperator;
+
+/// Numbers of a linear congruential generator, in [-1, 1).
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+
+    pub fn list(&mut self, n: usize) -> Vec<f64> {
+        (0..n).map(|_| self.next()).collect()
+    }
+}
+
+/// Devices that are always there, and a card where there is one.
+pub fn devices() -> Vec<Box<dyn Device>> {
+    let mut all = vec![open("c").unwrap(), open("opencl").unwrap()];
+    match open("cuda") {
+        Ok(card) => all.push(card),
+        Err(_) => println!("skipped: no CUDA device"),
+    }
+    all
+}
+
+/// The pattern of edges `(i, i + 1)` and `(i, i + 7)`, with the diagonal.
+pub fn pattern(n: usize) -> CsrPattern {
+    blocks(n, 1)
+}
+
+/// Blocks of `side` unknowns in place of each unknown of that pattern.
+pub fn blocks(n: usize, side: usize) -> CsrPattern {
+    let edges = (0..n).flat_map(|i| [i + 1, i + 7].into_iter().filter(move |j| *j < n).map(move |j| [i, j]));
+    let mut map: Vec<i32> = edges.flatten().map(|i| i as i32).collect();
+    map.extend([n as i32 - 1; 2]); // of one unknown, too
+    let part = CsrPart { extents: [2, 2], rows: &map, columns: &map };
+    CsrPattern::of_components([n, n], [side, side], &[part]).unwrap().remove(0)
+}
+
+/// Symmetric values with diagonals `shift` above the sum of the others' sizes.
+pub fn symmetric(pattern: &CsrPattern, shift: f64, numbers: &mut Numbers) -> Vec<Vec<f64>> {
+    let n = pattern.row_starts.len() - 1;
+    let mut dense = vec![vec![0.0; n]; n];
+    for i in 0..n {
+        for k in pattern.row_starts[i]..pattern.row_starts[i + 1] {
+            let j = pattern.columns[k as usize] as usize;
+            if j > i {
+                let value = numbers.next();
+                dense[i][j] = value;
+                dense[j][i] = value;
+            }
+        }
+    }
+    for i in 0..n {
+        let others: f64 = dense[i].iter().map(|x| x.abs()).sum();
+        dense[i][i] = others + shift;
+    }
+    dense
+}
+
+pub fn values(pattern: &CsrPattern, dense: &[Vec<f64>]) -> Vec<f64> {
+    let row = |i: usize| pattern.row_starts[i] as usize..pattern.row_starts[i + 1] as usize;
+    (0..dense.len()).flat_map(|i| row(i).map(move |k| dense[i][pattern.columns[k] as usize])).collect()
+}
+
+/// Gaussian elimination without pivots.
+pub fn eliminated(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+    let n = b.len();
+    for k in 0..n {
+        for i in k + 1..n {
+            let factor = a[i][k] / a[k][k];
+            for j in k..n {
+                a[i][j] -= factor * a[k][j];
+            }
+            b[i] -= factor * b[k];
+        }
+    }
+    for k in (0..n).rev() {
+        let rest: f64 = (k + 1..n).map(|j| a[k][j] * b[j]).sum();
+        b[k] = (b[k] - rest) / a[k][k];
+    }
+    b
+}
+
+/// Rows whose diagonals outweigh the others by `shift`, without symmetry.
+pub fn nonsymmetric(pattern: &CsrPattern, shift: f64, numbers: &mut Numbers) -> Vec<Vec<f64>> {
+    let mut dense = symmetric(pattern, shift, numbers);
+    for i in 0..dense.len() {
+        for j in 0..i {
+            dense[i][j] *= 0.5 * numbers.next();
+        }
+    }
+    dense
+}
+
+pub fn operator(device: &dyn Device, pattern: &CsrPattern, dense: &[Vec<f64>]) -> CsrOperator {
+    let matrix = CsrOperator::new(device, pattern).unwrap();
+    upload_values(device, matrix.values(), &values(pattern, dense)).unwrap();
+    matrix
+}
+
+/// The inverses of the diagonal on the diagonal.
+pub fn jacobi(dense: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let n = dense.len();
+    let entry = |i: usize, j: usize| if i == j { 1.0 / dense[i][i] } else { 0.0 };
+    (0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()).collect()
+}
