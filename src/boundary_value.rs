@@ -11,9 +11,9 @@ use purlin_forms::numbering::{Numbering, NumberingError};
 use purlin_kernels::{BoundaryValueProblem, Prescribed};
 use purlin_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values};
 use purlin_solve::{
-    Arrays, AssemblyStrategy, Constraints, CsrOperator, DeviceForm, FormPrograms, LinearChoice, LinearSolver,
-    MatrixAssembly, Newton, NewtonOptions, NewtonReport, NewtonStep, NewtonSystem, PrescribedValues, Side,
-    SolveError, SystemSize, bounds, facet_dofs,
+    Arrays, AssemblyStrategy, Constraints, CsrOperator, DeviceForm, FormPrograms, HierarchySize,
+    LinearChoice, LinearSolver, MatrixAssembly, Newton, NewtonOptions, NewtonReport, NewtonStep,
+    NewtonSystem, PrescribedValues, Side, SolveError, SystemSize, Unknowns, bounds, facet_dofs,
 };
 use std::time::Instant;
 
@@ -173,7 +173,9 @@ impl<'d> BoundaryValueSystem<'d> {
         let [pattern, ..] = &patterns[..] else {
             return Err(FormError::Bug("a bilinear form without a pattern".into()).into());
         };
-        let solver = LinearSolver::new(device, pattern, components, options.solver, options.systems)?;
+        let dim = mesh.shape().dim();
+        let unknowns_of = Unknowns { components, points: numbering.dof_points(mesh), dim };
+        let solver = LinearSolver::new(device, pattern, &unknowns_of, options.solver, options.systems)?;
         let system = Self {
             device,
             size,
@@ -242,7 +244,13 @@ impl<'d> BoundaryValueSystem<'d> {
     /// What solves linear systems.
     #[must_use]
     pub const fn solver(&self) -> LinearChoice {
-        self.newton.choice()
+        self.newton.solver().choice()
+    }
+
+    /// What the hierarchy of the preconditioner consists of, if it has one.
+    #[must_use]
+    pub fn hierarchy(&self) -> Option<&HierarchySize> {
+        self.newton.solver().hierarchy()
     }
 
     /// Stored entries of the matrix.

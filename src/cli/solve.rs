@@ -62,7 +62,7 @@ pub struct SolveArgs {
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
     /// What preconditions it: none, jacobi, block-jacobi (of the components of vectors), chebyshev (a
-    /// polynomial of degree 4)
+    /// polynomial of degree 4), amg (smoothed aggregation, set up on the host)
     #[arg(long, value_name = "NAME", default_value_t = PreconditionerKind::Jacobi, conflicts_with = "multigrid")]
     preconditioner: PreconditionerKind,
     /// Numbers of the V-cycles: double, or single within GMRES in double (mixed)
@@ -268,11 +268,20 @@ fn history(report: &NewtonReport) -> String {
             format!("{}", step.length),
             format!("{:.3e}", step.update),
             seconds(step.assembly_s),
+            seconds(step.preconditioner_s),
             seconds(step.linear.seconds),
         ]
     });
-    let header =
-        ["iteration", "residual before", "linear iterations", "step", "update", "assembly", "linear solve"];
+    let header = [
+        "iteration",
+        "residual before",
+        "linear iterations",
+        "step",
+        "update",
+        "assembly",
+        "preconditioner",
+        "linear solve",
+    ];
     table(header, rows)
 }
 
@@ -295,7 +304,7 @@ fn ended(report: &NewtonReport, system: &BoundaryValueSystem<'_>, traffic: Traff
     let assembly_s: f64 = report.steps.iter().map(|s| s.assembly_s).sum();
     let rate =
         |n: usize, s: f64| format!("{:.1} million unknowns a second", (n * system.unknowns) as f64 / s / 1e6);
-    facts([
+    let mut all = vec![
         ("result", format!("{}, residual {:.3e}", report.reason, report.residual)),
         ("iterations", format!("{steps} of Newton's method, {linear} of linear systems")),
         ("assembly", format!("{} ({})", seconds(assembly_s), rate(steps, assembly_s))),
@@ -312,12 +321,23 @@ fn ended(report: &NewtonReport, system: &BoundaryValueSystem<'_>, traffic: Traff
         (
             "copied since",
             format!(
-                "{} bytes to the device, {} back (norms and curvatures)",
+                "{} bytes to the device, {} back ({})",
                 grouped(traffic.to_device),
-                grouped(traffic.to_host)
+                grouped(traffic.to_host),
+                if system.hierarchy().is_some() {
+                    "norms, curvatures and hierarchies"
+                } else {
+                    "norms and curvatures"
+                }
             ),
         ),
-    ])
+    ];
+    if let Some(hierarchy) = system.hierarchy() {
+        let unknowns: Vec<String> = hierarchy.unknowns.iter().map(|n| grouped(*n as u64)).collect();
+        let complexity = hierarchy.operator_complexity;
+        all.push(("levels", format!("{} unknowns; {complexity:.2} times the entries", unknowns.join(", "))));
+    }
+    facts(all)
 }
 
 fn vtu(args: &SolveArgs, mesh: &Mesh, system: &BoundaryValueSystem<'_>) -> Result<Vec<u8>, Failure> {

@@ -270,15 +270,18 @@ impl<'d> ConjugateGradients<'d> {
 }
 
 /// The sums of some iterations.
-struct Sums {
-    rr: Vec<f64>,
-    rz: Vec<f64>,
-    pq: Vec<f64>,
+pub(crate) struct Sums {
+    /// Squares of residuals.
+    pub rr: Vec<f64>,
+    /// Those in the norm of the preconditioner.
+    pub rz: Vec<f64>,
+    /// Squares of directions in the norm of the operator.
+    pub pq: Vec<f64>,
 }
 
 impl Sums {
     /// The eigenvalues of the tridiagonal matrix of these iterations, ascending.
-    fn eigenvalues(&self) -> Vec<f64> {
+    pub fn eigenvalues(&self) -> Vec<f64> {
         let (mut diagonal, mut beside): (Vec<f64>, Vec<f64>) = Default::default();
         let first = self.rz.first().copied().unwrap_or(0.0);
         let mut carried = 0.0;

@@ -90,7 +90,7 @@ impl Operator for CsrOperator {
     }
 
     fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
-        let sizes = [("n", self.n), ("n_entries", self.n_entries)];
+        let sizes = [("n", self.n), ("n_columns", self.n), ("n_entries", self.n_entries)];
         let arrays: [(&str, &Buffer); 5] = [
             ("row_starts", &self.row_starts),
             ("columns", &self.columns),

@@ -7,12 +7,12 @@
 //! | what | where |
 //! |---|---|
 //! | kernels of a form with their arrays on a device | [`DeviceForm`] |
-//! | the matrix of a bilinear form | [`CsrOperator`], assembled by a [`MatrixAssembly`] |
+//! | the matrix of a bilinear form | [`CsrOperator`], assembled by a [`MatrixAssembly`]; of blocks [`BlockCsrOperator`] |
 //! | how it is assembled | [`AssemblyStrategy`] |
 //! | prescribed values | [`Constraints`] |
 //! | what solvers multiply by | [`Operator`]: a matrix, or a form applied ([`FormOperator`]) |
 //! | linear systems | [`ConjugateGradients`], [`Gmres`], [`BiCgStab`], [`ChebyshevSolver`]; by name [`LinearSolver`] |
-//! | preconditioners | any [`Operator`]: [`Diagonal`], [`BlockJacobi`], [`ChebyshevPreconditioner`] |
+//! | preconditioners | any [`Operator`]: [`Diagonal`], [`BlockJacobi`], [`ChebyshevPreconditioner`], [`AmgPreconditioner`] |
 //! | nonlinear systems | [`Newton`] |
 //! | why a solver stopped | [`LinearReport`], [`NewtonReport`] |
 //! | bytes, before anything is allocated | [`SystemSize`] |
@@ -23,8 +23,10 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod amg;
 mod assembly;
 mod bicgstab;
+mod block_csr;
 mod block_jacobi;
 mod boundary;
 mod capacity;
@@ -42,11 +44,14 @@ mod linear;
 mod newton;
 mod operator;
 mod report;
+mod sparse;
 mod texts;
 mod vectors;
 
+pub use amg::{Amg, AmgPreconditioner, HierarchySize, Unknowns};
 pub use assembly::{AssemblyStrategy, MatrixAssembly, UnknownAssembly};
 pub use bicgstab::BiCgStab;
+pub use block_csr::BlockCsrOperator;
 pub use block_jacobi::BlockJacobi;
 pub use boundary::{Side, bounds, facet_dofs};
 pub use capacity::SystemSize;

@@ -1,12 +1,13 @@
 //! Solvers of linear systems by name, with their preconditioners.
 
 use crate::{
-    BiCgStab, BlockJacobi, Chebyshev, ChebyshevPreconditioner, ChebyshevSolver, ConjugateGradients,
-    CsrOperator, Diagonal, Eigenvalues, Gmres, GmresOptions, LinearOptions, LinearReport, Operator,
-    PreconditionerSide, Preconditioning, Smoothing, SolveError, Spectrum, run,
+    Amg, AmgPreconditioner, BiCgStab, BlockJacobi, Chebyshev, ChebyshevPreconditioner, ChebyshevSolver,
+    ConjugateGradients, CsrOperator, Diagonal, Eigenvalues, Gmres, GmresOptions, HierarchySize,
+    LinearOptions, LinearReport, Operator, PreconditionerSide, Preconditioning, Smoothing, SolveError,
+    Spectrum, Unknowns, run,
 };
 use purlin_forms::import::CsrPattern;
-use purlin_runtime::{Buffer, Device};
+use purlin_runtime::{Buffer, Device, download_values};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Instant;
@@ -37,6 +38,8 @@ pub enum PreconditionerKind {
     BlockJacobi,
     /// A polynomial, [`Chebyshev`].
     Chebyshev,
+    /// Algebraic multigrid, [`Amg`].
+    Amg,
 }
 
 /// A method and a preconditioner.
@@ -103,7 +106,7 @@ impl FromStr for LinearMethod {
 
 impl PreconditionerKind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::None, Self::Jacobi, Self::BlockJacobi, Self::Chebyshev];
+    pub const ALL: [Self; 5] = [Self::None, Self::Jacobi, Self::BlockJacobi, Self::Chebyshev, Self::Amg];
 
     /// Bytes that it takes on a device for a matrix of so many unknowns of `components` each.
     #[must_use]
@@ -113,6 +116,8 @@ impl PreconditionerKind {
             Self::BlockJacobi => (8 + 4) * unknowns * components,
             // its diagonal, its vectors, those of the search for eigenvalues
             Self::Chebyshev => 8 * 10 * unknowns,
+            // the vectors of the finest level; matrices are counted once they are known ([`Amg::new`])
+            Self::Amg => 8 * 6 * unknowns,
         }
     }
 }
@@ -124,6 +129,7 @@ impl fmt::Display for PreconditionerKind {
             Self::Jacobi => "jacobi",
             Self::BlockJacobi => "block-jacobi",
             Self::Chebyshev => "chebyshev",
+            Self::Amg => "amg",
         })
     }
 }
@@ -187,7 +193,10 @@ impl<'d> Method<'d> {
                     spectrum: None,
                 }
             }
-            (LinearMethod::Chebyshev, PreconditionerKind::BlockJacobi | PreconditionerKind::Chebyshev) => {
+            (
+                LinearMethod::Chebyshev,
+                PreconditionerKind::BlockJacobi | PreconditionerKind::Chebyshev | PreconditionerKind::Amg,
+            ) => {
                 return Err(SolveError::Choice { choice });
             }
         })
@@ -204,6 +213,45 @@ enum Preconditioner<'d> {
         eigenvalues: Eigenvalues<'d>,
         spectrum: Option<Spectrum>,
     },
+    Amg(Multilevel),
+}
+
+/// A hierarchy, and what it is made from.
+struct Multilevel {
+    row_starts: Vec<i32>,
+    columns: Vec<i32>,
+    unknowns: Unknowns,
+    hierarchy: Option<Amg>,
+    /// Iterations of the first solve with it.
+    iterations: Option<usize>,
+    /// Whether the next matrix needs another one.
+    is_stale: bool,
+}
+
+impl Multilevel {
+    /// Makes a hierarchy of a matrix whose unknowns are `u`.
+    fn make(
+        &mut self,
+        device: &dyn Device,
+        matrix: &CsrOperator,
+        u: Option<&Buffer>,
+    ) -> Result<(), SolveError> {
+        let values = download_values(device, matrix.values())?;
+        let moved = u.filter(|_| self.unknowns.are_displacements());
+        let u: Vec<f64> = moved.map(|u| download_values(device, u)).transpose()?.unwrap_or_default();
+        self.hierarchy = None; // its memory is free before the next one is allocated
+        let pattern = [&self.row_starts[..], &self.columns[..]];
+        self.hierarchy = Some(Amg::new(device, pattern, values, &self.unknowns, &u)?);
+        self.iterations = None;
+        self.is_stale = false;
+        Ok(())
+    }
+
+    /// Judges the hierarchy by a solve with it.
+    fn judge(&mut self, report: &LinearReport) {
+        let first = *self.iterations.get_or_insert(report.iterations());
+        self.is_stale = !report.converged() || 2 * report.iterations() > 3 * first + 4;
+    }
 }
 
 /// A solver with its preconditioner, for matrices of one pattern.
@@ -216,8 +264,7 @@ pub struct LinearSolver<'d> {
 }
 
 impl<'d> LinearSolver<'d> {
-    /// Compiles the kernels and allocates the vectors for matrices of a pattern, whose unknowns are
-    /// degrees of freedom of `components` each.
+    /// Compiles the kernels and allocates the vectors for matrices of a pattern and its unknowns.
     ///
     /// # Errors
     /// [`SolveError::Choice`] of a preconditioner that the method does not take; no memory, a device
@@ -225,7 +272,7 @@ impl<'d> LinearSolver<'d> {
     pub fn new(
         device: &'d dyn Device,
         pattern: &CsrPattern,
-        components: usize,
+        unknowns: &Unknowns,
         choice: LinearChoice,
         options: LinearOptions,
     ) -> Result<Self, SolveError> {
@@ -236,7 +283,7 @@ impl<'d> LinearSolver<'d> {
                 Preconditioner::Diagonal(Diagonal::identity(device, n)?)
             }
             PreconditionerKind::BlockJacobi => {
-                Preconditioner::BlockJacobi(BlockJacobi::new(device, pattern, components)?)
+                Preconditioner::BlockJacobi(BlockJacobi::new(device, pattern, unknowns.components)?)
             }
             PreconditionerKind::Chebyshev => Preconditioner::Chebyshev {
                 diagonal: Diagonal::identity(device, n)?,
@@ -244,6 +291,14 @@ impl<'d> LinearSolver<'d> {
                 eigenvalues: Eigenvalues::new(device, n, OF_LARGEST)?,
                 spectrum: None,
             },
+            PreconditionerKind::Amg => Preconditioner::Amg(Multilevel {
+                row_starts: pattern.row_starts.clone(),
+                columns: pattern.columns.clone(),
+                unknowns: unknowns.clone(),
+                hierarchy: None,
+                iterations: None,
+                is_stale: true,
+            }),
         };
         Ok(Self { device, n, choice, method, preconditioner })
     }
@@ -257,18 +312,31 @@ impl<'d> LinearSolver<'d> {
         Ok(())
     }
 
+    /// What the hierarchy of its preconditioner consists of, if it has one.
+    #[must_use]
+    pub fn hierarchy(&self) -> Option<&HierarchySize> {
+        match &self.preconditioner {
+            Preconditioner::Amg(levels) => levels.hierarchy.as_ref().map(Amg::size),
+            Preconditioner::Diagonal(_)
+            | Preconditioner::BlockJacobi(_)
+            | Preconditioner::Chebyshev { .. } => None,
+        }
+    }
+
     /// What it is.
     #[must_use]
     pub const fn choice(&self) -> LinearChoice {
         self.choice
     }
 
-    /// Makes the preconditioner of a matrix; wall time in seconds.
+    /// Makes the preconditioner of a matrix, whose unknowns are `u` (points move with displacements); wall
+    /// time in seconds. A hierarchy is kept from matrix to matrix until a solve with it takes half as many
+    /// iterations again as the first one, and four.
     ///
     /// # Errors
     /// [`SolveError::Spectrum`] of a matrix that has no positive eigenvalue where the method needs the
     /// largest; a failing driver.
-    pub fn prepare(&mut self, matrix: &CsrOperator) -> Result<f64, SolveError> {
+    pub fn prepare(&mut self, matrix: &CsrOperator, u: Option<&Buffer>) -> Result<f64, SolveError> {
         let start = Instant::now();
         let by_jacobi = self.choice.preconditioner != PreconditionerKind::None;
         match &mut self.preconditioner {
@@ -287,6 +355,11 @@ impl<'d> LinearSolver<'d> {
                 run(self.device, &[diagonal.invert(matrix)])?;
                 let values = eigenvalues.of(matrix, diagonal.values())?;
                 *spectrum = Some(Spectrum::of_upper(&values, POLYNOMIAL.1)?);
+            }
+            Preconditioner::Amg(levels) => {
+                if levels.is_stale {
+                    levels.make(self.device, matrix, u)?;
+                }
             }
         }
         Ok(start.elapsed().as_secs_f64())
@@ -307,7 +380,7 @@ impl<'d> LinearSolver<'d> {
             return Err(SolveError::Length { what: "operator", found: matrix.size(), needed: self.n });
         }
         let is_identity = self.choice.preconditioner == PreconditionerKind::None;
-        let polynomial;
+        let (polynomial, cycle);
         let (diagonal, other): (Option<&Diagonal>, &dyn Operator) = match &self.preconditioner {
             Preconditioner::Diagonal(diagonal) => (Some(diagonal), diagonal),
             Preconditioner::BlockJacobi(blocks) => (None, blocks),
@@ -318,8 +391,13 @@ impl<'d> LinearSolver<'d> {
                 polynomial = ChebyshevPreconditioner { chebyshev: kernels, smoothing };
                 (None, &polynomial)
             }
+            Preconditioner::Amg(levels) => {
+                let hierarchy = levels.hierarchy.as_ref().ok_or(SolveError::Unprepared)?;
+                cycle = AmgPreconditioner { hierarchy, operator: matrix };
+                (None, &cycle)
+            }
         };
-        match &mut self.method {
+        let report = match &mut self.method {
             Method::ConjugateGradients(solver) => {
                 let preconditioning = match diagonal {
                     Some(diagonal) => Preconditioning::Diagonal(diagonal.values()),
@@ -334,6 +412,10 @@ impl<'d> LinearSolver<'d> {
                 let inverse = diagonal.ok_or(SolveError::Unprepared)?.values();
                 solver.solve(&Smoothing { operator: matrix, inverse, spectrum, steps: 1 }, b, x)
             }
+        }?;
+        if let Preconditioner::Amg(levels) = &mut self.preconditioner {
+            levels.judge(&report);
         }
+        Ok(report)
     }
 }

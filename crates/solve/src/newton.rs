@@ -125,8 +125,8 @@ impl<'d> Newton<'d> {
 
     /// What solves the linear systems.
     #[must_use]
-    pub const fn choice(&self) -> LinearChoice {
-        self.solver.choice()
+    pub const fn solver(&self) -> &LinearSolver<'d> {
+        &self.solver
     }
 
     /// Takes other options, but for the choice of the solver.
@@ -244,7 +244,7 @@ impl<'d> Newton<'d> {
         calls.extend(constraints.eliminate(values));
         run(self.device, &calls)?;
         drop(calls);
-        let preconditioner_s = self.solver.prepare(matrix)?;
+        let preconditioner_s = self.solver.prepare(matrix, Some(u))?;
         let linear = self.solver.solve(matrix, &self.right, &self.update)?;
         Ok((assembly_s, preconditioner_s, linear))
     }

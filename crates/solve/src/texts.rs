@@ -22,7 +22,7 @@ pub fn compiled(device: &dyn Device, text: &str) -> Result<Executable, SolveErro
 /// A kernel of this crate by the name of its file.
 macro_rules! text {
     ($name:literal) => {
-        include_str!(concat!("kernels/", $name, ".purlin"))
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernels/", $name, ".purlin"))
     };
 }
 pub(crate) use text;

@@ -9,7 +9,7 @@ use purlin_runtime::{Backend, Device, buffer_of, download_values, open};
 use purlin_sample::seed;
 use purlin_solve::{
     BiCgStab, BlockJacobi, Diagonal, Eigenvalues, LinearChoice, LinearMethod, LinearOptions, LinearReason,
-    LinearReport, LinearSolver, Operator, PreconditionerKind, SolveError, Spectrum, run,
+    LinearReport, LinearSolver, Operator, PreconditionerKind, SolveError, Spectrum, Unknowns, run,
 };
 use systems::{Numbers, blocks, devices, eliminated, nonsymmetric, operator, pattern, symmetric};
 
@@ -26,10 +26,11 @@ fn solve(
 ) -> Result<(LinearReport, Vec<f64>), SolveError> {
     let matrix = operator(device, pattern, dense);
     let choice = LinearChoice { method, preconditioner };
-    let mut solver = LinearSolver::new(device, pattern, components, choice, options)?;
+    let mut solver =
+        LinearSolver::new(device, pattern, &Unknowns::of_components(components), choice, options)?;
     let (right, x) = (buffer_of(device, b)?, device.allocate(8 * b.len() as u64)?);
     let before = device.traffic();
-    solver.prepare(&matrix)?;
+    solver.prepare(&matrix, None)?;
     let report = solver.solve(&matrix, &right, &x)?;
     assert_eq!(device.traffic().since(before).to_device, 0, "{choice}");
     Ok((report, download_values(device, &x)?))

@@ -8,6 +8,5 @@ pub mod measure;
 pub mod page;
 pub mod picture;
 pub mod record;
-pub mod scatter;
 pub mod solve;
 pub mod vectors;

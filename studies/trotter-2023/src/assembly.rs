@@ -140,6 +140,24 @@ impl Prepared {
     fn unknowns(&self) -> usize {
         self.x.len()
     }
+
+    /// The mesh.
+    #[must_use]
+    pub const fn mesh(&self) -> &Mesh {
+        &self.mesh
+    }
+
+    /// The patterns of the matrix, one a kernel.
+    #[must_use]
+    pub fn patterns(&self) -> &[CsrPattern] {
+        &self.pattern
+    }
+
+    /// Divisions of a side.
+    #[must_use]
+    pub const fn divisions(&self) -> usize {
+        self.divisions
+    }
 }
 
 impl fmt::Display for Prepared {

@@ -4,6 +4,7 @@
 
 pub mod assembly;
 pub mod candidates;
+pub mod free;
 pub mod newton;
 pub mod order;
 pub mod page;
@@ -11,7 +12,7 @@ pub mod published;
 pub mod record;
 
 pub use order::Order;
-pub use record::{Assembled, Question, Solved};
+pub use record::{Assembled, Blocked, Free, Question, Solved};
 
 /// Divisions of a side of the unit cube in the uniform meshes 1 to 8, of six tetrahedra a division
 /// (Trotter et al. 2023, Table 2).

@@ -8,15 +8,15 @@ use purlin::forms::mesh::Mesh;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Backend, Cache, Device, open};
-use purlin::solve::AssemblyStrategy;
+use purlin::solve::{AssemblyStrategy, LinearChoice, LinearMethod, PreconditionerKind};
 use purlin::{Mapping, Random};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use study_trotter_2023::assembly::{Prepared, measure};
 use study_trotter_2023::candidates::{lowered, mappings};
 use study_trotter_2023::newton::{Told, solve};
-use study_trotter_2023::page::{assembly_tables, newton_tables};
-use study_trotter_2023::{Assembled, DIVISIONS, Order, Question, Solved};
+use study_trotter_2023::page::{assembly_tables, free_table, newton_tables};
+use study_trotter_2023::{Assembled, DIVISIONS, Free, Order, Question, Solved};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
 #[global_allocator]
@@ -27,6 +27,8 @@ Examples, after `cargo run --release -p study-trotter-2023 --`:
   time --device cuda --db h200.jsonl              Poisson, uniform mesh 3, P1 and P2, all strategies
   time --device c --divisions 8 --degrees 1       on the host
   solve --device cuda --db solves.jsonl           hyperelasticity on the uniform meshes 1 to 8
+  solve --preconditioner amg --meshes 1           by algebraic multigrid
+  free --device cuda --divisions 40               conjugate gradients without a matrix, beside those with one
   resources --degrees 1,2                         registers and spills by NVRTC, without a card
   page --db h200.jsonl --solves solves.jsonl      the tables as Markdown";
 
@@ -44,6 +46,10 @@ enum Command {
     Time(TimeArgs),
     /// Solve the hyperelastic problem; lines of JSON
     Solve(SolveArgs),
+    /// Time products and conjugate gradients with Poisson's matrix and without; lines of JSON
+    Free(FreeArgs),
+    /// Time products with the hyperelastic matrix by rows and by blocks; lines of JSON
+    Blocks(FreeArgs),
     /// Compile all kernels for a card and print what they take
     Resources(ResourcesArgs),
     /// Print the tables of measurements
@@ -112,12 +118,36 @@ struct SolveArgs {
     /// Strategy of assembly
     #[arg(long, default_value_t = AssemblyStrategy::LookupTable)]
     strategy: AssemblyStrategy,
+    /// What solves linear systems: cg, gmres, bicgstab
+    #[arg(long, default_value_t = LinearMethod::ConjugateGradients)]
+    method: LinearMethod,
+    /// What preconditions it: none, jacobi, block-jacobi, chebyshev, amg
+    #[arg(long, default_value_t = PreconditionerKind::Jacobi)]
+    preconditioner: PreconditionerKind,
     /// Where to run: cuda, opencl, c
     #[arg(long, default_value = "cuda")]
     device: String,
     /// File of records; what it holds is not solved again
     #[arg(long, value_name = "FILE", default_value = "trotter-2023-solves.jsonl")]
     db: PathBuf,
+}
+
+#[derive(Args)]
+struct FreeArgs {
+    #[command(flatten)]
+    meshes: Meshes,
+    /// Polynomial degrees
+    #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [1, 2, 3, 4])]
+    degrees: Vec<usize>,
+    /// Where to run: cuda, opencl, c
+    #[arg(long, default_value = "cuda")]
+    device: String,
+    /// File of records
+    #[arg(long, value_name = "FILE", default_value = "trotter-2023-free.jsonl")]
+    db: PathBuf,
+    /// Seed of the right-hand side [default: from the clock]
+    #[arg(long)]
+    seed: Option<u64>,
 }
 
 #[derive(Args)]
@@ -143,6 +173,9 @@ struct PageArgs {
     /// The records that `solve` wrote
     #[arg(long, value_name = "FILE")]
     solves: Option<PathBuf>,
+    /// The records that `free` wrote
+    #[arg(long, value_name = "FILE")]
+    free: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -150,6 +183,8 @@ fn main() -> ExitCode {
     end(match &cli.command {
         Command::Time(args) => time(args),
         Command::Solve(args) => solves(args),
+        Command::Free(args) => free(args),
+        Command::Blocks(args) => blocks(args),
         Command::Resources(args) => resources(args),
         Command::Page(args) => print_page(args),
     })
@@ -249,11 +284,14 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
     let device = open(&args.device)?;
     let problem: BoundaryValueProblem = args.problem.parse().map_err(usage)?;
     let done: Vec<Solved> = known(&args.db).map_err(usage)?;
+    let solver = LinearChoice { method: args.method, preconditioner: args.preconditioner };
     for divisions in args.meshes.divisions()? {
         let question = |relative: &f64| Question {
             problem: problem.to_string(),
             relative: *relative,
             lifts: !args.without_lifting,
+            method: args.method.to_string(),
+            preconditioner: args.preconditioner.to_string(),
         };
         let is_known = |question: &Question| {
             done.iter().any(|r| {
@@ -278,10 +316,52 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
             Told::Solved(_) => {}
         };
         let size = (divisions, args.degree);
-        if let Err(e) = solve(&*device, problem, size, args.strategy, &questions, &mut tell) {
+        if let Err(e) = solve(&*device, problem, size, args.strategy, solver, &questions, &mut tell) {
             eprintln!("{divisions} divisions: {e}");
         }
         written.map_err(usage)?;
+    }
+    Ok(())
+}
+
+fn free(args: &FreeArgs) -> Result<(), Failure> {
+    let device = open(&args.device)?;
+    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
+    for divisions in args.meshes.divisions()? {
+        for degree in &args.degrees {
+            let on =
+                Prepared::new(&*device, (divisions, Order::Made), *degree, false, seed).map_err(usage)?;
+            match study_trotter_2023::free::measure(&*device, &on, *degree, seed) {
+                Ok(record) => {
+                    eprintln!(
+                        "P{degree}, {divisions} divisions: product {:.3e} s with a matrix, {:.3e} s without",
+                        record.matrix_product_s, record.free_product_s
+                    );
+                    append_json_line(&args.db, &record).map_err(usage)?;
+                }
+                Err(e) => eprintln!("P{degree}, {divisions} divisions: {e}"),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn blocks(args: &FreeArgs) -> Result<(), Failure> {
+    let device = open(&args.device)?;
+    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
+    for divisions in args.meshes.divisions()? {
+        for degree in &args.degrees {
+            match study_trotter_2023::free::measure_blocks(&*device, divisions, *degree, seed) {
+                Ok(record) => {
+                    eprintln!(
+                        "P{degree}: {:.3e} s by rows, {:.3e} s by blocks",
+                        record.rows_s, record.blocks_s
+                    );
+                    append_json_line(&args.db, &record).map_err(usage)?;
+                }
+                Err(e) => eprintln!("P{degree}, {divisions} divisions: {e}"),
+            }
+        }
     }
     Ok(())
 }
@@ -330,6 +410,11 @@ fn print_page(args: &PageArgs) -> Result<(), Failure> {
         Some(path) => read_json_lines(path).map_err(usage)?,
         None => Vec::new(),
     };
+    let free: Vec<Free> = match &args.free {
+        Some(path) => read_json_lines(path).map_err(usage)?,
+        None => Vec::new(),
+    };
     out(&assembly_tables(&assembled))?;
-    out(&newton_tables(&solved))
+    out(&newton_tables(&solved))?;
+    out(&free_table(&free))
 }

@@ -4,7 +4,9 @@ use crate::record::{Question, Solved};
 use purlin::forms::mesh::{Mesh, MeshError};
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::Device;
-use purlin::solve::{AssemblyStrategy, LinearOptions, NewtonOptions, NewtonStep};
+use purlin::solve::{
+    AssemblyStrategy, LinearChoice, LinearOptions, NewtonOptions, NewtonStep, PreconditionerKind,
+};
 use purlin::{BoundaryValueSetupError, BoundaryValueSystem};
 use std::time::Instant;
 
@@ -32,17 +34,18 @@ pub fn solve(
     problem: BoundaryValueProblem,
     (divisions, degree): (usize, usize),
     strategy: AssemblyStrategy,
+    solver: LinearChoice,
     questions: &[Question],
     tell: &mut dyn FnMut(Told<'_>),
 ) -> Result<(), NewtonError> {
     let mesh = Mesh::unit_cube(divisions)?;
     let start = Instant::now();
-    let mut system =
-        BoundaryValueSystem::new(device, problem, &mesh, degree, strategy, NewtonOptions::default())?;
+    let options = NewtonOptions { solver, ..NewtonOptions::default() };
+    let mut system = BoundaryValueSystem::new(device, problem, &mesh, degree, strategy, options)?;
     let setup_s = start.elapsed().as_secs_f64();
     for question in questions {
         let systems = LinearOptions { relative: question.relative, ..LinearOptions::default() };
-        system.restart(NewtonOptions { lifts: question.lifts, systems, ..NewtonOptions::default() })?;
+        system.restart(NewtonOptions { lifts: question.lifts, systems, ..options })?;
         let before = device.traffic();
         let report = system.solve(&mut |k, step| tell(Told::Step(k, step)))?;
         let traffic = device.traffic().since(before);
@@ -63,6 +66,9 @@ pub fn solve(
             updates: report.steps.iter().map(|step| step.update).collect(),
             linear_iterations,
             assembly_s: report.steps.iter().map(|step| step.assembly_s).sum(),
+            preconditioner_s: (solver.preconditioner != PreconditionerKind::Jacobi)
+                .then(|| report.steps.iter().map(|step| step.preconditioner_s).sum()),
+            levels: system.hierarchy().map(|size| size.unknowns.clone()).unwrap_or_default(),
             linear_s: report.steps.iter().map(|step| step.linear.seconds).sum(),
             wall_s: report.seconds,
             setup_s,

@@ -2,8 +2,8 @@
 
 use crate::DIVISIONS;
 use crate::published::{A100, A100_GB_S, H200_GB_S, V100_GB_S, best_of_v100, v100};
-use crate::record::{Assembled, Solved};
-use purlin::solve::AssemblyStrategy;
+use crate::record::{Assembled, Free, Solved};
+use purlin::solve::{AssemblyStrategy, PreconditionerKind};
 use std::fmt::Write as _;
 
 /// The number of a uniform mesh of the publication, or its divisions.
@@ -54,6 +54,37 @@ fn table(records: &[Assembled], degree: usize) -> String {
     text + "\n"
 }
 
+/// Conjugate gradients with a matrix beside those without one.
+#[must_use]
+pub fn free_table(records: &[Free]) -> String {
+    if records.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "## With a matrix and without one\n\n\
+         | degree | divisions | unknowns | entries a row | product, matrix | product, action | \
+         iteration, matrix | iteration, action | the matrix takes | action |\n\
+         |--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n",
+    );
+    for r in records {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {:.1} | {:.3} ms | {:.3} ms | {:.3} ms | {:.3} ms | {:.2} times | `{}` |",
+            r.degree,
+            r.divisions,
+            purlin::cli::grouped(r.unknowns as u64),
+            r.entries as f64 / r.unknowns as f64,
+            r.matrix_product_s * 1e3,
+            r.free_product_s * 1e3,
+            r.matrix_iteration_s * 1e3,
+            r.free_iteration_s * 1e3,
+            r.matrix_iteration_s / r.free_iteration_s,
+            r.mappings.join("`, `"),
+        );
+    }
+    text + "\n"
+}
+
 /// The Newton solves beside those of the publication, a table for each problem; nothing if there are none.
 #[must_use]
 pub fn newton_tables(records: &[Solved]) -> String {
@@ -80,10 +111,13 @@ fn newton_table(problem: &str, records: &[Solved]) -> String {
         };
         let scale = A100_GB_S / H200_GB_S;
         let lifted = if r.question.lifts { "" } else { ", no lifting" };
+        let usual = r.question.preconditioner == PreconditionerKind::Jacobi.to_string();
+        let around = if usual { String::new() } else { format!(", {}", r.question.preconditioner) };
+        let made = r.preconditioner_s.map_or_else(String::new, |s| format!(" and {s:.1} s for hierarchies"));
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {:.1e}{lifted} | {newton} | {:.3} s | {:.1} | {} | {} | {} | {} | {} | {:.2} s | \
-             {:.0} | {} | {} | {:.1} s | {} |",
+            "| {} | {} | {}{around} | {:.1e}{lifted} | {newton} | {:.3} s | {:.1} | {} | {} | {} | {} | {} | \
+             {:.2} s{made} | {:.0} | {} | {} | {:.1} s | {} |",
             mesh(r.divisions),
             purlin::cli::grouped(r.unknowns as u64),
             r.strategy,

@@ -3,6 +3,7 @@
 use crate::Order;
 use purlin::Mapping;
 use purlin::runtime::DeviceInfo;
+use purlin::solve::{LinearMethod, PreconditionerKind};
 use serde::{Deserialize, Serialize};
 
 /// The device of a measurement.
@@ -81,6 +82,56 @@ impl Assembled {
     }
 }
 
+/// Conjugate gradients on Poisson's equation with its matrix and without.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Free {
+    /// Divisions of a side of the unit cube.
+    pub divisions: usize,
+    /// Degree of the elements.
+    pub degree: usize,
+    /// Unknowns.
+    pub unknowns: usize,
+    /// Stored entries of the matrix.
+    pub entries: usize,
+    /// How the kernels of the action are mapped.
+    pub mappings: Vec<String>,
+    /// Where it ran.
+    pub device: Card,
+    /// Median time of a product with the matrix, in seconds.
+    pub matrix_product_s: f64,
+    /// Time of an iteration with it, the median of three solves, in seconds.
+    pub matrix_iteration_s: f64,
+    /// The same of the action, with its rows of prescribed unknowns.
+    pub free_product_s: f64,
+    /// Time of an iteration with it, in seconds.
+    pub free_iteration_s: f64,
+    /// Largest difference of the solutions after 64 iterations, in units of the largest number.
+    pub error: f64,
+}
+
+/// Products with the matrix of the hyperelastic problem, row by row of scalars and of blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Blocked {
+    /// Divisions of a side of the unit cube.
+    pub divisions: usize,
+    /// Degree of the elements.
+    pub degree: usize,
+    /// Unknowns.
+    pub unknowns: usize,
+    /// Stored entries of the matrix.
+    pub entries: usize,
+    /// Where it ran.
+    pub device: Card,
+    /// Median time of a product with rows of scalars, in seconds.
+    pub rows_s: f64,
+    /// The same with rows of blocks, in seconds.
+    pub blocks_s: f64,
+    /// Largest difference of the products, in units of the largest number.
+    pub error: f64,
+}
+
 /// What a solve is to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Question {
@@ -93,6 +144,28 @@ pub struct Question {
     /// Whether other unknowns follow prescribed ones in the same update.
     #[serde(default = "yes")]
     pub lifts: bool,
+    /// The method for linear systems.
+    #[serde(default = "conjugate_gradients", skip_serializing_if = "is_conjugate_gradients")]
+    pub method: String,
+    /// Its preconditioner.
+    #[serde(default = "jacobi", skip_serializing_if = "is_jacobi")]
+    pub preconditioner: String,
+}
+
+fn conjugate_gradients() -> String {
+    LinearMethod::ConjugateGradients.to_string()
+}
+
+fn is_conjugate_gradients(name: &str) -> bool {
+    name == conjugate_gradients()
+}
+
+fn jacobi() -> String {
+    PreconditionerKind::Jacobi.to_string()
+}
+
+fn is_jacobi(name: &str) -> bool {
+    name == jacobi()
 }
 
 fn forces() -> String {
@@ -139,6 +212,12 @@ pub struct Solved {
     pub linear_iterations: Vec<usize>,
     /// Device time of the assemblies of the matrix, in seconds.
     pub assembly_s: f64,
+    /// Wall time in which preconditioners were made, in seconds, if they take any worth mentioning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preconditioner_s: Option<f64>,
+    /// Unknowns of the levels of the last hierarchy; empty without one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<usize>,
     /// Device time of conjugate gradients, in seconds.
     pub linear_s: f64,
     /// Wall time of the solve, in seconds.

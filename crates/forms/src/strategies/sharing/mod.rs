@@ -10,8 +10,7 @@ use purlin_ir::{AddressSpace, Expr, Kernel, UpdateOp, VarKind};
 use purlin_transforms::lookup::Selection;
 use purlin_transforms::polynomial::{Atoms, Sum};
 use purlin_transforms::primitives::{
-    EliminateCommonSubexpressions, ExpandProducts, ExpandRule, ExtractRule, FactoriseSum, PrecomputeRule,
-    Reassociate,
+    ExpandProducts, ExpandRule, ExtractRule, FactoriseSum, PrecomputeRule, Reassociate,
 };
 use purlin_transforms::{Recipe, Schedule};
 use std::cell::RefCell;
@@ -35,8 +34,7 @@ pub struct SharingDecision {
     pub graph: [usize; 2],
     /// The symbols that the integer program factorises.
     pub factorised: Vec<String>,
-    /// Operations before and after, where loops whose bounds are parameters run eight times; the same
-    /// where the update stays what it is.
+    /// Operations before and after, where loops whose bounds are parameters run eight times.
     pub operations: [u64; 2],
 }
 
@@ -59,10 +57,7 @@ impl fmt::Display for SharingDecision {
         if !self.expanded.is_empty() {
             write!(f, "; strategy 2 for {}", names(&self.expanded))?;
         }
-        match self.operations {
-            [before, after] if before == after => write!(f, "; it stays, {after} operations"),
-            [before, after] => write!(f, "; {before} operations before, {after} after"),
-        }
+        write!(f, "; {} operations before, {} after", self.operations[0], self.operations[1])
     }
 }
 
@@ -71,12 +66,7 @@ impl fmt::Display for SharingDecision {
 /// An update whose value is linear in each of two inner loops is multiplied out as far as its operands
 /// ask for, factorised by the symbols that an integer program chooses, and what does not depend on a
 /// loop around it moves out of that loop, into a temporary over the loops that it depends on. What
-/// moved is factorised and moved on in the same way, and what is equal among it, up to associativity, is
-/// computed once. Steps stay only where they take operations away.
-///
-/// Step 4 of the source merges the instances of a symbol where that adds no operations. Here they are
-/// always merged, and the result is compared with code motion alone, by the operations of the kernels
-/// that both make: an increase that the step would look for ahead shows there.
+/// moved is factorised and moved on in the same way. Steps stay only where they take operations away.
 ///
 /// # Errors
 /// A step that is refused, or an integer program that the solver gives up.
@@ -96,22 +86,9 @@ pub fn eliminate_sharing(kernel: &Kernel) -> Result<(Kernel, Recipe, Vec<Sharing
         for insn in adds {
             decisions.extend(eliminate(s, &insn)?);
         }
-        share_moved(s);
         Ok(())
     })?;
     Ok((kernel, recipe, decisions))
-}
-
-/// Computes equal parts of what has moved once, where that takes operations away. Operands of products
-/// and of sums are in order there, so that what is equal up to associativity is written alike.
-fn share_moved(s: &mut Schedule) {
-    if s.recipe().steps.is_empty() {
-        return;
-    }
-    let mut tried = s.clone();
-    if tried.make(EliminateCommonSubexpressions::default()).is_ok() && operations(&tried) < operations(s) {
-        *s = tried;
-    }
 }
 
 /// The fewest symbols such that each of some products has one of them.
@@ -124,7 +101,7 @@ pub(super) fn fewest_symbols(pairs: &BTreeSet<(String, String)>) -> Result<usize
 }
 
 /// What a plan says of an update.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Plan {
     whole: Vec<String>,
     expanded: Vec<String>,
@@ -135,11 +112,9 @@ struct Plan {
     by: Vec<String>,
 }
 
-/// Applies to one update what takes operations away, and says what was decided; none where its value
-/// has no products of symbols, and nothing takes operations away.
+/// Applies to one update what takes operations away; none where nothing does.
 fn eliminate(s: &mut Schedule, insn: &str) -> Result<Option<SharingDecision>, Stopped> {
     let plan = plan(s.kernel(), insn)?;
-    let stays = (!plan.graph.products.is_empty()).then(|| plan.clone());
     let mut before = None;
     let mut best: Option<(u64, Schedule, Plan)> = None;
     // by the program, and by code motion alone
@@ -163,17 +138,8 @@ fn eliminate(s: &mut Schedule, insn: &str) -> Result<Option<SharingDecision>, St
             best = Some((after, tried, plan));
         }
     }
-    let before = before.unwrap_or_else(|| operations(s));
-    let (after, plan) = match best {
-        Some((after, tried, plan)) => {
-            *s = tried;
-            (after, plan)
-        }
-        None => match stays {
-            Some(plan) => (before, plan),
-            None => return Ok(None),
-        },
-    };
+    let (Some((after, tried, plan)), Some(before)) = (best, before) else { return Ok(None) };
+    *s = tried;
     Ok(Some(SharingDecision {
         insn: insn.to_owned(),
         whole: plan.whole,
