@@ -17,9 +17,13 @@ matrix of each of these cells is compared with FFCx's; `purlin run` compares wit
 purlin's by `purlin stats`, FFCx's by running its C on numbers that count. A form that FFCx or the C
 compiler cannot make in 10 minutes and 8 GiB is marked so.
 
+    scripts/luporini_2017.sh       # installs the peer, builds purlin, and measures all cases, into target/luporini_2017
+
+is the same as
+
     scripts/ffcx.sh                # makes .venv with the peer, once
     cargo build --release
-    .venv/bin/python scripts/ffcx_matrices.py --write results/cpu
+    .venv/bin/python scripts/ffcx_matrices.py --write target/luporini_2017
 
 Of purlin's mappings (`--mapping`, several times), each is checked and timed, and the fastest in local assembly
 is the one of a case.
@@ -388,6 +392,7 @@ class Purlin:
         self.generation_s = children_s() - before
         if run.returncode:
             sys.exit(f"{p.name} q={p.q} nf={p.nf}: {run.stdout}{run.stderr}")
+        self.source = run.stdout
         self.library = compiled(run.stdout, directory / f"{what}_{self.group}.c")
         self.launch = getattr(self.library, f"{p.name}_launch")
         signature = re.search(rf"void {p.name}\((.*?)\n?\)?\n?{{", run.stdout, re.S).group(1)
@@ -542,6 +547,7 @@ def measure(binary, name, q, nf, mappings, budget, most):
         rows = []
         for k, (mapping, (cells, sparse)) in enumerate(zip(mappings, kernels)):
             row = {"form": name, "q": q, "nf": nf, "mapping": mapping, "rows": p.local}
+            row["stores_vectors"] = "_shuffle(" in cells.source
             row |= {"purlin_operations": counted(binary, path, mapping, q)}
             row |= {"ffcx_operations": peer.operations if peer else None}
             row |= {"purlin_generation_s": cells.generation_s, "ffcx_generation_s": peer.generation_s if peer else None}
@@ -638,6 +644,15 @@ def missing(rows):
     return " (not measured: " + ", ".join(f"{f} q {q} nf {nf}" for f, q, nf in left) + ")" if left else ""
 
 
+def older(rows):
+    """What to say of cases whose code stored the matrices of groups one real at a time."""
+    new = [r for r in rows if r.get("stores_vectors")]
+    if len(new) == len(rows):
+        return []
+    cases = ", ".join(f"{r['form']} q {r['q']} nf {r['nf']}" for r in new) or "none"
+    return [f"{cases} store matrices as vectors, as all do now; the other cases were measured before that."]
+
+
 def page(rows, command):
     """The page of the experiment."""
     import ffcx
@@ -683,7 +698,7 @@ def page(rows, command):
         f"- F, the fewest operations: `{FEWEST}`.", "",
         f"F is faster in {faster} cases. The default is F where it takes at least {FEWER} times fewer operations, else T: the faster one in {same} of",
         f"{len(rows)} cases. It has the second-level cache of the processor for the {MEMORY >> 10} KiB of Luporini et al. 2017 that bound the tables here.",
-        "Of symmetric matrices both compute one triangle.", "",
+        "Of symmetric matrices both compute one triangle.", *older(rows), "",
         "The matrix of each of these cells is compared with FFCx's: the largest difference of an entry, over the",
         f"largest entry of its matrix, is {max(errors):.0e}, needed at most {TOLERANCE:.0e}. `purlin run` compares with the",
         f"lowered kernel in the interpreter, on a mesh of its own: {len(rows) - len(wrong)} of {len(rows)} within 1e-12.",
@@ -698,7 +713,8 @@ def page(rows, command):
         "and q 3, and 3·10^7 for hyperelasticity with nf 0 and q 4.",
         "", *table(rows, counts), "",
         f"Speed-up over the lowered kernel, as the document's figures:{figures}. `luporini_2017.csv` has all figures. Written by", "",
-        f"    scripts/ffcx.sh && .venv/bin/python scripts/ffcx_matrices.py {command}", "",
+        f"    scripts/luporini_2017.sh {command}", "",
+        "It installs FFCx from PyPI, builds Purlin, and measures all cases into `target/luporini_2017`.", "",
     ])
 
 
@@ -706,7 +722,7 @@ def write(folder, rows, command):
     """Writes the figures, the page and the pictures."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "luporini_2017.csv", "w", newline="") as f:
-        writer = csv.DictWriter(f, rows[0], lineterminator="\n")
+        writer = csv.DictWriter(f, {key: None for r in rows for key in r}, lineterminator="\n")
         writer.writeheader()
         text = lambda v: f"{v:.4g}" if isinstance(v, float) else "" if v is None else v
         writer.writerows({k: text(v) for k, v in r.items()} for r in rows)
@@ -756,7 +772,7 @@ def main():
                       "{csr_ratio:>6} x, operations {purlin_operations} and {ffcx_operations}, error {error}, {sparse_error}, "
                       "reference {is_reference}, C in {purlin_generation_s} s".format(**show), flush=True)
     if args.write:
-        write(args.write, rows, f"--budget {args.budget} --most {args.most} --write results/cpu")
+        write(args.write, rows, f"--budget {args.budget} --most {args.most}")
     print(f"geometric mean {geometric_mean([r['ratio'] for r in rows]):.2f}, with insertion {geometric_mean([r['csr_ratio'] for r in rows]):.2f}")
     wrong = [r for r in rows if not r["is_reference"] or any(r[k] is not None and not r[k] <= TOLERANCE for k in ("error", "sparse_error"))]
     if wrong:

@@ -467,7 +467,9 @@ fn steps_say_what_fewer_operations_were_decided_by() {
         "--diff",
     ]);
     for line in [
-        "# monomial of `phi_p2` over `q`: increase 1, points 11, theta -2000, may be evaluated in advance",
+        "# monomial of `phi_p2` over `q`: increase 1, points 11, theta -2000, may be evaluated in advance; \
+         integer program: 1 symbol for 1 product",
+        "# `quad_y`: 8 symbols in 4 products; the integer program factorises 4: ",
         "# all loops keep their points: 6859 operations",
         "# in advance `q`: 958 operations",
     ] {

@@ -68,6 +68,49 @@ fn poissons_matrices_take_no_more_operations_than_published() {
     assert!(counted <= published, "{counted} operations, {published} published\n{after}");
     let [decision] = &decisions[..] else { panic!("{decisions:?}") };
     assert_eq!((decision.graph, decision.factorised.len(), decision.whole.len()), ([4, 2], 2, 4));
+    // `W_i*det`, which both products have, is computed once: 3 J in the place of 4 J of published
+    assert_eq!(after.to_string().matches("det[e]*w[i]").count(), 1, "{after}");
+}
+
+/// Products of the same factors in another order are one value, across terms.
+#[test]
+fn what_is_equal_up_to_associativity_is_computed_once() {
+    let source = "
+kernel k
+
+arg b: f64[7] in
+arg c: f64[5] in
+arg d: f64[7] in
+arg p: f64[3] in
+arg a: f64[5, 7] inout
+
+for i in 0..5
+  for j in 0..7
+    s: a[i, j] += p[0]*(p[1]*c[i])*b[j] + c[i]*p[1]*p[0]*p[2]*d[j]
+";
+    let (after, _) = eliminated(source, &[], &[("b", 7), ("c", 5), ("d", 7), ("p", 3), ("a", 35)]);
+    // p0 p1, c_i times that, and p2 times that; two products and two sums inside
+    assert!(operations(&after, &[]) <= 1 + 5 * 2 + 5 * 7 * 4, "{after}");
+}
+
+/// What is in order already stays, and the decision of the program is told.
+#[test]
+fn what_has_no_sharing_stays() {
+    let source = "
+kernel k
+
+arg b: f64[7] in
+arg c: f64[5] in
+arg a: f64[7, 5] inout
+
+for j in 0..7
+  for i in 0..5
+    s: a[j, i] += b[j]*c[i]
+";
+    let (after, decisions) = eliminated(source, &[], &[("b", 7), ("c", 5), ("a", 35)]);
+    assert_eq!(after, text::parse(source).unwrap());
+    assert_eq!((decisions[0].graph, decisions[0].operations), ([2, 1], [70, 70]));
+    assert!(decisions[0].to_string().ends_with("; it stays, 70 operations"), "{}", decisions[0]);
 }
 
 /// Figure 2: `b_j` is factorised, and `c_i + d_i` computed outside of the loop over `j`.

@@ -132,8 +132,8 @@ impl TransformArgs {
         Ok(Transformed { kernel, recipe, name, definitions })
     }
 
-    /// What a mapping decided, a line each: what the integer program of sharing elimination factorises,
-    /// or the monomials and the sets of them that may be evaluated in advance.
+    /// What a mapping decided, a line each: what the integer program of sharing elimination factorises;
+    /// for the fewest operations also the monomials, and the sets of them that may be evaluated in advance.
     pub fn decisions(&self, form: &impl CellKernel) -> Result<Vec<String>, Failure> {
         let kernel = form.kernel();
         match self.mapping.as_ref().or(self.strategy.as_ref()) {
@@ -146,8 +146,10 @@ impl TransformArgs {
                 let args = FewestOperations { memory: *memory, objective: *objective };
                 let monomials = considered(kernel, &program)?;
                 let all = bipartitions(kernel, &program, &args)?;
-                let monomials = monomials.iter().map(ToString::to_string);
-                Ok(monomials.chain(all.iter().map(ToString::to_string)).collect())
+                let (_, _, shared) = eliminate_sharing(kernel)?;
+                let lines = monomials.iter().map(ToString::to_string);
+                let lines = lines.chain(shared.iter().map(ToString::to_string));
+                Ok(lines.chain(all.iter().map(ToString::to_string)).collect())
             }
             Some(_) | None => Ok(Vec::new()),
         }

@@ -35,6 +35,7 @@ mod sparse;
 mod terms;
 
 pub use bind::{Array, Given};
+pub use colours::map_colours;
 pub use inputs::MeshInputs;
 pub(crate) use inputs::entities_of;
 pub use owned::{OwnedRows, SlotPacking};

@@ -1,11 +1,12 @@
 //! The kernels of a form with their arrays on a device.
 
+use crate::texts::{compiled as compiled_text, text};
 use crate::{Call, SolveError};
 use purlin_codegen::{ArgKind, Options, generate};
 use purlin_forms::Mapping;
 use purlin_forms::form::{FormError, Inputs};
-use purlin_forms::import::CsrPattern;
-use purlin_forms::lowering::{LoweredKernel, MatrixResult, MeshForm};
+use purlin_forms::import::{CsrPattern, EntryTerms, map_colours};
+use purlin_forms::lowering::{LoweredKernel, MatrixResult, MeshForm, VectorResult};
 use purlin_forms::mesh::Mesh;
 use purlin_interp::{Memory, Value};
 use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of};
@@ -121,6 +122,18 @@ enum Slot {
 struct FormKernel {
     executable: Executable,
     slots: Vec<(String, Slot)>,
+    /// Where the vectors of entities are kept, and what adds them up, if they are computed.
+    vectors: Option<Vectors>,
+}
+
+/// The vectors of the entities of a kernel, and the terms of each entry of the result among them.
+struct Vectors {
+    sum: Executable,
+    n: usize,
+    n_terms: usize,
+    stored: Buffer,
+    starts: Buffer,
+    places: Buffer,
 }
 
 /// What the arguments of a program get.
@@ -154,7 +167,9 @@ fn slots(
 }
 
 /// The kernels of a form with their arrays on a device, one for each colour of its cells where these
-/// are coloured. Each adds to the result.
+/// are coloured. Each adds to the result, those of the vectors of entities by a second kernel that sums
+/// the terms of each entry.
+#[derive(Default)]
 pub struct DeviceForm {
     kernels: Vec<FormKernel>,
 }
@@ -175,34 +190,99 @@ impl DeviceForm {
         given: &[&str],
         arrays: &mut Arrays,
     ) -> Result<Self, SolveError> {
-        let mut kernels = Vec::new();
+        let mut this = Self::default();
+        let is_vector = programs.form.tabulated().rank == 1;
+        let components = programs.form.tabulated().outputs.first().and_then(|o| o.spaces.first());
+        let components = components.map_or(1, |space| programs.form.tabulated().spaces[*space].block);
         for (place, (_, executable)) in programs.programs.iter().enumerate() {
             let memory = programs.form.bind_to(place, mesh, inputs, patterns)?;
             let output = programs.form.output(place);
             let lowered = &programs.form.kernels()[place];
-            let mut load = |memory: &Memory| -> Result<(), SolveError> {
-                let slots = slots(device, executable, memory, output, given, arrays)?;
-                kernels.push(FormKernel { executable: executable.clone(), slots });
-                Ok(())
-            };
-            match patterns.get(place).filter(|_| lowered.matrix == MatrixResult::Coloured) {
-                None => load(&memory)?,
-                Some(pattern) => {
-                    let colours = pattern.colours().map_err(|e| FormError::Discretisation(e.to_string()))?;
-                    colours.iter().try_for_each(|cells| load(&lowered.on_entities(&memory, cells)))?;
+            let refused =
+                |e: purlin_forms::tabulated::TabulatedError| FormError::Discretisation(e.to_string());
+            let vector = is_vector.then_some(lowered.vector);
+            let colours = match (patterns.get(place), vector) {
+                (Some(pattern), _) if lowered.matrix == MatrixResult::Coloured => {
+                    Some(pattern.colours().map_err(refused)?)
                 }
+                (_, Some(VectorResult::Coloured)) => {
+                    let (map, n) = programs.form.result_map(mesh)?;
+                    let columns = map.len().checked_div(mesh.n_cells()).unwrap_or(0);
+                    Some(map_colours(&map, columns, n).map_err(refused)?)
+                }
+                _ => None,
+            };
+            let mut load = |memory: &Memory, terms: Option<&EntryTerms>| {
+                this.add_kernel(device, executable, memory, (output, given), terms, arrays)
+            };
+            match (colours, vector) {
+                (Some(colours), _) => {
+                    colours.iter().try_for_each(|c| load(&lowered.on_entities(&memory, c), None))?;
+                }
+                (None, Some(VectorResult::Entities)) => {
+                    let (map, n) = programs.form.result_map(mesh)?;
+                    load(&memory, Some(&EntryTerms::of_map(&map, n, components)))?;
+                }
+                (None, Some(VectorResult::Assembled | VectorResult::Coloured) | None) => load(&memory, None)?,
             }
         }
-        Ok(Self { kernels })
+        Ok(this)
+    }
+
+    /// Adds a program with the arrays of a memory, its output and the arrays that calls give by name. Of
+    /// a kernel that computes the vectors of entities, `terms` says where each entry of the result has its
+    /// terms.
+    ///
+    /// # Errors
+    /// An argument that the memory lacks, no memory, a device that refuses the sum.
+    pub fn add_kernel(
+        &mut self,
+        device: &dyn Device,
+        executable: &Executable,
+        memory: &Memory,
+        (output, given): (&str, &[&str]),
+        terms: Option<&EntryTerms>,
+        arrays: &mut Arrays,
+    ) -> Result<(), SolveError> {
+        let vectors = match terms {
+            None => None,
+            Some(terms) => Some(Vectors {
+                sum: compiled_text(device, text!("add_terms"))?,
+                n: terms.starts.len().saturating_sub(1),
+                n_terms: terms.places.len(),
+                stored: device.allocate(8 * terms.places.len() as u64)?,
+                starts: buffer_of(device, &terms.starts)?,
+                places: buffer_of(device, &terms.places)?,
+            }),
+        };
+        let slots = slots(device, executable, memory, output, given, arrays)?;
+        self.kernels.push(FormKernel { executable: executable.clone(), slots, vectors });
+        Ok(())
+    }
+
+    /// Kernels that [`DeviceForm::add_to`] runs.
+    #[must_use]
+    pub fn n_launches(&self) -> usize {
+        self.kernels.iter().map(|kernel| 1 + usize::from(kernel.vectors.is_some())).sum()
     }
 
     /// Appends what adds the form to `result`, with the arrays in the order of the names that
     /// [`DeviceForm::new`] was given.
     pub fn add_to<'a>(&'a self, given: &[&'a Buffer], result: &'a Buffer, calls: &mut Vec<Call<'a>>) {
-        calls.extend((0..self.kernels.len()).filter_map(|kernel| self.add_kernel_to(kernel, given, result)));
+        for (place, kernel) in self.kernels.iter().enumerate() {
+            let Some(Vectors { sum, n, n_terms, stored, starts, places }) = &kernel.vectors else {
+                calls.extend(self.add_kernel_to(place, given, result));
+                continue;
+            };
+            calls.extend(self.add_kernel_to(place, given, stored));
+            let sizes = [("n", *n), ("n_terms", *n_terms)];
+            let arrays = [("starts", starts), ("places", places), ("stored", stored), ("values", result)];
+            calls.push(Call::of(sum, &sizes, &arrays));
+        }
     }
 
-    /// What adds one of the form's kernels to `result`, likewise; none if there is no such kernel.
+    /// What one of the form's kernels does to `result`, likewise: adds to it, or stores the vectors of
+    /// entities. None if there is no such kernel.
     #[must_use]
     pub fn add_kernel_to<'a>(
         &'a self,

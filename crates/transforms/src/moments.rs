@@ -38,6 +38,32 @@ pub struct Moments {
 }
 
 impl Moments {
+    /// Additions and multiplications in the innermost loops of the nests, for one run of the loop.
+    pub(crate) fn operations(&self) -> u64 {
+        let count = self.basis.count;
+        let points = self.basis.values.len() / count.max(1);
+        let (mut moments, mut halves) = (BTreeSet::new(), BTreeSet::new());
+        let mut terms = 0;
+        for sum in &self.sums {
+            let rank = sum.tables.len();
+            if moments.insert((sum.factor, rank)) {
+                terms += points * if rank == 1 { count } else { count * (count + 1) / 2 };
+            }
+            match (sum.tables.as_slice(), sum.extents.as_slice()) {
+                _ if self.own => {}
+                ([first, second], [rows, columns]) => {
+                    if halves.insert((sum.factor, *second, *columns)) {
+                        terms += count * count * columns;
+                    }
+                    let symmetric = first == second && rows == columns;
+                    terms += count * if symmetric { rows * (rows + 1) / 2 } else { rows * columns };
+                }
+                (_, extents) => terms += count * extents.iter().sum::<usize>(),
+            }
+        }
+        2 * terms as u64
+    }
+
     pub(crate) fn edit(&self, kernel: &mut Kernel) -> Vec<Array> {
         let known = kernel.vars.len();
         let mut writer =

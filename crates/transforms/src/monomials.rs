@@ -7,7 +7,7 @@
 use crate::lookup;
 use crate::proofs::separable::{Changing, Entry, Term, axis_extents, entry_of, separate};
 use purlin_ir::{Expr, InameId, InsnId, Kernel, UpdateOp, VarId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Terms of a loop with the same tables and functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,9 @@ impl Monomial {
 /// The different products of entries that each update has of a monomial.
 type Products = BTreeMap<InsnId, BTreeSet<Vec<Entry>>>;
 
+/// The tables, functions and basis of a monomial.
+type Key = (Vec<String>, Vec<String>, Option<u64>);
+
 /// The monomials of the loop `iname`, in the order of their first terms; none where what it adds is no
 /// sum of products of table entries and factors.
 pub fn monomials(kernel: &Kernel, iname: &str) -> Vec<Monomial> {
@@ -60,26 +63,31 @@ pub fn monomials(kernel: &Kernel, iname: &str) -> Vec<Monomial> {
     let Some(points) = extents.get(&id).map(|n| *n as u64) else { return Vec::new() };
     let sets = joined(separated.updates.iter().flat_map(|(_, terms)| terms));
     let mut found: Vec<(Monomial, Products)> = Vec::new();
+    // there may be thousands of each: places are looked up, and factors looked at once
+    let mut places: HashMap<Key, usize> = HashMap::new();
+    let mut factors: HashMap<(usize, bool), Varying> = HashMap::new();
+    let schedule = kernel.schedule();
     for (insn, terms) in &separated.updates {
         for term in terms.iter().filter(|t| !t.entries.is_empty()) {
             let set = sets.iter().find(|set| set.contains(&term.entries[0].0));
-            let tables = set.into_iter().flatten().map(|v| kernel.vars[*v].name.clone()).collect();
+            let tables: Vec<String> =
+                set.into_iter().flatten().map(|v| kernel.vars[*v].name.clone()).collect();
             let mut functions = Functions::default();
             for factor in &term.varying {
-                functions.add(kernel, id, separated.atoms.get(factor.atom), factor.divides, &extents);
+                let (atom, divides) = (separated.atoms.get(factor.atom), factor.divides);
+                let of = || Varying::of(kernel, (id, &schedule), atom, divides, &extents);
+                functions.add(factors.entry((factor.atom, divides)).or_insert_with(of));
             }
-            let wanted = Monomial {
-                iname: iname.to_owned(),
-                tables,
-                functions: functions.names,
-                basis: functions.is_polynomial.then(|| functions.columns.values().sum()),
-                points,
-                elements: 0,
-                products: 0,
-                pairs: BTreeSet::new(),
-            };
-            let place = found.iter().position(|(known, _)| *known == wanted).unwrap_or_else(|| {
-                found.push((wanted, BTreeMap::new()));
+            let basis = functions.is_polynomial.then(|| functions.columns.values().sum());
+            let key = (tables, functions.names, basis);
+            let place = places.get(&key).copied().unwrap_or_else(|| {
+                let (tables, functions, basis) = key.clone();
+                let (iname, pairs) = (iname.to_owned(), BTreeSet::new());
+                let (elements, products) = (0, 0);
+                let monomial =
+                    Monomial { iname, tables, functions, basis, points, elements, products, pairs };
+                found.push((monomial, BTreeMap::new()));
+                places.insert(key, found.len() - 1);
                 found.len() - 1
             });
             found[place].1.entry(*insn).or_default().insert(term.entries.clone());
@@ -150,25 +158,45 @@ impl Default for Functions {
 }
 
 impl Functions {
-    /// Adds a factor: a weight, a scalar that a sum over columns of tables gives, or neither.
-    fn add(
-        &mut self,
+    fn add(&mut self, factor: &Varying) {
+        match factor {
+            Varying::Weight => {}
+            Varying::Other(name) => {
+                self.names.extend(name.clone());
+                self.is_polynomial = false;
+            }
+            Varying::Function(name, columns) => {
+                self.names.push(name.clone());
+                self.columns.extend(columns.iter().copied());
+            }
+        }
+    }
+}
+
+/// A factor that changes with a point.
+enum Varying {
+    /// An entry of a table of the loop alone.
+    Weight,
+    /// A scalar that a sum over columns of tables gives, and these.
+    Function(String, Vec<(VarId, u64)>),
+    /// Another scalar, or neither.
+    Other(Option<String>),
+}
+
+impl Varying {
+    fn of(
         kernel: &Kernel,
-        iname: InameId,
+        (iname, schedule): (InameId, &[(InsnId, Vec<InameId>)]),
         atom: &Expr,
         divides: bool,
         extents: &BTreeMap<InameId, usize>,
-    ) {
+    ) -> Self {
         if entry_of(kernel, iname, atom).is_some() && !divides {
-            return;
+            return Self::Weight;
         }
-        let Expr::Load(access) = atom else {
-            self.is_polynomial = false;
-            return;
-        };
-        self.names.push(kernel.vars[access.var].name.clone());
-        let sums = kernel.schedule();
-        let mut adds = sums.iter().filter(|(i, _)| {
+        let Expr::Load(access) = atom else { return Self::Other(None) };
+        let name = kernel.vars[access.var].name.clone();
+        let mut adds = schedule.iter().filter(|(i, _)| {
             let insn = &kernel.insns[*i];
             insn.lhs.var == access.var && insn.update_op() == Some(UpdateOp::Add)
         });
@@ -181,8 +209,8 @@ impl Functions {
             of.map(|(table, _)| (table, columns)).collect::<Vec<_>>()
         });
         match columns.filter(|of| !of.is_empty()) {
-            Some(of) => self.columns.extend(of),
-            None => self.is_polynomial = false,
+            Some(of) => Self::Function(name, of),
+            None => Self::Other(Some(name)),
         }
     }
 }

@@ -8,5 +8,6 @@ pub mod measure;
 pub mod page;
 pub mod picture;
 pub mod record;
+pub mod scatter;
 pub mod solve;
 pub mod vectors;

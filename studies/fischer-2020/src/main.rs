@@ -11,6 +11,7 @@ use study_fischer_2020::measure::Action;
 use study_fischer_2020::page::tables;
 use study_fischer_2020::picture::rates_svg;
 use study_fischer_2020::record::Record;
+use study_fischer_2020::scatter::Scatter;
 use study_fischer_2020::solve::Solver;
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
@@ -21,6 +22,7 @@ const AFTER: &str = "\
 Examples, after `cargo run --release -p study-fischer-2020 --`:
   time --device cuda --db h200.jsonl                     BP1, BP3 and BP5, degrees 1 to 8, 10^4 to 10^8 unknowns
   time --device cuda --iterations 20 --db h200.jsonl     the same for an iteration of conjugate gradients
+  time --device cuda --scatter transposed --db h200.jsonl without atomic updates
   time --device c --problems bp5 --degrees 7 --most 1e6  on the host
   page --db h200.jsonl --picture rates.svg               the tables as Markdown, and the figure";
 
@@ -67,6 +69,10 @@ struct TimeArgs {
     /// Mapping in JSON instead of the default one
     #[arg(long, value_name = "JSON", value_parser = mapping)]
     mapping: Option<Mapping>,
+    /// How cells add to the degrees of freedom that they share: atomic, coloured (a launch a colour) or
+    /// transposed (vectors of cells, then a sum for each degree of freedom)
+    #[arg(long, value_name = "HOW", default_value_t = Scatter::Atomic)]
+    scatter: Scatter,
     /// File of records; what it holds is not timed again
     #[arg(long, value_name = "FILE", default_value = "fischer-2020.jsonl")]
     db: PathBuf,
@@ -147,7 +153,7 @@ fn actions(
 ) -> Result<(), Failure> {
     let iterations = args.iterations.map(usize::from);
     let stores = args.mapping.as_ref().is_some_and(Mapping::needs_setup);
-    let alike = |r: &&Record| r.mapping.needs_setup() == stores;
+    let alike = |r: &&Record| r.mapping.needs_setup() == stores && r.scatter == args.scatter;
     let name = &device.info().name;
     let is_done = |n: usize| done.iter().filter(alike).any(|r| r.is_of(problem, degree, n, iterations, name));
     let sizes: Vec<usize> = divisions(args, degree).into_iter().filter(|n| !is_done(*n)).collect();
@@ -156,7 +162,8 @@ fn actions(
     }
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
     let refused = |e| Failure::Refused(format!("{problem} of degree {degree}: {e}"));
-    let action = Action::new(device, problem, degree, args.mapping.clone(), seed).map_err(refused)?;
+    let how = (args.mapping.clone(), args.scatter);
+    let action = Action::new(device, problem, degree, how, seed).map_err(refused)?;
     let solver = match iterations {
         Some(_) => Some(Solver::new(device, &action, seed).map_err(refused)?),
         None => None,

@@ -2,22 +2,24 @@
 
 use crate::lattice::Lattice;
 use crate::record::{Record, StoredInputs};
+use crate::scatter::{Applied, Scatter};
 use crate::vectors::VectorsError;
 use purlin::autotune::Refusal;
 use purlin::codegen::Options;
 use purlin::forms::element::CellShape;
 use purlin::forms::form::FormError;
 use purlin::forms::import::Imported;
-use purlin::forms::lowering::{LoweringOptions, TabulatedOptions, tabulate};
+use purlin::forms::lowering::{LoweredKernel, LoweringOptions, TabulatedOptions, tabulate};
 use purlin::forms::quadrature::gauss_lobatto;
 use purlin::forms::tabulated::TabulatedError;
 use purlin::interp::{InterpError, Memory, interpret};
 use purlin::ir::Kernel;
 use purlin::kernels::BakeOff;
-use purlin::runtime::{Device, Executable, RuntimeError, Timing, TimingOptions};
+use purlin::runtime::{Device, Executable, RuntimeError, Timing, TimingOptions, download_values};
+use purlin::solve::SolveError;
 use purlin::transforms::lists::Definition;
 use purlin::tuning::known::{Known, Sought, first, known, mapped};
-use purlin::{LoadError, Loaded, Mapping, Random, SetUpError, definitions, laid_out, set_up};
+use purlin::{Mapping, Random, SetUpError, definitions, set_up};
 
 /// Why an action was not timed.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +35,7 @@ pub enum MeasureError {
     Mapping(Refusal),
     /// It does not fit the device.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Solve(#[from] SolveError),
     /// Inputs could not be computed.
     #[error(transparent)]
     SetUp(#[from] SetUpError),
@@ -81,8 +83,12 @@ pub struct Action<'d> {
     device: &'d dyn Device,
     problem: BakeOff,
     degree: usize,
+    /// With an assembled result.
+    assembled: Imported,
+    /// With the result that cells add to as the scatter says.
     form: Imported,
     mapping: Mapping,
+    scatter: Scatter,
     executable: Executable,
     /// What computes the inputs that the mapping stores.
     definitions: Vec<Definition>,
@@ -100,13 +106,15 @@ impl<'d> Action<'d> {
         device: &'d dyn Device,
         problem: BakeOff,
         degree: usize,
-        mapping: Option<Mapping>,
+        (mapping, scatter): (Option<Mapping>, Scatter),
         seed: u64,
     ) -> Result<Self, MeasureError> {
         let name = format!("{problem}_q{degree}");
         let tabulated =
             tabulate(&problem.action_on(CellShape::Hexahedron, degree), &LoweringOptions::new(name))?;
-        let form = Imported::new(tabulated, &TabulatedOptions::default())?;
+        let assembled = Imported::new(tabulated.clone(), &TabulatedOptions::default())?;
+        let options = TabulatedOptions { vector: scatter.vector(), ..TabulatedOptions::default() };
+        let form = Imported::new(tabulated, &options)?;
         let kernel = &form.kernels[0];
         let attempt = |k: &Known| mapped(kernel, &k.mapping, device.info(), &Options::default());
         let (mapping, (_, recipe, program)) = match mapping {
@@ -115,7 +123,9 @@ impl<'d> Action<'d> {
                 (mapping, done.map_err(MeasureError::Mapping)?)
             }
             None => {
-                let all = known(kernel, Sought { case: None, dim: 3 }, device.info(), &[]);
+                // what is known is known of assembled vectors
+                let sought = Sought { case: None, dim: 3 };
+                let all = known(&assembled.kernels[0], sought, device.info(), &[]);
                 let (known, done) = first(all, attempt).map_err(MeasureError::Mapping)?;
                 (known.mapping, done)
             }
@@ -124,13 +134,25 @@ impl<'d> Action<'d> {
         let source = blake3::hash(program.source.as_bytes()).to_hex().to_string();
         let executable = device.compile(&program)?;
         let mut random = Random::new(seed);
-        let inputs = form.unit_inputs(2, &mut || random.number())?;
-        let mut memory = form.bind(0, &inputs.of(0))?;
-        set_up(device, &definitions, &mut memory)?;
-        let loaded = Loaded::compiled(device, executable.clone(), &laid_out(&kernel.kernel, &memory))?;
-        loaded.launch()?;
-        let found = loaded.f64s("y")?;
-        interpret(&kernel.kernel, &mut memory)?;
+        let inputs = assembled.unit_inputs(2, &mut || random.number())?;
+        let mut memory = assembled.bind(0, &inputs.of(0))?;
+        let mut this = Self {
+            device,
+            problem,
+            degree,
+            assembled,
+            form,
+            mapping,
+            scatter,
+            executable,
+            definitions,
+            source,
+            error: 0.0,
+        };
+        let applied = Applied::new(&this, memory.clone())?;
+        applied.run(device)?;
+        let found: Vec<f64> = download_values(device, &applied.y)?;
+        interpret(this.kernel(), &mut memory)?;
         let expected = memory.f64s("y").unwrap_or_default();
         let largest = expected.iter().fold(0.0, |most: f64, y| most.max(y.abs()));
         let apart = expected.iter().zip(&found).map(|(a, b)| (a - b).abs());
@@ -140,8 +162,9 @@ impl<'d> Action<'d> {
             let (what, needed) = ("the action on eight cells", ACTION_TOLERANCE);
             return Err(MeasureError::Wrong { what, error, needed });
         }
-        drop(loaded);
-        Ok(Self { device, problem, degree, form, mapping, executable, definitions, source, error })
+        drop(applied);
+        this.error = error;
+        Ok(this)
     }
 
     /// Times the action on a lattice, after comparing integrals over the cube: with `x` the first
@@ -153,21 +176,20 @@ impl<'d> Action<'d> {
         let lattice = Lattice { divisions, degree: self.degree, given_boundary: false };
         let memory: Memory = lattice.memory(self.kernel()).map_err(MeasureError::Arguments)?;
         let x = lattice.positions(&gauss_lobatto(self.degree + 1).0);
-        let mut memory = memory.value("u", x.clone()).value("y", vec![0.0; x.len()]);
-        let setup = self.set_up(&mut memory)?;
-        let loaded = Loaded::compiled(self.device, self.executable.clone(), &memory)?;
-        drop(memory);
-        loaded.launch()?;
-        let y = loaded.f64s("y")?;
+        let memory = memory.value("u", x.clone()).value("y", vec![0.0; x.len()]);
+        let applied = Applied::new(self, memory)?;
+        applied.run(self.device)?;
+        let y: Vec<f64> = download_values(self.device, &applied.y)?;
         let integral_error = self.integral_error(&x, &y);
         if integral_error >= TOLERANCE || integral_error.is_nan() {
             let (what, error) = ("an integral over the cube", integral_error);
             return Err(MeasureError::Wrong { what, error, needed: TOLERANCE });
         }
         drop((x, y));
-        let timing = loaded.time(options)?;
-        let resources = loaded.resources().map(ToString::to_string);
-        Ok(Record { integral_error: Some(integral_error), setup, ..self.record(lattice, &timing, resources) })
+        let timing = Timing::sample(options, || applied.run(self.device))?;
+        let setup = applied.setup;
+        let record = self.record(lattice, &timing, applied.launches());
+        Ok(Record { integral_error: Some(integral_error), setup, ..record })
     }
 
     /// Computes what the mapping stores, if it stores anything.
@@ -178,8 +200,9 @@ impl<'d> Action<'d> {
     }
 
     /// A record of what was timed, without what was compared beside the action.
-    pub(crate) fn record(&self, lattice: Lattice, timing: &Timing, resources: Option<String>) -> Record {
+    pub(crate) fn record(&self, lattice: Lattice, timing: &Timing, launches: usize) -> Record {
         let info = self.device.info();
+        let resources = self.executable.resources().map(ToString::to_string);
         Record {
             problem: self.problem.to_string(),
             degree: self.degree,
@@ -189,6 +212,8 @@ impl<'d> Action<'d> {
             driver: info.driver.clone(),
             clock_mhz: info.clock_mhz,
             mapping: self.mapping.clone(),
+            scatter: self.scatter,
+            launches: (launches > 1).then_some(launches),
             source: self.source.clone(),
             resources,
             median_s: timing.median_s,
@@ -215,8 +240,21 @@ impl<'d> Action<'d> {
         self.lattice(divisions).unknowns()
     }
 
+    /// The action with an assembled result.
     pub(crate) fn kernel(&self) -> &Kernel {
-        &self.form.kernels[0].kernel
+        &self.assembled.kernels[0].kernel
+    }
+
+    pub(crate) fn lowered(&self) -> &LoweredKernel {
+        &self.form.kernels[0]
+    }
+
+    pub(crate) fn device(&self) -> &'d dyn Device {
+        self.device
+    }
+
+    pub(crate) fn scatter(&self) -> Scatter {
+        self.scatter
     }
 
     pub(crate) fn executable(&self) -> &Executable {

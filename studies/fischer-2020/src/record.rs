@@ -1,5 +1,6 @@
 //! Measurements as lines of JSON.
 
+use crate::scatter::Scatter;
 use purlin::Mapping;
 use purlin::kernels::BakeOff;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,12 @@ pub struct Record {
     pub clock_mhz: u32,
     /// How the kernel is mapped.
     pub mapping: Mapping,
+    /// How cells add to what they share; atomically where a record does not say.
+    #[serde(default, skip_serializing_if = "Scatter::is_atomic")]
+    pub scatter: Scatter,
+    /// Launches of an action; none where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launches: Option<usize>,
     /// BLAKE3 hash of the source.
     pub source: String,
     /// Registers, spills and local memory, where the compiler tells.

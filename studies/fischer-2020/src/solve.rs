@@ -3,10 +3,12 @@
 use crate::lattice::Lattice;
 use crate::measure::{Action, MeasureError};
 use crate::record::{ConjugateGradients, Record};
+use crate::scatter::Applied;
 use crate::vectors::Vectors;
+use purlin::Random;
 use purlin::interp::{Memory, interpret};
-use purlin::runtime::{Arg, Buffer, Device, Launch, Timing, TimingOptions, buffer_of, download_values};
-use purlin::{Loaded, Random};
+use purlin::runtime::{Arg, Buffer, Device, Timing, TimingOptions, buffer_of, download_values};
+use purlin::solve::{Call, run};
 
 /// Largest relative difference of solutions after [`FEW`] iterations, and of residuals.
 const TOLERANCE: f64 = 1e-10;
@@ -73,9 +75,12 @@ impl<'a, 'd> Solver<'a, 'd> {
         let (reduction, residual_error) = system.residuals()?;
         within("the residual", residual_error)?;
         let solve = ConjugateGradients { iterations, reduction, residual_error };
-        let resources = system.action.resources().map(ToString::to_string);
         let error = self.action.error().max(self.error);
-        Ok(Record { solve: Some(solve), error, ..self.action.record(lattice, &timing, resources) })
+        Ok(Record {
+            solve: Some(solve),
+            error,
+            ..self.action.record(lattice, &timing, system.action.launches())
+        })
     }
 
     /// Random right-hand side, nothing at the boundary.
@@ -84,10 +89,9 @@ impl<'a, 'd> Solver<'a, 'd> {
         b.resize(lattice.unknowns(), 0.0);
         let kernel = self.action.kernel();
         let memory: Memory = lattice.memory(kernel).map_err(MeasureError::Arguments)?;
-        let mut memory = memory.value("u", b.clone()).value("y", vec![0.0; b.len()]);
-        self.action.set_up(&mut memory)?;
+        let memory = memory.value("u", b.clone()).value("y", vec![0.0; b.len()]);
         let device = self.device;
-        let action = Loaded::compiled(device, self.action.executable().clone(), &memory)?;
+        let action = Applied::new(self.action, memory)?;
         let vector = || device.allocate(8 * b.len() as u64);
         let sums = || device.allocate(8 * (iterations as u64 + 1));
         Ok(System {
@@ -118,7 +122,7 @@ struct System<'a, 'd> {
     solver: &'a Solver<'a, 'd>,
     lattice: Lattice,
     iterations: usize,
-    action: Loaded<'d>,
+    action: Applied,
     b: Buffer,
     x: Buffer,
     r: Buffer,
@@ -147,7 +151,7 @@ impl System<'_, '_> {
     /// The first residual and direction, for a solution of zero.
     fn start(&self) -> Result<(), MeasureError> {
         let device = self.solver.device;
-        let (p, q) = (self.action.buffer("u")?, self.action.buffer("y")?);
+        let (p, q) = (&self.action.u, &self.action.y);
         device.copy(&self.b, &self.r)?;
         device.copy(&self.b, p)?;
         for zero in [&self.x, q, &self.rr, &self.pq] {
@@ -160,33 +164,31 @@ impl System<'_, '_> {
     /// All iterations; returns their seconds.
     fn iterate(&self) -> Result<f64, MeasureError> {
         let Vectors { dot, residual, direction } = &self.solver.vectors;
-        let (p, q) = (self.action.buffer("u")?, self.action.buffer("y")?);
+        let (p, q) = (&self.action.u, &self.action.y);
         let Self { x, r, rr, pq, .. } = self;
-        let apply = self.action.args();
         let arrays: [(_, &[(_, _)]); 3] = [
             (dot, &[("v", p), ("w", q), ("sums", pq)]),
             (residual, &[("pq", pq), ("q", q), ("r", r), ("rr", rr)]),
             (direction, &[("rr", rr), ("pq", pq), ("r", r), ("x", x), ("p", p), ("q", q)]),
         ];
-        let of = |k: usize| arrays.iter().map(move |(exe, arrays)| (*exe, self.with(k, arrays)));
-        let steps: Vec<_> = (0..self.iterations).map(|k| of(k).collect::<Vec<_>>()).collect();
-        let mut launches = Vec::with_capacity(4 * steps.len());
-        let executable = self.solver.action.executable();
-        for step in &steps {
-            launches.push(Launch { executable, args: &apply });
-            launches.extend(step.iter().map(|(executable, args)| Launch { executable, args }));
+        let mut calls = Vec::new();
+        for k in 0..self.iterations {
+            self.action.add_to(&mut calls);
+            calls.extend(
+                arrays.iter().map(|(executable, arrays)| Call::new(executable, self.with(k, arrays))),
+            );
         }
-        Ok(self.solver.device.launch_all(&launches)?)
+        Ok(run(self.solver.device, &calls)?)
     }
 
     /// By how much the residual was reduced, and the difference between that of the iteration and
     /// that of its solution, in units of the right-hand side.
     fn residuals(&self) -> Result<(f64, f64), MeasureError> {
         let device = self.solver.device;
-        let (p, q) = (self.action.buffer("u")?, self.action.buffer("y")?);
+        let (p, q) = (&self.action.u, &self.action.y);
         device.copy(&self.x, p)?;
         device.fill(q, 0)?;
-        self.action.launch()?;
+        self.action.run(device)?;
         let squares: Vec<f64> = download_values(device, &self.rr)?;
         let [b, ax, r]: [Vec<f64>; 3] = [
             download_values(device, &self.b)?,

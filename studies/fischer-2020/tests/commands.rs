@@ -4,6 +4,7 @@
 use purlin::cli::read_json_lines;
 use std::process::{Command, Output};
 use study_fischer_2020::record::Record;
+use study_fischer_2020::scatter::Scatter;
 
 fn study(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_study-fischer-2020")).args(args).output().unwrap()
@@ -68,6 +69,29 @@ fn conjugate_gradients_are_timed_beside_actions() {
     assert!(svg.contains("BP5, conjugate gradients"), "{svg}");
 }
 
+/// Each scatter is compared like the atomic one, in conjugate gradients too, and has records of its own.
+#[test]
+fn scatters_without_atomic_updates_are_timed_beside_the_atomic_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("db.jsonl").to_str().unwrap().to_owned();
+    let args = ["time", "--device", "c", "--problems", "bp5", "--degrees", "2", "--least", "700", "--most"];
+    let args = [&args[..], &["700", "--min-seconds", "0.0001", "--db", &db]].concat();
+    for scatter in ["atomic", "coloured", "transposed"] {
+        for more in [&["--scatter", scatter][..], &["--scatter", scatter, "--iterations", "12"]] {
+            good(&[&args[..], more].concat());
+        }
+    }
+    let records: Vec<Record> = read_json_lines(db.as_ref()).unwrap();
+    let found: Vec<_> = records.iter().map(|r| (r.scatter, r.launches, r.iterations())).collect();
+    // 3 cells along an axis have 8 colours
+    let launches = [(Scatter::Atomic, None), (Scatter::Coloured, Some(8)), (Scatter::Transposed, Some(2))];
+    let expected = launches.into_iter().flat_map(|(s, n)| [(s, n, None), (s, n, Some(12))]);
+    assert_eq!(found, expected.collect::<Vec<_>>());
+    for r in &records {
+        assert!(r.error < 1e-12 && r.integral_error.unwrap_or(0.0) < 1e-10, "{r:?}");
+    }
+}
+
 #[test]
 fn what_is_not_there_is_refused() {
     for (args, message) in [
@@ -77,6 +101,7 @@ fn what_is_not_there_is_refused() {
         (&["--least", "1e5", "--most", "1e4"], "needed 1 to 2e9 unknowns, the fewest first"),
         (&["--per-decade", "0"], "--per-decade: 0; needed a number above 0"),
         (&["--iterations", "0"], "0 is not in 1..=1000"),
+        (&["--scatter", "sorted"], "no scatter is called `sorted`; use atomic, coloured or transposed"),
         (&["--mapping", "{}"], "`purlin results --mapping` prints mappings"),
     ] {
         let output = study(&[&["time", "--device", "c"], args].concat());

@@ -10,6 +10,7 @@ use purlin_ir::affine::Affine;
 use purlin_ir::expr::Expr;
 use purlin_ir::ids::{InameId, InsnId, VarId};
 use purlin_ir::kernel::Assumption;
+use purlin_ir::{TableData, VarKind};
 use purlin_isl as isl;
 use std::borrow::Cow;
 
@@ -159,19 +160,35 @@ fn same_element<'a>(poly: &Polyhedral, a: &'a AccessSite, b: &'a AccessSite) -> 
 /// array that instructions write may hold other values at the second access.
 fn same_map_entry(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<Vec<(Affine, Affine)>> {
     let (map, entries) = map_entries(poly, x, y)?;
-    poly.kernel.assumptions.contains(&Assumption::Injective(map)).then_some(entries)
+    is_injective(poly, map).then_some(entries)
+}
+
+/// Whether no value of an array occurs twice: by assumption, or as a table has its values.
+fn is_injective(poly: &Polyhedral, map: VarId) -> bool {
+    let by_values = || match &poly.kernel.vars[map].kind {
+        VarKind::Table(TableData::Int(values)) => {
+            let mut sorted = values.to_vec();
+            sorted.sort_unstable();
+            sorted.windows(2).all(|w| w[0] != w[1])
+        }
+        VarKind::Table(TableData::Real(_)) | VarKind::Param | VarKind::Argument(_) | VarKind::Temporary => {
+            false
+        }
+    };
+    poly.kernel.assumptions.contains(&Assumption::Injective(map)) || by_values()
 }
 
 /// The array of which both indices are entries, if no instruction writes it, and where those are,
-/// as far as it is known.
+/// as far as it is known. An entry may be found through an injective array in turn.
 fn map_entries(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<(VarId, Vec<(Affine, Affine)>)> {
     let (Expr::Load(p), Expr::Load(q)) = (x, y) else { return None };
     if p.var != q.var || poly.kernel.insns.values().any(|i| i.lhs.var == p.var) {
         return None;
     }
-    let entries = p.index.iter().zip(&q.index).filter_map(|(s, t)| {
-        let (s, t) = (s.as_affine()?, t.as_affine()?);
-        (poly.is_symbolic(&s) && poly.is_symbolic(&t)).then_some((s, t))
+    let entries = p.index.iter().zip(&q.index).flat_map(|(s, t)| match (s.as_affine(), t.as_affine()) {
+        (Some(s), Some(t)) if poly.is_symbolic(&s) && poly.is_symbolic(&t) => vec![(s, t)],
+        (Some(_), Some(_)) => Vec::new(),
+        (None, _) | (_, None) => same_map_entry(poly, s, t).unwrap_or_default(),
     });
     Some((p.var, entries.collect()))
 }

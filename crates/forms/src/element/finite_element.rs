@@ -331,15 +331,17 @@ impl FiniteElement {
         };
         let axes: Vec<_> = (0..dim).map(along).collect();
         let table = |exponents: &[usize; 3]| {
-            let entry = |point: usize, place: &[usize; 3]| {
-                let factors = axes.iter().zip(exponents).zip(place);
-                factors.map(|((axis, d), i)| axis[*d][point * n + i]).product::<f64>()
-            };
             let n_points = points.len() / dim;
-            let mut table: Vec<f64> = (0..n_points)
-                .flat_map(|q| places.iter().map(move |p| (q, p)))
-                .map(|(q, p)| entry(q, p))
-                .collect();
+            // 20 million entries at Q15: one loop an axis, without iterators inside
+            let mut table = vec![1.0; n_points * places.len()];
+            for (row, q) in table.chunks_exact_mut(places.len().max(1)).zip(0..) {
+                for (axis, (lines, d)) in axes.iter().zip(exponents).enumerate() {
+                    let line = &lines[*d][q * n..(q + 1) * n];
+                    for (entry, place) in row.iter_mut().zip(places) {
+                        *entry *= line[place[axis]];
+                    }
+                }
+            }
             snap(&mut table, NOISE);
             table
         };
@@ -505,10 +507,11 @@ fn refined_inverse(matrix: &DMatrix<f64>) -> Option<DMatrix<f64>> {
 fn snap(table: &mut [f64], noise: f64) {
     let noise = noise * table.iter().fold(0.0_f64, |largest, v| largest.max(v.abs()));
     for value in table {
-        for exact in [0.0, 1.0, -1.0] {
-            if (*value - exact).abs() <= noise {
-                *value = exact;
-            }
+        let size = value.abs();
+        if size <= noise {
+            *value = 0.0;
+        } else if (size - 1.0).abs() <= noise {
+            *value = value.signum();
         }
     }
 }

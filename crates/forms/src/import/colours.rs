@@ -1,4 +1,4 @@
-//! Entities whose matrices share no entry of a sparse matrix, and kernels on some of their entities.
+//! Entities whose results share no entry, and kernels on some of their entities.
 
 use super::CsrPattern;
 use crate::lowering::{LoweredKernel, LoweredRole};
@@ -31,39 +31,68 @@ impl CsrPattern {
     /// Cecka et al. 2011: assembly by colours.
     pub fn colours(&self) -> Result<Vec<Vec<u32>>, TabulatedError> {
         let size: usize = self.extents.iter().product();
-        let mut taken = vec![0_u128; self.columns.len()];
-        let mut colours: Vec<Vec<u32>> = Vec::new();
-        for (entity, places) in self.positions().chunks(size.max(1)).enumerate() {
-            let used = places.iter().fold(0, |used, place| used | taken[*place as usize]);
-            let colour = used.trailing_ones() as usize;
-            let refused = |found: String, needed: String| TabulatedError::Invalid {
-                place: "map".into(),
-                found,
-                needed,
-            };
-            if colour == MOST {
+        coloured(&self.positions(), size, self.columns.len(), ["entries", "entry"])
+    }
+}
+
+/// Entities by colour, each in ascending order, of a map `[entities, columns]` to `n` degrees of
+/// freedom: those of a colour share none. Each entity gets the first colour that is free.
+///
+/// ```
+/// use purlin_forms::import::map_colours;
+///
+/// // three intervals in a row: the first and the last share no node
+/// assert_eq!(map_colours(&[0, 1, 1, 2, 2, 3], 2, 4)?, [vec![0, 2], vec![1]]);
+/// # Ok::<(), purlin_forms::tabulated::TabulatedError>(())
+/// ```
+///
+/// # Errors
+/// [`TabulatedError::Invalid`]: an entity with one degree of freedom twice, or that needs more than 128
+/// colours.
+///
+/// # Source
+/// Cecka et al. 2011: assembly by colours.
+pub fn map_colours(map: &[i32], columns: usize, n: usize) -> Result<Vec<Vec<u32>>, TabulatedError> {
+    coloured(map, columns, n, ["degrees of freedom", "degree of freedom"])
+}
+
+/// Entities by colour, where each has so many of `n` places.
+fn coloured(
+    places: &[i32],
+    size: usize,
+    n: usize,
+    names: [&str; 2],
+) -> Result<Vec<Vec<u32>>, TabulatedError> {
+    let mut taken = vec![0_u128; n];
+    let mut colours: Vec<Vec<u32>> = Vec::new();
+    for (entity, places) in places.chunks(size.max(1)).enumerate() {
+        let used = places.iter().fold(0, |used, place| used | taken[*place as usize]);
+        let colour = used.trailing_ones() as usize;
+        let refused =
+            |found: String, needed: String| TabulatedError::Invalid { place: "map".into(), found, needed };
+        let [several, one] = names;
+        if colour == MOST {
+            return Err(refused(
+                format!("entity {entity}, which shares {several} with entities of {MOST} colours"),
+                "fewer of them; update atomically".into(),
+            ));
+        }
+        for place in places {
+            let own = &mut taken[*place as usize];
+            if *own >> colour & 1 == 1 {
                 return Err(refused(
-                    format!("entity {entity}, which shares entries with entities of {MOST} colours"),
-                    "fewer of them; take a lookup table".into(),
+                    format!("entity {entity}, which adds to {one} {place} twice"),
+                    "different degrees of freedom; update atomically".into(),
                 ));
             }
-            for place in places {
-                let own = &mut taken[*place as usize];
-                if *own >> colour & 1 == 1 {
-                    return Err(refused(
-                        format!("entity {entity}, which adds to entry {place} twice"),
-                        "different degrees of freedom; take a lookup table".into(),
-                    ));
-                }
-                *own |= 1 << colour;
-            }
-            if colour == colours.len() {
-                colours.push(Vec::new());
-            }
-            colours[colour].push(entity as u32);
+            *own |= 1 << colour;
         }
-        Ok(colours)
+        if colour == colours.len() {
+            colours.push(Vec::new());
+        }
+        colours[colour].push(entity as u32);
     }
+    Ok(colours)
 }
 
 impl LoweredKernel {
@@ -87,9 +116,13 @@ impl LoweredKernel {
         some
     }
 
-    /// The parameter that counts entities: the first extent of what says where their entries stand.
+    /// The parameter that counts entities: the first extent of what says where their entries stand, or
+    /// which degrees of freedom they have.
     fn entity_count(&self) -> Option<VarId> {
-        let places = self.arguments.iter().find(|a| matches!(a.role, LoweredRole::Positions { .. }))?;
+        let of_matrix = |role: LoweredRole| matches!(role, LoweredRole::Positions { .. });
+        let of_cells = |role: LoweredRole| matches!(role, LoweredRole::Map { .. });
+        let places = self.arguments.iter().find(|a| of_matrix(a.role));
+        let places = places.or_else(|| self.arguments.iter().find(|a| of_cells(a.role)))?;
         let places = &self.kernel.vars[self.kernel.var(&places.name)?];
         match places.shape.first()?.terms() {
             [(Atom::Var(count), 1)] => Some(*count),

@@ -16,13 +16,34 @@ pub struct RowTerms {
     pub positions: Vec<i32>,
 }
 
-/// The entries of the matrices of entities, by the entry of the sparse matrix that they are added to.
+/// The entries of the matrices or vectors of entities, by the entry of the result that they are added to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryTerms {
     /// The first term of each entry, and behind them the number of terms: i32 `[entries + 1]`.
     pub starts: Vec<i32>,
     /// Where each term stands in `[entities, rows, columns]`, i32 `[terms]`.
     pub places: Vec<i32>,
+}
+
+impl EntryTerms {
+    /// A map of degrees of freedom, transposed: of each of `n`, with so many components, the places in the
+    /// vectors of entities, `[entities, columns, components]`.
+    ///
+    /// ```
+    /// use purlin_forms::import::EntryTerms;
+    ///
+    /// // two intervals, which share the node 1
+    /// let terms = EntryTerms::of_map(&[0, 1, 1, 2], 3, 1);
+    /// assert_eq!((terms.starts, terms.places), (vec![0, 1, 3, 4], vec![0, 1, 2, 3]));
+    /// ```
+    #[must_use]
+    pub fn of_map(map: &[i32], n: usize, components: usize) -> Self {
+        let width = components.max(1) as i32;
+        let scalars: Vec<i32> =
+            map.par_iter().flat_map_iter(|dof| (0..width).map(move |k| dof * width + k)).collect();
+        let (starts, places) = sorted(&scalars, n * components.max(1));
+        Self { starts, places }
+    }
 }
 
 impl CsrPattern {

@@ -9,7 +9,7 @@ use super::signature::{Needed, Signature, Vars, used_constants};
 use super::sink::StageSink;
 use super::tables::Tables;
 use super::tensor_order::Order;
-use super::{LoweredArgument, LoweredKernel, MatrixResult, TabulatedOptions, owned, result};
+use super::{LoweredArgument, LoweredKernel, MatrixResult, TabulatedOptions, VectorResult, owned, result};
 use crate::form::FormError;
 use crate::program::{BlockRoles, CellLoop, EvaluationRoles, Roles, stage};
 use crate::tabulated::{
@@ -34,14 +34,16 @@ pub(super) fn build(
     let uses = Uses::new(&graph, &roots);
     let entities = integrals.first().map(|i| Entities::of(i)).ok_or(FormError::Empty)?;
     let entities = entities.with_rows(form, matrix)?;
+    entities.check_vectors(form, options.vector)?;
     let needed = Needed {
         entities,
         inputs: input_locals(form, integrals, &graph, &uses),
-        results: result::locals_of(form, integrals, matrix)?,
+        results: result::locals_of(form, integrals, options)?,
         outputs: result::outputs_of(form, integrals),
         constants: used_constants(&graph, &uses),
         oriented: integrals.iter().flat_map(|i| &i.tables).any(|t| t.permutations.is_some()),
         matrix,
+        vector: options.vector,
         first,
         position_width: options.position_width,
     };
@@ -97,6 +99,7 @@ pub(super) struct Builder<'a> {
     pub(super) integrals: &'a [&'a Integral],
     graph: &'a Graph,
     pub(super) matrix: MatrixResult,
+    pub(super) vector: VectorResult,
     position_width: Option<usize>,
     pub(super) b: KernelBuilder,
     pub(super) names: Names,
@@ -139,10 +142,14 @@ impl<'a> Builder<'a> {
             Precision::F32 => ScalarType::F32,
             Precision::F64 => ScalarType::F64,
         };
-        let sets_result = needed.first && matches!(needed.matrix, MatrixResult::OwnedRows { .. });
+        let sets_result = match form.rank {
+            1 => needed.vector == VectorResult::Entities,
+            _ => needed.first && matches!(needed.matrix, MatrixResult::OwnedRows { .. }),
+        };
         let mut signature =
             Signature { b: &mut b, names: &mut names, arguments: Vec::new(), ty, sets_result };
         let vars = signature.declare(form, needed)?;
+        signature.assume_coloured(form, needed, &vars);
         let arguments = signature.arguments;
         // The measure of a cell is declared with its arrays: records of tuning know a kernel by its
         // text, which this keeps.
@@ -157,6 +164,7 @@ impl<'a> Builder<'a> {
             integrals,
             graph,
             matrix: needed.matrix,
+            vector: needed.vector,
             position_width: needed.position_width,
             b,
             names,
@@ -190,6 +198,7 @@ impl<'a> Builder<'a> {
             subdomains: integral.subdomains.clone(),
             points,
             matrix: self.matrix,
+            vector: self.vector,
         })
     }
 
@@ -324,17 +333,21 @@ impl<'a> Builder<'a> {
 
     /// The number of a degree of freedom of a local: the entry of the map.
     pub(super) fn number(&mut self, local: &LocalVar, cell: Expr, node: Expr) -> Expr {
+        let map = self.vars.maps[&local.local.space];
+        let column = self.column(local, node);
+        Expr::load(map, [cell, column])
+    }
+
+    /// The column of the map of a degree of freedom of a local.
+    pub(super) fn column(&mut self, local: &LocalVar, node: Expr) -> Expr {
         let (space, column) = (local.local.space, local.local.columns.column(node));
-        let map = self.vars.maps[&space];
-        let Some(order) = self.orders.get(space).and_then(Option::as_ref) else {
-            return Expr::load(map, [cell, column]);
-        };
+        let Some(order) = self.orders.get(space).and_then(Option::as_ref) else { return column };
         let (b, names, stem) = (&mut self.b, &mut self.names, &self.form.spaces[space].name);
         let table = *self.order_tables.entry(space).or_insert_with(|| {
             let columns = TableData::int(order.iter().map(|k| *k as i64));
             b.table(names.fresh(&format!("{stem}_order")), ScalarType::I32, [order.len()], columns)
         });
-        Expr::load(map, [cell, Expr::load(table, [column])])
+        Expr::load(table, [column])
     }
 
     /// Everything that is the same at all points of a cell.

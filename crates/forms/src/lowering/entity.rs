@@ -1,7 +1,7 @@
 //! What the outermost loop of a kernel runs over, and the cells of each of its iterations.
 
 use super::signature::Signature;
-use super::{LoweredRole, MatrixResult};
+use super::{LoweredRole, MatrixResult, VectorResult};
 use crate::form::FormError;
 use crate::tabulated::{Integral, IntegralType, Side, TabulatedForm};
 use purlin_ir::{Affine, Expr, ScalarType, VarId};
@@ -48,6 +48,22 @@ impl Entities {
                 _,
             ) => Ok(self),
         }
+    }
+
+    /// Refuses vectors by colour or of entities, unless each iteration is a cell of its own.
+    pub(super) fn check_vectors(self, form: &TabulatedForm, vector: VectorResult) -> Result<(), FormError> {
+        if vector == VectorResult::Assembled || form.rank != 1 {
+            return Ok(());
+        }
+        let found = match (self.over, self.listed) {
+            (IntegralType::Cell, false) => return Ok(()),
+            (IntegralType::Cell, true) => "an integral over part of the cells",
+            (IntegralType::ExteriorFacet | IntegralType::InteriorFacet, _) => "an integral over facets",
+        };
+        let message = format!(
+            "a vector without atomic updates: found {found}, needed all cells; assemble it atomically"
+        );
+        Err(FormError::Discretisation(message))
     }
 
     /// Name of the loop.

@@ -54,6 +54,21 @@ impl MatrixResult {
     }
 }
 
+/// What a linear form is lowered to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VectorResult {
+    /// An array of the test space, the L-vector: entities add to entries that they share, which
+    /// mappings make atomic.
+    #[default]
+    Assembled,
+    /// The same without atomic updates, for entities that share no degree of freedom: the kernel assumes
+    /// so. [`map_colours`](crate::import::map_colours) finds such sets, each of which is a launch.
+    Coloured,
+    /// The vector of each entity, `[entities, rows]`, in the order of its map: the E-vector. It is
+    /// overwritten. [`EntryTerms::of_map`](crate::import::EntryTerms::of_map) is the map that adds it up, transposed.
+    Entities,
+}
+
 /// A list of a sparse matrix that assembly reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SparseList {
@@ -95,6 +110,8 @@ pub struct TabulatedOptions {
     pub name: Option<String>,
     /// What a bilinear form becomes.
     pub matrix: MatrixResult,
+    /// What a linear form becomes.
+    pub vector: VectorResult,
     /// Components of an entry of the array of the position, if it has more than space has
     /// dimensions: those of DOLFINx are 3.
     pub position_width: Option<usize>,
@@ -151,8 +168,8 @@ pub enum LoweredRole {
         /// The component.
         component: usize,
     },
-    /// A result, added to: `[1]` of a functional, `[n]` or `[n, block]` of a linear form, for
-    /// bilinear forms as [`MatrixResult`] says.
+    /// A result, added to: `[1]` of a functional, `[n]` or `[n, block]` of a linear form, else as
+    /// [`MatrixResult`] and [`VectorResult`] say.
     Output {
         /// The output.
         output: usize,
@@ -205,6 +222,8 @@ pub struct LoweredKernel {
     pub points: Vec<usize>,
     /// What a bilinear form became.
     pub matrix: MatrixResult,
+    /// What a linear form became.
+    pub vector: VectorResult,
 }
 
 impl LoweredKernel {
@@ -212,7 +231,7 @@ impl LoweredKernel {
     #[must_use]
     pub fn result_space(&self, form: &TabulatedForm, output: usize) -> Option<usize> {
         match form.outputs.get(output)?.spaces[..] {
-            [test] => Some(test),
+            [test] if self.vector != VectorResult::Entities => Some(test),
             [test, _] if self.matrix == MatrixResult::Diagonal => Some(test),
             _ => None,
         }

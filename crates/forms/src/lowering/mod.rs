@@ -41,7 +41,7 @@ pub use arguments::{Argument, ArgumentRole};
 pub use directions::Directions;
 pub use kernel::{
     LoweredArgument, LoweredKernel, LoweredRole, MatrixResult, SparseCount, SparseList, TabulatedOptions,
-    lower_tabulated,
+    VectorResult, lower_tabulated,
 };
 
 pub use on_mesh::MeshForm;
@@ -71,6 +71,8 @@ pub struct LoweringOptions {
     pub geometry_degree: usize,
     /// What a bilinear form becomes.
     pub matrix: MatrixResult,
+    /// What a linear form becomes.
+    pub vector: VectorResult,
     /// Along what functions are differentiated on the reference cell, if they are.
     pub directions: Directions,
 }
@@ -84,6 +86,7 @@ impl LoweringOptions {
             degree: None,
             geometry_degree: 1,
             matrix: MatrixResult::Sparse,
+            vector: VectorResult::Assembled,
             directions: Directions::Axes,
         }
     }
@@ -118,6 +121,12 @@ impl LoweringOptions {
     #[must_use]
     pub fn with_matrix(self, matrix: MatrixResult) -> Self {
         Self { matrix, ..self }
+    }
+
+    /// For what a linear form becomes on any spaces ([`MeshForm`]); [`lower`] takes assembled ones.
+    #[must_use]
+    pub fn with_vector(self, vector: VectorResult) -> Self {
+        Self { vector, ..self }
     }
 }
 

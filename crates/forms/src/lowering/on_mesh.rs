@@ -82,7 +82,11 @@ impl MeshForm {
         let (form, pulled, Tabulated { form: tabulated, spaces }) = tabulated_of(form, options)?;
         let kernels = lower_tabulated(
             &tabulated,
-            &TabulatedOptions { matrix: options.matrix, ..TabulatedOptions::default() },
+            &TabulatedOptions {
+                matrix: options.matrix,
+                vector: options.vector,
+                ..TabulatedOptions::default()
+            },
         )?;
         let coefficients = pulled.graph.coefficients().iter().map(|c| Coefficient::clone(c)).collect();
         let constants = pulled.graph.constants().iter().map(|c| Constant::clone(c)).collect();
@@ -179,6 +183,18 @@ impl MeshForm {
             .collect();
         let sizes = numberings.map(ComposedNumbering::n_dofs);
         CsrPattern::of_components(sizes, components, &parts).map_err(|e| refused(&e))
+    }
+
+    /// The map of the test function's degrees of freedom, `[cells, columns]`, and their number: where the
+    /// vectors of entities are added.
+    ///
+    /// # Errors
+    /// A mesh that the test function's space has no numbering on; a functional.
+    pub fn result_map(&self, mesh: &Mesh) -> Result<(Vec<i32>, usize), FormError> {
+        let test = self.tabulated.outputs.first().and_then(|o| o.spaces.first().copied());
+        let test = test.ok_or_else(|| FormError::Discretisation("a functional has no map".into()))?;
+        let numbering = numbering(mesh, &self.spaces[test])?;
+        Ok((numbering.dofs().to_vec(), numbering.n_dofs()))
     }
 
     /// Number of columns of the matrix of a bilinear form on a mesh; 0 of other forms.

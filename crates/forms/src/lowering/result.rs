@@ -3,12 +3,12 @@
 //! A functional is a number, a linear form a vector for each group of columns, and a bilinear form
 //! a matrix whose rows and columns are those of all sides of the entity.
 
-use super::MatrixResult;
 use super::builder::Builder;
 use super::entity::{Entities, side_index};
 use super::locals::{Columns, Local, LocalVar, Used, holding, locals, numbered, with_component};
 use super::signature::{Places, matrix_extents};
 use super::states;
+use super::{MatrixResult, TabulatedOptions, VectorResult};
 use crate::form::FormError;
 use crate::program::{ProductRoles, ResultRoles, SumRoles, stage};
 use crate::tabulated::{Integral, IntegralType, TabulatedForm, Term, TermArgument};
@@ -57,8 +57,9 @@ pub(super) fn outputs_of(form: &TabulatedForm, integrals: &[&Integral]) -> BTree
 pub(super) fn locals_of(
     form: &TabulatedForm,
     integrals: &[&Integral],
-    matrix: MatrixResult,
+    options: &TabulatedOptions,
 ) -> Result<Vec<Local>, FormError> {
+    let matrix = options.matrix;
     let mut used: Vec<Used> = Vec::new();
     let space = |k: usize| form.outputs[k].spaces.first().copied().unwrap_or(0);
     if form.rank == 2 && matrix == MatrixResult::Diagonal {
@@ -83,7 +84,9 @@ pub(super) fn locals_of(
         }
         used.sort_by_key(|u| (u.of, u.side));
     }
-    Ok(locals(form, &used, |k| form.outputs[k].name.clone(), space, |_| false))
+    // an entity's vector is overwritten, all of it
+    let whole = form.rank == 1 && options.vector == VectorResult::Entities;
+    Ok(locals(form, &used, |k| form.outputs[k].name.clone(), space, |_| whole))
 }
 
 fn check_diagonal(form: &TabulatedForm, integrals: &[&Integral]) -> Result<(), FormError> {
@@ -386,15 +389,26 @@ fn scatter_vector(w: &mut Builder<'_>, local: &LocalVar, place: usize) {
     let cell = w.cell(data.side);
     let (scatter, node) = w.loop_over("i_scatter", data.columns.count);
     let mut commits = Vec::new();
-    let number = w.number(local, cell, node.clone());
+    let index = match w.vector {
+        VectorResult::Assembled | VectorResult::Coloured => vec![w.number(local, cell, node.clone())],
+        VectorResult::Entities => vec![cell, w.column(local, node.clone())],
+    };
     for component in local.components() {
         let value = Expr::load(local.var, with_component(node.clone(), component));
-        let lhs = Access::new(w.vars.outputs[&data.of], with_component(number.clone(), component));
-        let insn = w.add_to(&numbered("scatter_", &data.stem, component), lhs, value);
+        let component_of = component.map(|k| Expr::Int(k as i64));
+        let lhs = Access::new(w.vars.outputs[&data.of], index.iter().cloned().chain(component_of));
+        let stem = numbered("scatter_", &data.stem, component);
+        let insn = match w.vector {
+            VectorResult::Assembled | VectorResult::Coloured => w.add_to(&stem, lhs, value),
+            VectorResult::Entities => w.assign(&stem, lhs, value),
+        };
         commits.push(w.label(insn, stage::SCATTER, None));
     }
     w.b.close_loop();
-    w.roles.commits.extend(commits.iter().cloned());
+    // others are added to by one cell alone
+    if w.vector == VectorResult::Assembled {
+        w.roles.commits.extend(commits.iter().cloned());
+    }
     if let Some(roles) = w.roles.results.get_mut(place) {
         (roles.scatter, roles.commits) = (scatter, commits);
     }

@@ -5,7 +5,7 @@ use super::graph::{Graph, Op, Uses};
 use super::locals::{Local, LocalVar, local_shape};
 use super::names::Names;
 use super::owned::OwnedRows;
-use super::{LoweredArgument, LoweredRole, MatrixResult, SparseCount, SparseList};
+use super::{LoweredArgument, LoweredRole, MatrixResult, SparseCount, SparseList, VectorResult};
 use crate::form::FormError;
 use crate::tabulated::{Role, TabulatedForm};
 use purlin_ir::{Affine, Assumption, Direction, KernelBuilder, ScalarType, VarId};
@@ -22,6 +22,7 @@ pub(super) struct Needed {
     /// Whether tables have an axis for the orientation of a facet.
     pub(super) oriented: bool,
     pub(super) matrix: MatrixResult,
+    pub(super) vector: VectorResult,
     /// Whether it is the first kernel of its form.
     pub(super) first: bool,
     pub(super) position_width: Option<usize>,
@@ -177,6 +178,18 @@ impl Signature<'_> {
         })
     }
 
+    /// Assumes that the maps of the results of coloured cells are injective.
+    pub(super) fn assume_coloured(&mut self, form: &TabulatedForm, needed: &Needed, vars: &Vars) {
+        if needed.vector != VectorResult::Coloured || form.rank != 1 {
+            return;
+        }
+        let results = needed.outputs.iter().filter_map(|k| form.outputs[*k].spaces.first());
+        let results: BTreeSet<VarId> = results.filter_map(|space| vars.maps.get(space)).copied().collect();
+        for map in results {
+            self.b.assume(Assumption::Injective(map));
+        }
+    }
+
     /// The results, and where their entries stand if they are sparse matrices.
     fn outputs(
         &mut self,
@@ -196,6 +209,13 @@ impl Signature<'_> {
             };
             let shape = match (&output.spaces[..], needed.matrix) {
                 ([], _) => vec![Affine::constant(1)],
+                ([test], _) if needed.vector == VectorResult::Entities => {
+                    let space = &form.spaces[*test];
+                    let block = Some(space.block).filter(|n| *n > 1);
+                    let sizes = [space.columns].into_iter().chain(block);
+                    let sizes = sizes.map(|n| Affine::constant(n as i64));
+                    std::iter::once(Affine::var(entities)).chain(sizes).collect()
+                }
                 ([test], _) | ([test, ..], MatrixResult::Diagonal) => global_shape(form, *test, counts),
                 (_, MatrixResult::Cells) => local(),
                 (
@@ -345,7 +365,7 @@ impl Signature<'_> {
 /// The spaces whose maps the kernel reads.
 fn used_spaces(form: &TabulatedForm, needed: &Needed, functions: &BTreeSet<usize>) -> BTreeSet<usize> {
     let scattered = needed.outputs.iter().filter_map(|place| match &form.outputs[*place].spaces[..] {
-        [test] => Some(*test),
+        [test] if needed.vector != VectorResult::Entities => Some(*test),
         [test, _] if needed.matrix == MatrixResult::Diagonal => Some(*test),
         _ => None,
     });

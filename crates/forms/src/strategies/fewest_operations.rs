@@ -9,7 +9,7 @@ use purlin_transforms::monomials::{Monomial, monomials};
 use purlin_transforms::primitives::{MirrorTriangle, PreEvaluateLoop, RemoveUnusedVars, SumMoments};
 use purlin_transforms::{Recipe, Schedule};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 /// Arguments of [`fewest_operations`].
@@ -47,6 +47,10 @@ pub const OPERATIONS_PER_BYTE: f64 = 0.5;
 pub struct Considered {
     /// The monomial.
     pub monomial: Monomial,
+    /// The fewest symbols that cover all products of two of them, by the integer program of sharing
+    /// elimination: as many multiplications are left in the innermost loop. None where there is no
+    /// product.
+    pub factorised: Option<usize>,
     /// The increase factor `ι`.
     pub increase: u64,
     /// What evaluation in advance takes more than sharing elimination, operations in the innermost
@@ -71,9 +75,17 @@ impl fmt::Display for Considered {
             increase => write!(f, ": increase {increase}, points {}, theta {}", m.points, self.theta)?,
         }
         match (self.is_possible, self.theta < 0) {
-            (true, _) => write!(f, ", may be evaluated in advance"),
-            (false, true) => write!(f, ", keeps its points: its factors do not leave the loop"),
-            (false, false) => write!(f, ", keeps its points"),
+            (true, _) => write!(f, ", may be evaluated in advance")?,
+            (false, true) => write!(f, ", keeps its points: its factors do not leave the loop")?,
+            (false, false) => write!(f, ", keeps its points")?,
+        }
+        match self.factorised {
+            Some(n) => {
+                let plural = |n: usize| if n == 1 { "" } else { "s" };
+                let of = m.pairs.len();
+                write!(f, "; integer program: {n} symbol{} for {of} product{}", plural(n), plural(of))
+            }
+            None => Ok(()),
         }
     }
 }
@@ -212,13 +224,22 @@ pub fn bipartitions(
 /// Step 1: the monomials, and which of them may be evaluated in advance.
 fn monomials_of(s: &Schedule, program: &CellProgram) -> Result<Vec<Considered>, Stopped> {
     let mut all = Vec::new();
+    let mut programs: HashMap<BTreeSet<(String, String)>, usize> = HashMap::new();
     for monomial in program.blocks.iter().flat_map(|b| monomials(s.kernel(), b.quad.name())) {
         let increase = monomial.increase();
         // a multiplication and an addition each
-        let kept = match monomial.pairs.len() {
-            0 => monomial.products,
-            _ => monomial.elements * fewest_symbols(&monomial.pairs)? as u64,
+        let factorised = match monomial.pairs.len() {
+            0 => None,
+            _ => Some(match programs.get(&monomial.pairs) {
+                Some(known) => *known,
+                None => {
+                    let found = fewest_symbols(&monomial.pairs)?;
+                    programs.insert(monomial.pairs.clone(), found);
+                    found
+                }
+            }),
         };
+        let kept = factorised.map_or(monomial.products, |symbols| monomial.elements * symbols as u64);
         let [pre, se] =
             [(increase, monomial.products), (monomial.points, kept)].map(|(a, b)| (2 * b).saturating_mul(a));
         let theta = i64::try_from(i128::from(pre) - i128::from(se)).unwrap_or(i64::MAX);
@@ -226,7 +247,7 @@ fn monomials_of(s: &Schedule, program: &CellProgram) -> Result<Vec<Considered>, 
             && theta < 0
             && monomial.functions.is_empty()
             && s.clone().make(step_of(&monomial)).is_ok();
-        all.push(Considered { monomial, increase, theta, is_possible });
+        all.push(Considered { monomial, factorised, increase, theta, is_possible });
     }
     Ok(all)
 }
@@ -292,6 +313,10 @@ fn moments(s: &Schedule, program: &CellProgram) -> Option<(Vec<SumMoments>, Sche
     let mut least = operations(s);
     for quad in program.blocks.iter().map(|b| b.quad.name()).filter(|q| s.kernel().iname(q).is_some()) {
         for step in SumMoments::possible(s.kernel(), quad) {
+            // the kernel of many factors takes seconds to write, and more operations
+            if step.least_operations(&best.analysis()).is_ok_and(|bound| bound >= least) {
+                continue;
+            }
             let mut tried = best.clone();
             if tried.make(step.clone()).is_ok() && operations(&tried) < least {
                 least = operations(&tried);

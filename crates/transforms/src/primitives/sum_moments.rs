@@ -251,6 +251,16 @@ impl SumMoments {
         sets.into_iter().map(step).collect()
     }
 
+    /// Operations of the moments, and of the sums that are made of them, in a run of the loop: what the
+    /// kernel takes afterwards at least. It is found without the kernel, which is large where many
+    /// factors change with the loop.
+    ///
+    /// # Errors
+    /// Those of the step.
+    pub fn least_operations(&self, analysis: &Analysis) -> Result<u64, Refusal> {
+        self.check(analysis).map(|proof| proof.operations())
+    }
+
     fn tables(&self, kernel: &Kernel, points: usize) -> Result<Vec<Known>, Refusal> {
         let mut found: Vec<Known> = Vec::new();
         for name in &self.tables {

@@ -10,7 +10,8 @@ use purlin_ir::{AddressSpace, Expr, Kernel, UpdateOp, VarKind};
 use purlin_transforms::lookup::Selection;
 use purlin_transforms::polynomial::{Atoms, Sum};
 use purlin_transforms::primitives::{
-    ExpandProducts, ExpandRule, ExtractRule, FactoriseSum, PrecomputeRule, Reassociate,
+    EliminateCommonSubexpressions, ExpandProducts, ExpandRule, ExtractRule, FactoriseSum, PrecomputeRule,
+    Reassociate,
 };
 use purlin_transforms::{Recipe, Schedule};
 use std::cell::RefCell;
@@ -34,7 +35,8 @@ pub struct SharingDecision {
     pub graph: [usize; 2],
     /// The symbols that the integer program factorises.
     pub factorised: Vec<String>,
-    /// Operations before and after, where loops whose bounds are parameters run eight times.
+    /// Operations before and after, where loops whose bounds are parameters run eight times; the same
+    /// where the update stays what it is.
     pub operations: [u64; 2],
 }
 
@@ -57,7 +59,10 @@ impl fmt::Display for SharingDecision {
         if !self.expanded.is_empty() {
             write!(f, "; strategy 2 for {}", names(&self.expanded))?;
         }
-        write!(f, "; {} operations before, {} after", self.operations[0], self.operations[1])
+        match self.operations {
+            [before, after] if before == after => write!(f, "; it stays, {after} operations"),
+            [before, after] => write!(f, "; {before} operations before, {after} after"),
+        }
     }
 }
 
@@ -66,7 +71,12 @@ impl fmt::Display for SharingDecision {
 /// An update whose value is linear in each of two inner loops is multiplied out as far as its operands
 /// ask for, factorised by the symbols that an integer program chooses, and what does not depend on a
 /// loop around it moves out of that loop, into a temporary over the loops that it depends on. What
-/// moved is factorised and moved on in the same way. Steps stay only where they take operations away.
+/// moved is factorised and moved on in the same way, and what is equal among it, up to associativity, is
+/// computed once. Steps stay only where they take operations away.
+///
+/// Step 4 of the source merges the instances of a symbol where that adds no operations. Here they are
+/// always merged, and the result is compared with code motion alone, by the operations of the kernels
+/// that both make: an increase that the step would look for ahead shows there.
 ///
 /// # Errors
 /// A step that is refused, or an integer program that the solver gives up.
@@ -86,9 +96,22 @@ pub fn eliminate_sharing(kernel: &Kernel) -> Result<(Kernel, Recipe, Vec<Sharing
         for insn in adds {
             decisions.extend(eliminate(s, &insn)?);
         }
+        share_moved(s);
         Ok(())
     })?;
     Ok((kernel, recipe, decisions))
+}
+
+/// Computes equal parts of what has moved once, where that takes operations away. Operands of products
+/// and of sums are in order there, so that what is equal up to associativity is written alike.
+fn share_moved(s: &mut Schedule) {
+    if s.recipe().steps.is_empty() {
+        return;
+    }
+    let mut tried = s.clone();
+    if tried.make(EliminateCommonSubexpressions::default()).is_ok() && operations(&tried) < operations(s) {
+        *s = tried;
+    }
 }
 
 /// The fewest symbols such that each of some products has one of them.
@@ -101,7 +124,7 @@ pub(super) fn fewest_symbols(pairs: &BTreeSet<(String, String)>) -> Result<usize
 }
 
 /// What a plan says of an update.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Plan {
     whole: Vec<String>,
     expanded: Vec<String>,
@@ -112,9 +135,11 @@ struct Plan {
     by: Vec<String>,
 }
 
-/// Applies to one update what takes operations away; none where nothing does.
+/// Applies to one update what takes operations away, and says what was decided; none where its value
+/// has no products of symbols, and nothing takes operations away.
 fn eliminate(s: &mut Schedule, insn: &str) -> Result<Option<SharingDecision>, Stopped> {
     let plan = plan(s.kernel(), insn)?;
+    let stays = (!plan.graph.products.is_empty()).then(|| plan.clone());
     let mut before = None;
     let mut best: Option<(u64, Schedule, Plan)> = None;
     // by the program, and by code motion alone
@@ -138,8 +163,17 @@ fn eliminate(s: &mut Schedule, insn: &str) -> Result<Option<SharingDecision>, St
             best = Some((after, tried, plan));
         }
     }
-    let (Some((after, tried, plan)), Some(before)) = (best, before) else { return Ok(None) };
-    *s = tried;
+    let before = before.unwrap_or_else(|| operations(s));
+    let (after, plan) = match best {
+        Some((after, tried, plan)) => {
+            *s = tried;
+            (after, plan)
+        }
+        None => match stays {
+            Some(plan) => (before, plan),
+            None => return Ok(None),
+        },
+    };
     Ok(Some(SharingDecision {
         insn: insn.to_owned(),
         whole: plan.whole,

@@ -1,0 +1,13 @@
+#!/bin/sh
+# Repeats the experiment of Luporini et al. 2017, section 7, beside FFCx: installs the peer from PyPI,
+# builds purlin, measures all 64 cases and writes the page, the table and the figures.
+#
+#     scripts/luporini_2017.sh [arguments of ffcx_matrices.py]
+#
+# The results are in target/luporini_2017, or in the folder of `--write`; cases that stand in a file there
+# are not measured again.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+"$root/scripts/ffcx.sh"
+cargo build --release --manifest-path "$root/Cargo.toml" --bin purlin
+exec "$root/.venv/bin/python" "$root/scripts/ffcx_matrices.py" --write "$root/target/luporini_2017" "$@"
