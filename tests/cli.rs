@@ -1543,6 +1543,15 @@ fn poisson_is_solved_by_multigrid() {
     assert!(error.contains("needed --method gmres"), "{error}");
     let error = bad(&[&args[..], &mixed, &["--iterations", "1"]].concat(), 1);
     assert!(error.contains("too many iterations"), "{error}");
+    for (name, said) in [
+        ("inverse", "in 4 colours, by dense inverses"),
+        ("additive", "additive vertex patches, damped"),
+        ("chebyshev", "under a Chebyshev polynomial of degree 3"),
+        ("point", "point Gauss–Seidel"),
+    ] {
+        let text = good(&[&args[..], &["--smoother", name]].concat());
+        assert!(text.contains(said), "{text}");
+    }
 }
 
 #[test]

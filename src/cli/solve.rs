@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::progress::Progress;
+use super::solve_multigrid::MultigridSmoother;
 use super::table::{facts, grouped, seconds, table};
 use super::values::{read_mesh, unit_mesh};
 use super::{out, run::open_device};
@@ -37,6 +38,7 @@ Examples:
   purlin solve hyperelasticity --preconditioner block-jacobi
   purlin solve poisson --dim 2 --cells 200 --degree 2 --method bicgstab
   purlin solve poisson --multigrid --degree 4 --cells 16
+  purlin solve poisson --multigrid --smoother chebyshev --dim 2 --degree 3
   purlin solve poisson --multigrid --method gmres --precision mixed --degree 3")]
 pub struct SolveArgs {
     /// A problem by name: poisson, hyperelasticity, twist
@@ -65,6 +67,10 @@ pub struct SolveArgs {
     /// polynomial of degree 4), amg (smoothed aggregation, set up on the host)
     #[arg(long, value_name = "NAME", default_value_t = PreconditionerKind::Jacobi, conflicts_with = "multigrid")]
     preconditioner: PreconditionerKind,
+    /// What smooths: vertex-patch (colour by colour), inverse (the same by dense inverses), additive (all
+    /// at once, damped), chebyshev (all at once, under a polynomial), point (point Gauss–Seidel)
+    #[arg(long, value_name = "NAME", default_value = "vertex-patch", requires = "multigrid")]
+    pub(super) smoother: MultigridSmoother,
     /// Numbers of the V-cycles: double, or single within GMRES in double (mixed)
     #[arg(long, value_name = "NAME", default_value = "double", requires = "multigrid")]
     pub(super) precision: CyclePrecision,

@@ -7,7 +7,8 @@ use super::run::open_device;
 use super::solve::{CyclePrecision, MultigridMethod, SolveArgs};
 use super::table::{facts, grouped, seconds, table};
 use purlin::multigrid::{
-    Convergence, Dimension, Element, Ended, Hierarchy, MultigridError, Precision, PreconditionedSolver,
+    Convergence, Dimension, Element, Ended, Hierarchy, HierarchyOptions, MultigridError, Precision,
+    PreconditionedSolver, Relaxation, kernels::Variant,
 };
 use purlin::runtime::Device;
 use purlin::solve::{GmresOptions, LinearReport};
@@ -23,12 +24,54 @@ impl From<MultigridError> for Failure {
             MultigridError::Degree { .. }
             | MultigridError::Cells { .. }
             | MultigridError::Length { .. }
+            | MultigridError::NoPolynomial
+            | MultigridError::AdditivePoints
             | MultigridError::Memory { .. } => Self::Usage(error.to_string()),
             MultigridError::NotPositive(_)
             | MultigridError::Kernel(_)
             | MultigridError::Step(_)
             | MultigridError::Code(_)
             | MultigridError::Solve(_) => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+/// What smooths on the levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum MultigridSmoother {
+    /// Patches colour by colour.
+    VertexPatch,
+    /// The same with the inverse of a patch as a dense matrix.
+    Inverse,
+    /// All patches at once, damped.
+    Additive,
+    /// All patches at once, under a polynomial of degree 3.
+    Chebyshev,
+    /// Point Gauss–Seidel.
+    Point,
+}
+
+impl MultigridSmoother {
+    /// How the hierarchy smooths, in a precision.
+    fn options(self, precision: Precision) -> HierarchyOptions {
+        let (variant, relaxation) = match self {
+            Self::VertexPatch => (Variant::Fused, Relaxation::Multiplicative),
+            Self::Inverse => (Variant::Inverse, Relaxation::Multiplicative),
+            Self::Additive => (Variant::Fused, Relaxation::Additive { degree: 1 }),
+            Self::Chebyshev => (Variant::Fused, Relaxation::Additive { degree: 3 }),
+            Self::Point => (Variant::Point, Relaxation::Multiplicative),
+        };
+        HierarchyOptions { precision, variant, relaxation, smoother: None }
+    }
+
+    fn describe(self, dimension: u8) -> String {
+        let colours = 1 << usize::from(dimension);
+        match self {
+            Self::VertexPatch => format!("vertex patches in {colours} colours"),
+            Self::Inverse => format!("vertex patches in {colours} colours, by dense inverses"),
+            Self::Additive => "additive vertex patches, damped".to_owned(),
+            Self::Chebyshev => "additive vertex patches under a Chebyshev polynomial of degree 3".to_owned(),
+            Self::Point => "point Gauss–Seidel".to_owned(),
         }
     }
 }
@@ -84,7 +127,7 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
         ("cells", format!("{cells} a side, {} levels from 2 a side on", cells.ilog2())),
         ("nodes", grouped(element.nodes(cells) as u64)),
         ("method", method),
-        ("smoother", format!("vertex patches in {} colours", 1 << usize::from(args.dim))),
+        ("smoother", args.smoother.describe(args.dim)),
         ("setup", seconds(solved.setup)),
         ("solve", seconds(solved.solve)),
     ]))?;
@@ -108,7 +151,7 @@ fn full_multigrid(
     cells: usize,
 ) -> Result<Solved, Failure> {
     let begin = Instant::now();
-    let levels = Hierarchy::new(device, element, cells)?;
+    let levels = Hierarchy::with(device, element, cells, args.smoother.options(Precision::Double))?;
     let loads: Vec<Vec<f64>> = (0..levels.levels()).map(|level| levels.load(level)).collect();
     let setup = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
@@ -131,7 +174,8 @@ fn gmres(
         ..GmresOptions::default()
     };
     let begin = Instant::now();
-    let mut solver = PreconditionedSolver::new(device, element, cells, precision, options)?;
+    let mut solver =
+        PreconditionedSolver::with(device, element, cells, args.smoother.options(precision), options)?;
     let line = solver.hierarchy().line().load(cells);
     solver.set_product(1.0, &line)?;
     let setup = begin.elapsed().as_secs_f64();

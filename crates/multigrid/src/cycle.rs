@@ -35,7 +35,7 @@ impl Hierarchy<'_> {
     /// The launches of a V-cycle on a level, on these vectors of its length.
     fn cycle_in<'a>(&'a self, level: usize, at: At<'a>, after: Order, calls: &mut Vec<Call<'a>>) {
         if level == 0 {
-            return self.colours_in(at, 0..1, calls);
+            return self.solve_in(at, calls);
         }
         let below = self.at(level - 1);
         self.smooth_in(at, Order::Forward, calls);

@@ -35,7 +35,7 @@ pub enum MultigridError {
     },
     /// The vectors do not fit.
     #[error(
-        "the vectors of all levels take {needed} bytes, and `{device}` has {available}; take fewer cells or a lower degree"
+        "the vectors take {needed} bytes, and `{device}` has {available}; take fewer cells or a lower degree"
     )]
     Memory {
         /// Bytes of all vectors.
@@ -45,6 +45,12 @@ pub enum MultigridError {
         /// The device.
         device: String,
     },
+    /// A polynomial of degree 0.
+    #[error("a polynomial of degree 0 smooths nothing: needed a degree of at least 1")]
+    NoPolynomial,
+    /// Points all at once.
+    #[error("point Gauss–Seidel takes one node after the other: needed patches for an additive smoother")]
+    AdditivePoints,
     /// A matrix has no factors; mass matrices are positive definite.
     #[error("bug of purlin: the mass matrix of degree {0} is not positive definite")]
     NotPositive(usize),

@@ -3,8 +3,9 @@
 use crate::kernels::{Operation, Variant};
 use crate::line::{Line, Matrix};
 use crate::schedules::{Structure, program};
+use crate::smoother::{Relaxation, launched};
 use crate::texts::{Vectors, narrow_and_widen};
-use crate::{Element, MultigridError, Order, Precision};
+use crate::{Element, MultigridError, Precision};
 use purlin_runtime::{
     Arg, Buffer, Device, Executable, RuntimeError, buffer_of, download_values, upload_values,
 };
@@ -19,6 +20,8 @@ struct Level {
     b: Buffer,
     /// The residual.
     r: Buffer,
+    /// The direction of a polynomial and what is added to it, if the smoother has one.
+    polynomial: Option<[Buffer; 2]>,
 }
 
 /// What the kernels of a level work on: its own vectors, or others of its length.
@@ -28,17 +31,20 @@ pub(crate) struct At<'a> {
     pub(crate) x: &'a Buffer,
     pub(crate) b: &'a Buffer,
     pub(crate) r: &'a Buffer,
+    pub(crate) polynomial: Option<&'a [Buffer; 2]>,
 }
 
 /// Matrices of the reference element on the device.
-struct Matrices {
-    mass: Buffer,
-    stiffness: Buffer,
-    cell_mass: Buffer,
-    cell_stiffness: Buffer,
-    eigenvectors: Buffer,
-    eigenvalues: Buffer,
-    prolongation: Buffer,
+pub(crate) struct Matrices {
+    pub(crate) mass: Buffer,
+    pub(crate) stiffness: Buffer,
+    pub(crate) cell_mass: Buffer,
+    pub(crate) cell_stiffness: Buffer,
+    pub(crate) eigenvectors: Buffer,
+    pub(crate) eigenvalues: Buffer,
+    pub(crate) prolongation: Buffer,
+    /// Of a patch of the first length, where the smoother takes it.
+    pub(crate) inverse: Option<Buffer>,
 }
 
 /// How a hierarchy computes.
@@ -48,6 +54,8 @@ pub struct HierarchyOptions {
     pub precision: Precision,
     /// The kernels of its smoother.
     pub variant: Variant,
+    /// How the patches are put together.
+    pub relaxation: Relaxation,
     /// The structure of those on patches; the fastest that is known if there is none.
     pub smoother: Option<Structure>,
 }
@@ -58,10 +66,13 @@ pub struct Hierarchy<'d> {
     device: &'d dyn Device,
     element: Element,
     precision: Precision,
+    relaxation: Relaxation,
     line: Line,
-    matrices: Matrices,
+    pub(crate) matrices: Matrices,
     /// What is launched for a colour, in turn.
-    smooth: Vec<(Operation, Executable)>,
+    pub(crate) smooth: Vec<(Operation, Executable)>,
+    /// What solves on the coarsest level, if the smoother does not.
+    pub(crate) coarse: Vec<(Operation, Executable)>,
     residual: Executable,
     prolongate: Executable,
     restrict: Executable,
@@ -92,12 +103,13 @@ impl<'d> Hierarchy<'d> {
         cells: usize,
         options: HierarchyOptions,
     ) -> Result<Self, MultigridError> {
-        let HierarchyOptions { precision, variant, smoother } = options;
+        let HierarchyOptions { precision, variant, relaxation, smoother } = options;
+        relaxation.check(variant)?;
         if cells < 2 || !cells.is_power_of_two() {
             let nearest = cells.max(2).checked_next_power_of_two().unwrap_or(2);
             return Err(MultigridError::Cells { cells, nearest });
         }
-        check_memory(device, element, cells, precision)?;
+        fits(device, bytes(element, cells, options))?;
         let line = Line::new(element.degree)?;
         let backend = device.info().backend;
         let smoother = smoother.unwrap_or_else(|| Structure::of(backend, Operation::Smooth, element));
@@ -109,20 +121,32 @@ impl<'d> Hierarchy<'d> {
             let structure = smoother.of_smoother(backend, *operation, element);
             Ok((*operation, made(*operation, structure)?))
         };
-        let smooth: Result<Vec<_>, MultigridError> = variant.operations().iter().map(of_colour).collect();
+        let all = |operations: &[Operation]| -> Result<Vec<_>, MultigridError> {
+            operations.iter().map(of_colour).collect()
+        };
         let mut levels = Vec::new();
         let mut of_level = 2;
         while of_level <= cells {
             let vector = || device.allocate(precision.bytes() * element.nodes(of_level) as u64);
-            levels.push(Level { cells: of_level, x: vector()?, b: vector()?, r: vector()? });
+            let polynomial = match relaxation {
+                Relaxation::Multiplicative => None,
+                Relaxation::Additive { .. } => Some([vector()?, vector()?]),
+            };
+            levels.push(Level { cells: of_level, x: vector()?, b: vector()?, r: vector()?, polynomial });
             of_level *= 2;
         }
         Ok(Self {
             device,
             element,
             precision,
-            matrices: Matrices::new(device, &line, precision)?,
-            smooth: smooth?,
+            relaxation,
+            matrices: Matrices::new(device, element, &line, options)?,
+            smooth: all(launched(variant, relaxation))?,
+            coarse: if variant == Variant::Point || relaxation != Relaxation::Multiplicative {
+                all(Variant::Fused.operations())?
+            } else {
+                Vec::new()
+            },
             residual: best(Operation::Residual)?,
             prolongate: best(Operation::Prolongate)?,
             restrict: best(Operation::Restrict)?,
@@ -161,10 +185,15 @@ impl<'d> Hierarchy<'d> {
         self.levels[level].cells
     }
 
+    /// How patches are put together.
+    pub(crate) const fn relaxation(&self) -> Relaxation {
+        self.relaxation
+    }
+
     /// The vectors of a level.
     pub(crate) fn at(&self, level: usize) -> At<'_> {
-        let Level { cells, x, b, r } = &self.levels[level];
-        At { cells: *cells, x, b, r }
+        let Level { cells, x, b, r, polynomial } = &self.levels[level];
+        At { cells: *cells, x, b, r, polynomial: polynomial.as_ref() }
     }
 
     /// The solution of a level: all nodes in lexicographic order, the last axis of the mesh slowest.
@@ -202,93 +231,6 @@ impl<'d> Hierarchy<'d> {
             Precision::Single => upload_values(self.device, buffer, &rounded(values))?,
         }
         Ok(())
-    }
-
-    /// One step of the smoother: each colour in turn, all its patches in parallel. Returns its
-    /// seconds by the device's clock.
-    ///
-    /// # Errors
-    /// A failing driver.
-    ///
-    /// # Source
-    /// Cui et al. 2024, Algorithm 2.3.
-    pub fn smooth(&self, level: usize, order: Order) -> Result<f64, MultigridError> {
-        let mut calls = Vec::new();
-        self.smooth_in(self.at(level), order, &mut calls);
-        Ok(run(self.device, &calls)?)
-    }
-
-    pub(crate) fn smooth_in<'a>(&'a self, at: At<'a>, order: Order, calls: &mut Vec<Call<'a>>) {
-        let colours = 1_usize << self.element.dimension.axes();
-        match order {
-            Order::Forward => self.colours_in(at, 0..colours, calls),
-            Order::Backward => self.colours_in(at, (0..colours).rev(), calls),
-        }
-    }
-
-    /// The patches of some colours, one after the other: those around the vertices of which bit `a`
-    /// of a colour is that of their place along axis `a`, less one. Returns the seconds.
-    ///
-    /// # Errors
-    /// A failing driver.
-    pub fn smooth_colours(
-        &self,
-        level: usize,
-        colours: impl Iterator<Item = usize>,
-    ) -> Result<f64, MultigridError> {
-        let mut calls = Vec::new();
-        self.colours_in(self.at(level), colours, &mut calls);
-        Ok(run(self.device, &calls)?)
-    }
-
-    pub(crate) fn colours_in<'a>(
-        &'a self,
-        at: At<'a>,
-        colours: impl Iterator<Item = usize>,
-        calls: &mut Vec<Call<'a>>,
-    ) {
-        for colour in colours {
-            calls.extend(self.smooth.iter().map(|(operation, executable)| {
-                Call::new(executable, self.smoothing(at, colour, *operation, executable))
-            }));
-        }
-    }
-
-    fn smoothing<'a>(
-        &'a self,
-        at: At<'a>,
-        colour: usize,
-        operation: Operation,
-        executable: &Executable,
-    ) -> Vec<(&'a str, Arg<'a>)> {
-        let m = &self.matrices;
-        let (mass, stiffness) = match operation {
-            Operation::Residual => (&m.cell_mass, &m.cell_stiffness),
-            Operation::Smooth
-            | Operation::SmoothBoundary
-            | Operation::PatchResidual
-            | Operation::PatchSolve
-            | Operation::Copy
-            | Operation::Prolongate
-            | Operation::Restrict
-            | Operation::Load
-            | Operation::SquaredError => (&m.mass, &m.stiffness),
-        };
-        let mut args = vec![
-            ("n", Arg::Param(at.cells as i64)),
-            ("scale", self.scale(at.cells)),
-            ("x", Arg::Buffer(at.x)),
-            ("b", Arg::Buffer(at.b)),
-            ("r", Arg::Buffer(at.r)),
-            ("res", Arg::Buffer(at.r)),
-            ("A", Arg::Buffer(stiffness)),
-            ("M", Arg::Buffer(mass)),
-            ("S", Arg::Buffer(&m.eigenvectors)),
-            ("lambda", Arg::Buffer(&m.eigenvalues)),
-        ];
-        let bits = ["c0", "c1", "c2"].into_iter().enumerate().take(self.element.dimension.axes());
-        args.extend(bits.map(|(axis, name)| (name, Arg::Param((colour >> axis & 1) as i64))));
-        taken(executable, args)
     }
 
     /// `r = b - A x` on a level.
@@ -412,8 +354,30 @@ impl<'d> Hierarchy<'d> {
         self.vectors.cleared(self.element.nodes(cells), v)
     }
 
+    /// `d = old d + new z` and `x += d`.
+    pub(crate) fn advanced<'a>(
+        &'a self,
+        cells: usize,
+        [d, z, x]: [&'a Buffer; 3],
+        [old, new]: [f64; 2],
+    ) -> Call<'a> {
+        let number = |x: f64| match self.precision {
+            Precision::Double => Arg::F64(x),
+            Precision::Single => Arg::F32(x as f32),
+        };
+        let args = vec![
+            ("n", Arg::Param(self.element.nodes(cells) as i64)),
+            ("old", number(old)),
+            ("new", number(new)),
+            ("z", Arg::Buffer(z)),
+            ("d", Arg::Buffer(d)),
+            ("x", Arg::Buffer(x)),
+        ];
+        Call::new(self.vectors.direction(), args)
+    }
+
     /// What the sum of products of reference matrices is multiplied with.
-    fn scale(&self, cells: usize) -> Arg<'static> {
+    pub(crate) fn scale(&self, cells: usize) -> Arg<'static> {
         let scale = scale(self.element, cells);
         match self.precision {
             Precision::Double => Arg::F64(scale),
@@ -423,7 +387,12 @@ impl<'d> Hierarchy<'d> {
 }
 
 impl Matrices {
-    fn new(device: &dyn Device, line: &Line, precision: Precision) -> Result<Self, RuntimeError> {
+    fn new(
+        device: &dyn Device,
+        element: Element,
+        line: &Line,
+        HierarchyOptions { precision, variant, .. }: HierarchyOptions,
+    ) -> Result<Self, RuntimeError> {
         let of = |values: &[f64]| match precision {
             Precision::Double => buffer_of(device, values),
             Precision::Single => buffer_of(device, &rounded(values)),
@@ -437,6 +406,12 @@ impl Matrices {
             eigenvectors: on_device(&line.eigenvectors)?,
             eigenvalues: of(&line.eigenvalues)?,
             prolongation: on_device(&line.prolongation)?,
+            inverse: match variant {
+                Variant::Inverse => Some(on_device(&line.inverse(element.dimension))?),
+                Variant::Global | Variant::Separate | Variant::Fused | Variant::Boundary | Variant::Point => {
+                    None
+                }
+            },
         })
     }
 }
@@ -479,18 +454,28 @@ pub enum Which {
     RightHandSide,
 }
 
-/// Three vectors a level, before any is allocated.
-fn check_memory(
-    device: &dyn Device,
+/// Bytes of three vectors a level and of what the smoother has besides.
+pub(crate) fn bytes(
     element: Element,
     cells: usize,
-    precision: Precision,
-) -> Result<(), MultigridError> {
+    HierarchyOptions { precision, variant, relaxation, .. }: HierarchyOptions,
+) -> u64 {
     let levels = std::iter::successors(Some(cells), |n| (*n > 2).then_some(n / 2));
-    let mut nodes =
-        levels.map(|n| (element.nodes_of_side(n) as u64).checked_pow(element.dimension.axes() as u32));
-    let a_node = 3 * precision.bytes();
-    let needed = nodes.try_fold(0_u64, |sum, n| sum.checked_add(n?.checked_mul(a_node)?)).unwrap_or(u64::MAX);
+    let axes = element.dimension.axes() as u32;
+    let mut nodes = levels.map(|n| (element.nodes_of_side(n) as u64).checked_pow(axes));
+    let a_node = precision.bytes() * (3 + relaxation.vectors());
+    let inverse = match variant {
+        Variant::Inverse => (2 * element.degree as u64 - 1).checked_pow(2 * axes),
+        Variant::Global | Variant::Separate | Variant::Fused | Variant::Boundary | Variant::Point => Some(0),
+    };
+    inverse
+        .and_then(|entries| entries.checked_mul(precision.bytes()))
+        .and_then(|start| nodes.try_fold(start, |sum, n| sum.checked_add(n?.checked_mul(a_node)?)))
+        .unwrap_or(u64::MAX)
+}
+
+/// Whether so many bytes fit, before any is allocated.
+pub(crate) fn fits(device: &dyn Device, needed: u64) -> Result<(), MultigridError> {
     let info = device.info();
     let available = info.global_mem_bytes;
     if available > 0 && needed > available {

@@ -19,6 +19,10 @@ pub enum Operation {
     PatchResidual,
     /// `x += A^-1 r` on the inner nodes of each patch of a colour (Table 4, *Separate*, *Global*).
     PatchSolve,
+    /// `x += A^-1 r` on the inner nodes of each patch of a colour, by the inverse as a dense matrix.
+    PatchInverse,
+    /// A step of point Gauss–Seidel at one node of each patch of a colour.
+    Point,
     /// `r = b`.
     Copy,
     /// `r -= A x` at inner nodes.
@@ -36,11 +40,13 @@ pub enum Operation {
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Smooth,
         Self::SmoothBoundary,
         Self::PatchResidual,
         Self::PatchSolve,
+        Self::PatchInverse,
+        Self::Point,
         Self::Copy,
         Self::Residual,
         Self::Prolongate,
@@ -59,6 +65,10 @@ impl Operation {
             (Self::PatchResidual, Dimension::Three) => include_str!("../kernels/patch_residual_3d.purlin"),
             (Self::PatchSolve, Dimension::Two) => include_str!("../kernels/patch_solve_2d.purlin"),
             (Self::PatchSolve, Dimension::Three) => include_str!("../kernels/patch_solve_3d.purlin"),
+            (Self::PatchInverse, Dimension::Two) => include_str!("../kernels/patch_inverse_2d.purlin"),
+            (Self::PatchInverse, Dimension::Three) => include_str!("../kernels/patch_inverse_3d.purlin"),
+            (Self::Point, Dimension::Two) => include_str!("../kernels/point_2d.purlin"),
+            (Self::Point, Dimension::Three) => include_str!("../kernels/point_3d.purlin"),
             (Self::Copy, Dimension::Two) => include_str!("../kernels/copy_2d.purlin"),
             (Self::Copy, Dimension::Three) => include_str!("../kernels/copy_3d.purlin"),
             (Self::Residual, Dimension::Two) => include_str!("../kernels/residual_2d.purlin"),
@@ -77,7 +87,12 @@ impl Operation {
     /// The loops over patches or cells, outer first.
     pub(crate) fn blocks(self, dimension: Dimension) -> Vec<String> {
         let stem = match self {
-            Self::Smooth | Self::SmoothBoundary | Self::PatchResidual | Self::PatchSolve => 'p',
+            Self::Smooth
+            | Self::SmoothBoundary
+            | Self::PatchResidual
+            | Self::PatchSolve
+            | Self::PatchInverse
+            | Self::Point => 'p',
             Self::Copy
             | Self::Residual
             | Self::Prolongate
@@ -95,6 +110,8 @@ impl Operation {
             | Self::SmoothBoundary
             | Self::PatchResidual
             | Self::PatchSolve
+            | Self::PatchInverse
+            | Self::Point
             | Self::Copy
             | Self::Prolongate
             | Self::Load => None,
@@ -117,6 +134,13 @@ pub enum Variant {
     Fused,
     /// In one kernel, of the nodes at the boundary of a patch alone.
     Boundary,
+    /// *Separate*, with the inverse of a patch as a dense matrix in place of fast diagonalisation:
+    /// the slow variant of Figure 3.
+    Inverse,
+    /// Point Gauss–Seidel (Table 3): the nodes of a patch one after the other, those of the same
+    /// place in all patches of a colour at once. Nodes that no patch before has had take their turn
+    /// with the first patch that they lie in.
+    Point,
 }
 
 impl Variant {
@@ -128,6 +152,8 @@ impl Variant {
             Self::Separate => &[Operation::PatchResidual, Operation::PatchSolve],
             Self::Fused => &[Operation::Smooth],
             Self::Boundary => &[Operation::SmoothBoundary],
+            Self::Inverse => &[Operation::PatchResidual, Operation::PatchInverse],
+            Self::Point => &[Operation::Point],
         }
     }
 }
@@ -138,7 +164,9 @@ impl Variant {
 /// A text that is no kernel: a bug.
 pub fn plain(operation: Operation, element: Element, precision: Precision) -> Result<Kernel, MultigridError> {
     let k = element.degree;
-    let sizes = [("{k}", k), ("{m}", k + 1), ("{p}", 2 * k + 1), ("{q}", 2 * k - 1), ("{g}", k + 2)];
+    let nodes = (2 * k - 1).pow(element.dimension.axes() as u32);
+    let sizes =
+        [("{Q}", nodes), ("{k}", k), ("{m}", k + 1), ("{p}", 2 * k + 1), ("{q}", 2 * k - 1), ("{g}", k + 2)];
     let text = sizes.iter().fold(operation.text(element.dimension).to_owned(), |text, (name, size)| {
         text.replace(name, &size.to_string())
     });

@@ -1,6 +1,6 @@
 //! Poisson's equation by GMRES in double precision around a V-cycle in double or single.
 
-use crate::hierarchy::{HierarchyOptions, scale, taken};
+use crate::hierarchy::{HierarchyOptions, bytes, fits, scale, taken};
 use crate::kernels::Operation;
 use crate::schedules::{Structure, program};
 use crate::texts::compiled;
@@ -96,6 +96,21 @@ impl<'d> PreconditionedSolver<'d> {
         options: GmresOptions,
     ) -> Result<Self, MultigridError> {
         let of_cycle = HierarchyOptions { precision, ..HierarchyOptions::default() };
+        Self::with(device, element, cells, of_cycle, options)
+    }
+
+    /// The same with another cycle.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::with`].
+    pub fn with(
+        device: &'d dyn Device,
+        element: Element,
+        cells: usize,
+        of_cycle: HierarchyOptions,
+        options: GmresOptions,
+    ) -> Result<Self, MultigridError> {
+        check_memory(device, element, cells, of_cycle)?;
         let hierarchy = Hierarchy::with(device, element, cells, of_cycle)?;
         let n = element.nodes(cells);
         Ok(Self {
@@ -203,6 +218,19 @@ impl<'d> PreconditionedSolver<'d> {
         let squares: Vec<f64> = download_values(self.device, &squares)?;
         Ok(squares.iter().sum::<f64>().sqrt())
     }
+}
+
+/// What is there in any case beside the hierarchy: solution, right-hand side, and the vectors of a
+/// first iteration, two of the basis and a direction.
+fn check_memory(
+    device: &dyn Device,
+    element: Element,
+    cells: usize,
+    of_cycle: HierarchyOptions,
+) -> Result<(), MultigridError> {
+    let vector = (element.nodes_of_side(cells) as u64).checked_pow(element.dimension.axes() as u32);
+    let own = vector.and_then(|nodes| nodes.checked_mul(5 * 8)).unwrap_or(u64::MAX);
+    fits(device, bytes(element, cells, of_cycle).saturating_add(own))
 }
 
 /// The right-hand side whose solution is the product of sin(π x) along each axis: a factor, and what

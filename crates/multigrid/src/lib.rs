@@ -21,6 +21,7 @@ mod krylov;
 mod line;
 mod published;
 pub mod schedules;
+mod smoother;
 mod solver;
 mod texts;
 
@@ -29,6 +30,7 @@ pub use error::MultigridError;
 pub use hierarchy::{Hierarchy, HierarchyOptions, Which};
 pub use krylov::{LevelOperator, PreconditionedSolver, sine_load};
 pub use line::{Line, Matrix, Rule};
+pub use smoother::Relaxation;
 pub use solver::{Convergence, Ended};
 
 use serde::{Deserialize, Serialize};

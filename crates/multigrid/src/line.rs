@@ -1,6 +1,6 @@
 //! The matrices of one dimension, of which those of patches are sums of tensor products.
 
-use crate::MultigridError;
+use crate::{Dimension, MultigridError};
 use nalgebra::{Cholesky, DMatrix, SymmetricEigen};
 use purlin_forms::quadrature::{gauss_jacobi, gauss_lobatto};
 
@@ -101,6 +101,28 @@ impl Line {
             prolongation,
             integrals,
         })
+    }
+
+    /// The inverse of the matrix of the inner nodes of a patch whose sum of products of reference
+    /// matrices is multiplied with 1, lexicographically: that of fast diagonalisation, written out.
+    ///
+    /// # Shapes and units
+    /// [(2k - 1)^d, (2k - 1)^d].
+    ///
+    /// # Source
+    /// Cui et al. 2024, equations (2.13) and (2.14).
+    #[must_use]
+    pub fn inverse(&self, dimension: Dimension) -> Matrix {
+        let n = self.eigenvalues.len();
+        let s = DMatrix::from_row_slice(n, n, &self.eigenvectors.entries);
+        let (vectors, axes) = match dimension {
+            Dimension::Two => (s.kronecker(&s), 2),
+            Dimension::Three => (s.kronecker(&s).kronecker(&s), 3),
+        };
+        let mode = |mode: usize| (0..axes).map(|axis| self.eigenvalues[mode / n.pow(axis) % n]).sum::<f64>();
+        let scaled = DMatrix::from_fn(vectors.nrows(), vectors.ncols(), |i, j| vectors[(i, j)] / mode(j));
+        let inverse = scaled * vectors.transpose();
+        Matrix::from_fn(inverse.nrows(), inverse.ncols(), |i, j| inverse[(i, j)])
     }
 
     /// A Gauss rule on a cell of length 1, with the values of the basis at its points.

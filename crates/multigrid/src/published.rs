@@ -56,7 +56,7 @@ pub(crate) fn map(s: &mut Schedule, operation: Operation, element: Element, stru
             vector => along[1].extend_from_slice(vector),
         }
     }
-    let patch = share(s)?;
+    let patch = share(s, 2)?;
     let in_rows_of_a_patch = s.kernel().var("u").is_some() && structure != Published::ConflictFree;
     if in_rows_of_a_patch {
         let side = 2 * element.degree as i64 + 1;
@@ -111,6 +111,8 @@ fn boundary(
         (Operation::Smooth | Operation::PatchResidual, _) => &[["j_u", "i_u"]],
         (
             Operation::PatchSolve
+            | Operation::PatchInverse
+            | Operation::Point
             | Operation::Copy
             | Operation::Residual
             | Operation::Prolongate

@@ -74,6 +74,8 @@ impl Structure {
             (
                 Backend::OpenCl | Backend::Cuda,
                 Operation::Copy
+                | Operation::PatchInverse
+                | Operation::Point
                 | Operation::Prolongate
                 | Operation::Restrict
                 | Operation::Load
@@ -92,7 +94,9 @@ impl Structure {
             | Operation::SmoothBoundary
             | Operation::PatchResidual
             | Operation::PatchSolve => self,
-            Operation::Copy
+            Operation::PatchInverse
+            | Operation::Point
+            | Operation::Copy
             | Operation::Residual
             | Operation::Prolongate
             | Operation::Restrict
@@ -144,7 +148,8 @@ pub fn schedule(
     }
     match structure {
         Structure::Blocks => {}
-        _ if matches!(operation, Operation::Copy | Operation::Load) => rows(&mut s)?,
+        _ if matches!(operation, Operation::Copy | Operation::Load) => rows(&mut s, "e0", 256)?,
+        _ if operation == Operation::Point => rows(&mut s, "p0", 32)?,
         Structure::Layers => layers(&mut s)?,
         Structure::Linear => linear(&mut s)?,
         Structure::Basic => map(&mut s, operation, element, Published::Basic)?,
@@ -199,10 +204,11 @@ fn loops(kernel: &Kernel, stem: &str) -> Vec<String> {
     kernel.inames.values().map(|iname| &iname.name).filter(|name| name.starts_with(stem)).cloned().collect()
 }
 
-/// All arrays of a patch to local memory.
-pub(crate) fn share(s: &mut Schedule) -> Result<Vec<String>, TransformError> {
-    let is_array =
-        |v: &&Variable| v.kind == VarKind::Temporary && v.shape.len() > 1 && v.space == AddressSpace::Private;
+/// All arrays of a patch, which have at least so many axes, to local memory.
+pub(crate) fn share(s: &mut Schedule, axes: usize) -> Result<Vec<String>, TransformError> {
+    let is_array = |v: &&Variable| {
+        v.kind == VarKind::Temporary && v.shape.len() >= axes && v.space == AddressSpace::Private
+    };
     let arrays: Vec<String> = s.kernel().vars.values().filter(is_array).map(|v| v.name.clone()).collect();
     for array in &arrays {
         s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
@@ -210,17 +216,18 @@ pub(crate) fn share(s: &mut Schedule) -> Result<Vec<String>, TransformError> {
     Ok(arrays)
 }
 
-/// Pieces of rows of the mesh, a node a work-item.
-fn rows(s: &mut Schedule) -> Steps {
-    let (outer, inner) = (Some("e0_group".into()), Some("e0_in".into()));
-    s.apply(SplitIname { outer, inner, ..SplitIname::new("e0", 256) })?;
-    s.tag("e0_in", AxisTag::Local(0))?;
-    s.rename_loop("e0_group", "e0").map(|_| ())
+/// Pieces of rows of the mesh, a node or patch a work-item.
+fn rows(s: &mut Schedule, row: &str, length: i64) -> Steps {
+    let [group, inner] = [format!("{row}_group"), format!("{row}_in")];
+    let (outer, inside) = (Some(group.clone()), Some(inner.clone()));
+    s.apply(SplitIname { outer, inner: inside, ..SplitIname::new(row, length) })?;
+    s.tag(inner, AxisTag::Local(0))?;
+    s.rename_loop(group, row).map(|_| ())
 }
 
 /// Rows of a patch along `l.1` and columns along `l.0`.
 fn layers(s: &mut Schedule) -> Steps {
-    share(s)?;
+    share(s, 1)?;
     for (stem, axis) in [("j_", 1), ("i_", 0)] {
         let along = loops(s.kernel(), stem);
         s.apply(TagInames::new(along, AxisTag::Local(axis)))?;
@@ -230,7 +237,7 @@ fn layers(s: &mut Schedule) -> Steps {
 
 /// Nodes of a layer along `l.0`, one row after the other.
 fn linear(s: &mut Schedule) -> Steps {
-    share(s)?;
+    share(s, 2)?;
     let mut nodes = Vec::new();
     for row in loops(s.kernel(), "j_") {
         let column = row.replacen('j', "i", 1);
@@ -242,9 +249,12 @@ fn linear(s: &mut Schedule) -> Steps {
 /// The matrices of the degree as tables in constant memory.
 fn fix_matrices(s: &mut Schedule, operation: Operation, line: &Line, precision: Precision) -> Steps {
     let (mass, stiffness) = match operation {
-        Operation::Smooth | Operation::SmoothBoundary | Operation::PatchResidual | Operation::PatchSolve => {
-            (&line.mass, &line.stiffness)
-        }
+        Operation::Smooth
+        | Operation::SmoothBoundary
+        | Operation::PatchResidual
+        | Operation::PatchSolve
+        | Operation::PatchInverse
+        | Operation::Point => (&line.mass, &line.stiffness),
         Operation::Copy
         | Operation::Residual
         | Operation::Prolongate
@@ -367,6 +377,8 @@ const fn plan(operation: Operation, dimension: Dimension) -> Plan {
         },
         (
             Operation::PatchResidual
+            | Operation::PatchInverse
+            | Operation::Point
             | Operation::Copy
             | Operation::Residual
             | Operation::Prolongate
@@ -383,6 +395,8 @@ const fn plan(operation: Operation, dimension: Dimension) -> Plan {
         },
         (
             Operation::PatchResidual
+            | Operation::PatchInverse
+            | Operation::Point
             | Operation::Copy
             | Operation::Residual
             | Operation::Prolongate
@@ -408,7 +422,7 @@ fn lines(s: &mut Schedule, operation: Operation, element: Element, patches: u32)
         Operation::Smooth | Operation::SmoothBoundary | Operation::PatchResidual => {
             2 * element.degree as i64 + 1
         }
-        Operation::PatchSolve => 2 * element.degree as i64 - 1,
+        Operation::PatchSolve | Operation::PatchInverse | Operation::Point => 2 * element.degree as i64 - 1,
         Operation::Copy
         | Operation::Residual
         | Operation::Prolongate
@@ -431,7 +445,7 @@ fn lines(s: &mut Schedule, operation: Operation, element: Element, patches: u32)
             s.prefetch_as(PrefetchArray::new(*array, *line, AddressSpace::Private), &name)?;
         }
     }
-    let local = share(s)?;
+    let local = share(s, 2)?; // lines have one axis
     let axes = plan.copies.len() as u8;
     let block = operation.blocks(dimension).pop().unwrap_or_default();
     if patches > 1 {

@@ -22,6 +22,7 @@ pub(crate) fn narrow_and_widen(device: &dyn Device) -> Result<[Executable; 2], M
 /// Kernels on vectors, and a place for a sum.
 pub(crate) struct Vectors {
     clear: Executable,
+    direction: Executable,
     square: Executable,
     sum: Buffer,
 }
@@ -30,6 +31,7 @@ impl Vectors {
     pub(crate) fn new(device: &dyn Device, precision: Precision) -> Result<Self, MultigridError> {
         Ok(Self {
             clear: compiled(device, include_str!("../kernels/clear.purlin"), precision)?,
+            direction: compiled(device, include_str!("../kernels/direction.purlin"), precision)?,
             square: compiled(device, include_str!("../kernels/square.purlin"), precision)?,
             sum: device.allocate(8)?,
         })
@@ -38,6 +40,11 @@ impl Vectors {
     /// `v = 0`
     pub(crate) fn cleared<'a>(&'a self, n: usize, v: &'a Buffer) -> Call<'a> {
         Call::of(&self.clear, &[("n", n)], &[("v", v)])
+    }
+
+    /// `d = old d + new z` and `x += d`.
+    pub(crate) const fn direction(&self) -> &Executable {
+        &self.direction
     }
 
     /// The Euclidean norm, summed in double precision; copies 8 bytes to the host.

@@ -1,8 +1,8 @@
 //! GMRES in double precision around a V-cycle in double and in single.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
-use purlin_multigrid::{Dimension, Element, Precision, PreconditionedSolver, sine_load};
+use purlin_multigrid::{Dimension, Element, MultigridError, Precision, PreconditionedSolver, sine_load};
 use purlin_runtime::{Backend, Device, open};
 use purlin_solve::GmresOptions;
 use std::f64::consts::PI;
@@ -46,6 +46,30 @@ fn mixed_precision_takes_as_many_iterations_to_the_same_error() {
             // both residuals are 1e-9 of the start, the error is at least 1e-8
             assert!((double.1 / single.1 - 1.0).abs() < 1e-3, "{element:?}: {double:?} {single:?}");
         }
+    }
+}
+
+/// A mesh whose hierarchy fits, but not with the vectors of the method, is refused with its bytes.
+#[test]
+fn vectors_that_do_not_fit_are_refused_before_they_are_allocated() {
+    let device = open("c").unwrap();
+    let available = device.info().global_mem_bytes;
+    let element = Element::new(Dimension::Two, 1).unwrap();
+    let cells = (1..40).map(|level| 1_usize << level);
+    let nodes = |cells: usize| element.nodes(cells) as u64;
+    let Some(cells) = cells.into_iter().find(|cells| 8 * 8 * nodes(*cells) > available) else {
+        println!("skipped: the device does not say how much memory it has");
+        return;
+    };
+    let refused =
+        PreconditionedSolver::new(&*device, element, cells, Precision::Double, GmresOptions::default());
+    match refused.err().unwrap() {
+        MultigridError::Memory { needed, available: found, .. } => {
+            // three vectors of the hierarchy on the finest level, a third of that below, five of GMRES
+            let [least, most] = [8, 10].map(|vectors| vectors * 8 * nodes(cells));
+            assert!(needed > least && needed < most && found == available, "{needed} of {least}, {most}");
+        }
+        other => panic!("{other}"),
     }
 }
 

@@ -2,136 +2,20 @@
 
 #![allow(clippy::unwrap_used)]
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::DVector;
 use purlin_analysis::stats::{bank_traffic, statistics};
 use purlin_interp::{Memory, interpret};
 use purlin_multigrid::kernels::{Operation, Variant, plain};
 use purlin_multigrid::schedules::{Structure, program, schedule};
 use purlin_multigrid::{
-    Dimension, Element, Hierarchy, HierarchyOptions, Line, Matrix, MultigridError, Order, Precision, Which,
+    Dimension, Element, Hierarchy, HierarchyOptions, Line, MultigridError, Order, Precision, Which,
 };
-use purlin_runtime::{Backend, Device, open};
+use purlin_runtime::{Backend, open};
 use std::collections::BTreeMap;
 
-/// Numbers between -1 and 1.
-struct Random(u64);
+mod reference;
 
-impl Random {
-    fn numbers(&mut self, n: usize) -> Vec<f64> {
-        (0..n).map(|_| self.number()).collect()
-    }
-
-    fn number(&mut self) -> f64 {
-        // xorshift64* (Vigna 2016)
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
-    }
-}
-
-fn element(dimension: Dimension, degree: usize) -> Element {
-    Element::new(dimension, degree).unwrap()
-}
-
-/// Whether a node lies inside, by its indices along each axis.
-fn is_inner(node: usize, side: usize, axes: usize) -> bool {
-    (0..axes).all(|axis| {
-        let at = node / side.pow(axis as u32) % side;
-        at > 0 && at + 1 < side
-    })
-}
-
-fn inner_numbers(random: &mut Random, element: Element, cells: usize) -> Vec<f64> {
-    let (side, axes) = (element.nodes_of_side(cells), element.dimension.axes());
-    let mut numbers = random.numbers(element.nodes(cells));
-    numbers.iter_mut().enumerate().for_each(|(node, x)| {
-        if !is_inner(node, side, axes) {
-            *x = 0.0;
-        }
-    });
-    numbers
-}
-
-/// A matrix of the whole side: that of a cell, added up.
-fn of_side(cell: &Matrix, degree: usize, cells: usize, factor: f64) -> DMatrix<f64> {
-    let n = degree * cells + 1;
-    let mut side = DMatrix::zeros(n, n);
-    for c in 0..cells {
-        for i in 0..=degree {
-            for j in 0..=degree {
-                side[(degree * c + i, degree * c + j)] += factor * cell.at(i, j);
-            }
-        }
-    }
-    side
-}
-
-/// The dense operator on all nodes, boundary included.
-fn dense(element: Element, cells: usize) -> DMatrix<f64> {
-    let line = Line::new(element.degree).unwrap();
-    let h = 1.0 / cells as f64;
-    let mass = of_side(&line.cell_mass, element.degree, cells, h);
-    let stiffness = of_side(&line.cell_stiffness, element.degree, cells, 1.0 / h);
-    match element.dimension {
-        Dimension::Two => stiffness.kronecker(&mass) + mass.kronecker(&stiffness),
-        Dimension::Three => {
-            let masses = mass.kronecker(&mass);
-            let mixed = stiffness.kronecker(&mass) + mass.kronecker(&stiffness);
-            stiffness.kronecker(&masses) + mass.kronecker(&mixed)
-        }
-    }
-}
-
-/// One colour of the smoother by dense patches: each is solved exactly.
-fn dense_colour(element: Element, cells: usize, colour: usize, x: &mut DVector<f64>, b: &DVector<f64>) {
-    let a = dense(element, cells);
-    let (axes, side, k) = (element.dimension.axes(), element.nodes_of_side(cells), element.degree);
-    let along = |axis: usize| (1 + (colour >> axis & 1)..cells).step_by(2);
-    let mut vertices: Vec<Vec<usize>> = vec![Vec::new()];
-    for axis in 0..axes {
-        let longer = |v: &Vec<usize>| along(axis).map(|at| [&v[..], &[at]].concat()).collect::<Vec<_>>();
-        vertices = vertices.iter().flat_map(longer).collect();
-    }
-    for vertex in vertices {
-        let inside = |node: &usize| {
-            let at = |axis: usize| node / side.pow(axis as u32) % side;
-            (0..axes).all(|axis| at(axis).abs_diff(k * vertex[axis]) < k)
-        };
-        let nodes: Vec<usize> = (0..a.nrows()).filter(inside).collect();
-        let local = DMatrix::from_fn(nodes.len(), nodes.len(), |i, j| a[(nodes[i], nodes[j])]);
-        let residual = DVector::from_fn(nodes.len(), |i, _| b[nodes[i]] - (a.row(nodes[i]) * &*x)[0]);
-        let correction = local.lu().solve(&residual).unwrap();
-        nodes.iter().zip(correction.iter()).for_each(|(node, c)| x[*node] += c);
-    }
-}
-
-fn largest(found: &[f64], expected: &[f64]) -> f64 {
-    let scale = expected.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
-    let off =
-        found.iter().zip(expected).map(|(a, b)| if (a - b).is_nan() { f64::INFINITY } else { (a - b).abs() });
-    off.fold(0.0, f64::max) / scale
-}
-
-const CASES: [(Dimension, usize, usize); 6] = [
-    (Dimension::Two, 1, 4),
-    (Dimension::Two, 2, 4),
-    (Dimension::Two, 4, 2),
-    (Dimension::Three, 1, 4),
-    (Dimension::Three, 2, 2),
-    (Dimension::Three, 3, 2),
-];
-
-fn devices() -> Vec<Box<dyn Device>> {
-    let mut found = Vec::new();
-    for name in ["c", "opencl", "cuda"] {
-        match open(name) {
-            Ok(device) => found.push(device),
-            Err(why) => eprintln!("skipped: {why}"),
-        }
-    }
-    found
-}
+use reference::{CASES, Random, dense, dense_colour, devices, element, inner_numbers, is_inner, largest};
 
 #[test]
 fn colours_and_residuals_equal_dense_ones() {
@@ -284,8 +168,9 @@ fn schedules_keep_what_kernels_compute() {
                 let mapped = schedule(operation, element, structure, Precision::Double).unwrap();
                 let mut random = Random(3);
                 let mut memory = Memory::new().param("n", n).value("scale", 0.7);
-                for (name, colour) in [("c0", 1), ("c1", 0), ("c2", 1)] {
-                    memory = memory.param(name, colour);
+                let places = [("r0", 1), ("r1", 1), ("r2", 1)]; // of point Gauss–Seidel
+                for (name, value) in [("c0", 1), ("c1", 0), ("c2", 1)].into_iter().chain(places) {
+                    memory = memory.param(name, value);
                 }
                 let (fine, coarse) = (element.nodes(2 * n as usize), element.nodes(n as usize));
                 let of_fine = |operation, name: &str| {
@@ -300,7 +185,8 @@ fn schedules_keep_what_kernels_compute() {
                     Operation::Smooth
                     | Operation::SmoothBoundary
                     | Operation::PatchResidual
-                    | Operation::PatchSolve => (&line.mass, &line.stiffness),
+                    | Operation::PatchSolve
+                    | Operation::Point => (&line.mass, &line.stiffness),
                     _ => (&line.cell_mass, &line.cell_stiffness),
                 };
                 for (name, matrix) in
@@ -309,6 +195,7 @@ fn schedules_keep_what_kernels_compute() {
                     memory = memory.value(name, matrix.entries.clone());
                 }
                 memory = memory.value("lambda", line.eigenvalues.clone());
+                memory = memory.value("V", line.inverse(dimension).entries);
                 memory = with_products(memory, element, n as usize, &mut random);
                 let run = |kernel| {
                     let mut memory = memory.clone().of_kernel(kernel);
@@ -381,7 +268,7 @@ fn variants_of_the_smoother_agree() {
             };
             let fused = Hierarchy::new(&*device, element, cells).unwrap();
             for (structure, variant) in structures.iter().flat_map(|s| {
-                [Variant::Fused, Variant::Global, Variant::Separate, Variant::Boundary]
+                [Variant::Fused, Variant::Global, Variant::Separate, Variant::Boundary, Variant::Inverse]
                     .map(|variant| (*s, variant))
             }) {
                 if matches!((structure, variant), (Structure::Lines { .. }, Variant::Boundary)) {

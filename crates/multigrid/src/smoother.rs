@@ -1,0 +1,278 @@
+//! The smoother of a level: patches one after the other, or all at once under a polynomial.
+
+use crate::hierarchy::{At, Hierarchy, taken};
+use crate::kernels::{Operation, Variant};
+use crate::{MultigridError, Order};
+use purlin_runtime::{Arg, Buffer, Executable};
+use purlin_solve::Call;
+use serde::{Deserialize, Serialize};
+
+/// How the corrections of patches are put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Relaxation {
+    /// Colour by colour, each for the residual that those before it have left.
+    #[default]
+    Multiplicative,
+    /// All for the residual at the start, under a Chebyshev polynomial in the preconditioned operator.
+    ///
+    /// With 2^d colours, the sum of all corrections is one of 2^d projections, as the patches of a
+    /// colour are orthogonal in energy. So eigenvalues are at most 2^d, and the polynomial is small
+    /// on the upper three quarters of that interval.
+    ///
+    /// # Source
+    /// Saad 2003, Algorithm 12.1.
+    Additive {
+        /// Degree of the polynomial, at least 1: a damped sum.
+        degree: u32,
+    },
+}
+
+impl Relaxation {
+    /// Vectors of a level besides solution, right-hand side and residual.
+    pub(crate) const fn vectors(self) -> u64 {
+        match self {
+            Self::Multiplicative => 0,
+            Self::Additive { .. } => 2,
+        }
+    }
+
+    /// Whether a smoother can be put together so.
+    pub(crate) const fn check(self, variant: Variant) -> Result<(), MultigridError> {
+        match (self, variant) {
+            (Self::Additive { degree: 0 }, _) => Err(MultigridError::NoPolynomial),
+            (Self::Additive { .. }, Variant::Point) => Err(MultigridError::AdditivePoints),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a smoother launches for a colour, in turn.
+pub(crate) const fn launched(variant: Variant, relaxation: Relaxation) -> &'static [Operation] {
+    match (relaxation, variant) {
+        (Relaxation::Multiplicative, _) => variant.operations(),
+        (Relaxation::Additive { .. }, Variant::Inverse) => &[Operation::PatchInverse],
+        (
+            Relaxation::Additive { .. },
+            Variant::Global | Variant::Separate | Variant::Fused | Variant::Boundary | Variant::Point,
+        ) => &[Operation::PatchSolve],
+    }
+}
+
+/// Factors of the old direction and of what is added to it, of each step.
+///
+/// # Source
+/// Saad 2003, Algorithm 12.1, for eigenvalues from a quarter of `largest` to `largest`.
+fn chebyshev(largest: f64, degree: u32) -> Vec<[f64; 2]> {
+    let (centre, half) = (0.625 * largest, 0.375 * largest);
+    let ratio = centre / half;
+    let mut rho = 1.0 / ratio;
+    let mut steps = vec![[0.0, 1.0 / centre]];
+    for _ in 1..degree {
+        let next = 1.0 / (2.0 * ratio - rho);
+        steps.push([next * rho, 2.0 * next / half]);
+        rho = next;
+    }
+    steps
+}
+
+impl Hierarchy<'_> {
+    /// One step of the smoother: each colour in turn, all its patches in parallel. Returns its
+    /// seconds by the device's clock.
+    ///
+    /// # Errors
+    /// A failing driver.
+    ///
+    /// # Source
+    /// Cui et al. 2024, Algorithm 2.3.
+    pub fn smooth(&self, level: usize, order: Order) -> Result<f64, MultigridError> {
+        let mut calls = Vec::new();
+        self.smooth_in(self.at(level), order, &mut calls);
+        self.run(&calls)
+    }
+
+    pub(crate) fn smooth_in<'a>(&'a self, at: At<'a>, order: Order, calls: &mut Vec<Call<'a>>) {
+        let colours = 1_usize << self.element().dimension.axes();
+        match (self.relaxation(), at.polynomial) {
+            (Relaxation::Additive { degree }, Some(vectors)) => {
+                self.polynomial_in(at, vectors, degree, calls);
+            }
+            _ => match order {
+                Order::Forward => self.colours_in(at, 0..colours, order, calls),
+                Order::Backward => self.colours_in(at, (0..colours).rev(), order, calls),
+            },
+        }
+    }
+
+    /// A polynomial in the operator, preconditioned by the sum over all patches.
+    fn polynomial_in<'a>(
+        &'a self,
+        at: At<'a>,
+        [d, z]: &'a [Buffer; 2],
+        degree: u32,
+        calls: &mut Vec<Call<'a>>,
+    ) {
+        let colours = 1_usize << self.element().dimension.axes();
+        calls.push(self.cleared(at.cells, d));
+        for factors in chebyshev(colours as f64, degree) {
+            self.residual_in(at, calls);
+            calls.push(self.cleared(at.cells, z));
+            self.colours_in(At { x: z, ..at }, 0..colours, Order::Forward, calls);
+            calls.push(self.advanced(at.cells, [d, z, at.x], factors));
+        }
+    }
+
+    /// The patches of some colours, one after the other: those around the vertices of which bit `a`
+    /// of a colour is that of their place along axis `a`, less one. Returns the seconds.
+    ///
+    /// # Errors
+    /// A failing driver.
+    pub fn smooth_colours(
+        &self,
+        level: usize,
+        colours: impl Iterator<Item = usize>,
+    ) -> Result<f64, MultigridError> {
+        let mut calls = Vec::new();
+        self.colours_in(self.at(level), colours, Order::Forward, &mut calls);
+        self.run(&calls)
+    }
+
+    pub(crate) fn colours_in<'a>(
+        &'a self,
+        at: At<'a>,
+        colours: impl Iterator<Item = usize>,
+        order: Order,
+        calls: &mut Vec<Call<'a>>,
+    ) {
+        for colour in colours {
+            self.colour_in(at, colour, order, &self.smooth, calls);
+        }
+    }
+
+    /// The coarsest level has one patch, which is solved exactly.
+    pub(crate) fn solve_in<'a>(&'a self, at: At<'a>, calls: &mut Vec<Call<'a>>) {
+        let solver = if self.coarse.is_empty() { &self.smooth } else { &self.coarse };
+        self.colour_in(at, 0, Order::Forward, solver, calls);
+    }
+
+    fn colour_in<'a>(
+        &'a self,
+        at: At<'a>,
+        colour: usize,
+        order: Order,
+        smoother: &'a [(Operation, Executable)],
+        calls: &mut Vec<Call<'a>>,
+    ) {
+        for (operation, executable) in smoother {
+            let mut places = self.places(*operation, colour);
+            if order == Order::Backward {
+                places.reverse();
+            }
+            for place in places {
+                let args = self.smoothing(at, (colour, place), *operation, executable);
+                calls.push(Call::new(executable, args));
+            }
+        }
+    }
+
+    /// The places in a patch that an operation works on one after the other: of points, those that no
+    /// patch of a colour before has had.
+    fn places(&self, operation: Operation, colour: usize) -> Vec<[i64; 3]> {
+        if operation != Operation::Point {
+            return vec![[0; 3]];
+        }
+        let k = self.element().degree as i64;
+        let mut places = vec![[0; 3]];
+        for axis in (0..self.element().dimension.axes()).rev() {
+            // patches of the first colour have all nodes but those between two of them
+            let along = if colour >> axis & 1 == 0 { 1..=2 * k - 1 } else { k..=k };
+            let with = |place: &[i64; 3], at: i64| {
+                let mut place = *place;
+                place[axis] = at;
+                place
+            };
+            places = places.iter().flat_map(|p| along.clone().map(move |at| with(p, at))).collect();
+        }
+        places
+    }
+
+    fn smoothing<'a>(
+        &'a self,
+        at: At<'a>,
+        (colour, place): (usize, [i64; 3]),
+        operation: Operation,
+        executable: &Executable,
+    ) -> Vec<(&'a str, Arg<'a>)> {
+        let m = &self.matrices;
+        let (mass, stiffness) = match operation {
+            Operation::Residual => (&m.cell_mass, &m.cell_stiffness),
+            Operation::Smooth
+            | Operation::SmoothBoundary
+            | Operation::PatchResidual
+            | Operation::PatchSolve
+            | Operation::PatchInverse
+            | Operation::Point
+            | Operation::Copy
+            | Operation::Prolongate
+            | Operation::Restrict
+            | Operation::Load
+            | Operation::SquaredError => (&m.mass, &m.stiffness),
+        };
+        let mut args = vec![
+            ("n", Arg::Param(at.cells as i64)),
+            ("scale", self.scale(at.cells)),
+            ("x", Arg::Buffer(at.x)),
+            ("b", Arg::Buffer(at.b)),
+            ("r", Arg::Buffer(at.r)),
+            ("res", Arg::Buffer(at.r)),
+            ("A", Arg::Buffer(stiffness)),
+            ("M", Arg::Buffer(mass)),
+            ("S", Arg::Buffer(&m.eigenvectors)),
+            ("lambda", Arg::Buffer(&m.eigenvalues)),
+        ];
+        args.extend(m.inverse.as_ref().map(|inverse| ("V", Arg::Buffer(inverse))));
+        let axes = self.element().dimension.axes();
+        let bits = ["c0", "c1", "c2"].into_iter().enumerate().take(axes);
+        args.extend(bits.map(|(axis, name)| (name, Arg::Param((colour >> axis & 1) as i64))));
+        let along = ["r0", "r1", "r2"].into_iter().zip(place).take(axes);
+        args.extend(along.map(|(name, at)| (name, Arg::Param(at))));
+        taken(executable, args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chebyshev;
+
+    /// The error polynomial at an eigenvalue, by the recurrence of the steps.
+    fn error(eigenvalue: f64, steps: &[[f64; 2]]) -> f64 {
+        let (mut x, mut d) = (0.0, 0.0);
+        for [old, new] in steps {
+            d = old * d + new * (1.0 - eigenvalue * x);
+            x += d;
+        }
+        1.0 - eigenvalue * x
+    }
+
+    #[test]
+    fn polynomials_are_those_of_chebyshev() {
+        for degree in 1..=5 {
+            let steps = chebyshev(8.0, degree);
+            assert_eq!(steps.len(), degree as usize);
+            let polynomial = |x: f64| -> f64 {
+                let t = (5.0 - x) / 3.0; // from 2 to 8
+                let n = f64::from(degree);
+                if t.abs() <= 1.0 {
+                    (n * t.acos()).cos()
+                } else {
+                    t.signum().powi(degree as i32) * (n * t.abs().acosh()).cosh()
+                }
+            };
+            for step in 0..=40 {
+                let x = 0.25 * f64::from(step);
+                let expected = polynomial(x) / polynomial(0.0);
+                assert!((error(x, &steps) - expected).abs() < 1e-12, "degree {degree} at {x}");
+            }
+        }
+    }
+}
