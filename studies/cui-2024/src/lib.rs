@@ -4,6 +4,7 @@
 
 pub mod measure;
 pub mod page;
+pub mod picture;
 pub mod resources;
 pub mod solve;
 

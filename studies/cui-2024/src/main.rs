@@ -10,9 +10,10 @@ use purlin_multigrid::{Dimension, Element, HierarchyOptions, Precision};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use study_cui_2024::Record;
-use study_cui_2024::measure::measure;
+use study_cui_2024::measure::{inner, measure};
 use study_cui_2024::page::tables;
-use study_cui_2024::resources::{HEAD, lines, row};
+use study_cui_2024::picture::{local_roofline_svg, patches_svg, rates_svg};
+use study_cui_2024::resources::{HEAD, compile_all, jobs, lines, row};
 use study_cui_2024::solve::{Solve, iterations, solve, table};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
@@ -27,7 +28,10 @@ Examples, after `cargo run --release -p study-cui-2024 --`:
   page --db h200.jsonl                            the tables as Markdown
   page --solves solves.jsonl                      Table 7
   iterations --dimension 3 --levels 3,4           Table 2
+  iterations --point --dimension 3 --levels 2,3   Table 3
+  figures --db h200.jsonl --out pictures          rates, patches a group, local memory as SVG
   time --lines --dimensions 3 --db lines.jsonl    the forms of fused lines
+  compile --degrees 7 --lines                     fills the cache of compiled kernels, without a card
   resources --degrees 4,7                         their registers, without a card
   steps >smooth.purlin                            the kernel, for `purlin steps` and `purlin stats`
   steps --structure conflict-free >steps.json     and its steps";
@@ -48,8 +52,12 @@ enum Command {
     Solve(SolveArgs),
     /// Print the iterations of GMRES by level and degree, as Tables 1 and 2
     Iterations(IterationsArgs),
+    /// Compile what `time` and `solve` run into the cache (`PURLIN_CACHE_DIR`), without a card
+    Compile(CompileArgs),
     /// Print registers, spills and operations of the forms of lines, without a card
     Resources(ResourcesArgs),
+    /// Draw rates over the degree, over patches a group, and the roofline of local memory as SVG
+    Figures(FiguresArgs),
     /// Print the tables of measurements
     Page(PageArgs),
     /// Print the fused kernel as it is written, or the steps to a structure, for `purlin steps`
@@ -101,6 +109,12 @@ struct SolveArgs {
     /// Solves that count, behind one that does not
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
+    /// V-cycles to the left of the operator, as in the program of the publication
+    #[arg(long)]
+    left: bool,
+    /// Records of `time --lines`, whose fastest form of each precision smooths
+    #[arg(long, value_name = "FILE")]
+    lines: Option<PathBuf>,
     /// File of records; what it holds is not solved again
     #[arg(long, value_name = "FILE", default_value = "cui-2024-solves.jsonl")]
     db: PathBuf,
@@ -123,6 +137,44 @@ struct IterationsArgs {
     /// Most nodes
     #[arg(long, value_name = "N", default_value_t = 3e6)]
     most: f64,
+    /// Smooth by point Gauss–Seidel in place of patches (Table 3)
+    #[arg(long)]
+    point: bool,
+}
+
+#[derive(Args)]
+struct FiguresArgs {
+    /// The records that `time` wrote
+    #[arg(long, value_name = "FILE", value_delimiter = ',', default_value = "cui-2024.jsonl")]
+    db: Vec<PathBuf>,
+    /// Folder of the pictures
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Bytes of local memory a second, of the whole card
+    #[arg(long, value_name = "B", default_value_t = 33e12)]
+    local: f64,
+    /// Operations in double precision a second
+    #[arg(long, value_name = "FLOP", default_value_t = 33.3e12)]
+    peak: f64,
+}
+
+#[derive(Args)]
+struct CompileArgs {
+    /// Architecture
+    #[arg(long, default_value = "sm_90")]
+    arch: String,
+    /// Dimension
+    #[arg(long, value_name = "D", default_value_t = 3)]
+    dimension: usize,
+    /// Polynomial degrees
+    #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [1, 3, 7])]
+    degrees: Vec<usize>,
+    /// The forms of fused lines as well
+    #[arg(long)]
+    lines: bool,
+    /// Compilers at a time
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    threads: usize,
 }
 
 #[derive(Args)]
@@ -172,7 +224,9 @@ fn main() -> ExitCode {
         Command::Time(args) => time(args),
         Command::Solve(args) => solves(args),
         Command::Iterations(args) => print_iterations(args),
+        Command::Compile(args) => compile(args),
         Command::Resources(args) => print_resources(args),
+        Command::Figures(args) => figures(args),
         Command::Page(args) => print_page(args),
         Command::Steps(args) => steps(args),
     })
@@ -182,6 +236,9 @@ fn unreadable(error: JsonLinesError) -> Failure {
     Failure::Usage(error.to_string())
 }
 
+/// The highest degree at which dense inverses are timed: 729 nodes of a patch, 4 MB.
+const INVERSES: usize = 5;
+
 /// What is timed of an element.
 fn variants(element: Element) -> Vec<(Variant, Structure)> {
     let lines = Structure::of(Backend::Cuda, Operation::Smooth, element);
@@ -189,7 +246,8 @@ fn variants(element: Element) -> Vec<(Variant, Structure)> {
     let fused = [Structure::Basic, Structure::LinearIndexing, free, lines];
     let rest = [Variant::Global, Variant::Separate, Variant::Boundary].map(|variant| (variant, free));
     let fused = fused.map(|structure| (Variant::Fused, structure));
-    [&fused[..], &rest, &[(Variant::Separate, lines)]].concat()
+    let inverse: &[_] = if element.degree <= INVERSES { &[(Variant::Inverse, free)] } else { &[] };
+    [&fused[..], &rest, &[(Variant::Separate, lines)], inverse].concat()
 }
 
 fn steps(args: &StepsArgs) -> Result<(), Failure> {
@@ -235,8 +293,12 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
             } else {
                 variants(element)
             };
+            let mut random = Random::new(seed);
+            let vectors = [(); 2].map(|()| inner(&mut random, element, cells));
             for (variant, structure) in tried {
-                let options = HierarchyOptions { precision, variant, smoother: Some(structure) };
+                let smoother = Some(structure);
+                let options =
+                    HierarchyOptions { precision, variant, smoother, ..HierarchyOptions::default() };
                 let is_known = |r: &Record| {
                     (r.element, r.cells, r.variant, r.structure, r.precision)
                         == (element, cells, variant, structure, precision)
@@ -245,7 +307,7 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
                 if done.iter().any(is_known) {
                     continue;
                 }
-                match measure(&*device, element, cells, options, seed) {
+                match measure(&*device, element, cells, options, (seed, &vectors)) {
                     Ok(record) => {
                         eprintln!(
                             "{dimension:?} Q{degree} {variant:?} {structure:?}: {:.2} GDoF/s",
@@ -269,8 +331,23 @@ fn largest(element: Element, most: f64) -> Result<usize, Failure> {
     cells.ok_or_else(|| Failure::Usage(format!("--most {most}: two cells a side have more nodes")))
 }
 
+/// The fastest form of fused lines that is known of a device.
+fn fastest(records: &[Record], element: Element, precision: Precision, device: &str) -> Option<Structure> {
+    let suits = |r: &&Record| {
+        (r.element, r.precision, r.variant) == (element, precision, Variant::Fused)
+            && r.device == device
+            && matches!(r.structure, Structure::Lines { .. })
+    };
+    let best = records.iter().filter(suits).max_by(|a, b| a.rate().total_cmp(&b.rate()));
+    best.map(|r| r.structure)
+}
+
 fn solves(args: &SolveArgs) -> Result<(), Failure> {
     let device = open(&args.device)?;
+    let forms: Vec<Record> = match &args.lines {
+        Some(file) => read_json_lines(file).map_err(unreadable)?,
+        None => Vec::new(),
+    };
     let done: Vec<Solve> =
         if args.db.exists() { read_json_lines(&args.db).map_err(unreadable)? } else { Vec::new() };
     for degree in &args.degrees {
@@ -278,13 +355,15 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
         let cells = largest(element, args.most)?;
         for precision in [Precision::Double, Precision::Single] {
             let is_known = |s: &Solve| {
-                (s.element, s.cells, s.precision) == (element, cells, precision)
+                (s.element, s.cells, s.precision, s.left) == (element, cells, precision, args.left)
                     && s.device == device.info().name
             };
             if done.iter().any(is_known) {
                 continue;
             }
-            match solve(&*device, element, cells, precision, args.runs) {
+            let smoother = fastest(&forms, element, precision, &device.info().name);
+            let cycle = HierarchyOptions { precision, smoother, ..HierarchyOptions::default() };
+            match solve(&*device, element, cells, (cycle, args.left), args.runs) {
                 Ok(solve) => {
                     eprintln!(
                         "Q{degree}, {cells} a side, cycles in {precision:?}: {} iterations, {}, error {:.2e}, {:.3} s",
@@ -300,6 +379,20 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+fn compile(args: &CompileArgs) -> Result<(), Failure> {
+    let dimension = dimension(args.dimension)?;
+    let elements: Result<Vec<_>, _> = args.degrees.iter().map(|k| Element::new(dimension, *k)).collect();
+    let elements = elements.map_err(usage)?;
+    let (mut done, jobs) = (0, jobs(&elements, args.lines));
+    for outcome in compile_all(&jobs, &args.arch, args.threads) {
+        match outcome {
+            Ok(()) => done += 1,
+            Err(e) => eprintln!("{e}"),
+        }
+    }
+    out(&format!("{done} of {} kernels for {}\n", jobs.len(), args.arch))
 }
 
 fn print_resources(args: &ResourcesArgs) -> Result<(), Failure> {
@@ -321,6 +414,7 @@ fn print_resources(args: &ResourcesArgs) -> Result<(), Failure> {
 fn print_iterations(args: &IterationsArgs) -> Result<(), Failure> {
     let device = open(&args.device)?;
     let heads: String = args.degrees.iter().map(|k| format!(" Q{k} |")).collect();
+    let variant = if args.point { Variant::Point } else { Variant::Fused };
     out(&format!("| L |{heads}\n|--:|{}\n", "--:|".repeat(args.degrees.len())))?;
     for level in &args.levels {
         let cells = 1_usize.checked_shl(*level).unwrap_or(0);
@@ -331,12 +425,33 @@ fn print_iterations(args: &IterationsArgs) -> Result<(), Failure> {
             let shown = if nodes > args.most {
                 "–".to_owned()
             } else {
-                let [left, right] = iterations(&*device, element, cells).map_err(usage)?;
+                let [left, right] = iterations(&*device, element, cells, variant).map_err(usage)?;
                 format!("{left}, {right}")
             };
             row += &format!(" {shown} |");
         }
         out(&format!("{row}\n"))?;
+    }
+    Ok(())
+}
+
+fn figures(args: &FiguresArgs) -> Result<(), Failure> {
+    let mut records: Vec<Record> = Vec::new();
+    for file in &args.db {
+        records.extend(read_json_lines::<Record>(file).map_err(unreadable)?);
+    }
+    let failed = |e: std::io::Error| usage(format!("{}: {e}", args.out.display()));
+    std::fs::create_dir_all(&args.out).map_err(failed)?;
+    let pictures = [
+        ("rates.svg", rates_svg(&records)),
+        ("patches.svg", patches_svg(&records)),
+        ("local_roofline.svg", local_roofline_svg(&records, args.local, args.peak)),
+    ];
+    for (name, picture) in pictures {
+        match picture {
+            Ok(svg) => std::fs::write(args.out.join(name), svg).map_err(failed)?,
+            Err(e) => eprintln!("{name}: {e}"),
+        }
     }
     Ok(())
 }

@@ -35,7 +35,8 @@ pub enum MeasureError {
 }
 
 /// Random numbers at inner nodes, zero at the boundary.
-fn inner(random: &mut Random, element: Element, cells: usize) -> Vec<f64> {
+#[must_use]
+pub fn inner(random: &mut Random, element: Element, cells: usize) -> Vec<f64> {
     let (side, axes) = (element.nodes_of_side(cells), element.dimension.axes());
     let mut numbers = random.numbers(element.nodes(cells));
     numbers.iter_mut().enumerate().for_each(|(node, x)| {
@@ -70,7 +71,8 @@ fn error(
     Ok(off.map(|d| if d.is_nan() { f64::INFINITY } else { d }).fold(0.0, f64::max))
 }
 
-/// Times a structure on a mesh, after a check on a small one.
+/// Times a structure on a mesh, from a solution and a right-hand side, after a check on a small one
+/// with numbers of the seed.
 ///
 /// # Errors
 /// A structure that the device cannot take, a mesh that does not fit, a wrong result.
@@ -79,9 +81,9 @@ pub fn measure(
     element: Element,
     cells: usize,
     options: HierarchyOptions,
-    seed: u64,
+    (seed, [x, b]): (u64, &[Vec<f64>; 2]),
 ) -> Result<Record, MeasureError> {
-    let HierarchyOptions { precision, variant, smoother } = options;
+    let HierarchyOptions { precision, variant, smoother, .. } = options;
     let structure =
         smoother.unwrap_or_else(|| Structure::of(device.info().backend, Operation::Smooth, element));
     let tolerance = tolerance(precision);
@@ -91,9 +93,8 @@ pub fn measure(
     }
     let levels = Hierarchy::with(device, element, cells, options)?;
     let finest = levels.levels() - 1;
-    let mut random = Random::new(seed);
-    levels.set(finest, Which::Solution, &inner(&mut random, element, cells))?;
-    levels.set(finest, Which::RightHandSide, &inner(&mut random, element, cells))?;
+    levels.set(finest, Which::Solution, x)?;
+    levels.set(finest, Which::RightHandSide, b)?;
     let runs = TimingOptions { warm_up: 2, min_runs: 7, min_seconds: 0.0, max_runs: 7 };
     let timing = Timing::sample(&runs, || levels.smooth(finest, Order::Forward))?;
     let info = device.info();

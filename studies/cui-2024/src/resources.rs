@@ -2,7 +2,7 @@
 
 use crate::measure::MeasureError;
 use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{Backend, Cache};
+use purlin::runtime::{Backend, Cache, Optimisation};
 use purlin_multigrid::kernels::Operation;
 use purlin_multigrid::schedules::{Structure, program};
 use purlin_multigrid::{Element, MultigridError, Precision};
@@ -19,6 +19,46 @@ pub fn lines() -> Vec<Structure> {
         }
     }
     all
+}
+
+/// A kernel as it is compiled.
+pub type Job = (Operation, Element, Structure, Precision);
+
+/// What a hierarchy of each element runs in both precisions and, if asked for, every form of lines.
+#[must_use]
+pub fn jobs(elements: &[Element], with_lines: bool) -> Vec<Job> {
+    let mut all = Vec::new();
+    for element in elements {
+        for precision in [Precision::Double, Precision::Single] {
+            let best = |o: &Operation| (*o, *element, Structure::of(Backend::Cuda, *o, *element), precision);
+            all.extend(Operation::ALL.iter().map(best));
+        }
+        if with_lines {
+            all.extend(
+                lines().into_iter().map(|form| (Operation::Smooth, *element, form, Precision::Double)),
+            );
+        }
+    }
+    all
+}
+
+/// Compiles kernels into the cache, several at a time.
+#[must_use]
+pub fn compile_all(jobs: &[Job], arch: &str, threads: usize) -> Vec<Result<(), MeasureError>> {
+    let one = |(operation, element, structure, precision): &Job| -> Result<(), MeasureError> {
+        let code = program(*operation, *element, *structure, *precision, Backend::Cuda)?;
+        nvrtc::compile_program(arch, &code, Optimisation::Full, &Cache::from_environment())?;
+        Ok(())
+    };
+    let threads = threads.max(1);
+    std::thread::scope(|scope| {
+        // in turn: neighbours take equally long
+        let share = |first: usize| jobs.iter().skip(first).step_by(threads);
+        let threads: Vec<_> = (0..threads)
+            .map(|first| scope.spawn(move || share(first).map(one).collect::<Vec<_>>()))
+            .collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok()).flatten().collect()
+    })
 }
 
 /// A row of the table: what `sm_90` gets of the fused kernel.

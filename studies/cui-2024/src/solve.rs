@@ -3,7 +3,9 @@
 use crate::measure::MeasureError;
 use purlin::runtime::Device;
 use purlin::solve::{GmresOptions, PreconditionerSide};
-use purlin_multigrid::{Element, Precision, PreconditionedSolver, sine_load};
+use purlin_multigrid::kernels::Variant;
+use purlin_multigrid::schedules::Structure;
+use purlin_multigrid::{Element, HierarchyOptions, Precision, PreconditionedSolver, sine_load};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 use std::fmt::Write as _;
@@ -24,6 +26,12 @@ pub struct Solve {
     pub nodes: usize,
     /// The numbers of the V-cycles.
     pub precision: Precision,
+    /// The structure of their smoother, if it is not the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structure: Option<Structure>,
+    /// Whether V-cycles stand to the left of the operator, as in the program of the publication.
+    #[serde(default)]
+    pub left: bool,
     /// The device, as it calls itself.
     pub device: String,
     /// Its driver.
@@ -58,7 +66,8 @@ impl Solve {
     }
 }
 
-/// Solves for a product of sines, once to warm up and `runs` times.
+/// Solves for a product of sines, once to warm up and `runs` times, by such cycles, to the left
+/// of the operator or to its right.
 ///
 /// # Errors
 /// A mesh that does not fit, a device that refuses.
@@ -66,11 +75,12 @@ pub fn solve(
     device: &dyn Device,
     element: Element,
     cells: usize,
-    precision: Precision,
+    (cycle, left): (HierarchyOptions, bool),
     runs: usize,
 ) -> Result<Solve, MeasureError> {
-    let options = GmresOptions { relative: TOLERANCE, max_iterations: 60, ..GmresOptions::default() };
-    let mut solver = PreconditionedSolver::new(device, element, cells, precision, options)?;
+    let side = if left { PreconditionerSide::Left } else { PreconditionerSide::Right };
+    let options = GmresOptions { relative: TOLERANCE, max_iterations: 60, side, ..GmresOptions::default() };
+    let mut solver = PreconditionedSolver::with(device, element, cells, cycle, options)?;
     let (factor, line) = sine_load(solver.hierarchy().line(), element, cells);
     solver.set_product(factor, &line)?;
     let mut report = solver.solve()?;
@@ -86,7 +96,9 @@ pub fn solve(
         element,
         cells,
         nodes: element.nodes(cells),
-        precision,
+        precision: cycle.precision,
+        structure: cycle.smoother,
+        left,
         device: info.name.clone(),
         driver: info.driver.clone(),
         residuals: report.residuals,
@@ -98,17 +110,23 @@ pub fn solve(
     })
 }
 
-/// Iterations for a source of 1, to 1e-9 of the start: of GMRES preconditioned from the left, whose
-/// residuals are preconditioned, and from the right.
+/// Iterations for a source of 1, to 1e-9 of the start, with a smoother: of GMRES preconditioned from
+/// the left, whose residuals are preconditioned, and from the right.
 ///
 /// # Errors
 /// A mesh that does not fit, a device that refuses.
-pub fn iterations(device: &dyn Device, element: Element, cells: usize) -> Result<[usize; 2], MeasureError> {
+pub fn iterations(
+    device: &dyn Device,
+    element: Element,
+    cells: usize,
+    variant: Variant,
+) -> Result<[usize; 2], MeasureError> {
+    let of_cycle = HierarchyOptions { variant, ..HierarchyOptions::default() };
     let mut found = [0; 2];
     for (found, side) in found.iter_mut().zip([PreconditionerSide::Left, PreconditionerSide::Right]) {
         let options =
             GmresOptions { relative: TOLERANCE, max_iterations: 60, side, ..GmresOptions::default() };
-        let mut solver = PreconditionedSolver::new(device, element, cells, Precision::Double, options)?;
+        let mut solver = PreconditionedSolver::with(device, element, cells, of_cycle, options)?;
         let line = solver.hierarchy().line().load(cells);
         solver.set_product(1.0, &line)?;
         *found = solver.solve()?.iterations();
@@ -120,20 +138,23 @@ pub fn iterations(device: &dyn Device, element: Element, cells: usize) -> Result
 #[must_use]
 pub fn table(solves: &[Solve]) -> String {
     let mut text = String::from(
-        "| k | d | cells a side | nodes | L2 error, double | mixed | iterations, double | mixed | s, double | mixed | ratio |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        "| k | d | side | cells a side | nodes | L2 error, double | mixed | iterations, double | mixed | s, double | mixed | ratio |\n|--:|--:|--|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for double in solves.iter().filter(|s| s.precision == Precision::Double) {
         let is_partner = |s: &&Solve| {
             s.precision == Precision::Single
-                && (s.element, s.cells, &s.device) == (double.element, double.cells, &double.device)
+                && s.structure.is_some() == double.structure.is_some()
+                && (s.element, s.cells, s.left, &s.device)
+                    == (double.element, double.cells, double.left, &double.device)
         };
         let mixed = solves.iter().find(is_partner);
         let of = |show: &dyn Fn(&Solve) -> String| mixed.map_or("–".into(), show);
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {:.2e} | {:.3e} | {} | {} | {} | {:.3} | {} | {} |",
+            "| {} | {} | {} | {} | {:.2e} | {:.3e} | {} | {} | {} | {:.3} | {} | {} |",
             double.element.degree,
             double.element.dimension.axes(),
+            if double.left { "left" } else { "right" },
             double.cells,
             double.nodes as f64,
             double.error,
