@@ -119,6 +119,23 @@ pub fn set_up(
     Ok(done)
 }
 
+/// Puts what the host computes of inputs into `memory`: lists of maps, and rows in another order. What
+/// kernels compute is left out.
+///
+/// # Errors
+/// A map without values, a list that is too short.
+pub fn set_up_maps(definitions: &[Definition], memory: &mut Memory) -> Result<(), SetUpError> {
+    let mut done = SetUp::default();
+    for definition in definitions {
+        match definition {
+            Definition::Kernel(_) => {}
+            Definition::Lists(lists) => list(lists, memory, &mut done)?,
+            Definition::Rows(rows) => reorder(rows, memory, &mut done)?,
+        }
+    }
+    Ok(())
+}
+
 /// Elements that each of the lists among `definitions` needs room for with the maps of `memory`.
 ///
 /// # Errors

@@ -7,6 +7,7 @@ use purlin::autotune::known_devices;
 use purlin::codegen::{Options, generate};
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::forms::mesh::Mesh;
+use purlin::forms::strategies::GroupLists;
 use purlin::interp::interpret;
 use purlin::kernels::Operator;
 use purlin::runtime::open;
@@ -18,20 +19,29 @@ use purlin::{
 };
 use support::{bent_mesh, compiled};
 
+fn lists(cells: u64, items: u64) -> GroupLists {
+    GroupLists { cells, items, ..GroupLists::default() }
+}
+
 fn mapping(cells: u64, items: u64) -> Mapping {
-    Mapping::ListedCells { cells, items, compact: false, places: false, vertices: None }
+    Mapping::ListedCells(lists(cells, items))
 }
 
 fn compact(cells: u64, items: u64) -> Mapping {
-    Mapping::ListedCells { cells, items, compact: true, places: false, vertices: None }
+    Mapping::ListedCells(GroupLists { compact: true, ..lists(cells, items) })
 }
 
 fn with_vertices(cells: u64, items: u64, places: bool) -> Mapping {
-    Mapping::ListedCells { cells, items, compact: true, places, vertices: Some(items) }
+    let vertices = Some(items);
+    Mapping::ListedCells(GroupLists { compact: true, places, vertices, ..lists(cells, items) })
 }
 
 fn summed(cells: u64, items: u64) -> Mapping {
-    Mapping::ListedCells { cells, items, compact: true, places: true, vertices: None }
+    Mapping::ListedCells(GroupLists { compact: true, places: true, ..lists(cells, items) })
+}
+
+fn stored(cells: u64, items: u64, places: bool) -> Mapping {
+    Mapping::ListedCells(GroupLists { compact: true, places, stored: true, ..lists(cells, items) })
 }
 
 fn problem(operator: Operator, dim: usize, degree: usize, seed: u64) -> Problem {
@@ -53,12 +63,7 @@ fn results_are_those_of_the_reference() {
         (Operator::Helmholtz, 2, 2, compact(4, 24).with_orbits()),
         (Operator::Hyperelasticity, 3, 1, compact(7, 28)),
         (Operator::Mass, 3, 2, summed(6, 60).with_modes()),
-        (
-            Operator::Mass,
-            2,
-            3,
-            Mapping::ListedCells { cells: 3, items: 30, compact: false, places: true, vertices: None },
-        ),
+        (Operator::Mass, 2, 3, Mapping::ListedCells(GroupLists { places: true, ..lists(3, 30) })),
         (Operator::Laplace, 3, 3, summed(4, 80).with_orbits()),
         (Operator::Laplace, 3, 2, with_vertices(6, 60, false).with_modes()),
         (Operator::Hyperelasticity, 2, 2, with_vertices(5, 30, true)),
@@ -66,6 +71,11 @@ fn results_are_those_of_the_reference() {
         (Operator::Hyperelasticity, 3, 1, summed(7, 28)),
         (Operator::Elasticity, 2, 2, mapping(5, 30).with_orbits()),
         (Operator::Hyperelasticity, 2, 2, mapping(4, 24)),
+        (Operator::Mass, 2, 1, stored(5, 15, true).with_modes()),
+        (Operator::Laplace, 3, 2, stored(6, 60, true).with_modes()),
+        (Operator::Helmholtz, 3, 2, stored(6, 60, false).with_modes()),
+        (Operator::Laplace, 2, 3, stored(3, 30, false).with_orbits()),
+        (Operator::Hyperelasticity, 2, 1, stored(5, 15, true)),
     ] {
         let problem = problem(operator, dim, degree, seed);
         let expected = problem.reference().unwrap();
@@ -73,8 +83,11 @@ fn results_are_those_of_the_reference() {
         let definitions = definitions(&problem.lowered, &mapping, &recipe).unwrap();
         let orders = definitions.iter().filter(|d| matches!(d, Definition::Rows(_))).count();
         assert_eq!(orders == 1, mapping.to_string().contains("compact groups"), "{definitions:?}");
+        let is_stored = mapping.to_string().contains("stored geometry");
         let lists = 1 + usize::from(mapping.lists_vertices());
-        assert_eq!(definitions.len(), orders + lists, "{definitions:?}");
+        assert_eq!(definitions.len(), orders + lists + usize::from(is_stored), "{definitions:?}");
+        let reads_vertices = kernel.insns.values().any(|i| i.name.starts_with("gather_x"));
+        assert_eq!(reads_vertices, !is_stored, "{kernel}");
         for place in ["c", "opencl"] {
             let check = |found: &[f64], place: &str| {
                 let error = RelativeError::between(found, &expected);
@@ -118,23 +131,21 @@ fn lists_are_tried_with_room_for_the_longest() {
     let models = known_devices().unwrap();
     let model = models.iter().find(|m| m.name == "H200").unwrap();
     let found = listed(&case, model, 48 << 10);
-    assert_eq!(found.len(), 6, "{found:?}");
+    assert_eq!(found.len(), 10, "{found:?}");
     let all = candidates_on_mesh(&case, model, 48 << 10, 1).unwrap();
     for candidate in &found {
         assert!(all.iter().any(|c| c.parameters == candidate.parameters));
         let Mapping::Modes { then } = &candidate.parameters else { panic!("{candidate:?}") };
-        let Mapping::ListedCells { cells, items, compact, places, vertices } = **then else {
-            panic!("{candidate:?}")
-        };
+        let Mapping::ListedCells(found) = **then else { panic!("{candidate:?}") };
         for divisions in [3, 4] {
             let mesh = Mesh::unit_cube(divisions).unwrap();
             let problem = Problem::operator(Operator::Mass, 2, None, mesh, 1).unwrap();
             let needed = |items| {
-                let mapping = Mapping::ListedCells { cells, items, compact, places, vertices }.with_modes();
+                let mapping = Mapping::ListedCells(GroupLists { items, ..found }).with_modes();
                 let (_, _, definitions) = transform_with_setup(&problem.lowered, &mapping).unwrap();
                 (check_room(&definitions, &problem.memory), list_room(&definitions, &problem.memory))
             };
-            let (fits, Ok(rooms)) = needed(items) else { panic!("no lists") };
+            let (fits, Ok(rooms)) = needed(found.items) else { panic!("no lists") };
             let longest = *rooms.last().unwrap();
             fits.unwrap();
             assert!(needed(longest - 1).0.is_err());

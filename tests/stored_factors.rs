@@ -1,6 +1,8 @@
 //! Factors at points that are computed once for a mesh: the same results, in the interpreter and in C.
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
+mod support;
+
 use purlin::codegen::Options;
 use purlin::forms::element::CellShape;
 use purlin::forms::import::Imported;
@@ -9,8 +11,9 @@ use purlin::interp::{Memory, interpret};
 use purlin::kernels::{BakeOff, Operator};
 use purlin::runtime::open;
 use purlin::transforms::lists::Definition;
-use purlin::{Loaded, Mapping, Random, definitions, set_up, transform};
+use purlin::{Loaded, Mapping, Problem, Random, definitions, set_up, transform};
 use purlin::{codegen::generate, laid_out};
+use support::bent_mesh;
 
 /// A bake-off problem on a perturbed mesh with random values, and what the kernel as it is written
 /// makes of them.
@@ -73,6 +76,38 @@ fn stored_factors_give_the_same_results() {
             loaded.launch().unwrap();
             assert_near(&loaded.f64s("y").unwrap(), &expected);
         }
+    }
+}
+
+/// On simplices a cell has the same factors at all points: those of the values of functions over modes,
+/// where they are few, else what the integrand reads of the geometry.
+#[test]
+fn cells_of_simplices_store_what_is_the_same_at_all_points() {
+    let device = open("c").unwrap();
+    for (operator, dim, degree, modes, names_of) in [
+        (Operator::Mass, 3, 1, true, "e0_u_q"),
+        (Operator::Laplace, 2, 1, true, "e0_u_d0 e0_u_d1 e1_u_d1"),
+        (Operator::Laplace, 2, 2, false, "abs_det inv_00 inv_01 inv_10 inv_11"),
+        (Operator::Hyperelasticity, 2, 1, false, "abs_det inv_00 inv_01 inv_10 inv_11"),
+    ] {
+        let problem = Problem::operator(operator, degree, None, bent_mesh(dim, 2), 3).unwrap();
+        let expected = problem.reference().unwrap();
+        let mapping = Mapping::ConstantCells { cells: 4 }.with_stored_factors();
+        let mapping = if modes { mapping.with_modes() } else { mapping };
+        let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
+        let definitions = definitions(&problem.lowered, &mapping, &recipe).unwrap();
+        let mut stored = names(&definitions);
+        stored.sort();
+        assert_eq!(stored.join(" "), names_of, "{operator} {dim}-D P{degree}");
+        assert!(!kernel.insns.values().any(|i| i.name.starts_with("gather_x")), "{kernel}");
+        let mut memory = problem.memory.clone();
+        set_up(&*device, &definitions, &mut memory).unwrap();
+        let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
+        let loaded = Loaded::new(&*device, &program, &laid_out(&kernel, &memory)).unwrap();
+        loaded.launch().unwrap();
+        assert_near(&loaded.f64s(problem.output()).unwrap(), &expected);
+        interpret(&kernel, &mut memory).unwrap();
+        assert_near(memory.f64s(problem.output()).unwrap(), &expected);
     }
 }
 

@@ -317,7 +317,7 @@ fn finish(
         | Mapping::PointTiles { .. }
         | Mapping::StagedCells { .. }
         | Mapping::StraightCells { .. }
-        | Mapping::ListedCells { .. }
+        | Mapping::ListedCells(_)
         | Mapping::LoopLanes { .. }
         | Mapping::OwnedRows { .. }
         | Mapping::SummedCells { .. }

@@ -166,6 +166,7 @@ pub fn candidates(
     }
     if model.occupancy.as_ref().is_some_and(|o| o.sub_group == 32) {
         found.extend(orbits(form, local_bytes).into_iter().map(Candidate::unranked));
+        found.extend(stored(form).map(Candidate::unranked));
     }
     if let Some(ruled) = with_fewer_points(form) {
         let mut with_rules = at_points(&ruled, cells, model, local_bytes, budget)?;
@@ -302,6 +303,16 @@ pub(super) fn usual_cells(form: &impl CellKernel) -> Option<Mapping> {
         ..STAGED_WORDS => Mapping::ConstantCells { cells: 128 },
         _ => Mapping::StraightCells { cells: 64 },
     })
+}
+
+/// One cell a work-item with stored geometry, where cells have so few degrees of freedom that each
+/// gathers its own: the map to vertices and their coordinates then are most of what is read.
+fn stored(form: &impl CellKernel) -> Option<Mapping> {
+    let few = words_in_registers(form).is_some_and(|words| words < STAGED_WORDS);
+    let simplex = few && tensor_dimension(form.kernel()).is_none();
+    let mapping = simplex.then(|| Mapping::ConstantCells { cells: 128 }.with_stored_factors())?;
+    let over_modes = with_modes(form).is_some_and(|(_, products)| products.is_le());
+    Some(if over_modes { mapping.with_modes() } else { mapping })
 }
 
 /// Degrees of freedom of a cell, read and added to, where straight-line code has registers for them.

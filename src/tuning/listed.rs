@@ -4,6 +4,7 @@ use super::candidates::{with_modes, words_in_registers};
 use super::{Candidate, CandidatesError, FormCase, candidates};
 use crate::{Mapping, Problem, list_room, transform_with_setup};
 use purlin_autotune::DeviceModel;
+use purlin_forms::strategies::GroupLists;
 use purlin_ir::{AddressSpace, Affine, Kernel};
 
 /// Cells of a group that are tried.
@@ -12,8 +13,9 @@ const CELLS: [u64; 2] = [64, 128];
 /// Room of a list is a multiple of this, so that similar meshes share a kernel.
 const MULTIPLE: u64 = 32;
 
-/// Whether vertices are listed, and whether sums are by places.
-const VARIANTS: [[bool; 2]; 3] = [[false, false], [true, false], [true, true]];
+/// Whether vertices are listed, whether sums are by places, and whether geometry is stored.
+const VARIANTS: [[bool; 3]; 5] =
+    [[false; 3], [true, false, false], [true, true, false], [false, false, true], [false, true, true]];
 
 /// What to try on a case: what suits [its form](candidates), and what depends on its mesh, too.
 ///
@@ -48,16 +50,18 @@ pub fn listed(case: &FormCase, model: &DeviceModel, local_bytes: u64) -> Vec<Can
         return Vec::new();
     };
     let over_modes = with_modes(form).is_some_and(|(_, products)| products.is_le());
-    let mapping = |cells, room: Room, places| {
+    let mapping = |cells, room: Room, places, stored| {
         let Room { items, vertices } = room;
-        let mapping = Mapping::ListedCells { cells, items, compact: true, places, vertices };
+        let lists = GroupLists { cells, items, compact: true, places, vertices, stored };
+        let mapping = Mapping::ListedCells(lists);
         if over_modes { mapping.with_modes() } else { mapping }
     };
-    let fitted = |(cells, [vertices, places]): (u64, [bool; 2])| {
+    let fitted = |(cells, [vertices, places, stored]): (u64, [bool; 3])| {
         let asked = Room { items: 1, vertices: vertices.then_some(1) };
-        let room = problems.iter().map(|problem| Room::needed(problem, &mapping(cells, asked, places)));
+        let asked = mapping(cells, asked, places, stored);
+        let room = problems.iter().map(|problem| Room::needed(problem, &asked));
         let room = room.collect::<Option<Vec<Room>>>()?.into_iter().reduce(Room::max)?;
-        let mapping = mapping(cells, room, places);
+        let mapping = mapping(cells, room, places, stored);
         let (kernel, _) = mapping.apply(form).ok()?;
         (bytes_of_group(&kernel) <= local_bytes).then(|| Candidate::unranked(mapping))
     };

@@ -3,12 +3,11 @@
 use super::distance::Distance;
 use super::sample::Sample;
 use super::{CaseProgram, FormCase, SAMPLES, TOLERANCE};
-use crate::{LoadError, Loaded, RelativeError, set_up};
+use crate::{LoadError, Loaded, RelativeError, SetUp, set_up};
 use purlin_autotune::tuner::Session;
-use purlin_autotune::{Errors, Refusal, Stage};
+use purlin_autotune::{Errors, Refusal, Setup, Stage};
 use purlin_interp::Memory;
 use purlin_runtime::{Buffer, Device, Executable, Timing, TimingOptions};
-use purlin_transforms::lists::Definition;
 
 /// Inputs and reference values of a case, in the memory of the host.
 pub struct CaseInputs {
@@ -40,12 +39,14 @@ pub struct CaseSession<'d> {
     small: Option<Loaded<'d>>,
     measured: Option<Loaded<'d>>,
     reference: Option<Buffer>,
+    /// Of the candidate that was checked last.
+    setup: Option<Setup>,
 }
 
 impl<'d> CaseSession<'d> {
     pub(super) fn new(device: &'d dyn Device, inputs: CaseInputs) -> Result<Self, String> {
         let distance = Distance::new(device)?;
-        Ok(Self { device, inputs, distance, small: None, measured: None, reference: None })
+        Ok(Self { device, inputs, distance, small: None, measured: None, reference: None, setup: None })
     }
 
     /// Largest error on the small mesh, everywhere.
@@ -113,12 +114,14 @@ impl Session for CaseSession<'_> {
     fn check(&mut self, program: &CaseProgram) -> Result<Errors, Refusal> {
         let executable = program.executable(self.device).map_err(|e| Refusal::new(Stage::Compile, e))?;
         let set = |memory: &mut Memory| set_up(self.device, &program.definitions, memory);
-        // lists of another block or capacity have the same names, and would stay on the device
-        if program.definitions.iter().any(|d| !matches!(d, Definition::Kernel(_))) {
+        // inputs of another candidate have the same names and other values, and would stay on the device
+        if !program.definitions.is_empty() {
             (self.small, self.measured) = (None, None);
         }
         set(&mut self.inputs.small).map_err(|e| Refusal::new(Stage::Launch, e))?;
-        set(&mut self.inputs.measured).map_err(|e| Refusal::new(Stage::Launch, e))?;
+        let done = set(&mut self.inputs.measured).map_err(|e| Refusal::new(Stage::Launch, e))?;
+        let SetUp { inputs, bytes, seconds, .. } = done;
+        self.setup = (inputs > 0).then_some(Setup { inputs, bytes, seconds });
         let small = within(self.check_small(&executable).map_err(launch)?, "small")?;
         let (error, result) = self.check_measured(&executable).map_err(launch)?;
         let measured = within(error, "measured")?;
@@ -133,6 +136,10 @@ impl Session for CaseSession<'_> {
             return Err(Refusal::new(Stage::Launch, "bug of purlin: timed before it was checked"));
         };
         loaded.time(options).map_err(|e| launch(e.into()))
+    }
+
+    fn setup(&self) -> Option<Setup> {
+        self.setup
     }
 
     fn is_alive(&self) -> bool {

@@ -135,7 +135,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         | Mapping::PointTiles { .. }
         | Mapping::StagedCells { .. }
         | Mapping::StraightCells { .. }
-        | Mapping::ListedCells { .. }
+        | Mapping::ListedCells(_)
         | Mapping::LoopLanes { .. }
         | Mapping::OwnedRows { .. }
         | Mapping::SummedCells { .. }

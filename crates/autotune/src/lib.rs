@@ -34,7 +34,7 @@ pub use plot::{PlotError, Point, roofline_svg};
 pub use purlin_runtime::{DeviceModel, Occupancy};
 pub use ranking::rank_correlation;
 pub use record::{
-    Candidate, Errors, Key, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Stage, Workload,
+    Candidate, Errors, Key, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Setup, Stage, Workload,
     best_of_each,
 };
 pub use roofline::{Limit, Work};

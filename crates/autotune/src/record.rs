@@ -118,6 +118,17 @@ pub struct Errors {
     pub measured: f64,
 }
 
+/// What computing inputs took that are computed once for all launches.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// Number of inputs.
+    pub inputs: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Seconds of all, with arrays moved to the device and back, and without compiling.
+    pub seconds: f64,
+}
+
 /// The times of a variant whose result is right.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
@@ -137,6 +148,10 @@ pub struct Measurement {
     pub cut_short: bool,
     /// Registers, spills and memory where the compiler reports them.
     pub resources: Option<Resources>,
+    /// What computing inputs of the mapping's own took, once for all launches; none where it has none,
+    /// and in records that are older than it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<Setup>,
     /// FLOP of one launch of the transformed kernel, products by matrix instructions and padding
     /// included; none in records that are older than it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ use crate::lowering::LoweredForm;
 use crate::program::{CellKernel, NoSymmetry, OtherRules};
 use crate::quadrature::QuadratureScheme;
 use crate::strategies::{
-    FactorisedCells, FactorisedLines, FactorisedPlanes, FewestOperations, ListedCells, LoopLanes,
+    FactorisedCells, FactorisedLines, FactorisedPlanes, FewestOperations, GroupLists, ListedCells, LoopLanes,
     MatrixCells, MatrixGroups, Objective, OwnedRows, PointTiles, SingleCell, StagedCells, StraightCells,
     StrategyError, SummedCells, eliminate_sharing, factored_quadrature, factorised_cells, factorised_lines,
     factorised_planes, fewest_operations, listed_cells, loops_in_lanes, matrix_cells, matrix_groups,
@@ -57,23 +57,7 @@ pub enum Mapping {
     },
     /// One cell a work-item in straight-line code, degrees of freedom of a group in local memory by
     /// lists that are computed for a mesh.
-    ListedCells {
-        /// Cells, and so work-items, of a work-group.
-        cells: u64,
-        /// Distinct degrees of freedom that a group has room for.
-        items: u64,
-        /// Whether groups take cells that are close to each other, in place of those with numbers in
-        /// a row.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        compact: bool,
-        /// Whether what cells add to a degree of freedom is summed by lists of its places in them, in
-        /// place of atomic updates of local memory.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        places: bool,
-        /// Distinct vertices that a group has room for, where their coordinates are listed, too.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        vertices: Option<u64>,
-    },
+    ListedCells(GroupLists),
     /// One cell at a time, the columns of its matrix in the lanes of vectors, rows padded; tables in
     /// constant memory.
     LoopLanes {
@@ -218,7 +202,7 @@ impl Mapping {
             | Self::Orbits { then, .. }
             | Self::SharingElimination { then }
             | Self::FewestOperations { then, .. } => then.is_straight(),
-            Self::StraightCells { .. } | Self::ListedCells { .. } => true,
+            Self::StraightCells { .. } | Self::ListedCells(_) => true,
             Self::Sequential
             | Self::SingleCell { .. }
             | Self::ConstantCells { .. }
@@ -269,7 +253,7 @@ impl Mapping {
             | Self::PointTiles { .. }
             | Self::StagedCells { .. }
             | Self::StraightCells { .. }
-            | Self::ListedCells { .. }
+            | Self::ListedCells(_)
             | Self::LoopLanes { .. }
             | Self::OwnedRows { .. }
             | Self::SummedCells { .. }
@@ -287,14 +271,14 @@ impl Mapping {
     /// Whether the kernel has inputs that are computed once for a mesh.
     #[must_use]
     pub fn needs_setup(&self) -> bool {
-        matches!(self, Self::StoredFactors { .. } | Self::ListedCells { .. })
+        matches!(self, Self::StoredFactors { .. } | Self::ListedCells(_))
             || self.behind().is_some_and(Self::needs_setup)
     }
 
     /// Whether the first of its lists is that of vertices.
     #[must_use]
     pub fn lists_vertices(&self) -> bool {
-        matches!(self, Self::ListedCells { vertices: Some(_), .. })
+        matches!(self, Self::ListedCells(GroupLists { vertices: Some(_), .. }))
             || self.behind().is_some_and(Self::lists_vertices)
     }
 
@@ -348,8 +332,8 @@ impl Mapping {
                 let args = StraightCells { work_group: *cells, orbits: Vec::new(), resident_groups: None };
                 straight_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
-            Self::ListedCells { cells, items, compact, places, vertices } => {
-                let args = listed_args([*cells, *items], [*compact, *places], *vertices);
+            Self::ListedCells(lists) => {
+                let args = ListedCells { lists: *lists, orbits: Vec::new(), resident_groups: None };
                 listed_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::LoopLanes { lanes } => by_columns(form, *lanes)?,
@@ -431,10 +415,9 @@ impl Mapping {
             };
             return Ok(matrix_orbits(&form.kernel, &form.program, &args, &orbits)?);
         }
-        if let Self::ListedCells { cells, items, compact, places, vertices } = self {
+        if let Self::ListedCells(lists) = self {
             let (form, orbits) = form.symmetric()?;
-            let plain = listed_args([*cells, *items], [*compact, *places], *vertices);
-            let args = ListedCells { orbits, resident_groups, ..plain };
+            let args = ListedCells { lists: *lists, orbits, resident_groups };
             return Ok(listed_cells(&form.kernel, &form.program, &args)?);
         }
         let Self::StraightCells { cells } = self else {
@@ -479,16 +462,6 @@ fn after(
     }
 }
 
-/// The arguments of listed cells without orbits: cells of a group and room, whether groups are compact
-/// and sums by places, room for vertices.
-fn listed_args(
-    [work_group, items]: [u64; 2],
-    [compact, places]: [bool; 2],
-    vertices: Option<u64>,
-) -> ListedCells {
-    ListedCells { work_group, items, compact, places, vertices, orbits: Vec::new(), resident_groups: None }
-}
-
 fn single_cell(form: &impl CellKernel, cells: u64, constant_tables: bool) -> Mapped {
     let args = SingleCell { work_group: cells, constant_tables };
     single_cell_per_work_item(form.kernel(), &*form.cell_loop()?, &args)
@@ -516,15 +489,7 @@ impl fmt::Display for Mapping {
                 write!(f, "staged cells, {cells} a group{tables}")
             }
             Self::StraightCells { cells } => write!(f, "straight cells, {cells} a group"),
-            Self::ListedCells { cells, items, compact, places, vertices } => {
-                let compact = if *compact { ", compact groups" } else { "" };
-                let places = if *places { ", sums by places" } else { "" };
-                write!(f, "listed cells, {cells} a group, {items} degrees of freedom")?;
-                if let Some(vertices) = vertices {
-                    write!(f, ", {vertices} vertices")?;
-                }
-                write!(f, "{compact}{places}")
-            }
+            Self::ListedCells(lists) => write!(f, "listed cells, {lists}"),
             Self::LoopLanes { lanes } => write!(f, "loops in lanes, {lanes} columns a vector"),
             Self::OwnedRows { owners } => write!(f, "owned rows, {owners} a group"),
             Self::SummedCells { cells, constant_tables } => {

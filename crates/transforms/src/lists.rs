@@ -1,7 +1,6 @@
 //! Inputs that are computed before a launch: what passes values, and block-local lists of a map.
 
 use purlin_ir::Kernel;
-use std::collections::BTreeMap;
 
 /// What computes inputs that a recipe adds, before the launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +72,9 @@ impl RowOrder {
     }
 }
 
+/// Rows of a half for which it has a thread of its own: some milliseconds of work.
+const ROWS_OF_THREAD: usize = 1 << 16;
+
 /// Brings rows into compact blocks.
 fn bisect(rows: &mut [usize], centroids: &[f64], dimension: usize, block: usize) {
     if rows.len() <= block {
@@ -93,9 +95,15 @@ fn bisect(rows: &mut [usize], centroids: &[f64], dimension: usize, block: usize)
         let (a, b) = (key(a), key(b));
         a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
     });
-    let (first, second) = rows.split_at_mut(half);
-    bisect(first, centroids, dimension, block);
-    bisect(second, centroids, dimension, block);
+    let halves = rows.split_at_mut(half);
+    if halves.0.len() < ROWS_OF_THREAD {
+        bisect(halves.0, centroids, dimension, block);
+        return bisect(halves.1, centroids, dimension, block);
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| bisect(halves.0, centroids, dimension, block));
+        bisect(halves.1, centroids, dimension, block);
+    });
 }
 
 /// The lists of a map by name, and their sizes.
@@ -214,6 +222,48 @@ impl ListNames {
     /// The first block with too many entries.
     pub fn compute(&self, map: &[i64]) -> Result<ListValues, ListOverflow> {
         let columns = usize::try_from(self.columns).unwrap_or(1).max(1);
+        let block = usize::try_from(self.block).unwrap_or(1).max(1);
+        let rows = map.len() / columns;
+        // blocks are independent: each thread takes some that follow one another
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let of_thread = rows.div_ceil(block).div_ceil(threads).max(1);
+        let parts: Vec<Result<ListValues, ListOverflow>> = std::thread::scope(|scope| {
+            let parts = map.chunks(of_thread * block * columns).enumerate();
+            let parts: Vec<_> =
+                parts.map(|(k, entries)| scope.spawn(move || self.part(entries, k * of_thread))).collect();
+            parts
+                .into_iter()
+                .map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        });
+        let mut values = ListValues {
+            items: Vec::new(),
+            counts: Vec::new(),
+            numbers: vec![0; map.len()],
+            starts: Vec::new(),
+            places: Vec::new(),
+        };
+        let mut first = 0;
+        for part in parts {
+            let mut part = part?;
+            let of_part = part.numbers.len() / columns;
+            for (column, numbers) in part.numbers.chunks(of_part.max(1)).enumerate() {
+                let at = column * rows + first;
+                values.numbers[at..at + of_part].copy_from_slice(numbers);
+            }
+            first += of_part;
+            values.items.append(&mut part.items);
+            values.counts.append(&mut part.counts);
+            values.starts.append(&mut part.starts);
+            values.places.append(&mut part.places);
+        }
+        Ok(values)
+    }
+
+    /// The lists of some blocks, the first of which has a number; `numbers` is `[columns, rows]` of
+    /// these.
+    fn part(&self, map: &[i64], first: usize) -> Result<ListValues, ListOverflow> {
+        let columns = usize::try_from(self.columns).unwrap_or(1).max(1);
         let rows = map.len() / columns;
         let block = usize::try_from(self.block).unwrap_or(1).max(1);
         let capacity = usize::try_from(self.capacity).unwrap_or(0);
@@ -229,12 +279,13 @@ impl ListNames {
             let mut distinct = distinct(entries);
             if distinct.len() > capacity {
                 let (map, found, capacity) = (self.map.clone(), distinct.len(), self.capacity);
-                return Err(ListOverflow { map, block: b, found, capacity });
+                return Err(ListOverflow { map, block: first + b, found, capacity });
             }
-            let places: BTreeMap<i64, usize> = distinct.iter().enumerate().map(|(k, v)| (*v, k)).collect();
             for (e, entry) in entries.iter().enumerate() {
                 let row = b * block + e / columns;
-                values.numbers[e % columns * rows + row] = places[entry] as i64;
+                // every entry is among the distinct ones
+                let number = distinct.binary_search(entry).unwrap_or_default();
+                values.numbers[e % columns * rows + row] = number as i64;
             }
             if self.inverse.is_some() {
                 let rows_of_block = b * block..(b * block + entries.len() / columns);

@@ -48,6 +48,7 @@ fn lowered(operator: Operator, dim: usize, degree: usize, scheme: QuadratureSche
 
 fn record(case: &FormCase, name: &str, parameters: Mapping, median_s: f64) -> Record {
     let measurement = Measurement {
+        setup: None,
         kernel: String::new(),
         errors: Errors { small: 0.0, measured: 0.0 },
         runs: 15,

@@ -54,8 +54,8 @@ pub fn page(best: &[&Record], records: &[Record]) -> Result<String, MalformedTab
     let rows = rows(best, records)?;
     let mut text = summary(&rows);
     text += "| case | mapping | median µs | min–max µs | GFLOP/s | GDoF/s | with tables in local memory | of DRAM and FP64 \
-             | single cell µs | published µs | published / ours | at equal clocks | trials (without a time) |\n\
-             |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+             | single cell µs | published µs | published / ours | at equal clocks | setup ms (MB) | trials (without a time) |\n\
+             |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
     for row in &rows {
         text += &line(row);
     }
@@ -134,8 +134,13 @@ fn line(row: &Row<'_>) -> String {
     let percent = |x: Option<f64>| x.map_or_else(none, |x| format!("{:.0} %", 100.0 * x));
     let times = |x: Option<f64>| x.map_or_else(none, |x| format!("{x:.2}"));
     let span = r.measurement().map_or_else(none, |m| format!("{}–{}", micros(m.min_s), micros(m.max_s)));
+    // computed once for a mesh, by the host and the device
+    let setup = r
+        .measurement()
+        .and_then(|m| m.setup)
+        .map_or_else(none, |s| format!("{:.0} ({:.0})", s.seconds * 1e3, s.bytes as f64 / 1e6));
     format!(
-        "| {} | {} | {} | {span} | {:.0} | {:.2} | {} | {} | {} | {} | {} | {} | {} ({}) |\n",
+        "| {} | {} | {} | {span} | {:.0} | {:.2} | {} | {} | {} | {} | {} | {} | {setup} | {} ({}) |\n",
         r.workload.case,
         r.parameters,
         micros(row.median_s),

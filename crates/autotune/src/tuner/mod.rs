@@ -16,7 +16,7 @@ mod watch;
 
 use crate::database::{Database, DatabaseError};
 use crate::mapping::Mapping;
-use crate::record::{Candidate, Errors, Key, Record, Refusal, Workload};
+use crate::record::{Candidate, Errors, Key, Record, Refusal, Setup, Workload};
 use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{DeviceModel, Timing, TimingOptions};
 use std::collections::HashSet;
@@ -86,6 +86,11 @@ pub trait Session {
     /// # Errors
     /// The launch failed.
     fn time(&mut self, program: &Self::Program, options: &TimingOptions) -> Result<Timing, Refusal>;
+
+    /// What computing inputs took that the candidate that was checked last has of its own.
+    fn setup(&self) -> Option<Setup> {
+        None
+    }
 
     /// Whether the device still works: after some faults it refuses everything.
     fn is_alive(&self) -> bool;

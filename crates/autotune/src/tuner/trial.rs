@@ -261,6 +261,7 @@ fn measure<S: Session>(
         max_s: timing.max_s,
         cut_short,
         resources: built.resources.clone(),
+        setup: session.setup(),
         executed_flops: built.executed_flops,
     })
 }

@@ -65,6 +65,7 @@ pub fn machine() -> DeviceModel {
 
 pub fn record(case: &str, cells: u64, median_s: f64) -> Record {
     let measurement = Measurement {
+        setup: None,
         kernel: "transformed".into(),
         errors: Errors { small: 1e-16, measured: 1e-16 },
         runs: 15,

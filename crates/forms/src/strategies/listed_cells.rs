@@ -3,6 +3,7 @@
 use super::orbit_basis::{Orbits, orbit_basis};
 use super::single_cell::make_atomic;
 use super::staged_cells::straight_line;
+use super::stored_factors::store_cell_values;
 use super::{StrategyError, applied, length};
 use crate::program::CellProgram;
 use crate::program::stage::GATHER;
@@ -10,20 +11,51 @@ use purlin_ir::{AxisTag, Expr, Insn, Kernel};
 use purlin_transforms::primitives::{ListElements, ReorderRows, SetResidentGroups};
 use purlin_transforms::schedule::{Array, Loop, Statement};
 use purlin_transforms::{Recipe, Schedule, TransformError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The lists of a group, and what it does with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct GroupLists {
+    /// Cells, and so work-items, of a group.
+    pub cells: u64,
+    /// Distinct degrees of freedom that a group has room for.
+    pub items: u64,
+    /// Whether groups take cells that are close to each other, in place of those with numbers in a
+    /// row.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compact: bool,
+    /// Whether what cells add to a degree of freedom is summed by lists of its places in them, in
+    /// place of atomic updates of local memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub places: bool,
+    /// Distinct vertices that a group has room for, where their coordinates are listed, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vertices: Option<u64>,
+    /// Whether what the integrand takes from the geometry of a cell is an input, which is computed
+    /// once for a mesh.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stored: bool,
+}
+
+impl fmt::Display for GroupLists {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cells, items, compact, places, vertices, stored } = self;
+        write!(f, "{cells} a group, {items} degrees of freedom")?;
+        if let Some(vertices) = vertices {
+            write!(f, ", {vertices} vertices")?;
+        }
+        let said =
+            [(*compact, ", compact groups"), (*places, ", sums by places"), (*stored, ", stored geometry")];
+        said.iter().filter(|(is, _)| *is).try_for_each(|(_, text)| f.write_str(text))
+    }
+}
 
 /// Arguments of [`listed_cells`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListedCells {
-    /// Cells, and so work-items, of a group.
-    pub work_group: u64,
-    /// Distinct degrees of freedom that a group has room for.
-    pub items: u64,
-    /// Whether groups take cells that are close to each other.
-    pub compact: bool,
-    /// Whether what cells add is summed by the places of each degree of freedom.
-    pub places: bool,
-    /// Distinct vertices that a group has room for, if coordinates are listed, too.
-    pub vertices: Option<u64>,
+    /// The lists.
+    pub lists: GroupLists,
     /// The orbits of the nodes of each element, if degrees of freedom are combined by them.
     pub orbits: Vec<Orbits>,
     /// Groups that a compute unit shall have registers for; none leaves it to the compiler.
@@ -38,7 +70,8 @@ const MAX_ROUNDS: i64 = 32;
 /// in the list, and add to local memory by the same numbers. Groups of cells that are close to each
 /// other have short lists; cells are put in such an order for a mesh, too. By `places`, cells do not
 /// update elements that they share: each adds to its own, and the list of a degree of freedom says
-/// which of them to sum.
+/// which of them to sum. With `stored`, cells read what the integrand takes from their geometry, and
+/// no vertices.
 ///
 /// # Rewrite
 /// ```text
@@ -52,17 +85,18 @@ const MAX_ROUNDS: i64 = 32;
 /// ```
 ///
 /// # Errors
-/// A group of no or more than 1024 work-items, functionals, degrees of freedom that no map gives; with
-/// orbits, an integrand without modes.
+/// A group of no or more than 1024 work-items, functionals, degrees of freedom that no map gives, lists
+/// of vertices that nothing reads beside stored geometry; with orbits, an integrand without modes.
 pub fn listed_cells(
     kernel: &Kernel,
     program: &CellProgram,
     args: &ListedCells,
 ) -> Result<(Kernel, Recipe), StrategyError> {
-    if !(1..=1024).contains(&args.work_group) {
+    let lists = &args.lists;
+    if !(1..=1024).contains(&lists.cells) {
         return Err(StrategyError::Parameter {
             symbol: "the number of cells of a group".into(),
-            found: args.work_group,
+            found: lists.cells,
             needed: "1 to 1024, the work-items of a group on any device".into(),
         });
     }
@@ -73,12 +107,21 @@ pub fn listed_cells(
             needed: "at least one; sums of functionals are mapped by `summed_cells`".into(),
         });
     }
-    let vertices = vertices(kernel).filter(|_| args.compact || args.vertices.is_some());
-    if (args.compact || args.vertices.is_some()) && vertices.is_none() {
+    let asked = lists.compact || lists.stored || lists.vertices.is_some();
+    let vertices = vertices(kernel).filter(|_| asked);
+    if asked && vertices.is_none() {
         return Err(StrategyError::Parameter {
             symbol: "the number of gathers of vertices".into(),
             found: 0,
-            needed: "at least one, for groups that are compact by vertices or list them".into(),
+            needed: "at least one, for groups that are compact by vertices, list them or store geometry"
+                .into(),
+        });
+    }
+    if let Some(found) = lists.vertices.filter(|_| lists.stored) {
+        return Err(StrategyError::Parameter {
+            symbol: "the number of vertices of a group".into(),
+            found,
+            needed: "none beside stored geometry, which reads no coordinates".into(),
         });
     }
     applied(kernel, |s| map_cells(s, program, args, vertices))
@@ -90,19 +133,23 @@ fn map_cells(
     args: &ListedCells,
     vertices: Option<[String; 2]>,
 ) -> Result<(), TransformError> {
-    let cells_of_group = length(args.work_group);
-    if let Some([map, points]) = vertices.as_ref().filter(|_| args.compact) {
+    let lists = &args.lists;
+    let cells_of_group = length(lists.cells);
+    if let Some([map, points]) = vertices.as_ref().filter(|_| lists.compact) {
         s.make(ReorderRows::new(program.cells.cell.name(), map, points, cells_of_group))?;
+    }
+    if lists.stored {
+        store_cell_values(s, program)?;
     }
     let [group, item] = s.split_as(&program.cells.cell, cells_of_group, ["cell_group", "cell_item"])?;
     let mut transfers = Transfers { cells_of_group, rounds: Vec::new(), items: vec![item.clone()] };
-    if let (Some([_, points]), Some(room)) = (vertices, args.vertices) {
+    if let (Some([_, points]), Some(room)) = (vertices, lists.vertices) {
         let made = s.make(ListElements::new(points, &group, cells_of_group, length(room)))?;
         transfers.deal(s, &made.fill)?;
     }
     let list = |var: &str| {
-        let list = ListElements::new(var, &group, cells_of_group, length(args.items));
-        if args.places { list.with_places() } else { list }
+        let made = ListElements::new(var, &group, cells_of_group, length(lists.items));
+        if lists.places { made.with_places() } else { made }
     };
     let gathers: Vec<_> = program.evaluated().into_iter().map(|k| &program.gathers[k]).collect();
     let mut listed: Vec<String> = Vec::new();

@@ -39,7 +39,7 @@ pub use fewest_operations::{
     Bipartition, Considered, FewestOperations, OPERATIONS_PER_BYTE, Objective, bipartitions, considered,
     fewest_operations,
 };
-pub use listed_cells::{ListedCells, listed_cells};
+pub use listed_cells::{GroupLists, ListedCells, listed_cells};
 pub use loop_lanes::{LoopLanes, loops_in_lanes};
 pub use matrix_cells::{MatrixCells, MatrixSizes, matrix_cells, matrix_sizes};
 pub use matrix_groups::{MatrixGroups, matrix_group_dofs, matrix_groups};

@@ -1,11 +1,11 @@
 //! Factors at quadrature points that depend on the mesh alone, as inputs.
 
 use super::{StrategyError, applied};
-use crate::program::{CellProgram, NotAnAction};
-use purlin_ir::{Direction, Kernel, VarId, VarKind};
-use purlin_transforms::primitives::{CollectFactors, PassValues, RemoveUnusedVars};
+use crate::program::{Block, CellProgram, NotAnAction, stage};
+use purlin_ir::{Direction, Insn, Kernel, VarId, VarKind, Variable};
+use purlin_transforms::primitives::{CollectFactors, HoistInsn, PassValues, RemoveUnusedVars};
 use purlin_transforms::schedule::Array;
-use purlin_transforms::{Recipe, Step};
+use purlin_transforms::{Recipe, Schedule, Step, TransformError};
 use std::collections::BTreeSet;
 
 /// Passes what multiplies the values of functions at each point: geometry, weights and the
@@ -23,8 +23,11 @@ use std::collections::BTreeSet;
 /// The recipe's [`Recipe::definitions`] are the kernels that compute the factors. Where these depend
 /// on constants of the form, the definitions take those, and have to run again for others.
 ///
+/// Where the map of a cell has one derivative, as on simplices, [`store_cell_values`] passes what is
+/// the same at all points of a cell.
+///
 /// # Shapes and units
-/// Each factor is an input `[cells, points]`.
+/// Each factor is an input `[cells, points]`; on simplices `[cells]`.
 ///
 /// # Errors
 /// An integrand that is not linear in the values of functions, or a factor that depends on more than
@@ -33,35 +36,116 @@ use std::collections::BTreeSet;
 /// # Source
 /// Świrydowicz et al. 2019, §2 (the factors of BP3.5); Fischer et al. 2020.
 pub fn stored_factors(kernel: &Kernel, program: &CellProgram) -> Result<(Kernel, Recipe), StrategyError> {
-    let geometry = geometry(kernel, program).ok_or_else(|| {
-        let found = "it gathers no coordinates of vertices, on which factors would depend".into();
-        NotAnAction { kernel: kernel.name.clone(), found }
-    })?;
+    let vertices = vertex_inputs(kernel);
+    let of_vertices = |g: &Geometry| vertices.is_empty() || g.inputs.iter().all(|i| vertices.contains(i));
+    let Some(geometry) = geometry(kernel, program).filter(of_vertices) else {
+        if vertices.is_empty() {
+            let found = "it gathers no coordinates of vertices, on which factors would depend".into();
+            return Err(NotAnAction { kernel: kernel.name.clone(), found }.into());
+        }
+        return applied(kernel, |s| store_cell_values(s, program));
+    };
     applied(kernel, |s| {
         let mut factors = Vec::new();
         for block in &program.blocks {
             let unknown = block.evaluations.iter().filter(|e| !e.inputs.contains(&geometry.gather));
             let scalars: Vec<&Array> = unknown.flat_map(|e| &e.outputs).collect();
-            let sets = |name: &str| {
-                let written = s.kernel().insn(name).map(|i| s.kernel().insns[i].lhs.var);
-                written.is_some_and(|v| block.factors.iter().any(|f| f.name() == s.kernel().vars[v].name))
-            };
-            let setters: Vec<&str> =
-                block.pointwise.iter().map(|i| i.name()).filter(|name| sets(name)).collect();
+            let setters = setters(s.kernel(), block);
             let made = s.apply(CollectFactors::new(setters, scalars.iter().map(|a| a.name())))?;
             for factor in &made.arrays {
                 s.expand(factor, [program.cells.cell.name(), block.quad.name()])?;
             }
             factors.extend(made.arrays);
         }
-        let constants = kernel
-            .vars
-            .values()
-            .filter(|v| v.kind == VarKind::Argument(Direction::In) && v.shape.is_empty() && v.ty.is_float());
-        let known = geometry.inputs.iter().cloned().chain(constants.map(|v| v.name.clone()));
-        s.apply(PassValues::new(&factors, known))?;
-        s.apply(RemoveUnusedVars {}).map(drop)
+        pass(s, &factors, geometry.inputs.iter().cloned())
     })
+}
+
+/// Passes what depends on the mesh alone and is the same at all points of a cell: the factors of the
+/// values of functions, where these are as few as the geometry that the integrand reads and do not
+/// change with the point, else that geometry.
+///
+/// # Rewrite
+/// ```text
+/// for cell in 0..n_cells                    =>  for cell in 0..n_cells
+///   x_cell[k, 0] = coords[vertices[cell, k], 0]   for q in 0..m
+///   inv_00 = …                                      u_d0 += phi_d0[q, j]*u_cell[j]
+///   for q in 0..m                                   e0 = e0_u_d0[cell]*u_d0
+///     u_d0 += phi_d0[q, j]*u_cell[j]
+///     e0 = abs_det*inv_00*inv_00*u_d0
+/// ```
+///
+/// # Shapes and units
+/// Each value is an input `[cells]`.
+///
+/// # Errors
+/// Steps that were refused.
+pub(super) fn store_cell_values(s: &mut Schedule, program: &CellProgram) -> Result<(), TransformError> {
+    let inputs = vertex_inputs(s.kernel());
+    let before = s.clone();
+    let values = match factors_of_cells(s, program) {
+        Ok(factors) if factors.len() <= program.per_cell.len() => factors,
+        Ok(_) | Err(_) => {
+            *s = before;
+            program.per_cell.clone()
+        }
+    };
+    for value in &values {
+        s.expand(value, [program.cells.cell.name()])?;
+    }
+    pass(s, &values, inputs)
+}
+
+/// The factors of the values of functions, computed in front of the loops over points.
+fn factors_of_cells(s: &mut Schedule, program: &CellProgram) -> Result<Vec<Array>, TransformError> {
+    let mut factors = Vec::new();
+    for block in &program.blocks {
+        for insn in &block.pointwise {
+            // refused where it depends on the point or on the values of functions there
+            let _ = s.apply(HoistInsn::new(insn.name()));
+        }
+        let scalars: Vec<&Array> = block.evaluations.iter().flat_map(|e| &e.outputs).collect();
+        let setters = setters(s.kernel(), block);
+        let made = s.apply(CollectFactors::new(setters, scalars.iter().map(|a| a.name())))?;
+        for insn in &made.insns {
+            s.apply(HoistInsn::new(insn))?;
+        }
+        factors.extend(made.arrays);
+    }
+    Ok(factors)
+}
+
+/// The instructions of the pointwise group that set what products multiply bases by.
+fn setters(kernel: &Kernel, block: &Block) -> Vec<String> {
+    let sets = |name: &str| {
+        let written = kernel.insn(name).map(|i| kernel.insns[i].lhs.var);
+        written.is_some_and(|v| block.factors.iter().any(|f| f.name() == kernel.vars[v].name))
+    };
+    block.pointwise.iter().map(|i| i.name()).filter(|name| sets(name)).map(String::from).collect()
+}
+
+/// Passes values that depend on inputs and constants of the form.
+fn pass(
+    s: &mut Schedule,
+    values: &[Array],
+    inputs: impl IntoIterator<Item = String>,
+) -> Result<(), TransformError> {
+    let is_constant =
+        |v: &&Variable| v.kind == VarKind::Argument(Direction::In) && v.shape.is_empty() && v.ty.is_float();
+    let constants: Vec<String> =
+        s.kernel().vars.values().filter(is_constant).map(|v| v.name.clone()).collect();
+    s.apply(PassValues::new(values, inputs.into_iter().chain(constants)))?;
+    s.apply(RemoveUnusedVars {}).map(drop)
+}
+
+/// The inputs that the gather of the vertices of a cell reads: their coordinates and the map to them.
+fn vertex_inputs(kernel: &Kernel) -> Vec<String> {
+    let vertices = [stage::GATHER, "of_x"];
+    let of_vertices = |insn: &&Insn| vertices.iter().all(|tag| insn.tags.contains(*tag));
+    let read = kernel.insns.values().filter(of_vertices).flat_map(|insn| insn.reads());
+    let read: BTreeSet<VarId> = read.map(|access| access.var).collect();
+    let inputs = read.into_iter().filter(|v| kernel.vars[*v].kind == VarKind::Argument(Direction::In));
+    inputs.map(|v| kernel.vars[v].name.clone()).collect()
 }
 
 /// The factors that [`stored_factors`] passes; none where it is refused.
