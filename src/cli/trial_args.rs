@@ -33,6 +33,9 @@ pub struct TrialArgs {
     /// How many of the best ranked mappings to try, besides the default and one cell a work-item
     #[arg(long, visible_alias = "top", value_name = "B", default_value_t = 9)]
     pub budget: usize,
+    /// Of the mappings of a form try the so many that are predicted to be the fastest; on cards
+    #[arg(long, value_name = "N", conflicts_with = "mapping")]
+    pub first: Option<usize>,
     /// Try this mapping alone, as the records have it in JSON; may be given several times
     #[arg(long, value_name = "JSON", value_parser = mapping, conflicts_with = "budget")]
     pub mapping: Vec<Mapping>,

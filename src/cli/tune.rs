@@ -13,7 +13,7 @@ use clap::Args;
 use purlin::autotune::best_of_each;
 use purlin::autotune::tuner::Ending;
 use purlin::forms::mesh::Mesh;
-use purlin::tuning::{CaseMesh, FormCase, candidates_on_mesh};
+use purlin::tuning::{CaseMesh, FormCase, candidates_in_order};
 use std::path::{Path, PathBuf};
 
 /// Find the fastest mapping of a form's action, or the best values for the holes of a schedule, on
@@ -85,9 +85,10 @@ fn tune_form(args: &TuneArgs, form: &FormSource) -> Result<(), Failure> {
     let name = form.operator.action_name(form.dim, form.degree);
     let case = FormCase::new(name, form.lower()?, mesh)?;
     drop(progress);
-    let budget = args.trials.budget;
+    let (budget, first) = (args.trials.budget, args.trials.first);
     let found = args.trials.tune(vec![case], &|case, model, local_bytes| {
-        candidates_on_mesh(case, model, local_bytes, budget).map_err(|e| Failure::Usage(e.to_string()))
+        candidates_in_order(case, model, local_bytes, budget, first)
+            .map_err(|e| Failure::Usage(e.to_string()))
     })?;
     found.map_or(Ok(()), |found| finish(args, form, &found))
 }

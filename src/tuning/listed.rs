@@ -1,6 +1,7 @@
 //! Which mappings with lists of degrees of freedom to try on a mesh.
 
 use super::candidates::{with_modes, words_in_registers};
+use super::throughput::{ThroughputModel, by_prediction};
 use super::{Candidate, CandidatesError, FormCase, candidates};
 use crate::{Mapping, Problem, list_room, transform_with_setup};
 use purlin_autotune::DeviceModel;
@@ -31,6 +32,27 @@ pub fn candidates_on_mesh(
     if budget > 0 {
         found.extend(listed(case, model, local_bytes));
     }
+    Ok(found)
+}
+
+/// The same in the order in which the [throughput model](ThroughputModel) predicts their times, on
+/// cards; the first `first` of them, if that is given.
+///
+/// # Errors
+/// As [`candidates`].
+pub fn candidates_in_order(
+    case: &FormCase,
+    model: &DeviceModel,
+    local_bytes: u64,
+    budget: usize,
+    first: Option<usize>,
+) -> Result<Vec<Candidate>, CandidatesError> {
+    let mut found = candidates_on_mesh(case, model, local_bytes, budget)?;
+    let is_card = model.occupancy.as_ref().is_some_and(|o| o.sub_group == 32);
+    if is_card && found.len() > 1 {
+        found = by_prediction(found, case, &ThroughputModel::new(model)?);
+    }
+    found.truncate(first.unwrap_or(usize::MAX));
     Ok(found)
 }
 

@@ -15,13 +15,14 @@ mod sample;
 mod search;
 mod session;
 mod similar;
+pub mod throughput;
 pub mod vectors;
 
 pub use candidates::{
     CandidatesError, Choice, beyond_single_cell, candidates, factorised, summed, table_bytes, tiles_of_points,
 };
 pub use case::{CaseError, CaseMesh, FormCase};
-pub use listed::{candidates_on_mesh, listed};
+pub use listed::{candidates_in_order, candidates_on_mesh, listed};
 pub use search::{
     CostModel, Cut, NoOccupancy, Ranked, SearchBounds, SearchSpace, Standing, Survey, staged_tilings,
     tile_options,

@@ -98,6 +98,7 @@ mod spread;
 mod stack;
 mod storage;
 mod tidy;
+pub mod traffic;
 mod value;
 mod vectors;
 

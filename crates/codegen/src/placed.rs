@@ -74,7 +74,21 @@ impl<'k> PlacedKernel<'k> {
     /// As [`PlacedKernel::code`].
     pub fn generate(&self, target: Target, options: &Options) -> Result<Program, CodegenError> {
         let Options { contraction } = options;
-        program::program(self, target, *contraction)
+        Ok(program::program(self, target, *contraction)?.1)
+    }
+
+    /// The program for a target, and its code before it is printed.
+    ///
+    /// # Errors
+    /// As [`PlacedKernel::code`].
+    pub fn program_and_code(
+        &self,
+        target: Target,
+        options: &Options,
+    ) -> Result<(Program, Code), CodegenError> {
+        let Options { contraction } = options;
+        let (code, program) = program::program(self, target, *contraction)?;
+        Ok((program, code))
     }
 
     /// The code for a target after one of the [`passes`](crate::passes), as its printer writes it:

@@ -72,19 +72,20 @@ pub fn generate(kernel: &Kernel, target: Target, options: &Options) -> Result<Pr
     PlacedKernel::new(kernel)?.generate(target, options)
 }
 
-/// Source and launch plan of a placed kernel.
+/// Source and launch plan of a placed kernel, and the code that was printed.
 pub(crate) fn program(
     placed: &PlacedKernel<'_>,
     target: Target,
     contraction: bool,
-) -> Result<Program, CodegenError> {
+) -> Result<(Code, Program), CodegenError> {
     let (code, axes) = lower(placed, target, None)?;
     let source = print::source(&code.function, target, contraction);
     let mut features = launch::features(placed.kernel, target, source.doubles, source.wide_atomics);
     features.extend(launch::features_of_calls(placed.kernel, target)?);
     let mut plan = launch::plan(placed.kernel, target, &axes, &code, features)?;
-    plan.preconditions.extend(code.integers);
-    Ok(Program { target, entry: code.function.name.to_string(), source: source.text, plan, contraction })
+    plan.preconditions.extend(code.integers.iter().cloned());
+    let entry = code.function.name.to_string();
+    Ok((code, Program { target, entry, source: source.text, plan, contraction }))
 }
 
 /// Source after a pass; it need not compile.

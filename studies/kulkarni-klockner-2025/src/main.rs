@@ -1,5 +1,6 @@
 //! The commands of the study; `--help` explains them.
 
+mod predictions;
 mod ranks;
 mod trials;
 
@@ -26,6 +27,7 @@ Examples, after `cargo run --release -p study-kulkarni-klockner-2025 --`:
   page --db results/h200/unstructured.jsonl --beside results/h200/tuned.jsonl
                                                               another mesh beside the unit meshes
   judge --db results/h200/study.jsonl --markdown              how good the ranking is
+  predictions --db results/h200/tuned.jsonl                   how well the throughput model orders trials
   ranks --device titan_v                                      Tables 5 and 7
 
 `purlin results` shows the same databases as tables.";
@@ -48,6 +50,8 @@ enum Command {
     Page(PageArgs),
     /// Say how well the ranking did, of the records of `draw`
     Judge(JudgeArgs),
+    /// Say how well the throughput model orders the trials of a database, as Markdown
+    Predictions(predictions::PredictionArgs),
     /// Rank the published tilings (Tables 5 and 7) in their spaces, as Markdown
     Ranks(ranks::RanksArgs),
 }
@@ -80,6 +84,7 @@ fn main() -> ExitCode {
         Command::Draw(args) => trials::draw(args),
         Command::Page(args) => print_page(args),
         Command::Judge(args) => judge(args),
+        Command::Predictions(args) => records(&args.db).and_then(|r| predictions::run(args, &r)),
         Command::Ranks(args) => ranks::run(args),
     })
 }

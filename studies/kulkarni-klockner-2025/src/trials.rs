@@ -7,7 +7,7 @@ use purlin::autotune::tuner::Ending;
 use purlin::cli::{
     Failure, Found, Progress, Scheme, TrialArgs, best_table, mapping_json, out, trials_table, write_pictures,
 };
-use purlin::tuning::{Candidate, Choice, FormCase, candidates_on_mesh};
+use purlin::tuning::{Candidate, Choice, FormCase, candidates_in_order};
 use study_kulkarni_klockner_2025::case::Case;
 use study_kulkarni_klockner_2025::judge::{CASES, DRAW_SEED, TOP, study_table};
 
@@ -49,10 +49,11 @@ pub struct DrawArgs {
 /// Tunes the 70 cases, or those that are named.
 pub fn tune(args: &TuneArgs) -> Result<(), Failure> {
     let cases = args.cases.lowered(&["published"])?;
-    let budget = args.trials.budget;
+    let (budget, first) = (args.trials.budget, args.trials.first);
     let single = <[_; 1]>::try_from(cases.named).ok().map(|[case]| case);
     let found = args.trials.tune(cases.lowered, &|case, model, local_bytes| {
-        candidates_on_mesh(case, model, local_bytes, budget).map_err(|e| Failure::Usage(e.to_string()))
+        candidates_in_order(case, model, local_bytes, budget, first)
+            .map_err(|e| Failure::Usage(e.to_string()))
     })?;
     found.map_or(Ok(()), |found| finish(&args.trials, args.cases.scheme, single, &found))
 }

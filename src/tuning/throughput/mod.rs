@@ -1,0 +1,217 @@
+//! What a mapping of a form asks of a device, predicted from its generated code.
+//!
+//! The code of some groups of a launch is [walked](purlin_codegen::traffic) with the maps of a mesh;
+//! what they ask for on average is scaled to the launch that is timed. A [model](ThroughputModel)
+//! makes seconds of it. Neither compiles or runs anything.
+
+mod model;
+#[cfg(test)]
+mod tests;
+
+pub use model::{ThroughputModel, Verdict};
+
+use super::{CaseMesh, FormCase};
+use crate::{Mapping, Problem, set_up_maps, transform_with_setup};
+use purlin_autotune::{Candidate, Refusal, Stage};
+use purlin_codegen::traffic::{GlobalAccesses, Integers, Traffic, traffic};
+use purlin_codegen::{ArgKind, Options, PlacedKernel, Target};
+use purlin_forms::element::CellShape;
+use purlin_forms::mesh::Mesh;
+use purlin_interp::Memory;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// Bytes of a sector of global memory.
+const SECTOR: f64 = 32.0;
+
+/// What a launch asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Demand {
+    /// Of all groups together, but for what is said of a work-item or a group.
+    pub traffic: Traffic,
+    /// Work-groups.
+    pub groups: f64,
+    /// Bytes of local memory of a group.
+    pub local_bytes: u64,
+    /// Groups for which the kernel asks for registers, if it does.
+    pub resident_groups: Option<u32>,
+    /// Bytes that memory moves at least: of each array what groups touch, and not more than it has.
+    pub memory_bytes: f64,
+}
+
+/// Small meshes and the mesh that is timed, on which code is walked.
+pub struct SampleMeshes<'c> {
+    case: &'c FormCase,
+    /// For code that does not depend on the mesh.
+    small: OnceLock<Option<Problem>>,
+    /// For lists, whose room is that of this mesh.
+    measured: OnceLock<Option<Problem>>,
+}
+
+/// The integers of a problem.
+struct Maps {
+    params: BTreeMap<String, i64>,
+    arrays: BTreeMap<String, Vec<i64>>,
+}
+
+impl Maps {
+    fn of(memory: &Memory) -> Self {
+        let integers = memory.values().iter().filter(|(_, value)| !value.ty().is_float());
+        let arrays = integers.filter_map(|(name, value)| Some((name.clone(), value.to_i64()?))).collect();
+        Self { params: memory.params().clone(), arrays }
+    }
+}
+
+impl Integers for Maps {
+    fn param(&self, name: &str) -> Option<i64> {
+        self.params.get(name).copied()
+    }
+
+    fn entry(&self, array: &str, offset: i64) -> Option<i64> {
+        self.arrays.get(array)?.get(usize::try_from(offset).ok()?).copied()
+    }
+}
+
+impl<'c> SampleMeshes<'c> {
+    /// Meshes for a case.
+    #[must_use]
+    pub fn new(case: &'c FormCase) -> Self {
+        Self { case, small: OnceLock::new(), measured: OnceLock::new() }
+    }
+
+    fn problem(&self, mapping: &Mapping) -> Option<&Problem> {
+        // maps and coordinates do not depend on the seed
+        if mapping.needs_setup() || matches!(self.case.mesh, CaseMesh::Given { .. }) {
+            let made = || self.case.problem_to_measure(0).ok();
+            return self.measured.get_or_init(made).as_ref();
+        }
+        let made = || {
+            let divisions = match self.case.lowered.cell {
+                CellShape::Interval => 32_768,
+                CellShape::Triangle | CellShape::Quadrilateral => 128,
+                CellShape::Tetrahedron => 18,
+                CellShape::Hexahedron => 32,
+            };
+            let mesh = Mesh::unit(self.case.lowered.cell, divisions).ok()?;
+            Problem::lowered(self.case.lowered.clone(), mesh, 0).ok()
+        };
+        self.small.get_or_init(made).as_ref()
+    }
+
+    /// What a mapping of the case asks for.
+    ///
+    /// # Errors
+    /// Which stage refused, and why.
+    pub fn demand(&self, mapping: &Mapping) -> Result<Demand, Refusal> {
+        let refused = |e: &dyn std::fmt::Display| Refusal::new(Stage::Generate, e);
+        let problem = self.problem(mapping).ok_or_else(|| refused(&"no mesh to walk the code on"))?;
+        let (kernel, _, definitions) = transform_with_setup(&self.case.lowered, mapping)?;
+        let mut memory = problem.memory.clone();
+        set_up_maps(&definitions, &mut memory).map_err(|e| refused(&e))?;
+        let placed = PlacedKernel::new(&kernel).map_err(|e| refused(&e))?;
+        let made = placed.program_and_code(Target::Cuda, &Options::default());
+        let (program, code) = made.map_err(|e| refused(&e))?;
+        let plan = program.plan;
+        let maps = Maps::of(&memory);
+        let mut grid = [1; 3];
+        for (extent, expression) in grid.iter_mut().zip(&plan.grid) {
+            *extent = expression.eval(&maps.params).map_err(|e| refused(&e))?;
+        }
+        let [along, ..] = grid;
+        let sampled: Vec<Traffic> =
+            [along / 3, 2 * along / 3].map(|group| traffic(&code, [group, 0, 0], &maps)).into();
+        let groups = grid.iter().product::<i64>() as f64;
+        let cells = self.case.workload.size as f64 / problem.mesh.n_cells() as f64;
+        let traffic = scaled(&sampled, groups * cells / sampled.len() as f64);
+        let memory_bytes = plan.args.iter().filter_map(|arg| match &arg.kind {
+            ArgKind::Buffer { len, .. } => {
+                let all = len.eval(&maps.params).ok()? as f64 * arg.ty.bytes() as f64 * cells;
+                Some(all.min(SECTOR * traffic.arrays.get(&arg.name)?))
+            }
+            ArgKind::Param | ArgKind::Scalar | ArgKind::Table(_) | ArgKind::Scratch { .. } => None,
+        });
+        let memory_bytes = memory_bytes.sum();
+        Ok(Demand {
+            traffic,
+            groups: groups * cells,
+            local_bytes: code.local_bytes,
+            resident_groups: code.function.resident_groups,
+            memory_bytes,
+        })
+    }
+}
+
+/// What mappings of a case ask for, each with the refusal of those that cannot be generated.
+#[must_use]
+pub fn demands(case: &FormCase, mappings: &[Mapping]) -> Vec<Result<Demand, Refusal>> {
+    let meshes = SampleMeshes::new(case);
+    mappings.par_iter().map(|mapping| meshes.demand(mapping)).collect()
+}
+
+/// Candidates in the order of predicted times, each with its place and its time; those that spill come
+/// behind all others, and those of which nothing is predicted last, in the order that they had.
+#[must_use]
+pub fn by_prediction(
+    candidates: Vec<Candidate<Mapping>>,
+    case: &FormCase,
+    model: &ThroughputModel<'_>,
+) -> Vec<Candidate<Mapping>> {
+    let mappings: Vec<Mapping> = candidates.iter().map(|c| c.parameters.clone()).collect();
+    let verdicts = demands(case, &mappings).into_iter().map(|d| d.ok().map(|d| model.verdict(&d)));
+    let mut judged: Vec<(Option<Verdict>, Candidate<Mapping>)> = verdicts.zip(candidates).collect();
+    judged.sort_by(|(a, _), (b, _)| match (a, b) {
+        (Some(a), Some(b)) => a.order(b),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    });
+    let placed = (1..).zip(judged).map(|(rank, (verdict, candidate))| match verdict {
+        Some(v) => Candidate { rank: Some(rank), predicted_s: Some(v.seconds), ..candidate },
+        None => candidate,
+    });
+    placed.collect()
+}
+
+/// The sum of groups, times a factor; what is said of a work-item or a group is the largest.
+fn scaled(groups: &[Traffic], factor: f64) -> Traffic {
+    let sum = |f: &dyn Fn(&Traffic) -> f64| groups.iter().map(f).sum::<f64>() * factor;
+    let global = |f: &dyn Fn(&Traffic) -> GlobalAccesses| GlobalAccesses {
+        instructions: sum(&|t| f(t).instructions),
+        sectors: sum(&|t| f(t).sectors),
+        distinct: sum(&|t| f(t).distinct),
+        elements: sum(&|t| f(t).elements),
+    };
+    let mut calls: BTreeMap<String, f64> = BTreeMap::new();
+    let mut arrays: BTreeMap<String, f64> = BTreeMap::new();
+    for t in groups {
+        for (name, times) in &t.calls {
+            *calls.entry(name.clone()).or_default() += times * factor;
+        }
+        for (name, sectors) in &t.arrays {
+            *arrays.entry(name.clone()).or_default() += sectors * factor;
+        }
+    }
+    Traffic {
+        arithmetic: sum(&|t| t.arithmetic),
+        functions: sum(&|t| t.functions),
+        integer: sum(&|t| t.integer),
+        calls,
+        arrays,
+        reads: global(&|t| t.reads),
+        writes: global(&|t| t.writes),
+        reductions: global(&|t| t.reductions),
+        local_instructions: sum(&|t| t.local_instructions),
+        local_wavefronts: sum(&|t| t.local_wavefronts),
+        local_atomics: sum(&|t| t.local_atomics),
+        local_rounds: sum(&|t| t.local_rounds),
+        constant_reads: sum(&|t| t.constant_reads),
+        stack: sum(&|t| t.stack),
+        indexed: sum(&|t| t.indexed),
+        code: groups.iter().map(|t| t.code).max().unwrap_or(0),
+        literals: sum(&|t| t.literals),
+        barriers: sum(&|t| t.barriers),
+        live_words: groups.iter().map(|t| t.live_words).max().unwrap_or(0),
+        sub_groups: groups.iter().map(|t| t.sub_groups).max().unwrap_or(0),
+        complete: groups.iter().all(|t| t.complete),
+    }
+}

@@ -1,0 +1,76 @@
+//! Demands on small cases, and orders by them.
+#![allow(clippy::unwrap_used)] // what a failed test does
+
+use super::*;
+use purlin_autotune::known_devices;
+use purlin_forms::lowering::{LoweringOptions, lower};
+use purlin_forms::strategies::GroupLists;
+use purlin_kernels::Operator;
+
+fn case(operator: Operator, dim: usize, degree: usize, divisions: usize) -> FormCase {
+    let lowered = lower(&operator.form(dim, degree).unwrap(), &LoweringOptions::new("k")).unwrap();
+    FormCase::new("a case", lowered, CaseMesh::Unit(divisions)).unwrap()
+}
+
+/// Of the unit mesh of a case all groups but the last are full.
+#[test]
+fn updates_are_those_of_the_launch() {
+    let case = case(Operator::Mass, 2, 1, 40);
+    let cells = case.workload.size as f64;
+    let demand = |mapping: &Mapping| SampleMeshes::new(&case).demand(mapping).unwrap();
+    let direct = demand(&Mapping::ConstantCells { cells: 128 });
+    let updates = direct.traffic.reductions.elements / cells;
+    assert!((updates - 3.0).abs() < 0.01, "{updates} updates a cell");
+    assert!((direct.groups - cells / 128.0).abs() <= 1.0, "{direct:?}");
+    // each degree of freedom of a group once: more than half a cell's, as groups have borders
+    let lists = GroupLists { cells: 128, items: 128, compact: true, ..GroupLists::default() };
+    let listed = demand(&Mapping::ListedCells(lists));
+    let updates = listed.traffic.reductions.elements / cells;
+    assert!((0.5..1.0).contains(&updates), "{updates} updates a cell");
+    assert!(listed.traffic.local_rounds > 0.0 && direct.traffic.local_rounds == 0.0);
+    // sums by places take no atomic update of local memory
+    let summed = demand(&Mapping::ListedCells(GroupLists { places: true, ..lists }));
+    assert_eq!(summed.traffic.local_atomics, 0.0);
+    // stored geometry leaves the gather of vertices out: a number of a cell takes its place
+    let stored = demand(&Mapping::ListedCells(GroupLists { stored: true, ..lists }));
+    assert!(stored.traffic.reads.instructions < listed.traffic.reads.instructions);
+    assert!(stored.traffic.reads.sectors < listed.traffic.reads.sectors);
+}
+
+#[test]
+fn candidates_are_in_the_order_of_their_times_and_none_is_lost() {
+    let models = known_devices().unwrap();
+    let device = models.iter().find(|m| m.name == "H200").unwrap();
+    let model = ThroughputModel::new(device).unwrap();
+    let case = case(Operator::Laplace, 2, 4, 16);
+    let impossible = Mapping::ListedCells(GroupLists { cells: 64, items: 1, ..GroupLists::default() });
+    let mappings =
+        [impossible.clone(), Mapping::SINGLE_CELL, Mapping::StraightCells { cells: 32 }.with_modes()];
+    let candidates: Vec<_> = mappings.iter().cloned().map(Candidate::unranked).collect();
+    let ordered = by_prediction(candidates, &case, &model);
+    let ranks: Vec<_> = ordered.iter().map(|c| c.rank).collect();
+    assert_eq!(ranks, [Some(1), Some(2), None]);
+    assert!(ordered[0].predicted_s < ordered[1].predicted_s, "{ordered:?}");
+    assert_eq!(ordered[0].parameters, mappings[2], "straight-line code beats a stride of a cell");
+    assert_eq!(ordered[2].parameters, impossible, "a list without room has no prediction");
+}
+
+#[test]
+fn values_that_registers_do_not_hold_come_last() {
+    let models = known_devices().unwrap();
+    let device = models.iter().find(|m| m.name == "H200").unwrap();
+    let model = ThroughputModel::new(device).unwrap();
+    let case = case(Operator::Laplace, 2, 2, 3);
+    let demand = SampleMeshes::new(&case).demand(&Mapping::StraightCells { cells: 32 }).unwrap();
+    // six degrees of freedom, six results and five numbers of the geometry in double precision
+    assert!((20..64).contains(&demand.traffic.live_words), "{demand:?}");
+    let fits = model.verdict(&demand);
+    let traffic = Traffic { live_words: 400, ..demand.traffic.clone() };
+    let spilled = model.verdict(&Demand { traffic, ..demand.clone() });
+    assert_eq!((fits.spills, spilled.spills), (false, true));
+    assert!(fits.order(&spilled).is_lt());
+    // few sub-groups on a unit take longer, as does code that leaves the instruction cache
+    assert!(spilled.seconds > fits.seconds);
+    let traffic = Traffic { code: 100_000, ..demand.traffic.clone() };
+    assert!(model.verdict(&Demand { traffic, ..demand.clone() }).seconds > fits.seconds);
+}
