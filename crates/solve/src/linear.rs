@@ -160,8 +160,8 @@ const POLYNOMIAL: (usize, f64) = (4, 30.0);
 enum Method<'d> {
     ConjugateGradients(ConjugateGradients<'d>),
     Gmres(Gmres<'d>),
-    BiCgStab(BiCgStab<'d>),
-    Chebyshev { solver: ChebyshevSolver<'d>, eigenvalues: Eigenvalues<'d>, spectrum: Option<Spectrum> },
+    BiCgStab(Box<BiCgStab<'d>>),
+    Chebyshev { solver: ChebyshevSolver<'d>, eigenvalues: Box<Eigenvalues<'d>>, spectrum: Option<Spectrum> },
 }
 
 impl<'d> Method<'d> {
@@ -185,11 +185,11 @@ impl<'d> Method<'d> {
                 };
                 Self::Gmres(Gmres::new(device, n, options)?)
             }
-            (LinearMethod::BiCgStab, _) => Self::BiCgStab(BiCgStab::new(device, n, options)?),
+            (LinearMethod::BiCgStab, _) => Self::BiCgStab(Box::new(BiCgStab::new(device, n, options)?)),
             (LinearMethod::Chebyshev, PreconditionerKind::None | PreconditionerKind::Jacobi) => {
                 Self::Chebyshev {
                     solver: ChebyshevSolver::new(device, n, options)?,
-                    eigenvalues: Eigenvalues::new(device, n, OF_ALL)?,
+                    eigenvalues: Box::new(Eigenvalues::new(device, n, OF_ALL)?),
                     spectrum: None,
                 }
             }
@@ -210,7 +210,7 @@ enum Preconditioner<'d> {
     Chebyshev {
         diagonal: Diagonal,
         kernels: Chebyshev,
-        eigenvalues: Eigenvalues<'d>,
+        eigenvalues: Box<Eigenvalues<'d>>,
         spectrum: Option<Spectrum>,
     },
     Amg(Multilevel),
@@ -288,7 +288,7 @@ impl<'d> LinearSolver<'d> {
             PreconditionerKind::Chebyshev => Preconditioner::Chebyshev {
                 diagonal: Diagonal::identity(device, n)?,
                 kernels: Chebyshev::new(device, n)?,
-                eigenvalues: Eigenvalues::new(device, n, OF_LARGEST)?,
+                eigenvalues: Box::new(Eigenvalues::new(device, n, OF_LARGEST)?),
                 spectrum: None,
             },
             PreconditionerKind::Amg => Preconditioner::Amg(Multilevel {

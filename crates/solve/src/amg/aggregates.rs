@@ -76,10 +76,8 @@ impl Strength {
         }
         // what is left joins a neighbour of these
         let whole = of.clone();
-        for node in 0..n {
-            if of[node].is_none() {
-                of[node] = self.of(node).iter().find_map(|other| whole[*other]);
-            }
+        for (node, own) in of.iter_mut().enumerate().filter(|(_, own)| own.is_none()) {
+            *own = self.of(node).iter().find_map(|other| whole[*other]);
         }
         // and what has none joins its own kind
         for node in 0..n {

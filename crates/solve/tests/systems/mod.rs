@@ -1,6 +1,6 @@
 //! Small systems, and what solves them without the crate.
 
-#![allow(dead_code)] // each test uses a part
+#![allow(dead_code, clippy::needless_range_loop)] // each test uses a part; rows and columns go by number
 
 use purlin_forms::import::{CsrPart, CsrPattern};
 use purlin_runtime::{Device, open, upload_values};
