@@ -14,6 +14,11 @@ use std::collections::BTreeMap;
 /// more operations in a cycle. See `results/cpu/luporini_2017.md`.
 const FEWER: f64 = 1.7;
 
+/// Nodes of the expressions of a kernel up to which the [fewest](HostVectors::fewest) operations are
+/// counted for a default. Sums of products are written out for that. Those of matrices of elasticity
+/// (1,491 nodes) take seconds in a build that is not optimised, those of hyperelasticity (4,173) minutes.
+const COUNTED_NODES: usize = 4000;
+
 /// What the vectors of a processor hold.
 ///
 /// A vector of a mapping is one of the processor: GCC keeps wider ones in memory. On AVX2, four cells
@@ -73,7 +78,7 @@ impl HostVectors {
     /// The fewest operations, where they are many times fewer for the matrices of cells.
     #[must_use]
     pub fn fewest_if_worthwhile(&self, form: &impl CellKernel) -> Option<Mapping> {
-        if !has_matrices(form) {
+        if !has_matrices(form) || nodes(form.kernel()) > COUNTED_NODES {
             return None;
         }
         let fewest = self.fewest(Objective::Operations);
@@ -104,6 +109,15 @@ impl HostVectors {
 /// Whether a result is a matrix of each cell.
 fn has_matrices(form: &impl CellKernel) -> bool {
     form.program().is_ok_and(|program| program.results.iter().any(|result| result.columns.is_some()))
+}
+
+/// Nodes of the expressions of a kernel.
+fn nodes(kernel: &Kernel) -> usize {
+    let mut count = 0;
+    for insn in kernel.insns.values() {
+        insn.rhs.for_each(&mut |_| count += 1);
+    }
+    count
 }
 
 /// Operations of a group of cells; none where they cannot be counted.
