@@ -138,37 +138,6 @@ for j in 0..7
     );
 }
 
-/// The same in an action (rank 1): `z` and the field are factors of both terms, and what depends on the
-/// point alone leaves the loop over the functions.
-#[test]
-fn an_action_shares_what_its_terms_have_in_common() {
-    let source = "
-kernel k
-
-param n: i32
-arg z: f64[n, 2] in
-arg u: f64[n, 4] in
-arg a: f64[n, 6] inout
-table b: f64[4, 6] global
-
-for e in 0..n
-  for q in 0..4
-    for i in 0..6
-      s: a[e, i] += z[e, 0]*u[e, q]*b[q, i] + z[e, 1]*u[e, q]*b[q, i]
-
-table b = [
-  1.0, 2.0, 3.0, 4.0, 5.0, 6.0,
-  0.5, 0.25, 0.125, 1.0, 1.0, -1.0,
-  1.0, 2.0, 3.0, 4.0, 5.0, -6.0,
-  0.5, 0.25, 0.125, 1.0, -1.0, 1.0,
-]
-";
-    let (after, decisions) = eliminated(source, &[("n", 3)], &[("z", 6), ("u", 12), ("a", 18)]);
-    // a product and its sum for each entry, two products and their sum for each point
-    assert!(operations(&after, &[("n", 3)]) <= 3 * 4 * (6 * 2 + 3), "{after}");
-    assert!(!decisions.is_empty());
-}
-
 /// Operands that outnumber their symbols are multiplied out (strategy 2).
 #[test]
 fn more_operands_than_symbols_are_multiplied_out() {
