@@ -5,8 +5,8 @@
 //!
 //! let models = known_devices()?;
 //! let card = models.iter().find(|m| m.name == "H200 NVL").ok_or("no such model")?;
-//! // 1,000 cells of 2-D P2 elasticity (Kulkarni & Klöckner 2025): 440 FLOP a cell, 140.2 bytes of memory, 576 bytes
-//! // of tables.
+//! // 1,000 cells of 2-D P2 elasticity (Kulkarni & Klöckner 2025): 440 FLOP a cell, 140.2 bytes of
+//! // memory, 576 bytes of tables.
 //! let work = Work { flops: 440_000, dram_bytes: 140_219, table_bytes: 576_000 };
 //! assert_eq!((work.true_roofline(card) / 1e9).round(), 15062.0);
 //! assert_eq!(work.table_roofline(card), work.true_roofline(card));

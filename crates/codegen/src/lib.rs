@@ -29,13 +29,15 @@
 //!   from loops around, hardware ranges and assumptions is left out; the proof is by intervals and
 //!   Fourier–Motzkin elimination over plain integers, so that a usual kernel costs no call into
 //!   isl. What is not proved stays as a guard.
-//! - **Widths.** Integers are 32 bits where their range, from the types of parameters, assumptions and
-//!   bounds, fits; else an operand is converted before the first operation that may overflow. Offsets of
-//!   `i32` parameters times a constant are 64 bits unless an assumption such as `n <= 1000000` bounds them.
-//!   A guard has the width of the values before it narrows anything: `32*g + i < n` fits 32 bits for every
-//!   `i32` parameter as 32 divides 2^31; with 48 it would not, and `i < n - 48*g` is written.
-//! - **Indices.** Quotients that ranges decide vanish (`floor(l/32)` for `l < 32`), `x - 4*floor(x/4)` is `x % 4`, and
-//!   operators stand for rounded division where the operand is proved not to be negative.
+//! - **Widths.** Integers are 32 bits where their range, from the types of parameters, assumptions
+//!   and bounds, fits; else an operand is converted before the first operation that may overflow.
+//!   Offsets of `i32` parameters times a constant are 64 bits unless an assumption such as
+//!   `n <= 1000000` bounds them. A guard has the width of the values before it narrows anything:
+//!   `32*g + i < n` fits 32 bits for every `i32` parameter as 32 divides 2^31; with 48 it would
+//!   not, and `i < n - 48*g` is written.
+//! - **Indices.** Quotients that ranges decide vanish (`floor(l/32)` for `l < 32`),
+//!   `x - 4*floor(x/4)` is `x % 4`, and operators stand for rounded division where the operand is
+//!   proved not to be negative.
 //! - **Accesses** are proved inside of their arrays ([`purlin_analysis::inside`]), or the kernel is refused with an instance
 //!   that leaves one; those that memory decides are left to [`purlin_analysis::Analysis::check_launch`].
 //! - **`restrict`** on every buffer but those through which work-items tell each other something (a barrier stands

@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod reference;
+
 use purlin_multigrid::{Dimension, Element, MultigridError, Precision, PreconditionedSolver, sine_load};
 use purlin_runtime::{Backend, Device, open};
 use purlin_solve::GmresOptions;
+use reference::devices;
 use std::f64::consts::PI;
 
 /// Iterations and error for the solution that is a product of sines, of Cui et al. 2024, §4.2.
@@ -16,17 +19,6 @@ fn solved(device: &dyn Device, element: Element, cells: usize, precision: Precis
     let report = solver.solve().unwrap();
     assert!(report.converged(), "{element:?} {precision:?}: {report:?}");
     (report.iterations(), solver.error(|x| (PI * x).sin()).unwrap())
-}
-
-fn devices() -> Vec<Box<dyn Device>> {
-    let mut found = Vec::new();
-    for name in ["c", "opencl", "cuda"] {
-        match open(name) {
-            Ok(device) => found.push(device),
-            Err(why) => eprintln!("skipped: {why}"),
-        }
-    }
-    found
 }
 
 /// Table 7: a cycle in single precision takes as many iterations, and the error is that of the

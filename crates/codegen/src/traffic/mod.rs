@@ -101,8 +101,8 @@ const LIMIT: u64 = 400_000;
 /// `group` is the index of the group along each axis; the result is of that group alone.
 ///
 /// # Errors
-/// None: code that is too long is walked in part, and [`Traffic::complete`] says so; an address that is
-/// not known counts as if each work-item had a sector of its own.
+/// None: code that is too long is walked in part, and [`Traffic::complete`] says so; an address that
+/// is not known counts as if each work-item had a sector of its own.
 #[must_use]
 pub fn traffic(code: &Code, group: [i64; 3], integers: &dyn Integers) -> Traffic {
     let mut walker = walk::Walker::new(&code.function, group, integers, LIMIT);

@@ -47,8 +47,8 @@ impl CsrPattern {
 /// ```
 ///
 /// # Errors
-/// [`TabulatedError::Invalid`]: an entity with one degree of freedom twice, or that needs more than 128
-/// colours.
+/// [`TabulatedError::Invalid`]: an entity with one degree of freedom twice, or that needs more than
+/// 128 colours.
 ///
 /// # Source
 /// Cecka et al. 2011: assembly by colours.

@@ -16,7 +16,8 @@ pub struct RowTerms {
     pub positions: Vec<i32>,
 }
 
-/// The entries of the matrices or vectors of entities, by the entry of the result that they are added to.
+/// The entries of the matrices or vectors of entities, by the entry of the result that they are
+/// added to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryTerms {
     /// The first term of each entry, and behind them the number of terms: i32 `[entries + 1]`.
