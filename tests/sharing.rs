@@ -138,6 +138,39 @@ for j in 0..7
     );
 }
 
+/// In an action (rank 1) one loop alone is linear: the row of the table is factored out of both terms, and
+/// what is left beside it leaves the loop over the functions.
+#[test]
+fn an_action_shares_the_factors_of_its_terms() {
+    let source = "
+kernel k
+
+param n: i32
+arg z: f64[n, 2] in
+arg u: f64[n, 4] in
+arg a: f64[n, 6] inout
+table b: f64[4, 6] global
+
+for e in 0..n
+  for q in 0..4
+    for i in 0..6
+      s: a[e, i] += z[e, 0]*u[e, q]*b[q, i] + z[e, 1]*u[e, q]*b[q, i]
+
+table b = [
+  1.0, 2.0, 3.0, 4.0, 5.0, 6.0,
+  0.5, 0.25, 0.125, 1.0, 1.0, -1.0,
+  1.0, 2.0, 3.0, 4.0, 5.0, -6.0,
+  0.5, 0.25, 0.125, 1.0, -1.0, 1.0,
+]
+";
+    let sizes = [("n", 3)];
+    let (after, decisions) = eliminated(source, &sizes, &[("z", 6), ("u", 12), ("a", 18)]);
+    assert_eq!(operations(&text::parse(source).unwrap(), &sizes), 3 * 4 * 6 * 6);
+    // a product and a sum for each entry of the table, a product for each point, a sum for each cell
+    assert_eq!(operations(&after, &sizes), 3 * (4 * (6 * 2 + 1) + 1), "{after}");
+    assert!(decisions[0].to_string().contains("no products of symbols; common factors"), "{}", decisions[0]);
+}
+
 /// Operands that outnumber their symbols are multiplied out (strategy 2).
 #[test]
 fn more_operands_than_symbols_are_multiplied_out() {

@@ -33,7 +33,8 @@ pub struct SharingDecision {
     /// Number of symbols and of products of two of them; none where code motion alone takes fewer
     /// operations.
     pub graph: [usize; 2],
-    /// The symbols that the integer program factorises.
+    /// The symbols that the integer program factorises; without products of symbols, the common factors
+    /// of terms.
     pub factorised: Vec<String>,
     /// Operations before and after, where loops whose bounds are parameters run eight times; the same
     /// where the update stays what it is.
@@ -45,7 +46,15 @@ impl fmt::Display for SharingDecision {
         let names = |all: &[String]| all.iter().map(|s| format!("`{s}`")).collect::<Vec<_>>().join(", ");
         let [symbols, products] = self.graph;
         match (products, self.factorised.len()) {
-            (0, _) => write!(f, "`{}`: code motion alone", self.insn)?,
+            (0, 0) => write!(f, "`{}`: code motion alone", self.insn)?,
+            (0, _) => {
+                write!(
+                    f,
+                    "`{}`: no products of symbols; common factors {}",
+                    self.insn,
+                    names(&self.factorised)
+                )?;
+            }
             (_, chosen) => write!(
                 f,
                 "`{}`: {symbols} symbols in {products} products; the integer program factorises {chosen}: {}",
@@ -142,14 +151,21 @@ fn eliminate(s: &mut Schedule, insn: &str) -> Result<Option<SharingDecision>, St
     let stays = (!plan.graph.products.is_empty()).then(|| plan.clone());
     let mut before = None;
     let mut best: Option<(u64, Schedule, Plan)> = None;
-    // by the program, and by code motion alone
-    for plan in [plan, Plan::default()] {
+    // by the program, by code motion alone, and, where there are no products of symbols, by common factors
+    let mut plans = vec![plan, Plan::default()];
+    if stays.is_none() {
+        plans.push(Plan { factorised: shared_symbols(s.kernel(), insn), ..Plan::default() });
+    }
+    for plan in plans {
         let mut tried = s.clone();
         if !plan.opened.is_empty() {
             tried.make(ExpandProducts::new(insn).with_sums(&plan.opened))?;
         }
         if !plan.by.is_empty() {
             tried.make(FactoriseSum::new(insn, &plan.by))?;
+        }
+        if plan.graph.products.is_empty() {
+            factorise(&mut tried, insn, &plan.factorised);
         }
         move_out(&mut tried, insn);
         // another order of the operands alone takes nothing away
@@ -320,12 +336,18 @@ fn factorise_moved(s: &mut Schedule, insn: &str) {
     let mut other = s.clone();
     move_out(s, insn);
     let _ = other.make(ExpandProducts::new(insn)); // refused where there is no sum to multiply out
-    for symbol in shared_symbols(other.kernel(), insn) {
-        let _ = other.make(FactoriseSum::new(insn, [symbol])); // refused where another took its terms
-    }
+    let symbols = shared_symbols(other.kernel(), insn);
+    factorise(&mut other, insn, &symbols);
     move_out(&mut other, insn);
     if operations(&other) < operations(s) {
         *s = other;
+    }
+}
+
+/// Factorises a sum by one factor after the other.
+fn factorise(s: &mut Schedule, insn: &str, factors: &[String]) {
+    for factor in factors {
+        let _ = s.make(FactoriseSum::new(insn, [factor])); // refused where another took its terms
     }
 }
 
