@@ -236,19 +236,23 @@ fn tables_stay_below_the_threshold() {
     assert_eq!(operations(&fewest(&form, &weighed)), operations(&fewest(&form, &TABLES)));
 }
 
-/// Every form gives the same matrices, also those that keep their points.
+/// A form gives the same matrices, vectors or numbers; also where its points are kept.
 #[test]
-fn matrices_stay_what_they_are() {
+fn forms_of_every_rank_stay_what_they_are() {
     let seed = Random::fresh_seed();
-    for (name, form, nf) in [
-        ("mass 1", mass(1, 0), 0),
-        ("mass 1, a function", mass(1, 1), 1),
-        ("Helmholtz 2", helmholtz(2, 0), 0),
-        ("Helmholtz 1, two functions", helmholtz(1, 2), 2),
-        ("elasticity 2", elasticity(2, 0), 0),
+    let space = FunctionSpace::scalar(CellShape::Tetrahedron, 2);
+    let field = || coefficient("f0", &space);
+    for (name, form, nf, q) in [
+        ("mass 1", mass(1, 0), 0, 1),
+        ("mass 1, a function", mass(1, 1), 1, 1),
+        ("Helmholtz 2", helmholtz(2, 0), 0, 1),
+        ("Helmholtz 1, two functions", helmholtz(1, 2), 2, 1),
+        ("elasticity 2", elasticity(2, 0), 0, 1),
+        ("action of Helmholtz 2", helmholtz_of(field(), &space, 0), 1, 2),
+        ("energy of Helmholtz 2", (inner(grad(field()), grad(field())) + field() * field()) * dx(), 1, 2),
     ] {
         let form = lowered(&form);
-        let inputs = functions(1, nf, seed);
+        let inputs = functions(q, nf, seed);
         let expected = values(&form, &form.kernels()[0].kernel, "interpreter", &inputs);
         let mapping = Mapping::FewestOperations {
             memory: Mapping::MEMORY_OF_TABLES,
