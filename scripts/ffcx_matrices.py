@@ -547,7 +547,6 @@ def measure(binary, name, q, nf, mappings, budget, most):
         rows = []
         for k, (mapping, (cells, sparse)) in enumerate(zip(mappings, kernels)):
             row = {"form": name, "q": q, "nf": nf, "mapping": mapping, "rows": p.local}
-            row["stores_vectors"] = "_shuffle(" in cells.source
             row |= {"purlin_operations": counted(binary, path, mapping, q)}
             row |= {"ffcx_operations": peer.operations if peer else None}
             row |= {"purlin_generation_s": cells.generation_s, "ffcx_generation_s": peer.generation_s if peer else None}
@@ -644,15 +643,6 @@ def missing(rows):
     return " (not measured: " + ", ".join(f"{f} q {q} nf {nf}" for f, q, nf in left) + ")" if left else ""
 
 
-def older(rows):
-    """What to say of cases whose code stored the matrices of groups one real at a time."""
-    new = [r for r in rows if r.get("stores_vectors")]
-    if len(new) == len(rows):
-        return []
-    cases = ", ".join(f"{r['form']} q {r['q']} nf {r['nf']}" for r in new) or "none"
-    return [f"{cases} store matrices as vectors, as all do now; the other cases were measured before that."]
-
-
 def page(rows, command):
     """The page of the experiment."""
     import ffcx
@@ -698,7 +688,7 @@ def page(rows, command):
         f"- F, the fewest operations: `{FEWEST}`.", "",
         f"F is faster in {faster} cases. The default is F where it takes at least {FEWER} times fewer operations, else T: the faster one in {same} of",
         f"{len(rows)} cases. It has the second-level cache of the processor for the {MEMORY >> 10} KiB of Luporini et al. 2017 that bound the tables here.",
-        "Of symmetric matrices both compute one triangle.", *older(rows), "",
+        "Of symmetric matrices both compute one triangle.", "",
         "The matrix of each of these cells is compared with FFCx's: the largest difference of an entry, over the",
         f"largest entry of its matrix, is {max(errors):.0e}, needed at most {TOLERANCE:.0e}. `purlin run` compares with the",
         f"lowered kernel in the interpreter, on a mesh of its own: {len(rows) - len(wrong)} of {len(rows)} within 1e-12.",
