@@ -1547,6 +1547,10 @@ fn poisson_is_solved_by_multigrid() {
     let mixed = ["--method", "gmres", "--precision", "mixed"];
     let text = good(&[&args[..], &mixed].concat());
     assert!(text.contains("V-cycle in single precision") && text.contains("iteration"), "{text}");
+    let text = good(&[&args[..], &mixed, &["--nested"]].concat());
+    assert!(text.contains("start from the mesh below"), "{text}");
+    let error = bad(&[&args[..], &["--nested"]].concat(), 2);
+    assert!(error.contains("needed --method gmres"), "{error}");
     let error = bad(&[&args[..], &mixed[2..]].concat(), 2);
     assert!(error.contains("needed --method gmres"), "{error}");
     let error = bad(&[&args[..], &mixed, &["--iterations", "1"]].concat(), 1);

@@ -74,6 +74,9 @@ pub struct SolveArgs {
     /// Numbers of the V-cycles: double, or single within GMRES in double (mixed)
     #[arg(long, value_name = "NAME", default_value = "double", requires = "multigrid")]
     pub(super) precision: CyclePrecision,
+    /// Start GMRES from the solution on half as many cells a side, found in the same way
+    #[arg(long, requires = "multigrid")]
+    pub(super) nested: bool,
     /// Gmsh file (MSH 4.1 or 2.2) with triangles or tetrahedra
     #[arg(long, value_name = "FILE.msh")]
     mesh: Option<PathBuf>,

@@ -8,7 +8,7 @@ use super::solve::{CyclePrecision, MultigridMethod, SolveArgs};
 use super::table::{facts, grouped, seconds, table};
 use purlin::multigrid::{
     Convergence, Dimension, Element, Ended, Hierarchy, HierarchyOptions, MultigridError, Precision,
-    PreconditionedSolver, Relaxation, kernels::Variant,
+    PreconditionedSolver, Relaxation, Start, kernels::Variant,
 };
 use purlin::runtime::Device;
 use purlin::solve::{GmresOptions, LinearReport};
@@ -101,6 +101,11 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
     let device = open_device(args.device.as_deref())?;
     progress.stage("setting up");
     let around = args.multigrid_method()?;
+    if args.nested && around == MultigridMethod::FullMultigrid {
+        return Err(Failure::Usage(
+            "--nested: full multigrid starts from coarser meshes as it is; needed --method gmres".into(),
+        ));
+    }
     let (method, solved) = match (around, args.precision) {
         (MultigridMethod::FullMultigrid, CyclePrecision::Double) => {
             ("full multigrid".to_owned(), full_multigrid(args, &*device, element, cells)?)
@@ -135,7 +140,8 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
         MultigridMethod::FullMultigrid => "V-cycle",
         MultigridMethod::Gmres => "iteration",
     };
-    out(&history(step, &solved.residuals))?;
+    let first = if args.nested { "start from the mesh below" } else { "right-hand side" };
+    out(&history(step, first, &solved.residuals))?;
     match solved.failure {
         None => Ok(()),
         Some(reason) => {
@@ -174,8 +180,9 @@ fn gmres(
         ..GmresOptions::default()
     };
     let begin = Instant::now();
-    let mut solver =
-        PreconditionedSolver::with(device, element, cells, args.smoother.options(precision), options)?;
+    let start = if args.nested { Start::Nested } else { Start::Zero };
+    let cycle = args.smoother.options(precision);
+    let mut solver = PreconditionedSolver::with(device, element, cells, cycle, start, options)?;
     let line = solver.hierarchy().line().load(cells);
     solver.set_product(1.0, &line)?;
     let setup = begin.elapsed().as_secs_f64();
@@ -196,13 +203,13 @@ const fn reason(ended: Ended) -> &'static str {
     }
 }
 
-/// The residual of the right-hand side and after each step: of full multigrid, the way up comes
-/// before the first cycle.
-fn history(step: &str, residuals: &[f64]) -> String {
+/// The residual before the first step, which `first` says what it is of, and after each: of full
+/// multigrid, the way up comes before the first cycle.
+fn history(step: &str, first: &str, residuals: &[f64]) -> String {
     let start = residuals.first().copied().unwrap_or(f64::NAN);
     let pairs = std::iter::once(&start).chain(residuals).zip(residuals);
     let rows = pairs.enumerate().map(|(at, (before, now))| {
-        let what = if at == 0 { "right-hand side".into() } else { at.to_string() };
+        let what = if at == 0 { first.to_owned() } else { at.to_string() };
         [what, format!("{now:.3e}"), format!("{:.1e}", now / start), format!("{:.1e}", now / before)]
     });
     table([step, "residual", "relative", "of the one before"], rows)

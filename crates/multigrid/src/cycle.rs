@@ -47,40 +47,47 @@ impl Hierarchy<'_> {
     }
 }
 
-/// A V-cycle on the finest level from zero, as an operator on vectors in double precision. It
-/// computes in the precision of its hierarchy.
+/// A V-cycle on a level from zero, as an operator on vectors in double precision. It computes in the
+/// precision of its hierarchy.
 pub struct VCycle<'h, 'd> {
     hierarchy: &'h Hierarchy<'d>,
+    level: usize,
     after: Order,
 }
 
 impl<'h, 'd> VCycle<'h, 'd> {
-    /// V-cycles of a hierarchy, whose second smoothing step takes the colours in the order `after`.
+    /// V-cycles on the finest level of a hierarchy, whose second smoothing step takes the colours in
+    /// the order `after`.
     #[must_use]
     pub const fn new(hierarchy: &'h Hierarchy<'d>, after: Order) -> Self {
-        Self { hierarchy, after }
+        Self { hierarchy, level: hierarchy.levels() - 1, after }
+    }
+
+    /// The same on another level, the coarsest being 0.
+    #[must_use]
+    pub(crate) const fn on(hierarchy: &'h Hierarchy<'d>, level: usize, after: Order) -> Self {
+        Self { hierarchy, level, after }
     }
 }
 
 impl Operator for VCycle<'_, '_> {
     fn size(&self) -> usize {
-        self.hierarchy.element().nodes(self.hierarchy.cells(self.hierarchy.levels() - 1))
+        self.hierarchy.element().nodes(self.hierarchy.cells(self.level))
     }
 
     fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
         let levels = self.hierarchy;
-        let finest = levels.levels() - 1;
-        let own = levels.at(finest);
+        let own = levels.at(self.level);
         let n = [("n", self.size())];
         match levels.narrow_and_widen() {
             None => {
                 calls.push(levels.cleared(own.cells, y));
-                levels.cycle_in(finest, At { x: y, b: x, ..own }, self.after, calls);
+                levels.cycle_in(self.level, At { x: y, b: x, ..own }, self.after, calls);
             }
             Some([narrow, widen]) => {
                 calls.push(Call::of(narrow, &n, &[("from", x), ("to", own.b)]));
                 calls.push(levels.cleared(own.cells, own.x));
-                levels.cycle_in(finest, own, self.after, calls);
+                levels.cycle_in(self.level, own, self.after, calls);
                 calls.push(Call::of(widen, &n, &[("from", own.x), ("to", y)]));
             }
         }

@@ -67,6 +67,34 @@ fn executable(
     Ok(device.compile(&program(operation, element, structure, Precision::Double, backend)?)?)
 }
 
+/// What GMRES starts from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// Zero.
+    #[default]
+    Zero,
+    /// The solution on the mesh of half as many cells a side, found in the same way from the coarsest
+    /// level on (nested iteration). Right-hand sides of coarser meshes are restricted: spaces are
+    /// nested, so that these are exact.
+    Nested,
+}
+
+/// The system of a level in double precision.
+struct System<'d> {
+    operator: LevelOperator,
+    gmres: Gmres<'d>,
+    x: Buffer,
+    b: Buffer,
+}
+
+/// Between levels in double precision.
+struct Transfer {
+    clear: Executable,
+    restrict: Executable,
+    prolongate: Executable,
+    prolongation: Buffer,
+}
+
 /// GMRES in double precision, preconditioned by a V-cycle in a precision of its own, with the
 /// vectors of the problem.
 ///
@@ -74,13 +102,12 @@ fn executable(
 /// Cui et al. 2024, §4.2.
 pub struct PreconditionedSolver<'d> {
     device: &'d dyn Device,
-    operator: LevelOperator,
     hierarchy: Hierarchy<'d>,
-    gmres: Gmres<'d>,
+    /// Of the finest level alone, or of all levels from the coarsest on.
+    systems: Vec<System<'d>>,
+    transfer: Option<Transfer>,
     load: Executable,
     squared_error: Executable,
-    x: Buffer,
-    b: Buffer,
 }
 
 impl<'d> PreconditionedSolver<'d> {
@@ -96,10 +123,10 @@ impl<'d> PreconditionedSolver<'d> {
         options: GmresOptions,
     ) -> Result<Self, MultigridError> {
         let of_cycle = HierarchyOptions { precision, ..HierarchyOptions::default() };
-        Self::with(device, element, cells, of_cycle, options)
+        Self::with(device, element, cells, of_cycle, Start::Zero, options)
     }
 
-    /// The same with another cycle.
+    /// The same with another cycle, from another start.
     ///
     /// # Errors
     /// As [`Hierarchy::with`].
@@ -108,21 +135,48 @@ impl<'d> PreconditionedSolver<'d> {
         element: Element,
         cells: usize,
         of_cycle: HierarchyOptions,
+        start: Start,
         options: GmresOptions,
     ) -> Result<Self, MultigridError> {
-        check_memory(device, element, cells, of_cycle)?;
+        check_memory(device, element, cells, of_cycle, start)?;
         let hierarchy = Hierarchy::with(device, element, cells, of_cycle)?;
-        let n = element.nodes(cells);
+        let coarsest = match start {
+            Start::Zero => hierarchy.levels() - 1,
+            Start::Nested => 0,
+        };
+        let system = |level: usize| -> Result<_, MultigridError> {
+            let cells = hierarchy.cells(level);
+            let n = element.nodes(cells);
+            Ok(System {
+                operator: LevelOperator::new(device, element, cells)?,
+                gmres: Gmres::new(device, n, options)?,
+                x: device.allocate(8 * n as u64)?,
+                b: device.allocate(8 * n as u64)?,
+            })
+        };
+        let systems = (coarsest..hierarchy.levels()).map(system).collect::<Result<_, _>>()?;
+        let transfer = match start {
+            Start::Zero => None,
+            Start::Nested => Some(Transfer {
+                clear: compiled(device, include_str!("../kernels/clear.purlin"), Precision::Double)?,
+                restrict: executable(device, Operation::Restrict, element)?,
+                prolongate: executable(device, Operation::Prolongate, element)?,
+                prolongation: buffer_of(device, &hierarchy.line().prolongation.entries)?,
+            }),
+        };
         Ok(Self {
             device,
-            operator: LevelOperator::new(device, element, cells)?,
             hierarchy,
-            gmres: Gmres::new(device, n, options)?,
+            systems,
+            transfer,
             load: executable(device, Operation::Load, element)?,
             squared_error: executable(device, Operation::SquaredError, element)?,
-            x: device.allocate(8 * n as u64)?,
-            b: device.allocate(8 * n as u64)?,
         })
+    }
+
+    /// The system of the finest level, which is always there.
+    fn finest(&self) -> &System<'d> {
+        &self.systems[self.systems.len() - 1]
     }
 
     /// The hierarchy of the cycle.
@@ -139,7 +193,7 @@ impl<'d> PreconditionedSolver<'d> {
     /// # Errors
     /// A line of another length, a failing driver.
     pub fn set_product(&self, factor: f64, line: &[f64]) -> Result<(), MultigridError> {
-        let LevelOperator { element, cells, .. } = self.operator;
+        let LevelOperator { element, cells, .. } = self.finest().operator;
         let needed = element.nodes_of_side(cells);
         if line.len() != needed {
             return Err(MultigridError::Length { found: line.len(), needed });
@@ -149,7 +203,7 @@ impl<'d> PreconditionedSolver<'d> {
             ("n", Arg::Param(cells as i64)),
             ("factor", Arg::F64(factor)),
             ("line", Arg::Buffer(&line)),
-            ("b", Arg::Buffer(&self.b)),
+            ("b", Arg::Buffer(&self.finest().b)),
         ];
         Ok(self.device.launch(&self.load, &args)?)
     }
@@ -162,20 +216,57 @@ impl<'d> PreconditionedSolver<'d> {
     /// # Errors
     /// A vector of another length, a failing driver.
     pub fn set(&self, values: &[f64]) -> Result<(), MultigridError> {
-        let needed = self.operator.size();
+        let needed = self.finest().operator.size();
         if values.len() != needed {
             return Err(MultigridError::Length { found: values.len(), needed });
         }
-        Ok(upload_values(self.device, &self.b, values)?)
+        Ok(upload_values(self.device, &self.finest().b, values)?)
     }
 
-    /// Solves from a start of zero.
+    /// Solves. The report is that of the finest level; its seconds are those of all levels.
     ///
     /// # Errors
     /// No memory for another vector, a failing driver. That it does not converge is in the report.
     pub fn solve(&mut self) -> Result<LinearReport, MultigridError> {
-        let cycle = VCycle::new(&self.hierarchy, Order::Forward);
-        Ok(self.gmres.solve(&self.operator, Some(&cycle), &self.b, &self.x)?)
+        let mut seconds = self.restrict_loads()?;
+        let coarsest = self.hierarchy.levels() - self.systems.len();
+        let cycle = VCycle::on(&self.hierarchy, coarsest, Order::Forward);
+        let System { operator, gmres, x, b } = &mut self.systems[0];
+        let mut report = gmres.solve(operator, Some(&cycle), b, x)?;
+        seconds += report.seconds;
+        for at in 1..self.systems.len() {
+            seconds += self.start_from_below(at)?;
+            let cycle = VCycle::on(&self.hierarchy, coarsest + at, Order::Forward);
+            let System { operator, gmres, x, b } = &mut self.systems[at];
+            report = gmres.improve(operator, Some(&cycle), b, x)?;
+            seconds += report.seconds;
+        }
+        Ok(LinearReport { seconds, ..report })
+    }
+
+    /// Right-hand sides of the levels below the finest one, if they have systems.
+    fn restrict_loads(&self) -> Result<f64, MultigridError> {
+        let Some(Transfer { clear, restrict, prolongation, .. }) = &self.transfer else { return Ok(0.0) };
+        let mut calls = Vec::new();
+        for pair in self.systems.windows(2).rev() {
+            let [coarse, fine] = pair else { continue };
+            calls.push(Call::of(clear, &[("n", coarse.operator.size())], &[("v", &coarse.b)]));
+            let arrays = [("r", &fine.b), ("P", prolongation), ("rc", &coarse.b)];
+            calls.push(Call::of(restrict, &[("n", coarse.operator.cells)], &arrays));
+        }
+        Ok(run(self.device, &calls)?)
+    }
+
+    /// The solution of the system below becomes the start of this one.
+    fn start_from_below(&self, at: usize) -> Result<f64, MultigridError> {
+        let Some(Transfer { clear, prolongate, prolongation, .. }) = &self.transfer else { return Ok(0.0) };
+        let (coarse, fine) = (&self.systems[at - 1], &self.systems[at]);
+        let arrays = [("xc", &coarse.x), ("P", prolongation), ("x", &fine.x)];
+        let calls = [
+            Call::of(clear, &[("n", fine.operator.size())], &[("v", &fine.x)]),
+            Call::of(prolongate, &[("n", coarse.operator.cells)], &arrays),
+        ];
+        Ok(run(self.device, &calls)?)
     }
 
     /// Seconds of a V-cycle on the finest level by the device's clock, on what its vectors hold.
@@ -191,7 +282,7 @@ impl<'d> PreconditionedSolver<'d> {
     /// # Errors
     /// A failing driver.
     pub fn solution(&self) -> Result<Vec<f64>, MultigridError> {
-        Ok(download_values(self.device, &self.x)?)
+        Ok(download_values(self.device, &self.finest().x)?)
     }
 
     /// The L2 norm of the difference between the solution and the product of a function of each
@@ -200,7 +291,7 @@ impl<'d> PreconditionedSolver<'d> {
     /// # Errors
     /// A failing driver.
     pub fn error(&self, function: impl Fn(f64) -> f64) -> Result<f64, MultigridError> {
-        let LevelOperator { element, cells, .. } = self.operator;
+        let LevelOperator { element, cells, .. } = self.finest().operator;
         let rule = self.hierarchy.line().rule(element.degree + 2);
         let h = 1.0 / cells as f64;
         let at = |cell: usize| rule.points.iter().map(move |x| (cell as f64 + x) * h);
@@ -213,23 +304,29 @@ impl<'d> PreconditionedSolver<'d> {
             buffer_of(self.device, &exact)?,
         ];
         let [values, weights, exact] = &arrays;
-        let of = [("x", &self.x), ("B", values), ("w", weights), ("exact", exact), ("squares", &squares)];
+        let of =
+            [("x", &self.finest().x), ("B", values), ("w", weights), ("exact", exact), ("squares", &squares)];
         run(self.device, &[Call::of(&self.squared_error, &[("n", cells)], &of)])?;
         let squares: Vec<f64> = download_values(self.device, &squares)?;
         Ok(squares.iter().sum::<f64>().sqrt())
     }
 }
 
-/// What is there in any case beside the hierarchy: solution, right-hand side, and the vectors of a
-/// first iteration, two of the basis and a direction.
+/// What is there in any case beside the hierarchy, on each level with a system: solution, right-hand
+/// side, and the vectors of a first iteration, two of the basis and a direction.
 fn check_memory(
     device: &dyn Device,
     element: Element,
     cells: usize,
     of_cycle: HierarchyOptions,
+    start: Start,
 ) -> Result<(), MultigridError> {
-    let vector = (element.nodes_of_side(cells) as u64).checked_pow(element.dimension.axes() as u32);
-    let own = vector.and_then(|nodes| nodes.checked_mul(5 * 8)).unwrap_or(u64::MAX);
+    let levels = std::iter::successors(Some(cells), |n| (start == Start::Nested && *n > 2).then_some(n / 2));
+    let own = levels.fold(0_u64, |sum, cells| {
+        let vector = (element.nodes_of_side(cells) as u64).checked_pow(element.dimension.axes() as u32);
+        let five = vector.and_then(|nodes| nodes.checked_mul(5 * 8)).unwrap_or(u64::MAX);
+        sum.saturating_add(five)
+    });
     fits(device, bytes(element, cells, of_cycle).saturating_add(own))
 }
 

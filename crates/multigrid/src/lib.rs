@@ -28,7 +28,7 @@ mod texts;
 pub use cycle::{Order, VCycle};
 pub use error::MultigridError;
 pub use hierarchy::{Hierarchy, HierarchyOptions, Which};
-pub use krylov::{LevelOperator, PreconditionedSolver, sine_load};
+pub use krylov::{LevelOperator, PreconditionedSolver, Start, sine_load};
 pub use line::{Line, Matrix, Rule};
 pub use smoother::Relaxation;
 pub use solver::{Convergence, Ended};

@@ -4,9 +4,11 @@
 
 mod reference;
 
-use purlin_multigrid::{Dimension, Element, MultigridError, Precision, PreconditionedSolver, sine_load};
+use purlin_multigrid::{
+    Dimension, Element, HierarchyOptions, MultigridError, Precision, PreconditionedSolver, Start, sine_load,
+};
 use purlin_runtime::{Backend, Device, open};
-use purlin_solve::GmresOptions;
+use purlin_solve::{GmresOptions, PreconditionerSide};
 use reference::devices;
 use std::f64::consts::PI;
 
@@ -80,5 +82,41 @@ fn errors_fall_with_the_order_of_the_elements() {
             (order - (degree as f64 + 1.0)).abs() < 0.1,
             "{element:?}: {coarse:e} {fine:e}, order {order}"
         );
+    }
+}
+
+/// From the solution of the coarser mesh, fewer iterations reach the same residual, from either side.
+#[test]
+fn a_nested_start_saves_iterations() {
+    for device in devices() {
+        for (dimension, degree, cells, side) in [
+            (Dimension::Two, 2, 16, PreconditionerSide::Right),
+            (Dimension::Two, 4, 8, PreconditionerSide::Left),
+            (Dimension::Three, 3, 4, PreconditionerSide::Right),
+        ] {
+            let element = Element::new(dimension, degree).unwrap();
+            let options = GmresOptions { side, ..GmresOptions::default() };
+            let mut found = Vec::new();
+            for (start, precision) in [
+                (Start::Zero, Precision::Double),
+                (Start::Nested, Precision::Double),
+                (Start::Nested, Precision::Single),
+            ] {
+                let cycle = HierarchyOptions { precision, ..HierarchyOptions::default() };
+                let mut solver =
+                    PreconditionedSolver::with(&*device, element, cells, cycle, start, options).unwrap();
+                let (factor, line) = sine_load(solver.hierarchy().line(), element, cells);
+                solver.set_product(factor, &line).unwrap();
+                let report = solver.solve().unwrap();
+                assert!(report.converged(), "{element:?} {start:?} {precision:?}: {report:?}");
+                eprintln!("{element:?} {start:?} {precision:?}: {:?}", report.residuals);
+                found.push((report.iterations(), solver.error(|x| (PI * x).sin()).unwrap()));
+            }
+            let [zero, nested, mixed] = found[..] else { panic!("{found:?}") };
+            assert!(nested.0 < zero.0 && mixed.0 < zero.0, "{found:?}");
+            for other in [nested, mixed] {
+                assert!((other.1 / zero.1 - 1.0).abs() < 1e-3, "{found:?}");
+            }
+        }
     }
 }

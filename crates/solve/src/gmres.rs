@@ -101,6 +101,32 @@ impl<'d> Gmres<'d> {
         b: &Buffer,
         x: &Buffer,
     ) -> Result<LinearReport, SolveError> {
+        self.solve_by(operator, preconditioner, b, x, false)
+    }
+
+    /// The same from what `x` holds. Residuals are small enough relative to the right-hand side, as
+    /// from a start of zero; the first one is that of the start.
+    ///
+    /// # Errors
+    /// As [`Gmres::solve`].
+    pub fn improve(
+        &mut self,
+        operator: &dyn Operator,
+        preconditioner: Option<&dyn Operator>,
+        b: &Buffer,
+        x: &Buffer,
+    ) -> Result<LinearReport, SolveError> {
+        self.solve_by(operator, preconditioner, b, x, true)
+    }
+
+    fn solve_by(
+        &mut self,
+        operator: &dyn Operator,
+        preconditioner: Option<&dyn Operator>,
+        b: &Buffer,
+        x: &Buffer,
+        is_started: bool,
+    ) -> Result<LinearReport, SolveError> {
         for (what, part) in [("operator", Some(operator)), ("preconditioner", preconditioner)] {
             if let Some(found) = part.map(Operator::size).filter(|size| *size != self.n) {
                 return Err(SolveError::Length { what, found, needed: self.n });
@@ -108,15 +134,24 @@ impl<'d> Gmres<'d> {
         }
         let side = self.side(preconditioner);
         self.need(1, usize::from(side == Side::Left))?;
-        let mut calls = vec![Call::of(&self.clear, &[("n", self.n)], &[("v", x)])];
+        let mut calls = Vec::new();
+        if !is_started {
+            calls.push(Call::of(&self.clear, &[("n", self.n)], &[("v", x)]));
+        }
         match preconditioner.filter(|_| side == Side::Left) {
             Some(preconditioner) => preconditioner.apply(b, &self.basis[0], &mut calls),
             None => self.device.copy(b, &self.basis[0])?,
         }
         let mut seconds = run(self.device, &calls)?;
         drop(calls);
-        let mut residuals = vec![self.vectors.norm(&self.basis[0])?];
-        let limit = (self.options.relative * residuals[0]).max(self.options.absolute);
+        let whole = self.vectors.norm(&self.basis[0])?;
+        let limit = (self.options.relative * whole).max(self.options.absolute);
+        let mut residuals = vec![whole];
+        if is_started {
+            let nothing = LeastSquares::new(whole);
+            seconds += run(self.device, &self.update(&nothing, operator, preconditioner, b, x))?;
+            residuals = vec![self.vectors.norm(&self.basis[0])?];
+        }
         let reason = loop {
             let start = residuals.last().copied().unwrap_or(f64::NAN);
             if !start.is_finite() {

@@ -6,7 +6,7 @@ use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json
 use purlin::runtime::{Backend, open};
 use purlin_multigrid::kernels::{Operation, Variant, plain};
 use purlin_multigrid::schedules::{Structure, schedule};
-use purlin_multigrid::{Dimension, Element, HierarchyOptions, Precision};
+use purlin_multigrid::{Dimension, Element, HierarchyOptions, Precision, Start};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use study_cui_2024::Record;
@@ -109,6 +109,9 @@ struct SolveArgs {
     /// Solves that count, behind one that does not
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
+    /// Start from the solution on half as many cells a side, found in the same way
+    #[arg(long)]
+    nested: bool,
     /// V-cycles to the left of the operator, as in the program of the publication
     #[arg(long)]
     left: bool,
@@ -355,7 +358,8 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
         let cells = largest(element, args.most)?;
         for precision in [Precision::Double, Precision::Single] {
             let is_known = |s: &Solve| {
-                (s.element, s.cells, s.precision, s.left) == (element, cells, precision, args.left)
+                (s.element, s.cells, s.precision, s.left, s.nested)
+                    == (element, cells, precision, args.left, args.nested)
                     && s.device == device.info().name
             };
             if done.iter().any(is_known) {
@@ -363,7 +367,8 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
             }
             let smoother = fastest(&forms, element, precision, &device.info().name);
             let cycle = HierarchyOptions { precision, smoother, ..HierarchyOptions::default() };
-            match solve(&*device, element, cells, (cycle, args.left), args.runs) {
+            let start = if args.nested { Start::Nested } else { Start::Zero };
+            match solve(&*device, element, cells, (cycle, args.left, start), args.runs) {
                 Ok(solve) => {
                     eprintln!(
                         "Q{degree}, {cells} a side, cycles in {precision:?}: {} iterations, {}, error {:.2e}, {:.3} s",

@@ -5,7 +5,7 @@ use purlin::runtime::Device;
 use purlin::solve::{GmresOptions, PreconditionerSide};
 use purlin_multigrid::kernels::Variant;
 use purlin_multigrid::schedules::Structure;
-use purlin_multigrid::{Element, HierarchyOptions, Precision, PreconditionedSolver, sine_load};
+use purlin_multigrid::{Element, HierarchyOptions, Precision, PreconditionedSolver, Start, sine_load};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 use std::fmt::Write as _;
@@ -32,6 +32,9 @@ pub struct Solve {
     /// Whether V-cycles stand to the left of the operator, as in the program of the publication.
     #[serde(default)]
     pub left: bool,
+    /// Whether it starts from the solution on half as many cells a side.
+    #[serde(default)]
+    pub nested: bool,
     /// The device, as it calls itself.
     pub device: String,
     /// Its driver.
@@ -67,7 +70,7 @@ impl Solve {
 }
 
 /// Solves for a product of sines, once to warm up and `runs` times, by such cycles, to the left
-/// of the operator or to its right.
+/// of the operator or to its right, from such a start.
 ///
 /// # Errors
 /// A mesh that does not fit, a device that refuses.
@@ -75,12 +78,12 @@ pub fn solve(
     device: &dyn Device,
     element: Element,
     cells: usize,
-    (cycle, left): (HierarchyOptions, bool),
+    (cycle, left, start): (HierarchyOptions, bool, Start),
     runs: usize,
 ) -> Result<Solve, MeasureError> {
     let side = if left { PreconditionerSide::Left } else { PreconditionerSide::Right };
     let options = GmresOptions { relative: TOLERANCE, max_iterations: 60, side, ..GmresOptions::default() };
-    let mut solver = PreconditionedSolver::with(device, element, cells, cycle, options)?;
+    let mut solver = PreconditionedSolver::with(device, element, cells, cycle, start, options)?;
     let (factor, line) = sine_load(solver.hierarchy().line(), element, cells);
     solver.set_product(factor, &line)?;
     let mut report = solver.solve()?;
@@ -99,6 +102,7 @@ pub fn solve(
         precision: cycle.precision,
         structure: cycle.smoother,
         left,
+        nested: start == Start::Nested,
         device: info.name.clone(),
         driver: info.driver.clone(),
         residuals: report.residuals,
@@ -126,7 +130,7 @@ pub fn iterations(
     for (found, side) in found.iter_mut().zip([PreconditionerSide::Left, PreconditionerSide::Right]) {
         let options =
             GmresOptions { relative: TOLERANCE, max_iterations: 60, side, ..GmresOptions::default() };
-        let mut solver = PreconditionedSolver::with(device, element, cells, of_cycle, options)?;
+        let mut solver = PreconditionedSolver::with(device, element, cells, of_cycle, Start::Zero, options)?;
         let line = solver.hierarchy().line().load(cells);
         solver.set_product(1.0, &line)?;
         *found = solver.solve()?.iterations();
@@ -144,8 +148,8 @@ pub fn table(solves: &[Solve]) -> String {
         let is_partner = |s: &&Solve| {
             s.precision == Precision::Single
                 && s.structure.is_some() == double.structure.is_some()
-                && (s.element, s.cells, s.left, &s.device)
-                    == (double.element, double.cells, double.left, &double.device)
+                && (s.element, s.cells, s.left, s.nested, &s.device)
+                    == (double.element, double.cells, double.left, double.nested, &double.device)
         };
         let mixed = solves.iter().find(is_partner);
         let of = |show: &dyn Fn(&Solve) -> String| mixed.map_or("–".into(), show);
@@ -154,7 +158,12 @@ pub fn table(solves: &[Solve]) -> String {
             "| {} | {} | {} | {} | {:.2e} | {:.3e} | {} | {} | {} | {:.3} | {} | {} |",
             double.element.degree,
             double.element.dimension.axes(),
-            if double.left { "left" } else { "right" },
+            match (double.left, double.nested) {
+                (true, false) => "left",
+                (true, true) => "left, nested",
+                (false, false) => "right",
+                (false, true) => "right, nested",
+            },
             double.cells,
             double.nodes as f64,
             double.error,
