@@ -6,8 +6,8 @@ use purlin::forms::form::FormError;
 use purlin::forms::lowering::{LoweringOptions, MeshForm};
 use purlin::forms::strategies::Objective;
 use purlin::kernels::BoundaryValueProblem;
-use purlin::runtime::Backend;
 use purlin::solve::AssemblyStrategy;
+use purlin::tuning::vectors::HostVectors;
 
 /// The matrix of a problem on tetrahedra, lowered for a strategy.
 ///
@@ -24,15 +24,17 @@ pub fn lowered(
     MeshForm::new(&problem.tangent(&space), &options)
 }
 
-/// The mappings that are tried of a strategy.
+/// The mappings that are tried of a strategy: on a processor with these vectors, or on a card.
 #[must_use]
-pub fn mappings(backend: Backend, strategy: AssemblyStrategy) -> Vec<Mapping> {
-    match backend {
-        Backend::C | Backend::OpenCl if strategy == AssemblyStrategy::OwnedRows => {
-            vec![Mapping::SingleCell { cells: 8 }]
-        }
-        Backend::C | Backend::OpenCl => vec![Mapping::PointTiles { cells: 8, sums: 16 }],
-        Backend::Cuda => {
+pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Mapping> {
+    match host {
+        Some(host) if strategy == AssemblyStrategy::OwnedRows => vec![host.of_any()],
+        Some(host) => vec![
+            host.tiles(),
+            Mapping::ConstantCells { cells: host.lanes },
+            host.fewest(Objective::Operations),
+        ],
+        None => {
             if strategy == AssemblyStrategy::OwnedRows {
                 return [32, 64, 128].map(|owners| Mapping::OwnedRows { owners }).to_vec();
             }

@@ -9,6 +9,7 @@ use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Backend, Cache, Device, open};
 use purlin::solve::{AssemblyStrategy, LinearChoice, LinearMethod, PreconditionerKind};
+use purlin::tuning::vectors::HostVectors;
 use purlin::{Mapping, Random};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -212,11 +213,15 @@ impl Meshes {
 }
 
 impl Kernels {
-    fn mappings(&self, backend: Backend, strategy: AssemblyStrategy) -> Result<Vec<Mapping>, Failure> {
+    fn mappings(
+        &self,
+        host: Option<HostVectors>,
+        strategy: AssemblyStrategy,
+    ) -> Result<Vec<Mapping>, Failure> {
         let parsed =
             |text: &String| serde_json::from_str(text).map_err(|e| usage(format!("--mapping {text}: {e}")));
         match self.mapping.is_empty() {
-            true => Ok(mappings(backend, strategy)),
+            true => Ok(mappings(host, strategy)),
             false => self.mapping.iter().map(parsed).collect(),
         }
     }
@@ -225,6 +230,7 @@ impl Kernels {
 fn time(args: &TimeArgs) -> Result<(), Failure> {
     let device = open(&args.device)?;
     let device = &*device;
+    let host = (device.info().backend != Backend::Cuda).then(|| HostVectors::of(device.info()));
     let done: Vec<Assembled> = known(&args.db).map_err(usage)?;
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
     for degree in &args.kernels.degrees {
@@ -232,7 +238,7 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
         for divisions in args.meshes.divisions()? {
             let mut large = None;
             for strategy in &args.kernels.strategies {
-                for mapping in args.kernels.mappings(device.info().backend, *strategy)? {
+                for mapping in args.kernels.mappings(host, *strategy)? {
                     let is_known = |r: &Assembled| {
                         (r.degree, r.divisions, &r.mapping) == (*degree, divisions, &mapping)
                             && r.order == args.order
@@ -371,7 +377,7 @@ fn resources(args: &ResourcesArgs) -> Result<(), Failure> {
     for degree in &args.kernels.degrees {
         for strategy in &args.kernels.strategies {
             let form = lowered(problem, *degree, *strategy, longest(problem, *degree)?).map_err(usage)?;
-            for mapping in args.kernels.mappings(Backend::Cuda, *strategy)? {
+            for mapping in args.kernels.mappings(None, *strategy)? {
                 for kernel in form.kernels() {
                     let name = format!("{problem} P{degree}, {strategy}, {mapping}");
                     let mapped = match mapping.apply(kernel) {
