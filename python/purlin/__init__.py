@@ -52,6 +52,7 @@ from purlin.errors import (
 )
 from purlin.operator import Operator, Part, Trial, jit
 from purlin.schedule import Made, Primitive, Schedule, Step, primitives
+from purlin.solvers import NewtonSolution, Solution, newton, solve
 from purlin.sparse import Csr, Pattern
 
 
@@ -79,6 +80,7 @@ __all__ = [
     "Made",
     "MappingError",
     "MissingArgument",
+    "NewtonSolution",
     "Operator",
     "Part",
     "Pattern",
@@ -89,6 +91,7 @@ __all__ = [
     "Schedule",
     "ScheduleError",
     "ShapeError",
+    "Solution",
     "SolverError",
     "Step",
     "TextError",
@@ -101,6 +104,8 @@ __all__ = [
     "devices",
     "forms",
     "jit",
+    "newton",
     "primitives",
+    "solve",
     "source",
 ]

@@ -15,6 +15,7 @@ mod lend;
 mod program;
 mod schedule;
 mod shapes;
+mod solve;
 mod sparse;
 
 use pyo3::prelude::*;
@@ -30,5 +31,6 @@ fn _purlin(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schedule::primitives, m)?)?;
     m.add_function(wrap_pyfunction!(program::devices, m)?)?;
     m.add_function(wrap_pyfunction!(sparse::csr_pattern, m)?)?;
+    m.add_function(wrap_pyfunction!(solve::solve_rows, m)?)?;
     m.add_function(wrap_pyfunction!(form::forms, m)?)
 }

@@ -1,0 +1,245 @@
+"""Linear systems and Newton's method, solved on a device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Callable, Optional
+
+from purlin import _purlin
+from purlin.errors import ArgumentError, ShapeError
+from purlin.sparse import _beside, _host
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What :func:`solve` found, and how it went."""
+
+    #: The solution, an array like the right-hand side.
+    x: Any
+    #: Whether the residual is small enough; of all columns.
+    converged: bool
+    #: Why it stopped; of the first column that did not converge, if there is one.
+    reason: str
+    #: Norms of the residual before the first iteration and behind each; of the column with the most.
+    residuals: list[float]
+    #: Seconds of its kernels by the device's clock.
+    seconds: float
+    #: Seconds that the preconditioner took to make.
+    setup_seconds: float
+
+    @property
+    def iterations(self) -> int:
+        """The number of iterations."""
+        return max(0, len(self.residuals) - 1)
+
+
+def solve(
+    matrix: Any,
+    b: Any,
+    *,
+    method: str = "cg",
+    preconditioner: str = "jacobi",
+    device: str = "c",
+    relative: float = 1e-10,
+    absolute: float = 0.0,
+    max_iterations: int = 10_000,
+    components: int = 1,
+    points: Any = None,
+) -> Solution:
+    """Solves ``matrix x = b`` on a device.
+
+    ``matrix`` is a square one by rows: a :class:`purlin.Csr`, or anything with ``indptr``, ``indices`` and
+    ``data``, as a ``scipy.sparse.csr_matrix``; each row has an entry on the diagonal. ``b`` is an array
+    ``[n]``, or ``[n, k]`` for k right-hand sides, for which the preconditioner is made once. All are
+    computed with in double precision, and copied to the device.
+
+    ``method`` is ``cg`` or ``chebyshev`` for symmetric positive definite matrices, ``gmres`` or
+    ``bicgstab`` for any. ``preconditioner`` is ``none``, ``jacobi``, ``block-jacobi``, ``chebyshev`` or
+    ``amg`` (smoothed aggregation). The last and ``block-jacobi`` take ``components`` unknowns that belong
+    together; ``amg`` takes the ``points`` ``[n / components, dim]`` of displacements for their rigid
+    motions.
+
+    It stops when the norm of the residual is at most ``relative`` times that of ``b``, or ``absolute``.
+    That it did not converge is in the result; arrays that do not fit and names that are not known raise
+    :class:`ArgumentError`.
+    """
+    import numpy
+
+    starts, columns = (_whole(getattr(matrix, name), name) for name in ("indptr", "indices"))
+    data = _reals(matrix.data, "data")
+    n = len(starts) - 1
+    if n < 1 or starts[0] != 0 or (numpy.diff(starts) < 0).any() or starts[-1] != len(columns):
+        raise ArgumentError(
+            f"`indptr` of the matrix runs from {starts[0] if len(starts) else 'nothing'} to"
+            f" {starts[-1] if len(starts) else 'nothing'}; needed ascending places from 0 to the"
+            f" {len(columns)} entries of `indices`"
+        )
+    if len(data) != len(columns):
+        raise ShapeError(f"the matrix has {len(columns)} `indices` and {len(data)} numbers of `data`; needed as many")
+    right = _reals(b, "b", flat=False)
+    if right.ndim not in (1, 2) or right.shape[0] != n:
+        raise ShapeError(f"`b` has the shape {list(right.shape)}; needed [{n}] or [{n}, k]")
+    if not (numpy.isfinite(data).all() and numpy.isfinite(right).all()):
+        raise ArgumentError("the matrix or `b` holds a number that is infinite or NaN")
+    if components < 1 or n % components:
+        raise ArgumentError(f"`components` is {components}; needed a divisor of the {n} unknowns")
+    at = numpy.zeros((0, 0)) if points is None else _reals(points, "points", flat=False)
+    if points is not None and (at.ndim != 2 or at.shape[0] != n // components):
+        raise ShapeError(f"`points` has the shape {list(at.shape)}; needed [{n // components}, dim]")
+    solved, reports, setup = _purlin.solve_rows(
+        device,
+        (starts.tobytes(), columns.tobytes(), data.tobytes()),
+        numpy.ascontiguousarray(right.T).tobytes(),
+        (method, preconditioner),
+        (relative, absolute, max_iterations),
+        (components, at.shape[1], numpy.ascontiguousarray(at).tobytes()),
+    )
+    x = numpy.frombuffer(solved, "f8").reshape(right.T.shape).T
+    if not reports:
+        return Solution(_beside(b, x), True, "no right-hand side", [], 0.0, setup)
+    worst = next((r for r in reports if not r[1]), reports[0])
+    return Solution(
+        _beside(b, numpy.ascontiguousarray(x)),
+        all(r[1] for r in reports),
+        worst[0],
+        max((r[2] for r in reports), key=len),
+        sum(r[3] for r in reports),
+        setup,
+    )
+
+
+@dataclass(frozen=True)
+class NewtonSolution:
+    """What :func:`newton` found, and how it went."""
+
+    #: The solution.
+    x: Any
+    #: Whether the residual is small enough.
+    converged: bool
+    #: Why it stopped.
+    reason: str
+    #: Norms of the residual at the start and behind each step.
+    residuals: list[float]
+    #: The part of each step that was taken.
+    steps: list[float]
+    #: Iterations of each linear system.
+    linear_iterations: list[int]
+
+    @property
+    def iterations(self) -> int:
+        """The number of steps."""
+        return len(self.steps)
+
+
+def newton(
+    residual: Callable[[Any], Any],
+    jacobian: Callable[[Any], Any],
+    x: Any,
+    *,
+    fixed: Sequence[int] = (),
+    relative: float = 1e-10,
+    absolute: float = 1e-12,
+    max_iterations: int = 50,
+    halvings: int = 10,
+    **linear: Any,
+) -> NewtonSolution:
+    """Newton's method for ``residual(x) = 0`` with a line search.
+
+    ``jacobian(x)`` is a matrix as :func:`solve` takes it, to which ``linear`` goes, such as
+    ``method="gmres"``. The unknowns ``fixed`` keep their values: their rows become those of the
+    identity, and their columns zero, so that symmetry stays. A step is halved until the residual
+    decreases, ``halvings`` times at most.
+
+    It stops when the norm of the residual is at most ``relative`` times that of the start, or
+    ``absolute``. Otherwise the reason is in the result: too many steps, no decrease, a number that is
+    not finite, or what the linear solver says.
+    """
+    import numpy
+
+    x = numpy.array(_reals(x, "x"))
+    kept = numpy.asarray(list(fixed), dtype="i8")
+    if kept.size and (kept.min() < 0 or kept.max() >= len(x)):
+        raise ArgumentError(f"`fixed` names unknown {kept.max()}; needed 0 to {len(x) - 1}")
+    linear = {"relative": 1e-8, **linear}
+
+    def remainder(at: Any) -> Any:
+        r = numpy.array(_reals(residual(at), "residual(x)"))
+        if r.shape != x.shape:
+            raise ShapeError(f"`residual(x)` has {len(r)} numbers; needed {len(x)}")
+        r[kept] = 0.0
+        return r
+
+    r = remainder(x)
+    norms, steps, inner = [float(numpy.linalg.norm(r))], [], []
+
+    def ended(reason: str) -> NewtonSolution:
+        return NewtonSolution(x, reason == "converged", reason, norms, steps, inner)
+
+    limit = max(relative * norms[0], absolute)
+    while True:
+        if not math.isfinite(norms[-1]):
+            return ended("a number is infinite or NaN")
+        if norms[-1] <= limit:
+            return ended("converged")
+        if len(steps) >= max_iterations:
+            return ended("too many iterations")
+        update = solve(_fixed(jacobian(x), kept, len(x)), -r, **linear)
+        inner.append(update.iterations)
+        if not update.converged:
+            return ended(f"the linear system of step {len(inner)}: {update.reason}")
+        part = 1.0
+        for _ in range(halvings + 1):
+            tried = remainder(x + part * update.x)
+            norm = float(numpy.linalg.norm(tried))
+            if norm < norms[-1]:
+                break
+            part /= 2
+        else:
+            return ended("the residual no longer decreases")
+        x, r = x + part * update.x, tried
+        norms.append(norm)
+        steps.append(part)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    indptr: Any
+    indices: Any
+    data: Any
+
+
+def _fixed(matrix: Any, kept: Any, n: int) -> _Rows:
+    """The matrix with rows of the identity and columns of zeros at some unknowns."""
+    import numpy
+
+    starts, columns = (_whole(getattr(matrix, name), name) for name in ("indptr", "indices"))
+    data = numpy.array(_reals(matrix.data, "data"))
+    if kept.size and len(starts) == n + 1 and len(data) == len(columns):
+        is_kept = numpy.zeros(n, bool)
+        is_kept[kept] = True
+        row = numpy.repeat(numpy.arange(n), numpy.diff(starts))
+        data[is_kept[row] | is_kept[columns]] = 0.0
+        data[is_kept[row] & (row == columns)] = 1.0
+    return _Rows(starts, columns, data)
+
+
+def _whole(array: Any, name: str) -> Any:
+    import numpy
+
+    found = _host(array)
+    if found.dtype.kind not in "iu":
+        raise ArgumentError(f"`{name}` of the matrix holds {found.dtype}; needed integers")
+    if found.size and not 0 <= int(found.min()) <= int(found.max()) < 2**31:
+        raise ArgumentError(f"`{name}` of the matrix holds {found.max()} or a negative number; needed 0 to 2^31 - 1")
+    return numpy.ascontiguousarray(found.ravel(), dtype="i4")
+
+
+def _reals(array: Any, name: str, flat: bool = True) -> Any:
+    import numpy
+
+    found = _host(array)
+    if found.dtype.kind not in "fiu":
+        raise ArgumentError(f"`{name}` holds {found.dtype}; needed real numbers")
+    return numpy.ascontiguousarray(found.ravel() if flat else found, dtype="f8")
