@@ -8,7 +8,7 @@ use purlin_interp::{InterpError, LaunchReport, Memory, Value};
 use purlin_ir::{Kernel, ScalarType};
 use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{
-    Arg, Buffer, Device, Executable, RuntimeError, Timing, TimingOptions, buffer_of, download_values,
+    Arg, Buffer, Device, Executable, Launch, RuntimeError, Timing, TimingOptions, buffer_of, download_values,
 };
 use std::collections::BTreeMap;
 
@@ -57,13 +57,15 @@ enum Slot {
     Array(Buffer, ScalarType),
 }
 
-/// A compiled program with every argument in the device's memory.
+/// A compiled program, or several that run in turn, with every argument in the device's memory.
+///
+/// Programs that run in turn share arguments of the same name: what one writes, a later one reads.
 ///
 /// Arrays that the program only writes hold poison (NaN, -1), so that an element it forgets is
 /// seen.
 pub struct Loaded<'d> {
     device: &'d dyn Device,
-    executable: Executable,
+    executables: Vec<Executable>,
     slots: Vec<(String, Slot)>,
 }
 
@@ -103,21 +105,40 @@ impl<'d> Loaded<'d> {
         executable: Executable,
         memory: &Memory,
     ) -> Result<Self, LoadError> {
-        let mut loaded = Self { device, executable: executable.clone(), slots: Vec::new() };
-        loaded.exchange(executable, memory)?;
+        Self::in_turn(device, vec![executable], memory)
+    }
+
+    /// As [`Loaded::compiled`], of programs that run in turn. An array that one of them writes needs no
+    /// value for those behind it.
+    ///
+    /// # Errors
+    /// As [`Loaded::compiled`], and an array that two of them take in different sizes.
+    pub fn in_turn(
+        device: &'d dyn Device,
+        executables: Vec<Executable>,
+        memory: &Memory,
+    ) -> Result<Self, LoadError> {
+        let mut loaded = Self { device, executables: Vec::new(), slots: Vec::new() };
+        loaded.exchange(executables, memory)?;
         Ok(loaded)
     }
 
-    /// Puts another program in the place of this one, as a rule another mapping of the same kernel.
+    /// Puts other programs in the place of these, as a rule another mapping of the same kernel.
     /// Arguments of the same type and size stay where they are, with what they hold; others come
     /// from `memory`.
     ///
     /// # Errors
-    /// As [`Loaded::compiled`]; the program from before is gone then, and nothing can be launched.
-    pub fn exchange(&mut self, executable: Executable, memory: &Memory) -> Result<(), LoadError> {
-        check_sizes(self.device, executable.plan(), memory)?;
+    /// As [`Loaded::in_turn`]; the programs from before are gone then, and nothing can be launched.
+    pub fn exchange(&mut self, executables: Vec<Executable>, memory: &Memory) -> Result<(), LoadError> {
+        for executable in &executables {
+            check_sizes(self.device, executable.plan(), memory)?;
+        }
         let mut old: BTreeMap<_, _> = std::mem::take(&mut self.slots).into_iter().collect();
-        for spec in &executable.plan().args {
+        for spec in executables.iter().flat_map(|e| &e.plan().args) {
+            if let Some((_, shared)) = self.slots.iter().find(|(name, _)| *name == spec.name) {
+                shared.fits(spec, memory)?;
+                continue;
+            }
             let kept = match old.remove(&spec.name) {
                 Some(slot) if slot.suits(spec, memory)? => Some(slot),
                 Some(_) | None => slot(self.device, spec, memory)?,
@@ -126,13 +147,13 @@ impl<'d> Loaded<'d> {
                 self.slots.push((spec.name.clone(), slot));
             }
         }
-        self.executable = executable;
+        self.executables = executables;
         Ok(())
     }
 
-    /// Registers, spills and shared memory of the program, as the compiler of a card reports them.
-    pub fn resources(&self) -> Option<&Resources> {
-        self.executable.resources()
+    /// Registers, spills and shared memory of each program, as the compiler of a card reports them.
+    pub fn resources(&self) -> impl Iterator<Item = &Resources> {
+        self.executables.iter().filter_map(Executable::resources)
     }
 
     /// Sets every byte of an array.
@@ -158,20 +179,40 @@ impl<'d> Loaded<'d> {
         }
     }
 
-    /// Runs the program once. Updated arrays go on from where they are.
+    /// Runs the programs once, in turn. Updated arrays go on from where they are.
     ///
     /// # Errors
     /// As [`Device::launch`].
     pub fn launch(&self) -> Result<(), RuntimeError> {
-        self.device.launch(&self.executable, &self.args())
+        match &self.executables[..] {
+            [executable] => self.device.launch(executable, &self.args()),
+            _ => self.launch_all().map(drop),
+        }
     }
 
-    /// Runs the program repeatedly and times it; updated arrays hold nothing of use afterwards.
+    /// Runs the programs repeatedly, in turn, and times them together; updated arrays hold nothing of
+    /// use afterwards.
     ///
     /// # Errors
     /// As [`Device::time`].
     pub fn time(&self, options: &TimingOptions) -> Result<Timing, RuntimeError> {
-        self.device.time(&self.executable, &self.args(), options)
+        match &self.executables[..] {
+            [executable] => self.device.time(executable, &self.args(), options),
+            _ => Timing::sample(options, || self.launch_all()),
+        }
+    }
+
+    fn launch_all(&self) -> Result<f64, RuntimeError> {
+        let all = self.args();
+        let taken = |executable: &Executable| -> Vec<_> {
+            let takes = |name: &str| executable.plan().args.iter().any(|spec| spec.name == name);
+            all.iter().filter(|(name, _)| takes(name)).copied().collect()
+        };
+        let args: Vec<_> = self.executables.iter().map(taken).collect();
+        let launch = |(executable, args)| Launch { executable, args };
+        let launches: Vec<_> =
+            self.executables.iter().zip(args.iter().map(Vec::as_slice)).map(launch).collect();
+        self.device.launch_all(&launches)
     }
 
     /// The elements of an array, as they lie in the device's memory.
@@ -213,6 +254,20 @@ impl Slot {
         let negative = |_| HostExprError::Negative(spec.name.clone());
         let len = u64::try_from(len.eval(memory.params())?).map_err(negative)?;
         Ok(*ty == spec.ty && buffer.bytes() == len * spec.ty.bytes())
+    }
+
+    /// Refuses an argument of a program that another one takes in another size.
+    fn fits(&self, spec: &ArgSpec, memory: &Memory) -> Result<(), LoadError> {
+        let Self::Array(buffer, ty) = self else { return Ok(()) };
+        if self.suits(spec, memory)? {
+            return Ok(());
+        }
+        let found = format!("{} bytes of type {ty} for a program before", buffer.bytes());
+        Err(LoadError::Misfit {
+            name: spec.name.clone(),
+            found,
+            needed: format!("another size or type ({})", spec.ty),
+        })
     }
 
     /// None for a scalar without an element, which `fits` refuses.

@@ -71,7 +71,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         cells: problem.mesh.n_cells(),
         dofs: problem.n_dofs,
         seed,
-        resources: loaded.resources(),
+        resources: loaded.resources().next(),
         error,
         checked,
         measured,

@@ -83,7 +83,7 @@ fn place<'l, 'd>(
     memory: &Memory,
 ) -> Result<&'l mut Loaded<'d>, LoadError> {
     match slot {
-        Some(loaded) => loaded.exchange(executable.clone(), memory)?,
+        Some(loaded) => loaded.exchange(vec![executable.clone()], memory)?,
         None => *slot = Some(Loaded::compiled(device, executable.clone(), memory)?),
     }
     slot.as_mut().ok_or_else(|| LoadError::Missing("the program".into()))

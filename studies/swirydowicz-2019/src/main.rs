@@ -28,6 +28,7 @@ const AFTER: &str = "\
 Examples, after `cargo run --release -p study-swirydowicz-2019 --`:
   list                                                   all kernels, and by what each differs from the one before
   recipe bp35.2d.10 --degree 7 > k10.json                its steps, for `purlin steps FILE --recipe k10.json`
+  recipe bp30.3d.1 --launch 2 --plain > part.purlin      what the steps of its second launch start from
   steps bp35.2d --degree 7                               what each kernel changes in the recipe before, and its gain
   compile --arch sm_90                                   no GPU needed: fills the cache of compiled kernels
   time --device cuda --db h200.jsonl --time-limit 9m     every kernel, degree and size that is not in the file yet
@@ -77,6 +78,12 @@ struct RecipeArgs {
     /// Type of real numbers
     #[arg(long, default_value = "f64")]
     precision: Precision,
+    /// Which launch, of a kernel of several
+    #[arg(long, value_name = "K")]
+    launch: Option<usize>,
+    /// Print the kernel that the steps start from in place of them
+    #[arg(long)]
+    plain: bool,
 }
 
 #[derive(Args)]
@@ -209,10 +216,7 @@ fn main() -> ExitCode {
 }
 
 fn list() -> Result<(), Failure> {
-    let line = |k: &Tuned| {
-        let missing = k.missing().map_or_else(String::new, |m| format!("; cannot be reached: {m}"));
-        format!("{k:<11} {}{missing}\n", k.idea())
-    };
+    let line = |k: &Tuned| format!("{k:<11} {}\n", k.idea());
     out(&Tuned::all().iter().map(line).collect::<String>())
 }
 
@@ -221,16 +225,25 @@ fn failed(error: RecipeError) -> Failure {
         RecipeError::TooManyWorkItems { .. } | RecipeError::OtherLines { .. } => {
             Failure::Usage(error.to_string())
         }
-        RecipeError::Unreachable { .. } | RecipeError::Refused { .. } | RecipeError::Plain { .. } => {
-            Failure::Refused(error.to_string())
-        }
+        RecipeError::Refused { .. } | RecipeError::Plain { .. } => Failure::Refused(error.to_string()),
     }
 }
 
 fn recipe(args: &RecipeArgs) -> Result<(), Failure> {
     let kernel: Tuned = args.kernel.parse().map_err(|e| Failure::Usage(format!("{e}")))?;
-    let schedule = kernel.schedule_in(args.degree, args.precision).map_err(failed)?;
-    let json = schedule.recipe().to_json().map_err(|e| Failure::Refused(e.to_string()))?;
+    let launches = kernel.launches_in(args.degree, args.precision).map_err(failed)?;
+    let launch = match (&launches[..], args.launch) {
+        ([launch], None) => launch,
+        (all, Some(k)) if (1..=all.len()).contains(&k) => &all[k - 1],
+        (all, _) => {
+            let message = format!("`{kernel}` has launches 1 to {}; choose one with --launch", all.len());
+            return Err(Failure::Usage(message));
+        }
+    };
+    if args.plain {
+        return out(&launch.plain.to_string());
+    }
+    let json = launch.schedule.recipe().to_json().map_err(|e| Failure::Refused(e.to_string()))?;
     out(&(json + "\n"))
 }
 
@@ -254,23 +267,22 @@ fn compile(args: &CompileArgs) -> Result<(), Failure> {
     let sizes = degrees.flat_map(|degree| args.precision.iter().map(move |p| (degree, *p)));
     let cases: Vec<_> = sizes.flat_map(|(degree, p)| kernels.iter().map(move |k| (*k, degree, p))).collect();
     let line = |(kernel, degree, precision): &(Tuned, usize, Precision)| -> Result<String, Failure> {
-        let schedule = match kernel.schedule_in(*degree, *precision) {
-            Ok(schedule) => schedule,
-            Err(
-                e @ (RecipeError::Unreachable { .. }
-                | RecipeError::TooManyWorkItems { .. }
-                | RecipeError::OtherLines { .. }),
-            ) => {
+        let launches = match kernel.launches_in(*degree, *precision) {
+            Ok(launches) => launches,
+            Err(e @ (RecipeError::TooManyWorkItems { .. } | RecipeError::OtherLines { .. })) => {
                 return Ok(format!("{e}\n"));
             }
             Err(e @ (RecipeError::Refused { .. } | RecipeError::Plain { .. })) => return Err(failed(e)),
         };
-        let program = match generate(schedule.kernel(), Target::Cuda, &Options::default()) {
-            Ok(program) => program,
-            Err(e) => return Ok(format!("{kernel} at degree {degree} in {precision}: {e}\n")),
-        };
-        let object = nvrtc::compile_program(&args.arch, &program, Optimisation::Full, &cache)?;
-        let resources: Vec<String> = object.resources.iter().map(ToString::to_string).collect();
+        let mut resources = Vec::new();
+        for launch in &launches {
+            let program = match generate(launch.schedule.kernel(), Target::Cuda, &Options::default()) {
+                Ok(program) => program,
+                Err(e) => return Ok(format!("{kernel} at degree {degree} in {precision}: {e}\n")),
+            };
+            let object = nvrtc::compile_program(&args.arch, &program, Optimisation::Full, &cache)?;
+            resources.extend(object.resources.iter().map(ToString::to_string));
+        }
         Ok(format!("{kernel} at degree {degree} in {precision}: {}\n", resources.join("; ")))
     };
     out(&cases.par_iter().map(line).collect::<Result<String, Failure>>()?)

@@ -2,7 +2,7 @@
 
 use crate::model::{operations, shared_traffic, traffic};
 use crate::problem::{Precision, Sizes};
-use crate::recipes::{RecipeError, Tuned};
+use crate::recipes::{Launch, RecipeError, Tuned};
 use crate::record::{Outcome, Record};
 use crate::reference::{reference, relative_error, worse};
 use purlin::analysis::stats::StatsError;
@@ -13,6 +13,7 @@ use purlin::prelude::{AxisTag, Schedule};
 use purlin::runtime::{Device, RuntimeError, TimingOptions};
 use purlin::transforms::TransformError;
 use purlin::{LoadError, Loaded, laid_out};
+use std::borrow::Cow;
 
 /// Elements with data of their own; a launch repeats them. A prime, so that no tile repeats with
 /// it.
@@ -112,16 +113,21 @@ impl<'d> Case<'d> {
         options: &TimingOptions,
         record: &mut Record,
     ) -> Result<Outcome, MeasureError> {
-        let schedule = kernel.schedule_in(self.sizes.degree, self.sizes.precision)?;
-        record.shared_bytes = shared_traffic(schedule.kernel())?.total();
-        let program = generate(schedule.kernel(), self.device.info().backend.target(), &Options::default())?;
-        record.source = blake3::hash(program.source.as_bytes()).to_hex().to_string();
-        let executable = self.device.compile(&program)?;
-        let memory = laid_out(schedule.kernel(), &self.memory);
+        let launches = kernel.launches_in(self.sizes.degree, self.sizes.precision)?;
+        let (mut sources, mut executables) = (blake3::Hasher::new(), Vec::new());
+        for launch in &launches {
+            let kernel = launch.schedule.kernel();
+            record.shared_bytes += shared_traffic(kernel)?.total();
+            let program = generate(kernel, self.device.info().backend.target(), &Options::default())?;
+            sources.update(program.source.as_bytes());
+            executables.push(self.device.compile(&program)?);
+        }
+        record.source = sources.finalize().to_hex().to_string();
+        let memory = memory_of(&launches, &self.memory);
         let loaded = match self.loaded.take() {
-            None => Loaded::compiled(self.device, executable, &memory)?,
+            None => Loaded::in_turn(self.device, executables, &memory)?,
             Some(mut loaded) => {
-                loaded.exchange(executable, &memory)?;
+                loaded.exchange(executables, &memory)?;
                 loaded
             }
         };
@@ -141,6 +147,7 @@ impl<'d> Case<'d> {
         }
         drop(found);
         let timing = loaded.time(options)?;
+        let resources: Vec<String> = loaded.resources().map(ToString::to_string).collect();
         Ok(Outcome::Measured {
             median_s: timing.median_s,
             min_s: timing.min_s,
@@ -148,9 +155,27 @@ impl<'d> Case<'d> {
             runs: timing.runs,
             copy_s: self.copy_s,
             error,
-            resources: loaded.resources().map(ToString::to_string),
+            resources: (!resources.is_empty()).then(|| resources.join("; ")),
         })
     }
+}
+
+/// The memory of all launches, with arrays as they take them.
+#[must_use]
+pub fn memory_of<'m>(launches: &[Launch], memory: &'m Memory) -> Cow<'m, Memory> {
+    if let [launch] = launches {
+        return laid_out(launch.schedule.kernel(), memory);
+    }
+    let mut found = Cow::Borrowed(memory);
+    for kernel in launches.iter().map(|l| l.schedule.kernel()) {
+        let Cow::Owned(all) = laid_out(kernel, memory) else { continue };
+        for var in kernel.vars.values() {
+            if let Some(value) = all.get(&var.name) {
+                found.to_mut().set(&var.name, value.clone());
+            }
+        }
+    }
+    found
 }
 
 /// The arrays of [`DISTINCT`] elements, again and again.

@@ -1,19 +1,22 @@
 //! Records of code that is no longer generated.
 
 use crate::problem::{Precision, Sizes};
-use crate::recipes::Tuned;
+use crate::recipes::{Launch, Tuned};
 use crate::record::{Outcome, Record};
 use purlin::codegen::{Options, Target, generate};
-use purlin::transforms::Schedule;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// BLAKE3 hashes of the sources of a schedule, in the languages that have one.
+/// BLAKE3 hashes of the sources of launches, in the languages that have one.
 #[must_use]
-pub fn sources(schedule: &Schedule) -> Vec<String> {
+pub fn sources(launches: &[Launch]) -> Vec<String> {
     let hash = |target| {
-        let program = generate(schedule.kernel(), target, &Options::default()).ok()?;
-        Some(blake3::hash(program.source.as_bytes()).to_hex().to_string())
+        let mut sources = blake3::Hasher::new();
+        for launch in launches {
+            let program = generate(launch.schedule.kernel(), target, &Options::default()).ok()?;
+            sources.update(program.source.as_bytes());
+        }
+        Some(sources.finalize().to_hex().to_string())
     };
     [Target::Cuda, Target::OpenCl, Target::C].into_iter().filter_map(hash).collect()
 }
@@ -38,7 +41,7 @@ pub fn stale<'r>(records: &'r [Record], kernels: &[Tuned], (first, last): (usize
     let of_group = |((kernel, degree, precision), records): &((Tuned, usize, Precision), Vec<&'r Record>)| {
         let sizes = Sizes { problem: kernel.problem, degree: *degree, precision: *precision };
         let now =
-            kernel.schedule_in(sizes.degree, sizes.precision).map_or_else(|_| Vec::new(), |s| sources(&s));
+            kernel.launches_in(sizes.degree, sizes.precision).map_or_else(|_| Vec::new(), |l| sources(&l));
         records.iter().copied().filter(|r| !now.contains(&r.source)).collect::<Vec<_>>()
     };
     stale.extend(groups.par_iter().flat_map_iter(of_group).collect::<Vec<_>>());

@@ -1,11 +1,11 @@
 //! A sequence of kernels, step by step: what each recipe adds to the one before, and the gain.
 
 use crate::problem::Sizes;
-use crate::recipes::{RecipeError, Tuned};
+use crate::recipes::{self, RecipeError, Tuned};
 use crate::record::{Outcome, Record};
 use crate::stale::sources;
 use purlin::cli::{line_diff, seconds};
-use purlin::transforms::{Schedule, schedule};
+use purlin::transforms::schedule;
 
 /// Characters of a line.
 const WIDTH: usize = 110;
@@ -33,19 +33,15 @@ pub fn steps(kernels: &[Tuned], launch: Launch, records: &[Record]) -> Result<St
     let mut first = None;
     for kernel in kernels {
         text += &format!("# {kernel}: {}\n", kernel.idea());
-        let schedule = match kernel.schedule_in(degree, precision) {
-            Ok(schedule) => schedule,
-            Err(
-                e @ (RecipeError::Unreachable { .. }
-                | RecipeError::TooManyWorkItems { .. }
-                | RecipeError::OtherLines { .. }),
-            ) => {
+        let launches = match kernel.launches_in(degree, precision) {
+            Ok(launches) => launches,
+            Err(e @ (RecipeError::TooManyWorkItems { .. } | RecipeError::OtherLines { .. })) => {
                 text += &format!("# {e}\n\n");
                 continue;
             }
             Err(e @ (RecipeError::Refused { .. } | RecipeError::Plain { .. })) => return Err(e),
         };
-        let timed = timed(*kernel, launch, &schedule, records);
+        let timed = timed(*kernel, launch, &launches, records);
         text += &match &timed {
             Err(why) => format!("# {why}\n"),
             Ok(Timed { seconds: s, streaming, device }) => {
@@ -59,7 +55,7 @@ pub fn steps(kernels: &[Tuned], launch: Launch, records: &[Record]) -> Result<St
         if let Ok(timed) = timed {
             before = Some((*kernel, timed.seconds));
         }
-        let recipe = schedule::print(schedule.recipe());
+        let recipe = printed(&launches);
         let changed: String =
             line_diff(&recipe_before, &recipe).lines().map(|l| format!("{}\n", clipped(l))).collect();
         text += if changed.is_empty() { "  the steps of the kernel before\n" } else { &changed };
@@ -67,6 +63,19 @@ pub fn steps(kernels: &[Tuned], launch: Launch, records: &[Record]) -> Result<St
         recipe_before = recipe;
     }
     Ok(text)
+}
+
+/// The recipes of all launches, each behind its number where there are several.
+fn printed(launches: &[recipes::Launch]) -> String {
+    let one = |(k, launch): (usize, &recipes::Launch)| {
+        let number = if launches.len() > 1 {
+            format!("launch {} of {}:\n", k + 1, launches.len())
+        } else {
+            String::new()
+        };
+        number + &schedule::print(launch.schedule.recipe())
+    };
+    launches.iter().enumerate().map(one).collect()
 }
 
 /// A line without the end of a long one, such as the entries of a matrix.
@@ -87,7 +96,7 @@ struct Timed<'r> {
 fn timed<'r>(
     kernel: Tuned,
     launch: Launch,
-    schedule: &Schedule,
+    launches: &[recipes::Launch],
     records: &'r [Record],
 ) -> Result<Timed<'r>, String> {
     let Sizes { degree, precision, .. } = launch.sizes;
@@ -100,7 +109,7 @@ fn timed<'r>(
     if let Outcome::Refused(why) = &last.outcome {
         return Err(format!("not timed: {why}"));
     }
-    let now = sources(schedule);
+    let now = sources(launches);
     let timed = found.iter().rev().find_map(|r| match &r.outcome {
         Outcome::Measured { median_s, copy_s, .. } if now.contains(&r.source) => {
             Some(Timed { seconds: *median_s, streaming: copy_s / median_s, device: &r.device })

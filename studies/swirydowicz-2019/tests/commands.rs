@@ -24,14 +24,58 @@ fn bad(args: &[&str], code: i32) -> String {
 }
 
 #[test]
-fn kernels_are_listed_with_what_is_missing() {
+fn kernels_are_listed() {
     let list = good(&["list"]);
     assert_eq!(list.lines().count(), 13 + 17 + 6 + 13 + 9 + 6 + 1);
     assert!(list.contains("bp35.2d.10  a third local array, for the layer of `u`\n"), "{list}");
-    let missing = "cannot be reached: it is three launches, and no primitive cuts a kernel into several";
-    assert!(list.contains(missing), "{list}");
-    let refused = bad(&["recipe", "bp30.3d.1"], 1);
-    assert!(refused.contains("`bp30.3d.1` cannot be reached: it is three launches"), "{refused}");
+    assert!(
+        list.contains("bp30.3d.1   reference: interpolation, differentiation and projection as three "),
+        "{list}"
+    );
+}
+
+/// Each launch is a recipe of a kernel of its own.
+#[test]
+fn launches_have_recipes() {
+    let tuned = "bp30.3d.1".parse::<study_swirydowicz_2019::recipes::Tuned>().unwrap();
+    let launches = tuned.launches(3).unwrap();
+    assert_eq!(launches.len(), 3);
+    for (k, launch) in launches.iter().enumerate() {
+        let number = (k + 1).to_string();
+        let args = ["recipe", "bp30.3d.1", "--degree", "3", "--launch", &number];
+        let plain = purlin::ir::text::parse(&good(&[&args[..], &["--plain"]].concat())).unwrap();
+        let recipe = purlin::transforms::Recipe::from_json(&good(&args)).unwrap();
+        assert_eq!(recipe.apply(&plain).unwrap(), *launch.schedule.kernel());
+    }
+    for launch in [&[][..], &["--launch", "0"], &["--launch", "4"]] {
+        let refused = bad(&[&["recipe", "bp30.3d.1", "--degree", "3"], launch].concat(), 2);
+        assert!(refused.contains("`bp30.3d.1` has launches 1 to 3; choose one with --launch"), "{refused}");
+    }
+    let steps = good(&["steps", "bp30.3d.1", "--degree", "3"]);
+    assert!(
+        steps.contains("+ launch 3 of 3:\n") && steps.contains("+ pass_values([v], from: [u, I])\n"),
+        "{steps}"
+    );
+}
+
+/// What passes between launches is on the device alone, and all of them are checked and timed together.
+#[test]
+fn launches_are_timed_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("study.jsonl").to_string_lossy().into_owned();
+    let kernels = ["--kernels", "bp30.3d.1,bp30.3d.2", "--degrees", "2", "--elements", "9", "--db", &db];
+    for device in ["c", "opencl"] {
+        let output = study(&[&["time", "--device", device, "--min-seconds", "0"], &kernels[..]].concat());
+        let said = text(&output.stderr);
+        if output.status.code() == Some(3) {
+            println!("skipped: {said}");
+            continue;
+        }
+        assert_eq!(said.lines().filter(|l| l.contains(" of streaming, ")).count(), 2, "{said}");
+    }
+    let page = good(&["page", "--db", &db]);
+    assert!(page.contains("| N | 1 | 2 | copy | best | which |"), "{page}");
+    assert_eq!(good(&["stale", "--db", &db]), "");
 }
 
 #[test]
@@ -39,9 +83,9 @@ fn recipes_load_as_those_of_the_library() {
     let json = good(&["recipe", "bp35.2d.10", "--degree", "3"]);
     let recipe = purlin::transforms::Recipe::from_json(&json).unwrap();
     let kernel = purlin::ir::text::parse(include_str!("../kernels/bp35.purlin")).unwrap();
-    let expected =
-        "bp35.2d.10".parse::<study_swirydowicz_2019::recipes::Tuned>().unwrap().schedule(3).unwrap();
-    assert_eq!(recipe.apply(&kernel).unwrap(), *expected.kernel());
+    let tuned = "bp35.2d.10".parse::<study_swirydowicz_2019::recipes::Tuned>().unwrap();
+    let [expected] = &tuned.launches(3).unwrap()[..] else { unreachable!("one launch") };
+    assert_eq!(recipe.apply(&kernel).unwrap(), *expected.schedule.kernel());
 }
 
 #[test]

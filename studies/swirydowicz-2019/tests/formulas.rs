@@ -38,15 +38,14 @@ fn moved(stats: &Statistics, problem: Problem, distinct: bool) -> Traffic {
     Traffic { read: bytes(AccessKind::Read), written: bytes(AccessKind::Write) }
 }
 
-/// The kernel, or none where a primitive is missing or a group is too small.
+/// The kernel, or none where it is several or a group is too small.
 fn tuned(name: &str, degree: usize) -> Option<Kernel> {
-    match name.parse::<Tuned>().unwrap().schedule(degree) {
-        Ok(schedule) => Some(schedule.kernel().clone()),
-        Err(
-            RecipeError::Unreachable { .. }
-            | RecipeError::TooManyWorkItems { .. }
-            | RecipeError::OtherLines { .. },
-        ) => None,
+    match name.parse::<Tuned>().unwrap().launches(degree) {
+        Ok(launches) => match &launches[..] {
+            [launch] => Some(launch.schedule.kernel().clone()),
+            _ => None,
+        },
+        Err(RecipeError::TooManyWorkItems { .. } | RecipeError::OtherLines { .. }) => None,
         Err(e) => panic!("{e}"),
     }
 }
@@ -193,6 +192,23 @@ fn tuned_kernels_do_and_move_what_the_formulas_say() {
         let twice = kernel.problem == Problem::Bp35 && kernel.by_instructions();
         assert_eq!(once, kernel.number >= first && !twice, "{kernel}");
     }
+}
+
+/// Launches share the operations, and pass the field at points and what is projected through global
+/// memory: `v` once more than the factors ask for, and `z`.
+#[test]
+fn launches_share_the_operations_of_the_formula() {
+    let sizes = Sizes::double(Problem::Bp30, 3);
+    let launches = "bp30.3d.1".parse::<Tuned>().unwrap().launches(3).unwrap();
+    let counted: Vec<Statistics> = launches.iter().map(|l| counted(l.schedule.kernel(), sizes)).collect();
+    assert_eq!(counted.iter().map(Statistics::flops).sum::<u64>(), operations(sizes));
+    let m = sizes.points() as u64;
+    let (v, z) = ([&counted[0], &counted[1]].map(|s| s.var("v").unwrap()), counted[1].var("z").unwrap());
+    assert_eq!(v.map(|v| (v.reads.footprint, v.writes.footprint)), [(0, m.pow(3)), (m.pow(3), 0)]);
+    // a term of each of three sums, and one of the mass
+    assert_eq!(v[1].reads.accesses, 3 * m.pow(4) + m.pow(3));
+    assert_eq!(z.writes.accesses, 3 * m.pow(4) + 2 * m.pow(3));
+    assert_eq!(counted[2].var("z").unwrap().reads.footprint, m.pow(3));
 }
 
 fn barriers(name: &str, degree: usize) -> usize {

@@ -5,10 +5,10 @@
 use purlin::codegen::{Options, Target, generate};
 use purlin::interp::interpret;
 use purlin::runtime::{Device, open};
-use purlin::transforms::Schedule;
-use purlin::{Loaded, Random, laid_out};
+use purlin::{Loaded, Random};
+use study_swirydowicz_2019::measure::memory_of;
 use study_swirydowicz_2019::problem::{Precision, Problem, Sizes};
-use study_swirydowicz_2019::recipes::{RecipeError, Threads, Tuned};
+use study_swirydowicz_2019::recipes::{Launch, RecipeError, Threads, Tuned};
 use study_swirydowicz_2019::reference::{reference, relative_error};
 
 const PRECISIONS: [Precision; 2] = [Precision::Double, Precision::Single];
@@ -24,15 +24,11 @@ fn devices() -> Vec<Box<dyn Device>> {
     ["c", "opencl", "cuda"].into_iter().filter_map(open).collect()
 }
 
-/// The result of a kernel at a degree, or none where a primitive is missing or a group too small.
-fn schedule(kernel: Tuned, degree: usize, precision: Precision) -> Option<Schedule> {
-    match kernel.schedule_in(degree, precision) {
-        Ok(schedule) => Some(schedule),
-        Err(
-            RecipeError::Unreachable { .. }
-            | RecipeError::TooManyWorkItems { .. }
-            | RecipeError::OtherLines { .. },
-        ) => None,
+/// The launches of a kernel at a degree, or none where a group is too small.
+fn launches(kernel: Tuned, degree: usize, precision: Precision) -> Option<Vec<Launch>> {
+    match kernel.launches_in(degree, precision) {
+        Ok(launches) => Some(launches),
+        Err(RecipeError::TooManyWorkItems { .. } | RecipeError::OtherLines { .. }) => None,
         Err(e) => panic!("{e}"),
     }
 }
@@ -41,13 +37,15 @@ fn check(kernel: Tuned, degree: usize, precision: Precision, seed: u64) {
     let sizes = Sizes { problem: kernel.problem, degree, precision };
     let memory = sizes.inputs(ELEMENTS, seed);
     let expected = reference(sizes, &memory).unwrap();
-    let Some(schedule) = schedule(kernel, degree, precision) else { return };
+    let Some(launches) = launches(kernel, degree, precision) else { return };
     for device in devices() {
         let name = device.info().name.clone();
-        let program =
-            generate(schedule.kernel(), device.info().backend.target(), &Options::default()).unwrap();
-        let memory = laid_out(schedule.kernel(), &memory);
-        let loaded = Loaded::new(&*device, &program, &memory)
+        let compiled = |launch: &Launch| {
+            let target = device.info().backend.target();
+            device.compile(&generate(launch.schedule.kernel(), target, &Options::default()).unwrap()).unwrap()
+        };
+        let executables = launches.iter().map(compiled).collect();
+        let loaded = Loaded::in_turn(&*device, executables, &memory_of(&launches, &memory))
             .unwrap_or_else(|e| panic!("{kernel} at degree {degree} on {name}: {e}"));
         loaded.launch().unwrap();
         let error = relative_error(&expected, &loaded.f64s("y").unwrap());
@@ -76,7 +74,9 @@ fn family(problem: Problem, threads: Threads) {
             (false, false) if kernel.by_halves() => &[2, 3],
             (false, false) => &[2],
         };
-        if all() || is_last(kernel) {
+        let is_cut =
+            kernel.problem == Problem::Bp30 && kernel.threads == Threads::Cubes && kernel.number == 1;
+        if all() || is_last(kernel) || is_cut {
             for precision in PRECISIONS {
                 degrees.iter().for_each(|degree| check(kernel, *degree, precision, seed));
             }
@@ -93,11 +93,13 @@ fn the_interpreter_agrees_with_the_dense_operator() {
         let precisions = if all() || is_last(kernel) { &PRECISIONS[..] } else { &PRECISIONS[..1] };
         for precision in precisions.iter().copied() {
             let degree = if kernel.by_instructions() { 7 } else { 2 };
-            let Some(schedule) = schedule(kernel, degree, precision) else { continue };
+            let Some(launches) = launches(kernel, degree, precision) else { continue };
             let sizes = Sizes { problem: kernel.problem, degree, precision };
             let mut memory = sizes.inputs(ELEMENTS, seed);
             let expected = reference(sizes, &memory).unwrap();
-            interpret(schedule.kernel(), &mut memory).unwrap();
+            for launch in &launches {
+                interpret(launch.schedule.kernel(), &mut memory).unwrap();
+            }
             let found = memory.get("y").unwrap();
             assert_eq!(found.ty(), precision.scalar(), "{kernel}");
             let error = relative_error(&expected, &found.to_f64());
@@ -111,8 +113,11 @@ fn the_interpreter_agrees_with_the_dense_operator() {
 fn nothing_is_computed_in_double_precision_where_single_is_asked_for() {
     for kernel in Tuned::all().into_iter().filter(|k| all() || is_last(*k)) {
         for precision in PRECISIONS {
-            let Some(schedule) = schedule(kernel, 2, precision) else { continue };
-            let source = generate(schedule.kernel(), Target::Cuda, &Options::default()).unwrap().source;
+            let Some(launches) = launches(kernel, 2, precision) else { continue };
+            let source = |launch: &Launch| {
+                generate(launch.schedule.kernel(), Target::Cuda, &Options::default()).unwrap().source
+            };
+            let source: String = launches.iter().map(source).collect();
             let is_double = precision == Precision::Double;
             assert_eq!(source.contains("double"), is_double, "{kernel} in {precision}:\n{source}");
             assert_eq!(source.contains("float"), !is_double, "{kernel} in {precision}:\n{source}");

@@ -32,8 +32,8 @@ use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::primitives::Step;
 use crate::primitives::{
-    DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, PrefetchArray, RealiseReduction, Rename,
-    SplitIname, TagIname, UnrollIname, VectoriseIname,
+    DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, PassValues, PrefetchArray, RealiseReduction,
+    Rename, SplitIname, TagIname, UnrollIname, VectoriseIname,
 };
 use crate::recipe::Recipe;
 use crate::refusal::{Refusal, TransformError};
@@ -122,6 +122,47 @@ impl Schedule {
         self.known = after;
         self.recipe.steps.push(primitive.into());
         Ok(made)
+    }
+
+    /// Cuts what computes the temporaries `vars` off the kernel, from the inputs `from` alone: they become
+    /// inputs. Returns the kernel that computes them, every loop in sequence; the two in turn do what the
+    /// kernel did. Inputs that an earlier cut made may be among `from`, so that a kernel becomes a sequence
+    /// of launches.
+    ///
+    /// ```
+    /// use purlin_transforms::Schedule;
+    ///
+    /// let kernel = purlin_ir::text::parse(
+    ///     "kernel k
+    /// arg x: f64[8] in
+    /// arg y: f64[8] out
+    /// temp t: f64[8] private
+    ///
+    /// for i in 0..8
+    ///   s: t[i] = 2.0*x[i]
+    /// for j in 0..8
+    ///   r: y[j] = t[7 - j]
+    /// ",
+    /// )?;
+    /// let mut last = Schedule::of(&kernel);
+    /// let first = Schedule::of(&last.cut_off(["t"], ["x"])?);
+    /// assert!(first.kernel().to_string().contains("arg t: f64[8] out"));
+    /// assert!(last.kernel().to_string().contains("arg t: f64[8] in"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`PassValues`]; the schedule stays as it was.
+    pub fn cut_off<S: Into<String>, T: Into<String>>(
+        &mut self,
+        vars: impl IntoIterator<Item = S>,
+        from: impl IntoIterator<Item = T>,
+    ) -> Applied<Kernel> {
+        let pass = PassValues::new(vars, from);
+        let refused = |cause| TransformError { operation: pass.to_string(), cause };
+        let definition = pass.definition(self.kernel()).map_err(refused)?;
+        self.make(pass)?;
+        Ok(definition)
     }
 
     /// Applies every step of a recipe and records it.

@@ -1,8 +1,10 @@
 //! BP3.0, a work-item for each quadrature point: Świrydowicz et al. 2019, §8.
 
+use super::Launch;
 use super::nest::{Steps, cut, expand, fetch, fetch_matrix, pad, place, realise, share, spill, unroll};
 use crate::problem::Sizes;
 use purlin::prelude::{AddressSpace, AliasStorage, BufferWrites, MoveInsns, Schedule, Selection};
+use purlin::transforms::TransformError;
 
 pub const IDEAS: [&str; 9] = [
     "reference: interpolation, differentiation and projection as three launches, all in global memory",
@@ -15,6 +17,60 @@ pub const IDEAS: [&str; 9] = [
     "no partial results in global memory, one flux after the other in one local array",
     "three local arrays for the fluxes",
 ];
+
+/// Loops of a launch along each axis of work-items, the sums in it, its matrix, and its temporaries.
+struct Part {
+    axes: [&'static [&'static str]; 3],
+    sums: &'static [&'static str],
+    matrix: &'static str,
+    partial: &'static [&'static str],
+}
+
+const INTERPOLATION: Part = Part {
+    axes: [&["i1", "i2", "a3"], &["j1", "b2", "b3"], &["c1", "c2", "c3"]],
+    sums: &["l1", "l2", "l3"],
+    matrix: "I",
+    partial: &["t1", "t2"],
+};
+
+const DIFFERENTIATION: Part = Part {
+    axes: [&["i", "a"], &["j", "b"], &["k", "c"]],
+    sums: &["lr", "ls", "lt"],
+    matrix: "D",
+    partial: &["wr", "ws", "wt"],
+};
+
+const PROJECTION: Part = Part {
+    axes: [&["i4", "i5", "i6"], &["b4", "j5", "j6"], &["c4", "c5", "k6"]],
+    sums: &["l4", "l5", "l6"],
+    matrix: "I",
+    partial: &["t4", "t5"],
+};
+
+/// Cuts the kernel into three launches, of which the last one is left: the field at points and what is
+/// projected pass from one to the next in global memory.
+pub fn three_launches(s: &mut Schedule, sizes: Sizes) -> Result<Vec<Launch>, TransformError> {
+    expand(s, &["v", "z"], &["e"])?;
+    let first = s.cut_off(["v"], ["u", "I"])?;
+    let second = s.cut_off(["z"], ["v", "g", "D", "lambda"])?;
+    part(s, sizes, &PROJECTION)?;
+    [(first, INTERPOLATION), (second, DIFFERENTIATION)]
+        .into_iter()
+        .map(|(plain, of)| {
+            let mut schedule = Schedule::of(&plain);
+            part(&mut schedule, sizes, &of)?;
+            Ok(Launch { plain, schedule })
+        })
+        .collect()
+}
+
+fn part(s: &mut Schedule, sizes: Sizes, part: &Part) -> Steps {
+    let m = sizes.points();
+    realise(s, part.sums)?;
+    fetch_matrix(s, part.matrix, &[m, m])?;
+    spill(s, part.partial)?;
+    place(s, &part.axes)
+}
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
     let m = sizes.points();

@@ -18,6 +18,7 @@ mod matrix_lines;
 mod nest;
 
 use crate::problem::{Precision, Problem, Sizes};
+use purlin::ir::Kernel;
 use purlin::ir::text::ParseErrors;
 use purlin::prelude::{FixParameter, Schedule};
 use purlin::transforms::TransformError;
@@ -48,17 +49,18 @@ pub struct Tuned {
     pub elements: Option<u32>,
 }
 
+/// A launch of a tuned kernel.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// What its steps start from.
+    pub plain: Kernel,
+    /// What they make of it.
+    pub schedule: Schedule,
+}
+
 /// Why a tuned kernel is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeError {
-    /// No primitive does what the kernel needs.
-    #[error("`{kernel}` cannot be reached: {missing}")]
-    Unreachable {
-        /// The kernel.
-        kernel: Tuned,
-        /// What would have to be there.
-        missing: &'static str,
-    },
     /// A work-item for each point takes more work-items than a group has.
     #[error(
         "`{kernel}` takes {needed} work-items a group at degree {degree}, and a group has at most {MAX_WORK_ITEMS}; choose a lower degree, fewer elements or 2-D threads"
@@ -238,21 +240,21 @@ impl Tuned {
         ideas(self.problem, self.threads).get(self.number as usize - 1).copied().unwrap_or_default()
     }
 
-    /// The plain kernel at a degree and the steps that make it this one.
+    /// Its launches at a degree, in the order in which they run, as a rule one: the plain kernel of each
+    /// and the steps that make it this one.
     ///
     /// # Errors
-    /// [`RecipeError::Unreachable`] where a primitive is missing,
     /// [`RecipeError::TooManyWorkItems`] for a degree beyond 3-D threads,
     /// [`RecipeError::OtherLines`] for one whose lines no instruction takes.
-    pub fn schedule(self, degree: usize) -> Result<Schedule, RecipeError> {
-        self.schedule_in(degree, Precision::Double)
+    pub fn launches(self, degree: usize) -> Result<Vec<Launch>, RecipeError> {
+        self.launches_in(degree, Precision::Double)
     }
 
-    /// As [`Self::schedule`], with all real numbers of `precision`.
+    /// As [`Self::launches`], with all real numbers of `precision`.
     ///
     /// # Errors
-    /// As [`Self::schedule`].
-    pub fn schedule_in(self, degree: usize, precision: Precision) -> Result<Schedule, RecipeError> {
+    /// As [`Self::launches`].
+    pub fn launches_in(self, degree: usize, precision: Precision) -> Result<Vec<Launch>, RecipeError> {
         let sizes = Sizes { problem: self.problem, degree, precision };
         let needed = match self.threads {
             Threads::Cubes => sizes.points().pow(3),
@@ -262,25 +264,30 @@ impl Tuned {
         if needed > MAX_WORK_ITEMS {
             return Err(RecipeError::TooManyWorkItems { kernel: self, degree, needed });
         }
-        if let Some(missing) = self.missing() {
-            return Err(RecipeError::Unreachable { kernel: self, missing });
-        }
         let nodes = sizes.nodes();
         if self.by_instructions() && (!nodes.is_multiple_of(8) || precision != Precision::Double) {
             return Err(RecipeError::OtherLines { kernel: self, degree, precision, nodes });
         }
         let plain = sizes.plain().map_err(|cause| RecipeError::Plain { problem: self.problem, cause })?;
         let mut s = Schedule::of(&plain);
-        match self.steps(&mut s, sizes) {
-            Ok(()) => Ok(s),
-            Err(cause) => Err(RecipeError::Refused { kernel: self, degree, cause }),
-        }
+        let before = self.steps(&mut s, sizes);
+        let mut launches = before.map_err(|cause| RecipeError::Refused { kernel: self, degree, cause })?;
+        launches.push(Launch { plain, schedule: s });
+        Ok(launches)
     }
 
-    fn steps(self, s: &mut Schedule, sizes: Sizes) -> Result<(), TransformError> {
+    /// Makes the kernel of the last launch, and returns the launches before it.
+    fn steps(self, s: &mut Schedule, sizes: Sizes) -> Result<Vec<Launch>, TransformError> {
         for (param, value) in sizes.fixed() {
             s.apply(FixParameter::new(param, value))?;
         }
+        if (self.problem, self.threads, self.number) == (Problem::Bp30, Threads::Cubes, 1) {
+            return bp30_cubes::three_launches(s, sizes);
+        }
+        self.one_launch(s, sizes).map(|()| Vec::new())
+    }
+
+    fn one_launch(self, s: &mut Schedule, sizes: Sizes) -> Result<(), TransformError> {
         match (self.problem, self.threads) {
             (Problem::Bp10, _) => bp10::steps(s, sizes, self.number, self.elements_of_a_group(sizes)),
             (Problem::Bp35, Threads::Planes) if self.by_instructions() => {
@@ -306,17 +313,6 @@ impl Tuned {
             (Problem::Bp35Vertices, _) => {
                 bp35_vertices::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
             }
-        }
-    }
-
-    /// The primitive without which the kernel cannot be made.
-    #[must_use]
-    pub fn missing(self) -> Option<&'static str> {
-        match (self.problem, self.threads, self.number) {
-            (Problem::Bp30, Threads::Cubes, 1) => {
-                Some("it is three launches, and no primitive cuts a kernel into several")
-            }
-            _ => None,
         }
     }
 }
