@@ -115,15 +115,5 @@ fn deal(s: &mut Schedule, lines: &mut Lines) -> Steps {
     ] {
         lines.deal(s, nest)?;
     }
-    for nest in [
-        ["k_sum", "j_sum", "i_sum", "lr"],
-        ["c_sum", "b_sum", "a_sum", "mr"],
-        ["k_s_sum", "i_s_sum", "j_s_sum", "ls"],
-        ["c_s_sum", "a_s_sum", "b_s_sum", "ms"],
-        ["j_t_sum", "i_t_sum", "k_t_sum", "lt"],
-        ["b_t_sum", "a_t_sum", "c_t_sum", "mt"],
-    ] {
-        lines.contract(s, nest)?;
-    }
-    Ok(())
+    lines.contract_all(s)
 }

@@ -91,6 +91,21 @@ impl Lines {
         Ok(())
     }
 
+    /// The contractions of BP3.5, each with lines along the axis that is contracted.
+    pub fn contract_all(&mut self, s: &mut Schedule) -> Steps {
+        for nest in [
+            ["k_sum", "j_sum", "i_sum", "lr"],
+            ["c_sum", "b_sum", "a_sum", "mr"],
+            ["k_s_sum", "i_s_sum", "j_s_sum", "ls"],
+            ["c_s_sum", "a_s_sum", "b_s_sum", "ms"],
+            ["j_t_sum", "i_t_sum", "k_t_sum", "lt"],
+            ["b_t_sum", "a_t_sum", "c_t_sum", "mt"],
+        ] {
+            self.contract(s, nest)?;
+        }
+        Ok(())
+    }
+
     /// The tiles of a loop, if it has several, and the loop over one of them.
     fn split_tiles(
         &self,
