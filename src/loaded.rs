@@ -256,18 +256,17 @@ impl Slot {
         Ok(*ty == spec.ty && buffer.bytes() == len * spec.ty.bytes())
     }
 
-    /// Refuses an argument of a program that another one takes in another size.
+    /// Refuses an array of a program that one before takes in another size or type.
     fn fits(&self, spec: &ArgSpec, memory: &Memory) -> Result<(), LoadError> {
-        let Self::Array(buffer, ty) = self else { return Ok(()) };
+        let (Self::Array(buffer, ty), ArgKind::Buffer { len, .. }) = (self, &spec.kind) else {
+            return Ok(());
+        };
         if self.suits(spec, memory)? {
             return Ok(());
         }
-        let found = format!("{} bytes of type {ty} for a program before", buffer.bytes());
-        Err(LoadError::Misfit {
-            name: spec.name.clone(),
-            found,
-            needed: format!("another size or type ({})", spec.ty),
-        })
+        let found = format!("{} elements of type {ty} in a program before", buffer.bytes() / ty.bytes());
+        let needed = format!("{} of type {}", len.eval(memory.params())?, spec.ty);
+        Err(LoadError::Misfit { name: spec.name.clone(), found, needed })
     }
 
     /// None for a scalar without an element, which `fits` refuses.
@@ -348,5 +347,46 @@ fn upload(device: &dyn Device, value: &Value) -> Result<Buffer, RuntimeError> {
         Value::F32(v) => buffer_of(device, v),
         Value::I32(v) => buffer_of(device, v),
         Value::I64(v) => buffer_of(device, v),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // how a test fails
+mod tests {
+    use super::*;
+    use purlin_codegen::{Options, Target, generate};
+    use purlin_ir::text;
+
+    /// What one program writes, the next one reads, without a value from the memory; in another size it
+    /// is refused.
+    #[test]
+    fn programs_in_turn_share_arrays() {
+        let device = purlin_runtime::open("c").unwrap();
+        let compiled = |source: &str| {
+            let kernel = text::parse(source).unwrap();
+            device.compile(&generate(&kernel, Target::C, &Options::default()).unwrap()).unwrap()
+        };
+        let first = compiled(
+            "kernel first\narg x: f64[8] in\narg t: f64[8] out\n\nfor i in 0..8\n  s: t[i] = 2.0*x[i]\n",
+        );
+        let last = |n: usize| {
+            compiled(&format!(
+                "kernel last\narg t: f64[{n}] in\narg y: f64[{n}] out\n\nfor i in 0..{n}\n  s: y[i] = t[{} - i]\n",
+                n - 1
+            ))
+        };
+        let memory = Memory::new().value("x", (0..8).map(f64::from).collect::<Vec<_>>());
+        let loaded = Loaded::in_turn(&*device, vec![first.clone(), last(8)], &memory).unwrap();
+        loaded.launch().unwrap();
+        let expected: Vec<f64> = (0..8).rev().map(|i| 2.0 * f64::from(i)).collect();
+        assert_eq!(loaded.f64s("y").unwrap(), expected);
+        let options = TimingOptions { warm_up: 0, min_runs: 3, min_seconds: 0.0, ..TimingOptions::default() };
+        assert_eq!(loaded.time(&options).unwrap().runs, 3);
+        // in the other order nothing has written it
+        let missing = Loaded::in_turn(&*device, vec![last(8), first.clone()], &memory);
+        assert!(matches!(missing, Err(LoadError::Missing(name)) if name == "t"));
+        let misfit = Loaded::in_turn(&*device, vec![first, last(9)], &memory).err().unwrap().to_string();
+        let expected = "argument `t` holds 8 elements of type f64 in a program before, needed 9 of type f64";
+        assert_eq!(misfit, expected);
     }
 }
