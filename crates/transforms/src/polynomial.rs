@@ -202,7 +202,12 @@ pub(crate) fn scaled(sum: &Sum, by: f64) -> Sum {
 /// Adds one sum to another; like terms become one, and terms that cancel are gone.
 pub(crate) fn add(sum: &mut Sum, other: &Sum, sign: f64) {
     for (factors, c) in other {
-        let known = sum.entry(factors.clone()).or_insert(0.0);
+        let Some(known) = sum.get_mut(factors) else {
+            if *c != 0.0 {
+                sum.insert(factors.clone(), sign * c);
+            }
+            continue;
+        };
         *known += sign * c;
         if *known == 0.0 {
             sum.remove(factors);
@@ -218,11 +223,14 @@ pub(crate) fn product(a: &Sum, b: &Sum) -> Result<Sum, NoSum> {
     let mut all = Sum::new();
     for (left, c) in a {
         for (right, d) in b {
-            let mut factors: Product = left.iter().chain(right).copied().collect();
+            let mut factors = Product::with_capacity(left.len() + right.len());
+            factors.extend(left);
+            factors.extend(right);
             factors.sort_unstable();
-            add(&mut all, &[(factors, c * d)].into(), 1.0);
+            *all.entry(factors).or_insert(0.0) += c * d;
         }
     }
+    all.retain(|_, c| *c != 0.0);
     Ok(all)
 }
 

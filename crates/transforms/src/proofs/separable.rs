@@ -15,6 +15,7 @@ use purlin_ir::{
     VarKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// All iterations run alike.
 pub(crate) const ALIKE: Obligation = Obligation::new(
@@ -113,8 +114,8 @@ pub(crate) fn separate(kernel: &Kernel, iname: InameId, changing: Changing) -> R
         with_loops(std::slice::from_ref(node), place, &mut Vec::new(), &mut insns);
     }
     let written = insns.iter().map(|i| kernel.insns[i.id].lhs.var).collect();
-    let (atoms, points) = (Atoms::default(), BTreeSet::new());
-    let mut of_loop = Loop { kernel, iname, changing, inside, insns, written, points, atoms };
+    let (atoms, points, facts) = (Atoms::default(), BTreeSet::new(), Vec::new());
+    let mut of_loop = Loop { kernel, iname, changing, inside, insns, written, points, atoms, facts };
     let mut found = Separated { atoms: Atoms::default(), updates: Vec::new(), stores: BTreeSet::new() };
     for place in 0..of_loop.insns.len() {
         let id = of_loop.insns[place].id;
@@ -193,6 +194,31 @@ struct Loop<'k> {
     /// Scalars that stay, [`Changing::Scalars`].
     points: BTreeSet<VarId>,
     atoms: Atoms,
+    /// What is known of each atom by its number, for all products that have it.
+    facts: Vec<Option<Rc<Facts>>>,
+}
+
+/// What is known of an atom.
+#[derive(Clone, Debug)]
+struct Facts {
+    /// A variable that it reads and the loop writes, other than scalars that stay.
+    written: Option<VarId>,
+    /// Whether it has a reduction or a rule.
+    opaque: bool,
+    how: Seen,
+}
+
+/// How an atom depends on the iteration.
+#[derive(Clone, Debug)]
+enum Seen {
+    /// It is the same in all iterations.
+    Fixed,
+    /// It changes with the iteration alone, [`Changing::Scalars`].
+    Varying,
+    /// It is an entry that changes.
+    Entry(Entry),
+    /// It changes otherwise.
+    Other,
 }
 
 impl Loop<'_> {
@@ -263,6 +289,7 @@ impl Loop<'_> {
             )
         })?;
         self.points.insert(var);
+        self.facts.clear(); // what reads it changes from here on
         Ok(())
     }
 
@@ -344,53 +371,80 @@ impl Loop<'_> {
     }
 
     /// No factor reads what the loop writes, other than scalars that stay.
-    fn check_atoms(&self, insn: &Insn, value: &Sum) -> Result<(), Refusal> {
+    fn check_atoms(&mut self, insn: &Insn, value: &Sum) -> Result<(), Refusal> {
         for factor in value.keys().flatten() {
-            let mut changing = None;
-            let mut opaque = false;
-            let atom = self.atoms.get(factor.atom);
-            atom.for_each(&mut |e| match e {
-                Expr::Load(a) if self.written.contains(&a.var) && !self.points.contains(&a.var) => {
-                    changing = Some(a.var);
-                }
-                Expr::Reduce(_) | Expr::Rule(..) | Expr::RuleParam(_) => opaque = true,
-                Expr::Int(_)
-                | Expr::Real(_)
-                | Expr::Iname(_)
-                | Expr::Load(_)
-                | Expr::Unary(..)
-                | Expr::Binary(..)
-                | Expr::Call(..)
-                | Expr::Cast(..)
-                | Expr::Select(..) => {}
-            });
-            let shown = || self.kernel.show_expr(atom).to_string();
-            TABLES.require(changing.is_none(), || {
-                let var = changing.map(|v| self.name(v)).unwrap_or_default();
-                let is_writer = |i: &&Insn| Some(i.lhs.var) == changing;
+            let (written, opaque) = {
+                let facts = self.facts(factor.atom);
+                (facts.written, facts.opaque)
+            };
+            if written.is_none() && !opaque {
+                continue;
+            }
+            let shown = self.kernel.show_expr(self.atoms.get(factor.atom));
+            TABLES.require(written.is_none(), || {
+                let var = written.map(|v| self.name(v)).unwrap_or_default();
+                let is_writer = |i: &&Insn| Some(i.lhs.var) == written;
                 let writer = self.insns.iter().map(|i| &self.kernel.insns[i.id]).find(is_writer);
                 format!(
-                    "`{}` has the factor `{}`, whose `{var}` `{}` writes in each iteration of `{}`; keep the loop",
+                    "`{}` has the factor `{shown}`, whose `{var}` `{}` writes in each iteration of `{}`; keep the loop",
                     insn.name,
-                    shown(),
                     writer.map_or("", |i| &i.name),
                     self.kernel.inames[self.iname].name
                 )
             })?;
             TABLES.require(!opaque, || {
                 format!(
-                    "`{}` has the factor `{}`, a reduction or a rule; realise or expand it first",
+                    "`{}` has the factor `{shown}`, a reduction or a rule; realise or expand it first",
                     insn.name,
-                    shown()
                 )
             })?;
         }
         Ok(())
     }
 
+    /// What is known of an atom: one walk for all products that have it.
+    fn facts(&mut self, atom: usize) -> Rc<Facts> {
+        if let Some(Some(known)) = self.facts.get(atom) {
+            return Rc::clone(known);
+        }
+        let found = Rc::new(self.facts_of(self.atoms.get(atom)));
+        if self.facts.len() <= atom {
+            self.facts.resize(atom + 1, None);
+        }
+        self.facts[atom] = Some(Rc::clone(&found));
+        found
+    }
+
+    fn facts_of(&self, atom: &Expr) -> Facts {
+        let (mut written, mut opaque, mut changes, mut by_loops) = (None, false, false, false);
+        atom.for_each(&mut |e| match e {
+            Expr::Iname(i) => {
+                changes |= *i == self.iname;
+                by_loops |= self.inside.contains(i);
+            }
+            Expr::Load(a) if self.points.contains(&a.var) => changes = true,
+            Expr::Load(a) if self.written.contains(&a.var) => written = Some(a.var),
+            Expr::Reduce(_) | Expr::Rule(..) | Expr::RuleParam(_) => opaque = true,
+            Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..) => {}
+        });
+        let how = match (changes, self.changing) {
+            (false, _) => Seen::Fixed,
+            (true, Changing::Scalars) if !by_loops => Seen::Varying,
+            (true, _) => entry_of(self.kernel, self.iname, atom).map_or(Seen::Other, Seen::Entry),
+        };
+        Facts { written, opaque, how }
+    }
+
     /// A product, with the entries that change apart.
     fn term(
-        &self,
+        &mut self,
         insn: &Insn,
         summand: usize,
         factors: &[Factor],
@@ -398,43 +452,19 @@ impl Loop<'_> {
     ) -> Result<Term, Refusal> {
         let (mut fixed, mut varying, mut entries) = (Product::new(), Product::new(), Vec::new());
         for factor in factors {
-            let atom = self.atoms.get(factor.atom);
-            let (mut changes, mut by_loops) = (false, false);
-            atom.for_each(&mut |e| match e {
-                Expr::Iname(i) => {
-                    changes |= *i == self.iname;
-                    by_loops |= self.inside.contains(i);
+            match &self.facts(factor.atom).how {
+                Seen::Fixed => fixed.push(*factor),
+                Seen::Varying => varying.push(*factor),
+                Seen::Entry(entry) if !factor.divides => entries.push(entry.clone()),
+                Seen::Entry(_) | Seen::Other => {
+                    return Err(TABLES.unfit(format!(
+                        "`{}` has the factor `{}`, which changes with `{}` and is no entry of a table by loops; keep the loop",
+                        insn.name,
+                        self.kernel.show_expr(self.atoms.get(factor.atom)),
+                        self.kernel.inames[self.iname].name
+                    )));
                 }
-                Expr::Load(a) => changes |= self.points.contains(&a.var),
-                Expr::Int(_)
-                | Expr::Real(_)
-                | Expr::Unary(..)
-                | Expr::Binary(..)
-                | Expr::Call(..)
-                | Expr::Cast(..)
-                | Expr::Select(..)
-                | Expr::Reduce(_)
-                | Expr::Rule(..)
-                | Expr::RuleParam(_) => {}
-            });
-            if !changes {
-                fixed.push(*factor);
-                continue;
             }
-            if self.changing == Changing::Scalars && !by_loops {
-                varying.push(*factor);
-                continue;
-            }
-            let entry = entry_of(self.kernel, self.iname, atom).filter(|_| !factor.divides);
-            let Some(entry) = entry else {
-                return Err(TABLES.unfit(format!(
-                    "`{}` has the factor `{}`, which changes with `{}` and is no entry of a table by loops; keep the loop",
-                    insn.name,
-                    self.kernel.show_expr(atom),
-                    self.kernel.inames[self.iname].name
-                )));
-            };
-            entries.push(entry);
         }
         entries.sort();
         Ok(Term { summand, coefficient, fixed, varying, entries })
