@@ -15,7 +15,7 @@ use purlin::forms::program::CellProgram;
 use purlin::forms::reference::action as action_of;
 use purlin::forms::strategies::{FewestOperations, Objective, bipartitions, considered, fewest_operations};
 use purlin::interp::interpret;
-use purlin::ir::{Kernel, VarKind};
+use purlin::ir::{Kernel, TableData, VarKind};
 use purlin::runtime::open;
 use purlin::transforms::Primitive;
 use purlin::transforms::primitives::MirrorTriangle;
@@ -267,5 +267,41 @@ fn forms_of_every_rank_stay_what_they_are() {
             let error = RelativeError::between(&found, &expected);
             assert!(error.is_within(TOLERANCE), "{name}, {place}, seed {seed}: {error:?}");
         }
+    }
+}
+
+/// Evaluation in advance is the collapse to a reference matrix: the matrix of the mass operator on a
+/// simplex is one table of n by n, integrals of products of basis functions, and a factor of the cell.
+/// No loop over points is left. An entry takes a multiplication and an addition.
+#[test]
+fn mass_is_one_reference_matrix() {
+    for q in 1..=4 {
+        let form = lowered(&mass(q, 0));
+        let kernel = fewest(&form, &TABLES);
+        let n = (q + 1) * (q + 2) * (q + 3) / 6;
+        let tables: Vec<_> = kernel
+            .vars
+            .values()
+            .filter_map(|v| match &v.kind {
+                VarKind::Table(TableData::Real(values)) => Some((v.name.as_str(), values)),
+                _ => None,
+            })
+            .collect();
+        let [(name, values)] = tables[..] else { panic!("q = {q}: {kernel}") };
+        assert_eq!(values.len(), n * n, "{name}");
+        // basis functions sum to 1: a row of the matrix sums to the integral of one, all to the volume
+        let volume: f64 = values.iter().map(|v| v.0).sum();
+        assert!((volume - 1.0 / 6.0).abs() < 1e-14, "q = {q}: {volume}");
+        if q == 1 {
+            for (k, value) in values.iter().enumerate() {
+                let exact = if k / n == k % n { 1.0 / 60.0 } else { 1.0 / 120.0 };
+                assert!((value.0 - exact).abs() < 1e-16, "entry {k}: {}", value.0);
+            }
+        }
+        assert!(kernel.inames.values().all(|iname| iname.name != "q"), "{kernel}");
+        let (all, before) = (operations(&kernel), operations(&form.kernels()[0].kernel));
+        // two for each entry, one for each row, and the geometry of a tetrahedron
+        let most = (2 * n * n + n) as u64 + 24;
+        assert!(all <= most && 3 * all <= before, "q = {q}: {all} operations, {before} before");
     }
 }
