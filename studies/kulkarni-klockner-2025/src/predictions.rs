@@ -29,6 +29,9 @@ pub struct PredictionArgs {
     /// counted again, others are added
     #[arg(long, value_name = "FILE")]
     demands: Option<PathBuf>,
+    /// Print what each unit of the card takes for the fastest trial of each case, instead of the order
+    #[arg(long)]
+    parts: bool,
 }
 
 /// A trial, and what it asks for.
@@ -47,7 +50,7 @@ pub fn run(args: &PredictionArgs, records: &[Record]) -> Result<(), Failure> {
     let progress = Progress::new();
     let known = h200()?;
     let kept = args.kept()?;
-    let mut rows = Vec::new();
+    let (mut rows, mut parts) = (Vec::new(), Vec::new());
     for best in best_of_each(records) {
         let name = &best.workload.case;
         let wanted = |part: &String| format!(".{name}.").contains(&format!(".{part}."));
@@ -62,14 +65,58 @@ pub fn run(args: &PredictionArgs, records: &[Record]) -> Result<(), Failure> {
         let device = DeviceModel { occupancy, ..best.device.clone() };
         let model = ThroughputModel::new(&device).map_err(|e| Failure::Usage(e.to_string()))?;
         let beside: Vec<&Record> = records.iter().filter(|r| r.is_beside(best)).collect();
-        let chosen = chosen(&beside, args.most.unwrap_or(usize::MAX));
+        let most = if args.parts { 1 } else { args.most.unwrap_or(usize::MAX) };
+        let chosen = chosen(&beside, most);
         let (trials, fresh) = trials(&lowered, &chosen, &kept);
         args.keep(&fresh)?;
         let lost = chosen.len() - trials.len();
+        parts.extend(trials.iter().map(|trial| parts_of(trial, &model)));
         rows.push(Trials::of(name, trials, lost, &model));
     }
     drop(progress);
-    out(&page(&rows))
+    out(&if args.parts { markdown(PARTS, parts) } else { page(&rows) })
+}
+
+const PARTS: [&str; 12] = [
+    "case",
+    "mapping",
+    "µs",
+    "memory, MB",
+    "FP64, G instructions of a lane",
+    "local wavefronts, M",
+    "atomic sectors, M",
+    "registers (spills)",
+    "units alone, µs: memory, cache",
+    "arithmetic, issue",
+    "local memory, atomic updates",
+    "all, predicted",
+];
+
+/// What the fastest trial asks for, and what each unit takes by itself.
+fn parts_of(trial: &Trial, model: &ThroughputModel<'_>) -> [String; 12] {
+    let traffic = &trial.demand.traffic;
+    // a matrix instruction of 16 by 8 by 8 is 1,024 fused multiply-adds, 32 a lane
+    let matrix: f64 = traffic.calls.iter().filter(|(n, _)| n.starts_with("mma_m16")).map(|(_, n)| n).sum();
+    let parts = model.parts(&trial.demand);
+    let of = |names: [&str; 2]| {
+        let seconds = |name| parts.iter().find(|(n, _)| *n == name).map_or(f64::NAN, |(_, s)| s * 1e6);
+        format!("{:.1}, {:.1}", seconds(names[0]), seconds(names[1]))
+    };
+    let number = |n: Option<u64>| n.map_or_else(|| "–".to_owned(), |n| n.to_string());
+    [
+        trial.case.clone(),
+        trial.mapping.to_string(),
+        format!("{:.1}", trial.measured_s * 1e6),
+        format!("{:.1}", trial.demand.memory_bytes / 1e6),
+        format!("{:.2}", (traffic.arithmetic + 32.0 * matrix) * 32.0 / 1e9),
+        format!("{:.1}", traffic.local_wavefronts / 1e6),
+        format!("{:.1}", traffic.reductions.sectors / 1e6),
+        format!("{} ({})", number(trial.registers), number(trial.spills)),
+        of(["memory", "cache"]),
+        of(["arithmetic", "issue"]),
+        of(["local memory", "atomic updates"]),
+        format!("{:.1}", model.verdict(&trial.demand).seconds * 1e6),
+    ]
 }
 
 impl PredictionArgs {
