@@ -4,11 +4,13 @@ use crate::bind::{Array, Call, Number, bind, is_given};
 use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
 use crate::lend;
-use purlin::autotune::{Point, roofline_svg};
+use purlin::autotune::{DeviceModel, Point, roofline_svg};
 use purlin::codegen::{self, ArgKind, BufferAccess, Options, Target, generate};
 use purlin::ir;
 use purlin::kernel_work;
-use purlin::runtime::{Arg, Buffer, Cache, Device, Executable, Place, TimingOptions, measure_ceilings, open};
+use purlin::runtime::{
+    Arg, Buffer, Cache, Device, Executable, Place, TimingOptions, measure_exceeded_ceilings, open,
+};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -175,11 +177,12 @@ impl Program {
         failure::run(py, || {
             let bound = bind(&self.kernel, &self.program, &arrays, &numbers)?;
             let timing = self.time(&bound)?;
-            let model = measure_ceilings(&*self.device, &Cache::from_environment(), false)?;
             let unknown =
                 |e: purlin::analysis::stats::StatsError| Failure::new("StatisticsError", e.to_string());
             let work = kernel_work(&work, &bound.params).map_err(unknown)?;
             let flops_per_s = work.flops as f64 / timing.median_s;
+            let excludes = |model: &DeviceModel| flops_per_s > work.true_roofline(model);
+            let model = measure_exceeded_ceilings(&*self.device, &Cache::from_environment(), &excludes)?;
             let point = Point { label: label.to_owned(), work, flops_per_s };
             let svg = roofline_svg(&model, &[point]).unwrap_or_default(); // a kernel without operations has none
             Ok((

@@ -16,7 +16,7 @@ use super::transform::Transformed;
 use purlin::codegen::Program;
 use purlin::interp::{InterpError, Memory};
 use purlin::ir::{Kernel, VarId, VarKind};
-use purlin::runtime::{Cache, Device, TimingOptions, measure_ceilings};
+use purlin::runtime::{Device, TimingOptions};
 use purlin::tuning::known::Sought;
 use purlin::{Loaded, kernel_work, set_up};
 use std::path::Path;
@@ -116,12 +116,13 @@ fn timed(
         rows.push(distinct);
     } else {
         progress.stage("measuring the device's ceilings (kept for a day)");
-        let model = measure_ceilings(device, &Cache::from_environment(), false)?;
+        let executed_flops = kernel_work(transformed, memory.params()).ok().map(|work| work.flops);
+        let measured = Measured::new(timing, work, executed_flops, device)?;
+        let model = &measured.model;
         let (streaming, share) = (model.dram_bytes_per_s, 100.0 * rate / model.dram_bytes_per_s);
         let of = format!("{}, {share:.1} % of {} GB/s (streaming)", distinct.1, figure(streaming / 1e9));
         rows.push((distinct.0, of));
-        let executed_flops = kernel_work(transformed, memory.params()).ok().map(|work| work.flops);
-        rows.extend(Measured { timing, work, executed_flops, model }.rows(None));
+        rows.extend(measured.rows(None));
     }
     Ok(rows)
 }

@@ -11,7 +11,7 @@ use super::source::{FormSource, Source};
 use super::values::{file_mesh, unit_mesh};
 use purlin::forms::mesh::Mesh;
 use purlin::ir::Kernel;
-use purlin::runtime::{Cache, Device, TimingOptions, measure_ceilings};
+use purlin::runtime::{Device, TimingOptions};
 use purlin::tuning::known::Sought;
 use purlin::{Loaded, Problem, SetUp, kernel_work, set_up};
 use std::time::Instant;
@@ -114,9 +114,8 @@ fn measure(
 ) -> Result<Measured, Failure> {
     progress.stage("timing");
     let timing = loaded.time(&TimingOptions::default())?;
-    progress.stage("measuring the device's ceilings (kept for a day)");
-    let model = measure_ceilings(device, &Cache::from_environment(), false)?;
     let work = kernel_work(&problem.lowered.kernel, problem.memory.params())?;
-    let executed = kernel_work(kernel, problem.memory.params()).ok();
-    Ok(Measured { timing, work, executed_flops: executed.map(|work| work.flops), model })
+    let executed = kernel_work(kernel, problem.memory.params()).ok().map(|work| work.flops);
+    progress.stage("measuring the device's ceilings (kept for a day)");
+    Ok(Measured::new(timing, work, executed, device)?)
 }

@@ -8,7 +8,7 @@ use purlin::forms::element::Nodes;
 use purlin::interp::LaunchReport;
 use purlin::ir::{Kernel, text};
 use purlin::runtime::cuda::ptxas::Resources;
-use purlin::runtime::{DeviceInfo, Timing};
+use purlin::runtime::{Cache, Device, DeviceInfo, RuntimeError, Timing, measure_exceeded_ceilings};
 use purlin::transforms::Recipe;
 use purlin::{RelativeError, SetUp};
 use serde_json::json;
@@ -69,6 +69,20 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// With the ceilings of the device, which are measured again if the kernel exceeds those that are
+    /// kept.
+    pub fn new(
+        timing: Timing,
+        work: Work,
+        executed_flops: Option<u64>,
+        device: &dyn Device,
+    ) -> Result<Self, RuntimeError> {
+        let ran = Work { flops: executed_flops.unwrap_or(work.flops), ..work };
+        let excludes = |model: &DeviceModel| ran.flops as f64 / timing.median_s > ran.true_roofline(model);
+        let model = measure_exceeded_ceilings(device, &Cache::from_environment(), &excludes)?;
+        Ok(Self { timing, work, executed_flops, model })
+    }
+
     fn flops_per_s(&self) -> f64 {
         self.work.flops as f64 / self.timing.median_s
     }

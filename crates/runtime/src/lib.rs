@@ -42,7 +42,7 @@ mod registry;
 mod timing;
 
 pub use cache::{Cache, CacheKey};
-pub use ceilings::measure_ceilings;
+pub use ceilings::{measure_ceilings, measure_exceeded_ceilings};
 pub use device::{
     Arg, Backend, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Stream, Traffic,
 };
