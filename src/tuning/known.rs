@@ -36,12 +36,9 @@ use std::fmt;
 pub const DATABASE: &str = "tune-output/trials.jsonl";
 
 /// The fastest mappings of whole kinds of devices: the architecture, the device they were measured
-/// on, and a line a case, as `purlin results --mapping` prints it. The first of an architecture has all
-/// cases and serves all its devices; behind it stand what other devices of it take before that.
-const SHIPPED: [(&str, &str, &str); 2] = [
-    ("sm_90", "NVIDIA H200", include_str!("known_data/nvidia_h200.txt")),
-    ("sm_90", "NVIDIA H100", include_str!("known_data/nvidia_h100.txt")),
-];
+/// on, and a line a case, as `purlin results --mapping` prints it.
+const SHIPPED: [(&str, &str, &str); 1] =
+    [("sm_90", "NVIDIA H200", include_str!("known_data/nvidia_h200.txt"))];
 
 /// Work-items of a group that share cells: four sub-groups, or more where one cell has more.
 const WORK_ITEMS_OF_CELLS: u64 = 128;
@@ -226,17 +223,14 @@ fn cells_of_lines(items: u64) -> u64 {
 /// and what suits most forms.
 fn shipped(form: &impl CellKernel, sought: Sought<'_>, device: &DeviceInfo) -> Vec<Known> {
     let is_arch = |arch: &str| device.backend == Backend::Cuda && device.arch.trim_end_matches('a') == arch;
-    let of_arch: Vec<_> = SHIPPED.into_iter().filter(|(arch, _, _)| is_arch(arch)).collect();
-    let Some(&(_, name, text)) = of_arch.first() else { return Vec::new() };
-    let own = of_arch.iter().skip(1).filter(|(_, name, _)| device.name.starts_with(name));
-    let of_case = own.chain(&of_arch[..1]).flat_map(|&(_, name, text)| {
-        let lines = text.lines().filter_map(|l| l.strip_prefix(sought.case?)?.strip_prefix(' '));
-        let mappings = lines.filter_map(|line| serde_json::from_str(line).ok());
-        mappings.map(move |mapping| Known { mapping, source: Source::Shipped(name) })
-    });
-    let of_case: Vec<Known> = of_case.collect();
+    let Some((_, name, text)) = SHIPPED.into_iter().find(|(arch, _, _)| is_arch(arch)) else {
+        return Vec::new();
+    };
+    let of_case = text.lines().filter_map(|l| l.strip_prefix(sought.case?)?.strip_prefix(' '));
+    let of_case: Vec<Mapping> = of_case.filter_map(|line| serde_json::from_str(line).ok()).collect();
     if !of_case.is_empty() {
-        return of_case;
+        let shipped = |mapping| Known { mapping, source: Source::Shipped(name) };
+        return of_case.into_iter().map(shipped).collect();
     }
     let sizes = staged_tiling_sizes(form);
     let over_modes = with_fewer_modes(form);

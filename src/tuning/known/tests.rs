@@ -217,7 +217,7 @@ fn squares_and_cubes_are_factorised() {
 /// scheme.
 #[test]
 fn what_is_shipped_can_be_applied() {
-    let card = device("NVIDIA H200", Backend::Cuda, "sm_90");
+    let card = device("NVIDIA H100 80GB HBM3", Backend::Cuda, "sm_90");
     let lines = || SHIPPED[0].2.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split_once(' '));
     let mut shipped = 0;
     for (operator, dim) in Operator::ALL.into_iter().flat_map(|o| [(o, 2), (o, 3)]) {
@@ -258,35 +258,6 @@ fn what_is_shipped_can_be_applied() {
         }
     }
     assert_eq!(lines().count(), shipped);
-}
-
-/// An H100 takes mappings with stored geometry where they gained on one, before those of the H200,
-/// which any other card of the architecture has.
-#[test]
-fn an_h100_has_mappings_of_its_own() {
-    let h200 = device("NVIDIA H200", Backend::Cuda, "sm_90");
-    let h100 = device("NVIDIA H100 80GB HBM3", Backend::Cuda, "sm_90");
-    let lines = SHIPPED[1].2.lines().filter(|l| !l.starts_with('#'));
-    let lines: Vec<_> = lines.map(|l| l.split_once(' ').unwrap()).collect();
-    assert_eq!(lines.len(), 5);
-    for (case, mapping) in lines {
-        let [operator, dim, degree] = case.split('.').collect::<Vec<_>>()[..] else { panic!("{case}") };
-        let (dim, degree) = (dim.trim_end_matches('D').parse().unwrap(), degree[1..].parse().unwrap());
-        let lowered = lowered(operator.parse().unwrap(), dim, degree, QuadratureScheme::XiaoGimbutas);
-        let kernel = &lowered.lowered.kernel;
-        let of = |card: &DeviceInfo| known(kernel, Sought { case: Some(case), dim }, card, &[]);
-        let mapping: Mapping = serde_json::from_str(mapping).unwrap();
-        let found = of(&h100);
-        assert_eq!(found[0], Known { mapping, source: Source::Shipped("NVIDIA H100") });
-        assert_eq!(found[1..], of(&h200), "{case}");
-        let without = without_setup(found);
-        assert!(without.len() > 1 && without.iter().all(|k| k.source != Source::Shipped("NVIDIA H100")));
-        transform(&lowered.lowered, &of(&h100)[0].mapping).unwrap_or_else(|e| panic!("{case}: {e}"));
-    }
-    let laplace = lowered(Operator::Laplace, 3, 2, QuadratureScheme::XiaoGimbutas);
-    let sought = Sought { case: Some("laplace.3D.P2"), dim: 3 };
-    let of = |card: &DeviceInfo| known(&laplace.lowered.kernel, sought, card, &[]);
-    assert_eq!(of(&h100), of(&h200));
 }
 
 #[test]
