@@ -26,6 +26,7 @@ impl From<MultigridError> for Failure {
             | MultigridError::Length { .. }
             | MultigridError::NoPolynomial
             | MultigridError::AdditivePoints
+            | MultigridError::NoTiles(_)
             | MultigridError::Memory { .. } => Self::Usage(error.to_string()),
             MultigridError::NotPositive(_)
             | MultigridError::Kernel(_)

@@ -1,5 +1,6 @@
 //! Steps drawn for a sample.
 
+use crate::pair::of_table;
 use purlin::interp::{Memory, Value};
 use purlin::ir::{Kernel, TableData};
 use purlin::transforms::draw::{Inputs, Picks};
@@ -7,14 +8,16 @@ use purlin::transforms::{Primitive, Step};
 
 /// Primitives that few programs have room for: tried first in every fourth step, so that each is
 /// accepted in a run of a few hundred pairs or so.
-const RARE: [&str; 13] = [
+const RARE: [&str; 15] = [
     "collect_factors",
     "combine_orbits",
+    "crop_table",
     "drop_zero_terms",
     "factor_quadrature",
     "factorise_sum",
     "list_elements",
     "mirror_triangle",
+    "pass_values",
     "pre_evaluate_loop",
     "precompute_rule",
     "roll_insns",
@@ -48,9 +51,12 @@ pub fn step(kernel: &Kernel, memory: &Memory, bytes: &[u8]) -> Option<Step> {
     let sample = Sample(memory);
     let step = if first % 4 == 3 { rare(kernel, &sample, bytes) } else { None };
     let step = step.or_else(|| Step::draw(kernel, &mut Picks::new(bytes, &sample)))?;
-    // nobody passes the values of a table that a step has made
-    let is_made = matches!(&step, Step::PassTable(pass) if memory.get(&pass.var).is_none());
-    (!is_made).then_some(step)
+    // nobody passes the values of a table that a step has made or changed
+    let is_made = |name: &str| {
+        let value = kernel.var(name).and_then(|var| of_table(&kernel.vars[var]));
+        memory.get(name) != value.as_ref()
+    };
+    (!matches!(&step, Step::PassTable(pass) if is_made(&pass.var))).then_some(step)
 }
 
 /// A step of a primitive of [`RARE`] that is accepted.

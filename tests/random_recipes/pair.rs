@@ -115,16 +115,22 @@ pub fn check_text(pair: &Pair) {
 /// With the values of tables, which a step may make arguments.
 fn with_tables(mut memory: Memory, kernel: &Kernel) -> Memory {
     for var in kernel.vars.values() {
-        let VarKind::Table(data) = &var.kind else { continue };
-        let value = match data {
-            TableData::Real(v) if var.ty == ScalarType::F64 => Value::F64(v.iter().map(|x| x.0).collect()),
-            TableData::Real(v) => Value::F32(v.iter().map(|x| x.0 as f32).collect()),
-            TableData::Int(v) if var.ty == ScalarType::I64 => Value::I64(v.to_vec()),
-            TableData::Int(v) => Value::I32(v.iter().map(|x| *x as i32).collect()),
-        };
-        memory.set(var.name.clone(), value);
+        if let Some(value) = of_table(var) {
+            memory.set(var.name.clone(), value);
+        }
     }
     memory
+}
+
+/// The values of a table; none of another variable.
+pub fn of_table(var: &Variable) -> Option<Value> {
+    let VarKind::Table(data) = &var.kind else { return None };
+    Some(match data {
+        TableData::Real(v) if var.ty == ScalarType::F64 => Value::F64(v.iter().map(|x| x.0).collect()),
+        TableData::Real(v) => Value::F32(v.iter().map(|x| x.0 as f32).collect()),
+        TableData::Int(v) if var.ty == ScalarType::I64 => Value::I64(v.to_vec()),
+        TableData::Int(v) => Value::I32(v.iter().map(|x| *x as i32).collect()),
+    })
 }
 
 /// A step that was accepted and does not keep its promises.

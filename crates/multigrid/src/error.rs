@@ -51,6 +51,12 @@ pub enum MultigridError {
     /// Points all at once.
     #[error("point Gauss–Seidel takes one node after the other: needed patches for an additive smoother")]
     AdditivePoints,
+    /// Tiles of matrix instructions do not suit.
+    #[error(
+        "matrix instructions for {0}: needed the fused kernel in double precision, three dimensions, a degree of \
+         2, 3, 5, 6 or 7, and sub-groups that share its planes, 8 or 16, in pairs"
+    )]
+    NoTiles(String),
     /// A matrix has no factors; mass matrices are positive definite.
     #[error("bug of purlin: the mass matrix of degree {0} is not positive definite")]
     NotPositive(usize),

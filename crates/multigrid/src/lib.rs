@@ -16,6 +16,7 @@
 mod cycle;
 mod error;
 mod hierarchy;
+mod instructions;
 pub mod kernels;
 mod krylov;
 mod line;

@@ -1,5 +1,6 @@
 //! How the kernels of a level are mapped onto a device.
 
+use crate::instructions::{self, length};
 use crate::kernels::{Operation, plain};
 use crate::line::Line;
 use crate::published::{Published, map};
@@ -51,6 +52,17 @@ pub enum Structure {
         /// place of a multiplication, a fused one and an addition.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         separate_terms: bool,
+    },
+    /// Beyond the publication: a patch a work-group, contractions by FP64 matrix instructions of tiles
+    /// that are filled up with zeros. Of the fused kernel in double precision alone, in three
+    /// dimensions, where the inner nodes of a patch fill as many tiles as all: degrees 2, 3, 5, 6, 7.
+    Instructions {
+        /// Sub-groups of a patch, each with as many of its planes: a power of two, of two planes at
+        /// least.
+        sub_groups: u32,
+        /// Groups of a compute unit that the compiler leaves registers for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resident_groups: Option<u32>,
     },
 }
 
@@ -163,11 +175,15 @@ pub fn schedule(
             if separate_terms {
                 split_sums(&mut s)?;
             }
-            fix_matrices(&mut s, operation, &Line::new(element.degree)?, precision)?;
+            fix_matrices(&mut s, operation, element, (precision, AddressSpace::Constant))?;
             lines(&mut s, operation, element, patches)?;
-            if let Some(groups) = resident_groups {
-                s.apply(SetResidentGroups::new(groups))?;
-            }
+            reside(&mut s, resident_groups)?;
+        }
+        Structure::Instructions { sub_groups, resident_groups } => {
+            let length = length(operation, element, precision, sub_groups)?;
+            fix_matrices(&mut s, operation, element, (precision, AddressSpace::Global))?;
+            instructions::map(&mut s, length, i64::from(sub_groups))?;
+            reside(&mut s, resident_groups)?;
         }
     }
     for (axis, block) in operation.blocks(element.dimension).iter().rev().enumerate() {
@@ -189,6 +205,11 @@ pub fn program(
 ) -> Result<Program, MultigridError> {
     let schedule = schedule(operation, element, structure, precision)?;
     Ok(generate(schedule.kernel(), backend.target(), &Options::default())?)
+}
+
+/// Leaves registers for so many groups.
+fn reside(s: &mut Schedule, groups: Option<u32>) -> Steps {
+    groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
 }
 
 /// An update for each term of what is added.
@@ -246,8 +267,14 @@ fn linear(s: &mut Schedule) -> Steps {
     s.apply(TagInames::new(nodes, AxisTag::Local(0))).map(|_| ())
 }
 
-/// The matrices of the degree as tables in constant memory.
-fn fix_matrices(s: &mut Schedule, operation: Operation, line: &Line, precision: Precision) -> Steps {
+/// The matrices of the degree as tables in a memory.
+fn fix_matrices(
+    s: &mut Schedule,
+    operation: Operation,
+    element: Element,
+    (precision, space): (Precision, AddressSpace),
+) -> Result<(), MultigridError> {
+    let line = Line::new(element.degree)?;
     let (mass, stiffness) = match operation {
         Operation::Smooth
         | Operation::SmoothBoundary
@@ -276,7 +303,9 @@ fn fix_matrices(s: &mut Schedule, operation: Operation, line: &Line, precision: 
     for (name, values) in known {
         if s.kernel().var(name).is_some() {
             s.apply(FixArgument::real(name, values.iter().map(rounded)))?;
-            s.apply(SetAddressSpace::new(name, AddressSpace::Constant))?;
+            if space != AddressSpace::Global {
+                s.apply(SetAddressSpace::new(name, space))?;
+            }
         }
     }
     Ok(())

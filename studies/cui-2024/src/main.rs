@@ -13,7 +13,7 @@ use study_cui_2024::Record;
 use study_cui_2024::measure::{inner, measure};
 use study_cui_2024::page::tables;
 use study_cui_2024::picture::{local_roofline_svg, patches_svg, rates_svg};
-use study_cui_2024::resources::{HEAD, compile_all, jobs, lines, row};
+use study_cui_2024::resources::{HEAD, compile_all, instructions, jobs, lines, row};
 use study_cui_2024::solve::{Solve, iterations, solve, table};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
@@ -31,6 +31,7 @@ Examples, after `cargo run --release -p study-cui-2024 --`:
   iterations --point --dimension 3 --levels 2,3   Table 3
   figures --db h200.jsonl --out pictures          rates, patches a group, local memory as SVG
   time --lines --dimensions 3 --db lines.jsonl    the forms of fused lines
+  time --instructions --dimensions 3 --degrees 7  those of matrix instructions
   compile --degrees 7 --lines                     fills the cache of compiled kernels, without a card
   resources --degrees 4,7                         their registers, without a card
   steps >smooth.purlin                            the kernel, for `purlin steps` and `purlin stats`
@@ -81,6 +82,9 @@ struct TimeArgs {
     /// Time the forms of fused lines instead: patches a group, resident groups, separate terms
     #[arg(long)]
     lines: bool,
+    /// Time the forms of matrix instructions instead: sub-groups of a patch, resident groups
+    #[arg(long, conflicts_with_all = ["lines", "single"])]
+    instructions: bool,
     /// Most nodes
     #[arg(long, value_name = "N", default_value_t = 6e7)]
     most: f64,
@@ -293,6 +297,8 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
             let cells = largest(element, args.most)?;
             let tried = if args.lines {
                 lines().into_iter().map(|structure| (Variant::Fused, structure)).collect()
+            } else if args.instructions {
+                instructions(element).into_iter().map(|structure| (Variant::Fused, structure)).collect()
             } else {
                 variants(element)
             };

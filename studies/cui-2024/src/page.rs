@@ -1,6 +1,6 @@
 //! The tables of a page.
 
-use crate::Record;
+use crate::{Record, flops_of_instructions};
 use purlin::analysis::stats::{StatsError, bank_traffic};
 use purlin_multigrid::kernels::{Operation, Variant};
 use purlin_multigrid::schedules::{Structure, schedule};
@@ -14,8 +14,15 @@ use std::fmt::Write as _;
 /// A kernel whose conflicts cannot be counted: a bug.
 pub fn tables(records: &[Record]) -> Result<String, PageError> {
     let mut text = String::new();
+    let is_by_instructions = |r: &&Record| matches!(r.structure, Structure::Instructions { .. });
+    let (by_instructions, records): (Vec<&Record>, Vec<&Record>) =
+        records.iter().partition(is_by_instructions);
+    if !by_instructions.is_empty() {
+        text += &instructions(&by_instructions);
+    }
     for dimension in [Dimension::Two, Dimension::Three] {
-        let of: Vec<Record> = records.iter().filter(|r| r.element.dimension == dimension).cloned().collect();
+        let of: Vec<Record> =
+            records.iter().filter(|r| r.element.dimension == dimension).map(|r| (*r).clone()).collect();
         if of.is_empty() {
             continue;
         }
@@ -88,6 +95,30 @@ fn published(records: &[Record], dimension: Dimension) -> Result<String, PageErr
     Ok(text + "\n")
 }
 
+/// Contractions by matrix instructions, in the order of the records.
+fn instructions(records: &[&Record]) -> String {
+    let mut text = "## Matrix instructions\n\n".to_owned();
+    text += "Three dimensions. Needed operations are those of dense contractions, executed ones those of tiles that are filled up with zeros.\n\n";
+    text += "| k | nodes | sub-groups | resident groups | billions of nodes a second | ns a patch | TFLOP/s needed | executed |\n";
+    text += "|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+    for r in records {
+        let Structure::Instructions { sub_groups, resident_groups } = r.structure else { continue };
+        let resident = resident_groups.map_or("–".into(), |groups| groups.to_string());
+        let patches = ((r.cells - 1) as f64).powi(3);
+        let _ = writeln!(
+            text,
+            "| {} | {:.1e} | {sub_groups} | {resident} | {:.2} | {:.2} | {:.1} | {:.1} |",
+            r.element.degree,
+            r.nodes as f64,
+            r.rate(),
+            r.median_s / patches * 1e9,
+            r.flops / r.median_s * 1e-12,
+            patches * flops_of_instructions(r.element) / r.median_s * 1e-12,
+        );
+    }
+    text + "\n"
+}
+
 fn table(records: &[Record], dimension: Dimension) -> String {
     let mut text = format!("## {} dimensions\n\n", if dimension == Dimension::Two { "Two" } else { "Three" });
     text += "Billions of nodes a second in a smoothing step, all colours.\n\n";
@@ -112,7 +143,8 @@ fn table(records: &[Record], dimension: Dimension) -> String {
                 | Structure::Linear
                 | Structure::Basic
                 | Structure::LinearIndexing
-                | Structure::ConflictFree => 1,
+                | Structure::ConflictFree
+                | Structure::Instructions { .. } => 1,
             };
             let number = ((r.cells - 1) as f64).powi(dimension.axes() as i32);
             let _ = write!(

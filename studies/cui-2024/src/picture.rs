@@ -62,6 +62,7 @@ fn label(record: &Record) -> String {
         Structure::LinearIndexing => "Linear indexing",
         Structure::ConflictFree => "Conflict free",
         Structure::Lines { .. } => "lines",
+        Structure::Instructions { .. } => "matrix instructions",
     };
     match record.variant {
         Variant::Fused => structure.to_owned(),
@@ -194,7 +195,8 @@ fn local_intensity(record: &Record) -> Result<f64, PictureError> {
         | Structure::Linear
         | Structure::Basic
         | Structure::LinearIndexing
-        | Structure::ConflictFree => 1,
+        | Structure::ConflictFree
+        | Structure::Instructions { .. } => 1,
     };
     // one group: patches of a colour along the first axis, two cells apart
     let params = [("n", 2 * patches), ("c0", 0), ("c1", 0), ("c2", 0)];

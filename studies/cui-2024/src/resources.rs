@@ -21,6 +21,17 @@ pub fn lines() -> Vec<Structure> {
     all
 }
 
+/// Forms of matrix instructions that are tried of an element: sub-groups, resident groups.
+#[must_use]
+pub fn instructions(element: Element) -> Vec<Structure> {
+    let pairs = (2 * element.degree as u32 + 1).div_ceil(8) * 4;
+    let sub_groups = [pairs, pairs / 2, pairs / 4];
+    let resident = [None, Some(2), Some(3), Some(4)];
+    let of =
+        |sub_groups| resident.map(|resident_groups| Structure::Instructions { sub_groups, resident_groups });
+    sub_groups.into_iter().flat_map(of).collect()
+}
+
 /// A kernel as it is compiled.
 pub type Job = (Operation, Element, Structure, Precision);
 

@@ -14,6 +14,7 @@ pub mod combine_orbits;
 pub mod contract_array;
 pub mod convert_to_update;
 pub mod copy_table;
+pub mod crop_table;
 pub mod declare_callee;
 pub mod distribute_loop;
 pub mod drop_zero_terms;
@@ -102,6 +103,7 @@ steps! {
     contract_array::ContractArray: "Drops an axis of a temporary of which one element is alive at a time.";
     convert_to_update::ConvertToUpdate: "Makes an accumulation an update.";
     copy_table::CopyTable: "Gives instructions a copy of a table.";
+    crop_table::CropTable: "Drops entries of a table that nothing loads.";
     declare_callee::DeclareCallee: "Declares a kernel that parts of the program may become calls of.";
     distribute_loop::DistributeLoop: "Distributes a loop over the parts of its body.";
     drop_zero_terms::DropZeroTerms: "Removes an update that adds nothing but zeros.";

@@ -1,0 +1,410 @@
+//! Contractions of the fused kernel in three dimensions by FP64 matrix instructions: a sub-group has
+//! eight lines of each of two planes at a time, and what an instruction gives lies as another takes
+//! its first factor.
+
+use crate::kernels::Operation;
+use crate::schedules::Steps;
+use crate::{Dimension, Element, MultigridError, Precision};
+use purlin_ir::{AddressSpace, AxisTag};
+use purlin_transforms::intrinsics::MMA_M16N8K8_F64;
+use purlin_transforms::primitives::{
+    AliasStorage, CopyTable, CropTable, DeclareCallee, DistributeLoop, ExpandArray, JoinArrayAxes,
+    JoinInames, PadArray, PadInames, PrefetchArray, RemoveUnusedVars, ReplaceWithIntrinsic, SetAddressSpace,
+    SplitArrayAxis, SplitSum, TransposeArrayAxes,
+};
+use purlin_transforms::schedule::Loop;
+use purlin_transforms::{Schedule, Selection, TransformError};
+use std::collections::BTreeMap;
+
+/// Columns of a tile, and lines that are rows of half an instruction.
+const TILE: i64 = 8;
+
+/// A sum of a contraction: its loops over terms, with the matrix of each, and what stands behind it.
+struct Sum {
+    terms: &'static [(&'static str, &'static str)],
+    behind: &'static str,
+}
+
+/// A contraction along an axis, counted from the innermost, and what it reads.
+struct Contraction {
+    along: usize,
+    sums: &'static [Sum],
+    read: &'static [&'static str],
+}
+
+const fn by_vectors(sums: &'static [Sum], along: usize, read: &'static [&'static str]) -> Contraction {
+    Contraction { along, sums, read }
+}
+
+/// The nests of the fused kernel, in turn.
+const CONTRACTIONS: [Contraction; 9] = [
+    Contraction {
+        along: 0,
+        sums: &[
+            Sum { terms: &[("l_m0", "M")], behind: "mass0" },
+            Sum { terms: &[("l_a0", "A")], behind: "stiff0" },
+        ],
+        read: &[],
+    },
+    Contraction {
+        along: 1,
+        sums: &[
+            Sum { terms: &[("l_m1", "M")], behind: "mass1" },
+            Sum { terms: &[("l_a1", "M"), ("l_a1_1", "A")], behind: "stiff1" },
+        ],
+        read: &["mu", "au"],
+    },
+    Contraction {
+        along: 2,
+        sums: &[Sum { terms: &[("l_2", "M"), ("l_2_1", "A")], behind: "residual" }],
+        read: &["ma", "mm"],
+    },
+    by_vectors(&[Sum { terms: &[("l_3", "S")], behind: "to_modes2" }], 2, &[]),
+    by_vectors(&[Sum { terms: &[("l_4", "S")], behind: "to_modes1" }], 1, &["s0"]),
+    by_vectors(&[Sum { terms: &[("l_5", "S")], behind: "to_modes0" }], 0, &["s1"]),
+    by_vectors(&[Sum { terms: &[("l_6", "S")], behind: "from_modes0" }], 0, &[]),
+    by_vectors(&[Sum { terms: &[("l_7", "S")], behind: "from_modes1" }], 1, &["s3"]),
+    by_vectors(&[Sum { terms: &[("l_8", "S")], behind: "correct" }], 2, &["s4"]),
+];
+
+/// Arrays that stay in the registers of a sub-group, with the axis of their lines.
+const HELD: [(&str, usize); 3] = [("u", 0), ("r", 2), ("s2", 0)];
+
+/// Arrays in local memory that take turns in a buffer.
+const TURNS: [&[&str]; 2] = [&["au", "ma", "s0", "s3"], &["mu", "mm", "s1", "s4"]];
+
+/// Sums of two products, whose loops are distributed.
+const PRODUCTS: [(&str, &str); 2] = [("l_a1", "r_l_a1_update"), ("l_2", "r_l_2_update")];
+
+/// The length of lines, filled up to whole tiles.
+///
+/// # Errors
+/// Another kernel, or a degree at which inner nodes of a patch fill fewer tiles than all: 1, 4, and 8
+/// and more; sub-groups that do not share planes in pairs.
+pub(crate) fn length(
+    operation: Operation,
+    element: Element,
+    precision: Precision,
+    sub_groups: u32,
+) -> Result<i64, MultigridError> {
+    let k = element.degree as i64;
+    let tiled = |n: i64| (n + TILE - 1) / TILE * TILE;
+    let [all, inner] = [2 * k + 1, 2 * k - 1].map(tiled);
+    let of_a_kind =
+        (operation, element.dimension, precision) == (Operation::Smooth, Dimension::Three, Precision::Double);
+    let shared = sub_groups >= 1 && all % (2 * i64::from(sub_groups)) == 0;
+    if !of_a_kind || k < 2 || all != inner || all > 2 * TILE || !shared {
+        return Err(MultigridError::NoTiles(format!(
+            "{operation:?} of degree {k} in {} dimensions, {precision:?}, {sub_groups} sub-groups",
+            element.dimension.axes()
+        )));
+    }
+    Ok(all)
+}
+
+/// Maps the fused kernel, whose reductions are realised and whose matrices are tables.
+pub(crate) fn map(s: &mut Schedule, length: i64, sub_groups: i64) -> Steps {
+    for (terms, update) in PRODUCTS {
+        s.apply(SplitSum::new(update))?;
+        distribute(s, terms, &[(format!("{update}_1"), format!("{terms}_1"))])?;
+    }
+    matrices(s)?;
+    let mut loops = Loops::default();
+    for (nest, contraction) in CONTRACTIONS.iter().enumerate() {
+        apart(s, nest, contraction, &mut loops)?;
+    }
+    loops.all.push((["k_u", "j_u", "i_u"].map(str::to_owned), 0, [0; 3]));
+    loops.held.extend(HELD.map(|(array, along)| (array.to_owned(), along)));
+    loops.pad(s, length)?;
+    let mut lines = Lines::new(length, sub_groups);
+    for (nest, along, _) in &loops.all {
+        lines.deal(s, across(nest, *along))?;
+    }
+    for (nest, along, terms) in &loops.sums {
+        lines.contract(s, across(nest, *along), terms)?;
+    }
+    for (array, along) in &loops.held {
+        lines.hold(s, array, across(&[0, 1, 2], *along))?;
+    }
+    for array in TURNS.concat() {
+        s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
+    }
+    lines.place(s)?;
+    for turn in TURNS {
+        for array in turn {
+            // sixteen work-items that read along any two axes meet in no bank
+            s.apply(PadArray::new(*array, 2, 4))?;
+            s.apply(PadArray::new(*array, 1, 1))?;
+        }
+        s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{}", turn[0])))?;
+    }
+    Ok(())
+}
+
+/// A fetch of a patch to registers.
+fn fetch(array: &str, into: &str, stem: &str) -> PrefetchArray {
+    PrefetchArray {
+        inames: ['k', 'j', 'i'].map(|l| format!("{l}_{stem}")).into(),
+        ..PrefetchArray::new(array, "p0", AddressSpace::Private).into_temporary(into)
+    }
+}
+
+/// Planes, lines and nodes of lines along an axis, of what is in the order `[k, j, i]`.
+fn across<T: Clone>([k, j, i]: &[T; 3], along: usize) -> [T; 3] {
+    let [k, j, i] = [k, j, i].map(Clone::clone);
+    match along {
+        0 => [k, j, i],
+        1 => [k, i, j],
+        _ => [j, i, k],
+    }
+}
+
+/// Distributes a loop over parts that begin before these statements, each with the name of its loop.
+fn distribute(s: &mut Schedule, along: &str, parts: &[(String, String)]) -> Steps {
+    let before = parts.iter().map(|(statement, _)| statement.clone());
+    let names = parts.iter().map(|(_, name)| name.clone()).collect();
+    s.make(DistributeLoop { names, ..DistributeLoop::new(along, before) }).map(drop)
+}
+
+/// Gives each sum the rows of a matrix that it takes as a table of its own; no table has the name of
+/// an argument of the plain kernel.
+fn matrices(s: &mut Schedule) -> Steps {
+    for contraction in &CONTRACTIONS {
+        for (terms, matrix) in contraction.sums.iter().flat_map(|sum| sum.terms) {
+            let copy = format!("{matrix}_{terms}");
+            s.apply(CopyTable::new(*matrix, Selection::Insn(update(terms)), &copy))?;
+            if *matrix != "S" {
+                s.apply(CropTable::new(copy))?;
+            }
+        }
+    }
+    s.apply(CopyTable::new("lambda", Selection::Insn("to_modes0".into()), "eigenvalues"))?;
+    s.apply(RemoveUnusedVars {}).map(drop)
+}
+
+/// The update in a loop over terms.
+fn update(terms: &str) -> String {
+    match terms.strip_suffix("_1") {
+        Some(first) => format!("r_{first}_update_1"),
+        None => format!("r_{terms}_update"),
+    }
+}
+
+/// Loops of the kernel once sums have nests of their own.
+#[derive(Default)]
+struct Loops {
+    /// Nests `[k, j, i]` of nodes, with the axis of their lines and the numbers of contractions along
+    /// each axis, from the innermost, before.
+    all: Vec<([String; 3], usize, [u32; 3])>,
+    /// Nests of sums, with the axis of their lines and the loop over terms.
+    sums: Vec<([String; 3], usize, String)>,
+    /// Those of [`Self::sums`] as [`Self::all`] has them.
+    numbers: Vec<([String; 3], [u32; 3])>,
+    /// Loops over terms, with their axis and its number.
+    terms: Vec<(String, usize, u32)>,
+    /// Arrays in registers, with the axis of their lines.
+    held: Vec<(String, usize)>,
+}
+
+impl Loops {
+    /// Runs all loops over zeros up to a length: those along an axis between two contractions at once.
+    fn pad(&self, s: &mut Schedule, length: i64) -> Steps {
+        let mut alike: BTreeMap<(usize, u32), Vec<String>> = BTreeMap::new();
+        let nests = self.all.iter().map(|(nest, _, numbers)| (nest, numbers));
+        for (nest, numbers) in nests.chain(self.numbers.iter().map(|(nest, numbers)| (nest, numbers))) {
+            for (axis, number) in numbers.iter().enumerate() {
+                alike.entry((axis, *number)).or_default().push(nest[2 - axis].clone());
+            }
+        }
+        for (terms, axis, number) in &self.terms {
+            alike.entry((*axis, *number)).or_default().push(terms.clone());
+        }
+        alike.into_values().try_for_each(|loops| s.apply(PadInames::new(loops, length)).map(drop))
+    }
+}
+
+/// Gives the sums of a contraction, what sets them to zero, what stands behind them and the lines that
+/// they take nests of their own.
+fn apart(s: &mut Schedule, nest: usize, contraction: &Contraction, loops: &mut Loops) -> Steps {
+    let along = contraction.along;
+    let before = numbers(nest);
+    let after = numbers(nest + 1);
+    let nest = ['k', 'j', 'i'].map(|letter| format!("{letter}_{nest}"));
+    let mut parts: Vec<(String, String)> = Vec::new();
+    for (number, sum) in contraction.sums.iter().enumerate() {
+        let first = sum.terms[0].0;
+        s.apply(ExpandArray::new(format!("r_{first}"), nest.clone()))?;
+        loops.held.push((format!("r_{first}"), along));
+        if number > 0 {
+            parts.push((format!("r_{first}_init"), format!("_{first}_zero")));
+        }
+        parts.extend(sum.terms.iter().map(|(terms, _)| ((*terms).to_owned(), format!("_{terms}"))));
+        parts.push((sum.behind.to_owned(), format!("_{}", sum.behind)));
+    }
+    for letter in nest.iter().rev() {
+        let named: Vec<_> =
+            parts.iter().map(|(at, suffix)| (at.clone(), format!("{letter}{suffix}"))).collect();
+        distribute(s, letter, &named)?;
+    }
+    loops.all.push((nest.clone(), along, after));
+    for (at, suffix) in parts {
+        let part = nest.clone().map(|l| format!("{l}{suffix}"));
+        if contraction.sums.iter().any(|sum| sum.terms.iter().any(|(terms, _)| *terms == at)) {
+            loops.sums.push((part.clone(), along, at.clone()));
+            loops.terms.push((at, along, before[along]));
+            loops.numbers.push((part, after));
+        } else {
+            loops.all.push((part, along, after));
+        }
+    }
+    for array in contraction.read {
+        let line = format!("line_{array}");
+        s.apply(fetch(array, &line, &line))?;
+        loops.all.push((['k', 'j', 'i'].map(|letter| format!("{letter}_{line}")), along, before));
+        loops.held.push((line, along));
+    }
+    Ok(())
+}
+
+/// Contractions along each axis, from the innermost, in the nests before one.
+fn numbers(nest: usize) -> [u32; 3] {
+    let mut numbers = [0; 3];
+    CONTRACTIONS[..nest].iter().for_each(|c| numbers[c.along] += 1);
+    numbers
+}
+
+/// Loops and arrays on their way to the axes of a launch.
+struct Lines {
+    /// Along `l.0`.
+    lanes: Vec<Loop>,
+    /// Along `l.1`.
+    sub_groups: Vec<Loop>,
+    /// Written out.
+    own: Vec<Loop>,
+    /// Those along `l.0` that are an instruction each.
+    calls: Vec<Loop>,
+    /// In the registers of a sub-group.
+    fragments: Vec<String>,
+    /// Planes of lines of a sub-group.
+    planes: i64,
+    /// Nodes of a line, a multiple of [`TILE`].
+    nodes: i64,
+}
+
+impl Lines {
+    /// Of patches whose planes of lines are dealt out to `sub_groups`.
+    fn new(nodes: i64, sub_groups: i64) -> Self {
+        Self {
+            lanes: Vec::new(),
+            sub_groups: Vec::new(),
+            own: Vec::new(),
+            calls: Vec::new(),
+            fragments: Vec::new(),
+            planes: nodes / sub_groups,
+            nodes,
+        }
+    }
+
+    /// A nest over planes, lines of a plane and the nodes of a line, dealt out as an instruction has its
+    /// result: line `g` of plane `half` and node `4*part + t` belong to work-item `4*g + t`.
+    fn deal(&mut self, s: &mut Schedule, [plane, line, node]: [String; 3]) -> Steps {
+        let [sub_group, tile, half] = self.split_planes(s, &plane)?;
+        let (lines, g) = self.split_tiles(s, &line, "lines")?;
+        let (nodes, node) = self.split_tiles(s, &node, "nodes")?;
+        let [part, t] = s.split_as(&node, TILE / 2, ["part", "place"])?;
+        let own: Vec<Loop> =
+            [tile].into_iter().chain(lines).chain([half]).chain(nodes).chain([part]).collect();
+        s.reorder([&sub_group, &g, &t].into_iter().chain(&own))?;
+        self.lanes.push(join(s, &g, &t)?);
+        self.sub_groups.push(sub_group);
+        self.own.extend(own);
+        Ok(())
+    }
+
+    /// A nest with the sum of a contraction innermost, an instruction for eight lines of two planes.
+    fn contract(&mut self, s: &mut Schedule, [plane, line, node]: [String; 3], terms: &str) -> Steps {
+        let [sub_group, tile, half] = self.split_planes(s, &plane)?;
+        let (lines, g) = self.split_tiles(s, &line, "lines")?;
+        let (nodes, node) = self.split_tiles(s, &node, "nodes")?;
+        let (terms, term) = self.split_tiles(s, terms, "terms")?;
+        let [part, t] = s.split_as(&node, TILE / 2, ["part", "place"])?;
+        let [term_part, term] = s.split_as(&term, TILE / 2, ["term_part", "term"])?;
+        let tiles: Vec<Loop> = [tile].into_iter().chain(lines).chain(nodes).chain(terms).collect();
+        let instruction = [&g, &t, &half, &part, &term_part, &term];
+        s.reorder([&sub_group].into_iter().chain(&tiles).chain(instruction))?;
+        let lane = join(s, &g, &t)?;
+        self.lanes.push(lane.clone());
+        self.calls.push(lane);
+        self.sub_groups.push(sub_group);
+        self.own.extend(tiles);
+        Ok(())
+    }
+
+    /// The tiles of a loop, if it has several, and the loop over one of them.
+    fn split_tiles(
+        &self,
+        s: &mut Schedule,
+        along: &str,
+        of: &str,
+    ) -> Result<(Option<Loop>, Loop), TransformError> {
+        if self.nodes == TILE {
+            return Ok((None, Loop::named(along)));
+        }
+        let [tiles, inner] = s.split_as(along, TILE, [of, "inner"])?;
+        Ok((Some(tiles), inner))
+    }
+
+    fn split_planes(&self, s: &mut Schedule, plane: &str) -> Result<[Loop; 3], TransformError> {
+        let [sub_group, planes] = s.split_as(plane, self.planes, ["sub_group", "planes"])?;
+        let [tile, half] = s.split_as(planes, 2, ["tile", "half"])?;
+        Ok([sub_group, tile, half])
+    }
+
+    /// Lays an array of the nodes of a patch out as [`Self::deal`] deals them: `axes` are those of
+    /// planes, of lines and of nodes of a line.
+    fn hold(&mut self, s: &mut Schedule, array: &str, axes: [u32; 3]) -> Steps {
+        let order = |order: &[u32]| TransposeArrayAxes { var: array.into(), order: order.to_vec() };
+        if axes != [0, 1, 2] {
+            s.apply(order(&axes))?;
+        }
+        let split = |axis, factor| SplitArrayAxis { var: array.into(), axis, factor };
+        for (axis, factor) in [(0, self.planes), (1, 2)] {
+            s.apply(split(axis, factor))?;
+        }
+        // [sub-group, tile, half, line, node]
+        let order_of_lanes: &[u32] = if self.nodes == TILE {
+            s.apply(split(4, TILE / 2))?;
+            &[0, 1, 3, 5, 2, 4]
+        } else {
+            for (axis, factor) in [(3, TILE), (5, TILE), (6, TILE / 2)] {
+                s.apply(split(axis, factor))?;
+            }
+            &[0, 1, 4, 7, 2, 3, 5, 6]
+        };
+        s.apply(order(order_of_lanes))?;
+        s.apply(JoinArrayAxes { var: array.into(), axis: 2 })?;
+        s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
+        self.fragments.push(array.into());
+        Ok(())
+    }
+
+    /// Places what was dealt out, and makes the products instructions.
+    fn place(self, s: &mut Schedule) -> Steps {
+        s.tag_all(&self.lanes, AxisTag::Local(0))?;
+        for array in &self.fragments {
+            s.apply(SetAddressSpace::new(array, AddressSpace::SubGroup))?;
+        }
+        s.tag_all(&self.sub_groups, AxisTag::Local(1))?;
+        s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
+        for call in &self.calls {
+            s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;
+        }
+        s.tag_all(&self.own, AxisTag::Unrolled)
+    }
+}
+
+/// The work-items `4*g + t` of a sub-group.
+fn join(s: &mut Schedule, g: &Loop, t: &Loop) -> Result<Loop, TransformError> {
+    let joined = Some(s.fresh("lane"));
+    s.make(JoinInames { joined, ..JoinInames::new(g, t) })
+}

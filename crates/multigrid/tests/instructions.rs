@@ -1,0 +1,125 @@
+//! Contractions by FP64 matrix instructions: equal to dense matrices where their meaning runs, and
+//! refused where tiles do not suit.
+
+#![allow(clippy::unwrap_used)]
+
+use nalgebra::DVector;
+use purlin_analysis::stats::bank_traffic;
+use purlin_interp::{Memory, interpret};
+use purlin_multigrid::kernels::{Operation, plain};
+use purlin_multigrid::schedules::{Structure, schedule};
+use purlin_multigrid::{
+    Dimension, Element, Hierarchy, HierarchyOptions, Line, MultigridError, Precision, Which,
+};
+use purlin_runtime::Backend;
+
+mod reference;
+
+use reference::{Random, dense_colour, devices, element, inner_numbers, largest};
+
+const fn instructions(sub_groups: u32) -> Structure {
+    Structure::Instructions { sub_groups, resident_groups: None }
+}
+
+#[test]
+fn colours_equal_dense_ones() {
+    for device in devices() {
+        // lines of two tiles have more local memory than OpenCL has on a processor
+        let cases: &[_] = match device.info().backend {
+            Backend::C if std::env::var_os("PURLIN_TEST_ALL").is_some() => &[(2, 4, 2), (5, 2, 8)], // a minute
+            Backend::C => &[(2, 4, 2)],
+            Backend::OpenCl => &[(3, 2, 2)],
+            Backend::Cuda => &[(2, 4, 4), (3, 4, 2), (7, 4, 8), (6, 4, 4)],
+        };
+        for (degree, cells, sub_groups) in cases.iter().copied() {
+            let element = element(Dimension::Three, degree);
+            let options =
+                HierarchyOptions { smoother: Some(instructions(sub_groups)), ..HierarchyOptions::default() };
+            let levels = Hierarchy::with(&*device, element, cells, options).unwrap();
+            let finest = levels.levels() - 1;
+            let mut random = Random(5 + degree as u64);
+            let [x, b] = [(); 2].map(|()| inner_numbers(&mut random, element, cells));
+            levels.set(finest, Which::Solution, &x).unwrap();
+            levels.set(finest, Which::RightHandSide, &b).unwrap();
+            let (mut x, b) = (DVector::from_vec(x), DVector::from_vec(b));
+            for colour in 0..if cells == 2 { 1 } else { 8 } {
+                levels.smooth_colours(finest, colour..colour + 1).unwrap();
+                dense_colour(element, cells, colour, &mut x, &b);
+                let error = largest(&levels.solution(finest).unwrap(), x.as_slice());
+                // 1e-11: condition numbers of patches reach 1e3
+                assert!(error < 1e-11, "Q{degree}, colour {colour}: {error}");
+            }
+        }
+    }
+}
+
+/// The inputs of one patch.
+fn inputs(element: Element, random: &mut Random) -> Memory {
+    let line = Line::new(element.degree).unwrap();
+    let mut memory = Memory::new().param("n", 2).value("scale", 0.7);
+    for name in ["c0", "c1", "c2"] {
+        memory = memory.param(name, 0);
+    }
+    for name in ["x", "b"] {
+        memory = memory.value(name, random.numbers(element.nodes(2)));
+    }
+    for (name, matrix) in [("A", &line.stiffness), ("M", &line.mass), ("S", &line.eigenvectors)] {
+        memory = memory.value(name, matrix.entries.clone());
+    }
+    memory.value("lambda", line.eigenvalues)
+}
+
+/// By the interpreter, zeros of tiles included.
+#[test]
+fn the_schedule_keeps_what_the_kernel_computes() {
+    for (degree, sub_groups) in [(2, 1), (3, 4)] {
+        let element = element(Dimension::Three, degree);
+        let kernel = plain(Operation::Smooth, element, Precision::Double).unwrap();
+        let mapped =
+            schedule(Operation::Smooth, element, instructions(sub_groups), Precision::Double).unwrap();
+        let memory = inputs(element, &mut Random(3));
+        let run = |kernel| {
+            let mut memory = memory.clone().of_kernel(kernel);
+            interpret(kernel, &mut memory).unwrap();
+            memory.get("x").unwrap().to_f64()
+        };
+        let (before, after) = (run(&kernel), run(mapped.kernel()));
+        // 1e-13: sums of two products are added in another order
+        assert!(largest(&after, &before) < 1e-13, "Q{degree}: {}", largest(&after, &before));
+    }
+}
+
+/// Sixteen work-items that read along any two axes meet in no bank.
+#[test]
+fn rows_are_padded_against_conflicts() {
+    let all = std::env::var_os("PURLIN_TEST_ALL").map(|_| (7, 8)); // a minute
+    for (degree, sub_groups) in [(3, 4)].into_iter().chain(all) {
+        let element = element(Dimension::Three, degree);
+        let mapped =
+            schedule(Operation::Smooth, element, instructions(sub_groups), Precision::Double).unwrap();
+        let params = [("n", 2), ("c0", 0), ("c1", 0), ("c2", 0)]; // one patch
+        let traffic =
+            bank_traffic(mapped.kernel(), &params.map(|(name, value)| (name.to_owned(), value)).into())
+                .unwrap();
+        assert!(traffic.iter().all(|t| t.exact) && traffic.iter().any(|t| t.wavefronts > 0));
+        assert_eq!(traffic.iter().map(|t| t.conflicts).sum::<u64>(), 0, "Q{degree}");
+    }
+}
+
+#[test]
+fn tiles_that_do_not_suit_are_refused() {
+    let refused = |operation, dimension, degree, precision, sub_groups| {
+        let found = schedule(operation, element(dimension, degree), instructions(sub_groups), precision);
+        assert!(matches!(found, Err(MultigridError::NoTiles(_))), "{operation:?} Q{degree}");
+    };
+    let (three, double) = (Dimension::Three, Precision::Double);
+    for degree in [1, 4, 8] {
+        refused(Operation::Smooth, three, degree, double, 2); // inner nodes fill fewer tiles
+    }
+    refused(Operation::PatchSolve, three, 3, double, 2);
+    refused(Operation::Smooth, Dimension::Two, 3, double, 2);
+    refused(Operation::Smooth, three, 3, Precision::Single, 2);
+    for sub_groups in [0, 3, 8] {
+        refused(Operation::Smooth, three, 3, double, sub_groups); // eight planes in pairs
+    }
+}
