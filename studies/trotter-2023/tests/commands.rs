@@ -43,6 +43,16 @@ fn the_hyperelastic_problem_is_solved() {
 }
 
 #[test]
+fn a_matrix_and_no_matrix_have_one_solution() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["free", "--device", "c", "--degrees", "1,2", "--divisions", "4", "--db", "f.jsonl"];
+    let ran = study(dir.path(), &args);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let records = std::fs::read_to_string(dir.path().join("f.jsonl")).unwrap();
+    assert_eq!(records.lines().count(), 2, "{}", text(&ran.stderr));
+}
+
+#[test]
 fn mistakes_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let failed = |args: &[&str]| {
