@@ -60,9 +60,18 @@ def mutated(text: str, mutation: dict) -> str:
     return text.replace(mutation["of"], mutation["with"].replace("OFF", switch))
 
 
-def fits(mutation: dict) -> bool:
-    file = ROOT / mutation["file"]
-    return file.is_file() and file.read_text().count(mutation["of"]) == 1
+def stale(mutations: list) -> list:
+    """The mutations that do not fit their files, in which those before them stand already."""
+    texts: dict = {}
+    found = []
+    for mutation in mutations:
+        file = ROOT / mutation["file"]
+        text = texts.get(file) or (file.read_text() if file.is_file() else "")
+        if text.count(mutation["of"]) == 1:
+            texts[file] = mutated(text, mutation)
+        else:
+            found.append(mutation["name"])
+    return found
 
 
 def copy(mutations: list, scratch: pathlib.Path) -> None:
@@ -118,9 +127,9 @@ def main() -> None:
     options = arguments.parse_args()
     mutations = tomllib.loads((ROOT / "scripts/mutations.toml").read_text())["mutation"]
     if options.check:
-        stale = [m["name"] for m in mutations if not fits(m)]
+        names = stale(mutations)
         found = f"{len(mutations)} mutations fit, {len(obligations())} obligations can be waived"
-        return sys.exit(f"these fit no more: {', '.join(stale)}") if stale else print(found)
+        return sys.exit(f"these fit no more: {', '.join(names)}") if names else print(found)
     known: set = set()
     scratch = pathlib.Path(options.target) / "copy"
     copy(mutations, scratch)
