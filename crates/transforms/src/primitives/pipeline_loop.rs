@@ -440,8 +440,8 @@ fn check_ahead(analysis: &Analysis, stages: &Stages, args: &PipelineLoop) -> Res
         for d in analysis.dependences()?.into_iter().filter(concerned) {
             let whole = d.relation()?;
             let mut late = equal_values(poly, &stages.around);
-            // other iterations have other buffers, or come behind the last use
-            let buffered = args.buffers > 1 && stages.buffered.iter().any(|b| b.var == d.var);
+            // other iterations have other buffers; what uses a single one stands in front
+            let buffered = stages.buffered.iter().any(|b| b.var == d.var);
             let reach = if buffered || among(&front, d.source) { 0 } else { args.ahead() };
             let distance = isl::Affine::constant(reach).add_scaled(-1, &step(poly, stages.iname));
             late.push(isl::Constraint::non_negative(distance));
