@@ -38,8 +38,9 @@
 //! - **Indices.** Quotients that ranges decide vanish (`floor(l/32)` for `l < 32`),
 //!   `x - 4*floor(x/4)` is `x % 4`, and operators stand for rounded division where the operand is
 //!   proved not to be negative.
-//! - **Accesses** are proved inside of their arrays ([`purlin_analysis::inside`]), or the kernel is refused with an instance
-//!   that leaves one; those that memory decides are left to [`purlin_analysis::Analysis::check_launch`].
+//! - **Accesses** are proved inside of their arrays ([`purlin_analysis::inside`]), or the kernel is
+//!   refused with an instance that leaves one; those that memory decides are left to
+//!   [`purlin_analysis::Analysis::check_launch`].
 //! - **`restrict`** on every buffer but those through which work-items tell each other something (a barrier stands
 //!   between a write and an access of another one): compilers move accesses through such a pointer past barriers.
 //! - **Temporaries** in private and local memory have constant extents: one of parametric size is refused

@@ -114,8 +114,8 @@ impl CsrPattern {
     }
 }
 
-/// Where the places of each of `n` keys start, and the places by their keys, those of one key ascending:
-/// a counting sort, of which each thread takes a part of the keys.
+/// Where the places of each of `n` keys start, and the places by their keys, those of one key
+/// ascending: a counting sort, of which each thread takes a part of the keys.
 pub(super) fn sorted(keys: &[i32], n: usize) -> (Vec<i32>, Vec<i32>) {
     // counts of all parts together take no more room than the keys
     let parts = rayon::current_num_threads().min(keys.len() / n.max(1)).max(1);

@@ -79,9 +79,10 @@ impl fmt::Display for SharingDecision {
 ///
 /// An update whose value is linear in each of two inner loops is multiplied out as far as its operands
 /// ask for, factorised by the symbols that an integer program chooses, and what does not depend on a
-/// loop around it moves out of that loop, into a temporary over the loops that it depends on. What
-/// moved is factorised and moved on in the same way, and what is equal among it, up to associativity, is
-/// computed once. Steps stay only where they take operations away.
+/// loop around it moves out of that loop, into a temporary over the loops that it depends on. An update
+/// without products of symbols, as of an action, is factorised by what its terms have in common. What
+/// moved is factorised and moved on in the same way, and what is equal among it, up to
+/// associativity, is computed once. Steps stay only where they take operations away.
 ///
 /// Step 4 of the source merges the instances of a symbol where that adds no operations. Here they are
 /// always merged, and the result is compared with code motion alone, by the operations of the kernels
@@ -151,7 +152,7 @@ fn eliminate(s: &mut Schedule, insn: &str) -> Result<Option<SharingDecision>, St
     let stays = (!plan.graph.products.is_empty()).then(|| plan.clone());
     let mut before = None;
     let mut best: Option<(u64, Schedule, Plan)> = None;
-    // by the program, by code motion alone, and, where there are no products of symbols, by common factors
+    // by the program, by code motion alone, and, without products of symbols, by common factors
     let mut plans = vec![plan, Plan::default()];
     if stays.is_none() {
         plans.push(Plan { factorised: shared_symbols(s.kernel(), insn), ..Plan::default() });
