@@ -41,6 +41,7 @@ impl From<SolveError> for Failure {
             | SolveError::NoBlock { .. }
             | SolveError::Spectrum { .. }
             | SolveError::Choice { .. }
+            | SolveError::Norm { .. }
             | SolveError::Prescribed { .. } => Self::new("ArgumentError", error.to_string()),
         }
     }

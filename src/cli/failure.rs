@@ -171,7 +171,8 @@ impl From<SolveError> for Failure {
             SolveError::Memory { .. }
             | SolveError::Missing { .. }
             | SolveError::Prescribed { .. }
-            | SolveError::Choice { .. } => Self::Usage(error.to_string()),
+            | SolveError::Choice { .. }
+            | SolveError::Norm { .. } => Self::Usage(error.to_string()),
             SolveError::Text(_)
             | SolveError::Schedule(_)
             | SolveError::Code(_)

@@ -13,7 +13,7 @@ use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Device, Traffic};
 use purlin::solve::{
     AssemblyStrategy, LinearChoice, LinearMethod, LinearOptions, LinearReason, NewtonOptions, NewtonReport,
-    NewtonStep, PreconditionerKind, SystemSize,
+    NewtonStep, PreconditionerKind, ResidualNorm, SystemSize,
 };
 use purlin::{BoundaryValueSetupError, BoundaryValueSystem};
 use std::path::PathBuf;
@@ -100,6 +100,9 @@ pub struct SolveArgs {
     /// 1e-5, of linear problems 1e-10]
     #[arg(long, value_name = "PART")]
     pub(super) residual: Option<f64>,
+    /// The residual whose norm that is: plain, preconditioned (with --method cg, as PETSc judges)
+    #[arg(long, value_name = "NAME", default_value_t = ResidualNorm::Plain, conflicts_with = "multigrid")]
+    norm: ResidualNorm,
     /// Iterations of a linear system, or V-cycles, that are allowed
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(super) iterations: usize,
@@ -203,7 +206,8 @@ fn options(args: &SolveArgs, problem: BoundaryValueProblem) -> Result<NewtonOpti
             return Err(Failure::Usage(format!("--{name} {value}: needed a number of at least 0")));
         }
     }
-    let systems = LinearOptions { relative, max_iterations: args.iterations, ..LinearOptions::default() };
+    let (norm, max_iterations) = (args.norm, args.iterations);
+    let systems = LinearOptions { norm, relative, max_iterations, ..LinearOptions::default() };
     Ok(NewtonOptions {
         update: args.update,
         max_iterations: args.newton_iterations,

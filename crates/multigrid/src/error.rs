@@ -94,6 +94,7 @@ impl From<SolveError> for MultigridError {
             | SolveError::NoBlock { .. }
             | SolveError::Spectrum { .. }
             | SolveError::Choice { .. }
+            | SolveError::Norm { .. }
             | SolveError::Unprepared
             | SolveError::Prescribed { .. }
             | SolveError::Memory { .. } => Self::Solve(error),

@@ -2,7 +2,9 @@
 
 use crate::history::History;
 use crate::texts::{compiled, text};
-use crate::{Call, LinearOptions, LinearReason, LinearReport, Operator, SolveError, Vectors, run};
+use crate::{
+    Call, LinearMethod, LinearOptions, LinearReason, LinearReport, Operator, SolveError, Vectors, run,
+};
 use purlin_runtime::{Buffer, Device, Executable, download_values};
 
 /// Stabilised biconjugate gradients, preconditioned from the right.
@@ -53,7 +55,7 @@ impl<'d> BiCgStab<'d> {
     /// # Errors
     /// A device that refuses them, no memory.
     pub fn new(device: &'d dyn Device, n: usize, options: LinearOptions) -> Result<Self, SolveError> {
-        let options = LinearOptions { look_every: options.look_every.max(1), ..options };
+        let options = options.of_residuals(LinearMethod::BiCgStab)?;
         let vectors = Vectors::new(device, n)?;
         let sums = || device.allocate(8 * (options.look_every as u64 + 1));
         Ok(Self {

@@ -3,7 +3,8 @@
 use crate::history::History;
 use crate::texts::{compiled, text};
 use crate::{
-    Call, ConjugateGradients, LinearOptions, LinearReport, Operator, Preconditioning, SolveError, run,
+    Call, ConjugateGradients, LinearMethod, LinearOptions, LinearReport, Operator, Preconditioning,
+    SolveError, run,
 };
 use purlin_runtime::{Buffer, Device, Executable, buffer_of, download_values};
 
@@ -201,7 +202,7 @@ impl<'d> ChebyshevSolver<'d> {
     /// # Errors
     /// A device that refuses them, no memory.
     pub fn new(device: &'d dyn Device, n: usize, options: LinearOptions) -> Result<Self, SolveError> {
-        let options = LinearOptions { look_every: options.look_every.max(1), ..options };
+        let options = options.of_residuals(LinearMethod::Chebyshev)?;
         Ok(Self {
             device,
             n,

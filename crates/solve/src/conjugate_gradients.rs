@@ -2,32 +2,9 @@
 
 use crate::history::History;
 use crate::texts::{compiled, text};
-use crate::{Call, LinearReason, LinearReport, Operator, SolveError, run};
+use crate::{Call, LinearOptions, LinearReason, LinearReport, Operator, ResidualNorm, SolveError, run};
 use nalgebra::DMatrix;
 use purlin_runtime::{Buffer, Device, Executable, download_values};
-
-/// When a linear solver stops.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LinearOptions {
-    /// Norm of the residual that is small enough, relative to that of the right-hand side.
-    pub relative: f64,
-    /// Norm of the residual that is small enough in any case.
-    pub absolute: f64,
-    /// Iterations that are allowed.
-    pub max_iterations: usize,
-    /// Growth of the residual, relative to the right-hand side, that is allowed.
-    pub divergence: f64,
-    /// Iterations between two looks of the host at the residuals; at least 1. Those behind
-    /// convergence change nothing.
-    pub look_every: usize,
-}
-
-impl Default for LinearOptions {
-    /// The tolerance of Trotter et al. 2023, §4.5.
-    fn default() -> Self {
-        Self { relative: 1e-5, absolute: 0.0, max_iterations: 100_000, divergence: 1e5, look_every: 16 }
-    }
-}
 
 /// What is near the inverse of an operator, as conjugate gradients take it: symmetric, positive definite.
 #[derive(Clone, Copy)]
@@ -67,7 +44,7 @@ pub struct ConjugateGradients<'d> {
     z: Buffer,
     /// Squares of the residual in the norm of the preconditioner.
     rz: Buffer,
-    /// Squares of the residual.
+    /// Squares of the residual, in the norm that it is judged by.
     rr: Buffer,
     /// Squares of the direction in the norm of the operator.
     pq: Buffer,
@@ -216,12 +193,13 @@ impl<'d> ConjugateGradients<'d> {
         match preconditioning {
             Preconditioning::Diagonal(inverse) => {
                 let arrays = [("inverse", inverse), ("r", r), ("x", x), ("p", p), ("rz", rz), ("rr", rr)];
-                calls.push(Call::of(&self.start, &sizes, &arrays));
+                calls.push(self.measured(Call::of(&self.start, &sizes, &arrays)));
             }
             Preconditioning::Operator(preconditioner) => {
                 calls.push(Call::of(&self.clear, &[("n", self.n)], &[("v", x)]));
-                calls.push(Call::of(&self.square, &at, &[("v", r), ("sums", rr)]));
                 preconditioner.apply(r, p, &mut calls);
+                let judged = if self.options.norm == ResidualNorm::Plain { r } else { p };
+                calls.push(Call::of(&self.square, &at, &[("v", judged), ("sums", rr)]));
                 calls.push(Call::of(&self.dot, &at, &[("v", r), ("w", p), ("sums", rz)]));
             }
         }
@@ -248,19 +226,29 @@ impl<'d> ConjugateGradients<'d> {
         match preconditioning {
             Preconditioning::Diagonal(inverse) => {
                 let vectors = [("inverse", inverse), ("p", p), ("q", q), ("x", x), ("r", r)];
-                calls.push(Call::of(&self.update, &sizes, &with(&vectors)));
+                calls.push(self.measured(Call::of(&self.update, &sizes, &with(&vectors))));
                 let vectors = [("inverse", inverse), ("r", r), ("p", p)];
                 calls.push(Call::of(&self.direction, &sizes, &with(&vectors)));
             }
             Preconditioning::Operator(preconditioner) => {
                 let vectors = [("p", p), ("q", q), ("x", x), ("r", r)];
-                calls.push(Call::of(&self.residual, &sizes, &with(&vectors)));
+                let residual = Call::of(&self.residual, &sizes, &with(&vectors));
+                calls.push(residual.with("plain", 1.0 - self.options.norm.scaled()));
                 preconditioner.apply(r, z, calls);
                 let at = [("n", self.n), ("n_sums", self.n_sums()), ("k", k + 1)];
+                if self.options.norm == ResidualNorm::Preconditioned {
+                    calls.push(Call::of(&self.square, &at, &[("v", z), ("sums", rr)]));
+                }
                 calls.push(Call::of(&self.dot, &at, &[("v", r), ("w", z), ("sums", rz)]));
                 calls.push(Call::of(&self.next, &sizes, &with(&[("z", z), ("p", p)])));
             }
         }
+    }
+
+    /// A kernel with what the preconditioner is multiplied by in the norm of residuals.
+    fn measured<'a>(&self, call: Call<'a>) -> Call<'a> {
+        let scaled = self.options.norm.scaled();
+        call.with("plain", 1.0 - scaled).with("scaled", scaled)
     }
 
     fn turned(&self) -> Call<'_> {
@@ -271,7 +259,7 @@ impl<'d> ConjugateGradients<'d> {
 
 /// The sums of some iterations.
 pub(crate) struct Sums {
-    /// Squares of residuals.
+    /// Squares of residuals, in the norm that they are judged by.
     pub rr: Vec<f64>,
     /// Those in the norm of the preconditioner.
     pub rz: Vec<f64>,

@@ -1,6 +1,6 @@
 //! Why a system cannot be set up or solved; that a solver does not converge is a report, no error.
 
-use crate::LinearChoice;
+use crate::{LinearChoice, LinearMethod};
 use purlin_codegen::CodegenError;
 use purlin_forms::MappingError;
 use purlin_forms::form::FormError;
@@ -85,6 +85,14 @@ pub enum SolveError {
     Choice {
         /// What was asked for.
         choice: LinearChoice,
+    },
+    /// A norm of residuals that a method does not judge by.
+    #[error(
+        "{method} judges by the residual itself; the norm of the preconditioned residual is one of the method `cg`"
+    )]
+    Norm {
+        /// The method.
+        method: LinearMethod,
     },
     /// A solve before its preconditioner was made.
     #[error("bug of purlin: a system is solved before its preconditioner is made")]

@@ -60,7 +60,11 @@ pub struct UnknownSolver {
     known: String,
 }
 
-fn named<T: Copy + fmt::Display>(what: &'static str, all: &[T], name: &str) -> Result<T, UnknownSolver> {
+pub(crate) fn named<T: Copy + fmt::Display>(
+    what: &'static str,
+    all: &[T],
+    name: &str,
+) -> Result<T, UnknownSolver> {
     let found = all.iter().find(|one| one.to_string() == name).copied();
     found.ok_or_else(|| {
         let known: Vec<String> = all.iter().map(ToString::to_string).collect();
@@ -176,6 +180,7 @@ impl<'d> Method<'d> {
                 Self::ConjugateGradients(ConjugateGradients::new(device, n, options)?)
             }
             (LinearMethod::Gmres, _) => {
+                let options = options.of_residuals(LinearMethod::Gmres)?;
                 let options = GmresOptions {
                     relative: options.relative,
                     absolute: options.absolute,

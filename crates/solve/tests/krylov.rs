@@ -9,12 +9,19 @@ use purlin_runtime::{Backend, Device, buffer_of, download_values, open};
 use purlin_sample::seed;
 use purlin_solve::{
     BiCgStab, BlockJacobi, Diagonal, Eigenvalues, LinearChoice, LinearMethod, LinearOptions, LinearReason,
-    LinearReport, LinearSolver, Operator, PreconditionerKind, SolveError, Spectrum, Unknowns, run,
+    LinearReport, LinearSolver, Operator, PreconditionerKind, ResidualNorm, SolveError, Spectrum, Unknowns,
+    run,
 };
 use systems::{Numbers, blocks, devices, eliminated, nonsymmetric, operator, pattern, symmetric};
 
-const TIGHT: LinearOptions =
-    LinearOptions { relative: 1e-12, absolute: 0.0, max_iterations: 1000, divergence: 1e5, look_every: 16 };
+const TIGHT: LinearOptions = LinearOptions {
+    norm: ResidualNorm::Plain,
+    relative: 1e-12,
+    absolute: 0.0,
+    max_iterations: 1000,
+    divergence: 1e5,
+    look_every: 16,
+};
 
 fn solve(
     device: &dyn Device,
@@ -70,6 +77,25 @@ fn methods_and_preconditioners_solve_as_elimination_does() {
                 assert!(far <= 1e-10 * largest, "{what}: {far:e}");
             }
         }
+    }
+}
+
+#[test]
+fn norms_that_a_method_does_not_have_are_refused() {
+    let device = open("c").unwrap();
+    let pattern = pattern(9);
+    let unknowns = Unknowns { components: 1, points: Vec::new(), dim: 0 };
+    let options = LinearOptions { norm: ResidualNorm::Preconditioned, ..TIGHT };
+    for method in LinearMethod::ALL {
+        let choice = LinearChoice { method, preconditioner: PreconditionerKind::Jacobi };
+        let solver = LinearSolver::new(&*device, &pattern, &unknowns, choice, options);
+        let refused = match solver {
+            Ok(_) => None,
+            Err(SolveError::Norm { method }) => Some(method),
+            Err(error) => unreachable!("{error}"),
+        };
+        let judges = method == LinearMethod::ConjugateGradients;
+        assert_eq!(refused, (!judges).then_some(method));
     }
 }
 

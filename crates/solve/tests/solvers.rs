@@ -8,8 +8,9 @@ use purlin_forms::import::CsrPattern;
 use purlin_runtime::{Device, buffer_of, download_values, open};
 use purlin_sample::seed;
 use purlin_solve::{
-    ConjugateGradients, Constraints, CsrOperator, Gmres, GmresOptions, LinearOptions, LinearReason,
-    LinearReport, Operator, PreconditionerSide, Preconditioning, PrescribedValues, SolveError, run,
+    ConjugateGradients, Constraints, CsrOperator, Diagonal, Gmres, GmresOptions, LinearOptions, LinearReason,
+    LinearReport, Operator, PreconditionerSide, Preconditioning, PrescribedValues, ResidualNorm, SolveError,
+    run,
 };
 use systems::{Numbers, devices, eliminated, jacobi, nonsymmetric, operator, pattern, symmetric, values};
 
@@ -35,8 +36,14 @@ fn solve(
     (report, download_values(device, &x).unwrap())
 }
 
-const TIGHT: LinearOptions =
-    LinearOptions { relative: 1e-12, absolute: 0.0, max_iterations: 1000, divergence: 1e5, look_every: 16 };
+const TIGHT: LinearOptions = LinearOptions {
+    norm: ResidualNorm::Plain,
+    relative: 1e-12,
+    absolute: 0.0,
+    max_iterations: 1000,
+    divergence: 1e5,
+    look_every: 16,
+};
 
 #[test]
 fn solutions_are_those_of_elimination() {
@@ -79,6 +86,56 @@ fn how_often_the_host_looks_changes_nothing() {
         let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-9 * (1.0 + a.abs());
         assert!(one.residuals.iter().zip(&other.residuals).all(close), "seed {seed}");
         assert!(x.iter().zip(&y).all(close), "seed {seed}: look every {look_every}");
+    }
+}
+
+/// Norms of the residuals of conjugate gradients with Jacobi's preconditioner, plain and preconditioned.
+fn norms(dense: &[Vec<f64>], b: &[f64], iterations: usize) -> [Vec<f64>; 2] {
+    let dot = |v: &[f64], w: &[f64]| v.iter().zip(w).map(|(v, w)| v * w).sum::<f64>();
+    let scaled = |r: &[f64]| r.iter().enumerate().map(|(i, r)| r / dense[i][i]).collect::<Vec<f64>>();
+    let mut r = b.to_vec();
+    let mut p = scaled(&r);
+    let mut found = [vec![], vec![]];
+    for _ in 0..=iterations {
+        let z = scaled(&r);
+        found[0].push(dot(&r, &r).sqrt());
+        found[1].push(dot(&z, &z).sqrt());
+        let q: Vec<f64> = dense.iter().map(|row| dot(row, &p)).collect();
+        let rz = dot(&r, &z);
+        let alpha = rz / dot(&p, &q);
+        r.iter_mut().zip(&q).for_each(|(r, q)| *r -= alpha * q);
+        let z = scaled(&r);
+        let beta = dot(&r, &z) / rz;
+        p = z.iter().zip(&p).map(|(z, p)| z + beta * p).collect();
+    }
+    found
+}
+
+#[test]
+fn residuals_are_in_the_norm_that_is_asked_for() {
+    let seed = seed();
+    for device in devices() {
+        let device = &*device;
+        let mut numbers = Numbers(seed);
+        let pattern = pattern(300);
+        let dense = symmetric(&pattern, 0.5, &mut numbers);
+        let b = numbers.list(300);
+        let expected = norms(&dense, &b, 6);
+        let matrix = operator(device, &pattern, &dense);
+        let diagonal = Diagonal::identity(device, 300).unwrap();
+        run(device, &[diagonal.invert(&matrix)]).unwrap();
+        let [right, x] = [buffer_of(device, &b).unwrap(), device.allocate(8 * 300).unwrap()];
+        for (norm, expected) in ResidualNorm::ALL.into_iter().zip(expected) {
+            let options = LinearOptions { norm, max_iterations: 5, look_every: 4, ..TIGHT };
+            let solver = ConjugateGradients::new(device, 300, options).unwrap();
+            let ways = [Preconditioning::Diagonal(diagonal.values()), Preconditioning::Operator(&diagonal)];
+            for way in ways {
+                let report = solver.solve(&matrix, way, &right, &x).unwrap();
+                assert_eq!(report.iterations(), 5, "{norm}");
+                let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-9 * expected[0];
+                assert!(report.residuals.iter().zip(&expected).all(close), "{norm}, seed {seed}: {report:?}");
+            }
+        }
     }
 }
 

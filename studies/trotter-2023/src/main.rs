@@ -8,7 +8,7 @@ use purlin::forms::mesh::Mesh;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Backend, Cache, Device, open};
-use purlin::solve::{AssemblyStrategy, LinearChoice, LinearMethod, PreconditionerKind};
+use purlin::solve::{AssemblyStrategy, LinearChoice, LinearMethod, PreconditionerKind, ResidualNorm};
 use purlin::tuning::vectors::HostVectors;
 use purlin::{Mapping, Random};
 use std::path::{Path, PathBuf};
@@ -125,6 +125,9 @@ struct SolveArgs {
     /// What preconditions it: none, jacobi, block-jacobi, chebyshev, amg
     #[arg(long, default_value_t = PreconditionerKind::Jacobi)]
     preconditioner: PreconditionerKind,
+    /// The residual whose norm says when to stop: plain, preconditioned (as PETSc judges cg)
+    #[arg(long, default_value_t = ResidualNorm::Plain)]
+    norm: ResidualNorm,
     /// Where to run: cuda, opencl, c
     #[arg(long, default_value = "cuda")]
     device: String,
@@ -298,6 +301,7 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
             lifts: !args.without_lifting,
             method: args.method.to_string(),
             preconditioner: args.preconditioner.to_string(),
+            norm: args.norm.to_string(),
         };
         let is_known = |question: &Question| {
             done.iter().any(|r| {
@@ -322,6 +326,7 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
             Told::Solved(_) => {}
         };
         let size = (divisions, args.degree);
+        let solver = (solver, args.norm);
         if let Err(e) = solve(&*device, problem, size, args.strategy, solver, &questions, &mut tell) {
             eprintln!("{divisions} divisions: {e}");
         }

@@ -6,6 +6,7 @@ use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::Device;
 use purlin::solve::{
     AssemblyStrategy, LinearChoice, LinearOptions, NewtonOptions, NewtonStep, PreconditionerKind,
+    ResidualNorm,
 };
 use purlin::{BoundaryValueSetupError, BoundaryValueSystem};
 use std::time::Instant;
@@ -34,7 +35,7 @@ pub fn solve(
     problem: BoundaryValueProblem,
     (divisions, degree): (usize, usize),
     strategy: AssemblyStrategy,
-    solver: LinearChoice,
+    (solver, norm): (LinearChoice, ResidualNorm),
     questions: &[Question],
     tell: &mut dyn FnMut(Told<'_>),
 ) -> Result<(), NewtonError> {
@@ -44,7 +45,7 @@ pub fn solve(
     let mut system = BoundaryValueSystem::new(device, problem, &mesh, degree, strategy, options)?;
     let setup_s = start.elapsed().as_secs_f64();
     for question in questions {
-        let systems = LinearOptions { relative: question.relative, ..LinearOptions::default() };
+        let systems = LinearOptions { norm, relative: question.relative, ..LinearOptions::default() };
         system.restart(NewtonOptions { lifts: question.lifts, systems, ..options })?;
         let before = device.traffic();
         let report = system.solve(&mut |k, step| tell(Told::Step(k, step)))?;

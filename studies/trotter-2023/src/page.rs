@@ -111,12 +111,14 @@ fn newton_table(problem: &str, records: &[Solved]) -> String {
         };
         let scale = A100_GB_S / H200_GB_S;
         let lifted = if r.question.lifts { "" } else { ", no lifting" };
+        let judged =
+            if r.question.norm == "plain" { String::new() } else { format!(", {}", r.question.norm) };
         let usual = r.question.preconditioner == PreconditionerKind::Jacobi.to_string();
         let around = if usual { String::new() } else { format!(", {}", r.question.preconditioner) };
         let made = r.preconditioner_s.map_or_else(String::new, |s| format!(" and {s:.1} s for hierarchies"));
         let _ = writeln!(
             text,
-            "| {} | {} | {}{around} | {:.1e}{lifted} | {newton} | {:.3} s | {:.1} | {} | {} | {} | {} | {} | \
+            "| {} | {} | {}{around} | {:.1e}{judged}{lifted} | {newton} | {:.3} s | {:.1} | {} | {} | {} | {} | {} | \
              {:.2} s{made} | {:.0} | {} | {} | {:.1} s | {} |",
             mesh(r.divisions),
             purlin::cli::grouped(r.unknowns as u64),

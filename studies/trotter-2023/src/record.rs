@@ -3,7 +3,7 @@
 use crate::Order;
 use purlin::Mapping;
 use purlin::runtime::DeviceInfo;
-use purlin::solve::{LinearMethod, PreconditionerKind};
+use purlin::solve::{LinearMethod, PreconditionerKind, ResidualNorm};
 use serde::{Deserialize, Serialize};
 
 /// The device of a measurement.
@@ -150,6 +150,17 @@ pub struct Question {
     /// Its preconditioner.
     #[serde(default = "jacobi", skip_serializing_if = "is_jacobi")]
     pub preconditioner: String,
+    /// The residual whose norm is judged.
+    #[serde(default = "plain", skip_serializing_if = "is_plain")]
+    pub norm: String,
+}
+
+fn plain() -> String {
+    ResidualNorm::Plain.to_string()
+}
+
+fn is_plain(name: &str) -> bool {
+    name == plain()
 }
 
 fn conjugate_gradients() -> String {
