@@ -7,11 +7,11 @@ use super::run::open_device;
 use super::solve::{CyclePrecision, MultigridMethod, SolveArgs};
 use super::table::{facts, grouped, seconds, table};
 use purlin::multigrid::{
-    Convergence, Dimension, Element, Ended, Hierarchy, HierarchyOptions, MultigridError, Precision,
-    PreconditionedSolver, Relaxation, Start, kernels::Variant,
+    Dimension, Element, Hierarchy, HierarchyOptions, MultigridError, Precision, PreconditionedSolver,
+    Relaxation, Start, kernels::Variant,
 };
 use purlin::runtime::Device;
-use purlin::solve::{GmresOptions, LinearReport};
+use purlin::solve::{GmresOptions, LinearReason, LinearReport};
 use std::time::Instant;
 
 /// Residual that is small enough, relative to the right-hand side.
@@ -85,6 +85,25 @@ struct Solved {
     residuals: Vec<f64>,
     /// Why it did not converge.
     failure: Option<String>,
+}
+
+impl Solved {
+    /// A solve that began at an instant.
+    fn of(report: LinearReport, setup: f64, begin: Instant) -> Self {
+        let failure = match report.reason {
+            LinearReason::Converged => None,
+            LinearReason::Stagnated => Some(format!(
+                "{}: it is as small as roundings allow; ask for a larger --residual",
+                report.reason
+            )),
+            LinearReason::TooMany
+            | LinearReason::Diverged
+            | LinearReason::NotFinite
+            | LinearReason::Indefinite
+            | LinearReason::Breakdown => Some(report.reason.to_string()),
+        };
+        Self { setup, solve: begin.elapsed().as_secs_f64(), residuals: report.residuals, failure }
+    }
 }
 
 /// Solves for a source of 1.
@@ -162,10 +181,8 @@ fn full_multigrid(
     let loads: Vec<Vec<f64>> = (0..levels.levels()).map(|level| levels.load(level)).collect();
     let setup = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
-    let Convergence { residuals, ended } =
-        levels.full_multigrid(&loads, args.residual.unwrap_or(TOLERANCE), args.iterations)?;
-    let failure = (ended != Ended::Converged).then(|| reason(ended).to_owned());
-    Ok(Solved { setup, solve: begin.elapsed().as_secs_f64(), residuals, failure })
+    let report = levels.full_multigrid(&loads, args.residual.unwrap_or(TOLERANCE), args.iterations)?;
+    Ok(Solved::of(report, setup, begin))
 }
 
 fn gmres(
@@ -189,19 +206,7 @@ fn gmres(
     let setup = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
     let report = solver.solve()?;
-    let failure = (!report.converged()).then(|| report.reason.to_string());
-    let LinearReport { residuals, .. } = report;
-    Ok(Solved { setup, solve: begin.elapsed().as_secs_f64(), residuals, failure })
-}
-
-const fn reason(ended: Ended) -> &'static str {
-    match ended {
-        Ended::Converged => "the residual is small enough",
-        Ended::Diverged => "the residual grows",
-        Ended::NotANumber => "the residual is not a number",
-        Ended::Stagnated => "the residual is as small as roundings allow; ask for a larger --residual",
-        Ended::TooManyIterations => "as many cycles as are allowed",
-    }
+    Ok(Solved::of(report, setup, begin))
 }
 
 /// The residual before the first step, which `first` says what it is of, and after each: of full

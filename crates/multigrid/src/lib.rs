@@ -32,7 +32,6 @@ pub use hierarchy::{Hierarchy, HierarchyOptions, Which};
 pub use krylov::{LevelOperator, PreconditionedSolver, Start, sine_load};
 pub use line::{Line, Matrix, Rule};
 pub use smoother::Relaxation;
-pub use solver::{Convergence, Ended};
 
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use purlin_multigrid::{Dimension, Element, Ended, Hierarchy, Precision, PreconditionedSolver};
+use purlin_multigrid::{Dimension, Element, Hierarchy, Precision, PreconditionedSolver};
 use purlin_runtime::open;
 use purlin_solve::{GmresOptions, PreconditionerSide};
 
@@ -11,9 +11,9 @@ fn iterations(dimension: Dimension, degree: usize, cells: usize) -> usize {
     let device = open("c").unwrap();
     let hierarchy = Hierarchy::new(&*device, Element::new(dimension, degree).unwrap(), cells).unwrap();
     let loads: Vec<_> = (0..hierarchy.levels()).map(|level| hierarchy.load(level)).collect();
-    let convergence = hierarchy.full_multigrid(&loads, 1e-9, 30).unwrap();
-    assert_eq!(convergence.ended, Ended::Converged, "{:?}", convergence.residuals);
-    convergence.iterations()
+    let report = hierarchy.full_multigrid(&loads, 1e-9, 30).unwrap();
+    assert!(report.converged(), "{report:?}");
+    report.iterations()
 }
 
 /// Cui et al. 2024, Table 1, has 9, 5, 3, 3, 3, 2, 2, 2 on level 4. Full multigrid takes fewer: the
