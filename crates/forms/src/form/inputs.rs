@@ -175,9 +175,33 @@ impl Inputs {
             1 => format!("{dofs} degrees of freedom"),
             n => format!("{} numbers: {dofs} degrees of freedom of {n} components each", dofs * n),
         };
+        self.of_length(name, dofs * components, needed)
+    }
+
+    /// The degrees of freedom of a coefficient in each cell, held against the numbers of cells and of
+    /// degrees of freedom that one component has in a cell.
+    ///
+    /// # Errors
+    /// [`FormError::Missing`] and [`FormError::Length`].
+    pub fn checked_cell_values(
+        &self,
+        coefficient: &Coefficient,
+        [cells, dofs]: [usize; 2],
+    ) -> Result<&[f64], FormError> {
+        let (name, components) = (coefficient.name.clone(), coefficient.space.base().1);
+        let length = cells * dofs * components;
+        let of_each = match components {
+            1 => String::new(),
+            n => format!(" of {n} components"),
+        };
+        let needed = format!("{length} numbers: {dofs} degrees of freedom{of_each} in each of {cells} cells");
+        self.of_length(name, length, needed)
+    }
+
+    fn of_length(&self, name: String, length: usize, needed: String) -> Result<&[f64], FormError> {
         match self.get_field(&name) {
             None => Err(FormError::Missing { name, needed }),
-            Some(values) if values.len() != dofs * components => {
+            Some(values) if values.len() != length => {
                 Err(FormError::Length { name, found: values.len(), needed })
             }
             Some(values) => Ok(values),

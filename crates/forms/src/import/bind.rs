@@ -110,6 +110,7 @@ impl Imported {
                 LoweredRole::Map { .. }
                 | LoweredRole::States { .. }
                 | LoweredRole::Function { .. }
+                | LoweredRole::CellValues { .. }
                 | LoweredRole::Output { .. }
                 | LoweredRole::EntityCells
                 | LoweredRole::LocalFacets
@@ -173,6 +174,7 @@ impl LoweredKernel {
                 LoweredRole::Map { .. }
                 | LoweredRole::States { .. }
                 | LoweredRole::Function { .. }
+                | LoweredRole::CellValues { .. }
                 | LoweredRole::Output { .. }
                 | LoweredRole::EntityCells
                 | LoweredRole::LocalFacets
@@ -194,6 +196,7 @@ impl LoweredKernel {
                 | LoweredRole::Map { .. }
                 | LoweredRole::States { .. }
                 | LoweredRole::Function { .. }
+                | LoweredRole::CellValues { .. }
                 | LoweredRole::Output { .. }
                 | LoweredRole::EntityCells
                 | LoweredRole::LocalFacets
@@ -244,6 +247,7 @@ impl LoweredKernel {
                 | LoweredRole::Map { .. }
                 | LoweredRole::States { .. }
                 | LoweredRole::Function { .. }
+                | LoweredRole::CellValues { .. }
                 | LoweredRole::Constant { .. }
                 | LoweredRole::EntityCells
                 | LoweredRole::LocalFacets

@@ -5,7 +5,7 @@ use super::graph::{Graph, Level, Op, Uses};
 use super::locals::{Columns, LocalVar, Used, holding, locals, numbered, used_columns, with_component};
 use super::names::Names;
 use super::pointwise::{Known, emit, unknown};
-use super::signature::{Needed, Signature, Vars, used_constants};
+use super::signature::{Needed, Signature, Vars, cell_values, used_constants};
 use super::sink::StageSink;
 use super::tables::Tables;
 use super::tensor_order::Order;
@@ -44,6 +44,7 @@ pub(super) fn build(
         oriented: integrals.iter().flat_map(|i| &i.tables).any(|t| t.permutations.is_some()),
         matrix,
         vector: options.vector,
+        cell_values: cell_values(form, options),
         first,
         position_width: options.position_width,
     };
@@ -100,6 +101,7 @@ pub(super) struct Builder<'a> {
     graph: &'a Graph,
     pub(super) matrix: MatrixResult,
     pub(super) vector: VectorResult,
+    cell_values: BTreeSet<usize>,
     position_width: Option<usize>,
     pub(super) b: KernelBuilder,
     pub(super) names: Names,
@@ -165,6 +167,7 @@ impl<'a> Builder<'a> {
             graph,
             matrix: needed.matrix,
             vector: needed.vector,
+            cell_values: needed.cell_values.clone(),
             position_width: needed.position_width,
             b,
             names,
@@ -316,13 +319,17 @@ impl<'a> Builder<'a> {
         };
         let cell = self.cell(data.side);
         let (_, node) = self.loop_over(&stem, data.columns.count);
-        let number = self.number(local, cell, node.clone());
+        let at = match self.cell_values.contains(&data.of) {
+            true => vec![cell, self.column(local, node.clone())],
+            false => vec![self.number(local, cell, node.clone())],
+        };
         for component in local.components() {
             let argument = self.vars.functions[&data.of];
             // an entry of a wider array has an axis of components also where one is read
             let wide = function.role == Role::Coordinates && self.position_width.is_some_and(|w| w > 1);
             let given = component.or(wide.then_some(0));
-            let value = Expr::load(argument, with_component(number.clone(), given));
+            let component_index = given.map(|c| Expr::Int(c as i64));
+            let value = Expr::load(argument, at.iter().cloned().chain(component_index));
             let lhs = Access::new(local.var, with_component(node.clone(), component));
             let insn = self.assign(&numbered("gather_", &data.stem, component), lhs, value);
             let insn = self.label(insn, stage::GATHER, Some(&data.stem));

@@ -3,9 +3,11 @@
 use super::{builder, tensor_order};
 use crate::form::FormError;
 use crate::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
-use crate::tabulated::{Integral, IntegralType, TabulatedForm, Term};
+use crate::tabulated::{Integral, IntegralType, Role, TabulatedForm, Term};
 use purlin_ir::Kernel;
+use purlin_ir::text::suggestion;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// What a bilinear form is lowered to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +114,9 @@ pub struct TabulatedOptions {
     pub matrix: MatrixResult,
     /// What a linear form becomes.
     pub vector: VectorResult,
+    /// Names of coefficients that are given by the values in each cell, E-vectors
+    /// ([`LoweredRole::CellValues`]), which no map gathers.
+    pub cell_values: BTreeSet<String>,
     /// Components of an entry of the array of the position, if it has more than space has
     /// dimensions: those of DOLFINx are 3.
     pub position_width: Option<usize>,
@@ -158,6 +163,12 @@ pub enum LoweredRole {
     },
     /// A function, `[n]` or `[n, block]`.
     Function {
+        /// The function.
+        function: usize,
+    },
+    /// A function by its degrees of freedom in each cell, in the order of the map of its space:
+    /// `[cells, columns]` or `[cells, columns, block]`, the E-vector.
+    CellValues {
         /// The function.
         function: usize,
     },
@@ -260,11 +271,13 @@ impl CellKernel for LoweredKernel {
 /// the order of the axes, so that tables are tensor products.
 ///
 /// # Errors
-/// What has no kernel: a function that no target has, a diagonal that is none.
+/// What has no kernel: a function that no target has, a diagonal that is none; cell values of what is no
+/// coefficient, or beside a vector by colours.
 pub fn lower_tabulated(
     form: &TabulatedForm,
     options: &TabulatedOptions,
 ) -> Result<Vec<LoweredKernel>, FormError> {
+    check_cell_values(form, options)?;
     let orders = tensor_order::orders(form, options);
     let ordered = tensor_order::reordered(form, &orders);
     let form = &ordered;
@@ -293,6 +306,28 @@ pub fn lower_tabulated(
         }
     }
     Ok(kernels)
+}
+
+/// Refuses cell values of a name that no coefficient has, and those of cells that are renumbered by colour.
+fn check_cell_values(form: &TabulatedForm, options: &TabulatedOptions) -> Result<(), FormError> {
+    let first = options.cell_values.first();
+    if let Some(name) = first.filter(|_| (form.rank, options.vector) == (1, VectorResult::Coloured)) {
+        return Err(FormError::Discretisation(format!(
+            "values of `{name}` cell by cell: found a vector by colours, each launch of which has cells of its \
+             own, needed one launch over all of them; assemble it atomically, or store the vectors of entities"
+        )));
+    }
+    let coefficients = form.functions.iter().filter(|f| f.role == Role::Coefficient);
+    let known: BTreeSet<&str> = coefficients.map(|f| f.name.as_str()).collect();
+    let Some(name) = options.cell_values.iter().find(|name| !known.contains(name.as_str())) else {
+        return Ok(());
+    };
+    let hint = suggestion(name, known.iter().copied()).map(|h| format!("; {h}")).unwrap_or_default();
+    let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+    let known = if known.is_empty() { "and the form has none".to_owned() } else { known.join(", ") };
+    Err(FormError::Discretisation(format!(
+        "values of `{name}` cell by cell: found no coefficient of this name, needed one of them: {known}{hint}"
+    )))
 }
 
 /// The integrals with the terms of one sub-element of a result each.

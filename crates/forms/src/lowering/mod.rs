@@ -56,6 +56,7 @@ use crate::tabulated::{Integral, TabulatedForm};
 use pull::PulledForm;
 use purlin_ir::Kernel;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use tabulate::Tabulated;
 
 /// How a form is lowered.
@@ -73,6 +74,8 @@ pub struct LoweringOptions {
     pub matrix: MatrixResult,
     /// What a linear form becomes.
     pub vector: VectorResult,
+    /// Names of coefficients that are given by the values in each cell.
+    pub cell_values: BTreeSet<String>,
     /// Along what functions are differentiated on the reference cell, if they are.
     pub directions: Directions,
 }
@@ -87,6 +90,7 @@ impl LoweringOptions {
             geometry_degree: 1,
             matrix: MatrixResult::Sparse,
             vector: VectorResult::Assembled,
+            cell_values: BTreeSet::new(),
             directions: Directions::Axes,
         }
     }
@@ -127,6 +131,18 @@ impl LoweringOptions {
     #[must_use]
     pub fn with_vector(self, vector: VectorResult) -> Self {
         Self { vector, ..self }
+    }
+
+    /// For coefficients that are given by their degrees of freedom in each cell, E-vectors, in place of
+    /// those of the mesh, on any spaces ([`MeshForm`]); [`lower`] takes those of the mesh. With
+    /// [`VectorResult::Entities`] a kernel neither gathers nor scatters.
+    ///
+    /// # Shapes and units
+    /// `[cells, columns]` or `[cells, columns, components]`, in the order of the map of the space:
+    /// [`MeshForm::cell_values`] makes one of the degrees of freedom of the mesh.
+    #[must_use]
+    pub fn with_cell_values(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { cell_values: names.into_iter().map(Into::into).collect(), ..self }
     }
 }
 
@@ -229,6 +245,7 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
             }
             LoweredRole::Output { .. } => ArgumentRole::Output(test.clone()),
             LoweredRole::EntityCount
+            | LoweredRole::CellValues { .. }
             | LoweredRole::NonzeroCount { .. }
             | LoweredRole::States { .. }
             | LoweredRole::EntityCells

@@ -85,6 +85,7 @@ impl MeshForm {
             &TabulatedOptions {
                 matrix: options.matrix,
                 vector: options.vector,
+                cell_values: options.cell_values.clone(),
                 ..TabulatedOptions::default()
             },
         )?;
@@ -195,6 +196,28 @@ impl MeshForm {
         let test = test.ok_or_else(|| FormError::Discretisation("a functional has no map".into()))?;
         let numbering = numbering(mesh, &self.spaces[test])?;
         Ok((numbering.dofs().to_vec(), numbering.n_dofs()))
+    }
+
+    /// The degrees of freedom of a coefficient in each cell, of those on the mesh: what kernels take of
+    /// [`with_cell_values`](LoweringOptions::with_cell_values).
+    ///
+    /// # Shapes and units
+    /// `values` as in [`MeshForm::bind`]; the result is `[cells, columns, components]`.
+    ///
+    /// # Errors
+    /// [`FormError::Missing`] for a name that no coefficient has, [`FormError::Length`], a mesh that the
+    /// space has no numbering on.
+    pub fn cell_values(&self, name: &str, mesh: &Mesh, values: &[f64]) -> Result<Vec<f64>, FormError> {
+        let coefficient = self.coefficients.iter().find(|c| c.name == name).ok_or_else(|| {
+            let known: Vec<String> = self.coefficients.iter().map(|c| format!("`{}`", c.name)).collect();
+            FormError::Missing { name: name.into(), needed: format!("a coefficient: {}", known.join(", ")) }
+        })?;
+        let numbering = numbering(mesh, &coefficient.space)?;
+        let inputs = Inputs::new().field(name, values.to_vec());
+        let values = inputs.checked_field(coefficient, numbering.n_dofs())?;
+        let components = values.len().checked_div(numbering.n_dofs()).unwrap_or(1);
+        let of_dof = |dof: &i32| &values[*dof as usize * components..][..components];
+        Ok(numbering.dofs().iter().flat_map(of_dof).copied().collect())
     }
 
     /// Number of columns of the matrix of a bilinear form on a mesh; 0 of other forms.
@@ -331,6 +354,12 @@ impl MeshForm {
                 let values = inputs.checked_field(&self.coefficients[function - 1], n_dofs)?;
                 memory.set(name, values.to_vec());
             }
+            LoweredRole::CellValues { function } => {
+                let numbering = numberings.of(self.tabulated.functions[function].space)?;
+                let sizes = [mesh.n_cells(), numbering.dofs_per_cell()];
+                let values = inputs.checked_cell_values(&self.coefficients[function - 1], sizes)?;
+                memory.set(name, values.to_vec());
+            }
             LoweredRole::Constant { constant, component } => {
                 memory.set(name, inputs.get_constant(&self.constants[constant])?[component]);
             }
@@ -423,6 +452,7 @@ impl MeshForm {
             | LoweredRole::Map { .. }
             | LoweredRole::States { .. }
             | LoweredRole::Function { .. }
+            | LoweredRole::CellValues { .. }
             | LoweredRole::Constant { .. }
             | LoweredRole::Output { .. }
             | LoweredRole::EntityCells

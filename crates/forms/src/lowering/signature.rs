@@ -5,7 +5,9 @@ use super::graph::{Graph, Op, Uses};
 use super::locals::{Local, LocalVar, local_shape};
 use super::names::Names;
 use super::owned::OwnedRows;
-use super::{LoweredArgument, LoweredRole, MatrixResult, SparseCount, SparseList, VectorResult};
+use super::{
+    LoweredArgument, LoweredRole, MatrixResult, SparseCount, SparseList, TabulatedOptions, VectorResult,
+};
 use crate::form::FormError;
 use crate::tabulated::{Role, TabulatedForm};
 use purlin_ir::{Affine, Assumption, Direction, KernelBuilder, ScalarType, VarId};
@@ -23,6 +25,8 @@ pub(super) struct Needed {
     pub(super) oriented: bool,
     pub(super) matrix: MatrixResult,
     pub(super) vector: VectorResult,
+    /// Places of the functions that are given cell by cell.
+    pub(super) cell_values: BTreeSet<usize>,
     /// Whether it is the first kernel of its form.
     pub(super) first: bool,
     pub(super) position_width: Option<usize>,
@@ -125,7 +129,8 @@ impl Signature<'_> {
         let mut arrays = BTreeMap::new();
         for k in positions_of_mesh {
             let width = needed.position_width.filter(|w| *w > 1);
-            arrays.insert(k, self.function(form, k, &counts, width));
+            let shape = global_shape(form, form.functions[k].space, &counts, width);
+            arrays.insert(k, self.function(form, k, shape, LoweredRole::Function { function: k }));
         }
         let mut maps = BTreeMap::new();
         let mut states = BTreeMap::new();
@@ -145,14 +150,20 @@ impl Signature<'_> {
                 maps.insert(space, map);
             }
             let is_result = needed.outputs.iter().any(|k| form.outputs[*k].spaces.contains(&space));
-            if !data.transforms.is_empty() && (spaces.contains(&space) || is_result) {
+            let is_input = functions.iter().any(|k| form.functions[*k].space == space);
+            if !data.transforms.is_empty() && (is_input || is_result) {
                 let (shape, role) = (shape(data.transforms.len()), LoweredRole::States { space });
                 states.insert(space, self.array(&data.states_name(), ScalarType::I32, shape, role));
             }
         }
         let entities = EntityVars::declare(self, needed.entities, entity_params, needed.oriented);
         for k in others {
-            arrays.insert(k, self.function(form, k, &counts, None));
+            let space = form.functions[k].space;
+            let (shape, role) = match needed.cell_values.contains(&k) {
+                true => (cell_shape(form, space, entity_params.0), LoweredRole::CellValues { function: k }),
+                false => (global_shape(form, space, &counts, None), LoweredRole::Function { function: k }),
+            };
+            arrays.insert(k, self.function(form, k, shape, role));
         }
         let mut constants = BTreeMap::new();
         for ((place, component), name) in constant_names {
@@ -209,14 +220,8 @@ impl Signature<'_> {
             };
             let shape = match (&output.spaces[..], needed.matrix) {
                 ([], _) => vec![Affine::constant(1)],
-                ([test], _) if needed.vector == VectorResult::Entities => {
-                    let space = &form.spaces[*test];
-                    let block = Some(space.block).filter(|n| *n > 1);
-                    let sizes = [space.columns].into_iter().chain(block);
-                    let sizes = sizes.map(|n| Affine::constant(n as i64));
-                    std::iter::once(Affine::var(entities)).chain(sizes).collect()
-                }
-                ([test], _) | ([test, ..], MatrixResult::Diagonal) => global_shape(form, *test, counts),
+                ([test], _) if needed.vector == VectorResult::Entities => cell_shape(form, *test, entities),
+                ([test], _) | ([test, ..], MatrixResult::Diagonal) => global_shape(form, *test, counts, None),
                 (_, MatrixResult::Cells) => local(),
                 (
                     _,
@@ -298,16 +303,10 @@ impl Signature<'_> {
         &mut self,
         form: &TabulatedForm,
         place: usize,
-        counts: &BTreeMap<usize, VarId>,
-        width: Option<usize>,
+        shape: Vec<Affine>,
+        role: LoweredRole,
     ) -> VarId {
         let function = &form.functions[place];
-        let role = LoweredRole::Function { function: place };
-        let mut shape = global_shape(form, function.space, counts);
-        if let Some(width) = width {
-            shape.truncate(1);
-            shape.push(Affine::constant(width as i64));
-        }
         // names of coefficients were reserved
         let name = match function.role {
             Role::Coordinates => self.names.fresh(function.argument_name()),
@@ -348,6 +347,7 @@ impl Signature<'_> {
             | LoweredRole::Map { .. }
             | LoweredRole::States { .. }
             | LoweredRole::Function { .. }
+            | LoweredRole::CellValues { .. }
             | LoweredRole::Constant { .. }
             | LoweredRole::EntityCells
             | LoweredRole::LocalFacets
@@ -362,6 +362,14 @@ impl Signature<'_> {
     }
 }
 
+/// The functions that are given cell by cell.
+pub(super) fn cell_values(form: &TabulatedForm, options: &TabulatedOptions) -> BTreeSet<usize> {
+    let functions = form.functions.iter().enumerate();
+    let given =
+        functions.filter(|(_, f)| f.role == Role::Coefficient && options.cell_values.contains(&f.name));
+    given.map(|(k, _)| k).collect()
+}
+
 /// The spaces whose maps the kernel reads.
 fn used_spaces(form: &TabulatedForm, needed: &Needed, functions: &BTreeSet<usize>) -> BTreeSet<usize> {
     let scattered = needed.outputs.iter().filter_map(|place| match &form.outputs[*place].spaces[..] {
@@ -369,14 +377,28 @@ fn used_spaces(form: &TabulatedForm, needed: &Needed, functions: &BTreeSet<usize
         [test, _] if needed.matrix == MatrixResult::Diagonal => Some(*test),
         _ => None,
     });
-    functions.iter().map(|k| form.functions[*k].space).chain(scattered).collect()
+    let gathered = functions.iter().filter(|k| !needed.cell_values.contains(k));
+    gathered.map(|k| form.functions[*k].space).chain(scattered).collect()
 }
 
-/// Shape of a function's degrees of freedom on the mesh: [dofs] or [dofs, components].
-fn global_shape(form: &TabulatedForm, space: usize, counts: &BTreeMap<usize, VarId>) -> Vec<Affine> {
-    let block = form.spaces[space].block;
-    let width = (block > 1).then(|| Affine::constant(block as i64));
+/// Shape of a function's degrees of freedom on the mesh: [dofs] or [dofs, components], of which an array
+/// has `width` where it is wider.
+fn global_shape(
+    form: &TabulatedForm,
+    space: usize,
+    counts: &BTreeMap<usize, VarId>,
+    width: Option<usize>,
+) -> Vec<Affine> {
+    let width = width.or_else(|| Some(form.spaces[space].block).filter(|block| *block > 1));
+    let width = width.map(|n| Affine::constant(n as i64));
     std::iter::once(Affine::var(counts[&space])).chain(width).collect()
+}
+
+/// Shape of the degrees of freedom of each entity: [entities, columns] or [entities, columns, components].
+fn cell_shape(form: &TabulatedForm, space: usize, entities: VarId) -> Vec<Affine> {
+    let space = &form.spaces[space];
+    let sizes = std::iter::once(space.columns).chain(Some(space.block).filter(|n| *n > 1));
+    std::iter::once(Affine::var(entities)).chain(sizes.map(|n| Affine::constant(n as i64))).collect()
 }
 
 /// Rows and columns of the matrix of an entity.
