@@ -32,6 +32,14 @@ pub enum BoundaryValueSetupError {
     /// The trials of `purlin tune` could not be read.
     #[error(transparent)]
     Database(#[from] DatabaseError),
+    /// A problem or a solver that is not for several devices.
+    #[error(
+        "{what} on several devices: needed a linear problem, conjugate gradients and at most Jacobi's preconditioner"
+    )]
+    Parts {
+        /// What was asked for.
+        what: String,
+    },
     /// A problem that is not for such cells.
     #[error("`{problem}` on {found}: needed {needed}")]
     Cells {
@@ -260,7 +268,7 @@ impl<'d> BoundaryValueSystem<'d> {
     }
 }
 
-fn check_cells(problem: BoundaryValueProblem, mesh: &Mesh) -> Result<(), BoundaryValueSetupError> {
+pub(crate) fn check_cells(problem: BoundaryValueProblem, mesh: &Mesh) -> Result<(), BoundaryValueSetupError> {
     let refuse = |needed| {
         Err(BoundaryValueSetupError::Cells {
             problem,
@@ -283,7 +291,7 @@ fn check_cells(problem: BoundaryValueProblem, mesh: &Mesh) -> Result<(), Boundar
 }
 
 /// The kernels of a form, by the best mappings that are known.
-fn programs(
+pub(crate) fn programs(
     device: &dyn Device,
     form: &purlin_forms::form::Form,
     options: &LoweringOptions,
@@ -292,7 +300,7 @@ fn programs(
     compiled(device, MeshForm::new(form, options)?, mesh)
 }
 
-fn compiled(
+pub(crate) fn compiled(
     device: &dyn Device,
     form: MeshForm,
     mesh: &Mesh,
@@ -311,7 +319,7 @@ fn compiled(
 }
 
 /// The unknowns with prescribed values.
-fn prescribed(
+pub(crate) fn prescribed(
     problem: BoundaryValueProblem,
     mesh: &Mesh,
     numbering: &Numbering,

@@ -171,6 +171,7 @@ impl From<SolveError> for Failure {
             SolveError::Memory { .. }
             | SolveError::Missing { .. }
             | SolveError::Prescribed { .. }
+            | SolveError::Parts { .. }
             | SolveError::Choice { .. }
             | SolveError::Norm { .. } => Self::Usage(error.to_string()),
             SolveError::Text(_)
@@ -183,6 +184,7 @@ impl From<SolveError> for Failure {
             | SolveError::NoBlock { .. }
             | SolveError::Spectrum { .. }
             | SolveError::Unprepared
+            | SolveError::PartEnded { .. }
             | SolveError::NoDiagonal { .. } => Self::Refused(error.to_string()),
         }
     }

@@ -26,6 +26,7 @@ mod results;
 mod run;
 mod solve;
 mod solve_multigrid;
+mod solve_parts;
 mod source;
 mod space;
 mod stats;

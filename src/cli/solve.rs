@@ -9,14 +9,15 @@ use super::{out, run::open_device};
 use clap::{Args, ValueEnum};
 use purlin::forms::element::CellShape;
 use purlin::forms::mesh::{Mesh, Vtu, VtuEncoding};
+use purlin::forms::numbering::Numbering;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Device, Traffic};
 use purlin::solve::{
     AssemblyStrategy, LinearChoice, LinearMethod, LinearOptions, LinearReason, NewtonOptions, NewtonReport,
     NewtonStep, PreconditionerKind, ResidualNorm, SystemSize,
 };
-use purlin::{BoundaryValueSetupError, BoundaryValueSystem};
-use std::path::PathBuf;
+use purlin::{BoundaryValueSetupError, BoundaryValueSystem, Exchange};
+use std::path::{Path, PathBuf};
 
 /// Assemble and solve a boundary value problem on a device
 ///
@@ -37,6 +38,7 @@ Examples:
   purlin solve hyperelasticity --cells 16 --device opencl
   purlin solve hyperelasticity --preconditioner block-jacobi
   purlin solve poisson --dim 2 --cells 200 --degree 2 --method bicgstab
+  purlin solve poisson --devices cuda:0,cuda:1 --cells 128
   purlin solve poisson --multigrid --degree 4 --cells 16
   purlin solve poisson --multigrid --smoother chebyshev --dim 2 --degree 3
   purlin solve poisson --multigrid --method gmres --precision mixed --degree 3")]
@@ -83,13 +85,20 @@ pub struct SolveArgs {
     /// Where to solve: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else c]
     #[arg(long)]
     pub(super) device: Option<String>,
+    /// Divide the unknowns of a linear problem among devices; one may be named more than once
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with_all = ["device", "multigrid"])]
+    pub(super) devices: Vec<String>,
+    /// How they exchange numbers: nccl (from card to card), host (through its memory) [default: nccl between
+    /// different cards, else host]
+    #[arg(long, value_name = "NAME", requires = "devices")]
+    pub(super) exchange: Option<Exchange>,
     /// How the matrix is assembled: partial (matrices of cells are stored, then added by entry), full
     /// (bisection of each row), lookup-table, rowwise (cells by row), owned-rows (a work-item a row)
     #[arg(long, value_name = "NAME", default_value_t = AssemblyStrategy::LookupTable, conflicts_with = "multigrid")]
-    assembly: AssemblyStrategy,
+    pub(super) assembly: AssemblyStrategy,
     /// Write the solution on its mesh there, for ParaView
     #[arg(long, value_name = "FILE.vtu")]
-    vtu: Option<PathBuf>,
+    pub(super) vtu: Option<PathBuf>,
     /// Norm of an update of Newton's method that is small enough
     #[arg(long, value_name = "NORM", default_value_t = 1e-12)]
     update: f64,
@@ -153,9 +162,9 @@ impl From<BoundaryValueSetupError> for Failure {
         match error {
             BoundaryValueSetupError::Solve(error) => error.into(),
             BoundaryValueSetupError::Database(error) => error.into(),
-            BoundaryValueSetupError::Numbering(_) | BoundaryValueSetupError::Cells { .. } => {
-                Self::Usage(error.to_string())
-            }
+            BoundaryValueSetupError::Numbering(_)
+            | BoundaryValueSetupError::Parts { .. }
+            | BoundaryValueSetupError::Cells { .. } => Self::Usage(error.to_string()),
         }
     }
 }
@@ -167,10 +176,13 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     }
     let problem: BoundaryValueProblem = args.problem.parse().map_err(|e| Failure::Usage(format!("{e}")))?;
     let options = options(args, problem)?;
+    if !args.devices.is_empty() {
+        return super::solve_parts::run(args, problem, options);
+    }
     let progress = Progress::new();
     let device = open_device(args.device.as_deref())?;
     progress.stage("reading the mesh");
-    let mesh = mesh(args, problem, &*device)?;
+    let mesh = mesh(args, problem, &[&*device])?;
     progress.stage("setting up");
     let mut system = BoundaryValueSystem::new(&*device, problem, &mesh, args.degree, args.assembly, options)?;
     let before = device.traffic();
@@ -191,10 +203,7 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
         )));
     }
     if let Some(path) = &args.vtu {
-        let bytes = vtu(args, &mesh, &system)?;
-        std::fs::write(path, bytes)
-            .map_err(|e| Failure::Usage(format!("cannot write `{}`: {e}", path.display())))?;
-        out(&format!("wrote {}\n", path.display()))?;
+        write_vtu(args, path, &mesh, system.numbering(), &system.solution()?)?;
     }
     Ok(())
 }
@@ -219,7 +228,11 @@ fn options(args: &SolveArgs, problem: BoundaryValueProblem) -> Result<NewtonOpti
 }
 
 /// The mesh of a file, or a unit mesh that is refused before it is made if its system does not fit.
-fn mesh(args: &SolveArgs, problem: BoundaryValueProblem, device: &dyn Device) -> Result<Mesh, Failure> {
+pub(super) fn mesh(
+    args: &SolveArgs,
+    problem: BoundaryValueProblem,
+    devices: &[&dyn Device],
+) -> Result<Mesh, Failure> {
     if let Some(path) = &args.mesh {
         return read_mesh(path);
     }
@@ -232,7 +245,10 @@ fn mesh(args: &SolveArgs, problem: BoundaryValueProblem, device: &dyn Device) ->
     let components = problem.space(shape, args.degree).components();
     let size = SystemSize::of_counts(dim, vertices, cells, args.degree, components, args.assembly)
         .with_solver(args.solver()?, components);
-    size.check("the system", device.info())?;
+    for device in devices {
+        let device_bytes = size.device_bytes / devices.len() as u64;
+        SystemSize { device_bytes, ..size }.check("the system", device.info())?;
+    }
     unit_mesh(dim, n)
 }
 
@@ -353,11 +369,19 @@ fn ended(report: &NewtonReport, system: &BoundaryValueSystem<'_>, traffic: Traff
     facts(all)
 }
 
-fn vtu(args: &SolveArgs, mesh: &Mesh, system: &BoundaryValueSystem<'_>) -> Result<Vec<u8>, Failure> {
+/// Writes a solution on its mesh.
+pub(super) fn write_vtu(
+    args: &SolveArgs,
+    path: &Path,
+    mesh: &Mesh,
+    numbering: &Numbering,
+    solution: &[f64],
+) -> Result<(), Failure> {
     let refused = |e: &dyn std::fmt::Display| Failure::Usage(format!("--vtu: {e}"));
     let order = args.degree.max(mesh.geometry_degree()).min(4);
     let mut vtu = Vtu::new(mesh, order).map_err(|e| refused(&e))?;
-    let solution = system.solution()?;
-    vtu.field("u", system.numbering(), &solution).map_err(|e| refused(&e))?;
-    Ok(vtu.to_bytes(VtuEncoding::Base64))
+    vtu.field("u", numbering, solution).map_err(|e| refused(&e))?;
+    std::fs::write(path, vtu.to_bytes(VtuEncoding::Base64))
+        .map_err(|e| Failure::Usage(format!("cannot write `{}`: {e}", path.display())))?;
+    out(&format!("wrote {}\n", path.display()))
 }

@@ -96,6 +96,8 @@ impl From<SolveError> for MultigridError {
             | SolveError::Choice { .. }
             | SolveError::Norm { .. }
             | SolveError::Unprepared
+            | SolveError::Parts { .. }
+            | SolveError::PartEnded { .. }
             | SolveError::Prescribed { .. }
             | SolveError::Memory { .. } => Self::Solve(error),
         }

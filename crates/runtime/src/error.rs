@@ -61,6 +61,14 @@ pub enum Unavailable {
         /// Where it was looked for.
         searched: String,
     },
+    /// NCCL was not found.
+    #[error(
+        "no NCCL (`libnccl.so.2`) in {searched}; install it, or set `PURLIN_CUDA_WHEELS` to the `site-packages` that holds nvidia-nccl-cu13"
+    )]
+    NoNccl {
+        /// Where it was looked for.
+        searched: String,
+    },
     /// ptxas was not found.
     #[error(
         "no ptxas in {searched}; run scripts/cuda-wheels.sh, set `CUDA_HOME`, or set `PURLIN_CUDA_WHEELS` to the `site-packages` that holds nvidia-cuda-nvcc"
@@ -458,6 +466,20 @@ pub enum RuntimeError {
         code: String,
         /// The device.
         device: String,
+    },
+    /// Devices that NCCL does not connect.
+    #[error("NCCL connects different cards, found {found}; exchange through the host instead")]
+    NotCards {
+        /// The devices.
+        found: String,
+    },
+    /// A call into NCCL failed.
+    #[error("`{call}` failed: {reason}; `NCCL_DEBUG=WARN` prints more")]
+    Nccl {
+        /// NCCL's function.
+        call: &'static str,
+        /// What it says of the error.
+        reason: String,
     },
     /// A file or process operation failed.
     #[error("{action}: {source}; check that the directory exists and can be written")]

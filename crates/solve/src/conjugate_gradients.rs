@@ -24,9 +24,9 @@ pub enum Preconditioning<'a> {
 /// # Source
 /// Hestenes & Stiefel 1952; fused as in Świrydowicz et al. 2019 and Fischer et al. 2020.
 pub struct ConjugateGradients<'d> {
-    device: &'d dyn Device,
-    n: usize,
-    options: LinearOptions,
+    pub(crate) device: &'d dyn Device,
+    pub(crate) n: usize,
+    pub(crate) options: LinearOptions,
     start: Executable,
     limit: Executable,
     dot: Executable,
@@ -38,16 +38,16 @@ pub struct ConjugateGradients<'d> {
     residual: Executable,
     next: Executable,
     r: Buffer,
-    p: Buffer,
-    q: Buffer,
+    pub(crate) p: Buffer,
+    pub(crate) q: Buffer,
     /// The residual, preconditioned, where that is no part of the kernels.
     z: Buffer,
     /// Squares of the residual in the norm of the preconditioner.
-    rz: Buffer,
+    pub(crate) rz: Buffer,
     /// Squares of the residual, in the norm that it is judged by.
-    rr: Buffer,
+    pub(crate) rr: Buffer,
     /// Squares of the direction in the norm of the operator.
-    pq: Buffer,
+    pub(crate) pq: Buffer,
     enough: Buffer,
 }
 
@@ -157,11 +157,19 @@ impl<'d> ConjugateGradients<'d> {
                 return Err(SolveError::Length { what, found, needed: self.n });
             }
         }
+        self.reset(b)?;
+        let mut calls = self.first(preconditioning, x);
+        calls.push(self.limit());
+        run(self.device, &calls)
+    }
+
+    /// The residual becomes the right-hand side, and all sums zero.
+    pub(crate) fn reset(&self, b: &Buffer) -> Result<(), SolveError> {
         self.device.copy(b, &self.r)?;
         for sums in [&self.rz, &self.rr, &self.pq] {
             self.device.fill(sums, 0)?;
         }
-        run(self.device, &self.started(preconditioning, x))
+        Ok(())
     }
 
     /// As many iterations as the host lets go by, and their sums.
@@ -177,6 +185,11 @@ impl<'d> ConjugateGradients<'d> {
             self.iteration(k, operator, preconditioning, x, &mut calls);
         }
         *seconds += run(self.device, &calls)?;
+        self.sums()
+    }
+
+    /// The sums of the last iterations.
+    pub(crate) fn sums(&self) -> Result<Sums, SolveError> {
         let read = |sums| download_values(self.device, sums);
         Ok(Sums { rr: read(&self.rr)?, rz: read(&self.rz)?, pq: read(&self.pq)? })
     }
@@ -185,8 +198,9 @@ impl<'d> ConjugateGradients<'d> {
         self.options.look_every + 1
     }
 
-    fn started<'a>(&'a self, preconditioning: Preconditioning<'a>, x: &'a Buffer) -> Vec<Call<'a>> {
-        let Self { r, p, rz, rr, enough, .. } = self;
+    /// What starts from zero: the first direction and its sums.
+    pub(crate) fn first<'a>(&'a self, preconditioning: Preconditioning<'a>, x: &'a Buffer) -> Vec<Call<'a>> {
+        let Self { r, p, rz, rr, .. } = self;
         let sizes = [("n", self.n), ("n_sums", self.n_sums())];
         let at = [("n", self.n), ("n_sums", self.n_sums()), ("k", 0)];
         let mut calls = Vec::new();
@@ -203,10 +217,15 @@ impl<'d> ConjugateGradients<'d> {
                 calls.push(Call::of(&self.dot, &at, &[("v", r), ("w", p), ("sums", rz)]));
             }
         }
-        let limit = Call::of(&self.limit, &[("n_sums", self.n_sums())], &[("rr", rr), ("limit", enough)]);
-        let limit = limit.with("relative", self.options.relative.powi(2));
-        calls.push(limit.with("absolute", self.options.absolute.powi(2)));
         calls
+    }
+
+    /// The square of the residual that is small enough, from that of the first one.
+    pub(crate) fn limit(&self) -> Call<'_> {
+        let arrays = [("rr", &self.rr), ("limit", &self.enough)];
+        let limit = Call::of(&self.limit, &[("n_sums", self.n_sums())], &arrays);
+        let limit = limit.with("relative", self.options.relative.powi(2));
+        limit.with("absolute", self.options.absolute.powi(2))
     }
 
     fn iteration<'a>(
@@ -217,30 +236,53 @@ impl<'d> ConjugateGradients<'d> {
         x: &'a Buffer,
         calls: &mut Vec<Call<'a>>,
     ) {
-        let Self { r, p, q, z, rz, rr, pq, enough, .. } = self;
-        let sizes = [("n", self.n), ("n_sums", self.n_sums()), ("k", k)];
-        operator.apply(p, q, calls);
-        calls.push(Call::of(&self.dot, &sizes, &[("v", p), ("w", q), ("sums", pq)]));
-        let sums = [("limit", enough), ("pq", pq), ("rr", rr), ("rz", rz)];
-        let with = |arrays: &[(&'a str, &'a Buffer)]| [&sums[..], arrays].concat();
+        operator.apply(&self.p, &self.q, calls);
+        calls.push(self.curvature(k));
+        self.improve(k, preconditioning, x, calls);
+        calls.push(self.turn_direction(k, preconditioning));
+    }
+
+    /// Sizes of iteration `k`.
+    fn sizes(&self, k: usize) -> [(&'static str, usize); 3] {
+        [("n", self.n), ("n_sums", self.n_sums()), ("k", k)]
+    }
+
+    /// The sums, as kernels take them, with vectors.
+    fn with<'a>(&'a self, vectors: &[(&'a str, &'a Buffer)]) -> Vec<(&'a str, &'a Buffer)> {
+        let Self { rz, rr, pq, enough, .. } = self;
+        [&[("limit", enough), ("pq", pq), ("rr", rr), ("rz", rz)], vectors].concat()
+    }
+
+    /// The curvature along the direction of iteration `k`, whose product with the operator is there.
+    pub(crate) fn curvature(&self, k: usize) -> Call<'_> {
+        let arrays = [("v", &self.p), ("w", &self.q), ("sums", &self.pq)];
+        Call::of(&self.dot, &self.sizes(k), &arrays)
+    }
+
+    /// Solution and residual of iteration `k`, and the squares of the residual behind it.
+    pub(crate) fn improve<'a>(
+        &'a self,
+        k: usize,
+        preconditioning: Preconditioning<'a>,
+        x: &'a Buffer,
+        calls: &mut Vec<Call<'a>>,
+    ) {
+        let Self { r, p, q, z, rz, .. } = self;
+        let vectors = [("p", p), ("q", q), ("x", x), ("r", r)];
         match preconditioning {
             Preconditioning::Diagonal(inverse) => {
-                let vectors = [("inverse", inverse), ("p", p), ("q", q), ("x", x), ("r", r)];
-                calls.push(self.measured(Call::of(&self.update, &sizes, &with(&vectors))));
-                let vectors = [("inverse", inverse), ("r", r), ("p", p)];
-                calls.push(Call::of(&self.direction, &sizes, &with(&vectors)));
+                let vectors = [&[("inverse", inverse)], &vectors[..]].concat();
+                calls.push(self.measured(Call::of(&self.update, &self.sizes(k), &self.with(&vectors))));
             }
             Preconditioning::Operator(preconditioner) => {
-                let vectors = [("p", p), ("q", q), ("x", x), ("r", r)];
-                let residual = Call::of(&self.residual, &sizes, &with(&vectors));
+                let residual = Call::of(&self.residual, &self.sizes(k), &self.with(&vectors));
                 calls.push(residual.with("plain", 1.0 - self.options.norm.scaled()));
                 preconditioner.apply(r, z, calls);
-                let at = [("n", self.n), ("n_sums", self.n_sums()), ("k", k + 1)];
+                let at = self.sizes(k + 1);
                 if self.options.norm == ResidualNorm::Preconditioned {
-                    calls.push(Call::of(&self.square, &at, &[("v", z), ("sums", rr)]));
+                    calls.push(Call::of(&self.square, &at, &[("v", z), ("sums", &self.rr)]));
                 }
                 calls.push(Call::of(&self.dot, &at, &[("v", r), ("w", z), ("sums", rz)]));
-                calls.push(Call::of(&self.next, &sizes, &with(&[("z", z), ("p", p)])));
             }
         }
     }
@@ -251,7 +293,21 @@ impl<'d> ConjugateGradients<'d> {
         call.with("plain", 1.0 - scaled).with("scaled", scaled)
     }
 
-    fn turned(&self) -> Call<'_> {
+    /// The direction behind iteration `k`.
+    pub(crate) fn turn_direction<'a>(&'a self, k: usize, preconditioning: Preconditioning<'a>) -> Call<'a> {
+        let Self { r, p, z, .. } = self;
+        match preconditioning {
+            Preconditioning::Diagonal(inverse) => {
+                let vectors = [("inverse", inverse), ("r", r), ("p", p)];
+                Call::of(&self.direction, &self.sizes(k), &self.with(&vectors))
+            }
+            Preconditioning::Operator(_) => {
+                Call::of(&self.next, &self.sizes(k), &self.with(&[("z", z), ("p", p)]))
+            }
+        }
+    }
+
+    pub(crate) fn turned(&self) -> Call<'_> {
         let sums = [("rz", &self.rz), ("rr", &self.rr), ("pq", &self.pq)];
         Call::of(&self.turn, &[("n_sums", self.n_sums())], &sums)
     }

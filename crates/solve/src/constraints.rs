@@ -53,7 +53,7 @@ struct Changes {
 
 impl Changes {
     fn new(pattern: &CsrPattern, places: &[Option<i32>]) -> Result<Self, SolveError> {
-        let diagonal = diagonal_of(pattern)?;
+        let diagonal = diagonal_of(&pattern.row_starts, &pattern.columns)?;
         let mut all = Self {
             rows: Vec::new(),
             starts: vec![0],

@@ -22,10 +22,10 @@ pub struct CsrOperator {
 ///
 /// # Errors
 /// [`SolveError::NoDiagonal`].
-pub(crate) fn diagonal_of(pattern: &CsrPattern) -> Result<Vec<i32>, SolveError> {
-    let rows = pattern.row_starts.windows(2).enumerate();
+pub(crate) fn diagonal_of(row_starts: &[i32], columns: &[i32]) -> Result<Vec<i32>, SolveError> {
+    let rows = row_starts.windows(2).enumerate();
     rows.map(|(row, bounds)| {
-        let own = &pattern.columns[bounds[0] as usize..bounds[1] as usize];
+        let own = &columns[bounds[0] as usize..bounds[1] as usize];
         let place = own.binary_search(&(row as i32)).map_err(|_| SolveError::NoDiagonal { row })?;
         Ok(bounds[0] + place as i32)
     })
@@ -38,16 +38,25 @@ impl CsrOperator {
     /// # Errors
     /// A row without an entry on the diagonal, no memory, a device that refuses the kernels.
     pub fn new(device: &dyn Device, pattern: &CsrPattern) -> Result<Self, SolveError> {
-        let diagonal = diagonal_of(pattern)?;
+        Self::of_rows(device, &pattern.row_starts, &pattern.columns)
+    }
+
+    /// A matrix whose rows start at `row_starts`, `[n + 1]`, with the columns of the entries, `[n_entries]`,
+    /// ascending in a row; its values are poison.
+    ///
+    /// # Errors
+    /// As [`CsrOperator::new`].
+    pub fn of_rows(device: &dyn Device, row_starts: &[i32], columns: &[i32]) -> Result<Self, SolveError> {
+        let diagonal = diagonal_of(row_starts, columns)?;
         Ok(Self {
             n: diagonal.len(),
-            n_entries: pattern.columns.len(),
+            n_entries: columns.len(),
             product: compiled(device, text!("product"))?,
             invert: compiled(device, text!("inverse_diagonal"))?,
-            row_starts: Arc::new(buffer_of(device, &pattern.row_starts)?),
-            columns: Arc::new(buffer_of(device, &pattern.columns)?),
+            row_starts: Arc::new(buffer_of(device, row_starts)?),
+            columns: Arc::new(buffer_of(device, columns)?),
             diagonal: buffer_of(device, &diagonal)?,
-            values: device.allocate(8 * pattern.columns.len() as u64)?,
+            values: device.allocate(8 * columns.len() as u64)?,
         })
     }
 

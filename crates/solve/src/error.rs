@@ -94,6 +94,20 @@ pub enum SolveError {
         /// The method.
         method: LinearMethod,
     },
+    /// Fewer degrees of freedom than parts.
+    #[error("{dofs} degrees of freedom make no {parts} parts; use fewer devices")]
+    Parts {
+        /// Degrees of freedom.
+        dofs: usize,
+        /// The parts that were asked for.
+        parts: usize,
+    },
+    /// A part whose numbers no longer come.
+    #[error("part {part} of the system ended before the others; its own error says why")]
+    PartEnded {
+        /// The part.
+        part: usize,
+    },
     /// A solve before its preconditioner was made.
     #[error("bug of purlin: a system is solved before its preconditioner is made")]
     Unprepared,

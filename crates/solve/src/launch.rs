@@ -29,6 +29,11 @@ impl<'a> Call<'a> {
         Self { executable, args: sizes.chain(arrays).collect() }
     }
 
+    /// The kernel with its arguments, for a device.
+    pub(crate) fn launch(&self) -> Launch<'_> {
+        Launch { executable: self.executable, args: &self.args }
+    }
+
     /// Bytes of the arrays of the kernel, twice those that it reads and writes: what it moves if each
     /// array is moved once.
     #[must_use]
@@ -62,7 +67,6 @@ impl<'a> Call<'a> {
 /// # Errors
 /// As [`Device::launch_all`].
 pub fn run(device: &dyn Device, calls: &[Call<'_>]) -> Result<f64, SolveError> {
-    let launches: Vec<Launch<'_>> =
-        calls.iter().map(|call| Launch { executable: call.executable, args: &call.args }).collect();
+    let launches: Vec<Launch<'_>> = calls.iter().map(Call::launch).collect();
     Ok(device.launch_all(&launches)?)
 }

@@ -14,6 +14,7 @@
 //! | linear systems | [`ConjugateGradients`], [`Gmres`], [`BiCgStab`], [`ChebyshevSolver`]; by name [`LinearSolver`] |
 //! | preconditioners | any [`Operator`]: [`Diagonal`], [`BlockJacobi`], [`ChebyshevPreconditioner`], [`AmgPreconditioner`] |
 //! | nonlinear systems | [`Newton`] |
+//! | systems in parts, one a device | [`Partition`], [`PartMatrix`], [`Communicator`], [`ConjugateGradients::solve_part`] |
 //! | why a solver stopped | [`LinearReport`], [`NewtonReport`] |
 //! | bytes, before anything is allocated | [`SystemSize`] |
 //!
@@ -44,6 +45,7 @@ mod linear;
 mod newton;
 mod operator;
 mod options;
+mod parts;
 mod report;
 mod sparse;
 mod texts;
@@ -69,6 +71,10 @@ pub use linear::{LinearChoice, LinearMethod, LinearSolver, PreconditionerKind, U
 pub use newton::{Newton, NewtonOptions, NewtonSystem};
 pub use operator::{FormOperator, Operator};
 pub use options::{LinearOptions, ResidualNorm};
+pub use parts::{
+    Communicator, Halo, HostCommunicator, NcclCommunicator, PartLayout, PartMatrix, PartMesh, PartSystem,
+    Partition, layouts,
+};
 pub use report::{LinearReason, LinearReport, NewtonReason, NewtonReport, NewtonStep};
 pub use texts::compiled as compile_text;
 pub use vectors::Vectors;

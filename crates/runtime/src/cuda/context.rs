@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Functions of the driver that this backend calls; `cudarc` panics at the first use of a missing
 /// one.
-const SYMBOLS: [&str; 29] = [
+const SYMBOLS: [&str; 32] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGet",
@@ -27,7 +27,10 @@ const SYMBOLS: [&str; 29] = [
     "cuMemcpyDtoH_v2",
     "cuMemcpyDtoD_v2",
     "cuPointerGetAttribute",
+    "cuStreamCreate",
+    "cuStreamDestroy_v2",
     "cuStreamSynchronize",
+    "cuStreamWaitEvent",
     "cuCtxSynchronize",
     "cuModuleLoadData",
     "cuModuleGetFunction",
@@ -135,6 +138,11 @@ impl CudaMemory {
             unsafe { sys::cuPointerGetAttribute((&raw mut ordinal).cast(), attribute, address) }.result();
         let ours = found.is_ok() && ordinal == context.device;
         Ok(ours.then_some(Self { pointer: address, owner: None }))
+    }
+
+    /// Whether it was allocated on the card of a context.
+    pub(crate) fn is_on(&self, context: &Context) -> bool {
+        self.owner.as_ref().is_some_and(|owner| owner.device == context.device)
     }
 }
 

@@ -1,6 +1,7 @@
 //! CUDA: NVRTC for the code, the driver for the rest; both found when they are needed.
 
 mod context;
+pub mod nccl;
 pub mod nvrtc;
 pub mod ptxas;
 mod toolkit;

@@ -4,7 +4,7 @@
 //! path, takes the first version it meets, and panics where a symbol is missing.
 
 use super::ptxas::{self, Resources};
-use super::toolkit;
+use super::toolkit::{self, newest};
 use crate::cache::{Cache, CacheKey};
 use crate::device::{Backend, Optimisation, Origin};
 use crate::error::{RuntimeError, Unavailable};
@@ -162,13 +162,6 @@ fn candidates() -> Vec<PathBuf> {
         }
     }
     found
-}
-
-/// The file in `dir` whose name starts with `prefix` and sorts last, that is the highest major
-/// version.
-fn newest(dir: &Path, prefix: &str) -> Option<PathBuf> {
-    let names = std::fs::read_dir(dir).ok()?.flatten();
-    names.filter(|e| e.file_name().to_string_lossy().starts_with(prefix)).map(|e| e.path()).max()
 }
 
 impl Nvrtc {

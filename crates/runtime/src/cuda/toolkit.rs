@@ -53,15 +53,23 @@ fn wheels(name: &str, root: &Path) -> Place {
         sites.extend(found);
     }
     // CUDA 13 wheels share one folder, those of CUDA 12 have one each.
-    let below = |parts: [&str; 2], leaf: &str| -> Vec<PathBuf> {
-        sites.iter().flat_map(|s| parts.map(|p| s.join("nvidia").join(p).join(leaf))).collect()
+    let below = |parts: &[&str], leaf: &str| -> Vec<PathBuf> {
+        let of = |site: &PathBuf| parts.iter().map(|p| site.join("nvidia").join(p).join(leaf)).collect();
+        sites.iter().flat_map(|site| -> Vec<PathBuf> { of(site) }).collect()
     };
     Place {
         name: name.into(),
-        libraries: below(["cu13", "cuda_nvrtc"], "lib"),
-        tools: below(["cu13", "cuda_nvcc"], "bin"),
+        libraries: below(&["cu13", "cuda_nvrtc", "nccl"], "lib"),
+        tools: below(&["cu13", "cuda_nvcc"], "bin"),
         system: false,
     }
+}
+
+/// The file in `dir` whose name starts with `prefix` and sorts last, that is the highest major
+/// version.
+pub(crate) fn newest(dir: &Path, prefix: &str) -> Option<PathBuf> {
+    let names = std::fs::read_dir(dir).ok()?.flatten();
+    names.filter(|e| e.file_name().to_string_lossy().starts_with(prefix)).map(|e| e.path()).max()
 }
 
 /// Names of the places, for messages.

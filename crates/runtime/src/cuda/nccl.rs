@@ -1,0 +1,358 @@
+//! NCCL: what the cards of one host tell each other, put on streams.
+//!
+//! The library is loaded here and not by `cudarc`, which knows it as `libnccl.so` alone: wheels and the
+//! packages of distributions have `libnccl.so.2`.
+
+use super::context::{Context, CudaMemory, driver_error};
+use super::toolkit;
+use crate::device::{Backend, Buffer, Device, Stream};
+use crate::error::{RuntimeError, Unavailable};
+use cudarc::driver::result::{self, stream::StreamKind};
+use cudarc::driver::sys;
+use libloading::Library;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A communicator of NCCL's.
+type Comm = *mut c_void;
+type Code = c_int;
+type Plain = unsafe extern "C" fn() -> Code;
+type OfComm = unsafe extern "C" fn(Comm) -> Code;
+type InitAll = unsafe extern "C" fn(*mut Comm, c_int, *const c_int) -> Code;
+type Transfer = unsafe extern "C" fn(u64, usize, c_int, c_int, Comm, sys::CUstream) -> Code;
+type AllReduce = unsafe extern "C" fn(u64, u64, usize, c_int, c_int, Comm, sys::CUstream) -> Code;
+type Message = unsafe extern "C" fn(Code) -> *const c_char;
+
+/// `ncclFloat64` and `ncclSum` of NCCL 2.
+const FLOAT64: c_int = 8;
+const SUM: c_int = 0;
+
+/// A loaded NCCL.
+struct Nccl {
+    init_all: InitAll,
+    destroy: OfComm,
+    abort: OfComm,
+    group_start: Plain,
+    group_end: Plain,
+    send: Transfer,
+    receive: Transfer,
+    all_reduce: AllReduce,
+    message: Message,
+    /// Never dropped: the value lives in a static.
+    _library: Library,
+}
+
+impl Nccl {
+    /// The library at `path`, if it loads and has every function.
+    fn open(path: &Path) -> Option<Self> {
+        // SAFETY: NVIDIA's library; its initialisers have no preconditions.
+        let library = unsafe { Library::new(path) }.ok()?;
+        // SAFETY: the types are those of NCCL's header, which has kept them since 2.7; pointers of the
+        // driver are numbers of 64 bits.
+        unsafe {
+            Some(Self {
+                init_all: *library.get(b"ncclCommInitAll").ok()?,
+                destroy: *library.get(b"ncclCommDestroy").ok()?,
+                abort: *library.get(b"ncclCommAbort").ok()?,
+                group_start: *library.get(b"ncclGroupStart").ok()?,
+                group_end: *library.get(b"ncclGroupEnd").ok()?,
+                send: *library.get(b"ncclSend").ok()?,
+                receive: *library.get(b"ncclRecv").ok()?,
+                all_reduce: *library.get(b"ncclAllReduce").ok()?,
+                message: *library.get(b"ncclGetErrorString").ok()?,
+                _library: library,
+            })
+        }
+    }
+
+    fn done(&self, call: &'static str, code: Code) -> Result<(), RuntimeError> {
+        if code == 0 {
+            return Ok(());
+        }
+        // SAFETY: the function takes any code and returns a text that stays.
+        let text = unsafe { CStr::from_ptr((self.message)(code)) };
+        Err(RuntimeError::Nccl { call, reason: text.to_string_lossy().into_owned() })
+    }
+}
+
+fn load() -> Result<&'static Nccl, Unavailable> {
+    static NCCL: OnceLock<Result<Nccl, Unavailable>> = OnceLock::new();
+    let find = || candidates().into_iter().find_map(|path| Nccl::open(&path));
+    NCCL.get_or_init(|| find().ok_or_else(|| Unavailable::NoNccl { searched: toolkit::searched() }))
+        .as_ref()
+        .map_err(Clone::clone)
+}
+
+/// Files and bare names to try, in the order of the search.
+fn candidates() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for place in toolkit::places() {
+        if place.system {
+            found.extend(["libnccl.so.2", "libnccl.so"].map(PathBuf::from));
+        }
+        found.extend(place.libraries.iter().filter_map(|dir| toolkit::newest(dir, "libnccl.so")));
+    }
+    found
+}
+
+/// The communicators of some cards, one each.
+struct Group {
+    nccl: &'static Nccl,
+    comms: Vec<Comm>,
+    /// Whether they were given up, and are no more.
+    is_over: AtomicBool,
+}
+
+// SAFETY: NCCL's communicators may be used from any thread, each by one at a time.
+unsafe impl Send for Group {}
+// SAFETY: as above; those of other threads are touched by `abandon` alone, as NCCL allows.
+unsafe impl Sync for Group {}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if !self.is_over.load(Ordering::Acquire) {
+            for comm in &self.comms {
+                // SAFETY: made in `Rank::of_devices`, destroyed once. There is nobody to tell of a failure.
+                let _ = unsafe { (self.nccl.destroy)(*comm) };
+            }
+        }
+    }
+}
+
+/// A part of a buffer of numbers in double precision, and whom it comes from or goes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'b> {
+    /// The rank of the other card.
+    pub peer: usize,
+    /// The buffer.
+    pub buffer: &'b Buffer,
+    /// Its first number that counts.
+    pub first: usize,
+    /// How many of them do.
+    pub count: usize,
+}
+
+/// A card among others, to be used by a thread of its own: transfers and sums wait for the other cards.
+///
+/// Kernels go on the stream [`Rank::stream`], where sums go too; exchanges have a stream beside it, so that
+/// they run beside kernels.
+pub struct Rank {
+    rank: usize,
+    comm: Comm,
+    group: Arc<Group>,
+    work: sys::CUstream,
+    transfers: sys::CUstream,
+    /// Reached when what is to be sent is there.
+    packed: sys::CUevent,
+    /// Reached when what was received is there.
+    arrived: sys::CUevent,
+    context: Arc<Context>,
+}
+
+// SAFETY: handles of the driver and of NCCL, used with the context current; a value is used by one thread
+// at a time, as it is not `Sync`.
+unsafe impl Send for Rank {}
+
+impl Rank {
+    /// Connects cards, each of which is given once; their ranks are in this order.
+    ///
+    /// # Errors
+    /// Other devices, or a card twice; no NCCL; what NCCL refuses.
+    pub fn of_devices(devices: &[&dyn Device]) -> Result<Vec<Self>, RuntimeError> {
+        let infos: Vec<_> = devices.iter().map(|device| device.info()).collect();
+        let mut indices: Vec<usize> = infos.iter().map(|info| info.index).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        if indices.len() < infos.len() || infos.iter().any(|info| info.backend != Backend::Cuda) {
+            let found: Vec<String> = infos.iter().map(|info| format!("`{}`", info.selector())).collect();
+            return Err(RuntimeError::NotCards { found: found.join(", ") });
+        }
+        let nccl = load()?;
+        super::context::count()?;
+        let ordinals: Vec<c_int> = infos.iter().map(|info| info.index as c_int).collect();
+        let mut comms: Vec<Comm> = vec![std::ptr::null_mut(); infos.len()];
+        // SAFETY: both lists have as many elements as are announced.
+        let code = unsafe { (nccl.init_all)(comms.as_mut_ptr(), comms.len() as c_int, ordinals.as_ptr()) };
+        nccl.done("ncclCommInitAll", code)?;
+        let group = Arc::new(Group { nccl, comms, is_over: AtomicBool::new(false) });
+        (0..infos.len()).map(|rank| Self::new(rank, infos[rank].index, &group)).collect()
+    }
+
+    fn new(rank: usize, index: usize, group: &Arc<Group>) -> Result<Self, RuntimeError> {
+        let (device, info) = super::card(index)
+            .map_err(|e| driver_error(&format!("cuda:{index}"), "cuDeviceGetAttribute", e))?;
+        let context = Context::new(device, info.name)?;
+        context.enter()?;
+        // Streams that wait for the default stream, which uploads and fills are on.
+        let stream = || result::stream::create(StreamKind::Default).map_err(context.failed("cuStreamCreate"));
+        let event = || {
+            let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING;
+            result::event::create(flags).map_err(context.failed("cuEventCreate"))
+        };
+        Ok(Self {
+            rank,
+            comm: group.comms[rank],
+            group: Arc::clone(group),
+            work: stream()?,
+            transfers: stream()?,
+            packed: event()?,
+            arrived: event()?,
+            context: Arc::clone(&context),
+        })
+    }
+
+    /// Which card it is among all.
+    #[must_use]
+    pub const fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// How many cards there are.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.group.comms.len()
+    }
+
+    /// The stream of its kernels.
+    #[must_use]
+    pub fn stream(&self) -> Stream {
+        Stream(self.work as u64)
+    }
+
+    /// Sends and receives behind the kernels so far, beside later ones.
+    ///
+    /// # Errors
+    /// A buffer of another device or that is too small, a rank that is not there, a failing driver.
+    pub fn start_exchange(&self, sends: &[Piece<'_>], receives: &[Piece<'_>]) -> Result<(), RuntimeError> {
+        if sends.is_empty() && receives.is_empty() {
+            return Ok(());
+        }
+        self.context.enter()?;
+        self.record(self.packed, self.work)?;
+        self.wait_for(self.packed, self.transfers)?;
+        self.start()?;
+        let nccl = self.group.nccl;
+        for (call, transfer, pieces) in [("ncclSend", nccl.send, sends), ("ncclRecv", nccl.receive, receives)]
+        {
+            for piece in pieces {
+                let address = self.address(piece.buffer, piece.first, piece.count)?;
+                let peer = piece.peer as c_int;
+                // SAFETY: the numbers lie within a buffer of this card, whose owner waits for the stream
+                // before it goes.
+                let code =
+                    unsafe { transfer(address, piece.count, FLOAT64, peer, self.comm, self.transfers) };
+                nccl.done(call, code)?;
+            }
+        }
+        self.end()?;
+        self.record(self.arrived, self.transfers)
+    }
+
+    /// Lets later kernels wait for what the exchange brings.
+    ///
+    /// # Errors
+    /// A failing driver.
+    pub fn finish_exchange(&self) -> Result<(), RuntimeError> {
+        self.context.enter()?;
+        self.wait_for(self.arrived, self.work)
+    }
+
+    /// Replaces numbers, each at a place of a buffer, by their sums over all cards, behind the kernels so
+    /// far. All cards get the same sums.
+    ///
+    /// # Errors
+    /// As [`Rank::start_exchange`].
+    pub fn sum(&self, numbers: &[(&Buffer, usize)]) -> Result<(), RuntimeError> {
+        self.start()?;
+        for (buffer, place) in numbers {
+            let address = self.address(buffer, *place, 1)?;
+            // SAFETY: as in `start_exchange`.
+            let code = unsafe {
+                (self.group.nccl.all_reduce)(address, address, 1, FLOAT64, SUM, self.comm, self.work)
+            };
+            self.group.nccl.done("ncclAllReduce", code)?;
+        }
+        self.end()
+    }
+
+    /// Waits for all of its kernels and sums.
+    ///
+    /// # Errors
+    /// A failing driver.
+    pub fn wait(&self) -> Result<(), RuntimeError> {
+        self.context.enter()?;
+        // SAFETY: made in `new`, destroyed when this value goes.
+        unsafe { result::stream::synchronize(self.work) }.map_err(self.context.failed("cuStreamSynchronize"))
+    }
+
+    /// Gives all cards up, whose threads wait for this one no longer.
+    pub fn abandon(&self) {
+        if !self.group.is_over.swap(true, Ordering::AcqRel) {
+            for comm in &self.group.comms {
+                // SAFETY: made in `Rank::of_devices`; `is_over` keeps it from being used again.
+                let _ = unsafe { (self.group.nccl.abort)(*comm) };
+            }
+        }
+    }
+
+    /// Begins a group of calls, which NCCL starts together.
+    fn start(&self) -> Result<(), RuntimeError> {
+        if self.group.is_over.load(Ordering::Acquire) {
+            let reason = "another card failed, and all were given up".into();
+            return Err(RuntimeError::Nccl { call: "ncclGroupStart", reason });
+        }
+        self.context.enter()?;
+        // SAFETY: no preconditions.
+        self.group.nccl.done("ncclGroupStart", unsafe { (self.group.nccl.group_start)() })
+    }
+
+    fn end(&self) -> Result<(), RuntimeError> {
+        // SAFETY: follows `start`.
+        self.group.nccl.done("ncclGroupEnd", unsafe { (self.group.nccl.group_end)() })
+    }
+
+    fn record(&self, event: sys::CUevent, stream: sys::CUstream) -> Result<(), RuntimeError> {
+        // SAFETY: both were made in `new`, in the context that is current.
+        unsafe { result::event::record(event, stream) }.map_err(self.context.failed("cuEventRecord"))
+    }
+
+    fn wait_for(&self, event: sys::CUevent, stream: sys::CUstream) -> Result<(), RuntimeError> {
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: as in `record`.
+        unsafe { result::stream::wait_event(stream, event, flags) }
+            .map_err(self.context.failed("cuStreamWaitEvent"))
+    }
+
+    /// Where numbers of a buffer start.
+    fn address(&self, buffer: &Buffer, first: usize, count: usize) -> Result<u64, RuntimeError> {
+        let memory: Option<&CudaMemory> = buffer.memory.downcast_ref();
+        let fits = 8 * (first as u64 + count as u64) <= buffer.bytes;
+        match memory.filter(|memory| memory.is_on(&self.context) && fits) {
+            Some(memory) => Ok(memory.pointer + 8 * first as u64),
+            None => Err(RuntimeError::OtherDevice {
+                what: format!(
+                    "a buffer of {} bytes, of which {count} numbers from {first} on count",
+                    buffer.bytes
+                ),
+                device: self.context.name.clone(),
+            }),
+        }
+    }
+}
+
+impl Drop for Rank {
+    fn drop(&mut self) {
+        if self.context.enter().is_ok() && self.wait().is_ok() {
+            // SAFETY: made in `new`, destroyed once, and nothing is on the streams.
+            unsafe {
+                let _ = result::stream::synchronize(self.transfers);
+                let _ = result::stream::destroy(self.work);
+                let _ = result::stream::destroy(self.transfers);
+                let _ = result::event::destroy(self.packed);
+                let _ = result::event::destroy(self.arrived);
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The numbers that a part exchanges, on its device.
+
+use super::PartLayout;
+use crate::texts::{compiled, text};
+use crate::{Call, SolveError};
+use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use std::ops::Range;
+
+/// What a part sends and receives.
+pub struct Halo {
+    n_owned: usize,
+    n_sent: usize,
+    /// Unknowns of the part's mesh.
+    n_mesh: usize,
+    take: Executable,
+    owned: Buffer,
+    at: Buffer,
+    /// What is sent, f64, by receiver.
+    pub(crate) packed: Buffer,
+    /// What is received, f64 `[ghosts]`, by sender.
+    pub(crate) ghosts: Buffer,
+    pub(crate) sends: Vec<(usize, Range<usize>)>,
+    pub(crate) receives: Vec<(usize, Range<usize>)>,
+}
+
+impl Halo {
+    /// That of a layout.
+    ///
+    /// # Errors
+    /// No memory, a device that refuses the kernel.
+    pub fn new(device: &dyn Device, layout: &PartLayout) -> Result<Self, SolveError> {
+        let at: Vec<i32> = layout.sends.iter().flat_map(|(_, places)| places).copied().collect();
+        let mut first = 0;
+        let mut range = |n: usize| {
+            first += n;
+            first - n..first
+        };
+        Ok(Self {
+            n_owned: layout.owned.len(),
+            n_sent: at.len(),
+            n_mesh: layout.owned.len() + layout.ghosts.len(),
+            owned: buffer_of(device, &layout.owned)?,
+            take: compiled(device, text!("take"))?,
+            packed: device.allocate(8 * at.len() as u64)?,
+            ghosts: device.allocate(8 * layout.ghosts.len() as u64)?,
+            at: buffer_of(device, &at)?,
+            sends: layout.sends.iter().map(|(peer, places)| (*peer, range(places.len()))).collect(),
+            receives: layout.receives.clone(),
+        })
+    }
+
+    /// Numbers that are sent each time.
+    #[must_use]
+    pub const fn n_sent(&self) -> usize {
+        self.n_sent
+    }
+
+    /// Gathers what is sent from a vector of owned unknowns.
+    #[must_use]
+    pub fn pack<'a>(&'a self, v: &'a Buffer) -> Call<'a> {
+        let sizes = [("n", self.n_sent), ("n_from", self.n_owned)];
+        Call::of(&self.take, &sizes, &[("at", &self.at), ("from", v), ("to", &self.packed)])
+    }
+
+    /// Takes the owned unknowns of a vector on the part's mesh.
+    #[must_use]
+    pub fn restrict<'a>(&'a self, on_mesh: &'a Buffer, owned: &'a Buffer) -> Call<'a> {
+        let sizes = [("n", self.n_owned), ("n_from", self.n_mesh)];
+        Call::of(&self.take, &sizes, &[("at", &self.owned), ("from", on_mesh), ("to", owned)])
+    }
+
+    /// The numbers of the ghosts, as the last exchange brought them.
+    #[must_use]
+    pub const fn ghosts(&self) -> &Buffer {
+        &self.ghosts
+    }
+}

@@ -1,0 +1,120 @@
+//! Exchange through the memory of the host, between any devices.
+
+use super::{Communicator, Halo};
+use crate::{Call, SolveError, run};
+use purlin_runtime::{Buffer, Device, download_values, upload_values};
+use std::cell::RefCell;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// A part that exchanges through the memory of the host.
+///
+/// Numbers are copied from the device to the host, handed to the thread of the other part, and copied to
+/// its device; kernels are waited for.
+pub struct HostCommunicator<'d> {
+    device: &'d dyn Device,
+    rank: usize,
+    /// To each part; empty once the part is given up.
+    to: RefCell<Vec<Sender<Vec<f64>>>>,
+    from: Vec<Receiver<Vec<f64>>>,
+}
+
+impl<'d> HostCommunicator<'d> {
+    /// A part for each device, in their order.
+    #[must_use]
+    pub fn of_devices(devices: &[&'d dyn Device]) -> Vec<Self> {
+        let part = |(rank, device): (usize, &&'d dyn Device)| Self {
+            device: *device,
+            rank,
+            to: RefCell::default(),
+            from: Vec::new(),
+        };
+        let mut all: Vec<Self> = devices.iter().enumerate().map(part).collect();
+        for from in 0..all.len() {
+            for to in 0..all.len() {
+                // each part receives from the others in their order, as it lists those it sends to
+                let (sender, receiver) = channel();
+                all[from].to.get_mut().push(sender);
+                all[to].from.push(receiver);
+            }
+        }
+        all
+    }
+
+    fn send(&self, peer: usize, numbers: Vec<f64>) -> Result<(), SolveError> {
+        let ended = SolveError::PartEnded { part: peer };
+        match self.to.borrow().get(peer) {
+            Some(to) => to.send(numbers).map_err(|_| ended),
+            None => Err(ended),
+        }
+    }
+
+    fn receive(&self, peer: usize) -> Result<Vec<f64>, SolveError> {
+        self.from[peer].recv().map_err(|_| SolveError::PartEnded { part: peer })
+    }
+}
+
+impl Communicator for HostCommunicator<'_> {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.from.len()
+    }
+
+    fn run(&self, calls: &[Call<'_>]) -> Result<(), SolveError> {
+        run(self.device, calls).map(drop)
+    }
+
+    fn start_exchange(&self, halo: &Halo) -> Result<(), SolveError> {
+        let packed: Vec<f64> = download_values(self.device, &halo.packed)?;
+        halo.sends.iter().try_for_each(|(peer, range)| self.send(*peer, packed[range.clone()].to_vec()))
+    }
+
+    fn finish_exchange(&self, halo: &Halo) -> Result<(), SolveError> {
+        let mut ghosts: Vec<f64> = Vec::new();
+        for (peer, range) in &halo.receives {
+            let numbers = self.receive(*peer)?;
+            if numbers.len() != range.len() {
+                let (found, needed) = (numbers.len(), range.len());
+                return Err(SolveError::Length { what: "ghosts", found, needed });
+            }
+            ghosts.extend(numbers);
+        }
+        Ok(upload_values(self.device, &halo.ghosts, &ghosts)?)
+    }
+
+    fn sum(&self, vectors: &[&Buffer], place: usize) -> Result<(), SolveError> {
+        if self.size() == 1 {
+            return Ok(());
+        }
+        let mut all: Vec<Vec<f64>> = Vec::new();
+        for vector in vectors {
+            all.push(download_values(self.device, vector)?);
+        }
+        let own: Vec<f64> = all.iter().map(|v| v[place]).collect();
+        for peer in 0..self.size() {
+            self.send(peer, own.clone())?;
+        }
+        // in the order of the parts, so that all have the same sums
+        let mut sums = vec![0.0; own.len()];
+        for peer in 0..self.size() {
+            for (sum, number) in sums.iter_mut().zip(self.receive(peer)?) {
+                *sum += number;
+            }
+        }
+        for ((buffer, mut vector), sum) in vectors.iter().zip(all).zip(sums) {
+            vector[place] = sum;
+            upload_values(self.device, buffer, &vector)?;
+        }
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<(), SolveError> {
+        Ok(())
+    }
+
+    fn abandon(&self) {
+        self.to.borrow_mut().clear();
+    }
+}

@@ -1,0 +1,27 @@
+//! Systems whose unknowns are divided among devices: domain decomposition.
+//!
+//! Each [part](Partition) owns unknowns, and has the rows of the matrix that are theirs: the entries in
+//! its own columns apart from those in columns of other parts, whose numbers are its *ghosts*. A product
+//! sends what others need, multiplies by its own columns meanwhile, and adds the ghosts behind that. Each
+//! part is run by a thread of its own, and hears of the others through a [`Communicator`].
+//!
+//! # Source
+//! Saad 2003, §11.5.6: distributed sparse products. The division is that of Berger & Bokhari 1987.
+
+mod communicator;
+mod halo;
+mod host;
+mod layout;
+mod matrix;
+mod nccl;
+mod partition;
+mod solver;
+
+pub use communicator::Communicator;
+pub use halo::Halo;
+pub use host::HostCommunicator;
+pub use layout::{PartLayout, PartMesh, layouts};
+pub use matrix::PartMatrix;
+pub use nccl::NcclCommunicator;
+pub use partition::Partition;
+pub use solver::PartSystem;

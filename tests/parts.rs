@@ -1,0 +1,65 @@
+//! Boundary value problems on several devices against the same on one.
+
+#![allow(clippy::unwrap_used)]
+
+use purlin::forms::mesh::Mesh;
+use purlin::kernels::BoundaryValueProblem;
+use purlin::runtime::{Device, open};
+use purlin::solve::{AssemblyStrategy, LinearOptions, NewtonOptions};
+use purlin::{BoundaryValueSystem, Exchange, PartitionedSystem};
+
+const POISSON: BoundaryValueProblem = BoundaryValueProblem::Poisson;
+
+fn options() -> NewtonOptions {
+    let systems = LinearOptions { relative: 1e-12, ..LinearOptions::default() };
+    NewtonOptions { linear: true, systems, ..NewtonOptions::default() }
+}
+
+/// A square that is pushed into another shape, cells in the order of the file, if there were one.
+fn bent(n: usize) -> Mesh {
+    let square = Mesh::unit_square(n).unwrap();
+    let points = square.coordinates().chunks(2).flat_map(|p| [p[0] + 0.3 * p[1] * p[1], p[1] - 0.2 * p[0]]);
+    Mesh::new(square.shape(), points.collect(), square.cells().to_vec(), None).unwrap()
+}
+
+#[test]
+fn several_devices_have_the_solution_of_one() {
+    let of_host = |n: usize| -> Vec<Box<dyn Device>> {
+        (0..n).map(|part| open(["c", "opencl"][part % 2]).unwrap()).collect()
+    };
+    for (mesh, degree, assembly, parts) in [
+        (Mesh::unit_cube(5).unwrap(), 1, AssemblyStrategy::LookupTable, 2),
+        (Mesh::unit_cube(3).unwrap(), 2, AssemblyStrategy::OwnedRows, 2),
+        (bent(9), 3, AssemblyStrategy::Partial, 3),
+    ] {
+        let mut groups = vec![of_host(parts)];
+        match (open("cuda:0"), open("cuda:1")) {
+            (Ok(first), Ok(second)) => groups.push(vec![first, second]),
+            _ => println!("skipped: no two CUDA devices"),
+        }
+        let device = open("c").unwrap();
+        let mut alone =
+            BoundaryValueSystem::new(&*device, POISSON, &mesh, degree, assembly, options()).unwrap();
+        let report = alone.solve(&mut |_, _| ()).unwrap();
+        let expected = alone.solution().unwrap();
+        let largest = expected.iter().fold(0.0_f64, |largest, x| largest.max(x.abs()));
+        for group in &groups {
+            let devices: Vec<&dyn Device> = group.iter().map(|device| &**device).collect();
+            let exchange = Exchange::between(&devices);
+            let mut system =
+                PartitionedSystem::new(&devices, POISSON, &mesh, degree, assembly, options(), exchange)
+                    .unwrap();
+            assert_eq!((system.unknowns, system.entries()), (alone.unknowns, alone.entries()));
+            let found = system.solve().unwrap();
+            let what = format!("P{degree}, {} parts", group.len());
+            assert!(found.linear.converged(), "{what}: {found:?}");
+            assert!(found.linear.iterations().abs_diff(report.linear_iterations()) <= 1, "{what}: {found:?}");
+            let solution = system.solution().unwrap();
+            let worst = solution.iter().zip(&expected).fold(0.0_f64, |most, (a, b)| most.max((a - b).abs()));
+            assert!(worst <= 1e-10 * largest, "{what}: {worst:e}");
+            if exchange == Exchange::Nccl {
+                assert_eq!(found.traffic.to_device, 0, "{what}");
+            }
+        }
+    }
+}
