@@ -1,4 +1,4 @@
-//! A linear boundary value problem on several devices, each of which owns a part of the unknowns.
+//! A boundary value problem on several devices, each of which owns a part of the unknowns.
 
 use crate::BoundaryValueSetupError;
 use crate::boundary_value::{check_cells, compiled, prescribed, programs};
@@ -10,10 +10,10 @@ use purlin_forms::numbering::Numbering;
 use purlin_kernels::BoundaryValueProblem;
 use purlin_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values};
 use purlin_solve::{
-    Arrays, AssemblyStrategy, Communicator, ConjugateGradients, Constraints, DeviceForm, Diagonal, Halo,
-    HostCommunicator, LinearMethod, LinearReport, MatrixAssembly, NcclCommunicator, NewtonOptions,
-    PartLayout, PartMatrix, PartMesh, PartSystem, Partition, PreconditionerKind, Preconditioning,
-    PrescribedValues, SolveError, SystemSize, Vectors, layouts, run,
+    Arrays, AssemblyStrategy, Communicator, Constraints, DeviceForm, FormPrograms, HostCommunicator,
+    LinearMethod, MatrixAssembly, NcclCommunicator, NewtonOptions, NewtonReport, NewtonStep, PartEnergy,
+    PartEquations, PartLayout, PartMesh, PartNewton, Partition, PreconditionerKind, PrescribedValues,
+    SolveError, SystemSize, layouts,
 };
 use std::fmt;
 use std::str::FromStr;
@@ -83,31 +83,29 @@ impl FromStr for Exchange {
 struct Part<'d> {
     device: &'d dyn Device,
     mappings: Vec<String>,
-    /// The unknowns of the whole system that it owns.
+    /// The unknowns of the whole system that it owns, and which those of its mesh are.
     owned: Vec<usize>,
+    on_mesh: Vec<i32>,
     n_ghosts: usize,
-    matrix: PartMatrix,
-    halo: Halo,
-    diagonal: Diagonal,
-    solver: ConjugateGradients<'d>,
-    right: Buffer,
-    solution: Buffer,
+    newton: PartNewton<'d>,
+    /// The unknown on its mesh, at ghosts as their owners have it.
+    unknown: Buffer,
 }
 
 /// What a solve did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartitionedReport {
     /// The iterations, which all parts did together; seconds by the wall clock.
-    pub linear: LinearReport,
+    pub newton: NewtonReport,
     /// What was copied between the host and all devices.
     pub traffic: Traffic,
 }
 
-/// A linear boundary value problem whose unknowns are divided among devices.
+/// A boundary value problem whose unknowns are divided among devices.
 ///
 /// Each part assembles its rows from all cells that have an unknown of its own, so that nothing is
-/// exchanged before the solve. Products exchange ghosts, and sums go over all parts
-/// ([`ConjugateGradients::solve_part`]).
+/// exchanged for that. Products and updates exchange ghosts, and sums go over all parts
+/// ([`PartNewton::solve`]).
 ///
 /// ```
 /// use purlin::kernels::BoundaryValueProblem;
@@ -118,16 +116,17 @@ pub struct PartitionedReport {
 /// let devices = [purlin::runtime::open("c")?, purlin::runtime::open("c")?];
 /// let devices = [&*devices[0], &*devices[1]];
 /// let mesh = Mesh::unit_square(16)?;
+/// let options = NewtonOptions { linear: true, ..NewtonOptions::default() };
 /// let mut system = PartitionedSystem::new(
 ///     &devices,
 ///     BoundaryValueProblem::Poisson,
 ///     &mesh,
 ///     1,
 ///     AssemblyStrategy::LookupTable,
-///     NewtonOptions::default(),
+///     options,
 ///     Exchange::between(&devices),
 /// )?;
-/// assert!(system.solve()?.linear.converged());
+/// assert!(system.solve(&mut |_, _| ())?.newton.converged());
 /// let largest = system.solution()?.into_iter().fold(0.0, f64::max);
 /// assert!((largest - 0.0737).abs() < 1e-3); // of -Δu = 1 on the unit square
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -142,7 +141,6 @@ pub struct PartitionedSystem<'d> {
     /// Whether products with owned columns run while ghosts are under way.
     pub overlaps: bool,
     numbering: Numbering,
-    by_jacobi: bool,
     parts: Vec<Part<'d>>,
     communicators: Vec<Box<dyn Communicator + 'd>>,
 }
@@ -155,14 +153,18 @@ struct Question<'q> {
     options: NewtonOptions,
     /// The prescribed value of each unknown of the whole system, if it has one.
     prescribed: &'q [Option<f64>],
+    by_jacobi: bool,
+    mesh: &'q Mesh,
+    numbering: &'q Numbering,
+    partition: &'q Partition,
 }
 
 impl<'d> PartitionedSystem<'d> {
-    /// Divides the unknowns by where they are, and sets each part up on its device, all at once. Of
-    /// `options` those of the linear system count.
+    /// Divides the unknowns by where they are, and sets each part up on its device, all at once. The
+    /// unknown starts at zero.
     ///
     /// # Errors
-    /// A problem that is not linear, a solver other than conjugate gradients with Jacobi's preconditioner
+    /// A solver other than conjugate gradients with Jacobi's preconditioner
     /// or none, fewer unknowns than devices; as [`crate::BoundaryValueSystem::new`].
     pub fn new(
         devices: &[&'d dyn Device],
@@ -174,7 +176,7 @@ impl<'d> PartitionedSystem<'d> {
         exchange: Exchange,
     ) -> Result<Self, BoundaryValueSetupError> {
         check_cells(problem, mesh)?;
-        let by_jacobi = check_options(problem, options)?;
+        let by_jacobi = check_options(options)?;
         let communicators = exchange.communicators(devices)?;
         let start = Instant::now();
         let components = problem.space(mesh.shape(), degree).components();
@@ -188,42 +190,69 @@ impl<'d> PartitionedSystem<'d> {
         }
         let meshes = each(devices, |part, _| PartMesh::new(mesh, &numbering, &partition, part))?;
         let layouts = layouts(&partition, &meshes, components);
-        let question = Question { problem, degree, assembly, options, prescribed: &all };
-        let parts =
-            each(devices, |part, device| question.part(device, &meshes[part], &layouts[part], components))?;
+        let question = Question {
+            problem,
+            degree,
+            assembly,
+            options,
+            prescribed: &all,
+            by_jacobi,
+            mesh,
+            numbering: &numbering,
+            partition: &partition,
+        };
+        let parts = each(devices, |part, device| {
+            question.part(part, device, &meshes[part], &layouts[part], components)
+        })?;
         Ok(Self {
             unknowns: all.len(),
             fixed: values.unknowns.len(),
             setup_s: start.elapsed().as_secs_f64(),
             overlaps: true,
             numbering,
-            by_jacobi,
             parts,
             communicators,
         })
     }
 
-    /// Solves from zero, each part in a thread of its own.
+    /// Sets the unknown to zero, for another solve.
+    ///
+    /// # Errors
+    /// A failing driver.
+    pub fn restart(&mut self) -> Result<(), BoundaryValueSetupError> {
+        for part in &self.parts {
+            part.device.fill(&part.unknown, 0).map_err(SolveError::from)?;
+        }
+        Ok(())
+    }
+
+    /// Solves from what the unknown holds, each part in a thread of its own; `progress` is told of each
+    /// iteration.
     ///
     /// # Errors
     /// A failing driver. That it does not converge is in the report.
-    pub fn solve(&mut self) -> Result<PartitionedReport, BoundaryValueSetupError> {
+    pub fn solve(
+        &mut self,
+        progress: &mut dyn FnMut(usize, &NewtonStep),
+    ) -> Result<PartitionedReport, BoundaryValueSetupError> {
         let before = self.traffic();
-        let (overlaps, by_jacobi) = (self.overlaps, self.by_jacobi);
-        let results: Vec<Result<LinearReport, SolveError>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = self
-                .parts
-                .iter()
-                .zip(&mut self.communicators)
-                .map(|(part, communicator)| {
-                    scope.spawn(move || part.solve(&**communicator, overlaps, by_jacobi))
-                })
+        for part in &mut self.parts {
+            part.newton.overlaps = self.overlaps;
+        }
+        let mut parts = self.parts.iter_mut().zip(&mut self.communicators);
+        let results: Vec<Result<NewtonReport, SolveError>> = std::thread::scope(|scope| {
+            let first = parts.next();
+            let threads: Vec<_> = parts
+                .map(|(part, communicator)| scope.spawn(move || part.solve(&**communicator, &mut |_, _| ())))
                 .collect();
-            threads.into_iter().enumerate().map(|(part, thread)| joined(part, thread)).collect()
+            // the caller's thread is that of the first part, and tells of its iterations
+            let first = first.map(|(part, communicator)| part.solve(&**communicator, progress));
+            let others = threads.into_iter().enumerate().map(|(k, thread)| joined(k + 1, thread));
+            first.into_iter().chain(others).collect()
         });
-        let linear = first_of(results)?;
+        let newton = first_of(results)?;
         let traffic = self.traffic().since(before);
-        Ok(PartitionedReport { linear, traffic })
+        Ok(PartitionedReport { newton, traffic })
     }
 
     /// The unknown, `[dofs, components]` row-major, copied from the devices.
@@ -233,9 +262,9 @@ impl<'d> PartitionedSystem<'d> {
     pub fn solution(&self) -> Result<Vec<f64>, BoundaryValueSetupError> {
         let mut all = vec![f64::NAN; self.unknowns];
         for part in &self.parts {
-            let values: Vec<f64> = download_values(part.device, &part.solution).map_err(SolveError::from)?;
-            for (unknown, value) in part.owned.iter().zip(values) {
-                all[*unknown] = value;
+            let values: Vec<f64> = download_values(part.device, &part.unknown).map_err(SolveError::from)?;
+            for (unknown, place) in part.owned.iter().zip(&part.on_mesh) {
+                all[*unknown] = values[*place as usize];
             }
         }
         Ok(all)
@@ -250,7 +279,7 @@ impl<'d> PartitionedSystem<'d> {
     /// Stored entries of the matrix.
     #[must_use]
     pub fn entries(&self) -> usize {
-        self.parts.iter().map(|part| part.matrix.n_entries()).sum()
+        self.parts.iter().map(|part| part.newton.matrix().n_entries()).sum()
     }
 
     /// The unknowns that each part owns, and its ghosts.
@@ -262,7 +291,7 @@ impl<'d> PartitionedSystem<'d> {
     /// Bytes that the parts send to each other in a product.
     #[must_use]
     pub fn halo_bytes(&self) -> u64 {
-        self.parts.iter().map(|part| 8 * part.halo.n_sent() as u64).sum()
+        self.parts.iter().map(|part| 8 * part.newton.halo().n_sent() as u64).sum()
     }
 
     /// How the kernels of residual and derivative are mapped on each device.
@@ -286,13 +315,7 @@ impl<'d> PartitionedSystem<'d> {
 }
 
 /// Whether Jacobi preconditions; refuses what several devices do not solve.
-fn check_options(
-    problem: BoundaryValueProblem,
-    options: NewtonOptions,
-) -> Result<bool, BoundaryValueSetupError> {
-    if !problem.is_linear() {
-        return Err(BoundaryValueSetupError::Parts { what: format!("`{problem}`") });
-    }
+fn check_options(options: NewtonOptions) -> Result<bool, BoundaryValueSetupError> {
     match (options.solver.method, options.solver.preconditioner) {
         (LinearMethod::ConjugateGradients, PreconditionerKind::Jacobi) => Ok(true),
         (LinearMethod::ConjugateGradients, PreconditionerKind::None) => Ok(false),
@@ -354,12 +377,13 @@ impl Question<'_> {
     /// A part on its device: the matrix and the right-hand side of its mesh, of which it takes its rows.
     fn part<'d>(
         &self,
+        part: usize,
         device: &'d dyn Device,
         of_part: &PartMesh,
         layout: &PartLayout,
         components: usize,
     ) -> Result<Part<'d>, BoundaryValueSetupError> {
-        let Self { problem, degree, assembly, options, prescribed } = self;
+        let Self { problem, degree, assembly, options, prescribed, .. } = self;
         let mesh = &of_part.mesh;
         let space = problem.space(mesh.shape(), *degree);
         let size =
@@ -380,33 +404,56 @@ impl Question<'_> {
         let n = of_part.dofs.len() * components;
         let inputs = Inputs::new().field("u", vec![0.0; n]);
         let arrays = &mut Arrays::default();
-        let of_tangent = inputs.of(tangent.form().form());
-        let on_tangent = MatrixAssembly::new(device, &tangent, mesh, &of_tangent, &patterns, &["u"], arrays)?;
-        let of_residual = inputs.of(residual.form().form());
-        let on_residual = DeviceForm::new(device, &residual, mesh, &of_residual, &[], &["u"], arrays)?;
-        let values = on_mesh(of_part, prescribed, components);
-        let constraints = Constraints::new(device, pattern, &values)?;
-        let programs = [&residual, &tangent];
-        let mut part = Part {
-            device,
-            mappings: programs.iter().flat_map(|p| p.mappings()).map(ToString::to_string).collect(),
-            owned: owned(of_part, layout, components),
-            n_ghosts: layout.ghosts.len(),
-            matrix: PartMatrix::new(device, pattern, layout)?,
-            halo: Halo::new(device, layout)?,
-            diagonal: Diagonal::identity(device, layout.owned.len())?,
-            solver: ConjugateGradients::new(device, layout.owned.len(), options.systems)?,
-            right: allocate(device, layout.owned.len())?,
-            solution: allocate(device, layout.owned.len())?,
+        let mut load = |programs: &FormPrograms| {
+            let inputs = inputs.of(programs.form().form());
+            DeviceForm::new(device, programs, mesh, &inputs, &[], &["u"], arrays)
         };
-        part.mappings.dedup();
-        part.assemble(n, &on_residual, &on_tangent, &constraints, pattern.columns.len())?;
-        Ok(part)
+        let equations = PartEquations {
+            residual: load(&residual)?,
+            energy: match problem.is_linear() {
+                true => None,
+                false => {
+                    let energy = programs(device, &problem.energy(&space), &of("energy"), mesh)?;
+                    Some(self.energy(part, device, of_part, components, &energy)?)
+                }
+            },
+            constraints: Constraints::new(device, pattern, &on_mesh(of_part, prescribed, components))?,
+            tangent: {
+                let inputs = inputs.of(tangent.form().form());
+                MatrixAssembly::new(device, &tangent, mesh, &inputs, &patterns, &["u"], arrays)?
+            },
+        };
+        let mut mappings: Vec<String> =
+            [&residual, &tangent].iter().flat_map(|p| p.mappings()).map(ToString::to_string).collect();
+        mappings.dedup();
+        Ok(Part {
+            device,
+            mappings,
+            owned: owned(of_part, layout, components),
+            on_mesh: layout.owned.clone(),
+            n_ghosts: layout.ghosts.len(),
+            newton: PartNewton::new(device, pattern, layout, equations, *options, self.by_jacobi)?,
+            unknown: buffer_of(device, &vec![0.0; n]).map_err(SolveError::from)?,
+        })
     }
-}
 
-fn allocate(device: &dyn Device, n: usize) -> Result<Buffer, SolveError> {
-    Ok(device.allocate(8 * n as u64)?)
+    /// The energy of the cells whose first degree of freedom a part owns: each cell counts once.
+    fn energy(
+        &self,
+        part: usize,
+        device: &dyn Device,
+        of_part: &PartMesh,
+        components: usize,
+        programs: &FormPrograms,
+    ) -> Result<PartEnergy, BoundaryValueSetupError> {
+        let first = |cell: &usize| self.numbering.cell(*cell).first().map(|dof| self.partition.owner(*dof));
+        let own = of_part.cells.iter().copied().filter(|cell| first(cell) == Some(part)).collect();
+        let cells = PartMesh::of_cells(self.mesh, self.numbering, own)?;
+        let inputs = Inputs::new().field("u", vec![0.0; cells.dofs.len() * components]);
+        let (inputs, arrays) = (inputs.of(programs.form().form()), &mut Arrays::default());
+        let form = DeviceForm::new(device, programs, &cells.mesh, &inputs, &[], &["u"], arrays)?;
+        Ok(PartEnergy::new(device, form, &cells, of_part, components)?)
+    }
 }
 
 /// The prescribed values on the mesh of a part.
@@ -433,44 +480,11 @@ fn owned(of_part: &PartMesh, layout: &PartLayout, components: usize) -> Vec<usiz
 }
 
 impl Part<'_> {
-    /// Assembles the matrix and the right-hand side of the update from zero on the part's mesh, and takes
-    /// its own rows.
-    fn assemble(
-        &self,
-        n: usize,
-        residual: &DeviceForm,
-        tangent: &MatrixAssembly,
-        constraints: &Constraints,
-        entries: usize,
-    ) -> Result<(), SolveError> {
-        let device = self.device;
-        let vectors = Vectors::new(device, n)?;
-        let (unknown, right) = (buffer_of(device, &vec![0.0; n])?, buffer_of(device, &vec![0.0; n])?);
-        let values = allocate(device, entries)?;
-        let mut calls = Vec::new();
-        tangent.assemble(&[&unknown], &values, &mut calls);
-        residual.add_to(&[&unknown], &right, &mut calls);
-        calls.extend([constraints.clear(&right), vectors.scale(-1.0, &right)]);
-        calls.push(constraints.measure_gap(&unknown));
-        calls.extend(constraints.lift(&values, &right));
-        calls.extend(constraints.eliminate(&values));
-        calls.extend(self.matrix.gather(&values));
-        calls.push(self.halo.restrict(&right, &self.right));
-        run(device, &calls).map(drop)
-    }
-
     fn solve(
-        &self,
+        &mut self,
         communicator: &dyn Communicator,
-        overlaps: bool,
-        by_jacobi: bool,
-    ) -> Result<LinearReport, SolveError> {
-        if by_jacobi {
-            run(self.device, &[self.diagonal.invert(self.matrix.own())])?;
-        }
-        let preconditioning = Preconditioning::Diagonal(self.diagonal.values());
-        let (matrix, halo) = (&self.matrix, &self.halo);
-        let system = PartSystem { matrix, halo, communicator, preconditioning, overlaps };
-        self.solver.solve_part(&system, &self.right, &self.solution)
+        progress: &mut dyn FnMut(usize, &NewtonStep),
+    ) -> Result<NewtonReport, SolveError> {
+        self.newton.solve(communicator, &self.unknown, progress)
     }
 }

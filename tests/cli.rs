@@ -1615,24 +1615,22 @@ fn a_problem_is_solved_on_several_devices() {
     assert!(text.contains("converged, residual") && text.matches("┆       27 ┆").count() == 3, "{text}");
     assert!(text.contains("host, ") && text.contains("bytes a product"), "{text}");
     assert!(std::fs::read_to_string(&file).unwrap().contains("Name=\"u\""));
-    let iterations = |text: &str, before: &str| -> usize {
+    let iterations = |text: &str| -> usize {
         let line = text.lines().find(|line| line.contains("│ iterations")).unwrap();
-        let rest = line.split_once(before).unwrap().1.trim_start();
+        let rest = line.split_once("method, ").unwrap().1;
         rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
     };
-    let (of_one, of_three) = (iterations(&alone, "method, "), iterations(&text, "iterations"));
+    let (of_one, of_three) = (iterations(&alone), iterations(&text));
     assert!(of_one.abs_diff(of_three) <= 1, "{alone}{text}");
 
     let error = bad(&[&plane[..], &["--devices", "c,c", "--iterations", "2"]].concat(), 1);
-    assert!(error.contains("did not converge: too many iterations"), "{error}");
+    assert!(error.contains("did not converge: the linear system was not solved"), "{error}");
     let error = bad(&[&plane[..], &["--devices", "c,c", "--exchange", "nccl"]].concat(), 1);
     assert!(error.contains("NCCL connects different cards, found `c`, `c`"), "{error}");
     let error = bad(&[&plane[..], &["--devices", "c,c", "--exchange", "mpi"]].concat(), 2);
     assert!(error.contains("no exchange `mpi`; use nccl or host"), "{error}");
     let error = bad(&[&plane[..], &["--devices", "c,c", "--method", "gmres"]].concat(), 2);
     assert!(error.contains("gmres, preconditioner jacobi on several devices"), "{error}");
-    let error = bad(&["solve", "hyperelasticity", "--devices", "c,c"], 2);
-    assert!(error.contains("needed a linear problem"), "{error}");
     let error = bad(&["solve", "poisson", "--dim", "2", "--cells", "1", "--devices", "c,c,c,c,c"], 2);
     assert!(error.contains("4 degrees of freedom make no 5 parts; use fewer devices"), "{error}");
 }

@@ -50,10 +50,13 @@ fn several_devices_have_the_solution_of_one() {
                 PartitionedSystem::new(&devices, POISSON, &mesh, degree, assembly, options(), exchange)
                     .unwrap();
             assert_eq!((system.unknowns, system.entries()), (alone.unknowns, alone.entries()));
-            let found = system.solve().unwrap();
+            let found = system.solve(&mut |_, _| ()).unwrap();
             let what = format!("P{degree}, {} parts", group.len());
-            assert!(found.linear.converged(), "{what}: {found:?}");
-            assert!(found.linear.iterations().abs_diff(report.linear_iterations()) <= 1, "{what}: {found:?}");
+            assert!(found.newton.converged(), "{what}: {found:?}");
+            assert!(
+                found.newton.linear_iterations().abs_diff(report.linear_iterations()) <= 1,
+                "{what}: {found:?}"
+            );
             let solution = system.solution().unwrap();
             let worst = solution.iter().zip(&expected).fold(0.0_f64, |most, (a, b)| most.max((a - b).abs()));
             assert!(worst <= 1e-10 * largest, "{what}: {worst:e}");
@@ -61,5 +64,35 @@ fn several_devices_have_the_solution_of_one() {
                 assert_eq!(found.traffic.to_device, 0, "{what}");
             }
         }
+    }
+}
+
+#[test]
+fn newton_takes_the_steps_of_one_device() {
+    let problem = BoundaryValueProblem::Hyperelasticity;
+    let mesh = Mesh::unit_cube(3).unwrap();
+    let group = [open("c").unwrap(), open("c").unwrap(), open("c").unwrap()];
+    let devices: Vec<&dyn Device> = group.iter().map(|device| &**device).collect();
+    let (options, assembly) = (NewtonOptions::default(), AssemblyStrategy::LookupTable);
+    let mut alone = BoundaryValueSystem::new(devices[0], problem, &mesh, 1, assembly, options).unwrap();
+    let report = alone.solve(&mut |_, _| ()).unwrap();
+    let expected = alone.solution().unwrap();
+    let mut system =
+        PartitionedSystem::new(&devices, problem, &mesh, 1, assembly, options, Exchange::Host).unwrap();
+    for _ in 0..2 {
+        let mut told = 0;
+        let found = system.solve(&mut |iteration, _| told = iteration).unwrap().newton;
+        assert!(found.converged() && report.converged(), "{found:?}");
+        assert_eq!((found.steps.len(), told), (report.steps.len(), report.steps.len()));
+        for (one, other) in found.steps.iter().zip(&report.steps) {
+            assert!(one.linear.iterations().abs_diff(other.linear.iterations()) <= 1, "{one:?} {other:?}");
+            assert_eq!(one.length, other.length);
+        }
+        let solution = system.solution().unwrap();
+        let largest = expected.iter().fold(0.0_f64, |largest, x| largest.max(x.abs()));
+        let worst = solution.iter().zip(&expected).fold(0.0_f64, |most, (a, b)| most.max((a - b).abs()));
+        // the last update is below 1e-12
+        assert!(worst <= 1e-10 * largest, "{worst:e}");
+        system.restart().unwrap();
     }
 }

@@ -85,7 +85,7 @@ pub struct SolveArgs {
     /// Where to solve: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else c]
     #[arg(long)]
     pub(super) device: Option<String>,
-    /// Divide the unknowns of a linear problem among devices; one may be named more than once
+    /// Divide the unknowns among devices; one may be named more than once
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with_all = ["device", "multigrid"])]
     pub(super) devices: Vec<String>,
     /// How they exchange numbers: nccl (from card to card), host (through its memory) [default: nccl between
@@ -284,7 +284,7 @@ fn described(
     ])
 }
 
-fn history(report: &NewtonReport) -> String {
+pub(super) fn history(report: &NewtonReport) -> String {
     let rows = report.steps.iter().enumerate().map(|(k, step)| {
         let linear = match step.linear.converged() {
             true => step.linear.iterations().to_string(),

@@ -1,14 +1,14 @@
-//! `purlin solve --devices`: a linear problem whose unknowns are divided among devices.
+//! `purlin solve --devices`: a problem whose unknowns are divided among devices.
 
 use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
-use super::solve::{SolveArgs, mesh, write_vtu};
+use super::solve::{SolveArgs, history, mesh, write_vtu};
 use super::table::{facts, grouped, seconds, table};
 use purlin::forms::mesh::Mesh;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Device, open};
-use purlin::solve::NewtonOptions;
+use purlin::solve::{NewtonOptions, NewtonStep};
 use purlin::{Exchange, PartitionedReport, PartitionedSystem};
 
 /// Runs the command.
@@ -28,15 +28,19 @@ pub(super) fn run(
     let mut system =
         PartitionedSystem::new(&devices, problem, &mesh, args.degree, args.assembly, options, exchange)?;
     progress.stage("solving");
-    let report = system.solve()?;
+    let mut tell = |iteration: usize, step: &NewtonStep| {
+        progress.stage(format!("iteration {iteration}: update {:.1e}", step.update));
+    };
+    let report = system.solve(&mut tell)?;
     drop(progress);
     out(&described(problem, args, &mesh, &system, exchange))?;
     out(&parts(&devices, &system))?;
+    out(&history(&report.newton))?;
     out(&ended(&system, &report))?;
-    if !report.linear.converged() {
+    if !report.newton.converged() {
         return Err(Failure::Refused(format!(
-            "`{problem}` did not converge: {}; nothing was written",
-            report.linear.reason
+            "`{problem}` did not converge: {}; the history is above, and nothing was written",
+            report.newton.reason
         )));
     }
     if let Some(path) = &args.vtu {
@@ -75,13 +79,15 @@ fn parts(devices: &[&dyn Device], system: &PartitionedSystem<'_>) -> String {
 }
 
 fn ended(system: &PartitionedSystem<'_>, report: &PartitionedReport) -> String {
-    let PartitionedReport { linear, traffic } = report;
-    let rate = (linear.iterations() * system.unknowns) as f64 / linear.seconds / 1e6;
-    let residual = linear.residuals.last().copied().unwrap_or(f64::NAN);
+    let PartitionedReport { newton, traffic } = report;
+    let iterations = newton.linear_iterations();
+    let linear_s: f64 = newton.steps.iter().map(|step| step.linear.seconds).sum();
+    let rate = (iterations * system.unknowns) as f64 / linear_s / 1e6;
     facts([
-        ("result", format!("{}, residual {residual:.3e}", linear.reason)),
-        ("iterations", linear.iterations().to_string()),
-        ("solve", format!("{} ({rate:.1} million unknowns a second)", seconds(linear.seconds))),
+        ("result", format!("{}, residual {:.3e}", newton.reason, newton.residual)),
+        ("iterations", format!("{} of Newton's method, {iterations} of linear systems", newton.steps.len())),
+        ("linear solves", format!("{} ({rate:.1} million unknowns a second)", seconds(linear_s))),
+        ("all", seconds(newton.seconds)),
         (
             "copied since",
             format!("{} bytes to the devices, {} back", grouped(traffic.to_device), grouped(traffic.to_host)),

@@ -72,8 +72,8 @@ pub use newton::{Newton, NewtonOptions, NewtonSystem};
 pub use operator::{FormOperator, Operator};
 pub use options::{LinearOptions, ResidualNorm};
 pub use parts::{
-    Communicator, Halo, HostCommunicator, NcclCommunicator, PartLayout, PartMatrix, PartMesh, PartSystem,
-    Partition, layouts,
+    Communicator, Halo, HostCommunicator, NcclCommunicator, PartEnergy, PartEquations, PartLayout,
+    PartMatrix, PartMesh, PartNewton, PartSystem, Partition, layouts,
 };
 pub use report::{LinearReason, LinearReport, NewtonReason, NewtonReport, NewtonStep};
 pub use texts::compiled as compile_text;

@@ -148,55 +148,8 @@ impl<'d> Newton<'d> {
         u: &Buffer,
         progress: &mut dyn FnMut(usize, &NewtonStep),
     ) -> Result<NewtonReport, SolveError> {
-        let started = Instant::now();
-        let mut norm = self.evaluate(system, u)?;
-        let mut report =
-            NewtonReport { reason: NewtonReason::TooMany, steps: Vec::new(), residual: norm, seconds: 0.0 };
-        if !norm.is_finite() {
-            report.reason = NewtonReason::NotFinite;
-            return Ok(report);
-        }
-        let (mut largest, mut held) = (norm, false);
-        for iteration in 0..self.options.max_iterations {
-            let (assembly_s, preconditioner_s, linear) = self.linearise(system, u)?;
-            let (solved, reason) = (linear.converged(), linear.reason);
-            let mut step =
-                NewtonStep { residual: norm, linear, length: 0.0, update: 0.0, assembly_s, preconditioner_s };
-            let descends = reason == LinearReason::Indefinite && system.energy.is_some();
-            if !(solved || descends) {
-                report.reason = NewtonReason::Linear(reason);
-                report.steps.push(step);
-                break;
-            }
-            let whole = self.vectors.norm(&self.update)?;
-            let energy = match (held, self.energy(system, u)?) {
-                (true, Some(energy)) => Some((energy, self.vectors.dot(&self.residual, &self.update)?)),
-                (true | false, _) => None,
-            };
-            let place = Place { norm, energy };
-            let enough = |length: f64, found: &Place| {
-                let small = length * whole <= self.options.update;
-                let still = small || found.norm <= ROUNDING * largest;
-                found.norm.is_finite() && (!held || still || place.allows(length, found, solved))
-            };
-            let (length, found) = self.search(system, u, &enough)?;
-            (step.length, step.update, norm) = (length, length * whole, found);
-            (held, largest) = (held || (solved && length >= 1.0), largest.max(norm));
-            progress(iteration + 1, &step);
-            let small = solved && step.length >= 1.0 && step.update <= self.options.update;
-            report.steps.push(step);
-            if length == 0.0 {
-                report.reason = NewtonReason::LineSearch;
-                break;
-            }
-            if small || (self.options.linear && held) {
-                report.reason = NewtonReason::Converged;
-                break;
-            }
-        }
-        report.residual = norm;
-        report.seconds = started.elapsed().as_secs_f64();
-        Ok(report)
+        let options = self.options;
+        iterate(options, &mut OnDevice { newton: self, system, u }, progress)
     }
 
     /// The norm of the residual, which is left in its vector, zero at prescribed unknowns.
@@ -248,27 +201,146 @@ impl<'d> Newton<'d> {
         let linear = self.solver.solve(matrix, &self.right, &self.update)?;
         Ok((assembly_s, preconditioner_s, linear))
     }
+}
 
-    /// Adds the part of the update that is long enough and good enough, with the norm of the residual
-    /// there; a length of zero if there is none, and `u` as it was, up to roundings.
-    fn search(
-        &self,
-        system: &NewtonSystem<'_>,
-        u: &Buffer,
-        enough: &dyn Fn(f64, &Place) -> bool,
-    ) -> Result<(f64, f64), SolveError> {
-        let (mut added, mut length) = (0.0, 1.0);
-        for _ in 0..=self.options.max_halvings {
-            run(self.device, &[self.vectors.axpy(length - added, &self.update, u)])?;
-            added = length;
-            let norm = self.evaluate(system, u)?;
-            let energy = self.energy(system, u)?.map(|energy| (energy, 0.0));
-            if enough(length, &Place { norm, energy }) {
-                return Ok((length, norm));
-            }
-            length /= 2.0;
-        }
-        run(self.device, &[self.vectors.axpy(-added, &self.update, u)])?;
-        Ok((0.0, self.evaluate(system, u)?))
+/// Newton's method on one device.
+struct OnDevice<'o, 'd> {
+    newton: &'o mut Newton<'d>,
+    system: &'o NewtonSystem<'o>,
+    u: &'o Buffer,
+}
+
+impl NewtonEquations for OnDevice<'_, '_> {
+    fn evaluate(&mut self) -> Result<f64, SolveError> {
+        self.newton.evaluate(self.system, self.u)
     }
+
+    fn energy(&mut self) -> Result<Option<f64>, SolveError> {
+        self.newton.energy(self.system, self.u)
+    }
+
+    fn has_energy(&self) -> bool {
+        self.system.energy.is_some()
+    }
+
+    fn linearise(&mut self) -> Result<(f64, f64, LinearReport), SolveError> {
+        self.newton.linearise(self.system, self.u)
+    }
+
+    fn update_norm(&mut self) -> Result<f64, SolveError> {
+        self.newton.vectors.norm(&self.newton.update)
+    }
+
+    fn slope(&mut self) -> Result<f64, SolveError> {
+        self.newton.vectors.dot(&self.newton.residual, &self.newton.update)
+    }
+
+    fn advance(&mut self, length: f64) -> Result<(), SolveError> {
+        let Newton { device, vectors, update, .. } = self.newton;
+        run(*device, &[vectors.axpy(length, update, self.u)]).map(drop)
+    }
+}
+
+/// Equations where Newton's method stands: on one device, or in a part of a system, whose parts take the
+/// same steps as norms and energies are those of the whole.
+pub(crate) trait NewtonEquations {
+    /// The norm of the residual at the unknown, without prescribed unknowns.
+    fn evaluate(&mut self) -> Result<f64, SolveError>;
+
+    /// The energy, if there is one.
+    fn energy(&mut self) -> Result<Option<f64>, SolveError>;
+
+    /// Whether there is one.
+    fn has_energy(&self) -> bool;
+
+    /// Assembles and solves the system of the next update; seconds of the assembly and of the preconditioner.
+    fn linearise(&mut self) -> Result<(f64, f64, LinearReport), SolveError>;
+
+    /// The norm of the update.
+    fn update_norm(&mut self) -> Result<f64, SolveError>;
+
+    /// The product of the residual and the update.
+    fn slope(&mut self) -> Result<f64, SolveError>;
+
+    /// Adds so many times the update to the unknown.
+    fn advance(&mut self, length: f64) -> Result<(), SolveError>;
+}
+
+/// The iterations of Newton's method.
+pub(crate) fn iterate(
+    options: NewtonOptions,
+    at: &mut dyn NewtonEquations,
+    progress: &mut dyn FnMut(usize, &NewtonStep),
+) -> Result<NewtonReport, SolveError> {
+    let started = Instant::now();
+    let mut norm = at.evaluate()?;
+    let mut report =
+        NewtonReport { reason: NewtonReason::TooMany, steps: Vec::new(), residual: norm, seconds: 0.0 };
+    if !norm.is_finite() {
+        report.reason = NewtonReason::NotFinite;
+        return Ok(report);
+    }
+    let (mut largest, mut held) = (norm, false);
+    for iteration in 0..options.max_iterations {
+        let (assembly_s, preconditioner_s, linear) = at.linearise()?;
+        let (solved, reason) = (linear.converged(), linear.reason);
+        let mut step =
+            NewtonStep { residual: norm, linear, length: 0.0, update: 0.0, assembly_s, preconditioner_s };
+        let descends = reason == LinearReason::Indefinite && at.has_energy();
+        if !(solved || descends) {
+            report.reason = NewtonReason::Linear(reason);
+            report.steps.push(step);
+            break;
+        }
+        let whole = at.update_norm()?;
+        let energy = match (held, at.energy()?) {
+            (true, Some(energy)) => Some((energy, at.slope()?)),
+            (true | false, _) => None,
+        };
+        let place = Place { norm, energy };
+        let enough = |length: f64, found: &Place| {
+            let small = length * whole <= options.update;
+            let still = small || found.norm <= ROUNDING * largest;
+            found.norm.is_finite() && (!held || still || place.allows(length, found, solved))
+        };
+        let (length, found) = search(options, at, &enough)?;
+        (step.length, step.update, norm) = (length, length * whole, found);
+        (held, largest) = (held || (solved && length >= 1.0), largest.max(norm));
+        progress(iteration + 1, &step);
+        let small = solved && step.length >= 1.0 && step.update <= options.update;
+        report.steps.push(step);
+        if length == 0.0 {
+            report.reason = NewtonReason::LineSearch;
+            break;
+        }
+        if small || (options.linear && held) {
+            report.reason = NewtonReason::Converged;
+            break;
+        }
+    }
+    report.residual = norm;
+    report.seconds = started.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// Adds the part of the update that is long enough and good enough, with the norm of the residual
+/// there; a length of zero if there is none, and the unknown as it was, up to roundings.
+fn search(
+    options: NewtonOptions,
+    at: &mut dyn NewtonEquations,
+    enough: &dyn Fn(f64, &Place) -> bool,
+) -> Result<(f64, f64), SolveError> {
+    let (mut added, mut length) = (0.0, 1.0);
+    for _ in 0..=options.max_halvings {
+        at.advance(length - added)?;
+        added = length;
+        let norm = at.evaluate()?;
+        let energy = at.energy()?.map(|energy| (energy, 0.0));
+        if enough(length, &Place { norm, energy }) {
+            return Ok((length, norm));
+        }
+        length /= 2.0;
+    }
+    at.advance(-added)?;
+    Ok((0.0, at.evaluate()?))
 }

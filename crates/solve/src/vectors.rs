@@ -48,6 +48,18 @@ impl<'d> Vectors<'d> {
         self.sum(&self.dot, &[("v", v), ("w", w)])
     }
 
+    /// Adds the square of a vector's norm to a number.
+    pub(crate) fn square_to<'a>(&'a self, v: &'a Buffer, sum: &'a Buffer) -> Call<'a> {
+        let sizes = [("n", self.n), ("n_sums", 1), ("k", 0)];
+        Call::of(&self.square, &sizes, &[("v", v), ("sums", sum)])
+    }
+
+    /// Adds the product of two different vectors to a number.
+    pub(crate) fn dot_to<'a>(&'a self, v: &'a Buffer, w: &'a Buffer, sum: &'a Buffer) -> Call<'a> {
+        let sizes = [("n", self.n), ("n_sums", 1), ("k", 0)];
+        Call::of(&self.dot, &sizes, &[("v", v), ("w", w), ("sums", sum)])
+    }
+
     fn sum(&self, kernel: &Executable, vectors: &[(&str, &Buffer)]) -> Result<f64, SolveError> {
         let sizes = [("n", self.n), ("n_sums", 1), ("k", 0)];
         self.number(|sum| {

@@ -47,3 +47,23 @@ pub trait Communicator: Send {
     /// Lets the other parts know that no more numbers come, so that they do not wait for them.
     fn abandon(&self);
 }
+
+/// Gives the others up if the part's own work ends before it is done.
+pub(crate) struct Guard<'a> {
+    communicator: &'a dyn Communicator,
+    pub is_done: bool,
+}
+
+impl<'a> Guard<'a> {
+    pub const fn new(communicator: &'a dyn Communicator) -> Self {
+        Self { communicator, is_done: false }
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.communicator.abandon();
+        }
+    }
+}

@@ -13,7 +13,10 @@ pub struct Halo {
     /// Unknowns of the part's mesh.
     n_mesh: usize,
     take: Executable,
+    put: Executable,
     owned: Buffer,
+    ghosts_on_mesh: Buffer,
+    n_ghosts: usize,
     at: Buffer,
     /// What is sent, f64, by receiver.
     pub(crate) packed: Buffer,
@@ -40,6 +43,9 @@ impl Halo {
             n_sent: at.len(),
             n_mesh: layout.owned.len() + layout.ghosts.len(),
             owned: buffer_of(device, &layout.owned)?,
+            ghosts_on_mesh: buffer_of(device, &layout.ghosts)?,
+            n_ghosts: layout.ghosts.len(),
+            put: compiled(device, text!("put"))?,
             take: compiled(device, text!("take"))?,
             packed: device.allocate(8 * at.len() as u64)?,
             ghosts: device.allocate(8 * layout.ghosts.len() as u64)?,
@@ -67,6 +73,16 @@ impl Halo {
     pub fn restrict<'a>(&'a self, on_mesh: &'a Buffer, owned: &'a Buffer) -> Call<'a> {
         let sizes = [("n", self.n_owned), ("n_from", self.n_mesh)];
         Call::of(&self.take, &sizes, &[("at", &self.owned), ("from", on_mesh), ("to", owned)])
+    }
+
+    /// Puts owned unknowns and the [ghosts](Halo::ghosts) into a vector on the part's mesh.
+    #[must_use]
+    pub fn prolong<'a>(&'a self, owned: &'a Buffer, on_mesh: &'a Buffer) -> [Call<'a>; 2] {
+        let put = |n: usize, at: &'a Buffer, from: &'a Buffer| {
+            let sizes = [("n", n), ("n_to", self.n_mesh)];
+            Call::of(&self.put, &sizes, &[("at", at), ("from", from), ("to", on_mesh)])
+        };
+        [put(self.n_owned, &self.owned, owned), put(self.n_ghosts, &self.ghosts_on_mesh, &self.ghosts)]
     }
 
     /// The numbers of the ghosts, as the last exchange brought them.

@@ -53,7 +53,14 @@ impl PartMesh {
         part: usize,
     ) -> Result<Self, SolveError> {
         let owned = |cell: &usize| numbering.cell(*cell).iter().any(|dof| partition.owner(*dof) == part);
-        let cells: Vec<usize> = (0..mesh.n_cells()).filter(owned).collect();
+        Self::of_cells(mesh, numbering, (0..mesh.n_cells()).filter(owned).collect())
+    }
+
+    /// Some cells, by their numbers in ascending order, likewise.
+    ///
+    /// # Errors
+    /// As [`PartMesh::new`].
+    pub fn of_cells(mesh: &Mesh, numbering: &Numbering, cells: Vec<usize>) -> Result<Self, SolveError> {
         let dim = mesh.shape().dim();
         let vertices = cells.iter().flat_map(|cell| mesh.cell(*cell)).copied();
         let (corners, kept) = renumbered(vertices, mesh.n_vertices());

@@ -14,6 +14,7 @@ mod host;
 mod layout;
 mod matrix;
 mod nccl;
+mod newton;
 mod partition;
 mod solver;
 
@@ -23,5 +24,6 @@ pub use host::HostCommunicator;
 pub use layout::{PartLayout, PartMesh, layouts};
 pub use matrix::PartMatrix;
 pub use nccl::NcclCommunicator;
+pub use newton::{PartEnergy, PartEquations, PartNewton};
 pub use partition::Partition;
 pub use solver::PartSystem;

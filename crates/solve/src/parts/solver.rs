@@ -1,5 +1,6 @@
 //! Conjugate gradients over parts.
 
+use super::communicator::Guard;
 use super::{Communicator, Halo, PartMatrix};
 use crate::history::History;
 use crate::{ConjugateGradients, LinearReason, LinearReport, Operator, Preconditioning, SolveError};
@@ -21,20 +22,6 @@ pub struct PartSystem<'a> {
     pub overlaps: bool,
 }
 
-/// Gives the others up if the part's own work ends before it is done.
-struct Guard<'a> {
-    communicator: &'a dyn Communicator,
-    is_done: bool,
-}
-
-impl Drop for Guard<'_> {
-    fn drop(&mut self) {
-        if !self.is_done {
-            self.communicator.abandon();
-        }
-    }
-}
-
 impl ConjugateGradients<'_> {
     /// Solves `A x = b` from a start of zero together with the threads of the other parts, each of which
     /// calls this with its own part: `b` and `x` have the owned unknowns. As
@@ -50,7 +37,7 @@ impl ConjugateGradients<'_> {
         x: &Buffer,
     ) -> Result<LinearReport, SolveError> {
         let communicator = system.communicator;
-        let mut guard = Guard { communicator, is_done: false };
+        let mut guard = Guard::new(communicator);
         let found = system.matrix.own().size();
         if found != self.n {
             return Err(SolveError::Length { what: "operator", found, needed: self.n });
