@@ -1536,6 +1536,19 @@ fn poisson_is_solved_by_multigrid() {
     let text = good(&args);
     assert!(text.contains("3 levels from 2 a side on"), "{text}");
     assert!(text.contains("right-hand side"), "{text}");
+    let deformed =
+        ["--deform", "0.2", "--jump", "10", "--degree", "2", "--cells", "4", "--device", "c", "--dim", "2"];
+    let solve = ["solve", "poisson", "--multigrid"];
+    let solved = good(&[&solve[..], &deformed].concat());
+    assert!(solved.contains("vertices moved by 0.2, a coefficient of 1 and 10 in turn"), "{solved}");
+    let error = bad(&[&solve[..], &deformed, &["--smoother", "point"]].concat(), 2);
+    assert!(error.contains("needed patches by fast diagonalisation"), "{error}");
+    let error = bad(&[&solve[..], &deformed, &["--method", "full-multigrid"]].concat(), 2);
+    assert!(error.contains("needed --method gmres"), "{error}");
+    let error = bad(&["solve", "poisson", "--multigrid", "--deform", "0.3", "--cells", "4"], 2);
+    assert!(error.contains("keep its orientation"), "{error}");
+    let error = bad(&["solve", "poisson", "--multigrid", "--jump=-1", "--cells", "4"], 2);
+    assert!(error.contains("needed a positive number"), "{error}");
     let error = bad(&["solve", "poisson", "--multigrid", "--cells", "12"], 2);
     assert!(error.contains("12 cells a side do not nest: needed a power of two"), "{error}");
     let error = bad(&["solve", "poisson", "--multigrid", "--degree", "0"], 2);

@@ -41,7 +41,8 @@ Examples:
   purlin solve poisson --devices cuda:0,cuda:1 --cells 128
   purlin solve poisson --multigrid --degree 4 --cells 16
   purlin solve poisson --multigrid --smoother chebyshev --dim 2 --degree 3
-  purlin solve poisson --multigrid --method gmres --precision mixed --degree 3")]
+  purlin solve poisson --multigrid --method gmres --precision mixed --degree 3
+  purlin solve poisson --multigrid --degree 3 --deform 0.2 --jump 100")]
 pub struct SolveArgs {
     /// A problem by name: poisson, hyperelasticity, twist
     #[arg(value_name = "PROBLEM")]
@@ -62,7 +63,7 @@ pub struct SolveArgs {
     multigrid: bool,
     /// What solves linear systems: cg (conjugate gradients), gmres (restarted after 50 iterations), bicgstab,
     /// chebyshev. With --multigrid: full-multigrid (cycles until the residual is small), gmres (GMRES
-    /// preconditioned by a V-cycle) [default: cg, with --multigrid full-multigrid]
+    /// preconditioned by a V-cycle) [default: cg, with --multigrid full-multigrid, with --deform or --jump gmres]
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
     /// What preconditions it: none, jacobi, block-jacobi (of the components of vectors), chebyshev (a
@@ -79,6 +80,13 @@ pub struct SolveArgs {
     /// Start GMRES from the solution on half as many cells a side, found in the same way
     #[arg(long, requires = "multigrid")]
     pub(super) nested: bool,
+    /// Move the vertices by at most this part of a side, below 0.25, and solve on bilinear or trilinear
+    /// cells, by GMRES
+    #[arg(long, value_name = "PART", requires = "multigrid")]
+    pub(super) deform: Option<f64>,
+    /// A coefficient of 1 and of this in turn in the quadrants or octants, by GMRES
+    #[arg(long, value_name = "KAPPA", requires = "multigrid")]
+    pub(super) jump: Option<f64>,
     /// Gmsh file (MSH 4.1 or 2.2) with triangles or tetrahedra
     #[arg(long, value_name = "FILE.msh")]
     mesh: Option<PathBuf>,
@@ -138,7 +146,10 @@ pub(super) enum CyclePrecision {
 impl SolveArgs {
     /// How multigrid solves.
     pub(super) fn multigrid_method(&self) -> Result<MultigridMethod, Failure> {
-        let Some(name) = &self.method else { return Ok(MultigridMethod::FullMultigrid) };
+        let Some(name) = &self.method else {
+            let deformed = self.deform.is_some() || self.jump.is_some();
+            return Ok(if deformed { MultigridMethod::Gmres } else { MultigridMethod::FullMultigrid });
+        };
         let known = || {
             let names = MultigridMethod::value_variants().iter().filter_map(ValueEnum::to_possible_value);
             names.map(|name| name.get_name().to_owned()).collect::<Vec<_>>().join(", ")

@@ -7,8 +7,8 @@ use super::run::open_device;
 use super::solve::{CyclePrecision, MultigridMethod, SolveArgs};
 use super::table::{facts, grouped, seconds, table};
 use purlin::multigrid::{
-    Dimension, Element, Hierarchy, HierarchyOptions, MultigridError, Precision, PreconditionedSolver,
-    Relaxation, Start, kernels::Variant,
+    DeformedMesh, Dimension, Element, Hierarchy, HierarchyOptions, MultigridError, Precision,
+    PreconditionedSolver, Relaxation, Start, kernels::Variant,
 };
 use purlin::runtime::Device;
 use purlin::solve::{GmresOptions, LinearReason, LinearReport};
@@ -27,6 +27,14 @@ impl From<MultigridError> for Failure {
             | MultigridError::NoPolynomial
             | MultigridError::AdditivePoints
             | MultigridError::NoTiles(_)
+            | MultigridError::Vertices { .. }
+            | MultigridError::Coefficients { .. }
+            | MultigridError::Coefficient { .. }
+            | MultigridError::Inverted { .. }
+            | MultigridError::DeformedSmoother(_)
+            | MultigridError::MeshDimension { .. }
+            | MultigridError::MeshSize { .. }
+            | MultigridError::NoMesh
             | MultigridError::Memory { .. } => Self::Usage(error.to_string()),
             MultigridError::NotPositive(_)
             | MultigridError::Kernel(_)
@@ -106,6 +114,14 @@ impl Solved {
     }
 }
 
+/// What is solved.
+fn problem(args: &SolveArgs) -> String {
+    let deformed = args.deform.map(|part| format!(", vertices moved by {part}"));
+    let jump = args.jump.map(|jump| format!(", a coefficient of 1 and {jump} in turn"));
+    let [deformed, jump] = [deformed, jump].map(Option::unwrap_or_default);
+    format!("poisson, Q{}, a source of 1{deformed}{jump}", args.degree)
+}
+
 /// Solves for a source of 1.
 pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
     if args.problem != "poisson" {
@@ -125,6 +141,9 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(
             "--nested: full multigrid starts from coarser meshes as it is; needed --method gmres".into(),
         ));
+    }
+    if (args.deform.is_some() || args.jump.is_some()) && around == MultigridMethod::FullMultigrid {
+        return Err(Failure::Usage("--deform and --jump: needed --method gmres".into()));
     }
     let (method, solved) = match (around, args.precision) {
         (MultigridMethod::FullMultigrid, CyclePrecision::Double) => {
@@ -147,7 +166,7 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
     drop(progress);
     let info = device.info();
     out(&facts([
-        ("problem", format!("poisson, Q{}, a source of 1", args.degree)),
+        ("problem", problem(args)),
         ("device", format!("{} ({})", info.name, info.selector())),
         ("cells", format!("{cells} a side, {} levels from 2 a side on", cells.ilog2())),
         ("nodes", grouped(element.nodes(cells) as u64)),
@@ -198,15 +217,33 @@ fn gmres(
         ..GmresOptions::default()
     };
     let begin = Instant::now();
-    let start = if args.nested { Start::Nested } else { Start::Zero };
     let cycle = args.smoother.options(precision);
-    let mut solver = PreconditionedSolver::with(device, element, cells, cycle, start, options)?;
-    let line = solver.hierarchy().line().load(cells);
-    solver.set_product(1.0, &line)?;
+    let mut solver = with_source(args, device, element, cells, (cycle, options))?;
     let setup = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
     let report = solver.solve()?;
     Ok(Solved::of(report, setup, begin))
+}
+
+/// The solver with its right-hand side, on a deformed mesh where one is asked for.
+fn with_source<'d>(
+    args: &SolveArgs,
+    device: &'d dyn Device,
+    element: Element,
+    cells: usize,
+    (cycle, options): (HierarchyOptions, GmresOptions),
+) -> Result<PreconditionedSolver<'d>, MultigridError> {
+    let start = if args.nested { Start::Nested } else { Start::Zero };
+    if args.deform.is_none() && args.jump.is_none() {
+        let solver = PreconditionedSolver::with(device, element, cells, cycle, start, options)?;
+        solver.set_product(1.0, &solver.hierarchy().line().load(cells))?;
+        return Ok(solver);
+    }
+    let mesh = DeformedMesh::of_sines(element.dimension, cells, args.deform.unwrap_or(0.0))?
+        .with_jump(args.jump.unwrap_or(1.0))?;
+    let solver = PreconditionedSolver::on(device, element, &mesh, cycle, start, options)?;
+    solver.set_source(&vec![1.0; element.nodes(cells)])?;
+    Ok(solver)
 }
 
 /// The residual before the first step, which `first` says what it is of, and after each: of full

@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use crate::kernels::Variant;
 use purlin_codegen::CodegenError;
 use purlin_ir::text::ParseErrors;
 use purlin_runtime::RuntimeError;
@@ -33,6 +34,67 @@ pub enum MultigridError {
         /// Nodes of the finest level.
         needed: usize,
     },
+    /// Another number of coordinates than the mesh has.
+    #[error("{found} coordinates of vertices, needed {needed}")]
+    Vertices {
+        /// What was given.
+        found: usize,
+        /// Vertices times the dimension.
+        needed: usize,
+    },
+    /// Another number of values of the coefficient than the mesh has corners of cells.
+    #[error("{found} values of the coefficient, needed {needed}, one for each corner of each cell")]
+    Coefficients {
+        /// What was given.
+        found: usize,
+        /// Cells times their corners.
+        needed: usize,
+    },
+    /// A coefficient for which the problem has no solution, or none that is unique.
+    #[error("the coefficient is {value} at corner {corner} of cell {cell:?}: needed a positive number")]
+    Coefficient {
+        /// The cell by its place along each axis.
+        cell: Vec<usize>,
+        /// The corner, bit `a` its place along axis `a`.
+        corner: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A cell that is turned inside out, or that cannot be shown not to be.
+    #[error(
+        "cell {cell:?} of the mesh with {cells} cells a side is not shown to keep its orientation: its Jacobian's \
+         determinant, or a bound of it from below, is {determinant}; move its vertices less"
+    )]
+    Inverted {
+        /// Cells a side of the mesh, which may be a coarser one of a hierarchy.
+        cells: usize,
+        /// The cell by its place along each axis.
+        cell: Vec<usize>,
+        /// The determinant at a point, or a Bernstein coefficient of it.
+        determinant: f64,
+    },
+    /// A smoother that there is not on a deformed mesh.
+    #[error("the smoother `{0:?}` on a deformed mesh: needed patches by fast diagonalisation")]
+    DeformedSmoother(Variant),
+    /// A mesh of another dimension than the elements.
+    #[error("a mesh in {found} dimensions, and elements in {needed}")]
+    MeshDimension {
+        /// Of the mesh.
+        found: usize,
+        /// Of the elements.
+        needed: usize,
+    },
+    /// A mesh whose indices do not fit.
+    #[error(
+        "a deformed mesh with {cells} cells a side: needed at most 2147483647 coordinates and corners of cells"
+    )]
+    MeshSize {
+        /// Cells a side.
+        cells: usize,
+    },
+    /// Integrals on a mesh without a deformed mesh.
+    #[error("a source by its values at the nodes: needed a solver on a deformed mesh")]
+    NoMesh,
     /// The vectors do not fit.
     #[error(
         "the vectors take {needed} bytes, and `{device}` has {available}; take fewer cells or a lower degree"

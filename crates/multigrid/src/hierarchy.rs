@@ -2,13 +2,13 @@
 
 use crate::kernels::{Operation, Variant};
 use crate::line::{Line, Matrix};
+use crate::mesh::DeformedMesh;
+use crate::on_mesh::{MeshArrays, upload};
 use crate::schedules::{Structure, program};
 use crate::smoother::{Relaxation, launched};
 use crate::texts::{Vectors, narrow_and_widen};
 use crate::{Element, MultigridError, Precision};
-use purlin_runtime::{
-    Arg, Buffer, Device, Executable, RuntimeError, buffer_of, download_values, upload_values,
-};
+use purlin_runtime::{Arg, Buffer, Device, Executable, RuntimeError, download_values, upload_values};
 use purlin_solve::{Call, run};
 
 /// The vectors of a level.
@@ -22,6 +22,8 @@ struct Level {
     r: Buffer,
     /// The direction of a polynomial and what is added to it, if the smoother has one.
     polynomial: Option<[Buffer; 2]>,
+    /// The mesh, if it is deformed.
+    mesh: Option<MeshArrays>,
 }
 
 /// What the kernels of a level work on: its own vectors, or others of its length.
@@ -32,6 +34,7 @@ pub(crate) struct At<'a> {
     pub(crate) b: &'a Buffer,
     pub(crate) r: &'a Buffer,
     pub(crate) polynomial: Option<&'a [Buffer; 2]>,
+    pub(crate) mesh: Option<&'a MeshArrays>,
 }
 
 /// Matrices of the reference element on the device.
@@ -103,13 +106,45 @@ impl<'d> Hierarchy<'d> {
         cells: usize,
         options: HierarchyOptions,
     ) -> Result<Self, MultigridError> {
+        Self::on_meshes(device, element, cells, None, options)
+    }
+
+    /// The same on a mesh whose vertices lie elsewhere, and on those with half as many cells a side.
+    /// Whole residuals of a level come before the patches of a colour (*Global*) in each case, and the
+    /// patch of the coarsest level is solved by Chebyshev's iteration.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::with`], and a smoother other than patches by fast diagonalisation.
+    pub fn on(
+        device: &'d dyn Device,
+        element: Element,
+        mesh: &DeformedMesh,
+        options: HierarchyOptions,
+    ) -> Result<Self, MultigridError> {
+        let (found, needed) = (mesh.dimension().axes(), element.dimension.axes());
+        if found != needed {
+            return Err(MultigridError::MeshDimension { found, needed });
+        }
+        Self::on_meshes(device, element, mesh.cells(), Some(mesh), options)
+    }
+
+    fn on_meshes(
+        device: &'d dyn Device,
+        element: Element,
+        cells: usize,
+        mesh: Option<&DeformedMesh>,
+        options: HierarchyOptions,
+    ) -> Result<Self, MultigridError> {
         let HierarchyOptions { precision, variant, relaxation, smoother } = options;
         relaxation.check(variant)?;
+        if mesh.is_some() && matches!(variant, Variant::Inverse | Variant::Point | Variant::Boundary) {
+            return Err(MultigridError::DeformedSmoother(variant));
+        }
         if cells < 2 || !cells.is_power_of_two() {
             let nearest = cells.max(2).checked_next_power_of_two().unwrap_or(2);
             return Err(MultigridError::Cells { cells, nearest });
         }
-        fits(device, bytes(element, cells, options))?;
+        fits(device, bytes(element, cells, mesh.is_some(), options))?;
         let line = Line::new(element.degree)?;
         let backend = device.info().backend;
         let smoother = smoother.unwrap_or_else(|| Structure::of(backend, Operation::Smooth, element));
@@ -124,30 +159,21 @@ impl<'d> Hierarchy<'d> {
         let all = |operations: &[Operation]| -> Result<Vec<_>, MultigridError> {
             operations.iter().map(of_colour).collect()
         };
-        let mut levels = Vec::new();
-        let mut of_level = 2;
-        while of_level <= cells {
-            let vector = || device.allocate(precision.bytes() * element.nodes(of_level) as u64);
-            let polynomial = match relaxation {
-                Relaxation::Multiplicative => None,
-                Relaxation::Additive { .. } => Some([vector()?, vector()?]),
-            };
-            levels.push(Level { cells: of_level, x: vector()?, b: vector()?, r: vector()?, polynomial });
-            of_level *= 2;
-        }
+        let levels = levels(device, element, cells, mesh, &line, options)?;
+        let is_deformed = mesh.is_some();
         Ok(Self {
             device,
             element,
             precision,
             relaxation,
             matrices: Matrices::new(device, element, &line, options)?,
-            smooth: all(launched(variant, relaxation))?,
-            coarse: if variant == Variant::Point || relaxation != Relaxation::Multiplicative {
-                all(Variant::Fused.operations())?
-            } else {
-                Vec::new()
+            smooth: all(launched(variant, relaxation, is_deformed))?,
+            coarse: match relaxation {
+                _ if is_deformed => all(&[Operation::MeshSolve])?,
+                Relaxation::Multiplicative if variant != Variant::Point => Vec::new(),
+                Relaxation::Multiplicative | Relaxation::Additive { .. } => all(Variant::Fused.operations())?,
             },
-            residual: best(Operation::Residual)?,
+            residual: best(if is_deformed { Operation::MeshResidual } else { Operation::Residual })?,
             prolongate: best(Operation::Prolongate)?,
             restrict: best(Operation::Restrict)?,
             copy: best(Operation::Copy)?,
@@ -192,8 +218,8 @@ impl<'d> Hierarchy<'d> {
 
     /// The vectors of a level.
     pub(crate) fn at(&self, level: usize) -> At<'_> {
-        let Level { cells, x, b, r, polynomial } = &self.levels[level];
-        At { cells: *cells, x, b, r, polynomial: polynomial.as_ref() }
+        let Level { cells, x, b, r, polynomial, mesh } = &self.levels[level];
+        At { cells: *cells, x, b, r, polynomial: polynomial.as_ref(), mesh: mesh.as_ref() }
     }
 
     /// The solution of a level: all nodes in lexicographic order, the last axis of the mesh slowest.
@@ -228,7 +254,10 @@ impl<'d> Hierarchy<'d> {
         };
         match self.precision {
             Precision::Double => upload_values(self.device, buffer, values)?,
-            Precision::Single => upload_values(self.device, buffer, &rounded(values))?,
+            Precision::Single => {
+                let values: Vec<f32> = values.iter().map(|x| *x as f32).collect();
+                upload_values(self.device, buffer, &values)?;
+            }
         }
         Ok(())
     }
@@ -247,14 +276,15 @@ impl<'d> Hierarchy<'d> {
     pub(crate) fn residual_in<'a>(&'a self, at: At<'a>, calls: &mut Vec<Call<'a>>) {
         let n = Arg::Param(at.cells as i64);
         let copied = vec![("n", n), ("b", Arg::Buffer(at.b)), ("r", Arg::Buffer(at.r))];
-        let args = vec![
+        let mut args = vec![
             ("n", n),
-            ("scale", self.scale(at.cells)),
+            ("scale", self.scale(at)),
             ("x", Arg::Buffer(at.x)),
             ("A", Arg::Buffer(&self.matrices.cell_stiffness)),
             ("M", Arg::Buffer(&self.matrices.cell_mass)),
             ("r", Arg::Buffer(at.r)),
         ];
+        args.extend(at.mesh.into_iter().flat_map(MeshArrays::args));
         calls.push(Call::new(&self.copy, copied));
         calls.push(Call::new(&self.residual, taken(&self.residual, args)));
     }
@@ -376,9 +406,10 @@ impl<'d> Hierarchy<'d> {
         Call::new(self.vectors.direction(), args)
     }
 
-    /// What the sum of products of reference matrices is multiplied with.
-    pub(crate) fn scale(&self, cells: usize) -> Arg<'static> {
-        let scale = scale(self.element, cells);
+    /// What the sum of products of reference matrices is multiplied with; of a deformed mesh all that
+    /// is in the matrices.
+    pub(crate) fn scale(&self, at: At<'_>) -> Arg<'static> {
+        let scale = if at.mesh.is_some() { 1.0 } else { scale(self.element, at.cells) };
         match self.precision {
             Precision::Double => Arg::F64(scale),
             Precision::Single => Arg::F32(scale as f32),
@@ -393,10 +424,7 @@ impl Matrices {
         line: &Line,
         HierarchyOptions { precision, variant, .. }: HierarchyOptions,
     ) -> Result<Self, RuntimeError> {
-        let of = |values: &[f64]| match precision {
-            Precision::Double => buffer_of(device, values),
-            Precision::Single => buffer_of(device, &rounded(values)),
-        };
+        let of = |values: &[f64]| upload(device, values, precision);
         let on_device = |matrix: &Matrix| of(&matrix.entries);
         Ok(Self {
             mass: on_device(&line.mass)?,
@@ -416,8 +444,34 @@ impl Matrices {
     }
 }
 
-fn rounded(values: &[f64]) -> Vec<f32> {
-    values.iter().map(|x| *x as f32).collect()
+/// The vectors of all levels, with their meshes.
+fn levels(
+    device: &dyn Device,
+    element: Element,
+    cells: usize,
+    mesh: Option<&DeformedMesh>,
+    line: &Line,
+    HierarchyOptions { precision, relaxation, .. }: HierarchyOptions,
+) -> Result<Vec<Level>, MultigridError> {
+    let mut levels = Vec::new();
+    let mut mesh = mesh.cloned();
+    let mut of_level = cells;
+    while of_level >= 2 {
+        let vector = || device.allocate(precision.bytes() * element.nodes(of_level) as u64);
+        let iterates = relaxation != Relaxation::Multiplicative || (mesh.is_some() && of_level == 2);
+        let polynomial = if iterates { Some([vector()?, vector()?]) } else { None };
+        let arrays = mesh.as_ref().map(|mesh| MeshArrays::new(device, mesh, line, precision, true));
+        let mesh_arrays = arrays.transpose()?;
+        let [x, b, r] = [vector()?, vector()?, vector()?];
+        levels.push(Level { cells: of_level, x, b, r, polynomial, mesh: mesh_arrays });
+        of_level /= 2;
+        mesh = match mesh {
+            Some(mesh) if of_level >= 2 => Some(mesh.coarser()?),
+            _ => None,
+        };
+    }
+    levels.reverse();
+    Ok(levels)
 }
 
 fn download(device: &dyn Device, buffer: &Buffer, precision: Precision) -> Result<Vec<f64>, RuntimeError> {
@@ -458,19 +512,24 @@ pub enum Which {
 pub(crate) fn bytes(
     element: Element,
     cells: usize,
+    is_deformed: bool,
     HierarchyOptions { precision, variant, relaxation, .. }: HierarchyOptions,
 ) -> u64 {
     let levels = std::iter::successors(Some(cells), |n| (*n > 2).then_some(n / 2));
     let axes = element.dimension.axes() as u32;
-    let mut nodes = levels.map(|n| (element.nodes_of_side(n) as u64).checked_pow(axes));
     let a_node = precision.bytes() * (3 + relaxation.vectors());
+    let of_level = |n: usize| {
+        let vectors = (element.nodes_of_side(n) as u64).checked_pow(axes)?.checked_mul(a_node)?;
+        let mesh = if is_deformed { MeshArrays::bytes(axes, n, precision)? } else { 0 };
+        vectors.checked_add(mesh)
+    };
     let inverse = match variant {
         Variant::Inverse => (2 * element.degree as u64 - 1).checked_pow(2 * axes),
         Variant::Global | Variant::Separate | Variant::Fused | Variant::Boundary | Variant::Point => Some(0),
     };
     inverse
         .and_then(|entries| entries.checked_mul(precision.bytes()))
-        .and_then(|start| nodes.try_fold(start, |sum, n| sum.checked_add(n?.checked_mul(a_node)?)))
+        .and_then(|start| levels.map(of_level).try_fold(start, |sum, level| sum.checked_add(level?)))
         .unwrap_or(u64::MAX)
 }
 

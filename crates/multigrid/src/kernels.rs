@@ -36,11 +36,17 @@ pub enum Operation {
     /// Squares of the difference from a product of functions of one coordinate, integrated over the
     /// cells of a row.
     SquaredError,
+    /// `r -= A x` at inner nodes, of -div(κ grad) on cells whose vertices lie anywhere.
+    MeshResidual,
+    /// `x += P^-1 r` on the inner nodes of each patch of a colour, with a separable operator P of each.
+    MeshSolve,
+    /// Integrals of a function of the nodes times those of the basis, on such cells, at inner nodes.
+    MeshLoad,
 }
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Smooth,
         Self::SmoothBoundary,
         Self::PatchResidual,
@@ -53,6 +59,9 @@ impl Operation {
         Self::Restrict,
         Self::Load,
         Self::SquaredError,
+        Self::MeshResidual,
+        Self::MeshSolve,
+        Self::MeshLoad,
     ];
 
     const fn text(self, dimension: Dimension) -> &'static str {
@@ -81,6 +90,12 @@ impl Operation {
             (Self::Load, Dimension::Three) => include_str!("../kernels/load_3d.purlin"),
             (Self::SquaredError, Dimension::Two) => include_str!("../kernels/squared_error_2d.purlin"),
             (Self::SquaredError, Dimension::Three) => include_str!("../kernels/squared_error_3d.purlin"),
+            (Self::MeshResidual, Dimension::Two) => include_str!("../kernels/mesh_residual_2d.purlin"),
+            (Self::MeshResidual, Dimension::Three) => include_str!("../kernels/mesh_residual_3d.purlin"),
+            (Self::MeshSolve, Dimension::Two) => include_str!("../kernels/mesh_solve_2d.purlin"),
+            (Self::MeshSolve, Dimension::Three) => include_str!("../kernels/mesh_solve_3d.purlin"),
+            (Self::MeshLoad, Dimension::Two) => include_str!("../kernels/mesh_load_2d.purlin"),
+            (Self::MeshLoad, Dimension::Three) => include_str!("../kernels/mesh_load_3d.purlin"),
         }
     }
 
@@ -92,12 +107,15 @@ impl Operation {
             | Self::PatchResidual
             | Self::PatchSolve
             | Self::PatchInverse
+            | Self::MeshSolve
             | Self::Point => 'p',
             Self::Copy
             | Self::Residual
             | Self::Prolongate
             | Self::Restrict
             | Self::Load
+            | Self::MeshResidual
+            | Self::MeshLoad
             | Self::SquaredError => 'e',
         };
         (0..dimension.axes()).rev().map(|axis| format!("{stem}{axis}")).collect()
@@ -114,9 +132,10 @@ impl Operation {
             | Self::Point
             | Self::Copy
             | Self::Prolongate
+            | Self::MeshSolve
             | Self::Load => None,
-            Self::Residual => Some("subtract"),
-            Self::Restrict | Self::SquaredError => Some("add"),
+            Self::Residual | Self::MeshResidual => Some("subtract"),
+            Self::Restrict | Self::SquaredError | Self::MeshLoad => Some("add"),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::hierarchy::{HierarchyOptions, bytes, fits, scale, taken};
 use crate::kernels::Operation;
+use crate::mesh::DeformedMesh;
+use crate::on_mesh::MeshArrays;
 use crate::schedules::{Structure, program};
 use crate::texts::compiled;
 use crate::{Element, Hierarchy, Line, MultigridError, Order, Precision, VCycle};
@@ -13,10 +15,15 @@ use std::f64::consts::PI;
 pub struct LevelOperator {
     element: Element,
     cells: usize,
-    mass: Buffer,
-    stiffness: Buffer,
+    arrays: OperatorArrays,
     clear: Executable,
     residual: Executable,
+}
+
+/// What the kernel of an operator takes.
+enum OperatorArrays {
+    Cells { mass: Buffer, stiffness: Buffer },
+    Mesh(MeshArrays),
 }
 
 impl LevelOperator {
@@ -29,10 +36,32 @@ impl LevelOperator {
         Ok(Self {
             element,
             cells,
-            mass: buffer_of(device, &line.cell_mass.entries)?,
-            stiffness: buffer_of(device, &line.cell_stiffness.entries)?,
+            arrays: OperatorArrays::Cells {
+                mass: buffer_of(device, &line.cell_mass.entries)?,
+                stiffness: buffer_of(device, &line.cell_stiffness.entries)?,
+            },
             clear: compiled(device, include_str!("../kernels/clear.purlin"), Precision::Double)?,
             residual: executable(device, Operation::Residual, element)?,
+        })
+    }
+
+    /// That of -div(κ grad) on a mesh, with its coefficient.
+    ///
+    /// # Errors
+    /// A mesh of another dimension, no memory, a device that refuses its kernels.
+    pub fn on(device: &dyn Device, element: Element, mesh: &DeformedMesh) -> Result<Self, MultigridError> {
+        let (found, needed) = (mesh.dimension().axes(), element.dimension.axes());
+        if found != needed {
+            return Err(MultigridError::MeshDimension { found, needed });
+        }
+        let line = Line::new(element.degree)?;
+        let arrays = MeshArrays::new(device, mesh, &line, Precision::Double, false)?;
+        Ok(Self {
+            element,
+            cells: mesh.cells(),
+            arrays: OperatorArrays::Mesh(arrays),
+            clear: compiled(device, include_str!("../kernels/clear.purlin"), Precision::Double)?,
+            residual: executable(device, Operation::MeshResidual, element)?,
         })
     }
 }
@@ -44,15 +73,20 @@ impl Operator for LevelOperator {
 
     fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
         calls.push(Call::of(&self.clear, &[("n", self.size())], &[("v", y)]));
-        let args = vec![
-            ("n", Arg::Param(self.cells as i64)),
-            // the kernel subtracts the product
-            ("scale", Arg::F64(-scale(self.element, self.cells))),
-            ("x", Arg::Buffer(x)),
-            ("A", Arg::Buffer(&self.stiffness)),
-            ("M", Arg::Buffer(&self.mass)),
-            ("r", Arg::Buffer(y)),
-        ];
+        let mut args =
+            vec![("n", Arg::Param(self.cells as i64)), ("x", Arg::Buffer(x)), ("r", Arg::Buffer(y))];
+        // the kernels subtract the product
+        match &self.arrays {
+            OperatorArrays::Cells { mass, stiffness } => args.extend([
+                ("scale", Arg::F64(-scale(self.element, self.cells))),
+                ("A", Arg::Buffer(stiffness)),
+                ("M", Arg::Buffer(mass)),
+            ]),
+            OperatorArrays::Mesh(arrays) => {
+                args.push(("scale", Arg::F64(-1.0)));
+                args.extend(arrays.args());
+            }
+        }
         calls.push(Call::new(&self.residual, taken(&self.residual, args)));
     }
 }
@@ -108,6 +142,8 @@ pub struct PreconditionedSolver<'d> {
     transfer: Option<Transfer>,
     load: Executable,
     squared_error: Executable,
+    /// Integrals of functions of the nodes, on a deformed mesh.
+    mesh_load: Option<Executable>,
 }
 
 impl<'d> PreconditionedSolver<'d> {
@@ -138,17 +174,53 @@ impl<'d> PreconditionedSolver<'d> {
         start: Start,
         options: GmresOptions,
     ) -> Result<Self, MultigridError> {
-        check_memory(device, element, cells, of_cycle, start)?;
+        check_memory(device, element, cells, false, of_cycle, start)?;
         let hierarchy = Hierarchy::with(device, element, cells, of_cycle)?;
+        Self::around(device, hierarchy, None, start, options)
+    }
+
+    /// The same on a mesh whose vertices lie elsewhere, with its coefficient.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::on`].
+    pub fn on(
+        device: &'d dyn Device,
+        element: Element,
+        mesh: &DeformedMesh,
+        of_cycle: HierarchyOptions,
+        start: Start,
+        options: GmresOptions,
+    ) -> Result<Self, MultigridError> {
+        check_memory(device, element, mesh.cells(), true, of_cycle, start)?;
+        let hierarchy = Hierarchy::on(device, element, mesh, of_cycle)?;
+        Self::around(device, hierarchy, Some(mesh), start, options)
+    }
+
+    fn around(
+        device: &'d dyn Device,
+        hierarchy: Hierarchy<'d>,
+        mesh: Option<&DeformedMesh>,
+        start: Start,
+        options: GmresOptions,
+    ) -> Result<Self, MultigridError> {
+        let element = hierarchy.element();
         let coarsest = match start {
             Start::Zero => hierarchy.levels() - 1,
             Start::Nested => 0,
         };
+        let mut meshes: Vec<DeformedMesh> = mesh.into_iter().cloned().collect();
+        while let Some(finer) = meshes.last().filter(|mesh| mesh.cells() > hierarchy.cells(coarsest)) {
+            meshes.push(finer.coarser()?);
+        }
         let system = |level: usize| -> Result<_, MultigridError> {
             let cells = hierarchy.cells(level);
             let n = element.nodes(cells);
+            let mesh = meshes.iter().find(|mesh| mesh.cells() == cells);
             Ok(System {
-                operator: LevelOperator::new(device, element, cells)?,
+                operator: match mesh {
+                    Some(mesh) => LevelOperator::on(device, element, mesh)?,
+                    None => LevelOperator::new(device, element, cells)?,
+                },
                 gmres: Gmres::new(device, n, options)?,
                 x: device.allocate(8 * n as u64)?,
                 b: device.allocate(8 * n as u64)?,
@@ -171,6 +243,10 @@ impl<'d> PreconditionedSolver<'d> {
             transfer,
             load: executable(device, Operation::Load, element)?,
             squared_error: executable(device, Operation::SquaredError, element)?,
+            mesh_load: match mesh {
+                Some(_) => Some(executable(device, Operation::MeshLoad, element)?),
+                None => None,
+            },
         })
     }
 
@@ -221,6 +297,53 @@ impl<'d> PreconditionedSolver<'d> {
             return Err(MultigridError::Length { found: values.len(), needed });
         }
         Ok(upload_values(self.device, &self.finest().b, values)?)
+    }
+
+    /// Sets the right-hand side to the integrals of a source that is given at the nodes, on a deformed
+    /// mesh.
+    ///
+    /// # Shapes and units
+    /// [nodes].
+    ///
+    /// # Errors
+    /// A vector of another length, a solver that is not [on](Self::on) such a mesh, a failing driver.
+    pub fn set_source(&self, source: &[f64]) -> Result<(), MultigridError> {
+        let source = self.integrals(source, &self.finest().b)?;
+        run(self.device, &source.calls())?;
+        Ok(())
+    }
+
+    /// The L2 norm of the difference between the solution and a function that is zero at the boundary,
+    /// both by their values at the nodes, on a deformed mesh.
+    ///
+    /// # Errors
+    /// As [`PreconditionedSolver::set_source`].
+    pub fn distance(&self, values: &[f64]) -> Result<f64, MultigridError> {
+        let mut difference = self.solution()?;
+        if values.len() != difference.len() {
+            return Err(MultigridError::Length { found: values.len(), needed: difference.len() });
+        }
+        difference.iter_mut().zip(values).for_each(|(found, exact)| *found -= exact);
+        let weighted = self.device.allocate(8 * difference.len() as u64)?;
+        let integrals = self.integrals(&difference, &weighted)?;
+        run(self.device, &integrals.calls())?;
+        let weighted: Vec<f64> = download_values(self.device, &weighted)?;
+        Ok(difference.iter().zip(&weighted).map(|(e, m)| e * m).sum::<f64>().sqrt())
+    }
+
+    /// The integrals of a function times those of the basis.
+    fn integrals<'a>(&'a self, values: &[f64], into: &'a Buffer) -> Result<Integrals<'a>, MultigridError> {
+        let operator = &self.finest().operator;
+        let needed = operator.size();
+        if values.len() != needed {
+            return Err(MultigridError::Length { found: values.len(), needed });
+        }
+        match (&operator.arrays, &self.mesh_load) {
+            (OperatorArrays::Mesh(arrays), Some(load)) => {
+                Ok(Integrals { operator, arrays, load, values: buffer_of(self.device, values)?, into })
+            }
+            _ => Err(MultigridError::NoMesh),
+        }
     }
 
     /// Solves. The report is that of the finest level; its seconds are those of all levels.
@@ -277,6 +400,18 @@ impl<'d> PreconditionedSolver<'d> {
         self.hierarchy.v_cycle(self.hierarchy.levels() - 1, Order::Forward)
     }
 
+    /// Seconds of the operator of the finest level by the device's clock, applied to the solution; the
+    /// right-hand side is lost.
+    ///
+    /// # Errors
+    /// A failing driver.
+    pub fn time_operator(&self) -> Result<f64, MultigridError> {
+        let System { operator, x, b, .. } = self.finest();
+        let mut calls = Vec::new();
+        operator.apply(x, b, &mut calls);
+        Ok(run(self.device, &calls)?)
+    }
+
     /// The solution: all nodes in lexicographic order.
     ///
     /// # Errors
@@ -312,12 +447,38 @@ impl<'d> PreconditionedSolver<'d> {
     }
 }
 
+/// The integrals of a function of the nodes times those of the basis.
+struct Integrals<'a> {
+    operator: &'a LevelOperator,
+    arrays: &'a MeshArrays,
+    load: &'a Executable,
+    values: Buffer,
+    into: &'a Buffer,
+}
+
+impl Integrals<'_> {
+    fn calls(&self) -> [Call<'_>; 2] {
+        let mut args = vec![
+            ("n", Arg::Param(self.operator.cells as i64)),
+            ("scale", Arg::F64(1.0)),
+            ("x", Arg::Buffer(&self.values)),
+            ("r", Arg::Buffer(self.into)),
+        ];
+        args.extend(self.arrays.args());
+        [
+            Call::of(&self.operator.clear, &[("n", self.operator.size())], &[("v", self.into)]),
+            Call::new(self.load, taken(self.load, args)),
+        ]
+    }
+}
+
 /// What is there in any case beside the hierarchy, on each level with a system: solution, right-hand
 /// side, and the vectors of a first iteration, two of the basis and a direction.
 fn check_memory(
     device: &dyn Device,
     element: Element,
     cells: usize,
+    is_deformed: bool,
     of_cycle: HierarchyOptions,
     start: Start,
 ) -> Result<(), MultigridError> {
@@ -327,7 +488,9 @@ fn check_memory(
         let five = vector.and_then(|nodes| nodes.checked_mul(5 * 8)).unwrap_or(u64::MAX);
         sum.saturating_add(five)
     });
-    fits(device, bytes(element, cells, of_cycle).saturating_add(own))
+    let arrays = MeshArrays::bytes(element.dimension.axes() as u32, cells, Precision::Double);
+    let mesh = if is_deformed { arrays.unwrap_or(u64::MAX) } else { 0 };
+    fits(device, bytes(element, cells, is_deformed, of_cycle).saturating_add(own).saturating_add(mesh))
 }
 
 /// The right-hand side whose solution is the product of sin(π x) along each axis: a factor, and what

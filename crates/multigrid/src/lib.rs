@@ -7,6 +7,9 @@
 //! the colours of the smoother are not assumed to be free of conflicts, the step that runs patches
 //! in parallel proves it.
 //!
+//! On a [`DeformedMesh`], with a coefficient, the operator is that of bilinear or trilinear cells, and
+//! each patch is solved for with a separable operator that stands for its own.
+//!
 //! # Source
 //! Cui et al. 2024: Algorithms 2.1 to 2.3, equations (2.11) to (2.15), Table 4.
 
@@ -20,6 +23,9 @@ mod instructions;
 pub mod kernels;
 mod krylov;
 mod line;
+mod mesh;
+mod mesh_plans;
+mod on_mesh;
 mod published;
 pub mod schedules;
 mod smoother;
@@ -30,7 +36,8 @@ pub use cycle::{Order, VCycle};
 pub use error::MultigridError;
 pub use hierarchy::{Hierarchy, HierarchyOptions, Which};
 pub use krylov::{LevelOperator, PreconditionedSolver, Start, sine_load};
-pub use line::{Line, Matrix, Rule};
+pub use line::{Line, Matrix, Points, Rule};
+pub use mesh::DeformedMesh;
 pub use smoother::Relaxation;
 
 use serde::{Deserialize, Serialize};

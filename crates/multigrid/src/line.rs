@@ -68,6 +68,20 @@ pub struct Rule {
     pub values: Matrix,
 }
 
+/// What integrals over cells whose vertices lie anywhere take: the Gauss rule with k + 1 points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Points {
+    /// Weights, whose sum is 1.
+    pub weights: Vec<f64>,
+    /// Values of the basis of a cell at the points, [k + 1, k + 1].
+    pub values: Matrix,
+    /// Derivatives at the points of the polynomials that are 1 at one of the points and 0 at the
+    /// others, [k + 1, k + 1].
+    pub slopes: Matrix,
+    /// Values of the two linear functions of a cell at the points, [k + 1, 2].
+    pub linear: Matrix,
+}
+
 impl Line {
     /// Of this degree, at least 1.
     ///
@@ -133,6 +147,20 @@ impl Line {
         let values: Vec<Vec<f64>> = points.iter().map(|x| lagrange(&nodes, *x)).collect();
         let values = Matrix::from_fn(points.len(), self.degree + 1, |q, i| values[q][i]);
         Rule { points, weights, values }
+    }
+
+    /// The Gauss rule with k + 1 points, which is exact for the products of squares and parallelepipeds.
+    #[must_use]
+    pub fn points(&self) -> Points {
+        let Rule { points, weights, values } = self.rule(self.degree + 1);
+        let slopes: Vec<Vec<f64>> = points.iter().map(|x| lagrange_slopes(&points, *x)).collect();
+        let m = points.len();
+        Points {
+            weights,
+            values,
+            slopes: Matrix::from_fn(m, m, |q, i| slopes[q][i]),
+            linear: Matrix::from_fn(m, 2, |q, i| if i == 0 { 1.0 - points[q] } else { points[q] }),
+        }
     }
 
     /// The integrals of a function times those of the nodes on a side of `cells` cells, by a Gauss

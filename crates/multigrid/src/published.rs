@@ -118,7 +118,10 @@ fn boundary(
             | Operation::Prolongate
             | Operation::Restrict
             | Operation::Load
-            | Operation::SquaredError,
+            | Operation::SquaredError
+            | Operation::MeshResidual
+            | Operation::MeshSolve
+            | Operation::MeshLoad,
             _,
         ) => &[],
     };

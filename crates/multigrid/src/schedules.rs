@@ -3,6 +3,7 @@
 use crate::instructions::{self, length};
 use crate::kernels::{Operation, plain};
 use crate::line::Line;
+use crate::mesh_plans;
 use crate::published::{Published, map};
 use crate::{Dimension, Element, MultigridError, Precision};
 use purlin_codegen::{Options, Program, generate};
@@ -80,8 +81,15 @@ impl Structure {
             (Backend::C, _) => Self::Blocks,
             (
                 Backend::OpenCl | Backend::Cuda,
-                Operation::Smooth | Operation::PatchResidual | Operation::PatchSolve | Operation::Residual,
+                Operation::Smooth
+                | Operation::PatchResidual
+                | Operation::PatchSolve
+                | Operation::MeshSolve
+                | Operation::Residual,
             ) => Self::lines(patches(element)),
+            (Backend::OpenCl | Backend::Cuda, Operation::MeshResidual | Operation::MeshLoad) => {
+                Self::lines(mesh_plans::cells(element))
+            }
             (Backend::OpenCl | Backend::Cuda, Operation::SmoothBoundary) => Self::ConflictFree,
             (
                 Backend::OpenCl | Backend::Cuda,
@@ -113,7 +121,10 @@ impl Structure {
             | Operation::Prolongate
             | Operation::Restrict
             | Operation::Load
-            | Operation::SquaredError => Self::of(backend, operation, element),
+            | Operation::SquaredError
+            | Operation::MeshResidual
+            | Operation::MeshSolve
+            | Operation::MeshLoad => Self::of(backend, operation, element),
         }
     }
 }
@@ -281,20 +292,28 @@ fn fix_matrices(
         | Operation::PatchResidual
         | Operation::PatchSolve
         | Operation::PatchInverse
+        | Operation::MeshSolve
         | Operation::Point => (&line.mass, &line.stiffness),
         Operation::Copy
         | Operation::Residual
         | Operation::Prolongate
         | Operation::Restrict
         | Operation::Load
+        | Operation::MeshResidual
+        | Operation::MeshLoad
         | Operation::SquaredError => (&line.cell_mass, &line.cell_stiffness),
     };
+    let points = line.points();
     let known = [
         ("M", &mass.entries),
         ("A", &stiffness.entries),
         ("S", &line.eigenvectors.entries),
         ("lambda", &line.eigenvalues),
         ("P", &line.prolongation.entries),
+        ("values", &points.values.entries),
+        ("slopes", &points.slopes.entries),
+        ("linear", &points.linear.entries),
+        ("weights", &points.weights),
     ];
     let rounded = |x: &f64| match precision {
         Precision::Double => *x,
@@ -313,7 +332,7 @@ fn fix_matrices(
 
 /// A contraction: the loop over its results, the loops over lines from outside in, and what a line
 /// reads.
-type Contraction = (&'static str, &'static [&'static str], &'static [&'static str]);
+pub(crate) type Contraction = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const SMOOTH_2D: [Contraction; 6] = [
     ("i_0", &["j_0"], &["u"]),
@@ -354,33 +373,34 @@ const SOLVE_3D: [Contraction; 6] = [
 ];
 
 /// Two nests over the same lines, and the array between them with the first of its axes along lanes.
-type Fused = (&'static [&'static str], &'static [&'static str], (&'static str, u32));
+pub(crate) type Fused = (&'static [&'static str], &'static [&'static str], (&'static str, u32));
 
 /// What a kernel has of this structure.
-struct Plan {
-    contractions: &'static [Contraction],
+pub(crate) struct Plan {
+    pub(crate) contractions: &'static [Contraction],
     /// Loops that copy the nodes to local memory, from outside in.
-    copies: &'static [&'static str],
+    pub(crate) copies: &'static [&'static str],
     /// Neighbouring nests over the same lines, and the array between them that becomes a line, with
     /// the first of its axes that go.
-    fused: &'static [Fused],
+    pub(crate) fused: &'static [Fused],
     /// Arrays whose lives take turns in a buffer.
-    turns: &'static [&'static [&'static str]],
+    pub(crate) turns: &'static [&'static [&'static str]],
     /// Arrays that take turns in a buffer line by line, each line in the place of the one it comes
     /// from.
-    places: &'static [&'static [&'static str]],
+    pub(crate) places: &'static [&'static [&'static str]],
 }
 
 const fn plan(operation: Operation, dimension: Dimension) -> Plan {
     match (operation, dimension) {
-        (Operation::PatchSolve, Dimension::Two) => Plan {
+        (Operation::MeshResidual | Operation::MeshLoad, _) => mesh_plans::plan(operation, dimension),
+        (Operation::PatchSolve | Operation::MeshSolve, Dimension::Two) => Plan {
             contractions: &SOLVE_2D,
             copies: &["j_1", "i_1"],
             fused: &[(&["j_3"], &["j_4"], ("s1", 0))],
             turns: &[&["r", "s2"]],
             places: &[&["r", "s0", "s2"]],
         },
-        (Operation::PatchSolve, Dimension::Three) => Plan {
+        (Operation::PatchSolve | Operation::MeshSolve, Dimension::Three) => Plan {
             contractions: &SOLVE_3D,
             copies: &["k_2", "j_2", "i_2"],
             fused: &[(&["k_5", "j_5"], &["k_6", "j_6"], ("s2", 0))],
@@ -451,12 +471,16 @@ fn lines(s: &mut Schedule, operation: Operation, element: Element, patches: u32)
         Operation::Smooth | Operation::SmoothBoundary | Operation::PatchResidual => {
             2 * element.degree as i64 + 1
         }
-        Operation::PatchSolve | Operation::PatchInverse | Operation::Point => 2 * element.degree as i64 - 1,
+        Operation::PatchSolve | Operation::PatchInverse | Operation::MeshSolve | Operation::Point => {
+            2 * element.degree as i64 - 1
+        }
         Operation::Copy
         | Operation::Residual
         | Operation::Prolongate
         | Operation::Restrict
         | Operation::Load
+        | Operation::MeshResidual
+        | Operation::MeshLoad
         | Operation::SquaredError => element.degree as i64 + 1,
     };
     for (along, lanes, _) in plan.contractions {

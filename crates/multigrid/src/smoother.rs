@@ -2,6 +2,7 @@
 
 use crate::hierarchy::{At, Hierarchy, taken};
 use crate::kernels::{Operation, Variant};
+use crate::on_mesh::MeshArrays;
 use crate::{MultigridError, Order};
 use purlin_runtime::{Arg, Buffer, Executable};
 use purlin_solve::Call;
@@ -48,8 +49,16 @@ impl Relaxation {
 }
 
 /// What a smoother launches for a colour, in turn.
-pub(crate) const fn launched(variant: Variant, relaxation: Relaxation) -> &'static [Operation] {
+pub(crate) const fn launched(
+    variant: Variant,
+    relaxation: Relaxation,
+    is_deformed: bool,
+) -> &'static [Operation] {
     match (relaxation, variant) {
+        (Relaxation::Multiplicative, _) if is_deformed => {
+            &[Operation::Copy, Operation::MeshResidual, Operation::MeshSolve]
+        }
+        (Relaxation::Additive { .. }, _) if is_deformed => &[Operation::MeshSolve],
         (Relaxation::Multiplicative, _) => variant.operations(),
         (Relaxation::Additive { .. }, Variant::Inverse) => &[Operation::PatchInverse],
         (
@@ -62,9 +71,9 @@ pub(crate) const fn launched(variant: Variant, relaxation: Relaxation) -> &'stat
 /// Factors of the old direction and of what is added to it, of each step.
 ///
 /// # Source
-/// Saad 2003, Algorithm 12.1, for eigenvalues from a quarter of `largest` to `largest`.
-fn chebyshev(largest: f64, degree: u32) -> Vec<[f64; 2]> {
-    let (centre, half) = (0.625 * largest, 0.375 * largest);
+/// Saad 2003, Algorithm 12.1, for eigenvalues in an interval.
+fn chebyshev([least, largest]: [f64; 2], degree: u32) -> Vec<[f64; 2]> {
+    let (centre, half) = (0.5 * (largest + least), 0.5 * (largest - least));
     let ratio = centre / half;
     let mut rho = 1.0 / ratio;
     let mut steps = vec![[0.0, 1.0 / centre]];
@@ -75,6 +84,18 @@ fn chebyshev(largest: f64, degree: u32) -> Vec<[f64; 2]> {
     }
     steps
 }
+
+/// The degree of the polynomial that is at most `reduction` on an interval, at least 1.
+fn degree_for([least, largest]: [f64; 2], reduction: f64) -> u32 {
+    let ratio = (largest + least) / (largest - least);
+    let degree = ((1.0 / reduction).acosh() / ratio.acosh()).ceil();
+    (degree as u32).clamp(1, MOST_COARSE_STEPS) // 1 of an interval that is a point
+}
+
+/// What the error on the coarsest level of a deformed mesh is reduced by, at least, and the most steps
+/// that are taken to it.
+const COARSE_REDUCTION: f64 = 1e-3;
+const MOST_COARSE_STEPS: u32 = 60;
 
 impl Hierarchy<'_> {
     /// One step of the smoother: each colour in turn, all its patches in parallel. Returns its
@@ -95,7 +116,9 @@ impl Hierarchy<'_> {
         let colours = 1_usize << self.element().dimension.axes();
         match (self.relaxation(), at.polynomial) {
             (Relaxation::Additive { degree }, Some(vectors)) => {
-                self.polynomial_in(at, vectors, degree, calls);
+                let largest = colours as f64 * at.mesh.map_or(1.0, |mesh| mesh.bounds[1]);
+                let steps = chebyshev([0.25 * largest, largest], degree);
+                self.polynomial_in(at, vectors, (&steps, colours), &self.smooth, calls);
             }
             _ => match order {
                 Order::Forward => self.colours_in(at, 0..colours, order, calls),
@@ -104,21 +127,23 @@ impl Hierarchy<'_> {
         }
     }
 
-    /// A polynomial in the operator, preconditioned by the sum over all patches.
+    /// A polynomial in the operator, preconditioned by the sum over all patches of the first colours.
     fn polynomial_in<'a>(
         &'a self,
         at: At<'a>,
         [d, z]: &'a [Buffer; 2],
-        degree: u32,
+        (steps, colours): (&[[f64; 2]], usize),
+        smoother: &'a [(Operation, Executable)],
         calls: &mut Vec<Call<'a>>,
     ) {
-        let colours = 1_usize << self.element().dimension.axes();
         calls.push(self.cleared(at.cells, d));
-        for factors in chebyshev(colours as f64, degree) {
+        for factors in steps {
             self.residual_in(at, calls);
             calls.push(self.cleared(at.cells, z));
-            self.colours_in(At { x: z, ..at }, 0..colours, Order::Forward, calls);
-            calls.push(self.advanced(at.cells, [d, z, at.x], factors));
+            for colour in 0..colours {
+                self.colour_in(At { x: z, ..at }, colour, Order::Forward, smoother, calls);
+            }
+            calls.push(self.advanced(at.cells, [d, z, at.x], *factors));
         }
     }
 
@@ -149,8 +174,13 @@ impl Hierarchy<'_> {
         }
     }
 
-    /// The coarsest level has one patch, which is solved exactly.
+    /// The coarsest level has one patch, which is solved exactly, or on a deformed mesh by Chebyshev's
+    /// iteration.
     pub(crate) fn solve_in<'a>(&'a self, at: At<'a>, calls: &mut Vec<Call<'a>>) {
+        if let (Some(mesh), Some(vectors)) = (at.mesh, at.polynomial) {
+            let steps = chebyshev(mesh.bounds, degree_for(mesh.bounds, COARSE_REDUCTION));
+            return self.polynomial_in(at, vectors, (&steps, 1), &self.coarse, calls);
+        }
         let solver = if self.coarse.is_empty() { &self.smooth } else { &self.coarse };
         self.colour_in(at, 0, Order::Forward, solver, calls);
     }
@@ -216,11 +246,14 @@ impl Hierarchy<'_> {
             | Operation::Prolongate
             | Operation::Restrict
             | Operation::Load
+            | Operation::MeshResidual
+            | Operation::MeshSolve
+            | Operation::MeshLoad
             | Operation::SquaredError => (&m.mass, &m.stiffness),
         };
         let mut args = vec![
             ("n", Arg::Param(at.cells as i64)),
-            ("scale", self.scale(at.cells)),
+            ("scale", self.scale(at)),
             ("x", Arg::Buffer(at.x)),
             ("b", Arg::Buffer(at.b)),
             ("r", Arg::Buffer(at.r)),
@@ -230,6 +263,7 @@ impl Hierarchy<'_> {
             ("S", Arg::Buffer(&m.eigenvectors)),
             ("lambda", Arg::Buffer(&m.eigenvalues)),
         ];
+        args.extend(at.mesh.into_iter().flat_map(MeshArrays::args));
         args.extend(m.inverse.as_ref().map(|inverse| ("V", Arg::Buffer(inverse))));
         let axes = self.element().dimension.axes();
         let bits = ["c0", "c1", "c2"].into_iter().enumerate().take(axes);
@@ -242,7 +276,7 @@ impl Hierarchy<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::chebyshev;
+    use super::{chebyshev, degree_for};
 
     /// The error polynomial at an eigenvalue, by the recurrence of the steps.
     fn error(eigenvalue: f64, steps: &[[f64; 2]]) -> f64 {
@@ -254,10 +288,22 @@ mod tests {
         1.0 - eigenvalue * x
     }
 
+    /// The degree is the least for which the polynomial is small on the interval.
+    #[test]
+    fn degrees_reduce_as_much_as_is_asked() {
+        for bounds in [[0.9, 1.1], [0.5, 1.5], [0.1, 1.5]] {
+            let degree = degree_for(bounds, 1e-3);
+            let at_end = |degree| error(bounds[1], &chebyshev(bounds, degree)).abs();
+            assert!(at_end(degree) <= 1e-3 && at_end(degree - 1) > 1e-3, "{bounds:?}: {degree}");
+        }
+        assert_eq!(degree_for([1.0, 1.0], 1e-3), 1);
+        assert!(error(1.0, &chebyshev([1.0, 1.0], 1)).abs() < 1e-15);
+    }
+
     #[test]
     fn polynomials_are_those_of_chebyshev() {
         for degree in 1..=5 {
-            let steps = chebyshev(8.0, degree);
+            let steps = chebyshev([2.0, 8.0], degree);
             assert_eq!(steps.len(), degree as usize);
             let polynomial = |x: f64| -> f64 {
                 let t = (5.0 - x) / 3.0; // from 2 to 8

@@ -129,9 +129,16 @@ fn a_cycle_is_symmetric_if_it_smooths_backward_after() {
     }
 }
 
-/// The inputs of right-hand sides that are products, and of errors.
+/// The inputs of right-hand sides that are products, of errors, and of deformed meshes.
 fn with_products(memory: Memory, element: Element, n: usize, random: &mut Random) -> Memory {
+    let tables = Line::new(element.degree).unwrap().points();
+    let memory = memory
+        .value("values", tables.values.entries)
+        .value("slopes", tables.slopes.entries)
+        .value("linear", tables.linear.entries)
+        .value("weights", tables.weights);
     let points = element.degree + 2;
+    let axes = element.dimension.axes();
     let rows = n.pow(element.dimension.axes() as u32 - 1);
     [
         ("line", element.nodes_of_side(n)),
@@ -139,6 +146,9 @@ fn with_products(memory: Memory, element: Element, n: usize, random: &mut Random
         ("w", points),
         ("exact", n * points),
         ("squares", rows),
+        ("vertices", axes * (n + 1).pow(axes as u32)),
+        ("kappa", (2 * n).pow(axes as u32)),
+        ("factors", axes * (n - 1).pow(axes as u32)),
     ]
     .into_iter()
     .fold(memory.value("factor", 0.3), |memory, (name, length)| memory.value(name, random.numbers(length)))
@@ -157,6 +167,7 @@ fn schedules_keep_what_kernels_compute() {
             let more = match operation {
                 Operation::Smooth => &of_patches[..],
                 Operation::PatchResidual | Operation::PatchSolve => &of_patches[1..],
+                Operation::MeshResidual | Operation::MeshSolve | Operation::MeshLoad => &lines[..],
                 Operation::SmoothBoundary => &of_patches[3..4], // conflict free
                 _ => &[],
             };
@@ -186,6 +197,7 @@ fn schedules_keep_what_kernels_compute() {
                     | Operation::SmoothBoundary
                     | Operation::PatchResidual
                     | Operation::PatchSolve
+                    | Operation::MeshSolve
                     | Operation::Point => (&line.mass, &line.stiffness),
                     _ => (&line.cell_mass, &line.cell_stiffness),
                 };
