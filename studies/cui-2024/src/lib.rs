@@ -2,6 +2,9 @@
 //!
 //! The library does not depend on it; its commands are those of the binary of this crate.
 
+pub mod bars;
+pub mod breakdown;
+pub mod deformed;
 pub mod measure;
 pub mod page;
 pub mod picture;

@@ -1,5 +1,8 @@
 //! The commands of the study; `--help` explains them.
 
+mod breakdowns;
+mod deformed_solves;
+
 use clap::{Args, Parser, Subcommand};
 use purlin::Random;
 use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
@@ -10,6 +13,11 @@ use purlin_multigrid::{Dimension, Element, HierarchyOptions, Precision, Start};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use study_cui_2024::Record;
+use study_cui_2024::bars::{
+    boundary_svg, breakdown_svg, levels_svg, percentages_svg, roofline_svg, sizes_svg,
+};
+use study_cui_2024::breakdown::Breakdown;
+use study_cui_2024::deformed::{self, DeformedSolve};
 use study_cui_2024::measure::{inner, measure};
 use study_cui_2024::page::tables;
 use study_cui_2024::picture::{local_roofline_svg, patches_svg, rates_svg};
@@ -28,6 +36,7 @@ Examples, after `cargo run --release -p study-cui-2024 --`:
   page --db h200.jsonl                            the tables as Markdown
   page --solves solves.jsonl                      Table 7
   iterations --dimension 3 --levels 3,4           Table 2
+  deformed --dimension 3 --levels 2,3 --jumps 1,100   deformed cells, coefficients that jump
   iterations --point --dimension 3 --levels 2,3   Table 3
   figures --db h200.jsonl --out pictures          rates, patches a group, local memory as SVG
   time --lines --dimensions 3 --db lines.jsonl    the forms of fused lines
@@ -53,6 +62,10 @@ enum Command {
     Solve(SolveArgs),
     /// Print the iterations of GMRES by level and degree, as Tables 1 and 2
     Iterations(IterationsArgs),
+    /// Solve on deformed meshes with coefficients that jump; lines of JSON
+    Deformed(deformed_solves::DeformedArgs),
+    /// Solve and time the parts of the V-cycles by level; lines of JSON
+    Breakdown(breakdowns::BreakdownArgs),
     /// Compile what `time` and `solve` run into the cache (`PURLIN_CACHE_DIR`), without a card
     Compile(CompileArgs),
     /// Print registers, spills and operations of the forms of lines, without a card
@@ -157,6 +170,15 @@ struct FiguresArgs {
     /// Folder of the pictures
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// The records that `solve` wrote, for times over the size
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    solves: Vec<PathBuf>,
+    /// The records that `breakdown` wrote, for components, levels and the roofline of DRAM
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    breakdowns: Vec<PathBuf>,
+    /// Bytes of DRAM a second
+    #[arg(long, value_name = "B", default_value_t = 4.1e12)]
+    dram: f64,
     /// Bytes of local memory a second, of the whole card
     #[arg(long, value_name = "B", default_value_t = 33e12)]
     local: f64,
@@ -202,6 +224,9 @@ struct PageArgs {
     /// The records that `solve` wrote, in place of those
     #[arg(long, value_name = "FILE")]
     solves: Option<PathBuf>,
+    /// The records that `deformed` wrote, in place of those
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["solves", "db"])]
+    deformed: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -231,6 +256,8 @@ fn main() -> ExitCode {
         Command::Time(args) => time(args),
         Command::Solve(args) => solves(args),
         Command::Iterations(args) => print_iterations(args),
+        Command::Deformed(args) => deformed_solves::run(args),
+        Command::Breakdown(args) => breakdowns::run(args),
         Command::Compile(args) => compile(args),
         Command::Resources(args) => print_resources(args),
         Command::Figures(args) => figures(args),
@@ -446,11 +473,19 @@ fn print_iterations(args: &IterationsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn figures(args: &FiguresArgs) -> Result<(), Failure> {
-    let mut records: Vec<Record> = Vec::new();
-    for file in &args.db {
-        records.extend(read_json_lines::<Record>(file).map_err(unreadable)?);
+/// The records of some files.
+fn all<T: serde::de::DeserializeOwned>(files: &[PathBuf]) -> Result<Vec<T>, Failure> {
+    let mut records = Vec::new();
+    for file in files {
+        records.extend(read_json_lines::<T>(file).map_err(unreadable)?);
     }
+    Ok(records)
+}
+
+fn figures(args: &FiguresArgs) -> Result<(), Failure> {
+    let records: Vec<Record> = all(&args.db)?;
+    let solves: Vec<Solve> = all(&args.solves)?;
+    let parts: Vec<Breakdown> = all(&args.breakdowns)?;
     let failed = |e: std::io::Error| usage(format!("{}: {e}", args.out.display()));
     std::fs::create_dir_all(&args.out).map_err(failed)?;
     let pictures = [
@@ -458,7 +493,17 @@ fn figures(args: &FiguresArgs) -> Result<(), Failure> {
         ("patches.svg", patches_svg(&records)),
         ("local_roofline.svg", local_roofline_svg(&records, args.local, args.peak)),
     ];
-    for (name, picture) in pictures {
+    let of_sizes = (!solves.is_empty()).then(|| ("sizes.svg", sizes_svg(&solves)));
+    let of_parts = (!parts.is_empty()).then(|| {
+        [
+            ("breakdown.svg", breakdown_svg(&parts)),
+            ("percentages.svg", percentages_svg(&parts)),
+            ("levels.svg", levels_svg(&parts)),
+            ("boundary.svg", boundary_svg(&parts)),
+            ("roofline.svg", roofline_svg(&parts, args.dram, args.peak)),
+        ]
+    });
+    for (name, picture) in pictures.into_iter().chain(of_sizes).chain(of_parts.into_iter().flatten()) {
         match picture {
             Ok(svg) => std::fs::write(args.out.join(name), svg).map_err(failed)?,
             Err(e) => eprintln!("{name}: {e}"),
@@ -471,6 +516,13 @@ fn print_page(args: &PageArgs) -> Result<(), Failure> {
     if let Some(file) = &args.solves {
         let records: Vec<Solve> = read_json_lines(file).map_err(unreadable)?;
         return out(&table(&records));
+    }
+    if let Some(file) = &args.deformed {
+        let records: Vec<DeformedSolve> = read_json_lines(file).map_err(unreadable)?;
+        let (timed, counted): (Vec<_>, Vec<_>) = records.into_iter().partition(|s| !s.wall_s.is_empty());
+        let tables = [(&counted, deformed::iterations_table(&counted)), (&timed, deformed::table(&timed))];
+        let tables = tables.into_iter().filter(|(records, _)| !records.is_empty());
+        return out(&tables.map(|(_, text)| text).collect::<Vec<_>>().join("\n"));
     }
     let records: Vec<Record> = read_json_lines(&args.db).map_err(unreadable)?;
     out(&tables(&records).map_err(|e| Failure::Refused(e.to_string()))?)

@@ -45,11 +45,11 @@ type Failure = Box<dyn std::error::Error>;
 type Line = Vec<(f64, f64)>;
 
 /// A diagram: its lines by label, each from left to right.
-struct Panel {
-    caption: String,
-    x: &'static str,
-    y: &'static str,
-    lines: Vec<(String, Line)>,
+pub(crate) struct Panel {
+    pub(crate) caption: String,
+    pub(crate) x: &'static str,
+    pub(crate) y: &'static str,
+    pub(crate) lines: Vec<(String, Line)>,
 }
 
 /// The name of a kernel in a picture.
@@ -74,7 +74,7 @@ fn label(record: &Record) -> String {
     }
 }
 
-const fn caption(dimension: Dimension) -> &'static str {
+pub(crate) const fn caption(dimension: Dimension) -> &'static str {
     match dimension {
         Dimension::Two => "Two dimensions",
         Dimension::Three => "Three dimensions",
@@ -206,25 +206,42 @@ fn local_intensity(record: &Record) -> Result<f64, PictureError> {
     Ok(flops_of_patch(record.element) * all / (WAVEFRONT * wavefronts as f64))
 }
 
-fn picture(panels: Vec<Panel>) -> Result<String, PictureError> {
+pub(crate) fn picture(panels: Vec<Panel>) -> Result<String, PictureError> {
     let panels: Vec<Panel> = panels.into_iter().filter(|panel| !panel.lines.is_empty()).collect();
     if panels.iter().all(|panel| panel.lines.iter().all(|(_, line)| line.len() < 2)) {
         return Err(PictureError::Empty);
     }
+    drawing(panels.len(), &|at, part| draw_panel(part, &panels[at]))
+}
+
+/// Draws a panel, by its number.
+type DrawPanel<'p> = dyn Fn(usize, &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), Failure> + 'p;
+
+/// So many panels side by side.
+pub(crate) fn drawing(panels: usize, draw: &DrawPanel<'_>) -> Result<String, PictureError> {
     let mut svg = String::new();
-    draw(&mut svg, &panels).map_err(|e| PictureError::Draw(e.to_string()))?;
+    draw_all(&mut svg, panels, draw).map_err(|e| PictureError::Draw(e.to_string()))?;
     Ok(svg)
 }
 
-fn draw(svg: &mut String, panels: &[Panel]) -> Result<(), Failure> {
-    let area =
-        SVGBackend::with_string(svg, (PANEL.0 * u32::try_from(panels.len())?, PANEL.1)).into_drawing_area();
+fn draw_all(svg: &mut String, panels: usize, draw: &DrawPanel<'_>) -> Result<(), Failure> {
+    let area = SVGBackend::with_string(svg, (PANEL.0 * u32::try_from(panels)?, PANEL.1)).into_drawing_area();
     area.fill(&WHITE)?;
-    for (part, panel) in area.split_evenly((1, panels.len())).iter().zip(panels) {
-        draw_panel(part, panel)?;
+    for (at, part) in area.split_evenly((1, panels)).iter().enumerate() {
+        draw(at, part)?;
     }
     area.present()?;
     Ok(())
+}
+
+/// The font of pictures.
+pub(crate) const fn font() -> &'static str {
+    FONT
+}
+
+/// The colour of the line or part of this number.
+pub(crate) const fn colour(k: usize) -> RGBColor {
+    COLOURS[k % COLOURS.len()]
 }
 
 fn draw_panel(part: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel) -> Result<(), Failure> {
