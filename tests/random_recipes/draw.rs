@@ -8,12 +8,13 @@ use purlin::transforms::{Primitive, Step};
 
 /// Primitives that few programs have room for: tried first in every fourth step, so that each is
 /// accepted in a run of a few hundred pairs or so.
-const RARE: [&str; 15] = [
+const RARE: [&str; 16] = [
     "collect_factors",
     "combine_orbits",
     "crop_table",
     "drop_zero_terms",
     "factor_quadrature",
+    "factor_rank",
     "factorise_sum",
     "list_elements",
     "mirror_triangle",

@@ -353,7 +353,7 @@ fn is_finite(memory: &Memory) -> bool {
 
 /// Steps that reorder updates or reductions, or whose tables are equal up to a tolerance: equal up to
 /// rounding. All others keep every bit.
-const REASSOCIATING: [&str; 29] = [
+const REASSOCIATING: [&str; 30] = [
     "buffer_writes",
     "collect_factors",
     "combine_orbits",
@@ -367,6 +367,7 @@ const REASSOCIATING: [&str; 29] = [
     "convert_to_update",
     "factor_out",
     "factor_quadrature",
+    "factor_rank",
     "factor_table",
     "expand_products",
     "factor_update",

@@ -27,6 +27,7 @@ pub mod expand_rule;
 pub mod extract_rule;
 pub mod factor_out;
 pub mod factor_quadrature;
+pub mod factor_rank;
 pub mod factor_table;
 pub mod factor_update;
 pub mod factorise_sum;
@@ -116,6 +117,7 @@ steps! {
     extract_rule::ExtractRule: "Makes a substitution rule of a subexpression.";
     factor_out::FactorOut: "Multiplies a sum once instead of each of its terms.";
     factor_quadrature::FactorQuadrature: "Sums over fewer modes instead of the points of a quadrature rule.";
+    factor_rank::FactorRank: "Replaces tables by products with a basis of their columns.";
     factor_table::FactorTable: "Replaces a table by the product of smaller ones.";
     factor_update::FactorUpdate: "Accumulates into partial values that are joined behind the loop.";
     factorise_sum::FactoriseSum: "Collects factors that terms of a sum have in common.";

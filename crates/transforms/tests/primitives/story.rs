@@ -91,6 +91,7 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
             // its tables are equal up to this tolerance, and sums of few small integers with them; products
             // with quotients are rounded in another order
             Step::FactorQuadrature(_)
+            | Step::FactorRank(_)
             | Step::CombineOrbits(_)
             | Step::PreEvaluateLoop(_)
             | Step::SumMoments(_)
@@ -121,6 +122,7 @@ fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r 
     if let Step::SinkAccumulation(_)
     | Step::ReduceInTree(_)
     | Step::FactorQuadrature(_)
+    | Step::FactorRank(_)
     | Step::MirrorTriangle(_)
     | Step::CombineOrbits(_)
     | Step::PreEvaluateLoop(_)
@@ -130,8 +132,8 @@ fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r 
     | Step::DropZeroTerms(_) = step
     {
         // start and commit run once an iteration; the root of a tree once for all its terms; there are
-        // fewer modes than points, and orbits than elements; iterations over zeros are added; terms and
-        // triangles are left out
+        // fewer modes than points, and orbits than elements; updates run once a mode; iterations over zeros
+        // are added; terms and triangles are left out
         return Vec::new();
     }
     let hoisted = match step {
