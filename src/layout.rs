@@ -30,6 +30,7 @@ pub fn gathered(kernel: &Kernel, var: &Variable, memory: &Memory, value: Value) 
         Value::F32(v) => Value::F32(of(&v, &places)),
         Value::I32(v) => Value::I32(of(&v, &places)),
         Value::I64(v) => Value::I64(of(&v, &places)),
+        Value::I16(v) => Value::I16(of(&v, &places)),
     }
 }
 
@@ -65,5 +66,6 @@ fn spread(value: &Value, places: &[usize], size: usize) -> Value {
         Value::F32(v) => Value::F32(of(v, places, size, f32::NAN)),
         Value::I32(v) => Value::I32(of(v, places, size, -1)),
         Value::I64(v) => Value::I64(of(v, places, size, -1)),
+        Value::I16(v) => Value::I16(of(v, places, size, -1)),
     }
 }

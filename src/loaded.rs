@@ -226,6 +226,7 @@ impl<'d> Loaded<'d> {
             ScalarType::F32 => Value::F32(download_values(self.device, buffer)?),
             ScalarType::I32 => Value::I32(download_values(self.device, buffer)?),
             ScalarType::I64 => Value::I64(download_values(self.device, buffer)?),
+            ScalarType::I16 => Value::I16(download_values(self.device, buffer)?),
         })
     }
 
@@ -236,7 +237,7 @@ impl<'d> Loaded<'d> {
     pub fn f64s(&self, name: &str) -> Result<Vec<f64>, LoadError> {
         match self.value(name)? {
             Value::F64(values) => Ok(values),
-            other @ (Value::F32(_) | Value::I32(_) | Value::I64(_)) => Ok(other.to_f64()),
+            other @ (Value::F32(_) | Value::I16(_) | Value::I32(_) | Value::I64(_)) => Ok(other.to_f64()),
         }
     }
 
@@ -278,6 +279,8 @@ impl Slot {
             Self::Scalar(Value::F32(v)) => v.first().map(|x| Arg::F32(*x)),
             Self::Scalar(Value::I32(v)) => v.first().map(|x| Arg::I32(*x)),
             Self::Scalar(Value::I64(v)) => v.first().map(|x| Arg::I64(*x)),
+            // no scalar has 16 bits
+            Self::Scalar(Value::I16(_)) => None,
         }
     }
 }
@@ -347,6 +350,7 @@ fn upload(device: &dyn Device, value: &Value) -> Result<Buffer, RuntimeError> {
         Value::F32(v) => buffer_of(device, v),
         Value::I32(v) => buffer_of(device, v),
         Value::I64(v) => buffer_of(device, v),
+        Value::I16(v) => buffer_of(device, v),
     }
 }
 

@@ -149,6 +149,19 @@ pub fn list_room(definitions: &[Definition], memory: &Memory) -> Result<Vec<u64>
     Ok(room)
 }
 
+/// Elements that the block with most of them has alone, of each of the lists among `definitions`.
+///
+/// # Errors
+/// A map without values.
+pub fn exclusive_room(definitions: &[Definition], memory: &Memory) -> Result<Vec<u64>, SetUpError> {
+    let mut room = Vec::new();
+    each_lists(definitions, memory, &mut |lists, map| {
+        room.push(lists.exclusive_room(map));
+        Ok(())
+    })?;
+    Ok(room)
+}
+
 /// Refuses lists without room for the maps of `memory`.
 ///
 /// # Errors
@@ -214,12 +227,11 @@ fn reorder(rows: &RowOrder, memory: &mut Memory, done: &mut SetUp) -> Result<(),
 fn list(lists: &ListNames, memory: &mut Memory, done: &mut SetUp) -> Result<(), SetUpError> {
     let start = Instant::now();
     let map = integers(&lists.map, memory)?;
-    let short = memory.get(&lists.map).is_some_and(|map| map.ty() == ScalarType::I32);
-    let values = lists.compute(&map)?;
-    for (name, values) in values.named(lists) {
-        // entries are those of the map, and numbers and lengths are smaller than its length
-        let value =
-            if short { Value::I32(values.iter().map(|v| *v as i32).collect()) } else { Value::I64(values) };
+    let ty = memory.get(&lists.map).map_or(ScalarType::I64, Value::ty);
+    for (name, ty, values) in lists.compute(&map)?.named(lists, ty) {
+        // entries are those of the map, lengths are smaller than its length, and the step has checked
+        // that numbers and places fit
+        let value = Value::of_integers(ty, &values).unwrap_or(Value::I64(values));
         done.inputs += 1;
         done.bytes += value.len() as u64 * value.ty().bytes();
         memory.set(name, value);

@@ -44,6 +44,10 @@ fn stored(cells: u64, items: u64, places: bool) -> Mapping {
     Mapping::ListedCells(GroupLists { compact: true, places, stored: true, ..lists(cells, items) })
 }
 
+fn short(cells: u64, items: u64) -> GroupLists {
+    GroupLists { compact: true, short: true, ..lists(cells, items) }
+}
+
 fn problem(operator: Operator, dim: usize, degree: usize, seed: u64) -> Problem {
     Problem::operator(operator, degree, None, bent_mesh(dim, 2), seed).unwrap()
 }
@@ -76,6 +80,19 @@ fn results_are_those_of_the_reference() {
         (Operator::Helmholtz, 3, 2, stored(6, 60, false).with_modes()),
         (Operator::Laplace, 2, 3, stored(3, 30, false).with_orbits()),
         (Operator::Hyperelasticity, 2, 1, stored(5, 15, true)),
+        (
+            Operator::Mass,
+            2,
+            2,
+            Mapping::ListedCells(GroupLists { stored: true, ..short(5, 30) }).with_modes(),
+        ),
+        (Operator::Laplace, 3, 2, Mapping::ListedCells(GroupLists { places: true, ..short(6, 60) })),
+        (
+            Operator::Hyperelasticity,
+            2,
+            1,
+            Mapping::ListedCells(GroupLists { places: true, vertices: Some(15), ..short(5, 15) }),
+        ),
     ] {
         let problem = problem(operator, dim, degree, seed);
         let expected = problem.reference().unwrap();
@@ -148,7 +165,7 @@ fn lists_are_tried_with_room_for_the_longest() {
             let (fits, Ok(rooms)) = needed(found.items) else { panic!("no lists") };
             let longest = *rooms.last().unwrap();
             fits.unwrap();
-            assert!(needed(longest - 1).0.is_err());
+            assert!(needed(longest - 1).0.is_err(), "{found:?}");
         }
     }
     assert!(listed(&case, model, 1 << 10).is_empty(), "no group fits");

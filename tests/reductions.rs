@@ -327,6 +327,7 @@ fn memory(kernel: &Kernel, n: i64, random: &mut Random) -> Memory {
             ScalarType::F32 => Value::F32((0..len).map(|_| random.number() as f32).collect()),
             ScalarType::I32 => Value::I32((0..len).map(|_| index(random) as i32).collect()),
             ScalarType::I64 => Value::I64((0..len).map(|_| index(random) as i64).collect()),
+            ScalarType::I16 => Value::I16((0..len).map(|_| index(random) as i16).collect()),
         };
         memory.set(var.name.clone(), value);
     }
@@ -338,7 +339,7 @@ fn same(expected: &Value, found: &Value) -> bool {
     let tolerance = match expected.ty() {
         ScalarType::F64 => 1e-13,
         ScalarType::F32 => 1e-5,
-        ScalarType::I32 | ScalarType::I64 => return expected == found,
+        ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => return expected == found,
     };
     let (expected, found) = (expected.to_f64(), found.to_f64());
     let close = |(a, b): (&f64, &f64)| a == b || (a - b).abs() <= tolerance * (1.0 + a.abs());

@@ -11,9 +11,9 @@ from purlin import dlpack
 from purlin.errors import DeviceMismatchError, DtypeError
 
 #: Types of elements by the kind and size that the array interfaces write.
-TYPES = {"f8": "f64", "f4": "f32", "i4": "i32", "i8": "i64"}
+TYPES = {"f8": "f64", "f4": "f32", "i2": "i16", "i4": "i32", "i8": "i64"}
 #: The same by the letters of :pep:`3118`, which depend on the platform for ``l``.
-FORMATS = {"d": "f64", "f": "f32", "i": "i32", "q": "i64", "l": f"i{8 * ctypes.sizeof(ctypes.c_long)}"}
+FORMATS = {"d": "f64", "f": "f32", "h": "i16", "i": "i32", "q": "i64", "l": f"i{8 * ctypes.sizeof(ctypes.c_long)}"}
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _from_dlpack(name: str, value: Any, stream: Optional[int]) -> View:
     else:
         message = f"argument `{name}` lies on a device of DLPack's kind {int(kind)}, needed the host or CUDA"
         raise _about(DeviceMismatchError, name, message)
-    code = {(2, 64): "f64", (2, 32): "f32", (0, 32): "i32", (0, 64): "i64"}.get(tensor.dtype)
+    code = {(2, 64): "f64", (2, 32): "f32", (0, 16): "i16", (0, 32): "i32", (0, 64): "i64"}.get(tensor.dtype)
     if code is None:
         raise _wrong_type(name, f"{tensor.dtype} of DLPack")
     size = int(code[1:]) // 8

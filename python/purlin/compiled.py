@@ -21,7 +21,7 @@ class Argument:
     name: str
     #: ``parameter``, ``number`` or ``array``.
     kind: str
-    #: ``f64``, ``f32``, ``i32`` or ``i64``.
+    #: ``f64``, ``f32``, ``i16``, ``i32`` or ``i64``.
     dtype: str
     #: The extents in terms of the parameters.
     shape: tuple[str, ...]

@@ -187,7 +187,10 @@ fn scalar(kernel: &Kernel, spec: &ArgSpec, number: Number) -> Result<Arg<'static
             let narrow = i32::try_from(v).map_err(|_| wrong_kind(kernel, spec, &v.to_string()))?;
             Ok(Arg::I32(narrow))
         }
-        (ScalarType::I32 | ScalarType::I64, Number::Real(v)) => Err(wrong_kind(kernel, spec, &v.to_string())),
+        (ScalarType::I16, Number::Int(v)) => Err(wrong_kind(kernel, spec, &v.to_string())),
+        (ScalarType::I16 | ScalarType::I32 | ScalarType::I64, Number::Real(v)) => {
+            Err(wrong_kind(kernel, spec, &v.to_string()))
+        }
     }
 }
 

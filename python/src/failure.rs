@@ -204,6 +204,7 @@ fn class(error: &RuntimeError) -> (&'static str, Option<&str>) {
         | RuntimeError::Precondition { .. }
         | RuntimeError::GridTooLarge { .. }
         | RuntimeError::ForeignInTurn { .. }
+        | RuntimeError::NotCards { .. }
         | RuntimeError::NothingToTime { .. } => ("ArgumentError", None),
         RuntimeError::Unavailable(_) | RuntimeError::UnknownDevice { .. } => ("Unavailable", None),
         RuntimeError::OtherDevice { .. } => ("DeviceMismatchError", None),
@@ -222,6 +223,7 @@ fn class(error: &RuntimeError) -> (&'static str, Option<&str>) {
         | RuntimeError::TransferSize { .. }
         | RuntimeError::Allocation { .. }
         | RuntimeError::Driver { .. }
+        | RuntimeError::Nccl { .. }
         | RuntimeError::Io { .. }
         | RuntimeError::ToolOutput { .. } => ("DeviceError", None),
     }

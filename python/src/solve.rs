@@ -30,7 +30,9 @@ impl From<SolveError> for Failure {
             SolveError::Text(_) | SolveError::Schedule(_) | SolveError::Code(_) | SolveError::Unprepared => {
                 Self::new("InternalError", error.to_string())
             }
-            SolveError::Memory { .. } => Self::new("DeviceError", error.to_string()),
+            SolveError::Memory { .. } | SolveError::PartEnded { .. } => {
+                Self::new("DeviceError", error.to_string())
+            }
             SolveError::Form(_)
             | SolveError::Mapping(_)
             | SolveError::Unmapped { .. }
@@ -41,6 +43,7 @@ impl From<SolveError> for Failure {
             | SolveError::NoBlock { .. }
             | SolveError::Spectrum { .. }
             | SolveError::Choice { .. }
+            | SolveError::Parts { .. }
             | SolveError::Norm { .. }
             | SolveError::Prescribed { .. } => Self::new("ArgumentError", error.to_string()),
         }

@@ -92,6 +92,7 @@ fn write(mut to: impl Write, shape: &[u64], value: &Value) -> std::io::Result<()
         Value::F32(_) => "<f4",
         Value::I32(_) => "<i4",
         Value::I64(_) => "<i8",
+        Value::I16(_) => "<i2",
     };
     let shape = match shape {
         [only] => format!("({only},)"),
@@ -112,6 +113,7 @@ fn write(mut to: impl Write, shape: &[u64], value: &Value) -> std::io::Result<()
         Value::F32(v) => v.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
         Value::I32(v) => v.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
         Value::I64(v) => v.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
+        Value::I16(v) => v.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
     }
     to.flush()
 }

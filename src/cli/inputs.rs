@@ -234,12 +234,16 @@ fn from_json(name: &str, json: &serde_json::Value, ty: ScalarType) -> Result<Val
     };
     let reals = || items.iter().map(|i| real(i).ok_or_else(|| wrong(i))).collect::<Result<Vec<_>, _>>();
     let ints = || items.iter().map(|i| i.as_i64().ok_or_else(|| wrong(i))).collect::<Result<Vec<_>, _>>();
-    let narrow = |v: i64| i32::try_from(v).map_err(|_| wrong(&v.into()));
     Ok(match ty {
         ScalarType::F64 => Value::F64(reals()?),
         ScalarType::F32 => Value::F32(reals()?.into_iter().map(|x| x as f32).collect()),
-        ScalarType::I64 => Value::I64(ints()?),
-        ScalarType::I32 => Value::I32(ints()?.into_iter().map(narrow).collect::<Result<_, _>>()?),
+        ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => {
+            let ints = ints()?;
+            Value::of_integers(ty, &ints).ok_or_else(|| {
+                let unfit = |v: &&i64| Value::of_integers(ty, &[**v]).is_none();
+                wrong(&ints.iter().find(unfit).copied().unwrap_or_default().into())
+            })?
+        }
     })
 }
 
@@ -277,6 +281,7 @@ fn random_value(
         ScalarType::F32 => Value::F32(random.numbers(len).into_iter().map(|x| x as f32).collect()),
         ScalarType::I32 => Value::I32(indices.into_iter().map(|i| i as i32).collect()),
         ScalarType::I64 => Value::I64(indices.into_iter().map(|i| i as i64).collect()),
+        ScalarType::I16 => Value::I16(indices.into_iter().map(|i| (i % (1 << 15)) as i16).collect()),
     };
     purlin::interp::impose_symmetries(kernel, id, params, &mut value);
     Ok(value)

@@ -210,6 +210,7 @@ fn pattern(value: &Value, k: usize, byte: u8) -> bool {
         Value::F32(v) => v.get(k).is_some_and(|x| x.to_bits() == u32::from_ne_bytes([byte; 4])),
         Value::I32(v) => v.get(k).is_some_and(|x| *x == i32::from_ne_bytes([byte; 4])),
         Value::I64(v) => v.get(k).is_some_and(|x| *x == i64::from_ne_bytes([byte; 8])),
+        Value::I16(v) => v.get(k).is_some_and(|x| *x == i16::from_ne_bytes([byte; 2])),
     }
 }
 
@@ -217,7 +218,7 @@ fn tolerance(value: &Value) -> f64 {
     match value {
         Value::F64(_) => TOLERANCE,
         Value::F32(_) => TOLERANCE_F32,
-        Value::I32(_) | Value::I64(_) => 1.0,
+        Value::I16(_) | Value::I32(_) | Value::I64(_) => 1.0,
     }
 }
 
@@ -244,7 +245,8 @@ fn error(needed: &Value, found: &Value, k: usize, scale: f64) -> f64 {
         }
         (Value::I32(a), Value::I32(b)) => exact(a.get(k) == b.get(k)),
         (Value::I64(a), Value::I64(b)) => exact(a.get(k) == b.get(k)),
-        (Value::F64(_) | Value::F32(_) | Value::I32(_) | Value::I64(_), _) => f64::INFINITY,
+        (Value::I16(a), Value::I16(b)) => exact(a.get(k) == b.get(k)),
+        (Value::F64(_) | Value::F32(_) | Value::I16(_) | Value::I32(_) | Value::I64(_), _) => f64::INFINITY,
     }
 }
 
@@ -254,6 +256,7 @@ fn text(value: &Value, k: usize) -> String {
         Value::F32(v) => v.get(k).map(|x| format!("{x:?}")),
         Value::I32(v) => v.get(k).map(|x| format!("{x}")),
         Value::I64(v) => v.get(k).map(|x| format!("{x}")),
+        Value::I16(v) => v.get(k).map(|x| format!("{x}")),
     };
     shown.unwrap_or_else(|| "nothing".into())
 }
@@ -413,7 +416,7 @@ fn table_value(data: &TableData, ty: ScalarType) -> Value {
     match (data, ty) {
         (TableData::Real(v), ScalarType::F32) => Value::F32(v.iter().map(|x| x.0 as f32).collect()),
         (TableData::Real(v), _) => Value::F64(v.iter().map(|x| x.0).collect()),
-        (TableData::Int(v), ScalarType::I32) => Value::I32(v.iter().map(|i| *i as i32).collect()),
-        (TableData::Int(v), _) => Value::I64(v.to_vec()),
+        // the verifier has checked that they fit
+        (TableData::Int(v), ty) => Value::of_integers(ty, v).unwrap_or_else(|| Value::I64(v.to_vec())),
     }
 }

@@ -3,10 +3,11 @@
 use super::candidates::{with_modes, words_in_registers};
 use super::throughput::{ThroughputModel, by_prediction};
 use super::{Candidate, CandidatesError, FormCase, candidates};
-use crate::{Mapping, Problem, list_room, transform_with_setup};
+use crate::{Mapping, Problem, exclusive_room, list_room, transform_with_setup};
 use purlin_autotune::DeviceModel;
 use purlin_forms::strategies::GroupLists;
 use purlin_ir::{AddressSpace, Affine, Kernel};
+use purlin_transforms::lists::Definition;
 
 /// Cells of a group that are tried.
 const CELLS: [u64; 2] = [64, 128];
@@ -14,9 +15,29 @@ const CELLS: [u64; 2] = [64, 128];
 /// Room of a list is a multiple of this, so that similar meshes share a kernel.
 const MULTIPLE: u64 = 32;
 
-/// Whether vertices are listed, whether sums are by places, and whether geometry is stored.
-const VARIANTS: [[bool; 3]; 5] =
-    [[false; 3], [true, false, false], [true, true, false], [false, false, true], [false, true, true]];
+/// What lists are for beside degrees of freedom.
+#[derive(Clone, Copy, Default)]
+struct Variant {
+    /// Whether vertices are listed.
+    vertices: bool,
+    /// Whether sums are by places.
+    places: bool,
+    /// Whether geometry is stored.
+    stored: bool,
+    /// Whether degrees of freedom that a group has alone are told apart.
+    exclusive: bool,
+}
+
+impl Variant {
+    /// Those that are tried.
+    fn all() -> Vec<Self> {
+        let plain = Self::default();
+        let updated = [plain, Self { vertices: true, ..plain }, Self { stored: true, ..plain }];
+        let exclusive = updated.map(|variant| Self { exclusive: true, ..variant });
+        let summed = updated[1..].iter().map(|variant| Self { places: true, ..*variant });
+        updated.into_iter().chain(exclusive).chain(summed).collect()
+    }
+}
 
 /// What to try on a case: what suits [its form](candidates), and what depends on its mesh, too.
 ///
@@ -72,28 +93,33 @@ pub fn listed(case: &FormCase, model: &DeviceModel, local_bytes: u64) -> Vec<Can
         return Vec::new();
     };
     let over_modes = with_modes(form).is_some_and(|(_, products)| products.is_le());
-    let mapping = |cells, room: Room, places, stored| {
-        let Room { items, vertices } = room;
-        let lists = GroupLists { cells, items, compact: true, places, vertices, stored };
+    let mapping = |cells, room: Room, Variant { places, stored, .. }: Variant| {
+        let Room { vertices, exclusive, .. } = room;
+        let (items, compact, short) = (room.items(), true, true);
+        let lists = GroupLists { cells, items, compact, places, vertices, stored, short, exclusive };
         let mapping = Mapping::ListedCells(lists);
         if over_modes { mapping.with_modes() } else { mapping }
     };
-    let fitted = |(cells, [vertices, places, stored]): (u64, [bool; 3])| {
-        let asked = Room { items: 1, vertices: vertices.then_some(1) };
-        let asked = mapping(cells, asked, places, stored);
+    let fitted = |(cells, variant): (u64, Variant)| {
+        let (vertices, exclusive) = (variant.vertices.then_some(1), variant.exclusive.then_some(1));
+        let asked = mapping(cells, Room { others: 1, vertices, exclusive }, variant);
         let room = problems.iter().map(|problem| Room::needed(problem, &asked));
         let room = room.collect::<Option<Vec<Room>>>()?.into_iter().reduce(Room::max)?;
-        let mapping = mapping(cells, room, places, stored);
+        let mapping = mapping(cells, room, variant);
         let (kernel, _) = mapping.apply(form).ok()?;
         (bytes_of_group(&kernel) <= local_bytes).then(|| Candidate::unranked(mapping))
     };
-    CELLS.into_iter().flat_map(|cells| VARIANTS.map(|variant| (cells, variant))).filter_map(fitted).collect()
+    let all = CELLS.into_iter().flat_map(|cells| Variant::all().into_iter().map(move |v| (cells, v)));
+    all.filter_map(fitted).collect()
 }
 
 /// What lists have room for.
 #[derive(Clone, Copy)]
 struct Room {
-    items: u64,
+    /// Degrees of freedom that other groups may have, too.
+    others: u64,
+    /// Those that no other group has, if they are told apart.
+    exclusive: Option<u64>,
     /// If vertices are listed, too.
     vertices: Option<u64>,
 }
@@ -101,16 +127,40 @@ struct Room {
 impl Room {
     /// What the lists of a mapping need for a problem.
     fn needed(problem: &Problem, mapping: &Mapping) -> Option<Self> {
-        let (_, _, definitions) = transform_with_setup(&problem.lowered, mapping).ok()?;
+        let (_, _, mut definitions) = transform_with_setup(&problem.lowered, mapping).ok()?;
+        let told_apart = |d: &Definition| matches!(d, Definition::Lists(lists) if lists.exclusive.is_some());
+        let exclusive = if definitions.iter().any(told_apart) {
+            let alone = exclusive_room(&definitions, &problem.memory).ok()?.into_iter().max()?;
+            Some(alone.max(1).next_multiple_of(MULTIPLE))
+        } else {
+            None
+        };
+        for definition in &mut definitions {
+            if let Definition::Lists(lists) = definition
+                && let (Some((_, room)), Some(alone)) = (&mut lists.exclusive, exclusive)
+            {
+                *room = i64::try_from(alone).ok()?;
+            }
+        }
         let of_lists = list_room(&definitions, &problem.memory).ok()?;
         let needed = |room: Option<&u64>| room.map(|room| room.next_multiple_of(MULTIPLE));
         // the list of vertices is made first
         let (vertices, items) = of_lists.split_at(usize::from(mapping.lists_vertices()));
-        Some(Self { items: needed(items.iter().max())?, vertices: needed(vertices.first()) })
+        let others = items.iter().max().map(|items| (*items - exclusive.unwrap_or(0)).max(1));
+        Some(Self { others: needed(others.as_ref())?, exclusive, vertices: needed(vertices.first()) })
+    }
+
+    /// Degrees of freedom of a group.
+    fn items(self) -> u64 {
+        self.others + self.exclusive.unwrap_or(0)
     }
 
     fn max(self, other: Self) -> Self {
-        Self { items: self.items.max(other.items), vertices: self.vertices.max(other.vertices) }
+        Self {
+            others: self.others.max(other.others),
+            exclusive: self.exclusive.max(other.exclusive),
+            vertices: self.vertices.max(other.vertices),
+        }
     }
 }
 

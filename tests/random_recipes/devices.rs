@@ -330,6 +330,7 @@ fn poison(kernel: &Kernel, memory: &mut Memory) {
             Value::F32(v) => Value::F32(vec![f32::NAN; v.len()]),
             Value::I32(v) => Value::I32(vec![-1; v.len()]),
             Value::I64(v) => Value::I64(vec![-1; v.len()]),
+            Value::I16(v) => Value::I16(vec![-1; v.len()]),
         });
         if let Some(value) = value {
             memory.set(var.name.clone(), value);

@@ -41,6 +41,7 @@ impl Inputs for Sample<'_> {
             Value::F32(v) => TableData::real(v.iter().map(|x| f64::from(*x))),
             Value::I32(v) => TableData::int(v.iter().map(|x| i64::from(*x))),
             Value::I64(v) => TableData::int(v.iter().copied()),
+            Value::I16(v) => TableData::int(v.iter().map(|x| i64::from(*x))),
         })
     }
 }

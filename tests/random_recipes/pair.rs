@@ -93,11 +93,10 @@ fn give_rows(rows: &RowOrder, memory: &mut Memory) -> bool {
 /// Sets the lists of a map; false where a list has no room for the elements of its block.
 fn give_lists(lists: &ListNames, memory: &mut Memory) -> bool {
     let Some(map) = memory.get(&lists.map).and_then(Value::to_i64) else { return false };
-    let short = memory.get(&lists.map).is_some_and(|map| map.ty() == ScalarType::I32);
+    let ty = memory.get(&lists.map).map_or(ScalarType::I64, Value::ty);
     let Ok(values) = lists.compute(&map) else { return false };
-    for (name, values) in values.named(lists) {
-        let narrow = || Value::I32(values.iter().map(|v| *v as i32).collect());
-        memory.set(name, if short { narrow() } else { Value::I64(values.clone()) });
+    for (name, ty, values) in values.named(lists, ty) {
+        memory.set(name, Value::of_integers(ty, &values).unwrap());
     }
     true
 }
@@ -128,8 +127,7 @@ pub fn of_table(var: &Variable) -> Option<Value> {
     Some(match data {
         TableData::Real(v) if var.ty == ScalarType::F64 => Value::F64(v.iter().map(|x| x.0).collect()),
         TableData::Real(v) => Value::F32(v.iter().map(|x| x.0 as f32).collect()),
-        TableData::Int(v) if var.ty == ScalarType::I64 => Value::I64(v.to_vec()),
-        TableData::Int(v) => Value::I32(v.iter().map(|x| *x as i32).collect()),
+        TableData::Int(v) => Value::of_integers(var.ty, v).unwrap(),
     })
 }
 

@@ -287,7 +287,7 @@ fn with_another_entry(memory: &Memory, pick: prop::sample::Index, entry: i32) ->
         .iter()
         .filter_map(|(name, value)| match value {
             Value::I32(v) if !v.is_empty() => Some((name, v)),
-            Value::I32(_) | Value::I64(_) | Value::F32(_) | Value::F64(_) => None,
+            Value::I16(_) | Value::I32(_) | Value::I64(_) | Value::F32(_) | Value::F64(_) => None,
         })
         .collect();
     if !maps.is_empty() {
@@ -436,4 +436,41 @@ fn wrong_places_are_refused_with_the_entry() {
     // the interpreter asks the same
     let mut memory = with([0, 1, 2, 3, 0, 2, 2, 2], places).value("y", vec![0.0; 5]);
     assert!(matches!(interpret(&kernel(PLACED), &mut memory), Err(InterpError::NotListed { .. })));
+}
+
+const EXCLUSIVE: &str = "
+kernel k
+param n: i32
+param m: i32
+arg map: i32[n, 2] in
+arg map_items: i32[floor_div(n + 1, 2), 3] in
+arg map_counts: i32[floor_div(n + 1, 2)] in
+arg map_numbers: i32[2, n] in
+arg alone: i32[floor_div(n + 1, 2)] in
+arg y: f64[m] inout
+assume lists(map, map_items, map_counts, map_numbers, 2, alone, 2)
+for b in 0..floor_div(n + 1, 2)
+  for k in 0..2
+    s: y[map_items[b, k]] = 1.0 if k < alone[b]
+";
+
+/// Rows (0, 4), (4, 2) and (2, 3): blocks with 0 and 4, and 3, alone, and 2 together.
+#[test]
+fn items_that_are_not_exclusive_are_refused() {
+    let with = |items: [i32; 6], alone: [i32; 2]| {
+        let memory = listed(items, [3, 3], [0, 1, 2, 1, 2, 0]).value("map", vec![0, 4, 4, 2, 2, 3]);
+        memory.value("alone", alone.to_vec())
+    };
+    // what stands behind the exclusive ones of a block in front of the others means nothing
+    assert_eq!(report(EXCLUSIVE, &with([0, 4, 2, 3, 3, 2], [2, 1])).listed, ["map"]);
+    assert_eq!(report(EXCLUSIVE, &with([0, 4, 2, 3, 0, 2], [2, 1])).listed, ["map"]);
+    let wrong = |items, alone| {
+        let refused = refusal(EXCLUSIVE, &with(items, alone));
+        refused.split_once(", as `lists(").unwrap().0.to_owned()
+    };
+    let once = "needed an item that is there once in all lists";
+    // one that another block has, one that is there twice, and more than there is room for
+    assert_eq!(wrong([0, 4, 2, 3, 2, 2], [2, 2]), format!("`map_items[1, 1]` = 2, {once}"));
+    assert_eq!(wrong([0, 4, 2, 3, 3, 2], [2, 2]), format!("`map_items[1, 0]` = 3, {once}"));
+    assert_eq!(wrong([0, 4, 2, 3, 3, 2], [3, 1]), "`alone[0]` = 3, needed a number up to 2");
 }

@@ -336,6 +336,7 @@ impl<'k> Env<'k> {
 /// The values of an integer type.
 fn type_range(ty: ScalarType) -> Interval {
     match ty {
+        ScalarType::I16 => Interval::I16,
         ScalarType::I32 => Interval::I32,
         ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => Interval::ALL,
     }

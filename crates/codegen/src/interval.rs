@@ -14,6 +14,7 @@ impl Interval {
     /// Every integer.
     pub(crate) const ALL: Self = Self { lo: -INFINITY, hi: INFINITY };
     /// The values of `i32`.
+    pub(crate) const I16: Self = Self { lo: i16::MIN as i128, hi: i16::MAX as i128 };
     pub(crate) const I32: Self = Self { lo: i32::MIN as i128, hi: i32::MAX as i128 };
 
     pub(crate) fn new(lo: i128, hi: i128) -> Self {

@@ -229,12 +229,12 @@ fn same_in_a_row(env: &Env<'_>, params: &[Param], scalars: Vec<Name>) -> BTreeSe
     values.chain(scalars).chain(along(true, 0..3)).chain(along(false, 1..3)).collect()
 }
 
-/// The integer arrays that the program only reads.
+/// The integer arrays that the program only reads, with the types of their values.
 fn maps(function: &Function) -> BTreeMap<Name, ScalarType> {
     let arguments = function.params.iter().filter(|p| p.buffer == Some(true)).map(|p| (&p.name, p.ty));
     let constants = function.constants.iter().map(|c| (&c.name, c.ty));
     let integers = arguments.chain(constants).filter(|(_, ty)| !ty.is_float());
-    integers.map(|(name, ty)| (name.clone(), ty)).collect()
+    integers.map(|(name, ty)| (name.clone(), ty.loaded())).collect()
 }
 
 /// Declarations of the hardware indices that statements use.

@@ -106,7 +106,8 @@ impl Env<'_> {
             _ if known.is_some() => known.map(HostExpr::Const),
             Atom::Var(v) => match self.kernel.vars[*v].ty {
                 ScalarType::I32 => Some(HostExpr::Const(if upper { i32::MAX } else { i32::MIN }.into())),
-                ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => None,
+                // no scalar has 16 bits
+                ScalarType::I16 | ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => None,
             },
             Atom::Floor(n, d) => {
                 let (n, d) = (self.reach(n, upper)?, HostExpr::Const(*d));

@@ -23,6 +23,7 @@ pub(crate) fn check_ascending(
             (VarKind::Table(TableData::Int(v)), _) => fall(v),
             (VarKind::Argument(Direction::In | Direction::InOut), Some(value)) => {
                 match checked(var, value, shape, shape.iter().product())? {
+                    Value::I16(v) => fall(v),
                     Value::I32(v) => fall(v),
                     Value::I64(v) => fall(v),
                     Value::F32(_) | Value::F64(_) => None,

@@ -6,7 +6,8 @@ use crate::node::Program;
 use crate::store::{checked, element_name};
 use purlin_ir::ids::Id;
 use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind};
-use purlin_ir::{BlockLists, InverseLists, TableData, VarId};
+use purlin_ir::{BlockLists, ExclusiveItems, InverseLists, TableData, VarId};
+use std::collections::HashMap;
 
 /// Lists that have values from the start must hold those of their map; the maps of those that the
 /// kernel fills are returned.
@@ -18,7 +19,7 @@ pub(crate) fn check_lists(
     let mut unchecked = Vec::new();
     for assumption in &kernel.assumptions {
         let Assumption::Lists(lists) = assumption else { continue };
-        let mut arrays = Vec::with_capacity(6);
+        let mut arrays = Vec::with_capacity(7);
         for var in lists.vars() {
             arrays.extend(Integers::of(kernel, program, memory, var)?);
         }
@@ -26,10 +27,13 @@ pub(crate) fn check_lists(
             unchecked.push(lists.map);
             continue;
         }
-        let [map, items, counts, numbers, inverse @ ..] = &arrays[..] else { continue };
+        let [map, items, counts, numbers, further @ ..] = &arrays[..] else { continue };
         let mut first = wrong(lists, map, items, counts, numbers);
-        if let (Some(of), [starts, places]) = (lists.inverse, inverse) {
+        if let (Some(of), [starts, places, ..]) = (lists.inverse, further) {
             first = first.or_else(|| wrong_inverse(lists, of, items, numbers, starts, places));
+        }
+        if let (Some(of), Some(exclusive)) = (lists.exclusive, further.last()) {
+            first = first.or_else(|| not_exclusive(lists, of, items, counts, exclusive));
         }
         if let Some((var, at, found, needed)) = first {
             let element = element_name(&kernel.vars[var].name, &program.shapes[var.index()], at);
@@ -47,7 +51,8 @@ struct Integers<'m> {
 }
 
 enum Entries<'m> {
-    Short(&'m [i32]),
+    Short(&'m [i16]),
+    Int(&'m [i32]),
     Long(&'m [i64]),
 }
 
@@ -64,7 +69,8 @@ impl<'m> Integers<'m> {
             (VarKind::Table(TableData::Int(values)), _) => Entries::Long(values),
             (VarKind::Argument(Direction::In | Direction::InOut), Some(value)) => {
                 match checked(var, value, shape, shape.iter().product())? {
-                    Value::I32(values) => Entries::Short(values),
+                    Value::I16(values) => Entries::Short(values),
+                    Value::I32(values) => Entries::Int(values),
                     Value::I64(values) => Entries::Long(values),
                     Value::F32(_) | Value::F64(_) => return Ok(None),
                 }
@@ -79,6 +85,7 @@ impl<'m> Integers<'m> {
     fn at(&self, place: usize) -> Option<i64> {
         match self.values {
             Entries::Short(values) => values.get(place).map(|v| i64::from(*v)),
+            Entries::Int(values) => values.get(place).map(|v| i64::from(*v)),
             Entries::Long(values) => values.get(place).copied(),
         }
     }
@@ -126,6 +133,39 @@ fn wrong_inverse(
         if next != (rows_of_block * columns) as i64 {
             let needed = format!("{}, the elements of the block", rows_of_block * columns);
             return Some((of.starts, b * (capacity + 1) + capacity, next, needed));
+        }
+    }
+    None
+}
+
+/// The first item that is not exclusive and should be, as [`wrong_inverse`].
+fn not_exclusive(
+    lists: &BlockLists,
+    of: ExclusiveItems,
+    items: &Integers<'_>,
+    counts: &Integers<'_>,
+    exclusive: &Integers<'_>,
+) -> Option<(VarId, usize, i64, String)> {
+    let [blocks, capacity] = items.shape[..] else { return None };
+    let room = usize::try_from(of.room).ok()?.min(capacity);
+    let mut times: HashMap<i64, usize> = HashMap::new();
+    for b in 0..blocks {
+        let own = exclusive.at(b)?;
+        if usize::try_from(own).map_or(true, |own| own > room) {
+            return Some((of.counts, b, own, format!("a number up to {room}")));
+        }
+        let others = room..usize::try_from(counts.at(b)?).unwrap_or(0).min(capacity);
+        for k in (0..own as usize).chain(others) {
+            *times.entry(items.at(b * capacity + k)?).or_default() += 1;
+        }
+    }
+    for b in 0..blocks {
+        for k in 0..exclusive.at(b)? as usize {
+            let item = items.at(b * capacity + k)?;
+            if times.get(&item).is_some_and(|times| *times > 1) {
+                let needed = "an item that is there once in all lists".into();
+                return Some((lists.items, b * capacity + k, item, needed));
+            }
         }
     }
     None

@@ -164,7 +164,7 @@ impl Lowering<'_> {
     }
 
     fn load(&self, access: &Access, frame: Option<&Frame<'_>>) -> Lowered<Typed> {
-        let ty = self.kernel.vars[access.var].ty;
+        let ty = self.kernel.vars[access.var].ty.loaded();
         let scalar = ExprType::Scalar(ty);
         if let Some(value) = self.param(access.var) {
             return Ok(Typed::Int(Int::Const(value), scalar));
@@ -260,6 +260,9 @@ fn joined(op: &str, a: &Typed, b: &Typed) -> Lowered<ExprType> {
 fn cast(ty: ScalarType, a: Typed) -> Lowered<Typed> {
     let to = ExprType::Scalar(ty);
     let from = a.ty();
+    if ty == ScalarType::I16 {
+        return a.mismatch("a type in which values are computed");
+    }
     Ok(match (a, ty) {
         (Typed::Int(a, _), ScalarType::I64) => Typed::Int(a, to),
         (Typed::Int(a, _), ScalarType::I32) => Typed::Int(Int::Narrow(Box::new(a)), to),

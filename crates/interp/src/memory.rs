@@ -15,6 +15,8 @@ pub enum Value {
     I32(Vec<i32>),
     /// Elements of type `i64`.
     I64(Vec<i64>),
+    /// Elements of type `i16`.
+    I16(Vec<i16>),
 }
 
 impl Value {
@@ -25,6 +27,7 @@ impl Value {
             Self::F32(_) => ScalarType::F32,
             Self::I32(_) => ScalarType::I32,
             Self::I64(_) => ScalarType::I64,
+            Self::I16(_) => ScalarType::I16,
         }
     }
 
@@ -35,6 +38,7 @@ impl Value {
             Self::F32(v) => v.len(),
             Self::I32(v) => v.len(),
             Self::I64(v) => v.len(),
+            Self::I16(v) => v.len(),
         }
     }
 
@@ -61,6 +65,7 @@ impl Value {
             Self::F32(v) => Self::F32(moved(v, order)),
             Self::I32(v) => Self::I32(moved(v, order)),
             Self::I64(v) => Self::I64(moved(v, order)),
+            Self::I16(v) => Self::I16(moved(v, order)),
         }
     }
 
@@ -70,7 +75,22 @@ impl Value {
         match self {
             Self::I32(v) => Some(v.iter().map(|v| i64::from(*v)).collect()),
             Self::I64(v) => Some(v.clone()),
+            Self::I16(v) => Some(v.iter().map(|v| i64::from(*v)).collect()),
             Self::F32(_) | Self::F64(_) => None,
+        }
+    }
+
+    /// Integers as elements of type `ty`; none of a real type, or where one does not fit.
+    #[must_use]
+    pub fn of_integers(ty: ScalarType, values: &[i64]) -> Option<Self> {
+        fn narrowed<T: TryFrom<i64>>(values: &[i64]) -> Option<Vec<T>> {
+            values.iter().map(|v| T::try_from(*v).ok()).collect()
+        }
+        match ty {
+            ScalarType::F32 | ScalarType::F64 => None,
+            ScalarType::I16 => narrowed(values).map(Self::I16),
+            ScalarType::I32 => narrowed(values).map(Self::I32),
+            ScalarType::I64 => narrowed(values).map(Self::I64),
         }
     }
 
@@ -81,6 +101,7 @@ impl Value {
             ScalarType::F32 => Self::F32(vec![0.0; len]),
             ScalarType::I32 => Self::I32(vec![0; len]),
             ScalarType::I64 => Self::I64(vec![0; len]),
+            ScalarType::I16 => Self::I16(vec![0; len]),
         }
     }
 
@@ -90,6 +111,7 @@ impl Value {
             Self::F64(v) => v.clone(),
             Self::F32(v) => v.iter().map(|x| f64::from(*x)).collect(),
             Self::I32(v) => v.iter().map(|x| f64::from(*x)).collect(),
+            Self::I16(v) => v.iter().map(|x| f64::from(*x)).collect(),
             Self::I64(v) => v.iter().map(|x| *x as f64).collect(),
         }
     }
@@ -109,7 +131,7 @@ macro_rules! value_from {
         }
     )* };
 }
-value_from!(f64 => F64, f32 => F32, i32 => I32, i64 => I64);
+value_from!(f64 => F64, f32 => F32, i32 => I32, i64 => I64, i16 => I16);
 
 /// Parameters and arguments by name; names the kernel does not have are ignored.
 ///
@@ -177,7 +199,7 @@ impl Memory {
     pub fn f64s(&self, name: &str) -> Option<&[f64]> {
         match self.get(name)? {
             Value::F64(v) => Some(v),
-            Value::F32(_) | Value::I32(_) | Value::I64(_) => None,
+            Value::F32(_) | Value::I16(_) | Value::I32(_) | Value::I64(_) => None,
         }
     }
 

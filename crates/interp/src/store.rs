@@ -46,6 +46,7 @@ fn from_value(value: &Value) -> Elements {
         Value::F32(v) => Elements::Real(v.iter().map(|x| f64::from(*x)).collect()),
         Value::I32(v) => Elements::Int(v.iter().map(|x| i64::from(*x)).collect()),
         Value::I64(v) => Elements::Int(v.clone()),
+        Value::I16(v) => Elements::Int(v.iter().map(|x| i64::from(*x)).collect()),
     }
 }
 
@@ -150,6 +151,7 @@ pub(super) fn check_injective(
                 match checked(var, value, shape, shape.iter().product())? {
                     Value::I32(v) => clash(v.len(), &|k| v[k].into()),
                     Value::I64(v) => clash(v.len(), &|k| v[k]),
+                    Value::I16(v) => clash(v.len(), &|k| v[k].into()),
                     Value::F32(_) | Value::F64(_) => None,
                 }
             }

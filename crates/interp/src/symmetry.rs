@@ -34,6 +34,7 @@ pub(crate) fn check_symmetric(
                     Value::F32(v) => wrong(symmetry, shape, v, |x| -x),
                     Value::I32(v) => wrong(symmetry, shape, v, i32::wrapping_neg),
                     Value::I64(v) => wrong(symmetry, shape, v, i64::wrapping_neg),
+                    Value::I16(v) => wrong(symmetry, shape, v, i16::wrapping_neg),
                 }
             }
             (VarKind::Argument(_) | VarKind::Temporary | VarKind::Param, _) => {
@@ -94,6 +95,7 @@ pub fn impose_symmetries(kernel: &Kernel, var: VarId, params: &BTreeMap<String, 
             Value::F32(v) => symmetry.impose(&shape, v, |x| -x),
             Value::I32(v) => symmetry.impose(&shape, v, i32::wrapping_neg),
             Value::I64(v) => symmetry.impose(&shape, v, i64::wrapping_neg),
+            Value::I16(v) => symmetry.impose(&shape, v, i16::wrapping_neg),
         }
     }
 }

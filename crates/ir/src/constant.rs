@@ -26,7 +26,7 @@ impl Hash for Real {
 pub enum TableData {
     /// Values of an `f32` or `f64` table (an `f32` table holds values that `f32` represents).
     Real(Arc<[Real]>),
-    /// Values of an `i32` or `i64` table.
+    /// Values of a table of integers.
     Int(Arc<[i64]>),
 }
 
@@ -60,11 +60,12 @@ impl TableData {
             Self::Real(v) => match ty {
                 ScalarType::F64 => true,
                 ScalarType::F32 => v.iter().all(|x| f64::from(x.0 as f32).to_bits() == x.0.to_bits()),
-                ScalarType::I32 | ScalarType::I64 => false,
+                ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => false,
             },
             Self::Int(v) => match ty {
                 ScalarType::I64 => true,
                 ScalarType::I32 => v.iter().all(|&x| i32::try_from(x).is_ok()),
+                ScalarType::I16 => v.iter().all(|&x| i16::try_from(x).is_ok()),
                 ScalarType::F32 | ScalarType::F64 => false,
             },
         }
@@ -75,12 +76,13 @@ impl TableData {
         match self {
             Self::Real(v) => match ty {
                 ScalarType::F32 => v.iter().flat_map(|x| (x.0 as f32).to_le_bytes()).collect(),
-                ScalarType::F64 | ScalarType::I32 | ScalarType::I64 => {
+                ScalarType::F64 | ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => {
                     v.iter().flat_map(|x| x.0.to_le_bytes()).collect()
                 }
             },
             Self::Int(v) => match ty {
                 ScalarType::I32 => v.iter().flat_map(|&x| (x as i32).to_le_bytes()).collect(),
+                ScalarType::I16 => v.iter().flat_map(|&x| (x as i16).to_le_bytes()).collect(),
                 ScalarType::F32 | ScalarType::F64 | ScalarType::I64 => {
                     v.iter().flat_map(|x| x.to_le_bytes()).collect()
                 }

@@ -398,6 +398,17 @@ impl Variable {
         usize::try_from(place).ok()
     }
 
+    /// Whether its elements may have 16 bits: it is an array that is read alone.
+    pub fn can_be_short(&self) -> bool {
+        match &self.kind {
+            VarKind::Argument(Direction::In) => !self.shape.is_empty(),
+            VarKind::Table(_) => true,
+            VarKind::Argument(Direction::Out | Direction::InOut) | VarKind::Temporary | VarKind::Param => {
+                false
+            }
+        }
+    }
+
     /// Whether it is a scalar integer that affine expressions may mention.
     pub fn is_integer_scalar(&self) -> bool {
         self.shape.is_empty() && !self.ty.is_float()

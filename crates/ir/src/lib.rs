@@ -38,7 +38,7 @@ pub use kernel::{
     AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Layout, Node, RESIDENT_GROUPS, Rule,
     VarKind, Variable, WriteOp,
 };
-pub use lists::{BlockLists, InverseLists};
+pub use lists::{BlockLists, ExclusiveItems, InverseLists};
 pub use symmetry::{AxisImage, NoSymmetry, Symmetry};
 pub use types::ScalarType;
 pub use typing::{ExprType, TypeError, TypedExpr};

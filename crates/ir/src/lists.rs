@@ -2,6 +2,7 @@
 
 use crate::ids::VarId;
 use crate::kernel::{Kernel, VarKind};
+use crate::types::ScalarType;
 use crate::verify::KernelError;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,10 @@ use serde::{Deserialize, Serialize};
 /// the block, under its number: `places[b, p] = i*block + r - b*block` for exactly one `p` in
 /// `starts[b, k]..starts[b, k + 1]`, and there is no other place. Behind the last number, `starts`
 /// repeats.
+///
+/// With exclusive items, with `first = exclusive.room` and `e = exclusive.counts`, the items with
+/// `k < e[b] <= first` are those of block `b` alone: among all `items[b, k]` with `k < e[b]` or `first <=
+/// k < counts[b]`, no other one has the value of one with `k < e[b]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BlockLists {
     /// The map, `[rows, columns]`.
@@ -30,6 +35,17 @@ pub struct BlockLists {
     pub inverse: Option<InverseLists>,
     /// Rows of a block.
     pub block: i64,
+    /// The items that no other block has, if those are known.
+    pub exclusive: Option<ExclusiveItems>,
+}
+
+/// The items of lists that no other block has: they come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ExclusiveItems {
+    /// How many there are, `[blocks]`.
+    pub counts: VarId,
+    /// Where the others start in each list.
+    pub room: i64,
 }
 
 /// The elements of a map in a block, by their numbers in the list.
@@ -42,11 +58,24 @@ pub struct InverseLists {
 }
 
 impl BlockLists {
-    /// The arrays: map, lists, lengths, numbers, and the inverse.
+    /// The arrays: map, lists, lengths, numbers, the inverse, and how many items are exclusive.
     #[must_use]
     pub fn vars(&self) -> Vec<VarId> {
-        let inverse = self.inverse.into_iter().flat_map(|inverse| [inverse.starts, inverse.places]);
-        [self.map, self.items, self.counts, self.numbers].into_iter().chain(inverse).collect()
+        self.with_axes().into_iter().map(|(var, _)| var).collect()
+    }
+
+    /// The arrays with the number of their axes.
+    fn with_axes(&self) -> Vec<(VarId, usize)> {
+        let inverse = self.inverse.into_iter().flat_map(|inverse| [(inverse.starts, 2), (inverse.places, 2)]);
+        let exclusive = self.exclusive.map(|exclusive| (exclusive.counts, 1));
+        let always = [(self.map, 2), (self.items, 2), (self.counts, 1), (self.numbers, 2)];
+        always.into_iter().chain(inverse).chain(exclusive).collect()
+    }
+
+    /// Whether numbers have 16 bits.
+    #[must_use]
+    pub fn is_short(&self, kernel: &Kernel) -> bool {
+        kernel.vars[self.numbers].ty == ScalarType::I16
     }
 
     /// The same of other variables.
@@ -56,7 +85,8 @@ impl BlockLists {
         let inverse = self
             .inverse
             .map(|inverse| InverseLists { starts: moved(inverse.starts), places: moved(inverse.places) });
-        Self { map, items, counts, numbers, inverse, block: self.block }
+        let exclusive = self.exclusive.map(|of| ExclusiveItems { counts: moved(of.counts), room: of.room });
+        Self { map, items, counts, numbers, inverse, block: self.block, exclusive }
     }
 
     /// As [`check`](Self::check), in the words of the verifier.
@@ -73,10 +103,13 @@ impl BlockLists {
         if self.block < 1 {
             return Err((self.map, "a block of a map has at least one row"));
         }
-        for (var, axes) in self.vars().into_iter().zip([2, 2, 1, 2, 2, 2]) {
+        if self.exclusive.is_some_and(|exclusive| exclusive.room < 1) {
+            return Err((self.items, "exclusive items of a list have room for at least one"));
+        }
+        for (var, axes) in self.with_axes() {
             let data = &kernel.vars[var];
             if data.ty.is_float() || data.shape.len() != axes {
-                return Err((var, "lists and their map are integers: two axes, their lengths one"));
+                return Err((var, "lists and their map are integers: two axes, lengths one"));
             }
             if !matches!(data.kind, VarKind::Argument(_) | VarKind::Table(_)) {
                 return Err((var, "lists and their map are arguments or tables"));

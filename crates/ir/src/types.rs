@@ -14,15 +14,18 @@ pub enum ScalarType {
     I32,
     /// Signed, 64 bits.
     I64,
+    /// Signed, 16 bits: for inputs and tables only, whose elements are read as [`I32`](Self::I32).
+    I16,
 }
 
 impl ScalarType {
     /// Every type, in the order of the enum.
-    pub const ALL: [Self; 4] = [Self::F32, Self::F64, Self::I32, Self::I64];
+    pub const ALL: [Self; 5] = [Self::F32, Self::F64, Self::I32, Self::I64, Self::I16];
 
     /// Size of one element in bytes.
     pub fn bytes(self) -> u64 {
         match self {
+            Self::I16 => 2,
             Self::F32 | Self::I32 => 4,
             Self::F64 | Self::I64 => 8,
         }
@@ -32,7 +35,7 @@ impl ScalarType {
     pub fn is_float(self) -> bool {
         match self {
             Self::F32 | Self::F64 => true,
-            Self::I32 | Self::I64 => false,
+            Self::I16 | Self::I32 | Self::I64 => false,
         }
     }
 
@@ -43,6 +46,17 @@ impl ScalarType {
             Self::F64 => "f64",
             Self::I32 => "i32",
             Self::I64 => "i64",
+            Self::I16 => "i16",
+        }
+    }
+
+    /// The type of the value of an element: that of the element, but for 16 bits, in which nothing is
+    /// computed.
+    #[must_use]
+    pub fn loaded(self) -> Self {
+        match self {
+            Self::I16 => Self::I32,
+            other @ (Self::F32 | Self::F64 | Self::I32 | Self::I64) => other,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | integer literals, inames | `Index`: an integer of whatever width holds it |
 //! | `Index` with `i32` or `i64` | that type; `i32` with `i64`: `i64` |
+//! | an element of type `i16` | `i32` |
 //! | floating-point literal | `WeakReal`: `f64`, or the type of the other operand |
 //! | integer *literal* with a real | that real |
 //! | `f32` with `f64` | `f64` |
@@ -156,10 +157,7 @@ impl Kernel {
             Expr::Unary(UnaryOp::Neg, a) => number("-", of(a)?)?,
             Expr::Unary(UnaryOp::Not, a) => truth("not", of(a)?)?,
             Expr::Binary(op, a, b) => type_of_binary(*op, of(a)?, of(b)?)?,
-            Expr::Cast(ty, a) => {
-                number(ty.name(), of(a)?)?;
-                ExprType::Scalar(*ty)
-            }
+            Expr::Cast(ty, a) => type_of_cast(*ty, of(a)?)?,
             Expr::Call(function, args) => type_of_call(*function, args.len(), args.iter().map(of))?,
             Expr::Select(c, a, b) => {
                 truth("if", of(c)?)?;
@@ -197,10 +195,7 @@ impl Kernel {
                 joined("if", a.ty, b.ty)?
             }
             (Expr::Reduce(r), [body]) => number(r.op.reduction_name(), body.ty)?,
-            (Expr::Cast(ty, _), [a]) => {
-                number(ty.name(), a.ty)?;
-                ExprType::Scalar(*ty)
-            }
+            (Expr::Cast(ty, _), [a]) => type_of_cast(*ty, a.ty)?,
             // a leaf
             (e, _) => self.type_of(e, &[])?,
         };
@@ -277,7 +272,7 @@ impl Kernel {
                 return Err(TypeError::Operand { op: var.name.clone(), needed: "integer indices", found });
             }
         }
-        Ok(ExprType::Scalar(var.ty))
+        Ok(ExprType::Scalar(var.ty.loaded()))
     }
 }
 
@@ -319,6 +314,15 @@ fn number(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
         ExprType::Bool => Err(TypeError::Operand { op: op.into(), needed: "a number", found }),
         other @ (ExprType::Literal | ExprType::Index | ExprType::WeakReal | ExprType::Scalar(_)) => Ok(other),
     }
+}
+
+fn type_of_cast(ty: ScalarType, from: ExprType) -> Result<ExprType, TypeError> {
+    if ty == ScalarType::I16 {
+        let needed = "no cast, as values have 32 bits or more";
+        return Err(TypeError::Operand { op: ty.name().into(), needed, found: from });
+    }
+    number(ty.name(), from)?;
+    Ok(ExprType::Scalar(ty))
 }
 
 fn truth(op: &str, found: ExprType) -> Result<ExprType, TypeError> {

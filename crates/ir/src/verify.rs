@@ -30,6 +30,7 @@ use crate::expr::Expr;
 use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, Rule, VarKind};
 use crate::layout::keeps_elements_apart;
+use crate::types::ScalarType;
 use crate::typing::{ExprType, TypeError};
 use foldhash::fast::FixedState;
 use std::collections::HashSet;
@@ -275,6 +276,9 @@ impl Kernel {
             return error("the vector axis is not one of its axes");
         }
         let space = |why| Err(KernelError::Space { var: var.name.clone(), space: var.space.name(), why });
+        if var.ty == ScalarType::I16 && !var.can_be_short() {
+            return error("elements of 16 bits are those of an input with axes, or of a table");
+        }
         match &var.kind {
             VarKind::Param if !var.is_integer_scalar() => error("a parameter is an integer scalar"),
             VarKind::Param => Ok(()),

@@ -186,7 +186,7 @@ fn param<'a>(spec: &ArgSpec, v: i64) -> Option<Value<'a>> {
     match spec.ty {
         ScalarType::I32 => i32::try_from(v).ok().map(Value::I32),
         ScalarType::I64 => Some(Value::I64(v)),
-        ScalarType::F32 | ScalarType::F64 => None,
+        ScalarType::I16 | ScalarType::F32 | ScalarType::F64 => None,
     }
 }
 

@@ -8,7 +8,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A type of array elements: `f32`, `f64`, `i32`, `i64`.
+/// A type of array elements: `f32`, `f64`, `i16`, `i32`, `i64`.
 pub trait Element: sealed::Sealed + Copy + Default + 'static {
     /// The type in kernels and plans.
     const TYPE: ScalarType;
@@ -22,7 +22,7 @@ macro_rules! element {
         }
     )*};
 }
-element!(f32 => F32, f64 => F64, i32 => I32, i64 => I64);
+element!(f32 => F32, f64 => F64, i32 => I32, i64 => I64, i16 => I16);
 
 /// Allocates a buffer of exactly `values` on `device` and uploads them.
 ///

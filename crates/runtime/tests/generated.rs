@@ -133,6 +133,7 @@ fn scalar(value: &Value) -> Arg<'static> {
         Value::F32(v) => Arg::F32(v[0]),
         Value::I32(v) => Arg::I32(v[0]),
         Value::I64(v) => Arg::I64(v[0]),
+        Value::I16(_) => panic!("no scalar has 16 bits"),
     }
 }
 
@@ -142,6 +143,7 @@ fn upload(device: &dyn Device, value: &Value) -> Buffer {
         Value::F32(v) => buffer_of(device, v),
         Value::I32(v) => buffer_of(device, v),
         Value::I64(v) => buffer_of(device, v),
+        Value::I16(v) => buffer_of(device, v),
     }
     .unwrap()
 }
@@ -152,6 +154,7 @@ fn download(device: &dyn Device, ty: ScalarType, buffer: &Buffer) -> Value {
         ScalarType::F32 => Value::F32(download_values(device, buffer).unwrap()),
         ScalarType::I32 => Value::I32(download_values(device, buffer).unwrap()),
         ScalarType::I64 => Value::I64(download_values(device, buffer).unwrap()),
+        ScalarType::I16 => Value::I16(download_values(device, buffer).unwrap()),
     }
 }
 
@@ -176,7 +179,7 @@ fn compare_within(double: f64, expected: &Memory, found: &BTreeMap<String, Value
         let tolerance = match found.ty() {
             ScalarType::F64 => double,
             ScalarType::F32 => 1e-4,
-            ScalarType::I32 | ScalarType::I64 => 0.0,
+            ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => 0.0,
         };
         let (expected, found) = (expected.to_f64(), found.to_f64());
         let scale = expected.iter().filter(|v| v.is_finite()).fold(1.0_f64, |s, v| s.max(v.abs()));
@@ -247,6 +250,7 @@ fn random_memory(kernel: &Kernel, params: &BTreeMap<String, i64>, random: &mut R
                 ScalarType::F32 => Value::F32(reals.iter().map(|x| *x as f32).collect()),
                 ScalarType::I32 => Value::I32(ints.iter().map(|x| *x as i32).collect()),
                 ScalarType::I64 => Value::I64(ints),
+                ScalarType::I16 => Value::I16(ints.iter().map(|x| *x as i16).collect()),
             },
         );
     }

@@ -102,6 +102,7 @@ impl Arrays {
             Value::F32(values) => buffer_of(device, values)?,
             Value::I32(values) => buffer_of(device, values)?,
             Value::I64(values) => buffer_of(device, values)?,
+            Value::I16(values) => buffer_of(device, values)?,
         });
         known.push((value.clone(), Arc::clone(&buffer)));
         Ok(buffer)
@@ -313,6 +314,6 @@ fn missing(name: &str) -> SolveError {
 fn number(memory: &Memory, name: &str) -> Result<f64, SolveError> {
     match memory.get(name) {
         Some(Value::F64(values)) => values.first().copied().ok_or_else(|| missing(name)),
-        Some(Value::F32(_) | Value::I32(_) | Value::I64(_)) | None => Err(missing(name)),
+        Some(Value::F32(_) | Value::I16(_) | Value::I32(_) | Value::I64(_)) | None => Err(missing(name)),
     }
 }

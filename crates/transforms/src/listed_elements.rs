@@ -5,8 +5,8 @@ use crate::neutral::neutral;
 use crate::schedule::{Array, Handles, Loop, Made, Statement};
 use crate::tree::{edit_body, insns_of};
 use purlin_ir::{
-    Access, AddressSpace, Affine, AxisTag, BinaryOp, BlockLists, Domain, Expr, Iname, InameId, Insn, InsnId,
-    InverseLists, Kernel, Node, UpdateOp, VarId, VarKind, Variable, WriteOp,
+    Access, AddressSpace, Affine, AxisTag, BinaryOp, BlockLists, Domain, ExclusiveItems, Expr, Iname,
+    InameId, Insn, InsnId, InverseLists, Kernel, Node, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
 use std::collections::BTreeSet;
 
@@ -21,6 +21,9 @@ pub struct ListedElements {
     pub join: Vec<Loop>,
     /// What joins it.
     pub store: Option<Statement>,
+    /// The loops that fill what no other block has, and those that store it; none where it is not told
+    /// apart.
+    pub exclusive: [Vec<Loop>; 2],
 }
 
 impl Handles for ListedElements {
@@ -29,6 +32,7 @@ impl Handles for ListedElements {
         self.fill.list(made);
         self.join.list(made);
         self.store.list(made);
+        self.exclusive.iter().for_each(|loops| loops.list(made));
     }
 }
 
@@ -36,6 +40,8 @@ impl Handles for ListedElements {
 pub(crate) struct Sweep {
     pub(crate) name: String,
     pub(crate) inames: Vec<InameId>,
+    /// The first element.
+    pub(crate) from: i64,
 }
 
 impl Sweep {
@@ -48,7 +54,21 @@ impl Sweep {
             .enumerate()
             .map(|(k, extent)| new_loop(kernel, &format!("{name}_{k}"), *extent, AxisTag::Sequential));
         let inames = inames.collect();
-        Self { name: name.into(), inames }
+        Self { name: name.into(), inames, from: 0 }
+    }
+
+    /// The same elements from another one on.
+    pub(crate) fn starting_at(mut self, from: i64) -> Self {
+        self.from = from;
+        self
+    }
+
+    /// The place of the element along the first axis.
+    pub(crate) fn place(&self) -> Expr {
+        match self.from {
+            0 => Expr::Iname(self.inames[0]),
+            from => Expr::from_affine(&Affine::iname(self.inames[0]).plus_constant(from)),
+        }
     }
 
     pub(crate) fn loops(&self, kernel: &Kernel) -> Vec<Loop> {
@@ -58,6 +78,7 @@ impl Sweep {
     /// The element of an array at the loops, through the list of a block if one is given.
     pub(crate) fn access(&self, var: VarId, listed: Option<(&BlockLists, InameId)>) -> Access {
         let mut index: Vec<Expr> = self.inames.iter().map(|i| Expr::Iname(*i)).collect();
+        index[0] = self.place();
         if let Some((lists, at)) = listed {
             index[0] = Expr::load(lists.items, [Expr::Iname(at), index[0].clone()]);
         }
@@ -97,6 +118,59 @@ pub(crate) fn put_around(
     });
 }
 
+/// Updates through a map whose lists have exclusive items in front.
+pub(crate) struct ExclusiveUpdates<'l> {
+    pub at: InameId,
+    pub var: VarId,
+    /// The temporary.
+    pub temporary: VarId,
+    pub op: UpdateOp,
+    pub atomic: bool,
+    pub lists: &'l BlockLists,
+    pub items: ExclusiveItems,
+    pub capacity: i64,
+}
+
+impl ExclusiveUpdates<'_> {
+    /// Fills the temporary in front of updates and joins it to the array behind them: what no other
+    /// block has starts from the array and is stored.
+    pub(crate) fn put_around(&self, kernel: &mut Kernel, insns: &[InsnId]) -> ListedElements {
+        let array = kernel.vars[self.var].clone();
+        let name = kernel.vars[self.temporary].name.clone();
+        let others = self.capacity - self.items.room;
+        let mut sweep = |verb: &str, length: i64, from: i64| {
+            Sweep::new(kernel, &format!("{verb}_{name}"), &array, length).starting_at(from)
+        };
+        let [fetch, keep] = ["fetch", "keep"].map(|verb| sweep(verb, self.items.room, 0));
+        let [start, store] = ["start", "store"].map(|verb| sweep(verb, others, self.items.room));
+        let listed = Some((self.lists, self.at));
+        let below = |sweep: &Sweep, counts: VarId| {
+            Expr::binary(BinaryOp::Lt, sweep.place(), Expr::load(counts, [Expr::Iname(self.at)]))
+        };
+        let own = |sweep: &Sweep| Some(below(sweep, self.items.counts));
+        let (there, here) = (fetch.access(self.var, listed), fetch.access(self.temporary, None));
+        let mut before = fetch.nodes(kernel, here, WriteOp::Assign, Expr::Load(there), own(&fetch));
+        let here = start.access(self.temporary, None);
+        before.extend(start.nodes(kernel, here, WriteOp::Assign, neutral(self.op, array.ty), None));
+        let (there, here) = (keep.access(self.var, listed), keep.access(self.temporary, None));
+        let mut behind = keep.nodes(kernel, there, WriteOp::Assign, Expr::Load(here), own(&keep));
+        let (there, here) = (store.access(self.var, listed), store.access(self.temporary, None));
+        let first = Expr::binary(BinaryOp::Le, self.items.room, store.place());
+        let listed = Expr::binary(BinaryOp::And, first, below(&store, self.lists.counts));
+        let join = WriteOp::Update { op: self.op, atomic: self.atomic };
+        behind.extend(store.nodes(kernel, there, join, Expr::Load(here), Some(listed)));
+        let made = ListedElements {
+            array: Array::named(name),
+            fill: start.loops(kernel),
+            join: store.loops(kernel),
+            store: Some(Statement::named(&store.name)),
+            exclusive: [fetch.loops(kernel), keep.loops(kernel)],
+        };
+        put_around(kernel, self.at, insns, before, behind);
+        made
+    }
+}
+
 /// Updates through a map whose lists have places.
 pub(crate) struct ListedUpdates {
     pub at: InameId,
@@ -129,7 +203,8 @@ impl ListedUpdates {
         let store = Statement::named(&sums.name);
         let behind = self.sum_and_store(kernel, name, parts, &sums);
         put_around(kernel, self.at, &self.insns, before, behind);
-        ListedElements { array: Array::named(name), fill, join, store: Some(store) }
+        let exclusive = [Vec::new(), Vec::new()];
+        ListedElements { array: Array::named(name), fill, join, store: Some(store), exclusive }
     }
 
     /// An update of row `r` and column `i` goes to element `i*block + r - block*at`.
@@ -158,7 +233,7 @@ impl ListedUpdates {
     /// Adds up the parts of each number, and joins their sum to the array.
     fn sum_and_store(&self, kernel: &mut Kernel, name: &str, parts: VarId, sums: &Sweep) -> Vec<Node> {
         let ty = kernel.vars[self.var].ty;
-        let (count, at) = (kernel.vars[self.lists.map].ty, Expr::Iname(self.at));
+        let (count, at) = (kernel.vars[self.lists.map].ty.loaded(), Expr::Iname(self.at));
         let mut scalar = |verb: &str, ty| {
             let name = format!("{verb}_{name}_scalar");
             let (kind, space) = (VarKind::Temporary, AddressSpace::Private);

@@ -1,6 +1,7 @@
 //! Inputs that are computed before a launch: what passes values, and block-local lists of a map.
 
-use purlin_ir::Kernel;
+use purlin_ir::{Kernel, ScalarType};
+use std::collections::HashMap;
 
 /// What computes inputs that a recipe adds, before the launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,9 @@ impl Definition {
             }
             Self::Lists(lists) => {
                 let inverse = lists.inverse.iter().flatten();
-                [&lists.items, &lists.counts, &lists.numbers].into_iter().chain(inverse).cloned().collect()
+                let exclusive = lists.exclusive.iter().map(|(name, _)| name);
+                let always = [&lists.items, &lists.counts, &lists.numbers];
+                always.into_iter().chain(inverse).chain(exclusive).cloned().collect()
             }
             Self::Rows(rows) => rows.copies.iter().map(|(_, copy)| copy.clone()).collect(),
         }
@@ -126,6 +129,11 @@ pub struct ListNames {
     pub block: i64,
     /// Elements that a list has room for.
     pub capacity: i64,
+    /// Whether numbers and places have 16 bits; else at least 32, as the map.
+    pub short: bool,
+    /// The number of items of each block that no other one has, `[blocks]`, and the room for them in
+    /// front of the others, if they are told apart.
+    pub exclusive: Option<(String, i64)>,
 }
 
 /// The values of lists.
@@ -141,20 +149,26 @@ pub struct ListValues {
     pub starts: Vec<i64>,
     /// `[blocks, columns*block]`; empty without an inverse.
     pub places: Vec<i64>,
+    /// `[blocks]`; empty where exclusive items are not told apart.
+    pub exclusive: Vec<i64>,
 }
 
 impl ListValues {
-    /// The values by the names of the inputs.
+    /// The values by the names of the inputs, with the types of these, where `map` is that of the map.
     #[must_use]
-    pub fn named(self, names: &ListNames) -> Vec<(String, Vec<i64>)> {
-        let Self { items, counts, numbers, starts, places } = self;
+    pub fn named(self, names: &ListNames, map: ScalarType) -> Vec<(String, ScalarType, Vec<i64>)> {
+        let Self { items, counts, numbers, starts, places, exclusive } = self;
+        let number = if names.short { ScalarType::I16 } else { map.loaded() };
         let mut named = vec![
-            (names.items.clone(), items),
-            (names.counts.clone(), counts),
-            (names.numbers.clone(), numbers),
+            (names.items.clone(), map, items),
+            (names.counts.clone(), map.loaded(), counts),
+            (names.numbers.clone(), number, numbers),
         ];
         if let Some([first, all]) = &names.inverse {
-            named.extend([(first.clone(), starts), (all.clone(), places)]);
+            named.extend([(first.clone(), number, starts), (all.clone(), number, places)]);
+        }
+        if let Some((name, _)) = &names.exclusive {
+            named.push((name.clone(), map.loaded(), exclusive));
         }
         named
     }
@@ -206,14 +220,73 @@ impl ListNames {
         let name = |what: &str| format!("{map}_{what}");
         let (items, counts, numbers) = (name("items"), name("counts"), name("numbers"));
         let inverse = inverse.then(|| [name("starts"), name("places")]);
-        Self { map: map.into(), items, counts, numbers, inverse, columns, block, capacity }
+        Self {
+            map: map.into(),
+            items,
+            counts,
+            numbers,
+            inverse,
+            columns,
+            block,
+            capacity,
+            short: false,
+            exclusive: None,
+        }
+    }
+
+    /// The same with room for items in front that no other block has.
+    #[must_use]
+    pub fn with_exclusive(mut self, room: i64) -> Self {
+        self.exclusive = Some((format!("{}_exclusive", self.map), room));
+        self
+    }
+
+    /// The same with numbers and places of 16 bits.
+    #[must_use]
+    pub fn with_short_numbers(mut self) -> Self {
+        self.short = true;
+        self
     }
 
     /// Elements that the longest list needs room for.
     #[must_use]
     pub fn room(&self, map: &[i64]) -> u64 {
         let rows = usize::try_from(self.columns.saturating_mul(self.block)).unwrap_or(1).max(1);
-        map.chunks(rows).map(|entries| distinct(entries).len() as u64).max().unwrap_or(0)
+        let owners = self.owners(map);
+        let room = |(b, entries)| self.order(b, distinct(entries), owners.as_ref()).end() as u64;
+        map.chunks(rows).enumerate().map(room).max().unwrap_or(0)
+    }
+
+    /// Items that the block with most of them has alone.
+    #[must_use]
+    pub fn exclusive_room(&self, map: &[i64]) -> u64 {
+        let rows = usize::try_from(self.columns.saturating_mul(self.block)).unwrap_or(1).max(1);
+        let owners = Owners::of(map, rows);
+        let alone =
+            |(b, entries)| distinct(entries).iter().filter(|v| owners.has_alone(b, **v)).count() as u64;
+        map.chunks(rows).enumerate().map(alone).max().unwrap_or(0)
+    }
+
+    /// Which block has each value alone, where that counts.
+    fn owners(&self, map: &[i64]) -> Option<Owners> {
+        let rows = usize::try_from(self.columns.saturating_mul(self.block)).unwrap_or(1).max(1);
+        self.exclusive.as_ref().map(|_| Owners::of(map, rows))
+    }
+
+    /// The distinct values of a block, those that it has alone first, as far as there is room for
+    /// them.
+    fn order(&self, b: usize, distinct: Vec<i64>, owners: Option<&Owners>) -> Ordered {
+        let (Some(owners), Some((_, room))) = (owners, &self.exclusive) else {
+            return Ordered { own: Vec::new(), others: distinct, first: 0 };
+        };
+        let first = usize::try_from(*room).unwrap_or(0);
+        let (mut own, mut others): (Vec<i64>, Vec<i64>) =
+            distinct.into_iter().partition(|v| owners.has_alone(b, *v));
+        if own.len() > first {
+            others.extend(own.split_off(first));
+            others.sort_unstable();
+        }
+        Ordered { own, others, first }
     }
 
     /// The lists of the entries of the map, row by row, in ascending order of the entries.
@@ -227,10 +300,13 @@ impl ListNames {
         // blocks are independent: each thread takes some that follow one another
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let of_thread = rows.div_ceil(block).div_ceil(threads).max(1);
+        let owners = self.owners(map);
+        let owners = owners.as_ref();
         let parts: Vec<Result<ListValues, ListOverflow>> = std::thread::scope(|scope| {
             let parts = map.chunks(of_thread * block * columns).enumerate();
-            let parts: Vec<_> =
-                parts.map(|(k, entries)| scope.spawn(move || self.part(entries, k * of_thread))).collect();
+            let parts: Vec<_> = parts
+                .map(|(k, entries)| scope.spawn(move || self.part(entries, k * of_thread, owners)))
+                .collect();
             parts
                 .into_iter()
                 .map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -242,6 +318,7 @@ impl ListNames {
             numbers: vec![0; map.len()],
             starts: Vec::new(),
             places: Vec::new(),
+            exclusive: Vec::new(),
         };
         let mut first = 0;
         for part in parts {
@@ -256,13 +333,14 @@ impl ListNames {
             values.counts.append(&mut part.counts);
             values.starts.append(&mut part.starts);
             values.places.append(&mut part.places);
+            values.exclusive.append(&mut part.exclusive);
         }
         Ok(values)
     }
 
     /// The lists of some blocks, the first of which has a number; `numbers` is `[columns, rows]` of
     /// these.
-    fn part(&self, map: &[i64], first: usize) -> Result<ListValues, ListOverflow> {
+    fn part(&self, map: &[i64], first: usize, owners: Option<&Owners>) -> Result<ListValues, ListOverflow> {
         let columns = usize::try_from(self.columns).unwrap_or(1).max(1);
         let rows = map.len() / columns;
         let block = usize::try_from(self.block).unwrap_or(1).max(1);
@@ -274,17 +352,18 @@ impl ListNames {
             numbers: vec![0; map.len()],
             starts: Vec::new(),
             places: Vec::new(),
+            exclusive: Vec::new(),
         };
         for (b, entries) in map.chunks(block * columns).enumerate() {
-            let mut distinct = distinct(entries);
-            if distinct.len() > capacity {
-                let (map, found, capacity) = (self.map.clone(), distinct.len(), self.capacity);
+            let ordered = self.order(first + b, distinct(entries), owners);
+            if ordered.end() > capacity {
+                let (map, found, capacity) = (self.map.clone(), ordered.end(), self.capacity);
                 return Err(ListOverflow { map, block: first + b, found, capacity });
             }
             for (e, entry) in entries.iter().enumerate() {
                 let row = b * block + e / columns;
                 // every entry is among the distinct ones
-                let number = distinct.binary_search(entry).unwrap_or_default();
+                let number = ordered.number(*entry);
                 values.numbers[e % columns * rows + row] = number as i64;
             }
             if self.inverse.is_some() {
@@ -296,10 +375,11 @@ impl ListNames {
                 let numbers: Vec<Vec<i64>> = (0..columns).map(of_column).collect();
                 values.invert(&numbers, capacity, block);
             }
-            values.counts.push(distinct.len() as i64);
-            let last = distinct.last().copied().unwrap_or(0);
-            distinct.resize(capacity, last);
-            values.items.append(&mut distinct);
+            values.counts.push(ordered.end() as i64);
+            if owners.is_some() {
+                values.exclusive.push(ordered.own.len() as i64);
+            }
+            values.items.append(&mut ordered.list(capacity));
         }
         Ok(values)
     }
@@ -311,4 +391,80 @@ fn distinct(entries: &[i64]) -> Vec<i64> {
     distinct.sort_unstable();
     distinct.dedup();
     distinct
+}
+
+/// The distinct values of a block: those that no other one has, and behind the room for them the
+/// others, both in ascending order.
+struct Ordered {
+    own: Vec<i64>,
+    others: Vec<i64>,
+    first: usize,
+}
+
+impl Ordered {
+    /// One behind the last place.
+    fn end(&self) -> usize {
+        self.first + self.others.len()
+    }
+
+    /// The place of a value that is there.
+    fn number(&self, value: i64) -> usize {
+        let own = self.own.binary_search(&value);
+        own.unwrap_or_else(|_| self.first + self.others.binary_search(&value).unwrap_or_default())
+    }
+
+    /// The list with room for `capacity`: what means nothing repeats a value of the block.
+    fn list(&self, capacity: usize) -> Vec<i64> {
+        let last = |values: &[i64], other: &[i64]| values.last().or(other.first()).copied().unwrap_or(0);
+        let mut list = self.own.clone();
+        list.resize(self.first, last(&self.own, &self.others));
+        list.extend(&self.others);
+        list.resize(capacity, last(&self.others, &self.own));
+        list
+    }
+}
+
+/// The block that has each value of a map, if one has it alone.
+enum Owners {
+    /// From the least value on.
+    Near(i64, Vec<u32>),
+    /// Of values far from each other.
+    Far(HashMap<i64, u32>),
+}
+
+/// Stands for more than one block.
+const SEVERAL: u32 = u32::MAX;
+/// Stands for no block.
+const NONE: u32 = u32::MAX - 1;
+
+impl Owners {
+    /// The owners of the values of blocks of `length` entries.
+    fn of(map: &[i64], length: usize) -> Self {
+        let (least, most) = map.iter().fold((i64::MAX, i64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
+        let span = if map.is_empty() { 0 } else { most.abs_diff(least).saturating_add(1) };
+        // four bytes a value of the span, or some tens a value that is there
+        let mut owners = if span / 8 <= map.len() as u64 {
+            Self::Near(least, vec![NONE; span as usize])
+        } else {
+            Self::Far(HashMap::with_capacity(map.len()))
+        };
+        for (b, entries) in map.chunks(length.max(1)).enumerate() {
+            for value in entries {
+                let owner = match &mut owners {
+                    Self::Near(least, of) => &mut of[value.abs_diff(*least) as usize],
+                    Self::Far(of) => of.entry(*value).or_insert(NONE),
+                };
+                *owner = if *owner == NONE || *owner == b as u32 { b as u32 } else { SEVERAL };
+            }
+        }
+        owners
+    }
+
+    fn has_alone(&self, b: usize, value: i64) -> bool {
+        let owner = match self {
+            Self::Near(least, of) => of.get(value.abs_diff(*least) as usize),
+            Self::Far(of) => of.get(&value),
+        };
+        owner == Some(&(b as u32))
+    }
 }

@@ -20,6 +20,7 @@ pub mod access;
 mod agree;
 mod confined;
 mod covers;
+mod exclusive;
 mod graph;
 pub mod pair;
 mod ranges;

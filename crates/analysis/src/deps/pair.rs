@@ -2,6 +2,7 @@
 
 use crate::deps::access::AccessSite;
 use crate::deps::agree::{Same, agreeing};
+use crate::deps::exclusive::same_exclusive_item;
 use crate::deps::named;
 use crate::deps::ranges::range_entry;
 use crate::polyhedral::Polyhedral;
@@ -151,6 +152,8 @@ fn same_element<'a>(poly: &Polyhedral, a: &'a AccessSite, b: &'a AccessSite) -> 
             }
         } else if let Some(equal) = same_map_entry(poly, &a.access.index[axis], &b.access.index[axis]) {
             same.extend(equal.into_iter().map(|(x, y)| (Cow::Owned(x), Cow::Owned(y))));
+        } else if let Some(equal) = same_exclusive_item(poly, a, b, axis) {
+            same.extend(equal.into_iter().map(|(x, y)| (Cow::Owned(x), Cow::Owned(y))));
         }
     }
     Some(same)
@@ -180,7 +183,7 @@ fn is_injective(poly: &Polyhedral, map: VarId) -> bool {
 
 /// The array of which both indices are entries, if no instruction writes it, and where those are,
 /// as far as it is known. An entry may be found through an injective array in turn.
-fn map_entries(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<(VarId, Vec<(Affine, Affine)>)> {
+pub(super) fn map_entries(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<(VarId, Vec<(Affine, Affine)>)> {
     let (Expr::Load(p), Expr::Load(q)) = (x, y) else { return None };
     if p.var != q.var || poly.kernel.insns.values().any(|i| i.lhs.var == p.var) {
         return None;

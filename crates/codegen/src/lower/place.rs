@@ -39,6 +39,8 @@ impl<'k> Lower<'k> {
         };
         Ok(match var.ty {
             ScalarType::F32 | ScalarType::F64 => Value::Real(code, var.ty),
+            // C computes with it in 32 bits
+            ScalarType::I16 => Value::Int(code, ScalarType::I32, Interval::I16),
             ScalarType::I32 => Value::Int(code, var.ty, Interval::I32),
             ScalarType::I64 => Value::Int(code, var.ty, Interval::ALL),
         })

@@ -11,11 +11,11 @@ use purlin_ir::{MathFn, ScalarType};
 pub(crate) fn constant_special(v: f64, ty: ScalarType) -> &'static str {
     match (v.is_nan(), v.is_sign_negative(), ty) {
         (true, _, ScalarType::F32) => "0.0f/0.0f",
-        (true, _, ScalarType::F64 | ScalarType::I32 | ScalarType::I64) => "0.0/0.0",
+        (true, _, _) => "0.0/0.0",
         (false, false, ScalarType::F32) => "1.0f/0.0f",
-        (false, false, ScalarType::F64 | ScalarType::I32 | ScalarType::I64) => "1.0/0.0",
+        (false, false, _) => "1.0/0.0",
         (false, true, ScalarType::F32) => "-1.0f/0.0f",
-        (false, true, ScalarType::F64 | ScalarType::I32 | ScalarType::I64) => "-1.0/0.0",
+        (false, true, _) => "-1.0/0.0",
     }
 }
 
@@ -29,6 +29,8 @@ impl Dialect {
         match (self.0, ty) {
             (_, ScalarType::F32) => "float",
             (_, ScalarType::F64) => "double",
+            (Target::Cuda | Target::OpenCl, ScalarType::I16) => "short",
+            (Target::C, ScalarType::I16) => "int16_t",
             (Target::Cuda | Target::OpenCl, ScalarType::I32) => "int",
             (Target::C, ScalarType::I32) => "int32_t",
             (Target::Cuda, ScalarType::I64) => "long long",
@@ -66,7 +68,7 @@ impl Dialect {
 
     pub(crate) fn integer_suffix(self, ty: ScalarType) -> &'static str {
         match (self.0, ty) {
-            (_, ScalarType::I32 | ScalarType::F32 | ScalarType::F64) => "",
+            (_, ScalarType::I16 | ScalarType::I32 | ScalarType::F32 | ScalarType::F64) => "",
             (Target::OpenCl, ScalarType::I64) => "L",
             (Target::Cuda | Target::C, ScalarType::I64) => "LL",
         }

@@ -164,7 +164,9 @@ impl Printer {
             // Rust prints the shortest decimal that reads back as the same value.
             let _ = match ty {
                 ScalarType::F32 => write!(this.out, "{:?}f", v as f32),
-                ScalarType::F64 | ScalarType::I32 | ScalarType::I64 => write!(this.out, "{v:?}"),
+                ScalarType::F64 | ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => {
+                    write!(this.out, "{v:?}")
+                }
             };
         });
     }

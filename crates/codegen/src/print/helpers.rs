@@ -224,7 +224,8 @@ fn cuda_atomic(op: UpdateOp, ty: ScalarType, name: &str, dialect: &Dialect) -> S
             "(unsigned long long)__double_as_longlong",
         ),
         ScalarType::F32 => ("unsigned int", "__uint_as_float(seen)", "__float_as_uint"),
-        ScalarType::I32 => ("unsigned int", "(int)seen", "(unsigned int)"),
+        // no variable of 16 bits is written
+        ScalarType::I16 | ScalarType::I32 => ("unsigned int", "(int)seen", "(unsigned int)"),
         ScalarType::I64 => ("unsigned long long", "(long long)seen", "(unsigned long long)"),
     };
     let next = combine(op, ty, dialect, "now", "v");

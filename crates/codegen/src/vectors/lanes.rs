@@ -295,7 +295,9 @@ impl<'a> Lanes<'a> {
         let offset = place.offset.as_ref()?;
         let (ty, space) = *self.symbols.get(&place.name)?;
         let beside = slope(offset, &self.head.name, self.symbols) == Some(1);
-        if !beside || self.held.contains_key(&place.name) || self.mentions_held(offset) {
+        // values of 16 bits widen one by one
+        let widens = ty.loaded() != ty;
+        if !beside || widens || self.held.contains_key(&place.name) || self.mentions_held(offset) {
             return None;
         }
         let fits = match self.target {

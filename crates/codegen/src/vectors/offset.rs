@@ -17,7 +17,7 @@ pub(super) fn type_of(e: &Expr, of: &dyn Fn(&Name) -> Option<ScalarType>) -> Opt
         | Expr::LanesCall(_, ty, ..)
         | Expr::Cast(ty, _)
         | Expr::Vector { ty, .. } => Some(*ty),
-        Expr::Load(place) => of(&place.name),
+        Expr::Load(place) => of(&place.name).map(ScalarType::loaded),
         Expr::Hardware { .. } => Some(ScalarType::I32),
         Expr::Neg(a) => type_of(a, of),
         Expr::Select(_, a, b) | Expr::Binary(Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem, a, b) => {
@@ -31,7 +31,7 @@ pub(super) fn type_of(e: &Expr, of: &dyn Fn(&Name) -> Option<ScalarType>) -> Opt
 /// The type that C gives to an operation on both.
 fn widest(a: ScalarType, b: ScalarType) -> ScalarType {
     let rank = |ty| match ty {
-        ScalarType::I32 => 0,
+        ScalarType::I16 | ScalarType::I32 => 0,
         ScalarType::I64 => 1,
         ScalarType::F32 => 2,
         ScalarType::F64 => 3,

@@ -142,5 +142,6 @@ fn rows_of(value: &Value, width: usize, rows: &[u32]) -> Value {
         Value::F32(v) => Value::F32(taken(v, width, rows)),
         Value::I32(v) => Value::I32(taken(v, width, rows)),
         Value::I64(v) => Value::I64(taken(v, width, rows)),
+        Value::I16(v) => Value::I16(taken(v, width, rows)),
     }
 }

@@ -36,17 +36,31 @@ pub struct GroupLists {
     /// once for a mesh.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stored: bool,
+    /// Whether numbers in lists and places have 16 bits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub short: bool,
+    /// Room for degrees of freedom that no other group has, among `items`, if those are told apart:
+    /// they are added to without atomic updates of global memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclusive: Option<u64>,
 }
 
 impl fmt::Display for GroupLists {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cells, items, compact, places, vertices, stored } = self;
+        let Self { cells, items, compact, places, vertices, stored, short, exclusive } = self;
         write!(f, "{cells} a group, {items} degrees of freedom")?;
+        if let Some(exclusive) = exclusive {
+            write!(f, ", {exclusive} of them exclusive")?;
+        }
         if let Some(vertices) = vertices {
             write!(f, ", {vertices} vertices")?;
         }
-        let said =
-            [(*compact, ", compact groups"), (*places, ", sums by places"), (*stored, ", stored geometry")];
+        let said = [
+            (*compact, ", compact groups"),
+            (*places, ", sums by places"),
+            (*stored, ", stored geometry"),
+            (*short, ", numbers of 16 bits"),
+        ];
         said.iter().filter(|(is, _)| *is).try_for_each(|(_, text)| f.write_str(text))
     }
 }
@@ -71,7 +85,8 @@ const MAX_ROUNDS: i64 = 32;
 /// other have short lists; cells are put in such an order for a mesh, too. By `places`, cells do not
 /// update elements that they share: each adds to its own, and the list of a degree of freedom says
 /// which of them to sum. With `stored`, cells read what the integrand takes from their geometry, and
-/// no vertices.
+/// no vertices. With `short`, numbers and places have 16 bits, which halves what they take of memory.
+/// With `exclusive`, degrees of freedom that no other group has are read and stored.
 ///
 /// # Rewrite
 /// ```text
@@ -144,12 +159,15 @@ fn map_cells(
     let [group, item] = s.split_as(&program.cells.cell, cells_of_group, ["cell_group", "cell_item"])?;
     let mut transfers = Transfers { cells_of_group, rounds: Vec::new(), items: vec![item.clone()] };
     if let (Some([_, points]), Some(room)) = (vertices, lists.vertices) {
-        let made = s.make(ListElements::new(points, &group, cells_of_group, length(room)))?;
+        let list = ListElements::new(points, &group, cells_of_group, length(room));
+        let made = s.make(if lists.short { list.with_short_numbers() } else { list })?;
         transfers.deal(s, &made.fill)?;
     }
     let list = |var: &str| {
         let made = ListElements::new(var, &group, cells_of_group, length(lists.items));
-        if lists.places { made.with_places() } else { made }
+        let made = if lists.short { made.with_short_numbers() } else { made };
+        let made = if lists.places { made.with_places() } else { made };
+        lists.exclusive.map(length).into_iter().fold(made, ListElements::with_exclusive)
     };
     let gathers: Vec<_> = program.evaluated().into_iter().map(|k| &program.gathers[k]).collect();
     let mut listed: Vec<String> = Vec::new();
@@ -164,8 +182,9 @@ fn map_cells(
     for commit in program.results.iter().flat_map(|r| &r.commits) {
         let Some(var) = written_by(s.kernel(), commit).filter(|var| !listed.contains(var)) else { continue };
         let made = s.make(list(&var))?;
-        transfers.deal(s, &made.fill)?;
-        transfers.deal(s, &made.join)?;
+        for nest in [&made.exclusive[0], &made.fill, &made.exclusive[1], &made.join] {
+            transfers.deal(s, nest)?;
+        }
         listed.extend([var, String::from(&made.array)]);
     }
     if !args.orbits.is_empty() {

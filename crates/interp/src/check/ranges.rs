@@ -105,6 +105,9 @@ impl<'p> Ranges<'p> {
             (VarKind::Argument(Direction::In), Some(Value::I32(v))) if fits(v.len()) => {
                 extremes(v.iter().map(|x| i64::from(*x)))
             }
+            (VarKind::Argument(Direction::In), Some(Value::I16(v))) if fits(v.len()) => {
+                extremes(v.iter().map(|x| i64::from(*x)))
+            }
             (VarKind::Argument(Direction::In), Some(Value::I64(v))) if fits(v.len()) => {
                 extremes(v.iter().copied())
             }

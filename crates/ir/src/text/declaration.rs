@@ -12,7 +12,7 @@ use crate::constant::{Real, TableData};
 use crate::expr::Expr;
 use crate::ids::{RuleId, VarId};
 use crate::kernel::{AddressSpace, Assumption, Direction, Layout, Rule, VarKind, Variable};
-use crate::lists::{BlockLists, InverseLists};
+use crate::lists::{BlockLists, ExclusiveItems, InverseLists};
 use crate::symmetry::{AxisImage, Symmetry};
 use crate::types::ScalarType;
 
@@ -203,7 +203,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Reads `lists(map, items, counts, numbers, block)`, with `starts, places` before the block where
-    /// there is an inverse.
+    /// there is an inverse, and the counts and the room of exclusive items behind it.
     fn lists(&mut self, c: &mut Cursor<'_, 's>) -> Result<Assumption> {
         let start = c.span();
         c.advance();
@@ -221,15 +221,21 @@ impl<'s> Parser<'s> {
                 c.expect_symbol(",", "and what follows")?;
             }
         }
-        let (at, needed) = (c.span(), "the number of rows of a block");
-        let Some(Kind::Int(digits)) = c.peek() else { return Err(c.expected(needed)) };
-        let block = digits.parse().map_err(|_| fail(at, format!("a block has no `{digits}` rows")))?;
-        c.advance();
-        c.expect_symbol(")", "after the block")?;
+        let block = list_length(c, "the number of rows of a block")?;
+        let exclusive = if c.is_symbol(",") {
+            c.advance();
+            let (name, span) = c.expect_word("the numbers of exclusive items")?;
+            let counts = self.variable(name, span)?;
+            c.expect_symbol(",", "and the room for them")?;
+            Some(ExclusiveItems { counts, room: list_length(c, "the room for exclusive items")? })
+        } else {
+            None
+        };
+        c.expect_symbol(")", "after the lists")?;
         let inverse = vars.get(4).zip(vars.get(5));
         let inverse = inverse.map(|(starts, places)| InverseLists { starts: *starts, places: *places });
         let [map, items, counts, numbers] = [vars[0], vars[1], vars[2], vars[3]];
-        let lists = BlockLists { map, items, counts, numbers, inverse, block };
+        let lists = BlockLists { map, items, counts, numbers, inverse, block, exclusive };
         match lists.check(&self.kernel) {
             Ok(()) => Ok(Assumption::Lists(lists)),
             Err((var, why)) => Err(fail(start, format!("`{}`: {why}", self.kernel.vars[var].name))),
@@ -308,9 +314,13 @@ struct Attributes {
 }
 
 fn scalar_type(c: &mut Cursor<'_, '_>) -> Result<ScalarType> {
-    let (word, span) = c.expect_word("a type: `f32`, `f64`, `i32` or `i64`")?;
+    let (word, span) = c.expect_word("a type: `f32`, `f64`, `i16`, `i32` or `i64`")?;
     ScalarType::ALL.into_iter().find(|ty| ty.name() == word).ok_or_else(|| {
-        fail_help(span, format!("`{word}` is not a type"), "the types are `f32`, `f64`, `i32` and `i64`")
+        fail_help(
+            span,
+            format!("`{word}` is not a type"),
+            "the types are `f32`, `f64`, `i16`, `i32` and `i64`",
+        )
     })
 }
 
@@ -372,11 +382,20 @@ fn rule_params<'s>(c: &mut Cursor<'_, 's>) -> Result<Vec<(&'s str, Span)>> {
     Ok(params)
 }
 
+/// Reads a number of rows or items.
+fn list_length(c: &mut Cursor<'_, '_>, needed: &str) -> Result<i64> {
+    let at = c.span();
+    let Some(Kind::Int(digits)) = c.peek() else { return Err(c.expected(needed)) };
+    let length = digits.parse().map_err(|_| fail(at, format!("`{digits}` does not fit 64 bits")))?;
+    c.advance();
+    Ok(length)
+}
+
 fn int_value(c: &mut Cursor<'_, '_>, negative: bool, ty: ScalarType) -> Result<i64> {
     let Some(Kind::Int(digits)) = c.peek() else {
         return Err(c.expected(&format!("an integer, as the table holds {ty}")));
     };
-    let fits = |value: &i64| ty != ScalarType::I32 || i32::try_from(*value).is_ok();
+    let fits = |value: &i64| TableData::int([*value]).fits(ty);
     let sign = if negative { "-" } else { "" };
     let value = read_int(digits, negative)
         .filter(fits)

@@ -19,7 +19,9 @@ pub(super) fn write_table_real(f: &mut dyn fmt::Write, value: Real, ty: ScalarTy
     let x = value.0;
     match ty {
         ScalarType::F32 if !x.is_nan() => write!(f, "{:?}", x as f32),
-        ScalarType::F32 | ScalarType::F64 | ScalarType::I32 | ScalarType::I64 => write_real(f, value),
+        ScalarType::F32 | ScalarType::F64 | ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => {
+            write_real(f, value)
+        }
     }
 }
 
@@ -42,7 +44,9 @@ pub(super) fn read_real(digits: &str, negative: bool, ty: ScalarType) -> Option<
     let magnitude = match ty {
         // straight to f32: through f64 it would be rounded twice
         ScalarType::F32 => f64::from(digits.parse::<f32>().ok()?),
-        ScalarType::F64 | ScalarType::I32 | ScalarType::I64 => digits.parse::<f64>().ok()?,
+        ScalarType::F64 | ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => {
+            digits.parse::<f64>().ok()?
+        }
     };
     magnitude.is_finite().then_some(Real(if negative { -magnitude } else { magnitude }))
 }

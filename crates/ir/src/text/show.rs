@@ -6,6 +6,7 @@ use crate::domain::{Constraint, Domain};
 use crate::expr::{Access, BinaryOp, Expr, Reduction, UnaryOp};
 use crate::ids::{InameId, RuleId, VarId};
 use crate::kernel::{Assumption, AxisTag, Insn, Kernel, Rule, WriteOp};
+use crate::lists::BlockLists;
 use std::fmt;
 
 /// A part of a kernel that prints with the kernel's names.
@@ -330,11 +331,18 @@ impl Names<'_> {
             }
             Assumption::Lists(lists) => {
                 f.write_str("lists(")?;
-                for var in lists.vars() {
+                let whole = BlockLists { exclusive: None, ..lists.clone() };
+                for var in whole.vars() {
                     self.var(f, var)?;
                     f.write_str(", ")?;
                 }
-                write!(f, "{})", lists.block)
+                write!(f, "{}", lists.block)?;
+                if let Some(exclusive) = lists.exclusive {
+                    f.write_str(", ")?;
+                    self.var(f, exclusive.counts)?;
+                    write!(f, ", {}", exclusive.room)?;
+                }
+                f.write_str(")")
             }
         }
     }

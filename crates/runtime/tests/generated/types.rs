@@ -119,3 +119,33 @@ fn updates_of_one_type_by_another() {
         }
     }
 }
+
+/// Elements of 16 bits are read as 32: as indices, in sums that leave 16 bits, as bounds, over lanes,
+/// in tables.
+#[test]
+fn elements_of_16_bits() {
+    let devices = devices();
+    let text = "kernel k\n\nparam n: i32\narg map: i16[n] in\narg far: i16[8] in\narg x: f64[n] in\n\
+                table few: i16[3] constant\narg y: f64[n] inout\narg z: i64[n] inout\narg w: i32[8] inout\n\
+                arg c: f64[n] inout\ntemp end: i32 private\n\n\
+                table few = [-32768, 7, 32767]\n\n\
+                for i in 0..n {g.0}\n  s: y[i] = x[map[i]] + few[i mod 3]/2.0\n\
+                \x20 t: z[i] = map[i]*30000*30000 + few[2]\n  u: end = map[i]\n\
+                \x20 for k in 0..end\n    v: c[i] += 1.0\n\
+                for l in 0..8 {vector}\n  r: w[l] = far[l]*far[l] - far[7 - l]\n";
+    let text = text.replace("few[i mod 3]/2.0", "f64(few[i mod 3])/2.0");
+    let kernel = parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+    let memory = Memory::new()
+        .param("n", 5)
+        .value("map", vec![4_i16, 0, 3, 1, 2])
+        .value("far", vec![-32768_i16, 32767, 200, -200, 0, 1, -1, 181])
+        .value("x", vec![0.5, 1.5, 2.5, 3.5, 4.5])
+        .value("y", vec![0.0; 5])
+        .value("z", vec![0_i64; 5])
+        .value("w", vec![0_i32; 8])
+        .value("c", vec![0.0; 5]);
+    let found = agree(&kernel, &memory, &devices);
+    assert_eq!(found.f64s("c").unwrap(), [4.0, 0.0, 3.0, 1.0, 2.0]);
+    assert_eq!(found.get("z").unwrap().to_i64().unwrap()[0], 3_600_032_767);
+    assert_eq!(found.get("w").unwrap().to_i64().unwrap()[0], 1_073_741_643);
+}

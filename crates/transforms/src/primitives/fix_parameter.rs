@@ -147,7 +147,8 @@ impl FixParameter {
     fn check_fits(&self, ty: ScalarType) -> Result<(), Refusal> {
         let fits = match ty {
             ScalarType::I32 => i32::try_from(self.value).is_ok(),
-            ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => true,
+            // no parameter has 16 bits
+            ScalarType::I16 | ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => true,
         };
         let small = self.value.unsigned_abs() <= MAX_COEFFICIENT.unsigned_abs();
         FITS.require(fits && small, || {

@@ -2,7 +2,7 @@
 
 use crate::draw::{self, Picks};
 pub use crate::listed_elements::ListedElements;
-use crate::listed_elements::{ListedUpdates, Sweep, put_around};
+use crate::listed_elements::{ExclusiveUpdates, ListedUpdates, Sweep, put_around};
 use crate::lists::{Definition, ListNames};
 use crate::lookup;
 use crate::neutral::neutral;
@@ -17,8 +17,8 @@ use crate::tree::{body_of, insns_of};
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
-    Access, AddressSpace, Affine, Assumption, BinaryOp, BlockLists, Constraint, Direction, Expr, InameId,
-    InsnId, InverseLists, Kernel, UpdateOp, VarId, VarKind, Variable, WriteOp,
+    Access, AddressSpace, Affine, Assumption, BinaryOp, BlockLists, Constraint, Direction, ExclusiveItems,
+    Expr, InameId, InsnId, InverseLists, Kernel, ScalarType, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,8 +60,19 @@ use std::fmt;
 ///                                               add_y_parts: … += y_parts[map_places[…]]
 ///                                             store_y_parts: y[map_items[…]] += …
 /// ```
-/// Setup refuses a mesh of which a block reaches
-/// more than `capacity` elements.
+/// With `exclusive`, that many items of a list at most come first that no other block has. Such an
+/// element starts from the array in place of the neutral element, and is stored behind the updates; no
+/// other block touches it, so that nothing need be atomic.
+/// ```text
+/// fetch_y_items: y_items[k] = y[map_items[b, k]] if k < map_exclusive[b]
+/// start_y_items: y_items[k + 4] = 0.0
+/// …
+/// keep_y_items: y[map_items[b, k]] = y_items[k] if k < map_exclusive[b]
+/// store_y_items: y[map_items[b, k + 4]] += y_items[k + 4] if 4 <= k + 4 and k + 4 < map_counts[b]
+/// ```
+/// With `short`, numbers, starts and places have 16 bits, which halves the memory that they take;
+/// a block has at most 32,767 of them then. Setup refuses a mesh of which a block reaches more than
+/// `capacity` elements.
 ///
 /// # Precondition
 /// Inside `at`, each access to `var` is `var[map[r, i], …]`, with `map` an input of a constant
@@ -93,19 +104,39 @@ pub struct ListElements {
     /// Whether the places of each number are passed, too, by which updates are summed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub places: bool,
+    /// Whether numbers and places have 16 bits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub short: bool,
+    /// Items in front of each list that no other block has, if they are told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclusive: Option<i64>,
 }
 
 impl ListElements {
     /// Lists the elements of `var` that an iteration of `at` reaches, at most `capacity`, from
     /// `block` rows of a map.
     pub fn new(var: impl Into<String>, at: impl Into<String>, block: i64, capacity: i64) -> Self {
-        Self { var: var.into(), at: at.into(), block, capacity, places: false }
+        Self { var: var.into(), at: at.into(), block, capacity, places: false, short: false, exclusive: None }
     }
 
     /// The same by places of numbers.
     #[must_use]
     pub fn with_places(mut self) -> Self {
         self.places = true;
+        self
+    }
+
+    /// The same with numbers and places of 16 bits.
+    #[must_use]
+    pub fn with_short_numbers(mut self) -> Self {
+        self.short = true;
+        self
+    }
+
+    /// The same with room for items in front that no other block has.
+    #[must_use]
+    pub fn with_exclusive(mut self, room: i64) -> Self {
+        self.exclusive = Some(room);
         self
     }
 
@@ -121,15 +152,22 @@ impl ListElements {
     fn names(&self, kernel: &Kernel, map: VarId) -> ListNames {
         let map = &kernel.vars[map];
         let columns = map.shape[1].as_constant().unwrap_or(0);
-        ListNames::of(&map.name, columns, self.block, self.capacity, self.places)
+        let names = ListNames::of(&map.name, columns, self.block, self.capacity, self.places);
+        let names = if self.short { names.with_short_numbers() } else { names };
+        self.exclusive.into_iter().fold(names, ListNames::with_exclusive)
     }
 }
 
 impl fmt::Display for ListElements {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { var, at, block, capacity, places } = self;
+        let Self { var, at, block, capacity, places, short, exclusive } = self;
         let places = if *places { ", with their places" } else { "" };
-        write!(f, "list up to {capacity} elements of `{var}` for {block} rows of a map in `{at}`{places}")
+        let short = if *short { ", in 16 bits" } else { "" };
+        write!(
+            f,
+            "list up to {capacity} elements of `{var}` for {block} rows of a map in `{at}`{places}{short}"
+        )?;
+        exclusive.iter().try_for_each(|room| write!(f, ", {room} of them exclusive"))
     }
 }
 
@@ -157,7 +195,8 @@ const GIVEN: Obligation =
 /// The lists of a map have one size.
 const SAME_LISTS: Obligation = Obligation::new(
     "list_elements.same_lists",
-    "steps with one map have one block and one capacity, and the first has places if a later one has",
+    "steps with one map have one block, one capacity, one type of numbers and one room for exclusive items, and the first has places if a later \
+     one has",
 );
 
 /// The accesses of one loop through a map.
@@ -188,6 +227,7 @@ impl Primitive for ListElements {
                 return Err(Refusal::argument(name, format!("{value}"), "1 to 2^20"));
             }
         }
+        self.check_exclusive()?;
         check_no_rule(kernel, var)?;
         let inside = insns_of(body_of(kernel, Some(at)));
         let (mut insns, mut maps, mut updates) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
@@ -226,9 +266,10 @@ impl Primitive for ListElements {
             ))
         })?;
         self.check_blocks(poly, at, insns[0], map)?;
+        self.check_short(kernel, map)?;
         let known = self.known_lists(kernel, map)?;
         let temporary = if self.places && op.is_some() { self.parts() } else { self.temporary() };
-        let verbs = ["fetch", "start", "store", "first", "last", "total", "add"];
+        let verbs = ["fetch", "start", "store", "keep", "first", "last", "total", "add"];
         let mut names: Vec<String> = verbs.map(|verb| format!("{verb}_{temporary}")).into();
         names.push(temporary);
         if known.is_none() {
@@ -258,8 +299,13 @@ impl Primitive for ListElements {
         let shape = [vec![Affine::constant(self.capacity)], array.shape[1..].to_vec()].concat();
         let name = self.temporary();
         let (kind, space) = (VarKind::Temporary, AddressSpace::Local);
-        let temporary = kernel.vars.push(Variable::new(&name, array.ty, kind, shape, space));
+        let temporary = kernel.vars.push(Variable::new(&name, array.ty.loaded(), kind, shape, space));
         self.redirect(kernel, proof, temporary, &lists);
+        if let (Some(op), Some(items)) = (proof.op, lists.exclusive) {
+            let (at, var, atomic, capacity) = (proof.at, proof.var, proof.atomic, self.capacity);
+            let updates = ExclusiveUpdates { at, var, temporary, op, atomic, lists: &lists, items, capacity };
+            return updates.put_around(kernel, &proof.insns);
+        }
         let assign = WriteOp::Assign;
         let (verb, op) = if proof.op.is_some() { ("start", None) } else { ("fetch", Some(assign)) };
         let sweep = |kernel: &mut Kernel, verb: &str| {
@@ -288,7 +334,7 @@ impl Primitive for ListElements {
             behind = last.nodes(kernel, lhs, op, value, Some(listed));
         }
         put_around(kernel, proof.at, &proof.insns, nodes, behind);
-        ListedElements { array: Array::named(name), fill, join, store }
+        ListedElements { array: Array::named(name), fill, join, store, exclusive: [Vec::new(), Vec::new()] }
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
@@ -297,6 +343,10 @@ impl Primitive for ListElements {
         let mut all = Vec::new();
         for at in draw::loops(kernel) {
             all.extend(arrays.iter().map(|var| Self::new(var, &at, block, 4 * block)));
+        }
+        let (short, exclusive) = (p.among([false, true]), p.among([None, Some(block)]));
+        for step in &mut all {
+            (step.short, step.exclusive) = (short, exclusive);
         }
         draw::possible(kernel, all, p)
     }
@@ -402,6 +452,33 @@ impl ListElements {
         })
     }
 
+    /// There is room for exclusive items and for others, and places are not asked for as well.
+    fn check_exclusive(&self) -> Result<(), Refusal> {
+        let Some(room) = self.exclusive else { return Ok(()) };
+        if self.places {
+            return Err(Refusal::argument("exclusive", "exclusive items with places", "one of both"));
+        }
+        if !(1..self.capacity).contains(&room) {
+            return Err(Refusal::argument("exclusive", format!("{room}"), "1 to less than `capacity`"));
+        }
+        Ok(())
+    }
+
+    /// Numbers and places fit their type.
+    fn check_short(&self, kernel: &Kernel, map: VarId) -> Result<(), Refusal> {
+        let columns = kernel.vars[map].shape[1].as_constant().unwrap_or(0);
+        let all = if self.places { columns.saturating_mul(self.block) } else { 0 };
+        if self.short && self.capacity.max(all) > i16::MAX.into() {
+            let found = if all > self.capacity {
+                format!("{all} places")
+            } else {
+                format!("{} numbers", self.capacity)
+            };
+            return Err(Refusal::argument("short", found, "up to 32767 of a block"));
+        }
+        Ok(())
+    }
+
     /// The lists of an earlier step.
     fn known_lists(&self, kernel: &Kernel, map: VarId) -> Result<Option<BlockLists>, Refusal> {
         for assumption in &kernel.assumptions {
@@ -412,6 +489,13 @@ impl ListElements {
             let capacity = kernel.vars[lists.items].shape.last().and_then(Affine::as_constant);
             SAME_LISTS.require(lists.block == self.block && capacity == Some(self.capacity), || {
                 format!("`{}` has lists for another block or of another capacity", kernel.vars[map].name)
+            })?;
+            let room = lists.exclusive.map(|exclusive| exclusive.room);
+            SAME_LISTS.require(room == self.exclusive, || {
+                format!("`{}` has lists with room for other exclusive items", kernel.vars[map].name)
+            })?;
+            SAME_LISTS.require(lists.is_short(kernel) == self.short, || {
+                format!("`{}` has lists with numbers of another type", kernel.vars[map].name)
             })?;
             SAME_LISTS.require(!self.places || lists.inverse.is_some(), || {
                 format!(
@@ -427,19 +511,24 @@ impl ListElements {
     fn add_lists(&self, kernel: &mut Kernel, map: VarId) -> BlockLists {
         let names = self.names(kernel, map);
         let (ty, shape) = (kernel.vars[map].ty, kernel.vars[map].shape.clone());
+        let count = ty.loaded();
+        let number = if self.short { ScalarType::I16 } else { count };
         let blocks = shape[0].plus_constant(self.block - 1).floor_div(self.block);
-        let mut add = |name: String, shape: Vec<Affine>| {
+        let mut add = |name: String, ty: ScalarType, shape: Vec<Affine>| {
             let (kind, space) = (VarKind::Argument(Direction::In), AddressSpace::Global);
             kernel.vars.push(Variable::new(name, ty, kind, shape, space))
         };
-        let items = add(names.items, vec![blocks.clone(), Affine::constant(self.capacity)]);
-        let counts = add(names.counts, vec![blocks.clone()]);
-        let numbers = add(names.numbers, vec![shape[1].clone(), shape[0].clone()]);
+        let items = add(names.items, ty, vec![blocks.clone(), Affine::constant(self.capacity)]);
+        let counts = add(names.counts, count, vec![blocks.clone()]);
+        let numbers = add(names.numbers, number, vec![shape[1].clone(), shape[0].clone()]);
         let inverse = names.inverse.map(|[starts, places]| InverseLists {
-            starts: add(starts, vec![blocks.clone(), Affine::constant(self.capacity + 1)]),
-            places: add(places, vec![blocks.clone(), shape[1].times(self.block)]),
+            starts: add(starts, number, vec![blocks.clone(), Affine::constant(self.capacity + 1)]),
+            places: add(places, number, vec![blocks.clone(), shape[1].times(self.block)]),
         });
-        let lists = BlockLists { map, items, counts, numbers, inverse, block: self.block };
+        let exclusive = names
+            .exclusive
+            .map(|(name, room)| ExclusiveItems { counts: add(name, count, vec![blocks]), room });
+        let lists = BlockLists { map, items, counts, numbers, inverse, block: self.block, exclusive };
         kernel.assumptions.push(Assumption::Lists(lists.clone()));
         lists
     }

@@ -193,7 +193,7 @@ impl Primitive for PrefetchArray {
         let array = &kernel.vars[region.var];
         let tile = region.tile(poly, &reads, self.footprint, Some(&array.shape))?;
         region.check_defined(poly, &reads, &tile)?;
-        temporary.plan(analysis, region, tile, (array.ty, space)).map(Copied)
+        temporary.plan(analysis, region, tile, (array.ty.loaded(), space)).map(Copied)
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Copied) -> Filled {

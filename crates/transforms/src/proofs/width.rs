@@ -14,7 +14,7 @@ pub(crate) const NO_WIDE_UPDATE: Obligation =
 pub(crate) fn fits_i32(kernel: &Kernel, e: &Expr) -> bool {
     match e {
         Expr::Int(value) => i32::try_from(*value).is_ok(),
-        Expr::Load(access) => kernel.vars[access.var].ty == ScalarType::I32,
+        Expr::Load(access) => kernel.vars[access.var].ty.loaded() == ScalarType::I32,
         Expr::Cast(ty, _) => *ty == ScalarType::I32,
         Expr::Select(_, a, b) | Expr::Binary(BinaryOp::Min | BinaryOp::Max, a, b) => {
             fits_i32(kernel, a) && fits_i32(kernel, b)

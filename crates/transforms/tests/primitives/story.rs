@@ -160,8 +160,7 @@ fn give_constants(before: &Kernel, step: &Step, expected: &mut Memory, found: &m
     let value = match data {
         TableData::Real(v) if ty == ScalarType::F64 => Value::F64(v.iter().map(|x| x.0).collect()),
         TableData::Real(v) => Value::F32(v.iter().map(|x| x.0 as f32).collect()),
-        TableData::Int(v) if ty == ScalarType::I64 => Value::I64(v.to_vec()),
-        TableData::Int(v) => Value::I32(v.iter().map(|x| *x as i32).collect()),
+        TableData::Int(v) => Value::of_integers(ty, v).unwrap(),
     };
     memory.set(name.clone(), value);
 }
@@ -169,11 +168,11 @@ fn give_constants(before: &Kernel, step: &Step, expected: &mut Memory, found: &m
 /// The lists that a step takes, of the map that the program was given.
 fn give_lists(step: &ListElements, before: &Kernel, memory: &mut Memory) {
     let Some(lists) = step.lists(before).unwrap() else { return };
-    let Some(Value::I32(map)) = memory.get(&lists.map) else { panic!("{} is no map", lists.map) };
-    let map: Vec<i64> = map.iter().map(|v| i64::from(*v)).collect();
+    let Some(given) = memory.get(&lists.map) else { panic!("{} is no map", lists.map) };
+    let (map, ty) = (given.to_i64().unwrap(), given.ty());
     let values = lists.compute(&map).unwrap();
-    for (name, values) in values.named(&lists) {
-        memory.set(name, Value::I32(values.iter().map(|v| *v as i32).collect()));
+    for (name, ty, values) in values.named(&lists, ty) {
+        memory.set(name, Value::of_integers(ty, &values).unwrap());
     }
 }
 
@@ -218,6 +217,7 @@ fn memory(kernel: &Kernel, n: i64) -> Memory {
             ScalarType::F32 => Value::F32((0..len).map(|k| real(k) as f32).collect()),
             ScalarType::I32 => Value::I32((0..len).map(|k| index(k) as i32).collect()),
             ScalarType::I64 => Value::I64((0..len).map(index).collect()),
+            ScalarType::I16 => Value::I16((0..len).map(|k| index(k) as i16).collect()),
         };
         let params = memory.params().clone();
         impose_symmetries(kernel, id, &params, &mut value);

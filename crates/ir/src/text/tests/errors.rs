@@ -376,7 +376,7 @@ error: `f65` is not a type
  --> 4:8
 4 | arg y: f65[n] inout
   |        ^^^
-  = help: the types are `f32`, `f64`, `i32` and `i64`
+  = help: the types are `f32`, `f64`, `i16`, `i32` and `i64`
 error: the name `tt` is not known
  --> 9:10
 9 |   b: t = tt

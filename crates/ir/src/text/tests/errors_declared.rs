@@ -23,6 +23,30 @@ error: only what is inside a `for` is indented
   |   ^^^^^
   = help: start the declaration at the left margin
 "#;
+    short_parameter: declaration("param m: i16"), @r#"
+error: `m`: elements of 16 bits are those of an input with axes, or of a table
+ --> 3:1
+3 | param m: i16
+  | ^^^^^^^^^^^^
+"#;
+    short_result: declaration("arg y: i16[n] out"), @r#"
+error: `y`: elements of 16 bits are those of an input with axes, or of a table
+ --> 3:1
+3 | arg y: i16[n] out
+  | ^^^^^^^^^^^^^^^^^
+"#;
+    short_temporary: declaration("temp t: i16[4] private"), @r#"
+error: `t`: elements of 16 bits are those of an input with axes, or of a table
+ --> 3:1
+3 | temp t: i16[4] private
+  | ^^^^^^^^^^^^^^^^^^^^^^
+"#;
+    short_scalar: declaration("arg t: i16 in"), @r#"
+error: `t`: elements of 16 bits are those of an input with axes, or of a table
+ --> 3:1
+3 | arg t: i16 in
+  | ^^^^^^^^^^^^^
+"#;
     indented_without_loop: insn("s: x[i] = 1\n    t: x[i] = 2"), @r#"
 error: indented by 4, this block by 2
  --> 9:5
@@ -150,7 +174,7 @@ error: `float` is not a type
  --> 3:9
 3 | temp t: float
   |         ^^^^^
-  = help: the types are `f32`, `f64`, `i32` and `i64`
+  = help: the types are `f32`, `f64`, `i16`, `i32` and `i64`
 "#;
     missing_direction: declaration("arg x: f64[n]"), @r#"
 error: argument `x` has no direction
