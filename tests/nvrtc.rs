@@ -55,7 +55,7 @@ fn factorised_sums_compile() {
     let space = Operator::Laplace.space_on(CellShape::Hexahedron, 3);
     let form = Operator::Laplace.action_on(&space);
     let lowered = MeshForm::new(&form, &LoweringOptions::new("laplace_q3")).unwrap();
-    let lines = |literal_tables| Mapping::FactorisedLines { cells: 5, literal_tables };
+    let lines = |literal_tables| Mapping::FactorisedLines { cells: 5, literal_tables, factors: None };
     for mapping in [Mapping::FactorisedPlanes { cells: 4 }, lines(false), lines(true)] {
         let (kernel, _) = transform(&lowered.kernels()[0], &mapping).unwrap();
         let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();

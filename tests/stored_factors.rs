@@ -7,7 +7,9 @@ use purlin::codegen::Options;
 use purlin::forms::element::CellShape;
 use purlin::forms::import::Imported;
 use purlin::forms::lowering::{LoweringOptions, TabulatedOptions, tabulate};
+use purlin::forms::strategies::FactorCopy;
 use purlin::interp::{Memory, interpret};
+use purlin::ir::{AddressSpace, Kernel};
 use purlin::kernels::{BakeOff, Operator};
 use purlin::runtime::open;
 use purlin::transforms::lists::Definition;
@@ -43,10 +45,30 @@ fn names(definitions: &[Definition]) -> Vec<String> {
     definitions.iter().flat_map(Definition::results).collect()
 }
 
+/// Copies of all factors stand in front of everything else, in the memory that the mapping says.
+fn has_copies_first(kernel: &Kernel, mapping: &Mapping, count: usize) {
+    let Mapping::StoredFactors { then } = mapping else { panic!("{mapping}") };
+    let space = match **then {
+        Mapping::FactorisedLines { factors: Some(FactorCopy::Private), .. } => AddressSpace::Private,
+        Mapping::FactorisedLines { factors: Some(FactorCopy::Local), .. } => AddressSpace::Local,
+        _ => return,
+    };
+    for (insn, _) in kernel.schedule().into_iter().take(count) {
+        let insn = &kernel.insns[insn];
+        assert!(insn.name.starts_with("fetch_e"), "{} in\n{kernel}", insn.name);
+        assert_eq!(kernel.vars[insn.lhs.var].space, space, "{kernel}");
+    }
+}
+
 #[test]
 fn stored_factors_give_the_same_results() {
-    let then =
-        [Mapping::FactorisedCells { cells: 2 }, Mapping::FactorisedLines { cells: 2, literal_tables: false }];
+    let lines = |factors| Mapping::FactorisedLines { cells: 2, literal_tables: false, factors };
+    let then = [
+        Mapping::FactorisedCells { cells: 2 },
+        lines(None),
+        lines(Some(FactorCopy::Private)),
+        lines(Some(FactorCopy::Local)),
+    ];
     let device = open("c").unwrap();
     for (problem, cell, count) in [
         (BakeOff::Bp1, CellShape::Hexahedron, 1),
@@ -61,6 +83,7 @@ fn stored_factors_give_the_same_results() {
             assert_eq!(names(&definitions).len(), count, "{definitions:?}");
             // nothing of the mesh but maps of degrees of freedom is left
             assert!(!kernel.insns.values().any(|i| i.name.starts_with("gather_x")), "{kernel}");
+            has_copies_first(&kernel, &mapping, count);
             let mut given = memory.clone();
             for definition in &definitions {
                 let Definition::Kernel(definition) = definition else { panic!("{definition:?}") };

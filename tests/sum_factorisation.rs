@@ -249,8 +249,9 @@ fn work_items_share_cells() {
     for (p, q, dim) in [(2, 3, 2), (3, 4, 2), (2, 2, 3), (3, 4, 3)] {
         let before = mass(p, q, dim);
         let cells = CellLoop { cell: Loop::named("e"), commits: Vec::new() };
-        let lines =
-            |literal_tables| factorised_lines(&before, &cells, &FactorisedLines { cells: 2, literal_tables });
+        let lines = |literal_tables| {
+            factorised_lines(&before, &cells, &FactorisedLines { cells: 2, literal_tables, factors: None })
+        };
         let planes = factorised_planes(&before, &cells, &FactorisedPlanes { cells: 2 });
         for mapped in [planes, lines(false), lines(true)] {
             let (after, recipe) = mapped.unwrap_or_else(|e| panic!("{p} {q} {dim}: {e}"));
@@ -306,7 +307,7 @@ fn the_strategy_factorises_forms() {
             assert_same(before, &after, &memory);
             if name == "nonlinear" {
                 let planes = Mapping::FactorisedPlanes { cells: 3 };
-                let lines = Mapping::FactorisedLines { cells: 3, literal_tables: false };
+                let lines = Mapping::FactorisedLines { cells: 3, literal_tables: false, factors: None };
                 for mapping in [planes, lines] {
                     let (shared, _) = transform(&lowered.kernels()[0], &mapping)
                         .unwrap_or_else(|e| panic!("{what}, {mapping}: {e}"));
@@ -342,7 +343,7 @@ fn lines_of_squares_and_cubes_are_refused_together() {
     );
     let kernel = text::parse(&kernel).unwrap_or_else(|e| panic!("{}", e.render(&kernel)));
     let cells = CellLoop { cell: Loop::named("e"), commits: Vec::new() };
-    let args = FactorisedLines { cells: 2, literal_tables: false };
+    let args = FactorisedLines { cells: 2, literal_tables: false, factors: None };
     let refused = factorised_lines(&kernel, &cells, &args).unwrap_err().to_string();
     assert!(refused.starts_with("tables are tensor products of two axes and of three"), "{refused}");
 }

@@ -10,8 +10,8 @@ use purlin_forms::lowering::LoweredForm;
 use purlin_forms::program::{CellKernel, CellProgram, NotAnAction};
 use purlin_forms::quadrature::QuadratureScheme;
 use purlin_forms::strategies::{
-    MAX_KEPT, factored_quadrature, line_sizes, matrix_group_dofs, matrix_orbit_sizes, matrix_sizes,
-    stored_factor_count, table_products, tensor_dimension,
+    FactorCopy, MAX_KEPT, factored_quadrature, line_sizes, matrix_group_dofs, matrix_orbit_sizes,
+    matrix_sizes, stored_factor_count, table_products, tensor_dimension,
 };
 use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_ir::{Kernel, VarKind, Variable};
@@ -406,14 +406,31 @@ pub fn factorised(form: &impl CellKernel) -> Vec<Candidate> {
         mappings.extend([1, 2, 4, 8].map(|cells| Mapping::FactorisedPlanes { cells }));
         let items = line_sizes(form.kernel()).map_or(1, |lines| lines.work_items);
         let of_group = [1, 2, 3, 4, 5, 8, 16].into_iter().filter(|cells| cells * items <= MAX_OF_LINES);
-        let lines =
-            |cells| [false, true].map(|literal_tables| Mapping::FactorisedLines { cells, literal_tables });
+        let lines = |cells| {
+            [false, true].map(|literal_tables| Mapping::FactorisedLines {
+                cells,
+                literal_tables,
+                factors: None,
+            })
+        };
         mappings.extend(of_group.flat_map(lines));
     }
     if has_few_factors(form) {
-        mappings.extend(mappings.clone().into_iter().map(Mapping::with_stored_factors));
+        let copied: Vec<Mapping> = mappings.iter().flat_map(with_copied_factors).collect();
+        let stored = mappings.clone().into_iter().chain(copied).map(Mapping::with_stored_factors);
+        mappings.extend(stored.collect::<Vec<_>>());
     }
     mappings.into_iter().map(Candidate::unranked).collect()
+}
+
+/// By lines, with the factors of a group in registers or local memory from the beginning.
+fn with_copied_factors(mapping: &Mapping) -> Vec<Mapping> {
+    let Mapping::FactorisedLines { cells, literal_tables: false, factors: None } = *mapping else {
+        return Vec::new();
+    };
+    let copies = [FactorCopy::Private, FactorCopy::Local];
+    let with = |copy| Mapping::FactorisedLines { cells, literal_tables: false, factors: Some(copy) };
+    copies.map(with).to_vec()
 }
 
 /// Most factors of a point that are stored: six are those of a Laplace operator, and elasticity has

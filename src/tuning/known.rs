@@ -175,6 +175,7 @@ pub fn known(
         let lines = line_sizes(form.kernel()).map(|lines| Mapping::FactorisedLines {
             cells: cells_of_lines(lines.work_items),
             literal_tables: lines.work_items == NINE_POINTS && lines.evaluations >= 3,
+            factors: None,
         });
         let planes = work_items_of_planes(form.kernel())
             .map(|items| Mapping::FactorisedPlanes { cells: (WORK_ITEMS_OF_CELLS / items).max(1) });

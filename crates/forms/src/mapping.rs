@@ -4,12 +4,13 @@ use crate::lowering::LoweredForm;
 use crate::program::{CellKernel, NoSymmetry, OtherRules};
 use crate::quadrature::QuadratureScheme;
 use crate::strategies::{
-    FactorisedCells, FactorisedLines, FactorisedPlanes, FewestOperations, GroupLists, ListedCells, LoopLanes,
-    MatrixCells, MatrixGroups, Objective, OwnedRows, PointTiles, SingleCell, StagedCells, StraightCells,
-    StrategyError, SummedCells, eliminate_sharing, factored_quadrature, factorised_cells, factorised_lines,
-    factorised_planes, fewest_operations, listed_cells, loops_in_lanes, matrix_cells, matrix_groups,
-    matrix_orbits, multi_level_tiling, owned_rows, point_tiles, single_cell_per_work_item, staged_cells,
-    staged_multi_level_tiling, stored_factors, straight_cells, summed_cells,
+    FactorCopy, FactorisedCells, FactorisedLines, FactorisedPlanes, FewestOperations, GroupLists,
+    ListedCells, LoopLanes, MatrixCells, MatrixGroups, Objective, OwnedRows, PointTiles, SingleCell,
+    StagedCells, StraightCells, StrategyError, SummedCells, eliminate_sharing, factored_quadrature,
+    factorised_cells, factorised_lines, factorised_planes, fewest_operations, listed_cells, loops_in_lanes,
+    matrix_cells, matrix_groups, matrix_orbits, multi_level_tiling, owned_rows, point_tiles,
+    single_cell_per_work_item, staged_cells, staged_multi_level_tiling, stored_factors, straight_cells,
+    summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -97,6 +98,10 @@ pub enum Mapping {
         cells: u64,
         /// Whether entries of matrices are literals, or else operands of constant memory.
         literal_tables: bool,
+        /// Where a group copies factors at points to before anything else, which it else reads where it
+        /// needs them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        factors: Option<FactorCopy>,
     },
     /// The multi-level tiling (Kulkarni & Klöckner 2025, §4.2).
     Tiling(TilingParameters),
@@ -350,8 +355,9 @@ impl Mapping {
                 let args = FactorisedPlanes { cells: *cells };
                 factorised_planes(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
             }
-            Self::FactorisedLines { cells, literal_tables } => {
-                let args = FactorisedLines { cells: *cells, literal_tables: *literal_tables };
+            Self::FactorisedLines { cells, literal_tables, factors } => {
+                let args =
+                    FactorisedLines { cells: *cells, literal_tables: *literal_tables, factors: *factors };
                 factorised_lines(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
             }
             Self::MatrixCells { sub_groups, groups, kept_tables, overlapped } => {
@@ -500,9 +506,14 @@ impl fmt::Display for Mapping {
             Self::FactorisedPlanes { cells } => {
                 write!(f, "factorised sums by layers, {cells} cells a group")
             }
-            Self::FactorisedLines { cells, literal_tables } => {
+            Self::FactorisedLines { cells, literal_tables, factors } => {
                 let tables = if *literal_tables { ", literal tables" } else { "" };
-                write!(f, "factorised sums by lines, {cells} cells a group{tables}")
+                let factors = match factors {
+                    None => "",
+                    Some(FactorCopy::Private) => ", factors in registers",
+                    Some(FactorCopy::Local) => ", factors in local memory",
+                };
+                write!(f, "factorised sums by lines, {cells} cells a group{tables}{factors}")
             }
             Self::MatrixCells { sub_groups, groups, kept_tables, overlapped } => {
                 let tables = if *kept_tables == 1 { "table" } else { "tables" };

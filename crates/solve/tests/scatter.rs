@@ -85,7 +85,7 @@ fn interpreted(form: &Form, mesh: &Mesh, inputs: &Inputs) -> Vec<f64> {
 
 /// Spaces, cells a side and mappings.
 fn cases() -> [(FunctionSpace, usize, Mapping); 4] {
-    let lines = |cells| Mapping::FactorisedLines { cells, literal_tables: false };
+    let lines = |cells| Mapping::FactorisedLines { cells, literal_tables: false, factors: None };
     let scalar = |shape, degree| FunctionSpace::scalar(shape, degree);
     // compilers take long for higher degrees
     [
@@ -237,7 +237,7 @@ fn colours_and_stored_vectors_need_no_atomic_update() {
     let form = helmholtz(&FunctionSpace::scalar(CellShape::Hexahedron, 2));
     for vector in ALL {
         let lowered = lowered(&form, vector);
-        let mapping = Mapping::FactorisedLines { cells: 2, literal_tables: false };
+        let mapping = Mapping::FactorisedLines { cells: 2, literal_tables: false, factors: None };
         let (kernel, _) = mapping.apply(&lowered.kernels()[0]).unwrap();
         let source = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
         assert_eq!(source.contains("atomicAdd"), vector == VectorResult::Assembled, "{source}");

@@ -205,7 +205,10 @@ fn squares_and_cubes_are_factorised() {
         };
         let factorised = |mapping| Known { mapping, source: Source::Factorised };
         let card = found(&device("NVIDIA H200", Backend::Cuda, "sm_90"));
-        assert_eq!(card, factorised(Mapping::FactorisedLines { cells, literal_tables: false }));
+        assert_eq!(
+            card,
+            factorised(Mapping::FactorisedLines { cells, literal_tables: false, factors: None })
+        );
         assert_eq!(
             found(&device("a processor", Backend::C, "x86_64")),
             factorised(Mapping::FactorisedCells { cells: 8 })

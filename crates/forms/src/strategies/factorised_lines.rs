@@ -7,8 +7,10 @@ use super::sum_factorise::{
     Factorised, TensorContraction, check_factorable, factorise_in, tensor_contractions, with_split_sums,
 };
 use super::{StrategyError, applied, is_gathered, length, operands};
-use crate::program::CellLoop;
-use purlin_ir::{AddressSpace, AxisTag, Expr, InameId, Insn, Kernel, TableData, VarKind, Variable};
+use crate::program::{CellLoop, stage};
+use purlin_ir::{
+    AddressSpace, Affine, AxisTag, Direction, Expr, InameId, Insn, Kernel, TableData, VarKind, Variable,
+};
 use purlin_transforms::draw::loops_of;
 use purlin_transforms::primitives::{
     AliasStorage, BufferWrites, MoveInsns, PadArray, PrefetchArray, SetAddressSpace, SkipZeroTerms,
@@ -16,6 +18,7 @@ use purlin_transforms::primitives::{
 };
 use purlin_transforms::schedule::{Array, Loop};
 use purlin_transforms::{Recipe, Schedule, TransformError};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Arguments of [`factorised_lines`].
@@ -25,6 +28,18 @@ pub struct FactorisedLines {
     pub cells: u64,
     /// Whether entries of matrices are literals, or else operands of constant memory.
     pub literal_tables: bool,
+    /// Where factors at points are copied to before anything else; none reads them where they are needed.
+    pub factors: Option<FactorCopy>,
+}
+
+/// Where a work-group copies to what it reads of the mesh at points, so that it is there when it is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FactorCopy {
+    /// Registers of the work-item that reads it.
+    Private,
+    /// Local memory.
+    Local,
 }
 
 /// What a kernel needs in [`factorised_lines`].
@@ -161,6 +176,8 @@ struct Lines<'a> {
     contractions: Vec<Staged>,
     /// Loops over all points or nodes of a cell.
     points: Vec<Stage>,
+    /// Inputs over points that they read.
+    factors: Vec<(String, Extent)>,
     /// Loops that a work-item writes out.
     unrolled: Vec<String>,
 }
@@ -189,7 +206,16 @@ impl<'a> Lines<'a> {
                 arrays.insert(kernel.vars[var].name.clone(), extent(c.sizes[1], !c.rows_first));
             }
         }
-        Self { cell, dim, arrays, own, contractions: Vec::new(), points: Vec::new(), unrolled: Vec::new() }
+        Self {
+            cell,
+            dim,
+            arrays,
+            own,
+            contractions: Vec::new(),
+            points: Vec::new(),
+            factors: Vec::new(),
+            unrolled: Vec::new(),
+        }
     }
 
     /// Gives the sums along each axis a nest of their own.
@@ -256,19 +282,9 @@ impl<'a> Lines<'a> {
     fn split_points(&mut self, s: &mut Schedule) -> Result<(), TransformError> {
         for name in statements(s.kernel(), self.cell) {
             let Some(extent) = self.points_of(s.kernel(), &name) else { continue };
-            let (mut digits, mut rest) = (Vec::new(), name);
-            for k in (1..self.dim).rev() {
-                let [outer, inner] = s.split(&rest, extent.along.pow(k))?;
-                digits.push(outer.to_string());
-                rest = inner.to_string();
-            }
-            digits.push(rest);
-            if !extent.line_inside {
-                digits.reverse();
-            }
-            let line = digits.split_off(digits.len() - 1);
-            s.reorder(digits.iter().rev().chain(&line))?;
-            self.points.push(Stage { items: digits, line, sums: None, reads: Vec::new() });
+            self.note_factors(s.kernel(), &name, extent);
+            let stage = self.split_by_axes(s, name, extent)?;
+            self.points.push(stage);
         }
         for (array, extent) in &self.arrays {
             let kernel = s.kernel();
@@ -280,6 +296,69 @@ impl<'a> Lines<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Splits a loop over all points or nodes of a cell by the axes of the cell.
+    fn split_by_axes(&self, s: &mut Schedule, name: String, extent: Extent) -> Result<Stage, TransformError> {
+        let (mut digits, mut rest) = (Vec::new(), name);
+        for k in (1..self.dim).rev() {
+            let [outer, inner] = s.split(&rest, extent.along.pow(k))?;
+            digits.push(outer.to_string());
+            rest = inner.to_string();
+        }
+        digits.push(rest);
+        if !extent.line_inside {
+            digits.reverse();
+        }
+        let line = digits.split_off(digits.len() - 1);
+        s.reorder(digits.iter().rev().chain(&line))?;
+        Ok(Stage { items: digits, line, sums: None, reads: Vec::new() })
+    }
+
+    /// Copies the factors of a cell to other memory before anything else, each by the work-item of its
+    /// line.
+    fn copy_factors(&mut self, s: &mut Schedule, item: &Loop, to: FactorCopy) -> Result<(), TransformError> {
+        let space = match to {
+            FactorCopy::Private => AddressSpace::Private,
+            FactorCopy::Local => AddressSpace::Local,
+        };
+        let first = statements(s.kernel(), item.name()).into_iter().next();
+        for (array, extent) in std::mem::take(&mut self.factors) {
+            let fetch = PrefetchArray::new(&array, item, space);
+            let (copy, loops) = s.prefetch_as(fetch, &format!("{array}_copy"))?;
+            let [points] = &loops[..] else { continue };
+            if let Some(first) = &first {
+                s.apply(MoveInsns::before([points.name()], first))?;
+            }
+            let stage = self.split_by_axes(s, points.to_string(), extent)?;
+            for k in 0..self.dim - 1 {
+                s.apply(SplitArrayAxis::new(&copy, k, extent.along.pow(self.dim - 1 - k)))?;
+            }
+            self.points.push(stage);
+        }
+        Ok(())
+    }
+
+    /// Notes the inputs `[cells, points]` that a loop over points reads.
+    fn note_factors(&mut self, kernel: &Kernel, iname: &str, extent: Extent) {
+        let Some(id) = kernel.iname(iname) else { return };
+        let is_factor = |v: &Variable| {
+            let n = v.shape.last().and_then(Affine::as_constant);
+            let given = matches!(v.kind, VarKind::Argument(Direction::In)) && v.ty.is_float();
+            given && v.shape.len() == 2 && n == Some(extent.along.pow(self.dim))
+        };
+        for (insn, loops) in kernel.schedule() {
+            let insn = &kernel.insns[insn];
+            if !loops.contains(&id) || insn.tags.iter().any(|tag| tag == stage::GATHER) {
+                continue;
+            }
+            for access in insn.reads() {
+                let var = &kernel.vars[access.var];
+                if is_factor(var) && !self.factors.iter().any(|(name, _)| *name == var.name) {
+                    self.factors.push((var.name.clone(), extent));
+                }
+            }
+        }
     }
 
     /// The array over points or nodes whose elements a loop runs over.
@@ -357,6 +436,9 @@ impl<'a> Lines<'a> {
     fn place(&mut self, s: &mut Schedule, args: &FactorisedLines) -> Result<(), TransformError> {
         let names = ["group", "item"].map(|end| format!("{}_{end}", self.cell));
         let [group, item] = s.split_as(self.cell, length(args.cells), [&names[0], &names[1]])?;
+        if let Some(to) = args.factors {
+            self.copy_factors(s, &item, to)?;
+        }
         let is_local = |v: &&Variable| v.kind == VarKind::Temporary && v.space == AddressSpace::Local;
         let local: Vec<String> = s.kernel().vars.values().filter(is_local).map(|v| v.name.clone()).collect();
         for array in &local {

@@ -33,7 +33,7 @@ mod summed_cells;
 mod zero_blocks;
 
 pub use factorised_cells::{FactorisedCells, factorised_cells, tensor_dimension};
-pub use factorised_lines::{FactorisedLines, LineSizes, factorised_lines, line_sizes};
+pub use factorised_lines::{FactorCopy, FactorisedLines, LineSizes, factorised_lines, line_sizes};
 pub use factorised_planes::{FactorisedPlanes, factorised_planes, work_items_of_planes};
 pub use fewest_operations::{
     Bipartition, Considered, FewestOperations, OPERATIONS_PER_BYTE, Objective, bipartitions, considered,
