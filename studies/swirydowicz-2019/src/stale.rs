@@ -31,7 +31,7 @@ pub fn stale<'r>(records: &'r [Record], kernels: &[Tuned], (first, last): (usize
     for record in records.iter().filter(measured).filter(|r| (first..=last).contains(&r.degree)) {
         match record.tuned() {
             None => stale.push(record),
-            Some(kernel) if kernels.contains(&Tuned { elements: None, ..kernel }) => {
+            Some(kernel) if kernels.contains(&Tuned { elements: None, resident: None, ..kernel }) => {
                 by_source.entry((kernel, record.degree, record.precision)).or_default().push(record);
             }
             Some(_) => {}

@@ -3,13 +3,13 @@
 use super::even_odd::{by_halves, interpolations};
 use super::lines::fix_matrix;
 use super::nest::{
-    Steps, contract, cut, expand, fetch, fetch_entries, fetch_matrix, fuse, group_elements,
-    halve_contractions, pad, place, place_items, realise, share, spill, unroll,
+    Steps, contract, copy_ahead, cut, expand, fetch, fetch_entries, fetch_matrix, fuse, group_elements,
+    halve_contractions, literal_tables, pad, pad_even, place, place_items, realise, share, spill, unroll,
 };
 use crate::problem::Sizes;
 use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule, SetResidentGroups};
 
-pub const IDEAS: [&str; 13] = [
+pub const IDEAS: [&str; 16] = [
     "reference: a layer of quadrature points at a time, partial results in global memory, `I` in local memory",
     "partial results in two arrays of local memory",
     "a column of `u` in registers, from the beginning",
@@ -23,6 +23,9 @@ pub const IDEAS: [&str; 13] = [
     "from N = 7 on one element a work-group, and registers for several",
     "even–odd contractions: half of the multiplications, and matrices of half the size",
     "a column of `w` in registers from the beginning, so that it is there when it is needed",
+    "`w` in local memory by asynchronous copies from the beginning, and rows of even length padded",
+    "one local array in place of two, so that more groups are resident",
+    "entries of `I` as literals in place of constant memory",
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
@@ -80,7 +83,7 @@ fn layers(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
 
 /// Kernels 7 and later: each contraction runs over the whole element, a column a work-item.
 fn columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
-    let (n, m) = (sizes.nodes(), sizes.points());
+    let m = sizes.points();
     s.reorder(["j1", "i1", "c1"])?;
     s.reorder(["c2", "i2", "b2"])?;
     s.reorder(["c5", "i5", "j5"])?;
@@ -105,40 +108,94 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps 
         ("t4", "i5", "r_t4", "f5"),
         ("t5", "i6", "r_t5", "f6"),
     ] {
+        if array == "w" && number >= 14 {
+            continue; // from local memory
+        }
         let early = array == "w" && number >= 13;
         let (at, along) = if early { ("e", &["w2", "w1", "fw"][..]) } else { (at, &[along][..]) };
         s.apply(fetch(array, at, AddressSpace::Private, name, along))?;
     }
     let halves = if number >= 12 { by_halves(s, &interpolations(sizes, LINES))? } else { Vec::new() };
-    share(s, &["t1", "t2", "t4", "t5"])?;
+    if number >= 16 {
+        literal_tables(s)?;
+    }
+    share(s, &LOCAL)?;
+    place_columns(s, sizes, number, elements)?;
+    let mut unrolled = vec!["f1", "f2", "f3", "f5", "f6", "c1", "b2", "a3", "i4", "j5", "k6"];
+    unrolled.extend(["l1", "l2", "l3", "l4", "l5", "l6"]);
+    if number < 14 {
+        unrolled.push("fw");
+    }
+    unrolled.extend(middle.iter().chain(&halves).map(String::as_str));
+    unroll(s, &unrolled)?;
+    match resident_groups(sizes.degree, number) {
+        Some(groups) if number >= 11 && elements == 1 => s.apply(SetResidentGroups::new(groups)).map(|_| ()),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Local arrays of [`columns`].
+const LOCAL: [&str; 4] = ["t1", "t2", "t4", "t5"];
+
+/// Runs columns on work-items, and elements on work-groups.
+fn place_columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
+    let (n, m) = (sizes.nodes(), sizes.points());
     let (mut columns, mut rows) = (vec!["i1", "i2", "b3", "i5", "i6"], vec!["j1", "c2", "c3", "c5", "j6"]);
-    if number >= 13 {
+    if number < 9 {
+        pad(s, n, &["t1", "t2", "t4", "t5", "s_I"])?;
+        place(s, &[&columns, &rows])?;
+        return two_arrays(s);
+    }
+    if number == 13 {
         columns.push("w1");
         rows.push("w2");
     }
-    if number >= 9 {
-        let local = ["t1", "t2", "t4", "t5"];
-        group_elements(s, elements, &local)?;
-        pad(s, n, &local)?;
-        place_items(s, &[&columns, &rows, &["e_in"]])?;
-    } else {
-        pad(s, n, &["t1", "t2", "t4", "t5", "s_I"])?;
-        place(s, &[&columns, &rows])?;
+    if number >= 15 {
+        // a line is summed before the next one takes its place
+        for (sum, [row, column], store) in
+            [("r_l2", ["c2", "i2"], "s2"), ("r_l4", ["c3", "b3"], "s4"), ("r_l5", ["c5", "i5"], "s5")]
+        {
+            expand(s, &[sum], &[row, column])?;
+            cut(s, &[row, column], &[(store, "out")])?;
+        }
+        columns.extend(["i2_out", "b3_out", "i5_out"]);
+        rows.extend(["c2_out", "c3_out", "c5_out"]);
     }
+    group_elements(s, elements, &LOCAL)?;
+    let mut of_elements = vec!["e_in"];
+    if number >= 14 {
+        let loops = &["we", "w2", "w1", "w0"][usize::from(elements == 1)..];
+        s.apply(fetch("w", "group", AddressSpace::Local, "s_w", loops))?;
+        columns.push("w0");
+        rows.push("w1");
+        of_elements.extend(["we"].iter().filter(|_| elements > 1));
+        unroll(s, &["w2"])?;
+    }
+    place_items(s, &[&columns, &rows, &of_elements])?;
+    if number < 14 {
+        pad(s, n, &LOCAL)?;
+        return two_arrays(s);
+    }
+    pad_even(s, n, &LOCAL)?;
+    pad_even(s, m, &["s_w"])?;
+    copy_ahead(s, sizes, &["fetch_s_w"])?;
+    if number == 14 { two_arrays(s) } else { s.apply(AliasStorage::new(LOCAL, "s_1")).map(|_| ()) }
+}
+
+/// Arrays that take turns in two buffers.
+fn two_arrays(s: &mut Schedule) -> Steps {
     s.apply(AliasStorage::new(["t1", "t4"], "s_1"))?;
-    s.apply(AliasStorage::new(["t2", "t5"], "s_2"))?;
-    let mut unrolled = vec!["f1", "f2", "f3", "fw", "f5", "f6", "c1", "b2", "a3", "i4", "j5", "k6"];
-    unrolled.extend(["l1", "l2", "l3", "l4", "l5", "l6"]);
-    unrolled.extend(middle.iter().chain(&halves).map(String::as_str));
-    unroll(s, &unrolled)?;
-    let groups = match number {
-        ..=11 => resident(sizes.degree),
-        12 => resident_by_halves(sizes.degree),
-        _ => resident_with_factors(sizes.degree),
-    };
-    match groups {
-        Some(groups) if number >= 11 && elements == 1 => s.apply(SetResidentGroups::new(groups)).map(|_| ()),
-        Some(_) | None => Ok(()),
+    s.apply(AliasStorage::new(["t2", "t5"], "s_2")).map(|_| ())
+}
+
+/// The groups that a kernel asks registers for.
+fn resident_groups(degree: usize, number: u32) -> Option<u32> {
+    match number {
+        ..=11 => resident(degree),
+        12 => resident_by_halves(degree),
+        13 => resident_with_factors(degree),
+        14 => resident_with_copied_factors(degree),
+        _ => resident_with_one_array(degree),
     }
 }
 
@@ -166,6 +223,26 @@ fn resident_with_factors(degree: usize) -> Option<u32> {
         11 => Some(3),
         12..=15 => Some(2),
         _ => None,
+    }
+}
+
+/// Those of kernel 14.
+fn resident_with_copied_factors(degree: usize) -> Option<u32> {
+    match degree {
+        11 | 12 => Some(3),
+        13 | 14 => Some(2),
+        15 => Some(1),
+        _ => resident(degree),
+    }
+}
+
+/// Those of later kernels: the fastest on an H200 of those tried (2026-11-26).
+fn resident_with_one_array(degree: usize) -> Option<u32> {
+    match degree {
+        11 | 12 => Some(4),
+        13 | 14 => Some(3),
+        15 => Some(2),
+        _ => resident(degree),
     }
 }
 

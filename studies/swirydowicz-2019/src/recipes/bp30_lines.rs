@@ -6,17 +6,22 @@ use super::lines::{
     differentiate_in_place, differentiate_lines, fetch_lines, fetch_lines_where_contracted, fix_matrix,
 };
 use super::nest::{
-    Steps, fetch, group_elements, halve_contractions, pad, pair_groups, place_items, realise, share, unroll,
+    Steps, copy_ahead, fetch, group_elements, halve_contractions, literal_tables, pad, pad_even, pair_groups,
+    place_items, realise, share, unroll,
 };
 use crate::problem::{Sizes, differentiation, legendre_nodes};
-use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule, Selection, SetResidentGroups};
+use purlin::prelude::{
+    AddressSpace, AliasStorage, AxisTag, MoveInsns, Schedule, Selection, SetResidentGroups, TagInames,
+};
 use purlin::transforms::TransformError;
 
-pub const IDEAS: [&str; 4] = [
+pub const IDEAS: [&str; 6] = [
     "beyond the publication: all contractions along lines, `I` and `D` in constant memory, two local arrays",
     "several elements in a work-group, so that few of its lanes are idle",
     "fluxes in the place of derivatives, those along t contracted first; one element a work-group, and registers for several",
     "even–odd contractions: half of the multiplications, and matrices of half the size",
+    "factors in local memory by asynchronous copies from the beginning, and rows of even length padded",
+    "entries of `I` and `D` as literals in place of constant memory",
 ];
 
 /// Arrays of one half of the steps, whose lives take turns in one buffer.
@@ -63,20 +68,33 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
         extra = by_halves(s, &[interpolations(sizes, LINES), along_lines].concat())?;
         extra.extend(fetched.map(String::from));
     }
+    if number >= 15 {
+        literal_tables(s)?;
+    }
     let local = [&FIRST[..], &SECOND].concat();
     share(s, &local)?;
     let columns = ["i1", "i2", "b3", "q0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t", "b4", "i5", "i6"];
     let rows = ["j1", "c2", "c3", "q1", "k", "k_s", "j_t", "j_g", "c", "c_s", "b_t", "c4", "c5", "j6"];
     let (columns, rows) = ([&columns[..], lines.columns].concat(), [&rows[..], lines.rows].concat());
-    if in_place && elements == 1 {
-        pair_groups(s)?;
-        place_items(s, &[&columns, &rows])?;
-    } else {
-        group_elements(s, elements, &local)?;
-        place_items(s, &[&columns, &rows, &["e_in"]])?;
+    let (of_nodes, of_points) = (["t1", "t2", "t4", "t5"], ["v", "ur", "us", "wr", "ws", "zr", "zs", "z"]);
+    match number {
+        14.. if has_room(sizes) => with_factors_ahead(s, sizes, elements, &columns, &rows, &local)?,
+        12.. if elements == 1 => {
+            pair_groups(s)?;
+            place_items(s, &[&columns, &rows])?;
+        }
+        _ => {
+            group_elements(s, elements, &local)?;
+            place_items(s, &[&columns, &rows, &["e_in"]])?;
+        }
     }
-    pad(s, n, &["t1", "t2", "t4", "t5"])?;
-    pad(s, m, &["v", "ur", "us", "wr", "ws", "zr", "zs", "z"])?;
+    if number >= 14 {
+        pad_even(s, n, &of_nodes)?;
+        pad_even(s, m, &of_points)?;
+    } else {
+        pad(s, n, &of_nodes)?;
+        pad(s, m, &of_points)?;
+    }
     s.apply(AliasStorage::new(FIRST, "s_1"))?;
     s.apply(AliasStorage::new(SECOND, "s_2"))?;
     let contractions = ["l1", "l2", "l3", "lr", "ls", "lt", "mr", "ms", "mt", "l4", "l5", "l6"];
@@ -84,10 +102,41 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     let results = ["c1", "b2", "a3", "i", "j_s", "k_t", "k_g", "a", "b_s", "c_t", "i4", "j5", "k6"];
     let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
     unroll(s, &[&contractions[..], &fetched, lines.unrolled, &results, &extra].concat())?;
-    match resident(sizes.degree) {
+    match resident(sizes.degree).or((number >= 14 && sizes.degree == 8).then_some(3)) {
         Some(groups) if in_place && elements == 1 => s.apply(SetResidentGroups::new(groups)).map(|_| ()),
         Some(_) | None => Ok(()),
     }
+}
+
+/// Whether three groups of a multiprocessor have room for the factors of an element each.
+fn has_room(sizes: Sizes) -> bool {
+    sizes.points() <= 10
+}
+
+/// Copies the factors of an element to local memory, from the beginning on, and waits where they are
+/// needed.
+fn with_factors_ahead(
+    s: &mut Schedule,
+    sizes: Sizes,
+    elements: i64,
+    columns: &[&str],
+    rows: &[&str],
+    local: &[&str],
+) -> Steps {
+    let (columns, rows) = ([columns, &["g0"]].concat(), [rows, &["g1"]].concat());
+    let loops = ["ge", "gf", "g2", "g1", "g0"];
+    if elements == 1 {
+        pair_groups(s)?;
+        s.apply(fetch("g", "e_in", AddressSpace::Local, "s_g", &loops[1..]))?;
+        s.apply(MoveInsns::before(["gf"], "j1"))?;
+        place_items(s, &[&columns, &rows])?;
+    } else {
+        group_elements(s, elements, local)?;
+        s.apply(fetch("g", "group", AddressSpace::Local, "s_g", &loops))?;
+        place_items(s, &[&columns, &rows, &["e_in", "ge"]])?;
+    }
+    s.apply(TagInames::new(["gf", "g2"], AxisTag::Rolled))?;
+    copy_ahead(s, sizes, &["fetch_s_g"])
 }
 
 /// What stands behind the sum of each interpolation and projection, and the line of values that it takes.

@@ -10,7 +10,7 @@ use purlin::prelude::{
     AddressSpace, AliasStorage, MoveInsns, PrefetchArray, Schedule, Selection, TransposeArrayAxes,
 };
 
-pub const IDEAS: [&str; 13] = [
+pub const IDEAS: [&str; 15] = [
     "reference: `I`, `D` and two layers in local memory, columns of partial results in registers",
     "inputs are const, as in every kernel of Purlin; a column of `u` in registers",
     "the loops of contractions and over layers unrolled",
@@ -24,6 +24,8 @@ pub const IDEAS: [&str; 13] = [
     bp30_lines::IDEAS[1],
     bp30_lines::IDEAS[2],
     bp30_lines::IDEAS[3],
+    bp30_lines::IDEAS[4],
+    bp30_lines::IDEAS[5],
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {

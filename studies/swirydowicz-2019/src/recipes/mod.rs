@@ -20,7 +20,7 @@ mod nest;
 use crate::problem::{Precision, Problem, Sizes};
 use purlin::ir::Kernel;
 use purlin::ir::text::ParseErrors;
-use purlin::prelude::{FixParameter, Schedule};
+use purlin::prelude::{FixParameter, Schedule, SetResidentGroups};
 use purlin::transforms::TransformError;
 use std::fmt;
 use std::str::FromStr;
@@ -36,7 +36,8 @@ pub enum Threads {
     Host,
 }
 
-/// One of the tuned kernels: `bp35.2d.10`, or `bp35.2d.13x4` with four elements a work-group.
+/// One of the tuned kernels: `bp35.2d.10`, `bp35.2d.13x4` with four elements a work-group, or
+/// `bp10.2d.13r2` with registers for two work-groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tuned {
     /// What it computes.
@@ -46,7 +47,9 @@ pub struct Tuned {
     /// Its number in the publication, from 1; those beyond the publication follow.
     pub number: u32,
     /// Elements of a work-group, where the kernel has several; the best known number if absent.
-    pub elements: Option<u32>,
+    pub elements: Option<u16>,
+    /// Groups whose registers a multiprocessor has; the best known number if absent.
+    pub resident: Option<u16>,
 }
 
 /// A launch of a tuned kernel.
@@ -123,14 +126,15 @@ impl fmt::Display for Tuned {
             Threads::Host => "c",
         };
         let elements = self.elements.map(|n| format!("x{n}")).unwrap_or_default();
-        f.pad(&format!("{}.{threads}.{}{elements}", self.problem, self.number))
+        let resident = self.resident.map(|n| format!("r{n}")).unwrap_or_default();
+        f.pad(&format!("{}.{threads}.{}{elements}{resident}", self.problem, self.number))
     }
 }
 
 /// A name that is no kernel's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no kernel is called `{0}`; kernels are called like bp35.2d.10 and, with 4 elements a group, bp35.2d.13x4; `list` shows them"
+    "no kernel is called `{0}`; kernels are called like bp35.2d.10 and, with 4 elements a group, bp35.2d.13x4, with registers for 2 groups bp10.2d.13r2; `list` shows them"
 )]
 pub struct UnknownKernel(pub String);
 
@@ -139,15 +143,19 @@ impl FromStr for Tuned {
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let unknown = || UnknownKernel(name.into());
-        let (base, elements) = match name.split_once('x') {
-            Some((base, n)) => (base, Some(n.parse().ok().filter(|n| *n > 0).ok_or_else(unknown)?)),
-            None => (name, None),
+        let positive = |n: &str| n.parse().ok().filter(|n: &u16| *n > 0).ok_or_else(unknown);
+        let option = |text: &str, mark: char| match text.split_once(mark) {
+            Some((base, n)) => positive(n).map(|n| (base.to_owned(), Some(n))),
+            None => Ok((text.to_owned(), None)),
         };
+        let (base, resident) = option(name, 'r')?;
+        let (base, elements) = option(&base, 'x')?;
         let kernel = Self::all().into_iter().find(|k| k.to_string() == base).ok_or_else(unknown)?;
-        if elements.is_some() && !kernel.has_several_elements() {
+        let has_no_such = elements.is_some() && !kernel.has_several_elements();
+        if has_no_such || resident.is_some() && !kernel.has_resident_groups() {
             return Err(unknown());
         }
-        Ok(Self { elements, ..kernel })
+        Ok(Self { elements, resident, ..kernel })
     }
 }
 
@@ -169,7 +177,7 @@ impl Tuned {
         ];
         let kernels = |(problem, threads)| {
             let ideas = ideas(problem, threads).len() as u32;
-            (1..=ideas).map(move |number| Self { problem, threads, number, elements: None })
+            (1..=ideas).map(move |number| Self { problem, threads, number, elements: None, resident: None })
         };
         families.into_iter().flat_map(kernels).collect()
     }
@@ -229,7 +237,7 @@ impl Tuned {
             // local arrays of several elements are parts of one, which compilers cannot tell apart
             None if self.by_instructions() => 1,
             None if self.has_resident_groups() && sizes.degree >= ONE_ELEMENT => 1,
-            None if self.has_several_elements() => best_elements(sizes),
+            None if self.has_several_elements() => best_elements(sizes, self.number),
             None => 1,
         }
     }
@@ -284,7 +292,11 @@ impl Tuned {
         if (self.problem, self.threads, self.number) == (Problem::Bp30, Threads::Cubes, 1) {
             return bp30_cubes::three_launches(s, sizes);
         }
-        self.one_launch(s, sizes).map(|()| Vec::new())
+        self.one_launch(s, sizes)?;
+        if let Some(groups) = self.resident {
+            s.apply(SetResidentGroups::new(groups.into()))?;
+        }
+        Ok(Vec::new())
     }
 
     fn one_launch(self, s: &mut Schedule, sizes: Sizes) -> Result<(), TransformError> {
@@ -322,10 +334,13 @@ const ONE_ELEMENT: usize = 7;
 
 /// The number of elements of a work-group that is fastest on an H200: two, more where they leave a
 /// sub-group idle, and one where they need too much local memory.
-fn best_elements(sizes: Sizes) -> i64 {
+fn best_elements(sizes: Sizes, number: u32) -> i64 {
     let items = sizes.points().pow(2);
     let few = |wanted: usize| (wanted / items).max(2) as i64;
     match sizes.problem {
+        // those that fill sub-groups, H200, 2026-11-26
+        Problem::Bp10 if number >= 14 && sizes.degree <= 3 => [14, 8, 5][sizes.degree - 1],
+        Problem::Bp30 if number >= 14 && sizes.degree == 3 => 5,
         Problem::Bp10 | Problem::Bp30 if sizes.degree >= 10 => 1,
         Problem::Bp10 | Problem::Bp30 => few(64),
         Problem::Bp35 | Problem::Bp35Vertices => few(32),

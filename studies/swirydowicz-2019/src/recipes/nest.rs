@@ -1,12 +1,14 @@
 //! What the recipes do again and again: cutting and fusing whole nests, and placing them on axes.
 
-use crate::problem::Sizes;
+use crate::problem::{Precision, Sizes};
+use purlin::ir::Variable;
 use purlin::prelude::{
-    AddressSpace, Assume, AxisTag, ContractArray, ExpandArray, ImageAxis, MoveInsns, PadArray, PeelIname,
-    PrefetchArray, ReverseIname, Schedule, Selection, SetAddressSpace, ShiftIname, SplitIname, TagInames,
-    UseSymmetry,
+    AddressSpace, Assume, AxisTag, ContractArray, DeclareCallee, ExpandArray, ImageAxis, MoveInsns, PadArray,
+    PeelIname, PrefetchArray, ReplaceWithIntrinsic, ReverseIname, Schedule, Selection, SetAddressSpace,
+    ShiftIname, SplitIname, TagInames, UseSymmetry,
 };
 use purlin::transforms::TransformError;
+use purlin::transforms::intrinsics::COPY_ASYNC_F64;
 
 /// What a recipe ends with.
 pub type Steps = Result<(), TransformError>;
@@ -146,6 +148,36 @@ pub fn add_by_layers(s: &mut Schedule) -> Steps {
 pub fn fluxes_apart(s: &mut Schedule) -> Steps {
     expand(s, &["ur", "us", "ut"], &["j", "i"])?;
     cut(s, &["j", "i"], &[("fr", "flux")])
+}
+
+/// Pads rows of an even length: a column takes two, four or more places in the same bank, one is then in
+/// each.
+pub fn pad_even(s: &mut Schedule, rows: usize, arrays: &[&str]) -> Steps {
+    if !rows.is_multiple_of(2) {
+        return Ok(());
+    }
+    arrays.iter().try_for_each(|array| {
+        let axes = s.kernel().var(array).map_or(0, |v| s.kernel().vars[v].shape.len() as u32);
+        s.apply(PadArray::new(*array, axes.saturating_sub(1), 1)).map(|_| ())
+    })
+}
+
+/// Lets the statements of a copy from global to local memory go on by themselves, where there is an
+/// instruction for it: in double precision on cards.
+pub fn copy_ahead(s: &mut Schedule, sizes: Sizes, copies: &[&str]) -> Steps {
+    if sizes.precision != Precision::Double {
+        return Ok(());
+    }
+    s.apply(DeclareCallee::new(COPY_ASYNC_F64))?;
+    copies.iter().try_for_each(|c| s.apply(ReplaceWithIntrinsic::new([*c], "copy_async_f64")).map(|_| ()))
+}
+
+/// Writes entries of matrices as numbers: those of constant memory are loaded to registers in front of a
+/// loop whose iterations all read them.
+pub fn literal_tables(s: &mut Schedule) -> Steps {
+    let is_constant = |v: &&Variable| v.space == AddressSpace::Constant;
+    let tables: Vec<String> = s.kernel().vars.values().filter(is_constant).map(|v| v.name.clone()).collect();
+    tables.into_iter().try_for_each(|t| s.apply(SetAddressSpace::new(t, AddressSpace::Literal)).map(|_| ()))
 }
 
 /// The six contractions with `I`: the loop over results, that over terms, and whether they lead to
