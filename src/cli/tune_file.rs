@@ -326,6 +326,7 @@ fn finish(
         | Mapping::FactorisedLines { .. }
         | Mapping::MatrixCells { .. }
         | Mapping::MatrixGroups { .. }
+        | Mapping::MatrixBasis { .. }
         | Mapping::Modes { .. }
         | Mapping::StoredFactors { .. }
         | Mapping::Rules { .. }
@@ -343,9 +344,8 @@ fn finish(
         (None, None) if matches!(task.subject.lowered, Lowered::Imported(_)) => String::new(),
         (None, None) => params.map(|(name, v)| format!(" --param {name}={v}")).collect(),
     };
-    let form = args.form.given();
+    let (form, target) = (args.form.given(), task.subject.device.info().backend.target());
     let device = args.trials.device.as_ref().map_or(String::new(), |d| format!(" --device {d}"));
-    let target = task.subject.device.info().backend.target();
     out(&facts([
         ("best", best.parameters.to_string()),
         ("time (median)", seconds(median)),

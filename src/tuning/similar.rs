@@ -144,6 +144,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         | Mapping::FactorisedLines { .. }
         | Mapping::MatrixCells { .. }
         | Mapping::MatrixGroups { .. }
+        | Mapping::MatrixBasis { .. }
         | Mapping::Schedule { .. }) => same,
     }
 }

@@ -5,12 +5,12 @@ use crate::program::{CellKernel, NoSymmetry, OtherRules};
 use crate::quadrature::QuadratureScheme;
 use crate::strategies::{
     FactorCopy, FactorisedCells, FactorisedLines, FactorisedPlanes, FewestOperations, GroupLists,
-    ListedCells, LoopLanes, MatrixCells, MatrixGroups, Objective, OwnedRows, PointTiles, SingleCell,
-    StagedCells, StraightCells, StrategyError, SummedCells, eliminate_sharing, factored_quadrature,
-    factorised_cells, factorised_lines, factorised_planes, fewest_operations, listed_cells, loops_in_lanes,
-    matrix_cells, matrix_groups, matrix_orbits, multi_level_tiling, owned_rows, point_tiles,
-    single_cell_per_work_item, staged_cells, staged_multi_level_tiling, stored_factors, straight_cells,
-    summed_cells,
+    ListedCells, LoopLanes, MatrixBasis, MatrixCells, MatrixGroups, Objective, OwnedRows, PointTiles,
+    SingleCell, StagedCells, StraightCells, StrategyError, SummedCells, eliminate_sharing,
+    factored_quadrature, factorised_cells, factorised_lines, factorised_planes, fewest_operations,
+    listed_cells, loops_in_lanes, matrix_basis, matrix_cells, matrix_groups, matrix_orbits,
+    multi_level_tiling, owned_rows, point_tiles, single_cell_per_work_item, staged_cells,
+    staged_multi_level_tiling, stored_factors, straight_cells, summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -127,6 +127,13 @@ pub enum Mapping {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resident_groups: Option<u32>,
     },
+    /// Sixteen cells a work-group and a sub-group for each derivative of a component, values at points
+    /// by a basis of the columns of tables, products by matrix instructions.
+    MatrixBasis {
+        /// Work-groups that a compute unit shall have registers for; none leaves it to the compiler.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resident_groups: Option<u32>,
+    },
     /// Sums over modes instead of quadrature points where the integrand is linear, and then another
     /// mapping.
     Modes {
@@ -221,6 +228,7 @@ impl Mapping {
             | Self::FactorisedLines { .. }
             | Self::MatrixCells { .. }
             | Self::MatrixGroups { .. }
+            | Self::MatrixBasis { .. }
             | Self::Tiling(_)
             | Self::StagedTiling(_)
             | Self::Schedule { .. } => false,
@@ -267,6 +275,7 @@ impl Mapping {
             | Self::FactorisedLines { .. }
             | Self::MatrixCells { .. }
             | Self::MatrixGroups { .. }
+            | Self::MatrixBasis { .. }
             | Self::Tiling(_)
             | Self::StagedTiling(_)
             | Self::Schedule { .. } => None,
@@ -365,10 +374,8 @@ impl Mapping {
                 let args = MatrixCells { sub_groups, groups, kept_tables, overlapped: *overlapped };
                 matrix_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
-            Self::MatrixGroups { resident_groups } => {
-                let args = MatrixGroups { resident_groups: *resident_groups };
-                matrix_groups(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
-            }
+            Self::MatrixBasis { resident_groups } => by_basis(form, *resident_groups)?,
+            Self::MatrixGroups { resident_groups } => by_components(form, *resident_groups)?,
             Self::Tiling(p) => {
                 multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
             }
@@ -473,6 +480,14 @@ fn single_cell(form: &impl CellKernel, cells: u64, constant_tables: bool) -> Map
     single_cell_per_work_item(form.kernel(), &*form.cell_loop()?, &args)
 }
 
+fn by_components(form: &impl CellKernel, resident_groups: Option<u32>) -> Mapped {
+    matrix_groups(form.kernel(), &*form.program()?, &MatrixGroups { resident_groups })
+}
+
+fn by_basis(form: &impl CellKernel, resident_groups: Option<u32>) -> Mapped {
+    matrix_basis(form.kernel(), &*form.program()?, &MatrixBasis { resident_groups })
+}
+
 fn by_columns(form: &impl CellKernel, lanes: u64) -> Mapped {
     loops_in_lanes(form.kernel(), &*form.program()?, &LoopLanes { lanes })
 }
@@ -522,6 +537,10 @@ impl fmt::Display for Mapping {
                     f,
                     "matrix cells, {sub_groups} sub-groups, {groups} groups, {kept_tables} {tables} kept{ahead}"
                 )
+            }
+            Self::MatrixBasis { resident_groups: None } => f.write_str("matrix basis"),
+            Self::MatrixBasis { resident_groups: Some(groups) } => {
+                write!(f, "matrix basis, {groups} at a time")
             }
             Self::MatrixGroups { resident_groups: None } => f.write_str("matrix groups"),
             Self::MatrixGroups { resident_groups: Some(groups) } => {

@@ -235,7 +235,10 @@ fn what_is_shipped_can_be_applied() {
             let kind = |m: &Mapping| match m {
                 Mapping::Rules { .. } => "rules",
                 Mapping::Orbits { .. } => "orbits",
-                Mapping::Modes { .. } | Mapping::MatrixCells { .. } | Mapping::MatrixGroups { .. } => "modes",
+                Mapping::Modes { .. }
+                | Mapping::MatrixCells { .. }
+                | Mapping::MatrixGroups { .. }
+                | Mapping::MatrixBasis { .. } => "modes",
                 _ => "points",
             };
             let plain = mappings.iter().skip_while(|m| m.needs_setup());

@@ -36,6 +36,8 @@ pub(super) struct Axes {
     pub(super) items: Vec<Loop>,
     /// On `l.1`.
     pub(super) sub_groups: Vec<Loop>,
+    /// On `l.2`.
+    pub(super) planes: Vec<Loop>,
     /// Held by the work-items of a sub-group.
     pub(super) fragments: Vec<Array>,
     /// In local memory.
@@ -50,6 +52,12 @@ impl Axes {
     pub(super) fn add(&mut self, fragment: Fragment) {
         self.items.push(fragment.lanes);
         self.unrolled.extend(fragment.own);
+    }
+
+    /// Loops on `l.1` and on `l.2`.
+    pub(super) fn on_axes(&mut self, [sub_group, plane]: [&Loop; 2]) {
+        self.sub_groups.push(sub_group.clone());
+        self.planes.push(plane.clone());
     }
 }
 
@@ -89,31 +97,43 @@ pub(super) fn fragment(s: &mut Schedule, nest: &Nest, wide: bool) -> Result<Frag
 /// ...]` for what the work-items of a sub-group hold, and `[components, ..., lane]` for what is in
 /// local memory, so that neighbours read neighbours.
 pub(super) fn lay_out(s: &mut Schedule, array: &Array, wide: bool, held: bool) -> Result<(), TransformError> {
-    let order = |order: &[u32]| TransposeArrayAxes { var: array.into(), order: order.to_vec() };
-    s.apply(order(&[2, 0, 1]))?;
+    lay_out_of(s, array, 1, wide, held)
+}
+
+/// The same of an array with several axes of components behind those of cells and columns.
+pub(super) fn lay_out_of(
+    s: &mut Schedule,
+    array: &Array,
+    components: u32,
+    wide: bool,
+    held: bool,
+) -> Result<(), TransformError> {
+    let order = |order: Vec<u32>| TransposeArrayAxes { var: array.into(), order };
+    s.apply(order((2..2 + components).chain([0, 1]).collect()))?;
     let splits: &[(u32, i64)] =
-        if wide { &[(1, TILE), (3, TILE), (4, TILE / 2)] } else { &[(1, TILE), (3, TILE / 2)] };
+        if wide { &[(0, TILE), (2, TILE), (3, TILE / 2)] } else { &[(0, TILE), (2, TILE / 2)] };
     for (axis, factor) in splits {
-        s.apply(SplitArrayAxis { var: array.into(), axis: *axis, factor: *factor })?;
+        s.apply(SplitArrayAxis { var: array.into(), axis: components + axis, factor: *factor })?;
     }
     let (axes, lane): (&[u32], u32) = match (wide, held) {
-        (true, true) => (&[0, 2, 5, 3, 1, 4], 1),
-        (true, false) => (&[0, 3, 4, 1, 2, 5], 4),
-        (false, true) => (&[0, 2, 4, 1, 3], 1),
-        (false, false) => (&[0, 3, 1, 2, 4], 3),
+        (true, true) => (&[1, 4, 2, 0, 3], 0),
+        (true, false) => (&[2, 3, 0, 1, 4], 3),
+        (false, true) => (&[1, 3, 0, 2], 0),
+        (false, false) => (&[2, 0, 1, 3], 2),
     };
-    s.apply(order(axes))?;
-    s.apply(JoinArrayAxes { var: array.into(), axis: lane })?;
+    s.apply(order((0..components).chain(axes.iter().map(|axis| components + axis)).collect()))?;
+    s.apply(JoinArrayAxes { var: array.into(), axis: components + lane })?;
     Ok(())
 }
 
 /// Lays a table `[modes, columns]` out so that both products read 32 neighbours, or two times 16: tiles of
-/// 8 by 8, in each of which blocks of 4 by 4.
-pub(super) fn lay_out_table(s: &mut Schedule, table: &Array) -> Result<(), TransformError> {
+/// 8 by 8, in each of which blocks of 4 by 4. Other axes may be in `front`.
+pub(super) fn lay_out_table(s: &mut Schedule, table: &Array, front: u32) -> Result<(), TransformError> {
     for (axis, factor) in [(0, TILE), (1, TILE / 2), (3, TILE), (4, TILE / 2)] {
-        s.apply(SplitArrayAxis { var: table.into(), axis, factor })?;
+        s.apply(SplitArrayAxis { var: table.into(), axis: front + axis, factor })?;
     }
-    s.apply(TransposeArrayAxes { var: table.into(), order: vec![0, 3, 4, 1, 2, 5] })?;
+    let order = (0..front).chain([0, 3, 4, 1, 2, 5].map(|axis| front + axis)).collect();
+    s.apply(TransposeArrayAxes { var: table.into(), order })?;
     Ok(())
 }
 

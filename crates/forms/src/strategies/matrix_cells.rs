@@ -472,7 +472,7 @@ impl Tiles<'_> {
         }
         for table in &self.products.tables {
             if !axes.tables.contains(table) {
-                lay_out_table(s, table)?;
+                lay_out_table(s, table, 0)?;
                 axes.tables.push(table.clone());
             }
         }

@@ -21,38 +21,38 @@ use purlin_transforms::{Recipe, Schedule, TransformError};
 const REST: &str = "rest";
 
 /// Statements that do the same for one component after the other, with one table.
-struct Components {
-    insns: Vec<String>,
+pub(super) struct Components {
+    pub(super) insns: Vec<String>,
     /// Values at a point, or factors, one a component.
-    scalars: Vec<Array>,
+    pub(super) scalars: Vec<Array>,
 }
 
 /// A function with its tables.
-struct Evaluated<'p> {
-    evaluation: &'p Evaluation,
-    of_tables: Vec<Components>,
+pub(super) struct Evaluated<'p> {
+    pub(super) evaluation: &'p Evaluation,
+    pub(super) of_tables: Vec<Components>,
 }
 
 /// A quadrature loop.
-struct Quadrature<'p> {
-    block: &'p Block,
-    evaluated: Vec<Evaluated<'p>>,
-    products: &'p Products,
-    of_tables: Vec<Components>,
+pub(super) struct Quadrature<'p> {
+    pub(super) block: &'p Block,
+    pub(super) evaluated: Vec<Evaluated<'p>>,
+    pub(super) products: &'p Products,
+    pub(super) of_tables: Vec<Components>,
 }
 
 /// What the strategy takes of a cell program: functions and a result with as many components and
 /// degrees of freedom.
-struct Parts<'p> {
-    gathers: Vec<&'p Gather>,
-    components: i64,
+pub(super) struct Parts<'p> {
+    pub(super) gathers: Vec<&'p Gather>,
+    pub(super) components: i64,
     /// Degrees of freedom of a component.
-    count: i64,
-    blocks: Vec<Quadrature<'p>>,
+    pub(super) count: i64,
+    pub(super) blocks: Vec<Quadrature<'p>>,
 }
 
 impl<'p> Parts<'p> {
-    fn of(kernel: &Kernel, program: &'p CellProgram) -> Result<Self, NotAnAction> {
+    pub(super) fn of(kernel: &Kernel, program: &'p CellProgram) -> Result<Self, NotAnAction> {
         let refuse = |found: &str| {
             let found = format!("{found}; the strategies `straight_cells` and `staged_tiling` take it");
             NotAnAction { kernel: kernel.name.clone(), found }
@@ -381,7 +381,7 @@ impl Strategy<'_> {
         }
         for table in &products.tables {
             if !axes.tables.contains(table) {
-                lay_out_table(s, table)?;
+                lay_out_table(s, table, 0)?;
                 axes.tables.push(table.clone());
             }
         }

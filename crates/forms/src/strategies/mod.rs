@@ -8,6 +8,7 @@
 mod ahead;
 mod blocks;
 mod cell_groups;
+mod common_basis;
 mod factorised_cells;
 mod factorised_lines;
 mod factorised_planes;
@@ -15,6 +16,7 @@ mod fewest_operations;
 mod fragments;
 mod listed_cells;
 mod loop_lanes;
+mod matrix_basis;
 mod matrix_cells;
 mod matrix_groups;
 mod matrix_orbits;
@@ -41,6 +43,7 @@ pub use fewest_operations::{
 };
 pub use listed_cells::{GroupLists, ListedCells, listed_cells};
 pub use loop_lanes::{LoopLanes, loops_in_lanes};
+pub use matrix_basis::{MatrixBasis, matrix_basis, matrix_basis_instructions};
 pub use matrix_cells::{MatrixCells, MatrixSizes, matrix_cells, matrix_sizes};
 pub use matrix_groups::{MatrixGroups, matrix_group_dofs, matrix_groups};
 pub use matrix_orbits::{matrix_orbit_sizes, matrix_orbits};
