@@ -338,7 +338,8 @@ fn best_elements(sizes: Sizes, number: u32) -> i64 {
     let items = sizes.points().pow(2);
     let few = |wanted: usize| (wanted / items).max(2) as i64;
     match sizes.problem {
-        // those that fill sub-groups, H200, 2026-11-26
+        // those that fill sub-groups: of BP1.0 among the fastest of those tried on an H200 (2026-11-26), of BP3.0
+        // not timed
         Problem::Bp10 if number >= 14 && sizes.degree <= 3 => [14, 8, 5][sizes.degree - 1],
         Problem::Bp30 if number >= 14 && sizes.degree == 3 => 5,
         Problem::Bp10 | Problem::Bp30 if sizes.degree >= 10 => 1,
