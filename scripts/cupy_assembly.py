@@ -11,7 +11,11 @@ lookup       the pattern and the place of each entry are known; `cupyx.scatter_a
 
 Each matrix is compared with the products of the matrices of cells. Prints a line of JSON a way.
 
+With --products, products of cuSPARSE are timed instead (`cusparseSpMV`, 32-bit indices, FP64): with this
+matrix, and with random entries for three components a vertex, as `study-trotter-2023 blocks` has them.
+
     python3 scripts/cupy_assembly.py --divisions 60,100
+    python3 scripts/cupy_assembly.py --divisions 40,100 --products
 """
 import argparse
 import itertools
@@ -21,6 +25,7 @@ import statistics
 import cupy as cp
 import cupyx
 import cupyx.scipy.sparse as sparse
+from cupyx import cusparse
 
 
 def mesh(n):
@@ -66,6 +71,35 @@ def median_ms(call, runs=9, warm_up=2):
     return statistics.median(times), min(times), max(times)
 
 
+def products(n):
+    vertices, cells = mesh(n)
+    vertices_n = len(vertices)
+    rows, columns = cp.repeat(cells, 4, axis=1).ravel(), cp.tile(cells, (1, 4)).ravel()
+    values = matrices_of_cells(vertices, cells).ravel()
+    poisson = sparse.coo_matrix((values, (rows, columns)), shape=(vertices_n, vertices_n)).tocsr()
+    elastic = sparse.kron(poisson, cp.ones((3, 3)), format="csr")
+    elastic.data = cp.random.default_rng().random(elastic.nnz)
+    for name, matrix in [("poisson", poisson), ("hyperelasticity", elastic)]:
+        matrix.sort_indices()
+        x = cp.random.default_rng().random(matrix.shape[1])
+        y = cp.zeros(matrix.shape[0])
+        # the sum of a row's products, by a prefix sum: no product of cuSPARSE
+        sums = cp.concatenate([cp.zeros(1), cp.cumsum(matrix.data * x[matrix.indices])])
+        expected = sums[matrix.indptr[1:]] - sums[matrix.indptr[:-1]]
+        cusparse.spmv(matrix, x, y)
+        error = float(cp.abs(y - expected).max() / cp.abs(expected).max())
+        assert error < 1e-9, (name, error)  # the prefix sum loses digits
+        many = 20  # the host prepares one while the card computes another
+        median, least, most = median_ms(lambda: [cusparse.spmv(matrix, x, y) for _ in range(many)])
+        print(json.dumps({
+            "divisions": n, "degree": 1, "matrix": name, "unknowns": matrix.shape[0], "entries": matrix.nnz,
+            "way": "cusparse-product", "cupy": cp.__version__,
+            "device": cp.cuda.runtime.getDeviceProperties(0)["name"].decode(),
+            "median_s": median * 1e-3 / many, "min_s": least * 1e-3 / many, "max_s": most * 1e-3 / many,
+            "runs": 9, "product_error": error,
+        }), flush=True)
+
+
 def measure(n):
     vertices, cells = mesh(n)
     unknowns = len(vertices)
@@ -109,5 +143,7 @@ def measure(n):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--divisions", default="60,100", help="divisions of a side, by commas")
-    for n in parser.parse_args().divisions.split(","):
-        measure(int(n))
+    parser.add_argument("--products", action="store_true", help="time products of cuSPARSE instead")
+    args = parser.parse_args()
+    for n in args.divisions.split(","):
+        (products if args.products else measure)(int(n))

@@ -1,7 +1,7 @@
 //! Matrices by rows of dense blocks on a device.
 
-use crate::{Call, Operator, SolveError, compile_text};
-use purlin_forms::import::BlockPattern;
+use crate::{Call, CsrOperator, Operator, SolveError, compile_text};
+use purlin_forms::import::{BlockPattern, CsrPattern};
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
 
 /// A square matrix by rows of dense square blocks: block CSR. A block of three rows and columns takes 76
@@ -57,5 +57,51 @@ impl Operator for BlockCsrOperator {
         let matrix = [("row_starts", &self.row_starts), ("columns", &self.columns), ("values", &self.values)];
         let arrays = [&matrix[..], &[("x", x), ("y", y)]].concat();
         calls.push(Call::of(&self.product, &[("n", self.rows), ("n_blocks", self.n_blocks)], &arrays));
+    }
+}
+
+/// A copy by blocks of a matrix by rows, for products: a product takes a third of the time that rows take
+/// with blocks of three, a copy as long as two products with blocks.
+pub struct BlocksOfRows {
+    blocks: BlockCsrOperator,
+    take: Executable,
+    owners: Buffer,
+}
+
+impl BlocksOfRows {
+    /// Of matrices of a pattern, which is that of square blocks; its values are poison.
+    ///
+    /// # Errors
+    /// As [`BlockCsrOperator::new`].
+    pub fn new(device: &dyn Device, pattern: &CsrPattern) -> Result<Self, SolveError> {
+        let by_blocks = pattern.by_blocks();
+        let blocks = BlockCsrOperator::new(device, &by_blocks)?;
+        let rows = by_blocks.row_starts.windows(2).zip(0..);
+        let owners: Vec<i32> =
+            rows.flat_map(|(bounds, row)| (bounds[0]..bounds[1]).map(move |_| row)).collect();
+        let text = include_str!("kernels/blocks_of_rows.purlin").replace("SIDE", &blocks.side.to_string());
+        let (take, owners) = (compile_text(device, &text)?, buffer_of(device, &owners)?);
+        Ok(Self { blocks, take, owners })
+    }
+
+    /// Copies a matrix of the pattern.
+    #[must_use]
+    pub fn take<'a>(&'a self, matrix: &'a CsrOperator) -> Call<'a> {
+        let sizes =
+            [("n", self.blocks.rows), ("n_blocks", self.blocks.n_blocks), ("n_entries", matrix.n_entries())];
+        let arrays = [
+            ("starts", matrix.starts()),
+            ("block_starts", &self.blocks.row_starts),
+            ("owners", &self.owners),
+            ("entries", matrix.values()),
+            ("values", &self.blocks.values),
+        ];
+        Call::of(&self.take, &sizes, &arrays)
+    }
+
+    /// The copy.
+    #[must_use]
+    pub const fn blocks(&self) -> &BlockCsrOperator {
+        &self.blocks
     }
 }

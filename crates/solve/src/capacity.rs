@@ -107,7 +107,12 @@ impl SystemSize {
     #[must_use]
     pub fn with_solver(self, choice: LinearChoice, components: usize) -> Self {
         let vectors = (8 * choice.method.vectors()).saturating_mul(self.unknowns);
-        let bytes = vectors.saturating_add(choice.preconditioner.bytes(self.unknowns, components as u64));
+        let preconditioner = choice.preconditioner.bytes(self.unknowns, components as u64);
+        // a copy by blocks: numbers, and the row and the column of each block
+        let blocks = (components as u64).saturating_pow(2);
+        let copy =
+            if components > 1 { (8 * self.entries).saturating_add(8 * (self.entries / blocks)) } else { 0 };
+        let bytes = vectors.saturating_add(preconditioner).saturating_add(copy);
         Self { device_bytes: self.device_bytes.saturating_add(bytes), ..self }
     }
 

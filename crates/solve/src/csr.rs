@@ -72,6 +72,11 @@ impl CsrOperator {
         self.n_entries
     }
 
+    /// Where the rows start, i32 `[n + 1]`.
+    pub(crate) fn starts(&self) -> &Buffer {
+        &self.row_starts
+    }
+
     /// Where the rows start, i32 `[n + 1]`, for whom else needs them on the device.
     #[must_use]
     pub fn row_starts(&self) -> Arc<Buffer> {

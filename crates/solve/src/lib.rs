@@ -54,7 +54,7 @@ mod vectors;
 pub use amg::{Amg, AmgPreconditioner, HierarchySize, Unknowns};
 pub use assembly::{AssemblyStrategy, MatrixAssembly, UnknownAssembly};
 pub use bicgstab::BiCgStab;
-pub use block_csr::BlockCsrOperator;
+pub use block_csr::{BlockCsrOperator, BlocksOfRows};
 pub use block_jacobi::BlockJacobi;
 pub use boundary::{Side, bounds, facet_dofs};
 pub use capacity::SystemSize;

@@ -7,7 +7,7 @@ mod systems;
 use purlin_forms::import::BlockPattern;
 use purlin_runtime::{buffer_of, download_values, upload_values};
 use purlin_sample::seed;
-use purlin_solve::{BlockCsrOperator, CsrOperator, Operator, SolveError, run};
+use purlin_solve::{BlockCsrOperator, BlocksOfRows, CsrOperator, Operator, SolveError, run};
 use systems::{Numbers, blocks, devices};
 
 #[test]
@@ -48,6 +48,10 @@ fn products_are_those_of_scalars() {
                 run(&*device, &calls).unwrap();
                 download_values(&*device, &to).unwrap()
             };
+            let copy = BlocksOfRows::new(&*device, &pattern).unwrap();
+            run(&*device, &[copy.take(&whole)]).unwrap();
+            let copied: Vec<f64> = download_values(&*device, copy.blocks().values()).unwrap();
+            assert_eq!(copied, entries, "n = {n}, side {side}, seed {seed}");
             let (found, expected) = (product(&blocked), product(&whole));
             // the same terms in the same order, contracted or not
             let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-14 * 32.0;
