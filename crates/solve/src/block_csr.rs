@@ -1,8 +1,9 @@
 //! Matrices by rows of dense blocks on a device.
 
+use crate::texts::text;
 use crate::{Call, CsrOperator, Operator, SolveError, compile_text};
 use purlin_forms::import::{BlockPattern, CsrPattern};
-use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use purlin_runtime::{Backend, Buffer, Device, Executable, buffer_of};
 
 /// A square matrix by rows of dense square blocks: block CSR. A block of three rows and columns takes 76
 /// bytes, where rows of scalars take 108.
@@ -28,13 +29,17 @@ impl BlockCsrOperator {
         if side != width {
             return Err(SolveError::Length { what: "row of a block", found: width, needed: side });
         }
-        let text = include_str!("kernels/block_product.purlin").replace("SIDE", &side.to_string());
+        // on a card two work-items share a row
+        let text = match device.info().backend {
+            Backend::Cuda => text!("block_product_by_lanes"),
+            Backend::C | Backend::OpenCl => text!("block_product"),
+        };
         let n_blocks = pattern.columns.len();
         Ok(Self {
             side,
             rows: pattern.row_starts.len().saturating_sub(1),
             n_blocks,
-            product: compile_text(device, &text)?,
+            product: compile_text(device, &text.replace("SIDE", &side.to_string()))?,
             row_starts: buffer_of(device, &pattern.row_starts)?,
             columns: buffer_of(device, &pattern.columns)?,
             values: device.allocate(8 * (n_blocks * side * side) as u64)?,

@@ -1,6 +1,6 @@
 //! Matrices by rows on a device.
 
-use crate::texts::{compiled, text};
+use crate::texts::{compiled, compiled_product, text};
 use crate::{Call, Operator, SolveError};
 use purlin_forms::import::CsrPattern;
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
@@ -51,7 +51,7 @@ impl CsrOperator {
         Ok(Self {
             n: diagonal.len(),
             n_entries: columns.len(),
-            product: compiled(device, text!("product"))?,
+            product: compiled_product(device)?,
             invert: compiled(device, text!("inverse_diagonal"))?,
             row_starts: Arc::new(buffer_of(device, row_starts)?),
             columns: Arc::new(buffer_of(device, columns)?),

@@ -1,6 +1,6 @@
 //! Rectangular matrices by rows on a device.
 
-use crate::texts::{compiled, text};
+use crate::texts::{compiled, compiled_product, text};
 use crate::{Call, SolveError};
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
 
@@ -28,7 +28,7 @@ impl SparseMatrix {
             rows,
             columns,
             n_entries: values.len(),
-            multiply: compiled(device, text!("product"))?,
+            multiply: compiled_product(device)?,
             add: compiled(device, text!("add_product"))?,
             row_starts: buffer_of(device, row_starts)?,
             at: buffer_of(device, at)?,

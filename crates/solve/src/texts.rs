@@ -2,8 +2,16 @@
 
 use crate::SolveError;
 use purlin_codegen::{Options, generate};
-use purlin_runtime::{Device, Executable};
+use purlin_runtime::{Backend, Device, Executable};
 use purlin_transforms::schedule::parse_file;
+
+/// A kernel of this crate by the name of its file.
+macro_rules! text {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernels/", $name, ".purlin"))
+    };
+}
+pub(crate) use text;
 
 /// Compiles a kernel with the schedule behind it, if there is one.
 ///
@@ -19,10 +27,84 @@ pub fn compiled(device: &dyn Device, text: &str) -> Result<Executable, SolveErro
     Ok(device.compile(&program)?)
 }
 
-/// A kernel of this crate by the name of its file.
-macro_rules! text {
-    ($name:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernels/", $name, ".purlin"))
-    };
+/// The product with a matrix by rows: on a card several work-items share a row, as cuSPARSE has them, elsewhere
+/// each takes one.
+///
+/// # Errors
+/// As [`compiled`].
+pub fn compiled_product(device: &dyn Device) -> Result<Executable, SolveError> {
+    match device.info().backend {
+        Backend::Cuda => compiled(device, text!("product_by_lanes")),
+        Backend::C | Backend::OpenCl => compiled(device, text!("product")),
+    }
 }
-pub(crate) use text;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{Call, run};
+    use purlin_runtime::{buffer_of, download_values, open};
+    use purlin_sample::seed;
+
+    fn numbers(n: usize, seed: u64) -> Vec<f64> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        };
+        (0..n).map(|_| next()).collect()
+    }
+
+    /// What cards run, on processors: rows of no entries, of fewer than there are lanes, and of many.
+    #[test]
+    fn work_items_that_share_a_row_make_its_product() {
+        let seed = seed();
+        let n = 101;
+        let widths = (0..n as i32).map(|row| [0, 1, 3, 4, 7, 40][row as usize % 6]);
+        let starts: Vec<i32> = std::iter::once(0)
+            .chain(widths.scan(0, |sum, width| {
+                *sum += width;
+                Some(*sum)
+            }))
+            .collect();
+        let entries = starts[n] as usize;
+        let columns: Vec<i32> = (0..entries).map(|k| (k * 37 % n) as i32).collect();
+        for device in ["c", "opencl"].map(|name| open(name).unwrap()) {
+            for side in [1, 2, 3] {
+                let (x, values) = (numbers(side * n, seed), numbers(side * side * entries, seed + 1));
+                let text = match side {
+                    1 => text!("product_by_lanes").to_owned(),
+                    _ => text!("block_product_by_lanes").replace("SIDE", &side.to_string()),
+                };
+                let product = compiled(&*device, &text).unwrap();
+                let of = |list: &[i32]| buffer_of(&*device, list).unwrap();
+                let reals = |list: &[f64]| buffer_of(&*device, list).unwrap();
+                let (starts_on, columns_on) = (of(&starts), of(&columns));
+                let (values_on, x_on) = (reals(&values), reals(&x));
+                let y = device.allocate(8 * (side * n) as u64).unwrap();
+                let sizes = match side {
+                    1 => vec![("n", n), ("n_columns", n), ("n_entries", entries)],
+                    _ => vec![("n", n), ("n_blocks", entries)],
+                };
+                let matrix = [("row_starts", &starts_on), ("columns", &columns_on), ("values", &values_on)];
+                let arrays = [&matrix[..], &[("x", &x_on), ("y", &y)]].concat();
+                run(&*device, &[Call::of(&product, &sizes, &arrays)]).unwrap();
+                let found: Vec<f64> = download_values(&*device, &y).unwrap();
+                for (at, found) in found.iter().enumerate() {
+                    let (row, r) = (at / side, at % side);
+                    let own = starts[row] as usize..starts[row + 1] as usize;
+                    let term = |k: usize, c: usize| {
+                        values[(k * side + r) * side + c] * x[columns[k] as usize * side + c]
+                    };
+                    let expected: f64 =
+                        own.flat_map(|k| (0..side).map(move |c| (k, c))).map(|(k, c)| term(k, c)).sum();
+                    assert!(
+                        (found - expected).abs() <= 1e-13,
+                        "{at} of {side}: {found} {expected}, seed {seed}"
+                    );
+                }
+            }
+        }
+    }
+}
