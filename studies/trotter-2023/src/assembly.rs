@@ -1,8 +1,8 @@
 //! Checks and times the assembly of the matrix of Poisson's equation.
 
-use crate::Order;
 use crate::candidates::lowered;
 use crate::record::Assembled;
+use crate::{Order, Source};
 use purlin::codegen::{CodegenError, Options, generate};
 use purlin::forms::MappingError;
 use purlin::forms::element::CellShape;
@@ -62,11 +62,11 @@ pub enum MeasureError {
     },
 }
 
-/// A uniform mesh with what assemblies share.
+/// A mesh with what assemblies share.
 pub struct Prepared {
     mesh: Mesh,
     degree: usize,
-    divisions: usize,
+    source: Source,
     order: Order,
     /// Entry by entry, if the mesh is small.
     reference: Option<Vec<Vec<f64>>>,
@@ -120,19 +120,19 @@ fn columns(mesh: &Mesh, degree: usize, n: usize) -> Result<Vec<Vec<f64>>, Measur
 }
 
 impl Prepared {
-    /// A mesh of so many divisions a side in an order; with the matrix by the reference if it is to be compared
-    /// entry by entry.
+    /// The mesh of a source in an order; with the matrix by the reference if it is to be compared entry by
+    /// entry.
     ///
     /// # Errors
-    /// No such mesh, a device that refuses the action.
+    /// A device that refuses the action.
     pub fn new(
         device: &dyn Device,
-        (divisions, order): (usize, Order),
+        (source, mesh, order): (&Source, &Mesh, Order),
         degree: usize,
         entry_by_entry: bool,
         seed: u64,
     ) -> Result<Self, MeasureError> {
-        let mesh = order.of(Mesh::unit_cube(divisions)?, seed)?;
+        let mesh = order.of(mesh.clone(), seed)?;
         let start = Instant::now();
         let pattern = lowered(PROBLEM, degree, AssemblyStrategy::LookupTable, 0)?.patterns(&mesh)?;
         let pattern_s = start.elapsed().as_secs_f64();
@@ -140,7 +140,23 @@ impl Prepared {
         let x = Random::new(seed).numbers(n);
         let product = product(device, &mesh, degree, &x)?;
         let reference = if entry_by_entry { Some(columns(&mesh, degree, n)?) } else { None };
-        Ok(Self { mesh, degree, divisions, order, reference, x, product, pattern, pattern_s })
+        let source = source.clone();
+        Ok(Self { mesh, degree, source, order, reference, x, product, pattern, pattern_s })
+    }
+
+    /// A uniform mesh of so many divisions a side, as [`Prepared::new`] takes it.
+    ///
+    /// # Errors
+    /// No such mesh; as [`Prepared::new`].
+    pub fn cube(
+        device: &dyn Device,
+        divisions: usize,
+        degree: usize,
+        entry_by_entry: bool,
+        seed: u64,
+    ) -> Result<Self, MeasureError> {
+        let mesh = Mesh::unit_cube(divisions)?;
+        Self::new(device, (&Source::Cube(divisions), &mesh, Order::Made), degree, entry_by_entry, seed)
     }
 
     fn unknowns(&self) -> usize {
@@ -159,16 +175,16 @@ impl Prepared {
         &self.pattern
     }
 
-    /// Divisions of a side.
+    /// Divisions of a side; zero of a mesh from a file.
     #[must_use]
     pub const fn divisions(&self) -> usize {
-        self.divisions
+        self.source.divisions()
     }
 }
 
 impl fmt::Display for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "P{}, {} divisions", self.degree, self.divisions)?;
+        write!(f, "P{}, {}", self.degree, self.source)?;
         if self.order.is_made() { Ok(()) } else { write!(f, ", {} order", self.order) }
     }
 }
@@ -275,7 +291,9 @@ pub fn measure(
     let resources: Vec<String> =
         assembly.programs.executables().filter_map(|e| e.resources()).map(ToString::to_string).collect();
     Ok(Assembled {
-        divisions: large.divisions,
+        divisions: large.source.divisions(),
+        file: large.source.file(),
+        cells: large.source.file().map(|_| large.mesh.n_cells()),
         order: large.order,
         degree: large.degree,
         unknowns: large.unknowns(),

@@ -11,13 +11,15 @@ use purlin::runtime::{Backend, Cache, Device, open};
 use purlin::solve::{AssemblyStrategy, LinearChoice, LinearMethod, PreconditionerKind, ResidualNorm};
 use purlin::tuning::vectors::HostVectors;
 use purlin::{Mapping, Random};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use study_trotter_2023::assembly::{Prepared, measure};
 use study_trotter_2023::candidates::{lowered, mappings};
 use study_trotter_2023::newton::{Told, solve};
 use study_trotter_2023::page::{assembly_tables, free_table, newton_tables};
-use study_trotter_2023::{Assembled, DIVISIONS, Free, Order, Question, Solved};
+use study_trotter_2023::{Assembled, DIVISIONS, Free, Order, Question, Solved, Source};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
 #[global_allocator]
@@ -27,6 +29,7 @@ const AFTER: &str = "\
 Examples, after `cargo run --release -p study-trotter-2023 --`:
   time --device cuda --db h200.jsonl              Poisson, uniform mesh 3, P1 and P2, all strategies
   time --device c --divisions 8 --degrees 1       on the host
+  time --mesh body.msh --order random,local       an unstructured mesh in two orders
   solve --device cuda --db solves.jsonl           hyperelasticity on the uniform meshes 1 to 8
   solve --preconditioner amg --meshes 1           by algebraic multigrid
   free --device cuda --divisions 40               conjugate gradients without a matrix, beside those with one
@@ -84,9 +87,12 @@ struct Kernels {
 struct TimeArgs {
     #[command(flatten)]
     meshes: Meshes,
+    /// Meshes of tetrahedra in files of Gmsh's, in place of --meshes
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    mesh: Vec<PathBuf>,
     /// How cells and vertices are numbered
-    #[arg(long, value_enum, default_value_t = Order::Made)]
-    order: Order,
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Order::Made])]
+    order: Vec<Order>,
     #[command(flatten)]
     kernels: Kernels,
     /// Where to run: cuda, opencl, c
@@ -230,38 +236,68 @@ impl Kernels {
     }
 }
 
+impl TimeArgs {
+    fn sources(&self) -> Result<Vec<Source>, Failure> {
+        match self.mesh.is_empty() {
+            true => Ok(self.meshes.divisions()?.into_iter().map(Source::Cube).collect()),
+            false => Ok(self.mesh.iter().cloned().map(Source::File).collect()),
+        }
+    }
+
+    /// What is not among the records of a mesh.
+    fn open(
+        &self,
+        device: &dyn Device,
+        done: &[Assembled],
+        (source, order, degree): (&Source, Order, usize),
+    ) -> Result<Vec<(AssemblyStrategy, Mapping)>, Failure> {
+        let host = (device.info().backend != Backend::Cuda).then(|| HostVectors::of(device.info()));
+        let mut open = Vec::new();
+        for strategy in &self.kernels.strategies {
+            for mapping in self.kernels.mappings(host, *strategy)? {
+                let is_known = |r: &Assembled| {
+                    (r.degree, r.divisions, &r.file) == (degree, source.divisions(), &source.file())
+                        && (r.order, &r.mapping) == (order, &mapping)
+                        && (&r.strategy, &r.device.name) == (&strategy.to_string(), &device.info().name)
+                };
+                if !done.iter().any(is_known) {
+                    open.push((*strategy, mapping));
+                }
+            }
+        }
+        Ok(open)
+    }
+}
+
 fn time(args: &TimeArgs) -> Result<(), Failure> {
     let device = open(&args.device)?;
     let device = &*device;
-    let host = (device.info().backend != Backend::Cuda).then(|| HostVectors::of(device.info()));
     let done: Vec<Assembled> = known(&args.db).map_err(usage)?;
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
-    for degree in &args.kernels.degrees {
-        let mut small = None;
-        for divisions in args.meshes.divisions()? {
-            let mut large = None;
-            for strategy in &args.kernels.strategies {
-                for mapping in args.kernels.mappings(host, *strategy)? {
-                    let is_known = |r: &Assembled| {
-                        (r.degree, r.divisions, &r.mapping) == (*degree, divisions, &mapping)
-                            && r.order == args.order
-                            && (&r.strategy, &r.device.name) == (&strategy.to_string(), &device.info().name)
-                    };
-                    if done.iter().any(is_known) {
-                        continue;
-                    }
-                    if small.is_none() {
-                        small = Some(
-                            Prepared::new(device, (2, Order::Made), *degree, true, seed).map_err(usage)?,
-                        );
-                    }
-                    if large.is_none() {
-                        let size = (divisions, args.order);
-                        large = Some(Prepared::new(device, size, *degree, false, seed).map_err(usage)?);
-                    }
-                    let (Some(small), Some(large)) = (&small, &large) else { continue };
-                    timed(device, args, small, large, *strategy, &mapping)?;
+    let mut checks: BTreeMap<usize, Prepared> = BTreeMap::new();
+    for source in args.sources()? {
+        let mut mesh = None;
+        for (order, degree) in
+            args.order.iter().flat_map(|o| args.kernels.degrees.iter().map(move |d| (o, d)))
+        {
+            let open = args.open(device, &done, (&source, *order, *degree))?;
+            if open.is_empty() {
+                continue;
+            }
+            let mesh = match &mut mesh {
+                Some(mesh) => mesh,
+                none => none.insert(source.mesh().map_err(usage)?),
+            };
+            let small = match checks.entry(*degree) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => {
+                    place.insert(Prepared::cube(device, 2, *degree, true, seed).map_err(usage)?)
                 }
+            };
+            let large =
+                Prepared::new(device, (&source, mesh, *order), *degree, false, seed).map_err(usage)?;
+            for (strategy, mapping) in open {
+                timed(device, args, small, &large, strategy, &mapping)?;
             }
         }
     }
@@ -340,8 +376,7 @@ fn free(args: &FreeArgs) -> Result<(), Failure> {
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
     for divisions in args.meshes.divisions()? {
         for degree in &args.degrees {
-            let on =
-                Prepared::new(&*device, (divisions, Order::Made), *degree, false, seed).map_err(usage)?;
+            let on = Prepared::cube(&*device, divisions, *degree, false, seed).map_err(usage)?;
             match study_trotter_2023::free::measure(&*device, &on, *degree, seed) {
                 Ok(record) => {
                     eprintln!(

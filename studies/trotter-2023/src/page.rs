@@ -12,6 +12,12 @@ fn mesh(divisions: usize) -> String {
     number.map_or_else(|| format!("{divisions}³"), |k| (k + 1).to_string())
 }
 
+/// The mesh of an assembly, and its order unless it is as it was made.
+fn mesh_in_order(r: &Assembled) -> String {
+    let mesh = r.file.clone().unwrap_or_else(|| mesh(r.divisions));
+    if r.order.is_made() { mesh } else { format!("{mesh}, {}", r.order) }
+}
+
 /// A table for each degree: the fastest mapping of each strategy on each mesh.
 #[must_use]
 pub fn assembly_tables(records: &[Assembled]) -> String {
@@ -26,12 +32,13 @@ fn table(records: &[Assembled], degree: usize) -> String {
     text += "| mesh | unknowns | strategy | mapping | ms | Mdof/s | GB/s | V100, mesh 3 | the same a GB/s | \
              setup | resources |\n|--:|--:|---|---|--:|--:|--:|--:|--:|--:|---|\n";
     let of: Vec<&Assembled> = records.iter().filter(|r| r.degree == degree).collect();
-    let mut meshes: Vec<(usize, u8)> = of.iter().map(|r| (r.divisions, r.order as u8)).collect();
+    let key = |r: &Assembled| (r.file.clone(), r.divisions, r.order as u8);
+    let mut meshes: Vec<_> = of.iter().map(|r| key(r)).collect();
     meshes.sort_unstable();
     meshes.dedup();
-    for (n, order) in &meshes {
+    for of_mesh in &meshes {
         for strategy in AssemblyStrategy::ALL {
-            let on_mesh = of.iter().filter(|r| (r.divisions, r.order as u8) == (*n, *order));
+            let on_mesh = of.iter().filter(|r| key(r) == *of_mesh);
             let same = on_mesh.filter(|r| r.strategy == strategy.to_string());
             let Some(r) = same.min_by(|a, b| a.median_s.total_cmp(&b.median_s)) else { continue };
             let published = v100(&r.strategy, degree).map_or_else(|| "–".into(), |p| format!("{p:.1}"));
@@ -40,7 +47,7 @@ fn table(records: &[Assembled], degree: usize) -> String {
             let _ = writeln!(
                 text,
                 "| {} | {} | {strategy} | `{}` | {:.3} | {:.0} | {:.0} | {published} | {ratio} | {:.1} s | {} |",
-                if r.order.is_made() { mesh(*n) } else { format!("{}, {}", mesh(*n), r.order) },
+                mesh_in_order(r),
                 purlin::cli::grouped(r.unknowns as u64),
                 r.mapping,
                 r.median_s * 1e3,

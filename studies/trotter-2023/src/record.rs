@@ -28,8 +28,14 @@ impl From<&DeviceInfo> for Card {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Assembled {
-    /// Divisions of a side of the unit cube.
+    /// Divisions of a side of the unit cube; zero of a mesh from a file.
     pub divisions: usize,
+    /// The file's name without its ending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Cells of a mesh from a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cells: Option<usize>,
     /// How its cells and vertices are numbered.
     #[serde(default, skip_serializing_if = "Order::is_made")]
     pub order: Order,

@@ -31,6 +31,24 @@ fn assemblies_are_checked_timed_and_printed() {
 }
 
 #[test]
+fn meshes_from_files_are_timed_in_orders() {
+    let dir = tempfile::tempdir().unwrap();
+    let mesh = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../meshes/bracket.msh");
+    let args = ["time", "--device", "c", "--mesh", mesh.to_str().unwrap(), "--order", "random,local"];
+    let of = ["--degrees", "1", "--strategies", "lookup-table,owned-rows", "--db", "r.jsonl"];
+    let args = [&args[..], &of[..]].concat();
+    let ran = study(dir.path(), &args);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let records = std::fs::read_to_string(dir.path().join("r.jsonl")).unwrap();
+    assert_eq!(records.lines().count(), 2 * (3 + 1), "two orders: {}", text(&ran.stderr));
+    assert!(records.lines().all(|line| line.contains("\"file\":\"bracket\",\"cells\":22393")), "{records}");
+    let page = text(&study(dir.path(), &["page", "--db", "r.jsonl"]).stdout);
+    assert!(page.contains("| bracket, random | 5,798 | lookup-table |"), "{page}");
+    let missing = study(dir.path(), &["time", "--device", "c", "--mesh", "missing.msh", "--db", "r.jsonl"]);
+    assert_eq!(missing.status.code(), Some(2), "{}", text(&missing.stderr));
+}
+
+#[test]
 fn the_hyperelastic_problem_is_solved() {
     let dir = tempfile::tempdir().unwrap();
     let args = ["solve", "--device", "c", "--divisions", "2,3", "--db", "s.jsonl"];
