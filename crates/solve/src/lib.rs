@@ -51,7 +51,7 @@ mod sparse;
 mod texts;
 mod vectors;
 
-pub use amg::{Amg, AmgPreconditioner, HierarchySize, Unknowns};
+pub use amg::{Amg, AmgPreconditioner, HierarchySize, HostMatrix, Unknowns};
 pub use assembly::{AssemblyStrategy, MatrixAssembly, UnknownAssembly};
 pub use bicgstab::BiCgStab;
 pub use block_csr::{BlockCsrOperator, BlocksOfRows};

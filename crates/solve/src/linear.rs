@@ -3,8 +3,8 @@
 use crate::{
     Amg, AmgPreconditioner, BiCgStab, BlockJacobi, BlocksOfRows, Chebyshev, ChebyshevPreconditioner,
     ChebyshevSolver, ConjugateGradients, CsrOperator, Diagonal, Eigenvalues, Gmres, GmresOptions,
-    HierarchySize, LinearOptions, LinearReport, Operator, PreconditionerSide, Preconditioning, Smoothing,
-    SolveError, Spectrum, Unknowns, run,
+    HierarchySize, HostMatrix, LinearOptions, LinearReport, Operator, PreconditionerSide, Preconditioning,
+    Smoothing, SolveError, Spectrum, Unknowns, run,
 };
 use purlin_forms::import::CsrPattern;
 use purlin_runtime::{Buffer, Device, download_values};
@@ -227,35 +227,63 @@ struct Multilevel {
     columns: Vec<i32>,
     unknowns: Unknowns,
     hierarchy: Option<Amg>,
-    /// Iterations of the first solve with it.
-    iterations: Option<usize>,
-    /// Whether the next matrix needs another one.
-    is_stale: bool,
+    /// Iterations of the first solve with its sets of nodes, and with its numbers.
+    iterations: [Option<usize>; 2],
+    /// What the next matrix needs.
+    needs: Renewal,
+}
+
+/// What of a hierarchy is made anew for a matrix.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Renewal {
+    Nothing,
+    Numbers,
+    Whole,
 }
 
 impl Multilevel {
-    /// Makes a hierarchy of a matrix whose unknowns are `u`.
+    /// Makes what is needed of a hierarchy of a matrix whose unknowns are `u`.
     fn make(
         &mut self,
         device: &dyn Device,
         matrix: &CsrOperator,
         u: Option<&Buffer>,
     ) -> Result<(), SolveError> {
+        if self.needs == Renewal::Nothing {
+            return Ok(());
+        }
         let values = download_values(device, matrix.values())?;
         let moved = u.filter(|_| self.unknowns.are_displacements());
         let u: Vec<f64> = moved.map(|u| download_values(device, u)).transpose()?.unwrap_or_default();
-        self.hierarchy = None; // its memory is free before the next one is allocated
-        let pattern = [&self.row_starts[..], &self.columns[..]];
-        self.hierarchy = Some(Amg::new(device, pattern, values, &self.unknowns, &u)?);
-        self.iterations = None;
-        self.is_stale = false;
+        let host = HostMatrix { row_starts: &self.row_starts, columns: &self.columns, values: &values };
+        let is_renewed = match &mut self.hierarchy {
+            Some(known) if self.needs == Renewal::Numbers => {
+                known.renew(device, &host, &self.unknowns, &u)?
+            }
+            Some(_) | None => false,
+        };
+        if !is_renewed {
+            self.hierarchy = None; // its memory is free before the next one is allocated
+            self.hierarchy = Some(Amg::new(device, &host, &self.unknowns, &u)?);
+            self.iterations[0] = None;
+        }
+        self.iterations[1] = None;
+        self.needs = Renewal::Nothing;
         Ok(())
     }
 
     /// Judges the hierarchy by a solve with it.
     fn judge(&mut self, report: &LinearReport) {
-        let first = *self.iterations.get_or_insert(report.iterations());
-        self.is_stale = !report.converged() || 2 * report.iterations() > 3 * first + 4;
+        let found = report.iterations();
+        let is_more = |first: &mut Option<usize>| 2 * found > 3 * *first.get_or_insert(found) + 4;
+        let is_fresh = self.iterations[1].is_none();
+        let [of_sets, of_numbers] = self.iterations.each_mut().map(is_more);
+        self.needs = match () {
+            // other numbers did not help
+            () if is_fresh && of_sets => Renewal::Whole,
+            () if !report.converged() || of_numbers => Renewal::Numbers,
+            () => Renewal::Nothing,
+        };
     }
 }
 
@@ -303,8 +331,8 @@ impl<'d> LinearSolver<'d> {
                 columns: pattern.columns.clone(),
                 unknowns: unknowns.clone(),
                 hierarchy: None,
-                iterations: None,
-                is_stale: true,
+                iterations: [None, None],
+                needs: Renewal::Whole,
             }),
         };
         let has_blocks = unknowns.components > 1 && pattern.by_blocks().extents == [unknowns.components; 2];
@@ -340,7 +368,8 @@ impl<'d> LinearSolver<'d> {
 
     /// Makes the preconditioner of a matrix, whose unknowns are `u` (points move with displacements); wall
     /// time in seconds. A hierarchy is kept from matrix to matrix until a solve with it takes half as many
-    /// iterations again as the first one, and four.
+    /// iterations again as the first one, and four. Then its numbers are found anew, and if they do no
+    /// better than that, its sets of nodes too.
     ///
     /// # Errors
     /// [`SolveError::Spectrum`] of a matrix that has no positive eigenvalue where the method needs the
@@ -365,11 +394,7 @@ impl<'d> LinearSolver<'d> {
                 let values = eigenvalues.of(matrix, diagonal.values())?;
                 *spectrum = Some(Spectrum::of_upper(&values, POLYNOMIAL.1)?);
             }
-            Preconditioner::Amg(levels) => {
-                if levels.is_stale {
-                    levels.make(self.device, matrix, u)?;
-                }
-            }
+            Preconditioner::Amg(levels) => levels.make(self.device, matrix, u)?,
         }
         Ok(start.elapsed().as_secs_f64())
     }

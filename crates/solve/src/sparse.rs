@@ -2,7 +2,7 @@
 
 use crate::texts::{compiled, compiled_product, text};
 use crate::{Call, SolveError};
-use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use purlin_runtime::{Buffer, Device, Executable, buffer_of, upload_values};
 
 /// A matrix by rows with its entries, of any number of rows and columns.
 pub(crate) struct SparseMatrix {
@@ -34,6 +34,11 @@ impl SparseMatrix {
             at: buffer_of(device, at)?,
             values: buffer_of(device, values)?,
         })
+    }
+
+    /// Overwrites the entries.
+    pub fn set_values(&self, device: &dyn Device, values: &[f64]) -> Result<(), SolveError> {
+        Ok(upload_values(device, &self.values, values)?)
     }
 
     /// `y = A x`

@@ -5,7 +5,7 @@
 use purlin_forms::import::CsrPattern;
 use purlin_runtime::{Device, buffer_of, download_values, open, upload_values};
 use purlin_solve::{
-    Amg, CsrOperator, LinearChoice, LinearMethod, LinearOptions, LinearReport, LinearSolver,
+    Amg, CsrOperator, HostMatrix, LinearChoice, LinearMethod, LinearOptions, LinearReport, LinearSolver,
     PreconditionerKind, Unknowns,
 };
 
@@ -103,8 +103,8 @@ fn a_small_matrix_is_inverted() {
 fn matrices_that_are_not_positive_are_refused() {
     let device = open("c").unwrap();
     let (pattern, values) = cube(9);
-    let negative = values.iter().map(|value| -value).collect();
-    let pattern = [&pattern.row_starts[..], &pattern.columns[..]];
-    let error = Amg::new(&*device, pattern, negative, &Unknowns::of_components(1), &[]).err().unwrap();
+    let negative: Vec<f64> = values.iter().map(|value| -value).collect();
+    let host = HostMatrix { row_starts: &pattern.row_starts, columns: &pattern.columns, values: &negative };
+    let error = Amg::new(&*device, &host, &Unknowns::of_components(1), &[]).err().unwrap();
     assert!(error.to_string().contains("no positive eigenvalue"), "{error}");
 }

@@ -1,15 +1,13 @@
 //! The levels of a hierarchy, on the host.
 
-use super::aggregates::Strength;
+use super::aggregates::{Aggregates, Strength, diagonal_norms};
+use super::blocks::{Block, BlockMatrix, Nodes, Pattern, push};
 use super::near_kernel::NearKernel;
 use crate::conjugate_gradients::Sums;
 use crate::{SolveError, Spectrum};
 use nalgebra::DMatrix;
 use rayon::prelude::*;
-use sprs::{CsMatI, CsMatViewI};
-
-/// A matrix by rows, with the numbers that devices take.
-pub(super) type Csr = CsMatI<f64, i32>;
+use std::sync::Arc;
 
 /// Unknowns of the level that is solved by its inverse, at most.
 const COARSEST: usize = 256;
@@ -21,21 +19,36 @@ const STRENGTH: f64 = 0.08;
 const ITERATIONS: usize = 12;
 /// Columns of a basis that are this much shorter than the first are not independent.
 const DEPENDENT: f64 = 1e-8;
-/// Entries of an interpolation this much smaller than the largest of the row are roundings.
+/// Blocks this much smaller than those on the diagonal are roundings.
 const ROUNDING: f64 = 1e-13;
-/// Rows that a thread multiplies at a time.
-const ROWS: usize = 2048;
+
+/// What a level shares with those of other matrices whose connections are the same: all but numbers.
+pub(super) struct Structure {
+    aggregates: Aggregates,
+    tentative: Arc<Pattern>,
+    interpolation: Arc<Pattern>,
+    restriction: Arc<Pattern>,
+    /// The block of the interpolation that each block of the restriction is.
+    transposes: Vec<usize>,
+    /// Of the matrix times the interpolation.
+    image: Arc<Pattern>,
+    coarse: Arc<Pattern>,
+}
 
 /// A level with a coarser one.
 pub(super) struct Level {
     /// The matrix; none on the finest level, where the device has it.
-    pub matrix: Option<Csr>,
+    pub matrix: Option<BlockMatrix>,
+    /// The inverse of its diagonal.
+    pub inverse: Vec<f64>,
     /// Of the matrix times the inverse of its diagonal.
     pub spectrum: Spectrum,
     /// From the coarser level.
-    pub interpolation: Csr,
+    pub interpolation: BlockMatrix,
     /// To it: the transpose.
-    pub restriction: Csr,
+    pub restriction: BlockMatrix,
+    /// What is kept for other matrices.
+    pub structure: Arc<Structure>,
 }
 
 /// The levels of a matrix.
@@ -46,99 +59,174 @@ pub(super) struct Levels {
     pub inverse: DMatrix<f64>,
 }
 
-/// The matrix of a pattern with these values.
-pub(super) fn csr(row_starts: &[i32], columns: &[i32], values: Vec<f64>) -> Csr {
-    let n = row_starts.len().saturating_sub(1);
-    CsMatI::new((n, n), row_starts.to_vec(), columns.to_vec(), values)
-}
-
 impl Levels {
-    /// The levels of a symmetric positive definite matrix whose degrees of freedom have so many
-    /// components, and whose near kernel is given. Smoothers reduce the eigenvalues of a matrix times the
-    /// inverse of its diagonal down to a `ratio`-th of the largest.
+    /// The levels of a symmetric positive definite matrix whose near kernel is given. Smoothers reduce the
+    /// eigenvalues of a matrix times the inverse of its diagonal down to a `ratio`-th of the largest.
     ///
     /// # Errors
     /// [`SolveError::Spectrum`] of a matrix that is not positive.
     ///
     /// # Source
     /// Vaněk et al. 1996; Vaněk et al. 2001.
-    pub fn new(
-        matrix: Csr,
-        components: usize,
-        near_kernel: NearKernel,
-        ratio: f64,
-    ) -> Result<Self, SolveError> {
-        let mut nodes: Vec<usize> = (0..=matrix.rows()).step_by(components.max(1)).collect();
+    pub fn new(matrix: BlockMatrix, near_kernel: NearKernel, ratio: f64) -> Result<Self, SolveError> {
         let (mut matrix, mut near_kernel) = (matrix, near_kernel);
         let (mut levels, mut threshold): (Vec<Level>, f64) = (Vec::new(), STRENGTH);
-        while matrix.rows() > COARSEST && levels.len() + 1 < LEVELS {
-            let (aggregates, count) = Strength::new(&matrix, &nodes, threshold).aggregates();
-            let tentative = Tentative::new(&nodes, &aggregates, count, &near_kernel);
-            if tentative.matrix.cols() == 0 || 5 * tentative.matrix.cols() > 4 * matrix.rows() {
+        while matrix.pattern().rows().unknowns() > COARSEST && levels.len() + 1 < LEVELS {
+            let norms = diagonal_norms(&matrix);
+            let aggregates = Strength::new(&matrix, &norms, threshold).aggregates();
+            let tentative = Tentative::new(matrix.pattern().rows(), &aggregates, &near_kernel);
+            let coarse = tentative.matrix.pattern().columns().unknowns();
+            if coarse == 0 || 5 * coarse > 4 * matrix.pattern().rows().unknowns() {
                 break; // it no longer coarsens
             }
-            let inverse = inverse_diagonal(&matrix);
-            let values = eigenvalues(&matrix, &inverse);
-            let largest = Spectrum::of_upper(&values, 1.0)?.largest;
-            let interpolation = smoothed(&matrix, &inverse, 4.0 / (3.0 * largest), &tentative.matrix);
-            let restriction: Csr = interpolation.transpose_view().to_csr();
-            let coarse = product(&restriction, &product(&matrix, &interpolation));
-            let finest = levels.is_empty();
-            levels.push(Level {
-                spectrum: Spectrum::of_upper(&values, ratio)?,
-                interpolation,
-                restriction,
-                matrix: (!finest).then_some(matrix),
-            });
-            (matrix, nodes, near_kernel) = (coarse, tentative.nodes, tentative.near_kernel);
+            let structure = Structure::new(&matrix, &norms, aggregates, &tentative.matrix);
+            let (level, next) = Level::new(Arc::new(structure), matrix, &tentative.matrix, ratio)?;
+            levels.push(level);
+            (matrix, near_kernel) = (next, tentative.near_kernel);
             threshold /= 2.0;
         }
-        Ok(Self { levels, inverse: inverted(&matrix) })
+        Ok(Self::above(levels, &matrix))
+    }
+
+    /// The levels of another matrix with the structures of these: numbers are found anew, sets of nodes and
+    /// places of blocks are not. None if the near kernel has other ranks on these sets, or if the matrix
+    /// connects nodes that were not connected.
+    ///
+    /// # Errors
+    /// As [`Levels::new`].
+    pub fn of_structures(
+        structures: &[Arc<Structure>],
+        matrix: BlockMatrix,
+        near_kernel: NearKernel,
+        ratio: f64,
+    ) -> Result<Option<Self>, SolveError> {
+        let (mut matrix, mut near_kernel) = (matrix, near_kernel);
+        let mut levels: Vec<Level> = Vec::new();
+        for structure in structures {
+            let tentative = Tentative::new(matrix.pattern().rows(), &structure.aggregates, &near_kernel);
+            let is_same = *tentative.matrix.pattern() == structure.tentative;
+            if !(is_same && structure.connects(&matrix, &diagonal_norms(&matrix))) {
+                return Ok(None);
+            }
+            let (level, next) = Level::new(structure.clone(), matrix, &tentative.matrix, ratio)?;
+            levels.push(level);
+            (matrix, near_kernel) = (next, tentative.near_kernel);
+        }
+        Ok(Some(Self::above(levels, &matrix)))
+    }
+
+    fn above(mut levels: Vec<Level>, coarsest: &BlockMatrix) -> Self {
+        if let Some(finest) = levels.first_mut() {
+            finest.matrix = None;
+        }
+        Self { levels, inverse: inverted(coarsest) }
+    }
+}
+
+/// Whether a block is more than rounding beside those on the diagonal, whose norms are given.
+fn is_connected(norms: &[f64], node: usize, block: &Block<'_>) -> bool {
+    block.square() > ROUNDING * ROUNDING * norms[node] * norms[block.column]
+}
+
+impl Structure {
+    fn new(matrix: &BlockMatrix, norms: &[f64], aggregates: Aggregates, tentative: &BlockMatrix) -> Self {
+        let own = tentative.pattern();
+        let interpolation = Pattern::of_rows(own.rows(), own.columns(), |node, is_in, at| {
+            // a node of no aggregate, such as a prescribed one, is not moved
+            let Some(aggregate) = own.row(node).first() else { return };
+            push(*aggregate, is_in, at);
+            for block in matrix.row(node).filter(|block| is_connected(norms, node, block)) {
+                own.row(block.column).iter().for_each(|column| push(*column, is_in, at));
+            }
+        });
+        let (restriction, transposes) = interpolation.transposed();
+        let image = Pattern::product(matrix.pattern(), &interpolation);
+        let coarse = Pattern::product(&restriction, &image);
+        Self {
+            aggregates,
+            tentative: own.clone(),
+            interpolation: Arc::new(interpolation),
+            restriction: Arc::new(restriction),
+            transposes,
+            image: Arc::new(image),
+            coarse: Arc::new(coarse),
+        }
+    }
+
+    /// Whether the interpolation has all blocks that a matrix asks for.
+    fn connects(&self, matrix: &BlockMatrix, norms: &[f64]) -> bool {
+        (0..norms.len()).into_par_iter().all(|node| {
+            let (own, aggregates) = (self.interpolation.row(node), &self.aggregates.of);
+            let has = |column: usize| own.binary_search(&(column as u32)).is_ok();
+            own.is_empty()
+                || matrix.row(node).all(|block| {
+                    aggregates[block.column].is_none_or(has) || !is_connected(norms, node, &block)
+                })
+        })
+    }
+}
+
+impl Level {
+    /// A level with the matrix of the coarser one.
+    fn new(
+        structure: Arc<Structure>,
+        matrix: BlockMatrix,
+        tentative: &BlockMatrix,
+        ratio: f64,
+    ) -> Result<(Self, BlockMatrix), SolveError> {
+        let inverse = inverse_diagonal(&matrix);
+        let values = eigenvalues(&matrix, &inverse);
+        let largest = Spectrum::of_upper(&values, 1.0)?.largest;
+        let pattern = structure.interpolation.clone();
+        let interpolation = smoothed(pattern, &matrix, &inverse, 4.0 / (3.0 * largest), tentative);
+        let restriction = interpolation.transposed(&structure.restriction, &structure.transposes);
+        let image = BlockMatrix::product(structure.image.clone(), &matrix, &interpolation);
+        let coarse = BlockMatrix::product(structure.coarse.clone(), &restriction, &image);
+        let spectrum = Spectrum::of_upper(&values, ratio)?;
+        Ok((Self { matrix: Some(matrix), inverse, spectrum, interpolation, restriction, structure }, coarse))
     }
 }
 
 /// An interpolation that is not smooth: an orthonormal basis of the near kernel on each aggregate.
 struct Tentative {
-    matrix: Csr,
-    /// The rows of each coarse node.
-    nodes: Vec<usize>,
+    matrix: BlockMatrix,
     near_kernel: NearKernel,
 }
 
 impl Tentative {
-    fn new(nodes: &[usize], aggregates: &[Option<usize>], count: usize, near_kernel: &NearKernel) -> Self {
-        let mut rows: Vec<Vec<usize>> = vec![Vec::new(); count];
-        for (node, aggregate) in aggregates.iter().enumerate() {
-            if let Some(rows) = aggregate.and_then(|aggregate| rows.get_mut(aggregate)) {
-                rows.extend(nodes[node]..nodes[node + 1]);
+    fn new(nodes: &Nodes, aggregates: &Aggregates, near_kernel: &NearKernel) -> Self {
+        let of = |members: &Vec<usize>| {
+            let rows: Vec<usize> = members.iter().flat_map(|node| nodes.of(*node)).collect();
+            basis(&near_kernel.select_rows(&rows))
+        };
+        let bases: Vec<(DMatrix<f64>, DMatrix<f64>)> = aggregates.members.par_iter().map(of).collect();
+        let coarse = Nodes::of_widths(bases.iter().map(|(basis, _)| basis.ncols()));
+        // where a node is in its basis
+        let mut first = vec![0; nodes.count()];
+        for members in &aggregates.members {
+            let mut next = 0;
+            for node in members {
+                first[*node] = next;
+                next += nodes.of(*node).len();
             }
         }
-        let bases: Vec<(DMatrix<f64>, DMatrix<f64>)> =
-            rows.par_iter().map(|rows| basis(&near_kernel.select_rows(rows))).collect();
-        let mut coarse = vec![0];
-        coarse.extend(bases.iter().scan(0, |end, (basis, _)| {
-            *end += basis.ncols();
-            Some(*end)
-        }));
-        let n_coarse = coarse.last().copied().unwrap_or(0);
-        let mut of_row = vec![None; near_kernel.nrows()];
-        for (aggregate, rows) in rows.iter().enumerate() {
-            rows.iter().enumerate().for_each(|(k, row)| of_row[*row] = Some((aggregate, k)));
+        let (mut starts, mut at) = (vec![0], Vec::new());
+        for aggregate in &aggregates.of {
+            at.extend(aggregate.map(|aggregate| aggregate as u32));
+            starts.push(at.len());
         }
-        let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
-        for place in of_row {
-            if let Some((aggregate, k)) = place {
-                columns.extend((coarse[aggregate]..coarse[aggregate + 1]).map(|column| column as i32));
-                values.extend(bases[aggregate].0.row(k).iter());
+        let pattern = Pattern::new(nodes.clone(), coarse.clone(), starts, at);
+        let matrix = BlockMatrix::filled(Arc::new(pattern), |own| {
+            if let Some(aggregate) = aggregates.of[own.node] {
+                let (basis, first) = (&bases[aggregate].0, first[own.node]);
+                own.set(aggregate, |row, column| basis[(first + row, column)]);
             }
-            starts.push(columns.len() as i32);
-        }
-        let mut of_coarse = DMatrix::zeros(n_coarse, near_kernel.ncols());
+        });
+        let mut of_coarse = DMatrix::zeros(coarse.unknowns(), near_kernel.ncols());
         for (aggregate, (_, rest)) in bases.iter().enumerate() {
-            of_coarse.rows_mut(coarse[aggregate], rest.nrows()).copy_from(rest);
+            of_coarse.rows_mut(coarse.of(aggregate).start, rest.nrows()).copy_from(rest);
         }
-        let matrix = CsMatI::new((near_kernel.nrows(), n_coarse), starts, columns, values);
-        Self { matrix, nodes: coarse, near_kernel: of_coarse }
+        Self { matrix, near_kernel: of_coarse }
     }
 }
 
@@ -153,57 +241,43 @@ fn basis(columns: &DMatrix<f64>) -> (DMatrix<f64>, DMatrix<f64>) {
     (q.columns(0, rank).into_owned(), r.rows(0, rank).into_owned())
 }
 
-pub(super) fn inverse_diagonal(matrix: &Csr) -> Vec<f64> {
-    (0..matrix.rows()).map(|row| 1.0 / matrix.get(row, row).copied().unwrap_or(1.0)).collect()
+fn inverse_diagonal(matrix: &BlockMatrix) -> Vec<f64> {
+    matrix.diagonal().into_iter().map(|entry| if entry == 0.0 { 1.0 } else { 1.0 / entry }).collect()
 }
 
-/// `T - ω D⁻¹ A T`
-fn smoothed(matrix: &Csr, inverse: &[f64], omega: f64, tentative: &Csr) -> Csr {
-    let image = product(matrix, tentative);
-    let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
-    for (row, inverse) in inverse.iter().enumerate() {
-        let mut entries: Vec<(usize, f64)> = match image.outer_view(row) {
-            Some(view) => view.iter().map(|(column, value)| (column, -omega * inverse * value)).collect(),
-            None => Vec::new(),
-        };
-        // the image has all entries of the row, as the diagonal of the matrix is not zero
-        for (column, value) in tentative.outer_view(row).iter().flat_map(|view| view.iter()) {
-            match entries.binary_search_by_key(&column, |entry| entry.0) {
-                Ok(place) => entries[place].1 += value,
-                Err(place) => entries.insert(place, (column, *value)),
+/// `T - ω D⁻¹ A T`, at the blocks of a pattern.
+fn smoothed(
+    pattern: Arc<Pattern>,
+    matrix: &BlockMatrix,
+    inverse: &[f64],
+    omega: f64,
+    tentative: &BlockMatrix,
+) -> BlockMatrix {
+    let rows = tentative.pattern().rows();
+    BlockMatrix::filled(pattern, |own| {
+        for block in matrix.row(own.node) {
+            for basis in tentative.row(block.column) {
+                // what has no place is rounding
+                if own.has(basis.column) {
+                    own.add_product(block, basis);
+                }
             }
         }
-        let largest = entries.iter().fold(0.0_f64, |most, entry| most.max(entry.1.abs()));
-        entries.retain(|entry| entry.1.abs() > ROUNDING * largest);
-        columns.extend(entries.iter().map(|entry| entry.0 as i32));
-        values.extend(entries.iter().map(|entry| entry.1));
-        starts.push(columns.len() as i32);
-    }
-    CsMatI::new((tentative.rows(), tentative.cols()), starts, columns, values)
-}
-
-/// A product of matrices, by all threads.
-pub(super) fn product(a: &Csr, b: &Csr) -> Csr {
-    let blocks = a.rows().div_ceil(ROWS).max(1);
-    let part = |k: usize| {
-        let own = a.slice_outer(k * ROWS..a.rows().min((k + 1) * ROWS)).to_owned();
-        &own * b
-    };
-    let parts: Vec<Csr> = (0..blocks).into_par_iter().map(part).collect();
-    let views: Vec<CsMatViewI<'_, f64, i32>> = parts.iter().map(Csr::view).collect();
-    sprs::vstack(&views)
+        own.scale(inverse[rows.of(own.node)].iter().map(|inverse| -omega * inverse));
+        tentative.row(own.node).for_each(|basis| own.add(basis));
+    })
 }
 
 /// Values among the eigenvalues of a matrix times a diagonal, near the largest: by conjugate gradients,
 /// as [`ConjugateGradients::ritz_values`](crate::ConjugateGradients::ritz_values).
-fn eigenvalues(matrix: &Csr, inverse: &[f64]) -> Vec<f64> {
+fn eigenvalues(matrix: &BlockMatrix, inverse: &[f64]) -> Vec<f64> {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let scaled = |r: &[f64]| -> Vec<f64> { r.iter().zip(inverse).map(|(r, d)| r * d).collect() };
-    let mut r = crate::chebyshev::pseudo_random(matrix.rows());
+    let mut r = crate::chebyshev::pseudo_random(inverse.len());
     let mut p = scaled(&r);
     let mut sums = Sums { rr: Vec::new(), rz: vec![dot(&r, &p)], pq: Vec::new() };
     for k in 0..ITERATIONS {
-        let q = times(matrix, &p);
+        let q = matrix.times(&p);
         let curvature = dot(&p, &q);
         sums.pq.push(curvature);
         if curvature <= 0.0 {
@@ -220,22 +294,11 @@ fn eigenvalues(matrix: &Csr, inverse: &[f64]) -> Vec<f64> {
     sums.eigenvalues()
 }
 
-fn times(matrix: &Csr, x: &[f64]) -> Vec<f64> {
-    let row = |row: usize| {
-        let entries = matrix.outer_view(row);
-        entries.map_or(0.0, |view| view.iter().map(|(column, value)| value * x[column]).sum())
-    };
-    (0..matrix.rows()).into_par_iter().map(row).collect()
-}
-
 /// The inverse of a small matrix; of one that is not positive definite, that of the sizes of its
 /// eigenvalues, so that it preconditions at all.
-fn inverted(matrix: &Csr) -> DMatrix<f64> {
-    let n = matrix.rows();
-    let mut dense = DMatrix::zeros(n, n);
-    for (value, (row, column)) in matrix.iter() {
-        dense[(row as usize, column as usize)] = *value;
-    }
+fn inverted(matrix: &BlockMatrix) -> DMatrix<f64> {
+    let dense = matrix.dense();
+    let n = dense.nrows();
     let symmetric = (&dense + dense.transpose()) * 0.5;
     match symmetric.clone().cholesky() {
         Some(factors) => factors.inverse(),
