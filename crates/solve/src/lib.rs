@@ -8,6 +8,7 @@
 //! |---|---|
 //! | kernels of a form with their arrays on a device | [`DeviceForm`] |
 //! | the matrix of a bilinear form | [`CsrOperator`], assembled by a [`MatrixAssembly`]; of blocks [`BlockCsrOperator`] |
+//! | its pattern, found on the device | [`DevicePattern`], by [`PatternKernels`] |
 //! | how it is assembled | [`AssemblyStrategy`] |
 //! | prescribed values | [`Constraints`] |
 //! | what solvers multiply by | [`Operator`]: a matrix, or a form applied ([`FormOperator`]) |
@@ -46,6 +47,7 @@ mod newton;
 mod operator;
 mod options;
 mod parts;
+mod pattern;
 mod report;
 mod sparse;
 mod texts;
@@ -75,6 +77,7 @@ pub use parts::{
     Communicator, Halo, HostCommunicator, NcclCommunicator, PartEnergy, PartEquations, PartLayout,
     PartMatrix, PartMesh, PartNewton, PartSystem, Partition, layouts,
 };
+pub use pattern::{DevicePattern, PatternKernels};
 pub use report::{LinearReason, LinearReport, NewtonReason, NewtonReport, NewtonStep};
 pub use texts::compiled as compile_text;
 pub use vectors::Vectors;

@@ -18,8 +18,8 @@ use std::process::ExitCode;
 use study_trotter_2023::assembly::{Prepared, measure};
 use study_trotter_2023::candidates::{lowered, mappings};
 use study_trotter_2023::newton::{Told, solve};
-use study_trotter_2023::page::{assembly_tables, free_table, newton_tables};
-use study_trotter_2023::{Assembled, DIVISIONS, Free, Order, Question, Solved, Source};
+use study_trotter_2023::page::{assembly_tables, free_table, newton_tables, setup_table};
+use study_trotter_2023::{Assembled, DIVISIONS, Free, Order, Question, SetUp, Solved, Source};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
 #[global_allocator]
@@ -30,6 +30,7 @@ Examples, after `cargo run --release -p study-trotter-2023 --`:
   time --device cuda --db h200.jsonl              Poisson, uniform mesh 3, P1 and P2, all strategies
   time --device c --divisions 8 --degrees 1       on the host
   time --mesh body.msh --order random,local       an unstructured mesh in two orders
+  setup --device cuda --meshes 1,3                patterns and lists on the host and on the device
   solve --device cuda --db solves.jsonl           hyperelasticity on the uniform meshes 1 to 8
   solve --preconditioner amg --meshes 1           by algebraic multigrid
   free --device cuda --divisions 40               conjugate gradients without a matrix, beside those with one
@@ -48,6 +49,8 @@ struct Cli {
 enum Command {
     /// Check and time assemblies of Poisson's matrix; lines of JSON
     Time(TimeArgs),
+    /// Find patterns, lookup tables and cells by degree of freedom on the host and on a device; lines of JSON
+    Setup(SetupArgs),
     /// Solve the hyperelastic problem; lines of JSON
     Solve(SolveArgs),
     /// Time products and conjugate gradients with Poisson's matrix and without; lines of JSON
@@ -71,6 +74,18 @@ struct Meshes {
 }
 
 #[derive(Args)]
+struct Bodies {
+    #[command(flatten)]
+    meshes: Meshes,
+    /// Meshes of tetrahedra in files of Gmsh's, in place of --meshes
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    mesh: Vec<PathBuf>,
+    /// How cells and vertices are numbered
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Order::Made])]
+    order: Vec<Order>,
+}
+
+#[derive(Args)]
 struct Kernels {
     /// Polynomial degrees
     #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [1, 2])]
@@ -86,13 +101,7 @@ struct Kernels {
 #[derive(Args)]
 struct TimeArgs {
     #[command(flatten)]
-    meshes: Meshes,
-    /// Meshes of tetrahedra in files of Gmsh's, in place of --meshes
-    #[arg(long, value_name = "FILE", value_delimiter = ',')]
-    mesh: Vec<PathBuf>,
-    /// How cells and vertices are numbered
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Order::Made])]
-    order: Vec<Order>,
+    on: Bodies,
     #[command(flatten)]
     kernels: Kernels,
     /// Where to run: cuda, opencl, c
@@ -102,6 +111,24 @@ struct TimeArgs {
     #[arg(long, value_name = "FILE", default_value = "trotter-2023.jsonl")]
     db: PathBuf,
     /// Seed of the vector of products [default: from the clock]
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+#[derive(Args)]
+struct SetupArgs {
+    #[command(flatten)]
+    on: Bodies,
+    /// Polynomial degrees
+    #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [1, 2])]
+    degrees: Vec<usize>,
+    /// Where to run: cuda, opencl, c
+    #[arg(long, default_value = "cuda")]
+    device: String,
+    /// File of records
+    #[arg(long, value_name = "FILE", default_value = "trotter-2023-setup.jsonl")]
+    db: PathBuf,
+    /// Seed of random orders [default: from the clock]
     #[arg(long)]
     seed: Option<u64>,
 }
@@ -186,12 +213,16 @@ struct PageArgs {
     /// The records that `free` wrote
     #[arg(long, value_name = "FILE")]
     free: Option<PathBuf>,
+    /// The records that `setup` wrote
+    #[arg(long, value_name = "FILE")]
+    setup: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse(); // exits with 2 by itself on a mistake
     end(match &cli.command {
         Command::Time(args) => time(args),
+        Command::Setup(args) => setups(args),
         Command::Solve(args) => solves(args),
         Command::Free(args) => free(args),
         Command::Blocks(args) => blocks(args),
@@ -236,14 +267,16 @@ impl Kernels {
     }
 }
 
-impl TimeArgs {
+impl Bodies {
     fn sources(&self) -> Result<Vec<Source>, Failure> {
         match self.mesh.is_empty() {
             true => Ok(self.meshes.divisions()?.into_iter().map(Source::Cube).collect()),
             false => Ok(self.mesh.iter().cloned().map(Source::File).collect()),
         }
     }
+}
 
+impl TimeArgs {
     /// What is not among the records of a mesh.
     fn open(
         &self,
@@ -275,10 +308,10 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
     let done: Vec<Assembled> = known(&args.db).map_err(usage)?;
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
     let mut checks: BTreeMap<usize, Prepared> = BTreeMap::new();
-    for source in args.sources()? {
+    for source in args.on.sources()? {
         let mut mesh = None;
         for (order, degree) in
-            args.order.iter().flat_map(|o| args.kernels.degrees.iter().map(move |d| (o, d)))
+            args.on.order.iter().flat_map(|o| args.kernels.degrees.iter().map(move |d| (o, d)))
         {
             let open = args.open(device, &done, (&source, *order, *degree))?;
             if open.is_empty() {
@@ -323,6 +356,25 @@ fn timed(
             Ok(())
         }
     }
+}
+
+fn setups(args: &SetupArgs) -> Result<(), Failure> {
+    let device = open(&args.device)?;
+    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
+    for source in args.on.sources()? {
+        let mesh = source.mesh().map_err(usage)?;
+        for (order, degree) in args.on.order.iter().flat_map(|o| args.degrees.iter().map(move |d| (o, d))) {
+            match study_trotter_2023::setup::measure(&*device, (&source, &mesh, *order), *degree, seed) {
+                Ok(record) => {
+                    let host = record.host_pattern_s + record.host_terms_s;
+                    eprintln!("P{degree}, {source}, {order} order: {host:.3e} s, {:.3e} s", record.wall_s);
+                    append_json_line(&args.db, &record).map_err(usage)?;
+                }
+                Err(e) => eprintln!("P{degree}, {source}, {order} order: {e}"),
+            }
+        }
+    }
+    Ok(())
 }
 
 fn solves(args: &SolveArgs) -> Result<(), Failure> {
@@ -460,7 +512,12 @@ fn print_page(args: &PageArgs) -> Result<(), Failure> {
         Some(path) => read_json_lines(path).map_err(usage)?,
         None => Vec::new(),
     };
+    let setups: Vec<SetUp> = match &args.setup {
+        Some(path) => read_json_lines(path).map_err(usage)?,
+        None => Vec::new(),
+    };
     out(&assembly_tables(&assembled))?;
+    out(&setup_table(&setups))?;
     out(&newton_tables(&solved))?;
     out(&free_table(&free))
 }

@@ -1,8 +1,9 @@
 //! The tables of a page.
 
 use crate::DIVISIONS;
+use crate::Order;
 use crate::published::{A100, A100_GB_S, H200_GB_S, V100_GB_S, best_of_v100, v100};
-use crate::record::{Assembled, Free, Solved};
+use crate::record::{Assembled, Free, SetUp, Solved};
 use purlin::solve::{AssemblyStrategy, PreconditionerKind};
 use std::fmt::Write as _;
 
@@ -12,10 +13,10 @@ fn mesh(divisions: usize) -> String {
     number.map_or_else(|| format!("{divisions}³"), |k| (k + 1).to_string())
 }
 
-/// The mesh of an assembly, and its order unless it is as it was made.
-fn mesh_in_order(r: &Assembled) -> String {
-    let mesh = r.file.clone().unwrap_or_else(|| mesh(r.divisions));
-    if r.order.is_made() { mesh } else { format!("{mesh}, {}", r.order) }
+/// A mesh, and its order unless it is as it was made.
+fn mesh_in_order(file: Option<&str>, divisions: usize, order: Order) -> String {
+    let mesh = file.map_or_else(|| mesh(divisions), str::to_owned);
+    if order.is_made() { mesh } else { format!("{mesh}, {order}") }
 }
 
 /// A table for each degree: the fastest mapping of each strategy on each mesh.
@@ -47,7 +48,7 @@ fn table(records: &[Assembled], degree: usize) -> String {
             let _ = writeln!(
                 text,
                 "| {} | {} | {strategy} | `{}` | {:.3} | {:.0} | {:.0} | {published} | {ratio} | {:.1} s | {} |",
-                mesh_in_order(r),
+                mesh_in_order(r.file.as_deref(), r.divisions, r.order),
                 purlin::cli::grouped(r.unknowns as u64),
                 r.mapping,
                 r.median_s * 1e3,
@@ -57,6 +58,38 @@ fn table(records: &[Assembled], degree: usize) -> String {
                 r.resources.as_deref().unwrap_or("–"),
             );
         }
+    }
+    text + "\n"
+}
+
+/// Setups on the host beside those on a device; nothing if there are none.
+#[must_use]
+pub fn setup_table(records: &[SetUp]) -> String {
+    if records.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "## Setup\n\n\
+         | degree | mesh | unknowns | cells | entries | host, pattern and places | host, cells by unknown | \
+         device | with uploads | host over that |\n\
+         |--:|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    let grouped = |n: usize| purlin::cli::grouped(n as u64);
+    for r in records {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {:.0} ms | {:.0} ms | {:.1} ms | {:.1} ms | {:.1} |",
+            r.degree,
+            mesh_in_order(r.file.as_deref(), r.divisions, r.order),
+            grouped(r.unknowns),
+            grouped(r.cells),
+            grouped(r.entries),
+            r.host_pattern_s * 1e3,
+            r.host_terms_s * 1e3,
+            r.device_s * 1e3,
+            r.wall_s * 1e3,
+            (r.host_pattern_s + r.host_terms_s) / r.wall_s,
+        );
     }
     text + "\n"
 }

@@ -88,6 +88,42 @@ impl Assembled {
     }
 }
 
+/// The pattern of Poisson's matrix with its lookup table and cells by degree of freedom, found on the host
+/// and on a device; both have the same arrays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetUp {
+    /// Divisions of a side of the unit cube; zero of a mesh from a file.
+    pub divisions: usize,
+    /// The file's name without its ending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// How cells and vertices are numbered.
+    pub order: Order,
+    /// Degree of the elements.
+    pub degree: usize,
+    /// Cells.
+    pub cells: usize,
+    /// Unknowns.
+    pub unknowns: usize,
+    /// Stored entries of the matrix.
+    pub entries: usize,
+    /// Where it ran.
+    pub device: Card,
+    /// Threads of the host.
+    pub threads: usize,
+    /// Wall time of pattern and lookup table on the host, in seconds.
+    pub host_pattern_s: f64,
+    /// Wall time of the cells by degree of freedom on the host, in seconds.
+    pub host_terms_s: f64,
+    /// Device time of all three, the median of five, in seconds.
+    pub device_s: f64,
+    /// Wall time of the same with allocation and the upload of the map, in seconds.
+    pub wall_s: f64,
+    /// Bytes that a setup copies to the device.
+    pub to_device: u64,
+}
+
 /// Conjugate gradients on Poisson's equation with its matrix and without.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -49,6 +49,19 @@ fn meshes_from_files_are_timed_in_orders() {
 }
 
 #[test]
+fn setups_are_compared_and_printed() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["setup", "--device", "c", "--divisions", "3", "--order", "made,random", "--db", "u.jsonl"];
+    let ran = study(dir.path(), &args);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let records = std::fs::read_to_string(dir.path().join("u.jsonl")).unwrap();
+    assert_eq!(records.lines().count(), 4, "two orders, two degrees: {}", text(&ran.stderr));
+    std::fs::write(dir.path().join("r.jsonl"), "").unwrap();
+    let page = text(&study(dir.path(), &["page", "--db", "r.jsonl", "--setup", "u.jsonl"]).stdout);
+    assert!(page.contains("| 2 | 3³, random | 343 | 162 |"), "{page}");
+}
+
+#[test]
 fn the_hyperelastic_problem_is_solved() {
     let dir = tempfile::tempdir().unwrap();
     let args = ["solve", "--device", "c", "--divisions", "2,3", "--db", "s.jsonl"];

@@ -1,0 +1,230 @@
+//! The pattern of a sparse matrix, found on a device from the maps of entities.
+
+use crate::texts::{compiled, text};
+use crate::{Call, SolveError, run};
+use purlin_forms::form::FormError;
+use purlin_forms::import::CsrPart;
+use purlin_runtime::{Buffer, Device, Executable, buffer_of, download_values};
+
+/// Numbers that a work-item adds up in a scan.
+const BLOCK: usize = 256;
+
+/// The kernels that find patterns.
+///
+/// Items, the rows of the matrices of all entities, are sorted by the rows of the matrix that they are
+/// added to: merges of sorted runs, each place by itself. The entities of a row are neighbours then. Their
+/// distinct columns are counted, counts are added up, and each row takes its columns in ascending order.
+/// A binary search in the row finds the place of each entry of an entity's matrix. No update is atomic, so
+/// that all arrays are those of the host, in the same order.
+///
+/// # Source
+/// Trotter et al. 2023, §3, which sets up on the host; merges after Green et al. 2012.
+pub struct PatternKernels {
+    count_up: Executable,
+    merge: Executable,
+    starts: Executable,
+    split: Executable,
+    count: Executable,
+    sum: Executable,
+    scan: Executable,
+    fill: Executable,
+    places: Executable,
+}
+
+/// The pattern of a sparse matrix on a device.
+pub struct DevicePattern {
+    /// Rows of the matrix.
+    pub rows: usize,
+    /// Entries of the matrix.
+    pub entries: usize,
+    /// First entry of each row, and the end of the last: i32 `[rows + 1]`.
+    pub row_starts: Buffer,
+    /// Column of each entry, ascending in a row: i32 `[entries]`.
+    pub columns: Buffer,
+    /// Where each entry of an entity's matrix stands: i32 `[entities, height, width]`.
+    pub positions: Buffer,
+    /// First term of each row, and the end of the last: i32 `[rows + 1]`.
+    pub term_starts: Buffer,
+    /// The entity of each term, by rows, those of one row ascending: i32 `[entities*height]`.
+    pub term_entities: Buffer,
+    /// The row of each term in the entity's matrix, likewise.
+    pub term_rows: Buffer,
+    /// What it took by the device's clock, without uploads.
+    pub seconds: f64,
+}
+
+/// Two arrays of items and their keys.
+type Pairs = [Buffer; 2];
+
+/// Iterations of a binary search among `n`.
+const fn steps(n: usize) -> usize {
+    (usize::BITS - n.leading_zeros()) as usize
+}
+
+fn refused(message: String) -> SolveError {
+    SolveError::Form(FormError::Discretisation(message))
+}
+
+/// Entities, if all lists are as long as they must be, and all numbers are those of rows and columns.
+fn checked(sizes: [usize; 2], part: &CsrPart<'_>) -> Result<usize, SolveError> {
+    let [height, width] = part.extents;
+    let entities = part.rows.len() / height.max(1);
+    if height * width == 0 || entities == 0 || part.rows.len() != entities * height {
+        let found = part.rows.len();
+        return Err(refused(format!("a map of {found} numbers of {height} an entity: needed some entities")));
+    }
+    if part.columns.len() != entities * width {
+        let (what, found) = ("map of columns", part.columns.len());
+        return Err(SolveError::Length { what, found, needed: entities * width });
+    }
+    for (map, size) in [part.rows, part.columns].into_iter().zip(sizes) {
+        let is_in = |number: &&i32| usize::try_from(**number).is_ok_and(|number| number < size);
+        if let Some(number) = map.iter().find(|number| !is_in(number)) {
+            return Err(refused(format!("a map with the number {number}: needed 0 to {}", size as i64 - 1)));
+        }
+    }
+    // merges count to twice the items
+    let largest = [2 * part.rows.len(), entities.saturating_mul(height * width), sizes[0] + BLOCK];
+    if let Some(most) = largest.into_iter().find(|n| i32::try_from(*n).is_err()) {
+        return Err(refused(format!(
+            "{most} numbers of a pattern: needed at most {}, as 32 bits count",
+            i32::MAX
+        )));
+    }
+    Ok(entities)
+}
+
+impl PatternKernels {
+    /// Compiles the kernels.
+    ///
+    /// # Errors
+    /// A device that refuses them.
+    pub fn new(device: &dyn Device) -> Result<Self, SolveError> {
+        Ok(Self {
+            count_up: compiled(device, text!("count_up"))?,
+            merge: compiled(device, text!("merge_runs"))?,
+            starts: compiled(device, text!("first_places"))?,
+            split: compiled(device, text!("split_items"))?,
+            count: compiled(device, text!("count_columns"))?,
+            sum: compiled(device, text!("sum_blocks"))?,
+            scan: compiled(device, text!("scan_blocks"))?,
+            fill: compiled(device, text!("fill_columns"))?,
+            places: compiled(device, text!("find_places"))?,
+        })
+    }
+
+    /// The pattern of a matrix of so many rows and columns, from the numbers of the rows and columns of each
+    /// entity's matrix.
+    ///
+    /// # Errors
+    /// Lists of other lengths, a number outside of the matrix, more than 32 bits count; no memory, a failing
+    /// driver.
+    pub fn find(
+        &self,
+        device: &dyn Device,
+        sizes: [usize; 2],
+        part: &CsrPart<'_>,
+    ) -> Result<DevicePattern, SolveError> {
+        let n_entities = checked(sizes, part)?;
+        let [height, width] = part.extents;
+        let ([n, n_columns], n_items) = (sizes, part.rows.len());
+        let integers = |n: usize| device.allocate(4 * n as u64);
+        let (rows_of, columns_of) = (buffer_of(device, part.rows)?, buffer_of(device, part.columns)?);
+        let [term_starts, row_starts, lengths] = [integers(n + 1)?, integers(n + 1)?, integers(n + 1)?];
+        let [term_entities, term_rows] = [integers(n_items)?, integers(n_items)?];
+        device.fill(&lengths, 0)?;
+
+        let (sorted, mut seconds) = self.sort(device, &rows_of, n_items)?;
+        let [keys, items] = &sorted;
+        let sizes = [("n", n + 1), ("n_keys", n_items), ("steps", steps(n_items))];
+        let place = Call::of(&self.starts, &sizes, &[("keys", keys), ("starts", &term_starts)]);
+        let arrays = [("items", items), ("entities", &term_entities), ("rows", &term_rows)];
+        let split = Call::of(&self.split, &[("n", n_items), ("height", height)], &arrays);
+        let shared = [("n", n), ("n_items", n_items), ("n_entities", n_entities), ("width", width)];
+        let of_rows = [("starts", &term_starts), ("entities", &term_entities), ("columns_of", &columns_of)];
+        let count = Call::of(&self.count, &shared, &[&of_rows[..], &[("lengths", &lengths)]].concat());
+        seconds += run(device, &[place, split, count])?;
+        drop(sorted);
+
+        let (entries, taken) = self.add_up(device, &lengths, n + 1, &row_starts)?;
+        let [columns, positions] = [integers(entries)?, integers(n_entities * height * width)?];
+        let sizes = [&shared[..], &[("n_columns", n_columns), ("n_entries", entries)]].concat();
+        let arrays = [&of_rows[..], &[("row_starts", &row_starts), ("columns", &columns)]].concat();
+        let fill = Call::of(&self.fill, &sizes, &arrays);
+        let sizes = [("n", n), ("n_entities", n_entities), ("n_entries", entries), ("height", height)];
+        let sizes = [&sizes[..], &[("width", width), ("steps", steps(n_columns))]].concat();
+        let arrays = [("rows_of", &rows_of), ("columns_of", &columns_of), ("row_starts", &row_starts)];
+        let arrays = [&arrays[..], &[("columns", &columns), ("places", &positions)]].concat();
+        let places = Call::of(&self.places, &sizes, &arrays);
+        seconds += taken + run(device, &[fill, places])?;
+        Ok(DevicePattern {
+            rows: n,
+            entries,
+            row_starts,
+            columns,
+            positions,
+            term_starts,
+            term_entities,
+            term_rows,
+            seconds,
+        })
+    }
+
+    /// The numbers below `n`, sorted by their keys, those of one key ascending; keys first.
+    fn sort(&self, device: &dyn Device, keys: &Buffer, n: usize) -> Result<(Pairs, f64), SolveError> {
+        let pairs = || -> Result<Pairs, SolveError> {
+            Ok([device.allocate(4 * n as u64)?, device.allocate(4 * n as u64)?])
+        };
+        let (mut from, mut to) = (pairs()?, pairs()?);
+        device.copy(keys, &from[0])?;
+        let mut seconds = run(device, &[Call::of(&self.count_up, &[("n", n)], &[("items", &from[1])])])?;
+        let mut width = 1;
+        while width < n {
+            let sizes = [("n", n), ("width", width), ("steps", steps(width))];
+            let arrays = [("keys", &from[0]), ("items", &from[1])];
+            let arrays = [&arrays[..], &[("merged_keys", &to[0]), ("merged_items", &to[1])]].concat();
+            seconds += run(device, &[Call::of(&self.merge, &sizes, &arrays)])?;
+            std::mem::swap(&mut from, &mut to);
+            width *= 2;
+        }
+        Ok((from, seconds))
+    }
+
+    /// Writes the sums of what stands before each of `n` numbers, of which the last is zero; their sum.
+    fn add_up(
+        &self,
+        device: &dyn Device,
+        numbers: &Buffer,
+        n: usize,
+        before: &Buffer,
+    ) -> Result<(usize, f64), SolveError> {
+        // sums of blocks, of blocks of blocks, to one number
+        let (mut sizes, mut sums) = (vec![n], Vec::new());
+        while sizes.last().is_some_and(|size| *size > 1) {
+            let size = sizes.last().map_or(1, |size| size.div_ceil(BLOCK));
+            sums.push(device.allocate(4 * size as u64)?);
+            sizes.push(size);
+        }
+        let mut calls = Vec::new();
+        for (level, sum) in sums.iter().enumerate() {
+            let numbers = if level == 0 { numbers } else { &sums[level - 1] };
+            calls.push(Call::of(&self.sum, &[("n", sizes[level])], &[("a", numbers), ("sums", sum)]));
+        }
+        let mut seconds = run(device, &calls)?;
+        let Some(total) = sums.last() else { return Ok((0, seconds)) };
+        let total = download_values::<i32>(device, total)?.first().copied().unwrap_or(0);
+        // and back: what stands before a block is known once those of the blocks above are
+        let mut above = buffer_of(device, &[0_i32])?;
+        for level in (0..sums.len()).rev() {
+            let own = if level == 0 { None } else { Some(device.allocate(4 * sizes[level] as u64)?) };
+            let numbers = if level == 0 { numbers } else { &sums[level - 1] };
+            let scanned = own.as_ref().unwrap_or(before);
+            let arrays = [("a", numbers), ("before", &above), ("scanned", scanned)];
+            seconds += run(device, &[Call::of(&self.scan, &[("n", sizes[level])], &arrays)])?;
+            if let Some(own) = own {
+                above = own;
+            }
+        }
+        Ok((usize::try_from(total).unwrap_or(0), seconds))
+    }
+}
