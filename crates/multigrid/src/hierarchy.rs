@@ -146,14 +146,18 @@ impl<'d> Hierarchy<'d> {
         }
         fits(device, bytes(element, cells, mesh.is_some(), options))?;
         let line = Line::new(element.degree)?;
-        let backend = device.info().backend;
-        let smoother = smoother.unwrap_or_else(|| Structure::of(backend, Operation::Smooth, element));
+        let info = device.info();
+        let (backend, on) = (info.backend, (info.backend, info.arch.as_str()));
         let made = |operation, structure| -> Result<Executable, MultigridError> {
             Ok(device.compile(&program(operation, element, structure, precision, backend)?)?)
         };
-        let best = |operation| made(operation, Structure::of(backend, operation, element));
+        let fastest = |operation| Structure::of(on, operation, element, precision);
+        let best = |operation| made(operation, fastest(operation));
         let of_colour = |operation: &Operation| {
-            let structure = smoother.of_smoother(backend, *operation, element);
+            let structure = match smoother {
+                Some(smoother) => smoother.of_smoother(on, *operation, element, precision),
+                None => fastest(*operation),
+            };
             Ok((*operation, made(*operation, structure)?))
         };
         let all = |operations: &[Operation]| -> Result<Vec<_>, MultigridError> {

@@ -1,22 +1,18 @@
-//! Contractions of the fused kernel in three dimensions by FP64 matrix instructions: a sub-group has
-//! eight lines of each of two planes at a time, and what an instruction gives lies as another takes
-//! its first factor.
+//! Contractions of the fused kernel in three dimensions by FP64 matrix instructions.
 
 use crate::kernels::Operation;
 use crate::schedules::Steps;
 use crate::{Dimension, Element, MultigridError, Precision};
-use purlin_ir::{AddressSpace, AxisTag};
-use purlin_transforms::intrinsics::MMA_M16N8K8_F64;
+use purlin_forms::strategies::{InstructionLines, pad_lines};
+use purlin_ir::AddressSpace;
 use purlin_transforms::primitives::{
-    AliasStorage, CopyTable, CropTable, DeclareCallee, DistributeLoop, ExpandArray, JoinArrayAxes,
-    JoinInames, PadArray, PadInames, PrefetchArray, RemoveUnusedVars, ReplaceWithIntrinsic, SetAddressSpace,
-    SplitArrayAxis, SplitSum, TransposeArrayAxes,
+    AliasStorage, CopyTable, CropTable, DistributeLoop, ExpandArray, PadInames, PrefetchArray,
+    RemoveUnusedVars, SetAddressSpace, SplitSum,
 };
-use purlin_transforms::schedule::Loop;
-use purlin_transforms::{Schedule, Selection, TransformError};
+use purlin_transforms::{Schedule, Selection};
 use std::collections::BTreeMap;
 
-/// Columns of a tile, and lines that are rows of half an instruction.
+/// Nodes of a tile.
 const TILE: i64 = 8;
 
 /// A sum of a contraction: its loops over terms, with the matrix of each, and what stands behind it.
@@ -116,7 +112,7 @@ pub(crate) fn map(s: &mut Schedule, length: i64, sub_groups: i64) -> Steps {
     loops.all.push((["k_u", "j_u", "i_u"].map(str::to_owned), 0, [0; 3]));
     loops.held.extend(HELD.map(|(array, along)| (array.to_owned(), along)));
     loops.pad(s, length)?;
-    let mut lines = Lines::new(length, sub_groups);
+    let mut lines = InstructionLines::new(length, sub_groups);
     for (nest, along, _) in &loops.all {
         lines.deal(s, across(nest, *along))?;
     }
@@ -132,9 +128,7 @@ pub(crate) fn map(s: &mut Schedule, length: i64, sub_groups: i64) -> Steps {
     lines.place(s)?;
     for turn in TURNS {
         for array in turn {
-            // sixteen work-items that read along any two axes meet in no bank
-            s.apply(PadArray::new(*array, 2, 4))?;
-            s.apply(PadArray::new(*array, 1, 1))?;
+            pad_lines(s, array, 0)?;
         }
         s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{}", turn[0])))?;
     }
@@ -271,140 +265,4 @@ fn numbers(nest: usize) -> [u32; 3] {
     let mut numbers = [0; 3];
     CONTRACTIONS[..nest].iter().for_each(|c| numbers[c.along] += 1);
     numbers
-}
-
-/// Loops and arrays on their way to the axes of a launch.
-struct Lines {
-    /// Along `l.0`.
-    lanes: Vec<Loop>,
-    /// Along `l.1`.
-    sub_groups: Vec<Loop>,
-    /// Written out.
-    own: Vec<Loop>,
-    /// Those along `l.0` that are an instruction each.
-    calls: Vec<Loop>,
-    /// In the registers of a sub-group.
-    fragments: Vec<String>,
-    /// Planes of lines of a sub-group.
-    planes: i64,
-    /// Nodes of a line, a multiple of [`TILE`].
-    nodes: i64,
-}
-
-impl Lines {
-    /// Of patches whose planes of lines are dealt out to `sub_groups`.
-    fn new(nodes: i64, sub_groups: i64) -> Self {
-        Self {
-            lanes: Vec::new(),
-            sub_groups: Vec::new(),
-            own: Vec::new(),
-            calls: Vec::new(),
-            fragments: Vec::new(),
-            planes: nodes / sub_groups,
-            nodes,
-        }
-    }
-
-    /// A nest over planes, lines of a plane and the nodes of a line, dealt out as an instruction has its
-    /// result: line `g` of plane `half` and node `4*part + t` belong to work-item `4*g + t`.
-    fn deal(&mut self, s: &mut Schedule, [plane, line, node]: [String; 3]) -> Steps {
-        let [sub_group, tile, half] = self.split_planes(s, &plane)?;
-        let (lines, g) = self.split_tiles(s, &line, "lines")?;
-        let (nodes, node) = self.split_tiles(s, &node, "nodes")?;
-        let [part, t] = s.split_as(&node, TILE / 2, ["part", "place"])?;
-        let own: Vec<Loop> =
-            [tile].into_iter().chain(lines).chain([half]).chain(nodes).chain([part]).collect();
-        s.reorder([&sub_group, &g, &t].into_iter().chain(&own))?;
-        self.lanes.push(join(s, &g, &t)?);
-        self.sub_groups.push(sub_group);
-        self.own.extend(own);
-        Ok(())
-    }
-
-    /// A nest with the sum of a contraction innermost, an instruction for eight lines of two planes.
-    fn contract(&mut self, s: &mut Schedule, [plane, line, node]: [String; 3], terms: &str) -> Steps {
-        let [sub_group, tile, half] = self.split_planes(s, &plane)?;
-        let (lines, g) = self.split_tiles(s, &line, "lines")?;
-        let (nodes, node) = self.split_tiles(s, &node, "nodes")?;
-        let (terms, term) = self.split_tiles(s, terms, "terms")?;
-        let [part, t] = s.split_as(&node, TILE / 2, ["part", "place"])?;
-        let [term_part, term] = s.split_as(&term, TILE / 2, ["term_part", "term"])?;
-        let tiles: Vec<Loop> = [tile].into_iter().chain(lines).chain(nodes).chain(terms).collect();
-        let instruction = [&g, &t, &half, &part, &term_part, &term];
-        s.reorder([&sub_group].into_iter().chain(&tiles).chain(instruction))?;
-        let lane = join(s, &g, &t)?;
-        self.lanes.push(lane.clone());
-        self.calls.push(lane);
-        self.sub_groups.push(sub_group);
-        self.own.extend(tiles);
-        Ok(())
-    }
-
-    /// The tiles of a loop, if it has several, and the loop over one of them.
-    fn split_tiles(
-        &self,
-        s: &mut Schedule,
-        along: &str,
-        of: &str,
-    ) -> Result<(Option<Loop>, Loop), TransformError> {
-        if self.nodes == TILE {
-            return Ok((None, Loop::named(along)));
-        }
-        let [tiles, inner] = s.split_as(along, TILE, [of, "inner"])?;
-        Ok((Some(tiles), inner))
-    }
-
-    fn split_planes(&self, s: &mut Schedule, plane: &str) -> Result<[Loop; 3], TransformError> {
-        let [sub_group, planes] = s.split_as(plane, self.planes, ["sub_group", "planes"])?;
-        let [tile, half] = s.split_as(planes, 2, ["tile", "half"])?;
-        Ok([sub_group, tile, half])
-    }
-
-    /// Lays an array of the nodes of a patch out as [`Self::deal`] deals them: `axes` are those of
-    /// planes, of lines and of nodes of a line.
-    fn hold(&mut self, s: &mut Schedule, array: &str, axes: [u32; 3]) -> Steps {
-        let order = |order: &[u32]| TransposeArrayAxes { var: array.into(), order: order.to_vec() };
-        if axes != [0, 1, 2] {
-            s.apply(order(&axes))?;
-        }
-        let split = |axis, factor| SplitArrayAxis { var: array.into(), axis, factor };
-        for (axis, factor) in [(0, self.planes), (1, 2)] {
-            s.apply(split(axis, factor))?;
-        }
-        // [sub-group, tile, half, line, node]
-        let order_of_lanes: &[u32] = if self.nodes == TILE {
-            s.apply(split(4, TILE / 2))?;
-            &[0, 1, 3, 5, 2, 4]
-        } else {
-            for (axis, factor) in [(3, TILE), (5, TILE), (6, TILE / 2)] {
-                s.apply(split(axis, factor))?;
-            }
-            &[0, 1, 4, 7, 2, 3, 5, 6]
-        };
-        s.apply(order(order_of_lanes))?;
-        s.apply(JoinArrayAxes { var: array.into(), axis: 2 })?;
-        s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
-        self.fragments.push(array.into());
-        Ok(())
-    }
-
-    /// Places what was dealt out, and makes the products instructions.
-    fn place(self, s: &mut Schedule) -> Steps {
-        s.tag_all(&self.lanes, AxisTag::Local(0))?;
-        for array in &self.fragments {
-            s.apply(SetAddressSpace::new(array, AddressSpace::SubGroup))?;
-        }
-        s.tag_all(&self.sub_groups, AxisTag::Local(1))?;
-        s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
-        for call in &self.calls {
-            s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;
-        }
-        s.tag_all(&self.own, AxisTag::Unrolled)
-    }
-}
-
-/// The work-items `4*g + t` of a sub-group.
-fn join(s: &mut Schedule, g: &Loop, t: &Loop) -> Result<Loop, TransformError> {
-    let joined = Some(s.fresh("lane"));
-    s.make(JoinInames { joined, ..JoinInames::new(g, t) })
 }

@@ -96,9 +96,9 @@ fn executable(
     operation: Operation,
     element: Element,
 ) -> Result<Executable, MultigridError> {
-    let backend = device.info().backend;
-    let structure = Structure::of(backend, operation, element);
-    Ok(device.compile(&program(operation, element, structure, Precision::Double, backend)?)?)
+    let (info, precision) = (device.info(), Precision::Double);
+    let structure = Structure::of((info.backend, &info.arch), operation, element, precision);
+    Ok(device.compile(&program(operation, element, structure, precision, info.backend)?)?)
 }
 
 /// What GMRES starts from.

@@ -19,7 +19,7 @@ fn kernels_compile_for_a_card() {
         for (operation, precision) in
             Operation::ALL.into_iter().flat_map(|o| [Precision::Double, Precision::Single].map(|p| (o, p)))
         {
-            let structure = Structure::of(Backend::Cuda, operation, element);
+            let structure = Structure::of((Backend::Cuda, "sm_90"), operation, element, precision);
             let program = program(operation, element, structure, precision, Backend::Cuda).unwrap();
             let compiled =
                 nvrtc::compile_for("sm_90", &program.entry, &program.source, &Cache::from_environment());

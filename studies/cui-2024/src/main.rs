@@ -6,7 +6,7 @@ mod deformed_solves;
 use clap::{Args, Parser, Subcommand};
 use purlin::Random;
 use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
-use purlin::runtime::{Backend, open};
+use purlin::runtime::open;
 use purlin_multigrid::kernels::{Operation, Variant, plain};
 use purlin_multigrid::schedules::{Structure, schedule};
 use purlin_multigrid::{Dimension, Element, HierarchyOptions, Precision, Start};
@@ -275,7 +275,7 @@ const INVERSES: usize = 5;
 
 /// What is timed of an element.
 fn variants(element: Element) -> Vec<(Variant, Structure)> {
-    let lines = Structure::of(Backend::Cuda, Operation::Smooth, element);
+    let lines = Structure::fastest_lines(element);
     let free = Structure::ConflictFree;
     let fused = [Structure::Basic, Structure::LinearIndexing, free, lines];
     let rest = [Variant::Global, Variant::Separate, Variant::Boundary].map(|variant| (variant, free));
@@ -423,7 +423,7 @@ fn compile(args: &CompileArgs) -> Result<(), Failure> {
     let dimension = dimension(args.dimension)?;
     let elements: Result<Vec<_>, _> = args.degrees.iter().map(|k| Element::new(dimension, *k)).collect();
     let elements = elements.map_err(usage)?;
-    let (mut done, jobs) = (0, jobs(&elements, args.lines));
+    let (mut done, jobs) = (0, jobs(&elements, &args.arch, args.lines));
     for outcome in compile_all(&jobs, &args.arch, args.threads) {
         match outcome {
             Ok(()) => done += 1,

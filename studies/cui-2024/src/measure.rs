@@ -84,8 +84,9 @@ pub fn measure(
     (seed, [x, b]): (u64, &[Vec<f64>; 2]),
 ) -> Result<Record, MeasureError> {
     let HierarchyOptions { precision, variant, smoother, .. } = options;
-    let structure =
-        smoother.unwrap_or_else(|| Structure::of(device.info().backend, Operation::Smooth, element));
+    let info = device.info();
+    let on = (info.backend, info.arch.as_str());
+    let structure = smoother.unwrap_or_else(|| Structure::of(on, Operation::Smooth, element, precision));
     let tolerance = tolerance(precision);
     let error = error(device, element, options, seed)?;
     if error.is_nan() || error > tolerance {
@@ -97,10 +98,9 @@ pub fn measure(
     levels.set(finest, Which::RightHandSide, b)?;
     let runs = TimingOptions { warm_up: 2, min_runs: 7, min_seconds: 0.0, max_runs: 7 };
     let timing = Timing::sample(&runs, || levels.smooth(finest, Order::Forward))?;
-    let info = device.info();
     let mut source = String::new();
     for operation in variant.operations() {
-        let structure = structure.of_smoother(info.backend, *operation, element);
+        let structure = structure.of_smoother(on, *operation, element, precision);
         source += &program(*operation, element, structure, precision, info.backend)?.source;
     }
     let resources: Vec<String> =

@@ -35,13 +35,14 @@ pub fn instructions(element: Element) -> Vec<Structure> {
 /// A kernel as it is compiled.
 pub type Job = (Operation, Element, Structure, Precision);
 
-/// What a hierarchy of each element runs in both precisions and, if asked for, every form of lines.
+/// What a hierarchy of each element runs on an architecture in both precisions and, if asked for, every form of lines.
 #[must_use]
-pub fn jobs(elements: &[Element], with_lines: bool) -> Vec<Job> {
+pub fn jobs(elements: &[Element], arch: &str, with_lines: bool) -> Vec<Job> {
     let mut all = Vec::new();
     for element in elements {
         for precision in [Precision::Double, Precision::Single] {
-            let best = |o: &Operation| (*o, *element, Structure::of(Backend::Cuda, *o, *element), precision);
+            let of = |o: &Operation| Structure::of((Backend::Cuda, arch), *o, *element, precision);
+            let best = |o: &Operation| (*o, *element, of(o), precision);
             all.extend(Operation::ALL.iter().map(best));
         }
         if with_lines {

@@ -14,6 +14,7 @@ mod factorised_lines;
 mod factorised_planes;
 mod fewest_operations;
 mod fragments;
+mod instruction_lines;
 mod listed_cells;
 mod loop_lanes;
 mod matrix_basis;
@@ -41,6 +42,7 @@ pub use fewest_operations::{
     Bipartition, Considered, FewestOperations, OPERATIONS_PER_BYTE, Objective, bipartitions, considered,
     fewest_operations,
 };
+pub use instruction_lines::{InstructionLines, pad_lines};
 pub use listed_cells::{GroupLists, ListedCells, listed_cells};
 pub use loop_lanes::{LoopLanes, loops_in_lanes};
 pub use matrix_basis::{MatrixBasis, matrix_basis, matrix_basis_instructions};

@@ -1,9 +1,10 @@
 //! BP3.5 with stored factors, contractions by FP64 matrix instructions.
 
 use super::lines::reduce_apart;
-use super::matrix_lines::{Lines, pad, sub_groups};
+use super::matrix_lines::{contract_all, sub_groups};
 use super::nest::{Steps, cut, expand, fetch, group_elements, share};
 use crate::problem::{Sizes, differentiation, lobatto_nodes};
+use purlin::forms::strategies::{InstructionLines, pad_lines};
 use purlin::prelude::{AddressSpace, AliasStorage, AxisTag, BufferWrites, FixArgument, Schedule, Selection};
 use purlin::transforms::TransformError;
 
@@ -49,7 +50,7 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
         let copy = fetch(array, "e", space, name, &loops);
         s.apply(of.into_iter().fold(copy, purlin::prelude::PrefetchArray::only_in))?;
     }
-    let mut lines = Lines::new(n, sub_groups(n));
+    let mut lines = InstructionLines::new(n as i64, sub_groups(n));
     deal(s, &mut lines)?;
     let along_r = ["r_lr", "line_r", "line_a", "zr"];
     let along_s = ["r_ls", "line_s", "line_b", "zs"];
@@ -65,7 +66,7 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     group_elements(s, elements, &[&local[..], &along_r, &along_s, &along_t].concat())?;
     s.tag("e_in", AxisTag::Local(2))?;
     lines.place(s)?;
-    local.iter().try_for_each(|array| pad(s, array))?;
+    local.iter().try_for_each(|array| pad_lines(s, array, 1))?;
     if two_arrays {
         s.apply(AliasStorage::new(["ur", "wr", "s_zr"], "s_1"))?;
         return s.apply(AliasStorage::new(["s_u", "us", "ws", "s_zs"], "s_2")).map(|_| ());
@@ -76,7 +77,10 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
 }
 
 /// Fetches derivatives in the layer to columns before others take their place in local memory.
-pub fn fetch_columns(s: &mut Schedule, lines: &mut Lines) -> Result<[&'static str; 2], TransformError> {
+pub fn fetch_columns(
+    s: &mut Schedule,
+    lines: &mut InstructionLines,
+) -> Result<[&'static str; 2], TransformError> {
     let columns = [("ur", "column_r", ["cr2", "cr1", "cr0"]), ("us", "column_s", ["cs2", "cs1", "cs0"])];
     for (array, name, loops) in columns {
         s.apply(fetch(array, "e", AddressSpace::Private, name, &loops))?;
@@ -90,7 +94,7 @@ fn insn(name: &str) -> Selection {
 }
 
 /// Deals all nests out: lines along the axis that is contracted, or along t where none is.
-fn deal(s: &mut Schedule, lines: &mut Lines) -> Steps {
+fn deal(s: &mut Schedule, lines: &mut InstructionLines) -> Steps {
     for nest in [
         ["k", "j", "i"],
         ["k_out", "j_out", "i_out"],
@@ -115,5 +119,5 @@ fn deal(s: &mut Schedule, lines: &mut Lines) -> Steps {
     ] {
         lines.deal(s, nest)?;
     }
-    lines.contract_all(s)
+    contract_all(s, lines)
 }

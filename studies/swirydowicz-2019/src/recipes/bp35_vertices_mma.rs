@@ -1,9 +1,10 @@
 //! BP3.5 of trilinear elements, contractions by FP64 matrix instructions.
 
 use super::bp35_mma::fetch_columns;
-use super::matrix_lines::{Lines, few_sub_groups, pad, sub_groups};
+use super::matrix_lines::{contract_all, few_sub_groups, sub_groups};
 use super::nest::{Steps, contract, cut, expand, fetch, group_elements, realise, share, unroll};
 use crate::problem::{Sizes, differentiation, lobatto_nodes, lobatto_weights};
+use purlin::forms::strategies::{InstructionLines, pad_lines};
 use purlin::prelude::{
     AddressSpace, AliasStorage, AxisTag, FixArgument, JoinInames, Schedule, Selection, SplitIname,
 };
@@ -55,7 +56,8 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
         s.apply(copy.only_in(Selection::Insn(of)))?;
     }
     let mut along_t = vec!["r_u", "r_lt", "ut", "wt", "wu", "zt"];
-    let mut lines = Lines::new(n, if two_arrays { few_sub_groups(n) } else { sub_groups(n) });
+    let mut lines =
+        InstructionLines::new(n as i64, if two_arrays { few_sub_groups(n) } else { sub_groups(n) });
     if two_arrays {
         along_t.extend(fetch_columns(s, &mut lines)?);
     }
@@ -77,7 +79,7 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     coefficients(s)?;
     s.tag("e_in", AxisTag::Local(2))?;
     lines.place(s)?;
-    local[1..].iter().try_for_each(|array| pad(s, array))?;
+    local[1..].iter().try_for_each(|array| pad_lines(s, array, 1))?;
     if two_arrays {
         s.apply(AliasStorage::new(["ur", "wr", "zr"], "s_1"))?;
         s.apply(AliasStorage::new(["s_u", "us", "ws", "zs"], "s_2"))?;
@@ -90,7 +92,7 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
 }
 
 /// Deals all nests out: lines along the axis that is contracted, or along t where none is.
-fn deal(s: &mut Schedule, lines: &mut Lines) -> Steps {
+fn deal(s: &mut Schedule, lines: &mut InstructionLines) -> Steps {
     let along_r =
         [["k", "j", "i"], ["k_out", "j_out", "i_out"], ["c", "b", "a"], ["c_out", "b_out", "a_out"]];
     let copies_r = [["lr2", "lr1", "lr0"], ["mr2", "mr1", "mr0"]];
@@ -114,7 +116,7 @@ fn deal(s: &mut Schedule, lines: &mut Lines) -> Steps {
     for nest in along_r.into_iter().chain(copies_r).chain(along_s).chain(along_t) {
         lines.deal(s, nest)?;
     }
-    lines.contract_all(s)
+    contract_all(s, lines)
 }
 
 /// Deals the coefficients of an element out to work-items.
