@@ -8,10 +8,11 @@ use purlin::transforms::{Primitive, Step};
 
 /// Primitives that few programs have room for: tried first in every fourth step, so that each is
 /// accepted in a run of a few hundred pairs or so.
-const RARE: [&str; 16] = [
+const RARE: [&str; 18] = [
     "collect_factors",
     "combine_orbits",
     "crop_table",
+    "decompose_parity",
     "drop_zero_terms",
     "factor_quadrature",
     "factor_rank",
@@ -22,6 +23,7 @@ const RARE: [&str; 16] = [
     "pre_evaluate_loop",
     "precompute_rule",
     "roll_insns",
+    "skip_zero_blocks",
     "skip_zero_terms",
     "split_accumulation",
     "sum_moments",

@@ -40,9 +40,10 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 28] = [
+const UNCOMMON: [&str; 30] = [
     "collect_factors",
     "combine_orbits",
+    "decompose_parity",
     "drop_zero_terms",
     "duplicate_iname",
     "embed_table",
@@ -64,6 +65,7 @@ const UNCOMMON: [&str; 28] = [
     "roll_insns",
     "set_resident_groups",
     "sink_accumulation",
+    "skip_zero_blocks",
     "skip_zero_terms",
     "split_accumulation",
     "sum_moments",

@@ -308,6 +308,8 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
             | Step::PadInames(_)
             | Step::MirrorTriangle(_)
             | Step::CombineOrbits(_)
+            | Step::DecomposeParity(_)
+            | Step::SkipZeroBlocks(_)
             | Step::PreEvaluateLoop(_)
             | Step::SumMoments(_)
             | Step::CollectFactors(_)
@@ -351,10 +353,11 @@ fn is_finite(memory: &Memory) -> bool {
 
 /// Steps that reorder updates or reductions, or whose tables are equal up to a tolerance: equal up to
 /// rounding. All others keep every bit.
-const REASSOCIATING: [&str; 30] = [
+const REASSOCIATING: [&str; 31] = [
     "buffer_writes",
     "collect_factors",
     "combine_orbits",
+    "decompose_parity",
     "duplicate_iname",
     "map_inames",
     "interchange_inames",
@@ -387,8 +390,9 @@ const REASSOCIATING: [&str; 30] = [
 /// Steps after which an instruction may run another number of times: copies share its instances, it
 /// takes those of others, it runs once for many or many times for one, for fewer modes or one triangle,
 /// or over zeros, too.
-const RECOUNTING: [&str; 17] = [
+const RECOUNTING: [&str; 19] = [
     "combine_orbits",
+    "decompose_parity",
     "drop_zero_terms",
     "factor_quadrature",
     "mirror_triangle",
@@ -401,6 +405,7 @@ const RECOUNTING: [&str; 17] = [
     "reduce_in_tree",
     "roll_insns",
     "sink_accumulation",
+    "skip_zero_blocks",
     "skip_zero_terms",
     "split_accumulation",
     "sum_moments",

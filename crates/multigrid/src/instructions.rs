@@ -1,6 +1,7 @@
 //! Contractions of the fused kernel in three dimensions by FP64 matrix instructions.
 
 use crate::kernels::Operation;
+use crate::parities::PAIRS;
 use crate::schedules::Steps;
 use crate::{Dimension, Element, MultigridError, Precision};
 use purlin_forms::strategies::{InstructionLines, pad_lines};
@@ -76,12 +77,12 @@ const PRODUCTS: [(&str, &str); 2] = [("l_a1", "r_l_a1_update"), ("l_2", "r_l_2_u
 ///
 /// # Errors
 /// Another kernel, or a degree at which inner nodes of a patch fill fewer tiles than all: 1, 4, and 8
-/// and more; sub-groups that do not share planes in pairs.
+/// and more; sub-groups that do not share planes in pairs; parts of lines of one tile.
 pub(crate) fn length(
     operation: Operation,
     element: Element,
     precision: Precision,
-    sub_groups: u32,
+    (sub_groups, parities): (u32, bool),
 ) -> Result<i64, MultigridError> {
     let k = element.degree as i64;
     let tiled = |n: i64| (n + TILE - 1) / TILE * TILE;
@@ -89,7 +90,8 @@ pub(crate) fn length(
     let of_a_kind =
         (operation, element.dimension, precision) == (Operation::Smooth, Dimension::Three, Precision::Double);
     let shared = sub_groups >= 1 && all % (2 * i64::from(sub_groups)) == 0;
-    if !of_a_kind || k < 2 || all != inner || all > 2 * TILE || !shared {
+    let of_tiles = k >= 2 && all == inner && all <= 2 * TILE && (!parities || all == 2 * TILE);
+    if !of_a_kind || !of_tiles || !shared {
         return Err(MultigridError::NoTiles(format!(
             "{operation:?} of degree {k} in {} dimensions, {precision:?}, {sub_groups} sub-groups",
             element.dimension.axes()
@@ -98,21 +100,36 @@ pub(crate) fn length(
     Ok(all)
 }
 
-/// Maps the fused kernel, whose reductions are realised and whose matrices are tables.
-pub(crate) fn map(s: &mut Schedule, length: i64, sub_groups: i64) -> Steps {
+/// Maps the fused kernel, whose reductions are realised and whose matrices are tables: of nodes, or of
+/// even and odd parts ([`crate::parities::decompose`]).
+pub(crate) fn map(s: &mut Schedule, length: i64, (sub_groups, parities): (i64, bool)) -> Steps {
     for (terms, update) in PRODUCTS {
         s.apply(SplitSum::new(update))?;
         distribute(s, terms, &[(format!("{update}_1"), format!("{terms}_1"))])?;
     }
-    matrices(s)?;
+    if parities {
+        s.apply(RemoveUnusedVars {})?;
+    } else {
+        matrices(s)?;
+    }
     let mut loops = Loops::default();
     for (nest, contraction) in CONTRACTIONS.iter().enumerate() {
-        apart(s, nest, contraction, &mut loops)?;
+        apart(s, nest, contraction, parities, &mut loops)?;
     }
-    loops.all.push((["k_u", "j_u", "i_u"].map(str::to_owned), 0, [0; 3]));
     loops.held.extend(HELD.map(|(array, along)| (array.to_owned(), along)));
-    loops.pad(s, length)?;
-    let mut lines = InstructionLines::new(length, sub_groups);
+    let mut lines = if parities {
+        InstructionLines::of_parities(sub_groups)
+    } else {
+        loops.all.push((["k_u", "j_u", "i_u"].map(str::to_owned), 0, [0; 3]));
+        loops.pad(s, length)?;
+        InstructionLines::new(length, sub_groups)
+    };
+    for (nest, array, along) in PAIRS.iter().filter(|_| parities) {
+        lines.deal_pairs(s, across(nest, *along))?;
+        if *array != "u" {
+            loops.held.push(((*array).to_owned(), *along));
+        }
+    }
     for (nest, along, _) in &loops.all {
         lines.deal(s, across(nest, *along))?;
     }
@@ -219,7 +236,13 @@ impl Loops {
 
 /// Gives the sums of a contraction, what sets them to zero, what stands behind them and the lines that
 /// they take nests of their own.
-fn apart(s: &mut Schedule, nest: usize, contraction: &Contraction, loops: &mut Loops) -> Steps {
+fn apart(
+    s: &mut Schedule,
+    nest: usize,
+    contraction: &Contraction,
+    parities: bool,
+    loops: &mut Loops,
+) -> Steps {
     let along = contraction.along;
     let before = numbers(nest);
     let after = numbers(nest + 1);
@@ -233,7 +256,8 @@ fn apart(s: &mut Schedule, nest: usize, contraction: &Contraction, loops: &mut L
             parts.push((format!("r_{first}_init"), format!("_{first}_zero")));
         }
         parts.extend(sum.terms.iter().map(|(terms, _)| ((*terms).to_owned(), format!("_{terms}"))));
-        parts.push((sum.behind.to_owned(), format!("_{}", sum.behind)));
+        let behind = if parities && sum.behind == "correct" { "set_correction" } else { sum.behind };
+        parts.push((behind.to_owned(), format!("_{behind}")));
     }
     for letter in nest.iter().rev() {
         let named: Vec<_> =

@@ -182,10 +182,28 @@ impl Variant {
 /// # Errors
 /// A text that is no kernel: a bug.
 pub fn plain(operation: Operation, element: Element, precision: Precision) -> Result<Kernel, MultigridError> {
+    plain_with_modes(operation, element, precision, 2 * element.degree - 1)
+}
+
+/// The plain kernel with room for so many eigenvectors along a line, of which some may be zero. Of the
+/// fused kernel in three dimensions alone; others have as many as there are.
+pub(crate) fn plain_with_modes(
+    operation: Operation,
+    element: Element,
+    precision: Precision,
+    modes: usize,
+) -> Result<Kernel, MultigridError> {
     let k = element.degree;
     let nodes = (2 * k - 1).pow(element.dimension.axes() as u32);
-    let sizes =
-        [("{Q}", nodes), ("{k}", k), ("{m}", k + 1), ("{p}", 2 * k + 1), ("{q}", 2 * k - 1), ("{g}", k + 2)];
+    let sizes = [
+        ("{Q}", nodes),
+        ("{k}", k),
+        ("{m}", k + 1),
+        ("{p}", 2 * k + 1),
+        ("{q}", 2 * k - 1),
+        ("{s}", modes),
+        ("{g}", k + 2),
+    ];
     let text = sizes.iter().fold(operation.text(element.dimension).to_owned(), |text, (name, size)| {
         text.replace(name, &size.to_string())
     });

@@ -26,6 +26,7 @@ mod line;
 mod mesh;
 mod mesh_plans;
 mod on_mesh;
+mod parities;
 mod published;
 pub mod schedules;
 mod smoother;

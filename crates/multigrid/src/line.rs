@@ -139,6 +139,31 @@ impl Line {
         Matrix::from_fn(inverse.nrows(), inverse.ncols(), |i, j| inverse[(i, j)])
     }
 
+    /// Eigenvectors with their eigenvalues, those that are even first, `half` of either parity: zeros,
+    /// with eigenvalues of 1, fill both up. What is left of the other parity is rounding, and left out.
+    ///
+    /// # Shapes and units
+    /// `[2k - 1, 2 half]` and `[2 half]`; `half` is at least k.
+    #[must_use]
+    pub(crate) fn modes_by_parity(&self, half: usize) -> (Matrix, Vec<f64>) {
+        let n = self.eigenvalues.len();
+        let part = |mode: usize, i: usize, sign: f64| {
+            0.5 * (self.eigenvectors.at(i, mode) + sign * self.eigenvectors.at(n - 1 - i, mode))
+        };
+        let size = |mode: usize, sign: f64| (0..n).map(|i| part(mode, i, sign).powi(2)).sum::<f64>();
+        let (even, odd): (Vec<usize>, Vec<usize>) =
+            (0..n).partition(|mode| size(*mode, 1.0) > size(*mode, -1.0));
+        let mode_at = |at: usize| {
+            let (modes, sign) = if at < half { (&even, 1.0) } else { (&odd, -1.0) };
+            modes.get(at % half).map(|mode| (*mode, sign))
+        };
+        let vectors =
+            Matrix::from_fn(n, 2 * half, |i, at| mode_at(at).map_or(0.0, |(mode, sign)| part(mode, i, sign)));
+        let values =
+            (0..2 * half).map(|at| mode_at(at).map_or(1.0, |(mode, _)| self.eigenvalues[mode])).collect();
+        (vectors, values)
+    }
+
     /// A Gauss rule on a cell of length 1, with the values of the basis at its points.
     #[must_use]
     pub fn rule(&self, points: usize) -> Rule {
@@ -273,6 +298,27 @@ mod tests {
                     assert!(off.abs() < 1e-12 * line.eigenvalues[n - 1], "degree {degree}: {off}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn modes_by_parity_are_those_of_the_line() {
+        for degree in 2..=8 {
+            let line = Line::new(degree).unwrap();
+            let (n, half) = (2 * degree - 1, degree + 1);
+            let (vectors, values) = line.modes_by_parity(half);
+            for (at, value) in values.iter().enumerate() {
+                let sign = if at < half { 1.0 } else { -1.0 };
+                assert!((0..n).all(|i| vectors.at(i, at) == sign * vectors.at(n - 1 - i, at)), "Q{degree}");
+                let known = (0..n).find(|m| line.eigenvalues[*m] == *value);
+                let same =
+                    |m: usize| (0..n).all(|i| (vectors.at(i, at) - line.eigenvectors.at(i, m)).abs() < 1e-11);
+                // what fills up has no entries
+                let zero = *value == 1.0 && (0..n).all(|i| vectors.at(i, at) == 0.0);
+                assert!(known.map_or(zero, same), "Q{degree}, mode {at}");
+            }
+            let found = values.iter().filter(|value| line.eigenvalues.contains(value)).count();
+            assert_eq!(found, n, "Q{degree}");
         }
     }
 

@@ -1,9 +1,10 @@
 //! How the kernels of a level are mapped onto a device.
 
 use crate::instructions::{self, length};
-use crate::kernels::{Operation, plain};
+use crate::kernels::{Operation, plain_with_modes};
 use crate::line::Line;
 use crate::mesh_plans;
+use crate::parities::{HALF, decompose};
 use crate::published::{Published, map};
 use crate::{Dimension, Element, MultigridError, Precision};
 use purlin_codegen::{Options, Program, generate};
@@ -61,6 +62,10 @@ pub enum Structure {
         /// Sub-groups of a patch, each with as many of its planes: a power of two, of two planes at
         /// least.
         sub_groups: u32,
+        /// Even and odd parts in place of nodes, so that matrices have two blocks: half of the
+        /// instructions. Of lines of two tiles alone: degrees 5, 6, 7.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        parities: bool,
         /// Groups of a compute unit that the compiler leaves registers for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resident_groups: Option<u32>,
@@ -82,8 +87,9 @@ impl Structure {
 
     /// The fastest that is known of an operation on an architecture of a backend, such as `sm_90`.
     ///
-    /// Matrix instructions are it for the fused kernel of degree 7 on a Hopper card, in double
-    /// precision: 4.97 billion nodes a second, lines 3.53 (H200, 2026-11-26).
+    /// Matrix instructions on even and odd parts are it for the fused kernel of degree 7 on a Hopper
+    /// card, in double precision: 5.55 billion nodes a second, on nodes 4.85 in the same run, lines 3.53
+    /// (H200, 32 cells a side, 2026-11-26).
     #[must_use]
     pub fn of(
         (backend, arch): (Backend, &str),
@@ -97,7 +103,7 @@ impl Structure {
             (Backend::Cuda, Operation::Smooth)
                 if arch.starts_with("sm_90") && fused == (Dimension::Three, 7, Precision::Double) =>
             {
-                Self::Instructions { sub_groups: 8, resident_groups: Some(2) }
+                Self::Instructions { sub_groups: 8, parities: true, resident_groups: Some(2) }
             }
             (
                 Backend::OpenCl | Backend::Cuda,
@@ -185,8 +191,13 @@ pub fn schedule(
     structure: Structure,
     precision: Precision,
 ) -> Result<Schedule, MultigridError> {
-    let kernel = plain(operation, element, precision)?;
-    let mut s = Schedule::of(&kernel);
+    let parities = matches!(structure, Structure::Instructions { parities: true, .. });
+    let modes = if parities { 2 * HALF } else { 2 * element.degree - 1 };
+    let mut s = Schedule::of(&plain_with_modes(operation, element, precision, modes)?);
+    if let Structure::Instructions { sub_groups, parities: true, .. } = structure {
+        length(operation, element, precision, (sub_groups, true))?;
+        decompose(&mut s, element)?;
+    }
     for sum in loops(s.kernel(), "l_") {
         s.realise(&sum, format!("r_{sum}"))?;
     }
@@ -214,10 +225,12 @@ pub fn schedule(
             lines(&mut s, operation, element, patches)?;
             reside(&mut s, resident_groups)?;
         }
-        Structure::Instructions { sub_groups, resident_groups } => {
-            let length = length(operation, element, precision, sub_groups)?;
-            fix_matrices(&mut s, operation, element, (precision, AddressSpace::Global))?;
-            instructions::map(&mut s, length, i64::from(sub_groups))?;
+        Structure::Instructions { sub_groups, parities, resident_groups } => {
+            let length = length(operation, element, precision, (sub_groups, parities))?;
+            if !parities {
+                fix_matrices(&mut s, operation, element, (precision, AddressSpace::Global))?;
+            }
+            instructions::map(&mut s, length, (i64::from(sub_groups), parities))?;
             reside(&mut s, resident_groups)?;
         }
     }

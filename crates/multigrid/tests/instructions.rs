@@ -18,7 +18,11 @@ mod reference;
 use reference::{Random, dense_colour, devices, element, inner_numbers, largest};
 
 const fn instructions(sub_groups: u32) -> Structure {
-    Structure::Instructions { sub_groups, resident_groups: None }
+    Structure::Instructions { sub_groups, parities: false, resident_groups: None }
+}
+
+const fn parities(sub_groups: u32) -> Structure {
+    Structure::Instructions { sub_groups, parities: true, resident_groups: None }
 }
 
 #[test]
@@ -26,15 +30,25 @@ fn colours_equal_dense_ones() {
     for device in devices() {
         // lines of two tiles have more local memory than OpenCL has on a processor
         let cases: &[_] = match device.info().backend {
-            Backend::C if std::env::var_os("PURLIN_TEST_ALL").is_some() => &[(2, 4, 2), (5, 2, 8)], // a minute
-            Backend::C => &[(2, 4, 2)],
-            Backend::OpenCl => &[(3, 2, 2)],
-            Backend::Cuda => &[(2, 4, 4), (3, 4, 2), (7, 4, 8), (6, 4, 4)],
+            Backend::C if std::env::var_os("PURLIN_TEST_ALL").is_some() => {
+                // minutes
+                &[(2, 4, instructions(2)), (5, 2, instructions(8)), (6, 2, parities(8)), (7, 2, parities(2))]
+            }
+            Backend::C => &[(2, 4, instructions(2)), (5, 2, parities(4))],
+            Backend::OpenCl => &[(3, 2, instructions(2))],
+            Backend::Cuda => &[
+                (2, 4, instructions(4)),
+                (3, 4, instructions(2)),
+                (7, 4, instructions(8)),
+                (6, 4, instructions(4)),
+                (5, 4, parities(4)),
+                (6, 4, parities(2)),
+                (7, 4, parities(8)),
+            ],
         };
-        for (degree, cells, sub_groups) in cases.iter().copied() {
+        for (degree, cells, smoother) in cases.iter().copied() {
             let element = element(Dimension::Three, degree);
-            let options =
-                HierarchyOptions { smoother: Some(instructions(sub_groups)), ..HierarchyOptions::default() };
+            let options = HierarchyOptions { smoother: Some(smoother), ..HierarchyOptions::default() };
             let levels = Hierarchy::with(&*device, element, cells, options).unwrap();
             let finest = levels.levels() - 1;
             let mut random = Random(5 + degree as u64);
@@ -122,4 +136,6 @@ fn tiles_that_do_not_suit_are_refused() {
     for sub_groups in [0, 3, 8] {
         refused(Operation::Smooth, three, 3, double, sub_groups); // eight planes in pairs
     }
+    let of_one_tile = schedule(Operation::Smooth, element(three, 3), parities(2), double);
+    assert!(matches!(of_one_tile, Err(MultigridError::NoTiles(_))));
 }

@@ -33,6 +33,7 @@ mod neutral;
 pub mod obligation;
 mod orbits;
 mod outer_factors;
+mod parity;
 pub mod polynomial;
 pub mod primitive;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]

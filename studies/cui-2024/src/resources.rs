@@ -21,15 +21,18 @@ pub fn lines() -> Vec<Structure> {
     all
 }
 
-/// Forms of matrix instructions that are tried of an element: sub-groups, resident groups.
+/// Forms of matrix instructions that are tried of an element: even and odd parts or nodes,
+/// sub-groups, resident groups.
 #[must_use]
 pub fn instructions(element: Element) -> Vec<Structure> {
     let pairs = (2 * element.degree as u32 + 1).div_ceil(8) * 4;
     let sub_groups = [pairs, pairs / 2, pairs / 4];
     let resident = [None, Some(2), Some(3), Some(4)];
-    let of =
-        |sub_groups| resident.map(|resident_groups| Structure::Instructions { sub_groups, resident_groups });
-    sub_groups.into_iter().flat_map(of).collect()
+    let parities: &[bool] = if pairs == 8 { &[true, false] } else { &[false] };
+    let of = |parities, sub_groups| {
+        resident.map(|resident_groups| Structure::Instructions { sub_groups, parities, resident_groups })
+    };
+    parities.iter().flat_map(|parities| sub_groups.into_iter().flat_map(|n| of(*parities, n))).collect()
 }
 
 /// A kernel as it is compiled.

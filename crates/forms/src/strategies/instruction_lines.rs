@@ -4,7 +4,7 @@ use purlin_ir::{AddressSpace, AxisTag};
 use purlin_transforms::intrinsics::MMA_M16N8K8_F64;
 use purlin_transforms::primitives::{
     DeclareCallee, JoinArrayAxes, JoinInames, PadArray, ReplaceWithIntrinsic, SetAddressSpace,
-    SplitArrayAxis, TransposeArrayAxes,
+    SkipZeroBlocks, SplitArrayAxis, TransposeArrayAxes,
 };
 use purlin_transforms::schedule::Loop;
 use purlin_transforms::{Schedule, TransformError};
@@ -51,6 +51,8 @@ pub struct InstructionLines {
     planes: i64,
     /// Nodes of a line, 8 or 16.
     nodes: i64,
+    /// Whether the two tiles of a line are its even and odd parts.
+    parities: bool,
 }
 
 impl InstructionLines {
@@ -66,7 +68,16 @@ impl InstructionLines {
             fragments: Vec::new(),
             planes: nodes / sub_groups,
             nodes,
+            parities: false,
         }
+    }
+
+    /// Of arrays of even and odd parts, eight of each along every axis
+    /// ([`DecomposeParity`](purlin_transforms::primitives::DecomposeParity)). Matrices have two blocks, and
+    /// a sub-group has the same planes of both parities.
+    #[must_use]
+    pub fn of_parities(sub_groups: i64) -> Self {
+        Self { parities: true, ..Self::new(2 * TILE, sub_groups) }
     }
 
     /// A nest over planes, lines of a plane and the nodes of a line, dealt out as an instruction has its
@@ -89,6 +100,23 @@ impl InstructionLines {
         Ok(())
     }
 
+    /// A nest over pairs of elements, eight along each axis, whose instructions write or read both
+    /// parities: node `4*part + t` of line `g` of a plane belongs to work-item `4*g + t`.
+    ///
+    /// # Errors
+    /// As [`Self::deal`].
+    pub fn deal_pairs<I: Into<String>>(&mut self, s: &mut Schedule, nest: [I; 3]) -> Steps {
+        let [plane, g, node] = nest.map(Into::into);
+        let [sub_group, tile] = s.split_as(plane, self.planes / 2, ["sub_group", "tile"])?;
+        let [part, t] = s.split_as(&node, TILE / 2, ["part", "place"])?;
+        let g = Loop::named(&g);
+        s.reorder([&sub_group, &g, &t, &tile, &part])?;
+        self.lanes.push(join(s, &g, &t)?);
+        self.sub_groups.push(sub_group);
+        self.own.extend([tile, part]);
+        Ok(())
+    }
+
     /// A nest with the sum of a contraction innermost, an instruction for eight lines of two planes.
     ///
     /// # Errors
@@ -98,7 +126,12 @@ impl InstructionLines {
         let [sub_group, tile, half] = self.split_planes(s, &plane)?;
         let (lines, g) = self.split_tiles(s, &line, "lines")?;
         let (nodes, node) = self.split_tiles(s, &node, "nodes")?;
-        let (terms, term) = self.split_tiles(s, terms, "terms")?;
+        let (mut terms, term) = self.split_tiles(s, terms, "terms")?;
+        if self.parities
+            && let Some((block, of_result)) = terms.take().zip(nodes.as_ref())
+        {
+            s.apply(SkipZeroBlocks::new(block, of_result))?;
+        }
         let [part, t] = s.split_as(&node, TILE / 2, ["part", "place"])?;
         let [term_part, term] = s.split_as(&term, TILE / 2, ["term_part", "term"])?;
         let tiles: Vec<Loop> = [tile].into_iter().chain(lines).chain(nodes).chain(terms).collect();
@@ -127,6 +160,11 @@ impl InstructionLines {
     }
 
     fn split_planes(&self, s: &mut Schedule, plane: &str) -> Result<[Loop; 3], TransformError> {
+        if self.parities {
+            let [half, plane] = s.split_as(plane, TILE, ["half", "plane"])?;
+            let [sub_group, tile] = s.split_as(plane, self.planes / 2, ["sub_group", "tile"])?;
+            return Ok([sub_group, tile, half]);
+        }
         let [sub_group, planes] = s.split_as(plane, self.planes, ["sub_group", "planes"])?;
         let [tile, half] = s.split_as(planes, 2, ["tile", "half"])?;
         Ok([sub_group, tile, half])
@@ -143,8 +181,13 @@ impl InstructionLines {
             s.apply(order(&axes))?;
         }
         let split = |axis, factor| SplitArrayAxis { var: array.into(), axis, factor };
-        for (axis, factor) in [(0, self.planes), (1, 2)] {
+        let planes =
+            if self.parities { [(0, TILE), (1, self.planes / 2)] } else { [(0, self.planes), (1, 2)] };
+        for (axis, factor) in planes {
             s.apply(split(axis, factor))?;
+        }
+        if self.parities {
+            s.apply(order(&[1, 2, 0, 3, 4]))?;
         }
         // [sub-group, tile, half, line, node]
         let order_of_lanes: &[u32] = if self.nodes == TILE {

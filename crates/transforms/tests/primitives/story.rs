@@ -93,6 +93,7 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
             Step::FactorQuadrature(_)
             | Step::FactorRank(_)
             | Step::CombineOrbits(_)
+            | Step::DecomposeParity(_)
             | Step::PreEvaluateLoop(_)
             | Step::SumMoments(_)
             | Step::CollectFactors(_) => {
@@ -125,9 +126,11 @@ fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r 
     | Step::FactorRank(_)
     | Step::MirrorTriangle(_)
     | Step::CombineOrbits(_)
+    | Step::DecomposeParity(_)
     | Step::PreEvaluateLoop(_)
     | Step::SumMoments(_)
     | Step::PadInames(_)
+    | Step::SkipZeroBlocks(_)
     | Step::SkipZeroTerms(_)
     | Step::DropZeroTerms(_) = step
     {
