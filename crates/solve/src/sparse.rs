@@ -33,7 +33,11 @@ impl SparseMatrix {
             rows,
             columns,
             n_entries: values.len(),
-            multiply: if is_long { compiled(device, text!("long_product"))? } else { compiled_product(device)? },
+            multiply: if is_long {
+                compiled(device, text!("long_product"))?
+            } else {
+                compiled_product(device)?
+            },
             add: compiled(device, text!("add_product"))?,
             row_starts: buffer_of(device, row_starts)?,
             at: buffer_of(device, at)?,

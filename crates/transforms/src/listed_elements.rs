@@ -142,16 +142,18 @@ impl ExclusiveUpdates<'_> {
             Sweep::new(kernel, &format!("{verb}_{name}"), &array, length).starting_at(from)
         };
         let [fetch, keep] = ["fetch", "keep"].map(|verb| sweep(verb, self.items.room, 0));
-        let [start, store] = ["start", "store"].map(|verb| sweep(verb, others, self.items.room));
+        let start = sweep("start", self.capacity, 0);
+        let store = sweep("store", others, self.items.room);
         let listed = Some((self.lists, self.at));
         let below = |sweep: &Sweep, counts: VarId| {
             Expr::binary(BinaryOp::Lt, sweep.place(), Expr::load(counts, [Expr::Iname(self.at)]))
         };
         let own = |sweep: &Sweep| Some(below(sweep, self.items.counts));
-        let (there, here) = (fetch.access(self.var, listed), fetch.access(self.temporary, None));
-        let mut before = fetch.nodes(kernel, here, WriteOp::Assign, Expr::Load(there), own(&fetch));
+        // all of it first: what is filled under a condition alone could be of the block before
         let here = start.access(self.temporary, None);
-        before.extend(start.nodes(kernel, here, WriteOp::Assign, neutral(self.op, array.ty), None));
+        let mut before = start.nodes(kernel, here, WriteOp::Assign, neutral(self.op, array.ty), None);
+        let (there, here) = (fetch.access(self.var, listed), fetch.access(self.temporary, None));
+        before.extend(fetch.nodes(kernel, here, WriteOp::Assign, Expr::Load(there), own(&fetch)));
         let (there, here) = (keep.access(self.var, listed), keep.access(self.temporary, None));
         let mut behind = keep.nodes(kernel, there, WriteOp::Assign, Expr::Load(here), own(&keep));
         let (there, here) = (store.access(self.var, listed), store.access(self.temporary, None));

@@ -182,7 +182,7 @@ fn map_cells(
     for commit in program.results.iter().flat_map(|r| &r.commits) {
         let Some(var) = written_by(s.kernel(), commit).filter(|var| !listed.contains(var)) else { continue };
         let made = s.make(list(&var))?;
-        for nest in [&made.exclusive[0], &made.fill, &made.exclusive[1], &made.join] {
+        for nest in [&made.fill, &made.exclusive[0], &made.exclusive[1], &made.join] {
             transfers.deal(s, nest)?;
         }
         listed.extend([var, String::from(&made.array)]);

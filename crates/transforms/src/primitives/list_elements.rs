@@ -61,11 +61,11 @@ use std::fmt;
 ///                                             store_y_parts: y[map_items[…]] += …
 /// ```
 /// With `exclusive`, that many items of a list at most come first that no other block has. Such an
-/// element starts from the array in place of the neutral element, and is stored behind the updates; no
+/// element starts from the array behind the neutral element, and is stored behind the updates; no
 /// other block touches it, so that nothing need be atomic.
 /// ```text
+/// start_y_items: y_items[k] = 0.0
 /// fetch_y_items: y_items[k] = y[map_items[b, k]] if k < map_exclusive[b]
-/// start_y_items: y_items[k + 4] = 0.0
 /// …
 /// keep_y_items: y[map_items[b, k]] = y_items[k] if k < map_exclusive[b]
 /// store_y_items: y[map_items[b, k + 4]] += y_items[k + 4] if 4 <= k + 4 and k + 4 < map_counts[b]
