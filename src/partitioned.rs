@@ -164,7 +164,7 @@ impl<'d> PartitionedSystem<'d> {
     /// unknown starts at zero.
     ///
     /// # Errors
-    /// A solver other than conjugate gradients with Jacobi's preconditioner
+    /// A problem whose energy has integrals over the boundary, a solver other than conjugate gradients with Jacobi's preconditioner
     /// or none, fewer unknowns than devices; as [`crate::BoundaryValueSystem::new`].
     pub fn new(
         devices: &[&'d dyn Device],
@@ -176,7 +176,7 @@ impl<'d> PartitionedSystem<'d> {
         exchange: Exchange,
     ) -> Result<Self, BoundaryValueSetupError> {
         check_cells(problem, mesh)?;
-        let by_jacobi = check_options(options)?;
+        let by_jacobi = check_options(problem, options)?;
         let communicators = exchange.communicators(devices)?;
         let start = Instant::now();
         let components = problem.space(mesh.shape(), degree).components();
@@ -315,7 +315,17 @@ impl<'d> PartitionedSystem<'d> {
 }
 
 /// Whether Jacobi preconditions; refuses what several devices do not solve.
-fn check_options(options: NewtonOptions) -> Result<bool, BoundaryValueSetupError> {
+fn check_options(
+    problem: BoundaryValueProblem,
+    options: NewtonOptions,
+) -> Result<bool, BoundaryValueSetupError> {
+    match problem {
+        BoundaryValueProblem::Poisson | BoundaryValueProblem::Twist => {}
+        // the mesh of a part has facets where it was cut, over which the traction must not be integrated
+        BoundaryValueProblem::Hyperelasticity => {
+            return Err(BoundaryValueSetupError::Parts { what: format!("`{problem}`") });
+        }
+    }
     match (options.solver.method, options.solver.preconditioner) {
         (LinearMethod::ConjugateGradients, PreconditionerKind::Jacobi) => Ok(true),
         (LinearMethod::ConjugateGradients, PreconditionerKind::None) => Ok(false),
@@ -447,12 +457,16 @@ impl Question<'_> {
         programs: &FormPrograms,
     ) -> Result<PartEnergy, BoundaryValueSetupError> {
         let first = |cell: &usize| self.numbering.cell(*cell).first().map(|dof| self.partition.owner(*dof));
-        let own = of_part.cells.iter().copied().filter(|cell| first(cell) == Some(part)).collect();
+        let own: Vec<usize> =
+            of_part.cells.iter().copied().filter(|cell| first(cell) == Some(part)).collect();
+        if own.is_empty() {
+            return Ok(PartEnergy::new(device, DeviceForm::default(), &[], of_part, components)?);
+        }
         let cells = PartMesh::of_cells(self.mesh, self.numbering, own)?;
         let inputs = Inputs::new().field("u", vec![0.0; cells.dofs.len() * components]);
         let (inputs, arrays) = (inputs.of(programs.form().form()), &mut Arrays::default());
         let form = DeviceForm::new(device, programs, &cells.mesh, &inputs, &[], &["u"], arrays)?;
-        Ok(PartEnergy::new(device, form, &cells, of_part, components)?)
+        Ok(PartEnergy::new(device, form, &cells.dofs, of_part, components)?)
     }
 }
 

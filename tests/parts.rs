@@ -69,8 +69,9 @@ fn several_devices_have_the_solution_of_one() {
 
 #[test]
 fn newton_takes_the_steps_of_one_device() {
-    let problem = BoundaryValueProblem::Hyperelasticity;
-    let mesh = Mesh::unit_cube(3).unwrap();
+    let problem = BoundaryValueProblem::Twist;
+    // no cell has its first degree of freedom in the last part
+    let mesh = Mesh::unit_cube(2).unwrap();
     let group = [open("c").unwrap(), open("c").unwrap(), open("c").unwrap()];
     let devices: Vec<&dyn Device> = group.iter().map(|device| &**device).collect();
     let (options, assembly) = (NewtonOptions::default(), AssemblyStrategy::LookupTable);
@@ -95,4 +96,9 @@ fn newton_takes_the_steps_of_one_device() {
         assert!(worst <= 1e-10 * largest, "{worst:e}");
         system.restart().unwrap();
     }
+
+    let problem = BoundaryValueProblem::Hyperelasticity;
+    let refused = PartitionedSystem::new(&devices, problem, &mesh, 1, assembly, options, Exchange::Host);
+    let error = refused.err().unwrap().to_string();
+    assert!(error.contains("`hyperelasticity` on several devices: needed a problem without"), "{error}");
 }

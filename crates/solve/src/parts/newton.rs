@@ -23,15 +23,15 @@ pub struct PartEnergy {
 }
 
 impl PartEnergy {
-    /// A form of one given array on the mesh `cells`, whose degrees of freedom, of so many components, are
-    /// among those of the part's mesh.
+    /// A form of one given array, whose degrees of freedom have the numbers `dofs` on the whole mesh and so
+    /// many components, and are among those of the part's mesh.
     ///
     /// # Errors
     /// No memory, a device that refuses the kernel.
     pub fn new(
         device: &dyn Device,
         form: DeviceForm,
-        cells: &PartMesh,
+        dofs: &[i32],
         on_mesh: &PartMesh,
         components: usize,
     ) -> Result<Self, SolveError> {
@@ -44,7 +44,7 @@ impl PartEnergy {
             let place = places.get(*dof as usize).copied().unwrap_or(0);
             (0..components).map(move |k| (place * components + k) as i32)
         };
-        let at: Vec<i32> = cells.dofs.iter().flat_map(unknowns).collect();
+        let at: Vec<i32> = dofs.iter().flat_map(unknowns).collect();
         Ok(Self {
             form,
             n: at.len(),
