@@ -10,11 +10,12 @@ pub mod order;
 pub mod page;
 pub mod published;
 pub mod record;
+pub mod scaling;
 pub mod setup;
 pub mod source;
 
 pub use order::Order;
-pub use record::{Assembled, Blocked, Free, Question, SetUp, Solved};
+pub use record::{Assembled, Blocked, Free, Question, Scaled, SetUp, Solved};
 pub use source::Source;
 
 /// Divisions of a side of the unit cube in the uniform meshes 1 to 8, of six tetrahedra a division

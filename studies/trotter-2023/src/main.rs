@@ -10,7 +10,7 @@ use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Backend, Cache, Device, open};
 use purlin::solve::{AssemblyStrategy, LinearChoice, LinearMethod, PreconditionerKind, ResidualNorm};
 use purlin::tuning::vectors::HostVectors;
-use purlin::{Mapping, Random};
+use purlin::{Exchange, Mapping, Random};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,9 @@ use std::process::ExitCode;
 use study_trotter_2023::assembly::{Prepared, measure};
 use study_trotter_2023::candidates::{lowered, mappings};
 use study_trotter_2023::newton::{Told, solve};
-use study_trotter_2023::page::{assembly_tables, free_table, newton_tables, setup_table};
-use study_trotter_2023::{Assembled, DIVISIONS, Free, Order, Question, SetUp, Solved, Source};
+use study_trotter_2023::page::{assembly_tables, free_table, newton_tables, scaling_table, setup_table};
+use study_trotter_2023::scaling::Alone;
+use study_trotter_2023::{Assembled, DIVISIONS, Free, Order, Question, Scaled, SetUp, Solved, Source};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
 #[global_allocator]
@@ -34,6 +35,7 @@ Examples, after `cargo run --release -p study-trotter-2023 --`:
   solve --device cuda --db solves.jsonl           hyperelasticity on the uniform meshes 1 to 8
   solve --preconditioner amg --meshes 1           by algebraic multigrid
   free --device cuda --divisions 40               conjugate gradients without a matrix, beside those with one
+  scale --devices cuda:0,cuda:1 --meshes 3,8      Poisson on one card and on two
   resources --degrees 1,2                         registers and spills by NVRTC, without a card
   page --db h200.jsonl --solves solves.jsonl      the tables as Markdown";
 
@@ -55,6 +57,8 @@ enum Command {
     Solve(SolveArgs),
     /// Time products and conjugate gradients with Poisson's matrix and without; lines of JSON
     Free(FreeArgs),
+    /// Solve Poisson's equation on one device and on several; lines of JSON
+    Scale(ScaleArgs),
     /// Time products with the hyperelastic matrix by rows and by blocks; lines of JSON
     Blocks(FreeArgs),
     /// Compile all kernels for a card and print what they take
@@ -188,6 +192,27 @@ struct FreeArgs {
 }
 
 #[derive(Args)]
+struct ScaleArgs {
+    #[command(flatten)]
+    meshes: Meshes,
+    /// Polynomial degrees
+    #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [1])]
+    degrees: Vec<usize>,
+    /// The devices; one may be named more than once
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values_t = ["cuda:0".to_owned(), "cuda:1".to_owned()])]
+    devices: Vec<String>,
+    /// How many of them solve, each in turn, in parts [default: 1 to all]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    counts: Vec<usize>,
+    /// How they exchange numbers: nccl, host [default: nccl between different cards, else host]
+    #[arg(long, value_name = "NAME")]
+    exchange: Option<Exchange>,
+    /// File of records
+    #[arg(long, value_name = "FILE", default_value = "trotter-2023-scaling.jsonl")]
+    db: PathBuf,
+}
+
+#[derive(Args)]
 struct ResourcesArgs {
     #[command(flatten)]
     kernels: Kernels,
@@ -216,6 +241,9 @@ struct PageArgs {
     /// The records that `setup` wrote
     #[arg(long, value_name = "FILE")]
     setup: Option<PathBuf>,
+    /// The records that `scale` wrote
+    #[arg(long, value_name = "FILE")]
+    scaling: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -225,6 +253,7 @@ fn main() -> ExitCode {
         Command::Setup(args) => setups(args),
         Command::Solve(args) => solves(args),
         Command::Free(args) => free(args),
+        Command::Scale(args) => scale(args),
         Command::Blocks(args) => blocks(args),
         Command::Resources(args) => resources(args),
         Command::Page(args) => print_page(args),
@@ -464,6 +493,43 @@ fn blocks(args: &FreeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+fn scale(args: &ScaleArgs) -> Result<(), Failure> {
+    let devices: Vec<Box<dyn Device>> =
+        args.devices.iter().map(|name| open(name)).collect::<Result<_, _>>()?;
+    let devices: Vec<&dyn Device> = devices.iter().map(|device| &**device).collect();
+    let exchange = args.exchange.unwrap_or_else(|| Exchange::between(&devices));
+    let counts = if args.counts.is_empty() { (1..=devices.len()).collect() } else { args.counts.clone() };
+    if let Some(count) = counts.iter().find(|count| **count == 0 || **count > devices.len()) {
+        return Err(usage(format!("--counts {count}: needed 1 to {}", devices.len())));
+    }
+    for degree in &args.degrees {
+        for divisions in args.meshes.divisions()? {
+            let (alone, record) = Alone::solve(devices[0], divisions, *degree).map_err(usage)?;
+            told(&record, &args.db)?;
+            for count in &counts {
+                for record in alone.beside(&devices[..*count], exchange).map_err(usage)? {
+                    told(&record, &args.db)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn told(record: &Scaled, db: &Path) -> Result<(), Failure> {
+    eprintln!(
+        "P{}, {} divisions, {} devices, overlap {}: {} iterations of {:.3e} s, difference {:.1e}",
+        record.degree,
+        record.divisions,
+        record.devices,
+        record.overlaps,
+        record.iterations,
+        record.iteration_s(),
+        record.error
+    );
+    append_json_line(db, record).map_err(usage)
+}
+
 fn resources(args: &ResourcesArgs) -> Result<(), Failure> {
     let problem: BoundaryValueProblem = args.problem.parse().map_err(usage)?;
     for degree in &args.kernels.degrees {
@@ -516,8 +582,13 @@ fn print_page(args: &PageArgs) -> Result<(), Failure> {
         Some(path) => read_json_lines(path).map_err(usage)?,
         None => Vec::new(),
     };
+    let scaled: Vec<Scaled> = match &args.scaling {
+        Some(path) => read_json_lines(path).map_err(usage)?,
+        None => Vec::new(),
+    };
     out(&assembly_tables(&assembled))?;
     out(&setup_table(&setups))?;
     out(&newton_tables(&solved))?;
-    out(&free_table(&free))
+    out(&free_table(&free))?;
+    out(&scaling_table(&scaled))
 }

@@ -20,6 +20,26 @@ pub enum NewtonError {
     /// The system is refused.
     #[error(transparent)]
     Setup(#[from] BoundaryValueSetupError),
+    /// A solve that does not converge.
+    #[error("on {devices} devices: {reason}")]
+    Unconverged {
+        /// Devices.
+        devices: usize,
+        /// Why it stopped.
+        reason: String,
+    },
+    /// Several devices that solve otherwise than one.
+    #[error(
+        "several devices differ by {error:.1e} of the largest number, {found} iterations, needed {needed}"
+    )]
+    Differs {
+        /// The difference of the solutions.
+        error: f64,
+        /// Iterations.
+        found: usize,
+        /// Iterations of one device.
+        needed: usize,
+    },
 }
 
 /// Solves a problem on a uniform mesh once for each question, and tells of each record. That one does

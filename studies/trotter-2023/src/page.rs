@@ -3,7 +3,7 @@
 use crate::DIVISIONS;
 use crate::Order;
 use crate::published::{A100, A100_GB_S, H200_GB_S, V100_GB_S, best_of_v100, v100};
-use crate::record::{Assembled, Free, SetUp, Solved};
+use crate::record::{Assembled, Free, Scaled, SetUp, Solved};
 use purlin::solve::{AssemblyStrategy, PreconditionerKind};
 use std::fmt::Write as _;
 
@@ -120,6 +120,62 @@ pub fn free_table(records: &[Free]) -> String {
             r.free_iteration_s * 1e3,
             r.matrix_iteration_s / r.free_iteration_s,
             r.mappings.join("`, `"),
+        );
+    }
+    text + "\n"
+}
+
+/// Solves on several devices beside those on one: strong scaling, and weak scaling where one device has a
+/// record with as many unknowns a device, up to a twentieth. Nothing if there are none.
+#[must_use]
+pub fn scaling_table(records: &[Scaled]) -> String {
+    if records.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "## Several devices\n\n\
+         | degree | divisions | unknowns | devices | exchange | overlap | ghosts a part | KB a product | \
+         iterations | solve | an iteration | Mdof/s/it | of one device | strong | weak | difference | setup | \
+         bytes to the devices | back |\n\
+         |--:|--:|--:|--:|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    let alone = |degree: usize| records.iter().filter(move |r| r.devices == 1 && r.degree == degree);
+    for r in records {
+        let same = alone(r.degree).find(|one| one.divisions == r.divisions && one.exchange.is_none());
+        let speed = same.map(|one| one.iteration_s() / r.iteration_s());
+        let as_large = |one: &&Scaled| {
+            let ratio = (one.unknowns * r.devices) as f64 / r.unknowns as f64;
+            one.exchange.is_none() && (ratio - 1.0).abs() < 0.05
+        };
+        let weak = alone(r.degree).find(as_large).map(|one| {
+            let work = (one.unknowns * r.devices) as f64 / r.unknowns as f64;
+            one.iteration_s() / r.iteration_s() / work
+        });
+        let part = |text: Option<String>| text.filter(|_| r.devices > 1).unwrap_or_else(|| "–".into());
+        let percent = |x: f64| format!("{:.0} %", 100.0 * x);
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {:.0} | {} | {:.3} s | {:.1} µs | {:.0} | {} | {} | {} | \
+             {:.0e} | {:.1} s | {} | {} |",
+            r.degree,
+            r.divisions,
+            purlin::cli::grouped(r.unknowns as u64),
+            r.devices,
+            r.exchange.as_deref().unwrap_or("–"),
+            if r.overlaps { "yes" } else { "no" },
+            r.parts.iter().map(|part| part[1]).max().unwrap_or(0),
+            r.halo_bytes as f64 * 1e-3,
+            r.iterations,
+            r.solve_s,
+            r.iteration_s() * 1e6,
+            r.unknowns as f64 / r.iteration_s() * 1e-6,
+            speed.map_or_else(|| "–".into(), |x| format!("{x:.2}")),
+            part(speed.map(|x| percent(x / r.devices as f64))),
+            part(weak.map(percent)),
+            r.error,
+            r.setup_s,
+            r.to_device,
+            r.to_host,
         );
     }
     text + "\n"

@@ -174,6 +174,53 @@ pub struct Blocked {
     pub error: f64,
 }
 
+/// A solve of Poisson's equation on some devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scaled {
+    /// Divisions of a side of the unit cube.
+    pub divisions: usize,
+    /// Degree of the elements.
+    pub degree: usize,
+    /// Unknowns.
+    pub unknowns: usize,
+    /// Stored entries of the matrix.
+    pub entries: usize,
+    /// How many devices there were.
+    pub devices: usize,
+    /// The first of them.
+    pub device: Card,
+    /// How they exchanged numbers; none of one device without parts.
+    pub exchange: Option<String>,
+    /// Whether ghosts were under way beside products.
+    pub overlaps: bool,
+    /// The unknowns that each part owns, and its ghosts.
+    pub parts: Vec<[usize; 2]>,
+    /// Bytes that the parts send to each other in a product.
+    pub halo_bytes: u64,
+    /// Iterations of conjugate gradients.
+    pub iterations: usize,
+    /// Median time of the solves, in seconds: of one device without parts by its clock, of parts by the wall
+    /// clock.
+    pub solve_s: f64,
+    /// Wall time of the setup, in seconds.
+    pub setup_s: f64,
+    /// Bytes that a solve copied from the host to the devices.
+    pub to_device: u64,
+    /// Bytes that it copied back.
+    pub to_host: u64,
+    /// Largest difference from the solution of one device, in units of its largest number.
+    pub error: f64,
+}
+
+impl Scaled {
+    /// Seconds an iteration.
+    #[must_use]
+    pub fn iteration_s(&self) -> f64 {
+        self.solve_s / self.iterations as f64
+    }
+}
+
 /// What a solve is to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Question {

@@ -84,6 +84,22 @@ fn a_matrix_and_no_matrix_have_one_solution() {
 }
 
 #[test]
+fn several_devices_solve_as_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["scale", "--devices", "c,opencl", "--divisions", "4,5", "--db", "s.jsonl"];
+    let ran = study(dir.path(), &args);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    // alone, and one and two parts with overlap and without
+    assert_eq!(std::fs::read_to_string(dir.path().join("s.jsonl")).unwrap().lines().count(), 2 * 5);
+    std::fs::write(dir.path().join("r.jsonl"), "").unwrap();
+    let page = text(&study(dir.path(), &["page", "--db", "r.jsonl", "--scaling", "s.jsonl"]).stdout);
+    assert!(
+        page.contains("## Several devices") && page.contains("| 1 | 5 | 216 | 2 | host | yes |"),
+        "{page}"
+    );
+}
+
+#[test]
 fn mistakes_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let failed = |args: &[&str]| {
@@ -93,5 +109,7 @@ fn mistakes_are_named() {
     };
     assert!(failed(&["time", "--device", "c", "--meshes", "9"]).contains("--meshes 9: needed 1 to 8"));
     assert!(failed(&["time", "--device", "c", "--strategies", "other"]).contains("no assembly `other`"));
+    let refused = failed(&["scale", "--devices", "c", "--counts", "2", "--divisions", "2"]);
+    assert!(refused.contains("--counts 2: needed 1 to 1"), "{refused}");
     assert!(failed(&["time", "--device", "c", "--mapping", "{}"]).contains("--mapping {}"));
 }

@@ -1,0 +1,142 @@
+//! Poisson's equation on one device and on several.
+
+use crate::newton::NewtonError;
+use crate::record::{Card, Scaled};
+use purlin::forms::mesh::Mesh;
+use purlin::kernels::BoundaryValueProblem;
+use purlin::runtime::Device;
+use purlin::solve::{AssemblyStrategy, LinearOptions, NewtonOptions};
+use purlin::{BoundaryValueSystem, Exchange, PartitionedSystem};
+
+const PROBLEM: BoundaryValueProblem = BoundaryValueProblem::Poisson;
+const ASSEMBLY: AssemblyStrategy = AssemblyStrategy::OwnedRows;
+/// Solves that are timed, behind one that is not: NCCL connects cards in the first one.
+const RUNS: usize = 3;
+/// Largest difference from the solution of one device, relative to its largest number, for residuals of
+/// [`RELATIVE`] of the right-hand side.
+pub const TOLERANCE: f64 = 1e-10;
+/// Residual of the systems.
+pub const RELATIVE: f64 = 1e-12;
+
+fn options() -> NewtonOptions {
+    let systems = LinearOptions { relative: RELATIVE, ..LinearOptions::default() };
+    NewtonOptions { linear: true, systems, ..NewtonOptions::default() }
+}
+
+fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
+}
+
+/// The solution of a mesh on one device.
+pub struct Alone {
+    mesh: Mesh,
+    divisions: usize,
+    degree: usize,
+    iterations: usize,
+    solution: Vec<f64>,
+}
+
+impl Alone {
+    /// Solves on one device with its own iterations of conjugate gradients, timed by its clock.
+    ///
+    /// # Errors
+    /// No memory, what the device refuses; a solve that does not converge.
+    pub fn solve(
+        device: &dyn Device,
+        divisions: usize,
+        degree: usize,
+    ) -> Result<(Self, Scaled), NewtonError> {
+        let mesh = Mesh::unit_cube(divisions)?;
+        let start = std::time::Instant::now();
+        let mut system = BoundaryValueSystem::new(device, PROBLEM, &mesh, degree, ASSEMBLY, options())?;
+        let setup_s = start.elapsed().as_secs_f64();
+        let (mut seconds, mut iterations, mut traffic) = (Vec::new(), 0, Default::default());
+        for run in 0..=RUNS {
+            system.restart(options())?;
+            let before = device.traffic();
+            let report = system.solve(&mut |_, _| ())?;
+            traffic = device.traffic().since(before);
+            if !report.converged() {
+                return Err(NewtonError::Unconverged { devices: 1, reason: report.reason.to_string() });
+            }
+            iterations = report.linear_iterations();
+            if run > 0 {
+                seconds.push(report.steps.iter().map(|step| step.linear.seconds).sum());
+            }
+        }
+        let record = Scaled {
+            divisions,
+            degree,
+            unknowns: system.unknowns,
+            entries: system.entries(),
+            devices: 1,
+            device: device.info().into(),
+            exchange: None,
+            overlaps: false,
+            parts: Vec::new(),
+            halo_bytes: 0,
+            iterations,
+            solve_s: median(seconds),
+            setup_s,
+            to_device: traffic.to_device,
+            to_host: traffic.to_host,
+            error: 0.0,
+        };
+        Ok((Self { mesh, divisions, degree, iterations, solution: system.solution()? }, record))
+    }
+
+    /// Solves the same on several devices, with overlap and without, timed by the wall clock.
+    ///
+    /// # Errors
+    /// As [`Alone::solve`]; a solution or a number of iterations that differs.
+    pub fn beside(&self, devices: &[&dyn Device], exchange: Exchange) -> Result<Vec<Scaled>, NewtonError> {
+        let Self { mesh, divisions, degree, iterations, solution } = self;
+        let mut system =
+            PartitionedSystem::new(devices, PROBLEM, mesh, *degree, ASSEMBLY, options(), exchange)?;
+        let mut records = Vec::new();
+        for overlaps in [true, false] {
+            system.overlaps = overlaps;
+            system.restart()?;
+            let mut report = system.solve(&mut |_, _| ())?;
+            let mut seconds = Vec::new();
+            for _ in 0..RUNS {
+                system.restart()?;
+                report = system.solve(&mut |_, _| ())?;
+                seconds.push(report.newton.steps.iter().map(|step| step.linear.seconds).sum());
+            }
+            let iterations_here = report.newton.linear_iterations();
+            if !report.newton.converged() {
+                let reason = report.newton.reason.to_string();
+                return Err(NewtonError::Unconverged { devices: devices.len(), reason });
+            }
+            let found = system.solution()?;
+            let largest = solution.iter().fold(0.0_f64, |largest, x| largest.max(x.abs()));
+            let far = found.iter().zip(solution).fold(0.0_f64, |far, (a, b)| far.max((a - b).abs()));
+            let error = far / largest;
+            let same = iterations_here.abs_diff(*iterations) <= 1;
+            if error.is_nan() || error > TOLERANCE || !same {
+                return Err(NewtonError::Differs { error, found: iterations_here, needed: *iterations });
+            }
+            records.push(Scaled {
+                divisions: *divisions,
+                degree: *degree,
+                unknowns: system.unknowns,
+                entries: system.entries(),
+                devices: devices.len(),
+                device: Card::from(devices[0].info()),
+                exchange: Some(exchange.to_string()),
+                overlaps,
+                parts: system.parts(),
+                halo_bytes: system.halo_bytes(),
+                iterations: iterations_here,
+                solve_s: median(seconds),
+                setup_s: system.setup_s,
+                to_device: report.traffic.to_device,
+                to_host: report.traffic.to_host,
+                error,
+            });
+        }
+        Ok(records)
+    }
+}
