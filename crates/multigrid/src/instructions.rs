@@ -7,7 +7,7 @@ use crate::{Dimension, Element, MultigridError, Precision};
 use purlin_forms::strategies::{InstructionLines, pad_lines};
 use purlin_ir::AddressSpace;
 use purlin_transforms::primitives::{
-    AliasStorage, CopyTable, CropTable, DistributeLoop, ExpandArray, PadInames, PrefetchArray,
+    AliasStorage, CopyTable, CropTable, DistributeLoop, ExpandArray, MakeAtomic, PadInames, PrefetchArray,
     RemoveUnusedVars, SetAddressSpace, SplitSum,
 };
 use purlin_transforms::{Schedule, Selection};
@@ -149,7 +149,8 @@ pub(crate) fn map(s: &mut Schedule, length: i64, (sub_groups, parities): (i64, b
         }
         s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{}", turn[0])))?;
     }
-    Ok(())
+    // colours keep patches apart, but nothing waits for what an atomic update reads
+    s.apply(MakeAtomic { insns: Selection::Writes("x".into()) }).map(drop)
 }
 
 /// A fetch of a patch to registers.
