@@ -40,7 +40,7 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 30] = [
+const UNCOMMON: [&str; 31] = [
     "collect_factors",
     "combine_orbits",
     "decompose_parity",
@@ -51,6 +51,7 @@ const UNCOMMON: [&str; 30] = [
     "expand_rule",
     "factor_out",
     "factor_quadrature",
+    "factor_rank",
     "factorise_sum",
     "inline_call",
     "join_array_axes",

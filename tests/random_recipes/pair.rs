@@ -390,11 +390,12 @@ const REASSOCIATING: [&str; 31] = [
 /// Steps after which an instruction may run another number of times: copies share its instances, it
 /// takes those of others, it runs once for many or many times for one, for fewer modes or one triangle,
 /// or over zeros, too.
-const RECOUNTING: [&str; 19] = [
+const RECOUNTING: [&str; 20] = [
     "combine_orbits",
     "decompose_parity",
     "drop_zero_terms",
     "factor_quadrature",
+    "factor_rank",
     "mirror_triangle",
     "pad_inames",
     "peel_iname",
