@@ -147,7 +147,7 @@ def test_wrong_arrays_name_their_argument():
     )
     fails(
         purlin.DtypeError,
-        "argument `x` has elements of type `<c16`, needed one of f32, f64, i32, i64",
+        "argument `x` has elements of type `<c16`, needed one of f32, f64, i16, i32, i64",
         "x",
         x=np.ones(4, dtype=complex),
     )

@@ -8,17 +8,20 @@ use purlin::transforms::{Primitive, Step};
 
 /// Primitives that few programs have room for: tried first in every fourth step, so that each is
 /// accepted in a run of a few hundred pairs or so.
-const RARE: [&str; 18] = [
+const RARE: [&str; 21] = [
     "collect_factors",
     "combine_orbits",
     "crop_table",
     "decompose_parity",
     "drop_zero_terms",
+    "eliminate_common_subexpressions",
     "factor_quadrature",
     "factor_rank",
     "factorise_sum",
+    "fold_array",
     "list_elements",
     "mirror_triangle",
+    "pack_arrays",
     "pass_values",
     "pre_evaluate_loop",
     "precompute_rule",
