@@ -88,7 +88,7 @@ impl Structure {
     /// The fastest that is known of an operation on an architecture of a backend, such as `sm_90`.
     ///
     /// Matrix instructions on even and odd parts are it for the fused kernel of degree 7 on a Hopper
-    /// card, in double precision: 5.55 billion nodes a second, on nodes 4.85 in the same run, lines 3.53
+    /// card, in double precision: 6.63 billion nodes a second, lines 3.53
     /// (H200, 32 cells a side, 2026-11-26).
     #[must_use]
     pub fn of(
