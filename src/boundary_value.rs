@@ -32,10 +32,8 @@ pub enum BoundaryValueSetupError {
     /// The trials of `purlin tune` could not be read.
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    /// A problem or a solver that is not for several devices.
-    #[error(
-        "{what} on several devices: needed a problem without an energy on the boundary, conjugate gradients and at most Jacobi's preconditioner"
-    )]
+    /// A solver that is not for several devices.
+    #[error("{what} on several devices: needed conjugate gradients and at most Jacobi's preconditioner")]
     Parts {
         /// What was asked for.
         what: String,

@@ -4,9 +4,11 @@ use crate::BoundaryValueSetupError;
 use crate::boundary_value::{check_cells, compiled, prescribed, programs};
 use purlin_forms::form::{FormError, Inputs};
 use purlin_forms::import::CsrPattern;
-use purlin_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
-use purlin_forms::mesh::Mesh;
+use purlin_forms::lowering::{LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, MeshForm};
+use purlin_forms::mesh::{FacetSide, Mesh};
 use purlin_forms::numbering::Numbering;
+use purlin_forms::tabulated::IntegralType;
+use purlin_interp::{Memory, Value};
 use purlin_kernels::BoundaryValueProblem;
 use purlin_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values};
 use purlin_solve::{
@@ -154,6 +156,8 @@ struct Question<'q> {
     /// The prescribed value of each unknown of the whole system, if it has one.
     prescribed: &'q [Option<f64>],
     by_jacobi: bool,
+    /// The facets of the mesh's boundary, ascending, if an energy is integrated.
+    boundary: &'q [FacetSide],
     mesh: &'q Mesh,
     numbering: &'q Numbering,
     partition: &'q Partition,
@@ -164,8 +168,8 @@ impl<'d> PartitionedSystem<'d> {
     /// unknown starts at zero.
     ///
     /// # Errors
-    /// A problem whose energy has integrals over the boundary, a solver other than conjugate gradients with Jacobi's preconditioner
-    /// or none, fewer unknowns than devices; as [`crate::BoundaryValueSystem::new`].
+    /// A solver other than conjugate gradients with Jacobi's preconditioner or none, fewer unknowns than
+    /// devices; as [`crate::BoundaryValueSystem::new`].
     pub fn new(
         devices: &[&'d dyn Device],
         problem: BoundaryValueProblem,
@@ -176,7 +180,7 @@ impl<'d> PartitionedSystem<'d> {
         exchange: Exchange,
     ) -> Result<Self, BoundaryValueSetupError> {
         check_cells(problem, mesh)?;
-        let by_jacobi = check_options(problem, options)?;
+        let by_jacobi = check_options(options)?;
         let communicators = exchange.communicators(devices)?;
         let start = Instant::now();
         let components = problem.space(mesh.shape(), degree).components();
@@ -190,6 +194,7 @@ impl<'d> PartitionedSystem<'d> {
         }
         let meshes = each(devices, |part, _| PartMesh::new(mesh, &numbering, &partition, part))?;
         let layouts = layouts(&partition, &meshes, components);
+        let boundary = if problem.is_linear() { Vec::new() } else { boundary_of(mesh) };
         let question = Question {
             problem,
             degree,
@@ -197,6 +202,7 @@ impl<'d> PartitionedSystem<'d> {
             options,
             prescribed: &all,
             by_jacobi,
+            boundary: &boundary,
             mesh,
             numbering: &numbering,
             partition: &partition,
@@ -315,17 +321,7 @@ impl<'d> PartitionedSystem<'d> {
 }
 
 /// Whether Jacobi preconditions; refuses what several devices do not solve.
-fn check_options(
-    problem: BoundaryValueProblem,
-    options: NewtonOptions,
-) -> Result<bool, BoundaryValueSetupError> {
-    match problem {
-        BoundaryValueProblem::Poisson | BoundaryValueProblem::Twist => {}
-        // the mesh of a part has facets where it was cut, over which the traction must not be integrated
-        BoundaryValueProblem::Hyperelasticity => {
-            return Err(BoundaryValueSetupError::Parts { what: format!("`{problem}`") });
-        }
-    }
+fn check_options(options: NewtonOptions) -> Result<bool, BoundaryValueSetupError> {
     match (options.solver.method, options.solver.preconditioner) {
         (LinearMethod::ConjugateGradients, PreconditionerKind::Jacobi) => Ok(true),
         (LinearMethod::ConjugateGradients, PreconditionerKind::None) => Ok(false),
@@ -465,9 +461,45 @@ impl Question<'_> {
         let cells = PartMesh::of_cells(self.mesh, self.numbering, own)?;
         let inputs = Inputs::new().field("u", vec![0.0; cells.dofs.len() * components]);
         let (inputs, arrays) = (inputs.of(programs.form().form()), &mut Arrays::default());
-        let form = DeviceForm::new(device, programs, &cells.mesh, &inputs, &[], &["u"], arrays)?;
+        let mut form = DeviceForm::default();
+        for (place, executable) in programs.executables().enumerate() {
+            let mut memory = programs.form().bind_to(place, &cells.mesh, &inputs, &[])?;
+            let kernel = &programs.form().kernels()[place];
+            if kernel.over == IntegralType::ExteriorFacet {
+                let kept = self.on_boundary(kernel, &memory, &cells);
+                if kept.is_empty() {
+                    continue;
+                }
+                memory = kernel.on_entities(&memory, &kept);
+            }
+            let given = (programs.form().output(place), &["u"][..]);
+            form.add_kernel(device, executable, &memory, given, None, arrays)?;
+        }
         Ok(PartEnergy::new(device, form, &cells.dofs, of_part, components)?)
     }
+
+    /// Which of a kernel's facets are on the boundary of the whole mesh; the others are where cells of other
+    /// parts were cut off.
+    fn on_boundary(&self, kernel: &LoweredKernel, memory: &Memory, cells: &PartMesh) -> Vec<u32> {
+        let list = |role: LoweredRole| {
+            let argument = kernel.arguments.iter().find(|argument| argument.role == role);
+            match argument.and_then(|argument| memory.get(&argument.name)) {
+                Some(Value::I32(list)) => &list[..],
+                Some(Value::F64(_) | Value::F32(_) | Value::I16(_) | Value::I64(_)) | None => &[],
+            }
+        };
+        let sides = list(LoweredRole::EntityCells).iter().zip(list(LoweredRole::LocalFacets));
+        let whole = sides
+            .map(|(cell, facet)| FacetSide { cell: cells.cells[*cell as usize] as u32, facet: *facet as u8 });
+        let kept = whole.zip(0..).filter(|(side, _)| self.boundary.binary_search(side).is_ok());
+        kept.map(|(_, place)| place).collect()
+    }
+}
+
+/// The facets of a mesh that have one cell, ascending.
+fn boundary_of(mesh: &Mesh) -> Vec<FacetSide> {
+    let facets = mesh.facets().into_iter().filter(|facet| facet.other.is_none());
+    facets.map(|facet| facet.side).collect()
 }
 
 /// The prescribed values on the mesh of a part.

@@ -65,8 +65,8 @@ impl Operator for BlockCsrOperator {
     }
 }
 
-/// A copy by blocks of a matrix by rows, for products: a product takes a third of the time that rows take
-/// with blocks of three, a copy as long as two products with blocks.
+/// A copy by blocks of a matrix by rows, for products: with blocks of three a product takes 0.6 of the time
+/// of rows on an H200 (2026-11-26).
 pub struct BlocksOfRows {
     blocks: BlockCsrOperator,
     take: Executable,

@@ -12,16 +12,7 @@ use purlin_solve::{
     LinearReport, LinearSolver, Operator, PreconditionerKind, ResidualNorm, SolveError, Spectrum, Unknowns,
     run,
 };
-use systems::{Numbers, blocks, devices, eliminated, nonsymmetric, operator, pattern, symmetric};
-
-const TIGHT: LinearOptions = LinearOptions {
-    norm: ResidualNorm::Plain,
-    relative: 1e-12,
-    absolute: 0.0,
-    max_iterations: 1000,
-    divergence: 1e5,
-    look_every: 16,
-};
+use systems::{Numbers, TIGHT, blocks, devices, eliminated, nonsymmetric, operator, pattern, symmetric};
 
 fn solve(
     device: &dyn Device,

@@ -10,20 +10,10 @@ use purlin_forms::numbering::Numbering;
 use purlin_runtime::{Device, buffer_of, download_values, open, upload_values};
 use purlin_sample::seed;
 use purlin_solve::{
-    Communicator, ConjugateGradients, Diagonal, Halo, HostCommunicator, LinearOptions, LinearReport,
-    PartLayout, PartMatrix, PartMesh, PartSystem, Partition, Preconditioning, ResidualNorm, SolveError,
-    layouts, run,
+    Communicator, ConjugateGradients, Diagonal, Halo, HostCommunicator, LinearReport, PartLayout, PartMatrix,
+    PartMesh, PartSystem, Partition, Preconditioning, SolveError, layouts, run,
 };
-use systems::{Numbers, eliminated, operator, symmetric};
-
-const TIGHT: LinearOptions = LinearOptions {
-    norm: ResidualNorm::Plain,
-    relative: 1e-12,
-    absolute: 0.0,
-    max_iterations: 1000,
-    divergence: 1e5,
-    look_every: 5,
-};
+use systems::{Numbers, TIGHT, eliminated, operator, symmetric};
 
 /// A mesh with a random matrix that has the pattern of its elements.
 struct Whole {

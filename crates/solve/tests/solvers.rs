@@ -12,7 +12,9 @@ use purlin_solve::{
     LinearReport, Operator, PreconditionerSide, Preconditioning, PrescribedValues, ResidualNorm, SolveError,
     run,
 };
-use systems::{Numbers, devices, eliminated, jacobi, nonsymmetric, operator, pattern, symmetric, values};
+use systems::{
+    Numbers, TIGHT, devices, eliminated, jacobi, nonsymmetric, operator, pattern, symmetric, values,
+};
 
 fn solve(
     device: &dyn Device,
@@ -35,15 +37,6 @@ fn solve(
     assert!(traffic.to_host <= looks * 24 * (options.look_every as u64 + 1), "{traffic:?}");
     (report, download_values(device, &x).unwrap())
 }
-
-const TIGHT: LinearOptions = LinearOptions {
-    norm: ResidualNorm::Plain,
-    relative: 1e-12,
-    absolute: 0.0,
-    max_iterations: 1000,
-    divergence: 1e5,
-    look_every: 16,
-};
 
 #[test]
 fn solutions_are_those_of_elimination() {

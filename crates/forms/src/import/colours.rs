@@ -116,13 +116,14 @@ impl LoweredKernel {
         some
     }
 
-    /// The parameter that counts entities: the first extent of what says where their entries stand, or
-    /// which degrees of freedom they have.
+    /// The parameter that counts entities: the first extent of what says where their entries stand, which
+    /// cells they are of, or which degrees of freedom they have.
     fn entity_count(&self) -> Option<VarId> {
         let of_matrix = |role: LoweredRole| matches!(role, LoweredRole::Positions { .. });
+        let listed = |role: LoweredRole| role == LoweredRole::EntityCells;
         let of_cells = |role: LoweredRole| matches!(role, LoweredRole::Map { .. });
-        let places = self.arguments.iter().find(|a| of_matrix(a.role));
-        let places = places.or_else(|| self.arguments.iter().find(|a| of_cells(a.role)))?;
+        let find = |is: &dyn Fn(LoweredRole) -> bool| self.arguments.iter().find(|a| is(a.role));
+        let places = find(&of_matrix).or_else(|| find(&listed)).or_else(|| find(&of_cells))?;
         let places = &self.kernel.vars[self.kernel.var(&places.name)?];
         match places.shape.first()?.terms() {
             [(Atom::Var(count), 1)] => Some(*count),

@@ -11,7 +11,7 @@ use cudarc::driver::result::{self, stream::StreamKind};
 use cudarc::driver::sys;
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -79,22 +79,11 @@ impl Nccl {
 
 fn load() -> Result<&'static Nccl, Unavailable> {
     static NCCL: OnceLock<Result<Nccl, Unavailable>> = OnceLock::new();
-    let find = || candidates().into_iter().find_map(|path| Nccl::open(&path));
+    let names = ["libnccl.so.2", "libnccl.so"];
+    let find = || toolkit::libraries(&names).into_iter().find_map(|path| Nccl::open(&path));
     NCCL.get_or_init(|| find().ok_or_else(|| Unavailable::NoNccl { searched: toolkit::searched() }))
         .as_ref()
         .map_err(Clone::clone)
-}
-
-/// Files and bare names to try, in the order of the search.
-fn candidates() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for place in toolkit::places() {
-        if place.system {
-            found.extend(["libnccl.so.2", "libnccl.so"].map(PathBuf::from));
-        }
-        found.extend(place.libraries.iter().filter_map(|dir| toolkit::newest(dir, "libnccl.so")));
-    }
-    found
 }
 
 /// The communicators of some cards, one each.

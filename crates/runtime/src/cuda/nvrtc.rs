@@ -12,7 +12,7 @@ use cudarc::nvrtc::sys::{nvrtcProgram, nvrtcResult};
 use libloading::Library;
 use purlin_codegen::Program;
 use std::ffi::{CString, c_char, c_int};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// What NVRTC is told besides the architecture, contraction and what is not to be optimised; the
@@ -143,25 +143,12 @@ fn object(
 
 fn load() -> Result<&'static Nvrtc, Unavailable> {
     static NVRTC: OnceLock<Result<Nvrtc, Unavailable>> = OnceLock::new();
-    let find = || candidates().into_iter().find_map(|path| Nvrtc::open(&path));
+    let names = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
+    let find = || toolkit::libraries(&names).into_iter().find_map(|path| Nvrtc::open(&path));
     NVRTC
         .get_or_init(|| find().ok_or_else(|| Unavailable::NoNvrtc { searched: toolkit::searched() }))
         .as_ref()
         .map_err(Clone::clone)
-}
-
-/// Files and bare names to try, in the order of the search.
-fn candidates() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for place in toolkit::places() {
-        if place.system {
-            found.extend(["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"].map(PathBuf::from));
-        }
-        for dir in &place.libraries {
-            found.extend(newest(dir, "libnvrtc.so"));
-        }
-    }
-    found
 }
 
 impl Nvrtc {

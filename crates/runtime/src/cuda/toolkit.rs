@@ -72,6 +72,20 @@ pub(crate) fn newest(dir: &Path, prefix: &str) -> Option<PathBuf> {
     names.filter(|e| e.file_name().to_string_lossy().starts_with(prefix)).map(|e| e.path()).max()
 }
 
+/// Files and bare names of a library to try, in the order of the search. The last of `names` is what its
+/// files begin with.
+pub(crate) fn libraries(names: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for place in places() {
+        if place.system {
+            found.extend(names.iter().map(PathBuf::from));
+        }
+        let newest = |prefix: &&str| place.libraries.iter().filter_map(|dir| newest(dir, prefix)).collect();
+        found.extend(names.last().map_or_else(Vec::new, newest));
+    }
+    found
+}
+
 /// Names of the places, for messages.
 pub(crate) fn searched() -> String {
     let mut names: Vec<_> = places().into_iter().map(|p| p.name).collect();

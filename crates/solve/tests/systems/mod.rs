@@ -4,7 +4,17 @@
 
 use purlin_forms::import::{CsrPart, CsrPattern};
 use purlin_runtime::{Device, open, upload_values};
-use purlin_solve::CsrOperator;
+use purlin_solve::{CsrOperator, LinearOptions, ResidualNorm};
+
+/// As close as rounding allows.
+pub const TIGHT: LinearOptions = LinearOptions {
+    norm: ResidualNorm::Plain,
+    relative: 1e-12,
+    absolute: 0.0,
+    max_iterations: 1000,
+    divergence: 1e5,
+    look_every: 16,
+};
 
 /// Numbers of a linear congruential generator, in [-1, 1).
 pub struct Numbers(pub u64);
