@@ -77,7 +77,11 @@ class Form:
     def named(name: str, dim: int, degree: int) -> Form: ...
     @staticmethod
     def json(
-        text: str, position_width: Optional[int] = None, matrix: str = "cells"
+        text: str,
+        position_width: Optional[int] = None,
+        matrix: str = "cells",
+        vector: str = "assembled",
+        cell_values: list[str] = ...,
     ) -> list[Form]: ...
     @property
     def name(self) -> str: ...

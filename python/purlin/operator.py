@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, Iterable, Optional, Union
 
 from purlin import _purlin
 from purlin._purlin import Kernel
@@ -274,6 +274,8 @@ def jit(
     mapping: Optional[dict[str, Any]] = None,
     position_width: Optional[int] = None,
     matrix: str = "cells",
+    vector: str = "assembled",
+    cell_values: Iterable[str] = (),
     trials: Union[str, os.PathLike, None] = None,
     **export: Any,
 ) -> Operator:
@@ -284,8 +286,10 @@ def jit(
     :func:`purlin.export.export_form`. ``position_width`` is the number of components of a position, if it
     is more than space has dimensions. ``matrix`` is what a bilinear form becomes: the matrices of ``cells``,
     the ``diagonal`` of the assembled matrix, or a ``sparse`` matrix, which :meth:`Operator.assemble`
-    returns. An operator that was made before is taken from memory; if it was tuned, it
-    stays so.
+    returns. ``vector`` is what a linear form becomes: an ``assembled`` vector, to which a call adds, or the
+    vectors of ``cells`` (of facets, for integrals over facets), ``[cells, columns]``, which a call overwrites.
+    The coefficients that ``cell_values`` names are given in the same way, ``[cells, columns, components]``,
+    and need no map. An operator that was made before is taken from memory; if it was tuned, it stays so.
 
     Without ``mapping`` it takes the best one that is known for the device: of the trials of
     ``purlin tune`` in the file ``trials`` (``tune-output/trials.jsonl`` unless it is given), of what is
@@ -295,12 +299,13 @@ def jit(
     chosen = None if mapping is None else json.dumps(mapping, sort_keys=True)
     text = _text(form, export)
     path = None if trials is None else Path(trials)
-    key = (text, dim, degree, device, chosen, position_width, matrix, _state(path or Path(TRIALS)))
+    result = (position_width, matrix, vector, tuple(sorted(set(cell_values))))
+    key = (text, dim, degree, device, chosen, *result, _state(path or Path(TRIALS)))
     with _lock:
         if key in _cache:
             _cache.move_to_end(key)
             return _cache[key]
-    operator = Operator(_forms(text, dim, degree, position_width, matrix), device, chosen, path)
+    operator = Operator(_forms(text, dim, degree, *result), device, chosen, path)
     with _lock:
         _cache[key] = operator
         while len(_cache) > CACHE_SIZE:
@@ -334,10 +339,18 @@ def _text(form: Any, export: dict[str, Any]) -> str:
 
 
 def _forms(
-    text: str, dim: int, degree: int, position_width: Optional[int], matrix: str
+    text: str,
+    dim: int,
+    degree: int,
+    position_width: Optional[int],
+    matrix: str,
+    vector: str,
+    cell_values: tuple[str, ...],
 ) -> list[_purlin.Form]:
     if text.lstrip().startswith("{"):
-        return _purlin.Form.json(text, position_width, matrix)
+        return _purlin.Form.json(text, position_width, matrix, vector, list(cell_values))
     if matrix != "cells":
         raise FormError(f"matrix=`{matrix}` is for bilinear forms, `{text}` is an action; give a form of UFL")
+    if vector != "assembled" or cell_values:
+        raise FormError(f"`{text}` has vectors of the mesh alone; for those of cells give a form of UFL")
     return [_purlin.Form.named(text, dim, degree)]

@@ -7,7 +7,7 @@ use crate::sparse::{Matrix, matrices};
 use purlin::codegen::Options;
 use purlin::forms::import::from_json_with;
 use purlin::forms::lowering::{
-    LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower,
+    LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, VectorResult, lower,
 };
 use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, OtherRules};
 use purlin::forms::quadrature::QuadratureScheme;
@@ -109,10 +109,18 @@ impl Form {
     /// The kernels of a form in JSON: one a kind of entity and part of the mesh.
     /// `position_width` is the number of components of an entry of the positions, if it has more
     /// than space has dimensions; `matrix` is what bilinear forms become: `cells`, `diagonal` or
-    /// `sparse`.
+    /// `sparse`; `vector` what linear forms become: `assembled` or `cells`. The coefficients of
+    /// `cell_values` are given cell by cell.
     #[staticmethod]
-    #[pyo3(signature = (text, position_width=None, matrix="cells"))]
-    fn json(py: Python<'_>, text: &str, position_width: Option<usize>, matrix: &str) -> PyResult<Vec<Self>> {
+    #[pyo3(signature = (text, position_width=None, matrix="cells", vector="assembled", cell_values=Vec::new()))]
+    fn json(
+        py: Python<'_>,
+        text: &str,
+        position_width: Option<usize>,
+        matrix: &str,
+        vector: &str,
+        cell_values: Vec<String>,
+    ) -> PyResult<Vec<Self>> {
         failure::run(py, || {
             let matrix = match matrix {
                 "cells" => MatrixResult::Cells,
@@ -123,9 +131,22 @@ impl Form {
                     return Err(Failure::new("FormError", message));
                 }
             };
-            let options = TabulatedOptions { position_width, matrix, ..TabulatedOptions::default() };
+            let vector = vector_result(vector)?;
+            let cell_values = cell_values.into_iter().collect();
+            let options = TabulatedOptions {
+                position_width,
+                matrix,
+                vector,
+                cell_values,
+                ..TabulatedOptions::default()
+            };
             let form =
                 from_json_with(text, &options).map_err(|e| Failure::new("FormError", e.to_string()))?;
+            if vector == VectorResult::Entities && form.form.rank != 1 {
+                let found = if form.form.rank == 0 { "a functional" } else { "a bilinear form" };
+                let message = format!("vector=`cells` is for linear forms, found {found}; leave it out");
+                return Err(Failure::new("FormError", message));
+            }
             let dim = form.form.cell.dim();
             let own = |k: &LoweredKernel| {
                 let matrices = matrices(&form, k);
@@ -212,6 +233,14 @@ impl Form {
 
 /// Most staged tilings that are tried.
 const STAGED: usize = 5;
+
+fn vector_result(vector: &str) -> Result<VectorResult, Failure> {
+    match vector {
+        "assembled" => Ok(VectorResult::Assembled),
+        "cells" => Ok(VectorResult::Entities),
+        other => Err(Failure::new("FormError", format!("vector=`{other}`: needed `assembled` or `cells`"))),
+    }
+}
 
 fn refused(error: impl std::fmt::Display) -> Failure {
     Failure::new("MappingError", error.to_string())

@@ -150,6 +150,49 @@ def test_a_form_of_ufl_is_exported_and_compiled():
         purlin.jit(ufl.TestFunction(ufl.FunctionSpace(prism, basix_ufl.element("Lagrange", "prism", 1))) * ufl.dx)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_vectors_of_cells_go_in_and_out(device):
+    basix_ufl = pytest.importorskip("basix.ufl")
+    ufl = pytest.importorskip("ufl")
+    mesh = ufl.Mesh(basix_ufl.element("Lagrange", "triangle", 1, shape=(2,)))
+    space = ufl.FunctionSpace(mesh, basix_ufl.element("Lagrange", "triangle", 1))
+    u, v = ufl.Coefficient(space), ufl.TestFunction(space)
+    form = ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx
+    x, cells = square(4)
+    values = np.random.default_rng(7).standard_normal(len(x))
+    expected = stiffness(x, cells) @ values
+
+    op = purlin.jit(form, device, vector="cells", cell_values=["w0"])
+    maps = {a.name: cells for a in op.arguments if a.dtype == "i32" and a.kind == "array"}
+    assert list(maps) == ["x_dofs"]
+    y = np.full((len(cells), 3), np.nan)  # overwritten
+    op(y, x=x, w0=values[cells], **maps)
+    assembled = np.zeros(len(x))
+    np.add.at(assembled, cells, y)
+    assert np.allclose(assembled, expected, rtol=0, atol=1e-13)
+
+    # in alone: the result is that of the mesh
+    op = purlin.jit(form, device, cell_values=iter(["w0"]))
+    maps = {a.name: cells for a in op.arguments if a.dtype == "i32" and a.kind == "array"}
+    y = np.ones(len(x))
+    op(y, x=x, w0=values[cells], **maps)
+    assert np.allclose(y, 1 + expected, rtol=0, atol=1e-13)
+    with pytest.raises(purlin.errors.ShapeError, match="w0"):
+        op(y, x=x, w0=values, **maps)
+
+
+def test_vectors_of_cells_that_a_form_does_not_have_are_refused():
+    sample = SAMPLES / "vector_mass.json"
+    with pytest.raises(purlin.FormError, match="values of `w7` cell by cell: found no coefficient of this name"):
+        purlin.jit(sample, cell_values=["w7"])
+    with pytest.raises(purlin.FormError, match="vector=`facets`: needed `assembled` or `cells`"):
+        purlin.jit(sample, vector="facets")
+    with pytest.raises(purlin.FormError, match="vector=`cells` is for linear forms, found a functional"):
+        purlin.jit(SAMPLES / "energy.json", vector="cells")
+    with pytest.raises(purlin.FormError, match="`laplace` has vectors of the mesh alone"):
+        purlin.jit("laplace", vector="cells")
+
+
 def test_positions_in_one_dimension_have_one_axis_or_two():
     basix_ufl = pytest.importorskip("basix.ufl")
     ufl = pytest.importorskip("ufl")
