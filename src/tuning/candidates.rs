@@ -206,6 +206,10 @@ pub fn orbits(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
             Mapping::Orbits { resident_groups, then }
         }));
     }
+    let vector = matrix_group_dofs(&symmetric.kernel, &symmetric.program);
+    if vector.is_some_and(|n| n >= MATRIX_GROUP_DOFS) && symmetric.program.evaluated().len() == 1 {
+        found.extend(matrix_groups(&symmetric.program).map(Mapping::with_orbits));
+    }
     let sizes = matrix_orbit_sizes(&symmetric.kernel, &symmetric.program, &orbits);
     if let Some(sizes) = sizes.filter(|s| s.dofs >= MATRIX_DOFS) {
         found.extend(MATRIX_CELLS.into_iter().filter_map(|[sub_groups, groups]| {
@@ -362,9 +366,7 @@ const RESIDENT_SUB_GROUPS: i64 = 12;
 pub fn matrix(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
     let Ok(program) = form.program() else { return Vec::new() };
     if matrix_group_dofs(form.kernel(), &program).is_some_and(|n| n >= MATRIX_GROUP_DOFS) {
-        let components = program.results.iter().map(|r| r.components).max().unwrap_or(1);
-        let groups = u32::try_from(RESIDENT_SUB_GROUPS / components.max(1)).unwrap_or(1).max(1);
-        return vec![Mapping::MATRIX_GROUPS, Mapping::MatrixGroups { resident_groups: Some(groups) }];
+        return matrix_groups(&program).to_vec();
     }
     let Some(sizes) = matrix_sizes(form.kernel(), &program).filter(|s| s.dofs >= MATRIX_DOFS) else {
         return Vec::new();
@@ -375,6 +377,14 @@ pub fn matrix(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
     };
     let waiting = MATRIX_CELLS.into_iter().filter_map(|sizes| mapping(sizes, false));
     waiting.chain(MATRIX_CELLS_AHEAD.into_iter().filter_map(|sizes| mapping(sizes, true))).collect()
+}
+
+/// A sub-group for each component: with the registers that the compiler takes, and with those for
+/// [`RESIDENT_SUB_GROUPS`].
+fn matrix_groups(program: &CellProgram) -> [Mapping; 2] {
+    let components = program.results.iter().map(|r| r.components).max().unwrap_or(1);
+    let groups = u32::try_from(RESIDENT_SUB_GROUPS / components.max(1)).unwrap_or(1).max(1);
+    [Mapping::MATRIX_GROUPS, Mapping::MatrixGroups { resident_groups: Some(groups), point_tiles: None }]
 }
 
 /// Sums of the cells of a group in a tree, for functionals.

@@ -8,8 +8,8 @@ use crate::strategies::{
     ListedCells, LoopLanes, MatrixBasis, MatrixCells, MatrixGroups, Objective, OwnedRows, PointTiles,
     SingleCell, StagedCells, StraightCells, StrategyError, SummedCells, eliminate_sharing,
     factored_quadrature, factorised_cells, factorised_lines, factorised_planes, fewest_operations,
-    listed_cells, loops_in_lanes, matrix_basis, matrix_cells, matrix_groups, matrix_orbits,
-    multi_level_tiling, owned_rows, point_tiles, single_cell_per_work_item, staged_cells,
+    listed_cells, loops_in_lanes, matrix_basis, matrix_cells, matrix_group_orbits, matrix_groups,
+    matrix_orbits, multi_level_tiling, owned_rows, point_tiles, single_cell_per_work_item, staged_cells,
     staged_multi_level_tiling, stored_factors, straight_cells, summed_cells,
 };
 use crate::tiling::TilingParameters;
@@ -126,6 +126,9 @@ pub enum Mapping {
         /// Work-groups that a compute unit shall have registers for; none leaves it to the compiler.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resident_groups: Option<u32>,
+        /// Tiles of eight points whose values are in local memory together; none is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        point_tiles: Option<u32>,
     },
     /// Sixteen cells a work-group and a sub-group for each derivative of a component, values at points
     /// by a basis of the columns of tables, products by matrix instructions.
@@ -237,7 +240,7 @@ impl Mapping {
 
     /// Products by matrix instructions, a sub-group for each component, as many groups at a time as the
     /// compiler finds.
-    pub const MATRIX_GROUPS: Self = Self::MatrixGroups { resident_groups: None };
+    pub const MATRIX_GROUPS: Self = Self::MatrixGroups { resident_groups: None, point_tiles: None };
 
     /// The same behind modes instead of quadrature points.
     #[must_use]
@@ -375,7 +378,9 @@ impl Mapping {
                 matrix_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::MatrixBasis { resident_groups } => by_basis(form, *resident_groups)?,
-            Self::MatrixGroups { resident_groups } => by_components(form, *resident_groups)?,
+            Self::MatrixGroups { resident_groups, point_tiles } => {
+                by_components(form, *resident_groups, *point_tiles)?
+            }
             Self::Tiling(p) => {
                 multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
             }
@@ -427,6 +432,11 @@ impl Mapping {
                 overlapped: false,
             };
             return Ok(matrix_orbits(&form.kernel, &form.program, &args, &orbits)?);
+        }
+        if let (Self::MatrixGroups { resident_groups, point_tiles }, None) = (self, resident_groups) {
+            let (form, orbits) = form.symmetric()?;
+            let args = MatrixGroups { resident_groups: *resident_groups, point_tiles: *point_tiles };
+            return Ok(matrix_group_orbits(&form.kernel, &form.program, &args, &orbits)?);
         }
         if let Self::ListedCells(lists) = self {
             let (form, orbits) = form.symmetric()?;
@@ -480,8 +490,8 @@ fn single_cell(form: &impl CellKernel, cells: u64, constant_tables: bool) -> Map
     single_cell_per_work_item(form.kernel(), &*form.cell_loop()?, &args)
 }
 
-fn by_components(form: &impl CellKernel, resident_groups: Option<u32>) -> Mapped {
-    matrix_groups(form.kernel(), &*form.program()?, &MatrixGroups { resident_groups })
+fn by_components(form: &impl CellKernel, resident_groups: Option<u32>, point_tiles: Option<u32>) -> Mapped {
+    matrix_groups(form.kernel(), &*form.program()?, &MatrixGroups { resident_groups, point_tiles })
 }
 
 fn by_basis(form: &impl CellKernel, resident_groups: Option<u32>) -> Mapped {
@@ -542,9 +552,10 @@ impl fmt::Display for Mapping {
             Self::MatrixBasis { resident_groups: Some(groups) } => {
                 write!(f, "matrix basis, {groups} at a time")
             }
-            Self::MatrixGroups { resident_groups: None } => f.write_str("matrix groups"),
-            Self::MatrixGroups { resident_groups: Some(groups) } => {
-                write!(f, "matrix groups, {groups} at a time")
+            Self::MatrixGroups { resident_groups, point_tiles } => {
+                f.write_str("matrix groups")?;
+                resident_groups.map_or(Ok(()), |groups| write!(f, ", {groups} at a time"))?;
+                point_tiles.map_or(Ok(()), |tiles| write!(f, ", {} points at a time", 8 * tiles))
             }
             Self::Tiling(tiling) => tiling.fmt(f),
             Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),

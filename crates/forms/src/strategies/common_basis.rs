@@ -1,8 +1,8 @@
 //! One basis for the derivatives of functions along all directions.
 
 use super::blocks::statements;
+use super::component_products::{Components, Quadrature};
 use super::fragments::exactly;
-use super::matrix_groups::{Components, Quadrature};
 use super::staging::roll_gathers;
 use crate::program::CellProgram;
 use purlin_ir::Insn;

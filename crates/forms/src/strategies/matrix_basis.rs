@@ -3,10 +3,11 @@
 use super::blocks::{behind, gathers_first, written};
 use super::cell_groups::cell_groups;
 use super::common_basis::{Algebra, Modal, Sums, common_basis};
+use super::component_products::Quadrature;
 use super::fragments::{
     Axes, CELLS, Nest, TILE, exactly, fragment, lay_out_of, lay_out_table, product, tiled,
 };
-use super::matrix_groups::{Parts, Quadrature};
+use super::matrix_groups::Parts;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Staged, deal, stage_results};
 use super::{StrategyError, applied};

@@ -2,44 +2,24 @@
 
 use super::blocks::{behind, gathers_first, statements, written};
 use super::cell_groups::cell_groups;
-use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, lay_out, lay_out_table, product, tiled};
+use super::component_products::{Evaluated, Quadrature, RolledBlock, of_table, products, roll_block};
+use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, lay_out, tiled};
 use super::modes::factor;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Staged, deal, roll_gathers, stage_results};
 use super::{StrategyError, applied};
-use crate::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products};
-use purlin_ir::{AddressSpace, AxisTag, Expr, Kernel};
+use crate::program::{CellProgram, Gather, NotAnAction};
+use purlin_ir::{AddressSpace, AxisTag, Kernel};
 use purlin_transforms::intrinsics::MMA_M16N8K8_F64;
 use purlin_transforms::primitives::{
-    AliasStorage, ContractArray, DeclareCallee, JoinArrays, MoveInsns, PadInames, PrefetchArray,
-    ReplaceWithIntrinsic, SetAddressSpace, SetResidentGroups, SplitIname, SplitLives, Tail,
+    AliasStorage, ContractArray, DeclareCallee, PadInames, ReplaceWithIntrinsic, SetAddressSpace,
+    SetResidentGroups, SplitIname, SplitLives, Tail,
 };
 use purlin_transforms::schedule::{Array, Loop};
 use purlin_transforms::{Recipe, Schedule, TransformError};
 
 /// What the arrays of cells that fill no block end with.
 const REST: &str = "rest";
-
-/// Statements that do the same for one component after the other, with one table.
-pub(super) struct Components {
-    pub(super) insns: Vec<String>,
-    /// Values at a point, or factors, one a component.
-    pub(super) scalars: Vec<Array>,
-}
-
-/// A function with its tables.
-pub(super) struct Evaluated<'p> {
-    pub(super) evaluation: &'p Evaluation,
-    pub(super) of_tables: Vec<Components>,
-}
-
-/// A quadrature loop.
-pub(super) struct Quadrature<'p> {
-    pub(super) block: &'p Block,
-    pub(super) evaluated: Vec<Evaluated<'p>>,
-    pub(super) products: &'p Products,
-    pub(super) of_tables: Vec<Components>,
-}
 
 /// What the strategy takes of a cell program: functions and a result with as many components and
 /// degrees of freedom.
@@ -68,7 +48,7 @@ impl<'p> Parts<'p> {
             return Err(refuse("a function has not the components and degrees of freedom of the result"));
         }
         let by_table = |insns: Vec<String>, tables: &[Array], vector: &Array, is_sum: bool| {
-            let found = tables.iter().map(|table| of_table(kernel, &insns, table, vector, is_sum));
+            let found = tables.iter().map(|table| of_table(kernel, &insns, table, &[vector], is_sum));
             let found: Option<Vec<_>> = found.collect();
             found
                 .filter(|all| all.iter().all(|c| c.insns.len() as i64 == components))
@@ -91,41 +71,10 @@ impl<'p> Parts<'p> {
             }
             let insns = products.insns.iter().map(String::from).collect();
             let of_tables = by_table(insns, &products.tables, &tiled.element.array, true)?;
-            blocks.push(Quadrature { block, evaluated, products, of_tables });
+            blocks.push(Quadrature { block, evaluated, products, of_tables, tiles: 1 });
         }
         Ok(Self { gathers, components, count, blocks })
     }
-}
-
-/// The statements that multiply a table, in order of the components of the vector that they read or
-/// add to, with what else they add to or read.
-fn of_table(
-    kernel: &Kernel,
-    insns: &[String],
-    table: &Array,
-    vector: &Array,
-    is_sum: bool,
-) -> Option<Components> {
-    let (table, vector) = (kernel.var(table.name())?, kernel.var(vector.name())?);
-    let mut found = Vec::new();
-    for name in insns {
-        let insn = &kernel.insns[kernel.insn(name)?];
-        let reads = insn.reads();
-        if !reads.iter().any(|a| a.var == table) {
-            continue;
-        }
-        let own = if is_sum { &insn.lhs } else { *reads.iter().find(|a| a.var == vector)? };
-        let scalar = match is_sum {
-            false => insn.lhs.var,
-            true => reads.iter().find(|a| a.var != table && a.var != vector)?.var,
-        };
-        let Some(Expr::Int(component)) = own.index.get(1) else { return None };
-        found.push((*component, name.clone(), Array::named(&kernel.vars[scalar].name)));
-    }
-    found.sort();
-    let in_order = found.iter().enumerate().all(|(k, (component, ..))| *component == k as i64);
-    let (insns, scalars) = found.into_iter().map(|(_, insn, scalar)| (insn, scalar)).unzip();
-    in_order.then_some(Components { insns, scalars })
 }
 
 /// Arguments of [`matrix_groups`].
@@ -133,6 +82,15 @@ fn of_table(
 pub struct MatrixGroups {
     /// Work-groups that a compute unit shall have registers for.
     pub resident_groups: Option<u32>,
+    /// Tiles of eight points whose values are in local memory together; none is one. With several there
+    /// are fewer barriers, and degrees of freedom are read less often, but more registers are taken.
+    pub point_tiles: Option<u32>,
+}
+
+impl MatrixGroups {
+    pub(super) fn tiles(&self) -> i64 {
+        self.point_tiles.map_or(1, i64::from).max(1)
+    }
 }
 
 /// Maps sixteen cells to a group, of which each sub-group multiplies one component by tables with
@@ -170,7 +128,8 @@ pub fn matrix_groups(
         Err(_) => (kernel.clone(), Recipe::default()),
     };
     let program = CellProgram::read(&kernel)?;
-    let parts = Parts::of(&kernel, &program)?;
+    let mut parts = Parts::of(&kernel, &program)?;
+    parts.blocks.iter_mut().for_each(|q| q.tiles = args.tiles());
     let map = |s: &mut Schedule| {
         Strategy { program: &program, parts: &parts }.map(s)?;
         args.resident_groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
@@ -199,22 +158,6 @@ struct Rolled {
     zero: Loop,
     store: Loop,
     blocks: Vec<RolledBlock>,
-}
-
-/// Those of a quadrature loop.
-struct RolledBlock {
-    init: Loop,
-    /// One for each function, and its values by table.
-    evaluate: Vec<(Loop, Vec<Array>)>,
-    multiply: Loop,
-    /// By table.
-    factors: Vec<Array>,
-}
-
-impl RolledBlock {
-    fn values(&self) -> impl Iterator<Item = &Array> {
-        self.evaluate.iter().flat_map(|(_, values)| values)
-    }
 }
 
 /// Loops over the cells of a block around what is not multiplied.
@@ -269,7 +212,7 @@ impl Strategy<'_> {
             axes.add(fragment(s, &Nest { cells, columns: columns.clone() }, true)?);
         }
         for ((quadrature, of_block), cells) in parts.blocks.iter().zip(&components.blocks).zip(&points) {
-            self.products(s, quadrature, of_block, cells, &mut axes)?;
+            products(s, quadrature, of_block, cells, &mut axes)?;
         }
         let rest = rest.as_ref();
         let ends = Ends { gather: &cell, geometry: &geometry, commit: &commit, staged: &staged, rest };
@@ -292,8 +235,9 @@ impl Strategy<'_> {
     /// Points and degrees of freedom in full tiles.
     fn pad(&self, s: &mut Schedule, rolled: &Rolled) -> Result<(), TransformError> {
         let parts = self.parts;
-        for (Quadrature { block, .. }, of_block) in parts.blocks.iter().zip(&rolled.blocks) {
-            if block.points % TILE == 0 {
+        for (quadrature, of_block) in parts.blocks.iter().zip(&rolled.blocks) {
+            let (block, tile) = (quadrature.block, quadrature.points_at_a_time());
+            if block.points % tile == 0 {
                 continue;
             }
             // what a point computes gets elements, too: sums and products are then zeros without conditions
@@ -307,7 +251,7 @@ impl Strategy<'_> {
             for array in &arrays {
                 s.expand(array, [&block.quad])?;
             }
-            s.apply(PadInames::new([&block.quad], tiled(block.points)))?;
+            s.apply(PadInames::new([&block.quad], block.points + (-block.points).rem_euclid(tile)))?;
             for array in &arrays {
                 s.apply(ContractArray::new(array, 0))?;
             }
@@ -321,104 +265,6 @@ impl Strategy<'_> {
         let gathered = parts.gathers.iter().map(|g| &g.dofs);
         let all = gathered.chain([&result.zero, &result.scatter]).chain(rows).chain(evaluated);
         s.apply(PadInames::new(all, tiled(parts.count))).map(drop)
-    }
-
-    /// A quadrature loop in tiles of points: evaluations and products by instructions, between them
-    /// the pointwise group by all work-items.
-    fn products(
-        &self,
-        s: &mut Schedule,
-        quadrature: &Quadrature<'_>,
-        rolled: &RolledBlock,
-        cells: &Loop,
-        axes: &mut Axes,
-    ) -> Result<(), TransformError> {
-        let Quadrature { block, evaluated, products, of_tables } = quadrature;
-        let [tile, point] = s.split_as(&block.quad, TILE, ["point_tile", "point_init"])?;
-        for array in rolled.values().chain(&rolled.factors) {
-            s.expand(array, [cells, &point])?;
-        }
-        s.interchange(cells, &tile)?;
-        let starts: Vec<String> = evaluated
-            .iter()
-            .map(|e| String::from(&e.evaluation.dofs))
-            .chain(block.pointwise.first().map(String::from))
-            .chain([String::from(&products.rows)])
-            .collect();
-        let stems = |of: &str| {
-            let ends = evaluated.iter().map(|_| "evaluate").chain(["values", "multiply"]);
-            ends.map(|end| format!("{of}_{end}")).collect::<Vec<_>>()
-        };
-        let [of_points, of_cells] = ["point", "cell"].map(stems);
-        let points = s.distribute_as(&point, starts.clone(), &refs(&of_points))?;
-        let around = s.distribute_as(cells, starts, &refs(&of_cells))?;
-        let mut nests: Vec<Nest> =
-            around.into_iter().zip(points).map(|(cells, columns)| Nest { cells, columns }).collect();
-        let [values, multiply] = exactly(nests.split_off(evaluated.len()), "points and products")?;
-
-        s.reorder([&rolled.init, cells, &point])?;
-        axes.sub_groups.push(rolled.init.clone());
-        axes.add(fragment(s, &Nest { cells: cells.clone(), columns: point }, false)?);
-        let mut calls = Vec::new();
-        for ((e, (component, _)), nest) in evaluated.iter().zip(&rolled.evaluate).zip(&nests) {
-            let dofs = &e.evaluation.dofs;
-            s.reorder([component, &nest.cells, &nest.columns, dofs])?;
-            axes.sub_groups.push(component.clone());
-            calls.push((product(s, &nest.cells, &nest.columns, dofs, true)?, first_insns(&e.of_tables)));
-        }
-        let copies = self.points(s, &values, rolled, axes)?;
-        let Nest { cells, columns } = &multiply;
-        s.reorder([&rolled.multiply, cells, columns, &products.rows])?;
-        axes.sub_groups.push(rolled.multiply.clone());
-        calls.push((product(s, cells, &products.rows, columns, false)?, first_insns(of_tables)));
-        for array in rolled.values() {
-            lay_out(s, array, false, true)?;
-            axes.fragments.push(array.clone());
-        }
-        for array in copies.iter().chain(&rolled.factors) {
-            lay_out(s, array, false, false)?;
-            axes.local.push(array.clone());
-        }
-        for table in &products.tables {
-            if !axes.tables.contains(table) {
-                lay_out_table(s, table, 0)?;
-                axes.tables.push(table.clone());
-            }
-        }
-        for (nest, insns) in calls {
-            nest.to_calls(s, &insns, axes)?;
-        }
-        Ok(())
-    }
-
-    /// The pointwise group: each sub-group stores the values of its component, and pairs of points and
-    /// cells are dealt out to all. Returns what is stored.
-    fn points(
-        &self,
-        s: &mut Schedule,
-        nest: &Nest,
-        rolled: &RolledBlock,
-        axes: &mut Axes,
-    ) -> Result<Vec<Array>, TransformError> {
-        let [once, cells] = s.split_as(&nest.cells, CELLS, ["values_once", "cell_pair"])?;
-        let mut copies = Vec::new();
-        for array in rolled.values() {
-            let fetch = PrefetchArray::new(array, &once, AddressSpace::Private);
-            let (copy, loops) = s.prefetch_as(fetch, &format!("{array}_all"))?;
-            let [cells, columns, component] = exactly(loops, "values at points")?;
-            s.reorder([&component, &cells, &columns])?;
-            axes.sub_groups.push(component);
-            axes.add(fragment(s, &Nest { cells, columns }, false)?);
-            copies.push(copy);
-        }
-        let pairs = fragment(s, &Nest { cells, columns: nest.columns.clone() }, false)?;
-        axes.items.push(pairs.lanes);
-        let [half, part] = exactly(pairs.own, "pairs")?;
-        let own = s.join(&half, &part)?;
-        let [_, sub_group] = s.split_as(&own, self.parts.components, ["pair_round", "pair_sub_group"])?;
-        axes.sub_groups.push(sub_group);
-        axes.unrolled.push(once);
-        Ok(copies)
     }
 
     /// Both ends by all work-items, one degree of freedom after the other; the geometry by one work-item
@@ -499,96 +345,4 @@ impl Strategy<'_> {
         }
         s.tag_all(&axes.unrolled, AxisTag::Unrolled)
     }
-}
-
-fn refs(names: &[String]) -> Vec<&str> {
-    names.iter().map(String::as_str).collect()
-}
-
-/// The statement that is left of each group when its components are in a loop.
-fn first_insns(of_tables: &[Components]) -> Vec<String> {
-    of_tables.iter().filter_map(|c| c.insns.first().cloned()).collect()
-}
-
-/// Loops over components in place of the statements of a quadrature loop.
-fn roll_block(s: &mut Schedule, quadrature: &Quadrature<'_>) -> Result<RolledBlock, TransformError> {
-    let Quadrature { evaluated, of_tables, .. } = quadrature;
-    // what sets a value to zero stands in front of all evaluations, in the order of those
-    let inits = |e: &Evaluated<'_>| {
-        let kernel = s.kernel();
-        let of = |array: &Array| {
-            let mut inits = e.evaluation.inits.iter().map(String::from);
-            inits.find(|i| {
-                kernel.insn(i).is_some_and(|i| kernel.vars[kernel.insns[i].lhs.var].name == array.name())
-            })
-        };
-        e.of_tables.iter().map(|c| c.scalars.iter().filter_map(of).collect()).collect::<Vec<Vec<String>>>()
-    };
-    let inits: Vec<Vec<String>> = evaluated.iter().flat_map(inits).collect();
-    let late: Vec<String> =
-        evaluated.iter().skip(1).flat_map(|e| e.evaluation.inits.iter().map(String::from)).collect();
-    if let (Some(first), false) = (evaluated.first(), late.is_empty()) {
-        s.apply(MoveInsns::before(&late, &first.evaluation.dofs))?;
-    }
-    let mut evaluate = Vec::new();
-    for e in evaluated {
-        let function = &e.evaluation.function;
-        let stem = |c: &Components| {
-            let first = c.scalars.first().map_or("", Array::name);
-            first.replacen(&format!("{function}0"), function, 1)
-        };
-        evaluate.push(join(s, &e.of_tables, stem)?);
-    }
-    let factors = join(s, of_tables, |_| "factors".into())?;
-    let init = roll_groups(s, &inits, "component_init")?;
-    let insns = |of: &[Components]| of.iter().map(|c| c.insns.clone()).collect::<Vec<_>>();
-    let rolled = evaluated.iter().map(|e| roll_groups(s, &insns(&e.of_tables), "component_evaluate"));
-    let rolled = rolled.collect::<Result<Vec<_>, _>>()?;
-    let multiply = roll_groups(s, &insns(of_tables), "component_multiply")?;
-    Ok(RolledBlock { init, evaluate: rolled.into_iter().zip(evaluate).collect(), multiply, factors })
-}
-
-/// One array for the scalars of each group.
-fn join(
-    s: &mut Schedule,
-    groups: &[Components],
-    stem: impl Fn(&Components) -> String,
-) -> Result<Vec<Array>, TransformError> {
-    let mut all = Vec::new();
-    for group in groups {
-        let array = Array::named(s.fresh(&stem(group)));
-        s.apply(JoinArrays::new(&group.scalars, &array, 0))?;
-        all.push(array);
-    }
-    Ok(all)
-}
-
-/// One loop over components for neighbouring statements: each group is a statement in it.
-fn roll_groups(s: &mut Schedule, groups: &[Vec<String>], stem: &str) -> Result<Loop, TransformError> {
-    let schedule = s.kernel().schedule();
-    let names = schedule.iter().map(|(insn, _)| &s.kernel().insns[*insn].name);
-    let mut order: Vec<String> =
-        names.filter(|name| groups.iter().flatten().any(|i| i == *name)).cloned().collect();
-    for group in groups {
-        let (own, others): (Vec<_>, Vec<_>) = order.iter().cloned().partition(|i| group.contains(i));
-        let at = order.iter().position(|i| group.contains(i)).unwrap_or_default();
-        if let Some(next) = order[at..].iter().find(|i| !group.contains(i)).cloned() {
-            let late: Vec<&String> =
-                order.iter().skip_while(|i| **i != next).filter(|i| own.contains(i)).collect();
-            if !late.is_empty() {
-                s.apply(MoveInsns::before(late, &next))?;
-            }
-        }
-        order = others;
-    }
-    let mut all: Option<Loop> = None;
-    for group in groups {
-        let rolled = s.roll(group, stem)?;
-        all = Some(match all {
-            None => rolled,
-            Some(first) => s.fuse(&first, &rolled)?,
-        });
-    }
-    let [all] = exactly(all.into_iter().collect(), "components")?;
-    Ok(all)
 }

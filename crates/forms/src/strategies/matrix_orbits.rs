@@ -114,32 +114,32 @@ fn scalar_gather<'p>(kernel: &Kernel, program: &'p CellProgram) -> Result<&'p Ga
 }
 
 /// A cell in orbits.
-struct Parts {
+pub(super) struct Parts {
     /// Combinations of degrees of freedom and of results, in the order of characters.
-    values: Vec<Array>,
-    results: Vec<Array>,
+    pub(super) values: Vec<Array>,
+    pub(super) results: Vec<Array>,
     /// The loops that compute the former, and results from the latter.
-    combine: Loop,
-    separate: Loop,
+    pub(super) combine: Loop,
+    pub(super) separate: Loop,
     /// The loop inside the latter over the members of an orbit.
-    member: Loop,
+    pub(super) member: Loop,
     /// Number of orbits, and of members of each.
-    orbits: i64,
-    members: i64,
+    pub(super) orbits: i64,
+    pub(super) members: i64,
     /// Tables of indices and factors.
-    small: Vec<Array>,
-    blocks: Vec<ModeBlock>,
+    pub(super) small: Vec<Array>,
+    pub(super) blocks: Vec<ModeBlock>,
 }
 
 /// Modes that some combinations have.
-struct ModeBlock {
-    block: Block,
-    evaluation: Evaluation,
-    products: Products,
+pub(super) struct ModeBlock {
+    pub(super) block: Block,
+    pub(super) evaluation: Evaluation,
+    pub(super) products: Products,
 }
 
 /// Combines degrees of freedom, sums over modes in blocks, and leaves out blocks of zeros.
-fn algebra(
+pub(super) fn algebra(
     s: &mut Schedule,
     program: &CellProgram,
     gather: &Gather,
@@ -188,7 +188,7 @@ fn algebra(
 }
 
 /// The loops directly inside a loop.
-fn loops_in(kernel: &Kernel, iname: &Loop) -> Vec<Loop> {
+pub(super) fn loops_in(kernel: &Kernel, iname: &Loop) -> Vec<Loop> {
     let inside = statements(kernel, iname.name()).into_iter();
     inside.filter(|name| kernel.iname(name).is_some()).map(Loop::named).collect()
 }
