@@ -194,7 +194,7 @@ impl<'d> PartitionedSystem<'d> {
         }
         let meshes = each(devices, |part, _| PartMesh::new(mesh, &numbering, &partition, part))?;
         let layouts = layouts(&partition, &meshes, components);
-        let boundary = if problem.is_linear() { Vec::new() } else { boundary_of(mesh) };
+        let boundary = if problem.is_linear() { Vec::new() } else { mesh.boundary() };
         let question = Question {
             problem,
             degree,
@@ -494,12 +494,6 @@ impl Question<'_> {
         let kept = whole.zip(0..).filter(|(side, _)| self.boundary.binary_search(side).is_ok());
         kept.map(|(_, place)| place).collect()
     }
-}
-
-/// The facets of a mesh that have one cell, ascending.
-fn boundary_of(mesh: &Mesh) -> Vec<FacetSide> {
-    let facets = mesh.facets().into_iter().filter(|facet| facet.other.is_none());
-    facets.map(|facet| facet.side).collect()
 }
 
 /// The prescribed values on the mesh of a part.

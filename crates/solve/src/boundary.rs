@@ -65,8 +65,8 @@ pub fn facet_dofs(mesh: &Mesh, numbering: &Numbering, wanted: &dyn Fn(&[f64]) ->
         })
         .collect();
     let mut found = Vec::new();
-    for facet in mesh.facets().iter().filter(|facet| facet.other.is_none()) {
-        let (cell, number) = (facet.side.cell as usize, usize::from(facet.side.facet));
+    for side in mesh.boundary() {
+        let (cell, number) = (side.cell as usize, usize::from(side.facet));
         let vertices = mesh.cell(cell);
         if shape.facets()[number].iter().all(|v| wanted(mesh.vertex(vertices[*v]))) {
             found.extend(closures[number].iter().map(|dof| numbering.cell(cell)[*dof]));

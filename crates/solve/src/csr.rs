@@ -4,6 +4,7 @@ use crate::texts::{compiled, compiled_product, text};
 use crate::{Call, Operator, SolveError};
 use purlin_forms::import::CsrPattern;
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// A square matrix by rows, with an entry on the diagonal of each row.
@@ -23,13 +24,15 @@ pub struct CsrOperator {
 /// # Errors
 /// [`SolveError::NoDiagonal`].
 pub(crate) fn diagonal_of(row_starts: &[i32], columns: &[i32]) -> Result<Vec<i32>, SolveError> {
-    let rows = row_starts.windows(2).enumerate();
-    rows.map(|(row, bounds)| {
+    let of_row = |(row, bounds): (usize, &[i32])| {
         let own = &columns[bounds[0] as usize..bounds[1] as usize];
-        let place = own.binary_search(&(row as i32)).map_err(|_| SolveError::NoDiagonal { row })?;
-        Ok(bounds[0] + place as i32)
-    })
-    .collect()
+        own.binary_search(&(row as i32)).map_or(-1, |place| bounds[0] + place as i32)
+    };
+    let found: Vec<i32> = row_starts.par_windows(2).enumerate().map(of_row).collect();
+    match found.iter().position(|place| *place < 0) {
+        Some(row) => Err(SolveError::NoDiagonal { row }),
+        None => Ok(found),
+    }
 }
 
 impl CsrOperator {

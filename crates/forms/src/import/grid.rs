@@ -1,8 +1,9 @@
 //! Cells that the inputs of an imported form are on: a perturbed unit mesh, or a given one.
 
 use crate::element::{CellShape, orientation_of};
-use crate::mesh::Mesh;
+use crate::mesh::{Mesh, facet_key};
 use crate::tabulated::{IntegralType, TabulatedError};
+use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Cells by their vertices, with their geometry and tags.
@@ -182,17 +183,15 @@ impl<'m> Grid<'m> {
             IntegralType::InteriorFacet => (2, "interior facets"),
             IntegralType::ExteriorFacet | IntegralType::Cell => (1, "boundary facets"),
         };
-        let mut facets: BTreeMap<Vec<u32>, Vec<(usize, usize)>> = BTreeMap::new();
-        for c in 0..self.n_cells() {
-            let vertices = self.vertices(c);
-            for (f, facet) in self.cell.facets().iter().enumerate() {
-                let mut key: Vec<u32> = facet.iter().map(|v| vertices[*v]).collect();
-                key.sort_unstable();
-                facets.entry(key).or_default().push((c, f));
-            }
-        }
+        let of_cell = |c: usize| {
+            let (vertices, facets) = (self.vertices(c), self.cell.facets().iter().enumerate());
+            facets.map(move |(f, facet)| (facet_key(facet.iter().map(|v| vertices[*v])), (c, f)))
+        };
+        let mut facets: Vec<_> = (0..self.n_cells()).into_par_iter().flat_map_iter(of_cell).collect();
+        facets.par_sort_unstable();
+        let of_facet = facets.par_chunk_by(|a, b| a.0 == b.0).filter(|cells| cells.len() == sides);
         let mut found: Vec<Vec<(usize, usize)>> =
-            facets.into_values().filter(|cells| cells.len() == sides).collect();
+            of_facet.map(|cells| cells.iter().map(|(_, side)| *side).collect()).collect();
         let Geometry::Mesh(mesh) = self.geometry else { return Ok(found) };
         if subdomains.is_empty() {
             return Ok(found);

@@ -3,6 +3,7 @@
 use super::facets::{FacetKey, FacetSide, is_mirrored};
 use super::{Mesh, MeshError};
 use crate::element::ElementTable;
+use rayon::prelude::*;
 
 /// A cell is degenerate if the determinant of its edge vectors is at most this part of its longest
 /// edge to the power of the dimension: below it, rounding in the coordinates decides the sign.
@@ -46,7 +47,8 @@ impl Mesh {
     pub(super) fn check_maps(&self) -> Result<(), MeshError> {
         let nodes = self.geometry_element().ok().and_then(|element| element.points());
         let table = nodes.and_then(|nodes| self.geometry_table(&nodes, 1));
-        (0..self.n_cells()).try_for_each(|cell| self.check_cell(cell, table.as_ref()))
+        let refused = |cell| self.check_cell(cell, table.as_ref()).err();
+        (0..self.n_cells()).into_par_iter().find_map_first(refused).map_or(Ok(()), Err)
     }
 
     /// `table` is that of the geometry at its nodes; none if cells are affine.
@@ -69,7 +71,8 @@ impl Mesh {
 
     /// Refuses two cells on one side of a facet: a cell given twice, or a fold.
     fn check_facets(&self) -> Result<(), MeshError> {
-        let negative: Vec<bool> = (0..self.n_cells()).map(|cell| self.determinant(cell) < 0.0).collect();
+        let cells = (0..self.n_cells()).into_par_iter();
+        let negative: Vec<bool> = cells.map(|cell| self.determinant(cell) < 0.0).collect();
         let facets = self.shape.facets();
         let outward: Vec<bool> = (0..facets.len()).map(|i| self.shape.facet_is_outward(i)).collect();
         let side = |(key, at): (FacetKey, FacetSide)| {
@@ -79,9 +82,9 @@ impl Mesh {
             let mirrored = is_mirrored(&own[..facets[facet].len()]);
             ((key, outward[facet] ^ mirrored ^ negative[cell]), cell)
         };
-        let mut sides: Vec<_> = self.keyed_sides().into_iter().map(side).collect();
-        sides.sort_unstable();
-        match sides.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        let mut sides: Vec<_> = self.keyed_sides().into_par_iter().map(side).collect();
+        sides.par_sort_unstable();
+        match sides.par_windows(2).find_first(|pair| pair[0].0 == pair[1].0) {
             Some(pair) => Err(MeshError::Overlap { cell: pair[1].1, other: pair[0].1 }),
             None => Ok(()),
         }

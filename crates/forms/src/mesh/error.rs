@@ -45,6 +45,14 @@ pub enum MeshError {
         /// The number of vertices.
         n_vertices: usize,
     },
+    /// A cell that is asked for does not exist.
+    #[error("there is no cell {cell}: found {n_cells} cells, counted from 0")]
+    NoSuchCell {
+        /// The cell.
+        cell: usize,
+        /// The number of cells.
+        n_cells: usize,
+    },
     /// A cell is flat.
     #[error(
         "cell {cell} is degenerate: determinant {determinant:e} with a longest edge of {longest_edge:e}; remesh, or merge its vertices"

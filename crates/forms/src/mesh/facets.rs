@@ -2,6 +2,7 @@
 
 use super::Mesh;
 use crate::element::vertex_order;
+use rayon::prelude::*;
 
 /// A facet as one of its cells has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,9 +34,9 @@ pub struct Facet {
 }
 
 /// The ascending vertices of a facet; those that it lacks are `u32::MAX`.
-pub(super) type FacetKey = [u32; 4];
+pub(crate) type FacetKey = [u32; 4];
 
-pub(super) fn facet_key(vertices: impl IntoIterator<Item = u32>) -> FacetKey {
+pub(crate) fn facet_key(vertices: impl IntoIterator<Item = u32>) -> FacetKey {
     let mut key = [u32::MAX; 4];
     key.iter_mut().zip(vertices).for_each(|(place, vertex)| *place = vertex);
     key.sort_unstable();
@@ -55,22 +56,45 @@ impl Mesh {
     /// ```
     #[must_use]
     pub fn facets(&self) -> Vec<Facet> {
-        let mut sides = self.keyed_sides();
-        sides.sort_unstable();
+        let sides = self.sorted_sides();
         let facet = |pair: &[(FacetKey, FacetSide)]| {
             let (side, other) = (pair[0].1, pair.get(1).map(|(_, side)| *side));
             let tag = self.facet_tags.binary_search_by_key(&side, |tag| tag.side);
             Facet { side, other, tag: tag.ok().map(|i| self.facet_tags[i].tag) }
         };
-        let mut facets: Vec<Facet> = sides.chunk_by(|a, b| a.0 == b.0).map(facet).collect();
-        facets.sort_unstable_by_key(|facet| facet.side);
+        let mut facets: Vec<Facet> = sides.par_chunk_by(|a, b| a.0 == b.0).map(facet).collect();
+        facets.par_sort_unstable_by_key(|facet| facet.side);
         facets
+    }
+
+    /// The facets of one cell, in the order of cells and their facets.
+    ///
+    /// ```
+    /// use purlin_forms::mesh::Mesh;
+    ///
+    /// assert_eq!(Mesh::unit_square(2)?.boundary().len(), 8);
+    /// # Ok::<(), purlin_forms::mesh::MeshError>(())
+    /// ```
+    #[must_use]
+    pub fn boundary(&self) -> Vec<FacetSide> {
+        let sides = self.sorted_sides();
+        let alone = |pair: &[(FacetKey, FacetSide)]| (pair.len() == 1).then(|| pair[0].1);
+        let mut found: Vec<FacetSide> = sides.par_chunk_by(|a, b| a.0 == b.0).filter_map(alone).collect();
+        found.par_sort_unstable();
+        found
     }
 
     /// The tags of facets, by cell and facet.
     #[must_use]
     pub fn facet_tags(&self) -> &[FacetTag] {
         &self.facet_tags
+    }
+
+    /// Every facet of every cell, those of the same vertices side by side.
+    pub(super) fn sorted_sides(&self) -> Vec<(FacetKey, FacetSide)> {
+        let mut sides = self.keyed_sides();
+        sides.par_sort_unstable();
+        sides
     }
 
     /// Every facet of every cell by its vertices.
@@ -85,7 +109,7 @@ impl Mesh {
                 )
             })
         };
-        (0..self.n_cells()).flat_map(of).collect()
+        (0..self.n_cells()).into_par_iter().flat_map_iter(of).collect()
     }
 }
 

@@ -15,10 +15,12 @@ mod facets;
 mod geometry;
 mod gmsh;
 mod locality;
+mod part;
 mod unit;
 mod vtu;
 
 pub use error::MeshError;
+pub(crate) use facets::facet_key;
 pub use facets::{Facet, FacetSide, FacetTag};
 pub use gmsh::{GmshError, Place};
 pub use vtu::{Vtu, VtuEncoding, VtuError};

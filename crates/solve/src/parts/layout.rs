@@ -5,6 +5,7 @@ use crate::SolveError;
 use purlin_forms::form::FormError;
 use purlin_forms::mesh::Mesh;
 use purlin_forms::numbering::Numbering;
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// The cells of a mesh that have a degree of freedom of a part, as a mesh of its own.
@@ -24,23 +25,6 @@ fn refused(error: &dyn std::fmt::Display) -> SolveError {
     FormError::Discretisation(error.to_string()).into()
 }
 
-/// Rows of numbers, renumbered in ascending order, and which numbers they were.
-fn renumbered(rows: impl Iterator<Item = u32> + Clone, n: usize) -> (Vec<u32>, Vec<u32>) {
-    let mut new = vec![u32::MAX; n];
-    for number in rows.clone() {
-        new[number as usize] = 0;
-    }
-    let kept: Vec<u32> = (0..n as u32).filter(|number| new[*number as usize] == 0).collect();
-    for (place, number) in kept.iter().enumerate() {
-        new[*number as usize] = place as u32;
-    }
-    (rows.map(|number| new[number as usize]).collect(), kept)
-}
-
-fn rows_of(rows: &[f64], width: usize, numbers: &[u32]) -> Vec<f64> {
-    numbers.iter().flat_map(|n| &rows[*n as usize * width..(*n as usize + 1) * width]).copied().collect()
-}
-
 impl PartMesh {
     /// The cells of a part. Vertices keep their order, so that edges and faces keep their directions.
     ///
@@ -53,7 +37,7 @@ impl PartMesh {
         part: usize,
     ) -> Result<Self, SolveError> {
         let owned = |cell: &usize| numbering.cell(*cell).iter().any(|dof| partition.owner(*dof) == part);
-        Self::of_cells(mesh, numbering, (0..mesh.n_cells()).filter(owned).collect())
+        Self::of_cells(mesh, numbering, (0..mesh.n_cells()).into_par_iter().filter(owned).collect())
     }
 
     /// Some cells, by their numbers in ascending order, likewise.
@@ -61,18 +45,7 @@ impl PartMesh {
     /// # Errors
     /// As [`PartMesh::new`].
     pub fn of_cells(mesh: &Mesh, numbering: &Numbering, cells: Vec<usize>) -> Result<Self, SolveError> {
-        let dim = mesh.shape().dim();
-        let vertices = cells.iter().flat_map(|cell| mesh.cell(*cell)).copied();
-        let (corners, kept) = renumbered(vertices, mesh.n_vertices());
-        let points = rows_of(mesh.coordinates(), dim, &kept);
-        let mut of_part = Mesh::new(mesh.shape(), points, corners, None).map_err(|e| refused(&e))?;
-        if mesh.geometry_degree() > 1 {
-            let nodes = cells.iter().flat_map(|cell| mesh.cell_nodes(*cell)).copied();
-            let (nodes, kept) = renumbered(nodes, mesh.nodes().len() / dim);
-            let element = mesh.geometry_element().map_err(|e| refused(&e))?;
-            let points = rows_of(mesh.nodes(), dim, &kept);
-            of_part = of_part.with_nodes(element, points, nodes).map_err(|e| refused(&e))?;
-        }
+        let of_part = mesh.part(&cells).map_err(|e| refused(&e))?;
         let of_cells = Numbering::of(&of_part, numbering.element()).map_err(|e| refused(&e))?;
         let mut dofs = vec![0; of_cells.n_dofs()];
         for (place, cell) in cells.iter().enumerate() {

@@ -5,6 +5,7 @@ use crate::texts::{compiled, text};
 use crate::{Call, CsrOperator, SolveError};
 use purlin_forms::import::CsrPattern;
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use rayon::prelude::*;
 
 /// The rows of owned unknowns: entries in owned columns, and those in columns of ghosts apart from them.
 pub struct PartMatrix {
@@ -39,14 +40,26 @@ struct Rows {
 
 impl Rows {
     /// Appends a row of columns and places.
-    fn push(&mut self, row: usize, mut entries: Vec<(i32, i32)>) {
+    fn push(&mut self, row: usize, entries: &mut [(i32, i32)]) {
         entries.sort_unstable();
         self.rows.push(row as i32);
         self.columns.extend(entries.iter().map(|(column, _)| column));
         self.from.extend(entries.iter().map(|(_, place)| place));
         self.starts.push(self.columns.len() as i32);
     }
+
+    /// Appends rows, whose starts count from their own first entry.
+    fn append(&mut self, others: &Self) {
+        let before = self.columns.len() as i32;
+        self.starts.extend(others.starts.iter().map(|start| before + start));
+        self.rows.extend(&others.rows);
+        self.columns.extend(&others.columns);
+        self.from.extend(&others.from);
+    }
 }
+
+/// Rows that a thread divides at a time.
+const ROWS_OF_A_BLOCK: usize = 4096;
 
 /// The owned rows of a pattern, in owned columns and in columns of ghosts.
 fn split(pattern: &CsrPattern, layout: &PartLayout) -> [Rows; 2] {
@@ -59,20 +72,29 @@ fn split(pattern: &CsrPattern, layout: &PartLayout) -> [Rows; 2] {
     for (place, unknown) in layout.ghosts.iter().enumerate() {
         places[*unknown as usize] = -1 - place as i32;
     }
-    let mut all = [(); 2].map(|()| Rows { starts: vec![0], ..Rows::default() });
-    for (place, unknown) in layout.owned.iter().enumerate() {
-        let row = pattern.row_starts[*unknown as usize]..pattern.row_starts[*unknown as usize + 1];
+    let of_block = |(block, unknowns): (usize, &[i32])| {
+        let mut found = <[Rows; 2]>::default();
         let (mut own, mut others) = (Vec::new(), Vec::new());
-        for k in row {
-            match places[pattern.columns[k as usize] as usize] {
-                ghost @ ..0 => others.push((-1 - ghost, k)),
-                column => own.push((column, k)),
+        for (place, unknown) in (block * ROWS_OF_A_BLOCK..).zip(unknowns) {
+            own.clear();
+            others.clear();
+            for k in pattern.row_starts[*unknown as usize]..pattern.row_starts[*unknown as usize + 1] {
+                match places[pattern.columns[k as usize] as usize] {
+                    ghost @ ..0 => others.push((-1 - ghost, k)),
+                    column => own.push((column, k)),
+                }
+            }
+            found[0].push(place, &mut own);
+            if !others.is_empty() {
+                found[1].push(place, &mut others);
             }
         }
-        all[0].push(place, own);
-        if !others.is_empty() {
-            all[1].push(place, others);
-        }
+        found
+    };
+    let blocks: Vec<[Rows; 2]> = layout.owned.par_chunks(ROWS_OF_A_BLOCK).enumerate().map(of_block).collect();
+    let mut all = [(); 2].map(|()| Rows { starts: vec![0], ..Rows::default() });
+    for found in &blocks {
+        all.iter_mut().zip(found).for_each(|(all, found)| all.append(found));
     }
     all
 }

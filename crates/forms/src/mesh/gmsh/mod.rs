@@ -286,8 +286,7 @@ impl File {
         if tags.is_empty() {
             return Vec::new();
         }
-        let mut sides = mesh.keyed_sides();
-        sides.sort_unstable();
+        let mut sides = mesh.sorted_sides();
         sides.dedup_by_key(|(key, _)| *key);
         let tag = |(key, side)| Some(FacetTag { side, tag: *tags.get(&key)? });
         let mut tags: Vec<FacetTag> = sides.into_iter().filter_map(tag).collect();
@@ -329,6 +328,7 @@ fn by_element(source: MeshError, cells: &[&Element]) -> GmshError {
         | MeshError::Tags { .. }
         | MeshError::NotFinite { .. }
         | MeshError::NoSuchVertex { .. }
+        | MeshError::NoSuchCell { .. }
         | MeshError::Geometry { .. }
         | MeshError::Element(_)
         | MeshError::Divisions { .. }
