@@ -32,11 +32,13 @@ pub enum BoundaryValueSetupError {
     /// The trials of `purlin tune` could not be read.
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    /// A solver that is not for several devices.
-    #[error("{what} on several devices: needed conjugate gradients and at most Jacobi's preconditioner")]
+    /// A solver or an assembly that is not for several devices.
+    #[error("{what} on several devices: needed {needed}")]
     Parts {
         /// What was asked for.
         what: String,
+        /// What would do.
+        needed: &'static str,
     },
     /// A problem that is not for such cells.
     #[error("`{problem}` on {found}: needed {needed}")]
@@ -155,7 +157,7 @@ impl<'d> BoundaryValueSystem<'d> {
         let numbering = Numbering::new(mesh, degree)?;
         let unknowns = numbering.n_dofs() * components;
         let lowered = |matrix| MeshForm::new(&problem.tangent(&space), &of("tangent").with_matrix(matrix));
-        let patterns = lowered(MatrixResult::Sparse)?.patterns(mesh)?;
+        let patterns = lowered(assembly.pattern())?.patterns(mesh)?;
         times.pattern_s = start.elapsed().as_secs_f64();
 
         let start = Instant::now();

@@ -168,8 +168,8 @@ impl<'d> PartitionedSystem<'d> {
     /// unknown starts at zero.
     ///
     /// # Errors
-    /// A solver other than conjugate gradients with Jacobi's preconditioner or none, fewer unknowns than
-    /// devices; as [`crate::BoundaryValueSystem::new`].
+    /// A solver other than conjugate gradients with Jacobi's preconditioner or none, the half of a matrix,
+    /// fewer unknowns than devices; as [`crate::BoundaryValueSystem::new`].
     pub fn new(
         devices: &[&'d dyn Device],
         problem: BoundaryValueProblem,
@@ -180,7 +180,7 @@ impl<'d> PartitionedSystem<'d> {
         exchange: Exchange,
     ) -> Result<Self, BoundaryValueSetupError> {
         check_cells(problem, mesh)?;
-        let by_jacobi = check_options(options)?;
+        let by_jacobi = check_options(assembly, options)?;
         let communicators = exchange.communicators(devices)?;
         let start = Instant::now();
         let components = problem.space(mesh.shape(), degree).components();
@@ -321,7 +321,14 @@ impl<'d> PartitionedSystem<'d> {
 }
 
 /// Whether Jacobi preconditions; refuses what several devices do not solve.
-fn check_options(options: NewtonOptions) -> Result<bool, BoundaryValueSetupError> {
+fn check_options(
+    assembly: AssemblyStrategy,
+    options: NewtonOptions,
+) -> Result<bool, BoundaryValueSetupError> {
+    if assembly == AssemblyStrategy::SymmetricHalf {
+        let what = format!("assembly {assembly}");
+        return Err(BoundaryValueSetupError::Parts { what, needed: "rows that are whole; use lookup-table" });
+    }
     match (options.solver.method, options.solver.preconditioner) {
         (LinearMethod::ConjugateGradients, PreconditionerKind::Jacobi) => Ok(true),
         (LinearMethod::ConjugateGradients, PreconditionerKind::None) => Ok(false),
@@ -331,7 +338,10 @@ fn check_options(options: NewtonOptions) -> Result<bool, BoundaryValueSetupError
             | LinearMethod::BiCgStab
             | LinearMethod::Chebyshev,
             _,
-        ) => Err(BoundaryValueSetupError::Parts { what: options.solver.to_string() }),
+        ) => Err(BoundaryValueSetupError::Parts {
+            what: options.solver.to_string(),
+            needed: "conjugate gradients and at most Jacobi's preconditioner",
+        }),
     }
 }
 

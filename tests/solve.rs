@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 use purlin::forms::element::{CellShape, ElementFamily};
-use purlin::forms::form::{FunctionSpace, Inputs, action, coefficient, ds, dx, inner, test, trial};
+use purlin::forms::form::{
+    FunctionSpace, Inputs, action, coefficient, dS, ds, dx, grad, inner, jump, test, trial,
+};
 use purlin::forms::import::{CsrPattern, EntryOrder};
 use purlin::forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
 use purlin::forms::mesh::Mesh;
@@ -13,8 +15,9 @@ use purlin::forms::reference;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Backend, Device, buffer_of, download_values, open};
 use purlin::solve::{
-    Arrays, AssemblyStrategy, Constraints, CsrOperator, DeviceForm, FormOperator, FormPrograms,
-    LinearOptions, MatrixAssembly, NewtonOptions, NewtonReason, Operator, PrescribedValues, run,
+    Arrays, AssemblyStrategy, Constraints, CsrOperator, DeviceForm, FormOperator, FormPrograms, LinearChoice,
+    LinearOptions, MatrixAssembly, NewtonOptions, NewtonReason, Operator, PreconditionerKind,
+    PrescribedValues, run,
 };
 use purlin::{BoundaryValueSystem, CsrMatrix, Mapping, Random};
 use purlin_sample::seed;
@@ -87,7 +90,10 @@ impl Assembly {
         let form = lowered(strategy.matrix(longest.max(self.room)));
         let programs = FormPrograms::compile(device, form, &|_| vec![mapping.clone()]).unwrap();
         let patterns = programs.form().patterns(&self.mesh).unwrap();
-        let patterns: Vec<CsrPattern> = patterns.into_iter().map(|p| p.ordered(self.order)).collect();
+        let patterns: Vec<CsrPattern> = patterns
+            .into_iter()
+            .map(|p| if p.order() == EntryOrder::UpperRows { p } else { p.ordered(self.order) })
+            .collect();
         let inputs = self.inputs().of(programs.form().form());
         let form = MatrixAssembly::new(
             device,
@@ -107,14 +113,23 @@ impl Assembly {
         run(device, &calls).unwrap();
         run(device, &calls).unwrap(); // anew, whatever was there
         assert_eq!(device.traffic(), before, "nothing is copied");
-        let values = download_values(device, matrix.values()).unwrap();
+        let values: Vec<f64> = download_values(device, matrix.values()).unwrap();
         let pattern = patterns.into_iter().next().unwrap();
-        CsrMatrix {
-            n_columns: self.u.len(),
-            row_starts: pattern.row_starts,
-            columns: pattern.columns,
-            values,
-        }
+        let n_columns = self.u.len();
+        let values = match pattern.order() {
+            EntryOrder::Rows | EntryOrder::Blocks => values,
+            EntryOrder::UpperRows => {
+                let (row_starts, columns) = pattern.upper_rows();
+                assert_eq!(2 * values.len(), pattern.columns.len() + n_columns);
+                let half = CsrMatrix { n_columns, row_starts, columns, values };
+                let entry = |i: usize, j: usize| half.row(i.min(j)).find(|(k, _)| *k == i.max(j)).unwrap().1;
+                let rows = pattern.row_starts.windows(2).enumerate();
+                rows.flat_map(|(i, own)| (own[0]..own[1]).map(move |k| (i, k)))
+                    .map(|(i, k)| entry(i, pattern.columns[k as usize] as usize))
+                    .collect()
+            }
+        };
+        CsrMatrix { n_columns, row_starts: pattern.row_starts, columns: pattern.columns, values }
     }
 }
 
@@ -288,6 +303,61 @@ fn prescribed_updates_may_be_left_out_of_the_right_hand_side() {
 /// Devices with the strategies of assembly.
 fn each() -> impl Iterator<Item = (Box<dyn Device>, AssemblyStrategy)> {
     AssemblyStrategy::ALL.into_iter().flat_map(|s| devices().into_iter().map(move |d| (d, s)))
+}
+
+/// Products, prescribed values and Jacobi's preconditioner by the entries on and above the diagonal.
+#[test]
+fn the_half_of_a_matrix_solves_as_all_of_it() {
+    let mesh = Mesh::unit_cube(2).unwrap();
+    let systems = LinearOptions { relative: 1e-12, ..LinearOptions::default() };
+    let options = NewtonOptions { systems, ..NewtonOptions::default() };
+    for device in devices() {
+        let solved = |assembly| {
+            let mut system =
+                BoundaryValueSystem::new(&*device, BoundaryValueProblem::Twist, &mesh, 1, assembly, options)
+                    .unwrap();
+            let report = system.solve(&mut |_, _| ()).unwrap();
+            assert!(report.converged(), "{}", report.reason);
+            (system.entries(), report.steps.len(), system.solution().unwrap())
+        };
+        let ((all, steps, expected), (half, of_half, found)) =
+            (solved(TABLE), solved(AssemblyStrategy::SymmetricHalf));
+        assert_eq!((2 * half, of_half), (all + expected.len(), steps));
+        let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+        let error = found.iter().zip(&expected).fold(0.0_f64, |e, (a, b)| e.max((a - b).abs()));
+        // residuals of 1e-12 of the right-hand side
+        assert!(error <= 1e-10 * largest, "{error:e}");
+    }
+    let amg = LinearChoice { preconditioner: PreconditionerKind::Amg, ..LinearChoice::default() };
+    let (device, options) = (open("c").unwrap(), NewtonOptions { solver: amg, ..options });
+    let refused = BoundaryValueSystem::new(
+        &*device,
+        BoundaryValueProblem::Poisson,
+        &mesh,
+        1,
+        AssemblyStrategy::SymmetricHalf,
+        options,
+    );
+    let error = refused.err().unwrap().to_string();
+    assert!(error.contains("preconditioner amg: found the half of a symmetric matrix"), "{error}");
+}
+
+#[test]
+fn a_form_that_is_not_symmetric_has_no_half() {
+    let space = FunctionSpace::scalar(CellShape::Tetrahedron, 2);
+    let options = LoweringOptions::new("half").with_matrix(MatrixResult::SymmetricHalf);
+    let along = grad(coefficient("w", &space));
+    let convection = inner(along, grad(trial(&space))) * test(&space) * dx();
+    let error = MeshForm::new(&convection, &options).unwrap_err().to_string();
+    assert!(error.contains("found a matrix of which that is not proved"), "{error}");
+    let jump = jump(trial(&space)) * jump(test(&space)) * dS();
+    let error = MeshForm::new(&jump, &options).unwrap_err().to_string();
+    assert!(error.contains("found a matrix of which that is not proved"), "{error}");
+    let half = |n, rows: &[i32], columns: &[i32]| {
+        CsrPattern::of_rows(n, n, 2, 2, rows, columns).unwrap().upper().unwrap_err().to_string()
+    };
+    assert!(half(2, &[0, 0], &[0, 0]).contains("entity 0 with degree of freedom 0 twice"));
+    assert!(half(3, &[0, 1], &[1, 2]).contains("found an entry at [0, 1] and none at [1, 0]"));
 }
 
 /// Terms that are stored are added in their order, and so are those of a row by its owner: the entries

@@ -44,6 +44,7 @@ impl From<SolveError> for Failure {
             | SolveError::Spectrum { .. }
             | SolveError::Choice { .. }
             | SolveError::Parts { .. }
+            | SolveError::HalfOfRows { .. }
             | SolveError::Norm { .. }
             | SolveError::Prescribed { .. } => Self::new("ArgumentError", error.to_string()),
         }

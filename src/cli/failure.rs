@@ -172,6 +172,7 @@ impl From<SolveError> for Failure {
             | SolveError::Missing { .. }
             | SolveError::Prescribed { .. }
             | SolveError::Parts { .. }
+            | SolveError::HalfOfRows { .. }
             | SolveError::Choice { .. }
             | SolveError::Norm { .. } => Self::Usage(error.to_string()),
             SolveError::Text(_)

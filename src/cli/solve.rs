@@ -101,7 +101,8 @@ pub struct SolveArgs {
     #[arg(long, value_name = "NAME", requires = "devices")]
     pub(super) exchange: Option<Exchange>,
     /// How the matrix is assembled: partial (matrices of cells are stored, then added by entry), full
-    /// (bisection of each row), lookup-table, rowwise (cells by row), owned-rows (a work-item a row)
+    /// (bisection of each row), lookup-table, symmetric-half (entries on and above the diagonal), coloured, rowwise
+    /// (cells by row), owned-rows (a work-item a row)
     #[arg(long, value_name = "NAME", default_value_t = AssemblyStrategy::LookupTable, conflicts_with = "multigrid")]
     pub(super) assembly: AssemblyStrategy,
     /// Write the solution on its mesh there, for ParaView

@@ -33,6 +33,7 @@ mod inputs;
 mod owned;
 mod sparse;
 mod terms;
+mod upper;
 
 pub use bind::{Array, Given};
 pub use colours::map_colours;

@@ -164,3 +164,32 @@ fn reordering_keeps_the_mesh_and_brings_neighbours_together() {
     seen.sort_unstable();
     assert!(seen.iter().enumerate().all(|(i, tag)| i as i32 == *tag));
 }
+
+#[test]
+fn a_part_has_its_cells_and_their_boundary() {
+    let whole = Mesh::unit_cube(2).unwrap();
+    let alone: Vec<_> = whole.facets().into_iter().filter(|f| f.other.is_none()).map(|f| f.side).collect();
+    assert_eq!(whole.boundary(), alone);
+    let tags: Vec<i32> = (0..48).collect();
+    let tagged =
+        Mesh::new(whole.shape(), whole.coordinates().to_vec(), whole.cells().to_vec(), Some(tags)).unwrap();
+    let cells = [3, 17, 40, 41];
+    let part = tagged.part(&cells).unwrap();
+    assert_eq!(part.tags().unwrap(), [3, 17, 40, 41]);
+    for (place, cell) in cells.iter().enumerate() {
+        let at = |mesh: &Mesh, vertex: &u32| mesh.vertex(*vertex).to_vec();
+        let here: Vec<_> = part.cell(place).iter().map(|v| at(&part, v)).collect();
+        let there: Vec<_> = tagged.cell(*cell).iter().map(|v| at(&tagged, v)).collect();
+        assert_eq!(here, there);
+        // vertices keep their order
+        let ranks = |vertices: &[u32]| {
+            let mut sorted = vertices.to_vec();
+            sorted.sort_unstable();
+            vertices.iter().map(|v| sorted.binary_search(v).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(ranks(part.cell(place)), ranks(tagged.cell(*cell)));
+    }
+    let error = tagged.part(&[48]).unwrap_err().to_string();
+    assert_eq!(error, "there is no cell 48: found 48 cells, counted from 0");
+    assert_eq!(tagged.part(&[]), Err(MeshError::Empty));
+}

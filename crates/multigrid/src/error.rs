@@ -159,6 +159,7 @@ impl From<SolveError> for MultigridError {
             | SolveError::Norm { .. }
             | SolveError::Unprepared
             | SolveError::Parts { .. }
+            | SolveError::HalfOfRows { .. }
             | SolveError::PartEnded { .. }
             | SolveError::Prescribed { .. }
             | SolveError::Memory { .. } => Self::Solve(error),

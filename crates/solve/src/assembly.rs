@@ -25,6 +25,9 @@ pub enum AssemblyStrategy {
     /// Each entry of a cell's matrix is added where a lookup table says.
     #[default]
     LookupTable,
+    /// The same of a symmetric matrix, of which the entries on and above the diagonal are stored: about half
+    /// of the updates, and of the entries. A form that is not proved symmetric is refused.
+    SymmetricHalf,
     /// The same without atomic updates: cells in colours, no two cells of which share a degree of freedom,
     /// and a launch a colour (Cecka et al. 2011).
     Coloured,
@@ -38,13 +41,22 @@ pub enum AssemblyStrategy {
 
 /// A name that no strategy of assembly has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no assembly `{0}`; use partial, full, lookup-table, coloured, rowwise or owned-rows")]
+#[error(
+    "no assembly `{0}`; use partial, full, lookup-table, symmetric-half, coloured, rowwise or owned-rows"
+)]
 pub struct UnknownAssembly(String);
 
 impl AssemblyStrategy {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Partial, Self::Full, Self::LookupTable, Self::Coloured, Self::Rowwise, Self::OwnedRows];
+    pub const ALL: [Self; 7] = [
+        Self::Partial,
+        Self::Full,
+        Self::LookupTable,
+        Self::SymmetricHalf,
+        Self::Coloured,
+        Self::Rowwise,
+        Self::OwnedRows,
+    ];
 
     /// What a bilinear form is lowered to, for a matrix whose longest row has so many entries: owners of
     /// rows have room for as many.
@@ -54,9 +66,24 @@ impl AssemblyStrategy {
             Self::Partial => MatrixResult::Cells,
             Self::Full => MatrixResult::Searched,
             Self::LookupTable => MatrixResult::Sparse,
+            Self::SymmetricHalf => MatrixResult::SymmetricHalf,
             Self::Coloured => MatrixResult::Coloured,
             Self::Rowwise => MatrixResult::Rowwise,
             Self::OwnedRows => MatrixResult::OwnedRows { longest },
+        }
+    }
+
+    /// What the form is lowered to that has the pattern of its matrix, whatever the longest row is.
+    #[must_use]
+    pub const fn pattern(self) -> MatrixResult {
+        match self {
+            Self::SymmetricHalf => MatrixResult::SymmetricHalf,
+            Self::Partial
+            | Self::Full
+            | Self::LookupTable
+            | Self::Coloured
+            | Self::Rowwise
+            | Self::OwnedRows => MatrixResult::Sparse,
         }
     }
 
@@ -67,6 +94,7 @@ impl AssemblyStrategy {
             MatrixResult::Cells => Some(Self::Partial),
             MatrixResult::Searched => Some(Self::Full),
             MatrixResult::Sparse => Some(Self::LookupTable),
+            MatrixResult::SymmetricHalf => Some(Self::SymmetricHalf),
             MatrixResult::Coloured => Some(Self::Coloured),
             MatrixResult::Rowwise => Some(Self::Rowwise),
             MatrixResult::OwnedRows { .. } => Some(Self::OwnedRows),
@@ -82,7 +110,7 @@ impl AssemblyStrategy {
         match self {
             Self::Partial => 12 * cells * local * local + 4 * (entries + 1),
             Self::Full => 4 * (cells * local + entries + rows + 1),
-            Self::LookupTable | Self::Coloured => 4 * cells * local * local,
+            Self::LookupTable | Self::SymmetricHalf | Self::Coloured => 4 * cells * local * local,
             Self::Rowwise => 4 * (cells * local * (local + 2) + 2 * rows),
             // components share lists, and at least two places stand in a number
             Self::OwnedRows => 4 * (cells * nodes * (nodes.div_ceil(2) + 2) + 2 * rows / components),
@@ -96,6 +124,7 @@ impl fmt::Display for AssemblyStrategy {
             Self::Partial => "partial",
             Self::Full => "full",
             Self::LookupTable => "lookup-table",
+            Self::SymmetricHalf => "symmetric-half",
             Self::Coloured => "coloured",
             Self::Rowwise => "rowwise",
             Self::OwnedRows => "owned-rows",
@@ -164,6 +193,7 @@ impl MatrixAssembly {
             AssemblyStrategy::Partial => patterns.iter().map(store).collect::<Result<_, _>>()?,
             AssemblyStrategy::Full
             | AssemblyStrategy::LookupTable
+            | AssemblyStrategy::SymmetricHalf
             | AssemblyStrategy::Coloured
             | AssemblyStrategy::Rowwise
             | AssemblyStrategy::OwnedRows => Vec::new(),
@@ -171,7 +201,7 @@ impl MatrixAssembly {
         Ok(Self {
             form: DeviceForm::new(device, programs, mesh, inputs, patterns, given, arrays)?,
             overwrites: strategy == AssemblyStrategy::OwnedRows,
-            n_entries: patterns.first().map_or(0, |pattern| pattern.columns.len()),
+            n_entries: patterns.first().map_or(0, CsrPattern::n_entries),
             clear: compiled(device, text!("clear"))?,
             add: compiled(device, text!("add_terms"))?,
             stored,

@@ -85,6 +85,17 @@ impl SystemSize {
         };
         let unknowns = block * total(&own(&closures));
         let entries = (block * block).saturating_mul(total(&own(&pairs)));
+        // of a half, the entries on and above the diagonal are stored
+        let whole = entries;
+        let entries = match strategy {
+            AssemblyStrategy::SymmetricHalf => whole.midpoint(unknowns),
+            AssemblyStrategy::Partial
+            | AssemblyStrategy::Full
+            | AssemblyStrategy::LookupTable
+            | AssemblyStrategy::Coloured
+            | AssemblyStrategy::Rowwise
+            | AssemblyStrategy::OwnedRows => whole,
+        };
         let local = block * nodes(degree, dim);
         let positions = cells.saturating_mul(local * local);
         let maps = 4 * cells.saturating_mul(nodes(degree, dim) + dim + 1) + 8 * dim * vertices;
@@ -99,7 +110,7 @@ impl SystemSize {
         // the pattern; values of zero
         let host_bytes = (4 * positions / (block * block).max(1))
             .saturating_add(lists.saturating_mul(3))
-            .saturating_add(16 * entries + 3 * maps + 3 * 8 * unknowns);
+            .saturating_add(16 * whole + 3 * maps + 3 * 8 * unknowns);
         Self { unknowns, entries, positions, device_bytes, host_bytes }
     }
 

@@ -3,7 +3,7 @@
 use crate::csr::diagonal_of;
 use crate::texts::{compiled, text};
 use crate::{Call, SolveError};
-use purlin_forms::import::CsrPattern;
+use purlin_forms::import::{CsrPattern, EntryOrder};
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
 
 /// Unknowns and the values that they shall have.
@@ -53,6 +53,50 @@ struct Changes {
 
 impl Changes {
     fn new(pattern: &CsrPattern, places: &[Option<i32>]) -> Result<Self, SolveError> {
+        match pattern.order() {
+            EntryOrder::Rows | EntryOrder::Blocks => Self::of_rows(pattern, places),
+            EntryOrder::UpperRows => Self::of_half(pattern, places),
+        }
+    }
+
+    /// Of a symmetric matrix, of which the entries on and above the diagonal are stored.
+    fn of_half(pattern: &CsrPattern, places: &[Option<i32>]) -> Result<Self, SolveError> {
+        let (row_starts, columns) = pattern.upper_rows();
+        let place = |unknown: usize| places.get(unknown).copied().flatten();
+        let (mut zeroes, mut lifted) = (Vec::new(), Vec::new());
+        for (row, bounds) in row_starts.windows(2).enumerate() {
+            for k in bounds[0]..bounds[1] {
+                let column = columns[k as usize] as usize;
+                match (place(row), place(column)) {
+                    _ if row == column => {}
+                    (None, None) => {}
+                    (Some(_), Some(_)) => zeroes.push(k),
+                    // the entry, or its mirror image, is in the row that is solved for
+                    (None, Some(place)) => lifted.push((row as i32, k, place)),
+                    (Some(place), None) => lifted.push((column as i32, k, place)),
+                }
+            }
+        }
+        lifted.sort_unstable();
+        let diagonal = diagonal_of(&row_starts, &columns)?;
+        let fixed = (0..diagonal.len()).filter(|unknown| place(*unknown).is_some());
+        let mut all = Self {
+            rows: Vec::new(),
+            starts: vec![0],
+            lifted: lifted.iter().map(|(_, k, _)| *k).collect(),
+            which: lifted.iter().map(|(_, _, place)| *place).collect(),
+            zeroes,
+            ones: fixed.map(|unknown| diagonal[unknown]).collect(),
+        };
+        for of_row in lifted.chunk_by(|a, b| a.0 == b.0) {
+            all.rows.push(of_row[0].0);
+            all.starts.push(all.starts[all.starts.len() - 1] + of_row.len() as i32);
+        }
+        all.zeroes.extend(&all.lifted);
+        Ok(all)
+    }
+
+    fn of_rows(pattern: &CsrPattern, places: &[Option<i32>]) -> Result<Self, SolveError> {
         let diagonal = diagonal_of(&pattern.row_starts, &pattern.columns)?;
         let mut all = Self {
             rows: Vec::new(),
@@ -145,7 +189,7 @@ impl Constraints {
         let n_fixed = values.values.len() as u64;
         Ok(Self {
             n_unknowns,
-            n_entries: pattern.columns.len(),
+            n_entries: pattern.n_entries(),
             fixed: List::new(device, &values.unknowns)?,
             prescribed: buffer_of(device, &values.values)?,
             gap: device.allocate(8 * n_fixed)?,

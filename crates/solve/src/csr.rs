@@ -2,12 +2,13 @@
 
 use crate::texts::{compiled, compiled_product, text};
 use crate::{Call, Operator, SolveError};
-use purlin_forms::import::CsrPattern;
+use purlin_forms::import::{CsrPattern, EntryOrder};
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// A square matrix by rows, with an entry on the diagonal of each row.
+/// A square matrix by rows, with an entry on the diagonal of each row. Of a
+/// [symmetric](CsrPattern::upper) one, the entries on and above the diagonal are stored.
 pub struct CsrOperator {
     n: usize,
     n_entries: usize,
@@ -17,6 +18,13 @@ pub struct CsrOperator {
     columns: Arc<Buffer>,
     diagonal: Buffer,
     values: Buffer,
+    half: Option<Half>,
+}
+
+/// What multiplies by a symmetric matrix of which half is stored.
+struct Half {
+    clear: Executable,
+    add: Executable,
 }
 
 /// Where the entry on the diagonal of each row stands.
@@ -41,7 +49,19 @@ impl CsrOperator {
     /// # Errors
     /// A row without an entry on the diagonal, no memory, a device that refuses the kernels.
     pub fn new(device: &dyn Device, pattern: &CsrPattern) -> Result<Self, SolveError> {
-        Self::of_rows(device, &pattern.row_starts, &pattern.columns)
+        match pattern.order() {
+            EntryOrder::Rows | EntryOrder::Blocks => {
+                Self::of_rows(device, &pattern.row_starts, &pattern.columns)
+            }
+            EntryOrder::UpperRows => {
+                let (row_starts, columns) = pattern.upper_rows();
+                let of_half = Half {
+                    clear: compiled(device, text!("clear"))?,
+                    add: compiled(device, text!("add_symmetric_product"))?,
+                };
+                Ok(Self { half: Some(of_half), ..Self::of_rows(device, &row_starts, &columns)? })
+            }
+        }
     }
 
     /// A matrix whose rows start at `row_starts`, `[n + 1]`, with the columns of the entries, `[n_entries]`,
@@ -60,6 +80,7 @@ impl CsrOperator {
             columns: Arc::new(buffer_of(device, columns)?),
             diagonal: buffer_of(device, &diagonal)?,
             values: device.allocate(8 * columns.len() as u64)?,
+            half: None,
         })
     }
 
@@ -107,7 +128,7 @@ impl Operator for CsrOperator {
     }
 
     fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
-        let sizes = [("n", self.n), ("n_columns", self.n), ("n_entries", self.n_entries)];
+        let sizes = [("n", self.n), ("n_entries", self.n_entries), ("n_columns", self.n)];
         let arrays: [(&str, &Buffer); 5] = [
             ("row_starts", &self.row_starts),
             ("columns", &self.columns),
@@ -115,6 +136,12 @@ impl Operator for CsrOperator {
             ("x", x),
             ("y", y),
         ];
-        calls.push(Call::of(&self.product, &sizes, &arrays));
+        match &self.half {
+            None => calls.push(Call::of(&self.product, &sizes, &arrays)),
+            Some(Half { clear, add }) => {
+                calls.push(Call::of(clear, &sizes[..1], &[("v", y)]));
+                calls.push(Call::of(add, &sizes[..2], &arrays));
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Why a system cannot be set up or solved; that a solver does not converge is a report, no error.
 
-use crate::{LinearChoice, LinearMethod};
+use crate::{LinearChoice, LinearMethod, PreconditionerKind};
 use purlin_codegen::CodegenError;
 use purlin_forms::MappingError;
 use purlin_forms::form::FormError;
@@ -85,6 +85,15 @@ pub enum SolveError {
     Choice {
         /// What was asked for.
         choice: LinearChoice,
+    },
+    /// A preconditioner that needs whole rows, of a matrix of which half is stored.
+    #[error(
+        "preconditioner {preconditioner}: found the half of a symmetric matrix, needed its rows; use another \
+         assembly, or the preconditioner none, jacobi or chebyshev"
+    )]
+    HalfOfRows {
+        /// The preconditioner.
+        preconditioner: PreconditionerKind,
     },
     /// A norm of residuals that a method does not judge by.
     #[error(

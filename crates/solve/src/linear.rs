@@ -6,7 +6,7 @@ use crate::{
     HierarchySize, HostMatrix, LinearOptions, LinearReport, Operator, PreconditionerSide, Preconditioning,
     Smoothing, SolveError, Spectrum, Unknowns, run,
 };
-use purlin_forms::import::CsrPattern;
+use purlin_forms::import::{CsrPattern, EntryOrder};
 use purlin_runtime::{Buffer, Device, download_values};
 use std::fmt;
 use std::str::FromStr;
@@ -302,8 +302,8 @@ impl<'d> LinearSolver<'d> {
     /// Compiles the kernels and allocates the vectors for matrices of a pattern and its unknowns.
     ///
     /// # Errors
-    /// [`SolveError::Choice`] of a preconditioner that the method does not take; no memory, a device
-    /// that refuses the kernels.
+    /// [`SolveError::Choice`] of a preconditioner that the method does not take, [`SolveError::HalfOfRows`] of
+    /// one that needs whole rows; no memory, a device that refuses the kernels.
     pub fn new(
         device: &'d dyn Device,
         pattern: &CsrPattern,
@@ -312,6 +312,12 @@ impl<'d> LinearSolver<'d> {
         options: LinearOptions,
     ) -> Result<Self, SolveError> {
         let n = pattern.row_starts.len().saturating_sub(1);
+        let is_half = pattern.order() == EntryOrder::UpperRows;
+        let needs_rows =
+            matches!(choice.preconditioner, PreconditionerKind::BlockJacobi | PreconditionerKind::Amg);
+        if is_half && needs_rows {
+            return Err(SolveError::HalfOfRows { preconditioner: choice.preconditioner });
+        }
         let method = Method::new(device, n, choice, options)?;
         let preconditioner = match choice.preconditioner {
             PreconditionerKind::None | PreconditionerKind::Jacobi => {
@@ -335,7 +341,8 @@ impl<'d> LinearSolver<'d> {
                 needs: Renewal::Whole,
             }),
         };
-        let has_blocks = unknowns.components > 1 && pattern.by_blocks().extents == [unknowns.components; 2];
+        let has_blocks =
+            !is_half && unknowns.components > 1 && pattern.by_blocks().extents == [unknowns.components; 2];
         let blocks = has_blocks.then(|| BlocksOfRows::new(device, pattern)).transpose()?;
         Ok(Self { device, n, choice, method, preconditioner, blocks })
     }

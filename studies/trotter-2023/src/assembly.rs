@@ -210,8 +210,21 @@ impl OnDevice {
         let start = Instant::now();
         let inputs = Inputs::new().of(programs.form().form());
         let arrays = &mut Arrays::default();
-        let form = MatrixAssembly::new(device, &programs, &on.mesh, &inputs, &on.pattern, &[], arrays)?;
-        let [pattern, ..] = &on.pattern[..] else {
+        let refused = |e: purlin::forms::tabulated::TabulatedError| FormError::Discretisation(e.to_string());
+        let half: Vec<CsrPattern> = match strategy {
+            AssemblyStrategy::SymmetricHalf => {
+                on.pattern.iter().map(|p| p.clone().upper().map_err(refused)).collect::<Result<_, _>>()?
+            }
+            AssemblyStrategy::Partial
+            | AssemblyStrategy::Full
+            | AssemblyStrategy::LookupTable
+            | AssemblyStrategy::Coloured
+            | AssemblyStrategy::Rowwise
+            | AssemblyStrategy::OwnedRows => Vec::new(),
+        };
+        let patterns = if half.is_empty() { &on.pattern } else { &half };
+        let form = MatrixAssembly::new(device, &programs, &on.mesh, &inputs, patterns, &[], arrays)?;
+        let [pattern, ..] = &patterns[..] else {
             return Err(FormError::Bug("a bilinear form without a pattern".into()).into());
         };
         let matrix = CsrOperator::new(device, pattern)?;
@@ -239,15 +252,21 @@ impl OnDevice {
         let product = largest_difference(found.iter().zip(&on.product));
         let Some(reference) = &on.reference else { return Ok((0.0, product)) };
         let pattern = &on.pattern[0];
-        let matrix = CsrMatrix {
-            n_columns: on.unknowns(),
-            row_starts: pattern.row_starts.clone(),
-            columns: pattern.columns.clone(),
-            values: download_values(device, self.matrix.values())?,
+        let is_half = self.matrix.n_entries() < pattern.columns.len();
+        let (row_starts, columns) = match is_half {
+            true => pattern.upper_rows(),
+            false => (pattern.row_starts.clone(), pattern.columns.clone()),
         };
+        let values = download_values(device, self.matrix.values())?;
+        let matrix = CsrMatrix { n_columns: on.unknowns(), row_starts, columns, values };
         let mut dense = vec![vec![0.0; on.unknowns()]; on.unknowns()];
-        for (i, row) in dense.iter_mut().enumerate() {
-            matrix.row(i).for_each(|(column, value)| row[column] = value);
+        for (i, (column, value)) in
+            (0..on.unknowns()).flat_map(|i| matrix.row(i).map(move |entry| (i, entry)))
+        {
+            dense[i][column] = value;
+            if is_half {
+                dense[column][i] = value;
+            }
         }
         let expected = (0..on.unknowns()).flat_map(|i| reference.iter().map(move |column| &column[i]));
         Ok((largest_difference(dense.iter().flatten().zip(expected)), product))
@@ -288,6 +307,9 @@ pub fn measure(
     let calls = assembly.calls();
     let options = TimingOptions { warm_up: 2, min_runs: 9, min_seconds: 0.0, max_runs: 9 };
     let timing = Timing::sample(&options, || run(device, &calls))?;
+    let (x, mut product) = (buffer_of(device, &large.x)?, Vec::new());
+    let y = device.allocate(8 * large.unknowns() as u64)?;
+    assembly.matrix.apply(&x, &y, &mut product);
     let resources: Vec<String> =
         assembly.programs.executables().filter_map(|e| e.resources()).map(ToString::to_string).collect();
     Ok(Assembled {
@@ -310,6 +332,7 @@ pub fn measure(
         bytes: calls.iter().map(Call::bytes).sum(),
         error,
         product_error,
+        product_s: Some(Timing::sample(&options, || run(device, &product))?.median_s),
         setup_s: assembly.setup_s,
     })
 }

@@ -29,6 +29,8 @@ pub fn lowered(
 pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Mapping> {
     match host {
         Some(host) if strategy == AssemblyStrategy::OwnedRows => vec![host.of_any()],
+        // of the half of a matrix, one triangle of a cell's matrix is summed
+        Some(host) if strategy == AssemblyStrategy::SymmetricHalf => vec![host.tiles()],
         Some(host) => vec![
             host.tiles(),
             Mapping::ConstantCells { cells: host.lanes },
@@ -48,6 +50,7 @@ pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Ma
                 AssemblyStrategy::LookupTable => vec![Mapping::StraightCells { cells: 64 }],
                 AssemblyStrategy::Partial
                 | AssemblyStrategy::Full
+                | AssemblyStrategy::SymmetricHalf
                 | AssemblyStrategy::Coloured
                 | AssemblyStrategy::Rowwise
                 | AssemblyStrategy::OwnedRows => Vec::new(),

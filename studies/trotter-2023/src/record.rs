@@ -70,6 +70,9 @@ pub struct Assembled {
     /// Largest difference of the product with a random vector on the mesh from the action of the form
     /// without a matrix, in units of its largest number.
     pub product_error: f64,
+    /// Median of that product, all kernels, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub product_s: Option<f64>,
     /// Wall time to find the pattern and the lists of the strategy and to upload them, in seconds.
     pub setup_s: f64,
 }

@@ -52,6 +52,9 @@ pub enum EntryOrder {
     Rows,
     /// Block by block, row by row within: those of [`BlockPattern`].
     Blocks,
+    /// Row by row of scalars, those on and above the diagonal of a symmetric matrix
+    /// ([`CsrPattern::upper`]).
+    UpperRows,
 }
 
 /// A matrix by rows of dense blocks, all of one size: block CSR, as of cuSPARSE (BSR) and PETSc (BAIJ).
@@ -233,17 +236,28 @@ impl CsrPattern {
     /// row-major.
     #[must_use]
     pub fn positions(&self) -> Cow<'_, [i32]> {
-        let [height, width] = self.components;
+        match self.order {
+            EntryOrder::Rows => self.row_positions(),
+            EntryOrder::UpperRows => Cow::Owned(self.upper_positions()),
+            EntryOrder::Blocks => {
+                let [height, width] = self.components.map(|n| n as i32);
+                Cow::Owned(self.expanded(|_, block, [row, column]| {
+                    (block * height + row as i32) * width + column as i32
+                }))
+            }
+        }
+    }
+
+    /// As [`CsrPattern::positions`], row by row of scalars whatever the order is.
+    pub(super) fn row_positions(&self) -> Cow<'_, [i32]> {
+        let [height, width] = self.components.map(|n| n as i32);
         if height * width == 1 {
             return Cow::Borrowed(&self.blocks);
         }
-        Cow::Owned(self.expanded(|owner, block, [row, column]| match self.order {
-            EntryOrder::Rows => {
-                let (first, last) = (self.block_starts[owner], self.block_starts[owner + 1]);
-                let before = first * height as i32 + row as i32 * (last - first) + (block - first);
-                before * width as i32 + column as i32
-            }
-            EntryOrder::Blocks => (block * height as i32 + row as i32) * width as i32 + column as i32,
+        Cow::Owned(self.expanded(|owner, block, [row, column]| {
+            let (first, last) = (self.block_starts[owner], self.block_starts[owner + 1]);
+            let before = first * height + row as i32 * (last - first) + (block - first);
+            before * width + column as i32
         }))
     }
 

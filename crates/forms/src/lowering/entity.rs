@@ -44,6 +44,7 @@ impl Entities {
                 | MatrixResult::Diagonal
                 | MatrixResult::Sparse
                 | MatrixResult::Coloured
+                | MatrixResult::SymmetricHalf
                 | MatrixResult::Searched,
                 _,
             ) => Ok(self),

@@ -1,6 +1,6 @@
 //! Kernels of tabulated forms and what their arguments stand for.
 
-use super::{builder, tensor_order};
+use super::{builder, symmetric, tensor_order};
 use crate::form::FormError;
 use crate::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
 use crate::tabulated::{Integral, IntegralType, Role, TabulatedForm, Term};
@@ -24,6 +24,13 @@ pub enum MatrixResult {
     /// so. [`CsrPattern::colours`](crate::import::CsrPattern::colours) finds such sets, each of which is
     /// a launch.
     Coloured,
+    /// The entries on and above the diagonal of a sparse matrix, which is symmetric: of each entity's matrix
+    /// those on and above its own diagonal are added, at places that an argument says as for
+    /// [`MatrixResult::Sparse`]. [`CsrPattern::upper`](crate::import::CsrPattern::upper) has these places.
+    ///
+    /// That the matrices of entities are symmetric is proved as
+    /// [`MirrorTriangle`](purlin_transforms::primitives::MirrorTriangle) does; other forms are refused.
+    SymmetricHalf,
     /// The entries of a sparse matrix, at places that are found by bisection of the columns of their
     /// row (Trotter et al. 2023, Algorithm 4). A bisection takes as many steps as the longest row
     /// needs, so that no step depends on what it finds.
@@ -51,7 +58,12 @@ impl MatrixResult {
     pub fn is_sparse(self) -> bool {
         match self {
             Self::Cells | Self::Diagonal => false,
-            Self::Sparse | Self::Coloured | Self::Searched | Self::Rowwise | Self::OwnedRows { .. } => true,
+            Self::Sparse
+            | Self::Coloured
+            | Self::SymmetricHalf
+            | Self::Searched
+            | Self::Rowwise
+            | Self::OwnedRows { .. } => true,
         }
     }
 }
@@ -304,6 +316,9 @@ pub fn lower_tabulated(
             let (name, first) = (format!("{name}_{k}"), kernels.is_empty());
             kernels.push(builder::build(form, &name, &part, options, &orders, first)?);
         }
+    }
+    if options.matrix == MatrixResult::SymmetricHalf && form.rank == 2 {
+        symmetric::check(form, &kernels)?;
     }
     Ok(kernels)
 }

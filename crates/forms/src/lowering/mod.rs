@@ -33,6 +33,7 @@ mod samples;
 mod signature;
 mod sink;
 mod states;
+mod symmetric;
 mod tables;
 mod tabulate;
 mod tensor_order;

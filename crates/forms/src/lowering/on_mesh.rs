@@ -183,7 +183,13 @@ impl MeshForm {
             })
             .collect();
         let sizes = numberings.map(ComposedNumbering::n_dofs);
-        CsrPattern::of_components(sizes, components, &parts).map_err(|e| refused(&e))
+        let patterns = CsrPattern::of_components(sizes, components, &parts).map_err(|e| refused(&e))?;
+        let is_half = self.kernels.iter().any(|kernel| kernel.matrix == MatrixResult::SymmetricHalf);
+        let upper = |pattern: CsrPattern| match is_half {
+            true => pattern.upper().map_err(|e| refused(&e)),
+            false => Ok(pattern),
+        };
+        patterns.into_iter().map(upper).collect()
     }
 
     /// The map of the test function's degrees of freedom, `[cells, columns]`, and their number: where the
@@ -262,6 +268,13 @@ impl MeshForm {
         let numberings = Numberings::new(mesh, &self.spaces);
         let entities = entities_of(mesh, lowered).map_err(|e| FormError::Discretisation(e.to_string()))?;
         let pattern = patterns.get(kernel);
+        if let Some(pattern) = pattern
+            && (pattern.order() == EntryOrder::UpperRows) != (lowered.matrix == MatrixResult::SymmetricHalf)
+        {
+            let message = "the half of a symmetric matrix: found a pattern of another order than the kernel's; make \
+                           it by `CsrPattern::upper`, and lower the form with `MatrixResult::SymmetricHalf`";
+            return Err(FormError::Discretisation(message.into()));
+        }
         let by_rows_alone = matches!(lowered.matrix, MatrixResult::Searched | MatrixResult::OwnedRows { .. });
         if by_rows_alone && pattern.is_some_and(|pattern| pattern.order() == EntryOrder::Blocks) {
             let message =
@@ -417,7 +430,7 @@ impl MeshForm {
     ) -> Result<(), FormError> {
         let pattern = given.pattern.ok_or_else(|| unknown(name))?;
         match role {
-            LoweredRole::NonzeroCount { .. } => memory.set_param(name, pattern.columns.len() as i64),
+            LoweredRole::NonzeroCount { .. } => memory.set_param(name, pattern.n_entries() as i64),
             LoweredRole::Positions { .. } => {
                 let of_rows = given.terms.as_ref().map(|terms| &terms.positions);
                 memory.set(name, of_rows.cloned().unwrap_or_else(|| pattern.positions().into_owned()));
@@ -469,7 +482,7 @@ impl MeshForm {
             return Ok(given.numberings.of(space)?.n_dofs() * block(space));
         }
         if let Some(pattern) = given.pattern {
-            return Ok(pattern.columns.len());
+            return Ok(pattern.n_entries());
         }
         let spaces = &self.tabulated.outputs[output].spaces;
         if spaces.is_empty() {

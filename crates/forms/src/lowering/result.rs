@@ -355,6 +355,10 @@ fn sparse_place(w: &mut Builder<'_>, places: Places, index: &[Expr]) -> (Vec<Exp
         Places::Table(positions) => {
             (vec![Expr::load(positions, [entity, row.clone(), column.clone()])], None)
         }
+        Places::Upper(positions) => {
+            let above = Expr::binary(BinaryOp::Le, row.clone(), column.clone());
+            (vec![Expr::load(positions, [entity, row.clone(), column.clone()])], Some(above))
+        }
         Places::OfRow { row: of_pair, positions } => {
             let wanted = Expr::binary(BinaryOp::Eq, row.clone(), Expr::load(of_pair, [entity.clone()]));
             (vec![Expr::load(positions, [entity, column.clone()])], Some(wanted))

@@ -37,6 +37,8 @@ pub(super) struct Needed {
 pub(super) enum Places {
     /// `[entities, rows, columns]`.
     Table(VarId),
+    /// The same, of entries on and above the diagonal of the entity's matrix.
+    Upper(VarId),
     /// `[pairs, columns]`, of the row of the entity's matrix that `row` has, `[pairs]`.
     OfRow { row: VarId, positions: VarId },
     /// To be found.
@@ -227,6 +229,7 @@ impl Signature<'_> {
                     _,
                     MatrixResult::Sparse
                     | MatrixResult::Coloured
+                    | MatrixResult::SymmetricHalf
                     | MatrixResult::Searched
                     | MatrixResult::Rowwise
                     | MatrixResult::OwnedRows { .. },
@@ -289,6 +292,9 @@ impl Signature<'_> {
                 let positions = list("positions", of_entities(&sizes), LoweredRole::Positions { output });
                 self.b.assume(Assumption::Injective(positions));
                 Places::Table(positions)
+            }
+            MatrixResult::SymmetricHalf => {
+                Places::Upper(list("positions", of_entities(&sizes), LoweredRole::Positions { output }))
             }
             MatrixResult::Sparse
             | MatrixResult::Cells
