@@ -27,6 +27,7 @@ impl From<MultigridError> for Failure {
             | MultigridError::NoPolynomial
             | MultigridError::AdditivePoints
             | MultigridError::NoTiles(_)
+            | MultigridError::NoTensorSum { .. }
             | MultigridError::Vertices { .. }
             | MultigridError::Coefficients { .. }
             | MultigridError::Coefficient { .. }

@@ -34,6 +34,20 @@ pub enum MultigridError {
         /// Nodes of the finest level.
         needed: usize,
     },
+    /// The matrix of a cell that is no sum of tensor products.
+    #[error(
+        "entry ({row}, {column}) of the cell's matrix is {found}: needed {needed}, as the sum of tensor products that the others give"
+    )]
+    NoTensorSum {
+        /// The row.
+        row: usize,
+        /// The column.
+        column: usize,
+        /// The entry.
+        found: f64,
+        /// That of the sum.
+        needed: f64,
+    },
     /// Another number of coordinates than the mesh has.
     #[error("{found} coordinates of vertices, needed {needed}")]
     Vertices {

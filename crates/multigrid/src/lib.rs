@@ -31,6 +31,7 @@ mod published;
 pub mod schedules;
 mod smoother;
 mod solver;
+mod tensor;
 mod texts;
 
 pub use cycle::{Order, VCycle};
@@ -40,6 +41,7 @@ pub use krylov::{LevelOperator, PreconditionedSolver, Start, sine_load};
 pub use line::{Line, Matrix, Points, Rule};
 pub use mesh::DeformedMesh;
 pub use smoother::Relaxation;
+pub use tensor::TensorFactors;
 
 use serde::{Deserialize, Serialize};
 

@@ -4,11 +4,16 @@
 
 use nalgebra::DVector;
 use purlin_analysis::stats::{bank_traffic, statistics};
+use purlin_forms::element::{CellShape, ElementFamily, LagrangeElement, LagrangeVariant};
+use purlin_forms::form::{FunctionSpace, Inputs, dx, grad, inner, test, trial};
+use purlin_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
+use purlin_forms::mesh::Mesh;
 use purlin_interp::{Memory, interpret};
 use purlin_multigrid::kernels::{Operation, Variant, plain};
 use purlin_multigrid::schedules::{Structure, program, schedule};
 use purlin_multigrid::{
-    Dimension, Element, Hierarchy, HierarchyOptions, Line, MultigridError, Order, Precision, Which,
+    Dimension, Element, Hierarchy, HierarchyOptions, Line, MultigridError, Order, Precision, TensorFactors,
+    Which,
 };
 use purlin_runtime::{Backend, open};
 use std::collections::BTreeMap;
@@ -305,6 +310,54 @@ fn variants_of_the_smoother_agree() {
                 }
             }
         }
+    }
+}
+
+/// The nodes of an element in lexicographic order, the last axis slowest.
+fn lexicographic(shape: CellShape, degree: usize) -> Vec<usize> {
+    let element = LagrangeElement::new(shape, degree).unwrap();
+    let point = |node: usize| element.points()[node * shape.dim()..][..shape.dim()].iter().rev();
+    let mut nodes: Vec<usize> = (0..element.dim()).collect();
+    nodes.sort_by(|a, b| point(*a).partial_cmp(point(*b)).unwrap());
+    nodes
+}
+
+/// The matrix of a cell as the form gives it is the sum of tensor products of the matrices that kernels
+/// take; one that is not is refused with an entry.
+#[test]
+fn matrices_of_forms_are_sums_of_tensor_products() {
+    for (shape, dimension, degree) in [
+        (CellShape::Quadrilateral, Dimension::Two, 1),
+        (CellShape::Quadrilateral, Dimension::Two, 4),
+        (CellShape::Hexahedron, Dimension::Three, 2),
+    ] {
+        let family = ElementFamily::Lagrange(LagrangeVariant::GllWarped);
+        let space = FunctionSpace::of(shape, family, degree);
+        let exact = dx().with_degree(2 * degree + 2);
+        let form = inner(grad(trial(&space)), grad(test(&space))) * exact;
+        let options = LoweringOptions::new("stiffness").with_matrix(MatrixResult::Cells);
+        let form = MeshForm::new(&form, &options).unwrap();
+        let mut memory = form.bind(0, &Mesh::unit(shape, 1).unwrap(), &Inputs::new()).unwrap();
+        interpret(&form.kernels()[0].kernel, &mut memory).unwrap();
+        let element = element(dimension, degree);
+        let nodes = lexicographic(shape, degree);
+        let entries = memory.f64s("y").unwrap();
+        let at = |row: &usize, column: &usize| entries[row * nodes.len() + column];
+        let mut matrix: Vec<f64> =
+            nodes.iter().flat_map(|row| nodes.iter().map(|column| at(row, column))).collect();
+        let factors = TensorFactors::of(&matrix, element).unwrap();
+        let line = Line::new(degree).unwrap();
+        for (found, expected) in
+            [(&factors.mass, &line.cell_mass), (&factors.stiffness, &line.cell_stiffness)]
+        {
+            // 1e-12: quotients of entries that are certified to 1e-13
+            assert!(largest(&found.entries, &expected.entries) < 1e-12, "{element:?}");
+        }
+        matrix[1] += 1e-9; // of the entry at the second node of a row
+        let refused = TensorFactors::of(&matrix, element);
+        assert!(matches!(refused, Err(MultigridError::NoTensorSum { .. })), "{refused:?}");
+        let short = TensorFactors::of(&matrix[1..], element);
+        assert!(matches!(short, Err(MultigridError::Length { .. })), "{short:?}");
     }
 }
 
