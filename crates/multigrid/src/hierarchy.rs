@@ -137,7 +137,9 @@ impl<'d> Hierarchy<'d> {
     ) -> Result<Self, MultigridError> {
         let HierarchyOptions { precision, variant, relaxation, smoother } = options;
         relaxation.check(variant)?;
-        if mesh.is_some() && matches!(variant, Variant::Inverse | Variant::Point | Variant::Boundary) {
+        let others =
+            [Variant::Inverse, Variant::Point, Variant::Boundary, Variant::MoveFused, Variant::MoveSeparate];
+        if mesh.is_some() && others.contains(&variant) {
             return Err(MultigridError::DeformedSmoother(variant));
         }
         if cells < 2 || !cells.is_power_of_two() {
@@ -440,9 +442,13 @@ impl Matrices {
             prolongation: on_device(&line.prolongation)?,
             inverse: match variant {
                 Variant::Inverse => Some(on_device(&line.inverse(element.dimension))?),
-                Variant::Global | Variant::Separate | Variant::Fused | Variant::Boundary | Variant::Point => {
-                    None
-                }
+                Variant::Global
+                | Variant::Separate
+                | Variant::Fused
+                | Variant::Boundary
+                | Variant::MoveFused
+                | Variant::MoveSeparate
+                | Variant::Point => None,
             },
         })
     }
@@ -529,7 +535,13 @@ pub(crate) fn bytes(
     };
     let inverse = match variant {
         Variant::Inverse => (2 * element.degree as u64 - 1).checked_pow(2 * axes),
-        Variant::Global | Variant::Separate | Variant::Fused | Variant::Boundary | Variant::Point => Some(0),
+        Variant::Global
+        | Variant::Separate
+        | Variant::Fused
+        | Variant::Boundary
+        | Variant::MoveFused
+        | Variant::MoveSeparate
+        | Variant::Point => Some(0),
     };
     inverse
         .and_then(|entries| entries.checked_mul(precision.bytes()))

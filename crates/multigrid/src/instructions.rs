@@ -1,5 +1,6 @@
 //! Contractions of the fused kernel in three dimensions by FP64 matrix instructions.
 
+use crate::ahead;
 use crate::kernels::Operation;
 use crate::parities::PAIRS;
 use crate::schedules::Steps;
@@ -142,6 +143,9 @@ pub(crate) fn map(s: &mut Schedule, length: i64, (sub_groups, parities): (i64, b
     for array in TURNS.concat() {
         s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
     }
+    for (_, nest) in copied(s) {
+        lines.deal_rounds(s, nest)?;
+    }
     lines.place(s)?;
     for turn in TURNS {
         for array in turn {
@@ -149,8 +153,30 @@ pub(crate) fn map(s: &mut Schedule, length: i64, (sub_groups, parities): (i64, b
         }
         s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{}", turn[0])))?;
     }
+    let arrays: Vec<&str> = copied(s).map(|(array, _)| array).collect();
+    if !arrays.is_empty() {
+        ahead::pipeline(s, &arrays, Precision::Double)?;
+    }
     // colours keep patches apart, but nothing waits for what an atomic update reads
     s.apply(MakeAtomic { insns: Selection::Writes("x".into()) }).map(drop)
+}
+
+/// Takes patches in turn, with copies of what they need in local memory: the nodes, and the right-hand
+/// side where two groups have room for it.
+pub(crate) fn copy_ahead(s: &mut Schedule, element: Element, patches: u32) -> Steps {
+    ahead::take_in_turn(s, patches)?;
+    ahead::copy_nodes(s)?;
+    if element.degree <= 6 {
+        ahead::copy_source(s, element.dimension, AddressSpace::Local)?;
+    }
+    Ok(())
+}
+
+/// The arrays that are copied ahead, and the loops of their copies.
+fn copied(s: &Schedule) -> impl Iterator<Item = (&'static str, [&'static str; 3])> + use<> {
+    let all = [(ahead::NODES, ahead::NODES_LOOPS), (ahead::SOURCE, ahead::SOURCE_LOOPS)];
+    let there = all.map(|(array, _)| s.kernel().var(array).is_some());
+    all.into_iter().zip(there).filter_map(|(copy, there)| there.then_some(copy))
 }
 
 /// A fetch of a patch to registers.

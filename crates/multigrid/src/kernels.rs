@@ -23,6 +23,15 @@ pub enum Operation {
     PatchInverse,
     /// A step of point Gauss–Seidel at one node of each patch of a colour.
     Point,
+    /// `x += b - scale x` on the inner nodes of each patch of a colour: Richardson's iteration, which
+    /// reads and writes what [`Self::Smooth`] does and contracts nothing (Table 6, *data only*).
+    MovePatch,
+    /// `b - scale x` at the inner nodes of the patches of a colour: what [`Self::PatchResidual`] reads
+    /// and writes.
+    MoveResidual,
+    /// `x += r` on the inner nodes of each patch of a colour: what [`Self::PatchSolve`] reads and
+    /// writes.
+    MoveSolution,
     /// `r = b`.
     Copy,
     /// `r -= A x` at inner nodes.
@@ -46,13 +55,16 @@ pub enum Operation {
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::Smooth,
         Self::SmoothBoundary,
         Self::PatchResidual,
         Self::PatchSolve,
         Self::PatchInverse,
         Self::Point,
+        Self::MovePatch,
+        Self::MoveResidual,
+        Self::MoveSolution,
         Self::Copy,
         Self::Residual,
         Self::Prolongate,
@@ -78,6 +90,12 @@ impl Operation {
             (Self::PatchInverse, Dimension::Three) => include_str!("../kernels/patch_inverse_3d.purlin"),
             (Self::Point, Dimension::Two) => include_str!("../kernels/point_2d.purlin"),
             (Self::Point, Dimension::Three) => include_str!("../kernels/point_3d.purlin"),
+            (Self::MovePatch, Dimension::Two) => include_str!("../kernels/move_patch_2d.purlin"),
+            (Self::MovePatch, Dimension::Three) => include_str!("../kernels/move_patch_3d.purlin"),
+            (Self::MoveResidual, Dimension::Two) => include_str!("../kernels/move_residual_2d.purlin"),
+            (Self::MoveResidual, Dimension::Three) => include_str!("../kernels/move_residual_3d.purlin"),
+            (Self::MoveSolution, Dimension::Two) => include_str!("../kernels/move_solution_2d.purlin"),
+            (Self::MoveSolution, Dimension::Three) => include_str!("../kernels/move_solution_3d.purlin"),
             (Self::Copy, Dimension::Two) => include_str!("../kernels/copy_2d.purlin"),
             (Self::Copy, Dimension::Three) => include_str!("../kernels/copy_3d.purlin"),
             (Self::Residual, Dimension::Two) => include_str!("../kernels/residual_2d.purlin"),
@@ -108,6 +126,9 @@ impl Operation {
             | Self::PatchSolve
             | Self::PatchInverse
             | Self::MeshSolve
+            | Self::MovePatch
+            | Self::MoveResidual
+            | Self::MoveSolution
             | Self::Point => 'p',
             Self::Copy
             | Self::Residual
@@ -121,6 +142,11 @@ impl Operation {
         (0..dimension.axes()).rev().map(|axis| format!("{stem}{axis}")).collect()
     }
 
+    /// Whether it adds corrections of patches to a solution.
+    pub(crate) const fn adds(self) -> bool {
+        matches!(self, Self::Smooth | Self::PatchSolve | Self::MeshSolve)
+    }
+
     /// The updates to which several blocks contribute: nodes that cells share.
     pub(crate) const fn shared(self) -> Option<&'static str> {
         match self {
@@ -130,6 +156,9 @@ impl Operation {
             | Self::PatchSolve
             | Self::PatchInverse
             | Self::Point
+            | Self::MovePatch
+            | Self::MoveResidual
+            | Self::MoveSolution
             | Self::Copy
             | Self::Prolongate
             | Self::MeshSolve
@@ -160,6 +189,11 @@ pub enum Variant {
     /// place in all patches of a colour at once. Nodes that no patch before has had take their turn
     /// with the first patch that they lie in.
     Point,
+    /// *Fused* without its contractions: a step of Richardson's iteration on each patch, for the time
+    /// that its data take (Table 6).
+    MoveFused,
+    /// *Separate* without its contractions.
+    MoveSeparate,
 }
 
 impl Variant {
@@ -173,6 +207,8 @@ impl Variant {
             Self::Boundary => &[Operation::SmoothBoundary],
             Self::Inverse => &[Operation::PatchResidual, Operation::PatchInverse],
             Self::Point => &[Operation::Point],
+            Self::MoveFused => &[Operation::MovePatch],
+            Self::MoveSeparate => &[Operation::MoveResidual, Operation::MoveSolution],
         }
     }
 }

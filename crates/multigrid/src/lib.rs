@@ -16,6 +16,7 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod ahead;
 mod cycle;
 mod error;
 mod hierarchy;
@@ -31,6 +32,7 @@ mod published;
 pub mod schedules;
 mod smoother;
 mod solver;
+mod structure;
 mod tensor;
 mod texts;
 

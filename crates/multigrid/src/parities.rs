@@ -1,6 +1,7 @@
 //! The fused kernel on even and odd parts of nodes and eigenvectors: the matrices of a line of two
 //! cells are those of its mirror image, so that they have two blocks of half their size.
 
+use crate::ahead::SOURCE;
 use crate::line::Line;
 use crate::schedules::Steps;
 use crate::{Element, MultigridError};
@@ -57,9 +58,12 @@ pub(crate) fn decompose(s: &mut Schedule, element: Element) -> Result<(), Multig
 
 /// Gives the right-hand side and the correction arrays and nests of their own.
 fn stage(s: &mut Schedule) -> Steps {
+    let source = if s.kernel().var(SOURCE).is_some() { SOURCE } else { "b" };
     s.apply(PrefetchArray {
         inames: ["k_rhs", "j_rhs", "i_rhs"].map(str::to_owned).into(),
-        ..PrefetchArray::new("b", "p0", AddressSpace::Private).into_temporary("rhs")
+        ..PrefetchArray::new(source, "p0", AddressSpace::Private)
+            .into_temporary("rhs")
+            .only_in(Selection::Insn("residual".into()))
     })?;
     let nest = ["k_8", "j_8", "i_8"];
     s.apply(StageValue::new("correct", "correction"))?;

@@ -112,6 +112,9 @@ fn boundary(
         (
             Operation::PatchSolve
             | Operation::PatchInverse
+            | Operation::MovePatch
+            | Operation::MoveResidual
+            | Operation::MoveSolution
             | Operation::Point
             | Operation::Copy
             | Operation::Residual

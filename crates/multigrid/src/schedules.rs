@@ -1,11 +1,13 @@
 //! How the kernels of a level are mapped onto a device.
 
+use crate::ahead::{self, GROUPS, SOURCE};
 use crate::instructions::{self, length};
 use crate::kernels::{Operation, plain_with_modes};
 use crate::line::Line;
 use crate::mesh_plans;
 use crate::parities::{HALF, decompose};
 use crate::published::{Published, map};
+pub use crate::structure::Structure;
 use crate::{Dimension, Element, MultigridError, Precision};
 use purlin_codegen::{Options, Program, generate};
 use purlin_ir::kernel::VarKind;
@@ -16,159 +18,8 @@ use purlin_transforms::primitives::{
     SetAddressSpace, SetResidentGroups, SplitIname, SplitSum, TagInames,
 };
 use purlin_transforms::{Schedule, Selection, TransformError};
-use serde::{Deserialize, Serialize};
 
 pub(crate) type Steps = Result<(), TransformError>;
-
-/// How a kernel is mapped onto a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Structure {
-    /// A patch or cell a work-group of one work-item, its arrays private: processors.
-    Blocks,
-    /// A patch or cell a work-group, a work-item for each node of a layer, which goes through the
-    /// layers; those at the boundary of a patch wait while it is solved for: *Basic* with the
-    /// two-dimensional structure of Cui et al. 2024, Figure 5 and Table 5.
-    Layers,
-    /// The same with the inner nodes of a layer numbered one after the other: *Linear indexing* of
-    /// Cui et al. 2024, §4.1.1. Of the smoother alone.
-    Linear,
-    /// *Basic* as it is published, with matrices in local memory and arrays that share buffers, in
-    /// rows of a whole patch: Cui et al. 2024, §3.1.3 and Listing 1. Of the smoother alone, as the
-    /// next two.
-    Basic,
-    /// *Linear indexing*, of the same: §4.1.1.
-    LinearIndexing,
-    /// *Conflict free*: rows of inner nodes alone, and the results of every contraction along
-    /// neighbouring work-items; §4.1.2 and Listing 2.
-    ConflictFree,
-    /// Beyond the publication: a work-item for each line of nodes, which it contracts in registers,
-    /// and matrices as operands of constant memory. Of smoother and residual alone.
-    Lines {
-        /// Patches or cells of a work-group.
-        patches: u32,
-        /// Groups of a compute unit that the compiler leaves registers for.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        resident_groups: Option<u32>,
-        /// Sums of two products as two updates: each a multiplication fused with an addition, in
-        /// place of a multiplication, a fused one and an addition.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        separate_terms: bool,
-    },
-    /// Beyond the publication: a patch a work-group, contractions by FP64 matrix instructions of tiles
-    /// that are filled up with zeros. Of the fused kernel in double precision alone, in three
-    /// dimensions, where the inner nodes of a patch fill as many tiles as all: degrees 2, 3, 5, 6, 7.
-    Instructions {
-        /// Sub-groups of a patch, each with as many of its planes: a power of two, of two planes at
-        /// least.
-        sub_groups: u32,
-        /// Even and odd parts in place of nodes, so that matrices have two blocks: half of the
-        /// instructions. Of lines of two tiles alone: degrees 5, 6, 7.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        parities: bool,
-        /// Groups of a compute unit that the compiler leaves registers for.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        resident_groups: Option<u32>,
-    },
-}
-
-impl Structure {
-    /// Lines with so many patches or cells a work-group, nothing else.
-    #[must_use]
-    pub const fn lines(patches: u32) -> Self {
-        Self::Lines { patches, resident_groups: None, separate_terms: false }
-    }
-
-    /// Lines with as many patches of an element as were fastest on a card.
-    #[must_use]
-    pub const fn fastest_lines(element: Element) -> Self {
-        Self::lines(patches(element))
-    }
-
-    /// The fastest that is known of an operation on an architecture of a backend, such as `sm_90`.
-    ///
-    /// Matrix instructions on even and odd parts are it for the fused kernel of degree 7 on a Hopper
-    /// card, in double precision: 6.63 billion nodes a second, lines 3.53
-    /// (H200, 32 cells a side, 2026-11-26).
-    #[must_use]
-    pub fn of(
-        (backend, arch): (Backend, &str),
-        operation: Operation,
-        element: Element,
-        precision: Precision,
-    ) -> Self {
-        let fused = (element.dimension, element.degree, precision);
-        match (backend, operation) {
-            (Backend::C, _) => Self::Blocks,
-            (Backend::Cuda, Operation::Smooth)
-                if arch.starts_with("sm_90") && fused == (Dimension::Three, 7, Precision::Double) =>
-            {
-                Self::Instructions { sub_groups: 8, parities: true, resident_groups: Some(2) }
-            }
-            (
-                Backend::OpenCl | Backend::Cuda,
-                Operation::Smooth
-                | Operation::PatchResidual
-                | Operation::PatchSolve
-                | Operation::MeshSolve
-                | Operation::Residual,
-            ) => Self::fastest_lines(element),
-            (Backend::OpenCl | Backend::Cuda, Operation::MeshResidual | Operation::MeshLoad) => {
-                Self::lines(mesh_plans::cells(element))
-            }
-            (Backend::OpenCl | Backend::Cuda, Operation::SmoothBoundary) => Self::ConflictFree,
-            (
-                Backend::OpenCl | Backend::Cuda,
-                Operation::Copy
-                | Operation::PatchInverse
-                | Operation::Point
-                | Operation::Prolongate
-                | Operation::Restrict
-                | Operation::Load
-                | Operation::SquaredError,
-            ) => Self::Layers,
-        }
-    }
-
-    /// That of an operation of a smoother: this one where it works on patches, else the fastest.
-    #[must_use]
-    pub fn of_smoother(
-        self,
-        on: (Backend, &str),
-        operation: Operation,
-        element: Element,
-        precision: Precision,
-    ) -> Self {
-        match operation {
-            Operation::Smooth
-            | Operation::SmoothBoundary
-            | Operation::PatchResidual
-            | Operation::PatchSolve => self,
-            Operation::PatchInverse
-            | Operation::Point
-            | Operation::Copy
-            | Operation::Residual
-            | Operation::Prolongate
-            | Operation::Restrict
-            | Operation::Load
-            | Operation::SquaredError
-            | Operation::MeshResidual
-            | Operation::MeshSolve
-            | Operation::MeshLoad => Self::of(on, operation, element, precision),
-        }
-    }
-}
-
-/// Patches of a work-group that were fastest on an H200 (results/h200/cui_2024.md, 2026-11-24).
-const fn patches(element: Element) -> u32 {
-    match (element.dimension, element.degree) {
-        (Dimension::Two, 1 | 2 | 4 | 5) | (Dimension::Three, 1) => 16,
-        (Dimension::Two, 6) | (Dimension::Three, 3 | 5 | 7 | 8) => 2,
-        (Dimension::Two, _) | (Dimension::Three, 2) => 8,
-        (Dimension::Three, 6) => 4,
-        (Dimension::Three, _) => 1,
-    }
-}
 
 /// Whether lines take each other's place. It saves half of the local memory; in three dimensions up
 /// to degree 4, where that does not bind, the rows of equal length cost more: 7.8 in place of 9.3
@@ -194,9 +45,12 @@ pub fn schedule(
     let parities = matches!(structure, Structure::Instructions { parities: true, .. });
     let modes = if parities { 2 * HALF } else { 2 * element.degree - 1 };
     let mut s = Schedule::of(&plain_with_modes(operation, element, precision, modes)?);
-    if let Structure::Instructions { sub_groups, parities: true, .. } = structure {
-        length(operation, element, precision, (sub_groups, true))?;
-        decompose(&mut s, element)?;
+    if let Structure::Instructions { sub_groups, parities, ahead, .. } = structure {
+        length(operation, element, precision, (sub_groups, parities))?;
+        ahead.map_or(Ok(()), |patches| instructions::copy_ahead(&mut s, element, patches))?;
+        if parities {
+            decompose(&mut s, element)?;
+        }
     }
     for sum in loops(s.kernel(), "l_") {
         s.realise(&sum, format!("r_{sum}"))?;
@@ -208,7 +62,8 @@ pub fn schedule(
         Structure::Blocks => {}
         _ if matches!(operation, Operation::Copy | Operation::Load) => rows(&mut s, "e0", 256)?,
         _ if operation == Operation::Point => rows(&mut s, "p0", 32)?,
-        Structure::Layers => layers(&mut s)?,
+        Structure::Layers => layers(&mut s, &[("j_", 1), ("i_", 0)])?,
+        Structure::Nodes => layers(&mut s, &[("k_", 2), ("j_", 1), ("i_", 0)])?,
         Structure::Linear => linear(&mut s)?,
         Structure::Basic => map(&mut s, operation, element, Published::Basic)?,
         Structure::LinearIndexing => {
@@ -217,15 +72,19 @@ pub fn schedule(
         Structure::ConflictFree => {
             map(&mut s, operation, element, Published::ConflictFree)?;
         }
-        Structure::Lines { patches, resident_groups, separate_terms } => {
+        Structure::Lines { patches, resident_groups, separate_terms, atomic, ahead } => {
             if separate_terms {
                 split_sums(&mut s)?;
             }
             fix_matrices(&mut s, operation, element, (precision, AddressSpace::Constant))?;
-            lines(&mut s, operation, element, patches)?;
+            let ahead = ahead.filter(|_| operation == Operation::Smooth);
+            lines(&mut s, (operation, element, precision), patches, ahead)?;
+            if atomic && operation.adds() {
+                s.apply(MakeAtomic { insns: Selection::Insn("correct".into()) })?;
+            }
             reside(&mut s, resident_groups)?;
         }
-        Structure::Instructions { sub_groups, parities, resident_groups } => {
+        Structure::Instructions { sub_groups, parities, resident_groups, ahead: _ } => {
             let length = length(operation, element, precision, (sub_groups, parities))?;
             if !parities {
                 fix_matrices(&mut s, operation, element, (precision, AddressSpace::Global))?;
@@ -235,7 +94,8 @@ pub fn schedule(
         }
     }
     for (axis, block) in operation.blocks(element.dimension).iter().rev().enumerate() {
-        s.tag(block, AxisTag::Group(axis as u8))?;
+        let in_turn = axis == 0 && s.kernel().iname(GROUPS).is_some();
+        s.tag(if in_turn { GROUPS } else { block }, AxisTag::Group(axis as u8))?;
     }
     Ok(s)
 }
@@ -294,12 +154,15 @@ fn rows(s: &mut Schedule, row: &str, length: i64) -> Steps {
     s.rename_loop(group, row).map(|_| ())
 }
 
-/// Rows of a patch along `l.1` and columns along `l.0`.
-fn layers(s: &mut Schedule) -> Steps {
+/// Loops whose names begin so along axes of a group: rows of a patch along `l.1` and columns along
+/// `l.0`, perhaps planes along `l.2`.
+fn layers(s: &mut Schedule, axes: &[(&str, u8)]) -> Steps {
     share(s, 1)?;
-    for (stem, axis) in [("j_", 1), ("i_", 0)] {
+    for (stem, axis) in axes {
         let along = loops(s.kernel(), stem);
-        s.apply(TagInames::new(along, AxisTag::Local(axis)))?;
+        if !along.is_empty() {
+            s.apply(TagInames::new(along, AxisTag::Local(*axis)))?;
+        }
     }
     Ok(())
 }
@@ -329,6 +192,9 @@ fn fix_matrices(
         | Operation::PatchResidual
         | Operation::PatchSolve
         | Operation::PatchInverse
+        | Operation::MovePatch
+        | Operation::MoveResidual
+        | Operation::MoveSolution
         | Operation::MeshSolve
         | Operation::Point => (&line.mass, &line.stiffness),
         Operation::Copy
@@ -464,6 +330,9 @@ const fn plan(operation: Operation, dimension: Dimension) -> Plan {
         (
             Operation::PatchResidual
             | Operation::PatchInverse
+            | Operation::MovePatch
+            | Operation::MoveResidual
+            | Operation::MoveSolution
             | Operation::Point
             | Operation::Copy
             | Operation::Residual
@@ -482,6 +351,9 @@ const fn plan(operation: Operation, dimension: Dimension) -> Plan {
         (
             Operation::PatchResidual
             | Operation::PatchInverse
+            | Operation::MovePatch
+            | Operation::MoveResidual
+            | Operation::MoveSolution
             | Operation::Point
             | Operation::Copy
             | Operation::Residual
@@ -500,17 +372,19 @@ const fn plan(operation: Operation, dimension: Dimension) -> Plan {
     }
 }
 
-/// Lines of nodes in registers.
-fn lines(s: &mut Schedule, operation: Operation, element: Element, patches: u32) -> Steps {
-    let dimension = element.dimension;
-    let plan = plan(operation, dimension);
-    let side = match operation {
+/// Nodes along an axis of a patch or cell, of a patch that is solved for inner ones.
+const fn side(operation: Operation, element: Element) -> i64 {
+    match operation {
         Operation::Smooth | Operation::SmoothBoundary | Operation::PatchResidual => {
             2 * element.degree as i64 + 1
         }
-        Operation::PatchSolve | Operation::PatchInverse | Operation::MeshSolve | Operation::Point => {
-            2 * element.degree as i64 - 1
-        }
+        Operation::PatchSolve
+        | Operation::PatchInverse
+        | Operation::MovePatch
+        | Operation::MoveResidual
+        | Operation::MoveSolution
+        | Operation::MeshSolve
+        | Operation::Point => 2 * element.degree as i64 - 1,
         Operation::Copy
         | Operation::Residual
         | Operation::Prolongate
@@ -519,7 +393,18 @@ fn lines(s: &mut Schedule, operation: Operation, element: Element, patches: u32)
         | Operation::MeshResidual
         | Operation::MeshLoad
         | Operation::SquaredError => element.degree as i64 + 1,
-    };
+    }
+}
+
+/// Lines of nodes in registers.
+fn lines(
+    s: &mut Schedule,
+    (operation, element, precision): (Operation, Element, Precision),
+    patches: u32,
+    ahead: Option<u32>,
+) -> Steps {
+    let dimension = element.dimension;
+    let plan = plan(operation, dimension);
     for (along, lanes, _) in plan.contractions {
         s.reorder(lanes.iter().copied().chain([*along]))?;
     }
@@ -535,6 +420,10 @@ fn lines(s: &mut Schedule, operation: Operation, element: Element, patches: u32)
             s.prefetch_as(PrefetchArray::new(*array, *line, AddressSpace::Private), &name)?;
         }
     }
+    let copies_source = ahead.is_some() && element.degree > 1; // else one number
+    if copies_source {
+        ahead::copy_source(s, dimension, AddressSpace::Private)?;
+    }
     let local = share(s, 2)?; // lines have one axis
     let axes = plan.copies.len() as u8;
     let block = operation.blocks(dimension).pop().unwrap_or_default();
@@ -548,19 +437,32 @@ fn lines(s: &mut Schedule, operation: Operation, element: Element, patches: u32)
         for array in &local {
             s.apply(ExpandArray::new(array, [format!("{block}_in")]))?;
         }
-        s.tag(format!("{block}_in"), AxisTag::Local(axes - 1))?;
+        if ahead.is_some() {
+            ahead::part(s, &format!("{block}_in"), dimension, copies_source)?;
+        }
+        let inside = loops(s.kernel(), &format!("{block}_in"));
+        s.apply(TagInames::new(inside, AxisTag::Local(axes - 1)))?;
         s.rename_loop(format!("{block}_group"), block)?;
     }
     let in_place = takes_places(element);
+    // copies that are under way take no turns
+    let is_copied = |array: &str| ahead.is_some() && ["u", SOURCE].contains(&array);
     if in_place {
-        for array in &local {
-            pad_as_a_patch(s, array, plan.copies.len(), side)?;
+        for array in local.iter().filter(|array| !is_copied(array)) {
+            pad_as_a_patch(s, array, plan.copies.len(), side(operation, element))?;
         }
     }
     for turn in if in_place { plan.places } else { plan.turns } {
-        s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{}", turn[0])))?;
+        let turn: Vec<&str> = turn.iter().copied().filter(|array| !is_copied(array)).collect();
+        if let [first, _, ..] = turn[..] {
+            s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{first}")))?;
+        }
     }
-    place(s, &plan)
+    let Some(in_turn) = ahead else { return place(s, &plan, &[]) };
+    ahead::take_in_turn(s, in_turn)?;
+    place(s, &plan, &ahead::SOURCE_LOOPS)?;
+    let arrays: &[_] = if copies_source { &["u", SOURCE] } else { &["u"] };
+    ahead::pipeline(s, arrays, precision)
 }
 
 /// Gives an array the strides of one of a whole patch or cell, so that a line has its place in every
@@ -577,13 +479,13 @@ pub(crate) fn pad_as_a_patch(s: &mut Schedule, array: &str, axes: usize, side: i
     Ok(())
 }
 
-/// Lines on the axes of a group, everything inside them written out.
-fn place(s: &mut Schedule, plan: &Plan) -> Steps {
+/// Lines on the axes of a group, as the loops of another copy, everything inside them written out.
+fn place(s: &mut Schedule, plan: &Plan, more: &'static [&'static str]) -> Steps {
     let lanes = plan.contractions.iter().map(|(_, lanes, _)| *lanes);
     let copies = &plan.copies[1..];
     for depth in 0..copies.len() {
         let at = |nest: &[&'static str]| nest.iter().rev().nth(depth).copied();
-        let along = lanes.clone().chain([copies]).filter_map(at);
+        let along = lanes.clone().chain([copies, more]).filter_map(at);
         let along: Vec<&str> = along.filter(|name| s.kernel().iname(name).is_some()).collect();
         s.apply(TagInames::new(along, AxisTag::Local(depth as u8)))?;
     }

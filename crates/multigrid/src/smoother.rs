@@ -61,6 +61,9 @@ pub(crate) const fn launched(
         (Relaxation::Additive { .. }, _) if is_deformed => &[Operation::MeshSolve],
         (Relaxation::Multiplicative, _) => variant.operations(),
         (Relaxation::Additive { .. }, Variant::Inverse) => &[Operation::PatchInverse],
+        (Relaxation::Additive { .. }, Variant::MoveFused | Variant::MoveSeparate) => {
+            &[Operation::MoveSolution]
+        }
         (
             Relaxation::Additive { .. },
             Variant::Global | Variant::Separate | Variant::Fused | Variant::Boundary | Variant::Point,
@@ -145,6 +148,23 @@ impl Hierarchy<'_> {
             }
             calls.push(self.advanced(at.cells, [d, z, at.x], *factors));
         }
+    }
+
+    /// One of the operations of a step alone, on all patches, colour by colour. Returns its seconds by
+    /// the device's clock.
+    ///
+    /// # Errors
+    /// A failing driver.
+    pub fn run_operation(&self, level: usize, operation: Operation) -> Result<f64, MultigridError> {
+        let mut calls = Vec::new();
+        for colour in 0..1_usize << self.element().dimension.axes() {
+            let of = self.smooth.iter().filter(|(of, _)| *of == operation);
+            for (operation, executable) in of {
+                let args = self.smoothing(self.at(level), (colour, [0; 3]), *operation, executable);
+                calls.push(Call::new(executable, args));
+            }
+        }
+        self.run(&calls)
     }
 
     /// The patches of some colours, one after the other: those around the vertices of which bit `a`
@@ -241,6 +261,9 @@ impl Hierarchy<'_> {
             | Operation::PatchResidual
             | Operation::PatchSolve
             | Operation::PatchInverse
+            | Operation::MovePatch
+            | Operation::MoveResidual
+            | Operation::MoveSolution
             | Operation::Point
             | Operation::Copy
             | Operation::Prolongate

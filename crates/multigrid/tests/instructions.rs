@@ -5,24 +5,25 @@
 
 use nalgebra::DVector;
 use purlin_analysis::stats::bank_traffic;
+use purlin_codegen::{Options, Target, generate};
 use purlin_interp::{Memory, interpret};
 use purlin_multigrid::kernels::{Operation, plain};
 use purlin_multigrid::schedules::{Structure, schedule};
 use purlin_multigrid::{
-    Dimension, Element, Hierarchy, HierarchyOptions, Line, MultigridError, Precision, Which,
+    Dimension, Element, Hierarchy, HierarchyOptions, Line, MultigridError, Order, Precision, Which,
 };
-use purlin_runtime::Backend;
+use purlin_runtime::{Backend, open};
 
 mod reference;
 
 use reference::{Random, dense_colour, devices, element, inner_numbers, largest};
 
 const fn instructions(sub_groups: u32) -> Structure {
-    Structure::Instructions { sub_groups, parities: false, resident_groups: None }
+    Structure::Instructions { sub_groups, parities: false, resident_groups: None, ahead: None }
 }
 
 const fn parities(sub_groups: u32) -> Structure {
-    Structure::Instructions { sub_groups, parities: true, resident_groups: None }
+    Structure::Instructions { sub_groups, parities: true, resident_groups: None, ahead: None }
 }
 
 #[test]
@@ -101,6 +102,66 @@ fn the_schedule_keeps_what_the_kernel_computes() {
         // 1e-13: sums of two products are added in another order
         assert!(largest(&after, &before) < 1e-13, "Q{degree}: {}", largest(&after, &before));
     }
+}
+
+/// A group that takes patches in turn, and copies the next one while it solves for one, does what
+/// one patch at a time does: rows of two patches and of one.
+#[test]
+fn patches_in_turn_equal_patches_at_once() {
+    if std::env::var_os("PURLIN_TEST_ALL").is_none() {
+        return; // minutes
+    }
+    let device = open("c").unwrap();
+    for (degree, sub_groups, parities) in [(2, 2, false), (5, 4, true)] {
+        let (resident_groups, ahead) = (None, Some(2));
+        let in_turn = Structure::Instructions { sub_groups, parities, resident_groups, ahead };
+        let element = element(Dimension::Three, degree);
+        let mut random = Random(9);
+        let [x, b] = [(); 2].map(|()| inner_numbers(&mut random, element, 4));
+        let [expected, found] = [None, Some(in_turn)].map(|smoother| {
+            let options = HierarchyOptions { smoother, ..HierarchyOptions::default() };
+            let levels = Hierarchy::with(&*device, element, 4, options).unwrap();
+            levels.set(1, Which::Solution, &x).unwrap();
+            levels.set(1, Which::RightHandSide, &b).unwrap();
+            levels.smooth(1, Order::Forward).unwrap();
+            levels.solution(1).unwrap()
+        });
+        // 1e-11: condition numbers of patches reach 1e3
+        assert!(largest(&found, &expected) < 1e-11, "Q{degree}: {}", largest(&found, &expected));
+    }
+}
+
+/// Lines that take two patches twice in turn, copied ahead: rows of three patches, by the interpreter
+/// and as asynchronous copies that are waited for.
+#[test]
+fn patches_of_lines_are_copied_ahead() {
+    let element = element(Dimension::Two, 2);
+    let (patches, resident_groups, separate_terms, atomic) = (2, None, true, true);
+    let ahead = Some(2);
+    let in_turn = Structure::Lines { patches, resident_groups, separate_terms, atomic, ahead };
+    let kernel = plain(Operation::Smooth, element, Precision::Double).unwrap();
+    let mapped = schedule(Operation::Smooth, element, in_turn, Precision::Double).unwrap();
+    let line = Line::new(element.degree).unwrap();
+    let mut random = Random(4);
+    let mut memory = Memory::new().param("n", 6).param("c0", 0).param("c1", 1).value("scale", 1.0);
+    for name in ["x", "b"] {
+        memory = memory.value(name, random.numbers(element.nodes(6)));
+    }
+    for (name, matrix) in [("A", &line.stiffness), ("M", &line.mass), ("S", &line.eigenvectors)] {
+        memory = memory.value(name, matrix.entries.clone());
+    }
+    let memory = memory.value("lambda", line.eigenvalues);
+    let run = |kernel| {
+        let mut memory = memory.clone().of_kernel(kernel);
+        interpret(kernel, &mut memory).unwrap();
+        memory.get("x").unwrap().to_f64()
+    };
+    let (before, after) = (run(&kernel), run(mapped.kernel()));
+    // 1e-13: sums of two products are added in another order
+    assert!(largest(&after, &before) < 1e-13, "{}", largest(&after, &before));
+    let code = generate(mapped.kernel(), Target::Cuda, &Options::default()).unwrap();
+    let count = |what: &str| code.source.matches(what).count();
+    assert!(count("cp.async.ca.shared.global") > 0 && count("cp.async.wait_all") > 0);
 }
 
 /// Sixteen work-items that read along any two axes meet in no bank.

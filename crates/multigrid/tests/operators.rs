@@ -279,8 +279,17 @@ fn variants_of_the_smoother_agree() {
                 Backend::C => vec![Structure::Blocks],
                 Backend::OpenCl | Backend::Cuda => {
                     let (resident_groups, separate_terms) = (Some(2), true);
-                    let separate = Structure::Lines { patches: 1, resident_groups, separate_terms };
-                    vec![Structure::ConflictFree, Structure::lines(2), separate]
+                    let (atomic, ahead) = (true, None);
+                    let separate =
+                        Structure::Lines { patches: 1, resident_groups, separate_terms, atomic, ahead };
+                    let ahead = Structure::Lines {
+                        patches: 2,
+                        resident_groups: None,
+                        separate_terms,
+                        atomic: false,
+                        ahead: Some(2),
+                    };
+                    vec![Structure::ConflictFree, Structure::lines(2), separate, ahead]
                 }
             };
             let fused = Hierarchy::new(&*device, element, cells).unwrap();

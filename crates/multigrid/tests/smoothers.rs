@@ -6,10 +6,11 @@ mod reference;
 
 use nalgebra::{DMatrix, DVector};
 use purlin_multigrid::kernels::Variant;
+use purlin_multigrid::schedules::Structure;
 use purlin_multigrid::{
     Dimension, Element, Hierarchy, HierarchyOptions, MultigridError, Order, Precision, Relaxation, Which,
 };
-use purlin_runtime::{Device, open};
+use purlin_runtime::{Backend, Device, open};
 use reference::{CASES, Random, dense, devices, element, inner_numbers, is_inner, largest, patches, solved};
 
 fn with<'d>(
@@ -180,6 +181,50 @@ fn full_multigrid_converges_with_every_smoother() {
         cycles(3, Variant::Inverse, Relaxation::Multiplicative),
         cycles(3, Variant::Fused, Relaxation::Multiplicative)
     );
+}
+
+/// What moves data alone, fused and separately: Richardson's iteration on one patch, `x += b - h x` in
+/// three dimensions and `x += b - x` in two.
+#[test]
+fn data_alone_is_a_step_of_richardson() {
+    for device in devices() {
+        let backend = device.info().backend;
+        for (dimension, degree, variant) in [
+            (Dimension::Two, 2, Variant::MoveFused),
+            (Dimension::Two, 2, Variant::MoveSeparate),
+            (Dimension::Three, 2, Variant::MoveFused),
+            (Dimension::Three, 2, Variant::MoveSeparate),
+        ] {
+            let smoother = (backend != Backend::C).then_some(Structure::ConflictFree);
+            let options = HierarchyOptions { variant, smoother, ..HierarchyOptions::default() };
+            let element = element(dimension, degree);
+            let levels = Hierarchy::with(&*device, element, 2, options).unwrap();
+            let [x, b, found] = step(&levels, Order::Forward, 3);
+            let scale = if dimension == Dimension::Three { 0.5 } else { 1.0 };
+            let expected = &x + &b - &x * scale;
+            assert!(largest(found.as_slice(), expected.as_slice()) < 1e-14, "{variant:?} {dimension:?}");
+        }
+    }
+}
+
+/// A work-item for each node does what a processor does.
+#[test]
+fn work_items_of_nodes_agree() {
+    for device in devices() {
+        if device.info().backend == Backend::C {
+            continue;
+        }
+        for dimension in [Dimension::Two, Dimension::Three] {
+            let element = element(dimension, 2);
+            let [expected, found] = [None, Some(Structure::Nodes)].map(|smoother| {
+                let options = HierarchyOptions { smoother, ..HierarchyOptions::default() };
+                let levels = Hierarchy::with(&*device, element, 4, options).unwrap();
+                step(&levels, Order::Forward, 7)[2].clone()
+            });
+            // 1e-12: condition numbers of patches reach 1e2
+            assert!(largest(found.as_slice(), expected.as_slice()) < 1e-12, "{dimension:?}");
+        }
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 pub mod bars;
 pub mod breakdown;
+pub mod data;
 pub mod deformed;
 pub mod measure;
 pub mod page;

@@ -1,6 +1,7 @@
 //! The commands of the study; `--help` explains them.
 
 mod breakdowns;
+mod data_only;
 mod deformed_solves;
 
 use clap::{Args, Parser, Subcommand};
@@ -17,6 +18,7 @@ use study_cui_2024::bars::{
     boundary_svg, breakdown_svg, levels_svg, percentages_svg, roofline_svg, sizes_svg,
 };
 use study_cui_2024::breakdown::Breakdown;
+use study_cui_2024::data::{self, DataRecord};
 use study_cui_2024::deformed::{self, DeformedSolve};
 use study_cui_2024::measure::{inner, measure};
 use study_cui_2024::page::tables;
@@ -38,6 +40,8 @@ Examples, after `cargo run --release -p study-cui-2024 --`:
   iterations --dimension 3 --levels 3,4           Table 2
   deformed --dimension 3 --levels 2,3 --jumps 1,100   deformed cells, coefficients that jump
   iterations --point --dimension 3 --levels 2,3   Table 3
+  data --device cuda --db data.jsonl              Table 6
+  time --items --dimensions 3 --degrees 1,2,3,4   Figure 5: a work-item for each node or column
   figures --db h200.jsonl --out pictures          rates, patches a group, local memory as SVG
   time --lines --dimensions 3 --db lines.jsonl    the forms of fused lines
   time --instructions --dimensions 3 --degrees 7  those of matrix instructions
@@ -66,6 +70,8 @@ enum Command {
     Deformed(deformed_solves::DeformedArgs),
     /// Solve and time the parts of the V-cycles by level; lines of JSON
     Breakdown(breakdowns::BreakdownArgs),
+    /// Time kernels beside their data alone, Table 6; lines of JSON
+    Data(data_only::DataArgs),
     /// Compile what `time` and `solve` run into the cache (`PURLIN_CACHE_DIR`), without a card
     Compile(CompileArgs),
     /// Print registers, spills and operations of the forms of lines, without a card
@@ -98,6 +104,9 @@ struct TimeArgs {
     /// Time the forms of matrix instructions instead: sub-groups of a patch, resident groups
     #[arg(long, conflicts_with_all = ["lines", "single"])]
     instructions: bool,
+    /// Time a work-item for each column of nodes and for each node instead (Figure 5)
+    #[arg(long, conflicts_with_all = ["lines", "instructions"])]
+    items: bool,
     /// Most nodes
     #[arg(long, value_name = "N", default_value_t = 6e7)]
     most: f64,
@@ -132,7 +141,7 @@ struct SolveArgs {
     /// V-cycles to the left of the operator, as in the program of the publication
     #[arg(long)]
     left: bool,
-    /// Records of `time --lines`, whose fastest form of each precision smooths
+    /// Records of `time --lines` or `--instructions`, whose fastest form of each precision smooths
     #[arg(long, value_name = "FILE")]
     lines: Option<PathBuf>,
     /// File of records; what it holds is not solved again
@@ -227,6 +236,9 @@ struct PageArgs {
     /// The records that `deformed` wrote, in place of those
     #[arg(long, value_name = "FILE", conflicts_with_all = ["solves", "db"])]
     deformed: Option<PathBuf>,
+    /// The records that `data` wrote, in place of those
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["solves", "db", "deformed"])]
+    data: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -258,6 +270,7 @@ fn main() -> ExitCode {
         Command::Iterations(args) => print_iterations(args),
         Command::Deformed(args) => deformed_solves::run(args),
         Command::Breakdown(args) => breakdowns::run(args),
+        Command::Data(args) => data_only::run(args),
         Command::Compile(args) => compile(args),
         Command::Resources(args) => print_resources(args),
         Command::Figures(args) => figures(args),
@@ -323,9 +336,11 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
             let element = Element::new(dimension, *degree).map_err(usage)?;
             let cells = largest(element, args.most)?;
             let tried = if args.lines {
-                lines().into_iter().map(|structure| (Variant::Fused, structure)).collect()
+                lines(element).into_iter().map(|structure| (Variant::Fused, structure)).collect()
             } else if args.instructions {
                 instructions(element).into_iter().map(|structure| (Variant::Fused, structure)).collect()
+            } else if args.items {
+                [Structure::Layers, Structure::Nodes].map(|structure| (Variant::Fused, structure)).into()
             } else {
                 variants(element)
             };
@@ -367,12 +382,12 @@ fn largest(element: Element, most: f64) -> Result<usize, Failure> {
     cells.ok_or_else(|| Failure::Usage(format!("--most {most}: two cells a side have more nodes")))
 }
 
-/// The fastest form of fused lines that is known of a device.
+/// The fastest form of lines or instructions that is known of a device.
 fn fastest(records: &[Record], element: Element, precision: Precision, device: &str) -> Option<Structure> {
     let suits = |r: &&Record| {
         (r.element, r.precision, r.variant) == (element, precision, Variant::Fused)
             && r.device == device
-            && matches!(r.structure, Structure::Lines { .. })
+            && matches!(r.structure, Structure::Lines { .. } | Structure::Instructions { .. })
     };
     let best = records.iter().filter(suits).max_by(|a, b| a.rate().total_cmp(&b.rate()));
     best.map(|r| r.structure)
@@ -438,7 +453,7 @@ fn print_resources(args: &ResourcesArgs) -> Result<(), Failure> {
     out(HEAD)?;
     for degree in &args.degrees {
         let element = Element::new(dimension, *degree).map_err(usage)?;
-        for structure in lines() {
+        for structure in lines(element) {
             match row(element, structure) {
                 Ok(row) => out(&row)?,
                 Err(e) => eprintln!("Q{degree} {structure:?}: {e}"),
@@ -516,6 +531,10 @@ fn print_page(args: &PageArgs) -> Result<(), Failure> {
     if let Some(file) = &args.solves {
         let records: Vec<Solve> = read_json_lines(file).map_err(unreadable)?;
         return out(&table(&records));
+    }
+    if let Some(file) = &args.data {
+        let records: Vec<DataRecord> = read_json_lines(file).map_err(unreadable)?;
+        return out(&data::table(&records));
     }
     if let Some(file) = &args.deformed {
         let records: Vec<DeformedSolve> = read_json_lines(file).map_err(unreadable)?;

@@ -20,6 +20,9 @@ pub fn tables(records: &[Record]) -> Result<String, PageError> {
     if !by_instructions.is_empty() {
         text += &instructions(&by_instructions);
     }
+    if records.iter().any(|r| r.structure == Structure::Nodes) {
+        return Ok(text + &items(&records));
+    }
     for dimension in [Dimension::Two, Dimension::Three] {
         let of: Vec<Record> =
             records.iter().filter(|r| r.element.dimension == dimension).map(|r| (*r).clone()).collect();
@@ -99,16 +102,19 @@ fn published(records: &[Record], dimension: Dimension) -> Result<String, PageErr
 fn instructions(records: &[&Record]) -> String {
     let mut text = "## Matrix instructions\n\n".to_owned();
     text += "Three dimensions. Needed operations are those of dense contractions, executed ones those of tiles that are filled up with zeros: of even and odd *parts* half as many as of nodes.\n\n";
-    text += "| k | nodes | of | sub-groups | resident groups | billions of nodes a second | ns a patch | TFLOP/s needed | executed |\n";
-    text += "|--:|--:|--|--:|--:|--:|--:|--:|--:|\n";
+    text += "| k | nodes | of | sub-groups | resident groups | in turn | billions of nodes a second | ns a patch | TFLOP/s needed | executed |\n";
+    text += "|--:|--:|--|--:|--:|--:|--:|--:|--:|--:|\n";
     for r in records {
-        let Structure::Instructions { sub_groups, parities, resident_groups } = r.structure else { continue };
-        let resident = resident_groups.map_or("–".into(), |groups| groups.to_string());
+        let Structure::Instructions { sub_groups, parities, resident_groups, ahead } = r.structure else {
+            continue;
+        };
+        let shown = |number: Option<u32>| number.map_or("–".into(), |number| number.to_string());
+        let (resident, ahead) = (shown(resident_groups), shown(ahead));
         let patches = ((r.cells - 1) as f64).powi(3);
         let (of, part) = if parities { ("parts", 0.5) } else { ("nodes", 1.0) };
         let _ = writeln!(
             text,
-            "| {} | {:.1e} | {of} | {sub_groups} | {resident} | {:.2} | {:.2} | {:.1} | {:.1} |",
+            "| {} | {:.1e} | {of} | {sub_groups} | {resident} | {ahead} | {:.2} | {:.2} | {:.1} | {:.1} |",
             r.element.degree,
             r.nodes as f64,
             r.rate(),
@@ -118,6 +124,18 @@ fn instructions(records: &[&Record]) -> String {
         );
     }
     text + "\n"
+}
+
+/// Work-items of a column of nodes beside those of a node, by degree.
+fn items(records: &[&Record]) -> String {
+    let mut text = "| k | nodes | a column | a node |\n|--:|--:|--:|--:|\n".to_owned();
+    for column in records.iter().filter(|r| r.structure == Structure::Layers) {
+        let of_nodes = |r: &&&Record| (r.element, r.structure) == (column.element, Structure::Nodes);
+        let node = records.iter().find(of_nodes).map_or("–".into(), |r| format!("{:.2}", r.rate()));
+        let (k, nodes) = (column.element.degree, column.nodes as f64);
+        let _ = writeln!(text, "| {k} | {nodes:.1e} | {:.2} | {node} |", column.rate());
+    }
+    text
 }
 
 fn table(records: &[Record], dimension: Dimension) -> String {
@@ -141,6 +159,7 @@ fn table(records: &[Record], dimension: Dimension) -> String {
                 Structure::Lines { patches, .. } => patches,
                 Structure::Blocks
                 | Structure::Layers
+                | Structure::Nodes
                 | Structure::Linear
                 | Structure::Basic
                 | Structure::LinearIndexing

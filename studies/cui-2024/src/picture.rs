@@ -57,6 +57,7 @@ fn label(record: &Record) -> String {
     let structure = match record.structure {
         Structure::Blocks => "blocks",
         Structure::Layers => "layers",
+        Structure::Nodes => "nodes",
         Structure::Linear => "linear",
         Structure::Basic => "Basic",
         Structure::LinearIndexing => "Linear indexing",
@@ -71,6 +72,8 @@ fn label(record: &Record) -> String {
         Variant::Boundary => format!("Boundary, {structure}"),
         Variant::Inverse => "inverse matrix".to_owned(),
         Variant::Point => "points".to_owned(),
+        Variant::MoveFused => format!("Fused, data only, {structure}"),
+        Variant::MoveSeparate => format!("Separate, data only, {structure}"),
     }
 }
 
@@ -192,6 +195,7 @@ fn local_intensity(record: &Record) -> Result<f64, PictureError> {
         Structure::Lines { patches, .. } => i64::from(patches),
         Structure::Blocks
         | Structure::Layers
+        | Structure::Nodes
         | Structure::Linear
         | Structure::Basic
         | Structure::LinearIndexing

@@ -7,32 +7,64 @@ use purlin_multigrid::kernels::Operation;
 use purlin_multigrid::schedules::{Structure, program};
 use purlin_multigrid::{Element, MultigridError, Precision};
 
-/// Forms of lines that are tried: patches of a group, resident groups, sums with separate terms.
+/// Resident groups, separate terms, atomic corrections and patches in turn of a form of lines.
+type Form = (Option<u32>, bool, bool, Option<u32>);
+
+const FORMS: [Form; 12] = [
+    (None, true, true, None),
+    (None, false, true, None),
+    (None, true, true, AHEAD),
+    (None, false, false, None),
+    (None, true, false, None),
+    (Some(3), true, true, None),
+    (Some(2), true, true, None),
+    (Some(2), true, true, AHEAD),
+    (Some(2), false, false, None),
+    (Some(3), false, false, None),
+    (Some(2), true, false, None),
+    (Some(3), true, false, None),
+];
+
+/// Forms of lines that are tried of an element, those with its default number of patches first.
 #[must_use]
-pub fn lines() -> Vec<Structure> {
-    let mut all = Vec::new();
-    for separate_terms in [false, true] {
-        for patches in [1, 2, 4] {
-            for resident_groups in [None, Some(2), Some(3)] {
-                all.push(Structure::Lines { patches, resident_groups, separate_terms });
-            }
-        }
-    }
-    all
+pub fn lines(element: Element) -> Vec<Structure> {
+    let Structure::Lines { patches: default, .. } = Structure::fastest_lines(element) else {
+        return Vec::new(); // never: they are lines
+    };
+    let patches = [default].into_iter().chain([1, 2, 4].into_iter().filter(|n| *n != default));
+    let forms = patches.flat_map(|patches| FORMS.map(|form| (patches, form)));
+    let of = |(patches, (resident_groups, separate_terms, atomic, ahead))| Structure::Lines {
+        patches,
+        resident_groups,
+        separate_terms,
+        atomic,
+        ahead,
+    };
+    forms.map(of).collect()
 }
 
+/// Patches in turn of the forms with copies ahead.
+const AHEAD: Option<u32> = Some(4);
+
 /// Forms of matrix instructions that are tried of an element: even and odd parts or nodes,
-/// sub-groups, resident groups.
+/// sub-groups, resident groups, patches copied ahead.
 #[must_use]
 pub fn instructions(element: Element) -> Vec<Structure> {
     let pairs = (2 * element.degree as u32 + 1).div_ceil(8) * 4;
     let sub_groups = [pairs, pairs / 2, pairs / 4];
-    let resident = [None, Some(2), Some(3), Some(4)];
+    let resident = [Some(2), None, Some(3), Some(4)];
     let parities: &[bool] = if pairs == 8 { &[true, false] } else { &[false] };
-    let of = |parities, sub_groups| {
-        resident.map(|resident_groups| Structure::Instructions { sub_groups, parities, resident_groups })
-    };
-    parities.iter().flat_map(|parities| sub_groups.into_iter().flat_map(|n| of(*parities, n))).collect()
+    let mut all = Vec::new();
+    for (parities, sub_groups) in parities.iter().flat_map(|p| sub_groups.map(|n| (*p, n))) {
+        for resident_groups in resident {
+            let of = |ahead| Structure::Instructions { sub_groups, parities, resident_groups, ahead };
+            all.push(of(None));
+            if resident_groups == Some(2) {
+                all.extend([AHEAD, Some(16)].map(of));
+            }
+        }
+    }
+    all
 }
 
 /// A kernel as it is compiled.
@@ -50,7 +82,9 @@ pub fn jobs(elements: &[Element], arch: &str, with_lines: bool) -> Vec<Job> {
         }
         if with_lines {
             all.extend(
-                lines().into_iter().map(|form| (Operation::Smooth, *element, form, Precision::Double)),
+                lines(*element)
+                    .into_iter()
+                    .map(|form| (Operation::Smooth, *element, form, Precision::Double)),
             );
         }
     }
@@ -88,11 +122,17 @@ pub fn row(element: Element, structure: Structure) -> Result<String, MeasureErro
     let count = |names: &[&str]| names.iter().map(|name| object.ptx.matches(name).count()).sum::<usize>();
     let fused = count(&["fma.rn.f64"]);
     let others = count(&["mul.f64", "mul.rn.f64", "add.f64", "add.rn.f64", "sub.f64", "sub.rn.f64"]);
-    let Structure::Lines { patches, resident_groups, separate_terms } = structure else {
+    let Structure::Lines { patches, resident_groups, separate_terms, atomic, ahead } = structure else {
         return Ok(String::new());
     };
     let resident = resident_groups.map_or("–".into(), |groups| groups.to_string());
-    let terms = if separate_terms { "separate" } else { "together" };
+    let mut terms = String::from(if separate_terms { "separate" } else { "together" });
+    if atomic {
+        terms += ", atomic";
+    }
+    if let Some(patches) = ahead {
+        terms += &format!(", {patches} in turn");
+    }
     let resources: Vec<String> = object
         .resources
         .iter()

@@ -14,6 +14,9 @@ type Steps = Result<(), TransformError>;
 /// Columns of a tile, and lines that are rows of half an instruction.
 const TILE: i64 = 8;
 
+/// Work-items of a sub-group.
+const LANES: i64 = 32;
+
 /// Pads a local array with planes along `axis`, lines and nodes behind it, so that sixteen work-items
 /// which read along any two axes meet in no bank: the strides of lines and of planes are then four
 /// doubles more than a multiple of sixteen, or less.
@@ -114,6 +117,24 @@ impl InstructionLines {
         self.lanes.push(join(s, &g, &t)?);
         self.sub_groups.push(sub_group);
         self.own.extend([tile, part]);
+        Ok(())
+    }
+
+    /// A perfect nest that copies elements from outside the group, one after the other along the
+    /// work-items of a group, in rounds that are written out.
+    ///
+    /// # Errors
+    /// A step that is refused: loops that are no perfect nest.
+    pub fn deal_rounds<I: Into<String>>(&mut self, s: &mut Schedule, nest: [I; 3]) -> Steps {
+        let [plane, line, node] = nest.map(Into::into);
+        let line = s.join(plane, line)?;
+        let element = s.join(&line, node)?;
+        let sub_groups = self.nodes / self.planes;
+        let [rounds, items] = s.split_as(element, LANES * sub_groups, ["rounds", "items"])?;
+        let [sub_group, lane] = s.split_as(items, LANES, ["sub_group", "lane"])?;
+        self.lanes.push(lane);
+        self.sub_groups.push(sub_group);
+        self.own.push(rounds);
         Ok(())
     }
 

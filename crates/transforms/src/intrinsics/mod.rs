@@ -11,6 +11,7 @@
 //! | [`MMA_M16N8K8_F64`] | a 16×8 matrix times an 8×8 one, added to the fragments of a sub-group | CUDA from `sm_90` |
 //! | [`MMA_M8N8K4_F64`] | an 8×4 matrix times a 4×8 one, added to the fragments of a sub-group | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_F64`] | `to[0] = from[0]` from global to local memory, without waiting | CUDA from `sm_80` |
+//! | [`COPY_ASYNC_F32`] | the same in single precision | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_F64X2`] | the same of two neighbours, at multiples of 16 bytes | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_I32`] | the same of an integer, such as an entry of a map | CUDA from `sm_80` |
 
@@ -20,6 +21,9 @@
 /// # Source
 /// PTX ISA, *Data Movement and Conversion Instructions: cp.async*.
 pub const COPY_ASYNC_F64: &str = include_str!("copy_async_f64.txt");
+
+/// [`COPY_ASYNC_F64`] in single precision.
+pub const COPY_ASYNC_F32: &str = include_str!("copy_async_f32.txt");
 
 /// [`COPY_ASYNC_F64`] of two neighbours, past the first cache. Addresses are multiples of 16 bytes.
 pub const COPY_ASYNC_F64X2: &str = include_str!("copy_async_f64x2.txt");
@@ -62,5 +66,13 @@ pub const MMA_M8N8K4_F64: &str = include_str!("mma_m8n8k4_f64.txt");
 pub const MMA_M16N8K8_F64: &str = include_str!("mma_m16n8k8_f64.txt");
 
 /// All of them.
-pub const ALL: [&str; 7] =
-    [FMA_F64, AXPY4_F64, MMA_M8N8K4_F64, MMA_M16N8K8_F64, COPY_ASYNC_F64, COPY_ASYNC_F64X2, COPY_ASYNC_I32];
+pub const ALL: [&str; 8] = [
+    FMA_F64,
+    AXPY4_F64,
+    MMA_M8N8K4_F64,
+    MMA_M16N8K8_F64,
+    COPY_ASYNC_F64,
+    COPY_ASYNC_F32,
+    COPY_ASYNC_F64X2,
+    COPY_ASYNC_I32,
+];

@@ -1,0 +1,175 @@
+//! How a kernel is mapped onto a device: the choices, and the fastest that are known.
+
+use crate::kernels::Operation;
+use crate::{Dimension, Element, Precision, mesh_plans};
+use purlin_runtime::Backend;
+use serde::{Deserialize, Serialize};
+
+/// How a kernel is mapped onto a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Structure {
+    /// A patch or cell a work-group of one work-item, its arrays private: processors.
+    Blocks,
+    /// A patch or cell a work-group, a work-item for each node of a layer, which goes through the
+    /// layers; those at the boundary of a patch wait while it is solved for: *Basic* with the
+    /// two-dimensional structure of Cui et al. 2024, Figure 5 and Table 5.
+    Layers,
+    /// A work-item for each node of a patch or cell: the three-dimensional structure of Figure 5, in two
+    /// dimensions the same as layers.
+    Nodes,
+    /// Layers with their inner nodes numbered one after the other: *Linear indexing* of
+    /// Cui et al. 2024, §4.1.1. Of the smoother alone.
+    Linear,
+    /// *Basic* as it is published, with matrices in local memory and arrays that share buffers, in
+    /// rows of a whole patch: Cui et al. 2024, §3.1.3 and Listing 1. Of the smoother alone, as the
+    /// next two.
+    Basic,
+    /// *Linear indexing*, of the same: §4.1.1.
+    LinearIndexing,
+    /// *Conflict free*: rows of inner nodes alone, and the results of every contraction along
+    /// neighbouring work-items; §4.1.2 and Listing 2.
+    ConflictFree,
+    /// Beyond the publication: a work-item for each line of nodes, which it contracts in registers,
+    /// and matrices as operands of constant memory. Of smoother and residual alone.
+    Lines {
+        /// Patches or cells of a work-group.
+        patches: u32,
+        /// Groups of a compute unit that the compiler leaves registers for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resident_groups: Option<u32>,
+        /// Sums of two products as two updates: each a multiplication fused with an addition, in
+        /// place of a multiplication, a fused one and an addition.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        separate_terms: bool,
+        /// Corrections are added by atomic updates, for whose old values nobody waits.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        atomic: bool,
+        /// Patches in turn of a group, the next of which is copied while one is solved for. Of the
+        /// fused kernel alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ahead: Option<u32>,
+    },
+    /// Beyond the publication: a patch a work-group, contractions by FP64 matrix instructions of tiles
+    /// that are filled up with zeros. Of the fused kernel in double precision alone, in three
+    /// dimensions, where the inner nodes of a patch fill as many tiles as all: degrees 2, 3, 5, 6, 7.
+    Instructions {
+        /// Sub-groups of a patch, each with as many of its planes: a power of two, of two planes at
+        /// least.
+        sub_groups: u32,
+        /// Even and odd parts in place of nodes, so that matrices have two blocks: half of the
+        /// instructions. Of lines of two tiles alone: degrees 5, 6, 7.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        parities: bool,
+        /// Groups of a compute unit that the compiler leaves registers for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resident_groups: Option<u32>,
+        /// Patches in turn of a group, the next of which is copied while one is solved for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ahead: Option<u32>,
+    },
+}
+
+impl Structure {
+    /// Lines with so many patches or cells a work-group, nothing else.
+    #[must_use]
+    pub const fn lines(patches: u32) -> Self {
+        Self::Lines { patches, resident_groups: None, separate_terms: false, atomic: false, ahead: None }
+    }
+
+    /// Lines with as many patches of an element as were fastest on a card.
+    #[must_use]
+    pub const fn fastest_lines(element: Element) -> Self {
+        Self::lines(patches(element))
+    }
+
+    /// The fastest that is known of an operation on an architecture of a backend, such as `sm_90`.
+    ///
+    /// Matrix instructions on even and odd parts are it for the fused kernel of degree 7 on a Hopper
+    /// card, in double precision: 6.63 billion nodes a second, lines 3.53
+    /// (H200, 32 cells a side, 2026-11-26).
+    #[must_use]
+    pub fn of(
+        (backend, arch): (Backend, &str),
+        operation: Operation,
+        element: Element,
+        precision: Precision,
+    ) -> Self {
+        let fused = (element.dimension, element.degree, precision);
+        match (backend, operation) {
+            (Backend::C, _) => Self::Blocks,
+            (Backend::Cuda, Operation::Smooth)
+                if arch.starts_with("sm_90") && fused == (Dimension::Three, 7, Precision::Double) =>
+            {
+                Self::Instructions { sub_groups: 8, parities: true, resident_groups: Some(2), ahead: None }
+            }
+            (
+                Backend::OpenCl | Backend::Cuda,
+                Operation::Smooth
+                | Operation::PatchResidual
+                | Operation::PatchSolve
+                | Operation::MeshSolve
+                | Operation::Residual,
+            ) => Self::fastest_lines(element),
+            (Backend::OpenCl | Backend::Cuda, Operation::MeshResidual | Operation::MeshLoad) => {
+                Self::lines(mesh_plans::cells(element))
+            }
+            (Backend::OpenCl | Backend::Cuda, Operation::SmoothBoundary) => Self::ConflictFree,
+            (
+                Backend::OpenCl | Backend::Cuda,
+                Operation::Copy
+                | Operation::PatchInverse
+                | Operation::MovePatch
+                | Operation::MoveResidual
+                | Operation::MoveSolution
+                | Operation::Point
+                | Operation::Prolongate
+                | Operation::Restrict
+                | Operation::Load
+                | Operation::SquaredError,
+            ) => Self::Layers,
+        }
+    }
+
+    /// That of an operation of a smoother: this one where it works on patches, else the fastest.
+    #[must_use]
+    pub fn of_smoother(
+        self,
+        on: (Backend, &str),
+        operation: Operation,
+        element: Element,
+        precision: Precision,
+    ) -> Self {
+        match operation {
+            Operation::Smooth
+            | Operation::SmoothBoundary
+            | Operation::PatchResidual
+            | Operation::PatchSolve
+            | Operation::MovePatch
+            | Operation::MoveResidual
+            | Operation::MoveSolution => self,
+            Operation::PatchInverse
+            | Operation::Point
+            | Operation::Copy
+            | Operation::Residual
+            | Operation::Prolongate
+            | Operation::Restrict
+            | Operation::Load
+            | Operation::SquaredError
+            | Operation::MeshResidual
+            | Operation::MeshSolve
+            | Operation::MeshLoad => Self::of(on, operation, element, precision),
+        }
+    }
+}
+
+/// Patches of a work-group that were fastest on an H200 (results/h200/cui_2024.md, 2026-11-24).
+const fn patches(element: Element) -> u32 {
+    match (element.dimension, element.degree) {
+        (Dimension::Two, 1 | 2 | 4 | 5) | (Dimension::Three, 1) => 16,
+        (Dimension::Two, 6) | (Dimension::Three, 3 | 5 | 7 | 8) => 2,
+        (Dimension::Two, _) | (Dimension::Three, 2) => 8,
+        (Dimension::Three, 6) => 4,
+        (Dimension::Three, _) => 1,
+    }
+}

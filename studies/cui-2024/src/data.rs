@@ -1,0 +1,163 @@
+//! Table 6: what the kernels of a smoothing step take, and what their data alone take.
+
+use crate::measure::{MeasureError, inner};
+use purlin::Random;
+use purlin::runtime::{Device, Timing, TimingOptions, open};
+use purlin_multigrid::kernels::{Operation, Variant};
+use purlin_multigrid::schedules::{Structure, program};
+use purlin_multigrid::{Element, Hierarchy, HierarchyOptions, MultigridError, Order, Precision, Which};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+
+/// A kernel as published, beside one that reads and writes the same vectors and contracts nothing: all
+/// patches of a step, double precision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataRecord {
+    /// Dimension and degree.
+    pub element: Element,
+    /// Cells a side.
+    pub cells: usize,
+    /// Nodes of the mesh, those at the boundary among them.
+    pub nodes: usize,
+    /// The kernel, a row of Table 6.
+    pub kernel: String,
+    /// The device, as it calls itself.
+    pub device: String,
+    /// Its driver.
+    pub driver: String,
+    /// Median time of the kernel for all colours, seconds.
+    pub total_s: f64,
+    /// That of its data alone.
+    pub data_s: f64,
+    /// Bytes of local memory of a group of the kernel.
+    pub local_bytes: u64,
+    /// Largest difference of a step of data alone from one in C, in units of its largest value.
+    pub error: f64,
+}
+
+/// The rows of Table 6.
+const ROWS: [(&str, Variant, Operation, Variant, Operation); 3] = [
+    ("Fused", Variant::Fused, Operation::Smooth, Variant::MoveFused, Operation::MovePatch),
+    (
+        "Separate (residual)",
+        Variant::Separate,
+        Operation::PatchResidual,
+        Variant::MoveSeparate,
+        Operation::MoveResidual,
+    ),
+    (
+        "Separate (solver)",
+        Variant::Separate,
+        Operation::PatchSolve,
+        Variant::MoveSeparate,
+        Operation::MoveSolution,
+    ),
+];
+
+/// The kernels of the table: *Conflict free*.
+const STRUCTURE: Structure = Structure::ConflictFree;
+
+/// Largest difference of a step of data alone: sums of three numbers, in eight colours.
+const TOLERANCE: f64 = 1e-13;
+
+/// A hierarchy whose smoother is of a variant, with random vectors on its finest level.
+fn levels<'d>(
+    device: &'d dyn Device,
+    element: Element,
+    cells: usize,
+    (variant, smoother): (Variant, Option<Structure>),
+    vectors: &[Vec<f64>; 2],
+) -> Result<Hierarchy<'d>, MultigridError> {
+    let options = HierarchyOptions { variant, smoother, ..HierarchyOptions::default() };
+    let levels = Hierarchy::with(device, element, cells, options)?;
+    let finest = levels.levels() - 1;
+    levels.set(finest, Which::Solution, &vectors[0])?;
+    levels.set(finest, Which::RightHandSide, &vectors[1])?;
+    Ok(levels)
+}
+
+/// A step of data alone on four cells a side beside one in C.
+fn error(device: &dyn Device, element: Element, variant: Variant, seed: u64) -> Result<f64, MeasureError> {
+    let host = open("c")?;
+    let mut random = Random::new(seed);
+    let vectors = [(); 2].map(|()| inner(&mut random, element, 4));
+    let step = |device: &dyn Device, structure| -> Result<Vec<f64>, MultigridError> {
+        let levels = levels(device, element, 4, (variant, structure), &vectors)?;
+        levels.smooth(1, Order::Forward)?;
+        levels.solution(1)
+    };
+    let (expected, found) = (step(&*host, None)?, step(device, Some(STRUCTURE))?);
+    let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+    let off = found.iter().zip(&expected).map(|(a, b)| (a - b).abs() / largest);
+    Ok(off.map(|d| if d.is_nan() { f64::INFINITY } else { d }).fold(0.0, f64::max))
+}
+
+/// Times the rows of Table 6 on a mesh, after a check on a small one with numbers of the seed.
+///
+/// # Errors
+/// A device that cannot take the kernels, a mesh that does not fit, a wrong result.
+pub fn rows(
+    device: &dyn Device,
+    element: Element,
+    cells: usize,
+    seed: u64,
+) -> Result<Vec<DataRecord>, MeasureError> {
+    let mut random = Random::new(seed);
+    let vectors = [(); 2].map(|()| inner(&mut random, element, cells));
+    let timed = |variant: Variant, operation: Operation| -> Result<f64, MeasureError> {
+        let levels = levels(device, element, cells, (variant, Some(STRUCTURE)), &vectors)?;
+        let finest = levels.levels() - 1;
+        let runs = TimingOptions { warm_up: 2, min_runs: 7, min_seconds: 0.0, max_runs: 7 };
+        Ok(Timing::sample(&runs, || levels.run_operation(finest, operation))?.median_s)
+    };
+    let info = device.info();
+    let row = |(kernel, variant, operation, moved, moves): &(&str, _, _, _, _)| {
+        let error = error(device, element, *moved, seed)?;
+        if error > TOLERANCE {
+            return Err(MeasureError::Wrong { error, tolerance: TOLERANCE });
+        }
+        let code = program(*operation, element, STRUCTURE, Precision::Double, info.backend)?;
+        Ok(DataRecord {
+            element,
+            cells,
+            nodes: element.nodes(cells),
+            kernel: (*kernel).to_owned(),
+            device: info.name.clone(),
+            driver: info.driver.clone(),
+            total_s: timed(*variant, *operation)?,
+            data_s: timed(*moved, *moves)?,
+            local_bytes: code.plan.local_bytes,
+            error,
+        })
+    };
+    ROWS.iter().map(row).collect()
+}
+
+/// Groups that the local memory of a multiprocessor of an H100 or H200 has room for: 228 KiB, of which
+/// the driver takes 1 KiB a group.
+fn groups(local_bytes: u64) -> u64 {
+    (228 << 10) / (local_bytes + (1 << 10))
+}
+
+/// Table 6.
+#[must_use]
+pub fn table(records: &[DataRecord]) -> String {
+    let mut text = String::from(
+        "| k | nodes | kernel | total, ms | data only, ms | bytes of local memory | groups a multiprocessor |\n|--:|--:|--|--:|--:|--:|--:|\n",
+    );
+    for r in records {
+        let _ = writeln!(
+            text,
+            "| {} | {:.1e} | {} | {:.2} | {:.2} | {} | {} |",
+            r.element.degree,
+            r.nodes as f64,
+            r.kernel,
+            r.total_s * 1e3,
+            r.data_s * 1e3,
+            r.local_bytes,
+            groups(r.local_bytes),
+        );
+    }
+    text
+}
