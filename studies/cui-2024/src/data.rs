@@ -135,9 +135,9 @@ pub fn rows(
 }
 
 /// Groups that the local memory of a multiprocessor of an H100 or H200 has room for: 228 KiB, of which
-/// the driver takes 1 KiB a group.
+/// the driver takes 1 KiB a group, and at most 32 groups.
 fn groups(local_bytes: u64) -> u64 {
-    (228 << 10) / (local_bytes + (1 << 10))
+    ((228 << 10) / (local_bytes + (1 << 10))).min(32)
 }
 
 /// Table 6.
