@@ -35,6 +35,9 @@ use std::fmt;
 /// [`jit`](crate::jit()) look for them there.
 pub const DATABASE: &str = "tune-output/trials.jsonl";
 
+/// What a line with a mapping of combined degrees of freedom contains.
+const ORBITS: &str = "\"orbits\"";
+
 /// The fastest mappings of whole kinds of devices: the architecture, the device they were measured
 /// on, and a line a case, as `purlin results --mapping` prints it.
 const SHIPPED: [(&str, &str, &str); 1] =
@@ -237,7 +240,11 @@ fn shipped(form: &impl CellKernel, sought: Sought<'_>, device: &DeviceInfo) -> V
     let over_modes = with_fewer_modes(form);
     let modes = over_modes.as_ref().and_then(|kernel| staged_tiling_sizes(kernel).ok());
     let form_sizes = sizes.as_ref().ok().map(|points| FormSizes { points, modes: modes.as_ref() });
-    let near = form_sizes.and_then(|sizes| similar(sizes, sought.dim, text));
+    // a kernel without a form of symmetric tables takes what is known without orbits
+    let is_symmetric = form.symmetric().is_ok();
+    let usable = text.lines().filter(|line| is_symmetric || !line.contains(ORBITS));
+    let usable = usable.collect::<Vec<_>>().join("\n");
+    let near = form_sizes.and_then(|sizes| similar(sizes, sought.dim, &usable));
     let near = near.map(|(case, mapping)| Known { mapping, source: Source::Similar { device: name, case } });
     // the curl–curl action of Nédélec's second kind takes 454 µs over points and 113 µs over modes,
     // whose tables fit constant memory (131712 cells, H200, 2026-11-23)
