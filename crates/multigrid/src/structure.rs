@@ -85,9 +85,10 @@ impl Structure {
 
     /// The fastest that is known of an operation on an architecture of a backend, such as `sm_90`.
     ///
-    /// Matrix instructions on even and odd parts are it for the fused kernel of degree 7 on a Hopper
-    /// card, in double precision: 6.63 billion nodes a second, lines 3.53
-    /// (H200, 32 cells a side, 2026-11-26).
+    /// On a Hopper card the fused kernel in three dimensions is of matrix instructions at degree 7 in
+    /// double precision, and of lines with atomic corrections and separate terms at others
+    /// (results/h200/cui_2024.md,
+    /// 2026-11-26).
     #[must_use]
     pub fn of(
         (backend, arch): (Backend, &str),
@@ -95,14 +96,14 @@ impl Structure {
         element: Element,
         precision: Precision,
     ) -> Self {
-        let fused = (element.dimension, element.degree, precision);
+        if (backend, operation) == (Backend::Cuda, Operation::Smooth)
+            && arch.starts_with("sm_90")
+            && let Some(fastest) = Self::on_hopper(element, precision)
+        {
+            return fastest;
+        }
         match (backend, operation) {
             (Backend::C, _) => Self::Blocks,
-            (Backend::Cuda, Operation::Smooth)
-                if arch.starts_with("sm_90") && fused == (Dimension::Three, 7, Precision::Double) =>
-            {
-                Self::Instructions { sub_groups: 8, parities: true, resident_groups: Some(2), ahead: None }
-            }
             (
                 Backend::OpenCl | Backend::Cuda,
                 Operation::Smooth
@@ -128,6 +129,33 @@ impl Structure {
                 | Operation::Load
                 | Operation::SquaredError,
             ) => Self::Layers,
+        }
+    }
+
+    /// The fastest of the fused kernel on an H200, where that is not [`Self::fastest_lines`].
+    fn on_hopper(element: Element, precision: Precision) -> Option<Self> {
+        let lines = |patches, resident_groups| Self::Lines {
+            patches,
+            resident_groups,
+            separate_terms: true,
+            atomic: true,
+            ahead: None,
+        };
+        match (element.dimension, element.degree, precision) {
+            (Dimension::Three, 2, Precision::Double) => Some(lines(4, None)),
+            (Dimension::Three, 3, Precision::Double) => Some(lines(2, Some(2))),
+            (Dimension::Three, 4, Precision::Double) => Some(lines(1, Some(3))),
+            (Dimension::Three, 5 | 8, Precision::Double) => Some(lines(2, None)),
+            (Dimension::Three, 6, Precision::Double) => Some(lines(4, Some(3))),
+            (Dimension::Three, 7, Precision::Double) => Some(Self::Instructions {
+                sub_groups: 8,
+                parities: true,
+                resident_groups: Some(2),
+                ahead: None,
+            }),
+            (Dimension::Three, 3, Precision::Single) => Some(lines(4, None)),
+            (Dimension::Three, 7, Precision::Single) => Some(lines(2, Some(3))),
+            (Dimension::Two | Dimension::Three, _, _) => None,
         }
     }
 
