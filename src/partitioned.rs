@@ -49,7 +49,11 @@ impl Exchange {
         }
     }
 
-    fn communicators<'d>(
+    /// The communicators of some devices, in their order.
+    ///
+    /// # Errors
+    /// As [`NcclCommunicator::of_devices`].
+    pub fn communicators<'d>(
         self,
         devices: &[&'d dyn Device],
     ) -> Result<Vec<Box<dyn Communicator + 'd>>, SolveError> {

@@ -1560,6 +1560,7 @@ fn poisson_is_solved_by_multigrid() {
     let mixed = ["--method", "gmres", "--precision", "mixed"];
     let text = good(&[&args[..], &mixed].concat());
     assert!(text.contains("V-cycle in single precision") && text.contains("iteration"), "{text}");
+    poisson_is_solved_in_slabs();
     let text = good(&[&args[..], &mixed, &["--nested"]].concat());
     assert!(text.contains("start from the mesh below"), "{text}");
     let error = bad(&[&args[..], &["--nested"]].concat(), 2);
@@ -1616,6 +1617,24 @@ fn a_problem_is_solved_with_its_history() {
     // refused by the bytes it takes, before anything is allocated
     let error = bad(&["solve", "poisson", "--dim", "2", "--cells", "20000"], 2);
     assert!(error.contains("bytes"), "{error}");
+}
+
+fn poisson_is_solved_in_slabs() {
+    let slabs = ["solve", "poisson", "--multigrid", "--dim", "2", "--cells", "8", "--degree", "2"];
+    let on = |devices: &str, more: &[&'static str]| {
+        let devices = devices.to_owned();
+        let all: Vec<&str> = slabs.iter().chain(&["--devices", &devices]).chain(more).copied().collect();
+        if more.is_empty() && devices == "c,c" { good(&all) } else { bad(&all, 2) }
+    };
+    let text = on("c,c", &[]);
+    // 17 planes of 17 nodes: eight and nine, and those of a layer of cells of the neighbour
+    assert!(text.contains("1 of 3 levels in slabs"), "{text}");
+    assert!(text.contains("136 ┆") && text.contains("153 ┆") && text.contains("bytes a V-cycle"), "{text}");
+    assert!(on("c,c,c", &[]).contains("such as 2"));
+    assert!(on("c,c", &["--nested"]).contains("needed a start from zero"));
+    assert!(on("c,c", &["--jump", "2"]).contains("needed a Cartesian mesh"));
+    assert!(on("c,c", &["--smoother", "point"]).contains("needed --smoother vertex-patch"));
+    assert!(on("c,c", &["--method", "full-multigrid"]).contains("needed --method gmres"));
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod run;
 mod solve;
 mod solve_multigrid;
 mod solve_parts;
+mod solve_slabs;
 mod source;
 mod space;
 mod stats;

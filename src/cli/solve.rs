@@ -42,7 +42,8 @@ Examples:
   purlin solve poisson --multigrid --degree 4 --cells 16
   purlin solve poisson --multigrid --smoother chebyshev --dim 2 --degree 3
   purlin solve poisson --multigrid --method gmres --precision mixed --degree 3
-  purlin solve poisson --multigrid --degree 3 --deform 0.2 --jump 100")]
+  purlin solve poisson --multigrid --degree 3 --deform 0.2 --jump 100
+  purlin solve poisson --multigrid --degree 7 --cells 32 --devices cuda:0,cuda:1")]
 pub struct SolveArgs {
     /// A problem by name: poisson, hyperelasticity, twist
     #[arg(value_name = "PROBLEM")]
@@ -63,7 +64,7 @@ pub struct SolveArgs {
     multigrid: bool,
     /// What solves linear systems: cg (conjugate gradients), gmres (restarted after 50 iterations), bicgstab,
     /// chebyshev. With --multigrid: full-multigrid (cycles until the residual is small), gmres (GMRES
-    /// preconditioned by a V-cycle) [default: cg, with --multigrid full-multigrid, with --deform or --jump gmres]
+    /// preconditioned by a V-cycle) [default: cg, with --multigrid full-multigrid, with --deform, --jump or --devices gmres]
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
     /// What preconditions it: none, jacobi, block-jacobi (of the components of vectors), chebyshev (a
@@ -93,8 +94,9 @@ pub struct SolveArgs {
     /// Where to solve: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else c]
     #[arg(long)]
     pub(super) device: Option<String>,
-    /// Divide the unknowns among devices; one may be named more than once
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with_all = ["device", "multigrid"])]
+    /// Divide the unknowns among devices; one may be named more than once. With --multigrid each has a slab of
+    /// the mesh: their number is a power of two
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "device")]
     pub(super) devices: Vec<String>,
     /// How they exchange numbers: nccl (from card to card), host (through its memory) [default: nccl between
     /// different cards, else host]
@@ -148,8 +150,8 @@ impl SolveArgs {
     /// How multigrid solves.
     pub(super) fn multigrid_method(&self) -> Result<MultigridMethod, Failure> {
         let Some(name) = &self.method else {
-            let deformed = self.deform.is_some() || self.jump.is_some();
-            return Ok(if deformed { MultigridMethod::Gmres } else { MultigridMethod::FullMultigrid });
+            let by_gmres = self.deform.is_some() || self.jump.is_some() || !self.devices.is_empty();
+            return Ok(if by_gmres { MultigridMethod::Gmres } else { MultigridMethod::FullMultigrid });
         };
         let known = || {
             let names = MultigridMethod::value_variants().iter().filter_map(ValueEnum::to_possible_value);

@@ -15,7 +15,7 @@ use purlin::solve::{GmresOptions, LinearReason, LinearReport};
 use std::time::Instant;
 
 /// Residual that is small enough, relative to the right-hand side.
-const TOLERANCE: f64 = 1e-9;
+pub(super) const TOLERANCE: f64 = 1e-9;
 
 impl From<MultigridError> for Failure {
     fn from(error: MultigridError) -> Self {
@@ -24,6 +24,7 @@ impl From<MultigridError> for Failure {
             MultigridError::Degree { .. }
             | MultigridError::Cells { .. }
             | MultigridError::Length { .. }
+            | MultigridError::Slabs { .. }
             | MultigridError::NoPolynomial
             | MultigridError::AdditivePoints
             | MultigridError::NoTiles(_)
@@ -38,6 +39,7 @@ impl From<MultigridError> for Failure {
             | MultigridError::NoMesh
             | MultigridError::Memory { .. } => Self::Usage(error.to_string()),
             MultigridError::NotPositive(_)
+            | MultigridError::NoSlab { .. }
             | MultigridError::Kernel(_)
             | MultigridError::Step(_)
             | MultigridError::Code(_)
@@ -74,7 +76,7 @@ impl MultigridSmoother {
         HierarchyOptions { precision, variant, relaxation, smoother: None }
     }
 
-    fn describe(self, dimension: u8) -> String {
+    pub(super) fn describe(self, dimension: u8) -> String {
         let colours = 1 << usize::from(dimension);
         match self {
             Self::VertexPatch => format!("vertex patches in {colours} colours"),
@@ -87,18 +89,18 @@ impl MultigridSmoother {
 }
 
 /// How a solve went.
-struct Solved {
+pub(super) struct Solved {
     /// Seconds of setup and solve.
-    setup: f64,
-    solve: f64,
-    residuals: Vec<f64>,
+    pub(super) setup: f64,
+    pub(super) solve: f64,
+    pub(super) residuals: Vec<f64>,
     /// Why it did not converge.
-    failure: Option<String>,
+    pub(super) failure: Option<String>,
 }
 
 impl Solved {
     /// A solve that began at an instant.
-    fn of(report: LinearReport, setup: f64, begin: Instant) -> Self {
+    pub(super) fn of(report: LinearReport, setup: f64, begin: Instant) -> Self {
         let failure = match report.reason {
             LinearReason::Converged => None,
             LinearReason::Stagnated => Some(format!(
@@ -116,7 +118,7 @@ impl Solved {
 }
 
 /// What is solved.
-fn problem(args: &SolveArgs) -> String {
+pub(super) fn problem(args: &SolveArgs) -> String {
     let deformed = args.deform.map(|part| format!(", vertices moved by {part}"));
     let jump = args.jump.map(|jump| format!(", a coefficient of 1 and {jump} in turn"));
     let [deformed, jump] = [deformed, jump].map(Option::unwrap_or_default);
@@ -134,6 +136,9 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
     let dimension = if args.dim == 2 { Dimension::Two } else { Dimension::Three };
     let element = Element::new(dimension, args.degree)?;
     let cells = args.cells.unwrap_or(if args.dim == 2 { 64 } else { 16 });
+    if !args.devices.is_empty() {
+        return super::solve_slabs::run(args, element, cells);
+    }
     let progress = Progress::new();
     let device = open_device(args.device.as_deref())?;
     progress.stage("setting up");
@@ -249,7 +254,7 @@ fn with_source<'d>(
 
 /// The residual before the first step, which `first` says what it is of, and after each: of full
 /// multigrid, the way up comes before the first cycle.
-fn history(step: &str, first: &str, residuals: &[f64]) -> String {
+pub(super) fn history(step: &str, first: &str, residuals: &[f64]) -> String {
     let start = residuals.first().copied().unwrap_or(f64::NAN);
     let pairs = std::iter::once(&start).chain(residuals).zip(residuals);
     let rows = pairs.enumerate().map(|(at, (before, now))| {

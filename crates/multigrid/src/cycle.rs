@@ -33,7 +33,7 @@ impl Hierarchy<'_> {
     }
 
     /// The launches of a V-cycle on a level, on these vectors of its length.
-    fn cycle_in<'a>(&'a self, level: usize, at: At<'a>, after: Order, calls: &mut Vec<Call<'a>>) {
+    pub(crate) fn cycle_in<'a>(&'a self, level: usize, at: At<'a>, after: Order, calls: &mut Vec<Call<'a>>) {
         if level == 0 {
             return self.solve_in(at, calls);
         }

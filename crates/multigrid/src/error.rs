@@ -1,6 +1,6 @@
 //! What can go wrong.
 
-use crate::kernels::Variant;
+use crate::kernels::{Operation, Variant};
 use purlin_codegen::CodegenError;
 use purlin_ir::text::ParseErrors;
 use purlin_runtime::RuntimeError;
@@ -120,6 +120,27 @@ pub enum MultigridError {
         available: u64,
         /// The device.
         device: String,
+    },
+    /// Slabs that are none, or that do not nest.
+    #[error(
+        "{cells} cells a side in {parts} slabs: needed a number of slabs that is a power of two, with an even \
+         number of layers of cells each, such as {nearest}"
+    )]
+    Slabs {
+        /// Cells a side.
+        cells: usize,
+        /// What was asked for.
+        parts: usize,
+        /// A number of slabs that suits.
+        nearest: usize,
+    },
+    /// A text that has no form for a slab.
+    #[error("bug of purlin: `{operation:?}` on a slab: its text has no `{pattern}`")]
+    NoSlab {
+        /// What was asked for.
+        operation: Operation,
+        /// What would be replaced.
+        pattern: String,
     },
     /// A polynomial of degree 0.
     #[error("a polynomial of degree 0 smooths nothing: needed a degree of at least 1")]

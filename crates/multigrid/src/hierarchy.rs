@@ -424,7 +424,7 @@ impl<'d> Hierarchy<'d> {
 }
 
 impl Matrices {
-    fn new(
+    pub(crate) fn new(
         device: &dyn Device,
         element: Element,
         line: &Line,

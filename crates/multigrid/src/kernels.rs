@@ -76,7 +76,7 @@ impl Operation {
         Self::MeshLoad,
     ];
 
-    const fn text(self, dimension: Dimension) -> &'static str {
+    pub(crate) const fn text(self, dimension: Dimension) -> &'static str {
         match (self, dimension) {
             (Self::Smooth, Dimension::Two) => include_str!("../kernels/smooth_2d.purlin"),
             (Self::Smooth, Dimension::Three) => include_str!("../kernels/smooth_3d.purlin"),
@@ -218,13 +218,13 @@ impl Variant {
 /// # Errors
 /// A text that is no kernel: a bug.
 pub fn plain(operation: Operation, element: Element, precision: Precision) -> Result<Kernel, MultigridError> {
-    plain_with_modes(operation, element, precision, 2 * element.degree - 1)
+    parse_plain(operation.text(element.dimension), element, precision, 2 * element.degree - 1)
 }
 
-/// The plain kernel with room for so many eigenvectors along a line, of which some may be zero. Of the
-/// fused kernel in three dimensions alone; others have as many as there are.
-pub(crate) fn plain_with_modes(
-    operation: Operation,
+/// The plain kernel of a text with room for so many eigenvectors along a line, of which some may be zero.
+/// Of the fused kernel in three dimensions alone; others have as many as there are.
+pub(crate) fn parse_plain(
+    text: &str,
     element: Element,
     precision: Precision,
     modes: usize,
@@ -240,8 +240,6 @@ pub(crate) fn plain_with_modes(
         ("{s}", modes),
         ("{g}", k + 2),
     ];
-    let text = sizes.iter().fold(operation.text(element.dimension).to_owned(), |text, (name, size)| {
-        text.replace(name, &size.to_string())
-    });
+    let text = sizes.iter().fold(text.to_owned(), |text, (name, size)| text.replace(name, &size.to_string()));
     Ok(parse(&text.replace("f64", precision.type_name()))?)
 }

@@ -30,6 +30,7 @@ mod on_mesh;
 mod parities;
 mod published;
 pub mod schedules;
+mod slabs;
 mod smoother;
 mod solver;
 mod structure;
@@ -42,6 +43,7 @@ pub use hierarchy::{Hierarchy, HierarchyOptions, Which};
 pub use krylov::{LevelOperator, PreconditionedSolver, Start, sine_load};
 pub use line::{Line, Matrix, Points, Rule};
 pub use mesh::DeformedMesh;
+pub use slabs::{Exchanges, SlabOptions, SlabSolver};
 pub use smoother::Relaxation;
 pub use tensor::TensorFactors;
 

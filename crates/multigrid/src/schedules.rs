@@ -2,7 +2,7 @@
 
 use crate::ahead::{self, GROUPS, SOURCE};
 use crate::instructions::{self, length};
-use crate::kernels::{Operation, plain_with_modes};
+use crate::kernels::{Operation, parse_plain};
 use crate::line::Line;
 use crate::mesh_plans;
 use crate::parities::{HALF, decompose};
@@ -42,9 +42,20 @@ pub fn schedule(
     structure: Structure,
     precision: Precision,
 ) -> Result<Schedule, MultigridError> {
+    schedule_of(operation.text(element.dimension), operation, element, structure, precision)
+}
+
+/// The schedule of an operation whose text is this one.
+pub(crate) fn schedule_of(
+    text: &str,
+    operation: Operation,
+    element: Element,
+    structure: Structure,
+    precision: Precision,
+) -> Result<Schedule, MultigridError> {
     let parities = matches!(structure, Structure::Instructions { parities: true, .. });
     let modes = if parities { 2 * HALF } else { 2 * element.degree - 1 };
-    let mut s = Schedule::of(&plain_with_modes(operation, element, precision, modes)?);
+    let mut s = Schedule::of(&parse_plain(text, element, precision, modes)?);
     if let Structure::Instructions { sub_groups, parities, ahead, .. } = structure {
         length(operation, element, precision, (sub_groups, parities))?;
         ahead.map_or(Ok(()), |patches| instructions::copy_ahead(&mut s, element, patches))?;
@@ -129,7 +140,7 @@ fn split_sums(s: &mut Schedule) -> Steps {
 }
 
 /// Loops whose names begin so, in the order in which they were made.
-fn loops(kernel: &Kernel, stem: &str) -> Vec<String> {
+pub(crate) fn loops(kernel: &Kernel, stem: &str) -> Vec<String> {
     kernel.inames.values().map(|iname| &iname.name).filter(|name| name.starts_with(stem)).cloned().collect()
 }
 

@@ -304,7 +304,7 @@ enum Side {
 
 /// The least-squares problem of the Hessenberg matrix, whose columns come one by one, made
 /// triangular by Givens rotations.
-struct LeastSquares {
+pub(crate) struct LeastSquares {
     /// Columns of the triangular matrix, each down to the diagonal.
     columns: Vec<Vec<f64>>,
     /// Cosine and sine of each rotation.
@@ -314,12 +314,12 @@ struct LeastSquares {
 }
 
 impl LeastSquares {
-    fn new(residual: f64) -> Self {
+    pub(crate) fn new(residual: f64) -> Self {
         Self { columns: Vec::new(), rotations: Vec::new(), rhs: vec![residual] }
     }
 
     /// Adds a column with `below` under its diagonal; the residual with it.
-    fn add(&mut self, column: &[f64], below: f64) -> f64 {
+    pub(crate) fn add(&mut self, column: &[f64], below: f64) -> f64 {
         let mut column = column.to_vec();
         for (i, [c, s]) in self.rotations.iter().enumerate() {
             let (upper, lower) = (column[i], column[i + 1]);
@@ -339,7 +339,7 @@ impl LeastSquares {
     }
 
     /// The coefficients of the least residual. A column that adds nothing gets none.
-    fn solution(&self) -> Vec<f64> {
+    pub(crate) fn solution(&self) -> Vec<f64> {
         let n = self.columns.len();
         let mut y = self.rhs[..n].to_vec();
         for j in (0..n).rev() {

@@ -74,8 +74,8 @@ pub use newton::{Newton, NewtonOptions, NewtonSystem};
 pub use operator::{FormOperator, Operator};
 pub use options::{LinearOptions, ResidualNorm};
 pub use parts::{
-    Communicator, Halo, HostCommunicator, NcclCommunicator, PartEnergy, PartEquations, PartLayout,
-    PartMatrix, PartMesh, PartNewton, PartSystem, Partition, layouts,
+    Communicator, Halo, HostCommunicator, NcclCommunicator, PartEnergy, PartEquations, PartGmres, PartLayout,
+    PartMatrix, PartMesh, PartNewton, PartOperator, PartSystem, Partition, Wire, layouts,
 };
 pub use pattern::{DevicePattern, PatternKernels};
 pub use report::{LinearReason, LinearReport, NewtonReason, NewtonReport, NewtonStep};

@@ -248,7 +248,7 @@ fn the_host_moves_what_is_exchanged_and_nothing_else() {
     let v = buffer_of(&*device, &[1.0; 24]).unwrap();
     let before = device.traffic();
     first.run(&[halo.pack(&v)]).unwrap();
-    first.start_exchange(&halo).unwrap();
+    first.start_exchange(halo.wire()).unwrap();
     let traffic = device.traffic().since(before);
     assert_eq!((traffic.to_device, traffic.to_host), (0, 8 * halo.n_sent() as u64));
     let (a, b) = (device.allocate(24).unwrap(), device.allocate(24).unwrap());
@@ -256,7 +256,7 @@ fn the_host_moves_what_is_exchanged_and_nothing_else() {
     upload_values(&*device, &b, &[10.0, 20.0, 30.0]).unwrap();
     // what is sent waits in its channel, so the sums of the second part come behind its ghosts
     let receiving = Halo::new(&*device, &layouts[1]).unwrap();
-    second.finish_exchange(&receiving).unwrap();
+    second.finish_exchange(receiving.wire()).unwrap();
     let ghosts: Vec<f64> = download_values(&*device, receiving.ghosts()).unwrap();
     assert_eq!(ghosts, vec![1.0; layouts[1].ghosts.len()]);
     std::thread::scope(|scope| {

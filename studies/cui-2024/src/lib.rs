@@ -10,6 +10,7 @@ pub mod measure;
 pub mod page;
 pub mod picture;
 pub mod resources;
+pub mod scale;
 pub mod solve;
 
 use purlin_multigrid::kernels::Variant;

@@ -3,6 +3,7 @@
 mod breakdowns;
 mod data_only;
 mod deformed_solves;
+mod scales;
 
 use clap::{Args, Parser, Subcommand};
 use purlin::Random;
@@ -24,6 +25,7 @@ use study_cui_2024::measure::{inner, measure};
 use study_cui_2024::page::tables;
 use study_cui_2024::picture::{local_roofline_svg, patches_svg, rates_svg};
 use study_cui_2024::resources::{HEAD, compile_all, instructions, jobs, lines, row};
+use study_cui_2024::scale::{self, Scale};
 use study_cui_2024::solve::{Solve, iterations, solve, table};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
@@ -42,6 +44,7 @@ Examples, after `cargo run --release -p study-cui-2024 --`:
   iterations --point --dimension 3 --levels 2,3   Table 3
   data --device cuda --db data.jsonl              Table 6
   time --items --dimensions 3 --degrees 1,2,3,4   Figure 5: a work-item for each node or column
+  scale --devices cuda:0,cuda:1 --degrees 7       slabs, one a device
   figures --db h200.jsonl --out pictures          rates, patches a group, local memory as SVG
   time --lines --dimensions 3 --db lines.jsonl    the forms of fused lines
   time --instructions --dimensions 3 --degrees 7  those of matrix instructions
@@ -72,6 +75,8 @@ enum Command {
     Breakdown(breakdowns::BreakdownArgs),
     /// Time kernels beside their data alone, Table 6; lines of JSON
     Data(data_only::DataArgs),
+    /// Solve on one device and on slabs, one a device, and time what is exchanged; lines of JSON
+    Scale(scales::ScaleArgs),
     /// Compile what `time` and `solve` run into the cache (`PURLIN_CACHE_DIR`), without a card
     Compile(CompileArgs),
     /// Print registers, spills and operations of the forms of lines, without a card
@@ -239,6 +244,9 @@ struct PageArgs {
     /// The records that `data` wrote, in place of those
     #[arg(long, value_name = "FILE", conflicts_with_all = ["solves", "db", "deformed"])]
     data: Option<PathBuf>,
+    /// The records that `scale` wrote, in place of those
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["solves", "db", "deformed"])]
+    scale: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -271,6 +279,7 @@ fn main() -> ExitCode {
         Command::Deformed(args) => deformed_solves::run(args),
         Command::Breakdown(args) => breakdowns::run(args),
         Command::Data(args) => data_only::run(args),
+        Command::Scale(args) => scales::run(args),
         Command::Compile(args) => compile(args),
         Command::Resources(args) => print_resources(args),
         Command::Figures(args) => figures(args),
@@ -535,6 +544,10 @@ fn print_page(args: &PageArgs) -> Result<(), Failure> {
     if let Some(file) = &args.data {
         let records: Vec<DataRecord> = read_json_lines(file).map_err(unreadable)?;
         return out(&data::table(&records));
+    }
+    if let Some(file) = &args.scale {
+        let records: Vec<Scale> = read_json_lines(file).map_err(unreadable)?;
+        return out(&scale::table(&records));
     }
     if let Some(file) = &args.deformed {
         let records: Vec<DeformedSolve> = read_json_lines(file).map_err(unreadable)?;

@@ -1,6 +1,6 @@
 //! What a part runs kernels with, and hears of the others through.
 
-use super::Halo;
+use super::Wire;
 use crate::{Call, SolveError};
 use purlin_runtime::Buffer;
 
@@ -19,17 +19,17 @@ pub trait Communicator: Send {
     /// As [`Device::launch`](purlin_runtime::Device::launch).
     fn run(&self, calls: &[Call<'_>]) -> Result<(), SolveError>;
 
-    /// Sends what is [packed](Halo::pack), beside the kernels that follow.
+    /// Sends what is [packed](Wire::packed), beside the kernels that follow.
     ///
     /// # Errors
     /// A part that ended, a failing driver.
-    fn start_exchange(&self, halo: &Halo) -> Result<(), SolveError>;
+    fn start_exchange(&self, wire: &Wire) -> Result<(), SolveError>;
 
-    /// Has the [ghosts](Halo::ghosts) there before the kernels that follow.
+    /// Has the [ghosts](Wire::ghosts) there before the kernels that follow.
     ///
     /// # Errors
     /// As [`Communicator::start_exchange`].
-    fn finish_exchange(&self, halo: &Halo) -> Result<(), SolveError>;
+    fn finish_exchange(&self, wire: &Wire) -> Result<(), SolveError>;
 
     /// Replaces the number at a place of each of some vectors by its sum over all parts, the same bit by
     /// bit in each.

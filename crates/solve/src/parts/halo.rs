@@ -1,15 +1,13 @@
 //! The numbers that a part exchanges, on its device.
 
-use super::PartLayout;
+use super::{PartLayout, Wire};
 use crate::texts::{compiled, text};
 use crate::{Call, SolveError};
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
-use std::ops::Range;
 
 /// What a part sends and receives.
 pub struct Halo {
     n_owned: usize,
-    n_sent: usize,
     /// Unknowns of the part's mesh.
     n_mesh: usize,
     take: Executable,
@@ -18,12 +16,7 @@ pub struct Halo {
     ghosts_on_mesh: Buffer,
     n_ghosts: usize,
     at: Buffer,
-    /// What is sent, f64, by receiver.
-    pub(crate) packed: Buffer,
-    /// What is received, f64 `[ghosts]`, by sender.
-    pub(crate) ghosts: Buffer,
-    pub(crate) sends: Vec<(usize, Range<usize>)>,
-    pub(crate) receives: Vec<(usize, Range<usize>)>,
+    wire: Wire,
 }
 
 impl Halo {
@@ -38,34 +31,37 @@ impl Halo {
             first += n;
             first - n..first
         };
+        let sends = layout.sends.iter().map(|(peer, places)| (*peer, range(places.len()))).collect();
         Ok(Self {
             n_owned: layout.owned.len(),
-            n_sent: at.len(),
             n_mesh: layout.owned.len() + layout.ghosts.len(),
             owned: buffer_of(device, &layout.owned)?,
             ghosts_on_mesh: buffer_of(device, &layout.ghosts)?,
             n_ghosts: layout.ghosts.len(),
             put: compiled(device, text!("put"))?,
             take: compiled(device, text!("take"))?,
-            packed: device.allocate(8 * at.len() as u64)?,
-            ghosts: device.allocate(8 * layout.ghosts.len() as u64)?,
             at: buffer_of(device, &at)?,
-            sends: layout.sends.iter().map(|(peer, places)| (*peer, range(places.len()))).collect(),
-            receives: layout.receives.clone(),
+            wire: Wire::new(device, sends, layout.receives.clone())?,
         })
     }
 
     /// Numbers that are sent each time.
     #[must_use]
-    pub const fn n_sent(&self) -> usize {
-        self.n_sent
+    pub fn n_sent(&self) -> usize {
+        self.wire.n_sent()
+    }
+
+    /// What is under way.
+    #[must_use]
+    pub const fn wire(&self) -> &Wire {
+        &self.wire
     }
 
     /// Gathers what is sent from a vector of owned unknowns.
     #[must_use]
     pub fn pack<'a>(&'a self, v: &'a Buffer) -> Call<'a> {
-        let sizes = [("n", self.n_sent), ("n_from", self.n_owned)];
-        Call::of(&self.take, &sizes, &[("at", &self.at), ("from", v), ("to", &self.packed)])
+        let sizes = [("n", self.n_sent()), ("n_from", self.n_owned)];
+        Call::of(&self.take, &sizes, &[("at", &self.at), ("from", v), ("to", self.wire.packed())])
     }
 
     /// Takes the owned unknowns of a vector on the part's mesh.
@@ -82,12 +78,12 @@ impl Halo {
             let sizes = [("n", n), ("n_to", self.n_mesh)];
             Call::of(&self.put, &sizes, &[("at", at), ("from", from), ("to", on_mesh)])
         };
-        [put(self.n_owned, &self.owned, owned), put(self.n_ghosts, &self.ghosts_on_mesh, &self.ghosts)]
+        [put(self.n_owned, &self.owned, owned), put(self.n_ghosts, &self.ghosts_on_mesh, self.wire.ghosts())]
     }
 
     /// The numbers of the ghosts, as the last exchange brought them.
     #[must_use]
     pub const fn ghosts(&self) -> &Buffer {
-        &self.ghosts
+        self.wire.ghosts()
     }
 }

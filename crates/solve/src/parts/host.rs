@@ -1,6 +1,6 @@
 //! Exchange through the memory of the host, between any devices.
 
-use super::{Communicator, Halo};
+use super::{Communicator, Wire};
 use crate::{Call, SolveError, run};
 use purlin_runtime::{Buffer, Device, download_values, upload_values};
 use std::cell::RefCell;
@@ -66,14 +66,14 @@ impl Communicator for HostCommunicator<'_> {
         run(self.device, calls).map(drop)
     }
 
-    fn start_exchange(&self, halo: &Halo) -> Result<(), SolveError> {
-        let packed: Vec<f64> = download_values(self.device, &halo.packed)?;
-        halo.sends.iter().try_for_each(|(peer, range)| self.send(*peer, packed[range.clone()].to_vec()))
+    fn start_exchange(&self, wire: &Wire) -> Result<(), SolveError> {
+        let packed: Vec<f64> = download_values(self.device, &wire.packed)?;
+        wire.sends.iter().try_for_each(|(peer, range)| self.send(*peer, packed[range.clone()].to_vec()))
     }
 
-    fn finish_exchange(&self, halo: &Halo) -> Result<(), SolveError> {
+    fn finish_exchange(&self, wire: &Wire) -> Result<(), SolveError> {
         let mut ghosts: Vec<f64> = Vec::new();
-        for (peer, range) in &halo.receives {
+        for (peer, range) in &wire.receives {
             let numbers = self.receive(*peer)?;
             if numbers.len() != range.len() {
                 let (found, needed) = (numbers.len(), range.len());
@@ -81,7 +81,7 @@ impl Communicator for HostCommunicator<'_> {
             }
             ghosts.extend(numbers);
         }
-        Ok(upload_values(self.device, &halo.ghosts, &ghosts)?)
+        Ok(upload_values(self.device, &wire.ghosts, &ghosts)?)
     }
 
     fn sum(&self, vectors: &[&Buffer], place: usize) -> Result<(), SolveError> {

@@ -9,6 +9,7 @@
 //! Saad 2003, §11.5.6: distributed sparse products. The division is that of Berger & Bokhari 1987.
 
 mod communicator;
+mod gmres;
 mod halo;
 mod host;
 mod layout;
@@ -17,8 +18,10 @@ mod nccl;
 mod newton;
 mod partition;
 mod solver;
+mod wire;
 
 pub use communicator::Communicator;
+pub use gmres::{PartGmres, PartOperator};
 pub use halo::Halo;
 pub use host::HostCommunicator;
 pub use layout::{PartLayout, PartMesh, layouts};
@@ -27,3 +30,4 @@ pub use nccl::NcclCommunicator;
 pub use newton::{PartEnergy, PartEquations, PartNewton};
 pub use partition::Partition;
 pub use solver::PartSystem;
+pub use wire::Wire;

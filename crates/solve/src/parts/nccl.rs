@@ -1,6 +1,6 @@
 //! Exchange between cards by NCCL.
 
-use super::{Communicator, Halo};
+use super::{Communicator, Wire};
 use crate::{Call, SolveError};
 use purlin_runtime::cuda::nccl::{Piece, Rank};
 use purlin_runtime::{Buffer, Device};
@@ -53,12 +53,12 @@ impl Communicator for NcclCommunicator<'_> {
         Ok(())
     }
 
-    fn start_exchange(&self, halo: &Halo) -> Result<(), SolveError> {
-        let (sends, receives) = (pieces(&halo.packed, &halo.sends), pieces(&halo.ghosts, &halo.receives));
+    fn start_exchange(&self, wire: &Wire) -> Result<(), SolveError> {
+        let (sends, receives) = (pieces(&wire.packed, &wire.sends), pieces(&wire.ghosts, &wire.receives));
         Ok(self.rank.start_exchange(&sends, &receives)?)
     }
 
-    fn finish_exchange(&self, _: &Halo) -> Result<(), SolveError> {
+    fn finish_exchange(&self, _: &Wire) -> Result<(), SolveError> {
         Ok(self.rank.finish_exchange()?)
     }
 

@@ -192,8 +192,8 @@ impl<'p> InPart<'p, '_> {
     fn spread_update(&self) -> Result<(), SolveError> {
         let PartNewton { halo, of_owned: [_, _, update], of_mesh: [_, _, on_mesh], .. } = self.newton;
         self.communicator.run(&[halo.pack(update)])?;
-        self.communicator.start_exchange(halo)?;
-        self.communicator.finish_exchange(halo)?;
+        self.communicator.start_exchange(halo.wire())?;
+        self.communicator.finish_exchange(halo.wire())?;
         self.communicator.run(&halo.prolong(update, on_mesh))
     }
 }

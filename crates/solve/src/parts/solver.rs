@@ -74,15 +74,15 @@ impl ConjugateGradients<'_> {
     fn part_iteration(&self, k: usize, system: &PartSystem<'_>, x: &Buffer) -> Result<(), SolveError> {
         let PartSystem { matrix, halo, communicator, preconditioning, overlaps } = *system;
         communicator.run(&[halo.pack(&self.p)])?;
-        communicator.start_exchange(halo)?;
+        communicator.start_exchange(halo.wire())?;
         if !overlaps {
-            communicator.finish_exchange(halo)?;
+            communicator.finish_exchange(halo.wire())?;
         }
         let mut calls = Vec::new();
         matrix.own().apply(&self.p, &self.q, &mut calls);
         communicator.run(&calls)?;
         if overlaps {
-            communicator.finish_exchange(halo)?;
+            communicator.finish_exchange(halo.wire())?;
         }
         communicator.run(&[matrix.add_ghosts(halo, &self.q), self.curvature(k)])?;
         communicator.sum(&[&self.pq], k)?;

@@ -1,0 +1,462 @@
+//! V-cycles of a part, and its operator.
+
+use super::Exchanges;
+use super::level::{Gathering, Level, OnLevel, Planes, Slab};
+use super::text::program_on_slab;
+use crate::hierarchy::{Matrices, scale, taken};
+use crate::kernels::Operation;
+use crate::line::Line;
+use crate::texts::{compiled, narrow_and_widen};
+use crate::{Element, Hierarchy, HierarchyOptions, MultigridError, Order, Precision};
+use purlin_codegen::Program;
+use purlin_runtime::{Arg, Backend, Buffer, Device, Executable};
+use purlin_solve::{Call, Communicator, PartOperator, SolveError, Wire};
+
+/// A program for a kind of device.
+struct Made {
+    on: (Backend, String),
+    of: (Operation, Precision),
+    program: Program,
+}
+
+/// The programs of operations on slabs for the devices of a solver: proved once for each kind of device.
+pub(super) struct Programs(Vec<Made>);
+
+impl Programs {
+    pub(super) fn new(
+        devices: &[&dyn Device],
+        element: Element,
+        precision: Precision,
+    ) -> Result<Self, MultigridError> {
+        let mut all: Vec<Made> = Vec::new();
+        let of_cycle = [Operation::Smooth, Operation::Residual, Operation::Restrict, Operation::Prolongate];
+        let in_double = [Operation::Residual, Operation::Load, Operation::SquaredError];
+        let of_cycle = of_cycle.map(|operation| (operation, precision));
+        let in_double = in_double.map(|operation| (operation, Precision::Double));
+        for info in devices.iter().map(|device| device.info()) {
+            let on = (info.backend, info.arch.clone());
+            for of in of_cycle.into_iter().chain(in_double) {
+                if all.iter().all(|made| (&made.on, made.of) != (&on, of)) {
+                    let program = program_on_slab(of.0, element, of.1, (on.0, &on.1))?;
+                    all.push(Made { on: on.clone(), of, program });
+                }
+            }
+        }
+        Ok(Self(all))
+    }
+
+    /// The code of an operation on a device.
+    pub(super) fn compile(
+        &self,
+        device: &dyn Device,
+        operation: Operation,
+        precision: Precision,
+    ) -> Result<Executable, MultigridError> {
+        let info = device.info();
+        let suits = |made: &&Made| {
+            (made.on.0, &made.on.1, made.of) == (info.backend, &info.arch, (operation, precision))
+        };
+        match self.0.iter().find(suits) {
+            Some(made) => Ok(device.compile(&made.program)?),
+            None => Err(MultigridError::NoSlab { operation, pattern: info.arch.clone() }),
+        }
+    }
+}
+
+/// Kernels on any vectors, in the precision of cycles.
+struct Texts {
+    clear: Executable,
+    copy: Executable,
+    pack: Executable,
+    unpack: Executable,
+    add: Executable,
+}
+
+/// The levels of a part.
+pub(super) struct SlabCycle<'d> {
+    element: Element,
+    precision: Precision,
+    pub(super) exchanges: Exchanges,
+    matrices: Matrices,
+    smooth: Executable,
+    residual: Executable,
+    restrict: Executable,
+    prolongate: Executable,
+    texts: Texts,
+    narrow_and_widen: Option<[Executable; 2]>,
+    /// Those in slabs, the coarsest first.
+    levels: Vec<Level>,
+    /// Those below, which every part has.
+    pub(super) coarse: Hierarchy<'d>,
+    gathering: Gathering,
+}
+
+impl<'d> SlabCycle<'d> {
+    /// Levels in slabs from `cells` cells a side down, as long as slabs have so many layers of cells.
+    pub(super) fn new(
+        device: &'d dyn Device,
+        element: Element,
+        (cells, precision, least): (usize, Precision, usize),
+        communicator: &dyn Communicator,
+        programs: &Programs,
+    ) -> Result<Self, MultigridError> {
+        let (rank, size) = (communicator.rank(), communicator.size());
+        let line = Line::new(element.degree)?;
+        let mut levels = Vec::new();
+        let mut of_level = cells;
+        while is_in_slabs(of_level, cells, size, least) {
+            levels.push(Level::new(device, element, Slab::of(of_level, rank, size), precision, rank)?);
+            of_level /= 2;
+        }
+        levels.reverse();
+        let options = HierarchyOptions { precision, ..HierarchyOptions::default() };
+        let made = |operation| programs.compile(device, operation, precision);
+        let text = |text| compiled(device, text, precision);
+        Ok(Self {
+            element,
+            precision,
+            exchanges: Exchanges::default(),
+            matrices: Matrices::new(device, element, &line, options)?,
+            smooth: made(Operation::Smooth)?,
+            residual: made(Operation::Residual)?,
+            restrict: made(Operation::Restrict)?,
+            prolongate: made(Operation::Prolongate)?,
+            texts: Texts {
+                clear: text(include_str!("../../kernels/clear.purlin"))?,
+                copy: text(include_str!("../../kernels/copy.purlin"))?,
+                pack: text(include_str!("../../kernels/pack.purlin"))?,
+                unpack: text(include_str!("../../kernels/unpack.purlin"))?,
+                add: text(include_str!("../../kernels/add_received.purlin"))?,
+            },
+            narrow_and_widen: match precision {
+                Precision::Double => None,
+                Precision::Single => Some(narrow_and_widen(device)?),
+            },
+            levels,
+            coarse: Hierarchy::with(device, element, of_level, options)?,
+            gathering: Gathering::new(device, element, of_level, communicator)?,
+        })
+    }
+
+    /// The finest level.
+    pub(super) fn finest(&self) -> OnLevel<'_> {
+        self.levels[self.levels.len() - 1].vectors()
+    }
+
+    /// How many levels are in slabs.
+    pub(super) const fn n_levels(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// Numbers that a part sends in a V-cycle.
+    pub(super) fn sent(&self) -> usize {
+        let of = |wire: &Option<Wire>| wire.as_ref().map_or(0, Wire::n_sent);
+        let levels: usize = self.levels.iter().map(|level| 3 * of(&level.wire)).sum();
+        // the right-hand side of the finest level is not exchanged
+        levels - self.levels.last().map_or(0, |level| of(&level.wire)) + of(&self.gathering.wire)
+    }
+
+    /// The launches of one step of the smoother, with what is exchanged in its midst.
+    fn smooth(&self, communicator: &dyn Communicator, at: OnLevel<'_>) -> Result<(), SolveError> {
+        let Slab { below, own, above, .. } = at.slab;
+        let cuts = [(below > 0).then_some(0), (above > 0).then_some(below + own - 1)];
+        let inner = |calls: &mut Vec<_>| {
+            if own > 2 {
+                self.colours(at, below + 1, own / 2 - 1, calls);
+            }
+        };
+        let mut calls = Vec::new();
+        self.colours(at, below, own / 2, &mut calls);
+        let exchanged = at.wire.filter(|_| self.exchanges != Exchanges::LeftOut);
+        if let Some(wire) = exchanged {
+            let [sent, received] = at.slab.of_vectors(self.element);
+            calls.extend(self.packed(at.slab, at.x, sent, wire));
+            communicator.run(&calls)?;
+            communicator.start_exchange(wire)?;
+            calls.clear();
+            if self.exchanges == Exchanges::Overlapped {
+                inner(&mut calls);
+                communicator.run(&calls)?;
+                calls.clear();
+            }
+            communicator.finish_exchange(wire)?;
+            calls.extend(self.received(&self.texts.unpack, at.slab, at.x, received, wire));
+        }
+        if exchanged.is_none() || self.exchanges == Exchanges::InTurn {
+            inner(&mut calls);
+        }
+        for layer in cuts.into_iter().flatten() {
+            self.colours(at, layer, 1, &mut calls);
+        }
+        communicator.run(&calls)
+    }
+
+    /// Patches from a layer on, so many above each other, in every colour of the other axes.
+    fn colours<'a>(&'a self, at: OnLevel<'a>, layer: usize, patches: usize, calls: &mut Vec<Call<'a>>) {
+        let others = self.element.dimension.axes() - 1;
+        let m = &self.matrices;
+        for colour in 0..1_i64 << others {
+            let mut args = vec![
+                ("n", Arg::Param(at.slab.cells as i64)),
+                ("z", Arg::Param(layer as i64)),
+                ("nz", Arg::Param(patches as i64)),
+                ("nl", Arg::Param(at.slab.layers() as i64)),
+                ("scale", self.scale(at.slab)),
+                ("x", Arg::Buffer(at.x)),
+                ("b", Arg::Buffer(at.b)),
+                ("A", Arg::Buffer(&m.stiffness)),
+                ("M", Arg::Buffer(&m.mass)),
+                ("S", Arg::Buffer(&m.eigenvectors)),
+                ("lambda", Arg::Buffer(&m.eigenvalues)),
+            ];
+            let bits = ["c0", "c1"].into_iter().enumerate().take(others);
+            args.extend(bits.map(|(axis, name)| (name, Arg::Param(colour >> axis & 1))));
+            calls.push(Call::new(&self.smooth, taken(&self.smooth, args)));
+        }
+    }
+
+    fn scale(&self, slab: Slab) -> Arg<'static> {
+        let scale = scale(self.element, slab.cells);
+        match self.precision {
+            Precision::Double => Arg::F64(scale),
+            Precision::Single => Arg::F32(scale as f32),
+        }
+    }
+
+    /// A piece of a vector and its place among what is under way: numbers, first, all, place, all there.
+    fn pieces(
+        &self,
+        slab: Slab,
+        planes: [Planes; 2],
+    ) -> impl Iterator<Item = [(&'static str, usize); 3]> + use<> {
+        let plane = slab.plane(self.element);
+        let is_there = [slab.below > 0, slab.above > 0];
+        let mut at = 0;
+        planes.into_iter().zip(is_there).filter(|(_, is_there)| *is_there).map(move |(planes, _)| {
+            let n = planes.count * plane;
+            at += n;
+            [("n", n), ("first", planes.first * plane), ("at", at - n)]
+        })
+    }
+
+    fn packed<'a>(&'a self, slab: Slab, v: &'a Buffer, planes: [Planes; 2], wire: &'a Wire) -> Vec<Call<'a>> {
+        let all = [("n_from", slab.nodes(self.element)), ("n_to", wire.n_sent())];
+        let call = |piece: [_; 3]| {
+            let sizes = [&piece[..], &all].concat();
+            Call::of(&self.texts.pack, &sizes, &[("from", v), ("to", wire.packed())])
+        };
+        self.pieces(slab, planes).map(call).collect()
+    }
+
+    fn received<'a>(
+        &'a self,
+        kernel: &'a Executable,
+        slab: Slab,
+        v: &'a Buffer,
+        planes: [Planes; 2],
+        wire: &'a Wire,
+    ) -> Vec<Call<'a>> {
+        let all = [("n_to", slab.nodes(self.element)), ("n_from", wire.n_sent())];
+        let call = |piece: [_; 3]| {
+            let sizes = [&piece[..], &all].concat();
+            Call::of(kernel, &sizes, &[("from", wire.ghosts()), ("to", v)])
+        };
+        self.pieces(slab, planes).map(call).collect()
+    }
+
+    fn cleared<'a>(&'a self, n: usize, v: &'a Buffer) -> Call<'a> {
+        Call::of(&self.texts.clear, &[("n", n)], &[("v", v)])
+    }
+
+    /// The residual at all nodes that a restriction reads.
+    fn residual<'a>(&'a self, at: OnLevel<'a>, calls: &mut Vec<Call<'a>>) {
+        let n = at.slab.nodes(self.element);
+        calls.push(Call::of(&self.texts.copy, &[("n", n)], &[("from", at.b), ("to", at.r)]));
+        let args = vec![
+            ("n", Arg::Param(at.slab.cells as i64)),
+            ("nz", Arg::Param((at.slab.below + at.slab.own) as i64)),
+            ("nl", Arg::Param(at.slab.layers() as i64)),
+            ("scale", self.scale(at.slab)),
+            ("x", Arg::Buffer(at.x)),
+            ("A", Arg::Buffer(&self.matrices.cell_stiffness)),
+            ("M", Arg::Buffer(&self.matrices.cell_mass)),
+            ("r", Arg::Buffer(at.r)),
+        ];
+        calls.push(Call::new(&self.residual, taken(&self.residual, args)));
+    }
+
+    /// Sizes of a transfer between a level and the one below: of the coarser one its cells a side, the
+    /// first layer that counts and all layers, and of the finer one likewise.
+    const fn between(coarse: (usize, usize, usize), fine: Slab) -> [(&'static str, usize); 5] {
+        let (n, z, nl) = coarse;
+        [("n", n), ("z", z), ("nl", nl), ("zf", fine.below), ("nf", fine.layers())]
+    }
+
+    fn v_cycle(
+        &self,
+        communicator: &dyn Communicator,
+        level: usize,
+        at: OnLevel<'_>,
+    ) -> Result<(), SolveError> {
+        self.smooth(communicator, at)?;
+        let mut calls = Vec::new();
+        self.residual(at, &mut calls);
+        let p = &self.matrices.prolongation;
+        let below = (level > 0).then(|| self.levels[level - 1].vectors());
+        let whole = self.coarse.at(self.coarse.levels() - 1);
+        let (coarse, [x, b], n) = match below {
+            Some(OnLevel { slab, x, b, .. }) => {
+                ((slab.cells, slab.below, slab.layers()), [x, b], slab.nodes(self.element))
+            }
+            None => {
+                let cells = whole.cells;
+                ((cells, self.gathering.slab.first, cells), [whole.x, whole.b], self.element.nodes(cells))
+            }
+        };
+        let sizes = Self::between(coarse, at.slab);
+        let layers = |layers: usize| [&sizes[..], &[("nz", layers)]].concat();
+        calls.extend([self.cleared(n, b), self.cleared(n, x)]);
+        let arrays = [("r", at.r), ("P", p), ("rc", b)];
+        calls.push(Call::of(&self.restrict, &layers(at.slab.own / 2), &arrays));
+        match below {
+            Some(below) => {
+                self.share_right_hand_side(communicator, below, calls)?;
+                self.v_cycle(communicator, level - 1, below)?;
+            }
+            None => {
+                self.gather(communicator, b, calls)?;
+                let mut calls = Vec::new();
+                self.coarse.cycle_in(self.coarse.levels() - 1, whole, Order::Forward, &mut calls);
+                communicator.run(&calls)?;
+            }
+        }
+        let arrays = [("xc", x), ("P", p), ("x", at.x)];
+        // the plane of the cut above belongs to the layer behind it
+        let sizes = layers(at.slab.own / 2 + at.slab.above);
+        communicator.run(&[Call::of(&self.prolongate, &sizes, &arrays)])?;
+        self.smooth(communicator, at)
+    }
+
+    /// Runs what is given, then adds what neighbours have of a right-hand side.
+    fn share_right_hand_side(
+        &self,
+        communicator: &dyn Communicator,
+        at: OnLevel<'_>,
+        calls: Vec<Call<'_>>,
+    ) -> Result<(), SolveError> {
+        let Some(wire) = at.wire.filter(|_| self.exchanges != Exchanges::LeftOut) else {
+            return communicator.run(&calls);
+        };
+        let [sent, added] = at.slab.of_right_hand_sides(self.element);
+        communicator.run(&calls)?;
+        communicator.run(&self.packed(at.slab, at.b, sent, wire))?;
+        communicator.start_exchange(wire)?;
+        communicator.finish_exchange(wire)?;
+        communicator.run(&self.received(&self.texts.add, at.slab, at.b, added, wire))
+    }
+
+    /// Runs what is given, then adds what all others have of a right-hand side.
+    fn gather(
+        &self,
+        communicator: &dyn Communicator,
+        b: &Buffer,
+        calls: Vec<Call<'_>>,
+    ) -> Result<(), SolveError> {
+        communicator.run(&calls)?;
+        let Gathering { slab, rank, size, wire } = &self.gathering;
+        let Some(wire) = wire.as_ref().filter(|_| self.exchanges != Exchanges::LeftOut) else {
+            return Ok(());
+        };
+        let (plane, all) = (slab.plane(self.element), self.element.nodes(slab.cells));
+        let piece = self.element.nodes_of_side(slab.own) * plane;
+        let first = |part: usize| self.element.degree * slab.own * part * plane;
+        let sizes = [("n", piece), ("first", first(*rank)), ("n_from", all), ("at", 0), ("n_to", piece)];
+        communicator.run(&[Call::of(&self.texts.pack, &sizes, &[("from", b), ("to", wire.packed())])])?;
+        communicator.start_exchange(wire)?;
+        communicator.finish_exchange(wire)?;
+        let others = (0..*size).filter(|peer| peer != rank).enumerate();
+        let add = |(at, peer): (usize, usize)| {
+            let place = [("at", at * piece), ("n_from", wire.n_sent())];
+            let sizes = [&[("n", piece), ("first", first(peer)), ("n_to", all)][..], &place].concat();
+            Call::of(&self.texts.add, &sizes, &[("from", wire.ghosts()), ("to", b)])
+        };
+        communicator.run(&others.map(add).collect::<Vec<_>>())
+    }
+}
+
+impl PartOperator for SlabCycle<'_> {
+    /// A V-cycle from zero.
+    fn apply(&self, communicator: &dyn Communicator, x: &Buffer, y: &Buffer) -> Result<(), SolveError> {
+        let own = self.finest();
+        let n = own.slab.nodes(self.element);
+        let level = self.levels.len() - 1;
+        match &self.narrow_and_widen {
+            None => {
+                communicator.run(&[self.cleared(n, y)])?;
+                self.v_cycle(communicator, level, OnLevel { x: y, b: x, ..own })
+            }
+            Some([narrow, widen]) => {
+                let calls =
+                    [Call::of(narrow, &[("n", n)], &[("from", x), ("to", own.b)]), self.cleared(n, own.x)];
+                communicator.run(&calls)?;
+                self.v_cycle(communicator, level, own)?;
+                communicator.run(&[Call::of(widen, &[("n", n)], &[("from", own.x), ("to", y)])])
+            }
+        }
+    }
+}
+
+/// Whether a level is in slabs: the finest one, and those with so many layers a slab and a level below.
+pub(super) const fn is_in_slabs(of_level: usize, finest: usize, parts: usize, least: usize) -> bool {
+    of_level == finest || (of_level >= 4 && of_level / parts >= least)
+}
+
+/// The operator of a slab, in double precision. What it makes is right at all nodes but those of the
+/// outermost planes beside the slab, which nothing reads.
+pub(super) struct SlabOperator {
+    element: Element,
+    slab: Slab,
+    mass: Buffer,
+    stiffness: Buffer,
+    clear: Executable,
+    residual: Executable,
+}
+
+impl SlabOperator {
+    pub(super) fn new(
+        device: &dyn Device,
+        element: Element,
+        slab: Slab,
+        programs: &Programs,
+    ) -> Result<Self, MultigridError> {
+        let line = Line::new(element.degree)?;
+        Ok(Self {
+            element,
+            slab,
+            mass: purlin_runtime::buffer_of(device, &line.cell_mass.entries)?,
+            stiffness: purlin_runtime::buffer_of(device, &line.cell_stiffness.entries)?,
+            clear: compiled(device, include_str!("../../kernels/clear.purlin"), Precision::Double)?,
+            residual: programs.compile(device, Operation::Residual, Precision::Double)?,
+        })
+    }
+}
+
+impl PartOperator for SlabOperator {
+    fn apply(&self, communicator: &dyn Communicator, x: &Buffer, y: &Buffer) -> Result<(), SolveError> {
+        let layers = Arg::Param(self.slab.layers() as i64);
+        let args = vec![
+            ("n", Arg::Param(self.slab.cells as i64)),
+            ("nz", layers),
+            ("nl", layers),
+            ("scale", Arg::F64(-scale(self.element, self.slab.cells))), // the kernel subtracts
+            ("x", Arg::Buffer(x)),
+            ("A", Arg::Buffer(&self.stiffness)),
+            ("M", Arg::Buffer(&self.mass)),
+            ("r", Arg::Buffer(y)),
+        ];
+        communicator.run(&[
+            Call::of(&self.clear, &[("n", self.slab.nodes(self.element))], &[("v", y)]),
+            Call::new(&self.residual, taken(&self.residual, args)),
+        ])
+    }
+}

@@ -1,0 +1,130 @@
+//! The hierarchy in slabs, one a device: as on one device.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use purlin_multigrid::{
+    Dimension, Element, Exchanges, HierarchyOptions, MultigridError, Precision, PreconditionedSolver,
+    SlabOptions, SlabSolver, Start, sine_load,
+};
+use purlin_runtime::{Device, open};
+use purlin_solve::{Communicator, GmresOptions, HostCommunicator, LinearReport};
+use std::f64::consts::PI;
+
+type Solved = (LinearReport, Vec<f64>, f64);
+
+fn boxed<'d>(devices: &[&'d dyn Device]) -> Vec<Box<dyn Communicator + 'd>> {
+    HostCommunicator::of_devices(devices).into_iter().map(|one| Box::new(one) as _).collect()
+}
+
+fn on_one(device: &dyn Device, element: Element, cells: usize, precision: Precision) -> Solved {
+    let cycle = HierarchyOptions { precision, ..HierarchyOptions::default() };
+    let options = GmresOptions::default();
+    let mut solver = PreconditionedSolver::with(device, element, cells, cycle, Start::Zero, options).unwrap();
+    let (factor, line) = sine_load(solver.hierarchy().line(), element, cells);
+    solver.set_product(factor, &line).unwrap();
+    let report = solver.solve().unwrap();
+    (report, solver.solution().unwrap(), solver.error(|x| (PI * x).sin()).unwrap())
+}
+
+fn in_slabs<'d>(
+    devices: &[&'d dyn Device],
+    element: Element,
+    cells: usize,
+    options: SlabOptions,
+) -> SlabSolver<'d> {
+    let solver = SlabSolver::new(devices, boxed(devices), element, cells, options).unwrap();
+    let (factor, line) = sine_load(solver.line(), element, cells);
+    solver.set_product(factor, &line).unwrap();
+    solver
+}
+
+fn solved(solver: &mut SlabSolver<'_>, exchanges: Exchanges) -> Solved {
+    solver.set_exchanges(exchanges);
+    let report = solver.solve().unwrap();
+    (report, solver.solution().unwrap(), solver.error(|x| (PI * x).sin()).unwrap())
+}
+
+fn largest(values: impl Iterator<Item = f64>) -> f64 {
+    values.map(f64::abs).fold(0.0, f64::max)
+}
+
+/// Same iterations, residuals and solution, whatever is in slabs and whenever numbers are exchanged.
+fn compare(devices: &[&dyn Device], dimension: Dimension, degree: usize, cells: usize, least_layers: usize) {
+    let element = Element::new(dimension, degree).unwrap();
+    let one = on_one(devices[0], element, cells, Precision::Double);
+    assert!(one.0.converged());
+    let options = SlabOptions { least_layers, ..SlabOptions::default() };
+    let mut solver = in_slabs(devices, element, cells, options);
+    for exchanges in [Exchanges::Overlapped, Exchanges::InTurn] {
+        let (report, solution, error) = solved(&mut solver, exchanges);
+        eprintln!("{element:?} {cells} {} parts: {:?}", devices.len(), report.residuals);
+        assert_eq!(report.iterations(), one.0.iterations());
+        let difference = largest(one.1.iter().zip(&solution).map(|(a, b)| a - b));
+        // sums of other orders in residuals alone
+        assert!(difference < 1e-12, "{difference:e}");
+        assert!((error / one.2 - 1.0).abs() < 1e-6, "{error:e} {:e}", one.2);
+        for (a, b) in report.residuals.iter().zip(&one.0.residuals) {
+            assert!((a - b).abs() <= 1e-10 * one.0.residuals[0], "{a:e} {b:e}");
+        }
+    }
+}
+
+#[test]
+fn slabs_of_two_processors_are_as_one() {
+    let devices = [open("c").unwrap(), open("c").unwrap()];
+    let devices = [&*devices[0], &*devices[1]];
+    compare(&devices, Dimension::Two, 2, 16, 2);
+    compare(&devices, Dimension::Three, 1, 8, 4);
+}
+
+#[test]
+fn slabs_of_four_parts_are_as_one() {
+    let device = open("c").unwrap();
+    let devices = [&*device; 4];
+    compare(&devices, Dimension::Three, 2, 8, 2); // a part in the middle has two neighbours
+    compare(&devices[..1], Dimension::Two, 1, 8, 2);
+}
+
+#[test]
+fn slabs_of_other_devices_are_as_one() {
+    let devices = [open("c").unwrap(), open("opencl").unwrap()];
+    let devices = [&*devices[1], &*devices[0]];
+    compare(&devices, Dimension::Two, 2, 8, 2);
+}
+
+/// Cycles in single precision take as many iterations, to the same error.
+#[test]
+fn slabs_mix_precisions() {
+    let device = open("c").unwrap();
+    let element = Element::new(Dimension::Two, 3).unwrap();
+    let options = SlabOptions { precision: Precision::Single, ..SlabOptions::default() };
+    let one = on_one(&*device, element, 16, Precision::Single);
+    let two = solved(&mut in_slabs(&[&*device; 2], element, 16, options), Exchanges::Overlapped);
+    assert_eq!(one.0.iterations(), two.0.iterations());
+    assert!((one.2 / two.2 - 1.0).abs() < 1e-3, "{} {}", one.2, two.2);
+}
+
+/// Without an exchange, cycles are others: the comparison above sees it.
+#[test]
+fn slabs_that_exchange_nothing_are_others() {
+    let device = open("c").unwrap();
+    let element = Element::new(Dimension::Two, 2).unwrap();
+    let options = SlabOptions { least_layers: 2, ..SlabOptions::default() };
+    let one = on_one(&*device, element, 16, Precision::Double);
+    let cut = solved(&mut in_slabs(&[&*device; 2], element, 16, options), Exchanges::LeftOut);
+    assert!(cut.0.iterations() > one.0.iterations(), "{:?} {:?}", cut.0, one.0);
+}
+
+#[test]
+fn slabs_that_do_not_nest_are_refused() {
+    let device = open("c").unwrap();
+    let element = Element::new(Dimension::Two, 1).unwrap();
+    let refused = |parts: usize, cells: usize| {
+        let devices = vec![&*device; parts];
+        SlabSolver::new(&devices, boxed(&devices), element, cells, SlabOptions::default()).err().unwrap()
+    };
+    assert!(matches!(refused(3, 16), MultigridError::Slabs { cells: 16, parts: 3, nearest: 2 }));
+    assert!(matches!(refused(4, 4), MultigridError::Slabs { cells: 4, parts: 4, nearest: 2 }));
+    assert!(matches!(refused(2, 12), MultigridError::Cells { cells: 12, nearest: 16 }));
+    assert!(matches!(refused(2, 2), MultigridError::Cells { cells: 2, nearest: 4 }));
+}

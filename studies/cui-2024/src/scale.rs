@@ -1,0 +1,166 @@
+//! Solves on slabs of the mesh, one a device, and what their exchanges take.
+
+use crate::measure::MeasureError;
+use purlin::Exchange;
+use purlin::runtime::Device;
+use purlin::solve::{GmresOptions, SolveError};
+use purlin_multigrid::{Element, Exchanges, MultigridError, Precision, SlabOptions, SlabSolver, sine_load};
+use serde::{Deserialize, Serialize};
+use std::f64::consts::PI;
+use std::fmt::Write as _;
+use std::time::Instant;
+
+/// A solve on some devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scale {
+    /// Dimension and degree.
+    pub element: Element,
+    /// Cells a side.
+    pub cells: usize,
+    /// Nodes of the mesh, those at the boundary among them.
+    pub nodes: usize,
+    /// The numbers of the V-cycles.
+    pub precision: Precision,
+    /// Slabs, each on a device of its own.
+    pub parts: usize,
+    /// The fewest layers of cells of a slab below the finest level.
+    pub least_layers: usize,
+    /// The devices, as the first one calls itself.
+    pub device: String,
+    /// Its driver.
+    pub driver: String,
+    /// How numbers are exchanged.
+    pub exchange: String,
+    /// Norms of the residual before the first iteration and behind each.
+    pub residuals: Vec<f64>,
+    /// Why it ended.
+    pub ended: String,
+    /// L2 norm of the difference from the exact solution.
+    pub error: f64,
+    /// Wall time of each solve behind the first, seconds.
+    pub wall_s: Vec<f64>,
+    /// Wall time of V-cycles, with exchanges beside patches, seconds.
+    pub cycle_s: Vec<f64>,
+    /// The same where devices wait for exchanges.
+    pub in_turn_s: Vec<f64>,
+    /// The same without exchanges, whose results are wrong.
+    pub left_out_s: Vec<f64>,
+    /// Bytes that all devices send in a V-cycle.
+    pub bytes: u64,
+}
+
+impl Scale {
+    /// Iterations.
+    #[must_use]
+    pub fn iterations(&self) -> usize {
+        self.residuals.len().saturating_sub(1)
+    }
+
+    /// The part of the time of exchanges that is hidden behind patches, if there are any.
+    #[must_use]
+    pub fn overlap(&self) -> Option<f64> {
+        let [beside, in_turn, without] =
+            [&self.cycle_s, &self.in_turn_s, &self.left_out_s].map(|s| median(s));
+        (self.parts > 1).then(|| (in_turn - beside) / (in_turn - without))
+    }
+}
+
+/// The median, NaN of none.
+fn median(seconds: &[f64]) -> f64 {
+    let mut all = seconds.to_vec();
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Solves for a product of sines on so many devices, once to warm up and `runs` times, and times V-cycles.
+///
+/// # Errors
+/// A mesh that does not fit or divide, a device that refuses.
+pub fn scale(
+    devices: &[&dyn Device],
+    exchange: Exchange,
+    element: Element,
+    cells: usize,
+    (precision, least_layers): (Precision, usize),
+    runs: usize,
+) -> Result<Scale, MeasureError> {
+    let gmres = GmresOptions { relative: 1e-9, max_iterations: 60, ..GmresOptions::default() };
+    let options = SlabOptions { precision, least_layers, gmres };
+    let of_solve = |error: SolveError| MultigridError::from(error);
+    let communicators = exchange.communicators(devices).map_err(of_solve)?;
+    let mut solver = SlabSolver::new(devices, communicators, element, cells, options)?;
+    let (factor, line) = sine_load(solver.line(), element, cells);
+    solver.set_product(factor, &line)?;
+    let mut report = solver.solve()?;
+    let mut wall_s = Vec::new();
+    for _ in 0..runs {
+        let begin = Instant::now();
+        report = solver.solve()?;
+        wall_s.push(begin.elapsed().as_secs_f64());
+    }
+    let error = solver.error(|x| (PI * x).sin())?;
+    let mut cycles = |exchanges| {
+        solver.set_exchanges(exchanges);
+        solver.time_cycles(3 * runs)
+    };
+    let info = devices[0].info();
+    Ok(Scale {
+        element,
+        cells,
+        nodes: element.nodes(cells),
+        precision,
+        parts: devices.len(),
+        least_layers,
+        device: info.name.clone(),
+        driver: info.driver.clone(),
+        exchange: exchange.to_string(),
+        residuals: report.residuals,
+        ended: report.reason.to_string(),
+        error,
+        wall_s,
+        cycle_s: cycles(Exchanges::Overlapped)?,
+        in_turn_s: cycles(Exchanges::InTurn)?,
+        left_out_s: cycles(Exchanges::LeftOut)?,
+        bytes: solver.bytes_of_cycle(),
+    })
+}
+
+/// The table of solves, those of one problem beside each other.
+#[must_use]
+pub fn table(all: &[Scale]) -> String {
+    let mut text = String::from(
+        "| k | cells a side | nodes | cycles in | devices | iterations | L2 error | s | times as fast | ms a V-cycle | in turn | without exchanges | hidden | MB a V-cycle |\n|--:|--:|--:|--|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for solve in all {
+        let is_alone = |one: &&Scale| {
+            (one.element, one.cells, one.precision, &one.device, one.parts)
+                == (solve.element, solve.cells, solve.precision, &solve.device, 1)
+        };
+        let seconds = median(&solve.wall_s);
+        let speed = all.iter().find(is_alone).map(|one| median(&one.wall_s) / seconds);
+        let shown = |x: Option<String>| x.unwrap_or_else(|| "–".into());
+        let ms = |all: &[f64]| format!("{:.2}", 1e3 * median(all));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {:.2e} | {} | {} | {} | {:.3e} | {seconds:.4} | {} | {} | {} | {} | {} | {:.1} |",
+            solve.element.degree,
+            solve.cells,
+            solve.nodes as f64,
+            match solve.precision {
+                Precision::Double => "double",
+                Precision::Single => "single",
+            },
+            solve.parts,
+            solve.iterations(),
+            solve.error,
+            shown(speed.map(|s| format!("{s:.2}"))),
+            ms(&solve.cycle_s),
+            ms(&solve.in_turn_s),
+            ms(&solve.left_out_s),
+            shown(solve.overlap().map(|part| format!("{:.0} %", 100.0 * part))),
+            solve.bytes as f64 * 1e-6,
+        );
+    }
+    text
+}
