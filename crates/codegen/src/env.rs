@@ -133,6 +133,18 @@ impl<'k> Env<'k> {
         symbol.index() >= self.kernel.inames.len() + 3
     }
 
+    /// Whether an expression depends on the work-group, and besides on parameters alone.
+    pub(crate) fn is_of_group(&self, e: &Affine) -> bool {
+        let (mut of_group, mut alone) = (false, true);
+        e.for_each_symbol(&mut |a| match a {
+            Atom::Iname(i) if self.is_hardware(*i) && !self.is_work_item(*i) => of_group = true,
+            Atom::Var(v) => alone &= self.is_param(*v),
+            Atom::Iname(_) => alone = false,
+            Atom::Floor(..) => {}
+        });
+        of_group && alone
+    }
+
     pub(crate) fn name(&self, symbol: InameId) -> &Name {
         &self.iname_names[symbol.index()]
     }
