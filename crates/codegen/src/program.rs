@@ -191,8 +191,12 @@ fn aligned_for_calls(
             *remark = format!("{remark}, at a multiple of {bytes} bytes");
         }
     }
-    let local = |name: &Name| storage.locals.iter().any(|d| d.name == *name);
-    function.aligned = found.into_iter().filter(|(name, _)| local(name)).collect();
+    let own = |name: &Name| {
+        storage.locals.iter().any(|d| d.name == *name)
+            || storage.privates.iter().any(|p| p.name == *name)
+            || function.constants.iter().any(|c| c.name == *name)
+    };
+    function.aligned = found.into_iter().filter(|(name, _)| own(name)).collect();
     Ok(function)
 }
 

@@ -57,12 +57,12 @@ impl Dialect {
         }
     }
 
-    /// Where an array starts at a multiple of some bytes. OpenCL's loads of vectors do not ask for
-    /// it, and C has none.
-    pub(crate) fn aligned(self, bytes: u64) -> Option<String> {
+    /// That an array starts at a multiple of some bytes.
+    pub(crate) fn aligned(self, bytes: u64) -> String {
         match self.0 {
-            Target::Cuda => Some(format!("__align__({bytes}) ")),
-            Target::OpenCl | Target::C => None,
+            Target::Cuda => format!("__align__({bytes}) "),
+            Target::OpenCl => format!("__attribute__((aligned({bytes}))) "),
+            Target::C => format!("_Alignas({bytes}) "),
         }
     }
 

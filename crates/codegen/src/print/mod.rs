@@ -236,8 +236,8 @@ impl Printer {
         if self.kept.contains(&d.name) {
             self.out.push_str("static _Thread_local ");
         }
-        if let Some(text) = self.alignment(&d.name).and_then(|bytes| self.dialect.aligned(bytes)) {
-            self.out.push_str(&text);
+        if let Some(bytes) = self.alignment(&d.name) {
+            self.out.push_str(&self.dialect.aligned(bytes));
         }
         if d.constant {
             self.out.push_str("const ");
@@ -412,8 +412,9 @@ impl Printer {
 
     fn constant(&mut self, c: &Constant) {
         let len = c.data.len();
-        let head =
-            format!("{} {} {}[{len}] = {{", self.dialect.constant_space(), self.dialect.ty(c.ty), c.name);
+        let aligned = self.alignment(&c.name).map_or(String::new(), |bytes| self.dialect.aligned(bytes));
+        let (space, ty) = (self.dialect.constant_space(), self.dialect.ty(c.ty));
+        let head = format!("{space} {aligned}{ty} {}[{len}] = {{", c.name);
         self.out.push_str(&head);
         let values: Vec<Expr> = match &c.data {
             TableData::Real(v) => v.iter().map(|r| Expr::Real(r.0, c.ty)).collect(),

@@ -67,8 +67,10 @@ pub(crate) fn vectorise(function: &mut Function, target: Target, mut names: Name
             *remark = format!("{remark}, at a multiple of {bytes} bytes");
         }
     }
+    let asked = |name: &Name| function.aligned.iter().any(|(given, _)| given == name);
     let local = |name: &Name| pass.symbols.get(name).is_some_and(|(_, space)| *space == Space::Local);
-    function.aligned = pass.aligned.into_iter().filter(|(name, _)| local(name)).collect();
+    let aligned = pass.aligned.iter().filter(|(name, _)| local(name) || asked(name));
+    function.aligned = aligned.map(|(name, bytes)| (name.clone(), *bytes)).collect();
 }
 
 fn has_lanes(stmt: &Stmt) -> bool {
