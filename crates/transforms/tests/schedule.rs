@@ -308,7 +308,7 @@ error: `assume` takes its argument by name
  --> 1:8
 1 | assume(map)
   |        ^^^
-  = help: one of `at_least`, `at_most`, `injective`, `symmetric`
+  = help: one of `at_least`, `at_most`, `multiple_of`, `injective`, `symmetric`
 
 error: found the end of the line, needed `,` or `)`
  --> 1:17

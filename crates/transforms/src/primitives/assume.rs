@@ -33,8 +33,9 @@ use std::fmt;
 /// ([`purlin_analysis::Analysis::check_launch`]).
 ///
 /// # Errors
-/// Unknown names, a bound on what is no parameter or beyond 2^40, `injective` of what is no integer
-/// array or is written, `symmetric` along axes that are no symmetry, contradictory conditions.
+/// Unknown names, a bound on what is no parameter or beyond 2^40, a factor below 1,
+/// `injective` of what is no integer array or is written, `symmetric` along axes that are no symmetry,
+/// contradictory conditions.
 ///
 /// # Elsewhere
 /// Loopy `assume`; Exo `assert`.
@@ -54,6 +55,13 @@ pub enum Assume {
         param: String,
         /// Its largest value.
         value: i64,
+    },
+    /// `param mod factor == 0`, so that blocks of so many fill a loop over it.
+    MultipleOf {
+        /// The parameter.
+        param: String,
+        /// What divides it.
+        factor: i64,
     },
     /// Different indices of the array hold different values.
     Injective {
@@ -83,6 +91,11 @@ impl Assume {
         Self::AtMost { param: param.into(), value }
     }
 
+    /// `param mod factor == 0`.
+    pub fn multiple_of(param: impl Into<String>, factor: i64) -> Self {
+        Self::MultipleOf { param: param.into(), factor }
+    }
+
     /// Different indices of `array` hold different values.
     pub fn injective(array: impl Into<String>) -> Self {
         Self::Injective { array: array.into() }
@@ -104,6 +117,7 @@ impl fmt::Display for Assume {
         match self {
             Self::AtLeast { param, value } => write!(f, "assume `{param} >= {value}`"),
             Self::AtMost { param, value } => write!(f, "assume `{param} <= {value}`"),
+            Self::MultipleOf { param, factor } => write!(f, "assume `{param} mod {factor} == 0`"),
             Self::Injective { array } => write!(f, "assume `injective({array})`"),
             Self::Symmetric { array, axes, negated } => {
                 write!(f, "assume `{}`", use_symmetry::text(array, axes, *negated))
@@ -157,13 +171,20 @@ impl Primitive for Assume {
         let is_map = |v: &purlin_ir::Variable| {
             matches!(v.kind, VarKind::Argument(_)) && v.ty == ScalarType::I32 && !v.shape.is_empty()
         };
-        Some(match p.below(4) {
+        Some(match p.below(5) {
+            4 => true_multiple(&p.of(&params)?, p.inputs(), p.between(1, 4))?,
             0 => Self::at_most(p.of(&params)?, p.between(0, 15)),
             1 => Self::at_least(p.of(&params)?, p.between(0, 3)),
             2 => p.of(&true_symmetries(kernel, p.inputs()))?,
             _ => Self::injective(p.of(&draw::vars(kernel, is_map))?),
         })
     }
+}
+
+/// That a parameter is a multiple, if it is in a run.
+fn true_multiple(param: &str, inputs: &dyn draw::Inputs, factor: i64) -> Option<Assume> {
+    let divides = inputs.param(param).is_some_and(|value| value % factor == 0);
+    divides.then(|| Assume::multiple_of(param, factor))
 }
 
 /// The symmetries that the inputs of a run have.
@@ -247,6 +268,14 @@ impl Assume {
             }
             Self::AtMost { param: name, value } => {
                 Assumption::Params(Constraint::le(&param(name)?, &Affine::constant(*value)))
+            }
+            Self::MultipleOf { factor, .. } if !(1..=MAX_COEFFICIENT).contains(factor) => {
+                return Err(Refusal::argument("factor", factor.to_string(), "1 to 2^40"));
+            }
+            Self::MultipleOf { param: name, factor } => {
+                let value = param(name)?;
+                let whole = value.floor_div(*factor).times(*factor);
+                Assumption::Params(Constraint::equal(&value, &whole))
             }
             Self::Injective { array } => Assumption::Injective(integer_array(kernel, array)?),
             Self::Symmetric { array, axes, negated } => {

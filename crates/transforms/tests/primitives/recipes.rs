@@ -266,6 +266,7 @@ fn step() -> impl Strategy<Value = Step> {
         name().prop_map(|i| UnrollIname::new(i).into()),
         (name(), any::<i64>()).prop_map(|(p, v)| FixParameter::new(p, v).into()),
         (name(), any::<i64>()).prop_map(|(p, v)| Assume::at_most(p, v).into()),
+        (name(), any::<i64>()).prop_map(|(p, v)| Assume::multiple_of(p, v).into()),
         name().prop_map(|a| Assume::injective(a).into()),
         name().prop_map(|i| MakeAtomic::insn(i).into()),
         (name(), space()).prop_map(|(var, space)| SetAddressSpace { var, space }.into()),
