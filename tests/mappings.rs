@@ -70,7 +70,7 @@ fn check_problem(problem: &Problem, name: &str) {
         Mapping::ConstantCells { cells: 1 + random.below(9) },
         Mapping::PointTiles { cells: 1 + random.below(9), sums: 1 + random.below(40) },
         Mapping::StagedCells { cells: 1 + random.below(9), constant_tables: random.below(2) == 0 },
-        Mapping::StraightCells { cells: 1 + random.below(9) },
+        Mapping::StraightCells { cells: 1 + random.below(9), whole_groups: random.below(2) == 1 },
         // one quadrature tile: results share memory with degrees of freedom
         Mapping::StagedTiling(TilingParameters {
             cells: 3,
@@ -92,7 +92,7 @@ fn check_problem(problem: &Problem, name: &str) {
             Mapping::SingleCell { cells: 1 + random.below(9) },
             Mapping::PointTiles { cells: 1 + random.below(9), sums: 1 + random.below(40) },
             Mapping::StagedCells { cells: 1 + random.below(9), constant_tables: true },
-            Mapping::StraightCells { cells: 1 + random.below(9) },
+            Mapping::StraightCells { cells: 1 + random.below(9), whole_groups: random.below(2) == 1 },
             Mapping::Tiling(tiling(&sizes, &mut random)),
             Mapping::StagedTiling(tiling(&staged, &mut random)),
         ];

@@ -53,7 +53,8 @@ fn a_rest_is_that_of_the_reference() {
 /// as many.
 #[test]
 fn results_are_those_of_the_reference() {
-    let several = Mapping::MatrixGroups { resident_groups: Some(6), point_tiles: Some(2) };
+    let several =
+        Mapping::MatrixGroups { resident_groups: Some(6), point_tiles: Some(2), short_terms: false };
     compare(2, 4, 3, &several.with_orbits(), &["c", "opencl"]);
     compare(3, 2, 2, &mapping(), &["c", "opencl"]);
 }

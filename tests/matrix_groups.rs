@@ -8,6 +8,7 @@ use purlin::codegen::{Options, Target, generate};
 use purlin::forms::strategies::matrix_group_dofs;
 use purlin::kernels::Operator;
 use purlin::prelude::interpret;
+use purlin::runtime::{Cache, cuda::nvrtc};
 use purlin::tuning::transform;
 use purlin::{Mapping, Problem, Random, RelativeError};
 use support::bent_mesh;
@@ -16,21 +17,25 @@ fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed
     Problem::operator(operator, degree, None, bent_mesh(dim, divisions), seed).unwrap()
 }
 
+/// The mapping with instructions of half the length for the last degrees of freedom.
+const SHORT: Mapping = Mapping::MatrixGroups { resident_groups: None, point_tiles: None, short_terms: true };
+
 /// No full block, full blocks and a rest; modes, and points that tiles do not divide; two components and
-/// three, one function and two.
+/// three, one function and two; instructions of half the length where they help, with 10 degrees of
+/// freedom, and where they do not, with 15.
 #[test]
 fn results_are_those_of_the_reference() {
     let seed = Random::fresh_seed();
-    for (operator, dim, degree, divisions) in [
-        (Operator::Elasticity, 2, 1, 2),
-        (Operator::Elasticity, 2, 4, 4),
-        (Operator::Elasticity, 3, 2, 2),
-        (Operator::Hyperelasticity, 2, 2, 3),
-        (Operator::Hyperelasticity, 2, 3, 3),
+    for (operator, dim, degree, divisions, mapping) in [
+        (Operator::Elasticity, 2, 1, 2, Mapping::MATRIX_GROUPS),
+        (Operator::Elasticity, 2, 4, 4, SHORT),
+        (Operator::Elasticity, 3, 2, 2, SHORT),
+        (Operator::Hyperelasticity, 2, 2, 3, Mapping::MATRIX_GROUPS),
+        (Operator::Hyperelasticity, 2, 3, 3, SHORT),
     ] {
         let problem = problem(operator, dim, degree, divisions, seed);
         let expected = problem.reference().unwrap();
-        let (kernel, recipe) = transform(&problem.lowered, &Mapping::MATRIX_GROUPS).unwrap();
+        let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
         let replayed = recipe.apply(&problem.lowered.kernel).unwrap();
         assert_eq!(replayed, kernel);
         let mut memory = problem.memory.clone();
@@ -53,6 +58,28 @@ fn products_are_matrix_instructions() {
     assert_eq!(cuda.plan.block, [32, 2, 1]);
     let opencl = generate(&kernel, Target::OpenCl, &Options::default()).unwrap();
     assert!(!opencl.source.contains("mma"), "{}", opencl.source);
+}
+
+/// Ten degrees of freedom are eight and two: the last instruction of an evaluation has four terms, and
+/// what it leaves out is zero. The rows of the results stay eight an instruction.
+#[test]
+fn the_last_terms_take_half_an_instruction() {
+    let problem = problem(Operator::Hyperelasticity, 2, 3, 1, 1);
+    let source = |mapping: &Mapping| {
+        let (kernel, _) = transform(&problem.lowered, mapping).unwrap();
+        generate(&kernel, Target::Cuda, &Options::default()).unwrap().source
+    };
+    let short = source(&SHORT);
+    let count = |what: &str| short.matches(what).count();
+    assert_eq!(count("mma.sync.aligned.m16n8k8"), 2 * 2 * (1 + 1));
+    assert_eq!(count("mma.sync.aligned.m16n8k4"), 2 * 2);
+    assert!(!short.contains("__shfl"), "{short}");
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let object = nvrtc::compile_for("sm_90", "short", &short, &Cache::from_environment()).unwrap();
+    assert!(object.resources.iter().all(|r| r.registers > 0), "{}", object.log);
 }
 
 #[test]

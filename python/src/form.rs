@@ -79,6 +79,13 @@ impl CellKernel for Lowered {
             Self::Imported(kernel) => kernel.symmetric(),
         }
     }
+
+    fn in_point_orbits(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+        match self {
+            Self::Named(form) => form.in_point_orbits(),
+            Self::Imported(kernel) => kernel.in_point_orbits(),
+        }
+    }
 }
 
 /// The names of the forms that this package knows.

@@ -415,6 +415,14 @@ impl CellKernel for Lowered {
             Self::Imported(lowered) => lowered.symmetric(),
         }
     }
+
+    fn in_point_orbits(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+        match self {
+            Self::Form(form) => form.in_point_orbits(),
+            Self::File(kernel) => kernel.in_point_orbits(),
+            Self::Imported(lowered) => lowered.in_point_orbits(),
+        }
+    }
 }
 
 impl Source {

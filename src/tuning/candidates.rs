@@ -202,8 +202,8 @@ pub fn orbits(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
     if symmetric.program.shares_tables && products <= STRAIGHT_PRODUCTS {
         let groups = [(32, None), (64, None), (128, None), (64, Some(6)), (128, Some(3)), (128, Some(4))];
         found.extend(groups.map(|(cells, resident_groups)| {
-            let then = Box::new(Mapping::StraightCells { cells });
-            Mapping::Orbits { resident_groups, then }
+            let then = Box::new(Mapping::StraightCells { cells, whole_groups: false });
+            Mapping::Orbits { resident_groups, points: false, then }
         }));
     }
     let vector = matrix_group_dofs(&symmetric.kernel, &symmetric.program);
@@ -286,7 +286,7 @@ const STRAIGHT_WORDS: i64 = 84;
 /// One cell a work-item in straight-line code, if that is short enough.
 #[must_use]
 pub fn straight(form: &impl CellKernel) -> Vec<Mapping> {
-    let groups = [32, 64, 128].map(|cells| Mapping::StraightCells { cells });
+    let groups = [32, 64, 128].map(|cells| Mapping::StraightCells { cells, whole_groups: false });
     if is_short(form) { groups.to_vec() } else { Vec::new() }
 }
 
@@ -305,7 +305,7 @@ const STAGED_WORDS: i64 = 12;
 pub(super) fn usual_cells(form: &impl CellKernel) -> Option<Mapping> {
     Some(match words_in_registers(form)? {
         ..STAGED_WORDS => Mapping::ConstantCells { cells: 128 },
-        _ => Mapping::StraightCells { cells: 64 },
+        _ => Mapping::StraightCells { cells: 64, whole_groups: false },
     })
 }
 
@@ -384,7 +384,10 @@ pub fn matrix(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
 fn matrix_groups(program: &CellProgram) -> [Mapping; 2] {
     let components = program.results.iter().map(|r| r.components).max().unwrap_or(1);
     let groups = u32::try_from(RESIDENT_SUB_GROUPS / components.max(1)).unwrap_or(1).max(1);
-    [Mapping::MATRIX_GROUPS, Mapping::MatrixGroups { resident_groups: Some(groups), point_tiles: None }]
+    [
+        Mapping::MATRIX_GROUPS,
+        Mapping::MatrixGroups { resident_groups: Some(groups), point_tiles: None, short_terms: false },
+    ]
 }
 
 /// Sums of the cells of a group in a tree, for functionals.

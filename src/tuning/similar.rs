@@ -123,8 +123,8 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         Mapping::Rules { scheme, then } => {
             Mapping::Rules { scheme, then: Box::new(transferred(*then, from, to)) }
         }
-        Mapping::Orbits { resident_groups, then } => {
-            Mapping::Orbits { resident_groups, then: Box::new(transferred(*then, from, to)) }
+        Mapping::Orbits { resident_groups, points, then } => {
+            Mapping::Orbits { resident_groups, points, then: Box::new(transferred(*then, from, to)) }
         }
         Mapping::FewestOperations { memory, objective, then } => {
             Mapping::FewestOperations { memory, objective, then: Box::new(transferred(*then, from, to)) }

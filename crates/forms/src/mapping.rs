@@ -8,16 +8,18 @@ use crate::strategies::{
     ListedCells, LoopLanes, MatrixBasis, MatrixCells, MatrixGroups, Objective, OwnedRows, PointTiles,
     SingleCell, StagedCells, StraightCells, StrategyError, SummedCells, eliminate_sharing,
     factored_quadrature, factorised_cells, factorised_lines, factorised_planes, fewest_operations,
-    listed_cells, loops_in_lanes, matrix_basis, matrix_cells, matrix_group_orbits, matrix_groups,
-    matrix_orbits, multi_level_tiling, owned_rows, point_tiles, single_cell_per_work_item, staged_cells,
-    staged_multi_level_tiling, stored_factors, straight_cells, summed_cells,
+    listed_cells, loops_in_lanes, matrix_basis, matrix_cells, matrix_groups, multi_level_tiling, owned_rows,
+    point_tiles, single_cell_per_work_item, staged_cells, staged_multi_level_tiling, stored_factors,
+    straight_cells, summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
 use purlin_transforms::Recipe;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
+
+mod orbits;
+mod show;
 
 /// How a kernel is mapped onto a device: a strategy with its parameters, which the tuner chooses
 /// and records.
@@ -55,6 +57,10 @@ pub enum Mapping {
     StraightCells {
         /// Cells, and so work-items, of a work-group.
         cells: u64,
+        /// Whether cells that fill no work-group are mapped to one each, so that nothing in the code of
+        /// the others is conditional.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        whole_groups: bool,
     },
     /// One cell a work-item in straight-line code, degrees of freedom of a group in local memory by
     /// lists that are computed for a mesh.
@@ -129,6 +135,10 @@ pub enum Mapping {
         /// Tiles of eight points whose values are in local memory together; none is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         point_tiles: Option<u32>,
+        /// Whether the last degrees of freedom are multiplied by instructions of half the length where
+        /// that multiplies fewer zeros.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        short_terms: bool,
     },
     /// Sixteen cells a work-group and a sub-group for each derivative of a component, values at points
     /// by a basis of the columns of tables, products by matrix instructions.
@@ -178,6 +188,10 @@ pub enum Mapping {
         /// Work-groups that a compute unit shall have registers for; none leaves it to the compiler.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resident_groups: Option<u32>,
+        /// Whether quadrature points are combined in orbits, too, in place of modes: of integrands that
+        /// have none.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        points: bool,
         /// The mapping that combines.
         then: Box<Mapping>,
     },
@@ -240,7 +254,8 @@ impl Mapping {
 
     /// Products by matrix instructions, a sub-group for each component, as many groups at a time as the
     /// compiler finds.
-    pub const MATRIX_GROUPS: Self = Self::MatrixGroups { resident_groups: None, point_tiles: None };
+    pub const MATRIX_GROUPS: Self =
+        Self::MatrixGroups { resident_groups: None, point_tiles: None, short_terms: false };
 
     /// The same behind modes instead of quadrature points.
     #[must_use]
@@ -308,7 +323,7 @@ impl Mapping {
     /// The same with degrees of freedom combined in orbits.
     #[must_use]
     pub fn with_orbits(self) -> Self {
-        Self::Orbits { resident_groups: None, then: Box::new(self) }
+        Self::Orbits { resident_groups: None, points: false, then: Box::new(self) }
     }
 
     /// The form with the quadrature rules or directions that the mapping asks for, if it asks for any:
@@ -320,8 +335,9 @@ impl Mapping {
         if let Self::Rules { scheme, .. } = self {
             return Ok(Some(form.with_scheme(*scheme)?));
         }
-        if let Self::Orbits { .. } = self {
-            return Ok(Some(form.symmetric()?.0));
+        if let Self::Orbits { points, .. } = self {
+            let symmetric = if *points { form.in_point_orbits()? } else { form.symmetric()? };
+            return Ok(Some(symmetric.0));
         }
         Ok(None)
     }
@@ -345,10 +361,7 @@ impl Mapping {
                 let args = StagedCells { work_group: *cells, constant_tables: *constant_tables };
                 staged_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
-            Self::StraightCells { cells } => {
-                let args = StraightCells { work_group: *cells, orbits: Vec::new(), resident_groups: None };
-                straight_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
-            }
+            Self::StraightCells { cells, whole_groups } => straight(form, *cells, *whole_groups)?,
             Self::ListedCells(lists) => {
                 let args = ListedCells { lists: *lists, orbits: Vec::new(), resident_groups: None };
                 listed_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
@@ -378,8 +391,8 @@ impl Mapping {
                 matrix_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::MatrixBasis { resident_groups } => by_basis(form, *resident_groups)?,
-            Self::MatrixGroups { resident_groups, point_tiles } => {
-                by_components(form, *resident_groups, *point_tiles)?
+            Self::MatrixGroups { resident_groups, point_tiles, short_terms } => {
+                by_components(form, *resident_groups, *point_tiles, *short_terms)?
             }
             Self::Tiling(p) => {
                 multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
@@ -408,47 +421,11 @@ impl Mapping {
                 after(recipe, then.apply(&kernel))?
             }
             Self::Rules { scheme, then } => then.apply(&form.with_scheme(*scheme)?)?,
-            Self::Orbits { resident_groups, then } => then.in_orbits(form, *resident_groups)?,
+            Self::Orbits { resident_groups, points, then } => {
+                then.in_orbits(form, *resident_groups, *points)?
+            }
             Self::Schedule { .. } => return Err(MappingError::NoSchedule),
         })
-    }
-}
-
-impl Mapping {
-    /// The mapping of the symmetric form, which combines its degrees of freedom in orbits.
-    fn in_orbits(
-        &self,
-        form: &impl CellKernel,
-        resident_groups: Option<u32>,
-    ) -> Result<(Kernel, Recipe), MappingError> {
-        if let (Self::MatrixCells { sub_groups, groups, kept_tables, overlapped: false }, None) =
-            (self, resident_groups)
-        {
-            let (form, orbits) = form.symmetric()?;
-            let args = MatrixCells {
-                sub_groups: *sub_groups,
-                groups: *groups,
-                kept_tables: *kept_tables,
-                overlapped: false,
-            };
-            return Ok(matrix_orbits(&form.kernel, &form.program, &args, &orbits)?);
-        }
-        if let (Self::MatrixGroups { resident_groups, point_tiles }, None) = (self, resident_groups) {
-            let (form, orbits) = form.symmetric()?;
-            let args = MatrixGroups { resident_groups: *resident_groups, point_tiles: *point_tiles };
-            return Ok(matrix_group_orbits(&form.kernel, &form.program, &args, &orbits)?);
-        }
-        if let Self::ListedCells(lists) = self {
-            let (form, orbits) = form.symmetric()?;
-            let args = ListedCells { lists: *lists, orbits, resident_groups };
-            return Ok(listed_cells(&form.kernel, &form.program, &args)?);
-        }
-        let Self::StraightCells { cells } = self else {
-            return Err(NoSymmetry::Mapping { mapping: self.to_string() }.into());
-        };
-        let (form, orbits) = form.symmetric()?;
-        let args = StraightCells { work_group: *cells, orbits, resident_groups };
-        Ok(straight_cells(&form.kernel, &form.program, &args)?)
     }
 }
 
@@ -490,8 +467,20 @@ fn single_cell(form: &impl CellKernel, cells: u64, constant_tables: bool) -> Map
     single_cell_per_work_item(form.kernel(), &*form.cell_loop()?, &args)
 }
 
-fn by_components(form: &impl CellKernel, resident_groups: Option<u32>, point_tiles: Option<u32>) -> Mapped {
-    matrix_groups(form.kernel(), &*form.program()?, &MatrixGroups { resident_groups, point_tiles })
+fn straight(form: &impl CellKernel, work_group: u64, whole_groups: bool) -> Mapped {
+    let (orbits, point_orbits, resident_groups) = (Vec::new(), false, None);
+    let args = StraightCells { work_group, orbits, point_orbits, resident_groups, whole_groups };
+    straight_cells(form.kernel(), &*form.program()?, &args)
+}
+
+fn by_components(
+    form: &impl CellKernel,
+    resident_groups: Option<u32>,
+    point_tiles: Option<u32>,
+    short_terms: bool,
+) -> Mapped {
+    let args = MatrixGroups { resident_groups, point_tiles, short_terms };
+    matrix_groups(form.kernel(), &*form.program()?, &args)
 }
 
 fn by_basis(form: &impl CellKernel, resident_groups: Option<u32>) -> Mapped {
@@ -504,79 +493,4 @@ fn by_columns(form: &impl CellKernel, lanes: u64) -> Mapped {
 
 fn by_owners(form: &impl CellKernel, owners: u64) -> Mapped {
     owned_rows(form.kernel(), &*form.cell_loop()?, &OwnedRows { work_group: owners })
-}
-
-impl fmt::Display for Mapping {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sequential => f.write_str("as it is written"),
-            Self::SingleCell { cells } => write!(f, "single cell, {cells} a group"),
-            Self::ConstantCells { cells } => write!(f, "single cell, {cells} a group, constant tables"),
-            Self::PointTiles { cells, sums } => {
-                write!(f, "tiles of points, {cells} cells a group, {sums} sums, constant tables")
-            }
-            Self::StagedCells { cells, constant_tables } => {
-                let tables = if *constant_tables { ", constant tables" } else { "" };
-                write!(f, "staged cells, {cells} a group{tables}")
-            }
-            Self::StraightCells { cells } => write!(f, "straight cells, {cells} a group"),
-            Self::ListedCells(lists) => write!(f, "listed cells, {lists}"),
-            Self::LoopLanes { lanes } => write!(f, "loops in lanes, {lanes} columns a vector"),
-            Self::OwnedRows { owners } => write!(f, "owned rows, {owners} a group"),
-            Self::SummedCells { cells, constant_tables } => {
-                let tables = if *constant_tables { ", constant tables" } else { "" };
-                write!(f, "summed cells, {cells} a group{tables}")
-            }
-            Self::FactorisedCells { cells } => write!(f, "factorised sums, {cells} cells a group"),
-            Self::FactorisedPlanes { cells } => {
-                write!(f, "factorised sums by layers, {cells} cells a group")
-            }
-            Self::FactorisedLines { cells, literal_tables, factors } => {
-                let tables = if *literal_tables { ", literal tables" } else { "" };
-                let factors = match factors {
-                    None => "",
-                    Some(FactorCopy::Private) => ", factors in registers",
-                    Some(FactorCopy::Local) => ", factors in local memory",
-                };
-                write!(f, "factorised sums by lines, {cells} cells a group{tables}{factors}")
-            }
-            Self::MatrixCells { sub_groups, groups, kept_tables, overlapped } => {
-                let tables = if *kept_tables == 1 { "table" } else { "tables" };
-                let ahead = if *overlapped { ", copies ahead" } else { "" };
-                write!(
-                    f,
-                    "matrix cells, {sub_groups} sub-groups, {groups} groups, {kept_tables} {tables} kept{ahead}"
-                )
-            }
-            Self::MatrixBasis { resident_groups: None } => f.write_str("matrix basis"),
-            Self::MatrixBasis { resident_groups: Some(groups) } => {
-                write!(f, "matrix basis, {groups} at a time")
-            }
-            Self::MatrixGroups { resident_groups, point_tiles } => {
-                f.write_str("matrix groups")?;
-                resident_groups.map_or(Ok(()), |groups| write!(f, ", {groups} at a time"))?;
-                point_tiles.map_or(Ok(()), |tiles| write!(f, ", {} points at a time", 8 * tiles))
-            }
-            Self::Tiling(tiling) => tiling.fmt(f),
-            Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
-            Self::Modes { then } => write!(f, "modes, {then}"),
-            Self::FewestOperations { memory, objective: Objective::Operations, then } => {
-                write!(f, "fewest operations, tables of {memory} bytes, {then}")
-            }
-            Self::FewestOperations { memory, objective: Objective::OperationsAndMisses, then } => {
-                write!(f, "fewest operations and misses, tables of {memory} bytes, {then}")
-            }
-            Self::SharingElimination { then } => write!(f, "sharing eliminated, {then}"),
-            Self::StoredFactors { then } => write!(f, "stored factors, {then}"),
-            Self::Rules { scheme, then } => write!(f, "rules `{scheme}`, {then}"),
-            Self::Orbits { resident_groups: None, then } => write!(f, "orbits, {then}"),
-            Self::Orbits { resident_groups: Some(groups), then } => {
-                write!(f, "orbits, {then}, {groups} at a time")
-            }
-            Self::Schedule { values } => {
-                let values: Vec<_> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-                f.write_str(&values.join(", "))
-            }
-        }
-    }
 }

@@ -209,3 +209,27 @@ fn lobatto_rules_are_on_squares_and_cubes() {
         "no gauss_lobatto rule on a tetrahedron: those are on intervals, squares and cubes; take another scheme"
     );
 }
+
+/// All rules of Xiao & Gimbutas 2010 on triangles have orbits under the swap of two vertices, and those of
+/// few degrees on tetrahedra under the double transpositions. Integrals stay what they are.
+#[test]
+fn rules_in_orbits_integrate_the_same() {
+    for degree in 1..=30 {
+        let plain = rule(CellShape::Triangle, degree, QuadratureScheme::XiaoGimbutas).unwrap();
+        let paired = plain.in_orbits().unwrap();
+        assert!(
+            paired.n_points() >= plain.n_points() && paired.n_points().is_multiple_of(2),
+            "degree {degree}"
+        );
+        if degree <= 12 {
+            check(&paired, degree);
+        }
+    }
+    let with_orbits = |scheme: QuadratureScheme, most: usize| -> Vec<usize> {
+        let has =
+            |degree: &usize| rule(CellShape::Tetrahedron, *degree, scheme).unwrap().in_orbits().is_some();
+        (1..=most).filter(has).collect()
+    };
+    assert_eq!(with_orbits(QuadratureScheme::XiaoGimbutas, 15), [1, 5]);
+    assert_eq!(with_orbits(QuadratureScheme::Default, 20), [1, 5]);
+}

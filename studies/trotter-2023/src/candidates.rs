@@ -47,7 +47,9 @@ pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Ma
                 then: Box::new(Mapping::ConstantCells { cells }),
             });
             let straight = match strategy {
-                AssemblyStrategy::LookupTable => vec![Mapping::StraightCells { cells: 64 }],
+                AssemblyStrategy::LookupTable => {
+                    vec![Mapping::StraightCells { cells: 64, whole_groups: false }]
+                }
                 AssemblyStrategy::Partial
                 | AssemblyStrategy::Full
                 | AssemblyStrategy::SymmetricHalf

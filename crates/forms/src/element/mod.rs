@@ -37,6 +37,7 @@ pub use finite_element::{ElementTable, FiniteElement};
 pub use jets::derivatives;
 pub use lagrange::{LagrangeElement, Tabulation};
 pub use nodes::{NodeMismatch, Nodes};
+pub(crate) use orbits::orbits_of_points;
 pub(crate) use orientation::{n_orientations, orientation_of, oriented_point};
 pub use orthonormal::{OrthonormalTable, orthonormal};
 pub use transformations::{Reorientation, vertex_order, vertex_orders};

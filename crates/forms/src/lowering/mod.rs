@@ -79,6 +79,10 @@ pub struct LoweringOptions {
     pub cell_values: BTreeSet<String>,
     /// Along what functions are differentiated on the reference cell, if they are.
     pub directions: Directions,
+    /// Whether the points of each rule stand in orbits, one after the other ([`Rule::in_orbits`]).
+    ///
+    /// [`Rule::in_orbits`]: crate::quadrature::Rule::in_orbits
+    pub point_orbits: bool,
 }
 
 impl LoweringOptions {
@@ -93,6 +97,7 @@ impl LoweringOptions {
             vector: VectorResult::Assembled,
             cell_values: BTreeSet::new(),
             directions: Directions::Axes,
+            point_orbits: false,
         }
     }
 
@@ -120,6 +125,12 @@ impl LoweringOptions {
     #[must_use]
     pub fn with_directions(self, directions: Directions) -> Self {
         Self { directions, ..self }
+    }
+
+    /// With the points of each rule in orbits.
+    #[must_use]
+    pub fn with_point_orbits(self) -> Self {
+        Self { point_orbits: true, ..self }
     }
 
     /// For what a bilinear form becomes; [`lower`] takes linear ones.
@@ -194,6 +205,13 @@ impl CellKernel for LoweredForm {
         let orbits = orbits.ok_or_else(|| NoSymmetry::Nodes { kernel: self.kernel.name.clone() })?;
         let options = LoweringOptions::new(&self.kernel.name).with_directions(Directions::Symmetric);
         Ok((lower(&self.form, &options)?, orbits))
+    }
+
+    fn in_point_orbits(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+        let orbits: Option<Vec<Orbits>> = self.nodes.iter().map(Nodes::orbits).collect();
+        let orbits = orbits.ok_or_else(|| NoSymmetry::Nodes { kernel: self.kernel.name.clone() })?;
+        let options = LoweringOptions::new(&self.kernel.name).with_directions(Directions::Symmetric);
+        Ok((lower(&self.form, &options.with_point_orbits())?, orbits))
     }
 }
 
@@ -340,7 +358,7 @@ fn tabulated_of(form: &Form, options: &LoweringOptions) -> Result<(Form, PulledF
         space.element().map_err(|e| FormError::Discretisation(e.to_string()))?;
     }
     let pulled = pull::pull(expanded, options.directions)?;
-    let tabulated = tabulate::tabulate(&pulled, &options.name)?;
+    let tabulated = tabulate::tabulate(&pulled, options)?;
     Ok((form, pulled, tabulated))
 }
 

@@ -143,7 +143,13 @@ fn mapped(lowered: &LoweredForm, picks: &[i64]) -> Vec<(&'static str, Mapped)> {
     let mut up_to = |n: i64| 1 + (picks.next().unwrap_or(0) % n.max(1)).unsigned_abs();
     let single = SingleCell { work_group: up_to(4), constant_tables: false };
     let cells = StagedCells { work_group: up_to(4), constant_tables: true };
-    let straight = StraightCells { work_group: up_to(4), orbits: Vec::new(), resident_groups: None };
+    let straight = StraightCells {
+        work_group: up_to(4),
+        orbits: Vec::new(),
+        point_orbits: false,
+        resident_groups: None,
+        whole_groups: up_to(2) == 2,
+    };
     let mut tiling = |program: &CellProgram| {
         let points = up_to(program.blocks.iter().map(|b| b.points).max().unwrap_or(1)).cast_signed();
         let evaluations = program.blocks.iter().flat_map(|b| &b.evaluations);

@@ -18,14 +18,29 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// The points of a rule of a degree.
+    /// The points of a rule of a degree, in orbits if so asked.
     ///
     /// # Errors
-    /// A rule that does not exist.
-    pub(super) fn new(cell: CellShape, measure: &Measure, degree: usize) -> Result<Self, FormError> {
+    /// A rule that does not exist, or has no orbits.
+    pub(super) fn new(
+        cell: CellShape,
+        measure: &Measure,
+        degree: usize,
+        in_orbits: bool,
+    ) -> Result<Self, FormError> {
         let scheme = measure.scheme().unwrap_or_default();
         let of = |shape: CellShape| -> Result<(Vec<Vec<f64>>, Vec<f64>), FormError> {
-            let rule = rule(shape, degree, scheme).map_err(|e| FormError::Discretisation(e.to_string()))?;
+            let mut rule =
+                rule(shape, degree, scheme).map_err(|e| FormError::Discretisation(e.to_string()))?;
+            if in_orbits {
+                rule = rule.in_orbits().ok_or_else(|| {
+                    FormError::Discretisation(format!(
+                        "the rule {} has no point where a permutation of the vertices moves one of its points, needed \
+                         orbits of points; take another scheme or the points as they are",
+                        rule.name
+                    ))
+                })?;
+            }
             let points = rule.points.chunks_exact(shape.dim()).map(<[f64]>::to_vec).collect();
             Ok((points, rule.weights))
         };

@@ -6,6 +6,7 @@
 //! them, over interior facets another one for their orientations, and the normals of the reference
 //! facets are tables without degrees of freedom.
 
+use super::LoweringOptions;
 use super::directions::Directions;
 use super::entity::side_suffix;
 use super::pull::{PulledForm, PulledIntegral, Symbol, measured_side};
@@ -56,7 +57,7 @@ fn derivative_suffix(derivative: [u8; 3], directions: Directions) -> String {
 }
 
 /// The tabulated form of a form that was pulled back.
-pub(super) fn tabulate(form: &PulledForm, name: &str) -> Result<Tabulated, FormError> {
+pub(super) fn tabulate(form: &PulledForm, options: &LoweringOptions) -> Result<Tabulated, FormError> {
     let dim = form.cell.dim();
     let kinds = spaces(form);
     let position_space = form.position_space();
@@ -100,11 +101,11 @@ pub(super) fn tabulate(form: &PulledForm, name: &str) -> Result<Tabulated, FormE
     });
     let mut integrals = Vec::new();
     for integral in &form.integrals {
-        integrals.push(Tabulating::new(form, integral)?.integral()?);
+        integrals.push(Tabulating::new(form, integral, options.point_orbits)?.integral()?);
     }
     let tabulated = TabulatedForm {
         purlin_form: VERSION,
-        name: name.into(),
+        name: options.name.clone(),
         cell: form.cell,
         gdim: dim,
         rank: form.arguments.len(),
@@ -212,11 +213,11 @@ struct Tabulating<'f> {
 }
 
 impl<'f> Tabulating<'f> {
-    fn new(form: &'f PulledForm, integral: &'f PulledIntegral) -> Result<Self, FormError> {
+    fn new(form: &'f PulledForm, integral: &'f PulledIntegral, in_orbits: bool) -> Result<Self, FormError> {
         Ok(Self {
             form,
             integral,
-            samples: Samples::new(form.cell, &integral.measure, integral.degree)?,
+            samples: Samples::new(form.cell, &integral.measure, integral.degree, in_orbits)?,
             elements: HashMap::new(),
             tabulations: BTreeMap::new(),
             tables: Vec::new(),

@@ -323,6 +323,14 @@ pub trait CellKernel {
     fn symmetric(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
         Err(NoSymmetry::NoForm { kernel: self.kernel().name.clone() })
     }
+
+    /// The same with the points of quadrature rules in orbits, one after the other.
+    ///
+    /// # Errors
+    /// As [`CellKernel::symmetric`], and rules without orbits.
+    fn in_point_orbits(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+        Err(NoSymmetry::NoForm { kernel: self.kernel().name.clone() })
+    }
 }
 
 /// Why a kernel has no symmetric tables.
@@ -345,6 +353,12 @@ pub enum NoSymmetry {
         "`{mapping}` combines no degrees of freedom in orbits, needed `straight_cells`, `listed_cells`, `matrix_cells` without copies ahead, or `matrix_groups`"
     )]
     Mapping {
+        /// The mapping.
+        mapping: String,
+    },
+    /// A mapping that combines no points in orbits.
+    #[error("`{mapping}` combines no points in orbits, needed `straight_cells`")]
+    Points {
         /// The mapping.
         mapping: String,
     },

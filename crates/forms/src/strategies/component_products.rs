@@ -1,7 +1,9 @@
 //! Quadrature loops over functions with components: a sub-group for each component multiplies by tables,
 //! and all work-items share the pointwise group.
 
-use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, lay_out, lay_out_table, product};
+use super::fragments::{
+    Axes, CELLS, Nest, TILE, exactly, fragment, lay_out, lay_out_table, product, short_product,
+};
 use crate::program::{Block, Evaluation, Products};
 use purlin_ir::{AddressSpace, Expr, Kernel, VarId};
 use purlin_transforms::primitives::{JoinArrays, MoveInsns, PrefetchArray};
@@ -29,6 +31,9 @@ pub(super) struct Quadrature<'p> {
     pub(super) of_tables: Vec<Components>,
     /// Tiles of points whose values are in local memory together.
     pub(super) tiles: i64,
+    /// Degrees of freedom of a component, if the last ones are multiplied by instructions of half the
+    /// length.
+    pub(super) short: Option<i64>,
 }
 
 impl Quadrature<'_> {
@@ -138,14 +143,19 @@ pub(super) fn products(
         let dofs = &e.evaluation.dofs;
         s.reorder([component, &nest.cells, &nest.columns, dofs])?;
         axes.sub_groups.push(component.clone());
+        let insns = first_insns(&e.of_tables);
+        if let (Some(count), false) = (quadrature.short, wide) {
+            calls.extend(short_product(s, nest, dofs, count, insns)?);
+            continue;
+        }
         let (part, columns) = tile_of_points(s, nest, wide)?;
         let nest = product(s, &nest.cells, &columns, dofs, true)?;
-        if let Some(part) = part {
+        if let (Some(part), Some(tile)) = (part, &nest.tile) {
             // values of degrees of freedom are read once for all tiles of points
-            s.interchange(&part, &nest.tile)?;
+            s.interchange(&part, tile)?;
             axes.unrolled.push(part);
         }
-        calls.push((nest, first_insns(&e.of_tables)));
+        calls.push((nest, insns));
     }
     let copies = at_points(s, &values, rolled, quadrature, axes)?;
     s.reorder([&rolled.multiply, &multiply.cells, &multiply.columns, &products.rows])?;

@@ -1,6 +1,9 @@
 //! Loops and arrays as `mma.m16n8k8` has them: what strategies by matrix instructions share.
 
-use purlin_transforms::primitives::{JoinArrayAxes, JoinInames, SplitArrayAxis, TransposeArrayAxes};
+use super::blocks::statements;
+use purlin_transforms::primitives::{
+    DropZeroTerms, JoinArrayAxes, JoinInames, PeelIname, ShiftIname, SplitArrayAxis, TransposeArrayAxes,
+};
 use purlin_transforms::schedule::{Array, Loop};
 use purlin_transforms::{Refusal, Schedule, TransformError};
 
@@ -44,6 +47,8 @@ pub(super) struct Axes {
     pub(super) local: Vec<Array>,
     /// Loops that are an instruction each.
     pub(super) calls: Vec<Loop>,
+    /// The same of instructions with half of the terms.
+    pub(super) short_calls: Vec<Loop>,
     /// Tables of the products.
     pub(super) tables: Vec<Array>,
 }
@@ -139,10 +144,13 @@ pub(super) fn lay_out_table(s: &mut Schedule, table: &Array, front: u32) -> Resu
 
 /// The loops of a product: tiles, then rows, columns and terms of an instruction.
 pub(super) struct Product {
-    pub(super) tile: Loop,
-    pub(super) g: Loop,
-    pub(super) t: Loop,
-    pub(super) own: [Loop; 4],
+    /// None where one instruction does it.
+    pub(super) tile: Option<Loop>,
+    g: Loop,
+    t: Loop,
+    own: Vec<Loop>,
+    /// Whether the instruction has half of the terms.
+    is_short: bool,
 }
 
 /// Splits the loops of a product. The tiles are those of the terms if `tiled_terms` says so, else
@@ -160,7 +168,50 @@ pub(super) fn product(
     let [j, t] = s.split_as(columns, TILE / 2, ["part", "place"])?;
     let [h, k] = s.split_as(terms, TILE / 2, ["term_part", "term"])?;
     s.reorder([&tile, &g, &t, &i, &j, &h, &k])?;
-    Ok(Product { tile, g, t, own: [i, j, h, k] })
+    Ok(Product { tile: Some(tile), g, t, own: vec![i, j, h, k], is_short: false })
+}
+
+/// Terms that an instruction of half the length takes for those behind the last full tile; none if it
+/// would save nothing.
+pub(super) fn short_terms(n: i64) -> Option<i64> {
+    (n > TILE && (1..=TILE / 2).contains(&(n % TILE))).then_some(TILE / 2)
+}
+
+/// The product of a nest whose `terms`, `count` of them, are padded to full tiles of zeros: with the last
+/// tile by an instruction of half the length, where that holds all of its terms. Each product comes with
+/// its statements, which are `insns` in the first one.
+pub(super) fn short_product(
+    s: &mut Schedule,
+    nest: &Nest,
+    terms: &Loop,
+    count: i64,
+    insns: Vec<String>,
+) -> Result<Vec<(Product, Vec<String>)>, TransformError> {
+    let Nest { cells, columns } = nest;
+    let Some(length) = short_terms(count) else {
+        return Ok(vec![(product(s, cells, columns, terms, true)?, insns)]);
+    };
+    let all = statements(s.kernel(), terms.name());
+    let last = s.make(PeelIname::last(terms, TILE))?;
+    let copies = statements(s.kernel(), last.name());
+    let zeros = s.make(PeelIname::last(&last, TILE - length))?;
+    for insn in statements(s.kernel(), zeros.name()) {
+        s.apply(DropZeroTerms::new(insn))?;
+    }
+    s.apply(ShiftIname::new(&last, TILE - tiled(count)))?;
+    let own_columns = s.distribute_one(columns, &last, "short_columns")?;
+    let own_cells = s.distribute_one(cells, &own_columns, "short_cells")?;
+    let own_insns = insns.iter().filter_map(|insn| {
+        let place = all.iter().position(|other| other == insn)?;
+        copies.get(place).cloned()
+    });
+    let own_insns = own_insns.collect();
+    let full = product(s, cells, columns, terms, true)?;
+    let [i, g] = s.split_as(&own_cells, TILE, ["half", "row"])?;
+    let [j, t] = s.split_as(&own_columns, TILE / 2, ["part", "place"])?;
+    s.reorder([&g, &t, &i, &j, &last])?;
+    let short = Product { tile: None, g, t, own: vec![i, j, last], is_short: true };
+    Ok(vec![(full, insns), (short, own_insns)])
 }
 
 impl Product {
@@ -181,8 +232,9 @@ impl Product {
             calls.extend(s.distribute(&lanes, others)?);
         }
         axes.items.extend(calls.iter().cloned());
-        axes.calls.extend(calls);
-        axes.unrolled.push(self.tile.clone());
+        let all = if self.is_short { &mut axes.short_calls } else { &mut axes.calls };
+        all.extend(calls);
+        axes.unrolled.extend(self.tile.clone());
         Ok(())
     }
 }

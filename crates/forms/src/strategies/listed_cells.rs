@@ -191,7 +191,7 @@ fn map_cells(
         let tiles: Vec<Array> = gathers.iter().map(|g| g.array.clone()).collect();
         orbit_basis(s, program, &tiles, &args.orbits)?;
     }
-    straight_line(s, program, &item)?;
+    straight_line(s, program, &item, None)?;
     s.tag_all(&transfers.rounds, AxisTag::Unrolled)?;
     s.tag(&group, AxisTag::Group(0))?;
     s.tag_all(&transfers.items, AxisTag::Local(0))?;

@@ -319,7 +319,7 @@ fn quadrature<'p>(
     let of_tables = by_table(&insns, &products.tables, &parts.results, true)?;
     let all = block.points / TILE;
     let tiles = (1..=tiles.min(all)).rev().find(|tiles| all % tiles == 0).unwrap_or(1);
-    Some(Quadrature { block, evaluated, products, of_tables, tiles })
+    Some(Quadrature { block, evaluated, products, of_tables, tiles, short: None })
 }
 
 /// The statements of a loop by what they write, one of some arrays, each in order of components.

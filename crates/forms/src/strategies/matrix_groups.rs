@@ -10,7 +10,7 @@ use super::staging::{CellNest, Staged, deal, roll_gathers, stage_results};
 use super::{StrategyError, applied};
 use crate::program::{CellProgram, Gather, NotAnAction};
 use purlin_ir::{AddressSpace, AxisTag, Kernel};
-use purlin_transforms::intrinsics::MMA_M16N8K8_F64;
+use purlin_transforms::intrinsics::{MMA_M16N8K4_F64, MMA_M16N8K8_F64};
 use purlin_transforms::primitives::{
     AliasStorage, ContractArray, DeclareCallee, PadInames, ReplaceWithIntrinsic, SetAddressSpace,
     SetResidentGroups, SplitIname, SplitLives, Tail,
@@ -71,7 +71,7 @@ impl<'p> Parts<'p> {
             }
             let insns = products.insns.iter().map(String::from).collect();
             let of_tables = by_table(insns, &products.tables, &tiled.element.array, true)?;
-            blocks.push(Quadrature { block, evaluated, products, of_tables, tiles: 1 });
+            blocks.push(Quadrature { block, evaluated, products, of_tables, tiles: 1, short: None });
         }
         Ok(Self { gathers, components, count, blocks })
     }
@@ -85,6 +85,9 @@ pub struct MatrixGroups {
     /// Tiles of eight points whose values are in local memory together; none is one. With several there
     /// are fewer barriers, and degrees of freedom are read less often, but more registers are taken.
     pub point_tiles: Option<u32>,
+    /// Whether the last of the degrees of freedom are multiplied by instructions of half the length where
+    /// these hold them all, which is where fewer zeros are multiplied. Not with several tiles of points.
+    pub short_terms: bool,
 }
 
 impl MatrixGroups {
@@ -129,7 +132,10 @@ pub fn matrix_groups(
     };
     let program = CellProgram::read(&kernel)?;
     let mut parts = Parts::of(&kernel, &program)?;
-    parts.blocks.iter_mut().for_each(|q| q.tiles = args.tiles());
+    let short = args.short_terms.then_some(parts.count);
+    for quadrature in &mut parts.blocks {
+        (quadrature.tiles, quadrature.short) = (args.tiles(), short);
+    }
     let map = |s: &mut Schedule| {
         Strategy { program: &program, parts: &parts }.map(s)?;
         args.resident_groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
@@ -342,6 +348,12 @@ impl Strategy<'_> {
         s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
         for call in &axes.calls {
             s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;
+        }
+        if !axes.short_calls.is_empty() {
+            s.apply(DeclareCallee::new(MMA_M16N8K4_F64))?;
+        }
+        for call in &axes.short_calls {
+            s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k4_f64"))?;
         }
         s.tag_all(&axes.unrolled, AxisTag::Unrolled)
     }

@@ -27,6 +27,7 @@ mod modes;
 mod multi_level_tiling;
 mod orbit_basis;
 mod owned_rows;
+mod point_orbits;
 mod point_tiles;
 mod sharing;
 mod single_cell;

@@ -1,18 +1,22 @@
 //! One cell a work-item, with gather and scatter by consecutive work-items along the degrees of
 //! freedom.
 
-use super::blocks::gathers_first;
+use super::blocks::{behind, gathers_first};
+use super::cell_groups::{Lanes, cell_groups};
+use super::matrix_cells::REST;
 use super::orbit_basis::{Orbits, orbit_basis};
+use super::point_orbits::point_orbits;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Flat, Staged, flat, roll_gathers, stage_results};
-use super::{StrategyError, applied, constant_tables, length, tables_to};
+use super::{StrategyError, applied, constant_tables, length};
 use crate::program::CellProgram;
-use purlin_ir::{AddressSpace, Affine, AxisTag, Kernel};
+use purlin_ir::{AddressSpace, Affine, AxisTag, Kernel, VarKind, Variable};
 use purlin_transforms::primitives::{
-    AliasStorage, MoveInsns, PrefetchArray, ReduceInTree, SetResidentGroups, SkipZeroTerms,
+    AliasStorage, CopyTable, MoveInsns, PrefetchArray, ReduceInTree, SetAddressSpace, SetResidentGroups,
+    SkipZeroTerms, SplitIname, SplitLives, Tail,
 };
-use purlin_transforms::schedule::{Array, Loop, Statement};
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_transforms::schedule::{Array, Loop};
+use purlin_transforms::{Recipe, Schedule, Selection, TransformError};
 
 /// Arguments of [`staged_cells`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -43,14 +47,25 @@ pub struct StraightCells {
     pub work_group: u64,
     /// The orbits of the nodes of each element, if degrees of freedom are combined by them.
     pub orbits: Vec<Orbits>,
+    /// Whether points are combined in orbits, too, in place of modes.
+    pub point_orbits: bool,
     /// Groups that a compute unit shall have registers for; none leaves it to the compiler.
     pub resident_groups: Option<u32>,
+    /// Whether cells that fill no group are mapped to a group each, so that nothing in the code of the
+    /// others is conditional.
+    pub whole_groups: bool,
 }
 
 /// As [`staged_cells`], with the work of a cell in straight-line code: every loop of it written out,
 /// degrees of freedom and results in registers, entries of tables as numbers in the code, and terms
 /// that they make zero left out. With orbits, degrees of freedom are combined in them and points
-/// become modes, so that most entries are zero.
+/// become modes, so that most entries are zero; or points are combined in orbits, too, of rules that have
+/// them so ([`LoweringOptions::point_orbits`](crate::lowering::LoweringOptions::point_orbits)).
+///
+/// With whole groups, the loop over cells is split with its remainder peeled. Cells of a full group
+/// then have code without conditions, which stands there once. The cells behind them are mapped to a
+/// group each, in loops that are short to write: the first groups do both. There is no such code where
+/// the kernel assumes that groups divide the cells.
 ///
 /// # Rewrite
 /// ```text
@@ -60,8 +75,9 @@ pub struct StraightCells {
 /// ```
 ///
 /// # Errors
-/// As [`staged_cells`]; with orbits, an integrand without modes. Code generation refuses loops that
-/// are too long to be written out.
+/// As [`staged_cells`]; with orbits, an integrand without modes, or points that are in no orbits; with
+/// whole groups, a kernel that is no action. Code generation refuses loops that are too long to be
+/// written out.
 pub fn straight_cells(
     kernel: &Kernel,
     program: &CellProgram,
@@ -69,10 +85,18 @@ pub fn straight_cells(
 ) -> Result<(Kernel, Recipe), StrategyError> {
     let staged = StagedCells { work_group: args.work_group, constant_tables: true };
     staged.check()?;
+    if args.whole_groups {
+        program.tiled(kernel)?;
+    }
     applied(kernel, |s| {
-        let Ends { compute, tiles, results } = stage(s, program, &staged)?;
+        let whole = args.whole_groups.then(|| whole_groups(s, program, length(args.work_group)));
+        let whole = whole.transpose()?;
+        let Ends { compute, tiles, results } = stage(s, program, &staged, whole.as_ref())?;
         if !args.orbits.is_empty() {
-            orbit_basis(s, program, &tiles, &args.orbits)?;
+            match args.point_orbits {
+                true => point_orbits(s, program, &tiles, &args.orbits)?,
+                false => drop(orbit_basis(s, program, &tiles, &args.orbits)?),
+            }
             // a row of results takes the place of a row of degrees of freedom that its work-item has read
             let read: Vec<&Array> = program.evaluated().iter().map(|k| &program.gathers[*k].array).collect();
             if let ([values], [results]) = (&read[..], &results[..])
@@ -82,24 +106,77 @@ pub fn straight_cells(
                 s.apply(AliasStorage { vars, storage: s.fresh("cell_values") })?;
             }
         }
-        straight_line(s, program, &compute)?;
+        straight_line(s, program, &compute, whole.as_ref().and_then(|whole| whole.rest.as_ref()))?;
         args.resident_groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
     })
 }
 
+/// Full groups of cells, and what is behind them.
+struct WholeGroups {
+    group: Loop,
+    cell: Loop,
+    rest: Option<Rest>,
+}
+
+/// Cells that fill no group.
+pub(super) struct Rest {
+    cell: Loop,
+    /// Tables of their own.
+    tables: Vec<Array>,
+}
+
+/// Peels the cells that fill no group, with arrays and tables of their own.
+fn whole_groups(
+    s: &mut Schedule,
+    program: &CellProgram,
+    cells_of_group: i64,
+) -> Result<WholeGroups, TransformError> {
+    let [group, cell] = s.make(SplitIname {
+        outer: Some(s.fresh("cell_group")),
+        inner: Some(s.fresh("cells_of_group")),
+        ..SplitIname::new(&program.cells.cell, cells_of_group).with_tail(Tail::Peel)
+    })?;
+    let Some(rest) = behind(s.kernel(), group.name()) else {
+        return Ok(WholeGroups { group, cell, rest: None });
+    };
+    s.apply(SplitLives::new(&rest, REST))?;
+    let mut tables = Vec::new();
+    let all: Vec<String> = s.kernel().vars.values().filter(is_table).map(|v| v.name.clone()).collect();
+    for table in all {
+        let loads = Selection::All(vec![Selection::Inside((&rest).into()), Selection::Reads(table.clone())]);
+        if loads.resolve(s.kernel()).is_ok() {
+            let copy = s.fresh(&format!("{table}_{REST}"));
+            tables.push(s.make(CopyTable::new(table, loads, copy))?);
+        }
+    }
+    Ok(WholeGroups { group, cell, rest: Some(Rest { cell: rest, tables }) })
+}
+
+fn is_table(variable: &&Variable) -> bool {
+    matches!(variable.kind, VarKind::Table(_))
+}
+
 /// Tables as numbers in the code, terms that they make zero left out, and every loop inside `compute`
-/// written out.
+/// written out; the cells of `rest` stay as they are.
 pub(super) fn straight_line(
     s: &mut Schedule,
     program: &CellProgram,
     compute: &Loop,
+    rest: Option<&Rest>,
 ) -> Result<(), TransformError> {
+    let is_own = |v: &&Variable| rest.is_some_and(|rest| rest.tables.iter().any(|t| t.name() == v.name));
     let kernel = s.kernel().clone();
-    tables_to(s, &kernel, AddressSpace::Literal)?;
+    let tables = kernel.vars.values().filter(is_table).filter(|v| v.space == AddressSpace::Global);
+    for table in tables.filter(|v| !is_own(v)) {
+        s.apply(SetAddressSpace::new(&table.name, AddressSpace::Literal))?;
+    }
     let loops = loops_in(s.kernel(), compute.name());
     // of tables whose entries are numbers in the code; others would be compared at run time
     if program.shares_tables {
-        let insns: Vec<String> = s.kernel().insns.values().map(|i| i.name.clone()).collect();
+        let of_rest = rest.and_then(|rest| s.kernel().iname(rest.cell.name()));
+        let schedule = s.kernel().schedule().into_iter();
+        let own = schedule.filter(|(_, loops)| of_rest.is_none_or(|rest| !loops.contains(&rest)));
+        let insns: Vec<String> = own.map(|(i, _)| s.kernel().insns[i].name.clone()).collect();
         for insn in insns {
             // refused where there is no product with a table that has zeros
             let _ = s.apply(SkipZeroTerms::insn(insn));
@@ -147,7 +224,7 @@ pub fn staged_cells(
 ) -> Result<(Kernel, Recipe), StrategyError> {
     args.check()?;
     applied(kernel, |s| {
-        stage(s, program, args)?;
+        stage(s, program, args, None)?;
         if args.constant_tables {
             constant_tables(s, kernel)?;
         }
@@ -165,24 +242,54 @@ struct Ends {
     results: Vec<Array>,
 }
 
+/// All commits behind what is computed.
+fn commits_last(s: &mut Schedule, staged: &[Staged]) -> Result<(), TransformError> {
+    if let [others @ .., last] = staged
+        && !others.is_empty()
+    {
+        s.apply(MoveInsns::before(others.iter().map(|staged| &staged.rows), &last.rows))?;
+    }
+    Ok(())
+}
+
+/// Loops to groups and work-items, `rounds` written out; with whole groups, what is behind them to a group
+/// a cell.
+fn place(
+    s: &mut Schedule,
+    program: &CellProgram,
+    whole: Option<&WholeGroups>,
+    group: &Loop,
+    rounds: &[Loop],
+    mut items: Vec<Loop>,
+) -> Result<(), TransformError> {
+    let rest = whole.and_then(|whole| whole.rest.as_ref());
+    let lanes = rest.map(|rest| cell_groups(s, program, &rest.cell, REST, 1)).transpose()?;
+    let Lanes { items: of_rest, sub_groups } = lanes.unwrap_or_default();
+    items.extend(of_rest);
+    s.tag_all(rounds, AxisTag::Unrolled)?;
+    s.tag(group, AxisTag::Group(0))?;
+    s.tag_all(&items, AxisTag::Local(0))?;
+    s.tag_all(&sub_groups, AxisTag::Local(1))
+}
+
 /// Gather and scatter along work-items.
-fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<Ends, TransformError> {
+fn stage(
+    s: &mut Schedule,
+    program: &CellProgram,
+    args: &StagedCells,
+    whole: Option<&WholeGroups>,
+) -> Result<Ends, TransformError> {
     let cells_of_group = length(args.work_group);
     let mut staged: Vec<Staged> = Vec::new();
     for result in &program.results {
         let columns = result.scatter_columns.as_ref().zip(result.columns);
         staged.push(stage_results(s, &result.commits, &result.scatter, columns, "commit_dof")?);
     }
-    // all commits behind what is computed
-    if let [others @ .., last] = &staged[..]
-        && !others.is_empty()
-    {
-        s.apply(MoveInsns::before(others.iter().map(|staged| &staged.rows), &last.rows))?;
-    }
+    commits_last(s, &staged)?;
     let components = roll_gathers(s, program)?;
     // a loop over the cells of a group for each gather, for the transforms, for the computation and
     // for each commit
-    let order = gathers_first(s, &program.cells.cell, program)?;
+    let order = gathers_first(s, whole.map_or(&program.cells.cell, |whole| &whole.cell), program)?;
     let gathers = &program.gathers;
     let stem = |k: &usize| format!("cells_{}", program.function(*k));
     let mut stems: Vec<String> = order.gathers.iter().map(stem).collect();
@@ -193,11 +300,13 @@ fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<
     stems.extend(staged.iter().map(|_| "cell_commit".into()));
     stems.extend(program.sums.iter().map(|sum| format!("{}_sum", sum.scalar)));
     let stems: Vec<&str> = stems.iter().map(String::as_str).collect();
-    let [group, first] = s.split_as(&program.cells.cell, cells_of_group, ["cell_group", stems[0]])?;
-    for k in program.evaluated() {
-        s.expand(&gathers[k].array, [&first])?;
-    }
-    for array in staged.iter().map(|staged| &staged.array).chain(program.sums.iter().map(|sum| &sum.scalar)) {
+    let [group, first] = match whole {
+        Some(whole) => [whole.group.clone(), whole.cell.clone()],
+        None => s.split_as(&program.cells.cell, cells_of_group, ["cell_group", stems[0]])?,
+    };
+    let evaluated = program.evaluated();
+    let own = staged.iter().map(|staged| &staged.array).chain(program.sums.iter().map(|sum| &sum.scalar));
+    for array in evaluated.iter().map(|k| &gathers[*k].array).chain(own) {
         s.expand(array, [&first])?;
     }
     let parts = order.gathers.iter().map(|k| String::from(&gathers[*k].dofs));
@@ -235,14 +344,12 @@ fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<
     for terms in cells.iter().skip(compute + 1 + staged.len()) {
         s.make(ReduceInTree::new(terms.name()).by_work_items(AxisTag::Local(0)))?;
     }
-    let sums: Vec<Statement> = program.sums.iter().map(|sum| sum.commit.clone()).collect();
-    make_atomic(s, &sums)?;
+    make_atomic(s, &program.sums.iter().map(|sum| sum.commit.clone()).collect::<Vec<_>>())?;
     let few = |f: &Flat| f.has_few_rounds(cells_of_group, work_group).then(|| f.round.clone());
-    s.tag_all(&flats.iter().filter_map(few).collect::<Vec<_>>(), AxisTag::Unrolled)?;
-    s.tag(&group, AxisTag::Group(0))?;
+    let rounds: Vec<Loop> = flats.iter().filter_map(few).collect();
     let own = transform.into_iter().chain([compute]).map(|k| cells[k].clone());
-    let items: Vec<Loop> = flats.iter().map(|f| f.items[0].clone()).chain(own).collect();
-    s.tag_all(&items, AxisTag::Local(0))?;
+    let items = flats.iter().map(|f| f.items[0].clone()).chain(own).collect();
+    place(s, program, whole, &group, &rounds, items)?;
     let results = staged.into_iter().map(|s| s.array).collect();
     Ok(Ends { compute: cells[compute].clone(), tiles, results })
 }

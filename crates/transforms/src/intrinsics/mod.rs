@@ -9,6 +9,7 @@
 //! | [`FMA_F64`] | `c += a*b`, rounded once | C, OpenCL, CUDA |
 //! | [`AXPY4_F64`] | `y[0..4] += a*x[0..4]`, neighbours in memory | C (vectors of GCC and Clang), OpenCL |
 //! | [`MMA_M16N8K8_F64`] | a 16×8 matrix times an 8×8 one, added to the fragments of a sub-group | CUDA from `sm_90` |
+//! | [`MMA_M16N8K4_F64`] | a 16×4 matrix times a 4×8 one, added to the fragments of a sub-group | CUDA from `sm_90` |
 //! | [`MMA_M8N8K4_F64`] | an 8×4 matrix times a 4×8 one, added to the fragments of a sub-group | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_F64`] | `to[0] = from[0]` from global to local memory, without waiting | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_F32`] | the same in single precision | CUDA from `sm_80` |
@@ -65,12 +66,25 @@ pub const MMA_M8N8K4_F64: &str = include_str!("mma_m8n8k4_f64.txt");
 /// PTX ISA, *Matrix Fragments for mma.m16n8k8 with .f64 type*.
 pub const MMA_M16N8K8_F64: &str = include_str!("mma_m16n8k8_f64.txt");
 
+/// The FP64 matrix instruction `mma.m16n8k4.row.col.f64` of a sub-group of 32 work-items along l.0:
+/// half of [`MMA_M16N8K8_F64`], for the end of a sum whose number of terms four divides and eight does
+/// not.
+///
+/// # Shapes and units
+/// As there with one half of the terms: `a[lane, i]`, row `8*i + g` and column `t` of the 16×4 factor,
+/// `b[t, j, k]`, row `k` and column `4*j + t` of the 4×8 factor.
+///
+/// # Source
+/// PTX ISA, *Matrix Fragments for mma.m16n8k4 with .f64 type*.
+pub const MMA_M16N8K4_F64: &str = include_str!("mma_m16n8k4_f64.txt");
+
 /// All of them.
-pub const ALL: [&str; 8] = [
+pub const ALL: [&str; 9] = [
     FMA_F64,
     AXPY4_F64,
     MMA_M8N8K4_F64,
     MMA_M16N8K8_F64,
+    MMA_M16N8K4_F64,
     COPY_ASYNC_F64,
     COPY_ASYNC_F32,
     COPY_ASYNC_F64X2,

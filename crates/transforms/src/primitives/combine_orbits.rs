@@ -56,7 +56,7 @@ use std::fmt;
 /// |T[r, orbit[g]] - sum_c (-1)^popcount(c & g) T_c[r, orbit]| <= 1e-13 max |T|
 /// ```
 /// or `1e-6 max |T|` in single precision, to which the new entries are rounded. That is computed from
-/// both in this step. Results are equal as far as tables are equal, where values are finite: the
+/// both in this step, of new entries as they are: with `rounded`, small ones are zero by then. Results are equal as far as tables are equal, where values are finite: the
 /// difference of two infinities is none.
 ///
 /// # Errors
@@ -76,19 +76,31 @@ pub struct CombineOrbits {
     /// The elements of each orbit along the first axis, images of the first by the swaps whose bits
     /// the place has.
     pub orbits: Vec<Vec<u32>>,
+    /// Whether entries that are small against the largest one of a table, by a tenth of what the
+    /// certificate allows, become zero in the tables of combinations: what a symmetry makes zero but for
+    /// roundings.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rounded: bool,
 }
 
 impl CombineOrbits {
     /// Combines the elements of `var` in these orbits.
     pub fn new(var: impl Into<String>, orbits: impl IntoIterator<Item = Vec<u32>>) -> Self {
-        Self { var: var.into(), orbits: orbits.into_iter().collect() }
+        Self { var: var.into(), orbits: orbits.into_iter().collect(), rounded: false }
+    }
+
+    /// With small entries of combinations rounded to zero.
+    #[must_use]
+    pub fn with_zeros(self) -> Self {
+        Self { rounded: true, ..self }
     }
 }
 
 impl fmt::Display for CombineOrbits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let orbits = if self.orbits.len() == 1 { "orbit" } else { "orbits" };
-        write!(f, "combine {} {orbits} of `{}`", self.orbits.len(), self.var)
+        let zeros = if self.rounded { ", small entries zero" } else { "" };
+        write!(f, "combine {} {orbits} of `{}`{zeros}", self.orbits.len(), self.var)
     }
 }
 
@@ -151,6 +163,11 @@ impl Primitive for CombineOrbits {
                 combined.iter_mut().flatten().for_each(|entry| *entry = f64::from(*entry as f32));
             }
             let tolerance = tolerance(table.ty);
+            if self.rounded {
+                let largest = values.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
+                let small = |entry: &&mut f64| entry.abs() <= 0.1 * tolerance * largest;
+                combined.iter_mut().flatten().filter(small).for_each(|entry| *entry = 0.0);
+            }
             orbits.certify(&values, &combined, tolerance).map_err(|d| differs(&table.name, &d, tolerance))?;
             tables.insert(product.table, combined);
         }
