@@ -57,12 +57,13 @@ impl Scale {
         self.residuals.len().saturating_sub(1)
     }
 
-    /// The part of the time of exchanges that is hidden behind patches, if there are any.
+    /// The part of the time of exchanges that is hidden behind patches; below zero where the order that hides
+    /// them costs more than it saves, and none where exchanges take no time that can be told.
     #[must_use]
     pub fn overlap(&self) -> Option<f64> {
         let [beside, in_turn, without] =
             [&self.cycle_s, &self.in_turn_s, &self.left_out_s].map(|s| median(s));
-        (self.parts > 1).then(|| (in_turn - beside) / (in_turn - without))
+        (self.parts > 1 && in_turn > without).then(|| (in_turn - beside) / (in_turn - without))
     }
 }
 
