@@ -13,7 +13,7 @@ use purlin_solve::{
     run,
 };
 use systems::{
-    Numbers, TIGHT, devices, eliminated, jacobi, nonsymmetric, operator, pattern, symmetric, values,
+    Numbers, TIGHT, devices, eliminated, jacobi, nonsymmetric, operator, pattern, symmetric, upper, values,
 };
 
 fn solve(
@@ -196,18 +196,48 @@ fn prescribed_values_are_those_of_elimination() {
             expected.0[f][f] = 1.0;
             expected.1[f] = value - u[f];
         }
-        let constraints = Constraints::new(device, &pattern, &prescribed).unwrap();
-        let [matrix, right, at] = [&values(&pattern, &dense), &b, &u].map(|v| buffer_of(device, v).unwrap());
-        let mut calls = vec![constraints.measure_gap(&at)];
-        calls.extend(constraints.lift(&matrix, &right));
-        calls.extend(constraints.eliminate(&matrix));
+        for pattern in [pattern, upper(n)] {
+            let constraints = Constraints::new(device, &pattern, &prescribed).unwrap();
+            let [matrix, right, at] =
+                [&values(&pattern, &dense), &b, &u].map(|v| buffer_of(device, v).unwrap());
+            let mut calls = vec![constraints.measure_gap(&at)];
+            calls.extend(constraints.lift(&matrix, &right));
+            calls.extend(constraints.eliminate(&matrix));
+            run(device, &calls).unwrap();
+            let found: Vec<f64> = download_values(device, &matrix).unwrap();
+            assert_eq!(found, values(&pattern, &expected.0));
+            let found: Vec<f64> = download_values(device, &right).unwrap();
+            // at most four products are subtracted, in another order
+            let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-14 * (1.0 + b.abs());
+            assert!(found.iter().zip(&expected.1).all(close), "seed {seed}: {found:?} {:?}", expected.1);
+        }
+    }
+}
+
+#[test]
+fn the_half_of_a_matrix_multiplies_and_solves_as_all_of_it() {
+    let seed = seed();
+    for device in devices() {
+        let (device, mut numbers) = (&*device, Numbers(seed));
+        let (n, pattern) = (300, upper(300));
+        let dense = symmetric(&pattern, 0.5, &mut numbers);
+        let x = numbers.list(n);
+        let matrix = operator(device, &pattern, &dense);
+        assert_eq!(2 * matrix.n_entries(), pattern.columns.len() + n);
+        let (from, to) = (buffer_of(device, &x).unwrap(), device.allocate(8 * n as u64).unwrap());
+        device.fill(&to, 0xFF).unwrap();
+        let mut calls = Vec::new();
+        matrix.apply(&from, &to, &mut calls);
         run(device, &calls).unwrap();
-        let found: Vec<f64> = download_values(device, &matrix).unwrap();
-        assert_eq!(found, values(&pattern, &expected.0));
-        let found: Vec<f64> = download_values(device, &right).unwrap();
-        // at most four products are subtracted, in another order
-        let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-14 * (1.0 + b.abs());
-        assert!(found.iter().zip(&expected.1).all(close), "seed {seed}: {found:?} {:?}", expected.1);
+        let found: Vec<f64> = download_values(device, &to).unwrap();
+        let row = |i: usize| dense[i].iter().zip(&x).map(|(a, x)| a * x).sum::<f64>();
+        // five products of numbers up to five
+        assert!((0..n).all(|i| (found[i] - row(i)).abs() <= 1e-13), "seed {seed}");
+        let b = numbers.list(n);
+        let (report, x) = solve(device, &pattern, &dense, &b, TIGHT);
+        assert!(report.converged(), "seed {seed}: {report:?}");
+        let expected = eliminated(dense, b);
+        assert!(x.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= 1e-10), "seed {seed}");
     }
 }
 

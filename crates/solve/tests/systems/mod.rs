@@ -2,7 +2,7 @@
 
 #![allow(dead_code, clippy::needless_range_loop)] // each test uses a part; rows and columns go by number
 
-use purlin_forms::import::{CsrPart, CsrPattern};
+use purlin_forms::import::{CsrPart, CsrPattern, EntryOrder};
 use purlin_runtime::{Device, open, upload_values};
 use purlin_solve::{CsrOperator, LinearOptions, ResidualNorm};
 
@@ -54,6 +54,13 @@ pub fn blocks(n: usize, side: usize) -> CsrPattern {
     CsrPattern::of_components([n, n], [side, side], &[part]).unwrap().remove(0)
 }
 
+/// The half of that pattern.
+pub fn upper(n: usize) -> CsrPattern {
+    let edges = (0..n).flat_map(|i| [i + 1, i + 7].into_iter().filter(move |j| *j < n).map(move |j| [i, j]));
+    let map: Vec<i32> = edges.flatten().map(|i| i as i32).collect();
+    CsrPattern::of_rows(n, n, 2, 2, &map, &map).unwrap().upper().unwrap()
+}
+
 /// Symmetric values with diagonals `shift` above the sum of the others' sizes.
 pub fn symmetric(pattern: &CsrPattern, shift: f64, numbers: &mut Numbers) -> Vec<Vec<f64>> {
     let n = pattern.row_starts.len() - 1;
@@ -76,8 +83,13 @@ pub fn symmetric(pattern: &CsrPattern, shift: f64, numbers: &mut Numbers) -> Vec
 }
 
 pub fn values(pattern: &CsrPattern, dense: &[Vec<f64>]) -> Vec<f64> {
-    let row = |i: usize| pattern.row_starts[i] as usize..pattern.row_starts[i + 1] as usize;
-    (0..dense.len()).flat_map(|i| row(i).map(move |k| dense[i][pattern.columns[k] as usize])).collect()
+    let (starts, columns) = match pattern.order() {
+        EntryOrder::Rows | EntryOrder::Blocks => (pattern.row_starts.clone(), pattern.columns.clone()),
+        EntryOrder::UpperRows => pattern.upper_rows(),
+    };
+    let columns = &columns;
+    let row = |i: usize| starts[i] as usize..starts[i + 1] as usize;
+    (0..dense.len()).flat_map(|i| row(i).map(move |k| dense[i][columns[k] as usize])).collect()
 }
 
 /// Gaussian elimination without pivots.
