@@ -41,6 +41,20 @@ impl Default for GmresOptions {
     }
 }
 
+impl GmresOptions {
+    /// Why a solve ends behind the last of these residuals, if it does.
+    pub(crate) fn ended(&self, residuals: &[f64], limit: f64) -> Option<LinearReason> {
+        let last = residuals.last().copied().unwrap_or(f64::NAN);
+        if !last.is_finite() {
+            Some(LinearReason::NotFinite)
+        } else if last <= limit {
+            Some(LinearReason::Converged)
+        } else {
+            (residuals.len() > self.max_iterations).then_some(LinearReason::TooMany)
+        }
+    }
+}
+
 /// The generalised minimal residual method for any operator.
 ///
 /// Behind a preconditioner on the right, its directions are stored, so that it need be neither linear
@@ -154,14 +168,8 @@ impl<'d> Gmres<'d> {
         }
         let reason = loop {
             let start = residuals.last().copied().unwrap_or(f64::NAN);
-            if !start.is_finite() {
-                break LinearReason::NotFinite;
-            }
-            if start <= limit {
-                break LinearReason::Converged;
-            }
-            if residuals.len() > self.options.max_iterations {
-                break LinearReason::TooMany;
+            if let Some(reason) = self.options.ended(&residuals, limit) {
+                break reason;
             }
             let small = self.cycle(operator, preconditioner, limit, &mut residuals, &mut seconds)?;
             seconds += run(self.device, &self.update(&small, operator, preconditioner, b, x))?;
@@ -217,15 +225,10 @@ impl<'d> Gmres<'d> {
             self.iteration(j, length, operator, preconditioner, &mut calls);
             *seconds += run(self.device, &calls)?;
             let sums: Vec<f64> = download_values(self.device, &self.sums)?;
-            let (column, rest) = sums.split_at(j + 1);
-            length = rest.first().copied().unwrap_or(f64::NAN).sqrt();
-            let whole = column.iter().fold(length, |whole, h| whole.hypot(*h));
-            let residual = small.add(column, length);
+            let (rest, residual, is_whole) = small.take(&sums, j);
+            length = rest;
             residuals.push(residual);
-            // what is left of the image is roundings alone: the basis holds the solution
-            let is_whole = length <= f64::EPSILON * whole;
-            let is_last = residuals.len() > self.options.max_iterations;
-            if !residual.is_finite() || residual <= limit || is_whole || is_last {
+            if is_whole || self.options.ended(residuals, limit).is_some() {
                 break;
             }
         }
@@ -316,6 +319,16 @@ pub(crate) struct LeastSquares {
 impl LeastSquares {
     pub(crate) fn new(residual: f64) -> Self {
         Self { columns: Vec::new(), rotations: Vec::new(), rhs: vec![residual] }
+    }
+
+    /// Adds column `j` from the products with the basis and, behind them, the square of what is left:
+    /// the length of that, the residual with the column, and whether what is left is roundings alone, so
+    /// that the basis holds the solution.
+    pub(crate) fn take(&mut self, sums: &[f64], j: usize) -> (f64, f64, bool) {
+        let (column, rest) = sums.split_at(j + 1);
+        let length = rest.first().copied().unwrap_or(f64::NAN).sqrt();
+        let whole = column.iter().fold(length, |whole, h| whole.hypot(*h));
+        (length, self.add(column, length), length <= f64::EPSILON * whole)
     }
 
     /// Adds a column with `below` under its diagonal; the residual with it.

@@ -38,8 +38,8 @@ impl Mesh {
     /// ```
     /// use purlin_forms::mesh::Mesh;
     ///
-    /// let part = Mesh::unit_square(2)?.part(&[6, 7])?; // the square of the upper right corner
-    /// assert_eq!((part.n_cells(), part.n_vertices(), part.boundary().len()), (2, 4, 4));
+    /// let part = Mesh::unit_square(2)?.part(&[7])?; // one of eight triangles
+    /// assert_eq!((part.n_cells(), part.n_vertices(), part.boundary().len()), (1, 3, 3));
     /// # Ok::<(), purlin_forms::mesh::MeshError>(())
     /// ```
     ///

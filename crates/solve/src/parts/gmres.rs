@@ -94,14 +94,8 @@ impl<'d> PartGmres<'d> {
         let mut residuals = vec![whole];
         let reason = loop {
             let start = residuals.last().copied().unwrap_or(f64::NAN);
-            if !start.is_finite() {
-                break LinearReason::NotFinite;
-            }
-            if start <= limit {
-                break LinearReason::Converged;
-            }
-            if residuals.len() > self.options.max_iterations {
-                break LinearReason::TooMany;
+            if let Some(reason) = self.options.ended(&residuals, limit) {
+                break reason;
             }
             let small = self.cycle(communicator, operator, preconditioner, limit, &mut residuals)?;
             let parts = small.solution().into_iter().zip(&self.directions);
@@ -177,15 +171,10 @@ impl<'d> PartGmres<'d> {
             operator.apply(communicator, &self.directions[j], &self.basis[j + 1])?;
             self.orthogonalise(communicator, j)?;
             let sums = self.read_sums(communicator)?;
-            let (column, rest) = sums.split_at(j + 1);
-            length = rest.first().copied().unwrap_or(f64::NAN).sqrt();
-            let whole = column.iter().fold(length, |whole, h| whole.hypot(*h));
-            let residual = small.add(column, length);
+            let (rest, residual, is_whole) = small.take(&sums, j);
+            length = rest;
             residuals.push(residual);
-            // what is left of the image is roundings alone: the basis holds the solution
-            let is_whole = length <= f64::EPSILON * whole;
-            let is_last = residuals.len() > self.options.max_iterations;
-            if !residual.is_finite() || residual <= limit || is_whole || is_last {
+            if is_whole || self.options.ended(residuals, limit).is_some() {
                 break;
             }
         }
