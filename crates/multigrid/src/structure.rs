@@ -87,8 +87,7 @@ impl Structure {
     ///
     /// On a Hopper card the fused kernel in three dimensions is of matrix instructions at degree 7 in
     /// double precision, and of lines with atomic corrections and separate terms at others
-    /// (results/h200/cui_2024.md,
-    /// 2026-11-26).
+    /// (results/h200/cui_2024.md, 2026-11-26).
     #[must_use]
     pub fn of(
         (backend, arch): (Backend, &str),

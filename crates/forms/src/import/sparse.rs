@@ -57,8 +57,8 @@ pub enum EntryOrder {
     UpperRows,
 }
 
-/// A matrix by rows of dense blocks, all of one size: block CSR, as of cuSPARSE (BSR) and PETSc (BAIJ).
-/// Entries are `[blocks, rows, columns]` row-major.
+/// A matrix by rows of dense blocks, all of one size: block CSR, as of cuSPARSE (BSR) and PETSc
+/// (BAIJ). Entries are `[blocks, rows, columns]` row-major.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockPattern {
     /// Rows and columns of a block.

@@ -24,9 +24,9 @@ pub enum MatrixResult {
     /// so. [`CsrPattern::colours`](crate::import::CsrPattern::colours) finds such sets, each of which is
     /// a launch.
     Coloured,
-    /// The entries on and above the diagonal of a sparse matrix, which is symmetric: of each entity's matrix
-    /// those on and above its own diagonal are added, at places that an argument says as for
-    /// [`MatrixResult::Sparse`]. [`CsrPattern::upper`](crate::import::CsrPattern::upper) has these places.
+    /// The entries on and above the diagonal of a sparse matrix, which is symmetric: of each entity's
+    /// matrix those on and above its own diagonal are added, at places that an argument says as for
+    /// [`MatrixResult::Sparse`]. [`CsrPattern::upper`](crate::import::CsrPattern::upper) has them.
     ///
     /// That the matrices of entities are symmetric is proved as
     /// [`MirrorTriangle`](purlin_transforms::primitives::MirrorTriangle) does; other forms are refused.
@@ -79,7 +79,8 @@ pub enum VectorResult {
     /// so. [`map_colours`](crate::import::map_colours) finds such sets, each of which is a launch.
     Coloured,
     /// The vector of each entity, `[entities, rows]`, in the order of its map: the E-vector. It is
-    /// overwritten. [`EntryTerms::of_map`](crate::import::EntryTerms::of_map) is the map that adds it up, transposed.
+    /// overwritten. [`EntryTerms::of_map`](crate::import::EntryTerms::of_map) is the map that adds it
+    /// up, transposed.
     Entities,
 }
 

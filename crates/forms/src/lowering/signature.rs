@@ -387,8 +387,8 @@ fn used_spaces(form: &TabulatedForm, needed: &Needed, functions: &BTreeSet<usize
     gathered.map(|k| form.functions[*k].space).chain(scattered).collect()
 }
 
-/// Shape of a function's degrees of freedom on the mesh: [dofs] or [dofs, components], of which an array
-/// has `width` where it is wider.
+/// Shape of a function's degrees of freedom on the mesh: [dofs] or [dofs, components], of which an
+/// array has `width` where it is wider.
 fn global_shape(
     form: &TabulatedForm,
     space: usize,
@@ -400,7 +400,8 @@ fn global_shape(
     std::iter::once(Affine::var(counts[&space])).chain(width).collect()
 }
 
-/// Shape of the degrees of freedom of each entity: [entities, columns] or [entities, columns, components].
+/// Shape of the degrees of freedom of each entity: [entities, columns] or [entities, columns,
+/// components].
 fn cell_shape(form: &TabulatedForm, space: usize, entities: VarId) -> Vec<Affine> {
     let space = &form.spaces[space];
     let sizes = std::iter::once(space.columns).chain(Some(space.block).filter(|n| *n > 1));

@@ -9,8 +9,8 @@ use purlin_transforms::primitives::MirrorTriangle;
 /// Proves that the matrices of the entities of each kernel are symmetric.
 ///
 /// # Errors
-/// [`FormError::Discretisation`] of test and trial functions of two spaces, or of entries that differ from
-/// their mirror images, with both.
+/// [`FormError::Discretisation`] of test and trial functions of two spaces, or of entries that differ
+/// from their mirror images, with both.
 pub(super) fn check(form: &TabulatedForm, kernels: &[LoweredKernel]) -> Result<(), FormError> {
     let refused = |found: String| {
         FormError::Discretisation(format!(

@@ -56,8 +56,9 @@ use std::fmt;
 /// |T[r, orbit[g]] - sum_c (-1)^popcount(c & g) T_c[r, orbit]| <= 1e-13 max |T|
 /// ```
 /// or `1e-6 max |T|` in single precision, to which the new entries are rounded. That is computed from
-/// both in this step, of new entries as they are: with `rounded`, small ones are zero by then. Results are equal as far as tables are equal, where values are finite: the
-/// difference of two infinities is none.
+/// both in this step, of new entries as they are: with `rounded`, small ones are zero by then. Results
+/// are equal as far as tables are equal, where values are finite: the difference of two infinities is
+/// none.
 ///
 /// # Errors
 /// Orbits that hold an element not at all, twice, or more often than others; another use of the
