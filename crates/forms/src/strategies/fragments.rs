@@ -1,6 +1,7 @@
 //! Loops and arrays as `mma.m16n8k8` has them: what strategies by matrix instructions share.
 
 use super::blocks::statements;
+use super::staging::Flat;
 use purlin_transforms::primitives::{
     DropZeroTerms, JoinArrayAxes, JoinInames, PeelIname, ShiftIname, SplitArrayAxis, TransposeArrayAxes,
 };
@@ -57,6 +58,16 @@ impl Axes {
     pub(super) fn add(&mut self, fragment: Fragment) {
         self.items.push(fragment.lanes);
         self.unrolled.extend(fragment.own);
+    }
+
+    /// What was dealt to the work-items of a group, `[l.0, l.1]` of them; few rounds are written out.
+    pub(super) fn take(&mut self, dealt: Flat, group: [i64; 2]) {
+        if dealt.has_few_rounds(CELLS, group) {
+            self.unrolled.push(dealt.round);
+        }
+        let mut items = dealt.items.into_iter();
+        self.items.extend(items.next());
+        self.sub_groups.extend(items);
     }
 
     /// Loops on `l.1` and on `l.2`.

@@ -308,14 +308,7 @@ impl Strategy<'_> {
             axes.items.extend(lanes.items);
             axes.sub_groups.extend(lanes.sub_groups);
         }
-        for flat in dealt {
-            if flat.has_few_rounds(CELLS, items) {
-                axes.unrolled.push(flat.round);
-            }
-            let mut items = flat.items.into_iter();
-            axes.items.extend(items.next());
-            axes.sub_groups.extend(items);
-        }
+        dealt.into_iter().for_each(|flat| axes.take(flat, items));
         let wide = parts.gathers.iter().map(|g| &g.array).chain([&ends.staged.array]);
         for array in wide {
             lay_out(s, array, true, false)?;
