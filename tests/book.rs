@@ -305,7 +305,7 @@ fn line_matches(expected: &str, line: &str) -> bool {
 }
 
 /// The directory in which commands run: the named blocks of all chapters, the kernels and recipes
-/// of `examples`.
+/// of `examples`, the meshes.
 fn directory(chapters: &[(String, String)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("examples")).unwrap();
@@ -315,6 +315,8 @@ fn directory(chapters: &[(String, String)]) -> tempfile::TempDir {
             std::fs::copy(&path, dir.path().join("examples").join(path.file_name().unwrap())).unwrap();
         }
     }
+    std::fs::create_dir(dir.path().join("meshes")).unwrap();
+    std::fs::copy(root().join("meshes/bend.msh"), dir.path().join("meshes/bend.msh")).unwrap();
     for block in chapters.iter().flat_map(|(_, text)| blocks(text)) {
         if let Some(name) = block.value("file") {
             let path = dir.path().join(name);

@@ -1580,6 +1580,39 @@ fn poisson_is_solved_by_multigrid() {
     }
 }
 
+/// Hexahedra of a file, refined, with the solution in another one.
+#[test]
+fn poisson_is_solved_on_a_mapped_cube() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("u.vtu").to_string_lossy().into_owned();
+    let bend = ["solve", "poisson", "--multigrid", "--mesh", "meshes/bend.msh"];
+    let more = ["--degree", "1", "--cells", "4", "--device", "c", "--vtu", &file];
+    let text = good(&[&bend[..], &more].concat());
+    assert!(text.contains("`meshes/bend.msh`, 4 x 2 x 2 cells (hexahedron)"), "{text}");
+    assert!(text.contains("│ nodes      125 ") && text.contains("vertex patches in 8 colours"), "{text}");
+    let vtu = std::fs::read_to_string(&file).unwrap();
+    // each cell as one
+    assert!(vtu.contains("NumberOfPoints=\"125\" NumberOfCells=\"64\"") && vtu.contains("Name=\"u\""));
+    for (arguments, said) in [
+        (&["--cells", "6"][..], "4 x 2 x 2 cells of the mesh along its axes do not divide into 6 a side"),
+        (&["--cells", "2"], "do not divide into 2 a side"),
+        (&["--cells", "12"], "12 cells a side do not nest"),
+        (
+            &["--method", "full-multigrid", "--cells", "4"],
+            "--deform, --jump and --mesh: needed --method gmres",
+        ),
+        (&["--devices", "c,c", "--cells", "4"], "needed a Cartesian mesh"),
+        (&["--deform", "0.1"], "cannot be used with"),
+    ] {
+        let error = bad(&[&bend[..], arguments].concat(), 2);
+        assert!(error.contains(said), "{error}");
+    }
+    let error = bad(&["solve", "poisson", "--multigrid", "--mesh", "meshes/bracket.msh"], 2);
+    assert!(error.contains("tetrahedron: needed quadrilateral or hexahedron"), "{error}");
+    let error = bad(&["solve", "poisson", "--mesh", "meshes/bracket.msh", "--cells", "4"], 2);
+    assert!(error.contains("a mesh of a file has its own cells"), "{error}");
+}
+
 #[test]
 fn a_problem_is_solved_with_its_history() {
     let dir = tempfile::tempdir().unwrap();

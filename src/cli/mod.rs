@@ -25,6 +25,7 @@ mod report;
 mod results;
 mod run;
 mod solve;
+mod solve_domain;
 mod solve_multigrid;
 mod solve_parts;
 mod solve_slabs;

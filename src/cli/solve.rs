@@ -43,6 +43,7 @@ Examples:
   purlin solve poisson --multigrid --smoother chebyshev --dim 2 --degree 3
   purlin solve poisson --multigrid --method gmres --precision mixed --degree 3
   purlin solve poisson --multigrid --degree 3 --deform 0.2 --jump 100
+  purlin solve poisson --multigrid --degree 3 --mesh meshes/bend.msh --cells 16 --vtu bend.vtu
   purlin solve poisson --multigrid --degree 7 --cells 32 --devices cuda:0,cuda:1")]
 pub struct SolveArgs {
     /// A problem by name: poisson, hyperelasticity, twist
@@ -55,16 +56,17 @@ pub struct SolveArgs {
     #[arg(long, default_value_t = 3, conflicts_with = "mesh", value_parser = clap::value_parser!(u8).range(2..=3))]
     pub(super) dim: u8,
     /// Divisions of each side of the unit square or cube: 2 n^2 triangles or 6 n^3 tetrahedra
-    /// [default: 64 or 8]
-    #[arg(long, value_name = "N", conflicts_with = "mesh")]
+    /// [default: 64 or 8]. With --multigrid and --mesh the cells a side that the mesh is refined to
+    #[arg(long, value_name = "N")]
     pub(super) cells: Option<usize>,
     /// Solve poisson in Q_k elements on squares or cubes by full multigrid with vertex-patch
-    /// smoothers, without a matrix; --cells is a power of two [default: 64 or 16]
-    #[arg(long, conflicts_with_all = ["mesh", "vtu"])]
+    /// smoothers, without a matrix; --cells is a power of two [default: 64 or 16]. With --mesh on the mapped
+    /// square or cube that its quadrilaterals or hexahedra are
+    #[arg(long)]
     multigrid: bool,
     /// What solves linear systems: cg (conjugate gradients), gmres (restarted after 50 iterations), bicgstab,
     /// chebyshev. With --multigrid: full-multigrid (cycles until the residual is small), gmres (GMRES
-    /// preconditioned by a V-cycle) [default: cg, with --multigrid full-multigrid, with --deform, --jump or --devices gmres]
+    /// preconditioned by a V-cycle) [default: cg, with --multigrid full-multigrid, with --deform, --jump, --mesh or --devices gmres]
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
     /// What preconditions it: none, jacobi, block-jacobi (of the components of vectors), chebyshev (a
@@ -83,14 +85,14 @@ pub struct SolveArgs {
     pub(super) nested: bool,
     /// Move the vertices by at most this part of a side, below 0.25, and solve on bilinear or trilinear
     /// cells, by GMRES
-    #[arg(long, value_name = "PART", requires = "multigrid")]
+    #[arg(long, value_name = "PART", requires = "multigrid", conflicts_with = "mesh")]
     pub(super) deform: Option<f64>,
     /// A coefficient of 1 and of this in turn in the quadrants or octants, by GMRES
     #[arg(long, value_name = "KAPPA", requires = "multigrid")]
     pub(super) jump: Option<f64>,
-    /// Gmsh file (MSH 4.1 or 2.2) with triangles or tetrahedra
+    /// Gmsh file (MSH 4.1 or 2.2) with triangles or tetrahedra, with --multigrid quadrilaterals or hexahedra
     #[arg(long, value_name = "FILE.msh")]
-    mesh: Option<PathBuf>,
+    pub(super) mesh: Option<PathBuf>,
     /// Where to solve: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else c]
     #[arg(long)]
     pub(super) device: Option<String>,
@@ -147,10 +149,15 @@ pub(super) enum CyclePrecision {
 }
 
 impl SolveArgs {
+    /// Whether multigrid solves on a deformed mesh or with a coefficient.
+    pub(super) const fn has_mesh(&self) -> bool {
+        self.deform.is_some() || self.jump.is_some() || self.mesh.is_some()
+    }
+
     /// How multigrid solves.
     pub(super) fn multigrid_method(&self) -> Result<MultigridMethod, Failure> {
         let Some(name) = &self.method else {
-            let by_gmres = self.deform.is_some() || self.jump.is_some() || !self.devices.is_empty();
+            let by_gmres = self.has_mesh() || !self.devices.is_empty();
             return Ok(if by_gmres { MultigridMethod::Gmres } else { MultigridMethod::FullMultigrid });
         };
         let known = || {
@@ -248,6 +255,11 @@ pub(super) fn mesh(
     devices: &[&dyn Device],
 ) -> Result<Mesh, Failure> {
     if let Some(path) = &args.mesh {
+        if args.cells.is_some() {
+            let said =
+                "--cells: a mesh of a file has its own cells; needed --multigrid, which refines it, or none";
+            return Err(Failure::Usage(said.into()));
+        }
         return read_mesh(path);
     }
     let dim = usize::from(args.dim);

@@ -5,10 +5,11 @@ use super::out;
 use super::progress::Progress;
 use super::run::open_device;
 use super::solve::{CyclePrecision, MultigridMethod, SolveArgs};
+use super::solve_domain::{Domain, write_vtu};
 use super::table::{facts, grouped, seconds, table};
 use purlin::multigrid::{
-    DeformedMesh, Dimension, Element, Hierarchy, HierarchyOptions, MultigridError, Precision,
-    PreconditionedSolver, Relaxation, Start, kernels::Variant,
+    Element, Hierarchy, HierarchyOptions, MultigridError, Precision, PreconditionedSolver, Relaxation, Start,
+    kernels::Variant,
 };
 use purlin::runtime::Device;
 use purlin::solve::{GmresOptions, LinearReason, LinearReport};
@@ -37,9 +38,14 @@ impl From<MultigridError> for Failure {
             | MultigridError::MeshDimension { .. }
             | MultigridError::MeshSize { .. }
             | MultigridError::NoMesh
+            | MultigridError::MeshCells { .. }
+            | MultigridError::IrregularVertex { .. }
+            | MultigridError::NoBox { .. }
+            | MultigridError::BoxCells { .. }
             | MultigridError::Memory { .. } => Self::Usage(error.to_string()),
             MultigridError::NotPositive(_)
             | MultigridError::NoSlab { .. }
+            | MultigridError::Element(_)
             | MultigridError::Kernel(_)
             | MultigridError::Step(_)
             | MultigridError::Code(_)
@@ -76,8 +82,8 @@ impl MultigridSmoother {
         HierarchyOptions { precision, variant, relaxation, smoother: None }
     }
 
-    pub(super) fn describe(self, dimension: u8) -> String {
-        let colours = 1 << usize::from(dimension);
+    pub(super) fn describe(self, axes: usize) -> String {
+        let colours = 1 << axes;
         match self {
             Self::VertexPatch => format!("vertex patches in {colours} colours"),
             Self::Inverse => format!("vertex patches in {colours} colours, by dense inverses"),
@@ -96,6 +102,8 @@ pub(super) struct Solved {
     pub(super) residuals: Vec<f64>,
     /// Why it did not converge.
     pub(super) failure: Option<String>,
+    /// At the nodes, if it is written to a file.
+    pub(super) solution: Vec<f64>,
 }
 
 impl Solved {
@@ -113,7 +121,13 @@ impl Solved {
             | LinearReason::Indefinite
             | LinearReason::Breakdown => Some(report.reason.to_string()),
         };
-        Self { setup, solve: begin.elapsed().as_secs_f64(), residuals: report.residuals, failure }
+        Self {
+            setup,
+            solve: begin.elapsed().as_secs_f64(),
+            residuals: report.residuals,
+            failure,
+            solution: Vec::new(),
+        }
     }
 }
 
@@ -133,13 +147,13 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
             args.problem
         )));
     }
-    let dimension = if args.dim == 2 { Dimension::Two } else { Dimension::Three };
-    let element = Element::new(dimension, args.degree)?;
-    let cells = args.cells.unwrap_or(if args.dim == 2 { 64 } else { 16 });
-    if !args.devices.is_empty() {
-        return super::solve_slabs::run(args, element, cells);
-    }
     let progress = Progress::new();
+    let domain = Domain::of(args)?;
+    let (element, cells) = (Element::new(domain.dimension, args.degree)?, domain.cells);
+    if !args.devices.is_empty() {
+        drop(progress);
+        return super::solve_slabs::run(args, element, &domain);
+    }
     let device = open_device(args.device.as_deref())?;
     progress.stage("setting up");
     let around = args.multigrid_method()?;
@@ -148,8 +162,8 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
             "--nested: full multigrid starts from coarser meshes as it is; needed --method gmres".into(),
         ));
     }
-    if (args.deform.is_some() || args.jump.is_some()) && around == MultigridMethod::FullMultigrid {
-        return Err(Failure::Usage("--deform and --jump: needed --method gmres".into()));
+    if args.has_mesh() && around == MultigridMethod::FullMultigrid {
+        return Err(Failure::Usage("--deform, --jump and --mesh: needed --method gmres".into()));
     }
     let (method, solved) = match (around, args.precision) {
         (MultigridMethod::FullMultigrid, CyclePrecision::Double) => {
@@ -161,11 +175,11 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
             ));
         }
         (MultigridMethod::Gmres, CyclePrecision::Double) => {
-            let solved = gmres(args, &*device, element, cells, Precision::Double)?;
+            let solved = gmres(args, &*device, element, &domain, Precision::Double)?;
             ("GMRES, preconditioned by a V-cycle".to_owned(), solved)
         }
         (MultigridMethod::Gmres, CyclePrecision::Mixed) => {
-            let solved = gmres(args, &*device, element, cells, Precision::Single)?;
+            let solved = gmres(args, &*device, element, &domain, Precision::Single)?;
             ("GMRES, preconditioned by a V-cycle in single precision".to_owned(), solved)
         }
     };
@@ -173,11 +187,12 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
     let info = device.info();
     out(&facts([
         ("problem", problem(args)),
+        ("domain", domain.described.clone()),
         ("device", format!("{} ({})", info.name, info.selector())),
         ("cells", format!("{cells} a side, {} levels from 2 a side on", cells.ilog2())),
         ("nodes", grouped(element.nodes(cells) as u64)),
         ("method", method),
-        ("smoother", args.smoother.describe(args.dim)),
+        ("smoother", args.smoother.describe(element.dimension.axes())),
         ("setup", seconds(solved.setup)),
         ("solve", seconds(solved.solve)),
     ]))?;
@@ -187,12 +202,10 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
     };
     let first = if args.nested { "start from the mesh below" } else { "right-hand side" };
     out(&history(step, first, &solved.residuals))?;
-    match solved.failure {
-        None => Ok(()),
-        Some(reason) => {
-            Err(Failure::Refused(format!("`poisson` did not converge: {reason}; the history is above")))
-        }
+    if let Some(reason) = solved.failure {
+        return Err(Failure::Refused(format!("`poisson` did not converge: {reason}; the history is above")));
     }
+    write_vtu(args, element, &domain, &solved.solution)
 }
 
 fn full_multigrid(
@@ -207,14 +220,17 @@ fn full_multigrid(
     let setup = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
     let report = levels.full_multigrid(&loads, args.residual.unwrap_or(TOLERANCE), args.iterations)?;
-    Ok(Solved::of(report, setup, begin))
+    let solved = Solved::of(report, setup, begin);
+    let finest = levels.levels() - 1;
+    let solution = if args.vtu.is_some() { levels.solution(finest)? } else { Vec::new() };
+    Ok(Solved { solution, ..solved })
 }
 
 fn gmres(
     args: &SolveArgs,
     device: &dyn Device,
     element: Element,
-    cells: usize,
+    domain: &Domain,
     precision: Precision,
 ) -> Result<Solved, Failure> {
     let options = GmresOptions {
@@ -224,11 +240,13 @@ fn gmres(
     };
     let begin = Instant::now();
     let cycle = args.smoother.options(precision);
-    let mut solver = with_source(args, device, element, cells, (cycle, options))?;
+    let mut solver = with_source(args, device, element, domain, (cycle, options))?;
     let setup = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
     let report = solver.solve()?;
-    Ok(Solved::of(report, setup, begin))
+    let solved = Solved::of(report, setup, begin);
+    let solution = if args.vtu.is_some() { solver.solution()? } else { Vec::new() };
+    Ok(Solved { solution, ..solved })
 }
 
 /// The solver with its right-hand side, on a deformed mesh where one is asked for.
@@ -236,19 +254,17 @@ fn with_source<'d>(
     args: &SolveArgs,
     device: &'d dyn Device,
     element: Element,
-    cells: usize,
+    domain: &Domain,
     (cycle, options): (HierarchyOptions, GmresOptions),
 ) -> Result<PreconditionedSolver<'d>, MultigridError> {
     let start = if args.nested { Start::Nested } else { Start::Zero };
-    if args.deform.is_none() && args.jump.is_none() {
-        let solver = PreconditionedSolver::with(device, element, cells, cycle, start, options)?;
-        solver.set_product(1.0, &solver.hierarchy().line().load(cells))?;
+    let Some(mesh) = &domain.mesh else {
+        let solver = PreconditionedSolver::with(device, element, domain.cells, cycle, start, options)?;
+        solver.set_product(1.0, &solver.hierarchy().line().load(domain.cells))?;
         return Ok(solver);
-    }
-    let mesh = DeformedMesh::of_sines(element.dimension, cells, args.deform.unwrap_or(0.0))?
-        .with_jump(args.jump.unwrap_or(1.0))?;
-    let solver = PreconditionedSolver::on(device, element, &mesh, cycle, start, options)?;
-    solver.set_source(&vec![1.0; element.nodes(cells)])?;
+    };
+    let solver = PreconditionedSolver::on(device, element, mesh, cycle, start, options)?;
+    solver.set_source(&vec![1.0; element.nodes(domain.cells)])?;
     Ok(solver)
 }
 

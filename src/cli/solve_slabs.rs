@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
 use super::solve::{CyclePrecision, MultigridMethod, SolveArgs};
+use super::solve_domain::{Domain, write_vtu};
 use super::solve_multigrid::{MultigridSmoother, Solved, TOLERANCE, history, problem};
 use super::table::{facts, grouped, seconds, table};
 use purlin::Exchange;
@@ -23,16 +24,17 @@ fn check(args: &SolveArgs) -> Result<(), Failure> {
     if args.smoother != MultigridSmoother::VertexPatch {
         return refused("this --smoother", "--smoother vertex-patch");
     }
-    match (args.nested, args.deform, args.jump) {
-        (true, ..) => refused("--nested", "a start from zero"),
-        (false, Some(_), _) | (false, _, Some(_)) => refused("--deform and --jump", "a Cartesian mesh"),
-        (false, None, None) => Ok(()),
+    match (args.nested, args.has_mesh()) {
+        (true, _) => refused("--nested", "a start from zero"),
+        (false, true) => refused("--deform, --jump and --mesh", "a Cartesian mesh"),
+        (false, false) => Ok(()),
     }
 }
 
 /// Solves for a source of 1.
-pub(super) fn run(args: &SolveArgs, element: Element, cells: usize) -> Result<(), Failure> {
+pub(super) fn run(args: &SolveArgs, element: Element, domain: &Domain) -> Result<(), Failure> {
     check(args)?;
+    let cells = domain.cells;
     let progress = Progress::new();
     let devices: Vec<Box<dyn Device>> =
         args.devices.iter().map(|name| open(name)).collect::<Result<_, _>>()?;
@@ -64,7 +66,7 @@ pub(super) fn run(args: &SolveArgs, element: Element, cells: usize) -> Result<()
         ("cells", format!("{cells} a side, {in_slabs} of {} levels in slabs", in_slabs + whole)),
         ("nodes", grouped(element.nodes(cells) as u64)),
         ("method", format!("GMRES, preconditioned by a V-cycle{cycle}")),
-        ("smoother", args.smoother.describe(args.dim)),
+        ("smoother", args.smoother.describe(element.dimension.axes())),
         ("exchange", format!("{exchange}, {} bytes a V-cycle", grouped(solver.bytes_of_cycle()))),
         ("setup", seconds(solved.setup)),
         ("solve", seconds(solved.solve)),
@@ -76,10 +78,9 @@ pub(super) fn run(args: &SolveArgs, element: Element, cells: usize) -> Result<()
     });
     out(&table(["part", "device", "nodes", "of neighbours"], rows))?;
     out(&history("iteration", "right-hand side", &solved.residuals))?;
-    match solved.failure {
-        None => Ok(()),
-        Some(reason) => {
-            Err(Failure::Refused(format!("`poisson` did not converge: {reason}; the history is above")))
-        }
+    if let Some(reason) = solved.failure {
+        return Err(Failure::Refused(format!("`poisson` did not converge: {reason}; the history is above")));
     }
+    let solution = if args.vtu.is_some() { solver.solution()? } else { Vec::new() };
+    write_vtu(args, element, domain, &solution)
 }

@@ -2,6 +2,7 @@
 
 use crate::kernels::{Operation, Variant};
 use purlin_codegen::CodegenError;
+use purlin_forms::element::ElementError;
 use purlin_ir::text::ParseErrors;
 use purlin_runtime::RuntimeError;
 use purlin_solve::SolveError;
@@ -106,6 +107,52 @@ pub enum MultigridError {
         /// Cells a side.
         cells: usize,
     },
+    /// A mesh of cells that have no tensor-product elements.
+    #[error("a mesh with cells of the shape {found}: needed quadrilateral or hexahedron")]
+    MeshCells {
+        /// The shape.
+        found: String,
+    },
+    /// A vertex with another number of cells around it than in a box.
+    #[error(
+        "the vertex at {place:?} has {cells} cells around it, {}: needed a mesh in rows, columns and layers, \
+         with {} there",
+        if *.on_boundary { "on the boundary" } else { "inside" },
+        if *.on_boundary { format!("a power of two below {needed}") } else { needed.to_string() }
+    )]
+    IrregularVertex {
+        /// Its coordinates.
+        place: Vec<f64>,
+        /// Cells that have it as a vertex.
+        cells: usize,
+        /// Whether it lies on the boundary.
+        on_boundary: bool,
+        /// Cells around a vertex inside.
+        needed: usize,
+    },
+    /// Cells that fill no box.
+    #[error(
+        "the cell with a vertex at {place:?} has no place in rows, columns and layers of cells: needed a mesh in \
+         one piece that is a mapped square or cube"
+    )]
+    NoBox {
+        /// The coordinates of its first vertex.
+        place: Vec<f64>,
+    },
+    /// Cells a side that those of a mesh do not divide.
+    #[error(
+        "{} cells of the mesh along its axes do not divide into {cells} a side: needed numbers that divide it",
+        .counts.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ")
+    )]
+    BoxCells {
+        /// What was asked for.
+        cells: usize,
+        /// Cells of the mesh along each axis.
+        counts: Vec<usize>,
+    },
+    /// The maps of cells cannot be evaluated.
+    #[error(transparent)]
+    Element(#[from] ElementError),
     /// Integrals on a mesh without a deformed mesh.
     #[error("a source by its values at the nodes: needed a solver on a deformed mesh")]
     NoMesh,

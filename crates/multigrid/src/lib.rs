@@ -7,7 +7,7 @@
 //! the colours of the smoother are not assumed to be free of conflicts, the step that runs patches
 //! in parallel proves it.
 //!
-//! On a [`DeformedMesh`], with a coefficient, the operator is that of bilinear or trilinear cells, and
+//! On a [`DeformedMesh`], such as one that refines the [`MappedBox`] of a file, with a coefficient, the operator is that of bilinear or trilinear cells, and
 //! each patch is solved for with a separable operator that stands for its own.
 //!
 //! # Source
@@ -24,6 +24,7 @@ mod instructions;
 pub mod kernels;
 mod krylov;
 mod line;
+mod mapped_box;
 mod mesh;
 mod mesh_plans;
 mod on_mesh;
@@ -42,6 +43,7 @@ pub use error::MultigridError;
 pub use hierarchy::{Hierarchy, HierarchyOptions, Which};
 pub use krylov::{LevelOperator, PreconditionedSolver, Start, sine_load};
 pub use line::{Line, Matrix, Points, Rule};
+pub use mapped_box::MappedBox;
 pub use mesh::DeformedMesh;
 pub use slabs::{Exchanges, SlabOptions, SlabSolver};
 pub use smoother::Relaxation;

@@ -274,7 +274,7 @@ impl DeformedMesh {
 }
 
 /// Whether indices of vertices and corners fit 32 bits.
-fn check_size(dimension: Dimension, cells: usize) -> Result<(), MultigridError> {
+pub(crate) fn check_size(dimension: Dimension, cells: usize) -> Result<(), MultigridError> {
     let axes = dimension.axes() as u32;
     let vertices = cells.checked_add(1).and_then(|side| side.checked_pow(axes)?.checked_mul(axes as usize));
     let corners = cells.checked_mul(2).and_then(|side| side.checked_pow(axes));

@@ -5,11 +5,13 @@
 mod reference;
 
 use nalgebra::{DMatrix, DVector, Matrix3};
+use purlin_forms::element::CellShape;
+use purlin_forms::mesh::Mesh;
 use purlin_forms::quadrature::{gauss_jacobi, gauss_lobatto};
 use purlin_multigrid::kernels::Variant;
 use purlin_multigrid::{
-    DeformedMesh, Dimension, Element, Hierarchy, HierarchyOptions, Line, MultigridError, Order, Precision,
-    PreconditionedSolver, Relaxation, Start, Which,
+    DeformedMesh, Dimension, Element, Hierarchy, HierarchyOptions, Line, MappedBox, MultigridError, Order,
+    Precision, PreconditionedSolver, Relaxation, Start, Which,
 };
 use purlin_runtime::{Backend, Device, open};
 use purlin_solve::GmresOptions;
@@ -328,13 +330,24 @@ fn solutions_converge_with_the_order_of_the_elements() {
     }
 }
 
+/// Two quadrilaterals beside each other, turned against each other, with four cells a side.
+fn boxes() -> DeformedMesh {
+    let coordinates = vec![1.2, 0.0, 0.1, 0.9, 2.0, 0.3, 0.0, 0.0, 1.9, 1.1, 1.0, 1.0];
+    let mesh = Mesh::new(CellShape::Quadrilateral, coordinates, vec![5, 1, 0, 3, 2, 4, 0, 5], None).unwrap();
+    let found = MappedBox::of(&mesh).unwrap();
+    assert_eq!(found.counts(), [2, 1]);
+    found.refined(4).unwrap()
+}
+
 /// A coefficient that jumps at the middle of the mesh, the solution by dense matrices.
 #[test]
 fn solutions_with_a_coefficient_are_those_of_dense_matrices() {
     let device = open("c").unwrap();
-    for (dimension, degree, cells, jump) in [(Dimension::Two, 2, 4, 100.0), (Dimension::Three, 1, 4, 10.0)] {
-        let element = element(dimension, degree);
-        let mesh = DeformedMesh::of_sines(dimension, cells, 0.1).unwrap().with_jump(jump).unwrap();
+    let sines = |dimension| DeformedMesh::of_sines(dimension, 4, 0.1).unwrap();
+    let meshes = [(sines(Dimension::Two), 2, 100.0), (sines(Dimension::Three), 1, 10.0), (boxes(), 3, 1.0)];
+    for (mesh, degree, jump) in meshes {
+        let (element, cells) = (element(mesh.dimension(), degree), mesh.cells());
+        let mesh = mesh.with_jump(jump).unwrap();
         for start in [Start::Zero, Start::Nested] {
             let options = GmresOptions { relative: 1e-11, ..GmresOptions::default() };
             let cycle = HierarchyOptions::default();
