@@ -79,11 +79,8 @@ impl Nccl {
 
 fn load() -> Result<&'static Nccl, Unavailable> {
     static NCCL: OnceLock<Result<Nccl, Unavailable>> = OnceLock::new();
-    let names = ["libnccl.so.2", "libnccl.so"];
-    let find = || toolkit::libraries(&names).into_iter().find_map(|path| Nccl::open(&path));
-    NCCL.get_or_init(|| find().ok_or_else(|| Unavailable::NoNccl { searched: toolkit::searched() }))
-        .as_ref()
-        .map_err(Clone::clone)
+    let missing = |searched| Unavailable::NoNccl { searched };
+    toolkit::load(&NCCL, &["libnccl.so.2", "libnccl.so"], Nccl::open, missing)
 }
 
 /// The communicators of some cards, one each.

@@ -144,11 +144,7 @@ fn object(
 fn load() -> Result<&'static Nvrtc, Unavailable> {
     static NVRTC: OnceLock<Result<Nvrtc, Unavailable>> = OnceLock::new();
     let names = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
-    let find = || toolkit::libraries(&names).into_iter().find_map(|path| Nvrtc::open(&path));
-    NVRTC
-        .get_or_init(|| find().ok_or_else(|| Unavailable::NoNvrtc { searched: toolkit::searched() }))
-        .as_ref()
-        .map_err(Clone::clone)
+    toolkit::load(&NVRTC, &names, Nvrtc::open, |searched| Unavailable::NoNvrtc { searched })
 }
 
 impl Nvrtc {

@@ -1,6 +1,8 @@
 //! Where the CUDA compiler's parts lie: a toolkit, or the Python wheels that hold them.
 
+use crate::error::Unavailable;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// One place that may hold libraries and tools, in the order of the search.
 #[derive(Clone, Debug)]
@@ -84,6 +86,18 @@ pub(crate) fn libraries(names: &[&str]) -> Vec<PathBuf> {
         found.extend(names.last().map_or_else(Vec::new, newest));
     }
     found
+}
+
+/// The first of these [`libraries`] that `open` takes, kept for the process; `missing` says that there is
+/// none, of the places that were searched.
+pub(crate) fn load<L>(
+    kept: &'static OnceLock<Result<L, Unavailable>>,
+    names: &[&str],
+    open: fn(&Path) -> Option<L>,
+    missing: fn(String) -> Unavailable,
+) -> Result<&'static L, Unavailable> {
+    let find = || libraries(names).into_iter().find_map(|path| open(&path));
+    kept.get_or_init(|| find().ok_or_else(|| missing(searched()))).as_ref().map_err(Clone::clone)
 }
 
 /// Names of the places, for messages.
