@@ -24,7 +24,7 @@ mod show;
 /// How a kernel is mapped onto a device: a strategy with its parameters, which the tuner chooses
 /// and records.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "strategy", rename_all = "snake_case")]
+#[serde(tag = "strategy", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Mapping {
     /// As it is written: everything in order, on one work-item.
     Sequential,

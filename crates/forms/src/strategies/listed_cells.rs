@@ -16,6 +16,7 @@ use std::fmt;
 
 /// The lists of a group, and what it does with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GroupLists {
     /// Cells, and so work-items, of a group.
     pub cells: u64,

@@ -9,6 +9,7 @@ use std::fmt;
 /// # Source
 /// Kulkarni & Klöckner 2025, section 4.2 and Algorithm 4.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TilingParameters {
     /// Cells of a work-group, `N_c`.
     pub cells: u64,
