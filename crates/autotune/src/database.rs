@@ -26,6 +26,17 @@ pub enum DatabaseError {
         /// Why it failed.
         source: std::io::Error,
     },
+    /// A file of something else, to which nothing is added.
+    #[error(
+        "`{}` is no database of `purlin tune`: none of its {lines} lines is a record; name another file",
+        path.display()
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Its lines that are not empty.
+        lines: usize,
+    },
     /// A record that is no JSON.
     #[error("bug of purlin: a record cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
@@ -79,7 +90,8 @@ impl<M: Mapping> Database<M> {
     /// Everything in it; a file that is not there is empty.
     ///
     /// # Errors
-    /// The file cannot be read. Lines that are no records are no error: see [`Contents::damaged`].
+    /// The file cannot be read, or holds something else. Lines of records that are damaged are no
+    /// error: see [`Contents::damaged`].
     pub fn read(&self) -> Result<Contents<M>, DatabaseError> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
@@ -89,7 +101,11 @@ impl<M: Mapping> Database<M> {
         file.lock_shared().map_err(self.failed("lock"))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(self.failed("read"))?;
-        Ok(parse(&bytes))
+        let contents = parse(&bytes);
+        match contents.records.is_empty() && contents.damaged.iter().any(|d| !is_like_a_record(&d.text)) {
+            true => Err(DatabaseError::Foreign { path: self.path.clone(), lines: contents.damaged.len() }),
+            false => Ok(contents),
+        }
     }
 
     /// Adds a record; when it returns, the record is on the disk.
@@ -122,6 +138,13 @@ fn ends_inside_a_line(file: &mut File) -> std::io::Result<bool> {
     file.seek(SeekFrom::End(-1))?;
     file.read_exact(&mut last)?;
     Ok(last != *b"\n")
+}
+
+/// Whether a line begins as a record does, or is torn before it differs.
+fn is_like_a_record(line: &str) -> bool {
+    // those of the first version had no version
+    let begins = ["{\"version\":", "{\"workload\":"];
+    begins.iter().any(|begin| line.starts_with(begin) || begin.starts_with(line))
 }
 
 fn parse<M: Mapping>(bytes: &[u8]) -> Contents<M> {

@@ -11,9 +11,9 @@ pub(super) struct Ahead {
     pub threads: usize,
     /// Things made and not yet taken, at most.
     pub window: usize,
-    /// Whether the first is taken only when all are made: where maker and taker share the cores,
-    /// timings would suffer otherwise. The window is then as wide as the list.
-    pub all_first: bool,
+    /// Whether nothing is made while things are taken: where maker and taker share the cores, timings
+    /// would suffer otherwise. A window is then made and taken as a whole before the next one.
+    pub in_rounds: bool,
 }
 
 struct State<T> {
@@ -50,15 +50,29 @@ impl Ahead {
         make: impl Fn(&J) -> T + Sync,
         mut take: impl FnMut(&J, T) -> ControlFlow<()>,
     ) {
+        let round = if self.in_rounds { self.window.max(1) } else { jobs.len().max(1) };
+        for jobs in jobs.chunks(round) {
+            if self.run_round(jobs, &make, &mut take).is_break() {
+                break;
+            }
+        }
+    }
+
+    fn run_round<J: Sync, T: Send>(
+        self,
+        jobs: &[J],
+        make: &(impl Fn(&J) -> T + Sync),
+        take: &mut impl FnMut(&J, T) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let state = Mutex::new(State { next: 0, taken: 0, made: BTreeMap::new(), stopped: false });
         let changed = Condvar::new();
-        let window = if self.all_first { jobs.len() } else { self.window.max(1) };
+        let window = self.window.max(1);
         std::thread::scope(|scope| {
             let _stop = StopOnExit(&state, &changed);
             for _ in 0..self.threads.max(1).min(jobs.len()) {
-                scope.spawn(|| maker(&state, &changed, jobs, window, &make));
+                scope.spawn(|| maker(&state, &changed, jobs, window, make));
             }
-            if self.all_first {
+            if self.in_rounds {
                 let all = |s: &mut State<T>| s.made.len() < jobs.len();
                 drop(changed.wait_while(lock(&state), all).unwrap_or_else(PoisonError::into_inner));
             }
@@ -69,13 +83,12 @@ impl Ahead {
                 let thing = guard.made.remove(&k);
                 drop(guard);
                 changed.notify_all();
-                if let Some(thing) = thing
-                    && take(job, thing).is_break()
-                {
-                    break;
+                if let Some(thing) = thing {
+                    take(job, thing)?;
                 }
             }
-        });
+            ControlFlow::Continue(())
+        })
     }
 }
 
@@ -104,8 +117,8 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    fn ahead(threads: usize, window: usize, all_first: bool) -> Ahead {
-        Ahead { threads, window, all_first }
+    fn ahead(threads: usize, window: usize, in_rounds: bool) -> Ahead {
+        Ahead { threads, window, in_rounds }
     }
 
     #[test]
@@ -131,17 +144,21 @@ mod tests {
     }
 
     #[test]
-    fn all_are_made_before_the_first_is_taken_if_asked() {
+    fn nothing_is_made_while_a_round_is_taken() {
         let jobs: Vec<usize> = (0..50).collect();
         let made = AtomicUsize::new(0);
-        ahead(3, 1, true).run(
+        let mut taken = Vec::new();
+        ahead(3, 20, true).run(
             &jobs,
             |_| made.fetch_add(1, Ordering::SeqCst),
-            |_, _| {
-                assert_eq!(made.load(Ordering::SeqCst), 50);
-                ControlFlow::Continue(())
+            |k, _| {
+                let rounds = (k / 20 + 1) * 20;
+                assert_eq!(made.load(Ordering::SeqCst), rounds.min(50), "job {k}");
+                taken.push(*k);
+                if *k == 45 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             },
         );
+        assert_eq!(taken, (0..=45).collect::<Vec<_>>());
     }
 
     #[test]

@@ -105,8 +105,8 @@ pub struct TunerOptions {
     pub hopeless: f64,
     /// Threads that generate and compile.
     pub threads: usize,
-    /// Whether the device computes on the cores that compile: then all candidates of a case are
-    /// compiled before the first is timed.
+    /// Whether the device computes on the cores that compile: then some candidates are compiled, and
+    /// nothing is while they are timed.
     pub shares_cores: bool,
     /// No candidate is begun later than this after the start.
     pub time_limit: Option<Duration>,
@@ -207,8 +207,9 @@ pub fn tune<S: Subject>(
     observer: &dyn Observer<S::Mapping>,
 ) -> Result<Ending, DatabaseError> {
     let mut known = HashSet::new();
+    let contents = database.read()?; // a file of something else is refused before anything is tried
     if !options.again {
-        known.extend(database.read()?.records.iter().map(Record::key));
+        known.extend(contents.records.iter().map(Record::key));
     }
     let is_known = |task: &Task<S>, c: &Candidate<S::Mapping>| {
         known.contains(&Key::of(task.subject.workload(), &machine.name, &c.parameters))

@@ -42,9 +42,9 @@ pub(super) fn run<S: Subject>(
     setting: Setting<'_, S::Mapping>,
     trials: usize,
 ) -> Result<Ending, DatabaseError> {
-    let (threads, all_first) = (setting.options.threads.max(1), setting.options.shares_cores);
+    let (threads, in_rounds) = (setting.options.threads.max(1), setting.options.shares_cores);
     let window = threads.saturating_mul(3).saturating_add(8);
-    let ahead = Ahead { threads, window, all_first };
+    let ahead = Ahead { threads, window, in_rounds };
     let watch = Watch::new();
     let mut run: Run<'_, S> = Run {
         setting,

@@ -115,6 +115,10 @@ fn the_last_record_of_a_key_counts_and_foreign_bytes_are_reported() {
     let found: Vec<_> = contents.records.iter().map(|r| (r.workload.case.as_str(), r.median_s())).collect();
     assert_eq!(found, [("a", Some(2e-5)), ("b", Some(2e-5))]);
     assert_eq!(contents.damaged.iter().map(|d| d.line).collect::<Vec<_>>(), [7, 9]);
+    let other = Database::at(dir.path().join("mine.txt"));
+    std::fs::write(other.path(), "kernel axpy\n\nparam n: i32\n").unwrap();
+    let error = other.read().unwrap_err().to_string();
+    assert!(error.contains("mine.txt` is no database") && error.contains("none of its 2 lines"), "{error}");
     assert!(
         Database::at(dir.path())
             .append(&record("a", 1, 1.0))
