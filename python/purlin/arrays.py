@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from purlin import dlpack
-from purlin.errors import DeviceMismatchError, DtypeError
+from purlin.errors import ArgumentError, DeviceMismatchError, DtypeError, Error
 
 #: Types of elements by the kind and size that the array interfaces write.
 TYPES = {"f8": "f64", "f4": "f32", "i2": "i16", "i4": "i32", "i8": "i64"}
@@ -53,12 +53,18 @@ def view(name: str, value: Any, stream: Optional[int] = None) -> View:
     ``__cuda_array_interface__`` comes first, then ``__array_interface__``, DLPack and the buffer
     protocol. Nothing is copied.
     """
-    if (interface := _interface(value, "__cuda_array_interface__")) is not None:
-        return _from_interface(name, value, interface, "cuda")
-    if (interface := _interface(value, "__array_interface__")) is not None:
-        return _from_interface(name, value, interface, "host")
-    if hasattr(value, "__dlpack__"):
-        return _from_dlpack(name, value, stream)
+    try:
+        if (interface := _interface(value, "__cuda_array_interface__")) is not None:
+            return _from_interface(name, value, interface, "cuda")
+        if (interface := _interface(value, "__array_interface__")) is not None:
+            return _from_interface(name, value, interface, "host")
+        if hasattr(value, "__dlpack__"):
+            return _from_dlpack(name, value, stream)
+    except Error:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError) as why:
+        message = f"argument `{name}` is a {type(value).__name__} that breaks the protocol of its array: {why!r}"
+        raise _about(ArgumentError, name, message) from why
     try:
         return _from_buffer(name, value)
     except TypeError:

@@ -8,8 +8,8 @@ from typing import Any, Optional, Union
 
 from purlin import _purlin
 from purlin._purlin import Kernel
-from purlin.arrays import View, is_array, view
-from purlin.errors import ArgumentError, CopyWarning, UnknownArgument
+from purlin.arrays import View, _about, is_array, view
+from purlin.errors import ArgumentError, CopyWarning, DtypeError, UnknownArgument
 from purlin.schedule import Schedule
 from purlin.show import LANGUAGES, highlighted
 
@@ -171,13 +171,25 @@ class Compiled:
         bound = self._bind(args, kwargs, None)
         return self._program.seconds(bound.arrays, bound.numbers)
 
+    def check(self, *args: Any, **kwargs: Any) -> str:
+        """Checks a call without running it: what a launch takes on trust.
+
+        Kernels are compiled for maps that lead to elements of their arrays, and for what a recipe
+        assumes of them. A call does not look: a map that leads elsewhere makes it read and write
+        memory that is not its own. This looks at each entry, on the host, and raises
+        :class:`ArgumentError` with those at fault. Returns what was checked, in words.
+        """
+        bound = self._bind(args, kwargs, None)
+        return self._program.check(bound.arrays, bound.numbers)
+
     def _bind(self, args: tuple, kwargs: dict[str, Any], stream: Optional[int]) -> Bound:
         given = self._named(args, kwargs)
         kinds = {a.name: a.kind for a in self.arguments}
         arrays, numbers, views = [], {}, []
         for name, value in given.items():
-            if kinds.get(name) in ("parameter", "number") or not is_array(value):
-                numbers[name] = _number(name, value)
+            is_number = kinds.get(name) in ("parameter", "number")
+            if is_number or not is_array(value):
+                numbers[name] = _number(name, value, is_number)
                 continue
             found = view(name, value, stream)
             views.append(found)
@@ -195,9 +207,8 @@ class Compiled:
         given = dict(zip(self._positions, args))
         for name, value in kwargs.items():
             if name in given:
-                error = ArgumentError(f"argument `{name}` of `{self.kernel.name}` was given twice; give it once")
-                error.argument = name
-                raise error
+                message = f"argument `{name}` of `{self.kernel.name}` was given twice; give it once"
+                raise _about(ArgumentError, name, message)
             given[name] = value
         return given
 
@@ -218,22 +229,34 @@ class Compiled:
         return highlighted(self.source, LANGUAGES[self.target])
 
 
-def _number(name: str, value: Any) -> Union[int, float]:
+def _number(name: str, value: Any, is_number: bool) -> Union[int, float]:
     try:
-        return value.__index__() if hasattr(value, "__index__") else float(value)
+        number = value.__index__() if hasattr(value, "__index__") else float(value)
     except (TypeError, ValueError):  # NumPy's arrays have `__index__`, and refuse
-        pass
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        pass
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = None
+    if isinstance(number, int) and not -(2**63) <= number < 2**63:
+        raise _about(ArgumentError, name, f"argument `{name}` is an integer beyond 64 bits, needed a smaller one")
+    if number is not None:
+        return number
+    if is_number and not is_array(value):
+        raise _about(DtypeError, name, f"argument `{name}` is a {type(value).__name__}, needed a number")
     found = view(name, value)  # raises what says what it is, if it is no array either
-    error = ArgumentError(f"argument `{name}` is an array of shape {found.shape}, needed a number")
-    error.argument = name
-    raise error
+    raise _about(ArgumentError, name, f"argument `{name}` is an array of shape {found.shape}, needed a number")
 
 
 def _stream(stream: Any) -> Optional[int]:
+    try:
+        return _handle(stream)
+    except (TypeError, ValueError, IndexError):
+        kind = type(stream).__name__
+        message = f"`stream` is a {kind}, needed an integer, or an object with `__cuda_stream__`, `ptr` or `cuda_stream`"
+        raise _about(ArgumentError, "stream", message) from None
+
+
+def _handle(stream: Any) -> Optional[int]:
     if stream is None:
         return None
     if hasattr(stream, "__cuda_stream__"):

@@ -130,6 +130,11 @@ class Operator:
         for part in self.parts:
             part.compiled(stream=stream, **_of(part, given))
 
+    def check(self, *outputs: Any, **kwargs: Any) -> str:
+        """Checks a call without running it, as :meth:`purlin.Compiled.check`; a line for each part."""
+        given = self._named(outputs, kwargs)
+        return "\n".join(part.compiled.check(**_of(part, given)) for part in self.parts)
+
     def patterns(self, shape: Optional[tuple[int, int]] = None, **kwargs: Any) -> dict[str, Pattern]:
         """The patterns of the form's sparse matrices, by name, from the maps of its spaces.
 
@@ -353,4 +358,7 @@ def _forms(
         raise FormError(f"matrix=`{matrix}` is for bilinear forms, `{text}` is an action; give a form of UFL")
     if vector != "assembled" or cell_values:
         raise FormError(f"`{text}` has vectors of the mesh alone; for those of cells give a form of UFL")
+    for name, value in (("dim", dim), ("degree", degree)):
+        if value < 0:
+            raise FormError(f"{name} is {value}, needed a positive number")
     return [_purlin.Form.named(text, dim, degree)]

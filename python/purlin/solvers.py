@@ -67,15 +67,19 @@ def solve(
     """
     import numpy
 
-    starts, columns = (_whole(getattr(matrix, name), name) for name in ("indptr", "indices"))
-    data = _reals(matrix.data, "data")
+    starts, columns, data = _rows_of(matrix)
     n = len(starts) - 1
+    shape = getattr(matrix, "shape", (n, n))
+    if tuple(shape) != (n, n):
+        raise ShapeError(f"the matrix has the shape {list(shape)} and {n} rows; needed as many columns as rows")
     if n < 1 or starts[0] != 0 or (numpy.diff(starts) < 0).any() or starts[-1] != len(columns):
         raise ArgumentError(
             f"`indptr` of the matrix runs from {starts[0] if len(starts) else 'nothing'} to"
             f" {starts[-1] if len(starts) else 'nothing'}; needed ascending places from 0 to the"
             f" {len(columns)} entries of `indices`"
         )
+    if columns.max(initial=0) >= n:
+        raise ArgumentError(f"`indices` of the matrix holds column {columns.max()}; needed 0 to {n - 1}")
     if len(data) != len(columns):
         raise ShapeError(f"the matrix has {len(columns)} `indices` and {len(data)} numbers of `data`; needed as many")
     right = _reals(b, "b", flat=False)
@@ -161,7 +165,8 @@ def newton(
     x = numpy.array(_reals(x, "x"))
     kept = numpy.asarray(list(fixed), dtype="i8")
     if kept.size and (kept.min() < 0 or kept.max() >= len(x)):
-        raise ArgumentError(f"`fixed` names unknown {kept.max()}; needed 0 to {len(x) - 1}")
+        named = kept.min() if kept.min() < 0 else kept.max()
+        raise ArgumentError(f"`fixed` names unknown {named}; needed 0 to {len(x) - 1}")
     linear = {"relative": 1e-8, **linear}
 
     def remainder(at: Any) -> Any:
@@ -214,8 +219,8 @@ def _fixed(matrix: Any, kept: Any, n: int) -> _Rows:
     """The matrix with rows of the identity and columns of zeros at some unknowns."""
     import numpy
 
-    starts, columns = (_whole(getattr(matrix, name), name) for name in ("indptr", "indices"))
-    data = numpy.array(_reals(matrix.data, "data"))
+    starts, columns, data = _rows_of(matrix)
+    data = numpy.array(data)
     if kept.size and len(starts) == n + 1 and len(data) == len(columns):
         is_kept = numpy.zeros(n, bool)
         is_kept[kept] = True
@@ -225,6 +230,14 @@ def _fixed(matrix: Any, kept: Any, n: int) -> _Rows:
     return _Rows(starts, columns, data)
 
 
+def _rows_of(matrix: Any) -> tuple[Any, Any, Any]:
+    """``indptr``, ``indices`` and ``data`` of a matrix by rows."""
+    if missing := [name for name in ("indptr", "indices", "data") if not hasattr(matrix, name)]:
+        kind = type(matrix).__name__
+        raise ArgumentError(f"the matrix is a {kind} without `{missing[0]}`; needed one by rows, as `scipy.sparse.csr_matrix`")
+    return _whole(matrix.indptr, "indptr"), _whole(matrix.indices, "indices"), _reals(matrix.data, "data")
+
+
 def _whole(array: Any, name: str) -> Any:
     import numpy
 
@@ -232,7 +245,8 @@ def _whole(array: Any, name: str) -> Any:
     if found.dtype.kind not in "iu":
         raise ArgumentError(f"`{name}` of the matrix holds {found.dtype}; needed integers")
     if found.size and not 0 <= int(found.min()) <= int(found.max()) < 2**31:
-        raise ArgumentError(f"`{name}` of the matrix holds {found.max()} or a negative number; needed 0 to 2^31 - 1")
+        wrong = found.min() if found.min() < 0 else found.max()
+        raise ArgumentError(f"`{name}` of the matrix holds {wrong}; needed 0 to 2^31 - 1")
     return numpy.ascontiguousarray(found.ravel(), dtype="i4")
 
 

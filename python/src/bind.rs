@@ -1,9 +1,10 @@
 //! Arguments of a call, checked against the launch plan.
 
 use crate::failure::Failure;
-use crate::lend::lend;
+use crate::lend::{copied, lend};
 use crate::shapes::{Given, parameters, strides};
 use purlin::codegen::{ArgKind, ArgSpec, BufferAccess, Program};
+use purlin::interp::Memory;
 use purlin::ir::text::suggestion;
 use purlin::ir::{Kernel, ScalarType};
 use purlin::runtime::Arg;
@@ -35,6 +36,17 @@ impl Array {
 
     pub(crate) fn name(&self) -> &str {
         &self.0
+    }
+
+    /// Where its elements of `size` bytes lie, row by row, in bytes from the first.
+    pub(crate) fn offsets(&self, size: i64) -> Vec<i64> {
+        let mut offsets = vec![0];
+        for (axis, extent) in self.3.iter().enumerate() {
+            let behind: i64 = self.3[axis + 1..].iter().product();
+            let stride = self.4.as_ref().map_or(behind * size, |strides| strides[axis]);
+            offsets = offsets.iter().flat_map(|o| (0..*extent).map(move |k| o + k * stride)).collect();
+        }
+        offsets
     }
 }
 
@@ -93,6 +105,37 @@ pub(crate) fn bind<'a>(
         args.push((spec.name.as_str(), arg));
     }
     Ok(Call { args, params })
+}
+
+/// The values of a call, copied, for checks that look at them. [`bind`] has found them in order.
+pub(crate) fn memory(kernel: &Kernel, call: &Call<'_>, arrays: &[Array]) -> Result<Memory, Failure> {
+    let mut memory = Memory::new();
+    call.params.iter().for_each(|(name, value)| memory.set_param(name, *value));
+    for array in arrays {
+        let name = array.name();
+        if array.is_cuda() {
+            let message =
+                format!("argument `{name}` lies on a card; give a copy in host memory to be checked");
+            return Err(Failure::about("DeviceMismatchError", name, message));
+        }
+        if array.address() == 0 && !array.3.contains(&0) {
+            let message = format!("argument `{name}` has no address; give an array that has one");
+            return Err(Failure::about("LayoutError", name, message));
+        }
+        if let Some(id) = kernel.var(name) {
+            memory.set(name, copied(array, kernel.vars[id].ty));
+        }
+    }
+    for (name, arg) in &call.args {
+        match arg {
+            Arg::F64(v) => memory.set(*name, *v),
+            Arg::F32(v) => memory.set(*name, *v),
+            Arg::I64(v) => memory.set(*name, *v),
+            Arg::I32(v) => memory.set(*name, *v),
+            Arg::Param(_) | Arg::Foreign(_) | Arg::Buffer(_) => {}
+        }
+    }
+    Ok(memory)
 }
 
 fn shapes(arrays: &[Array]) -> Vec<Given<'_>> {

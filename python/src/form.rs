@@ -200,7 +200,8 @@ impl Form {
         failure::run(py, || {
             if let Some(text) = mapping {
                 let mapping: Mapping = serde_json::from_str(text).map_err(|e| {
-                    Failure::new("MappingError", format!("mapping {text}: {e}; see Op.candidates()"))
+                    let needed = "needed one such as {\"strategy\": \"single_cell\", \"cells\": 32}";
+                    Failure::new("MappingError", format!("mapping {text}: {e}; {needed}"))
                 })?;
                 let (kernel, recipe) = transform(&self.lowered, &mapping).map_err(refused)?;
                 return described(kernel, &recipe, &mapping, mapping.to_string());

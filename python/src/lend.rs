@@ -8,6 +8,8 @@
 #![allow(unsafe_code, reason = "the array protocols hand out addresses")]
 
 use crate::bind::Array;
+use purlin::interp::Value;
+use purlin::ir::ScalarType;
 use purlin::runtime::{Foreign, Place, Stream};
 
 /// The memory of an array for the time of a call, `bytes` bytes of it.
@@ -26,6 +28,28 @@ pub(crate) fn lend(array: &Array, bytes: u64) -> Foreign<'_> {
         Some(stream) => unsafe { foreign.after(stream) },
         None => foreign,
     }
+}
+
+/// A copy of the elements of an array of the host's, row by row. The type is that of its elements, as
+/// [`bind`](crate::bind::bind) checks.
+pub(crate) fn copied(array: &Array, ty: ScalarType) -> Value {
+    match ty {
+        ScalarType::F64 => Value::F64(elements(array)),
+        ScalarType::F32 => Value::F32(elements(array)),
+        ScalarType::I16 => Value::I16(elements(array)),
+        ScalarType::I32 => Value::I32(elements(array)),
+        ScalarType::I64 => Value::I64(elements(array)),
+    }
+}
+
+fn elements<T: Copy>(array: &Array) -> Vec<T> {
+    let start = array.address() as *const T;
+    let read = |offset: i64| {
+        // SAFETY: the array's protocol promises that its elements lie at these places, `Program.check`
+        // holds the object, and nobody writes to it during a call.
+        unsafe { start.byte_offset(offset as isize).read_unaligned() }
+    };
+    array.offsets(size_of::<T>() as i64).into_iter().map(read).collect()
 }
 
 /// The stream that a user names.

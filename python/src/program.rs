@@ -1,9 +1,10 @@
 //! Compiled programs on devices.
 
-use crate::bind::{Array, Call, Number, bind, is_given};
+use crate::bind::{Array, Call, Number, bind, is_given, memory};
 use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
 use crate::lend;
+use purlin::analysis::Analysis;
 use purlin::autotune::{DeviceModel, Point, roofline_svg};
 use purlin::codegen::{self, ArgKind, BufferAccess, Options, Target, generate};
 use purlin::ir;
@@ -161,6 +162,21 @@ impl Program {
         failure::run(py, || {
             let bound = bind(&self.kernel, &self.program, &arrays, &numbers)?;
             Ok(self.device.launch_on(&self.executable, &bound.args, stream.map(lend::stream))?)
+        })
+    }
+
+    /// Checks what the kernel assumes of these values, and that none leads it outside of an array.
+    fn check(
+        &self,
+        py: Python<'_>,
+        arrays: Vec<Array>,
+        numbers: BTreeMap<String, Number>,
+    ) -> PyResult<String> {
+        failure::run(py, || {
+            let bound = bind(&self.kernel, &self.program, &arrays, &numbers)?;
+            let memory = memory(&self.kernel, &bound, &arrays)?;
+            let report = Analysis::of(&self.kernel).check_launch(&memory);
+            Ok(report.map_err(|why| Failure::new("ArgumentError", why.to_string()))?.to_string())
         })
     }
 

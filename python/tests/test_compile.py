@@ -224,6 +224,39 @@ def test_arrays_that_overlap_are_refused():
     assert both.tolist() == [1, 1, 1, 2, 2, 2]
 
 
+def test_what_is_no_array_or_number_names_its_argument():
+    fails(purlin.DtypeError, "argument `a` is a str, needed a number", "a", a="q")
+    fails(purlin.ArgumentError, "argument `a` is an integer beyond 64 bits, needed a smaller one", "a", a=10**40)
+
+    class Broken:
+        def __init__(self, interface):
+            self.__array_interface__ = interface
+
+    for interface in ({}, "nonsense", {"typestr": "<f8", "data": 3, "shape": (4,)}):
+        with pytest.raises(purlin.ArgumentError, match="argument `x` is a Broken that breaks the protocol") as caught:
+            purlin.compile(AXPY)(a=1.0, x=Broken(interface), y=np.ones(4))
+        assert caught.value.argument == "x"
+    with pytest.raises(purlin.ArgumentError, match="`stream` is a str, needed an integer"):
+        purlin.compile(AXPY)(a=1.0, x=np.ones(2), y=np.ones(2), stream="first")
+
+
+def test_maps_are_checked_when_asked():
+    rows = purlin.compile(ROWS)
+    x, y = np.ones((2, 3), dtype=np.float32), np.full(2, 7, dtype=np.float32)
+    given = {"x": x, "y": y}
+    assert "accesses inside of their arrays" in rows.check(map=np.array([0, 1], dtype=np.int32), **given)
+    for wrong in (2, -1):
+        with pytest.raises(purlin.ArgumentError, match=f"x\\[{wrong}"):
+            rows.check(map=np.array([0, wrong], dtype=np.int32), **given)
+    assert y.tolist() == [7, 7]  # nothing ran
+    op = purlin.jit("laplace", dim=2, degree=1)
+    cells = np.array([[0, 1, 2]], dtype=np.int32)
+    mesh = {"coords": np.array([[0.0, 0], [1, 0], [0, 1]]), "cell_vertices": cells, "u": np.ones(3)}
+    assert "accesses inside of their arrays" in op.check(np.zeros(3), dofs=cells, **mesh)
+    with pytest.raises(purlin.ArgumentError, match="dofs"):
+        op.check(np.zeros(3), dofs=cells + 1, **mesh)
+
+
 def test_a_stream_needs_cuda():
     with pytest.raises(purlin.DeviceError, match="has no streams; leave out the stream"):
         purlin.compile(AXPY)(a=1.0, x=np.ones(2), y=np.ones(2), stream=7)

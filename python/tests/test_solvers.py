@@ -105,6 +105,8 @@ def test_what_does_not_converge_says_why():
         (dict(b=np.full(60, np.nan)), "infinite or NaN"),
         (dict(matrix=Csr(np.array([0, 2]), np.array([0]), np.array([1.0])), b=np.ones(1)), "needed ascending places"),
         (dict(matrix=Csr(np.array([0, 1]), np.array([4]), np.array([1.0])), b=np.ones(1)), "column 4"),
+        (dict(matrix=Csr(np.array([0, 1]), np.array([-4]), np.array([1.0])), b=np.ones(1)), "holds -4; needed 0"),
+        (dict(matrix=np.eye(60)), "the matrix is a ndarray without `indptr`"),
         (dict(matrix=Csr(np.array([0, 1, 2]), np.array([1, 0]), np.ones(2)), b=np.ones(2)), "no entry on the diagonal"),
         (dict(matrix=Csr(np.array([0, 1]), np.array([0.5]), np.ones(1)), b=np.ones(1)), "needed integers"),
     ],
@@ -113,6 +115,15 @@ def test_mistakes_are_named(change, message):
     arguments = dict(matrix=csr(laplace(60)), b=np.ones(60)) | change
     with pytest.raises(purlin.ArgumentError, match=message):
         purlin.solve(arguments.pop("matrix"), arguments.pop("b"), **arguments)
+
+
+def test_matrices_are_square():
+    class Rows:
+        shape = (2, 3)
+        indptr, indices, data = np.array([0, 1, 2]), np.array([0, 1]), np.ones(2)
+
+    with pytest.raises(purlin.ShapeError, match=r"the shape \[2, 3\] and 2 rows"):
+        purlin.solve(Rows(), np.ones(2))
 
 
 def test_newton_finds_the_root_and_keeps_what_is_fixed():
