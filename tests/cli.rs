@@ -703,7 +703,13 @@ fn studies_of_a_kernel() {
     assert!(deps.contains("update y:") && deps.contains("flow "), "{deps}");
     assert!(good(&["deps", "mass", "--dim", "2", "--degree", "1", "--dot"]).starts_with("digraph"));
     assert!(good(&["form", "elasticity"]).contains("sym(grad(u))"));
-    assert!(bad(&["form", "axpy.purlin"], 2).contains("this command takes no file"));
+    let text = good(&["form", "bp5", "--degree", "1"]);
+    for part in ["inner(grad(u), grad(test))", "8 points of each cell", "bp5_hexahedron_q1, "] {
+        assert!(text.contains(part), "{text}");
+    }
+    let text = good(&["form", "crates/forms/tests/tabulated/laplace.json"]);
+    assert!(text.contains("spaces") && text.contains("points of each cell"), "{text}");
+    assert!(bad(&["form", "examples/triad.purlin"], 2).contains("is a kernel and no form; `purlin print"));
     assert!(good(&["primitives"]).contains("split_iname"));
     assert!(good(&["recipe", "laplace"]).contains("\"make_atomic\""));
     assert!(good(&["--help"]).contains("Exit codes:"));
@@ -1412,8 +1418,44 @@ fn forms_by_name_run_on_other_cells() {
     }
     let text = good(&["print", "laplace", "--cell", "quadrilateral", "--degree", "3", "--strategy", "none"]);
     assert!(text.starts_with("kernel laplace_quadrilateral_q3\n"), "{text}");
-    let error = bad(&["form", "mass", "--cell", "interval"], 2);
-    assert!(error.contains("--cell: this command knows triangles and tetrahedra alone"), "{error}");
+    let text = good(&["form", "mass", "--cell", "interval"]);
+    assert!(text.contains("inner(u, test) * dx") && text.contains("3 points of each cell"), "{text}");
+}
+
+/// What would be passed over, or would end in a plausible result of something else, is refused.
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(dir.path(), "axpy.purlin", AXPY);
+    let typo = r#"{"strategy":"straight_cells","cells":32,"whole_group":true}"#;
+    let notes = write(dir.path(), "notes.txt", "first\n\nsecond\n");
+    let cases: [(&[&str], &str); 15] = [
+        (&["run", &file, "--param", "n=4", "--param", "n=5"], "--param n: given twice, as 4 and as 5"),
+        (&["stats", &file], "parameter `n` has no value; give it one with --param n=1000"),
+        (&["stats", &file, "--param", "m=3"], "has no parameter `m`"),
+        (&["stats", &file, "--param", "n=-3"], "extent -3"),
+        (&["run", "bp1", "--cells", "0", "--device", "c"], "--cells 0: needed at least 1 division"),
+        (&["run", "laplace", "--degree", "-1"], "invalid value '-1' for '--degree"),
+        (&["run", "laplace", "--mapping", typo], "unknown field `whole_group`"),
+        (&["run", "meshes/bracket.msh"], "is a mesh; name a form and give the mesh with --mesh"),
+        (&["solve", "poisson", "--residual", "-1"], "--residual -1: needed a number from 0 on, below 1"),
+        (&["solve", "poisson", "--multigrid", "--residual", "nan"], "--residual NaN: needed"),
+        (&["solve", "poisson", "--update", "inf"], "--update inf: needed a number of at least 0"),
+        (&["solve", "poisson", "--device", "c", "--exchange", "host"], "cannot be used with '--exchange"),
+        (&["solve", "poisson", "--multigrid", "--update", "3"], "cannot be used with '--update"),
+        (&["solve", "poisson", "--cells", "900", "--vtu", "nowhere/x.vtu"], "cannot write `nowhere/x.vtu`"),
+        (&["space", "laplace", "--device", "tpu"], "`titan_v`"),
+    ];
+    for (args, said) in cases {
+        let error = bad(args, 2);
+        assert!(error.contains(said), "{args:?}: {error}");
+    }
+    let tune = ["tune", "mass", "--dim", "2", "--cells", "1", "--device", "c", "--again", "--db", &notes];
+    for args in [&tune[..], &["results", "--db", &notes], &["run", "mass", "--device", "c", "--db", &notes]] {
+        let error = bad(args, 2);
+        assert!(error.contains("notes.txt` is no database of `purlin tune`"), "{args:?}: {error}");
+    }
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "first\n\nsecond\n");
 }
 
 /// What a file decides, and what an action by name has not, is refused and not passed over.

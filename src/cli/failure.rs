@@ -132,7 +132,14 @@ impl From<CodegenError> for Failure {
 
 impl From<StatsError> for Failure {
     fn from(error: StatsError) -> Self {
-        Self::Refused(error.to_string())
+        match error {
+            // values of parameters that do not fit
+            StatsError::Setup(_) => Self::Usage(error.to_string()),
+            StatsError::DataDependent { .. }
+            | StatsError::Unbounded { .. }
+            | StatsError::Overflow
+            | StatsError::Budget { .. } => Self::Refused(error.to_string()),
+        }
     }
 }
 

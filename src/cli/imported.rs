@@ -47,6 +47,9 @@ pub fn imported_inputs(args: &Wanted<'_>, of: &ImportedKernel, seed: u64) -> Res
             (found, "the mesh of the file, with")
         }
         None => {
+            if args.cells == Some(0) {
+                return Err(Failure::Usage("--cells 0: needed at least 1 division of a side".into()));
+            }
             let divisions =
                 args.cells.unwrap_or_else(|| divisions(&form.kernels[of.place].kernel, form.form.cell));
             (form.unit_inputs(divisions, &mut draw).map_err(refused)?, "a perturbed unit mesh of")

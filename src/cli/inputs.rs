@@ -3,12 +3,11 @@
 use super::failure::Failure;
 use super::mesh_inputs::{LoweredArrays, unit_mesh_of};
 use super::source::read;
-use super::values::{ParamArg, file_mesh, unit_mesh};
+use super::values::{ParamArg, file_mesh, missing, unit_mesh, unknown};
 use purlin::Random;
 use purlin::check_memory;
 use purlin::forms::mesh::Mesh;
 use purlin::interp::{Memory, Value};
-use purlin::ir::text::suggestion;
 use purlin::ir::{Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, VarId, VarKind, Variable};
 use purlin::runtime::RuntimeError;
 use std::collections::BTreeMap;
@@ -40,7 +39,7 @@ pub struct Inputs {
 pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, Failure> {
     let lowered = LoweredArrays::of(kernel);
     let mut memory = Memory::new();
-    let mut params = params(args, kernel)?;
+    let mut params = ParamArg::of_kernel(args.param, kernel)?;
     let given = given(args, kernel)?;
     let mut origin = None;
     if let Some(mesh) = chosen_mesh(args, lowered.as_ref())? {
@@ -73,10 +72,10 @@ pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, F
         let name = &var.name;
         match var.kind {
             VarKind::Param if !params.contains_key(name) => {
-                let mesh = if lowered.is_some() { ", or give --cells 4" } else { "" };
-                return Err(Failure::Usage(format!(
-                    "parameter `{name}` has no value; give it one with --param {name}=1000{mesh}"
-                )));
+                return Err(match lowered.is_some() {
+                    true => Failure::Usage(format!("{}, or give --cells 4", missing(name).text())),
+                    false => missing(name),
+                });
             }
             VarKind::Argument(Direction::In | Direction::InOut) => {}
             VarKind::Param | VarKind::Argument(Direction::Out) | VarKind::Temporary | VarKind::Table(_) => {
@@ -152,16 +151,6 @@ fn chosen_mesh(args: &Wanted<'_>, lowered: Option<&LoweredArrays>) -> Result<Opt
     }
 }
 
-fn params(args: &Wanted<'_>, kernel: &Kernel) -> Result<BTreeMap<String, i64>, Failure> {
-    let params = ParamArg::collect(args.param);
-    let is_param = |v: &VarId| kernel.vars[*v].kind == VarKind::Param;
-    let known: Vec<&str> = kernel.vars.ids().filter(is_param).map(|v| &*kernel.vars[v].name).collect();
-    match params.keys().find(|name| !known.contains(&name.as_str())) {
-        Some(name) => Err(unknown(kernel, "parameter", name, &known)),
-        None => Ok(params),
-    }
-}
-
 /// The values in the file, each of an argument that takes one.
 fn given(args: &Wanted<'_>, kernel: &Kernel) -> Result<BTreeMap<String, serde_json::Value>, Failure> {
     let Some(path) = args.values else { return Ok(BTreeMap::new()) };
@@ -185,16 +174,6 @@ fn given(args: &Wanted<'_>, kernel: &Kernel) -> Result<BTreeMap<String, serde_js
         });
     }
     Ok(given)
-}
-
-/// A name that stands for nothing.
-fn unknown(kernel: &Kernel, what: &str, name: &str, known: &[&str]) -> Failure {
-    let hint = suggestion(name, known.iter().copied()).map(|s| format!("{s} ")).unwrap_or_default();
-    let list = match known.is_empty() {
-        true => "none".to_owned(),
-        false => known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "),
-    };
-    Failure::Usage(format!("`{}` has no {what} `{name}`; {hint}there is {list}", kernel.name))
 }
 
 /// The values, if they are as many as the argument has elements.

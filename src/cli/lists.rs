@@ -2,10 +2,12 @@
 
 use super::failure::Failure;
 use super::out;
-use super::source::{FormOptions, SourceArgs};
+use super::source::{FormOptions, Source, SourceArgs};
 use super::table::facts;
 use super::transform::TransformArgs;
 use clap::Args;
+use purlin::forms::import::Imported;
+use purlin::forms::tabulated::IntegralType;
 use purlin::ir::text::suggestion;
 use purlin::transforms::{PrimitiveInfo, primitives as primitive_table, schedule};
 use serde_json::Value;
@@ -14,9 +16,14 @@ use serde_json::Value;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin form hyperelasticity --dim 3 --degree 2")]
+  purlin form hyperelasticity --dim 3 --degree 2
+  purlin form laplace --cell hexahedron
+  purlin form bp5
+  purlin form poisson.json                     a form of UFL, as `python -m purlin export` writes it")]
 pub struct FormArgs {
-    /// A form by name: mass, helmholtz, laplace, elasticity, hyperelasticity
+    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), the sparse matrix of one
+    /// (mass-matrix), a bake-off problem on hexahedra (bp1 to bp6; screened: bp30, bp35), or the .json
+    /// file of an exported form
     #[arg(value_name = "FORM")]
     what: String,
     #[command(flatten)]
@@ -29,7 +36,7 @@ pub struct FormArgs {
 Examples:
   purlin recipe laplace > mine.json
   purlin steps laplace --recipe mine.json --diff
-  purlin recipe laplace --text                 the same as the text of a schedule, one step a line")]
+  purlin recipe laplace --text                 the same as the text of a schedule, a step a line")]
 pub struct RecipeArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -57,7 +64,18 @@ pub struct PrimitivesArgs {
 
 /// Shows a form.
 pub fn form(args: &FormArgs) -> Result<(), Failure> {
-    let source = args.options.form(&args.what)?;
+    let source = match args.options.source(&args.what)? {
+        Source::Form(source) => source,
+        Source::File(file) => {
+            let of = file.form.ok_or_else(|| {
+                let message =
+                    format!("`{0}` is a kernel and no form; `purlin print {0}` shows it", args.what);
+                Failure::Usage(message)
+            })?;
+            let form = args.options.by_tables(&args.what)?.map(|named| named.form.to_string());
+            return out(&facts(tabulated(&of.form, form)));
+        }
+    };
     let lowered = source.lower()?;
     let points: Vec<String> = lowered.points.iter().map(usize::to_string).collect();
     let nodes: Vec<String> = lowered.nodes.iter().map(ToString::to_string).collect();
@@ -71,6 +89,36 @@ pub fn form(args: &FormArgs) -> Result<(), Failure> {
         ("instructions", lowered.kernel.insns.len().to_string()),
         ("kernel hash", lowered.kernel.content_hash()),
     ]))
+}
+
+/// What is known of a form that is lowered by way of its tables, and its text where it has one.
+fn tabulated(imported: &Imported, text: Option<String>) -> Vec<(&'static str, String)> {
+    let form = &imported.form;
+    let lines = |lines: Vec<String>| lines.join("\n");
+    let spaces = form.spaces.iter().map(|space| match space.description.as_str() {
+        "" => space.name.clone(),
+        description => description.to_owned(),
+    });
+    let quadrature = form.integrals.iter().map(|integral| {
+        let degree = integral.degree.filter(|d| *d >= 0).map_or(String::new(), |d| format!("degree {d}, "));
+        let entity = match integral.over {
+            IntegralType::Cell => "cell",
+            IntegralType::ExteriorFacet => "exterior facet",
+            IntegralType::InteriorFacet => "interior facet",
+        };
+        format!("{degree}{} points of each {entity}", integral.weights.len())
+    });
+    let kernels = imported.kernels.iter().map(|k| {
+        format!("{}, {} instructions, hash {}", k.kernel.name, k.kernel.insns.len(), k.kernel.content_hash())
+    });
+    let mut rows: Vec<_> = text.map(|text| ("form", text)).into_iter().collect();
+    rows.extend([
+        ("cells", form.cell.to_string()),
+        ("spaces", lines(spaces.collect())),
+        ("quadrature", lines(quadrature.collect())),
+        ("kernels", lines(kernels.collect())),
+    ]);
+    rows
 }
 
 /// Prints a recipe.

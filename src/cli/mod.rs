@@ -53,14 +53,16 @@ pub use steps::line_diff;
 pub use table::{figure, grouped, markdown, seconds, table};
 pub use trial_args::{Found, TrialArgs};
 
-use clap::{Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 const AFTER: &str = "\
 WHAT can be printed, run and studied:
-  a form by name   mass, helmholtz, laplace, elasticity, hyperelasticity (purlin form NAME shows one)
+  a form by name   mass, helmholtz, laplace, elasticity, hyperelasticity (`purlin form NAME`)
+  a sparse matrix  mass-matrix and so on: that of a form by name
   on hexahedra     bp1 to bp6, bp10, bp30, bp35, or a form with --cell hexahedron
-  a loop program   any file that ends in .purlin (purlin print FORM writes one to start from)
+  a loop program   any file that ends in .purlin (`purlin print FORM` writes one to start from)
+  a form of UFL    any file that ends in .json, as `python -m purlin export` writes it
 
 A first tour:
   purlin print laplace --strategy none       the kernel of the form, as text
@@ -74,7 +76,7 @@ A first tour:
 
 Exit codes:
   0  done
-  1  refused or wrong: a step that is not legal, code that cannot be generated, a result that is off
+  1  refused or wrong: an illegal step, code that cannot be generated, a result that is off
   2  usage: unknown names, files that are missing or malformed
   3  this machine lacks a device, a compiler or a tool; the message says how to get it
   4  a result that is off by the fault of a compiler: its source is right without optimisation";
@@ -82,7 +84,7 @@ Exit codes:
 /// A polyhedral loop-transformation engine: variational forms and loop programs to CUDA, OpenCL and
 /// C.
 #[derive(Parser)]
-#[command(name = "purlin", version, after_help = AFTER, max_term_width = 110)]
+#[command(name = "purlin", version, after_help = AFTER, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -108,8 +110,18 @@ enum Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse(); // exits with 2 by itself on a mistake
+    // both exit with 2 by themselves on a mistake
+    let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
     end(dispatch(&cli.command))
+}
+
+/// The command line, where `-1` behind an option is its value, for the option to refuse.
+fn command() -> clap::Command {
+    let numbers = |arg: Arg| match arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    };
+    Cli::command().mut_subcommands(|command| command.mut_args(numbers))
 }
 
 /// Prints a failure and says with which code the process ends.
@@ -155,5 +167,27 @@ pub fn out(text: &str) -> Result<(), Failure> {
             Err(Failure::Usage(format!("cannot write to standard output: {error}")))
         }
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_consistent() {
+        command().debug_assert();
+    }
+
+    /// Longer lines would be broken behind what is aligned in them.
+    #[test]
+    fn examples_fit_a_terminal() {
+        let command = command();
+        for part in command.get_subcommands().chain([&command]) {
+            let text = part.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in text.lines() {
+                assert!(line.chars().count() <= 100, "{}: {line}", part.get_name());
+            }
+        }
     }
 }

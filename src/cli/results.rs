@@ -15,17 +15,19 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin results                                           the best of each case in tune-output/trials.jsonl
-  purlin results --case laplace.3D.P4 --all                every trial of a case, the fastest first
-  purlin results --refused                                 what did not compile, did not launch or was wrong, and why
-  purlin results --db results/h200/tuned.jsonl             what is shipped for the H200
-  purlin print laplace --degree 4 --target cuda --mapping \"$(purlin results --case laplace.3D.P4 --mapping)\"
-  purlin results --plots .                                 bars.svg and share.svg
+  purlin results                                 the best of each case in tune-output/trials.jsonl
+  purlin results --case laplace.3D.P4 --all      every trial of a case, the fastest first
+  purlin results --refused                       what did not compile or launch, or was wrong, and why
+  purlin results --db results/h200/tuned.jsonl   what is shipped for the H200
+  purlin results --plots .                       bars.svg and share.svg
+  purlin print laplace --degree 4 --target cuda \\
+    --mapping \"$(purlin results --case laplace.3D.P4 --mapping)\"
 
-Columns: `local tables` and `of true` are fractions of two rooflines with the ceilings that were measured on the device:
-the true one is min(memory bandwidth * FLOP/byte, FP64 rate); the other one also has every read of the reference
-matrices come from local memory (Kulkarni & Klöckner 2025, equation 47). Operations are those of the kernel before
-any transformation. `faster` is the time of one cell a work-item over that of the best.")]
+Columns: `local tables` and `of true` are fractions of two rooflines with the ceilings that were
+measured on the device. The true one is min(memory bandwidth * FLOP/byte, FP64 rate). The other one
+also has every read of the reference matrices come from local memory (Kulkarni & Klöckner 2025,
+equation 47). Operations are those of the kernel before any transformation. `faster` is the time of
+one cell a work-item over that of the best.")]
 pub struct ResultsArgs {
     /// The database that `purlin tune` wrote
     #[arg(long, value_name = "FILE", default_value = "tune-output/trials.jsonl")]
@@ -61,7 +63,9 @@ pub fn run(args: &ResultsArgs) -> Result<(), Failure> {
     warn_of_damage(&contents, &args.db);
     let records = args.select(contents.records)?;
     let best = best_of_each(&records);
-    out(&if args.refused {
+    out(&if args.refused && records.iter().all(|r| r.median_s().is_some()) {
+        "no trial was refused\n".into()
+    } else if args.refused {
         refused_table(&records)
     } else if args.all {
         trials_table(&records)
@@ -136,11 +140,18 @@ pub fn mapping_json(record: &Record) -> Result<String, Failure> {
     serde_json::to_string(&record.parameters).map_err(|e| Failure::Refused(e.to_string()))
 }
 
+/// Maximum number of lines that are named.
+const MOST_LINES: usize = 3;
+
 /// Says which lines of a database are no records.
 pub fn warn_of_damage(contents: &Contents, path: &Path) {
-    for damaged in &contents.damaged {
+    for damaged in contents.damaged.iter().take(MOST_LINES) {
         let (line, reason) = (damaged.line, &damaged.reason);
         eprintln!("warning: `{}`, line {line} is no record ({reason}); it is passed over", path.display());
+    }
+    let more = contents.damaged.len().saturating_sub(MOST_LINES);
+    if more > 0 {
+        eprintln!("warning: `{}`, {more} more lines are no records; they are passed over", path.display());
     }
 }
 
@@ -159,6 +170,9 @@ fn percent(x: Option<f64>) -> String {
 /// The best of each case.
 #[must_use]
 pub fn best_table(best: &[&Record], records: &[Record]) -> String {
+    if best.is_empty() {
+        return "no mapping has a time\n".into();
+    }
     let rows = best.iter().filter_map(|r| {
         let median = r.median_s()?;
         Some([
@@ -188,6 +202,9 @@ pub fn best_table(best: &[&Record], records: &[Record]) -> String {
 /// Every trial, the fastest of each case first, then those without a time.
 #[must_use]
 pub fn trials_table(records: &[Record]) -> String {
+    if records.is_empty() {
+        return "no trials\n".into();
+    }
     let mut sorted: Vec<&Record> = records.iter().collect();
     let time = |r: &Record| r.median_s().unwrap_or(f64::INFINITY);
     sorted.sort_by(|a, b| {

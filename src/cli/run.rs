@@ -32,22 +32,25 @@ Examples:
   purlin run laplace --device cuda                             on the first CUDA card
   purlin run axpy.purlin --param n=1000 --device c
   purlin run axpy.purlin --param n=1000 --save-arrays out      out/y.npy, for NumPy
-  purlin run poisson.json --cells 16                           a form that was exported from UFL, on a unit mesh
-  purlin run poisson.json --mesh meshes/bracket.msh            the same on the mesh of a file, subdomains by its tags
-  purlin run laplace --mesh meshes/bracket.msh --check         also what the recipe assumes, on the real maps
+  purlin run poisson.json --cells 16                           a form of UFL, on a unit mesh
+  purlin run poisson.json --mesh meshes/bracket.msh            on a mesh, subdomains by its tags
+  purlin run laplace --mesh meshes/bracket.msh --check         and what is assumed, on the real maps
 
-Compilers may contract a*b + c to one rounding, unless --no-contraction is given. A wrong result is compiled again
-without contraction and without optimisation: the message says whether contraction explains it, and exit code 4 that
-the compiler is at fault, with the source to report.
+Compilers may contract a*b + c to one rounding, unless --no-contraction is given. A wrong result is
+compiled again without contraction and without optimisation. The message says whether contraction
+explains it; exit code 4 says that the compiler is at fault, with the source to report.
 
-A kernel that was lowered from a form runs on a unit mesh that has the given sizes, or on that of --cells or --mesh.
+A kernel that was lowered from a form runs on a unit mesh that has the given sizes, or on that of
+--cells or --mesh.
 
-Without --strategy, --mapping or --recipe a form takes the best mapping that is known: of `purlin tune` on this device
-(--db), of those measured on its architecture, or the one that the cost model ranks first.
+Without --strategy, --mapping or --recipe a form takes the best mapping that is known: of
+`purlin tune` on this device (--db), of those measured on its architecture, or the one that the cost
+model ranks first.
 
-The rooflines: the true one is min(memory bandwidth * FLOP/byte, FP64 rate); the one with local tables also charges every read of
-the reference matrices to local memory, where the device has any. Both ceilings are measured on the device. Operations
-are those of the kernel before any transformation.")]
+The rooflines: the true one is min(memory bandwidth * FLOP/byte, FP64 rate); the one with local
+tables also charges every read of the reference matrices to local memory, where the device has any.
+Both ceilings are measured on the device, so data that fits in its caches can exceed them.
+Operations are those of the kernel before any transformation.")]
 pub struct RunArgs {
     #[command(flatten)]
     pub source: SourceArgs,

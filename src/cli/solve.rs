@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::progress::Progress;
 use super::solve_multigrid::MultigridSmoother;
 use super::table::{facts, grouped, seconds, table};
-use super::values::{read_mesh, unit_mesh};
+use super::values::{check_writable, read_mesh, unit_mesh};
 use super::{out, run::open_device};
 use clap::{Args, ValueEnum};
 use purlin::forms::element::CellShape;
@@ -13,8 +13,8 @@ use purlin::forms::numbering::Numbering;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Device, Traffic};
 use purlin::solve::{
-    AssemblyStrategy, LinearChoice, LinearMethod, LinearOptions, LinearReason, NewtonOptions, NewtonReport,
-    NewtonStep, PreconditionerKind, ResidualNorm, SystemSize,
+    AssemblyStrategy, LinearChoice, LinearMethod, LinearOptions, LinearReason, NewtonOptions, NewtonReason,
+    NewtonReport, NewtonStep, PreconditionerKind, ResidualNorm, SystemSize,
 };
 use purlin::{BoundaryValueSetupError, BoundaryValueSystem, Exchange};
 use std::path::{Path, PathBuf};
@@ -29,9 +29,11 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Problems (Trotter et al. 2023):
   poisson           -div(kappa grad u) = f, zero on the boundary; kappa = f = 1
-  hyperelasticity   a neo-Hookean body under a body force and a traction, clamped where x is least and half turned by
-                    60 degrees where x is greatest (section 4.5; figures of Ølgaard & Wells 2012)
-  twist             the same body without forces, a hundredth of that motion (the demonstration of DOLFINx)
+  hyperelasticity   a neo-Hookean body under a body force and a traction, clamped where x is least,
+                    half turned by 60 degrees where x is greatest (section 4.5; figures of Ølgaard &
+                    Wells 2012)
+  twist             the same body without forces, a hundredth of that motion (a demonstration of
+                    DOLFINx)
 
 Examples:
   purlin solve hyperelasticity --mesh meshes/bracket.msh --degree 1 --vtu bracket.vtu
@@ -102,7 +104,7 @@ pub struct SolveArgs {
     pub(super) devices: Vec<String>,
     /// How they exchange numbers: nccl (from card to card), host (through its memory) [default: nccl between
     /// different cards, else host]
-    #[arg(long, value_name = "NAME", requires = "devices")]
+    #[arg(long, value_name = "NAME", requires = "devices", conflicts_with = "device")]
     pub(super) exchange: Option<Exchange>,
     /// How the matrix is assembled: partial (matrices of cells are stored, then added by entry), full
     /// (bisection of each row), lookup-table, symmetric-half (entries on and above the diagonal), coloured, rowwise
@@ -113,10 +115,10 @@ pub struct SolveArgs {
     #[arg(long, value_name = "FILE.vtu")]
     pub(super) vtu: Option<PathBuf>,
     /// Norm of an update of Newton's method that is small enough
-    #[arg(long, value_name = "NORM", default_value_t = 1e-12)]
+    #[arg(long, value_name = "NORM", default_value = "1e-12", conflicts_with = "multigrid")]
     update: f64,
     /// Iterations of Newton's method that are allowed
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "multigrid")]
     newton_iterations: usize,
     /// Residual of a linear system that is small enough, relative to its right-hand side [default:
     /// 1e-5, of linear problems 1e-10]
@@ -168,6 +170,17 @@ impl SolveArgs {
             .map_err(|_| Failure::Usage(format!("--method {name}: needed with --multigrid {}", known())))
     }
 
+    /// A residual that is relative to the right-hand side is a part of it: from 1 on, nothing would be
+    /// solved.
+    fn check_residual(&self) -> Result<(), Failure> {
+        match self.residual.filter(|part| !(0.0..1.0).contains(part)) {
+            Some(part) => {
+                Err(Failure::Usage(format!("--residual {part}: needed a number from 0 on, below 1")))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// What solves linear systems.
     fn solver(&self) -> Result<LinearChoice, Failure> {
         let method = match &self.method {
@@ -192,6 +205,10 @@ impl From<BoundaryValueSetupError> for Failure {
 
 /// Runs the command.
 pub fn run(args: &SolveArgs) -> Result<(), Failure> {
+    args.check_residual()?;
+    if let Some(path) = &args.vtu {
+        check_writable(path)?; // a solve may take an hour
+    }
     if args.multigrid {
         return super::solve_multigrid::run(args);
     }
@@ -218,8 +235,15 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     out(&history(&report))?;
     out(&ended(&report, &system, traffic))?;
     if !report.converged() {
+        let more = if report.reason == NewtonReason::TooMany {
+            "; allow more by --newton-iterations"
+        } else if report.reason == NewtonReason::Linear(LinearReason::TooMany) {
+            "; allow more by --iterations"
+        } else {
+            ""
+        };
         return Err(Failure::Refused(format!(
-            "`{problem}` did not converge: {}; the history is above, and nothing was written",
+            "`{problem}` did not converge: {}{more}; the history is above, and nothing was written",
             report.reason
         )));
     }
@@ -231,10 +255,8 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
 
 fn options(args: &SolveArgs, problem: BoundaryValueProblem) -> Result<NewtonOptions, Failure> {
     let relative = args.residual.unwrap_or(if problem.is_linear() { 1e-10 } else { 1e-5 });
-    for (name, value) in [("residual", relative), ("update", args.update)] {
-        if value.is_nan() || value < 0.0 {
-            return Err(Failure::Usage(format!("--{name} {value}: needed a number of at least 0")));
-        }
+    if !(args.update.is_finite() && args.update >= 0.0) {
+        return Err(Failure::Usage(format!("--update {}: needed a number of at least 0", args.update)));
     }
     let (norm, max_iterations) = (args.norm, args.iterations);
     let systems = LinearOptions { norm, relative, max_iterations, ..LinearOptions::default() };

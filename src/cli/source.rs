@@ -187,23 +187,25 @@ impl FormOptions {
                 if is_json(what) { read_form(what, &self.tabulated())? } else { read_file(Path::new(what))? };
             return Ok(Source::File(Box::new(file)));
         }
-        if let Some(problem) = Benchmark::named(what) {
-            return Ok(Source::File(Box::new(self.benchmark(problem)?)));
-        }
-        if let Some(name) = what.strip_suffix(MATRIX) {
-            return Ok(Source::File(Box::new(self.matrix_of(operator(name)?)?)));
-        }
-        match self.cell {
-            Some(cell) => Ok(Source::File(Box::new(self.form_on(operator(what)?, cell.into())?))),
+        match self.by_tables(what)? {
+            Some(form) => Ok(Source::File(Box::new(form.file()?))),
             None => Ok(Source::Form(self.form(what)?)),
         }
     }
 
-    /// The form of that name on triangles or tetrahedra.
-    pub fn form(&self, what: &str) -> Result<FormSource, Failure> {
-        if self.cell.is_some() || Benchmark::named(what).is_some() {
-            return Err(Failure::Usage("--cell: this command knows triangles and tetrahedra alone".into()));
+    /// The form of that name, if it is one that goes by way of its tables.
+    pub fn by_tables(&self, what: &str) -> Result<Option<FormByTables>, Failure> {
+        if let Some(problem) = Benchmark::named(what) {
+            return self.benchmark(problem).map(Some);
         }
+        if let Some(name) = what.strip_suffix(MATRIX) {
+            return Ok(Some(self.matrix_of(operator(name)?)));
+        }
+        self.cell.map(|cell| Ok(self.form_on(operator(what)?, cell.into()))).transpose()
+    }
+
+    /// The form of that name on triangles or tetrahedra.
+    fn form(&self, what: &str) -> Result<FormSource, Failure> {
         let operator = operator(what)?;
         refuse(&self.of_exported(), || {
             format!("`{what}` is an action by name, which has one result and no matrix; leave it out")
@@ -261,14 +263,14 @@ impl FormOptions {
     }
 
     /// An operator on cells of a shape, by way of its tables.
-    fn form_on(&self, operator: Operator, cell: CellShape) -> Result<FileSource, Failure> {
+    fn form_on(&self, operator: Operator, cell: CellShape) -> FormByTables {
         let form = operator.action_on(&operator.space_on(cell, self.degree()));
         let name = format!("{operator}_{cell}_q{}", self.degree());
-        self.by_tables(&form, &LoweringOptions::new(name).with_scheme(self.scheme().into()))
+        self.tables_of(form, LoweringOptions::new(name).with_scheme(self.scheme().into()))
     }
 
     /// The matrix of an operator, by way of its tables: a sparse one if nothing else is asked for.
-    fn matrix_of(&self, operator: Operator) -> Result<FileSource, Failure> {
+    fn matrix_of(&self, operator: Operator) -> FormByTables {
         let cell = match (self.cell, self.dim) {
             (Some(cell), _) => cell.into(),
             (None, Some(2)) => CellShape::Triangle,
@@ -277,11 +279,11 @@ impl FormOptions {
         let form = operator.bilinear_on(&operator.space_on(cell, self.degree()));
         let name = format!("{operator}_matrix_{cell}_p{}", self.degree());
         let options = Self { matrix: self.matrix.or(Some(Matrix::Sparse)), ..self.clone() };
-        options.by_tables(&form, &LoweringOptions::new(name).with_scheme(self.scheme().into()))
+        options.tables_of(form, LoweringOptions::new(name).with_scheme(self.scheme().into()))
     }
 
     /// A benchmark problem, on hexahedra or on quadrilaterals.
-    fn benchmark(&self, problem: Benchmark) -> Result<FileSource, Failure> {
+    fn benchmark(&self, problem: Benchmark) -> Result<FormByTables, Failure> {
         let given = [("--dim", self.dim.is_some()), ("--scheme", self.scheme.is_some())];
         refuse(&given, || {
             format!(
@@ -298,12 +300,27 @@ impl FormOptions {
             }
         };
         let name = format!("{problem}_{cell}_q{}", self.degree());
-        self.by_tables(&problem.action_on(cell, self.degree()), &LoweringOptions::new(name))
+        Ok(self.tables_of(problem.action_on(cell, self.degree()), LoweringOptions::new(name)))
     }
 
-    fn by_tables(&self, form: &Form, options: &LoweringOptions) -> Result<FileSource, Failure> {
-        let tabulated = tabulate(form, options)?;
-        let form = Imported::new(tabulated, &self.tabulated()).map_err(|e| Failure::Usage(e.to_string()))?;
+    fn tables_of(&self, form: Form, lowering: LoweringOptions) -> FormByTables {
+        FormByTables { form, lowering, options: self.tabulated() }
+    }
+}
+
+/// A form by name that is lowered by way of its tables, as an exported one.
+pub struct FormByTables {
+    /// The form.
+    pub form: Form,
+    lowering: LoweringOptions,
+    options: TabulatedOptions,
+}
+
+impl FormByTables {
+    /// Its kernels.
+    pub fn file(&self) -> Result<FileSource, Failure> {
+        let tabulated = tabulate(&self.form, &self.lowering)?;
+        let form = Imported::new(tabulated, &self.options).map_err(|e| Failure::Usage(e.to_string()))?;
         Ok(FileSource::of_form(form, 0))
     }
 }
@@ -357,11 +374,9 @@ fn operator(what: &str) -> Result<Operator, Failure> {
     what.parse::<Operator>().map_err(|error| {
         let names = Operator::ALL.map(Operator::name);
         let hint = nearest(what, &names).map(|n| format!("; did you mean `{n}`?"));
-        let file = match what.ends_with(".purlin") {
-            true => "; this command takes no file",
-            false => "; a file has to end in `.purlin`",
-        };
-        Failure::Usage(format!("{error}{}", hint.as_deref().unwrap_or(file)))
+        let others = ", on hexahedra `bp1` to `bp6`, `bp10`, `bp30`, `bp35`, and matrices such as \
+                      `mass-matrix`; a file has to end in `.purlin` or `.json`";
+        Failure::Usage(format!("{error}{}", hint.as_deref().unwrap_or(others)))
     })
 }
 
@@ -518,6 +533,12 @@ fn read_form(what: &str, options: &TabulatedOptions) -> Result<FileSource, Failu
 
 /// Reads and parses a kernel, and the schedule that may stand behind it.
 fn read_file(path: &Path) -> Result<FileSource, Failure> {
+    if path.extension().is_some_and(|end| end == "msh") {
+        return Err(Failure::Usage(format!(
+            "`{0}` is a mesh; name a form and give the mesh with --mesh {0}",
+            path.display()
+        )));
+    }
     let source = read(path)?;
     let (kernel, script) = parse_file(&source).map_err(|errors| Failure::Text {
         name: path.display().to_string(),

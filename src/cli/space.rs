@@ -140,7 +140,7 @@ pub fn find_device(name: &str, progress: &Progress) -> Result<DeviceModel, Failu
         return Ok(models.swap_remove(place));
     }
     let device = open(name).map_err(|error| {
-        let names: Vec<String> = models.iter().map(|m| format!("`{}`", plain(&m.name))).collect();
+        let names: Vec<String> = models.iter().map(|m| format!("`{}`", model_name(&m.name))).collect();
         let failure = Failure::from(error);
         match failure {
             Failure::Usage(text) => Failure::Usage(format!("{text}; models: {}", names.join(", "))),
@@ -152,6 +152,13 @@ pub fn find_device(name: &str, progress: &Progress) -> Result<DeviceModel, Failu
     })?;
     progress.stage("measuring the device's ceilings (kept for a day)");
     Ok(measure_ceilings(&*device, &Cache::from_environment(), false)?)
+}
+
+/// The name of a model as `--device` has it: `xeon_2_cores_c`.
+fn model_name(name: &str) -> String {
+    let name = name.to_lowercase();
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    words.filter(|w| !matches!(*w, "" | "tesla" | "nvidia")).collect::<Vec<_>>().join("_")
 }
 
 fn text(name: &str, device: &DeviceModel, space: &SearchSpace, survey: &Survey, elapsed: f64) -> String {

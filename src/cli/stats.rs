@@ -5,11 +5,11 @@ use super::out;
 use super::source::{Source, SourceArgs};
 use super::table::{figure, grouped, table};
 use super::transform::TransformArgs;
-use super::values::{ParamArg, unit_mesh};
+use super::values::{ParamArg, missing, unit_mesh};
 use clap::Args;
 use purlin::Problem;
 use purlin::analysis::stats::{AccessKind, BankTraffic, Statistics, Traffic, bank_traffic, statistics};
-use purlin::ir::{AddressSpace, AxisTag, Kernel};
+use purlin::ir::{AddressSpace, AxisTag, Kernel, VarKind};
 use std::collections::BTreeMap;
 
 /// Count operations, accesses and footprints of a kernel, exactly, without running it
@@ -45,13 +45,23 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
             let problem = Problem::operator(form.operator, form.degree, Some(form.scheme.into()), mesh, 1)?;
             (problem.lowered.kernel, problem.memory.params().clone(), Some(cells))
         }
-        Source::File(file) => (file.kernel.clone(), ParamArg::collect(&args.param), None),
+        Source::File(file) => (file.kernel.clone(), params_of(&args.param, &file.kernel)?, None),
     };
     if args.transform.is_given_for(&source) {
         kernel = args.transform.apply(&source, &source.lower()?)?.kernel;
     }
     let banks = banks(&bank_traffic(&kernel, &params)?);
     out(&(text(&statistics(&kernel, &params)?, &params, cells) + &banks))
+}
+
+/// The values of all parameters.
+fn params_of(given: &[ParamArg], kernel: &Kernel) -> Result<BTreeMap<String, i64>, Failure> {
+    let params = ParamArg::of_kernel(given, kernel)?;
+    let mut needed = kernel.vars.values().filter(|v| v.kind == VarKind::Param);
+    match needed.find(|v| !params.contains_key(&v.name)) {
+        Some(param) => Err(missing(&param.name)),
+        None => Ok(params),
+    }
 }
 
 fn text(stats: &Statistics, params: &BTreeMap<String, i64>, cells: Option<usize>) -> String {

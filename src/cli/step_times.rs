@@ -57,7 +57,7 @@ const DIVISIONS: usize = 4;
 
 impl TimeArgs {
     /// The parameters that are given.
-    pub fn params(&self) -> BTreeMap<String, i64> {
+    pub fn params(&self) -> Result<BTreeMap<String, i64>, Failure> {
         ParamArg::collect(&self.param)
     }
 }

@@ -24,9 +24,11 @@ Examples:
   purlin steps laplace --degree 1 --diff        only the lines that change
   purlin steps my.purlin --recipe mine.json     your own steps on your own kernel
   purlin steps my.purlin --recipe mine.json --time --device c --param n=1000
-                                                and what each gains: every kernel is compared, and timed
+                                                and what each gains: every kernel is compared
+                                                and timed
 
-Before loops are tagged parallel, a card runs a kernel by one work-item: take few cells, or small parameters.")]
+Before loops are tagged parallel, a card runs a kernel by one work-item: take few cells, or small
+parameters.")]
 pub struct StepsArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -47,7 +49,7 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     let (recipe, behind) = args.transform.recipe(&source, &form)?;
     let kernel = form.kernel();
     let total = recipe.steps.len();
-    let params = args.time.params();
+    let params = args.time.params()?;
     let (trace, refusal) = follow(&recipe.steps, kernel);
     let mut times = args.time.time.then(|| StepTimes::new(&args.time, &source, &form)).transpose()?;
     let mut before = kernel_text(kernel, true);

@@ -219,6 +219,11 @@ impl TransformArgs {
 
     /// The values of `--hole`.
     fn choice(&self, script: &Script) -> Result<Choice, Failure> {
+        for (k, (name, _)) in self.hole.iter().enumerate() {
+            if self.hole[..k].iter().any(|(other, _)| other == name) {
+                return Err(Failure::Usage(format!("--hole {name}: given twice; leave one out")));
+            }
+        }
         let value = |(name, text): &(String, String)| Ok((name.clone(), script.value_of(name, text)?));
         let values: Result<Vec<_>, String> = self.hole.iter().map(value).collect();
         values.map(Choice::new).map_err(|message| Failure::Usage(format!("--hole: {message}")))

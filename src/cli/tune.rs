@@ -33,14 +33,15 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   purlin tune laplace --dim 3 --degree 3 --device opencl --cells 16
-  purlin tune laplace --degree 2 --mesh meshes/bracket.msh        on the mesh of a file
-  purlin tune mine.purlin --cells 8                               a kernel that was lowered from a form
-  purlin tune examples/tuned_matmul.purlin --param n=256          every value of the holes of its schedule
-  purlin tune laplace --compile-only --arch sm_90                 no GPU needed: fills the cache of compiled kernels
-  purlin results --db h200.jsonl                                  tables of what was found
+  purlin tune laplace --degree 2 --mesh meshes/bracket.msh   on the mesh of a file
+  purlin tune mine.purlin --cells 8                          a kernel that was lowered from a form
+  purlin tune examples/tuned_matmul.purlin --param n=256     every value of the holes of its schedule
+  purlin tune laplace --compile-only --arch sm_90            no GPU needed: fills the cache of kernels
+  purlin results --db h200.jsonl                             tables of what was found
 
-Every trial is in the database before the next one begins. A run that was stopped (Ctrl-C, --time-limit, kill, power)
-goes on where it was when the same command is given again; several processes may share a database.")]
+Every trial is in the database before the next one begins. A run that was stopped (Ctrl-C,
+--time-limit, kill, power) goes on where it was when the same command is given again. Several
+processes may share a database.")]
 pub struct TuneArgs {
     /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), or a .purlin file: a
     /// kernel that was lowered from a form, or one that ends with a schedule with holes

@@ -3,6 +3,8 @@
 use super::failure::Failure;
 use purlin::check_memory;
 use purlin::forms::mesh::Mesh;
+use purlin::ir::text::suggestion;
+use purlin::ir::{Kernel, VarId, VarKind};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
@@ -31,10 +33,62 @@ impl std::fmt::Display for ParamArg {
 }
 
 impl ParamArg {
-    /// The values by name; the last of several counts.
-    pub fn collect(args: &[Self]) -> BTreeMap<String, i64> {
-        args.iter().map(|a| (a.name.clone(), a.value)).collect()
+    /// The values by name.
+    ///
+    /// # Errors
+    /// A name that has two.
+    pub fn collect(args: &[Self]) -> Result<BTreeMap<String, i64>, Failure> {
+        let mut values = BTreeMap::new();
+        for Self { name, value } in args {
+            if let Some(other) = values.insert(name.clone(), *value) {
+                let message =
+                    format!("--param {name}: given twice, as {other} and as {value}; leave one out");
+                return Err(Failure::Usage(message));
+            }
+        }
+        Ok(values)
     }
+
+    /// The values by name, each of a parameter of the kernel.
+    ///
+    /// # Errors
+    /// A name that has two values, or that no parameter has.
+    pub fn of_kernel(args: &[Self], kernel: &Kernel) -> Result<BTreeMap<String, i64>, Failure> {
+        let params = Self::collect(args)?;
+        let is_param = |v: &VarId| kernel.vars[*v].kind == VarKind::Param;
+        let known: Vec<&str> = kernel.vars.ids().filter(is_param).map(|v| &*kernel.vars[v].name).collect();
+        match params.keys().find(|name| !known.contains(&name.as_str())) {
+            Some(name) => Err(unknown(kernel, "parameter", name, &known)),
+            None => Ok(params),
+        }
+    }
+}
+
+/// A parameter without a value.
+pub fn missing(name: &str) -> Failure {
+    Failure::Usage(format!("parameter `{name}` has no value; give it one with --param {name}=1000"))
+}
+
+/// A name that stands for nothing.
+pub fn unknown(kernel: &Kernel, what: &str, name: &str, known: &[&str]) -> Failure {
+    let hint = suggestion(name, known.iter().copied()).map(|s| format!("{s} ")).unwrap_or_default();
+    let list = match known.is_empty() {
+        true => "none".to_owned(),
+        false => known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "),
+    };
+    Failure::Usage(format!("`{}` has no {what} `{name}`; {hint}there is {list}", kernel.name))
+}
+
+/// Whether a file can be written there, which stays as it is.
+///
+/// # Errors
+/// What the system says.
+pub fn check_writable(path: &Path) -> Result<(), Failure> {
+    let open = match path.exists() {
+        true => std::fs::OpenOptions::new().append(true).open(path).map(drop),
+        false => std::fs::File::create_new(path).and_then(|_| std::fs::remove_file(path)),
+    };
+    open.map_err(|error| Failure::Usage(format!("cannot write `{}`: {error}", path.display())))
 }
 
 /// The unit square or cube with `n` divisions a side.
