@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 Examples:
   purlin results                                 the best of each case in tune-output/trials.jsonl
   purlin results --case laplace.3D.P4 --all      every trial of a case, the fastest first
-  purlin results --refused                       what did not compile or launch, or was wrong, and why
+  purlin results --refused                       what did not compile, launch or agree, and why
   purlin results --db results/h200/tuned.jsonl   what is shipped for the H200
   purlin results --plots .                       bars.svg and share.svg
   purlin print laplace --degree 4 --target cuda \\

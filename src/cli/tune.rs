@@ -35,8 +35,8 @@ Examples:
   purlin tune laplace --dim 3 --degree 3 --device opencl --cells 16
   purlin tune laplace --degree 2 --mesh meshes/bracket.msh   on the mesh of a file
   purlin tune mine.purlin --cells 8                          a kernel that was lowered from a form
-  purlin tune examples/tuned_matmul.purlin --param n=256     every value of the holes of its schedule
-  purlin tune laplace --compile-only --arch sm_90            no GPU needed: fills the cache of kernels
+  purlin tune examples/tuned_matmul.purlin --param n=256     values of the holes of its schedule
+  purlin tune laplace --compile-only --arch sm_90            no GPU needed: fills the cache
   purlin results --db h200.jsonl                             tables of what was found
 
 Every trial is in the database before the next one begins. A run that was stopped (Ctrl-C,
