@@ -29,7 +29,6 @@ impl From<MultigridError> for Failure {
             | MultigridError::NoPolynomial
             | MultigridError::AdditivePoints
             | MultigridError::NoTiles(_)
-            | MultigridError::NoTensorSum { .. }
             | MultigridError::Vertices { .. }
             | MultigridError::Coefficients { .. }
             | MultigridError::Coefficient { .. }
@@ -46,6 +45,9 @@ impl From<MultigridError> for Failure {
             MultigridError::NotPositive(_)
             | MultigridError::NoSlab { .. }
             | MultigridError::Element(_)
+            | MultigridError::Quadrature(_)
+            | MultigridError::NoRows { .. }
+            | MultigridError::NoProduct { .. }
             | MultigridError::Kernel(_)
             | MultigridError::Step(_)
             | MultigridError::Code(_)

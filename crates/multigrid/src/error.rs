@@ -3,6 +3,7 @@
 use crate::kernels::{Operation, Variant};
 use purlin_codegen::CodegenError;
 use purlin_forms::element::ElementError;
+use purlin_forms::quadrature::QuadratureError;
 use purlin_ir::text::ParseErrors;
 use purlin_runtime::RuntimeError;
 use purlin_solve::SolveError;
@@ -35,20 +36,32 @@ pub enum MultigridError {
         /// Nodes of the finest level.
         needed: usize,
     },
-    /// The matrix of a cell that is no sum of tensor products.
+    /// Nodes or points that do not lie in rows.
+    #[error("the {of} of {element} do not lie in rows, columns and layers: needed those of squares or cubes")]
+    NoRows {
+        /// `nodes` or `points`.
+        of: String,
+        /// The family of the element.
+        element: String,
+    },
+    /// An entry of a table that is no product over the axes.
     #[error(
-        "entry ({row}, {column}) of the cell's matrix is {found}: needed {needed}, as the sum of tensor products that the others give"
+        "{} at point {point} is {found}: needed {needed}, the product of those along each axis",
+        .function.map_or("the weight".to_owned(), |function| format!("function {function} or a derivative"))
     )]
-    NoTensorSum {
-        /// The row.
-        row: usize,
-        /// The column.
-        column: usize,
+    NoProduct {
+        /// The point of the rule.
+        point: usize,
+        /// The function of the basis; none of weights.
+        function: Option<usize>,
         /// The entry.
         found: f64,
-        /// That of the sum.
+        /// The product.
         needed: f64,
     },
+    /// There is no such rule.
+    #[error(transparent)]
+    Quadrature(#[from] QuadratureError),
     /// Another number of coordinates than the mesh has.
     #[error("{found} coordinates of vertices, needed {needed}")]
     Vertices {

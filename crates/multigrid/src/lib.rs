@@ -47,7 +47,7 @@ pub use mapped_box::MappedBox;
 pub use mesh::DeformedMesh;
 pub use slabs::{Exchanges, SlabOptions, SlabSolver};
 pub use smoother::Relaxation;
-pub use tensor::TensorFactors;
+pub use tensor::TensorTables;
 
 use serde::{Deserialize, Serialize};
 

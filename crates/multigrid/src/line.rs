@@ -1,6 +1,6 @@
 //! The matrices of one dimension, of which those of patches are sums of tensor products.
 
-use crate::{Dimension, MultigridError};
+use crate::{Dimension, MultigridError, TensorTables};
 use nalgebra::{Cholesky, DMatrix, SymmetricEigen};
 use purlin_forms::quadrature::{gauss_jacobi, gauss_lobatto};
 
@@ -83,27 +83,27 @@ pub struct Points {
 }
 
 impl Line {
-    /// Of this degree, at least 1.
+    /// Of this degree, at least 1. Mass and stiffness matrices are integrals over the tables of one
+    /// dimension that those of the form are shown to be products of.
     ///
     /// # Errors
-    /// A mass matrix that is not positive definite: a bug.
+    /// A mass matrix that is not positive definite, tables that are no products: bugs.
     ///
     /// # Source
     /// Cui et al. 2024, equations (2.11) to (2.15).
     pub fn new(degree: usize) -> Result<Self, MultigridError> {
         let k = degree;
-        let nodes = gauss_lobatto(k + 1).0;
-        let (points, weights) = gauss_jacobi(k + 1, 0); // exact for degree 2k + 1
-        let values: Vec<Vec<f64>> = points.iter().map(|x| lagrange(&nodes, *x)).collect();
-        let slopes: Vec<Vec<f64>> = points.iter().map(|x| lagrange_slopes(&nodes, *x)).collect();
+        let TensorTables { nodes, weights, values, slopes } = TensorTables::of_degree(k)?;
         let integral = |f: &dyn Fn(usize) -> f64| weights.iter().enumerate().map(|(q, w)| w * f(q)).sum();
-        let cell_mass = Matrix::from_fn(k + 1, k + 1, |i, j| integral(&|q| values[q][i] * values[q][j]));
-        let cell_stiffness = Matrix::from_fn(k + 1, k + 1, |i, j| integral(&|q| slopes[q][i] * slopes[q][j]));
+        let of_products = |table: &Matrix| {
+            Matrix::from_fn(k + 1, k + 1, |i, j| integral(&|q| table.at(q, i) * table.at(q, j)))
+        };
+        let [cell_mass, cell_stiffness] = [&values, &slopes].map(of_products);
         let [mass, stiffness] = [&cell_mass, &cell_stiffness].map(|cell| of_patch(k, cell));
         let (eigenvectors, eigenvalues) = eigenpairs(k, &mass, &stiffness)?;
         let half = |at: usize| 0.5 * ((at / k) as f64 + nodes[at % k]);
         let prolongation = Matrix::from_fn(2 * k, k + 1, |i, j| lagrange(&nodes, half(i))[j]);
-        let integrals = (0..=k).map(|i| integral(&|q| values[q][i])).collect();
+        let integrals = (0..=k).map(|i| integral(&|q| values.at(q, i))).collect();
         Ok(Self {
             degree,
             cell_mass,
@@ -195,9 +195,14 @@ impl Line {
     /// `[k cells + 1]`; cells have length 1 / `cells`.
     #[must_use]
     pub fn load_of(&self, cells: usize, function: impl Fn(f64) -> f64) -> Vec<f64> {
+        self.load_over(cells, 1.0 / cells as f64, function)
+    }
+
+    /// The same on cells of length `h`, from 0 on.
+    #[must_use]
+    pub fn load_over(&self, cells: usize, h: f64, function: impl Fn(f64) -> f64) -> Vec<f64> {
         let k = self.degree;
         let rule = self.rule(k + 8);
-        let h = 1.0 / cells as f64;
         let mut load = vec![0.0; k * cells + 1];
         for cell in 0..cells {
             for (q, (x, w)) in rule.points.iter().zip(&rule.weights).enumerate() {

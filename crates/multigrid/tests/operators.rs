@@ -4,15 +4,16 @@
 
 use nalgebra::DVector;
 use purlin_analysis::stats::{bank_traffic, statistics};
-use purlin_forms::element::{CellShape, ElementFamily, LagrangeElement, LagrangeVariant};
+use purlin_forms::element::{CellShape, ElementFamily, FiniteElement, LagrangeElement, LagrangeVariant};
 use purlin_forms::form::{FunctionSpace, Inputs, dx, grad, inner, test, trial};
 use purlin_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
 use purlin_forms::mesh::Mesh;
+use purlin_forms::quadrature::{QuadratureScheme, rule};
 use purlin_interp::{Memory, interpret};
 use purlin_multigrid::kernels::{Operation, Variant, plain};
 use purlin_multigrid::schedules::{Structure, program, schedule};
 use purlin_multigrid::{
-    Dimension, Element, Hierarchy, HierarchyOptions, Line, MultigridError, Order, Precision, TensorFactors,
+    Dimension, Element, Hierarchy, HierarchyOptions, Line, MultigridError, Order, Precision, TensorTables,
     Which,
 };
 use purlin_runtime::{Backend, open};
@@ -332,7 +333,7 @@ fn lexicographic(shape: CellShape, degree: usize) -> Vec<usize> {
 }
 
 /// The matrix of a cell as the form gives it is the sum of tensor products of the matrices that kernels
-/// take; one that is not is refused with an entry.
+/// take.
 #[test]
 fn matrices_of_forms_are_sums_of_tensor_products() {
     for (shape, dimension, degree) in [
@@ -348,26 +349,57 @@ fn matrices_of_forms_are_sums_of_tensor_products() {
         let form = MeshForm::new(&form, &options).unwrap();
         let mut memory = form.bind(0, &Mesh::unit(shape, 1).unwrap(), &Inputs::new()).unwrap();
         interpret(&form.kernels()[0].kernel, &mut memory).unwrap();
-        let element = element(dimension, degree);
         let nodes = lexicographic(shape, degree);
         let entries = memory.f64s("y").unwrap();
         let at = |row: &usize, column: &usize| entries[row * nodes.len() + column];
-        let mut matrix: Vec<f64> =
-            nodes.iter().flat_map(|row| nodes.iter().map(|column| at(row, column))).collect();
-        let factors = TensorFactors::of(&matrix, element).unwrap();
         let line = Line::new(degree).unwrap();
-        for (found, expected) in
-            [(&factors.mass, &line.cell_mass), (&factors.stiffness, &line.cell_stiffness)]
-        {
-            // 1e-12: quotients of entries that are certified to 1e-13
-            assert!(largest(&found.entries, &expected.entries) < 1e-12, "{element:?}");
+        let n = degree + 1;
+        let along = |node: usize, axis: usize| node / n.pow(axis as u32) % n;
+        let axes = dimension.axes();
+        for (row, from) in nodes.iter().enumerate() {
+            for (column, to) in nodes.iter().enumerate() {
+                let factor = |axis: usize, derived: usize| {
+                    let of = if axis == derived { &line.cell_stiffness } else { &line.cell_mass };
+                    of.at(along(row, axis), along(column, axis))
+                };
+                let product = |derived: usize| (0..axes).map(|axis| factor(axis, derived)).product::<f64>();
+                let needed: f64 = (0..axes).map(product).sum();
+                // 1e-13: sums over at most 49 points, entries up to 4
+                assert!((at(from, to) - needed).abs() < 1e-13, "{shape} {degree}");
+            }
         }
-        matrix[1] += 1e-9; // of the entry at the second node of a row
-        let refused = TensorFactors::of(&matrix, element);
-        assert!(matches!(refused, Err(MultigridError::NoTensorSum { .. })), "{refused:?}");
-        let short = TensorFactors::of(&matrix[1..], element);
-        assert!(matches!(short, Err(MultigridError::Length { .. })), "{short:?}");
     }
+}
+
+/// Tables of squares and cubes are products; those of triangles, of nodes elsewhere and of another rule are
+/// refused.
+#[test]
+fn tables_of_forms_are_products() {
+    let element =
+        |shape, variant, degree| FiniteElement::new(shape, ElementFamily::Lagrange(variant), degree).unwrap();
+    let gll = LagrangeVariant::GllWarped;
+    for shape in [CellShape::Quadrilateral, CellShape::Hexahedron] {
+        for degree in [1, 3] {
+            let rule = rule(shape, 2 * degree, QuadratureScheme::Default).unwrap();
+            let found = TensorTables::of(&element(shape, gll, degree), &rule).unwrap();
+            let known = TensorTables::of_degree(degree).unwrap();
+            assert!(largest(&found.values.entries, &known.values.entries) < 1e-14);
+            assert!(largest(&found.slopes.entries, &known.slopes.entries) < 1e-13);
+            assert!((found.weights.iter().sum::<f64>() - 1.0).abs() < 1e-15);
+        }
+    }
+    let square = CellShape::Quadrilateral;
+    let mut skew = rule(square, 4, QuadratureScheme::Default).unwrap();
+    let quadratic = element(square, gll, 2);
+    skew.weights[1] *= 1.0 + 1e-9;
+    let refused = TensorTables::of(&quadratic, &skew).err().unwrap();
+    assert!(matches!(refused, MultigridError::NoProduct { function: None, .. }), "{refused}");
+    skew.points[3] += 1e-6;
+    let refused = TensorTables::of(&quadratic, &skew).err().unwrap();
+    assert!(refused.to_string().contains("the points of"), "{refused}");
+    let triangle = rule(CellShape::Triangle, 4, QuadratureScheme::Default).unwrap();
+    let refused = TensorTables::of(&element(CellShape::Triangle, gll, 2), &triangle).err().unwrap();
+    assert!(matches!(&refused, MultigridError::NoRows { of, .. } if of == "nodes"), "{refused}");
 }
 
 /// Table 4: accesses of a patch to vectors of the level, and elements of local memory.
