@@ -1705,7 +1705,7 @@ fn poisson_is_solved_in_slabs() {
     // 17 planes of 17 nodes: eight and nine, and those of a layer of cells of the neighbour
     assert!(text.contains("1 of 3 levels in slabs"), "{text}");
     assert!(text.contains("136 ┆") && text.contains("153 ┆") && text.contains("bytes a V-cycle"), "{text}");
-    assert!(on("c,c,c", &[]).contains("such as 2"));
+    assert!(on("c,c,c", &[]).contains("such as in 2 slabs"));
     assert!(on("c,c", &["--nested"]).contains("needed a start from zero"));
     assert!(on("c,c", &["--jump", "2"]).contains("needed a Cartesian mesh"));
     assert!(on("c,c", &["--smoother", "point"]).contains("needed --smoother vertex-patch"));

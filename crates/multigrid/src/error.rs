@@ -183,12 +183,14 @@ pub enum MultigridError {
     },
     /// Slabs that are none, or that do not nest.
     #[error(
-        "{cells} cells a side in {parts} slabs: needed a number of slabs that is a power of two, with an even \
-         number of layers of cells each, such as {nearest}"
+        "{layers} layers of {cells} cells a side in {parts} slabs: needed an even number of layers each, such as \
+         in {nearest} slabs"
     )]
     Slabs {
         /// Cells a side.
         cells: usize,
+        /// Layers of cells.
+        layers: usize,
         /// What was asked for.
         parts: usize,
         /// A number of slabs that suits.

@@ -4,7 +4,7 @@ use crate::measure::MeasureError;
 use purlin::Exchange;
 use purlin::runtime::Device;
 use purlin::solve::{GmresOptions, SolveError};
-use purlin_multigrid::{Element, Exchanges, MultigridError, Precision, SlabOptions, SlabSolver, sine_load};
+use purlin_multigrid::{Element, Exchanges, MultigridError, Precision, SlabOptions, SlabSolver};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 use std::fmt::Write as _;
@@ -18,6 +18,9 @@ pub struct Scale {
     pub element: Element,
     /// Cells a side.
     pub cells: usize,
+    /// Cubes behind each other along the slowest axis.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub height: usize,
     /// Nodes of the mesh, those at the boundary among them.
     pub nodes: usize,
     /// The numbers of the V-cycles.
@@ -67,6 +70,15 @@ impl Scale {
     }
 }
 
+const fn one() -> usize {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde calls it so
+const fn is_one(height: &usize) -> bool {
+    *height == 1
+}
+
 /// The median, NaN of none.
 fn median(seconds: &[f64]) -> f64 {
     let mut all = seconds.to_vec();
@@ -82,17 +94,17 @@ pub fn scale(
     devices: &[&dyn Device],
     exchange: Exchange,
     element: Element,
-    cells: usize,
+    (cells, height): (usize, usize),
     (precision, least_layers): (Precision, usize),
     runs: usize,
 ) -> Result<Scale, MeasureError> {
     let gmres = GmresOptions { relative: 1e-9, max_iterations: 60, ..GmresOptions::default() };
-    let options = SlabOptions { precision, least_layers, gmres };
+    let options = SlabOptions { precision, least_layers, gmres, height };
     let of_solve = |error: SolveError| MultigridError::from(error);
     let communicators = exchange.communicators(devices).map_err(of_solve)?;
     let mut solver = SlabSolver::new(devices, communicators, element, cells, options)?;
-    let (factor, line) = sine_load(solver.line(), element, cells);
-    solver.set_product(factor, &line)?;
+    let axes = element.dimension.axes() as f64;
+    solver.set_product(axes * PI * PI, |x| (PI * x).sin())?;
     let mut report = solver.solve()?;
     let mut wall_s = Vec::new();
     for _ in 0..runs {
@@ -101,6 +113,7 @@ pub fn scale(
         wall_s.push(begin.elapsed().as_secs_f64());
     }
     let error = solver.error(|x| (PI * x).sin())?;
+    let (nodes, bytes) = (solver.nodes(), solver.bytes_of_cycle());
     let mut cycles = |exchanges| {
         solver.set_exchanges(exchanges);
         solver.time_cycles(3 * runs)
@@ -109,7 +122,8 @@ pub fn scale(
     Ok(Scale {
         element,
         cells,
-        nodes: element.nodes(cells),
+        height,
+        nodes,
         precision,
         parts: devices.len(),
         least_layers,
@@ -123,8 +137,50 @@ pub fn scale(
         cycle_s: cycles(Exchanges::Overlapped)?,
         in_turn_s: cycles(Exchanges::InTurn)?,
         left_out_s: cycles(Exchanges::LeftOut)?,
-        bytes: solver.bytes_of_cycle(),
+        bytes,
     })
+}
+
+/// The table of solves on meshes that grow with the number of devices, a cube on each.
+#[must_use]
+pub fn weak_table(all: &[Scale]) -> String {
+    let mut text = String::from(
+        "| k | cells of a card | devices | nodes | cycles in | iterations | L2 error | s | efficiency | ms a V-cycle | efficiency | in turn | without exchanges | MB a V-cycle |\n|--:|--:|--:|--:|--|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for solve in all {
+        let is_alone = |one: &&Scale| {
+            (one.element, one.cells, one.precision, &one.device, one.parts)
+                == (solve.element, solve.cells, solve.precision, &solve.device, 1)
+        };
+        let one = all.iter().find(is_alone);
+        let part = |seconds: fn(&Scale) -> f64| {
+            one.map_or("–".into(), |one| format!("{:.0} %", 100.0 * seconds(one) / seconds(solve)))
+        };
+        let ms = |all: &[f64]| format!("{:.2}", 1e3 * median(all));
+        let axes = solve.element.dimension.axes() as u32;
+        let _ = writeln!(
+            text,
+            "| {} | {}^{axes} | {} | {:.2e} | {} | {} | {:.3e} | {:.4} | {} | {} | {} | {} | {} | {:.1} |",
+            solve.element.degree,
+            solve.cells,
+            solve.parts,
+            solve.nodes as f64,
+            match solve.precision {
+                Precision::Double => "double",
+                Precision::Single => "single",
+            },
+            solve.iterations(),
+            solve.error,
+            median(&solve.wall_s),
+            part(|solve| median(&solve.wall_s)),
+            ms(&solve.cycle_s),
+            part(|solve| median(&solve.cycle_s)),
+            ms(&solve.in_turn_s),
+            ms(&solve.left_out_s),
+            solve.bytes as f64 * 1e-6,
+        );
+    }
+    text
 }
 
 /// The table of solves, those of one problem beside each other.

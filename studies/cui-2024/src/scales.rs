@@ -27,6 +27,9 @@ pub(super) struct ScaleArgs {
     /// Cells a side
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [32, 64])]
     cells: Vec<usize>,
+    /// A cube on each device in place of one that they divide: weak scaling
+    #[arg(long)]
+    weak: bool,
     /// The fewest layers of cells of a slab below the finest level
     #[arg(long, value_name = "N", default_value_t = 4)]
     least_layers: usize,
@@ -58,9 +61,10 @@ pub(super) fn run(args: &ScaleArgs) -> Result<(), Failure> {
             for precision in precisions {
                 for parts in parts() {
                     let devices = &devices[..parts];
+                    let height = if args.weak { parts } else { 1 };
                     let is_known = |s: &Scale| {
-                        (s.element, s.cells, s.precision, s.parts, s.least_layers)
-                            == (element, *cells, *precision, parts, args.least_layers)
+                        (s.element, s.cells, s.height, s.precision, s.parts, s.least_layers)
+                            == (element, *cells, height, *precision, parts, args.least_layers)
                             && s.device == devices[0].info().name
                     };
                     if done.iter().any(is_known) {
@@ -68,7 +72,7 @@ pub(super) fn run(args: &ScaleArgs) -> Result<(), Failure> {
                     }
                     let exchange = args.exchange.unwrap_or_else(|| Exchange::between(devices));
                     let how = (*precision, args.least_layers);
-                    match scale(devices, exchange, element, *cells, how, args.runs) {
+                    match scale(devices, exchange, element, (*cells, height), how, args.runs) {
                         Ok(record) => {
                             eprintln!(
                                 "Q{degree}, {cells} a side, {parts} devices, {precision:?}: {} iterations, {}",

@@ -1,13 +1,13 @@
 //! V-cycles of a part, and its operator.
 
 use super::Exchanges;
-use super::level::{Gathering, Level, OnLevel, Planes, Slab};
+use super::level::{Gathering, Level, OnLevel, Planes, Slab, SlabMesh};
 use super::text::program_on_slab;
 use crate::hierarchy::{Matrices, scale, taken};
 use crate::kernels::Operation;
 use crate::line::Line;
 use crate::texts::{compiled, narrow_and_widen};
-use crate::{Element, Hierarchy, HierarchyOptions, MultigridError, Order, Precision};
+use crate::{Element, HierarchyOptions, MultigridError, Precision};
 use purlin_codegen::Program;
 use purlin_runtime::{Arg, Backend, Buffer, Device, Executable};
 use purlin_solve::{Call, Communicator, PartOperator, SolveError, Wire};
@@ -73,7 +73,7 @@ struct Texts {
 }
 
 /// The levels of a part.
-pub(super) struct SlabCycle<'d> {
+pub(super) struct SlabCycle {
     element: Element,
     precision: Precision,
     pub(super) exchanges: Exchanges,
@@ -84,31 +84,31 @@ pub(super) struct SlabCycle<'d> {
     prolongate: Executable,
     texts: Texts,
     narrow_and_widen: Option<[Executable; 2]>,
-    /// Those in slabs, the coarsest first.
+    /// Those that every part has as a whole, then those in slabs, the coarsest first.
     levels: Vec<Level>,
-    /// Those below, which every part has.
-    pub(super) coarse: Hierarchy<'d>,
+    /// How many of them every part has.
+    n_whole: usize,
+    /// Steps of the smoother that solve on the coarsest level.
+    steps: usize,
     gathering: Gathering,
 }
 
-impl<'d> SlabCycle<'d> {
-    /// Levels in slabs from `cells` cells a side down, as long as slabs have so many layers of cells.
+impl SlabCycle {
+    /// Levels in slabs from the finest mesh down, as long as slabs have so many layers of cells.
     pub(super) fn new(
-        device: &'d dyn Device,
+        device: &dyn Device,
         element: Element,
-        (cells, precision, least): (usize, Precision, usize),
+        (mesh, precision, least): (SlabMesh, Precision, usize),
         communicator: &dyn Communicator,
         programs: &Programs,
     ) -> Result<Self, MultigridError> {
         let (rank, size) = (communicator.rank(), communicator.size());
         let line = Line::new(element.degree)?;
-        let mut levels = Vec::new();
-        let mut of_level = cells;
-        while is_in_slabs(of_level, cells, size, least) {
-            levels.push(Level::new(device, element, Slab::of(of_level, rank, size), precision, rank)?);
-            of_level /= 2;
-        }
-        levels.reverse();
+        let (in_slabs, whole) = mesh.levels(size, least);
+        let new = |slab: Slab| Level::new(device, element, slab, precision, rank);
+        let of_slabs = in_slabs.iter().map(|cells| new(Slab::of(mesh.at(*cells), rank, size)));
+        let of_whole = whole.iter().map(|cells| new(Slab::of(mesh.at(*cells), 0, 1)));
+        let levels = of_slabs.chain(of_whole).rev().collect::<Result<_, _>>()?;
         let options = HierarchyOptions { precision, ..HierarchyOptions::default() };
         let made = |operation| programs.compile(device, operation, precision);
         let text = |text| compiled(device, text, precision);
@@ -133,8 +133,9 @@ impl<'d> SlabCycle<'d> {
                 Precision::Single => Some(narrow_and_widen(device)?),
             },
             levels,
-            coarse: Hierarchy::with(device, element, of_level, options)?,
-            gathering: Gathering::new(device, element, of_level, communicator)?,
+            n_whole: whole.len(),
+            steps: mesh.steps_of_coarsest(),
+            gathering: Gathering::new(device, element, mesh.at(whole[0]), communicator)?,
         })
     }
 
@@ -143,9 +144,9 @@ impl<'d> SlabCycle<'d> {
         self.levels[self.levels.len() - 1].vectors()
     }
 
-    /// How many levels are in slabs.
-    pub(super) const fn n_levels(&self) -> usize {
-        self.levels.len()
+    /// How many levels are in slabs, and how many every part has as a whole.
+    pub(super) const fn n_levels(&self) -> [usize; 2] {
+        [self.levels.len() - self.n_whole, self.n_whole]
     }
 
     /// Numbers that a part sends in a V-cycle.
@@ -298,38 +299,27 @@ impl<'d> SlabCycle<'d> {
         level: usize,
         at: OnLevel<'_>,
     ) -> Result<(), SolveError> {
+        let Some(below) = level.checked_sub(1).map(|below| self.levels[below].vectors()) else {
+            return (0..self.steps).try_for_each(|_| self.smooth(communicator, at));
+        };
         self.smooth(communicator, at)?;
         let mut calls = Vec::new();
         self.residual(at, &mut calls);
         let p = &self.matrices.prolongation;
-        let below = (level > 0).then(|| self.levels[level - 1].vectors());
-        let whole = self.coarse.at(self.coarse.levels() - 1);
-        let (coarse, [x, b], n) = match below {
-            Some(OnLevel { slab, x, b, .. }) => {
-                ((slab.cells, slab.below, slab.layers()), [x, b], slab.nodes(self.element))
-            }
-            None => {
-                let cells = whole.cells;
-                ((cells, self.gathering.slab.first, cells), [whole.x, whole.b], self.element.nodes(cells))
-            }
-        };
-        let sizes = Self::between(coarse, at.slab);
+        let is_gathered = level == self.n_whole;
+        let OnLevel { slab, x, b, .. } = below;
+        let first = if is_gathered { self.gathering.slab.first } else { slab.below };
+        let n = slab.nodes(self.element);
+        let sizes = Self::between((slab.cells, first, slab.layers()), at.slab);
         let layers = |layers: usize| [&sizes[..], &[("nz", layers)]].concat();
         calls.extend([self.cleared(n, b), self.cleared(n, x)]);
         let arrays = [("r", at.r), ("P", p), ("rc", b)];
         calls.push(Call::of(&self.restrict, &layers(at.slab.own / 2), &arrays));
-        match below {
-            Some(below) => {
-                self.share_right_hand_side(communicator, below, calls)?;
-                self.v_cycle(communicator, level - 1, below)?;
-            }
-            None => {
-                self.gather(communicator, b, calls)?;
-                let mut calls = Vec::new();
-                self.coarse.cycle_in(self.coarse.levels() - 1, whole, Order::Forward, &mut calls);
-                communicator.run(&calls)?;
-            }
+        match is_gathered {
+            true => self.gather(communicator, below, calls)?,
+            false => self.share_right_hand_side(communicator, below, calls)?,
         }
+        self.v_cycle(communicator, level - 1, below)?;
         let arrays = [("xc", x), ("P", p), ("x", at.x)];
         // the plane of the cut above belongs to the layer behind it
         let sizes = layers(at.slab.own / 2 + at.slab.above);
@@ -359,7 +349,7 @@ impl<'d> SlabCycle<'d> {
     fn gather(
         &self,
         communicator: &dyn Communicator,
-        b: &Buffer,
+        OnLevel { slab: whole, b, .. }: OnLevel<'_>,
         calls: Vec<Call<'_>>,
     ) -> Result<(), SolveError> {
         communicator.run(&calls)?;
@@ -367,7 +357,7 @@ impl<'d> SlabCycle<'d> {
         let Some(wire) = wire.as_ref().filter(|_| self.exchanges != Exchanges::LeftOut) else {
             return Ok(());
         };
-        let (plane, all) = (slab.plane(self.element), self.element.nodes(slab.cells));
+        let (plane, all) = (slab.plane(self.element), whole.nodes(self.element));
         let piece = self.element.nodes_of_side(slab.own) * plane;
         let first = |part: usize| self.element.degree * slab.own * part * plane;
         let sizes = [("n", piece), ("first", first(*rank)), ("n_from", all), ("at", 0), ("n_to", piece)];
@@ -384,7 +374,7 @@ impl<'d> SlabCycle<'d> {
     }
 }
 
-impl PartOperator for SlabCycle<'_> {
+impl PartOperator for SlabCycle {
     /// A V-cycle from zero.
     fn apply(&self, communicator: &dyn Communicator, x: &Buffer, y: &Buffer) -> Result<(), SolveError> {
         let own = self.finest();
@@ -404,11 +394,6 @@ impl PartOperator for SlabCycle<'_> {
             }
         }
     }
-}
-
-/// Whether a level is in slabs: the finest one, and those with so many layers a slab and a level below.
-pub(super) const fn is_in_slabs(of_level: usize, finest: usize, parts: usize, least: usize) -> bool {
-    of_level == finest || (of_level >= 4 && of_level / parts >= least)
 }
 
 /// The operator of a slab, in double precision. What it makes is right at all nodes but those of the

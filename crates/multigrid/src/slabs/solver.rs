@@ -1,11 +1,11 @@
 //! Poisson's equation on several devices by GMRES around V-cycles.
 
 use super::Exchanges;
-use super::cycle::{Programs, SlabCycle, SlabOperator, is_in_slabs};
-use super::level::Slab;
-use crate::hierarchy::{bytes, fits};
+use super::cycle::{Programs, SlabCycle, SlabOperator};
+use super::level::{Slab, SlabMesh};
+use crate::hierarchy::fits;
 use crate::kernels::Operation;
-use crate::{Element, HierarchyOptions, MultigridError, Precision};
+use crate::{Element, Line, MultigridError, Precision};
 use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of, download_values};
 use purlin_solve::{
     Call, Communicator, GmresOptions, LinearReport, PartGmres, PartOperator, SolveError, run,
@@ -22,11 +22,14 @@ pub struct SlabOptions {
     pub least_layers: usize,
     /// When GMRES ends; its preconditioner stands on the right in any case.
     pub gmres: GmresOptions,
+    /// Unit squares or cubes behind each other along the slowest axis, at least 1: the domain is so many
+    /// times as long along it.
+    pub height: usize,
 }
 
 impl Default for SlabOptions {
     fn default() -> Self {
-        Self { precision: Precision::Double, least_layers: 4, gmres: GmresOptions::default() }
+        Self { precision: Precision::Double, least_layers: 4, gmres: GmresOptions::default(), height: 1 }
     }
 }
 
@@ -34,7 +37,7 @@ impl Default for SlabOptions {
 struct Part<'d> {
     device: &'d dyn Device,
     slab: Slab,
-    cycle: SlabCycle<'d>,
+    cycle: SlabCycle,
     operator: SlabOperator,
     gmres: PartGmres<'d>,
     load: Executable,
@@ -51,7 +54,8 @@ struct Part<'d> {
 /// Cui et al. 2024, §4.2.
 pub struct SlabSolver<'d> {
     element: Element,
-    cells: usize,
+    mesh: SlabMesh,
+    line: Line,
     parts: Vec<Part<'d>>,
     communicators: Vec<Box<dyn Communicator + 'd>>,
 }
@@ -61,8 +65,8 @@ impl<'d> SlabSolver<'d> {
     /// up, all at once. The communicators are those of the devices, in their order.
     ///
     /// # Errors
-    /// Cells that are no power of two from 4 on; a number of devices that is none, or that leaves a slab
-    /// with one layer of cells; vectors that do not fit, before one is allocated; a device that refuses.
+    /// Cells that are no power of two from 4 on; a number of devices that does not leave each with an
+    /// even number of layers of cells; vectors that do not fit, before one is allocated; a device that refuses.
     pub fn new(
         devices: &[&'d dyn Device],
         communicators: Vec<Box<dyn Communicator + 'd>>,
@@ -70,21 +74,22 @@ impl<'d> SlabSolver<'d> {
         cells: usize,
         options: SlabOptions,
     ) -> Result<Self, MultigridError> {
-        check(cells, devices.len())?;
+        let mesh = SlabMesh { cells, height: options.height };
+        check(mesh, devices.len())?;
         for device in devices {
             let asked = devices.iter().filter(|other| std::ptr::addr_eq(**other, *device)).count() as u64;
-            fits(*device, asked * bytes_of_part(element, cells, devices.len(), options))?;
+            fits(*device, asked.saturating_mul(bytes_of_part(element, mesh, devices.len(), options)))?;
         }
         let programs = Programs::new(devices, element, options.precision)?;
         let programs = &programs;
         let (made, communicators): (Vec<_>, Vec<_>) =
             each(devices.iter().copied().zip(communicators), |(device, communicator)| {
-                let made = Part::new(device, &*communicator, element, cells, options, programs)?;
+                let made = Part::new(device, &*communicator, element, mesh, options, programs)?;
                 Ok((made, communicator))
             })?
             .into_iter()
             .unzip();
-        Ok(Self { element, cells, parts: made, communicators })
+        Ok(Self { element, mesh, line: Line::new(element.degree)?, parts: made, communicators })
     }
 
     /// What devices do while numbers are under way.
@@ -92,24 +97,21 @@ impl<'d> SlabSolver<'d> {
         self.parts.iter_mut().for_each(|part| part.cycle.exchanges = exchanges);
     }
 
-    /// Sets the right-hand side to `factor` times the products of a line's entries along each axis.
-    ///
-    /// # Shapes and units
-    /// `line`: [nodes of a side], zero at both ends.
+    /// Sets the right-hand side to the integrals of `factor` times the product of a function of each
+    /// coordinate.
     ///
     /// # Errors
-    /// A line of another length, a failing driver.
-    pub fn set_product(&self, factor: f64, line: &[f64]) -> Result<(), MultigridError> {
-        let needed = self.element.nodes_of_side(self.cells);
-        if line.len() != needed {
-            return Err(MultigridError::Length { found: line.len(), needed });
-        }
+    /// A failing driver.
+    pub fn set_product(&self, factor: f64, function: impl Fn(f64) -> f64) -> Result<(), MultigridError> {
+        let (cells, layers) = self.mesh.at(self.mesh.cells);
+        let line = self.line.load_over(cells, 1.0 / cells as f64, &function);
+        let whole = self.line.load_over(layers, 1.0 / cells as f64, &function);
         for Part { device, slab, load, b, .. } in &self.parts {
             let first = slab.first_plane(self.element);
-            let column = &line[first..first + self.element.nodes_of_side(slab.layers())];
-            let (line, column) = (buffer_of(*device, line)?, buffer_of(*device, column)?);
+            let column = &whole[first..first + self.element.nodes_of_side(slab.layers())];
+            let (line, column) = (buffer_of(*device, &line)?, buffer_of(*device, column)?);
             let args = [
-                ("n", Arg::Param(self.cells as i64)),
+                ("n", Arg::Param(cells as i64)),
                 ("nl", Arg::Param(slab.layers() as i64)),
                 ("factor", Arg::F64(factor)),
                 ("line", Arg::Buffer(&line)),
@@ -164,7 +166,7 @@ impl<'d> SlabSolver<'d> {
     /// # Errors
     /// A failing driver.
     pub fn solution(&self) -> Result<Vec<f64>, MultigridError> {
-        let mut all = Vec::with_capacity(self.element.nodes(self.cells));
+        let mut all = Vec::with_capacity(self.mesh.nodes(self.element, self.mesh.cells));
         for Part { device, slab, x, .. } in &self.parts {
             let values: Vec<f64> = download_values(*device, x)?;
             all.extend_from_slice(&values[slab.owned(self.element)]);
@@ -178,25 +180,27 @@ impl<'d> SlabSolver<'d> {
     /// # Errors
     /// A failing driver.
     pub fn error(&self, function: impl Fn(f64) -> f64) -> Result<f64, MultigridError> {
-        let rule = self.line().rule(self.element.degree + 2);
-        let h = 1.0 / self.cells as f64;
+        let rule = self.line.rule(self.element.degree + 2);
+        let (cells, layers) = self.mesh.at(self.mesh.cells);
+        let h = 1.0 / cells as f64;
         let at = |cell: usize| rule.points.iter().map(move |x| (cell as f64 + x) * h);
-        let exact: Vec<f64> = (0..self.cells).flat_map(at).map(function).collect();
+        let whole: Vec<f64> = (0..layers).flat_map(at).map(function).collect();
+        let exact = &whole[..cells * rule.points.len()];
         let weights: Vec<f64> = rule.weights.iter().map(|w| w * h).collect();
         let mut sum = 0.0;
         for Part { device, slab, squared_error, x, .. } in &self.parts {
             let per_layer = rule.points.len();
-            let column = &exact[slab.first * per_layer..(slab.first + slab.own) * per_layer];
-            let rows = slab.own * self.cells.pow(self.element.dimension.axes() as u32 - 2);
+            let column = &whole[slab.first * per_layer..(slab.first + slab.own) * per_layer];
+            let rows = slab.own * cells.pow(self.element.dimension.axes() as u32 - 2);
             let squares = buffer_of(*device, &vec![0.0; rows])?;
             let arrays = [
                 buffer_of(*device, &rule.values.entries)?,
                 buffer_of(*device, &weights)?,
-                buffer_of(*device, &exact)?,
+                buffer_of(*device, exact)?,
                 buffer_of(*device, column)?,
             ];
             let [values, weights, exact, column] = &arrays;
-            let sizes = [("n", self.cells), ("z", slab.below), ("nz", slab.own), ("nl", slab.layers())];
+            let sizes = [("n", cells), ("z", slab.below), ("nz", slab.own), ("nl", slab.layers())];
             let of = [
                 ("x", x),
                 ("B", values),
@@ -213,8 +217,14 @@ impl<'d> SlabSolver<'d> {
 
     /// The matrices of one dimension.
     #[must_use]
-    pub fn line(&self) -> &crate::Line {
-        self.parts[0].cycle.coarse.line()
+    pub const fn line(&self) -> &Line {
+        &self.line
+    }
+
+    /// Nodes of the mesh, those at the boundary among them.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.mesh.nodes(self.element, self.mesh.cells)
     }
 
     /// Nodes that each part owns, and those of its neighbours that it has.
@@ -230,8 +240,7 @@ impl<'d> SlabSolver<'d> {
     /// Levels in slabs, and levels that every device has as a whole.
     #[must_use]
     pub fn levels(&self) -> [usize; 2] {
-        let cycle = &self.parts[0].cycle;
-        [cycle.n_levels(), cycle.coarse.levels()]
+        self.parts[0].cycle.n_levels()
     }
 
     /// Bytes that all parts send to each other in a V-cycle.
@@ -246,11 +255,11 @@ impl<'d> Part<'d> {
         device: &'d dyn Device,
         communicator: &dyn Communicator,
         element: Element,
-        cells: usize,
-        SlabOptions { precision, least_layers, gmres }: SlabOptions,
+        mesh: SlabMesh,
+        SlabOptions { precision, least_layers, gmres, .. }: SlabOptions,
         programs: &Programs,
     ) -> Result<Self, MultigridError> {
-        let levels = (cells, precision, least_layers.max(2));
+        let levels = (mesh, precision, least_layers.max(2));
         let cycle = SlabCycle::new(device, element, levels, communicator, programs)?;
         let slab = cycle.finest().slab;
         let vector = || device.allocate(8 * slab.nodes(element) as u64);
@@ -269,33 +278,33 @@ impl<'d> Part<'d> {
 }
 
 /// Whether slabs have an even number of layers each, with a level below them.
-fn check(cells: usize, parts: usize) -> Result<(), MultigridError> {
+fn check(SlabMesh { cells, height }: SlabMesh, parts: usize) -> Result<(), MultigridError> {
     if cells < 4 || !cells.is_power_of_two() {
         let nearest = cells.max(4).checked_next_power_of_two().unwrap_or(4);
         return Err(MultigridError::Cells { cells, nearest });
     }
-    if parts == 0 || !parts.is_power_of_two() || 2 * parts > cells {
+    let layers = cells.checked_mul(height).unwrap_or(0);
+    if parts == 0 || layers == 0 || !layers.is_multiple_of(2 * parts) {
         let nearest = 1 << parts.clamp(1, cells / 2).ilog2();
-        return Err(MultigridError::Slabs { cells, parts, nearest });
+        return Err(MultigridError::Slabs { cells, layers, parts, nearest });
     }
     Ok(())
 }
 
-/// Bytes of the vectors of a part: three of each level, five of the solver, and the levels below.
-fn bytes_of_part(element: Element, cells: usize, parts: usize, options: SlabOptions) -> u64 {
-    let numbers = options.precision.bytes();
-    let of_level = |cells: usize| {
-        let layer = (element.nodes_of_side(cells) as u64).checked_pow(element.dimension.axes() as u32 - 1);
-        layer.and_then(|plane| plane.checked_mul(element.nodes_of_side(cells / parts + 2) as u64))
+/// Bytes of the vectors of a part: three of each level, five of the solver.
+fn bytes_of_part(element: Element, mesh: SlabMesh, parts: usize, options: SlabOptions) -> u64 {
+    let numbers = 3 * options.precision.bytes();
+    let of_layers = |cells: usize, layers: usize| {
+        let plane = (element.nodes_of_side(cells) as u64).checked_pow(element.dimension.axes() as u32 - 1);
+        plane.and_then(|plane| plane.checked_mul(element.nodes_of_side(layers) as u64))
     };
-    let mut in_slabs = std::iter::successors(Some(cells), |n| Some(n / 2))
-        .take_while(|n| is_in_slabs(*n, cells, parts, options.least_layers.max(2)));
-    let below = in_slabs.clone().last().map_or(2, |n| n / 2);
-    let of_slabs = in_slabs.try_fold(0_u64, |sum, n| sum.checked_add(of_level(n)?.checked_mul(3 * numbers)?));
-    let of_solver = of_level(cells).and_then(|nodes| nodes.checked_mul(5 * 8));
-    let hierarchy = HierarchyOptions { precision: options.precision, ..HierarchyOptions::default() };
-    let of_hierarchy = bytes(element, below, false, hierarchy);
-    of_slabs.zip(of_solver).and_then(|(a, b)| a.checked_add(b)?.checked_add(of_hierarchy)).unwrap_or(u64::MAX)
+    let of_slab = |cells: usize| of_layers(cells, mesh.height * cells / parts + 2);
+    let (in_slabs, whole) = mesh.levels(parts, options.least_layers.max(2));
+    let of_slabs = in_slabs.iter().map(|cells| of_slab(*cells)?.checked_mul(numbers));
+    let of_whole = whole.iter().map(|cells| of_layers(*cells, mesh.height * cells)?.checked_mul(numbers));
+    let of_solver = of_slab(mesh.cells).and_then(|nodes| nodes.checked_mul(5 * 8));
+    let all = of_slabs.chain(of_whole).chain([of_solver]);
+    all.sum::<Option<u64>>().unwrap_or(u64::MAX)
 }
 
 /// Does something for each part in a thread of its own. Of errors, the first that has a cause of its own.
