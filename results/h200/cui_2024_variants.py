@@ -146,4 +146,5 @@ def main():
             print(f"| {name} | {turn} | {source} | {shown} |", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -27,6 +27,7 @@ impl From<MultigridError> for Failure {
             | MultigridError::Length { .. }
             | MultigridError::Slabs { .. }
             | MultigridError::NoPolynomial
+            | MultigridError::NoSteps
             | MultigridError::AdditivePoints
             | MultigridError::NoTiles(_)
             | MultigridError::Vertices { .. }
@@ -81,7 +82,7 @@ impl MultigridSmoother {
             Self::Chebyshev => (Variant::Fused, Relaxation::Additive { degree: 3 }),
             Self::Point => (Variant::Point, Relaxation::Multiplicative),
         };
-        HierarchyOptions { precision, variant, relaxation, smoother: None }
+        HierarchyOptions { precision, variant, relaxation, ..HierarchyOptions::default() }
     }
 
     pub(super) fn describe(self, axes: usize) -> String {

@@ -15,10 +15,11 @@ pub enum Order {
 }
 
 impl Hierarchy<'_> {
-    /// One V-cycle on a level, for its right-hand side, with a smoothing step before and one after.
-    /// Returns its seconds by the device's clock.
+    /// One V-cycle on a level, for its right-hand side, with so many smoothing steps before and after as
+    /// [`HierarchyOptions::steps`](crate::HierarchyOptions::steps) has. Returns its seconds by the
+    /// device's clock.
     ///
-    /// The second step takes the colours in the order `after`: backward makes the cycle symmetric,
+    /// Steps behind the coarser level take the colours in the order `after`: backward makes the cycle symmetric if there are as many before it,
     /// forward is that of the publication.
     ///
     /// # Errors
@@ -38,12 +39,13 @@ impl Hierarchy<'_> {
             return self.solve_in(at, calls);
         }
         let below = self.at(level - 1);
-        self.smooth_in(at, Order::Forward, calls);
+        let [before, behind] = self.steps();
+        (0..before).for_each(|_| self.smooth_in(at, Order::Forward, calls));
         self.residual_in(at, calls);
         self.restrict_in(at.r, below, calls);
         self.cycle_in(level - 1, below, after, calls);
         calls.push(self.prolongated(below, at.x));
-        self.smooth_in(at, after, calls);
+        (0..behind).for_each(|_| self.smooth_in(at, after, calls));
     }
 }
 

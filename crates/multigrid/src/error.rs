@@ -204,6 +204,9 @@ pub enum MultigridError {
         /// What would be replaced.
         pattern: String,
     },
+    /// A cycle that smooths nowhere.
+    #[error("0 smoothing steps before the coarser level and 0 after it: needed one of them at least")]
+    NoSteps,
     /// A polynomial of degree 0.
     #[error("a polynomial of degree 0 smooths nothing: needed a degree of at least 1")]
     NoPolynomial,

@@ -51,7 +51,7 @@ pub(crate) struct Matrices {
 }
 
 /// How a hierarchy computes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HierarchyOptions {
     /// The numbers of all its vectors.
     pub precision: Precision,
@@ -61,6 +61,20 @@ pub struct HierarchyOptions {
     pub relaxation: Relaxation,
     /// The structure of those on patches; the fastest that is known if there is none.
     pub smoother: Option<Structure>,
+    /// Smoothing steps of a V-cycle before the coarser level and after it, one at least.
+    pub steps: [u32; 2],
+}
+
+impl Default for HierarchyOptions {
+    fn default() -> Self {
+        Self {
+            precision: Precision::default(),
+            variant: Variant::default(),
+            relaxation: Relaxation::default(),
+            smoother: None,
+            steps: [1, 1],
+        }
+    }
 }
 
 /// Nested meshes of the unit square or cube on a device, from two cells a side to the finest one,
@@ -70,6 +84,7 @@ pub struct Hierarchy<'d> {
     element: Element,
     precision: Precision,
     relaxation: Relaxation,
+    steps: [u32; 2],
     line: Line,
     pub(crate) matrices: Matrices,
     /// What is launched for a colour, in turn.
@@ -135,8 +150,11 @@ impl<'d> Hierarchy<'d> {
         mesh: Option<&DeformedMesh>,
         options: HierarchyOptions,
     ) -> Result<Self, MultigridError> {
-        let HierarchyOptions { precision, variant, relaxation, smoother } = options;
+        let HierarchyOptions { precision, variant, relaxation, smoother, steps } = options;
         relaxation.check(variant)?;
+        if steps == [0, 0] {
+            return Err(MultigridError::NoSteps);
+        }
         let others =
             [Variant::Inverse, Variant::Point, Variant::Boundary, Variant::MoveFused, Variant::MoveSeparate];
         if mesh.is_some() && others.contains(&variant) {
@@ -172,6 +190,7 @@ impl<'d> Hierarchy<'d> {
             element,
             precision,
             relaxation,
+            steps,
             matrices: Matrices::new(device, element, &line, options)?,
             smooth: all(launched(variant, relaxation, is_deformed))?,
             coarse: match relaxation {
@@ -215,6 +234,11 @@ impl<'d> Hierarchy<'d> {
     #[must_use]
     pub fn cells(&self, level: usize) -> usize {
         self.levels[level].cells
+    }
+
+    /// Smoothing steps before the coarser level and after it.
+    pub(crate) const fn steps(&self) -> [u32; 2] {
+        self.steps
     }
 
     /// How patches are put together.

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use purlin_multigrid::{Dimension, Element, Hierarchy, Precision, PreconditionedSolver};
+use purlin_multigrid::{
+    Dimension, Element, Hierarchy, HierarchyOptions, MultigridError, Precision, PreconditionedSolver,
+};
 use purlin_runtime::open;
 use purlin_solve::{GmresOptions, PreconditionerSide};
 
@@ -29,6 +31,24 @@ fn no_more_iterations_than_published_on_squares() {
 fn no_more_iterations_than_published_on_cubes() {
     let found: Vec<_> = (1..=4).map(|k| iterations(Dimension::Three, k, 8)).collect();
     assert_eq!(found, [5, 4, 3, 2]);
+}
+
+/// The first columns of Table 1, level 4, are those of full multigrid with one smoothing step a cycle: 9
+/// and 5, the others 4, 3, 2 for 3, 3, 3.
+#[test]
+fn one_smoothing_step_takes_the_first_iterations_of_table_1() {
+    let device = open("c").unwrap();
+    let options = HierarchyOptions { steps: [0, 1], ..HierarchyOptions::default() };
+    let counted = |degree| {
+        let element = Element::new(Dimension::Two, degree).unwrap();
+        let hierarchy = Hierarchy::with(&*device, element, 16, options).unwrap();
+        let loads: Vec<_> = (0..hierarchy.levels()).map(|level| hierarchy.load(level)).collect();
+        hierarchy.full_multigrid(&loads, 1e-9, 30).unwrap().iterations()
+    };
+    assert_eq!([1, 2, 3].map(counted), [9, 5, 4]);
+    let none = HierarchyOptions { steps: [0, 0], ..options };
+    let refused = Hierarchy::with(&*device, Element::new(Dimension::Two, 1).unwrap(), 4, none).err().unwrap();
+    assert!(matches!(refused, MultigridError::NoSteps), "{refused}");
 }
 
 /// Iterations of GMRES, preconditioned by a V-cycle from the left, to a preconditioned residual of

@@ -26,7 +26,7 @@ use study_cui_2024::page::tables;
 use study_cui_2024::picture::{local_roofline_svg, patches_svg, rates_svg};
 use study_cui_2024::resources::{HEAD, compile_all, instructions, jobs, lines, row};
 use study_cui_2024::scale::{self, Scale};
-use study_cui_2024::solve::{Solve, iterations, solve, table};
+use study_cui_2024::solve::{Solve, cycles, iterations, solve, table};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
 #[global_allocator]
@@ -41,10 +41,11 @@ Examples, after `cargo run --release -p study-cui-2024 --`:
   page --solves solves.jsonl                      Table 7
   iterations --dimension 3 --levels 3,4           Table 2
   deformed --dimension 3 --levels 2,3 --jumps 1,100   deformed cells, coefficients that jump
-  iterations --point --dimension 3 --levels 2,3   Table 3
+  iterations --point --cycles --dimension 3 --levels 2,3   Table 3
   data --device cuda --db data.jsonl              Table 6
   time --items --dimensions 3 --degrees 1,2,3,4   Figure 5: a work-item for each node or column
   scale --devices cuda:0,cuda:1 --degrees 7       slabs, one a device
+  scale --weak --devices cuda:0,cuda:1 --cells 64     a cube on each device
   figures --db h200.jsonl --out pictures          rates, patches a group, local memory as SVG
   time --lines --dimensions 3 --db lines.jsonl    the forms of fused lines
   time --instructions --dimensions 3 --degrees 7  those of matrix instructions
@@ -174,6 +175,12 @@ struct IterationsArgs {
     /// Smooth by point Gauss–Seidel in place of patches (Table 3)
     #[arg(long)]
     point: bool,
+    /// Count V-cycles alone and those behind full multigrid in place of GMRES
+    #[arg(long)]
+    cycles: bool,
+    /// Smoothing steps before the coarser level and after it
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_values_t = [1, 1])]
+    steps: Vec<u32>,
 }
 
 #[derive(Args)]
@@ -477,6 +484,10 @@ fn print_iterations(args: &IterationsArgs) -> Result<(), Failure> {
     let device = open(&args.device)?;
     let heads: String = args.degrees.iter().map(|k| format!(" Q{k} |")).collect();
     let variant = if args.point { Variant::Point } else { Variant::Fused };
+    let steps = <[u32; 2]>::try_from(&args.steps[..])
+        .map_err(|_| usage(format!("--steps: {} numbers, needed two", args.steps.len())))?;
+    let of_cycle = HierarchyOptions { variant, steps, ..HierarchyOptions::default() };
+    let count = if args.cycles { cycles } else { iterations };
     out(&format!("| L |{heads}\n|--:|{}\n", "--:|".repeat(args.degrees.len())))?;
     for level in &args.levels {
         let cells = 1_usize.checked_shl(*level).unwrap_or(0);
@@ -487,7 +498,7 @@ fn print_iterations(args: &IterationsArgs) -> Result<(), Failure> {
             let shown = if nodes > args.most {
                 "–".to_owned()
             } else {
-                let [left, right] = iterations(&*device, element, cells, variant).map_err(usage)?;
+                let [left, right] = count(&*device, element, cells, of_cycle).map_err(usage)?;
                 format!("{left}, {right}")
             };
             row += &format!(" {shown} |");
@@ -547,7 +558,8 @@ fn print_page(args: &PageArgs) -> Result<(), Failure> {
     }
     if let Some(file) = &args.scale {
         let records: Vec<Scale> = read_json_lines(file).map_err(unreadable)?;
-        return out(&scale::table(&records));
+        let is_weak = records.iter().any(|solve| solve.height > 1);
+        return out(&if is_weak { scale::weak_table(&records) } else { scale::table(&records) });
     }
     if let Some(file) = &args.deformed {
         let records: Vec<DeformedSolve> = read_json_lines(file).map_err(unreadable)?;

@@ -96,7 +96,9 @@ pub fn rates_svg(records: &[Record]) -> Result<String, PictureError> {
     let mut panels = Vec::new();
     for dimension in [Dimension::Two, Dimension::Three] {
         let mut lines: BTreeMap<String, BTreeMap<usize, f64>> = BTreeMap::new();
-        for r in records.iter().filter(|r| r.element.dimension == dimension) {
+        for r in
+            records.iter().filter(|r| r.element.dimension == dimension && r.precision == Precision::Double)
+        {
             let best = lines.entry(label(r)).or_default().entry(r.element.degree).or_default();
             *best = best.max(r.rate());
         }
@@ -124,7 +126,12 @@ pub fn patches_svg(records: &[Record]) -> Result<String, PictureError> {
     let mut panels = Vec::new();
     for dimension in [Dimension::Two, Dimension::Three] {
         let mut lines: BTreeMap<usize, BTreeMap<u32, f64>> = BTreeMap::new();
-        for r in records.iter().filter(|r| r.element.dimension == dimension && r.variant == Variant::Fused) {
+        let is_shown = |r: &&Record| {
+            r.element.dimension == dimension
+                && r.variant == Variant::Fused
+                && r.precision == Precision::Double
+        };
+        for r in records.iter().filter(is_shown) {
             if let Structure::Lines { patches, .. } = r.structure {
                 let best = lines.entry(r.element.degree).or_default().entry(patches).or_default();
                 *best = best.max(r.rate());

@@ -3,9 +3,10 @@
 use crate::measure::MeasureError;
 use purlin::runtime::Device;
 use purlin::solve::{GmresOptions, PreconditionerSide};
-use purlin_multigrid::kernels::Variant;
 use purlin_multigrid::schedules::Structure;
-use purlin_multigrid::{Element, HierarchyOptions, Precision, PreconditionedSolver, Start, sine_load};
+use purlin_multigrid::{
+    Element, Hierarchy, HierarchyOptions, Order, Precision, PreconditionedSolver, Start, Which, sine_load,
+};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 use std::fmt::Write as _;
@@ -13,6 +14,9 @@ use std::time::Instant;
 
 /// Residual that is small enough, relative to the right-hand side (§4.2).
 const TOLERANCE: f64 = 1e-9;
+
+/// The most cycles.
+const MOST: usize = 100;
 
 /// A solve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -114,7 +118,7 @@ pub fn solve(
     })
 }
 
-/// Iterations for a source of 1, to 1e-9 of the start, with a smoother: of GMRES preconditioned from
+/// Iterations for a source of 1, to 1e-9 of the start, by such cycles: of GMRES preconditioned from
 /// the left, whose residuals are preconditioned, and from the right.
 ///
 /// # Errors
@@ -123,9 +127,8 @@ pub fn iterations(
     device: &dyn Device,
     element: Element,
     cells: usize,
-    variant: Variant,
+    of_cycle: HierarchyOptions,
 ) -> Result<[usize; 2], MeasureError> {
-    let of_cycle = HierarchyOptions { variant, ..HierarchyOptions::default() };
     let mut found = [0; 2];
     for (found, side) in found.iter_mut().zip([PreconditionerSide::Left, PreconditionerSide::Right]) {
         let options =
@@ -136,6 +139,35 @@ pub fn iterations(
         *found = solver.solve()?.iterations();
     }
     Ok(found)
+}
+
+/// Cycles for a source of 1, to a residual of 1e-9 of the right-hand side: V-cycles from zero, and those behind full
+/// multigrid. 100 if they do not reach it.
+///
+/// # Errors
+/// A mesh that does not fit, a device that refuses.
+pub fn cycles(
+    device: &dyn Device,
+    element: Element,
+    cells: usize,
+    of_cycle: HierarchyOptions,
+) -> Result<[usize; 2], MeasureError> {
+    let levels = Hierarchy::with(device, element, cells, of_cycle)?;
+    let finest = levels.levels() - 1;
+    levels.set(finest, Which::RightHandSide, &levels.load(finest))?;
+    levels.clear(finest)?;
+    let start = levels.right_hand_side_norm(finest)?;
+    let mut alone = 0;
+    while alone < MOST {
+        levels.v_cycle(finest, Order::Forward)?;
+        alone += 1;
+        if levels.residual_norm(finest)? <= TOLERANCE * start {
+            break;
+        }
+    }
+    let loads: Vec<_> = (0..levels.levels()).map(|level| levels.load(level)).collect();
+    let full = levels.full_multigrid(&loads, TOLERANCE, MOST)?;
+    Ok([alone, if full.converged() { full.iterations() } else { MOST }])
 }
 
 /// The table of solves, each pair of precisions a row.
