@@ -18,7 +18,7 @@ use purlin::runtime::open;
 use purlin::tuning::known::is_functional;
 use purlin::tuning::transform;
 use purlin::{Loaded, Mapping, Random, RelativeError, laid_out, staged_tiling_sizes, tiling_sizes};
-use support::{all, compiled};
+use support::{compiled, is_long_run};
 
 /// Sums of some hundred products in f64 in another order.
 const TOLERANCE: f64 = 1e-11;
@@ -115,7 +115,7 @@ fn check_within(tolerance: f64, name: &str, imported: &Imported, all_kinds: bool
             let (kernel, _) = transform(lowered, mapping)
                 .unwrap_or_else(|e| panic!("{name}, kernel `{}`, {mapping}: {e}", lowered.kernel.name));
             // in OpenCL the last one, which has most barriers; all of them in a long run
-            let places = if all() || m + 1 == mappings.len() { &["c", "opencl"][..] } else { &["c"] };
+            let places = if is_long_run() || m + 1 == mappings.len() { &["c", "opencl"][..] } else { &["c"] };
             for place in places {
                 let error = RelativeError::between(&found(&kernel, &memory, &outputs, place), &expected);
                 assert!(error.is_within(tolerance), "{name}, {mapping}, {place}: {error:?}");

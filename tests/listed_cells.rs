@@ -17,7 +17,7 @@ use purlin::{
     Loaded, Mapping, Problem, Random, RelativeError, SetUpError, check_room, definitions, laid_out,
     list_room, set_up, transform_with_setup,
 };
-use support::{bent_mesh, compiled};
+use support::{bent_mesh, compiled, is_long_run};
 
 fn lists(cells: u64, items: u64) -> GroupLists {
     GroupLists { cells, items, ..GroupLists::default() }
@@ -56,12 +56,12 @@ fn problem(operator: Operator, dim: usize, degree: usize, seed: u64) -> Problem 
     Problem::operator(operator, degree, None, bent_mesh(dim, 2), seed).unwrap()
 }
 
-/// In the interpreter, in C and in OpenCL, for cells that do not fill the last group: scalars,
+/// In the interpreter, in C and a quarter in OpenCL, for cells that do not fill the last group: scalars,
 /// vectors, two functions through one map, modes and orbits.
 #[test]
 fn results_are_those_of_the_reference() {
     let seed = Random::fresh_seed();
-    for (operator, dim, degree, mapping) in [
+    let cases = [
         (Operator::Mass, 2, 1, mapping(5, 15)),
         (Operator::Mass, 3, 2, mapping(7, 70).with_modes()),
         (Operator::Laplace, 2, 3, mapping(3, 30).with_orbits()),
@@ -101,7 +101,8 @@ fn results_are_those_of_the_reference() {
         (Operator::Laplace, 3, 2, exclusive(6, 70, 1).with_orbits()),
         (Operator::Elasticity, 2, 2, exclusive(5, 40, 6)),
         (Operator::Hyperelasticity, 2, 1, exclusive(6, 20, 3)),
-    ] {
+    ];
+    for (k, (operator, dim, degree, mapping)) in cases.into_iter().enumerate() {
         let problem = problem(operator, dim, degree, seed);
         let expected = problem.reference().unwrap();
         let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
@@ -113,7 +114,8 @@ fn results_are_those_of_the_reference() {
         assert_eq!(definitions.len(), orders + lists + usize::from(is_stored), "{definitions:?}");
         let reads_vertices = kernel.insns.values().any(|i| i.name.starts_with("gather_x"));
         assert_eq!(reads_vertices, !is_stored, "{kernel}");
-        for place in ["c", "opencl"] {
+        let in_opencl = is_long_run() || k % 4 == 1;
+        for place in ["c", "opencl"].into_iter().take(if in_opencl { 2 } else { 1 }) {
             let check = |found: &[f64], place: &str| {
                 let error = RelativeError::between(found, &expected);
                 assert!(

@@ -22,7 +22,7 @@ use purlin::transforms::Schedule;
 use purlin::tuning::transform;
 use purlin::{Loaded, Mapping, Problem, Random, RelativeError, staged_tiling_sizes, tiling_sizes};
 use purlin_sample::seed;
-use support::{all, bent_mesh, compiled};
+use support::{bent_mesh, compiled, is_long_run};
 
 /// Sums of at most some hundred products in f64, relative to the size of the result.
 const TOLERANCE: f64 = 1e-12;
@@ -82,7 +82,7 @@ fn check_problem(problem: &Problem, name: &str) {
             quad_cols: staged.quadrature_points,
         }),
     ];
-    for _ in 0..if all() { 40 } else { 1 } {
+    for _ in 0..if is_long_run() { 40 } else { 1 } {
         mappings.push(Mapping::Tiling(tiling(&sizes, &mut random)));
         mappings.push(Mapping::StagedTiling(tiling(&staged, &mut random)));
     }
@@ -109,7 +109,7 @@ fn check_problem(problem: &Problem, name: &str) {
     }
     for (m, mapping) in mappings.iter().enumerate() {
         // two mappings in OpenCL, the others too in a long run
-        let in_opencl = all() || m % 5 == 3;
+        let in_opencl = is_long_run() || m % 5 == 3;
         let places = if in_opencl { &["interpreter", "c", "opencl"][..] } else { &["interpreter", "c"] };
         let (mapped, _) = transform(form, mapping).unwrap_or_else(|e| panic!("{mapping}: {e}"));
         for &place in places {

@@ -11,7 +11,7 @@ use purlin::kernels::Operator;
 use purlin::prelude::interpret;
 use purlin::tuning::transform;
 use purlin::{Mapping, Problem, Random, RelativeError};
-use support::bent_mesh;
+use support::{bent_mesh, is_long_run};
 
 fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed: u64) -> Problem {
     Problem::operator(operator, degree, None, bent_mesh(dim, divisions), seed).unwrap()
@@ -31,18 +31,21 @@ fn overlapped(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
 #[test]
 fn results_are_those_of_the_reference() {
     let seed = Random::fresh_seed();
-    for (operator, dim, degree, divisions) in [
+    let cases = [
         (Operator::Mass, 2, 1, 2),
         (Operator::Mass, 3, 2, 2),
         (Operator::Laplace, 2, 6, 3),
         (Operator::Laplace, 3, 3, 2),
         (Operator::Helmholtz, 2, 3, 5),
         (Operator::Helmholtz, 3, 1, 3),
-    ] {
+    ];
+    for (k, (operator, dim, degree, divisions)) in cases.into_iter().enumerate() {
         let problem = problem(operator, dim, degree, divisions, seed);
         let expected = problem.reference().unwrap();
-        for mapping in
-            [matrix_cells(1, 2, 9), matrix_cells(2, 1, 1), overlapped(1, 1, 9), overlapped(2, 2, 0)]
+        let mappings =
+            [matrix_cells(1, 2, 9), overlapped(2, 2, 0), matrix_cells(2, 1, 1), overlapped(1, 1, 9)];
+        // a mapping for each case, the others in a long run
+        for (_, mapping) in mappings.into_iter().enumerate().filter(|(m, _)| is_long_run() || m % 4 == k % 4)
         {
             let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
             let replayed = recipe.apply(&problem.lowered.kernel).unwrap();

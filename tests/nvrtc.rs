@@ -18,7 +18,7 @@ use purlin::runtime::cuda::nvrtc;
 use purlin::transforms::schedule::parse_file;
 use purlin::{Mapping, transform};
 use std::path::Path;
-use support::{all, cases, last_degree};
+use support::{cases, is_long_run, last_degree};
 
 #[test]
 fn cuda_sources_compile() {
@@ -29,7 +29,7 @@ fn cuda_sources_compile() {
     let cache = Cache::from_environment();
     let mut compiled = 0;
     for (operator, dim, degree) in cases() {
-        if !all() && degree != 1 && degree != last_degree(dim) {
+        if !is_long_run() && degree != 1 && degree != last_degree(dim) {
             continue;
         }
         let name = format!("{operator}_{dim}d_p{degree}");
@@ -42,7 +42,7 @@ fn cuda_sources_compile() {
         assert!(!object.cubin.is_empty() && resources.registers > 0 && resources.entry == program.entry);
         compiled += 1;
     }
-    assert_eq!(compiled, if all() { 70 } else { 20 });
+    assert_eq!(compiled, if is_long_run() { 70 } else { 20 });
 }
 
 /// The sums of a hexahedron, taken by the work-items of a group together: no spills.

@@ -20,7 +20,7 @@ use purlin::solve::{
     PrescribedValues, run,
 };
 use purlin::{BoundaryValueSystem, CsrMatrix, Mapping, Random};
-use purlin_sample::seed;
+use purlin_sample::{is_long_run, seed};
 
 /// Devices that are always there, and a card where there is one.
 fn devices() -> Vec<Box<dyn Device>> {
@@ -137,14 +137,15 @@ impl Assembly {
 fn matrices_equal_the_reference_entry_by_entry() {
     let seed = seed();
     let hyper = BoundaryValueProblem::Hyperelasticity;
-    for case in [
+    let cases = [
         Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_square(4).unwrap(), 2, seed),
         Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(3).unwrap(), 1, seed),
-        Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(2).unwrap(), 2, seed),
         Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(1).unwrap(), 3, seed),
-        Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(1).unwrap(), 4, seed),
         Assembly::new(hyper, Mesh::unit_cube(2).unwrap(), 1, seed),
-    ] {
+        Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(2).unwrap(), 2, seed),
+        Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(1).unwrap(), 4, seed),
+    ];
+    for case in cases.into_iter().take(if is_long_run() { 6 } else { 4 }) {
         let columns = case.reference();
         let largest =
             columns.iter().flat_map(|(_, column)| column).fold(0.0_f64, |most, x| most.max(x.abs()));
@@ -152,8 +153,7 @@ fn matrices_equal_the_reference_entry_by_entry() {
             let owned = [Mapping::OwnedRows { owners: 16 }, MAPPINGS[1].clone()];
             let mappings = if strategy == AssemblyStrategy::OwnedRows { owned } else { MAPPINGS };
             // compilers take long for the loops of high degrees, that of OpenCL for all
-            let one_of_opencl =
-                device.info().backend == Backend::OpenCl && std::env::var_os("PURLIN_TEST_ALL").is_none();
+            let one_of_opencl = device.info().backend == Backend::OpenCl && !is_long_run();
             for mapping in mappings.into_iter().skip(usize::from(case.degree > 2 || one_of_opencl)) {
                 let matrix = case.on_device(&*device, strategy, &mapping);
                 let mut dense = vec![vec![0.0; case.u.len()]; case.u.len()];
@@ -302,9 +302,12 @@ fn prescribed_updates_may_be_left_out_of_the_right_hand_side() {
     }
 }
 
-/// Devices with the strategies of assembly.
+/// Devices with the strategies of assembly: C and OpenCL in turn, in long runs both with each.
 fn each() -> impl Iterator<Item = (Box<dyn Device>, AssemblyStrategy)> {
-    AssemblyStrategy::ALL.into_iter().flat_map(|s| devices().into_iter().map(move |d| (d, s)))
+    AssemblyStrategy::ALL.into_iter().enumerate().flat_map(|(s, strategy)| {
+        let devices = devices().into_iter().enumerate().filter(move |(d, _)| is_long_run() || d % 2 == s % 2);
+        devices.map(move |(_, device)| (device, strategy))
+    })
 }
 
 /// Assembled, prescribed and solved by the entries on and above the diagonal.

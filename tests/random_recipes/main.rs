@@ -119,14 +119,9 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Whether everything is asked for that takes long.
-fn is_long() -> bool {
-    std::env::var_os("PURLIN_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty())
-}
-
 #[test]
 fn accepted_recipes_keep_results_everywhere() {
-    let wanted = variable("PURLIN_PAIRS").unwrap_or(if is_long() { LONG } else { 300 });
+    let wanted = variable("PURLIN_PAIRS").unwrap_or(if purlin_sample::is_long_run() { LONG } else { 160 });
     let seed = purlin_sample::seed();
     let places = places();
     let (sum, mut numbers) = (Mutex::new(Sum { wanted, ..Sum::default() }), 0..0);

@@ -166,7 +166,7 @@ fn pairs_that_once_failed_do_not() {
             Err(broken) => panic!("{}: {}", file.display(), broken.why),
         }
     }
-    let all = crate::is_long();
+    let all = purlin_sample::is_long_run();
     let mut batches = Vec::new();
     for place in crate::places() {
         // a fault of pocl may end its process, and each of the others would run once more by itself

@@ -7,15 +7,12 @@ use purlin::forms::mesh::Mesh;
 use purlin::kernels::Operator;
 use purlin::runtime::{Backend, Device, Executable, Optimisation};
 
-/// Whether the longer set of cases runs (`make test-all`).
-pub fn all() -> bool {
-    std::env::var_os("PURLIN_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty())
-}
+pub use purlin_sample::is_long_run;
 
 /// `program` for a device. An OpenCL compiler on the CPU takes most of such a test's time, half of it
 /// to optimise: it does so in `make test-all`, and everywhere in the random recipes.
 pub fn compiled(device: &dyn Device, program: &Program) -> Executable {
-    let is_fast = device.info().backend == Backend::OpenCl && !all();
+    let is_fast = device.info().backend == Backend::OpenCl && !is_long_run();
     let optimisation = if is_fast { Optimisation::Off } else { Optimisation::Full };
     device.compile_as(program, optimisation).unwrap_or_else(|e| panic!("{e}\n{}", program.source))
 }

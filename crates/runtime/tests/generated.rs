@@ -27,7 +27,7 @@ use purlin_ir::{
 use purlin_runtime::{
     Arg, Backend, Buffer, Device, Optimisation, buffer_of, download_values, oclgrind, open,
 };
-use purlin_sample::{SampleConfig, arbitrary_kernel, config, seed};
+use purlin_sample::{SampleConfig, arbitrary_kernel, config, is_long_run, seed};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -60,11 +60,6 @@ fn cases(usual: u32) -> u32 {
     std::env::var("PURLIN_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(usual)
 }
 
-/// Whether this is a long run.
-fn all() -> bool {
-    std::env::var_os("PURLIN_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty())
-}
-
 fn devices() -> Vec<Box<dyn Device>> {
     let mut found = vec![open("c").unwrap()];
     found.extend(["opencl", "cuda"].into_iter().filter_map(device));
@@ -90,7 +85,7 @@ fn launched(
     let program = generate(kernel, device.info().backend.target(), &Options::default())
         .unwrap_or_else(|e| panic!("{e}\n{kernel}"));
     // what an OpenCL compiler on the CPU optimises is left to `make test-all` and the random recipes
-    let is_fast = device.info().backend == Backend::OpenCl && !all();
+    let is_fast = device.info().backend == Backend::OpenCl && !is_long_run();
     let optimisation = if is_fast { Optimisation::Off } else { Optimisation::Full };
     let executable = device
         .compile_as(&program, optimisation)

@@ -45,7 +45,7 @@ mod typed;
 
 pub use draw::memory;
 pub use names::under_names;
-pub use seed::{Random, config, seed};
+pub use seed::{Random, config, is_long_run, seed};
 
 use proptest::prelude::*;
 use purlin_interp::Memory;

@@ -8,12 +8,12 @@ use purlin_forms::import::BlockPattern;
 use purlin_runtime::{buffer_of, download_values, upload_values};
 use purlin_sample::seed;
 use purlin_solve::{BlockCsrOperator, BlocksOfRows, CsrOperator, Operator, SolveError, run};
-use systems::{Numbers, blocks, devices};
+use systems::{Numbers, blocks, every_device};
 
 #[test]
 fn products_are_those_of_scalars() {
     let seed = seed();
-    for device in devices() {
+    for device in every_device() {
         let mut numbers = Numbers(seed);
         for (n, side) in [(1, 2), (90, 3), (33, 1)] {
             let pattern = blocks(n, side);

@@ -12,7 +12,9 @@ use purlin_solve::{
     LinearReport, LinearSolver, Operator, PreconditionerKind, ResidualNorm, SolveError, Spectrum, Unknowns,
     run,
 };
-use systems::{Numbers, TIGHT, blocks, devices, eliminated, nonsymmetric, operator, pattern, symmetric};
+use systems::{
+    Numbers, TIGHT, blocks, devices, eliminated, every_device, nonsymmetric, operator, pattern, symmetric,
+};
 
 fn solve(
     device: &dyn Device,
@@ -49,7 +51,7 @@ const PAIRS: [(LinearMethod, PreconditionerKind); 8] = [
 #[test]
 fn methods_and_preconditioners_solve_as_elimination_does() {
     let seed = seed();
-    for device in devices() {
+    for device in every_device() {
         let mut numbers = Numbers(seed);
         let on_host = device.info().backend == Backend::C;
         for (n, components) in [(1, 1), (90, 3)].into_iter().skip(usize::from(!on_host)) {

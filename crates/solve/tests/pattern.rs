@@ -10,7 +10,7 @@ use purlin_forms::numbering::Numbering;
 use purlin_runtime::{Device, download_values};
 use purlin_sample::Random;
 use purlin_solve::{PatternKernels, SolveError};
-use systems::devices;
+use systems::{devices, every_device};
 
 /// Compares all arrays.
 fn compare(device: &dyn Device, kernels: &PatternKernels, sizes: [usize; 2], part: &CsrPart<'_>, what: &str) {
@@ -34,7 +34,7 @@ fn compare(device: &dyn Device, kernels: &PatternKernels, sizes: [usize; 2], par
 #[test]
 fn patterns_of_meshes_are_those_of_the_host() {
     let mesh = Mesh::unit_cube(4).unwrap();
-    for device in devices() {
+    for device in every_device() {
         let kernels = PatternKernels::new(&*device).unwrap();
         for degree in [1, 2] {
             let numbering = Numbering::new(&mesh, degree).unwrap();

@@ -13,7 +13,7 @@ use purlin_forms::mesh::Mesh;
 use purlin_forms::reference;
 use purlin_interp::interpret;
 use purlin_runtime::{Device, buffer_of, download_values, open};
-use purlin_sample::Random;
+use purlin_sample::{Random, is_long_run};
 use purlin_solve::{Arrays, DeviceForm, FormPrograms, run};
 
 const ALL: [VectorResult; 3] = [VectorResult::Assembled, VectorResult::Coloured, VectorResult::Entities];
@@ -111,9 +111,10 @@ fn all_scatters_add_the_same() {
             false => interpreted(&form, &mesh, &inputs),
         };
         let largest = expected.iter().fold(0.0_f64, |most, y| most.max(y.abs()));
-        for device in devices() {
-            for vector in ALL {
-                let found = twice(&*device, lowered(&form, vector), &mesh, (&u, u.len()), &mapping);
+        for (d, device) in devices().iter().enumerate() {
+            // in OpenCL one of them
+            for vector in ALL.into_iter().skip(if d == 1 && !is_long_run() { 2 } else { 0 }) {
+                let found = twice(&**device, lowered(&form, vector), &mesh, (&u, u.len()), &mapping);
                 for (times, found) in [1.0, 2.0].into_iter().zip(&found) {
                     for (i, (y, expected)) in found.iter().zip(&expected).enumerate() {
                         let error = (y - times * expected).abs() / largest;

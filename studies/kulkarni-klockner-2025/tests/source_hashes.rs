@@ -11,6 +11,7 @@ use purlin::forms::quadrature::QuadratureScheme;
 use purlin::forms::tiling::{TilingParameters, TilingSizes};
 use purlin::tuning::FormCase;
 use purlin::{Mapping, staged_tiling_sizes, tiling_sizes, transform};
+use purlin_sample::is_long_run;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use study_kulkarni_klockner_2025::case::Case;
@@ -69,14 +70,10 @@ fn lines(case: Case) -> String {
     lines
 }
 
-/// Everything: what is longer than `make test` allows.
-fn all() -> bool {
-    std::env::var_os("PURLIN_TEST_ALL").is_some()
-}
-
 #[test]
 fn sources_stay_what_they_are() {
-    let cases: Vec<Case> = Case::all().into_iter().filter(|c| all() || (c.dim, c.degree) == (2, 2)).collect();
+    let cases: Vec<Case> =
+        Case::all().into_iter().filter(|c| is_long_run() || (c.dim, c.degree) == (2, 2)).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -93,7 +90,7 @@ fn sources_stay_what_they_are() {
         workers.into_iter().flat_map(|w| w.join().unwrap()).collect()
     });
     found.sort_unstable();
-    if std::env::var_os("BLESS").is_some() && all() {
+    if std::env::var_os("BLESS").is_some() && is_long_run() {
         let head = "# case, BLAKE3 of the CUDA, OpenCL and C source (first 16 digits), mapping\n";
         let text = found.iter().fold(head.to_owned(), |text, (_, lines)| text + lines);
         return std::fs::write(TABLE, text).unwrap();

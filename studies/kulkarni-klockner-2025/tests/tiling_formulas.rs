@@ -10,7 +10,7 @@ use purlin::codegen::{Options, Target, generate};
 use purlin::forms::lowering::{LoweredForm, LoweringOptions, lower};
 use purlin::forms::tiling::{Tiling, TilingParameters, TilingSizes};
 use purlin::{Mapping, Random, tiling_sizes, transform};
-use purlin_sample::seed;
+use purlin_sample::{is_long_run, seed};
 use std::collections::BTreeMap;
 use study_kulkarni_klockner_2025::case::Case;
 use study_kulkarni_klockner_2025::formulas::Algorithm4;
@@ -126,8 +126,7 @@ fn check(form: &LoweredForm, sizes: &TilingSizes, p: &TilingParameters) -> bool 
 
 #[test]
 fn generated_tilings_do_what_the_formulas_say() {
-    let all = std::env::var_os("PURLIN_TEST_ALL").is_some();
-    let sets = if all { 100 } else { 3 };
+    let sets = if is_long_run() { 100 } else { 3 };
     let seed = seed();
     let mut random = Random::new(seed);
     let mut counted = 0;

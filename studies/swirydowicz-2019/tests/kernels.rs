@@ -6,6 +6,7 @@ use purlin::codegen::{Options, Target, generate};
 use purlin::interp::interpret;
 use purlin::runtime::{Device, open};
 use purlin::{Loaded, Random};
+use purlin_sample::is_long_run;
 use study_swirydowicz_2019::measure::memory_of;
 use study_swirydowicz_2019::problem::{Precision, Problem, Sizes};
 use study_swirydowicz_2019::recipes::{Launch, RecipeError, Threads, Tuned};
@@ -14,10 +15,6 @@ use study_swirydowicz_2019::reference::{reference, relative_error};
 const PRECISIONS: [Precision; 2] = [Precision::Double, Precision::Single];
 
 const ELEMENTS: usize = 3;
-
-fn all() -> bool {
-    std::env::var_os("PURLIN_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty())
-}
 
 fn devices() -> Vec<Box<dyn Device>> {
     let open = |name| open(name).map_err(|e| println!("skipped: {e}")).ok();
@@ -66,7 +63,7 @@ fn family(problem: Problem, threads: Threads) {
     let kernels = Tuned::all().into_iter().filter(|k| (k.problem, k.threads) == (problem, threads));
     for kernel in kernels {
         // at 7 rows are padded
-        let degrees: &[usize] = match (all(), kernel.by_instructions()) {
+        let degrees: &[usize] = match (is_long_run(), kernel.by_instructions()) {
             (true, true) => &[7, 15],
             (false, true) => &[7],
             (true, false) => &[1, 2, 3, 7],
@@ -76,7 +73,7 @@ fn family(problem: Problem, threads: Threads) {
         };
         let is_cut =
             kernel.problem == Problem::Bp30 && kernel.threads == Threads::Cubes && kernel.number == 1;
-        if all() || is_last(kernel) || is_cut {
+        if is_long_run() || is_last(kernel) || is_cut {
             for precision in PRECISIONS {
                 degrees.iter().for_each(|degree| check(kernel, *degree, precision, seed));
             }
@@ -90,7 +87,7 @@ fn the_interpreter_agrees_with_the_dense_operator() {
     let seed = Random::fresh_seed();
     for kernel in Tuned::all() {
         // the last kernels have the steps of those before them, and steps do not ask for the precision
-        let precisions = if all() || is_last(kernel) { &PRECISIONS[..] } else { &PRECISIONS[..1] };
+        let precisions = if is_long_run() || is_last(kernel) { &PRECISIONS[..] } else { &PRECISIONS[..1] };
         for precision in precisions.iter().copied() {
             let degree = if kernel.by_instructions() { 7 } else { 2 };
             let Some(launches) = launches(kernel, degree, precision) else { continue };
@@ -111,7 +108,7 @@ fn the_interpreter_agrees_with_the_dense_operator() {
 /// A literal or a temporary in double precision would take a card's slow units.
 #[test]
 fn nothing_is_computed_in_double_precision_where_single_is_asked_for() {
-    for kernel in Tuned::all().into_iter().filter(|k| all() || is_last(*k)) {
+    for kernel in Tuned::all().into_iter().filter(|k| is_long_run() || is_last(*k)) {
         for precision in PRECISIONS {
             let Some(launches) = launches(kernel, 2, precision) else { continue };
             let source = |launch: &Launch| {

@@ -40,7 +40,7 @@ fn cuda_sources_compile() {
         println!("skipped: {reason}");
         return;
     }
-    let all = std::env::var_os("PURLIN_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty());
+    let all = purlin_sample::is_long_run();
     if let Ok(names) = std::env::var("PURLIN_KERNELS") {
         let degree = std::env::var("PURLIN_DEGREE").ok().and_then(|d| d.parse().ok()).unwrap_or(7);
         names.split(',').for_each(|name| compile(name.parse().unwrap(), degree));

@@ -179,7 +179,7 @@ mod tests {
     /// The steps of every operation are proved on a slab for a card, also those of matrix instructions.
     #[test]
     fn cards_have_kernels_of_slabs() {
-        let all = std::env::var_os("PURLIN_TEST_ALL").is_some(); // a minute
+        let all = purlin_sample::is_long_run(); // a minute
         for degree in if all { &[2, 7][..] } else { &[1] } {
             let element = Element::new(Dimension::Three, *degree).unwrap();
             let of = |operation| {

@@ -4,7 +4,8 @@
 
 use nalgebra::{DMatrix, DVector};
 use purlin_multigrid::{Dimension, Element, Line, Matrix};
-use purlin_runtime::{Device, open};
+use purlin_runtime::{Backend, Device, open};
+use purlin_sample::is_long_run;
 
 /// Numbers between -1 and 1.
 pub struct Random(pub u64);
@@ -127,7 +128,15 @@ pub const CASES: [(Dimension, usize, usize); 6] = [
     (Dimension::Three, 3, 2),
 ];
 
+/// C, and a card where there is one; OpenCL in long runs alone, as its compiler takes longer than what a
+/// test is about.
 pub fn devices() -> Vec<Box<dyn Device>> {
+    let mut found = every_device();
+    found.retain(|device| is_long_run() || device.info().backend != Backend::OpenCl);
+    found
+}
+
+pub fn every_device() -> Vec<Box<dyn Device>> {
     let mut found = Vec::new();
     for name in ["c", "opencl", "cuda"] {
         match open(name) {

@@ -3,7 +3,8 @@
 #![allow(dead_code, clippy::needless_range_loop)] // each test uses a part; rows and columns go by number
 
 use purlin_forms::import::{CsrPart, CsrPattern, EntryOrder};
-use purlin_runtime::{Device, open, upload_values};
+use purlin_runtime::{Backend, Device, open, upload_values};
+use purlin_sample::is_long_run;
 use purlin_solve::{CsrOperator, LinearOptions, ResidualNorm};
 
 /// As close as rounding allows.
@@ -30,8 +31,16 @@ impl Numbers {
     }
 }
 
-/// Devices that are always there, and a card where there is one.
+/// C, and a card where there is one; OpenCL in long runs alone, as its compiler takes longer than what a
+/// test is about.
 pub fn devices() -> Vec<Box<dyn Device>> {
+    let mut all = every_device();
+    all.retain(|device| is_long_run() || device.info().backend != Backend::OpenCl);
+    all
+}
+
+/// Devices that are always there, and a card where there is one.
+pub fn every_device() -> Vec<Box<dyn Device>> {
     let mut all = vec![open("c").unwrap(), open("opencl").unwrap()];
     match open("cuda") {
         Ok(card) => all.push(card),
