@@ -61,6 +61,34 @@ fn results_are_those_of_the_reference() {
     }
 }
 
+/// The same kernel, but for where its arrays are.
+#[test]
+fn arrays_in_dynamic_local_memory_hold_the_same() {
+    let seed = Random::fresh_seed();
+    let problem = problem(Operator::Mass, 3, 2, 2, seed);
+    let plain = matrix_cells(2, 1, 1);
+    let mapping: Mapping = serde_json::from_value(
+        serde_json::json!({"strategy": "dynamic_local", "then": serde_json::to_value(&plain).unwrap()}),
+    )
+    .unwrap();
+    assert_eq!(mapping, plain.clone().with_dynamic_local());
+    assert_eq!(mapping.to_string(), format!("{plain}, dynamic local memory"));
+    let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
+    assert_eq!(recipe.apply(&problem.lowered.kernel).unwrap(), kernel);
+    let (declared, _) = transform(&problem.lowered, &plain).unwrap();
+    assert_eq!(purlin::ir::Kernel { dynamic_local: true, ..declared }, kernel);
+    let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+    assert_eq!(cuda.plan.dynamic_local_bytes, cuda.plan.local_bytes);
+    let mut memory = problem.memory.clone();
+    interpret(&kernel, &mut memory).unwrap();
+    let expected = problem.reference().unwrap();
+    let error = RelativeError::between(memory.f64s(problem.output()).unwrap(), &expected);
+    assert!(error.is_within(1e-12), "seed {seed}: {error:?}");
+    // a kernel without local memory has nothing to place
+    let refused = transform(&problem.lowered, &Mapping::SINGLE_CELL.with_dynamic_local()).unwrap_err();
+    assert!(refused.reason.contains("no temporary is in local memory"), "{}", refused.reason);
+}
+
 /// Two products a table, tile by tile; the values of modes stay in registers between them, and nobody
 /// exchanges them.
 #[test]

@@ -25,7 +25,7 @@ use purlin::transforms::Script;
 use purlin::transforms::lists::Definition;
 use purlin::transforms::schedule::Choice;
 use purlin::tuning::known::{Sought, default_first, with_vectors};
-use purlin::tuning::{Candidate, Database, Record, candidates, compile_ahead};
+use purlin::tuning::{Candidate, Database, Record, candidates, compile_ahead, with_dynamic_local};
 use purlin::{Loaded, Mapping, kernel_work, laid_out, set_up, transform_with_setup};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -80,6 +80,7 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     let mut candidates = choose(args, what, &lowered, script.as_ref(), workload.size, &model, local_bytes)?;
     if let Some(of) = form.as_ref().filter(|_| args.trials.mapping.is_empty()) {
         if args.trials.budget > 0 {
+            candidates.extend(with_dynamic_local(&lowered, &candidates));
             candidates = with_vectors(candidates, &lowered, device.info());
         }
         let sought = Sought { case: None, dim: of.form.form.cell.dim() };
@@ -331,6 +332,7 @@ fn finish(
         | Mapping::StoredFactors { .. }
         | Mapping::Rules { .. }
         | Mapping::Orbits { .. }
+        | Mapping::DynamicLocal { .. }
         | Mapping::FewestOperations { .. }
         | Mapping::SharingElimination { .. }
         | Mapping::Tiling(_)

@@ -2,7 +2,7 @@
 
 use super::candidates::{with_modes, words_in_registers};
 use super::throughput::{ThroughputModel, by_prediction};
-use super::{Candidate, CandidatesError, FormCase, candidates};
+use super::{Candidate, CandidatesError, FormCase, candidates, with_dynamic_local};
 use crate::{Mapping, Problem, exclusive_room, list_room, transform_with_setup};
 use purlin_autotune::DeviceModel;
 use purlin_forms::strategies::GroupLists;
@@ -39,7 +39,8 @@ impl Variant {
     }
 }
 
-/// What to try on a case: what suits [its form](candidates), and what depends on its mesh, too.
+/// What to try on a case: what suits [its form](candidates), what depends on its mesh, and both forms
+/// of [much local memory](with_dynamic_local).
 ///
 /// # Errors
 /// As [`candidates`].
@@ -52,6 +53,7 @@ pub fn candidates_on_mesh(
     let mut found = candidates(&case.lowered, case.workload.size, model, local_bytes, budget)?;
     if budget > 0 {
         found.extend(listed(case, model, local_bytes));
+        found.extend(with_dynamic_local(&case.lowered, &found));
     }
     Ok(found)
 }

@@ -11,6 +11,7 @@ mod case;
 mod distance;
 pub mod known;
 mod listed;
+mod local_memory;
 mod sample;
 mod search;
 mod session;
@@ -23,6 +24,7 @@ pub use candidates::{
 };
 pub use case::{CaseError, CaseMesh, FormCase};
 pub use listed::{candidates_in_order, candidates_on_mesh, listed};
+pub use local_memory::with_dynamic_local;
 pub use search::{
     CostModel, Cut, NoOccupancy, Ranked, SearchBounds, SearchSpace, Standing, Survey, staged_tilings,
     tile_options,

@@ -33,8 +33,7 @@ pub(super) fn similar(form: FormSizes<'_>, dim: usize, table: &str) -> Option<(S
         if mapping.needs_setup() {
             return None;
         }
-        let over_modes =
-            matches!(mapping, Mapping::Modes { .. } | Mapping::MatrixCells { .. } | Mapping::Orbits { .. });
+        let over_modes = is_over_modes(&mapping);
         let sizes = if over_modes { form.modes? } else { form.points };
         let (case_dim, known) = operator_sizes(case, over_modes)?;
         let far = if case_dim == dim { distance(sizes, &known)? } else { return None };
@@ -42,6 +41,14 @@ pub(super) fn similar(form: FormSizes<'_>, dim: usize, table: &str) -> Option<(S
     };
     let nearest = lines.filter_map(of_line).min_by(|a, b| a.0.total_cmp(&b.0));
     nearest.map(|(_, case, mapping)| (case, mapping))
+}
+
+/// Whether loops run over modes instead of quadrature points.
+fn is_over_modes(mapping: &Mapping) -> bool {
+    if let Mapping::DynamicLocal { then } = mapping {
+        return is_over_modes(then);
+    }
+    matches!(mapping, Mapping::Modes { .. } | Mapping::MatrixCells { .. } | Mapping::Orbits { .. })
 }
 
 /// Dimension and sizes of an operator action by its name, such as `laplace.3D.P4`, with the rules
@@ -126,6 +133,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         Mapping::Orbits { resident_groups, points, then } => {
             Mapping::Orbits { resident_groups, points, then: Box::new(transferred(*then, from, to)) }
         }
+        Mapping::DynamicLocal { then } => transferred(*then, from, to).with_dynamic_local(),
         Mapping::FewestOperations { memory, objective, then } => {
             Mapping::FewestOperations { memory, objective, then: Box::new(transferred(*then, from, to)) }
         }

@@ -40,7 +40,7 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 31] = [
+const UNCOMMON: [&str; 32] = [
     "collect_factors",
     "combine_orbits",
     "decompose_parity",
@@ -64,6 +64,7 @@ const UNCOMMON: [&str; 31] = [
     "reorder_rows",
     "replace_with_intrinsic",
     "roll_insns",
+    "set_dynamic_local",
     "set_resident_groups",
     "sink_accumulation",
     "skip_zero_blocks",

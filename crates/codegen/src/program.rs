@@ -154,7 +154,7 @@ pub(crate) fn lower(
     let Work { env, mut function, private_bytes, .. } = work;
     let used = names_in(&function.body);
     function.constants.retain(|table| used.contains(&table.name));
-    function.provided = provided(&storage.locals, &function.aligned, target);
+    function.provided = provided(&storage.locals, &function.aligned, target, kernel.dynamic_local);
     let bytes = |of: &dyn Fn(&Declare) -> bool| {
         let locals: Vec<_> = storage.locals.iter().filter(|buffer| of(buffer)).cloned().collect();
         local_bytes(&locals, &function.aligned)

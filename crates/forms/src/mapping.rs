@@ -6,7 +6,7 @@ use crate::quadrature::QuadratureScheme;
 use crate::strategies::{
     FactorCopy, FactorisedCells, FactorisedLines, FactorisedPlanes, FewestOperations, GroupLists,
     ListedCells, LoopLanes, MatrixBasis, MatrixCells, MatrixGroups, Objective, OwnedRows, PointTiles,
-    SingleCell, StagedCells, StraightCells, StrategyError, SummedCells, eliminate_sharing,
+    SingleCell, StagedCells, StraightCells, StrategyError, SummedCells, dynamic_local, eliminate_sharing,
     factored_quadrature, factorised_cells, factorised_lines, factorised_planes, fewest_operations,
     listed_cells, loops_in_lanes, matrix_basis, matrix_cells, matrix_groups, multi_level_tiling, owned_rows,
     point_tiles, single_cell_per_work_item, staged_cells, staged_multi_level_tiling, stored_factors,
@@ -195,6 +195,11 @@ pub enum Mapping {
         /// The mapping that combines.
         then: Box<Mapping>,
     },
+    /// Another mapping, with all arrays in local memory as parts of one that the launch provides.
+    DynamicLocal {
+        /// The mapping.
+        then: Box<Mapping>,
+    },
     /// Values for the holes of a schedule, which belongs to the kernel.
     Schedule {
         /// The values by hole, as the text of a schedule has them.
@@ -229,6 +234,7 @@ impl Mapping {
             | Self::StoredFactors { then }
             | Self::Rules { then, .. }
             | Self::Orbits { then, .. }
+            | Self::DynamicLocal { then }
             | Self::SharingElimination { then }
             | Self::FewestOperations { then, .. } => then.is_straight(),
             Self::StraightCells { .. } | Self::ListedCells(_) => true,
@@ -269,6 +275,13 @@ impl Mapping {
         Self::StoredFactors { then: Box::new(self) }
     }
 
+    /// Whether products with tables are matrix instructions.
+    #[must_use]
+    pub fn is_by_instructions(&self) -> bool {
+        matches!(self, Self::MatrixCells { .. } | Self::MatrixGroups { .. } | Self::MatrixBasis { .. })
+            || self.behind().is_some_and(Self::is_by_instructions)
+    }
+
     /// The mapping behind what this one does first; none where it does nothing first.
     fn behind(&self) -> Option<&Self> {
         match self {
@@ -276,6 +289,7 @@ impl Mapping {
             | Self::StoredFactors { then }
             | Self::Rules { then, .. }
             | Self::Orbits { then, .. }
+            | Self::DynamicLocal { then }
             | Self::SharingElimination { then }
             | Self::FewestOperations { then, .. } => Some(then),
             Self::Sequential
@@ -326,12 +340,21 @@ impl Mapping {
         Self::Orbits { resident_groups: None, points: false, then: Box::new(self) }
     }
 
+    /// The same with all arrays in local memory as parts of one that the launch provides.
+    #[must_use]
+    pub fn with_dynamic_local(self) -> Self {
+        Self::DynamicLocal { then: Box::new(self) }
+    }
+
     /// The form with the quadrature rules or directions that the mapping asks for, if it asks for any:
     /// the steps of its recipe begin with that kernel.
     ///
     /// # Errors
     /// As [`CellKernel::with_scheme`] and [`CellKernel::symmetric`].
     pub fn ruled(&self, form: &impl CellKernel) -> Result<Option<LoweredForm>, MappingError> {
+        if let Self::DynamicLocal { then } = self {
+            return then.ruled(form);
+        }
         if let Self::Rules { scheme, .. } = self {
             return Ok(Some(form.with_scheme(*scheme)?));
         }
@@ -423,6 +446,10 @@ impl Mapping {
             Self::Rules { scheme, then } => then.apply(&form.with_scheme(*scheme)?)?,
             Self::Orbits { resident_groups, points, then } => {
                 then.in_orbits(form, *resident_groups, *points)?
+            }
+            Self::DynamicLocal { then } => {
+                let (kernel, recipe) = then.apply(form)?;
+                after(recipe, dynamic_local(&kernel).map_err(MappingError::from))?
             }
             Self::Schedule { .. } => return Err(MappingError::NoSchedule),
         })

@@ -41,6 +41,7 @@ impl KernelBuilder {
         let kernel = Kernel {
             name: name.into(),
             resident_groups: None,
+            dynamic_local: false,
             vars: Arena::default(),
             inames: Arena::default(),
             insns: Arena::default(),

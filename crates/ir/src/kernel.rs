@@ -25,6 +25,10 @@ pub struct Kernel {
     /// compiler.
     #[serde(default)]
     pub resident_groups: Option<u32>,
+    /// Whether all arrays in local memory are parts of one that the launch provides: CUDA's dynamic
+    /// shared memory. Else the code declares as many as its target lets it declare.
+    #[serde(default)]
+    pub dynamic_local: bool,
     /// Parameters, arguments, temporaries and tables, in the order of the signature.
     pub vars: Arena<VarId, Variable>,
     /// Loops and reduction loops.

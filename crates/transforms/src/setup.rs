@@ -65,6 +65,7 @@ impl Slice {
         let mut setup = kernel.clone();
         setup.name = format!("{}_setup", kernel.name);
         setup.resident_groups = None;
+        setup.dynamic_local = false;
         setup.callees = [].into_iter().collect();
         setup.body = kept(&kernel.body, &self.insns);
         for insn in setup.insns.values_mut() {

@@ -223,6 +223,20 @@ fn squares_and_cubes_are_factorised() {
     }
 }
 
+/// What a shipped mapping needs to suit a kernel.
+fn kind(mapping: &Mapping) -> &'static str {
+    match mapping {
+        Mapping::DynamicLocal { then } => kind(then),
+        Mapping::Rules { .. } => "rules",
+        Mapping::Orbits { .. } => "orbits",
+        Mapping::Modes { .. }
+        | Mapping::MatrixCells { .. }
+        | Mapping::MatrixGroups { .. }
+        | Mapping::MatrixBasis { .. } => "modes",
+        _ => "points",
+    }
+}
+
 /// Every shipped mapping can be applied to the kernel that it is for, with either quadrature
 /// scheme.
 #[test]
@@ -239,15 +253,6 @@ fn what_is_shipped_can_be_applied() {
             // one with modes or matrix instructions has one over points behind it, one with other
             // rules has one with those of the kernel, one with orbits one without
             // one with lists has one behind it that needs no setup
-            let kind = |m: &Mapping| match m {
-                Mapping::Rules { .. } => "rules",
-                Mapping::Orbits { .. } => "orbits",
-                Mapping::Modes { .. }
-                | Mapping::MatrixCells { .. }
-                | Mapping::MatrixGroups { .. }
-                | Mapping::MatrixBasis { .. } => "modes",
-                _ => "points",
-            };
             let plain = mappings.iter().skip_while(|m| m.needs_setup());
             let kinds: Vec<&str> = plain.map(kind).collect();
             let modes = ["modes", "points"];

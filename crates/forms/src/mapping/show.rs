@@ -75,6 +75,7 @@ impl fmt::Display for Mapping {
                 write!(f, "orbits{}, {then}", if *points { " of points" } else { "" })?;
                 resident_groups.map_or(Ok(()), |groups| write!(f, ", {groups} at a time"))
             }
+            Self::DynamicLocal { then } => write!(f, "{then}, dynamic local memory"),
             Self::Schedule { values } => {
                 let values: Vec<_> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
                 f.write_str(&values.join(", "))

@@ -68,7 +68,7 @@ pub use summed_cells::{SummedCells, adds_to_numbers, summed_cells};
 use crate::program::{NotAnAction, stage};
 use crate::tiling::TilingError;
 use purlin_ir::{AddressSpace, Insn, Kernel, VarId, VarKind, Variable};
-use purlin_transforms::primitives::SetAddressSpace;
+use purlin_transforms::primitives::{SetAddressSpace, SetDynamicLocal};
 use purlin_transforms::{Recipe, Schedule, TransformError};
 
 /// A mapping that was not applied.
@@ -168,6 +168,14 @@ fn applied(
     steps: impl FnOnce(&mut Schedule) -> Result<(), TransformError>,
 ) -> Result<(Kernel, Recipe), StrategyError> {
     decided(kernel, |s| steps(s).map_err(Stopped::Refused))
+}
+
+/// All arrays of a mapped kernel in local memory as parts of one that the launch provides.
+///
+/// # Errors
+/// A kernel without a temporary in local memory.
+pub(crate) fn dynamic_local(kernel: &Kernel) -> Result<(Kernel, Recipe), StrategyError> {
+    applied(kernel, |s| s.apply(SetDynamicLocal {}).map(drop))
 }
 
 /// Runs the steps of a strategy that may decide nothing.

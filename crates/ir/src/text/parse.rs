@@ -216,8 +216,8 @@ impl<'s> Parser<'s> {
             if !c.is_symbol("{") {
                 return c.expect_end("the name");
             }
-            self.kernel.resident_groups = Some(resident_groups(&mut c)?);
-            c.expect_end("the resident groups")
+            attributes(&mut c, &mut self.kernel)?;
+            c.expect_end("the attributes of the kernel")
         });
         self.note(result);
     }
@@ -503,12 +503,24 @@ pub(super) fn statement(line: &Line<'_>) -> Statement {
     }
 }
 
-/// Reads `{resident_groups(4)}`.
-fn resident_groups(c: &mut Cursor<'_, '_>) -> Result<u32, Fail> {
+/// Reads `{resident_groups(4), dynamic_local}`.
+fn attributes(c: &mut Cursor<'_, '_>, kernel: &mut Kernel) -> Result<(), Fail> {
     c.advance();
-    if !c.take_word("resident_groups") {
-        return Err(c.expected("`resident_groups(...)`"));
+    loop {
+        if c.take_word("resident_groups") {
+            kernel.resident_groups = Some(resident_groups(c)?);
+        } else if c.take_word("dynamic_local") {
+            kernel.dynamic_local = true;
+        } else {
+            return Err(c.expected("`resident_groups(...)` or `dynamic_local`"));
+        }
+        if !c.take_symbol(",") {
+            return c.expect_symbol("}", "after the attributes of the kernel");
+        }
     }
+}
+
+fn resident_groups(c: &mut Cursor<'_, '_>) -> Result<u32, Fail> {
     c.expect_symbol("(", "after `resident_groups`")?;
     let groups = match c.peek() {
         Some(Kind::Int(groups)) => groups.parse().ok().filter(|n| RESIDENT_GROUPS.contains(n)),
@@ -517,7 +529,6 @@ fn resident_groups(c: &mut Cursor<'_, '_>) -> Result<u32, Fail> {
     let groups = groups.ok_or_else(|| c.expected("a number of work-groups, 1 to 32"))?;
     c.advance();
     c.expect_symbol(")", "after the number of work-groups")?;
-    c.expect_symbol("}", "after the resident groups")?;
     Ok(groups)
 }
 

@@ -52,8 +52,11 @@ impl fmt::Display for Printed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let k = self.kernel;
         write!(f, "kernel {}", k.name)?;
-        if let Some(groups) = k.resident_groups {
-            write!(f, " {{resident_groups({groups})}}")?;
+        let resident = k.resident_groups.map(|groups| format!("resident_groups({groups})"));
+        let dynamic = k.dynamic_local.then(|| "dynamic_local".to_owned());
+        let attributes: Vec<String> = resident.into_iter().chain(dynamic).collect();
+        if !attributes.is_empty() {
+            write!(f, " {{{}}}", attributes.join(", "))?;
         }
         writeln!(f)?;
         if k.vars.len() + k.rules.len() + k.assumptions.len() > 0 {

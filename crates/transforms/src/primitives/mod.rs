@@ -72,6 +72,7 @@ pub mod reverse_iname;
 pub mod roll_insns;
 pub mod separate_array;
 pub mod set_address_space;
+pub mod set_dynamic_local;
 pub mod set_resident_groups;
 pub mod shift_iname;
 pub mod sink_accumulation;
@@ -164,6 +165,7 @@ steps! {
     roll_insns::RollInsns: "Makes a loop of statements that repeat each other.";
     separate_array::SeparateArray: "Makes one array of each index along an axis of a temporary.";
     set_address_space::SetAddressSpace: "Moves a temporary or a table to other memory.";
+    set_dynamic_local::SetDynamicLocal: "Makes all arrays in local memory parts of one that the launch provides.";
     set_resident_groups::SetResidentGroups: "Asks for registers for several work-groups at a time.";
     shift_iname::ShiftIname: "Lets a loop count from elsewhere.";
     sink_accumulation::SinkAccumulation: "Zeroes and commits an accumulator in every iteration of a loop instead of around it.";

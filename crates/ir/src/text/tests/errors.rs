@@ -66,13 +66,13 @@ error: expected a number of work-groups, 1 to 32, found `33`
   |                           ^^
 "#;
     residence_by_another_name: errors("kernel k {resident(4)}"), @r#"
-error: expected `resident_groups(...)`, found `resident`
+error: expected `resident_groups(...)` or `dynamic_local`, found `resident`
  --> 1:11
 1 | kernel k {resident(4)}
   |           ^^^^^^^^
 "#;
     residence_without_end: errors("kernel k {resident_groups(4)} x"), @r#"
-error: expected an operator or the end of the resident groups, found `x`
+error: expected an operator or the end of the attributes of the kernel, found `x`
  --> 1:31
 1 | kernel k {resident_groups(4)} x
   |                               ^

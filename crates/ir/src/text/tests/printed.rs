@@ -80,6 +80,15 @@ fn a_first_line_with_resident_groups() {
 }
 
 #[test]
+fn a_first_line_with_dynamic_local_memory() {
+    for text in ["kernel k {dynamic_local}\n", "kernel k {resident_groups(4), dynamic_local}\n"] {
+        let kernel = parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+        assert_eq!((kernel.dynamic_local, kernel.to_string().as_str()), (true, text));
+    }
+    assert_ne!(parse("kernel k {dynamic_local}"), parse("kernel k"));
+}
+
+#[test]
 fn layout_and_comments_do_not_matter() {
     let spread =
         ALL_PARTS.replace("  ", "    ").replace('\n', "   # a comment ]\r\n\n").replace(" = [", " = [ # (\n");
