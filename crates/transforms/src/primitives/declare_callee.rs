@@ -1,6 +1,7 @@
 //! Declares a kernel that parts of the program may become calls of.
 
 use crate::draw::Picks;
+use crate::intrinsics::MMA_M16N8K4_F64;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -100,7 +101,7 @@ impl Primitive for DeclareCallee {
 }
 
 /// Callees that many statements are calls of, with and without code for targets.
-const CALLEES: [&str; 4] = [
+const CALLEES: [&str; 5] = [
     "callee store\n  arg a: f64 in\n  arg c: f64 inout\n\n  s: c = a\n  code c (\"{c} = {a};\")\n  \
      code opencl (\"{{\" \"    double stored = {a};\" \"    {c} = stored;\" \"}}\")\n",
     "callee add\n  arg a: f64 in\n  arg c: f64 inout\n\n  s: c += a\n  code c (\"{c} = {c} + {a};\")\n  \
@@ -115,4 +116,6 @@ const CALLEES: [&str; 4] = [
      completes(\"asm volatile(\\\"cp.async.wait_all;\\\" ::: \\\"memory\\\");\") (\
      \"asm volatile(\\\"cp.async.ca.shared.global [%0], [%1], 8;\\\" :: \
      \\\"r\\\"((unsigned)__cvta_generic_to_shared({&c[0]})), \\\"l\\\"({&a[0]}) : \\\"memory\\\");\")\n",
+    // of the work-items of a sub-group
+    MMA_M16N8K4_F64,
 ];
