@@ -53,10 +53,21 @@ fn a_rest_is_that_of_the_reference() {
 /// as many.
 #[test]
 fn results_are_those_of_the_reference() {
-    let several =
-        Mapping::MatrixGroups { resident_groups: Some(6), point_tiles: Some(2), short_terms: false };
+    let several = Mapping::MatrixGroups {
+        resident_groups: Some(6),
+        point_tiles: Some(2),
+        short_terms: false,
+        one_sub_group: false,
+    };
     compare(2, 4, 3, &several.with_orbits(), &["c", "opencl"]);
     compare(3, 2, 2, &mapping(), &["c", "opencl"]);
+    let alone = Mapping::MatrixGroups {
+        resident_groups: None,
+        point_tiles: Some(2),
+        short_terms: false,
+        one_sub_group: true,
+    };
+    compare(2, 4, 3, &alone.with_orbits(), &["c", "opencl"]);
 }
 
 /// Each direction multiplies one combination a block of modes: a third of the instructions of what is

@@ -8,17 +8,30 @@ use purlin::codegen::{Options, Target, generate};
 use purlin::forms::strategies::matrix_group_dofs;
 use purlin::kernels::Operator;
 use purlin::prelude::interpret;
-use purlin::runtime::{Cache, cuda::nvrtc};
+use purlin::runtime::{Cache, cuda::nvrtc, open};
 use purlin::tuning::transform;
-use purlin::{Mapping, Problem, Random, RelativeError};
-use support::{bent_mesh, is_long_run};
+use purlin::{Loaded, Mapping, Problem, Random, RelativeError};
+use support::{bent_mesh, compiled, is_long_run};
 
 fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed: u64) -> Problem {
     Problem::operator(operator, degree, None, bent_mesh(dim, divisions), seed).unwrap()
 }
 
 /// The mapping with instructions of half the length for the last degrees of freedom.
-const SHORT: Mapping = Mapping::MatrixGroups { resident_groups: None, point_tiles: None, short_terms: true };
+const SHORT: Mapping = Mapping::MatrixGroups {
+    resident_groups: None,
+    point_tiles: None,
+    short_terms: true,
+    one_sub_group: false,
+};
+
+/// The mapping with a sub-group a group.
+const ONE: Mapping = Mapping::MatrixGroups {
+    resident_groups: None,
+    point_tiles: None,
+    short_terms: false,
+    one_sub_group: true,
+};
 
 /// No full block, full blocks and a rest; modes, and points that tiles do not divide; two components and
 /// three, one function and two; instructions of half the length where they help, with 10 degrees of
@@ -30,10 +43,11 @@ fn results_are_those_of_the_reference() {
         (Operator::Elasticity, 2, 1, 2, Mapping::MATRIX_GROUPS),
         (Operator::Elasticity, 3, 2, 2, SHORT),
         (Operator::Hyperelasticity, 2, 3, 3, SHORT),
+        (Operator::Hyperelasticity, 2, 2, 3, ONE),
         (Operator::Elasticity, 2, 4, 4, SHORT),
         (Operator::Hyperelasticity, 2, 2, 3, Mapping::MATRIX_GROUPS),
     ];
-    let taken = if is_long_run() { 5 } else { 3 };
+    let taken = if is_long_run() { 6 } else { 4 };
     for (operator, dim, degree, divisions, mapping) in cases.into_iter().take(taken) {
         let problem = problem(operator, dim, degree, divisions, seed);
         let expected = problem.reference().unwrap();
@@ -60,6 +74,29 @@ fn products_are_matrix_instructions() {
     assert_eq!(cuda.plan.block, [32, 2, 1]);
     let opencl = generate(&kernel, Target::OpenCl, &Options::default()).unwrap();
     assert!(!opencl.source.contains("mma"), "{}", opencl.source);
+}
+
+/// A sub-group with all components keeps values at points and factors in its registers, and waits for
+/// nobody: tables are read once for all components.
+#[test]
+fn one_sub_group_has_all_components() {
+    let problem = problem(Operator::Hyperelasticity, 2, 3, 3, Random::fresh_seed());
+    let (kernel, _) = transform(&problem.lowered, &ONE).unwrap();
+    let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+    // two derivatives of two components, 10 degrees of freedom in tiles of 8; two functions, one result
+    assert_eq!(cuda.source.matches("mma.sync.aligned.m16n8k8").count(), 2 * 2 * 2 * 3);
+    assert!(!cuda.source.contains("__shfl"), "{}", cuda.source);
+    assert!(!cuda.source.contains("__syncthreads"), "{}", cuda.source);
+    assert_eq!(cuda.plan.block, [32, 1, 1]);
+    let expected = problem.reference().unwrap();
+    for place in ["c", "opencl"] {
+        let device = open(place).unwrap();
+        let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
+        let loaded = Loaded::compiled(&*device, compiled(&*device, &program), &problem.memory).unwrap();
+        loaded.launch().unwrap();
+        let error = RelativeError::between(&loaded.f64s(problem.output()).unwrap(), &expected);
+        assert!(error.is_within(1e-12), "{place}: {error:?}");
+    }
 }
 
 /// Ten degrees of freedom are eight and two: the last instruction of an evaluation has four terms, and

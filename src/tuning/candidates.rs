@@ -386,7 +386,12 @@ fn matrix_groups(program: &CellProgram) -> [Mapping; 2] {
     let groups = u32::try_from(RESIDENT_SUB_GROUPS / components.max(1)).unwrap_or(1).max(1);
     [
         Mapping::MATRIX_GROUPS,
-        Mapping::MatrixGroups { resident_groups: Some(groups), point_tiles: None, short_terms: false },
+        Mapping::MatrixGroups {
+            resident_groups: Some(groups),
+            point_tiles: None,
+            short_terms: false,
+            one_sub_group: false,
+        },
     ]
 }
 

@@ -139,6 +139,9 @@ pub enum Mapping {
         /// that multiplies fewer zeros.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         short_terms: bool,
+        /// Whether a group is one sub-group, which has all components of its cells.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        one_sub_group: bool,
     },
     /// Sixteen cells a work-group and a sub-group for each derivative of a component, values at points
     /// by a basis of the columns of tables, products by matrix instructions.
@@ -260,8 +263,12 @@ impl Mapping {
 
     /// Products by matrix instructions, a sub-group for each component, as many groups at a time as the
     /// compiler finds.
-    pub const MATRIX_GROUPS: Self =
-        Self::MatrixGroups { resident_groups: None, point_tiles: None, short_terms: false };
+    pub const MATRIX_GROUPS: Self = Self::MatrixGroups {
+        resident_groups: None,
+        point_tiles: None,
+        short_terms: false,
+        one_sub_group: false,
+    };
 
     /// The same behind modes instead of quadrature points.
     #[must_use]
@@ -414,8 +421,11 @@ impl Mapping {
                 matrix_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::MatrixBasis { resident_groups } => by_basis(form, *resident_groups)?,
-            Self::MatrixGroups { resident_groups, point_tiles, short_terms } => {
-                by_components(form, *resident_groups, *point_tiles, *short_terms)?
+            Self::MatrixGroups { resident_groups, point_tiles, short_terms, one_sub_group } => {
+                let (resident_groups, point_tiles) = (*resident_groups, *point_tiles);
+                let (short_terms, one_sub_group) = (*short_terms, *one_sub_group);
+                let args = MatrixGroups { resident_groups, point_tiles, short_terms, one_sub_group };
+                matrix_groups(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::Tiling(p) => {
                 multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
@@ -498,16 +508,6 @@ fn straight(form: &impl CellKernel, work_group: u64, whole_groups: bool) -> Mapp
     let (orbits, point_orbits, resident_groups) = (Vec::new(), false, None);
     let args = StraightCells { work_group, orbits, point_orbits, resident_groups, whole_groups };
     straight_cells(form.kernel(), &*form.program()?, &args)
-}
-
-fn by_components(
-    form: &impl CellKernel,
-    resident_groups: Option<u32>,
-    point_tiles: Option<u32>,
-    short_terms: bool,
-) -> Mapped {
-    let args = MatrixGroups { resident_groups, point_tiles, short_terms };
-    matrix_groups(form.kernel(), &*form.program()?, &args)
 }
 
 fn by_basis(form: &impl CellKernel, resident_groups: Option<u32>) -> Mapped {

@@ -43,14 +43,17 @@ impl Mapping {
             };
             return Ok(matrix_orbits(&form.kernel, &form.program, &args, &orbits)?);
         }
-        if let (Self::MatrixGroups { resident_groups, point_tiles, short_terms: false }, None) =
-            (self, resident_groups)
+        if let (
+            Self::MatrixGroups { resident_groups, point_tiles, short_terms: false, one_sub_group },
+            None,
+        ) = (self, resident_groups)
         {
             let (form, orbits) = form.symmetric()?;
             let args = MatrixGroups {
                 resident_groups: *resident_groups,
                 point_tiles: *point_tiles,
                 short_terms: false,
+                one_sub_group: *one_sub_group,
             };
             return Ok(matrix_group_orbits(&form.kernel, &form.program, &args, &orbits)?);
         }

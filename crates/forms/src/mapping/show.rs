@@ -53,8 +53,9 @@ impl fmt::Display for Mapping {
             Self::MatrixBasis { resident_groups: Some(groups) } => {
                 write!(f, "matrix basis, {groups} at a time")
             }
-            Self::MatrixGroups { resident_groups, point_tiles, short_terms } => {
+            Self::MatrixGroups { resident_groups, point_tiles, short_terms, one_sub_group } => {
                 f.write_str("matrix groups")?;
+                f.write_str(if *one_sub_group { " of one sub-group" } else { "" })?;
                 resident_groups.map_or(Ok(()), |groups| write!(f, ", {groups} at a time"))?;
                 point_tiles.map_or(Ok(()), |tiles| write!(f, ", {} points at a time", 8 * tiles))?;
                 f.write_str(if *short_terms { ", short terms" } else { "" })

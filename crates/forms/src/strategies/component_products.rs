@@ -136,13 +136,13 @@ pub(super) fn products(
     let [values, multiply] = exactly(nests.split_off(evaluated.len()), "points and products")?;
 
     s.reorder([&rolled.init, cells, &point])?;
-    axes.sub_groups.push(rolled.init.clone());
+    axes.add_components(&rolled.init);
     axes.add(fragment(s, &Nest { cells: cells.clone(), columns: point }, wide)?);
     let mut calls = Vec::new();
     for ((e, (component, _)), nest) in evaluated.iter().zip(&rolled.evaluate).zip(&nests) {
         let dofs = &e.evaluation.dofs;
         s.reorder([component, &nest.cells, &nest.columns, dofs])?;
-        axes.sub_groups.push(component.clone());
+        axes.add_components(component);
         let insns = first_insns(&e.of_tables);
         if let (Some(count), false) = (quadrature.short, wide) {
             calls.extend(short_product(s, nest, dofs, count, insns)?);
@@ -150,26 +150,36 @@ pub(super) fn products(
         }
         let (part, columns) = tile_of_points(s, nest, wide)?;
         let nest = product(s, &nest.cells, &columns, dofs, true)?;
-        if let (Some(part), Some(tile)) = (part, &nest.tile) {
-            // values of degrees of freedom are read once for all tiles of points
-            s.interchange(&part, tile)?;
-            axes.unrolled.push(part);
+        // tables are read once for all components of a sub-group, values of degrees of freedom once for
+        // all tiles of points
+        for outer in part.iter().chain(axes.one_sub_group.then_some(component)) {
+            nest.tile.iter().try_for_each(|tile| s.interchange(outer, tile).map(drop))?;
         }
+        if let (Some(part), true) = (&part, axes.one_sub_group) {
+            s.interchange(component, part)?;
+        }
+        axes.unrolled.extend(part);
         calls.push((nest, insns));
     }
     let copies = at_points(s, &values, rolled, quadrature, axes)?;
     s.reorder([&rolled.multiply, &multiply.cells, &multiply.columns, &products.rows])?;
-    axes.sub_groups.push(rolled.multiply.clone());
+    axes.add_components(&rolled.multiply);
     let (part, columns) = tile_of_points(s, &multiply, wide)?;
+    let nest = product(s, &multiply.cells, &products.rows, &columns, false)?;
+    if axes.one_sub_group {
+        for inner in part.iter().chain(&nest.tile) {
+            s.interchange(&rolled.multiply, inner)?;
+        }
+    }
     axes.unrolled.extend(part);
-    calls.push((product(s, &multiply.cells, &products.rows, &columns, false)?, first_insns(of_tables)));
+    calls.push((nest, first_insns(of_tables)));
     for array in rolled.values() {
         lay_out(s, array, wide, true)?;
         axes.fragments.push(array.clone());
     }
     for array in copies.iter().chain(&rolled.factors) {
-        lay_out(s, array, wide, false)?;
-        axes.local.push(array.clone());
+        lay_out(s, array, wide, axes.one_sub_group)?;
+        if axes.one_sub_group { &mut axes.fragments } else { &mut axes.local }.push(array.clone());
     }
     for table in &products.tables {
         if !axes.tables.contains(table) {
@@ -194,7 +204,7 @@ fn tile_of_points(s: &mut Schedule, nest: &Nest, wide: bool) -> Result<(Option<L
 }
 
 /// The pointwise group: each sub-group stores the values of its component, and pairs of points and
-/// cells are dealt out to all. Returns what is stored.
+/// cells are dealt out to all; one that has all components keeps them. Returns what is stored.
 fn at_points(
     s: &mut Schedule,
     nest: &Nest,
@@ -202,6 +212,10 @@ fn at_points(
     quadrature: &Quadrature<'_>,
     axes: &mut Axes,
 ) -> Result<Vec<Array>, TransformError> {
+    if axes.one_sub_group {
+        axes.add(fragment(s, nest, quadrature.is_wide())?);
+        return Ok(Vec::new());
+    }
     let [once, cells] = s.split_as(&nest.cells, CELLS, ["values_once", "cell_pair"])?;
     let mut copies = Vec::new();
     for array in rolled.values() {

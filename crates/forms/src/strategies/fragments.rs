@@ -52,6 +52,8 @@ pub(super) struct Axes {
     pub(super) short_calls: Vec<Loop>,
     /// Tables of the products.
     pub(super) tables: Vec<Array>,
+    /// Whether a sub-group has all components of its cells, and no other one is in the group.
+    pub(super) one_sub_group: bool,
 }
 
 impl Axes {
@@ -68,6 +70,11 @@ impl Axes {
         let mut items = dealt.items.into_iter();
         self.items.extend(items.next());
         self.sub_groups.extend(items);
+    }
+
+    /// A loop over components: a sub-group each, or written out in one.
+    pub(super) fn add_components(&mut self, component: &Loop) {
+        if self.one_sub_group { &mut self.unrolled } else { &mut self.sub_groups }.push(component.clone());
     }
 
     /// Loops on `l.1` and on `l.2`.

@@ -162,7 +162,7 @@ impl Strategy<'_> {
         let modes = cells.split_off(3);
         let [geometry, zero, combine] = exactly(cells, "geometry, zeros and combinations")?;
 
-        let mut axes = Axes::default();
+        let mut axes = Axes { one_sub_group: self.args.one_sub_group, ..Axes::default() };
         for (component, cells, columns, inner) in [
             (&rolled.zero, zero, &result.zero, None),
             (&rolled.combine, combine, &parts.combine, None),
@@ -170,7 +170,7 @@ impl Strategy<'_> {
         ] {
             s.reorder([component, &cells, columns].into_iter().chain(inner))?;
             axes.add(fragment(s, &Nest { cells, columns: columns.clone() }, true)?);
-            axes.sub_groups.push(component.clone());
+            axes.add_components(component);
         }
         axes.unrolled.push(parts.member.clone());
         let mut local = Vec::new();
@@ -217,7 +217,7 @@ impl Strategy<'_> {
     ) -> Result<(), TransformError> {
         let (program, g) = (self.program, self.gather);
         let result = &program.results[0];
-        let items = [32, self.components];
+        let items = [32, self.args.sub_groups(self.components)];
         let component = program.evaluated().first().and_then(|k| rolled.gathers[*k].as_ref());
         let shape = [g.count, self.components];
         let gather = CellNest { array: &g.array, cells: &ends.gather, rows: &g.dofs, component, shape };
@@ -232,9 +232,11 @@ impl Strategy<'_> {
         make_atomic(s, &result.commits[..1])?;
         axes.items.push(ends.geometry.clone());
         if let Some(rest) = &ends.rest {
-            let lanes = cell_groups(s, program, rest, REST, self.components.unsigned_abs())?;
+            let lanes = cell_groups(s, program, rest, REST, items[1].unsigned_abs())?;
             axes.items.extend(lanes.items);
-            axes.sub_groups.extend(lanes.sub_groups);
+            // the only sub-group has these loops, of one iteration, to itself
+            let others = lanes.sub_groups.into_iter().filter(|_| !axes.one_sub_group);
+            axes.sub_groups.extend(others.collect::<Vec<_>>());
         }
         dealt.into_iter().for_each(|flat| axes.take(flat, items));
         Ok(())

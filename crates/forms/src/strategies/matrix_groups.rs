@@ -88,11 +88,19 @@ pub struct MatrixGroups {
     /// Whether the last of the degrees of freedom are multiplied by instructions of half the length where
     /// these hold them all, which is where fewer zeros are multiplied. Not with several tiles of points.
     pub short_terms: bool,
+    /// Whether one sub-group has all components of its cells, and a group is one sub-group: values at
+    /// points stay in registers then, and nobody waits for others.
+    pub one_sub_group: bool,
 }
 
 impl MatrixGroups {
     pub(super) fn tiles(&self) -> i64 {
         self.point_tiles.map_or(1, i64::from).max(1)
+    }
+
+    /// Sub-groups of a group.
+    pub(super) const fn sub_groups(&self, components: i64) -> i64 {
+        if self.one_sub_group { 1 } else { components }
     }
 }
 
@@ -137,7 +145,7 @@ pub fn matrix_groups(
         (quadrature.tiles, quadrature.short) = (args.tiles(), short);
     }
     let map = |s: &mut Schedule| {
-        Strategy { program: &program, parts: &parts }.map(s)?;
+        Strategy { program: &program, parts: &parts, args }.map(s)?;
         args.resident_groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
     };
     match applied(&kernel, map) {
@@ -155,6 +163,7 @@ pub fn matrix_group_dofs(kernel: &Kernel, program: &CellProgram) -> Option<i64> 
 struct Strategy<'a> {
     program: &'a CellProgram,
     parts: &'a Parts<'a>,
+    args: &'a MatrixGroups,
 }
 
 /// Loops over components, and arrays of all components.
@@ -209,8 +218,9 @@ impl Strategy<'_> {
         let points = cells.split_off(2);
         let [geometry, zero] = exactly(cells, "geometry and zeros")?;
 
-        let mut axes = Axes::default();
-        axes.sub_groups.extend([&components.zero, &components.store].map(Clone::clone));
+        let mut axes = Axes { one_sub_group: self.args.one_sub_group, ..Axes::default() };
+        axes.add_components(&components.zero);
+        axes.add_components(&components.store);
         for (cells, columns, component) in
             [(zero, &result.zero, &components.zero), (store, &result.scatter, &components.store)]
         {
@@ -284,7 +294,7 @@ impl Strategy<'_> {
     ) -> Result<(), TransformError> {
         let (program, parts) = (self.program, self.parts);
         let result = &program.results[0];
-        let items = [32, parts.components];
+        let items = [32, self.args.sub_groups(parts.components)];
         let mut around = vec![ends.gather.clone()];
         let order: Vec<usize> = program.evaluated();
         let others: Vec<String> =
@@ -304,9 +314,11 @@ impl Strategy<'_> {
         make_atomic(s, std::slice::from_ref(&ends.staged.commit))?;
         axes.items.push(ends.geometry.clone());
         if let Some(rest) = ends.rest {
-            let lanes = cell_groups(s, program, rest, REST, parts.components.unsigned_abs())?;
+            let lanes = cell_groups(s, program, rest, REST, items[1].unsigned_abs())?;
             axes.items.extend(lanes.items);
-            axes.sub_groups.extend(lanes.sub_groups);
+            // the only sub-group has these loops, of one iteration, to itself
+            let others = lanes.sub_groups.into_iter().filter(|_| !axes.one_sub_group);
+            axes.sub_groups.extend(others.collect::<Vec<_>>());
         }
         dealt.into_iter().for_each(|flat| axes.take(flat, items));
         let wide = parts.gathers.iter().map(|g| &g.array).chain([&ends.staged.array]);
