@@ -22,6 +22,11 @@ fn matrix(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
     Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped: false }.with_orbits()
 }
 
+/// The same with copies of the next block under way.
+fn overlapped(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
+    Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped: true }.with_orbits()
+}
+
 /// Fewer cells than a block, full blocks and a rest, several blocks a group; orbits that tiles divide
 /// (3-D P6 has 24) and do not.
 #[test]
@@ -31,6 +36,7 @@ fn results_are_those_of_the_reference() {
         (Operator::Mass, 3, 4, 1, matrix(1, 2, 99)),
         (Operator::Laplace, 3, 3, 2, matrix(2, 1, 3)),
         (Operator::Helmholtz, 2, 4, 3, matrix(1, 2, 99)),
+        (Operator::Laplace, 3, 2, 2, overlapped(1, 1, 3)),
     ] {
         let problem = problem(operator, dim, degree, divisions, seed);
         let expected = problem.reference().unwrap();
@@ -69,6 +75,26 @@ fn blocks_of_zeros_are_left_out() {
     assert_eq!(blocks.matches("__syncthreads").count(), 1, "{blocks}");
 }
 
+/// Copies of the next block are under way from when combinations are in registers on, and are waited for
+/// once a block.
+#[test]
+fn copies_go_on_while_products_are_computed() {
+    let problem = problem(Operator::Laplace, 2, 4, 1, 1);
+    let (kernel, _) = transform(&problem.lowered, &overlapped(2, 8, 99)).unwrap();
+    let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
+    let (blocks, _) = cuda.split_once("_tail").unwrap();
+    let waits: Vec<usize> = blocks.match_indices("cp.async.wait_all").map(|(at, _)| at).collect();
+    let copies: Vec<usize> = blocks.match_indices("cp.async.ca").map(|(at, _)| at).collect();
+    let products: Vec<usize> = blocks.match_indices("mma.sync").map(|(at, _)| at).collect();
+    let [first, last] = waits[..] else { panic!("{} waits in\n{blocks}", waits.len()) };
+    // 16 cells of 15 degrees of freedom and three vertices, by 32 work-items, in front of the loop and in it
+    assert_eq!(copies.len(), 2 * (8 + 2 * 2));
+    let (before, inside) = copies.split_at(copies.len() / 2);
+    assert!(before.iter().all(|at| *at < first));
+    assert!(inside.iter().all(|at| first < *at && *at < products[0]));
+    assert!(products.iter().all(|at| *at < last));
+}
+
 /// What the sizes say is what the kernel takes, with all tables and with fewer.
 #[test]
 fn sizes_are_those_of_the_kernel() {
@@ -76,18 +102,15 @@ fn sizes_are_those_of_the_kernel() {
         let form = problem(operator, dim, degree, 1, 1).lowered;
         let (symmetric, orbits) = form.symmetric().unwrap();
         let sizes = matrix_orbit_sizes(&symmetric.kernel, &symmetric.program, &orbits).unwrap();
-        let bytes = |kept| {
-            let (kernel, _) = transform(&form, &matrix(4, 8, kept)).unwrap();
+        let bytes = |mapping| {
+            let (kernel, _) = transform(&form, &mapping).unwrap();
             generate(&kernel, Target::Cuda, &Options::default()).unwrap().plan.local_bytes
         };
-        for kept in [0, 2] {
-            let needed = bytes(kept);
+        for (kept, ahead) in [(0, false), (2, false), (2, true)] {
+            let needed = bytes(if ahead { overlapped(4, 8, kept) } else { matrix(4, 8, kept) });
             // the last row of an array has no room behind it
-            assert_eq!(
-                sizes.tables_that_fit(4, false, needed + 200),
-                Some(kept),
-                "{operator}, {needed}, {sizes:?}"
-            );
+            let found = sizes.tables_that_fit(4, ahead, needed + 200);
+            assert_eq!(found, Some(kept), "{operator}, {needed}, {sizes:?}");
         }
         assert_eq!(sizes.tables_that_fit(4, false, 1000), None);
     }

@@ -31,7 +31,7 @@ impl Mapping {
         if points {
             return Err(NoSymmetry::Points { mapping: self.to_string() }.into());
         }
-        if let (Self::MatrixCells { sub_groups, groups, kept_tables, overlapped: false }, None) =
+        if let (Self::MatrixCells { sub_groups, groups, kept_tables, overlapped }, None) =
             (self, resident_groups)
         {
             let (form, orbits) = form.symmetric()?;
@@ -39,7 +39,7 @@ impl Mapping {
                 sub_groups: *sub_groups,
                 groups: *groups,
                 kept_tables: *kept_tables,
-                overlapped: false,
+                overlapped: *overlapped,
             };
             return Ok(matrix_orbits(&form.kernel, &form.program, &args, &orbits)?);
         }

@@ -1,5 +1,6 @@
 //! Sixteen cells a sub-group by matrix instructions, on degrees of freedom combined in orbits.
 
+use super::ahead::{Ahead, coordinates};
 use super::blocks::{behind, gathers_first, statements};
 use super::cell_groups::cell_groups;
 use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, tiled};
@@ -40,6 +41,8 @@ use std::collections::BTreeSet;
 ///                                       for q_1 in 0..m/4 ...
 /// ```
 /// A work-item holds all combinations of an orbit, so that sums and differences need no exchange.
+///
+/// Overlapped, copies of the next block begin when all combinations of a block are in registers.
 ///
 /// # Errors
 /// As `matrix_cells`; degrees of freedom that no orbits hold.
@@ -93,7 +96,8 @@ pub fn matrix_orbit_sizes(kernel: &Kernel, program: &CellProgram, orbits: &[Orbi
     let factors: i64 = program.blocks.iter().map(|b| b.points * b.factors.len() as i64).sum();
     let rest = bytes(2 * n + per_cell + factors) + small;
     let row = row_length(n.max(parts.members * padded));
-    Some(MatrixSizes { dofs: n, cell: bytes(row + per_cell), overlap: 0, tables, rest })
+    let overlap = bytes(row) + 8 * coordinates(&kernel, &program);
+    Some(MatrixSizes { dofs: n, cell: bytes(row + per_cell), overlap, tables, rest })
 }
 
 /// The only function that is evaluated, a scalar one of a scalar operator.
@@ -341,8 +345,11 @@ struct Places {
     gather: Loop,
     geometry: Loop,
     commit: Loop,
-    /// Over groups.
+    /// Over groups, and over the blocks of one.
     group: Loop,
+    turn: Loop,
+    /// What is copied ahead, if anything is.
+    ahead: Option<Ahead>,
     /// Over the cells that fill no block.
     rest: Option<Loop>,
 }
@@ -371,12 +378,19 @@ impl Strategy<'_> {
         for array in [&self.gather.array, &result.array].into_iter().chain(&program.per_cell) {
             s.expand(array, [&cell])?;
         }
-        let starts = [order.first, String::from(&result.zero), String::from(&result.scatter)];
+        let starts = [order.first.clone(), String::from(&result.zero), String::from(&result.scatter)];
         let cells = s.distribute_as(&cell, starts, &["cell_geometry", "cell_products", "cell_commit"])?;
         let [geometry, products, commit] = exactly(cells, "geometry, products and commit")?;
         let mut axes = Axes::default();
         self.products(s, &parts, &products, &mut axes)?;
-        let places = Places { gather: cell, geometry, commit, group, rest };
+        let (geometry, ahead) = match self.args.overlapped {
+            true => {
+                let (ahead, geometry) = Ahead::of(s, &self.gather.array, geometry, &order.first)?;
+                (geometry, Some(ahead))
+            }
+            false => (geometry, None),
+        };
+        let places = Places { gather: cell, geometry, commit, group, turn, ahead, rest };
         self.ends(s, &places, &mut axes)?;
         self.place(s, &parts, &places, &axes)
     }
@@ -406,9 +420,14 @@ impl Strategy<'_> {
             let all = [&parts.combine, zero, &parts.separate].into_iter().chain(of_blocks);
             s.apply(PadInames::new(all, tiled(parts.orbits)))?;
         }
+        let multiplied = match (self.args.overlapped, around.first()) {
+            // behind this loop nothing reads what was gathered
+            (true, Some(first)) => s.distribute_one(&sub_group, first, "sub_group_products")?,
+            (true, None) | (false, _) => sub_group.clone(),
+        };
         let mut all_tiles = Vec::new();
         for (ModeBlock { block, evaluation, products }, cells) in parts.blocks.iter().zip(&around) {
-            all_tiles.push(tiles(s, [&sub_group, cells], block, evaluation, products)?);
+            all_tiles.push(tiles(s, [&multiplied, cells], block, evaluation, products)?);
         }
         // arrays and loops of each product as the instruction has them
         let wide = |cells: &Loop, columns: &Loop| Nest { cells: cells.clone(), columns: columns.clone() };
@@ -426,6 +445,9 @@ impl Strategy<'_> {
         }
         for (tiles, products) in all_tiles.iter().zip(split) {
             tiles.to_fragments(s, &products, axes)?;
+        }
+        if multiplied != sub_group {
+            axes.sub_groups.push(multiplied);
         }
         axes.sub_groups.push(sub_group);
         Ok(())
@@ -452,6 +474,9 @@ impl Strategy<'_> {
         let [round, lane] = s.split_as(&places.geometry, CELLS, ["geometry_sub_group", "geometry_lane"])?;
         axes.items.push(lane);
         axes.sub_groups.push(round);
+        if let Some(vertices) = places.ahead.as_ref().and_then(|ahead| ahead.vertices.as_ref()) {
+            vertices.deal(s, axes)?;
+        }
         if let Some(rest) = &places.rest {
             let lanes = cell_groups(s, program, rest, REST, self.args.sub_groups)?;
             axes.items.extend(lanes.items);
@@ -493,8 +518,10 @@ impl Strategy<'_> {
             s.apply(SetAddressSpace::new(array, AddressSpace::SubGroup))?;
         }
         s.tag_all(&axes.sub_groups, AxisTag::Local(1))?;
-        let vars = shared.map(|(array, _)| String::from(array)).to_vec();
-        s.apply(AliasStorage { vars, storage: s.fresh("cell_values") })?;
+        if places.ahead.is_none() {
+            let vars = shared.map(|(array, _)| String::from(array)).to_vec();
+            s.apply(AliasStorage { vars, storage: s.fresh("cell_values") })?;
+        }
         let kept = usize::try_from(self.args.kept_tables).unwrap_or(usize::MAX);
         for table in parts.small.iter().chain(axes.tables.iter().take(kept)) {
             let fetch = PrefetchArray::new(table, &places.group, AddressSpace::Local);
@@ -505,6 +532,7 @@ impl Strategy<'_> {
         for call in &axes.calls {
             s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;
         }
-        s.tag_all(&axes.unrolled, AxisTag::Unrolled)
+        s.tag_all(&axes.unrolled, AxisTag::Unrolled)?;
+        places.ahead.as_ref().map_or(Ok(()), |ahead| ahead.pipeline(s, &places.turn))
     }
 }
