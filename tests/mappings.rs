@@ -105,7 +105,12 @@ fn check_problem(problem: &Problem, name: &str) {
         mappings.push(Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped });
     }
     if matrix_group_dofs(&form.kernel, &form.program).is_some() {
-        mappings.push(Mapping::MATRIX_GROUPS);
+        mappings.push(Mapping::MatrixGroups {
+            resident_groups: None,
+            point_tiles: (random.below(2) == 1).then_some(2),
+            short_terms: random.below(2) == 1,
+            one_sub_group: random.below(2) == 1,
+        });
     }
     for (m, mapping) in mappings.iter().enumerate() {
         // two mappings in OpenCL, the others too in a long run

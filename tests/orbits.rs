@@ -192,7 +192,7 @@ fn what_has_no_symmetry_is_refused() {
     let refused = |mapping: Mapping| transform(&problem.lowered, &mapping).unwrap_err().to_string();
     assert_eq!(
         refused(Mapping::SINGLE_CELL.with_orbits()),
-        "transform: `single cell, 32 a group` combines no degrees of freedom in orbits, needed `straight_cells`, `listed_cells`, `matrix_cells` without copies ahead, or `matrix_groups`"
+        "transform: `single cell, 32 a group` combines no degrees of freedom in orbits, needed `straight_cells`, `listed_cells`, `matrix_cells` or `matrix_groups`"
     );
     let kernel = &problem.lowered.kernel;
     assert_eq!(

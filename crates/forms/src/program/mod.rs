@@ -350,7 +350,7 @@ pub enum NoSymmetry {
     },
     /// A mapping that combines nothing in orbits.
     #[error(
-        "`{mapping}` combines no degrees of freedom in orbits, needed `straight_cells`, `listed_cells`, `matrix_cells` without copies ahead, or `matrix_groups`"
+        "`{mapping}` combines no degrees of freedom in orbits, needed `straight_cells`, `listed_cells`, `matrix_cells` or `matrix_groups`"
     )]
     Mapping {
         /// The mapping.

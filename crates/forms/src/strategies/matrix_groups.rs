@@ -109,7 +109,8 @@ impl MatrixGroups {
 ///
 /// Degrees of freedom, values at points and the factors of the products are in local memory as
 /// fragments lie; what a component adds to the result stays in the registers of its sub-group.
-/// Pointwise groups are dealt out to all work-items. Sums run over
+/// Pointwise groups are dealt out to all work-items. One sub-group may have all components instead, with
+/// values at points in its registers. Sums run over
 /// [modes](super::factored_quadrature) where the integrand is linear. Cells that fill no block are
 /// mapped to a group each.
 ///
