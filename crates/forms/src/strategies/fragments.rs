@@ -3,7 +3,8 @@
 use super::blocks::statements;
 use super::staging::Flat;
 use purlin_transforms::primitives::{
-    DropZeroTerms, JoinArrayAxes, JoinInames, PeelIname, ShiftIname, SplitArrayAxis, TransposeArrayAxes,
+    DropZeroTerms, JoinArrayAxes, JoinInames, PadArray, PeelIname, ShiftIname, SplitArrayAxis,
+    TransposeArrayAxes,
 };
 use purlin_transforms::schedule::{Array, Loop};
 use purlin_transforms::{Refusal, Schedule, TransformError};
@@ -147,6 +148,13 @@ pub(super) fn lay_out_of(
     s.apply(order((0..components).chain(axes.iter().map(|axis| components + axis)).collect()))?;
     s.apply(JoinArrayAxes { var: array.into(), axis: components + lane })?;
     Ok(())
+}
+
+/// Lets what [`lay_out`] has of wide arrays in local memory, with one axis of components, begin each four
+/// columns in other banks: neighbours along columns then meet in none.
+pub(super) fn spread_columns(s: &mut Schedule, array: &Array) -> Result<(), TransformError> {
+    s.apply(JoinArrayAxes { var: array.into(), axis: 3 })?;
+    s.apply(PadArray::new(array, 3, TILE / 2)).map(drop)
 }
 
 /// Lays a table `[modes, columns]` out so that both products read 32 neighbours, or two times 16: tiles of

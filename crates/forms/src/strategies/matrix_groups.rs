@@ -3,7 +3,7 @@
 use super::blocks::{behind, gathers_first, statements, written};
 use super::cell_groups::cell_groups;
 use super::component_products::{Evaluated, Quadrature, RolledBlock, of_table, products, roll_block};
-use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, lay_out, tiled};
+use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, lay_out, spread_columns, tiled};
 use super::modes::factor;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Staged, deal, roll_gathers, stage_results};
@@ -325,6 +325,7 @@ impl Strategy<'_> {
         let wide = parts.gathers.iter().map(|g| &g.array).chain([&ends.staged.array]);
         for array in wide {
             lay_out(s, array, true, false)?;
+            spread_columns(s, array)?;
             axes.local.push(array.clone());
         }
         lay_out(s, &result.array, true, true)?;
