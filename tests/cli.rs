@@ -1665,11 +1665,13 @@ fn a_problem_is_solved_with_its_history() {
     let vtu = std::fs::read_to_string(&file).unwrap();
     assert!(vtu.contains("Name=\"u\"") && vtu.contains("NumberOfComponents=\"3\""));
 
-    let args = ["solve", "hyperelasticity", "--cells", "2", "--device", "c", "--newton-iterations", "2"];
-    let output = purlin(&args);
+    let body = ["solve", "hyperelasticity", "--cells", "2", "--device", "c"];
+    let output = purlin(&[&body[..], &["--newton-iterations", "2", "--load-steps", "2"]].concat());
     assert_eq!(output.status.code(), Some(1));
     assert!(stdout(&output).contains("too many iterations"), "the history is printed");
-    assert!(stderr(&output).contains("did not converge: too many iterations"), "{}", stderr(&output));
+    assert!(stdout(&output).contains("│ 2         ┆ 0.5000 ┆"), "with loads: {}", stdout(&output));
+    let error = "did not converge under 0.5 of its load, of which 0 was solved for: too many iterations";
+    assert!(stderr(&output).contains(error), "{}", stderr(&output));
 
     let plane = ["solve", "poisson", "--dim", "2", "--cells", "4", "--device", "c"];
     for solver in [["gmres", "none"], ["bicgstab", "chebyshev"], ["chebyshev", "jacobi"]] {
@@ -1677,6 +1679,8 @@ fn a_problem_is_solved_with_its_history() {
         let text = good(&[&plane[..], &named].concat());
         assert!(text.contains(&format!("{}, preconditioner {}", solver[0], solver[1])), "{text}");
     }
+    let error = bad(&[&plane[..], &["--load-steps", "2"]].concat(), 2);
+    assert!(error.contains("--load-steps 2: `poisson` is linear, needed 1"), "{error}");
     let error = bad(&[&plane[..], &["--method", "lu"]].concat(), 2);
     assert!(error.contains("unknown method `lu`; known: cg, gmres, bicgstab, chebyshev"), "{error}");
     let refused = ["--method", "chebyshev", "--preconditioner", "block-jacobi"];

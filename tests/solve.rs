@@ -16,7 +16,7 @@ use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Backend, Device, buffer_of, download_values, open};
 use purlin::solve::{
     Arrays, AssemblyStrategy, Constraints, CsrOperator, DeviceForm, FormOperator, FormPrograms, LinearChoice,
-    LinearOptions, MatrixAssembly, NewtonOptions, NewtonReason, Operator, PreconditionerKind,
+    LinearOptions, MatrixAssembly, NewtonOptions, NewtonReason, NewtonReport, Operator, PreconditionerKind,
     PrescribedValues, run,
 };
 use purlin::{BoundaryValueSystem, CsrMatrix, Mapping, Random};
@@ -530,6 +530,45 @@ fn what_does_not_converge_has_a_history() {
     let report = solved(NewtonOptions { systems, ..NewtonOptions::default() });
     assert!(matches!(report.reason, NewtonReason::Linear(_)), "{report:?}");
     assert_eq!(report.steps[0].linear.residuals.len(), 3);
+}
+
+/// The cube whose cells are small at its faces, where prescribed values end and strains are singular.
+fn fine_at_faces() -> Mesh {
+    let cube = Mesh::unit_cube(6).unwrap();
+    let lines = [0.0, 1.0 / 62.0, 6.0 / 62.0, 0.5, 56.0 / 62.0, 61.0 / 62.0, 1.0];
+    let coordinates = cube.coordinates().iter().map(|x| lines[(x * 6.0).round() as usize]).collect();
+    let cells = (0..cube.n_cells()).flat_map(|cell| cube.cell(cell).iter().copied()).collect();
+    Mesh::new(CellShape::Tetrahedron, coordinates, cells, None).unwrap()
+}
+
+/// The whole motion at once would turn cells inside out.
+#[test]
+fn cells_that_would_turn_inside_out_shorten_a_load_step() {
+    let device = open("c").unwrap();
+    let mesh = fine_at_faces();
+    let problem = BoundaryValueProblem::Hyperelasticity;
+    let options = NewtonOptions::default();
+    let mut system = BoundaryValueSystem::new(&*device, problem, &mesh, 1, TABLE, options).unwrap();
+    let mut solved = |load_steps| {
+        system.restart(NewtonOptions { load_steps, ..options }).unwrap();
+        let before = device.traffic();
+        let report = system.solve(&mut |_, _| ()).unwrap();
+        assert!(report.converged() && report.load == 1.0, "{report:?}");
+        assert_eq!(device.traffic().since(before).to_device, 0);
+        (report, system.solution().unwrap())
+    };
+    let ((whole, expected), (parts, found)) = (solved(1), solved(2));
+    let loads = |report: &NewtonReport| {
+        let mut loads: Vec<f64> = report.steps.iter().map(|step| step.load).collect();
+        loads.dedup();
+        loads
+    };
+    assert_eq!((loads(&whole), loads(&parts)), (vec![0.5, 1.0], vec![0.5, 1.0]));
+    assert_eq!((whole.steps[0].length, parts.steps[0].length), (0.5, 1.0));
+    for (a, b) in found.iter().zip(&expected) {
+        // the last updates are below 1e-12
+        assert!((a - b).abs() < 1e-10, "{a} {b}");
+    }
 }
 
 #[test]

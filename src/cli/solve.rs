@@ -39,6 +39,7 @@ Examples:
   purlin solve hyperelasticity --mesh meshes/bracket.msh --degree 1 --vtu bracket.vtu
   purlin solve hyperelasticity --cells 16 --device opencl
   purlin solve hyperelasticity --preconditioner block-jacobi
+  purlin solve hyperelasticity --cells 24 --load-steps 4
   purlin solve poisson --dim 2 --cells 200 --degree 2 --method bicgstab
   purlin solve poisson --devices cuda:0,cuda:1 --cells 128
   purlin solve poisson --multigrid --degree 4 --cells 16
@@ -117,9 +118,13 @@ pub struct SolveArgs {
     /// Norm of an update of Newton's method that is small enough
     #[arg(long, value_name = "NORM", default_value = "1e-12", conflicts_with = "multigrid")]
     update: f64,
-    /// Iterations of Newton's method that are allowed
+    /// Iterations of Newton's method that are allowed, in each load step
     #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "multigrid")]
     newton_iterations: usize,
+    /// Apply prescribed values and forces in so many equal parts; one that fails is halved
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000),
+        conflicts_with = "multigrid")]
+    load_steps: u32,
     /// Residual of a linear system that is small enough, relative to its right-hand side [default:
     /// 1e-5, of linear problems 1e-10]
     #[arg(long, value_name = "PART")]
@@ -235,17 +240,7 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     out(&history(&report))?;
     out(&ended(&report, &system, traffic))?;
     if !report.converged() {
-        let more = if report.reason == NewtonReason::TooMany {
-            "; allow more by --newton-iterations"
-        } else if report.reason == NewtonReason::Linear(LinearReason::TooMany) {
-            "; allow more by --iterations"
-        } else {
-            ""
-        };
-        return Err(Failure::Refused(format!(
-            "`{problem}` did not converge: {}{more}; the history is above, and nothing was written",
-            report.reason
-        )));
+        return Err(unconverged(problem, &report));
     }
     if let Some(path) = &args.vtu {
         write_vtu(args, path, &mesh, system.numbering(), &system.solution()?)?;
@@ -258,11 +253,16 @@ fn options(args: &SolveArgs, problem: BoundaryValueProblem) -> Result<NewtonOpti
     if !(args.update.is_finite() && args.update >= 0.0) {
         return Err(Failure::Usage(format!("--update {}: needed a number of at least 0", args.update)));
     }
+    if problem.is_linear() && args.load_steps > 1 {
+        let message = format!("--load-steps {}: `{problem}` is linear, needed 1", args.load_steps);
+        return Err(Failure::Usage(message));
+    }
     let (norm, max_iterations) = (args.norm, args.iterations);
     let systems = LinearOptions { norm, relative, max_iterations, ..LinearOptions::default() };
     Ok(NewtonOptions {
         update: args.update,
         max_iterations: args.newton_iterations,
+        load_steps: args.load_steps as usize,
         linear: problem.is_linear(),
         solver: args.solver()?,
         systems,
@@ -332,6 +332,29 @@ fn described(
     ])
 }
 
+/// Why there is no solution, and what may help.
+pub(super) fn unconverged(problem: BoundaryValueProblem, report: &NewtonReport) -> Failure {
+    let loads = report.steps.last().filter(|step| step.load < 1.0).map_or_else(String::new, |step| {
+        format!(" under {} of its load, of which {} was solved for", step.load, report.load)
+    });
+    let more = match report.reason {
+        NewtonReason::TooMany => "; allow more by --newton-iterations",
+        NewtonReason::Linear(LinearReason::TooMany) => "; allow more by --iterations",
+        NewtonReason::LineSearch | NewtonReason::Linear(LinearReason::Indefinite) if !problem.is_linear() => {
+            "; apply the load in smaller parts by --load-steps"
+        }
+        NewtonReason::LineSearch
+        | NewtonReason::NotFinite
+        | NewtonReason::Converged
+        | NewtonReason::Linear(_) => "",
+    };
+    Failure::Refused(format!(
+        "`{problem}` did not converge{loads}: {}{more}; the history is above, and nothing was written",
+        report.reason
+    ))
+}
+
+/// The iterations, with their loads if any of them is under a part of it.
 pub(super) fn history(report: &NewtonReport) -> String {
     let rows = report.steps.iter().enumerate().map(|(k, step)| {
         let linear = match step.linear.converged() {
@@ -359,6 +382,16 @@ pub(super) fn history(report: &NewtonReport) -> String {
         "preconditioner",
         "linear solve",
     ];
+    if report.steps.iter().all(|step| step.load >= 1.0) {
+        return table(header, rows);
+    }
+    let loads = report.steps.iter().map(|step| format!("{:.4}", step.load));
+    let [iteration, residual, linear, length, update, assembly, preconditioner, solve] = header;
+    let header = [iteration, "load", residual, linear, length, update, assembly, preconditioner, solve];
+    let rows = rows.zip(loads).map(|(row, load)| {
+        let [iteration, residual, linear, length, update, assembly, preconditioner, solve] = row;
+        [iteration, load, residual, linear, length, update, assembly, preconditioner, solve]
+    });
     table(header, rows)
 }
 

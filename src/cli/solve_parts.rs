@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
-use super::solve::{SolveArgs, history, mesh, write_vtu};
+use super::solve::{SolveArgs, history, mesh, unconverged, write_vtu};
 use super::table::{facts, grouped, seconds, table};
 use purlin::forms::mesh::Mesh;
 use purlin::kernels::BoundaryValueProblem;
@@ -38,10 +38,7 @@ pub(super) fn run(
     out(&history(&report.newton))?;
     out(&ended(&system, &report))?;
     if !report.newton.converged() {
-        return Err(Failure::Refused(format!(
-            "`{problem}` did not converge: {}; the history is above, and nothing was written",
-            report.newton.reason
-        )));
+        return Err(unconverged(problem, &report.newton));
     }
     if let Some(path) = &args.vtu {
         write_vtu(args, path, &mesh, system.numbering(), &system.solution()?)?;

@@ -99,8 +99,8 @@ impl SystemSize {
         let local = block * nodes(degree, dim);
         let positions = cells.saturating_mul(local * local);
         let maps = 4 * cells.saturating_mul(nodes(degree, dim) + dim + 1) + 8 * dim * vertices;
-        // solution, residual, right-hand side, update
-        let vectors = 4 * 8 * unknowns;
+        // solution, residual, right-hand side, update, and two of load steps
+        let vectors = 6 * 8 * unknowns;
         let lists = match cells.checked_mul(local * local * 16) {
             Some(_) if block > 0 => strategy.bytes(cells, nodes(degree, dim), block, entries, unknowns),
             Some(_) | None => u64::MAX,

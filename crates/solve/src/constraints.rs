@@ -208,13 +208,13 @@ impl Constraints {
         })
     }
 
-    /// Computes how far the prescribed unknowns are from their values.
+    /// Computes a part of how far the prescribed unknowns are from their values.
     #[must_use]
-    pub fn measure_gap<'a>(&'a self, u: &'a Buffer) -> Call<'a> {
+    pub fn measure_gap<'a>(&'a self, u: &'a Buffer, part: f64) -> Call<'a> {
         let sizes = [("n", self.fixed.n), ("n_unknowns", self.n_unknowns)];
         let arrays =
             [("unknown", &self.fixed.at), ("prescribed", &self.prescribed), ("u", u), ("gap", &self.gap)];
-        Call::of(&self.compute_gap, &sizes, &arrays)
+        Call::of(&self.compute_gap, &sizes, &arrays).with("part", part)
     }
 
     /// Moves what the gap contributes to the other rows to the right-hand side, and puts the gap into

@@ -43,6 +43,7 @@ mod gmres;
 mod history;
 mod launch;
 mod linear;
+mod load;
 mod newton;
 mod operator;
 mod options;

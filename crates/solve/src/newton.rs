@@ -1,21 +1,25 @@
 //! Newton's method with a line search.
 
+use crate::load::{Load, follow};
 use crate::{
     Call, Constraints, CsrOperator, DeviceForm, LinearChoice, LinearOptions, LinearReason, LinearReport,
     LinearSolver, MatrixAssembly, NewtonReason, NewtonReport, NewtonStep, SolveError, Vectors, run,
 };
 use purlin_runtime::{Buffer, Device};
-use std::time::Instant;
 
 /// When Newton's method stops.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NewtonOptions {
     /// Euclidean norm of an update that is small enough.
     pub update: f64,
-    /// Iterations that are allowed.
+    /// Iterations that are allowed, in each load step.
     pub max_iterations: usize,
     /// Halvings of a step that are allowed.
     pub max_halvings: usize,
+    /// Load steps: prescribed values and forces are applied in so many equal parts, at least one.
+    pub load_steps: usize,
+    /// Halvings of a load step that are allowed where Newton's method fails.
+    pub max_cutbacks: u32,
     /// Whether the equations are linear, so that one iteration solves them.
     pub linear: bool,
     /// Whether other unknowns follow prescribed ones in the same update, or else in the next: DOLFINx's
@@ -34,6 +38,8 @@ impl Default for NewtonOptions {
             update: 1e-12,
             max_iterations: 50,
             max_halvings: 12,
+            load_steps: 1,
+            max_cutbacks: 5,
             linear: false,
             lifts: true,
             solver: LinearChoice::default(),
@@ -47,6 +53,9 @@ impl Default for NewtonOptions {
 const SUFFICIENT: f64 = 1e-4;
 /// Residuals below this part of the largest one are roundings.
 const ROUNDING: f64 = 1e-12;
+/// A step of part of the load ends at an update below this part of its first one: the next load step
+/// starts there, and is solved for in turn.
+const NEAR: f64 = 1e-3;
 
 /// Equations on a device.
 pub struct NewtonSystem<'s> {
@@ -70,16 +79,18 @@ struct Place {
 
 /// Newton's method for equations whose derivative is symmetric.
 ///
-/// An update brings prescribed unknowns to their values. Until a whole update was added, residuals
-/// say nothing about progress, as the residual of the start knows nothing of the values: such a step
-/// is halved only where its residual is no number. Later ones are halved until the energy falls as
-/// Armijo's condition asks, or without an energy the norm of the residual.
+/// The first update of a load step brings prescribed unknowns to their values. Residuals say nothing
+/// about its progress, as the one before knows nothing of the values. It is halved only where the
+/// residual is no number, as that of a cell turned inside out, and the load step ends at that part of
+/// the load. Later updates are halved until the energy falls as Armijo's condition asks, or without
+/// an energy the norm of the residual.
 ///
 /// Where the derivative is not positive definite, the solver of the linear systems stops at a
-/// direction in which the energy falls; without an energy, Newton's method ends there.
+/// direction in which the energy falls; without an energy, Newton's method ends there. A load step
+/// that fails is tried again from its start, half as long.
 ///
 /// # Source
-/// Nocedal & Wright 2006, §3.1 and algorithm 7.1.
+/// Nocedal & Wright 2006, §3.1 and algorithm 7.1; Borst et al. 2012, chapter 4, on load steps.
 pub struct Newton<'d> {
     device: &'d dyn Device,
     options: NewtonOptions,
@@ -88,6 +99,15 @@ pub struct Newton<'d> {
     residual: Buffer,
     right: Buffer,
     update: Buffer,
+    path: Option<LoadVectors>,
+}
+
+/// What load steps need of equations that are not linear.
+struct LoadVectors {
+    /// The residual of the start.
+    loads: Buffer,
+    /// The unknown where a load step starts.
+    kept: Buffer,
 }
 
 impl Place {
@@ -107,7 +127,8 @@ impl Place {
 }
 
 impl<'d> Newton<'d> {
-    /// Compiles the kernels and allocates three vectors of `n` numbers. The linear systems are solved
+    /// Compiles the kernels and allocates three vectors of `n` numbers, or five for equations that are
+    /// not linear. The linear systems are solved
     /// by `solver`, whose choice and options are those of `options`, as a rule.
     ///
     /// # Errors
@@ -120,7 +141,11 @@ impl<'d> Newton<'d> {
     ) -> Result<Self, SolveError> {
         let vectors = Vectors::new(device, n)?;
         let [residual, right, update] = [vectors.allocate()?, vectors.allocate()?, vectors.allocate()?];
-        Ok(Self { device, options, vectors, solver, residual, right, update })
+        let path = match options.linear {
+            true => None,
+            false => Some(LoadVectors { loads: vectors.allocate()?, kept: vectors.allocate()? }),
+        };
+        Ok(Self { device, options, vectors, solver, residual, right, update, path })
     }
 
     /// What solves the linear systems.
@@ -129,12 +154,12 @@ impl<'d> Newton<'d> {
         &self.solver
     }
 
-    /// Takes other options, but for the choice of the solver.
+    /// Takes other options, but for the choice of the solver and whether the equations are linear.
     ///
     /// # Errors
     /// No memory, a failing driver.
     pub fn set_options(&mut self, options: NewtonOptions) -> Result<(), SolveError> {
-        self.options = options;
+        self.options = NewtonOptions { linear: self.options.linear, ..options };
         self.solver.set_options(options.systems)
     }
 
@@ -149,57 +174,7 @@ impl<'d> Newton<'d> {
         progress: &mut dyn FnMut(usize, &NewtonStep),
     ) -> Result<NewtonReport, SolveError> {
         let options = self.options;
-        iterate(options, &mut OnDevice { newton: self, system, u }, progress)
-    }
-
-    /// The norm of the residual, which is left in its vector, zero at prescribed unknowns.
-    fn evaluate(&self, system: &NewtonSystem<'_>, u: &Buffer) -> Result<f64, SolveError> {
-        self.device.fill(&self.residual, 0)?;
-        let mut calls = Vec::new();
-        system.residual.add_to(&[u], &self.residual, &mut calls);
-        calls.push(system.constraints.clear(&self.residual));
-        run(self.device, &calls)?;
-        self.vectors.norm(&self.residual)
-    }
-
-    /// The energy, if there is one.
-    fn energy(&self, system: &NewtonSystem<'_>, u: &Buffer) -> Result<Option<f64>, SolveError> {
-        let of = |form: &DeviceForm| {
-            self.vectors.number(|sum| {
-                let mut calls = Vec::new();
-                form.add_to(&[u], sum, &mut calls);
-                calls
-            })
-        };
-        system.energy.map(of).transpose()
-    }
-
-    /// Assembles and solves the system of the next update; seconds of the assembly and of the
-    /// preconditioner.
-    fn linearise(
-        &mut self,
-        system: &NewtonSystem<'_>,
-        u: &Buffer,
-    ) -> Result<(f64, f64, LinearReport), SolveError> {
-        let NewtonSystem { tangent, matrix, constraints, .. } = system;
-        let values = matrix.values();
-        let mut calls = Vec::new();
-        tangent.assemble(&[u], values, &mut calls);
-        let assembly_s = run(self.device, &calls)?;
-        self.device.copy(&self.residual, &self.right)?;
-        let mut calls: Vec<Call<'_>> = Vec::new();
-        calls.push(self.vectors.scale(-1.0, &self.right));
-        calls.push(constraints.measure_gap(u));
-        match self.options.lifts {
-            true => calls.extend(constraints.lift(values, &self.right)),
-            false => calls.push(constraints.set_gap(&self.right)),
-        }
-        calls.extend(constraints.eliminate(values));
-        run(self.device, &calls)?;
-        drop(calls);
-        let preconditioner_s = self.solver.prepare(matrix, Some(u))?;
-        let linear = self.solver.solve(matrix, &self.right, &self.update)?;
-        Ok((assembly_s, preconditioner_s, linear))
+        follow(options, &mut OnDevice { newton: self, system, u, load: Load::WHOLE }, progress)
     }
 }
 
@@ -208,15 +183,39 @@ struct OnDevice<'o, 'd> {
     newton: &'o mut Newton<'d>,
     system: &'o NewtonSystem<'o>,
     u: &'o Buffer,
+    load: Load,
 }
 
 impl NewtonEquations for OnDevice<'_, '_> {
     fn evaluate(&mut self) -> Result<f64, SolveError> {
-        self.newton.evaluate(self.system, self.u)
+        let (Newton { device, vectors, residual, path, .. }, system) = (&*self.newton, self.system);
+        device.fill(residual, 0)?;
+        let mut calls = Vec::new();
+        system.residual.add_to(&[self.u], residual, &mut calls);
+        calls.push(system.constraints.clear(residual));
+        if let (Some(path), true) = (path, self.load.is_part()) {
+            calls.push(vectors.axpy(-self.load.missing(), &path.loads, residual));
+        }
+        run(*device, &calls)?;
+        vectors.norm(residual)
     }
 
     fn energy(&mut self) -> Result<Option<f64>, SolveError> {
-        self.newton.energy(self.system, self.u)
+        let (Newton { vectors, path, .. }, u) = (&*self.newton, self.u);
+        let Some(form) = self.system.energy else {
+            return Ok(None);
+        };
+        let of_all = vectors.number(|sum| {
+            let mut calls = Vec::new();
+            form.add_to(&[u], sum, &mut calls);
+            calls
+        })?;
+        Ok(Some(match path {
+            Some(path) if self.load.is_part() => {
+                of_all - self.load.missing() * vectors.dot(&path.loads, u)?
+            }
+            Some(_) | None => of_all,
+        }))
     }
 
     fn has_energy(&self) -> bool {
@@ -224,7 +223,26 @@ impl NewtonEquations for OnDevice<'_, '_> {
     }
 
     fn linearise(&mut self) -> Result<(f64, f64, LinearReport), SolveError> {
-        self.newton.linearise(self.system, self.u)
+        let (newton, u) = (&mut *self.newton, self.u);
+        let NewtonSystem { tangent, matrix, constraints, .. } = self.system;
+        let values = matrix.values();
+        let mut calls = Vec::new();
+        tangent.assemble(&[u], values, &mut calls);
+        let assembly_s = run(newton.device, &calls)?;
+        newton.device.copy(&newton.residual, &newton.right)?;
+        let mut calls: Vec<Call<'_>> = Vec::new();
+        calls.push(newton.vectors.scale(-1.0, &newton.right));
+        calls.push(constraints.measure_gap(u, self.load.gap()));
+        match newton.options.lifts {
+            true => calls.extend(constraints.lift(values, &newton.right)),
+            false => calls.push(constraints.set_gap(&newton.right)),
+        }
+        calls.extend(constraints.eliminate(values));
+        run(newton.device, &calls)?;
+        drop(calls);
+        let preconditioner_s = newton.solver.prepare(matrix, Some(u))?;
+        let linear = newton.solver.solve(matrix, &newton.right, &newton.update)?;
+        Ok((assembly_s, preconditioner_s, linear))
     }
 
     fn update_norm(&mut self) -> Result<f64, SolveError> {
@@ -236,18 +254,37 @@ impl NewtonEquations for OnDevice<'_, '_> {
     }
 
     fn advance(&mut self, length: f64) -> Result<(), SolveError> {
-        let Newton { device, vectors, update, .. } = self.newton;
+        let Newton { device, vectors, update, .. } = &*self.newton;
         run(*device, &[vectors.axpy(length, update, self.u)]).map(drop)
+    }
+
+    fn set_load(&mut self, load: Load) {
+        self.load = load;
+    }
+
+    fn keep_loads(&mut self) -> Result<(), SolveError> {
+        let Newton { device, path, residual, .. } = &*self.newton;
+        path.as_ref().map_or(Ok(()), |path| Ok(device.copy(residual, &path.loads)?))
+    }
+
+    fn keep(&mut self) -> Result<(), SolveError> {
+        let Newton { device, path, .. } = &*self.newton;
+        path.as_ref().map_or(Ok(()), |path| Ok(device.copy(self.u, &path.kept)?))
+    }
+
+    fn take_back(&mut self) -> Result<(), SolveError> {
+        let Newton { device, path, .. } = &*self.newton;
+        path.as_ref().map_or(Ok(()), |path| Ok(device.copy(&path.kept, self.u)?))
     }
 }
 
 /// Equations where Newton's method stands: on one device, or in a part of a system, whose parts take the
 /// same steps as norms and energies are those of the whole.
 pub(crate) trait NewtonEquations {
-    /// The norm of the residual at the unknown, without prescribed unknowns.
+    /// The norm of the residual under the load, without prescribed unknowns.
     fn evaluate(&mut self) -> Result<f64, SolveError>;
 
-    /// The energy, if there is one.
+    /// The energy under the load, if there is one.
     fn energy(&mut self) -> Result<Option<f64>, SolveError>;
 
     /// Whether there is one.
@@ -264,32 +301,59 @@ pub(crate) trait NewtonEquations {
 
     /// Adds so many times the update to the unknown.
     fn advance(&mut self, length: f64) -> Result<(), SolveError>;
+
+    /// The load from here on, the whole one at first.
+    fn set_load(&mut self, load: Load);
+
+    /// Keeps the residual, that of the start under the whole load, as what loads make of it.
+    fn keep_loads(&mut self) -> Result<(), SolveError>;
+
+    /// Keeps the unknown.
+    fn keep(&mut self) -> Result<(), SolveError>;
+
+    /// Makes the unknown what was kept.
+    fn take_back(&mut self) -> Result<(), SolveError>;
 }
 
-/// The iterations of Newton's method.
+/// How a load step ended.
+pub(crate) struct LoadStep {
+    /// Why.
+    pub reason: NewtonReason,
+    /// The norm of the residual.
+    pub residual: f64,
+    /// The part of the load at its end, where it converged.
+    pub load: f64,
+}
+
+/// The iterations of Newton's method under a load; the step ends at a smaller one if the first update is
+/// too long.
 pub(crate) fn iterate(
     options: NewtonOptions,
+    mut load: Load,
     at: &mut dyn NewtonEquations,
+    steps: &mut Vec<NewtonStep>,
     progress: &mut dyn FnMut(usize, &NewtonStep),
-) -> Result<NewtonReport, SolveError> {
-    let started = Instant::now();
+) -> Result<LoadStep, SolveError> {
+    at.set_load(load);
     let mut norm = at.evaluate()?;
-    let mut report =
-        NewtonReport { reason: NewtonReason::TooMany, steps: Vec::new(), residual: norm, seconds: 0.0 };
-    if !norm.is_finite() {
-        report.reason = NewtonReason::NotFinite;
-        return Ok(report);
-    }
-    let (mut largest, mut held) = (norm, false);
-    for iteration in 0..options.max_iterations {
+    let (mut largest, mut held, mut first) = (norm, false, None);
+    let mut reason = NewtonReason::TooMany;
+    for _ in 0..options.max_iterations {
         let (assembly_s, preconditioner_s, linear) = at.linearise()?;
-        let (solved, reason) = (linear.converged(), linear.reason);
-        let mut step =
-            NewtonStep { residual: norm, linear, length: 0.0, update: 0.0, assembly_s, preconditioner_s };
-        let descends = reason == LinearReason::Indefinite && at.has_energy();
+        let (solved, found) = (linear.converged(), linear.reason);
+        let mut step = NewtonStep {
+            residual: norm,
+            load: load.target(),
+            linear,
+            length: 0.0,
+            update: 0.0,
+            assembly_s,
+            preconditioner_s,
+        };
+        let descends = found == LinearReason::Indefinite && at.has_energy() && (held || !load.is_part());
         if !(solved || descends) {
-            report.reason = NewtonReason::Linear(reason);
-            report.steps.push(step);
+            reason = NewtonReason::Linear(found);
+            steps.push(step);
             break;
         }
         let whole = at.update_norm()?;
@@ -305,22 +369,33 @@ pub(crate) fn iterate(
         };
         let (length, found) = search(options, at, &enough)?;
         (step.length, step.update, norm) = (length, length * whole, found);
-        (held, largest) = (held || (solved && length >= 1.0), largest.max(norm));
-        progress(iteration + 1, &step);
-        let small = solved && step.length >= 1.0 && step.update <= options.update;
-        report.steps.push(step);
+        if !held && length > 0.0 {
+            held = solved && (length >= 1.0 || !options.linear);
+            load = if held { load.moved(length) } else { load.lost() };
+            at.set_load(load);
+            if load.target() < step.load {
+                norm = at.evaluate()?;
+                step.load = load.target();
+            }
+        }
+        largest = largest.max(norm);
+        let small = match load.is_part() {
+            true => step.update <= options.update.max(NEAR * *first.get_or_insert(step.update)),
+            false => step.update <= options.update,
+        };
+        let ends = (small && solved && length >= 1.0) || (options.linear && held);
+        progress(steps.len() + 1, &step);
+        steps.push(step);
         if length == 0.0 {
-            report.reason = NewtonReason::LineSearch;
+            reason = NewtonReason::LineSearch;
             break;
         }
-        if small || (options.linear && held) {
-            report.reason = NewtonReason::Converged;
+        if ends {
+            reason = NewtonReason::Converged;
             break;
         }
     }
-    report.residual = norm;
-    report.seconds = started.elapsed().as_secs_f64();
-    Ok(report)
+    Ok(LoadStep { reason, residual: norm, load: load.target() })
 }
 
 /// Adds the part of the update that is long enough and good enough, with the norm of the residual

@@ -92,6 +92,8 @@ impl fmt::Display for NewtonReason {
 pub struct NewtonStep {
     /// Norm of the residual before it, on unknowns that are not prescribed.
     pub residual: f64,
+    /// The part of the load that it is solved for.
+    pub load: f64,
     /// The linear system.
     pub linear: LinearReport,
     /// Which part of the update was added.
@@ -113,6 +115,8 @@ pub struct NewtonReport {
     pub steps: Vec<NewtonStep>,
     /// Norm of the residual at the end.
     pub residual: f64,
+    /// The part of the load that was solved for: one if it converged.
+    pub load: f64,
     /// Wall time of all, seconds.
     pub seconds: f64,
 }
@@ -122,6 +126,12 @@ impl NewtonReport {
     #[must_use]
     pub fn converged(&self) -> bool {
         self.reason == NewtonReason::Converged
+    }
+
+    /// Load steps that were tried: runs of iterations for the same part of the load.
+    #[must_use]
+    pub fn load_steps(&self) -> usize {
+        self.steps.chunk_by(|one, next| one.load == next.load).count()
     }
 
     /// Iterations of all linear systems.

@@ -201,7 +201,7 @@ fn prescribed_values_are_those_of_elimination() {
             let constraints = Constraints::new(device, &pattern, &prescribed).unwrap();
             let [matrix, right, at] =
                 [&values(&pattern, &dense), &b, &u].map(|v| buffer_of(device, v).unwrap());
-            let mut calls = vec![constraints.measure_gap(&at)];
+            let mut calls = vec![constraints.measure_gap(&at, 1.0)];
             calls.extend(constraints.lift(&matrix, &right));
             calls.extend(constraints.eliminate(&matrix));
             run(device, &calls).unwrap();

@@ -434,7 +434,8 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
         let mut written = Ok(());
         let mut tell = |told: Told<'_>| match told {
             Told::Step(k, step) => eprintln!(
-                "{divisions}: iteration {k}, {} linear ones, step {}, update {:.1e}",
+                "{divisions}: iteration {k}, load {}, {} linear ones, step {}, update {:.1e}",
+                step.load,
                 step.linear.iterations(),
                 step.length,
                 step.update

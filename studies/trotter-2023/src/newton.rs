@@ -85,6 +85,8 @@ pub fn solve(
             converged: report.converged(),
             residual: report.residual,
             updates: report.steps.iter().map(|step| step.update).collect(),
+            lengths: report.steps.iter().map(|step| step.length).collect(),
+            loads: report.steps.iter().map(|step| step.load).collect(),
             linear_iterations,
             assembly_s: report.steps.iter().map(|step| step.assembly_s).sum(),
             preconditioner_s: (solver.preconditioner != PreconditionerKind::Jacobi)

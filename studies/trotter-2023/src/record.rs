@@ -311,6 +311,12 @@ pub struct Solved {
     pub residual: f64,
     /// Norms of the updates.
     pub updates: Vec<f64>,
+    /// Parts of these updates that were added; empty in old records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lengths: Vec<f64>,
+    /// Parts of the load that they are under; empty in old records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<f64>,
     /// Iterations of conjugate gradients in each iteration of Newton's method.
     pub linear_iterations: Vec<usize>,
     /// Device time of the assemblies of the matrix, in seconds.

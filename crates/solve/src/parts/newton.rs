@@ -2,7 +2,8 @@
 
 use super::communicator::Guard;
 use super::{Communicator, Halo, PartLayout, PartMatrix, PartMesh, PartSystem};
-use crate::newton::{NewtonEquations, iterate};
+use crate::load::{Load, follow};
+use crate::newton::NewtonEquations;
 use crate::texts::{compiled, text};
 use crate::{
     Call, ConjugateGradients, Constraints, DeviceForm, Diagonal, LinearReport, MatrixAssembly, NewtonOptions,
@@ -97,6 +98,10 @@ pub struct PartNewton<'d> {
     /// Residual, right-hand side and update on the part's mesh, and of owned unknowns.
     of_mesh: [Buffer; 3],
     of_owned: [Buffer; 3],
+    /// The residual of the start on the part's mesh and of owned unknowns, and the unknown that a load step
+    /// starts from.
+    loads: [Buffer; 2],
+    kept: Buffer,
     sum: Buffer,
 }
 
@@ -132,6 +137,8 @@ impl<'d> PartNewton<'d> {
             values: device.allocate(8 * pattern.columns.len() as u64)?,
             of_mesh: three(&on_mesh)?,
             of_owned: three(&owned)?,
+            loads: [on_mesh.allocate()?, owned.allocate()?],
+            kept: on_mesh.allocate()?,
             sum: device.allocate(8)?,
             on_mesh,
             owned,
@@ -164,7 +171,8 @@ impl<'d> PartNewton<'d> {
     ) -> Result<NewtonReport, SolveError> {
         let mut guard = Guard::new(communicator);
         let options = self.options;
-        let report = iterate(options, &mut InPart { newton: self, communicator, u }, progress)?;
+        let mut part = InPart { newton: self, communicator, u, load: Load::WHOLE };
+        let report = follow(options, &mut part, progress)?;
         guard.is_done = true;
         Ok(report)
     }
@@ -174,6 +182,7 @@ struct InPart<'p, 'd> {
     newton: &'p PartNewton<'d>,
     communicator: &'p dyn Communicator,
     u: &'p Buffer,
+    load: Load,
 }
 
 impl<'p> InPart<'p, '_> {
@@ -200,12 +209,16 @@ impl<'p> InPart<'p, '_> {
 
 impl NewtonEquations for InPart<'_, '_> {
     fn evaluate(&mut self) -> Result<f64, SolveError> {
-        let PartNewton { device, equations, halo, owned, of_mesh, of_owned, .. } = self.newton;
+        let PartNewton { device, equations, halo, owned, of_mesh, of_owned, loads, .. } = self.newton;
         let ([on_mesh, ..], [residual, ..]) = (of_mesh, of_owned);
         device.fill(on_mesh, 0)?;
         let mut calls = Vec::new();
         equations.residual.add_to(&[self.u], on_mesh, &mut calls);
-        calls.extend([equations.constraints.clear(on_mesh), halo.restrict(on_mesh, residual)]);
+        calls.push(equations.constraints.clear(on_mesh));
+        if self.load.is_part() {
+            calls.push(self.newton.on_mesh.axpy(-self.load.missing(), &loads[0], on_mesh));
+        }
+        calls.push(halo.restrict(on_mesh, residual));
         self.number(|sum| {
             calls.push(owned.square_to(residual, sum));
             calls
@@ -223,7 +236,16 @@ impl NewtonEquations for InPart<'_, '_> {
                 calls
             })
         };
-        energy.map(of).transpose()
+        let Some(of_all) = energy.map(of).transpose()? else {
+            return Ok(None);
+        };
+        if !self.load.is_part() {
+            return Ok(Some(of_all));
+        }
+        // the right-hand side is free between systems
+        let PartNewton { halo, owned, loads: [_, loads], of_owned: [_, at, _], .. } = self.newton;
+        let work = self.number(|sum| vec![halo.restrict(self.u, at), owned.dot_to(loads, at, sum)])?;
+        Ok(Some(of_all - self.load.missing() * work))
     }
 
     fn has_energy(&self) -> bool {
@@ -242,7 +264,8 @@ impl NewtonEquations for InPart<'_, '_> {
         self.communicator.wait()?;
         let assembly_s = start.elapsed().as_secs_f64();
         newton.device.copy(residual, right)?;
-        let mut calls = vec![newton.on_mesh.scale(-1.0, right), constraints.measure_gap(self.u)];
+        let mut calls =
+            vec![newton.on_mesh.scale(-1.0, right), constraints.measure_gap(self.u, self.load.gap())];
         match newton.options.lifts {
             true => calls.extend(constraints.lift(values, right)),
             false => calls.push(constraints.set_gap(right)),
@@ -275,5 +298,22 @@ impl NewtonEquations for InPart<'_, '_> {
     fn advance(&mut self, length: f64) -> Result<(), SolveError> {
         let PartNewton { on_mesh, of_mesh: [_, _, update], .. } = self.newton;
         self.communicator.run(&[on_mesh.axpy(length, update, self.u)])
+    }
+    fn set_load(&mut self, load: Load) {
+        self.load = load;
+    }
+
+    fn keep_loads(&mut self) -> Result<(), SolveError> {
+        let PartNewton { device, loads, of_mesh, of_owned, .. } = self.newton;
+        device.copy(&of_mesh[0], &loads[0])?;
+        Ok(device.copy(&of_owned[0], &loads[1])?)
+    }
+
+    fn keep(&mut self) -> Result<(), SolveError> {
+        Ok(self.newton.device.copy(self.u, &self.newton.kept)?)
+    }
+
+    fn take_back(&mut self) -> Result<(), SolveError> {
+        Ok(self.newton.device.copy(&self.newton.kept, self.u)?)
     }
 }
