@@ -201,7 +201,9 @@ fn newton_table(problem: &str, records: &[Solved]) -> String {
     for r in records.iter().filter(|r| r.question.problem == problem) {
         let known = DIVISIONS.iter().position(|d| *d == r.divisions).and_then(|k| A100.get(k));
         let theirs = |f: &dyn Fn(&crate::published::A100) -> String| known.map_or_else(|| "–".into(), f);
+        let load_steps = r.loads.chunk_by(|one, next| one == next).count();
         let newton = match r.converged {
+            true if load_steps > 1 => format!("{} in {load_steps} load steps", r.updates.len()),
             true => r.updates.len().to_string(),
             false => format!("{} ({})", r.updates.len(), r.reason),
         };
