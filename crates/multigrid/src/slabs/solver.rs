@@ -46,8 +46,8 @@ struct Part<'d> {
     b: Buffer,
 }
 
-/// GMRES in double precision around V-cycles for Poisson's equation on the unit square or cube, each
-/// device with a slab of the mesh. Iterations are those of
+/// GMRES in double precision around V-cycles for Poisson's equation on the unit square or cube, or on
+/// several behind each other, each device with a slab of the mesh. Iterations are those of
 /// [`PreconditionedSolver`](crate::PreconditionedSolver) up to the order in which numbers are added.
 ///
 /// # Source
