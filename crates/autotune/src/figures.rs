@@ -6,17 +6,21 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-const FONT: &str = "sans-serif";
+/// The font of all pictures.
+pub const FONT: &str = "sans-serif";
 const DARK: RGBColor = RGBColor(30, 30, 30);
 const GREY: RGBColor = RGBColor(225, 225, 225);
-/// Colours of operators, in the order in which these appear; told apart with all common kinds of
-/// sight.
-const COLOURS: [RGBColor; 5] = [
+/// Colours of what is compared in a picture, in the order in which it appears; told apart with all
+/// common kinds of sight.
+pub const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
     RGBColor(213, 94, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(150, 140, 30),
+    RGBColor(110, 110, 110),
 ];
 /// Cases of a row of bars; more go to further rows.
 const ROW: usize = 40;

@@ -28,7 +28,7 @@ pub mod tuner;
 
 pub use database::{Contents, Damaged, Database, DatabaseError};
 pub use device_model::{DeviceModelError, known_devices};
-pub use figures::{bars_svg, share_svg};
+pub use figures::{COLOURS, FONT, bars_svg, share_svg};
 pub use mapping::Mapping;
 pub use plot::{PlotError, Point, roofline_svg};
 pub use purlin_runtime::{DeviceModel, Occupancy};

@@ -1,5 +1,6 @@
 //! A roofline as an SVG picture.
 
+use crate::figures::FONT;
 use crate::roofline::Work;
 use plotters::coord::ranged1d::{KeyPointHint, Ranged};
 use plotters::prelude::*;
@@ -36,7 +37,6 @@ const SIZE: (u32, u32) = (860, 560);
 const ROOF: RGBColor = RGBColor(30, 30, 30);
 const LOCAL: RGBColor = RGBColor(190, 90, 20);
 const MEASURED: RGBColor = RGBColor(20, 90, 170);
-const FONT: &str = "sans-serif";
 
 /// The roofline of a device with measured kernels on it: GFLOP/s over FLOP a byte, both
 /// logarithmic.

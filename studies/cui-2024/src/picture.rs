@@ -5,6 +5,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use purlin::analysis::stats::{StatsError, bank_traffic};
+use purlin::autotune::{COLOURS, FONT};
 use purlin_multigrid::kernels::{Operation, Variant};
 use purlin_multigrid::schedules::{Structure, schedule};
 use purlin_multigrid::{Dimension, MultigridError, Precision};
@@ -28,18 +29,6 @@ pub enum PictureError {
 }
 
 const PANEL: (u32, u32) = (640, 460);
-const FONT: &str = "sans-serif";
-/// Told apart with all common kinds of sight.
-const COLOURS: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(230, 159, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(213, 94, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(150, 140, 30),
-    RGBColor(110, 110, 110),
-];
 
 type Failure = Box<dyn std::error::Error>;
 type Line = Vec<(f64, f64)>;

@@ -4,6 +4,7 @@ use crate::record::Record;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use purlin::autotune::FONT;
 use std::collections::BTreeMap;
 
 /// Why there is no picture.
@@ -18,7 +19,6 @@ pub enum PictureError {
 }
 
 const PANEL: (u32, u32) = (520, 460);
-const FONT: &str = "sans-serif";
 
 type Failure = Box<dyn std::error::Error>;
 /// Unknowns and billions of them a second.

@@ -3,6 +3,7 @@
 use crate::record::Record;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use purlin::autotune::{COLOURS, FONT};
 use std::collections::BTreeMap;
 
 /// Why there is no picture.
@@ -17,19 +18,7 @@ pub enum PictureError {
 }
 
 const SIZE: (u32, u32) = (860, 540);
-const FONT: &str = "sans-serif";
 const DARK: RGBColor = RGBColor(30, 30, 30);
-/// Told apart with all common kinds of sight; repeated with hollow points behind the eighth.
-const COLOURS: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(230, 159, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(213, 94, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(150, 140, 30),
-    RGBColor(110, 110, 110),
-];
 
 /// One line of a picture: its label, and GFLOP/s over the degree.
 struct Line {
