@@ -209,7 +209,7 @@ fn malformed_files_of_version_2_2_are_refused_with_their_line() {
     let edited = |from: &str, to: &str| message(file.replacen(from, to, 1).as_bytes());
     assert_eq!(
         edited("2 2 2 9 4 1 2 3", "2 2 2 9 4 1 2"),
-        "line 14: expected an integer, found `$EndElements`"
+        "line 14: expected an integer of 32 bits, found `$EndElements`"
     );
     assert_eq!(edited("2 2 2 9", "2 2 -2 9"), "line 13: expected a non-negative integer, found `-2`");
     assert_eq!(

@@ -90,7 +90,7 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn int(&mut self) -> Result<i32, GmshError> {
-        self.number("an integer", i32::from_le_bytes)
+        self.number("an integer of 32 bits", i32::from_le_bytes)
     }
 
     pub(super) fn size(&mut self) -> Result<u64, GmshError> {
