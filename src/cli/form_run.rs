@@ -19,10 +19,7 @@ use std::time::Instant;
 /// Runs the command on a form.
 pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let Source::Form(form) = source else { return Ok(()) };
-    if !args.param.is_empty() || args.values.is_some() {
-        let message = "--param and --values are for .purlin files; a form takes its sizes from the mesh";
-        return Err(Failure::Usage(message.into()));
-    }
+    args.inputs.refuse_values_of_form()?;
     let arrays = args.arrays()?;
     let progress = Progress::new();
     progress.stage("reading the mesh");
@@ -99,9 +96,9 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
 }
 
 fn mesh(args: &RunArgs, form: &FormSource) -> Result<Mesh, Failure> {
-    match &args.mesh {
+    match &args.inputs.mesh {
         Some(path) => file_mesh(path, form.dim),
-        None => unit_mesh(form.dim, args.cells.unwrap_or(if form.dim == 2 { 32 } else { 8 })),
+        None => unit_mesh(form.dim, args.inputs.cells.unwrap_or(if form.dim == 2 { 32 } else { 8 })),
     }
 }
 

@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::mesh_inputs::{LoweredArrays, unit_mesh_of};
 use super::source::read;
 use super::values::{ParamArg, file_mesh, missing, unit_mesh, unknown};
+use clap::Args;
 use purlin::Random;
 use purlin::check_memory;
 use purlin::forms::mesh::Mesh;
@@ -11,7 +12,43 @@ use purlin::interp::{Memory, Value};
 use purlin::ir::{Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, VarId, VarKind, Variable};
 use purlin::runtime::RuntimeError;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// What a kernel is given.
+#[derive(Args)]
+pub struct InputArgs {
+    /// Divisions of each side of the unit square or cube: 2 n^2 triangles or 6 n^3 tetrahedra
+    /// [default: 32 or 8]
+    #[arg(long, value_name = "N", conflicts_with = "mesh")]
+    pub cells: Option<usize>,
+    /// Gmsh file (MSH 4.1 or 2.2) with the mesh of a form, or of a kernel that was lowered from one
+    #[arg(long, value_name = "FILE.msh")]
+    pub mesh: Option<PathBuf>,
+    /// Value of a parameter of a file's kernel; repeat it for each
+    #[arg(long, value_name = "NAME=VALUE")]
+    param: Vec<ParamArg>,
+    /// JSON object of argument values for a file's kernel, instead of random ones: {"rowptr": [0,
+    /// 2, 3]}
+    #[arg(long, value_name = "FILE.json")]
+    values: Option<PathBuf>,
+}
+
+impl InputArgs {
+    /// What they say of values.
+    pub fn wanted(&self) -> Wanted<'_> {
+        let (mesh, values) = (self.mesh.as_deref(), self.values.as_deref());
+        Wanted { cells: self.cells, mesh, param: &self.param, values }
+    }
+
+    /// Refuses values for a form by name.
+    pub fn refuse_values_of_form(&self) -> Result<(), Failure> {
+        if self.param.is_empty() && self.values.is_none() {
+            return Ok(());
+        }
+        let message = "--param and --values are for .purlin files; a form takes its sizes from the mesh";
+        Err(Failure::Usage(message.into()))
+    }
+}
 
 /// What the command line says of values.
 #[derive(Clone, Copy, Default)]

@@ -3,10 +3,9 @@
 use super::arrays::Arrays;
 use super::failure::Failure;
 use super::imported::kernels_of;
-use super::inputs::Wanted;
+use super::inputs::InputArgs;
 use super::source::{Source, SourceArgs};
 use super::transform::TransformArgs;
-use super::values::ParamArg;
 use super::{file_run, form_run};
 use clap::Args;
 use purlin::codegen::{Options, Program};
@@ -56,20 +55,8 @@ pub struct RunArgs {
     pub source: SourceArgs,
     #[command(flatten)]
     pub transform: TransformArgs,
-    /// Divisions of each side of the unit square or cube: 2 n^2 triangles or 6 n^3 tetrahedra
-    /// [default: 32 or 8]
-    #[arg(long, value_name = "N", conflicts_with = "mesh")]
-    pub cells: Option<usize>,
-    /// Gmsh file (MSH 4.1 or 2.2) to run a form, or a kernel that was lowered from one, on
-    #[arg(long, value_name = "FILE.msh")]
-    pub mesh: Option<PathBuf>,
-    /// Value of a parameter of a file's kernel; repeat it for each
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub param: Vec<ParamArg>,
-    /// JSON object of argument values for a file's kernel, instead of random ones: {"rowptr": [0,
-    /// 2, 3]}
-    #[arg(long, value_name = "FILE.json")]
-    pub values: Option<PathBuf>,
+    #[command(flatten)]
+    pub inputs: InputArgs,
     /// The database of `purlin tune`, whose best mapping for the device is the default
     #[arg(long, value_name = "FILE", default_value = DATABASE)]
     pub db: PathBuf,
@@ -119,12 +106,6 @@ impl RunArgs {
     /// Opens the chosen device.
     pub fn open(&self) -> Result<Box<dyn Device>, Failure> {
         open_device(self.device.as_deref())
-    }
-
-    /// What it says of values.
-    pub fn wanted(&self) -> Wanted<'_> {
-        let (mesh, values) = (self.mesh.as_deref(), self.values.as_deref());
-        Wanted { cells: self.cells, mesh, param: &self.param, values }
     }
 
     /// How code is generated.

@@ -1,33 +1,37 @@
 //! Tables and numbers for people.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use purlin::SetUp;
 
 /// Columns of a table; longer lines wrap inside their cells.
 const WIDTH: u16 = 118;
 
+/// Names in the first column that are no longer stay on one line.
+const NAME: u16 = 30;
+
 /// A table with a header; columns after the first are numbers, aligned to the right.
 #[must_use]
 pub fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
-    let mut table = Table::new();
+    let mut table = filled(header, rows);
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
     table.load_style(presets::UTF8_FULL_CONDENSED);
-    filled(table, header, rows)
+    let longest = table.column_max_content_widths().first().copied();
+    if let (true, Some(names)) = (longest.is_some_and(|width| width <= NAME), table.column_mut(0)) {
+        names.set_constraint(ColumnConstraint::ContentWidth);
+    }
+    format!("{table}\n")
 }
 
 /// The same table for a page in Markdown.
 #[must_use]
 pub fn markdown<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
-    let mut table = Table::new();
+    let mut table = filled(header, rows);
     table.load_style(presets::ASCII_MARKDOWN);
-    filled(table, header, rows)
+    format!("{table}\n")
 }
 
-fn filled<const N: usize>(
-    mut table: Table,
-    header: [&str; N],
-    rows: impl IntoIterator<Item = [String; N]>,
-) -> String {
+fn filled<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Table {
+    let mut table = Table::new();
     table.set_header(header);
     for row in rows {
         table.add_row(row);
@@ -35,7 +39,7 @@ fn filled<const N: usize>(
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    format!("{table}\n")
+    table
 }
 
 /// Two columns of text.

@@ -2,19 +2,20 @@
 //! schedule.
 
 use super::failure::Failure;
+use super::inputs::InputArgs;
 use super::out;
 use super::progress::Progress;
 use super::results::{best_table, mapping_json, trials_table, write_pictures};
 use super::source::{FormOptions, FormSource, Scheme, Source};
 use super::trial_args::{Found, TrialArgs};
 use super::tune_file;
-use super::values::{ParamArg, file_mesh};
+use super::values::file_mesh;
 use clap::Args;
 use purlin::autotune::best_of_each;
 use purlin::autotune::tuner::Ending;
 use purlin::forms::mesh::Mesh;
 use purlin::tuning::{CaseMesh, FormCase, candidates_in_order};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Find the fastest mapping of a form's action, or the best values for the holes of a schedule, on
 /// a device
@@ -49,19 +50,8 @@ pub struct TuneArgs {
     what: String,
     #[command(flatten)]
     pub form: FormOptions,
-    /// Divisions of each side of the unit square or cube: 2 n^2 triangles or 6 n^3 tetrahedra
-    /// [default: 32 or 8]
-    #[arg(long, value_name = "N", conflicts_with = "mesh")]
-    pub cells: Option<usize>,
-    /// Gmsh file (MSH 4.1 or 2.2) to tune a form, or a kernel that was lowered from one, on
-    #[arg(long, value_name = "FILE.msh")]
-    pub mesh: Option<PathBuf>,
-    /// Value of a parameter of a file's kernel; repeat it for each
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub param: Vec<ParamArg>,
-    /// JSON object of argument values for a file's kernel, instead of random ones
-    #[arg(long, value_name = "FILE.json")]
-    pub values: Option<PathBuf>,
+    #[command(flatten)]
+    pub inputs: InputArgs,
     #[command(flatten)]
     pub trials: TrialArgs,
 }
@@ -75,10 +65,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
 }
 
 fn tune_form(args: &TuneArgs, form: &FormSource) -> Result<(), Failure> {
-    if !args.param.is_empty() || args.values.is_some() {
-        let message = "--param and --values are for .purlin files; a form takes its sizes from the mesh";
-        return Err(Failure::Usage(message.into()));
-    }
+    args.inputs.refuse_values_of_form()?;
     let progress = Progress::new();
     progress.stage("reading the mesh");
     let mesh = args.mesh(form.dim)?;
@@ -97,9 +84,9 @@ fn tune_form(args: &TuneArgs, form: &FormSource) -> Result<(), Failure> {
 impl TuneArgs {
     /// The mesh that a form is tuned on.
     fn mesh(&self, dim: usize) -> Result<CaseMesh, Failure> {
-        match &self.mesh {
+        match &self.inputs.mesh {
             Some(path) => Ok(given_mesh(path, file_mesh(path, dim)?)),
-            None => Ok(CaseMesh::Unit(self.cells.unwrap_or(if dim == 2 { 32 } else { 8 }))),
+            None => Ok(CaseMesh::Unit(self.inputs.cells.unwrap_or(if dim == 2 { 32 } else { 8 }))),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::failure::Failure;
 use super::imported::{imported_inputs, single_cells};
-use super::inputs::{Wanted, inputs};
+use super::inputs::inputs;
 use super::judge::{Expected, STEPS, results, with_tables};
 use super::mesh_inputs::LoweredArrays;
 use super::out;
@@ -64,12 +64,7 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     }
     let progress = Progress::new();
     let Prepared { device, cache, measured, seed } = args.trials.prepare(&progress)?;
-    let wanted = Wanted {
-        cells: args.cells,
-        mesh: args.mesh.as_deref(),
-        param: &args.param,
-        values: args.values.as_deref(),
-    };
+    let wanted = args.inputs.wanted();
     let memory = match &form {
         Some(of) => imported_inputs(&wanted, of, seed)?.memory,
         None => inputs(&wanted, &kernel, seed)?.memory,
@@ -145,7 +140,7 @@ fn workload(args: &TuneArgs, what: &str, kernel: &Kernel, memory: &Memory) -> Re
     let work = kernel_work(kernel, memory.params())?;
     let outputs = kernel.vars.values().filter(|v| v.is_output());
     let lowered = LoweredArrays::of(kernel);
-    let mesh = match &args.mesh {
+    let mesh = match &args.inputs.mesh {
         Some(path) => given_mesh(path, read_mesh(path)?).identity(),
         None => None,
     };
@@ -339,7 +334,7 @@ fn finish(
         | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),
     };
     let params = task.subject.memory.params().iter();
-    let sizes: String = match (&args.mesh, args.cells) {
+    let sizes: String = match (&args.inputs.mesh, args.inputs.cells) {
         (Some(path), _) => format!(" --mesh {}", path.display()),
         (None, Some(cells)) => format!(" --cells {cells}"),
         // of an imported form the unit mesh is the default
