@@ -1,6 +1,7 @@
 //! Patterns of sparse matrices, and what kernels that add to them need.
 
 use crate::failure::{self, Failure};
+use purlin::check_memory;
 use purlin::forms::import::{CsrPart, CsrPattern, Imported};
 use purlin::forms::lowering::{LoweredKernel, LoweredRole};
 use pyo3::prelude::*;
@@ -44,6 +45,9 @@ pub(crate) fn matrices(imported: &Imported, kernel: &LoweredKernel) -> Vec<Matri
     found
 }
 
+/// Bytes that building a pattern takes for a row without entries.
+const ROW_BYTES: u64 = 64;
+
 /// The pattern of a matrix to which several kernels add: where rows start, the columns, and the
 /// places of each kernel's entities, all as `i32` of this machine.
 #[pyfunction]
@@ -55,6 +59,10 @@ pub(crate) fn csr_pattern<'py>(
     parts: Vec<Part>,
 ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Vec<Bound<'py, PyByteArray>>)> {
     let patterns = failure::run(py, || {
+        // what starts and counts rows, several times; numbers with gaps make rows of nothing
+        let bytes = (n_rows as u64).saturating_mul(ROW_BYTES);
+        check_memory(&format!("a pattern of {n_rows} rows"), bytes, "number rows without gaps")
+            .map_err(|e| Failure::new("FormError", e.to_string()))?;
         let numbers: Vec<(Vec<i32>, Vec<i32>)> =
             parts.iter().map(|(_, _, rows, columns)| (read(rows), read(columns))).collect();
         let parts: Vec<CsrPart<'_>> = parts

@@ -333,6 +333,9 @@ def test_wrong_forms_are_named() -> None:
             assert str(caught.value) == message
     with pytest.raises(FormError, match="scalar type `complex128`; needed `f64` or `f32`"):
         export_form(u * ufl.dx, scalar="complex128")
+    for name in ("not a name", "", 3):
+        with pytest.raises(FormError, match=f"names: found `{name}`, needed a letter or `_`"):
+            export_form(u * v * ufl.dx, names={u: name})
 
 
 def test_document_is_plain_json() -> None:

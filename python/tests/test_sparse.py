@@ -160,6 +160,8 @@ def test_refusals():
     with pytest.raises(purlin.FormError) as small:
         op.assemble(op.patterns((2, 2), **given), **given)
     assert str(small.value).startswith("`map`: found row ") and "needed 0 to 1" in str(small.value)
+    with pytest.raises(purlin.FormError, match="a pattern of 1099511627776 rows would take"):
+        _purlin.csr_pattern(2**40, 2**40, [])
     with pytest.raises(purlin.FormError) as rank:
         purlin.jit(FORMS["diffusion"], matrix="dense")
     assert str(rank.value) == "matrix=`dense`: needed `cells`, `diagonal` or `sparse`"

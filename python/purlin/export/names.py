@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .elements import Element
+from .errors import FormError
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -16,6 +17,9 @@ class Names:
 
     def __init__(self, given: Mapping[Any, str] | None = None) -> None:
         self.given = {key if isinstance(key, int) else id(key): name for key, name in (given or {}).items()}
+        for name in self.given.values():
+            if not (isinstance(name, str) and _IDENTIFIER.match(name)):
+                raise FormError(f"names: found `{name}`, needed a letter or `_`, then letters, digits and `_`")
         self.taken: set[str] = set()
 
     def unique(self, wanted: str) -> str:
