@@ -97,7 +97,7 @@ fn tabulated(imported: &Imported, text: Option<String>) -> Vec<(&'static str, St
     let lines = |lines: Vec<String>| lines.join("\n");
     let spaces = form.spaces.iter().map(|space| match space.description.as_str() {
         "" => space.name.clone(),
-        description => description.to_owned(),
+        description => format!("{}: {description}", space.name),
     });
     let quadrature = form.integrals.iter().map(|integral| {
         let degree = integral.degree.filter(|d| *d >= 0).map_or(String::new(), |d| format!("degree {d}, "));
