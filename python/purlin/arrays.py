@@ -105,7 +105,9 @@ def _from_interface(name: str, value: Any, interface: dict, place: str) -> View:
     strides = None if strides is None else tuple(strides)
     stream = interface.get("stream")
     shape = tuple(interface["shape"])
-    return View(address or 0, TYPES[kind], shape, strides, not read_only, place, stream, value)
+    if strides is not None and len(strides) != len(shape):
+        raise ValueError(f"{len(strides)} strides of {len(shape)} axes")
+    return View(int(address or 0), TYPES[kind], shape, strides, not read_only, place, stream, value)
 
 
 def _from_dlpack(name: str, value: Any, stream: Optional[int]) -> View:

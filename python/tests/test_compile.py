@@ -232,7 +232,9 @@ def test_what_is_no_array_or_number_names_its_argument():
         def __init__(self, interface):
             self.__array_interface__ = interface
 
-    for interface in ({}, "nonsense", {"typestr": "<f8", "data": 3, "shape": (4,)}):
+    real = {"typestr": "<f8", "shape": (4,), "version": 3}
+    wrong = ({}, "nonsense", {**real, "data": 3}, {**real, "data": ("here", False)})
+    for interface in (*wrong, {**real, "data": (8, False), "strides": ()}):
         with pytest.raises(purlin.ArgumentError, match="argument `x` is a Broken that breaks the protocol") as caught:
             purlin.compile(AXPY)(a=1.0, x=Broken(interface), y=np.ones(4))
         assert caught.value.argument == "x"
