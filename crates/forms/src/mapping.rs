@@ -402,10 +402,7 @@ impl Mapping {
                 let args = SummedCells { work_group: *cells, constant_tables: *constant_tables };
                 summed_cells(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
             }
-            Self::FactorisedCells { cells } => {
-                let args = FactorisedCells { work_group: *cells };
-                factorised_cells(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
-            }
+            Self::FactorisedCells { cells } => factorised(form, *cells)?,
             Self::FactorisedPlanes { cells } => {
                 let args = FactorisedPlanes { cells: *cells };
                 factorised_planes(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
@@ -422,10 +419,7 @@ impl Mapping {
             }
             Self::MatrixBasis { resident_groups } => by_basis(form, *resident_groups)?,
             Self::MatrixGroups { resident_groups, point_tiles, short_terms, one_sub_group } => {
-                let (resident_groups, point_tiles) = (*resident_groups, *point_tiles);
-                let (short_terms, one_sub_group) = (*short_terms, *one_sub_group);
-                let args = MatrixGroups { resident_groups, point_tiles, short_terms, one_sub_group };
-                matrix_groups(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
+                by_components(form, [*resident_groups, *point_tiles], [*short_terms, *one_sub_group])?
             }
             Self::Tiling(p) => {
                 multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
@@ -434,13 +428,11 @@ impl Mapping {
                 staged_multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
             }
             Self::Modes { then } => {
-                let program = form.program().map_err(StrategyError::from)?;
-                let (kernel, recipe) = factored_quadrature(form.kernel(), &program)?;
+                let (kernel, recipe) = over_modes(form)?;
                 after(recipe, then.apply(&kernel))?
             }
             Self::StoredFactors { then } => {
-                let program = form.program().map_err(StrategyError::from)?;
-                let (kernel, recipe) = stored_factors(form.kernel(), &program)?;
+                let (kernel, recipe) = storing_factors(form)?;
                 after(recipe, then.apply(&kernel))?
             }
             Self::FewestOperations { memory, objective, then } => {
@@ -508,6 +500,28 @@ fn straight(form: &impl CellKernel, work_group: u64, whole_groups: bool) -> Mapp
     let (orbits, point_orbits, resident_groups) = (Vec::new(), false, None);
     let args = StraightCells { work_group, orbits, point_orbits, resident_groups, whole_groups };
     straight_cells(form.kernel(), &*form.program()?, &args)
+}
+
+fn factorised(form: &impl CellKernel, work_group: u64) -> Mapped {
+    factorised_cells(form.kernel(), &*form.cell_loop()?, &FactorisedCells { work_group })
+}
+
+fn over_modes(form: &impl CellKernel) -> Mapped {
+    factored_quadrature(form.kernel(), &*form.program()?)
+}
+
+fn storing_factors(form: &impl CellKernel) -> Mapped {
+    stored_factors(form.kernel(), &*form.program()?)
+}
+
+/// With resident groups and tiles of points, with short terms and one sub-group.
+fn by_components(
+    form: &impl CellKernel,
+    [resident_groups, point_tiles]: [Option<u32>; 2],
+    [short_terms, one_sub_group]: [bool; 2],
+) -> Mapped {
+    let args = MatrixGroups { resident_groups, point_tiles, short_terms, one_sub_group };
+    matrix_groups(form.kernel(), &*form.program()?, &args)
 }
 
 fn by_basis(form: &impl CellKernel, resident_groups: Option<u32>) -> Mapped {
