@@ -303,7 +303,30 @@ fn finish(
     };
     let (median, work) = (time(&best), &task.subject.workload.work);
     let rate = |n: u64| figure(n as f64 / median / 1e9);
-    let mapping = match &best.parameters {
+    let mapping = mapping_options(best)?;
+    let params = task.subject.memory.params().iter();
+    let sizes: String = match (&args.inputs.mesh, args.inputs.cells) {
+        (Some(path), _) => format!(" --mesh {}", path.display()),
+        (None, Some(cells)) => format!(" --cells {cells}"),
+        // of an imported form the unit mesh is the default
+        (None, None) if matches!(task.subject.lowered, Lowered::Imported(_)) => String::new(),
+        (None, None) => params.map(|(name, v)| format!(" --param {name}={v}")).collect(),
+    };
+    let (form, target) = (args.form.given(), task.subject.device.info().backend.target());
+    let device = args.trials.device.as_ref().map_or(String::new(), |d| format!(" --device {d}"));
+    out(&facts([
+        ("best", best.parameters.to_string()),
+        ("time (median)", seconds(median)),
+        ("GFLOP/s", rate(work.flops)),
+        ("GB/s of distinct data", rate(work.dram_bytes)),
+        ("run it", format!("purlin run {what}{form}{sizes}{device}{mapping}")),
+        ("its source", format!("purlin print {what}{form} --target {target}{mapping}")),
+    ]))
+}
+
+/// The options that give a mapping, or the values of holes, to other commands.
+fn mapping_options(best: &Record) -> Result<String, Failure> {
+    Ok(match &best.parameters {
         Mapping::Schedule { values } => {
             values.iter().map(|(name, value)| format!(" --hole {name}={value}")).collect()
         }
@@ -332,23 +355,5 @@ fn finish(
         | Mapping::SharingElimination { .. }
         | Mapping::Tiling(_)
         | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),
-    };
-    let params = task.subject.memory.params().iter();
-    let sizes: String = match (&args.inputs.mesh, args.inputs.cells) {
-        (Some(path), _) => format!(" --mesh {}", path.display()),
-        (None, Some(cells)) => format!(" --cells {cells}"),
-        // of an imported form the unit mesh is the default
-        (None, None) if matches!(task.subject.lowered, Lowered::Imported(_)) => String::new(),
-        (None, None) => params.map(|(name, v)| format!(" --param {name}={v}")).collect(),
-    };
-    let (form, target) = (args.form.given(), task.subject.device.info().backend.target());
-    let device = args.trials.device.as_ref().map_or(String::new(), |d| format!(" --device {d}"));
-    out(&facts([
-        ("best", best.parameters.to_string()),
-        ("time (median)", seconds(median)),
-        ("GFLOP/s", rate(work.flops)),
-        ("GB/s of distinct data", rate(work.dram_bytes)),
-        ("run it", format!("purlin run {what}{form}{sizes}{device}{mapping}")),
-        ("its source", format!("purlin print {what}{form} --target {target}{mapping}")),
-    ]))
+    })
 }
