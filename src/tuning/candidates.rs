@@ -354,7 +354,8 @@ pub fn tiles_of_points(form: &impl CellKernel) -> Vec<Mapping> {
 const MATRIX_CELLS: [[u64; 2]; 5] = [[4, 264], [8, 132], [12, 132], [4, 396], [4, 528]];
 
 /// The same where the next block of cells is copied while products are computed: of five that were tried
-/// in 18 cases, these were the fastest of all ten that gained (H200, 2026-11-24).
+/// in 18 cases, these were the fastest of all ten that gained (H200, 2026-11-24); behind orbits seven of twelve cases gain
+/// by the first one, 6 to 13 % (H200, 2026-11-26).
 const MATRIX_CELLS_AHEAD: [[u64; 2]; 2] = [[8, 132], [12, 132]];
 
 /// Fewest degrees of freedom of a cell for which matrix instructions pay: the Laplace operator takes
