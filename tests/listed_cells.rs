@@ -56,8 +56,8 @@ fn problem(operator: Operator, dim: usize, degree: usize, seed: u64) -> Problem 
     Problem::operator(operator, degree, None, bent_mesh(dim, 2), seed).unwrap()
 }
 
-/// In the interpreter, in C and a quarter in OpenCL, for cells that do not fill the last group: scalars,
-/// vectors, two functions through one map, modes and orbits.
+/// In the interpreter, in C and a quarter in OpenCL, for cells that do not fill the last group:
+/// scalars, vectors, two functions through one map, modes and orbits.
 #[test]
 fn results_are_those_of_the_reference() {
     let seed = Random::fresh_seed();

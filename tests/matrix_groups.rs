@@ -76,14 +76,15 @@ fn products_are_matrix_instructions() {
     assert!(!opencl.source.contains("mma"), "{}", opencl.source);
 }
 
-/// A sub-group with all components keeps values at points and factors in its registers, and waits for
-/// nobody: tables are read once for all components.
+/// A sub-group with all components keeps values at points and factors in its registers, and waits
+/// for nobody: tables are read once for all components.
 #[test]
 fn one_sub_group_has_all_components() {
     let problem = problem(Operator::Hyperelasticity, 2, 3, 3, Random::fresh_seed());
     let (kernel, _) = transform(&problem.lowered, &ONE).unwrap();
     let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
-    // two derivatives of two components, 10 degrees of freedom in tiles of 8; two functions, one result
+    // two derivatives of two components, 10 degrees of freedom in tiles of 8; two functions, one
+    // result
     assert_eq!(cuda.source.matches("mma.sync.aligned.m16n8k8").count(), 2 * 2 * 2 * 3);
     assert!(!cuda.source.contains("__shfl"), "{}", cuda.source);
     assert!(!cuda.source.contains("__syncthreads"), "{}", cuda.source);

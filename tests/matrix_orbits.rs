@@ -75,8 +75,8 @@ fn blocks_of_zeros_are_left_out() {
     assert_eq!(blocks.matches("__syncthreads").count(), 1, "{blocks}");
 }
 
-/// Copies of the next block are under way from when combinations are in registers on, and are waited for
-/// once a block.
+/// Copies of the next block are under way from when combinations are in registers on, and are
+/// waited for once a block.
 #[test]
 fn copies_go_on_while_products_are_computed() {
     let problem = problem(Operator::Laplace, 2, 4, 1, 1);
@@ -87,7 +87,8 @@ fn copies_go_on_while_products_are_computed() {
     let copies: Vec<usize> = blocks.match_indices("cp.async.ca").map(|(at, _)| at).collect();
     let products: Vec<usize> = blocks.match_indices("mma.sync").map(|(at, _)| at).collect();
     let [first, last] = waits[..] else { panic!("{} waits in\n{blocks}", waits.len()) };
-    // 16 cells of 15 degrees of freedom and three vertices, by 32 work-items, in front of the loop and in it
+    // 16 cells of 15 degrees of freedom and three vertices, by 32 work-items, in front of the loop
+    // and in it
     assert_eq!(copies.len(), 2 * (8 + 2 * 2));
     let (before, inside) = copies.split_at(copies.len() / 2);
     assert!(before.iter().all(|at| *at < first));

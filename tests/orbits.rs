@@ -58,8 +58,8 @@ fn with_points(cells: u64, whole_groups: bool) -> Mapping {
     Mapping::Orbits { resident_groups: None, points: true, then }
 }
 
-/// In the interpreter, in C and a third in OpenCL, for cells that do not fill the last group; small orbits
-/// are those of P2, P4 and of triangles.
+/// In the interpreter, in C and a third in OpenCL, for cells that do not fill the last group; small
+/// orbits are those of P2, P4 and of triangles.
 #[test]
 fn results_are_those_of_the_reference() {
     let seed = Random::fresh_seed();

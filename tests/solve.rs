@@ -532,7 +532,8 @@ fn what_does_not_converge_has_a_history() {
     assert_eq!(report.steps[0].linear.residuals.len(), 3);
 }
 
-/// The cube whose cells are small at its faces, where prescribed values end and strains are singular.
+/// The cube whose cells are small at its faces, where prescribed values end and strains are
+/// singular.
 fn fine_at_faces() -> Mesh {
     let cube = Mesh::unit_cube(6).unwrap();
     let lines = [0.0, 1.0 / 62.0, 6.0 / 62.0, 0.5, 56.0 / 62.0, 61.0 / 62.0, 1.0];

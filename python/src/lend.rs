@@ -30,8 +30,8 @@ pub(crate) fn lend(array: &Array, bytes: u64) -> Foreign<'_> {
     }
 }
 
-/// A copy of the elements of an array of the host's, row by row. The type is that of its elements, as
-/// [`bind`](crate::bind::bind) checks.
+/// A copy of the elements of an array of the host's, row by row. The type is that of its elements,
+/// as [`bind`](crate::bind::bind) checks.
 pub(crate) fn copied(array: &Array, ty: ScalarType) -> Value {
     match ty {
         ScalarType::F64 => Value::F64(elements(array)),
@@ -45,8 +45,8 @@ pub(crate) fn copied(array: &Array, ty: ScalarType) -> Value {
 fn elements<T: Copy>(array: &Array) -> Vec<T> {
     let start = array.address() as *const T;
     let read = |offset: i64| {
-        // SAFETY: the array's protocol promises that its elements lie at these places, `Program.check`
-        // holds the object, and nobody writes to it during a call.
+        // SAFETY: the array's protocol promises that its elements lie at these places,
+        // `Program.check` holds the object, and nobody writes to it during a call.
         unsafe { start.byte_offset(offset as isize).read_unaligned() }
     };
     array.offsets(size_of::<T>() as i64).into_iter().map(read).collect()

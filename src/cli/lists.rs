@@ -21,9 +21,9 @@ Examples:
   purlin form bp5
   purlin form poisson.json                     a form of UFL, as `python -m purlin export` writes it")]
 pub struct FormArgs {
-    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), the sparse matrix of one
-    /// (mass-matrix), a bake-off problem on hexahedra (bp1 to bp6; screened: bp30, bp35), or the .json
-    /// file of an exported form
+    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), the sparse matrix of
+    /// one (mass-matrix), a bake-off problem on hexahedra (bp1 to bp6; screened: bp30, bp35), or
+    /// the .json file of an exported form
     #[arg(value_name = "FORM")]
     what: String,
     #[command(flatten)]

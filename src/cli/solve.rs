@@ -63,13 +63,14 @@ pub struct SolveArgs {
     #[arg(long, value_name = "N")]
     pub(super) cells: Option<usize>,
     /// Solve poisson in Q_k elements on squares or cubes by full multigrid with vertex-patch
-    /// smoothers, without a matrix; --cells is a power of two [default: 64 or 16]. With --mesh on the mapped
-    /// square or cube that its quadrilaterals or hexahedra are
+    /// smoothers, without a matrix; --cells is a power of two [default: 64 or 16]. With --mesh on
+    /// the mapped square or cube that its quadrilaterals or hexahedra are
     #[arg(long)]
     multigrid: bool,
     /// What solves linear systems: cg (conjugate gradients), gmres (restarted after 50 iterations), bicgstab,
     /// chebyshev. With --multigrid: full-multigrid (cycles until the residual is small), gmres (GMRES
-    /// preconditioned by a V-cycle) [default: cg, with --multigrid full-multigrid, with --deform, --jump, --mesh or --devices gmres]
+    /// preconditioned by a V-cycle) [default: cg, with --multigrid full-multigrid, with --deform,
+    /// --jump, --mesh or --devices gmres]
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
     /// What preconditions it: none, jacobi, block-jacobi (of the components of vectors), chebyshev (a
@@ -93,7 +94,8 @@ pub struct SolveArgs {
     /// A coefficient of 1 and of this in turn in the quadrants or octants, by GMRES
     #[arg(long, value_name = "KAPPA", requires = "multigrid")]
     pub(super) jump: Option<f64>,
-    /// Gmsh file (MSH 4.1 or 2.2) with triangles or tetrahedra, with --multigrid quadrilaterals or hexahedra
+    /// Gmsh file (MSH 4.1 or 2.2) with triangles or tetrahedra, with --multigrid quadrilaterals or
+    /// hexahedra
     #[arg(long, value_name = "FILE.msh")]
     pub(super) mesh: Option<PathBuf>,
     /// Where to solve: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else c]
@@ -175,8 +177,8 @@ impl SolveArgs {
             .map_err(|_| Failure::Usage(format!("--method {name}: needed with --multigrid {}", known())))
     }
 
-    /// A residual that is relative to the right-hand side is a part of it: from 1 on, nothing would be
-    /// solved.
+    /// A residual that is relative to the right-hand side is a part of it: from 1 on, nothing would
+    /// be solved.
     fn check_residual(&self) -> Result<(), Failure> {
         match self.residual.filter(|part| !(0.0..1.0).contains(part)) {
             Some(part) => {

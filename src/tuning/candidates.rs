@@ -180,9 +180,10 @@ pub fn candidates(
 /// The scheme with the fewest points of each degree.
 const FEWEST: QuadratureScheme = QuadratureScheme::Default;
 
-/// Cells of a group, and groups that a multiprocessor shall have registers for, with which cells that fill
-/// no group are tried in groups of their own: 2-D P5 elasticity then takes 850 µs in place of 989, 3-D P4
-/// Helmholtz 312 in place of 334, but 3-D P4 Laplace 312 in place of 299 (H200, 2026-11-26).
+/// Cells of a group, and groups that a multiprocessor shall have registers for, with which cells
+/// that fill no group are tried in groups of their own: 2-D P5 elasticity then takes 850 µs in
+/// place of 989, 3-D P4 Helmholtz 312 in place of 334, but 3-D P4 Laplace 312 in place of 299
+/// (H200, 2026-11-26).
 const WHOLE_GROUPS: [(u64, Option<u32>); 3] = [(32, None), (64, None), (128, Some(3))];
 
 /// The form with rules of fewer points, where these are exact and no modes replace them.
@@ -354,8 +355,8 @@ pub fn tiles_of_points(form: &impl CellKernel) -> Vec<Mapping> {
 const MATRIX_CELLS: [[u64; 2]; 5] = [[4, 264], [8, 132], [12, 132], [4, 396], [4, 528]];
 
 /// The same where the next block of cells is copied while products are computed: of five that were tried
-/// in 18 cases, these were the fastest of all ten that gained (H200, 2026-11-24); behind orbits seven of twelve cases gain
-/// by the first one, 6 to 13 % (H200, 2026-11-26).
+/// in 18 cases, these were the fastest of all ten that gained (H200, 2026-11-24); behind orbits
+/// seven of twelve cases gain by the first one, 6 to 13 % (H200, 2026-11-26).
 const MATRIX_CELLS_AHEAD: [[u64; 2]; 2] = [[8, 132], [12, 132]];
 
 /// Fewest degrees of freedom of a cell for which matrix instructions pay: the Laplace operator takes
@@ -391,17 +392,17 @@ pub fn matrix(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
     waiting.chain(MATRIX_CELLS_AHEAD.into_iter().filter_map(|sizes| mapping(sizes, true))).collect()
 }
 
-/// Most doubles of a result that a work-item holds where a sub-group has all components: 3-D P4 elasticity,
-/// with 60, takes 1.35 ms so and 1.69 with a sub-group a component (H200, 2026-11-26).
+/// Most doubles of a result that a work-item holds where a sub-group has all components: 3-D P4
+/// elasticity, with 60, takes 1.35 ms so and 1.69 with a sub-group a component (H200, 2026-11-26).
 const HELD_RESULTS: i64 = 64;
 
-/// Registers for so many groups of one sub-group are asked for, which 2-D P4 hyperelasticity gains by:
-/// 1.99 ms in place of 2.15; with more degrees of freedom it spills (H200, 2026-11-26).
+/// Registers for so many groups of one sub-group are asked for, which 2-D P4 hyperelasticity gains
+/// by: 1.99 ms in place of 2.15; with more degrees of freedom it spills (H200, 2026-11-26).
 const RESIDENT_ALONE: u32 = 10;
 
 /// A sub-group for each component, with the registers that the compiler takes and with those for
-/// [`RESIDENT_SUB_GROUPS`], and one for all, each also with instructions of half the length where the last
-/// degrees of freedom are as few.
+/// [`RESIDENT_SUB_GROUPS`], and one for all, each also with instructions of half the length where
+/// the last degrees of freedom are as few.
 fn matrix_groups(program: &CellProgram) -> Vec<Mapping> {
     let shapes = program.results.iter().map(|r| (r.components, r.count));
     let (components, count) = shapes.max().unwrap_or((1, 1));

@@ -39,8 +39,8 @@ impl Variant {
     }
 }
 
-/// What to try on a case: what suits [its form](candidates), what depends on its mesh, and both forms
-/// of [much local memory](with_dynamic_local).
+/// What to try on a case: what suits [its form](candidates), what depends on its mesh, and both
+/// forms of [much local memory](with_dynamic_local).
 ///
 /// # Errors
 /// As [`candidates`].

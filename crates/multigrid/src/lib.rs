@@ -8,8 +8,8 @@
 //! in parallel proves it.
 //!
 //! On a [`DeformedMesh`], such as one that refines the [`MappedBox`] of a file, with a coefficient,
-//! the operator is that of bilinear or trilinear cells, and each patch is solved for with a separable
-//! operator that stands for its own.
+//! the operator is that of bilinear or trilinear cells, and each patch is solved for with a
+//! separable operator that stands for its own.
 //!
 //! # Source
 //! Cui et al. 2024: Algorithms 2.1 to 2.3, equations (2.11) to (2.15), Table 4.

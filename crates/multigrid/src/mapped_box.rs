@@ -5,11 +5,11 @@ use crate::{Dimension, MultigridError};
 use purlin_forms::element::CellShape;
 use purlin_forms::mesh::Mesh;
 
-/// A mesh whose cells lie in rows, columns and layers, such as that of a Gmsh file, in any order and
-/// with vertices numbered anyhow.
+/// A mesh whose cells lie in rows, columns and layers, such as that of a Gmsh file, in any order
+/// and with vertices numbered anyhow.
 ///
-/// Every vertex has as many cells around it as in a box. So vertex patches have two cells a side, and the
-/// patches of a colour share no node.
+/// Every vertex has as many cells around it as in a box. So vertex patches have two cells a side,
+/// and the patches of a colour share no node.
 #[derive(Clone, Debug)]
 pub struct MappedBox<'m> {
     mesh: &'m Mesh,
@@ -41,12 +41,12 @@ impl Placed {
 }
 
 impl<'m> MappedBox<'m> {
-    /// Finds the place of each cell. The box begins at the corner whose coordinates have the least sum,
-    /// and its axes point along those of space as far as they can.
+    /// Finds the place of each cell. The box begins at the corner whose coordinates have the least
+    /// sum, and its axes point along those of space as far as they can.
     ///
     /// # Errors
-    /// Cells that are no quadrilaterals or hexahedra; a vertex with another number of cells around it
-    /// than those of a box have; cells that do not fill a box.
+    /// Cells that are no quadrilaterals or hexahedra; a vertex with another number of cells around
+    /// it than those of a box have; cells that do not fill a box.
     pub fn of(mesh: &'m Mesh) -> Result<Self, MultigridError> {
         let dimension = match mesh.shape() {
             CellShape::Quadrilateral => Dimension::Two,
@@ -90,9 +90,9 @@ impl<'m> MappedBox<'m> {
         self.dimension
     }
 
-    /// The mesh with `cells` cells along each axis: each cell is divided evenly in its own coordinates,
-    /// along each axis as often as that takes. Vertices lie where the map of the cell has them, curved or
-    /// not.
+    /// The mesh with `cells` cells along each axis: each cell is divided evenly in its own
+    /// coordinates, along each axis as often as that takes. Vertices lie where the map of the cell
+    /// has them, curved or not.
     ///
     /// # Errors
     /// A number of cells that those of the mesh do not divide; as [`DeformedMesh::new`].

@@ -8,12 +8,12 @@ use purlin_forms::quadrature::{QuadratureScheme, Rule, rule};
 /// Largest difference of an entry from a product, relative to the largest entry of its table.
 const TOLERANCE: f64 = 1e-13;
 
-/// What the form of Poisson's equation evaluates on squares or cubes as products over the axes: weights,
-/// values and slopes of one dimension.
+/// What the form of Poisson's equation evaluates on squares or cubes as products over the axes:
+/// weights, values and slopes of one dimension.
 ///
-/// With them the matrix of a cell is a sum of tensor products of the matrices of [`Line`](crate::Line):
-/// a weight times the gradients of two functions is one product over the axes for each part of the
-/// gradient.
+/// With them the matrix of a cell is a sum of tensor products of the matrices of
+/// [`Line`](crate::Line): a weight times the gradients of two functions is one product over the
+/// axes for each part of the gradient.
 ///
 /// # Source
 /// Cui et al. 2024, equations (2.10) to (2.12).
@@ -30,8 +30,8 @@ pub struct TensorTables {
 }
 
 impl TensorTables {
-    /// Those of the element of degree k in the nodes of Gauss, Lobatto and Legendre, by the rule that is exact for the
-    /// products of two of its functions.
+    /// Those of the element of degree k in the nodes of Gauss, Lobatto and Legendre, by the rule
+    /// that is exact for the products of two of its functions.
     ///
     /// # Errors
     /// As [`TensorTables::of`]: a bug.
@@ -42,11 +42,11 @@ impl TensorTables {
         Self::of(&element, &rule)
     }
 
-    /// Finds the factors of an element's tables at the points of a rule, and certifies each entry to 1e-13
-    /// of the largest.
+    /// Finds the factors of an element's tables at the points of a rule, and certifies each entry
+    /// to 1e-13 of the largest.
     ///
-    /// Functions along one axis add up to 1. So the sum of the values of those that differ along the
-    /// other axes alone is the factor along this one.
+    /// Functions along one axis add up to 1. So the sum of the values of those that differ along
+    /// the other axes alone is the factor along this one.
     ///
     /// # Errors
     /// Nodes or points that do not lie in rows, columns and layers; an entry that is no product.
@@ -110,8 +110,8 @@ fn certify(
     Ok(())
 }
 
-/// Points in rows, columns and layers: their places on a line, ascending, and the place of each along
-/// each axis. None if there is not one point at each place.
+/// Points in rows, columns and layers: their places on a line, ascending, and the place of each
+/// along each axis. None if there is not one point at each place.
 fn rows(points: &[f64], axes: usize) -> Option<(Vec<f64>, Vec<Vec<usize>>)> {
     let mut line: Vec<f64> = points.iter().step_by(axes).copied().collect();
     line.sort_by(f64::total_cmp);

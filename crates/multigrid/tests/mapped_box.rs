@@ -29,8 +29,8 @@ fn digits(mut at: usize, of: &[usize]) -> Vec<usize> {
     of.iter().map(|n| (at % n, at /= n).0).collect()
 }
 
-/// A box of cells with vertices where a map has them: cells and vertices in a random order, each cell
-/// turned or mirrored at random.
+/// A box of cells with vertices where a map has them: cells and vertices in a random order, each
+/// cell turned or mirrored at random.
 fn scrambled(counts: &[usize], seed: u64, map: impl Fn(&[f64]) -> Vec<f64>) -> Mesh {
     let axes = counts.len();
     let mut random = Random(seed);

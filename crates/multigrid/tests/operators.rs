@@ -373,8 +373,8 @@ fn matrices_of_forms_are_sums_of_tensor_products() {
     }
 }
 
-/// Tables of squares and cubes are products; those of triangles, of nodes elsewhere and of another rule are
-/// refused.
+/// Tables of squares and cubes are products; those of triangles, of nodes elsewhere and of another
+/// rule are refused.
 #[test]
 fn tables_of_forms_are_products() {
     let element =

@@ -33,8 +33,8 @@ fn no_more_iterations_than_published_on_cubes() {
     assert_eq!(found, [5, 4, 3, 2]);
 }
 
-/// The first columns of Table 1, level 4, are those of full multigrid with one smoothing step a cycle: 9
-/// and 5, the others 4, 3, 2 for 3, 3, 3.
+/// The first columns of Table 1, level 4, are those of full multigrid with one smoothing step a
+/// cycle: 9 and 5, the others 4, 3, 2 for 3, 3, 3.
 #[test]
 fn one_smoothing_step_takes_the_first_iterations_of_table_1() {
     let device = open("c").unwrap();

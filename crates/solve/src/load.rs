@@ -6,9 +6,9 @@ use std::time::Instant;
 
 /// A part of the load, and how far prescribed unknowns have gone.
 ///
-/// Under the part `t` the residual is `R(u) - (1 - t) R(u_0)` with the start `u_0`, whose residual is
-/// what forces make of it. An energy loses `(1 - t) R(u_0) u`. Prescribed unknowns go the part `t` of
-/// the way from the start to their values.
+/// Under the part `t` the residual is `R(u) - (1 - t) R(u_0)` with the start `u_0`, whose residual
+/// is what forces make of it. An energy loses `(1 - t) R(u_0) u`. Prescribed unknowns go the part
+/// `t` of the way from the start to their values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Load {
     target: f64,
@@ -82,7 +82,8 @@ impl Path {
         Load { target, moved: self.reached }
     }
 
-    /// The next step behind one that converged: as long as it was, or longer where it was not shortened.
+    /// The next step behind one that converged: as long as it was, or longer where it was not
+    /// shortened.
     fn succeed(&mut self, asked: f64, reached: f64) {
         let done = reached - self.reached;
         let step = if reached < asked { done } else { 2.0 * self.step };
@@ -166,8 +167,8 @@ mod tests {
     use super::*;
     use crate::LinearReport;
 
-    /// A bar whose end goes to one and takes its middle along; the system is indefinite where the end has
-    /// gone too far in a load step.
+    /// A bar whose end goes to one and takes its middle along; the system is indefinite where the
+    /// end has gone too far in a load step.
     struct Bar {
         limit: f64,
         load: Load,

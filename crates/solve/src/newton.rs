@@ -53,8 +53,8 @@ impl Default for NewtonOptions {
 const SUFFICIENT: f64 = 1e-4;
 /// Residuals below this part of the largest one are roundings.
 const ROUNDING: f64 = 1e-12;
-/// A step of part of the load ends at an update below this part of its first one: the next load step
-/// starts there, and is solved for in turn.
+/// A step of part of the load ends at an update below this part of its first one: the next load
+/// step starts there, and is solved for in turn.
 const NEAR: f64 = 1e-3;
 
 /// Equations on a device.
@@ -79,11 +79,11 @@ struct Place {
 
 /// Newton's method for equations whose derivative is symmetric.
 ///
-/// The first update of a load step brings prescribed unknowns to their values. Residuals say nothing
-/// about its progress, as the one before knows nothing of the values. It is halved only where the
-/// residual is no number, as that of a cell turned inside out, and the load step ends at that part of
-/// the load. Later updates are halved until the energy falls as Armijo's condition asks, or without
-/// an energy the norm of the residual.
+/// The first update of a load step brings prescribed unknowns to their values. Residuals say
+/// nothing about its progress, as the one before knows nothing of the values. It is halved only
+/// where the residual is no number, as that of a cell turned inside out, and the load step ends at
+/// that part of the load. Later updates are halved until the energy falls as Armijo's condition
+/// asks, or without an energy the norm of the residual.
 ///
 /// Where the derivative is not positive definite, the solver of the linear systems stops at a
 /// direction in which the energy falls; without an energy, Newton's method ends there. A load step
@@ -127,9 +127,9 @@ impl Place {
 }
 
 impl<'d> Newton<'d> {
-    /// Compiles the kernels and allocates three vectors of `n` numbers, or five for equations that are
-    /// not linear. The linear systems are solved
-    /// by `solver`, whose choice and options are those of `options`, as a rule.
+    /// Compiles the kernels and allocates three vectors of `n` numbers, or five for equations that
+    /// are not linear. The linear systems are solved by `solver`, whose choice and options are
+    /// those of `options`, as a rule.
     ///
     /// # Errors
     /// A device that refuses them, no memory.
@@ -325,8 +325,8 @@ pub(crate) struct LoadStep {
     pub load: f64,
 }
 
-/// The iterations of Newton's method under a load; the step ends at a smaller one if the first update is
-/// too long.
+/// The iterations of Newton's method under a load; the step ends at a smaller one if the first
+/// update is too long.
 pub(crate) fn iterate(
     options: NewtonOptions,
     mut load: Load,

@@ -141,8 +141,8 @@ pub fn iterations(
     Ok(found)
 }
 
-/// Cycles for a source of 1, to a residual of 1e-9 of the right-hand side: V-cycles from zero, and those behind full
-/// multigrid. 100 if they do not reach it.
+/// Cycles for a source of 1, to a residual of 1e-9 of the right-hand side: V-cycles from zero, and
+/// those behind full multigrid. 100 if they do not reach it.
 ///
 /// # Errors
 /// A mesh that does not fit, a device that refuses.

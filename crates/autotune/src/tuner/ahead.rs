@@ -11,8 +11,9 @@ pub(super) struct Ahead {
     pub threads: usize,
     /// Things made and not yet taken, at most.
     pub window: usize,
-    /// Whether nothing is made while things are taken: where maker and taker share the cores, timings
-    /// would suffer otherwise. A window is then made and taken as a whole before the next one.
+    /// Whether nothing is made while things are taken: where maker and taker share the cores,
+    /// timings would suffer otherwise. A window is then made and taken as a whole before the next
+    /// one.
     pub in_rounds: bool,
 }
 

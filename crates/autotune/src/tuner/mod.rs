@@ -105,8 +105,8 @@ pub struct TunerOptions {
     pub hopeless: f64,
     /// Threads that generate and compile.
     pub threads: usize,
-    /// Whether the device computes on the cores that compile: then some candidates are compiled, and
-    /// nothing is while they are timed.
+    /// Whether the device computes on the cores that compile: then some candidates are compiled,
+    /// and nothing is while they are timed.
     pub shares_cores: bool,
     /// No candidate is begun later than this after the start.
     pub time_limit: Option<Duration>,

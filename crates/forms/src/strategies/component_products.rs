@@ -150,8 +150,8 @@ pub(super) fn products(
         }
         let (part, columns) = tile_of_points(s, nest, wide)?;
         let nest = product(s, &nest.cells, &columns, dofs, true)?;
-        // tables are read once for all components of a sub-group, values of degrees of freedom once for
-        // all tiles of points
+        // tables are read once for all components of a sub-group, values of degrees of freedom once
+        // for all tiles of points
         for outer in part.iter().chain(axes.one_sub_group.then_some(component)) {
             nest.tile.iter().try_for_each(|tile| s.interchange(outer, tile).map(drop))?;
         }

@@ -150,8 +150,8 @@ pub(super) fn lay_out_of(
     Ok(())
 }
 
-/// Lets what [`lay_out`] has of wide arrays in local memory, with one axis of components, begin each four
-/// columns in other banks: neighbours along columns then meet in none.
+/// Lets what [`lay_out`] has of wide arrays in local memory, with one axis of components, begin
+/// each four columns in other banks: neighbours along columns then meet in none.
 pub(super) fn spread_columns(s: &mut Schedule, array: &Array) -> Result<(), TransformError> {
     s.apply(JoinArrayAxes { var: array.into(), axis: 3 })?;
     s.apply(PadArray::new(array, 3, TILE / 2)).map(drop)

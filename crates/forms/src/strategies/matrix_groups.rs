@@ -88,8 +88,8 @@ pub struct MatrixGroups {
     /// Whether the last of the degrees of freedom are multiplied by instructions of half the length where
     /// these hold them all, which is where fewer zeros are multiplied. Not with several tiles of points.
     pub short_terms: bool,
-    /// Whether one sub-group has all components of its cells, and a group is one sub-group: values at
-    /// points stay in registers then, and nobody waits for others.
+    /// Whether one sub-group has all components of its cells, and a group is one sub-group: values
+    /// at points stay in registers then, and nobody waits for others.
     pub one_sub_group: bool,
 }
 
@@ -109,10 +109,9 @@ impl MatrixGroups {
 ///
 /// Degrees of freedom, values at points and the factors of the products are in local memory as
 /// fragments lie; what a component adds to the result stays in the registers of its sub-group.
-/// Pointwise groups are dealt out to all work-items. One sub-group may have all components instead, with
-/// values at points in its registers. Sums run over
-/// [modes](super::factored_quadrature) where the integrand is linear. Cells that fill no block are
-/// mapped to a group each.
+/// Pointwise groups are dealt out to all work-items. One sub-group may have all components instead,
+/// with values at points in its registers. Sums run over [modes](super::factored_quadrature) where
+/// the integrand is linear. Cells that fill no block are mapped to a group each.
 ///
 /// # Rewrite
 /// ```text

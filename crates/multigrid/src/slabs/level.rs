@@ -5,8 +5,8 @@ use purlin_runtime::{Buffer, Device};
 use purlin_solve::{Communicator, Wire};
 use std::ops::Range;
 
-/// The finest mesh: cubes of `cells` cells a side, `height` of them behind each other along the slowest
-/// axis.
+/// The finest mesh: cubes of `cells` cells a side, `height` of them behind each other along the
+/// slowest axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlabMesh {
     pub(crate) cells: usize,
@@ -19,8 +19,8 @@ impl SlabMesh {
         (cells, self.height * cells)
     }
 
-    /// Cells a side of the levels in slabs and of those that every part has as a whole, the finest first.
-    /// In slabs are the finest one, and those with so many layers a slab and a level below.
+    /// Cells a side of the levels in slabs and of those that every part has as a whole, the finest
+    /// first. In slabs are the finest one, and those with so many layers a slab and a level below.
     pub(crate) fn levels(self, parts: usize, least: usize) -> (Vec<usize>, Vec<usize>) {
         let is_in_slabs = |cells: &usize| {
             let layers = self.height * cells;
@@ -34,10 +34,10 @@ impl SlabMesh {
         (in_slabs, whole)
     }
 
-    /// Steps of the smoother on the coarsest level, two cells a side. A cube has one patch there, which
-    /// one step solves for. Of several behind each other, patches overlap by half and a step leaves less
-    /// than a tenth of the error: the slowest mode decays as exp(-√2 π z) along the axis in three
-    /// dimensions.
+    /// Steps of the smoother on the coarsest level, two cells a side. A cube has one patch there,
+    /// which one step solves for. Of several behind each other, patches overlap by half and a step
+    /// leaves less than a tenth of the error: the slowest mode decays as exp(-√2 π z) along the
+    /// axis in three dimensions.
     pub(crate) const fn steps_of_coarsest(self) -> usize {
         if self.height == 1 { 1 } else { 4 }
     }

@@ -22,8 +22,8 @@ pub struct SlabOptions {
     pub least_layers: usize,
     /// When GMRES ends; its preconditioner stands on the right in any case.
     pub gmres: GmresOptions,
-    /// Unit squares or cubes behind each other along the slowest axis, at least 1: the domain is so many
-    /// times as long along it.
+    /// Unit squares or cubes behind each other along the slowest axis, at least 1: the domain is so
+    /// many times as long along it.
     pub height: usize,
 }
 
@@ -46,9 +46,10 @@ struct Part<'d> {
     b: Buffer,
 }
 
-/// GMRES in double precision around V-cycles for Poisson's equation on the unit square or cube, or on
-/// several behind each other, each device with a slab of the mesh. Iterations are those of
-/// [`PreconditionedSolver`](crate::PreconditionedSolver) up to the order in which numbers are added.
+/// GMRES in double precision around V-cycles for Poisson's equation on the unit square or cube, or
+/// on several behind each other, each device with a slab of the mesh. Iterations are those of
+/// [`PreconditionedSolver`](crate::PreconditionedSolver) up to the order in which numbers are
+/// added.
 ///
 /// # Source
 /// Cui et al. 2024, §4.2.
@@ -65,8 +66,9 @@ impl<'d> SlabSolver<'d> {
     /// up, all at once. The communicators are those of the devices, in their order.
     ///
     /// # Errors
-    /// Cells that are no power of two from 4 on; a number of devices that does not leave each with an
-    /// even number of layers of cells; vectors that do not fit, before one is allocated; a device that refuses.
+    /// Cells that are no power of two from 4 on; a number of devices that does not leave each with
+    /// an even number of layers of cells; vectors that do not fit, before one is allocated; a
+    /// device that refuses.
     pub fn new(
         devices: &[&'d dyn Device],
         communicators: Vec<Box<dyn Communicator + 'd>>,
@@ -97,8 +99,8 @@ impl<'d> SlabSolver<'d> {
         self.parts.iter_mut().for_each(|part| part.cycle.exchanges = exchanges);
     }
 
-    /// Sets the right-hand side to the integrals of `factor` times the product of a function of each
-    /// coordinate.
+    /// Sets the right-hand side to the integrals of `factor` times the product of a function of
+    /// each coordinate.
     ///
     /// # Errors
     /// A failing driver.

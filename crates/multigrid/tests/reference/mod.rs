@@ -128,8 +128,8 @@ pub const CASES: [(Dimension, usize, usize); 6] = [
     (Dimension::Three, 3, 2),
 ];
 
-/// C, and a card where there is one; OpenCL in long runs alone, as its compiler takes longer than what a
-/// test is about.
+/// C, and a card where there is one; OpenCL in long runs alone, as its compiler takes longer than
+/// what a test is about.
 pub fn devices() -> Vec<Box<dyn Device>> {
     let mut found = every_device();
     found.retain(|device| is_long_run() || device.info().backend != Backend::OpenCl);

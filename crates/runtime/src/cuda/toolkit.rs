@@ -88,8 +88,8 @@ pub(crate) fn libraries(names: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// The first of these [`libraries`] that `open` takes, kept for the process; `missing` says that there is
-/// none, of the places that were searched.
+/// The first of these [`libraries`] that `open` takes, kept for the process; `missing` says that
+/// there is none, of the places that were searched.
 pub(crate) fn load<L>(
     kept: &'static OnceLock<Result<L, Unavailable>>,
     names: &[&str],

@@ -98,8 +98,8 @@ pub struct PartNewton<'d> {
     /// Residual, right-hand side and update on the part's mesh, and of owned unknowns.
     of_mesh: [Buffer; 3],
     of_owned: [Buffer; 3],
-    /// The residual of the start on the part's mesh and of owned unknowns, and the unknown that a load step
-    /// starts from.
+    /// The residual of the start on the part's mesh and of owned unknowns, and the unknown that a
+    /// load step starts from.
     loads: [Buffer; 2],
     kept: Buffer,
     sum: Buffer,

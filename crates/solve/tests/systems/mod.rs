@@ -31,8 +31,8 @@ impl Numbers {
     }
 }
 
-/// C, and a card where there is one; OpenCL in long runs alone, as its compiler takes longer than what a
-/// test is about.
+/// C, and a card where there is one; OpenCL in long runs alone, as its compiler takes longer than
+/// what a test is about.
 pub fn devices() -> Vec<Box<dyn Device>> {
     let mut all = every_device();
     all.retain(|device| is_long_run() || device.info().backend != Backend::OpenCl);
