@@ -260,14 +260,14 @@ fn eigenpairs(k: usize, mass: &Matrix, stiffness: &Matrix) -> Result<(Matrix, Ve
 }
 
 /// Values at `x` of the Lagrange polynomials of some nodes.
-fn lagrange(nodes: &[f64], x: f64) -> Vec<f64> {
+pub(crate) fn lagrange(nodes: &[f64], x: f64) -> Vec<f64> {
     let factor = |i: usize, j: usize| (x - nodes[j]) / (nodes[i] - nodes[j]);
     let others = |i: usize| (0..nodes.len()).filter(move |j| *j != i);
     (0..nodes.len()).map(|i| others(i).map(|j| factor(i, j)).product()).collect()
 }
 
 /// Derivatives at `x` of the Lagrange polynomials of some nodes.
-fn lagrange_slopes(nodes: &[f64], x: f64) -> Vec<f64> {
+pub(crate) fn lagrange_slopes(nodes: &[f64], x: f64) -> Vec<f64> {
     let all = 0..nodes.len();
     let without = |i: usize, j: usize| -> f64 {
         let rest = all.clone().filter(|l| *l != i && *l != j);

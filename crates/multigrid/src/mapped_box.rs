@@ -106,13 +106,17 @@ impl<'m> MappedBox<'m> {
         let digits = |mut at: usize, of: &dyn Fn(usize) -> usize| -> Vec<usize> {
             (0..axes).map(|a| (at % of(a), at /= of(a)).0).collect()
         };
-        let points: Vec<Vec<usize>> = (0..parts.iter().map(|p| p + 1).product())
-            .map(|point| digits(point, &|a| parts[a] + 1))
-            .collect();
+        let in_layer: usize = parts[..axes - 1].iter().map(|p| p + 1).product();
         let element = self.mesh.geometry_element()?;
         let mut vertices = vec![0.0; axes * (cells + 1).pow(axes as u32)];
-        for (place, placed) in self.cells.iter().enumerate() {
+        let layers =
+            self.cells.iter().enumerate().flat_map(|cell| (0..=parts[axes - 1]).map(move |l| (cell, l)));
+        // layer by layer, so that tables are small beside the vertices
+        for ((place, placed), layer) in layers {
             let place = digits(place, &|a| self.counts[a]);
+            let mut points: Vec<Vec<usize>> =
+                (0..in_layer).map(|point| digits(point, &|a| parts[a] + 1)).collect();
+            points.iter_mut().for_each(|point| point[axes - 1] = layer);
             let mut reference = vec![0.0; axes * points.len()];
             for (at, point) in points.iter().enumerate() {
                 for a in 0..axes {
