@@ -1,5 +1,5 @@
-//! Sixteen cells a sub-group by matrix instructions: what the kernels are, what they compute, what is
-//! refused.
+//! Sixteen cells a sub-group by matrix instructions: what the kernels are, what they compute, what
+//! is refused.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 mod support;
@@ -26,8 +26,8 @@ fn overlapped(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
     Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped: true }
 }
 
-/// Fewer cells than a block, full blocks and a rest, several blocks a group; rows and modes that tiles
-/// divide (3-D P2 mass has 10 of both, 2-D P6 has 28) and do not.
+/// Fewer cells than a block, full blocks and a rest, several blocks a group; rows and modes that
+/// tiles divide (3-D P2 mass has 10 of both, 2-D P6 has 28) and do not.
 #[test]
 fn results_are_those_of_the_reference() {
     let seed = Random::fresh_seed();
@@ -89,8 +89,8 @@ fn arrays_in_dynamic_local_memory_hold_the_same() {
     assert!(refused.reason.contains("no temporary is in local memory"), "{}", refused.reason);
 }
 
-/// Two products a table, tile by tile; the values of modes stay in registers between them, and nobody
-/// exchanges them.
+/// Two products a table, tile by tile; the values of modes stay in registers between them, and
+/// nobody exchanges them.
 #[test]
 fn products_are_matrix_instructions() {
     let problem = problem(Operator::Laplace, 3, 3, 1, 1);
@@ -107,8 +107,8 @@ fn products_are_matrix_instructions() {
     assert!(!opencl.source.contains("mma"), "{}", opencl.source);
 }
 
-/// The copies of the next block are issued in front of the products, and the only wait in the loop is
-/// at its end.
+/// The copies of the next block are issued in front of the products, and the only wait in the loop
+/// is at its end.
 #[test]
 fn copies_are_under_way_while_products_are_computed() {
     let problem = problem(Operator::Laplace, 3, 3, 1, 1);

@@ -1,5 +1,5 @@
-//! A sub-group for each component by matrix instructions, on degrees of freedom combined in orbits: what
-//! the kernels compute, how many instructions they have, what is refused.
+//! A sub-group for each component by matrix instructions, on degrees of freedom combined in orbits:
+//! what the kernels compute, how many instructions they have, what is refused.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 mod support;
@@ -49,8 +49,8 @@ fn a_rest_is_that_of_the_reference() {
     compare(2, 1, 2, &mapping(), &["c"]);
 }
 
-/// Full blocks and a rest; two components and three; several tiles of modes at a time where a block has
-/// as many.
+/// Full blocks and a rest; two components and three; several tiles of modes at a time where a block
+/// has as many.
 #[test]
 fn results_are_those_of_the_reference() {
     let several = Mapping::MatrixGroups {
@@ -70,8 +70,8 @@ fn results_are_those_of_the_reference() {
     compare(2, 4, 3, &alone.with_orbits(), &["c", "opencl"]);
 }
 
-/// Each direction multiplies one combination a block of modes: a third of the instructions of what is
-/// multiplied as a whole, if 20 degrees of freedom are 5 orbits. No lane asks another one.
+/// Each direction multiplies one combination a block of modes: a third of the instructions of what
+/// is multiplied as a whole, if 20 degrees of freedom are 5 orbits. No lane asks another one.
 #[test]
 fn blocks_of_zeros_are_left_out() {
     let form = elasticity(3, 3, 1, 1).lowered;

@@ -1,5 +1,5 @@
-//! Sixteen cells a group and a sub-group for each component, by matrix instructions: what the kernels
-//! are, what they compute, what is refused.
+//! Sixteen cells a group and a sub-group for each component, by matrix instructions: what the
+//! kernels are, what they compute, what is refused.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 mod support;
@@ -33,9 +33,9 @@ const ONE: Mapping = Mapping::MatrixGroups {
     one_sub_group: true,
 };
 
-/// No full block, full blocks and a rest; modes, and points that tiles do not divide; two components and
-/// three, one function and two; instructions of half the length where they help, with 10 degrees of
-/// freedom, and where they do not, with 15.
+/// No full block, full blocks and a rest; modes, and points that tiles do not divide; two
+/// components and three, one function and two; instructions of half the length where they help,
+/// with 10 degrees of freedom, and where they do not, with 15.
 #[test]
 fn results_are_those_of_the_reference() {
     let seed = Random::fresh_seed();
@@ -61,8 +61,8 @@ fn results_are_those_of_the_reference() {
     }
 }
 
-/// Two products a table and component, a component a sub-group; no lane asks another one, and points
-/// are computed without conditions.
+/// Two products a table and component, a component a sub-group; no lane asks another one, and
+/// points are computed without conditions.
 #[test]
 fn products_are_matrix_instructions() {
     let problem = problem(Operator::Hyperelasticity, 2, 3, 1, 1);
@@ -100,8 +100,8 @@ fn one_sub_group_has_all_components() {
     }
 }
 
-/// Ten degrees of freedom are eight and two: the last instruction of an evaluation has four terms, and
-/// what it leaves out is zero. The rows of the results stay eight an instruction.
+/// Ten degrees of freedom are eight and two: the last instruction of an evaluation has four terms,
+/// and what it leaves out is zero. The rows of the results stay eight an instruction.
 #[test]
 fn the_last_terms_take_half_an_instruction() {
     let problem = problem(Operator::Hyperelasticity, 2, 3, 1, 1);

@@ -27,8 +27,8 @@ fn overlapped(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
     Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped: true }.with_orbits()
 }
 
-/// Fewer cells than a block, full blocks and a rest, several blocks a group; orbits that tiles divide
-/// (3-D P6 has 24) and do not.
+/// Fewer cells than a block, full blocks and a rest, several blocks a group; orbits that tiles
+/// divide (3-D P6 has 24) and do not.
 #[test]
 fn results_are_those_of_the_reference() {
     let seed = Random::fresh_seed();
@@ -62,8 +62,8 @@ fn results_are_those_of_the_reference() {
     }
 }
 
-/// Each direction multiplies one combination a block of modes: a quarter of the instructions but for
-/// the tiles. Nobody exchanges values, and only the tables are waited for by a whole group.
+/// Each direction multiplies one combination a block of modes: a quarter of the instructions but
+/// for the tiles. Nobody exchanges values, and only the tables are waited for by a whole group.
 #[test]
 fn blocks_of_zeros_are_left_out() {
     let problem = problem(Operator::Laplace, 3, 3, 1, 1);

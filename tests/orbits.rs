@@ -102,9 +102,9 @@ fn results_are_those_of_the_reference() {
     }
 }
 
-/// What a group of cells does stands in the code once and without conditions, but for the one that there
-/// is such a group: full groups alone have that code. Where the kernel assumes that groups divide the
-/// cells, there is nothing else.
+/// What a group of cells does stands in the code once and without conditions, but for the one that
+/// there is such a group: full groups alone have that code. Where the kernel assumes that groups
+/// divide the cells, there is nothing else.
 #[test]
 fn whole_groups_have_no_conditions() {
     let problem = problem(Operator::Laplace, 2, 2, 2, 1);
@@ -148,8 +148,8 @@ fn products(operator: Operator, dim: usize, degree: usize, mapping: &Mapping) ->
     entries
 }
 
-/// A quarter of the entries is left on tetrahedra, and half on triangles, of which modes alone leave three
-/// quarters.
+/// A quarter of the entries is left on tetrahedra, and half on triangles, of which modes alone
+/// leave three quarters.
 #[test]
 fn tables_have_blocks() {
     let modes = Mapping::StraightCells { cells: 32, whole_groups: false }.with_modes();
@@ -162,8 +162,8 @@ fn tables_have_blocks() {
     }
 }
 
-/// Half of the products with entries of tables are left of an operator that is not linear, whose points
-/// stay; points that a permutation leaves where they are count twice.
+/// Half of the products with entries of tables are left of an operator that is not linear, whose
+/// points stay; points that a permutation leaves where they are count twice.
 #[test]
 fn points_in_orbits_halve_the_products() {
     let plain =

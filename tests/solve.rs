@@ -277,7 +277,8 @@ fn the_diagonal_is_that_of_the_matrix() {
     }
 }
 
-/// Unknowns that follow prescribed ones a step later come to the same solution, one iteration later.
+/// Unknowns that follow prescribed ones a step later come to the same solution, one iteration
+/// later.
 #[test]
 fn prescribed_updates_may_be_left_out_of_the_right_hand_side() {
     let device = open("c").unwrap();
@@ -355,8 +356,8 @@ fn a_form_that_is_not_symmetric_has_no_half() {
     assert!(half(3, &[0, 1], &[1, 2]).contains("found an entry at [0, 1] and none at [1, 0]"));
 }
 
-/// Terms that are stored are added in their order, and so are those of a row by its owner: the entries
-/// are the same in each run.
+/// Terms that are stored are added in their order, and so are those of a row by its owner: the
+/// entries are the same in each run.
 #[test]
 fn what_is_not_atomic_is_added_the_same_way_each_time() {
     let case = Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(3).unwrap(), 2, seed());

@@ -16,8 +16,8 @@ use purlin::{Mapping, Random};
 const DIVISIONS: [usize; 3] = [64, 8, 3];
 
 /// Most entries of tables that all cells read together: the interpreter takes about two steps for
-/// each (2.3 million a cell for 1.1 million entries of the Laplace action of Q7), and gives up after
-/// 50 million.
+/// each (2.3 million a cell for 1.1 million entries of the Laplace action of Q7), and gives up
+/// after 50 million.
 const READS: u64 = 1 << 24;
 
 /// Divisions of a side of the unit mesh: those of [`DIVISIONS`], or fewer where the tables are so

@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 
 /// Assemble and solve a boundary value problem on a device
 ///
-/// The matrix is assembled in the memory of the device, as --assembly says, and the linear systems are
-/// solved there, as --method and --preconditioner say. Between setup and result the host
-/// reads norms, and copies nothing else: the bytes are counted and printed.
-/// A solver that does not converge ends with exit code 1 and prints its history.
+/// The matrix is assembled in the memory of the device, as --assembly says, and the linear systems
+/// are solved there, as --method and --preconditioner say. Between setup and result the host reads
+/// norms, and copies nothing else: the bytes are counted and printed. A solver that does not
+/// converge ends with exit code 1 and prints its history.
 #[derive(Args)]
 #[command(after_help = "\
 Problems (Trotter et al. 2023):
@@ -67,18 +67,19 @@ pub struct SolveArgs {
     /// the mapped square or cube that its quadrilaterals or hexahedra are
     #[arg(long)]
     multigrid: bool,
-    /// What solves linear systems: cg (conjugate gradients), gmres (restarted after 50 iterations), bicgstab,
-    /// chebyshev. With --multigrid: full-multigrid (cycles until the residual is small), gmres (GMRES
-    /// preconditioned by a V-cycle) [default: cg, with --multigrid full-multigrid, with --deform,
-    /// --jump, --mesh or --devices gmres]
+    /// What solves linear systems: cg (conjugate gradients), gmres (restarted after 50 iterations),
+    /// bicgstab, chebyshev. With --multigrid: full-multigrid (cycles until the residual is small),
+    /// gmres (GMRES preconditioned by a V-cycle) [default: cg, with --multigrid full-multigrid,
+    /// with --deform, --jump, --mesh or --devices gmres]
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
-    /// What preconditions it: none, jacobi, block-jacobi (of the components of vectors), chebyshev (a
-    /// polynomial of degree 4), amg (smoothed aggregation, set up on the host)
+    /// What preconditions it: none, jacobi, block-jacobi (of the components of vectors), chebyshev
+    /// (a polynomial of degree 4), amg (smoothed aggregation, set up on the host)
     #[arg(long, value_name = "NAME", default_value_t = PreconditionerKind::Jacobi, conflicts_with = "multigrid")]
     preconditioner: PreconditionerKind,
-    /// What smooths: vertex-patch (colour by colour), inverse (the same by dense inverses), additive (all
-    /// at once, damped), chebyshev (all at once, under a polynomial), point (point Gauss–Seidel)
+    /// What smooths: vertex-patch (colour by colour), inverse (the same by dense inverses),
+    /// additive (all at once, damped), chebyshev (all at once, under a polynomial), point (point
+    /// Gauss–Seidel)
     #[arg(long, value_name = "NAME", default_value = "vertex-patch", requires = "multigrid")]
     pub(super) smoother: MultigridSmoother,
     /// Numbers of the V-cycles: double, or single within GMRES in double (mixed)
@@ -87,8 +88,8 @@ pub struct SolveArgs {
     /// Start GMRES from the solution on half as many cells a side, found in the same way
     #[arg(long, requires = "multigrid")]
     pub(super) nested: bool,
-    /// Move the vertices by at most this part of a side, below 0.25, and solve on bilinear or trilinear
-    /// cells, by GMRES
+    /// Move the vertices by at most this part of a side, below 0.25, and solve on bilinear or
+    /// trilinear cells, by GMRES
     #[arg(long, value_name = "PART", requires = "multigrid", conflicts_with = "mesh")]
     pub(super) deform: Option<f64>,
     /// A coefficient of 1 and of this in turn in the quadrants or octants, by GMRES
@@ -98,20 +99,21 @@ pub struct SolveArgs {
     /// hexahedra
     #[arg(long, value_name = "FILE.msh")]
     pub(super) mesh: Option<PathBuf>,
-    /// Where to solve: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else c]
+    /// Where to solve: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else
+    /// c]
     #[arg(long)]
     pub(super) device: Option<String>,
-    /// Divide the unknowns among devices; one may be named more than once. With --multigrid each has a slab of
-    /// the mesh: their number is a power of two
+    /// Divide the unknowns among devices; one may be named more than once. With --multigrid each
+    /// has a slab of the mesh: their number is a power of two
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "device")]
     pub(super) devices: Vec<String>,
-    /// How they exchange numbers: nccl (from card to card), host (through its memory) [default: nccl between
-    /// different cards, else host]
+    /// How they exchange numbers: nccl (from card to card), host (through its memory) [default:
+    /// nccl between different cards, else host]
     #[arg(long, value_name = "NAME", requires = "devices", conflicts_with = "device")]
     pub(super) exchange: Option<Exchange>,
-    /// How the matrix is assembled: partial (matrices of cells are stored, then added by entry), full
-    /// (bisection of each row), lookup-table, symmetric-half (entries on and above the diagonal), coloured, rowwise
-    /// (cells by row), owned-rows (a work-item a row)
+    /// How the matrix is assembled: partial (matrices of cells are stored, then added by entry),
+    /// full (bisection of each row), lookup-table, symmetric-half (entries on and above the
+    /// diagonal), coloured, rowwise (cells by row), owned-rows (a work-item a row)
     #[arg(long, value_name = "NAME", default_value_t = AssemblyStrategy::LookupTable, conflicts_with = "multigrid")]
     pub(super) assembly: AssemblyStrategy,
     /// Write the solution on its mesh there, for ParaView

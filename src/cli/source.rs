@@ -23,9 +23,9 @@ use std::path::Path;
 /// A form or a file.
 #[derive(Args, Clone)]
 pub struct SourceArgs {
-    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), the sparse matrix of one
-    /// (mass-matrix), a bake-off problem on hexahedra (bp1 to bp6; screened: bp30, bp35), a .purlin
-    /// file, which may end with its schedule, or the .json file of an exported form
+    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), the sparse matrix of
+    /// one (mass-matrix), a bake-off problem on hexahedra (bp1 to bp6; screened: bp30, bp35), a
+    /// .purlin file, which may end with its schedule, or the .json file of an exported form
     /// (`FORM.json#KERNEL` for one of its kernels)
     #[arg(value_name = "WHAT")]
     pub what: String,

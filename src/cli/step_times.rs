@@ -101,8 +101,8 @@ impl StepTimes {
         format!("{} ({}), seed {}", info.name, info.selector(), self.seed)
     }
 
-    /// The time of the kernel after these steps, and how many times as fast it is as the one that was
-    /// timed before it and as the first; why it has no code, if it has none.
+    /// The time of the kernel after these steps, and how many times as fast it is as the one that
+    /// was timed before it and as the first; why it has no code, if it has none.
     ///
     /// # Errors
     /// A result that is off, a device that fails.

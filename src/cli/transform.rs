@@ -132,8 +132,9 @@ impl TransformArgs {
         Ok(Transformed { kernel, recipe, name, definitions })
     }
 
-    /// What a mapping decided, a line each: what the integer program of sharing elimination factorises;
-    /// for the fewest operations also the monomials, and the sets of them that may be evaluated in advance.
+    /// What a mapping decided, a line each: what the integer program of sharing elimination
+    /// factorises; for the fewest operations also the monomials, and the sets of them that may be
+    /// evaluated in advance.
     pub fn decisions(&self, form: &impl CellKernel) -> Result<Vec<String>, Failure> {
         let kernel = form.kernel();
         match self.mapping.as_ref().or(self.strategy.as_ref()) {

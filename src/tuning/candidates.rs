@@ -136,12 +136,12 @@ impl<'m> Choice<'m> {
 }
 
 /// What to try on an action on so many cells: one cell a work-item, its variants if the tables are
-/// small, straight-line code if it is short, tiles of quadrature points, sums axis by axis if tables
-/// are tensor products, the `budget` best ranked tilings, and half as many staged ones; tilings only
-/// of what [can be tiled](purlin_forms::program::CellProgram::tiled).
-/// Where quadrature points can become fewer modes, the same of the action with modes; for cards,
-/// sixteen cells a sub-group by matrix instructions. Where it is nonlinear, and other rules are
-/// exact with fewer points, the same with these.
+/// small, straight-line code if it is short, tiles of quadrature points, sums axis by axis if
+/// tables are tensor products, the `budget` best ranked tilings, and half as many staged ones;
+/// tilings only of what [can be tiled](purlin_forms::program::CellProgram::tiled). Where quadrature
+/// points can become fewer modes, the same of the action with modes; for cards, sixteen cells a
+/// sub-group by matrix instructions. Where it is nonlinear, and other rules are exact with fewer
+/// points, the same with these.
 ///
 /// # Errors
 /// As [`Choice::new`].
@@ -194,9 +194,9 @@ fn with_fewer_points(form: &impl CellKernel) -> Option<LoweredForm> {
     (points(&ruled.program) < own && with_modes(form).is_none()).then_some(ruled)
 }
 
-/// Mappings that combine degrees of freedom in orbits: straight-line code, where what tables over modes
-/// have besides zeros is short, as many blocks as an orbit has entries; matrix instructions, with as
-/// many tables as fit beside those of the other groups of a unit.
+/// Mappings that combine degrees of freedom in orbits: straight-line code, where what tables over
+/// modes have besides zeros is short, as many blocks as an orbit has entries; matrix instructions,
+/// with as many tables as fit beside those of the other groups of a unit.
 #[must_use]
 pub fn orbits(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
     let (Ok((symmetric, orbits)), Some((modes, _))) = (form.symmetric(), with_modes(form)) else {
@@ -240,8 +240,8 @@ pub(super) fn with_fewer_modes(form: &impl CellKernel) -> Option<Kernel> {
     with_modes(form).filter(|(_, products)| products.is_lt()).map(|(kernel, _)| kernel)
 }
 
-/// The kernel with modes instead of quadrature points, and how its products of a cell with entries of
-/// tables compare with those over points.
+/// The kernel with modes instead of quadrature points, and how its products of a cell with entries
+/// of tables compare with those over points.
 pub(super) fn with_modes(form: &impl CellKernel) -> Option<(Kernel, Ordering)> {
     let program = form.program().ok()?;
     let (kernel, _) = factored_quadrature(form.kernel(), &program).ok()?;
@@ -302,8 +302,8 @@ pub fn straight(form: &impl CellKernel) -> Vec<Mapping> {
     if is_short(form) { groups.to_vec() } else { Vec::new() }
 }
 
-/// Whether the work of a cell is short as straight-line code, in which entries of tables are numbers:
-/// not those of facets, each of which reads its own.
+/// Whether the work of a cell is short as straight-line code, in which entries of tables are
+/// numbers: not those of facets, each of which reads its own.
 fn is_short(form: &impl CellKernel) -> bool {
     form.program().is_ok_and(|p| p.shares_tables && table_products(&p) <= STRAIGHT_PRODUCTS)
 }
@@ -331,7 +331,8 @@ fn stored(form: &impl CellKernel) -> Option<Mapping> {
     Some(if over_modes { mapping.with_modes() } else { mapping })
 }
 
-/// Degrees of freedom of a cell, read and added to, where straight-line code has registers for them.
+/// Degrees of freedom of a cell, read and added to, where straight-line code has registers for
+/// them.
 pub(super) fn words_in_registers(form: &impl CellKernel) -> Option<i64> {
     let program = form.program().ok()?;
     let read = program.evaluated().into_iter().map(|k| &program.gathers[k]);
@@ -350,28 +351,28 @@ pub fn tiles_of_points(form: &impl CellKernel) -> Vec<Mapping> {
 }
 
 /// Sub-groups of a group and groups of a launch that are tried with matrix instructions: two groups
-/// on each of the 132 multiprocessors of an H100 or H200, or up to four, as registers and local memory
-/// allow, and one.
+/// on each of the 132 multiprocessors of an H100 or H200, or up to four, as registers and local
+/// memory allow, and one.
 const MATRIX_CELLS: [[u64; 2]; 5] = [[4, 264], [8, 132], [12, 132], [4, 396], [4, 528]];
 
-/// The same where the next block of cells is copied while products are computed: of five that were tried
-/// in 18 cases, these were the fastest of all ten that gained (H200, 2026-11-24); behind orbits
-/// seven of twelve cases gain by the first one, 6 to 13 % (H200, 2026-11-26).
+/// The same where the next block of cells is copied while products are computed: of five that were
+/// tried in 18 cases, these were the fastest of all ten that gained (H200, 2026-11-24); behind
+/// orbits seven of twelve cases gain by the first one, 6 to 13 % (H200, 2026-11-26).
 const MATRIX_CELLS_AHEAD: [[u64; 2]; 2] = [[8, 132], [12, 132]];
 
-/// Fewest degrees of freedom of a cell for which matrix instructions pay: the Laplace operator takes
-/// 692 µs by them on 2-D P5, with 21, and 541 µs in straight-line code, and on P6, with 28, 934 µs and
-/// 1112 µs (results/h200/tuned.jsonl).
+/// Fewest degrees of freedom of a cell for which matrix instructions pay: the Laplace operator
+/// takes 692 µs by them on 2-D P5, with 21, and 541 µs in straight-line code, and on P6, with 28,
+/// 934 µs and 1112 µs (results/h200/tuned.jsonl).
 const MATRIX_DOFS: i64 = 28;
 
-/// Fewest degrees of freedom of a component for which matrix instructions pay in operators on vectors:
-/// of 2-D P3, with 10, no action gained by them, of 2-D P4, with 15, the hyperelastic one
+/// Fewest degrees of freedom of a component for which matrix instructions pay in operators on
+/// vectors: of 2-D P3, with 10, no action gained by them, of 2-D P4, with 15, the hyperelastic one
 /// (results/h200/tuned.jsonl).
 const MATRIX_GROUP_DOFS: i64 = 15;
 
 /// Sub-groups of a multiprocessor for which registers are asked for: 168 for each work-item. 3-D P5
-/// elasticity takes 3.05 ms with twelve and 3.98 ms with the eight that its 255 registers allow; P4,
-/// with 152, loses by it (H200, 2026-11-23).
+/// elasticity takes 3.05 ms with twelve and 3.98 ms with the eight that its 255 registers allow;
+/// P4, with 152, loses by it (H200, 2026-11-23).
 const RESIDENT_SUB_GROUPS: i64 = 12;
 
 /// Products with tables by matrix instructions, with as many tables in `local_bytes` as fit.
@@ -487,8 +488,8 @@ fn with_copied_factors(mapping: &Mapping) -> Vec<Mapping> {
 /// some forty.
 const STORED_FACTORS: usize = 10;
 
-/// Whether what multiplies the values of functions at a point are few numbers that depend on the mesh
-/// alone.
+/// Whether what multiplies the values of functions at a point are few numbers that depend on the
+/// mesh alone.
 fn has_few_factors(form: &impl CellKernel) -> bool {
     let count = form.program().ok().and_then(|program| stored_factor_count(form.kernel(), &program));
     count.is_some_and(|count| count <= STORED_FACTORS)

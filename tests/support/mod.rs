@@ -9,8 +9,8 @@ use purlin::runtime::{Backend, Device, Executable, Optimisation};
 
 pub use purlin_sample::is_long_run;
 
-/// `program` for a device. An OpenCL compiler on the CPU takes most of such a test's time, half of it
-/// to optimise: it does so in `make test-all`, and everywhere in the random recipes.
+/// `program` for a device. An OpenCL compiler on the CPU takes most of such a test's time, half of
+/// it to optimise: it does so in `make test-all`, and everywhere in the random recipes.
 pub fn compiled(device: &dyn Device, program: &Program) -> Executable {
     let is_fast = device.info().backend == Backend::OpenCl && !is_long_run();
     let optimisation = if is_fast { Optimisation::Off } else { Optimisation::Full };

@@ -133,12 +133,12 @@ pub(crate) fn local_bytes(locals: &[Declare], aligned: &[(Name, u64)]) -> u64 {
     })
 }
 
-/// The buffers of a CUDA kernel that are parts of the memory that the launch provides: none where all
-/// fit into [`STATIC_LOCAL_BYTES`], else those that remain when the smallest come first.
+/// The buffers of a CUDA kernel that are parts of the memory that the launch provides: none where
+/// all fit into [`STATIC_LOCAL_BYTES`], else those that remain when the smallest come first.
 ///
 /// The compiler knows that arrays with names of their own do not overlap. Of parts of one array it
-/// does not, so that it loads again what a store to another part may have changed: 160 instead of 76
-/// loads from local memory a work-item, 214 instead of 175 µs (BP3.5 from vertices by matrix
+/// does not, so that it loads again what a store to another part may have changed: 160 instead of
+/// 76 loads from local memory a work-item, 214 instead of 175 µs (BP3.5 from vertices by matrix
 /// instructions, two elements a group; H200, 2026-11-24). Kernels by matrix instructions may be
 /// faster with all of them in one array, which `all` asks for ([`Kernel::dynamic_local`]).
 pub(crate) fn provided(locals: &[Declare], aligned: &[(Name, u64)], target: Target, all: bool) -> Vec<Name> {

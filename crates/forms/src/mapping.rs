@@ -57,22 +57,22 @@ pub enum Mapping {
     StraightCells {
         /// Cells, and so work-items, of a work-group.
         cells: u64,
-        /// Whether cells that fill no work-group are mapped to one each, so that nothing in the code of
-        /// the others is conditional.
+        /// Whether cells that fill no work-group are mapped to one each, so that nothing in the
+        /// code of the others is conditional.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         whole_groups: bool,
     },
     /// One cell a work-item in straight-line code, degrees of freedom of a group in local memory by
     /// lists that are computed for a mesh.
     ListedCells(GroupLists),
-    /// One cell at a time, the columns of its matrix in the lanes of vectors, rows padded; tables in
-    /// constant memory.
+    /// One cell at a time, the columns of its matrix in the lanes of vectors, rows padded; tables
+    /// in constant memory.
     LoopLanes {
         /// Lanes of a vector.
         lanes: u64,
     },
-    /// The rows of a degree of freedom a work-item, added up in local memory, tables in constant memory:
-    /// of matrices whose [rows are owned](crate::lowering::MatrixResult::OwnedRows).
+    /// The rows of a degree of freedom a work-item, added up in local memory, tables in constant
+    /// memory: of matrices whose [rows are owned](crate::lowering::MatrixResult::OwnedRows).
     OwnedRows {
         /// Degrees of freedom, and so work-items, of a work-group.
         owners: u64,
@@ -97,15 +97,15 @@ pub enum Mapping {
         /// Cells of a work-group.
         cells: u64,
     },
-    /// Contractions with tables of tensor products axis by axis, a work-item for each line of points
-    /// of a cell.
+    /// Contractions with tables of tensor products axis by axis, a work-item for each line of
+    /// points of a cell.
     FactorisedLines {
         /// Cells of a work-group.
         cells: u64,
         /// Whether entries of matrices are literals, or else operands of constant memory.
         literal_tables: bool,
-        /// Where a group copies factors at points to before anything else, which it else reads where it
-        /// needs them.
+        /// Where a group copies factors at points to before anything else, which it else reads
+        /// where it needs them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         factors: Option<FactorCopy>,
     },
@@ -126,27 +126,29 @@ pub enum Mapping {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         overlapped: bool,
     },
-    /// Sixteen cells a work-group and a sub-group for each component, products with tables by matrix
-    /// instructions.
+    /// Sixteen cells a work-group and a sub-group for each component, products with tables by
+    /// matrix instructions.
     MatrixGroups {
-        /// Work-groups that a compute unit shall have registers for; none leaves it to the compiler.
+        /// Work-groups that a compute unit shall have registers for; none leaves it to the
+        /// compiler.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resident_groups: Option<u32>,
         /// Tiles of eight points whose values are in local memory together; none is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         point_tiles: Option<u32>,
-        /// Whether the last degrees of freedom are multiplied by instructions of half the length where
-        /// that multiplies fewer zeros.
+        /// Whether the last degrees of freedom are multiplied by instructions of half the length
+        /// where that multiplies fewer zeros.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         short_terms: bool,
         /// Whether a group is one sub-group, which has all components of its cells.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         one_sub_group: bool,
     },
-    /// Sixteen cells a work-group and a sub-group for each derivative of a component, values at points
-    /// by a basis of the columns of tables, products by matrix instructions.
+    /// Sixteen cells a work-group and a sub-group for each derivative of a component, values at
+    /// points by a basis of the columns of tables, products by matrix instructions.
     MatrixBasis {
-        /// Work-groups that a compute unit shall have registers for; none leaves it to the compiler.
+        /// Work-groups that a compute unit shall have registers for; none leaves it to the
+        /// compiler.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resident_groups: Option<u32>,
     },
@@ -156,8 +158,8 @@ pub enum Mapping {
         /// The mapping of what is left to do.
         then: Box<Mapping>,
     },
-    /// Factors at quadrature points that depend on the mesh alone are inputs, which are computed once
-    /// for a mesh ([`Recipe::definitions`]), and then another mapping.
+    /// Factors at quadrature points that depend on the mesh alone are inputs, which are computed
+    /// once for a mesh ([`Recipe::definitions`]), and then another mapping.
     StoredFactors {
         /// The mapping of what is left to do.
         then: Box<Mapping>,
@@ -188,11 +190,12 @@ pub enum Mapping {
     /// Degrees of freedom combined in orbits of symmetric vertices, derivatives along symmetric
     /// directions, sums over modes, in straight-line code or by matrix instructions.
     Orbits {
-        /// Work-groups that a compute unit shall have registers for; none leaves it to the compiler.
+        /// Work-groups that a compute unit shall have registers for; none leaves it to the
+        /// compiler.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resident_groups: Option<u32>,
-        /// Whether quadrature points are combined in orbits, too, in place of modes: of integrands that
-        /// have none.
+        /// Whether quadrature points are combined in orbits, too, in place of modes: of integrands
+        /// that have none.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         points: bool,
         /// The mapping that combines.
@@ -261,8 +264,8 @@ impl Mapping {
         }
     }
 
-    /// Products by matrix instructions, a sub-group for each component, as many groups at a time as the
-    /// compiler finds.
+    /// Products by matrix instructions, a sub-group for each component, as many groups at a time as
+    /// the compiler finds.
     pub const MATRIX_GROUPS: Self = Self::MatrixGroups {
         resident_groups: None,
         point_tiles: None,
@@ -353,8 +356,8 @@ impl Mapping {
         Self::DynamicLocal { then: Box::new(self) }
     }
 
-    /// The form with the quadrature rules or directions that the mapping asks for, if it asks for any:
-    /// the steps of its recipe begin with that kernel.
+    /// The form with the quadrature rules or directions that the mapping asks for, if it asks for
+    /// any: the steps of its recipe begin with that kernel.
     ///
     /// # Errors
     /// As [`CellKernel::with_scheme`] and [`CellKernel::symmetric`].

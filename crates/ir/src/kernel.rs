@@ -309,8 +309,8 @@ impl Kernel {
         order
     }
 
-    /// How many of some loops, from the outermost one on, are around a write of each variable, too: the
-    /// value of a variable can change with that many of them.
+    /// How many of some loops, from the outermost one on, are around a write of each variable, too:
+    /// the value of a variable can change with that many of them.
     pub fn write_depths(&self, loops: &[InameId]) -> BTreeMap<VarId, usize> {
         let mut depths: BTreeMap<VarId, usize> = BTreeMap::new();
         for (insn, around) in self.schedule() {

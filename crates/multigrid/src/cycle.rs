@@ -49,8 +49,8 @@ impl Hierarchy<'_> {
     }
 }
 
-/// A V-cycle on a level from zero, as an operator on vectors in double precision. It computes in the
-/// precision of its hierarchy.
+/// A V-cycle on a level from zero, as an operator on vectors in double precision. It computes in
+/// the precision of its hierarchy.
 pub struct VCycle<'h, 'd> {
     hierarchy: &'h Hierarchy<'d>,
     level: usize,
@@ -58,8 +58,8 @@ pub struct VCycle<'h, 'd> {
 }
 
 impl<'h, 'd> VCycle<'h, 'd> {
-    /// V-cycles on the finest level of a hierarchy, whose second smoothing step takes the colours in
-    /// the order `after`.
+    /// V-cycles on the finest level of a hierarchy, whose second smoothing step takes the colours
+    /// in the order `after`.
     #[must_use]
     pub const fn new(hierarchy: &'h Hierarchy<'d>, after: Order) -> Self {
         Self { hierarchy, level: hierarchy.levels() - 1, after }

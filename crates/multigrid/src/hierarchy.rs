@@ -105,8 +105,8 @@ impl<'d> Hierarchy<'d> {
     /// Compiles the kernels and allocates the vectors of all levels up to `cells` cells a side.
     ///
     /// # Errors
-    /// Cells that are no power of two from 2 on; vectors that do not fit, before one is allocated; a
-    /// device that refuses.
+    /// Cells that are no power of two from 2 on; vectors that do not fit, before one is allocated;
+    /// a device that refuses.
     pub fn new(device: &'d dyn Device, element: Element, cells: usize) -> Result<Self, MultigridError> {
         Self::with(device, element, cells, HierarchyOptions::default())
     }
@@ -124,9 +124,9 @@ impl<'d> Hierarchy<'d> {
         Self::on_meshes(device, element, cells, None, options)
     }
 
-    /// The same on a mesh whose vertices lie elsewhere, and on those with half as many cells a side.
-    /// Whole residuals of a level come before the patches of a colour (*Global*) in each case, and the
-    /// patch of the coarsest level is solved by Chebyshev's iteration.
+    /// The same on a mesh whose vertices lie elsewhere, and on those with half as many cells a
+    /// side. Whole residuals of a level come before the patches of a colour (*Global*) in each
+    /// case, and the patch of the coarsest level is solved by Chebyshev's iteration.
     ///
     /// # Errors
     /// As [`Hierarchy::with`], and a smoother other than patches by fast diagonalisation.
@@ -252,7 +252,8 @@ impl<'d> Hierarchy<'d> {
         At { cells: *cells, x, b, r, polynomial: polynomial.as_ref(), mesh: mesh.as_ref() }
     }
 
-    /// The solution of a level: all nodes in lexicographic order, the last axis of the mesh slowest.
+    /// The solution of a level: all nodes in lexicographic order, the last axis of the mesh
+    /// slowest.
     ///
     /// # Errors
     /// A failing driver.
@@ -436,8 +437,8 @@ impl<'d> Hierarchy<'d> {
         Call::new(self.vectors.direction(), args)
     }
 
-    /// What the sum of products of reference matrices is multiplied with; of a deformed mesh all that
-    /// is in the matrices.
+    /// What the sum of products of reference matrices is multiplied with; of a deformed mesh all
+    /// that is in the matrices.
     pub(crate) fn scale(&self, at: At<'_>) -> Arg<'static> {
         let scale = if at.mesh.is_some() { 1.0 } else { scale(self.element, at.cells) };
         match self.precision {

@@ -1,11 +1,11 @@
 //! Geometric multigrid for tensor-product elements on Cartesian meshes, with multiplicative
 //! vertex-patch smoothers.
 //!
-//! The problem is Poisson's with homogeneous Dirichlet conditions on the unit square or cube, in Q_k
-//! elements on `n` cells a side. A level has a vector of all nodes in lexicographic order, those at
-//! the boundary among them, which stay zero. Every kernel is a text of the engine under a schedule:
-//! the colours of the smoother are not assumed to be free of conflicts, the step that runs patches
-//! in parallel proves it.
+//! The problem is Poisson's with homogeneous Dirichlet conditions on the unit square or cube, in
+//! Q_k elements on `n` cells a side. A level has a vector of all nodes in lexicographic order,
+//! those at the boundary among them, which stay zero. Every kernel is a text of the engine under a
+//! schedule: the colours of the smoother are not assumed to be free of conflicts, the step that
+//! runs patches in parallel proves it.
 //!
 //! On a [`DeformedMesh`], such as one that refines the [`MappedBox`] of a file, with a coefficient,
 //! the operator is that of bilinear or trilinear cells, and each patch is solved for with a

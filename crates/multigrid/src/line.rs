@@ -46,8 +46,8 @@ pub struct Line {
     pub mass: Matrix,
     /// Stiffness matrix of a patch with its ends, [2k + 1, 2k + 1].
     pub stiffness: Matrix,
-    /// Eigenvectors S of the inner nodes of a patch as columns, [2k - 1, 2k - 1]: `A S = M S Λ`, with
-    /// `S^T M S = I`.
+    /// Eigenvectors S of the inner nodes of a patch as columns, [2k - 1, 2k - 1]: `A S = M S Λ`,
+    /// with `S^T M S = I`.
     pub eigenvectors: Matrix,
     /// Their eigenvalues Λ, ascending.
     pub eigenvalues: Vec<f64>,
@@ -139,8 +139,9 @@ impl Line {
         Matrix::from_fn(inverse.nrows(), inverse.ncols(), |i, j| inverse[(i, j)])
     }
 
-    /// Eigenvectors with their eigenvalues, those that are even first, `half` of either parity: zeros,
-    /// with eigenvalues of 1, fill both up. What is left of the other parity is rounding, and left out.
+    /// Eigenvectors with their eigenvalues, those that are even first, `half` of either parity:
+    /// zeros, with eigenvalues of 1, fill both up. What is left of the other parity is rounding,
+    /// and left out.
     ///
     /// # Shapes and units
     /// `[2k - 1, 2 half]` and `[2 half]`; `half` is at least k.
@@ -174,7 +175,8 @@ impl Line {
         Rule { points, weights, values }
     }
 
-    /// The Gauss rule with k + 1 points, which is exact for the products of squares and parallelepipeds.
+    /// The Gauss rule with k + 1 points, which is exact for the products of squares and
+    /// parallelepipeds.
     #[must_use]
     pub fn points(&self) -> Points {
         let Rule { points, weights, values } = self.rule(self.degree + 1);
@@ -215,8 +217,8 @@ impl Line {
         load
     }
 
-    /// The right-hand side of a constant source of 1 on a side of `cells` cells: the integrals of the
-    /// nodes' functions, zero at both ends.
+    /// The right-hand side of a constant source of 1 on a side of `cells` cells: the integrals of
+    /// the nodes' functions, zero at both ends.
     ///
     /// # Shapes and units
     /// `[k cells + 1]`; cells have length 1 / `cells`.

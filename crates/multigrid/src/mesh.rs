@@ -24,8 +24,8 @@ impl DeformedMesh {
     /// `vertices`: [(cells + 1)^d, d], the last axis of the mesh slowest, x first.
     ///
     /// # Errors
-    /// No cell, or more than 32-bit indices reach; another number of coordinates; a cell that is turned inside out somewhere, or that cannot be
-    /// shown not to be.
+    /// No cell, or more than 32-bit indices reach; another number of coordinates; a cell that is
+    /// turned inside out somewhere, or that cannot be shown not to be.
     pub fn new(dimension: Dimension, cells: usize, vertices: Vec<f64>) -> Result<Self, MultigridError> {
         check_size(dimension, cells)?;
         let axes = dimension.axes();
@@ -61,8 +61,8 @@ impl DeformedMesh {
         Self::new(dimension, cells, vertices)
     }
 
-    /// The unit square or cube, points moved by `amplitude` times the product of the sines of π times
-    /// their coordinates: along (1, -1), in three dimensions along (1, -1/2, 1/2).
+    /// The unit square or cube, points moved by `amplitude` times the product of the sines of π
+    /// times their coordinates: along (1, -1), in three dimensions along (1, -1/2, 1/2).
     ///
     /// # Errors
     /// As [`DeformedMesh::new`]: an amplitude of 1/4 turns cells of the coarsest mesh inside out.
@@ -222,8 +222,8 @@ impl DeformedMesh {
         point
     }
 
-    /// The Jacobian matrix at a point of the unit cell: columns are derivatives along its axes. In two
-    /// dimensions the third axis is that of space.
+    /// The Jacobian matrix at a point of the unit cell: columns are derivatives along its axes. In
+    /// two dimensions the third axis is that of space.
     fn jacobian(&self, cell: usize, reference: [f64; 3]) -> Matrix3<f64> {
         let axes = self.dimension.axes();
         let mut jacobian = Matrix3::zeros();
@@ -244,8 +244,8 @@ impl DeformedMesh {
 
     /// Shows that the determinant of the Jacobian is positive on a cell.
     ///
-    /// It is a polynomial of degree 2 along each axis (in two dimensions 1), so that it lies between
-    /// the least and the largest of its Bernstein coefficients.
+    /// It is a polynomial of degree 2 along each axis (in two dimensions 1), so that it lies
+    /// between the least and the largest of its Bernstein coefficients.
     fn check_cell(&self, cell: usize) -> Result<(), MultigridError> {
         let axes = self.dimension.axes();
         let points = 3_usize.pow(axes as u32);
@@ -344,12 +344,12 @@ pub(crate) struct Surrogate {
 const LARGEST: f64 = 1.5;
 
 impl Surrogate {
-    /// Of all patches of a mesh. On axis `a` the factor is the mean of the metric's diagonal over the
-    /// cells of the patch. A patch whose operator may be too large for it gets a larger one.
+    /// Of all patches of a mesh. On axis `a` the factor is the mean of the metric's diagonal over
+    /// the cells of the patch. A patch whose operator may be too large for it gets a larger one.
     ///
-    /// The integrand of the operator lies between `low` and `high` times that of the surrogate at each
-    /// point, and so does the operator. The bounds are those at the corners of cells: where cells are
-    /// parallelepipeds and the coefficient is constant on each, they hold everywhere.
+    /// The integrand of the operator lies between `low` and `high` times that of the surrogate at
+    /// each point, and so does the operator. The bounds are those at the corners of cells: where
+    /// cells are parallelepipeds and the coefficient is constant on each, they hold everywhere.
     pub(crate) fn of(mesh: &DeformedMesh) -> Self {
         let axes = mesh.dimension.axes();
         let cells: Vec<CellMetric> = (0..mesh.n_cells()).map(|cell| CellMetric::of(mesh, cell)).collect();

@@ -15,8 +15,8 @@ pub enum Structure {
     /// layers; those at the boundary of a patch wait while it is solved for: *Basic* with the
     /// two-dimensional structure of Cui et al. 2024, Figure 5 and Table 5.
     Layers,
-    /// A work-item for each node of a patch or cell: the three-dimensional structure of Figure 5, in two
-    /// dimensions the same as layers.
+    /// A work-item for each node of a patch or cell: the three-dimensional structure of Figure 5,
+    /// in two dimensions the same as layers.
     Nodes,
     /// Layers with their inner nodes numbered one after the other: *Linear indexing* of
     /// Cui et al. 2024, §4.1.1. Of the smoother alone.
@@ -50,9 +50,10 @@ pub enum Structure {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ahead: Option<u32>,
     },
-    /// Beyond the publication: a patch a work-group, contractions by FP64 matrix instructions of tiles
-    /// that are filled up with zeros. Of the fused kernel in double precision alone, in three
-    /// dimensions, where the inner nodes of a patch fill as many tiles as all: degrees 2, 3, 5, 6, 7.
+    /// Beyond the publication: a patch a work-group, contractions by FP64 matrix instructions of
+    /// tiles that are filled up with zeros. Of the fused kernel in double precision alone, in three
+    /// dimensions, where the inner nodes of a patch fill as many tiles as all: degrees 2, 3, 5, 6,
+    /// 7.
     Instructions {
         /// Sub-groups of a patch, each with as many of its planes: a power of two, of two planes at
         /// least.
@@ -85,8 +86,8 @@ impl Structure {
 
     /// The fastest that is known of an operation on an architecture of a backend, such as `sm_90`.
     ///
-    /// On a Hopper card the fused kernel in three dimensions is of matrix instructions at degree 7 in
-    /// double precision, and of lines with atomic corrections and separate terms at others
+    /// On a Hopper card the fused kernel in three dimensions is of matrix instructions at degree 7
+    /// in double precision, and of lines with atomic corrections and separate terms at others
     /// (results/h200/cui_2024.md, 2026-11-26).
     #[must_use]
     pub fn of(

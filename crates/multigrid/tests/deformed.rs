@@ -167,9 +167,9 @@ fn a_mesh_that_is_not_deformed_is_the_cartesian_one() {
     }
 }
 
-/// A colour of the smoother on parallelepipeds: patches are solved with the separable operator that has
-/// the diagonal of κ det J J^-1 J^-T, made larger where that of the patch is more than 1.5 times as
-/// large.
+/// A colour of the smoother on parallelepipeds: patches are solved with the separable operator that
+/// has the diagonal of κ det J J^-1 J^-T, made larger where that of the patch is more than 1.5
+/// times as large.
 #[test]
 fn colours_are_those_of_dense_surrogates() {
     for device in devices() {
@@ -305,8 +305,8 @@ fn solved(device: &dyn Device, element: Element, mesh: &DeformedMesh, precision:
     (report.iterations(), solver.distance(&mesh.at_nodes(element, sines)).unwrap())
 }
 
-/// The error falls with the order of the elements, in both precisions of the cycle, and iterations do
-/// not grow with the mesh.
+/// The error falls with the order of the elements, in both precisions of the cycle, and iterations
+/// do not grow with the mesh.
 #[test]
 fn solutions_converge_with_the_order_of_the_elements() {
     for device in devices() {

@@ -138,8 +138,8 @@ fn patches_in_turn_equal_patches_at_once() {
     }
 }
 
-/// Lines that take two patches twice in turn, copied ahead: rows of three patches, by the interpreter
-/// and as asynchronous copies that are waited for.
+/// Lines that take two patches twice in turn, copied ahead: rows of three patches, by the
+/// interpreter and as asynchronous copies that are waited for.
 #[test]
 fn patches_of_lines_are_copied_ahead() {
     let element = element(Dimension::Two, 2);

@@ -334,8 +334,8 @@ fn lexicographic(shape: CellShape, degree: usize) -> Vec<usize> {
     nodes
 }
 
-/// The matrix of a cell as the form gives it is the sum of tensor products of the matrices that kernels
-/// take.
+/// The matrix of a cell as the form gives it is the sum of tensor products of the matrices that
+/// kernels take.
 #[test]
 fn matrices_of_forms_are_sums_of_tensor_products() {
     for (shape, dimension, degree) in [

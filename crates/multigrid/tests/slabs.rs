@@ -48,7 +48,8 @@ fn largest(values: impl Iterator<Item = f64>) -> f64 {
     values.map(f64::abs).fold(0.0, f64::max)
 }
 
-/// Same iterations, residuals and solution, whatever is in slabs and whenever numbers are exchanged.
+/// Same iterations, residuals and solution, whatever is in slabs and whenever numbers are
+/// exchanged.
 fn compare(devices: &[&dyn Device], dimension: Dimension, degree: usize, cells: usize, least_layers: usize) {
     let element = Element::new(dimension, degree).unwrap();
     let one = on_one(devices[0], element, cells, Precision::Double);

@@ -188,8 +188,8 @@ fn compare_within(double: f64, expected: &Memory, found: &BTreeMap<String, Value
     Ok(())
 }
 
-/// The line `n = 0, 1, 32; m = 3` of a fact's comment: every combination. A kernel without parameters
-/// needs none.
+/// The line `n = 0, 1, 32; m = 3` of a fact's comment: every combination. A kernel without
+/// parameters needs none.
 fn parameter_sets(fact: &Fact) -> Vec<BTreeMap<String, i64>> {
     let sizes = |line: &&str| {
         let is_value = |v: &str| v.trim().parse::<i64>().is_ok();

@@ -146,10 +146,10 @@ impl List {
 /// Prescribed values on the device, and what they do to a matrix and a right-hand side.
 ///
 /// An update of the unknowns brings the prescribed ones to their values: it has the *gap* there.
-/// Rows and columns of prescribed unknowns are those of the identity, and what their columns held is
-/// on the right-hand side. The matrix is assembled whole and changed behind that, at listed entries:
-/// no entry asks whether it is prescribed, as in Algorithm 4 of the source, and none is computed
-/// twice for the right-hand side.
+/// Rows and columns of prescribed unknowns are those of the identity, and what their columns held
+/// is on the right-hand side. The matrix is assembled whole and changed behind that, at listed
+/// entries: no entry asks whether it is prescribed, as in Algorithm 4 of the source, and none is
+/// computed twice for the right-hand side.
 ///
 /// # Source
 /// Trotter et al. 2023, §2.1 and §3.5.
@@ -217,8 +217,8 @@ impl Constraints {
         Call::of(&self.compute_gap, &sizes, &arrays).with("part", part)
     }
 
-    /// Moves what the gap contributes to the other rows to the right-hand side, and puts the gap into
-    /// its own rows. The matrix has its columns still.
+    /// Moves what the gap contributes to the other rows to the right-hand side, and puts the gap
+    /// into its own rows. The matrix has its columns still.
     #[must_use]
     pub fn lift<'a>(&'a self, values: &'a Buffer, b: &'a Buffer) -> [Call<'a>; 2] {
         let sizes = [

@@ -57,9 +57,9 @@ impl GmresOptions {
 
 /// The generalised minimal residual method for any operator.
 ///
-/// Behind a preconditioner on the right, its directions are stored, so that it need be neither linear
-/// nor the same in each iteration: it may compute in another precision. Vectors are allocated when an
-/// iteration needs them, two each (else one). An iteration is one list of
+/// Behind a preconditioner on the right, its directions are stored, so that it need be neither
+/// linear nor the same in each iteration: it may compute in another precision. Vectors are
+/// allocated when an iteration needs them, two each (else one). An iteration is one list of
 /// launches; behind it the host reads its column of the Hessenberg matrix.
 ///
 /// # Source
@@ -106,8 +106,8 @@ impl<'d> Gmres<'d> {
     /// the end is computed from the solution.
     ///
     /// # Errors
-    /// An operator of another size, no memory, a failing driver. That it does not converge is in the
-    /// report.
+    /// An operator of another size, no memory, a failing driver. That it does not converge is in
+    /// the report.
     pub fn solve(
         &mut self,
         operator: &dyn Operator,
@@ -321,9 +321,9 @@ impl LeastSquares {
         Self { columns: Vec::new(), rotations: Vec::new(), rhs: vec![residual] }
     }
 
-    /// Adds column `j` from the products with the basis and, behind them, the square of what is left:
-    /// the length of that, the residual with the column, and whether what is left is roundings alone, so
-    /// that the basis holds the solution.
+    /// Adds column `j` from the products with the basis and, behind them, the square of what is
+    /// left: the length of that, the residual with the column, and whether what is left is
+    /// roundings alone, so that the basis holds the solution.
     pub(crate) fn take(&mut self, sums: &[f64], j: usize) -> (f64, f64, bool) {
         let (column, rest) = sums.split_at(j + 1);
         let length = rest.first().copied().unwrap_or(f64::NAN).sqrt();

@@ -22,8 +22,9 @@ pub struct NewtonOptions {
     pub max_cutbacks: u32,
     /// Whether the equations are linear, so that one iteration solves them.
     pub linear: bool,
-    /// Whether other unknowns follow prescribed ones in the same update, or else in the next: DOLFINx's
-    /// demonstration of hyperelasticity leaves out what prescribed updates add to the right-hand side.
+    /// Whether other unknowns follow prescribed ones in the same update, or else in the next:
+    /// DOLFINx's demonstration of hyperelasticity leaves out what prescribed updates add to the
+    /// right-hand side.
     pub lifts: bool,
     /// What solves the linear systems.
     pub solver: LinearChoice,
@@ -111,8 +112,8 @@ struct LoadVectors {
 }
 
 impl Place {
-    /// Whether a step of a length may end at `found`: the energy falls, or it is all rounding and the
-    /// residual falls; without an energy, the residual of a system that was solved falls.
+    /// Whether a step of a length may end at `found`: the energy falls, or it is all rounding and
+    /// the residual falls; without an energy, the residual of a system that was solved falls.
     fn allows(&self, length: f64, found: &Self, solved: bool) -> bool {
         let residual = solved && found.norm <= (1.0 - SUFFICIENT * length) * self.norm;
         match (self.energy, found.energy) {
@@ -278,8 +279,8 @@ impl NewtonEquations for OnDevice<'_, '_> {
     }
 }
 
-/// Equations where Newton's method stands: on one device, or in a part of a system, whose parts take the
-/// same steps as norms and energies are those of the whole.
+/// Equations where Newton's method stands: on one device, or in a part of a system, whose parts
+/// take the same steps as norms and energies are those of the whole.
 pub(crate) trait NewtonEquations {
     /// The norm of the residual under the load, without prescribed unknowns.
     fn evaluate(&mut self) -> Result<f64, SolveError>;
@@ -290,7 +291,8 @@ pub(crate) trait NewtonEquations {
     /// Whether there is one.
     fn has_energy(&self) -> bool;
 
-    /// Assembles and solves the system of the next update; seconds of the assembly and of the preconditioner.
+    /// Assembles and solves the system of the next update; seconds of the assembly and of the
+    /// preconditioner.
     fn linearise(&mut self) -> Result<(f64, f64, LinearReport), SolveError>;
 
     /// The norm of the update.

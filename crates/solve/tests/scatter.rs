@@ -1,6 +1,6 @@
 //! Actions whose cells add to what they share by atomic updates, by colour, or by sums over a
-//! transposed map. On simplices they are compared with an evaluation of the form that shares no code with
-//! lowering and code generation, on squares and cubes with the interpreter.
+//! transposed map. On simplices they are compared with an evaluation of the form that shares no
+//! code with lowering and code generation, on squares and cubes with the interpreter.
 
 #![allow(clippy::unwrap_used)]
 
@@ -53,7 +53,8 @@ fn lowered(form: &Form, vector: VectorResult) -> MeshForm {
     MeshForm::new(form, &LoweringOptions::new("action").with_vector(vector)).unwrap()
 }
 
-/// The action on a device, twice: the second time on what the first one left. The result has `n` entries.
+/// The action on a device, twice: the second time on what the first one left. The result has `n`
+/// entries.
 fn twice(
     device: &dyn Device,
     form: MeshForm,
@@ -136,8 +137,8 @@ fn by_cells(form: &Form, vector: VectorResult) -> MeshForm {
     MeshForm::new(form, &options).unwrap()
 }
 
-/// What cells read of their own is what the map gathers, as scalars and vectors, in the order of the axes and
-/// in that of the element.
+/// What cells read of their own is what the map gathers, as scalars and vectors, in the order of
+/// the axes and in that of the element.
 #[test]
 fn values_of_cells_give_what_gathered_ones_give() {
     let mut random = Random::new();
@@ -165,7 +166,8 @@ fn values_of_cells_give_what_gathered_ones_give() {
     }
 }
 
-/// Vectors of cells go in and out: the kernel has no map, and cells that differ have results that differ.
+/// Vectors of cells go in and out: the kernel has no map, and cells that differ have results that
+/// differ.
 #[test]
 fn an_action_on_vectors_of_cells_has_no_map() {
     let space = FunctionSpace::scalar(CellShape::Hexahedron, 1);

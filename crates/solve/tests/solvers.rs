@@ -83,7 +83,8 @@ fn how_often_the_host_looks_changes_nothing() {
     }
 }
 
-/// Norms of the residuals of conjugate gradients with Jacobi's preconditioner, plain and preconditioned.
+/// Norms of the residuals of conjugate gradients with Jacobi's preconditioner, plain and
+/// preconditioned.
 fn norms(dense: &[Vec<f64>], b: &[f64], iterations: usize) -> [Vec<f64>; 2] {
     let dot = |v: &[f64], w: &[f64]| v.iter().zip(w).map(|(v, w)| v * w).sum::<f64>();
     let scaled = |r: &[f64]| r.iter().enumerate().map(|(i, r)| r / dense[i][i]).collect::<Vec<f64>>();

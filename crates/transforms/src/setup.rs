@@ -6,8 +6,8 @@ use purlin_ir::{
 };
 use std::collections::BTreeSet;
 
-/// The variables that an instruction reads: in its value, indices and condition, also through rules,
-/// and in the bounds of the loops around it.
+/// The variables that an instruction reads: in its value, indices and condition, also through
+/// rules, and in the bounds of the loops around it.
 pub(crate) fn reads(kernel: &Kernel, insn: InsnId, loops: &[InameId]) -> BTreeSet<VarId> {
     let mut found = BTreeSet::new();
     let mut bounds: Vec<InameId> = loops.to_vec();

@@ -329,8 +329,8 @@ fn the_default_is_tried_first() {
     assert_eq!(more, vectors.candidates(&form));
 }
 
-/// As many cells as a vector has lanes, as many sums as half of its registers; the fewest operations for
-/// matrices of cells where they are far fewer, and not for actions.
+/// As many cells as a vector has lanes, as many sums as half of its registers; the fewest
+/// operations for matrices of cells where they are far fewer, and not for actions.
 #[test]
 fn mappings_are_as_wide_as_the_vectors_of_a_processor() {
     let wide = |vector_bytes, arch: &str| {

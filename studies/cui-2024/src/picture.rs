@@ -103,8 +103,8 @@ pub fn rates_svg(records: &[Record]) -> Result<String, PictureError> {
     picture(panels)
 }
 
-/// Billions of nodes a second over the patches of a group, of fused lines: a panel a dimension, a line
-/// a degree.
+/// Billions of nodes a second over the patches of a group, of fused lines: a panel a dimension, a
+/// line a degree.
 ///
 /// # Errors
 /// No record of lines.
@@ -139,9 +139,9 @@ pub fn patches_svg(records: &[Record]) -> Result<String, PictureError> {
     picture(panels)
 }
 
-/// TFLOP/s of the fused kernels in three dimensions over the degree, the best record of each, and what
-/// the bandwidth of local memory and the peak allow it (4.3). Bytes are those of the wavefronts that
-/// the model of banks counts, conflicts among them.
+/// TFLOP/s of the fused kernels in three dimensions over the degree, the best record of each, and
+/// what the bandwidth of local memory and the peak allow it (4.3). Bytes are those of the
+/// wavefronts that the model of banks counts, conflicts among them.
 ///
 /// # Shapes and units
 /// `bandwidth`: bytes of local memory a second, of the whole card; `peak`: operations a second.

@@ -60,8 +60,9 @@ impl Scale {
         self.residuals.len().saturating_sub(1)
     }
 
-    /// The part of the time of exchanges that is hidden behind patches; below zero where the order that hides
-    /// them costs more than it saves, and none where exchanges take no time that can be told.
+    /// The part of the time of exchanges that is hidden behind patches; below zero where the order
+    /// that hides them costs more than it saves, and none where exchanges take no time that can be
+    /// told.
     #[must_use]
     pub fn overlap(&self) -> Option<f64> {
         let [beside, in_turn, without] =
@@ -86,7 +87,8 @@ fn median(seconds: &[f64]) -> f64 {
     all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Solves for a product of sines on so many devices, once to warm up and `runs` times, and times V-cycles.
+/// Solves for a product of sines on so many devices, once to warm up and `runs` times, and times
+/// V-cycles.
 ///
 /// # Errors
 /// A mesh that does not fit or divide, a device that refuses.

@@ -1,9 +1,9 @@
 //! The sources of all operator actions under every kind of mapping stay what they are, byte for
 //! byte.
 //!
-//! `BLESS=1 PURLIN_TEST_ALL=1 cargo nextest run -p study-kulkarni-klockner-2025 --test source_hashes`
-//! writes the table anew. A line that changes is reviewed like a snapshot: `purlin print` with its
-//! mapping shows the source.
+//! `BLESS=1 PURLIN_TEST_ALL=1 cargo nextest run -p study-kulkarni-klockner-2025 --test
+//! source_hashes` writes the table anew. A line that changes is reviewed like a snapshot: `purlin
+//! print` with its mapping shows the source.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use purlin::codegen::{Options, Target, generate};

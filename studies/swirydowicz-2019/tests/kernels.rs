@@ -147,7 +147,8 @@ fn bp30_by_planes() {
     family(Problem::Bp30, Threads::Planes);
 }
 
-/// An odd number of elements in pairs of groups: the condition of the last pair is around all barriers.
+/// An odd number of elements in pairs of groups: the condition of the last pair is around all
+/// barriers.
 #[test]
 fn paired_groups_have_one_element_each() {
     check("bp30.2d.12x1".parse().unwrap(), 2, Precision::Double, Random::fresh_seed());

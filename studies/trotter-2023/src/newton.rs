@@ -42,8 +42,8 @@ pub enum NewtonError {
     },
 }
 
-/// Solves a problem on a uniform mesh once for each question, and tells of each record. That one does
-/// not converge is in its record. The setup is shared, as all questions are of one problem.
+/// Solves a problem on a uniform mesh once for each question, and tells of each record. That one
+/// does not converge is in its record. The setup is shared, as all questions are of one problem.
 ///
 /// # Errors
 /// No memory, what the device refuses.

@@ -125,8 +125,8 @@ pub fn free_table(records: &[Free]) -> String {
     text + "\n"
 }
 
-/// Solves on several devices beside those on one: strong scaling, and weak scaling where one device has a
-/// record with as many unknowns a device, up to a twentieth. Nothing if there are none.
+/// Solves on several devices beside those on one: strong scaling, and weak scaling where one device
+/// has a record with as many unknowns a device, up to a twentieth. Nothing if there are none.
 #[must_use]
 pub fn scaling_table(records: &[Scaled]) -> String {
     if records.is_empty() {
@@ -181,7 +181,8 @@ pub fn scaling_table(records: &[Scaled]) -> String {
     text + "\n"
 }
 
-/// The Newton solves beside those of the publication, a table for each problem; nothing if there are none.
+/// The Newton solves beside those of the publication, a table for each problem; nothing if there
+/// are none.
 #[must_use]
 pub fn newton_tables(records: &[Solved]) -> String {
     let mut problems: Vec<&str> = Vec::new();

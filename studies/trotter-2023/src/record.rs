@@ -65,10 +65,11 @@ pub struct Assembled {
     pub runs: usize,
     /// Bytes of all arrays of all kernels, those that are read and written twice.
     pub bytes: u64,
-    /// Largest difference of an entry from the reference on eight cubes, in units of the largest entry.
+    /// Largest difference of an entry from the reference on eight cubes, in units of the largest
+    /// entry.
     pub error: f64,
-    /// Largest difference of the product with a random vector on the mesh from the action of the form
-    /// without a matrix, in units of its largest number.
+    /// Largest difference of the product with a random vector on the mesh from the action of the
+    /// form without a matrix, in units of its largest number.
     pub product_error: f64,
     /// Median of that product, all kernels, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,8 +92,8 @@ impl Assembled {
     }
 }
 
-/// The pattern of Poisson's matrix with its lookup table and cells by degree of freedom, found on the host
-/// and on a device; both have the same arrays.
+/// The pattern of Poisson's matrix with its lookup table and cells by degree of freedom, found on
+/// the host and on a device; both have the same arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetUp {
@@ -203,8 +204,8 @@ pub struct Scaled {
     pub halo_bytes: u64,
     /// Iterations of conjugate gradients.
     pub iterations: usize,
-    /// Median time of the solves, in seconds: of one device without parts by its clock, of parts by the wall
-    /// clock.
+    /// Median time of the solves, in seconds: of one device without parts by its clock, of parts by
+    /// the wall clock.
     pub solve_s: f64,
     /// Wall time of the setup, in seconds.
     pub setup_s: f64,

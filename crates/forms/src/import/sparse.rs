@@ -11,8 +11,8 @@ const ROWS_OF_A_BLOCK: usize = 4096;
 
 /// The pattern of a sparse matrix by rows, and the places of the matrices of entities in it.
 ///
-/// Degrees of freedom may have several components, whose rows have the same columns, side by side: the
-/// pattern is found and kept by degree of freedom.
+/// Degrees of freedom may have several components, whose rows have the same columns, side by side:
+/// the pattern is found and kept by degree of freedom.
 ///
 /// ```
 /// use purlin_forms::import::CsrPattern;
@@ -164,8 +164,8 @@ impl CsrPattern {
         only(Self::joint(n_rows, n_columns, &[part])?)
     }
 
-    /// The pattern of a matrix to which several kernels add, each with entities of its own: the same
-    /// rows and columns for all of them, and the places of each.
+    /// The pattern of a matrix to which several kernels add, each with entities of its own: the
+    /// same rows and columns for all of them, and the places of each.
     ///
     /// # Errors
     /// As [`CsrPattern::of_rows`].
@@ -177,9 +177,9 @@ impl CsrPattern {
         Self::of_components([n_rows, n_columns], [1, 1], parts)
     }
 
-    /// As [`CsrPattern::joint`], where each row of a part stands for so many of the matrix, and each
-    /// column likewise: degree of freedom `d` has the rows `d*components[0]` and those behind. `sizes`
-    /// count degrees of freedom.
+    /// As [`CsrPattern::joint`], where each row of a part stands for so many of the matrix, and
+    /// each column likewise: degree of freedom `d` has the rows `d*components[0]` and those behind.
+    /// `sizes` count degrees of freedom.
     ///
     /// # Errors
     /// As [`CsrPattern::of_rows`].
@@ -289,8 +289,8 @@ impl CsrPattern {
         }
     }
 
-    /// A number for each entry of an entity's matrix, from the degree of freedom of its row, its block,
-    /// and its row and column there.
+    /// A number for each entry of an entity's matrix, from the degree of freedom of its row, its
+    /// block, and its row and column there.
     fn expanded(&self, of: impl Fn(usize, i32, [usize; 2]) -> i32 + Sync) -> Vec<i32> {
         let [height, width] = self.components;
         let columns = self.extents[1] / width;

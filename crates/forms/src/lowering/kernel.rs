@@ -20,32 +20,34 @@ pub enum MatrixResult {
     /// The entries of a sparse matrix, at places that an argument `[entities, rows, columns]` says:
     /// the lookup table of Trotter et al. 2023, §3.6.
     Sparse,
-    /// The same without atomic updates, for entities whose matrices share no entry: the kernel assumes
-    /// so. [`CsrPattern::colours`](crate::import::CsrPattern::colours) finds such sets, each of which is
-    /// a launch.
+    /// The same without atomic updates, for entities whose matrices share no entry: the kernel
+    /// assumes so. [`CsrPattern::colours`](crate::import::CsrPattern::colours) finds such sets,
+    /// each of which is a launch.
     Coloured,
-    /// The entries on and above the diagonal of a sparse matrix, which is symmetric: of each entity's
-    /// matrix those on and above its own diagonal are added, at places that an argument says as for
+    /// The entries on and above the diagonal of a sparse matrix, which is symmetric: of each
+    /// entity's matrix those on and above its own diagonal are added, at places that an argument
+    /// says as for
     /// [`MatrixResult::Sparse`]. [`CsrPattern::upper`](crate::import::CsrPattern::upper) has them.
     ///
     /// That the matrices of entities are symmetric is proved as
     /// [`MirrorTriangle`](purlin_transforms::primitives::MirrorTriangle) does; other forms are refused.
     SymmetricHalf,
-    /// The entries of a sparse matrix, at places that are found by bisection of the columns of their
-    /// row (Trotter et al. 2023, Algorithm 4). A bisection takes as many steps as the longest row
-    /// needs, so that no step depends on what it finds.
+    /// The entries of a sparse matrix, at places that are found by bisection of the columns of
+    /// their row (Trotter et al. 2023, Algorithm 4). A bisection takes as many steps as the longest
+    /// row needs, so that no step depends on what it finds.
     Searched,
-    /// The entries of a sparse matrix, row by row: the kernel runs over pairs of a row and a cell that
-    /// adds to it, and adds that row of the cell's matrix alone (Trotter et al. 2023, Algorithm 5).
+    /// The entries of a sparse matrix, row by row: the kernel runs over pairs of a row and a cell
+    /// that adds to it, and adds that row of the cell's matrix alone (Trotter et al. 2023,
+    /// Algorithm 5).
     Rowwise,
-    /// The entries of a sparse matrix, row by row, without atomic updates: an iteration of the outermost
-    /// loop owns the rows of a degree of freedom. It computes those rows of the matrices of its cells
-    /// alone, adds them up in an array, and stores that in the entries of its rows.
+    /// The entries of a sparse matrix, row by row, without atomic updates: an iteration of the
+    /// outermost loop owns the rows of a degree of freedom. It computes those rows of the matrices
+    /// of its cells alone, adds them up in an array, and stores that in the entries of its rows.
     ///
     /// The first kernel of a form overwrites the entries, where others add to them.
     ///
-    /// The pairs of a degree of freedom and a cell stand in slices of 32 degrees of freedom: the first
-    /// pair of each, then the second of each.
+    /// The pairs of a degree of freedom and a cell stand in slices of 32 degrees of freedom: the
+    /// first pair of each, then the second of each.
     OwnedRows {
         /// Entries of the longest row.
         longest: usize,
@@ -75,12 +77,13 @@ pub enum VectorResult {
     /// mappings make atomic.
     #[default]
     Assembled,
-    /// The same without atomic updates, for entities that share no degree of freedom: the kernel assumes
-    /// so. [`map_colours`](crate::import::map_colours) finds such sets, each of which is a launch.
+    /// The same without atomic updates, for entities that share no degree of freedom: the kernel
+    /// assumes so. [`map_colours`](crate::import::map_colours) finds such sets, each of which is a
+    /// launch.
     Coloured,
     /// The vector of each entity, `[entities, rows]`, in the order of its map: the E-vector. It is
-    /// overwritten. [`EntryTerms::of_map`](crate::import::EntryTerms::of_map) is the map that adds it
-    /// up, transposed.
+    /// overwritten. [`EntryTerms::of_map`](crate::import::EntryTerms::of_map) is the map that adds
+    /// it up, transposed.
     Entities,
 }
 
@@ -95,8 +98,8 @@ pub enum SparseList {
     EntityRows,
     /// The column of each column of an entity's matrix, i32 `[entities, columns]`.
     EntityColumns,
-    /// Which row of its cell's matrix a pair adds, i32 `[pairs]`; of owned rows, which degree of freedom
-    /// of the cell it is of.
+    /// Which row of its cell's matrix a pair adds, i32 `[pairs]`; of owned rows, which degree of
+    /// freedom of the cell it is of.
     PairRows,
     /// The first pair of each degree of freedom, i32 `[dofs]`.
     PairFirsts,
@@ -204,8 +207,8 @@ pub enum LoweredRole {
     LocalFacets,
     /// The orientations of facets in their cells, i32 `[facets, 2]`.
     FacetStates,
-    /// Where the entries of an entity's matrix stand, i32 `[entities, rows, columns]`, or those of its
-    /// row, i32 `[pairs, columns]`.
+    /// Where the entries of an entity's matrix stand, i32 `[entities, rows, columns]`, or those of
+    /// its row, i32 `[pairs, columns]`.
     Positions {
         /// The output.
         output: usize,
@@ -284,8 +287,8 @@ impl CellKernel for LoweredKernel {
 /// the order of the axes, so that tables are tensor products.
 ///
 /// # Errors
-/// What has no kernel: a function that no target has, a diagonal that is none; cell values of what is no
-/// coefficient, or beside a vector by colours.
+/// What has no kernel: a function that no target has, a diagonal that is none; cell values of what
+/// is no coefficient, or beside a vector by colours.
 pub fn lower_tabulated(
     form: &TabulatedForm,
     options: &TabulatedOptions,
@@ -324,7 +327,8 @@ pub fn lower_tabulated(
     Ok(kernels)
 }
 
-/// Refuses cell values of a name that no coefficient has, and those of cells that are renumbered by colour.
+/// Refuses cell values of a name that no coefficient has, and those of cells that are renumbered by
+/// colour.
 fn check_cell_values(form: &TabulatedForm, options: &TabulatedOptions) -> Result<(), FormError> {
     let first = options.cell_values.first();
     if let Some(name) = first.filter(|_| (form.rank, options.vector) == (1, VectorResult::Coloured)) {

@@ -32,8 +32,8 @@ fn places(numbers: &[u32]) -> impl IndexedParallelIterator<Item = usize> {
 }
 
 impl Mesh {
-    /// Some cells as a mesh of their own, which has their tags. Vertices and nodes that no cell has are left
-    /// out; the others keep their order. Tags of facets are left out.
+    /// Some cells as a mesh of their own, which has their tags. Vertices and nodes that no cell has
+    /// are left out; the others keep their order. Tags of facets are left out.
     ///
     /// ```
     /// use purlin_forms::mesh::Mesh;

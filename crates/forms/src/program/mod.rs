@@ -309,8 +309,8 @@ pub trait CellKernel {
     /// The same with quadrature rules of a scheme, where both are exact.
     ///
     /// # Errors
-    /// A kernel that was not lowered from a form, an integral that a rule need not integrate exactly,
-    /// a rule that does not exist.
+    /// A kernel that was not lowered from a form, an integral that a rule need not integrate
+    /// exactly, a rule that does not exist.
     fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {
         Err(OtherRules::NoForm { kernel: self.kernel().name.clone(), scheme })
     }

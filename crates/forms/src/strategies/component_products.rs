@@ -1,5 +1,5 @@
-//! Quadrature loops over functions with components: a sub-group for each component multiplies by tables,
-//! and all work-items share the pointwise group.
+//! Quadrature loops over functions with components: a sub-group for each component multiplies by
+//! tables, and all work-items share the pointwise group.
 
 use super::fragments::{
     Axes, CELLS, Nest, TILE, exactly, fragment, lay_out, lay_out_table, product, short_product,
@@ -31,8 +31,8 @@ pub(super) struct Quadrature<'p> {
     pub(super) of_tables: Vec<Components>,
     /// Tiles of points whose values are in local memory together.
     pub(super) tiles: i64,
-    /// Degrees of freedom of a component, if the last ones are multiplied by instructions of half the
-    /// length.
+    /// Degrees of freedom of a component, if the last ones are multiplied by instructions of half
+    /// the length.
     pub(super) short: Option<i64>,
 }
 

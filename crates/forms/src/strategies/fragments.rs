@@ -63,7 +63,8 @@ impl Axes {
         self.unrolled.extend(fragment.own);
     }
 
-    /// What was dealt to the work-items of a group, `[l.0, l.1]` of them; few rounds are written out.
+    /// What was dealt to the work-items of a group, `[l.0, l.1]` of them; few rounds are written
+    /// out.
     pub(super) fn take(&mut self, dealt: Flat, group: [i64; 2]) {
         if dealt.has_few_rounds(CELLS, group) {
             self.unrolled.push(dealt.round);
@@ -157,8 +158,8 @@ pub(super) fn spread_columns(s: &mut Schedule, array: &Array) -> Result<(), Tran
     s.apply(PadArray::new(array, 3, TILE / 2)).map(drop)
 }
 
-/// Lays a table `[modes, columns]` out so that both products read 32 neighbours, or two times 16: tiles of
-/// 8 by 8, in each of which blocks of 4 by 4. Other axes may be in `front`.
+/// Lays a table `[modes, columns]` out so that both products read 32 neighbours, or two times 16:
+/// tiles of 8 by 8, in each of which blocks of 4 by 4. Other axes may be in `front`.
 pub(super) fn lay_out_table(s: &mut Schedule, table: &Array, front: u32) -> Result<(), TransformError> {
     for (axis, factor) in [(0, TILE), (1, TILE / 2), (3, TILE), (4, TILE / 2)] {
         s.apply(SplitArrayAxis { var: table.into(), axis: front + axis, factor })?;
@@ -197,15 +198,15 @@ pub(super) fn product(
     Ok(Product { tile: Some(tile), g, t, own: vec![i, j, h, k], is_short: false })
 }
 
-/// Terms that an instruction of half the length takes for those behind the last full tile; none if it
-/// would save nothing.
+/// Terms that an instruction of half the length takes for those behind the last full tile; none if
+/// it would save nothing.
 pub(super) fn short_terms(n: i64) -> Option<i64> {
     (n > TILE && (1..=TILE / 2).contains(&(n % TILE))).then_some(TILE / 2)
 }
 
-/// The product of a nest whose `terms`, `count` of them, are padded to full tiles of zeros: with the last
-/// tile by an instruction of half the length, where that holds all of its terms. Each product comes with
-/// its statements, which are `insns` in the first one.
+/// The product of a nest whose `terms`, `count` of them, are padded to full tiles of zeros: with
+/// the last tile by an instruction of half the length, where that holds all of its terms. Each
+/// product comes with its statements, which are `insns` in the first one.
 pub(super) fn short_product(
     s: &mut Schedule,
     nest: &Nest,

@@ -81,13 +81,14 @@ pub struct ListedCells {
 const MAX_ROUNDS: i64 = 32;
 
 /// As [`straight_cells`](super::straight_cells), but each degree of freedom of a group is read once
-/// and updated once: lists of them are computed for a mesh, cells read local memory by their numbers
-/// in the list, and add to local memory by the same numbers. Groups of cells that are close to each
-/// other have short lists; cells are put in such an order for a mesh, too. By `places`, cells do not
-/// update elements that they share: each adds to its own, and the list of a degree of freedom says
-/// which of them to sum. With `stored`, cells read what the integrand takes from their geometry, and
-/// no vertices. With `short`, numbers and places have 16 bits, which halves what they take of memory.
-/// With `exclusive`, degrees of freedom that no other group has are read and stored.
+/// and updated once: lists of them are computed for a mesh, cells read local memory by their
+/// numbers in the list, and add to local memory by the same numbers. Groups of cells that are close
+/// to each other have short lists; cells are put in such an order for a mesh, too. By `places`,
+/// cells do not update elements that they share: each adds to its own, and the list of a degree of
+/// freedom says which of them to sum. With `stored`, cells read what the integrand takes from their
+/// geometry, and no vertices. With `short`, numbers and places have 16 bits, which halves what they
+/// take of memory. With `exclusive`, degrees of freedom that no other group has are read and
+/// stored.
 ///
 /// # Rewrite
 /// ```text
@@ -101,8 +102,9 @@ const MAX_ROUNDS: i64 = 32;
 /// ```
 ///
 /// # Errors
-/// A group of no or more than 1024 work-items, functionals, degrees of freedom that no map gives, lists
-/// of vertices that nothing reads beside stored geometry; with orbits, an integrand without modes.
+/// A group of no or more than 1024 work-items, functionals, degrees of freedom that no map gives,
+/// lists of vertices that nothing reads beside stored geometry; with orbits, an integrand without
+/// modes.
 pub fn listed_cells(
     kernel: &Kernel,
     program: &CellProgram,

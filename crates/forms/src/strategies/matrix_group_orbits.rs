@@ -29,9 +29,9 @@ use purlin_transforms::{Recipe, Schedule, TransformError};
 /// [`matrix_groups`](super::matrix_groups()) does, with degrees of freedom combined in orbits as
 /// [`matrix_orbits`](super::matrix_orbits()) does: for linear operators on vectors.
 ///
-/// Each sub-group holds the combinations of its component in registers, and its sums; blocks of modes
-/// in which the table of a combination is zero leave it out. The values of eight modes go through local
-/// memory to a pointwise group that all work-items share.
+/// Each sub-group holds the combinations of its component in registers, and its sums; blocks of
+/// modes in which the table of a combination is zero leave it out. The values of eight modes go
+/// through local memory to a pointwise group that all work-items share.
 ///
 /// # Rewrite
 /// ```text
@@ -48,8 +48,8 @@ use purlin_transforms::{Recipe, Schedule, TransformError};
 /// ```
 ///
 /// # Errors
-/// As `matrix_groups`; integrands without modes, degrees of freedom that no orbits hold, derivatives that
-/// are zero in a block of modes.
+/// As `matrix_groups`; integrands without modes, degrees of freedom that no orbits hold,
+/// derivatives that are zero in a block of modes.
 pub fn matrix_group_orbits(
     kernel: &Kernel,
     program: &CellProgram,
@@ -206,8 +206,8 @@ impl Strategy<'_> {
         Ok((Rolled { gathers, zero, combine, separate, commit }, of_blocks))
     }
 
-    /// Both ends by all work-items, one degree of freedom after the other; the geometry by one work-item
-    /// a cell; what fills no block.
+    /// Both ends by all work-items, one degree of freedom after the other; the geometry by one
+    /// work-item a cell; what fills no block.
     fn ends(
         &self,
         s: &mut Schedule,

@@ -82,11 +82,13 @@ impl<'p> Parts<'p> {
 pub struct MatrixGroups {
     /// Work-groups that a compute unit shall have registers for.
     pub resident_groups: Option<u32>,
-    /// Tiles of eight points whose values are in local memory together; none is one. With several there
-    /// are fewer barriers, and degrees of freedom are read less often, but more registers are taken.
+    /// Tiles of eight points whose values are in local memory together; none is one. With several
+    /// there are fewer barriers, and degrees of freedom are read less often, but more registers are
+    /// taken.
     pub point_tiles: Option<u32>,
-    /// Whether the last of the degrees of freedom are multiplied by instructions of half the length where
-    /// these hold them all, which is where fewer zeros are multiplied. Not with several tiles of points.
+    /// Whether the last of the degrees of freedom are multiplied by instructions of half the length
+    /// where these hold them all, which is where fewer zeros are multiplied. Not with several tiles
+    /// of points.
     pub short_terms: bool,
     /// Whether one sub-group has all components of its cells, and a group is one sub-group: values
     /// at points stay in registers then, and nobody waits for others.
@@ -127,8 +129,8 @@ impl MatrixGroups {
 /// ```
 ///
 /// # Errors
-/// Functions without components, or with others than the result; tables that multiply some components
-/// only; a step that was refused.
+/// Functions without components, or with others than the result; tables that multiply some
+/// components only; a step that was refused.
 pub fn matrix_groups(
     kernel: &Kernel,
     program: &CellProgram,
@@ -283,8 +285,8 @@ impl Strategy<'_> {
         s.apply(PadInames::new(all, tiled(parts.count))).map(drop)
     }
 
-    /// Both ends by all work-items, one degree of freedom after the other; the geometry by one work-item
-    /// a cell; what fills no block.
+    /// Both ends by all work-items, one degree of freedom after the other; the geometry by one
+    /// work-item a cell; what fills no block.
     fn ends(
         &self,
         s: &mut Schedule,

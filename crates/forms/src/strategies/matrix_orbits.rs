@@ -26,9 +26,9 @@ use purlin_transforms::schedule::{Array, Loop, Statement};
 use purlin_transforms::{Recipe, Schedule, TransformError};
 use std::collections::BTreeSet;
 
-/// Maps sixteen cells to a sub-group as [`matrix_cells`](super::matrix_cells()) does, with degrees of
-/// freedom combined in orbits: each combination of an orbit is multiplied by its own table, and blocks
-/// of modes in which a table is zero leave it out.
+/// Maps sixteen cells to a sub-group as [`matrix_cells`](super::matrix_cells()) does, with degrees
+/// of freedom combined in orbits: each combination of an orbit is multiplied by its own table, and
+/// blocks of modes in which a table is zero leave it out.
 ///
 /// # Rewrite
 /// ```text
@@ -453,8 +453,8 @@ impl Strategy<'_> {
         Ok(())
     }
 
-    /// Both ends by the sub-group that multiplies the cells, the geometry by one work-item a cell; what
-    /// fills no block.
+    /// Both ends by the sub-group that multiplies the cells, the geometry by one work-item a cell;
+    /// what fills no block.
     fn ends(&self, s: &mut Schedule, places: &Places, axes: &mut Axes) -> Result<(), TransformError> {
         let (program, g) = (self.program, self.gather);
         let result = &program.results[0];

@@ -19,7 +19,8 @@ struct Made {
     program: Program,
 }
 
-/// The programs of operations on slabs for the devices of a solver: proved once for each kind of device.
+/// The programs of operations on slabs for the devices of a solver: proved once for each kind of
+/// device.
 pub(super) struct Programs(Vec<Made>);
 
 impl Programs {
@@ -224,7 +225,8 @@ impl SlabCycle {
         }
     }
 
-    /// A piece of a vector and its place among what is under way: numbers, first, all, place, all there.
+    /// A piece of a vector and its place among what is under way: numbers, first, all, place, all
+    /// there.
     fn pieces(
         &self,
         slab: Slab,
@@ -286,8 +288,8 @@ impl SlabCycle {
         calls.push(Call::new(&self.residual, taken(&self.residual, args)));
     }
 
-    /// Sizes of a transfer between a level and the one below: of the coarser one its cells a side, the
-    /// first layer that counts and all layers, and of the finer one likewise.
+    /// Sizes of a transfer between a level and the one below: of the coarser one its cells a side,
+    /// the first layer that counts and all layers, and of the finer one likewise.
     const fn between(coarse: (usize, usize, usize), fine: Slab) -> [(&'static str, usize); 5] {
         let (n, z, nl) = coarse;
         [("n", n), ("z", z), ("nl", nl), ("zf", fine.below), ("nf", fine.layers())]
@@ -396,8 +398,8 @@ impl PartOperator for SlabCycle {
     }
 }
 
-/// The operator of a slab, in double precision. What it makes is right at all nodes but those of the
-/// outermost planes beside the slab, which nothing reads.
+/// The operator of a slab, in double precision. What it makes is right at all nodes but those of
+/// the outermost planes beside the slab, which nothing reads.
 pub(super) struct SlabOperator {
     element: Element,
     slab: Slab,

@@ -104,16 +104,16 @@ impl Slab {
         element.degree * (self.first - self.below)
     }
 
-    /// What neighbours are sent of a vector and what they replace, each below and above: the layer at a
-    /// cut without the plane of the cut, which both have.
+    /// What neighbours are sent of a vector and what they replace, each below and above: the layer
+    /// at a cut without the plane of the cut, which both have.
     pub(crate) fn of_vectors(self, element: Element) -> [[Planes; 2]; 2] {
         let (k, cut) = (element.degree, element.degree * (self.below + self.own));
         let planes = |first| Planes { first, count: k };
         [[planes(k * self.below + 1), planes(cut - k)], [planes(0), planes(cut + 1)]]
     }
 
-    /// What neighbours are sent of a right-hand side and what they add to, likewise: the layer at a cut
-    /// with the plane of the cut, of which each has a part.
+    /// What neighbours are sent of a right-hand side and what they add to, likewise: the layer at a
+    /// cut with the plane of the cut, of which each has a part.
     pub(crate) fn of_right_hand_sides(self, element: Element) -> [[Planes; 2]; 2] {
         let (k, cut) = (element.degree, element.degree * (self.below + self.own));
         let planes = |first| Planes { first, count: k };

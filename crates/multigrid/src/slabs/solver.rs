@@ -17,8 +17,8 @@ use std::time::Instant;
 pub struct SlabOptions {
     /// The numbers of the V-cycles.
     pub precision: Precision,
-    /// The fewest layers of cells that a slab of a level below the finest one has, at least 2. Levels
-    /// of fewer are on every device as a whole.
+    /// The fewest layers of cells that a slab of a level below the finest one has, at least 2.
+    /// Levels of fewer are on every device as a whole.
     pub least_layers: usize,
     /// When GMRES ends; its preconditioner stands on the right in any case.
     pub gmres: GmresOptions,
@@ -62,8 +62,8 @@ pub struct SlabSolver<'d> {
 }
 
 impl<'d> SlabSolver<'d> {
-    /// Divides the mesh with `cells` cells a side into as many slabs as there are devices, and sets each
-    /// up, all at once. The communicators are those of the devices, in their order.
+    /// Divides the mesh with `cells` cells a side into as many slabs as there are devices, and sets
+    /// each up, all at once. The communicators are those of the devices, in their order.
     ///
     /// # Errors
     /// Cells that are no power of two from 4 on; a number of devices that does not leave each with
@@ -138,8 +138,8 @@ impl<'d> SlabSolver<'d> {
         Ok(reports.swap_remove(0))
     }
 
-    /// Seconds of V-cycles for the right-hand side, each by the wall clock of the slowest device; the
-    /// solution is lost.
+    /// Seconds of V-cycles for the right-hand side, each by the wall clock of the slowest device;
+    /// the solution is lost.
     ///
     /// # Errors
     /// A failing driver.
@@ -309,7 +309,8 @@ fn bytes_of_part(element: Element, mesh: SlabMesh, parts: usize, options: SlabOp
     all.sum::<Option<u64>>().unwrap_or(u64::MAX)
 }
 
-/// Does something for each part in a thread of its own. Of errors, the first that has a cause of its own.
+/// Does something for each part in a thread of its own. Of errors, the first that has a cause of
+/// its own.
 fn each<I: Send, T: Send>(
     parts: impl Iterator<Item = I>,
     work: impl Fn(I) -> Result<T, MultigridError> + Sync,

@@ -6,12 +6,12 @@ use crate::{Dimension, Element, MultigridError, Precision};
 use purlin_codegen::{Options, Program, generate};
 use purlin_runtime::Backend;
 
-/// The text of an operation on a slab of the mesh, of which it works on some layers along the slowest
-/// axis.
+/// The text of an operation on a slab of the mesh, of which it works on some layers along the
+/// slowest axis.
 ///
 /// Vectors of a slab have `nl` layers of cells. The operation works on `nz` layers of cells, or of
-/// patches of one colour, from layer `z` on. Between levels those sizes are of the coarser slab, and the
-/// finer one has `nf` layers, of which those from `zf` on count.
+/// patches of one colour, from layer `z` on. Between levels those sizes are of the coarser slab,
+/// and the finer one has `nf` layers, of which those from `zf` on count.
 ///
 /// # Errors
 /// An operation that slabs do not have, a text without what is replaced: bugs.
@@ -176,7 +176,8 @@ mod tests {
         }
     }
 
-    /// The steps of every operation are proved on a slab for a card, also those of matrix instructions.
+    /// The steps of every operation are proved on a slab for a card, also those of matrix
+    /// instructions.
     #[test]
     fn cards_have_kernels_of_slabs() {
         let all = purlin_sample::is_long_run(); // a minute

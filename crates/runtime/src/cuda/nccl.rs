@@ -1,7 +1,7 @@
 //! NCCL: what the cards of one host tell each other, put on streams.
 //!
-//! The library is loaded here and not by `cudarc`, which knows it as `libnccl.so` alone: wheels and the
-//! packages of distributions have `libnccl.so.2`.
+//! The library is loaded here and not by `cudarc`, which knows it as `libnccl.so` alone: wheels and
+//! the packages of distributions have `libnccl.so.2`.
 
 use super::context::{Context, CudaMemory, driver_error};
 use super::toolkit;
@@ -120,10 +120,11 @@ pub struct Piece<'b> {
     pub count: usize,
 }
 
-/// A card among others, to be used by a thread of its own: transfers and sums wait for the other cards.
+/// A card among others, to be used by a thread of its own: transfers and sums wait for the other
+/// cards.
 ///
-/// Kernels go on the stream [`Rank::stream`], where sums go too; exchanges have a stream beside it, so that
-/// they run beside kernels.
+/// Kernels go on the stream [`Rank::stream`], where sums go too; exchanges have a stream beside it,
+/// so that they run beside kernels.
 pub struct Rank {
     rank: usize,
     comm: Comm,
@@ -245,8 +246,8 @@ impl Rank {
         self.wait_for(self.arrived, self.work)
     }
 
-    /// Replaces numbers, each at a place of a buffer, by their sums over all cards, behind the kernels so
-    /// far. All cards get the same sums.
+    /// Replaces numbers, each at a place of a buffer, by their sums over all cards, behind the
+    /// kernels so far. All cards get the same sums.
     ///
     /// # Errors
     /// As [`Rank::start_exchange`].

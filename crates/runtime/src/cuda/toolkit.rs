@@ -74,8 +74,8 @@ pub(crate) fn newest(dir: &Path, prefix: &str) -> Option<PathBuf> {
     names.filter(|e| e.file_name().to_string_lossy().starts_with(prefix)).map(|e| e.path()).max()
 }
 
-/// Files and bare names of a library to try, in the order of the search. The last of `names` is what its
-/// files begin with.
+/// Files and bare names of a library to try, in the order of the search. The last of `names` is
+/// what its files begin with.
 pub(crate) fn libraries(names: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for place in places() {

@@ -70,9 +70,10 @@ impl<'d> PartGmres<'d> {
         })
     }
 
-    /// Solves `A x = b` from a start of zero together with the threads of the other parts, each of which
-    /// calls this with its own part. As [`Gmres::solve`](crate::Gmres::solve), with the same iterations
-    /// up to the order in which numbers are added. Seconds of the report are by the wall clock.
+    /// Solves `A x = b` from a start of zero together with the threads of the other parts, each of
+    /// which calls this with its own part. As [`Gmres::solve`](crate::Gmres::solve), with the same
+    /// iterations up to the order in which numbers are added. Seconds of the report are by the wall
+    /// clock.
     ///
     /// # Errors
     /// A failing driver, a part that ended. The other parts end likewise.
@@ -181,8 +182,8 @@ impl<'d> PartGmres<'d> {
         Ok(small)
     }
 
-    /// Makes vector `j + 1` of the basis orthogonal to those before it; its products with them are the
-    /// first sums, and the square of what is left is the last one.
+    /// Makes vector `j + 1` of the basis orthogonal to those before it; its products with them are
+    /// the first sums, and the square of what is left is the last one.
     fn orthogonalise(&self, communicator: &dyn Communicator, j: usize) -> Result<(), SolveError> {
         let w = &self.basis[j + 1];
         for k in 0..=j {

@@ -24,8 +24,8 @@ pub struct PartEnergy {
 }
 
 impl PartEnergy {
-    /// A form of one given array, whose degrees of freedom have the numbers `dofs` on the whole mesh and so
-    /// many components, and are among those of the part's mesh.
+    /// A form of one given array, whose degrees of freedom have the numbers `dofs` on the whole
+    /// mesh and so many components, and are among those of the part's mesh.
     ///
     /// # Errors
     /// No memory, a device that refuses the kernel.
@@ -106,8 +106,8 @@ pub struct PartNewton<'d> {
 }
 
 impl<'d> PartNewton<'d> {
-    /// Equations whose matrix has this pattern on the part's mesh; `by_jacobi` says whether systems are
-    /// preconditioned.
+    /// Equations whose matrix has this pattern on the part's mesh; `by_jacobi` says whether systems
+    /// are preconditioned.
     ///
     /// # Errors
     /// No memory, a device that refuses the kernels.
@@ -157,8 +157,8 @@ impl<'d> PartNewton<'d> {
         &self.halo
     }
 
-    /// Solves from what `u` holds on the part's mesh, together with the threads of the other parts, each of
-    /// which calls this with its own part. All parts take the same steps, as those of
+    /// Solves from what `u` holds on the part's mesh, together with the threads of the other parts,
+    /// each of which calls this with its own part. All parts take the same steps, as those of
     /// [`crate::Newton::solve`]. Seconds are by the wall clock.
     ///
     /// # Errors
