@@ -11,6 +11,7 @@ use purlin::forms::element::CellShape;
 use purlin::forms::form::{
     FunctionSpace, coefficient, constant_with_default, coordinate, dot, dx, grad, inner, test,
 };
+use purlin::forms::lowering::LoweredForm;
 use purlin::forms::program::CellProgram;
 use purlin::forms::strategies::{factored_quadrature, matrix_group_dofs, matrix_sizes};
 use purlin::forms::tiling::{TilingParameters, TilingSizes};
@@ -60,17 +61,35 @@ fn check(operator: Operator, dim: usize, degree: usize) {
     check_problem(&problem, &format!("{operator} {dim}-D P{degree}, seed {numbers}"));
 }
 
+/// All degrees of freedom together, those of entities, or any two parts.
+fn parts(form: &LoweredForm, random: &mut Random) -> Vec<u64> {
+    let count = form.program.count().filter(|count| *count > 1).map(i64::unsigned_abs);
+    match (random.below(3), form.entity_parts(), count) {
+        (1, Some(parts), _) => parts,
+        (2, _, Some(count)) => {
+            let first = 1 + random.below(count - 1);
+            vec![first, count - first]
+        }
+        _ => Vec::new(),
+    }
+}
+
 fn check_problem(problem: &Problem, name: &str) {
     let mut random = Random::new(seed());
     let expected = problem.reference().unwrap();
     let form = &problem.lowered;
     assert_eq!(CellProgram::read(&form.kernel).as_ref(), Ok(&form.program), "{name}");
     let (sizes, staged) = (tiling_sizes(form).unwrap(), staged_tiling_sizes(form).unwrap());
+    let parts = parts(form, &mut random);
     let mut mappings = vec![
         Mapping::ConstantCells { cells: 1 + random.below(9) },
         Mapping::PointTiles { cells: 1 + random.below(9), sums: 1 + random.below(40) },
         Mapping::StagedCells { cells: 1 + random.below(9), constant_tables: random.below(2) == 0 },
-        Mapping::StraightCells { cells: 1 + random.below(9), whole_groups: random.below(2) == 1 },
+        Mapping::StraightCells {
+            cells: 1 + random.below(9),
+            whole_groups: random.below(2) == 1,
+            parts: parts.clone(),
+        },
         // one quadrature tile: results share memory with degrees of freedom
         Mapping::StagedTiling(TilingParameters {
             cells: 3,
@@ -92,7 +111,11 @@ fn check_problem(problem: &Problem, name: &str) {
             Mapping::SingleCell { cells: 1 + random.below(9) },
             Mapping::PointTiles { cells: 1 + random.below(9), sums: 1 + random.below(40) },
             Mapping::StagedCells { cells: 1 + random.below(9), constant_tables: true },
-            Mapping::StraightCells { cells: 1 + random.below(9), whole_groups: random.below(2) == 1 },
+            Mapping::StraightCells {
+                cells: 1 + random.below(9),
+                whole_groups: random.below(2) == 1,
+                parts: parts.clone(),
+            },
             Mapping::Tiling(tiling(&sizes, &mut random)),
             Mapping::StagedTiling(tiling(&staged, &mut random)),
         ];

@@ -18,12 +18,12 @@ use purlin::{Loaded, Mapping, Problem, Random, RelativeError};
 use support::{bent_mesh, compiled, is_long_run};
 
 fn straight(cells: u64) -> Mapping {
-    Mapping::StraightCells { cells, whole_groups: false }.with_orbits()
+    Mapping::StraightCells { cells, whole_groups: false, parts: Vec::new() }.with_orbits()
 }
 
 /// The same with cells that fill no group in loops of their own.
 fn whole(cells: u64) -> Mapping {
-    Mapping::StraightCells { cells, whole_groups: true }.with_orbits()
+    Mapping::StraightCells { cells, whole_groups: true, parts: Vec::new() }.with_orbits()
 }
 
 fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed: u64) -> Problem {
@@ -54,7 +54,7 @@ fn directions_do_not_change_the_result() {
 
 /// The same with points in orbits in place of modes.
 fn with_points(cells: u64, whole_groups: bool) -> Mapping {
-    let then = Box::new(Mapping::StraightCells { cells, whole_groups });
+    let then = Box::new(Mapping::StraightCells { cells, whole_groups, parts: Vec::new() });
     Mapping::Orbits { resident_groups: None, points: true, then }
 }
 
@@ -114,7 +114,7 @@ fn whole_groups_have_no_conditions() {
         s.finish().0
     };
     let conditions = |kernel: &Kernel| {
-        let mapping = Mapping::StraightCells { cells: 32, whole_groups: true };
+        let mapping = Mapping::StraightCells { cells: 32, whole_groups: true, parts: Vec::new() };
         let kernel = mapping.apply(kernel).unwrap().0;
         let source = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
         let of_group = source.find("if (g0 < purlin_floor_div_i32(n_cells, 32)) {").unwrap_or(0);
@@ -152,7 +152,7 @@ fn products(operator: Operator, dim: usize, degree: usize, mapping: &Mapping) ->
 /// leave three quarters.
 #[test]
 fn tables_have_blocks() {
-    let modes = Mapping::StraightCells { cells: 32, whole_groups: false }.with_modes();
+    let modes = Mapping::StraightCells { cells: 32, whole_groups: false, parts: Vec::new() }.with_modes();
     for (operator, dim, degree, least) in
         [(Operator::Laplace, 3, 4, 3.0), (Operator::Helmholtz, 3, 3, 2.5), (Operator::Laplace, 2, 5, 1.5)]
     {
@@ -166,8 +166,12 @@ fn tables_have_blocks() {
 /// points stay; points that a permutation leaves where they are count twice.
 #[test]
 fn points_in_orbits_halve_the_products() {
-    let plain =
-        products(Operator::Hyperelasticity, 2, 3, &Mapping::StraightCells { cells: 32, whole_groups: false });
+    let plain = products(
+        Operator::Hyperelasticity,
+        2,
+        3,
+        &Mapping::StraightCells { cells: 32, whole_groups: false, parts: Vec::new() },
+    );
     let halved = products(Operator::Hyperelasticity, 2, 3, &with_points(32, false));
     let ratio = plain as f64 / halved as f64;
     assert!((1.7..=2.0).contains(&ratio), "{plain} to {halved}");

@@ -209,7 +209,7 @@ pub fn orbits(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
         let groups = [(32, None), (64, None), (128, None), (64, Some(6)), (128, Some(3)), (128, Some(4))];
         let mapping = |whole_groups| {
             move |(cells, resident_groups)| {
-                let then = Box::new(Mapping::StraightCells { cells, whole_groups });
+                let then = Box::new(Mapping::StraightCells { cells, whole_groups, parts: Vec::new() });
                 Mapping::Orbits { resident_groups, points: false, then }
             }
         };
@@ -298,7 +298,8 @@ const STRAIGHT_WORDS: i64 = 84;
 /// One cell a work-item in straight-line code, if that is short enough.
 #[must_use]
 pub fn straight(form: &impl CellKernel) -> Vec<Mapping> {
-    let groups = [32, 64, 128].map(|cells| Mapping::StraightCells { cells, whole_groups: false });
+    let groups =
+        [32, 64, 128].map(|cells| Mapping::StraightCells { cells, whole_groups: false, parts: Vec::new() });
     if is_short(form) { groups.to_vec() } else { Vec::new() }
 }
 
@@ -317,7 +318,7 @@ const STAGED_WORDS: i64 = 12;
 pub(super) fn usual_cells(form: &impl CellKernel) -> Option<Mapping> {
     Some(match words_in_registers(form)? {
         ..STAGED_WORDS => Mapping::ConstantCells { cells: 128 },
-        _ => Mapping::StraightCells { cells: 64, whole_groups: false },
+        _ => Mapping::StraightCells { cells: 64, whole_groups: false, parts: Vec::new() },
     })
 }
 

@@ -61,6 +61,10 @@ pub enum Mapping {
         /// code of the others is conditional.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         whole_groups: bool,
+        /// Degrees of freedom that are gathered and scattered by themselves, in their order in a
+        /// cell: those of vertices, edges, faces and the interior. None does all together.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<u64>,
     },
     /// One cell a work-item in straight-line code, degrees of freedom of a group in local memory by
     /// lists that are computed for a mesh.
@@ -391,10 +395,13 @@ impl Mapping {
                 point_tiles(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::StagedCells { cells, constant_tables } => {
-                let args = StagedCells { work_group: *cells, constant_tables: *constant_tables };
+                let (constant_tables, parts) = (*constant_tables, Vec::new());
+                let args = StagedCells { work_group: *cells, constant_tables, parts };
                 staged_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
-            Self::StraightCells { cells, whole_groups } => straight(form, *cells, *whole_groups)?,
+            Self::StraightCells { cells, whole_groups, parts } => {
+                straight(form, *cells, *whole_groups, parts)?
+            }
             Self::ListedCells(lists) => {
                 let args = ListedCells { lists: *lists, orbits: Vec::new(), resident_groups: None };
                 listed_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
@@ -499,9 +506,10 @@ fn single_cell(form: &impl CellKernel, cells: u64, constant_tables: bool) -> Map
     single_cell_per_work_item(form.kernel(), &*form.cell_loop()?, &args)
 }
 
-fn straight(form: &impl CellKernel, work_group: u64, whole_groups: bool) -> Mapped {
+fn straight(form: &impl CellKernel, work_group: u64, whole_groups: bool, parts: &[u64]) -> Mapped {
     let (orbits, point_orbits, resident_groups) = (Vec::new(), false, None);
-    let args = StraightCells { work_group, orbits, point_orbits, resident_groups, whole_groups };
+    let parts = parts.to_vec();
+    let args = StraightCells { work_group, orbits, point_orbits, resident_groups, whole_groups, parts };
     straight_cells(form.kernel(), &*form.program()?, &args)
 }
 

@@ -156,11 +156,12 @@ fn tiles_with_staging() {
 #[test]
 fn stages_cells() {
     let kernel = action();
-    let (staged, recipe) = staged_cells(&kernel, &StagedCells { work_group: 4, constant_tables: true })
-        .unwrap_or_else(|e| match e {
-            StrategyError::Step(e) => panic!("{e}\n{}", e.kernel),
-            other => panic!("{other}"),
-        });
+    let (staged, recipe) =
+        staged_cells(&kernel, &StagedCells { work_group: 4, constant_tables: true, parts: Vec::new() })
+            .unwrap_or_else(|e| match e {
+                StrategyError::Step(e) => panic!("{e}\n{}", e.kernel),
+                other => panic!("{other}"),
+            });
     assert_eq!(run(&kernel), run(&staged));
     assert_snapshot!(format!("{recipe}\n=== result\n\n{staged}"));
 }
@@ -211,7 +212,7 @@ fn refuses_parameters_out_of_bounds() {
     let mut messages: Vec<String> =
         cases.iter().map(|args| multi_level_tiling(&kernel, args).unwrap_err().to_string()).collect();
     messages.push(
-        staged_cells(&kernel, &StagedCells { work_group: 0, constant_tables: false })
+        staged_cells(&kernel, &StagedCells { work_group: 0, constant_tables: false, parts: Vec::new() })
             .unwrap_err()
             .to_string(),
     );
@@ -325,7 +326,10 @@ fn every_order_of_functions_is_tiled() {
                 &kernel,
                 &TilingParameters { eval_cols: vec![3, 4, 2, 1], ..parameters() },
             ));
-            found(staged_cells(&kernel, &StagedCells { work_group: 4, constant_tables: false }));
+            found(staged_cells(
+                &kernel,
+                &StagedCells { work_group: 4, constant_tables: false, parts: Vec::new() },
+            ));
             found(point_tiles(&kernel, 8));
         }
     }

@@ -116,7 +116,10 @@ fn forms_of_known_sizes_share_the_mapping() {
     let laplace = inner(grad(coefficient("u", &space)), grad(test(&space))) * dx();
     let lowered = imported(&laplace, MatrixResult::Cells);
     let found = known(&lowered, sought, &card, &[]);
-    assert_eq!(found[0].mapping, Mapping::StraightCells { cells: 32, whole_groups: false }.with_modes());
+    assert_eq!(
+        found[0].mapping,
+        Mapping::StraightCells { cells: 32, whole_groups: false, parts: Vec::new() }.with_modes()
+    );
     transform(&lowered, &found[0].mapping).unwrap();
     // many more functions than any operator has
     let spaces = FunctionSpace::vector(CellShape::Triangle, 1);
@@ -125,7 +128,7 @@ fn forms_of_known_sizes_share_the_mapping() {
     let form = product * test(&FunctionSpace::scalar(CellShape::Triangle, 1)) * dx().with_degree(1);
     let lowered = imported(&form, MatrixResult::Cells);
     let found = known(&lowered, Sought { case: None, dim: 2 }, &card, &[]);
-    let straight = Mapping::StraightCells { cells: 64, whole_groups: false };
+    let straight = Mapping::StraightCells { cells: 64, whole_groups: false, parts: Vec::new() };
     assert_eq!(found[0], Known { mapping: straight, source: Source::Usual("NVIDIA H200") });
 }
 
@@ -186,7 +189,7 @@ fn forms_with_fewer_modes_than_points_have_modes() {
     let lowered = purlin_forms::import::from_json(text).unwrap().kernels.remove(0);
     let sought = Sought { case: None, dim: 3 };
     let found = known(&lowered, sought, &card, &[]).swap_remove(0);
-    let straight = Mapping::StraightCells { cells: 64, whole_groups: false }.with_modes();
+    let straight = Mapping::StraightCells { cells: 64, whole_groups: false, parts: Vec::new() }.with_modes();
     assert_eq!(found, Known { mapping: straight, source: Source::Usual("NVIDIA H200") });
     transform(&lowered, &found.mapping).unwrap();
     let on_host = Known { mapping: tiles().with_modes(), source: Source::Modes };

@@ -47,7 +47,7 @@ fn candidates_are_in_the_order_of_their_times_and_none_is_lost() {
     let mappings = [
         impossible.clone(),
         Mapping::SINGLE_CELL,
-        Mapping::StraightCells { cells: 32, whole_groups: false }.with_modes(),
+        Mapping::StraightCells { cells: 32, whole_groups: false, parts: Vec::new() }.with_modes(),
     ];
     let candidates: Vec<_> = mappings.iter().cloned().map(Candidate::unranked).collect();
     let ordered = by_prediction(candidates, &case, &model);
@@ -64,8 +64,9 @@ fn values_that_registers_do_not_hold_come_last() {
     let device = models.iter().find(|m| m.name == "H200").unwrap();
     let model = ThroughputModel::new(device).unwrap();
     let case = case(Operator::Laplace, 2, 2, 3);
-    let demand =
-        SampleMeshes::new(&case).demand(&Mapping::StraightCells { cells: 32, whole_groups: false }).unwrap();
+    let demand = SampleMeshes::new(&case)
+        .demand(&Mapping::StraightCells { cells: 32, whole_groups: false, parts: Vec::new() })
+        .unwrap();
     // six degrees of freedom, six results and five numbers of the geometry in double precision
     assert!((20..64).contains(&demand.traffic.live_words), "{demand:?}");
     let fits = model.verdict(&demand);

@@ -48,7 +48,7 @@ pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Ma
             });
             let straight = match strategy {
                 AssemblyStrategy::LookupTable => {
-                    vec![Mapping::StraightCells { cells: 64, whole_groups: false }]
+                    vec![Mapping::StraightCells { cells: 64, whole_groups: false, parts: Vec::new() }]
                 }
                 AssemblyStrategy::Partial
                 | AssemblyStrategy::Full

@@ -180,6 +180,25 @@ pub struct LoweredForm {
     pub nodes: Vec<Nodes>,
 }
 
+impl LoweredForm {
+    /// The degrees of freedom of a component on the vertices, edges, faces and in the interior of a
+    /// cell, as far as there are any: what mappings transfer by
+    /// [parts](crate::mapping::Mapping::StraightCells). None where functions of several degrees are
+    /// gathered, or cells are no simplices.
+    #[must_use]
+    pub fn entity_parts(&self) -> Option<Vec<u64>> {
+        let is_simplex =
+            matches!(self.cell, CellShape::Interval | CellShape::Triangle | CellShape::Tetrahedron);
+        let count = self.program.count().filter(|_| is_simplex)?;
+        let mut elements = (1..).map_while(|degree| LagrangeElement::new(self.cell, degree).ok());
+        let element = elements.find(|element| element.as_element().n_dofs() as i64 >= count)?;
+        let element = Some(element.as_element()).filter(|element| element.n_dofs() as i64 == count)?;
+        let dims = 0..=self.cell.dim();
+        let of_dim = |dim| (self.cell.entities(dim).len() * element.dofs_per_entity(dim)) as u64;
+        Some(dims.map(of_dim).filter(|part| *part > 0).collect())
+    }
+}
+
 impl CellKernel for LoweredForm {
     fn kernel(&self) -> &Kernel {
         &self.kernel

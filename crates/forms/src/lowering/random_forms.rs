@@ -142,13 +142,20 @@ fn mapped(lowered: &LoweredForm, picks: &[i64]) -> Vec<(&'static str, Mapped)> {
     let mut picks = picks.iter().copied().cycle();
     let mut up_to = |n: i64| 1 + (picks.next().unwrap_or(0) % n.max(1)).unsigned_abs();
     let single = SingleCell { work_group: up_to(4), constant_tables: false };
-    let cells = StagedCells { work_group: up_to(4), constant_tables: true };
+    // all degrees of freedom together, or in two parts
+    let count = program.count().filter(|count| *count > 1 && up_to(2) == 2);
+    let parts = count.map_or_else(Vec::new, |count| {
+        let first = up_to(count - 1);
+        vec![first, count.unsigned_abs() - first]
+    });
+    let cells = StagedCells { work_group: up_to(4), constant_tables: true, parts: parts.clone() };
     let straight = StraightCells {
         work_group: up_to(4),
         orbits: Vec::new(),
         point_orbits: false,
         resident_groups: None,
         whole_groups: up_to(2) == 2,
+        parts,
     };
     let mut tiling = |program: &CellProgram| {
         let points = up_to(program.blocks.iter().map(|b| b.points).max().unwrap_or(1)).cast_signed();

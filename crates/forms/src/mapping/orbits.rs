@@ -17,7 +17,7 @@ impl Mapping {
         resident_groups: Option<u32>,
         points: bool,
     ) -> Result<(Kernel, Recipe), MappingError> {
-        if let (Self::StraightCells { cells, whole_groups }, true) = (self, points) {
+        if let (Self::StraightCells { cells, whole_groups, parts }, true) = (self, points) {
             let (form, orbits) = form.in_point_orbits()?;
             let args = StraightCells {
                 work_group: *cells,
@@ -25,6 +25,7 @@ impl Mapping {
                 point_orbits: true,
                 resident_groups,
                 whole_groups: *whole_groups,
+                parts: parts.clone(),
             };
             return Ok(straight_cells(&form.kernel, &form.program, &args)?);
         }
@@ -62,7 +63,7 @@ impl Mapping {
             let args = ListedCells { lists: *lists, orbits, resident_groups };
             return Ok(listed_cells(&form.kernel, &form.program, &args)?);
         }
-        let Self::StraightCells { cells, whole_groups } = self else {
+        let Self::StraightCells { cells, whole_groups, parts } = self else {
             return Err(NoSymmetry::Mapping { mapping: self.to_string() }.into());
         };
         let (form, orbits) = form.symmetric()?;
@@ -72,6 +73,7 @@ impl Mapping {
             point_orbits: false,
             resident_groups,
             whole_groups: *whole_groups,
+            parts: parts.clone(),
         };
         Ok(straight_cells(&form.kernel, &form.program, &args)?)
     }

@@ -17,9 +17,10 @@ impl fmt::Display for Mapping {
                 let tables = if *constant_tables { ", constant tables" } else { "" };
                 write!(f, "staged cells, {cells} a group{tables}")
             }
-            Self::StraightCells { cells, whole_groups } => {
+            Self::StraightCells { cells, whole_groups, parts } => {
                 let whole = if *whole_groups { ", whole groups" } else { "" };
-                write!(f, "straight cells, {cells} a group{whole}")
+                write!(f, "straight cells, {cells} a group{whole}")?;
+                transfers(f, parts)
             }
             Self::ListedCells(lists) => write!(f, "listed cells, {lists}"),
             Self::LoopLanes { lanes } => write!(f, "loops in lanes, {lanes} columns a vector"),
@@ -83,4 +84,13 @@ impl fmt::Display for Mapping {
             }
         }
     }
+}
+
+/// Degrees of freedom that are transferred by themselves.
+fn transfers(f: &mut fmt::Formatter<'_>, parts: &[u64]) -> fmt::Result {
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let parts: Vec<String> = parts.iter().map(u64::to_string).collect();
+    write!(f, ", transfers of {}", parts.join(" + "))
 }

@@ -281,6 +281,15 @@ impl CellProgram {
         shared
     }
 
+    /// The degrees of freedom of a component, if all that is evaluated and added to has as many.
+    #[must_use]
+    pub fn count(&self) -> Option<i64> {
+        let gathered = self.evaluated().into_iter().map(|k| self.gathers[k].count);
+        let mut counts = gathered.chain(self.results.iter().map(|result| result.count));
+        let first = counts.next()?;
+        counts.all(|count| count == first).then_some(first)
+    }
+
     /// Name of the function that a gather is first evaluated for.
     pub fn function(&self, gather: usize) -> &str {
         let mut evaluations = self.blocks.iter().flat_map(|b| &b.evaluations);

@@ -7,7 +7,7 @@ use super::matrix_cells::REST;
 use super::orbit_basis::{Orbits, orbit_basis};
 use super::point_orbits::point_orbits;
 use super::single_cell::make_atomic;
-use super::staging::{CellNest, Flat, Staged, flat, roll_gathers, stage_results};
+use super::staging::{CellNest, Flat, Staged, check_parts, flat_parts, roll_gathers, stage_results};
 use super::{StrategyError, applied, constant_tables, length};
 use crate::program::CellProgram;
 use purlin_ir::{AddressSpace, Affine, AxisTag, Kernel, VarKind, Variable};
@@ -25,10 +25,16 @@ pub struct StagedCells {
     pub work_group: u64,
     /// Whether the tables go to constant memory.
     pub constant_tables: bool,
+    /// Degrees of freedom that are gathered and scattered by themselves, such as those of vertices,
+    /// edges and the interior; none does all together.
+    pub parts: Vec<u64>,
 }
 
 impl StagedCells {
-    fn check(&self) -> Result<(), StrategyError> {
+    fn check(&self, program: &CellProgram) -> Result<(), StrategyError> {
+        let results = program.results.iter().map(|result| result.count);
+        let gathered = program.evaluated().into_iter().map(|k| program.gathers[k].count);
+        check_parts(&self.parts, gathered.chain(results))?;
         if (1..=1024).contains(&self.work_group) {
             return Ok(());
         }
@@ -54,6 +60,8 @@ pub struct StraightCells {
     /// Whether cells that fill no group are mapped to a group each, so that nothing in the code of the
     /// others is conditional.
     pub whole_groups: bool,
+    /// Degrees of freedom that are gathered and scattered by themselves, as in [`StagedCells`].
+    pub parts: Vec<u64>,
 }
 
 /// As [`staged_cells`], with the work of a cell in straight-line code: every loop of it written out,
@@ -83,8 +91,9 @@ pub fn straight_cells(
     program: &CellProgram,
     args: &StraightCells,
 ) -> Result<(Kernel, Recipe), StrategyError> {
-    let staged = StagedCells { work_group: args.work_group, constant_tables: true };
-    staged.check()?;
+    let (work_group, parts) = (args.work_group, args.parts.clone());
+    let staged = StagedCells { work_group, constant_tables: true, parts };
+    staged.check(program)?;
     if args.whole_groups {
         program.tiled(kernel)?;
     }
@@ -222,7 +231,7 @@ pub fn staged_cells(
     program: &CellProgram,
     args: &StagedCells,
 ) -> Result<(Kernel, Recipe), StrategyError> {
-    args.check()?;
+    args.check(program)?;
     applied(kernel, |s| {
         stage(s, program, args, None)?;
         if args.constant_tables {
@@ -331,14 +340,15 @@ fn stage(
             component: components[k].as_ref(),
             shape: [g.count, g.insns.len() as i64],
         };
-        flats.push(flat(s, &nest, g.dofs.name(), work_group)?);
+        flats.extend(flat_parts(s, &nest, g.dofs.name(), work_group, &args.parts)?);
     }
     for (k, (staged, result)) in staged.iter().zip(&program.results).enumerate() {
         let commit = &cells[compute + 1 + k];
-        flats.push(flat(s, &staged.nest(commit, result.count), "commit", work_group)?);
         if program.cells.commits.contains(&staged.commit) {
             make_atomic(s, std::slice::from_ref(&staged.commit))?;
         }
+        let nest = staged.nest(commit, result.count);
+        flats.extend(flat_parts(s, &nest, "commit", work_group, &args.parts)?);
     }
     // a functional: one update of it a group
     for terms in cells.iter().skip(compute + 1 + staged.len()) {

@@ -1,9 +1,11 @@
 //! Gather and scatter of a group's cells through local memory, along consecutive work-items.
 
+use super::matrix_orbits::loops_in;
+use super::{StrategyError, length};
 use crate::program::{CellProgram, Gather};
 use purlin_ir::AddressSpace;
 use purlin_transforms::primitives::{
-    ExpandArray, JoinArrayAxes, JoinArrays, MoveInsns, PadArray, SetAddressSpace,
+    ExpandArray, JoinArrayAxes, JoinArrays, MoveInsns, PadArray, PeelIname, SetAddressSpace, ShiftIname,
 };
 use purlin_transforms::schedule::{Array, Loop, Statement};
 use purlin_transforms::{Schedule, TransformError};
@@ -118,12 +120,98 @@ pub(super) fn flat(
     deal(s, nest, stem, items)
 }
 
+/// As [`flat`], the rows in [`parts`](deal_parts).
+pub(super) fn flat_parts(
+    s: &mut Schedule,
+    nest: &CellNest<'_>,
+    stem: &str,
+    items: [i64; 2],
+    parts: &[u64],
+) -> Result<Vec<Flat>, TransformError> {
+    let [rows, components] = nest.shape;
+    to_local(s, nest.array, rows, components)?;
+    deal_parts(s, nest, stem, items, parts)
+}
+
+/// As [`deal`], the first rows, those that follow them and so on each by themselves: so many rows, of
+/// which the last are all that are left. Rows of the first part are dealt out cell by cell, those of
+/// the others row by row. Without parts, all rows are dealt out row by row.
+///
+/// Degrees of freedom of entities of one dimension are such a part. If they are numbered one after
+/// the other, consecutive work-items then update whole sectors of memory, where a cell's vertices,
+/// edges and interior begin one each. Cells that follow each other share vertices: cell by cell, no
+/// two of a round update the same one.
+pub(super) fn deal_parts(
+    s: &mut Schedule,
+    nest: &CellNest<'_>,
+    stem: &str,
+    items: [i64; 2],
+    parts: &[u64],
+) -> Result<Vec<Flat>, TransformError> {
+    let Some((_, first)) = parts.split_last() else { return Ok(vec![deal(s, nest, stem, items)?]) };
+    let [all, components] = nest.shape;
+    let (mut rows, rest, mut left) = (Vec::new(), nest.rows.clone(), all);
+    for part in first {
+        let count = length(*part);
+        rows.push((s.make(PeelIname::first(&rest, count))?, count));
+        s.apply(ShiftIname::new(&rest, -count))?;
+        left -= count;
+    }
+    rows.push((rest, left));
+    let behind: Vec<String> = rows.iter().skip(1).map(|(row, _)| String::from(row)).collect();
+    let stems: Vec<&str> = behind.iter().map(|_| nest.cells.name()).collect();
+    let mut cells = vec![nest.cells.clone()];
+    if !behind.is_empty() {
+        cells.extend(s.distribute_as(nest.cells, behind, &stems)?);
+    }
+    let mut dealt = Vec::new();
+    for (k, ((row, count), cell)) in rows.iter().zip(&cells).enumerate() {
+        let component = nest.component.and_then(|_| loops_in(s.kernel(), row).into_iter().next());
+        let shape = [*count, components];
+        let part =
+            CellNest { array: nest.array, cells: cell, rows: row, component: component.as_ref(), shape };
+        let stem = format!("{stem}_{k}");
+        if k == 0 {
+            s.interchange(cell, row)?;
+            let inner = component.as_ref().map(|component| s.join(cell, component)).transpose()?;
+            let joined = s.join(row, inner.as_ref().unwrap_or(cell))?;
+            dealt.push(deal_loop(s, &joined, count * components, &stem, items)?);
+        } else {
+            dealt.push(deal(s, &part, &stem, items)?);
+        }
+    }
+    Ok(dealt)
+}
+
+/// Refuses parts that are not all of the rows.
+pub(super) fn check_parts(parts: &[u64], rows: impl IntoIterator<Item = i64>) -> Result<(), StrategyError> {
+    if parts.is_empty() {
+        return Ok(());
+    }
+    if parts.contains(&0) {
+        return Err(StrategyError::Parameter {
+            symbol: "a part of the degrees of freedom".into(),
+            found: 0,
+            needed: "at least one".into(),
+        });
+    }
+    let sum = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(*part));
+    match rows.into_iter().find(|rows| u64::try_from(*rows) != Ok(sum)) {
+        None => Ok(()),
+        Some(rows) => Err(StrategyError::Parameter {
+            symbol: "the sum of the parts of the degrees of freedom".into(),
+            found: sum,
+            needed: format!("{rows}, those of a component in a cell"),
+        }),
+    }
+}
+
 /// As [`flat`], of an array wherever it is.
 pub(super) fn deal(
     s: &mut Schedule,
     nest: &CellNest<'_>,
     stem: &str,
-    [l0, l1]: [i64; 2],
+    items: [i64; 2],
 ) -> Result<Flat, TransformError> {
     let [rows, components] = nest.shape;
     let mut row = nest.rows.clone();
@@ -131,8 +219,18 @@ pub(super) fn deal(
         row = s.join(&row, component)?;
     }
     let joined = s.join(nest.cells, &row)?;
+    deal_loop(s, &joined, rows * components, stem, items)
+}
+
+/// Deals a loop over all elements out, of which a cell has `words`.
+fn deal_loop(
+    s: &mut Schedule,
+    joined: &Loop,
+    words: i64,
+    stem: &str,
+    [l0, l1]: [i64; 2],
+) -> Result<Flat, TransformError> {
     let [round, name0, name1] = ["round", "l0", "l1"].map(|end| format!("{stem}_{end}"));
-    let words = rows * components;
     if l1 == 1 {
         let [round, item] = s.split_as(joined, l0, [&round, &name0])?;
         return Ok(Flat { round, items: vec![item], words });
