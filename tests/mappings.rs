@@ -125,7 +125,13 @@ fn check_problem(problem: &Problem, name: &str) {
         let [sub_groups, groups, kept_tables] = [3, 4, 4].map(|n| random.below(n));
         let (sub_groups, groups) = (1 + sub_groups, 1 + groups);
         let overlapped = random.below(2) == 1;
-        mappings.push(Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped });
+        mappings.push(Mapping::MatrixCells {
+            sub_groups,
+            groups,
+            kept_tables,
+            overlapped,
+            parts: parts.clone(),
+        });
     }
     if matrix_group_dofs(&form.kernel, &form.program).is_some() {
         mappings.push(Mapping::MatrixGroups {
@@ -133,6 +139,7 @@ fn check_problem(problem: &Problem, name: &str) {
             point_tiles: (random.below(2) == 1).then_some(2),
             short_terms: random.below(2) == 1,
             one_sub_group: random.below(2) == 1,
+            parts: parts.clone(),
         });
     }
     for (m, mapping) in mappings.iter().enumerate() {

@@ -18,16 +18,17 @@ fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed
 }
 
 fn matrix_cells(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
-    Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped: false }
+    Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped: false, parts: Vec::new() }
 }
 
 /// The same with copies of the next block under way.
 fn overlapped(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
-    Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped: true }
+    Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped: true, parts: Vec::new() }
 }
 
 /// Fewer cells than a block, full blocks and a rest, several blocks a group; rows and modes that
-/// tiles divide (3-D P2 mass has 10 of both, 2-D P6 has 28) and do not.
+/// tiles divide (3-D P2 mass has 10 of both, 2-D P6 has 28) and do not; degrees of freedom together,
+/// and those of vertices, edges, faces and the interior by themselves.
 #[test]
 fn results_are_those_of_the_reference() {
     let seed = Random::fresh_seed();
@@ -47,6 +48,9 @@ fn results_are_those_of_the_reference() {
         // a mapping for each case, the others in a long run
         for (_, mapping) in mappings.into_iter().enumerate().filter(|(m, _)| is_long_run() || m % 4 == k % 4)
         {
+            let parts = problem.lowered.entity_parts().unwrap();
+            let in_parts = [1, 2, 4].contains(&k).then(|| mapping.with_parts(&parts));
+            let mapping = in_parts.flatten().unwrap_or(mapping);
             let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
             let replayed = recipe.apply(&problem.lowered.kernel).unwrap();
             assert_eq!(replayed, kernel);
@@ -150,6 +154,28 @@ fn sizes_are_those_of_the_kernel() {
     }
 }
 
+/// Edges follow each other in the scatter, whose work-items have all of a cell's one after the
+/// other; at vertices they have one vertex of cell after cell.
+#[test]
+fn transfers_in_parts_have_a_nest_each() {
+    let problem = problem(Operator::Laplace, 2, 3, 3, 1);
+    let together = matrix_cells(1, 1, 9);
+    let parts = problem.lowered.entity_parts().unwrap();
+    assert_eq!(parts, [3, 6, 1]);
+    let mapping = together.with_parts(&parts).unwrap();
+    assert_eq!(mapping.to_string(), format!("{together}, transfers of 3 + 6 + 1"));
+    let atomics = |mapping: &Mapping| {
+        let (kernel, _) = transform(&problem.lowered, mapping).unwrap();
+        let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
+        let (blocks, _) = cuda.split_once("_tail").unwrap();
+        assert!(!blocks.contains("__syncthreads()") || blocks.matches("__syncthreads").count() == 1);
+        blocks.matches("atomicAdd").count()
+    };
+    // sixteen cells, 32 work-items: ten degrees of freedom are five rounds; three, six and one are
+    // two, three and one
+    assert_eq!([atomics(&together), atomics(&mapping)], [5, 2 + 3 + 1]);
+}
+
 #[test]
 fn what_has_no_matrix_products_is_refused() {
     let vector = problem(Operator::Elasticity, 2, 2, 1, 1).lowered;
@@ -165,4 +191,8 @@ fn what_has_no_matrix_products_is_refused() {
     let message = refused(&scalar, matrix_cells(1, 0, 1));
     assert!(message.contains("the number of groups is 0, needed 1 to 1048576"), "{message}");
     assert_eq!(matrix_sizes(&vector.kernel, &vector.program), None);
+    let of_two = matrix_cells(1, 1, 1).with_parts(&[2]).unwrap();
+    let message = refused(&scalar, of_two);
+    let sum = "the sum of the parts of the degrees of freedom is 2, needed 3, those of a component in a cell";
+    assert!(message.contains(sum), "{message}");
 }

@@ -58,16 +58,20 @@ fn results_are_those_of_the_reference() {
         point_tiles: Some(2),
         short_terms: false,
         one_sub_group: false,
+        parts: Vec::new(),
     };
     compare(2, 4, 3, &several.with_orbits(), &["c", "opencl"]);
-    compare(3, 2, 2, &mapping(), &["c", "opencl"]);
+    compare(3, 2, 2, &mapping().with_parts(&[4, 6]).unwrap(), &["c", "opencl"]);
     let alone = Mapping::MatrixGroups {
         resident_groups: None,
         point_tiles: Some(2),
         short_terms: false,
         one_sub_group: true,
+        parts: Vec::new(),
     };
-    compare(2, 4, 3, &alone.with_orbits(), &["c", "opencl"]);
+    // of vertices, edges and the interior by themselves
+    let alone = alone.with_orbits().with_parts(&[3, 9, 3]).unwrap();
+    compare(2, 4, 3, &alone, &["c", "opencl"]);
 }
 
 /// Each direction multiplies one combination a block of modes: a third of the instructions of what

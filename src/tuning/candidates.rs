@@ -226,7 +226,10 @@ pub fn orbits(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
         let mapping = |[sub_groups, groups]: [u64; 2], overlapped| {
             let of_group = local_bytes / (groups / MATRIX_CELLS[1][1]).max(1);
             let kept_tables = sizes.tables_that_fit(sub_groups, overlapped, of_group)?;
-            Some(Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped }.with_orbits())
+            Some(
+                Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped, parts: Vec::new() }
+                    .with_orbits(),
+            )
         };
         found.extend(MATRIX_CELLS.into_iter().filter_map(|sizes| mapping(sizes, false)));
         found.extend(MATRIX_CELLS_AHEAD.into_iter().filter_map(|sizes| mapping(sizes, true)));
@@ -388,7 +391,7 @@ pub fn matrix(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
     };
     let mapping = |[sub_groups, groups]: [u64; 2], overlapped| {
         let kept_tables = sizes.tables_that_fit(sub_groups, overlapped, local_bytes)?;
-        Some(Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped })
+        Some(Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped, parts: Vec::new() })
     };
     let waiting = MATRIX_CELLS.into_iter().filter_map(|sizes| mapping(sizes, false));
     waiting.chain(MATRIX_CELLS_AHEAD.into_iter().filter_map(|sizes| mapping(sizes, true))).collect()
@@ -420,6 +423,7 @@ fn matrix_groups(program: &CellProgram) -> Vec<Mapping> {
         point_tiles: None,
         short_terms,
         one_sub_group,
+        parts: Vec::new(),
     };
     lengths.iter().flat_map(|short| shapes.iter().map(|shape| mapping(*shape, *short))).collect()
 }

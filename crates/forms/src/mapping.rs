@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 mod orbits;
+mod parts;
 mod show;
 
 /// How a kernel is mapped onto a device: a strategy with its parameters, which the tuner chooses
@@ -129,6 +130,10 @@ pub enum Mapping {
         /// Whether the next block of cells is copied while products are computed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         overlapped: bool,
+        /// Degrees of freedom that are gathered and scattered by themselves, as in
+        /// [`StraightCells`](Self::StraightCells).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<u64>,
     },
     /// Sixteen cells a work-group and a sub-group for each component, products with tables by
     /// matrix instructions.
@@ -147,6 +152,10 @@ pub enum Mapping {
         /// Whether a group is one sub-group, which has all components of its cells.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         one_sub_group: bool,
+        /// Degrees of freedom that are gathered and scattered by themselves, as in
+        /// [`StraightCells`](Self::StraightCells).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<u64>,
     },
     /// Sixteen cells a work-group and a sub-group for each derivative of a component, values at
     /// points by a basis of the columns of tables, products by matrix instructions.
@@ -275,6 +284,7 @@ impl Mapping {
         point_tiles: None,
         short_terms: false,
         one_sub_group: false,
+        parts: Vec::new(),
     };
 
     /// The same behind modes instead of quadrature points.
@@ -422,14 +432,15 @@ impl Mapping {
                     FactorisedLines { cells: *cells, literal_tables: *literal_tables, factors: *factors };
                 factorised_lines(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
             }
-            Self::MatrixCells { sub_groups, groups, kept_tables, overlapped } => {
+            Self::MatrixCells { sub_groups, groups, kept_tables, overlapped, parts } => {
                 let (sub_groups, groups, kept_tables) = (*sub_groups, *groups, *kept_tables);
-                let args = MatrixCells { sub_groups, groups, kept_tables, overlapped: *overlapped };
-                matrix_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
+                let (overlapped, parts) = (*overlapped, parts.clone());
+                by_cells(form, &MatrixCells { sub_groups, groups, kept_tables, overlapped, parts })?
             }
             Self::MatrixBasis { resident_groups } => by_basis(form, *resident_groups)?,
-            Self::MatrixGroups { resident_groups, point_tiles, short_terms, one_sub_group } => {
-                by_components(form, [*resident_groups, *point_tiles], [*short_terms, *one_sub_group])?
+            Self::MatrixGroups { resident_groups, point_tiles, short_terms, one_sub_group, parts } => {
+                let sizes = [*resident_groups, *point_tiles];
+                by_components(form, sizes, [*short_terms, *one_sub_group], parts)?
             }
             Self::Tiling(p) => {
                 multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
@@ -525,13 +536,19 @@ fn storing_factors(form: &impl CellKernel) -> Mapped {
     stored_factors(form.kernel(), &*form.program()?)
 }
 
+fn by_cells(form: &impl CellKernel, args: &MatrixCells) -> Mapped {
+    matrix_cells(form.kernel(), &*form.program()?, args)
+}
+
 /// With resident groups and tiles of points, with short terms and one sub-group.
 fn by_components(
     form: &impl CellKernel,
     [resident_groups, point_tiles]: [Option<u32>; 2],
     [short_terms, one_sub_group]: [bool; 2],
+    parts: &[u64],
 ) -> Mapped {
-    let args = MatrixGroups { resident_groups, point_tiles, short_terms, one_sub_group };
+    let parts = parts.to_vec();
+    let args = MatrixGroups { resident_groups, point_tiles, short_terms, one_sub_group, parts };
     matrix_groups(form.kernel(), &*form.program()?, &args)
 }
 

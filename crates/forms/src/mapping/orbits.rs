@@ -32,7 +32,7 @@ impl Mapping {
         if points {
             return Err(NoSymmetry::Points { mapping: self.to_string() }.into());
         }
-        if let (Self::MatrixCells { sub_groups, groups, kept_tables, overlapped }, None) =
+        if let (Self::MatrixCells { sub_groups, groups, kept_tables, overlapped, parts }, None) =
             (self, resident_groups)
         {
             let (form, orbits) = form.symmetric()?;
@@ -41,11 +41,12 @@ impl Mapping {
                 groups: *groups,
                 kept_tables: *kept_tables,
                 overlapped: *overlapped,
+                parts: parts.clone(),
             };
             return Ok(matrix_orbits(&form.kernel, &form.program, &args, &orbits)?);
         }
         if let (
-            Self::MatrixGroups { resident_groups, point_tiles, short_terms: false, one_sub_group },
+            Self::MatrixGroups { resident_groups, point_tiles, short_terms: false, one_sub_group, parts },
             None,
         ) = (self, resident_groups)
         {
@@ -55,6 +56,7 @@ impl Mapping {
                 point_tiles: *point_tiles,
                 short_terms: false,
                 one_sub_group: *one_sub_group,
+                parts: parts.clone(),
             };
             return Ok(matrix_group_orbits(&form.kernel, &form.program, &args, &orbits)?);
         }

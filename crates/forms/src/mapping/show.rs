@@ -42,24 +42,26 @@ impl fmt::Display for Mapping {
                 };
                 write!(f, "factorised sums by lines, {cells} cells a group{tables}{factors}")
             }
-            Self::MatrixCells { sub_groups, groups, kept_tables, overlapped } => {
+            Self::MatrixCells { sub_groups, groups, kept_tables, overlapped, parts } => {
                 let tables = if *kept_tables == 1 { "table" } else { "tables" };
                 let ahead = if *overlapped { ", copies ahead" } else { "" };
                 write!(
                     f,
                     "matrix cells, {sub_groups} sub-groups, {groups} groups, {kept_tables} {tables} kept{ahead}"
-                )
+                )?;
+                transfers(f, parts)
             }
             Self::MatrixBasis { resident_groups: None } => f.write_str("matrix basis"),
             Self::MatrixBasis { resident_groups: Some(groups) } => {
                 write!(f, "matrix basis, {groups} at a time")
             }
-            Self::MatrixGroups { resident_groups, point_tiles, short_terms, one_sub_group } => {
+            Self::MatrixGroups { resident_groups, point_tiles, short_terms, one_sub_group, parts } => {
                 f.write_str("matrix groups")?;
                 f.write_str(if *one_sub_group { " of one sub-group" } else { "" })?;
                 resident_groups.map_or(Ok(()), |groups| write!(f, ", {groups} at a time"))?;
                 point_tiles.map_or(Ok(()), |tiles| write!(f, ", {} points at a time", 8 * tiles))?;
-                f.write_str(if *short_terms { ", short terms" } else { "" })
+                f.write_str(if *short_terms { ", short terms" } else { "" })?;
+                transfers(f, parts)
             }
             Self::Tiling(tiling) => tiling.fmt(f),
             Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),

@@ -6,7 +6,7 @@ use super::cell_groups::cell_groups;
 use super::fragments::{Axes, CELLS, Nest, Product, TILE, exactly, fragment, lay_out_table, product, tiled};
 use super::modes::factor;
 use super::single_cell::make_atomic;
-use super::staging::{CellNest, Staged, deal, stage_results};
+use super::staging::{CellNest, Staged, check_parts, deal_parts, stage_results};
 use super::{StrategyError, applied, length};
 use crate::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products};
 use purlin_ir::{AddressSpace, AxisTag, Kernel};
@@ -30,6 +30,9 @@ pub struct MatrixCells {
     /// Whether the degrees of freedom of the next block of cells are copied while products are
     /// computed.
     pub overlapped: bool,
+    /// Degrees of freedom that are gathered and scattered by themselves, as in
+    /// [`StagedCells`](super::StagedCells).
+    pub parts: Vec<u64>,
 }
 
 /// Work-items of a sub-group, along both axes of a group.
@@ -122,6 +125,7 @@ pub fn matrix_cells(
     let (kernel, modes) = applied(kernel, |s| factor(s, program, TILE as u32))?;
     let program = CellProgram::read(&kernel)?;
     let parts = Parts::of(&kernel, &program)?;
+    check_parts(&args.parts, [parts.gather.count, program.results[0].count])?;
     match applied(&kernel, |s| Strategy { program: &program, parts: &parts, args }.map(s)) {
         Ok((kernel, rest)) => Ok((kernel, modes.followed_by(rest))),
         Err(error) => Err(error.behind(modes)),
@@ -281,14 +285,13 @@ impl Strategy<'_> {
         axes.sub_groups.extend([gather, commit]);
         let shape = [g.count, 1];
         let nest = CellNest { array: &g.array, cells: &cells, rows: &g.dofs, component: None, shape };
-        let ends = [
-            deal(s, &nest, g.dofs.name(), ITEMS)?,
-            deal(s, &staged.nest(&rows, result.count), "commit", ITEMS)?,
-        ];
+        make_atomic(s, &result.commits)?;
+        let mut ends = deal_parts(s, &nest, g.dofs.name(), ITEMS, &self.args.parts)?;
+        let nest = staged.nest(&rows, result.count);
+        ends.extend(deal_parts(s, &nest, "commit", ITEMS, &self.args.parts)?);
         for array in &program.per_cell {
             s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
         }
-        make_atomic(s, &result.commits)?;
         let [round, lane] = s.split_as(&places.geometry, CELLS, ["geometry_sub_group", "geometry_lane"])?;
         axes.items.push(lane);
         axes.sub_groups.push(round);

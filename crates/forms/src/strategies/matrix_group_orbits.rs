@@ -13,7 +13,7 @@ use super::matrix_orbits::{ModeBlock, Parts, algebra, loops_in};
 use super::modes::split_terms;
 use super::orbit_basis::Orbits;
 use super::single_cell::make_atomic;
-use super::staging::{CellNest, deal, roll_gathers};
+use super::staging::{CellNest, check_parts, deal_parts, roll_gathers};
 use super::{Stopped, StrategyError, applied, decided};
 use crate::program::{CellProgram, Gather, NotAnAction};
 use purlin_ir::{AddressSpace, AxisTag, Expr, Kernel};
@@ -61,6 +61,7 @@ pub fn matrix_group_orbits(
         applied(kernel, |s| program.blocks.iter().try_for_each(|block| split_terms(s, block).map(drop)))?;
     let program = CellProgram::read(&kernel)?;
     let (gather, components) = vector_gather(&kernel, &program)?;
+    check_parts(&args.parts, [gather.count, program.results[0].count])?;
     let map = |s: &mut Schedule| {
         Strategy { program: &program, gather, components, orbits, args }.map(s)?;
         if let Some(groups) = args.resident_groups {
@@ -228,8 +229,9 @@ impl Strategy<'_> {
             component: Some(&rolled.commit),
             shape: [result.count, self.components],
         };
-        let dealt = [deal(s, &gather, g.dofs.name(), items)?, deal(s, &commit, "commit", items)?];
         make_atomic(s, &result.commits[..1])?;
+        let mut dealt = deal_parts(s, &gather, g.dofs.name(), items, &self.args.parts)?;
+        dealt.extend(deal_parts(s, &commit, "commit", items, &self.args.parts)?);
         axes.items.push(ends.geometry.clone());
         if let Some(rest) = &ends.rest {
             let lanes = cell_groups(s, program, rest, REST, items[1].unsigned_abs())?;

@@ -6,7 +6,7 @@ use super::component_products::{Evaluated, Quadrature, RolledBlock, of_table, pr
 use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, lay_out, spread_columns, tiled};
 use super::modes::factor;
 use super::single_cell::make_atomic;
-use super::staging::{CellNest, Staged, deal, roll_gathers, stage_results};
+use super::staging::{CellNest, Staged, check_parts, deal_parts, roll_gathers, stage_results};
 use super::{StrategyError, applied};
 use crate::program::{CellProgram, Gather, NotAnAction};
 use purlin_ir::{AddressSpace, AxisTag, Kernel};
@@ -93,6 +93,9 @@ pub struct MatrixGroups {
     /// Whether one sub-group has all components of its cells, and a group is one sub-group: values
     /// at points stay in registers then, and nobody waits for others.
     pub one_sub_group: bool,
+    /// Degrees of freedom that are gathered and scattered by themselves, as in
+    /// [`StagedCells`](super::StagedCells).
+    pub parts: Vec<u64>,
 }
 
 impl MatrixGroups {
@@ -142,6 +145,7 @@ pub fn matrix_groups(
     };
     let program = CellProgram::read(&kernel)?;
     let mut parts = Parts::of(&kernel, &program)?;
+    check_parts(&args.parts, [parts.count])?;
     let short = args.short_terms.then_some(parts.count);
     for quadrature in &mut parts.blocks {
         (quadrature.tiles, quadrature.short) = (args.tiles(), short);
@@ -310,10 +314,11 @@ impl Strategy<'_> {
             let (g, component) = (&program.gathers[*k], rolled.gathers[*k].as_ref());
             let shape = [tiled(parts.count), parts.components];
             let nest = CellNest { array: &g.array, cells, rows: &g.dofs, component, shape };
-            dealt.push(deal(s, &nest, g.dofs.name(), items)?);
+            dealt.extend(deal_parts(s, &nest, g.dofs.name(), items, &self.args.parts)?);
         }
-        dealt.push(deal(s, &ends.staged.nest(ends.commit, result.count), "commit", items)?);
         make_atomic(s, std::slice::from_ref(&ends.staged.commit))?;
+        let nest = ends.staged.nest(ends.commit, result.count);
+        dealt.extend(deal_parts(s, &nest, "commit", items, &self.args.parts)?);
         axes.items.push(ends.geometry.clone());
         if let Some(rest) = ends.rest {
             let lanes = cell_groups(s, program, rest, REST, items[1].unsigned_abs())?;

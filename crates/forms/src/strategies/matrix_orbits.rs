@@ -10,7 +10,7 @@ use super::matrix_cells::{
 use super::modes::split_terms;
 use super::orbit_basis::{Orbits, orbits_of};
 use super::single_cell::make_atomic;
-use super::staging::{CellNest, deal};
+use super::staging::{CellNest, check_parts, deal_parts};
 use super::{StrategyError, applied, length};
 use crate::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products, stage};
 use purlin_ir::{
@@ -58,6 +58,7 @@ pub fn matrix_orbits(
         applied(kernel, |s| program.blocks.iter().try_for_each(|block| split_terms(s, block).map(drop)))?;
     let program = CellProgram::read(&kernel)?;
     let gather = scalar_gather(&kernel, &program)?;
+    check_parts(&args.parts, [gather.count, program.results[0].count])?;
     match applied(&kernel, |s| Strategy { program: &program, gather, orbits, args }.map(s)) {
         Ok((kernel, rest)) => Ok((kernel, terms.followed_by(rest))),
         Err(error) => Err(error.behind(terms)),
@@ -463,14 +464,15 @@ impl Strategy<'_> {
         axes.sub_groups.extend([gather, commit]);
         let nest =
             |array, cells, rows, count| CellNest { array, cells, rows, component: None, shape: [count, 1] };
-        let ends = [
-            deal(s, &nest(&g.array, &cells, &g.dofs, g.count), g.dofs.name(), ITEMS)?,
-            deal(s, &nest(&result.array, &rows, &result.scatter, result.count), "commit", ITEMS)?,
-        ];
+        make_atomic(s, &result.commits)?;
+        let parts = &self.args.parts;
+        let gathered = nest(&g.array, &cells, &g.dofs, g.count);
+        let mut ends = deal_parts(s, &gathered, g.dofs.name(), ITEMS, parts)?;
+        let added = nest(&result.array, &rows, &result.scatter, result.count);
+        ends.extend(deal_parts(s, &added, "commit", ITEMS, parts)?);
         for array in &program.per_cell {
             s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
         }
-        make_atomic(s, &result.commits)?;
         let [round, lane] = s.split_as(&places.geometry, CELLS, ["geometry_sub_group", "geometry_lane"])?;
         axes.items.push(lane);
         axes.sub_groups.push(round);
