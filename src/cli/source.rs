@@ -438,6 +438,14 @@ impl CellKernel for Lowered {
             Self::Imported(lowered) => lowered.in_point_orbits(),
         }
     }
+
+    fn entity_parts(&self) -> Option<Vec<u64>> {
+        match self {
+            Self::Form(form) => form.entity_parts(),
+            Self::File(kernel) => kernel.entity_parts(),
+            Self::Imported(lowered) => lowered.entity_parts(),
+        }
+    }
 }
 
 impl Source {

@@ -141,7 +141,9 @@ impl<'m> Choice<'m> {
 /// tilings only of what [can be tiled](purlin_forms::program::CellProgram::tiled). Where quadrature
 /// points can become fewer modes, the same of the action with modes; for cards, sixteen cells a
 /// sub-group by matrix instructions. Where it is nonlinear, and other rules are exact with fewer
-/// points, the same with these.
+/// points, the same with these. For cards, each
+/// that gathers and scatters along work-items also with degrees of freedom of vertices, edges, faces
+/// and the interior by themselves.
 ///
 /// # Errors
 /// As [`Choice::new`].
@@ -174,6 +176,9 @@ pub fn candidates(
         let named = |c: Candidate| Candidate { parameters: c.parameters.with_rules(FEWEST), ..c };
         found.extend(with_rules.into_iter().map(named));
     }
+    if model.occupancy.as_ref().is_some_and(|o| o.sub_group == 32) {
+        found.extend(in_parts(form, &found));
+    }
     Ok(found)
 }
 
@@ -185,6 +190,14 @@ const FEWEST: QuadratureScheme = QuadratureScheme::Default;
 /// place of 989, 3-D P4 Helmholtz 312 in place of 334, but 3-D P4 Laplace 312 in place of 299
 /// (H200, 2026-11-26).
 const WHOLE_GROUPS: [(u64, Option<u32>); 3] = [(32, None), (64, None), (128, Some(3))];
+
+/// What is found that gathers and scatters degrees of freedom along work-items, with those of
+/// vertices, edges, faces and the interior by themselves.
+fn in_parts(form: &impl CellKernel, found: &[Candidate]) -> Vec<Candidate> {
+    let parts = form.entity_parts().unwrap_or_default();
+    let with = |c: &Candidate| c.parameters.with_parts(&parts).map(Candidate::unranked);
+    if parts.is_empty() { Vec::new() } else { found.iter().filter_map(with).collect() }
+}
 
 /// The form with rules of fewer points, where these are exact and no modes replace them.
 fn with_fewer_points(form: &impl CellKernel) -> Option<LoweredForm> {

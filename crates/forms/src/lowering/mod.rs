@@ -232,6 +232,10 @@ impl CellKernel for LoweredForm {
         let options = LoweringOptions::new(&self.kernel.name).with_directions(Directions::Symmetric);
         Ok((lower(&self.form, &options.with_point_orbits())?, orbits))
     }
+
+    fn entity_parts(&self) -> Option<Vec<u64>> {
+        Self::entity_parts(self)
+    }
 }
 
 /// Lowers a linear form.

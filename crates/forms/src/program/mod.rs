@@ -340,6 +340,12 @@ pub trait CellKernel {
     fn in_point_orbits(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
         Err(NoSymmetry::NoForm { kernel: self.kernel().name.clone() })
     }
+
+    /// The degrees of freedom of a component on vertices, edges, faces and in the interior of a cell,
+    /// where the form says so: see [`LoweredForm::entity_parts`].
+    fn entity_parts(&self) -> Option<Vec<u64>> {
+        None
+    }
 }
 
 /// Why a kernel has no symmetric tables.
