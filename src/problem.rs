@@ -3,7 +3,7 @@
 use purlin_forms::form::{Form, FormError, FunctionSpace, Inputs};
 use purlin_forms::lowering::{Argument, ArgumentRole, LoweredForm, LoweringOptions, lower};
 use purlin_forms::mesh::Mesh;
-use purlin_forms::numbering::{Numbering, NumberingError};
+use purlin_forms::numbering::{Numbering, NumberingError, NumberingOrder};
 use purlin_forms::quadrature::QuadratureScheme;
 use purlin_forms::reference;
 use purlin_interp::Memory;
@@ -126,11 +126,25 @@ impl Problem {
         Self::lowered(lower(form, &options)?, mesh, seed)
     }
 
-    /// Draws inputs of a lowered form from the stream of `seed`, uniform in [-1, 1).
+    /// Draws inputs of a lowered form from the stream of `seed`, uniform in [-1, 1). Degrees of freedom
+    /// are numbered [by dimension](NumberingOrder::OF_ACTIONS).
     ///
     /// # Errors
     /// As [`Problem::new`].
     pub fn lowered(lowered: LoweredForm, mesh: Mesh, seed: u64) -> Result<Self, ProblemError> {
+        Self::in_order(lowered, mesh, NumberingOrder::OF_ACTIONS, seed)
+    }
+
+    /// As [`Problem::lowered`], with degrees of freedom in the given order.
+    ///
+    /// # Errors
+    /// As [`Problem::new`].
+    pub fn in_order(
+        lowered: LoweredForm,
+        mesh: Mesh,
+        order: NumberingOrder,
+        seed: u64,
+    ) -> Result<Self, ProblemError> {
         check_memory(
             "the problem with its reference",
             bytes_of(&lowered, &mesh),
@@ -141,12 +155,12 @@ impl Problem {
         let mut size = |space: &FunctionSpace| -> Result<usize, NumberingError> {
             let nodes = match sizes.get(&space.degree()) {
                 Some(nodes) => *nodes,
-                None => Numbering::new(&mesh, space.degree())?.n_dofs(),
+                None => Numbering::new_in_order(&mesh, space.degree(), order)?.n_dofs(),
             };
             sizes.insert(space.degree(), nodes);
             Ok(nodes * space.components())
         };
-        let mut inputs = Inputs::new();
+        let mut inputs = Inputs::new().in_order(order);
         for argument in &lowered.arguments {
             if let ArgumentRole::Coefficient(coefficient) = &argument.role {
                 inputs = inputs.field(&coefficient.name, random.numbers(size(&coefficient.space)?));

@@ -29,7 +29,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     progress.stage("lowering the form");
     let seed = args.seed();
     let start = Instant::now();
-    let problem = Problem::operator(form.operator, form.degree, Some(form.scheme.into()), mesh, seed)?;
+    let problem = Problem::in_order(form.lower()?, mesh, args.inputs.order(), seed)?;
     let mut setup = Setup { mesh_s, arrays_s: start.elapsed().as_secs_f64(), stored: SetUp::default() };
     let device = args.open()?;
     progress.stage("transforming");

@@ -31,6 +31,11 @@ fn divisions(kernel: &Kernel, cell: CellShape) -> usize {
 
 /// Arrays on the mesh of `--mesh`, or the unit mesh of `--cells`.
 pub fn imported_inputs(args: &Wanted<'_>, of: &ImportedKernel, seed: u64) -> Result<Inputs, Failure> {
+    if args.order.is_some() {
+        let message =
+            "--numbering is not for exported forms, which are numbered as the tables of their elements say";
+        return Err(Failure::Usage(message.into()));
+    }
     if !args.param.is_empty() || args.values.is_some() {
         let message = "--param and --values are not for exported forms, whose sizes are those of a mesh; give \
                        one with --mesh, or the divisions of a unit mesh with --cells";

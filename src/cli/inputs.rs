@@ -3,11 +3,12 @@
 use super::failure::Failure;
 use super::mesh_inputs::{LoweredArrays, unit_mesh_of};
 use super::source::read;
-use super::values::{ParamArg, file_mesh, missing, unit_mesh, unknown};
+use super::values::{Order, ParamArg, file_mesh, missing, order_of, unit_mesh, unknown};
 use clap::Args;
 use purlin::Random;
 use purlin::check_memory;
 use purlin::forms::mesh::Mesh;
+use purlin::forms::numbering::NumberingOrder;
 use purlin::interp::{Memory, Value};
 use purlin::ir::{Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, VarId, VarKind, Variable};
 use purlin::runtime::RuntimeError;
@@ -24,6 +25,10 @@ pub struct InputArgs {
     /// Gmsh file (MSH 4.1 or 2.2) with the mesh of a form, or of a kernel that was lowered from one
     #[arg(long, value_name = "FILE.msh")]
     pub mesh: Option<PathBuf>,
+    /// Order of the degrees of freedom of a form, or of a kernel that was lowered from one [default:
+    /// by-dimension]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    pub numbering: Option<Order>,
     /// Value of a parameter of a file's kernel; repeat it for each
     #[arg(long, value_name = "NAME=VALUE")]
     param: Vec<ParamArg>,
@@ -37,7 +42,12 @@ impl InputArgs {
     /// What they say of values.
     pub fn wanted(&self) -> Wanted<'_> {
         let (mesh, values) = (self.mesh.as_deref(), self.values.as_deref());
-        Wanted { cells: self.cells, mesh, param: &self.param, values }
+        Wanted { cells: self.cells, mesh, order: self.numbering, param: &self.param, values }
+    }
+
+    /// The order of the degrees of freedom of a form.
+    pub fn order(&self) -> NumberingOrder {
+        order_of(self.numbering)
     }
 
     /// Refuses values for a form by name.
@@ -57,6 +67,8 @@ pub struct Wanted<'a> {
     pub cells: Option<usize>,
     /// A Gmsh file.
     pub mesh: Option<&'a Path>,
+    /// The order of the degrees of freedom.
+    pub order: Option<Order>,
     /// Values of parameters.
     pub param: &'a [ParamArg],
     /// A JSON file of values of arguments.
@@ -78,6 +90,10 @@ pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, F
     let mut memory = Memory::new();
     let mut params = ParamArg::of_kernel(args.param, kernel)?;
     let given = given(args, kernel)?;
+    if args.order.is_some() && lowered.is_none() {
+        let message = "--numbering is for forms and for kernels that were lowered from one";
+        return Err(Failure::Usage(message.into()));
+    }
     let mut origin = None;
     if let Some(mesh) = chosen_mesh(args, lowered.as_ref())? {
         let lowered = lowered.as_ref().ok_or_else(no_form)?;
@@ -86,13 +102,13 @@ pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, F
                 return Err(Failure::Usage(format!("--param {name}: the mesh has {value}; leave it out")));
             }
         }
-        lowered.fill(kernel, &mesh, &params, &mut memory)?;
+        lowered.fill(kernel, &mesh, order_of(args.order), &params, &mut memory)?;
         origin = Some("cells and degrees of freedom of the mesh, the rest random".to_owned());
     } else if let Some(lowered) = &lowered {
         let maps_given = lowered.arrays().any(|id| given.contains_key(&kernel.vars[id].name));
         let mesh = if maps_given { None } else { unit_mesh_of(kernel, lowered, &params) };
         if let Some(mesh) = mesh {
-            lowered.fill(kernel, &mesh, &params, &mut memory)?;
+            lowered.fill(kernel, &mesh, order_of(args.order), &params, &mut memory)?;
             origin =
                 Some("cells and degrees of freedom of the unit mesh of these sizes, the rest random".into());
         } else if !maps_given {

@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::inputs::evaluate;
 use purlin::forms::element::{CellShape, LagrangeElement};
 use purlin::forms::mesh::Mesh;
-use purlin::forms::numbering::Numbering;
+use purlin::forms::numbering::{Numbering, NumberingOrder};
 use purlin::forms::program::stage;
 use purlin::interp::{Memory, Value};
 use purlin::ir::{Access, Atom, Direction, Expr, Insn, Kernel, VarId, VarKind};
@@ -72,7 +72,7 @@ impl LoweredArrays {
         set(self.coordinates, mesh.n_vertices());
         set(self.cell_vertices, mesh.n_cells());
         for (_, degree, arrays) in &self.maps {
-            let n_dofs = numbering(mesh, *degree)?.n_dofs();
+            let n_dofs = numbering(mesh, *degree, NumberingOrder::OF_ACTIONS)?.n_dofs();
             arrays.iter().for_each(|array| set(*array, n_dofs));
         }
         Ok(sizes)
@@ -83,6 +83,7 @@ impl LoweredArrays {
         &self,
         kernel: &Kernel,
         mesh: &Mesh,
+        order: NumberingOrder,
         params: &BTreeMap<String, i64>,
         memory: &mut Memory,
     ) -> Result<(), Failure> {
@@ -105,7 +106,7 @@ impl LoweredArrays {
         let vertices = vertices.map_err(|e| Failure::Usage(format!("vertices of the mesh: {e}")))?;
         set(self.cell_vertices, vertices.into())?;
         for (map, degree, _) in &self.maps {
-            set(*map, numbering(mesh, *degree)?.dofs().to_vec().into())?;
+            set(*map, numbering(mesh, *degree, order)?.dofs().to_vec().into())?;
         }
         Ok(())
     }
@@ -127,8 +128,8 @@ pub fn unit_mesh_of(
     lowered.sizes(kernel, &mesh).ok()?.iter().all(fits).then_some(mesh)
 }
 
-fn numbering(mesh: &Mesh, degree: usize) -> Result<Numbering, Failure> {
-    Numbering::new(mesh, degree).map_err(|e| Failure::Usage(e.to_string()))
+fn numbering(mesh: &Mesh, degree: usize, order: NumberingOrder) -> Result<Numbering, Failure> {
+    Numbering::new_in_order(mesh, degree, order).map_err(|e| Failure::Usage(e.to_string()))
 }
 
 /// The array through which the first index of an access goes.

@@ -52,6 +52,7 @@ pub use space::{SpaceBounds, find_device};
 pub use steps::line_diff;
 pub use table::{figure, grouped, markdown, seconds, table};
 pub use trial_args::{Found, TrialArgs};
+pub use values::{Order, order_of};
 
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;

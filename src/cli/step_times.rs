@@ -80,7 +80,8 @@ impl StepTimes {
         let seed = args.seed.unwrap_or_else(Random::fresh_seed);
         let cells = args.cells.or_else(|| matches!(source, Source::Form(_)).then_some(DIVISIONS));
         let (mesh, values) = (args.mesh.as_deref(), args.values.as_deref());
-        let wanted = Wanted { cells: cells.filter(|_| mesh.is_none()), mesh, param: &args.param, values };
+        let cells = cells.filter(|_| mesh.is_none());
+        let wanted = Wanted { cells, mesh, order: None, param: &args.param, values };
         let of = match source {
             Source::File(file) => file.form.as_ref(),
             Source::Form(_) => None,

@@ -71,7 +71,7 @@ fn tune_form(args: &TuneArgs, form: &FormSource) -> Result<(), Failure> {
     let mesh = args.mesh(form.dim)?;
     progress.stage("lowering the form");
     let name = form.operator.action_name(form.dim, form.degree);
-    let case = FormCase::new(name, form.lower()?, mesh)?;
+    let case = FormCase::new(name, form.lower()?, mesh)?.in_order(args.inputs.order());
     drop(progress);
     let (budget, first) = (args.trials.budget, args.trials.first);
     let found = args.trials.tune(vec![case], &|case, model, local_bytes| {

@@ -25,7 +25,7 @@ use purlin::transforms::Script;
 use purlin::transforms::lists::Definition;
 use purlin::transforms::schedule::Choice;
 use purlin::tuning::known::{Sought, default_first, with_vectors};
-use purlin::tuning::{Candidate, Database, Record, candidates, compile_ahead, with_dynamic_local};
+use purlin::tuning::{Candidate, CaseMesh, Database, Record, candidates, compile_ahead, with_dynamic_local};
 use purlin::{Loaded, Mapping, kernel_work, laid_out, set_up, transform_with_setup};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -141,8 +141,8 @@ fn workload(args: &TuneArgs, what: &str, kernel: &Kernel, memory: &Memory) -> Re
     let outputs = kernel.vars.values().filter(|v| v.is_output());
     let lowered = LoweredArrays::of(kernel);
     let mesh = match &args.inputs.mesh {
-        Some(path) => given_mesh(path, read_mesh(path)?).identity(),
-        None => None,
+        Some(path) => given_mesh(path, read_mesh(path)?).identity(args.inputs.order()),
+        None => CaseMesh::Unit(0).identity(args.inputs.order()).filter(|_| lowered.is_some()),
     };
     Ok(Workload {
         case: if sizes.is_empty() { name.into_owned() } else { format!("{name} {}", sizes.join(" ")) },

@@ -1,13 +1,34 @@
 //! Values that the command line gives: parameters, meshes.
 
 use super::failure::Failure;
+use clap::ValueEnum;
 use purlin::check_memory;
 use purlin::forms::mesh::Mesh;
+use purlin::forms::numbering::NumberingOrder;
 use purlin::ir::text::suggestion;
 use purlin::ir::{Kernel, VarId, VarKind};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
+
+/// The order in which degrees of freedom are numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// As cells first touch them
+    FirstTouch,
+    /// Those of edges, of faces, of cells, and of vertices last
+    ByDimension,
+}
+
+/// The order that was asked for, else that of actions.
+#[must_use]
+pub fn order_of(asked: Option<Order>) -> NumberingOrder {
+    match asked {
+        None => NumberingOrder::OF_ACTIONS,
+        Some(Order::FirstTouch) => NumberingOrder::FirstTouch,
+        Some(Order::ByDimension) => NumberingOrder::ByDimension,
+    }
+}
 
 /// `name=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]

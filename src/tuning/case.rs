@@ -7,7 +7,7 @@ use purlin_forms::element::CellShape;
 use purlin_forms::form::FormError;
 use purlin_forms::lowering::{ArgumentRole, LoweredForm};
 use purlin_forms::mesh::{Mesh, MeshError};
-use purlin_forms::numbering::Numbering;
+use purlin_forms::numbering::{Numbering, NumberingOrder};
 use std::collections::BTreeMap;
 
 /// The mesh on which candidates are timed.
@@ -32,6 +32,7 @@ pub struct FormCase {
     pub lowered: LoweredForm,
     /// What is computed, and how much of it.
     pub workload: Workload,
+    order: NumberingOrder,
 }
 
 /// Why a case cannot be tuned at all.
@@ -49,22 +50,48 @@ pub enum CaseError {
 }
 
 impl FormCase {
-    /// A lowered form on a mesh; `name` is that of its records, such as `laplace.3D.P4`.
+    /// A lowered form on a mesh, its degrees of freedom numbered
+    /// [by dimension](NumberingOrder::OF_ACTIONS); `name` is that of its records, such as
+    /// `laplace.3D.P4`.
     ///
     /// # Errors
     /// Divisions that no unit mesh has, a mesh of other cells, a kernel that cannot be counted.
     pub fn new(name: impl Into<String>, lowered: LoweredForm, mesh: CaseMesh) -> Result<Self, CaseError> {
+        let order = NumberingOrder::OF_ACTIONS;
         let sizes = MeshSizes::of(&mesh, &lowered)?;
         let work = kernel_work(&lowered.kernel, &sizes.params(&lowered))?;
         let workload = Workload {
             case: name.into(),
             kernel: lowered.kernel.content_hash(),
-            data: mesh.identity(),
+            data: mesh.identity(order),
             size: sizes.cells,
             results: sizes.nodes(lowered.test.degree()) * lowered.test.components() as u64,
             work,
         };
-        Ok(Self { mesh, lowered, workload })
+        Ok(Self { mesh, lowered, workload, order })
+    }
+
+    /// The case with its degrees of freedom in another order.
+    #[must_use]
+    pub fn in_order(mut self, order: NumberingOrder) -> Self {
+        self.workload.data = self.mesh.identity(order);
+        self.order = order;
+        self
+    }
+
+    /// The order of the [data](Workload::data) of a record.
+    #[must_use]
+    pub fn order_of_data(data: Option<&str>) -> NumberingOrder {
+        match data.is_some_and(|data| data.ends_with(BY_DIMENSION)) {
+            true => NumberingOrder::ByDimension,
+            false => NumberingOrder::FirstTouch,
+        }
+    }
+
+    /// The order in which degrees of freedom are numbered.
+    #[must_use]
+    pub const fn order(&self) -> NumberingOrder {
+        self.order
     }
 
     /// The parameters of the kernel on the mesh that is measured.
@@ -99,15 +126,29 @@ impl FormCase {
 
     fn problem(&self, mesh: Result<Mesh, MeshError>, seed: u64) -> Result<Problem, String> {
         let mesh = mesh.map_err(|e| e.to_string())?;
-        Problem::lowered(self.lowered.clone(), mesh, seed).map_err(|e| e.to_string())
+        Problem::in_order(self.lowered.clone(), mesh, self.order, seed).map_err(|e| e.to_string())
     }
 }
 
+/// What records say of a mesh that is numbered so; of one that is numbered by first touch they say
+/// nothing.
+const BY_DIMENSION: &str = "numbered by dimension";
+
 impl CaseMesh {
-    /// What tells a mesh from others with as many cells, as records have it; a unit mesh needs
-    /// nothing.
+    /// What tells a mesh and its numbering from others with as many cells, as records have it; a unit
+    /// mesh numbered by first touch needs nothing.
     #[must_use]
-    pub fn identity(&self) -> Option<String> {
+    pub fn identity(&self, order: NumberingOrder) -> Option<String> {
+        let order = match order {
+            NumberingOrder::FirstTouch => None,
+            NumberingOrder::ByDimension => Some(BY_DIMENSION.to_owned()),
+        };
+        let mesh = self.name_and_hash();
+        (mesh.is_some() || order.is_some())
+            .then(|| mesh.into_iter().chain(order).collect::<Vec<_>>().join(", "))
+    }
+
+    fn name_and_hash(&self) -> Option<String> {
         let CaseMesh::Given { name, mesh } = self else { return None };
         let mut hash = blake3::Hasher::new();
         for coordinate in mesh.coordinates() {
@@ -212,21 +253,30 @@ mod tests {
             let problem = case.problem_to_measure(1).unwrap();
             assert_eq!(case.workload.size, problem.mesh.n_cells() as u64);
             assert_eq!(case.workload.results, problem.n_dofs as u64);
-            assert_eq!(case.workload.data, None);
+            assert_eq!(case.workload.data.as_deref(), Some("numbered by dimension"));
             let sizes = MeshSizes::of(&case.mesh, &lowered).unwrap();
             assert_eq!(sizes.params(&lowered), *problem.memory.params());
             // the same mesh from elsewhere is as large
             let given = CaseMesh::Given { name: "m".into(), mesh: Box::new(problem.mesh) };
             let other = FormCase::new("a case", lowered, given).unwrap().workload;
             let name = other.data.clone().unwrap();
-            assert!(name.starts_with("m ") && name.len() == 18, "{name}");
-            assert_eq!(Workload { data: None, ..other }, case.workload);
+            let hash = name.strip_prefix("m ").and_then(|rest| rest.strip_suffix(", numbered by dimension"));
+            assert_eq!(hash.map(str::len), Some(16), "{name}");
+            assert_eq!(Workload { data: case.workload.data.clone(), ..other }, case.workload);
+            let order_of = |case: &FormCase| FormCase::order_of_data(case.workload.data.as_deref());
+            assert_eq!(order_of(&case), NumberingOrder::ByDimension);
+            let by_touch = case.in_order(NumberingOrder::FirstTouch);
+            assert_eq!(by_touch.workload.data, None);
+            assert_eq!(order_of(&by_touch), NumberingOrder::FirstTouch);
         }
     }
 
     #[test]
     fn a_mesh_is_known_by_its_vertices_and_cells() {
-        let identity = |mesh: Mesh| CaseMesh::Given { name: "m".into(), mesh: Box::new(mesh) }.identity();
+        let identity = |mesh: Mesh| {
+            let mesh = CaseMesh::Given { name: "m".into(), mesh: Box::new(mesh) };
+            mesh.identity(NumberingOrder::FirstTouch)
+        };
         let square = Mesh::unit_square(2).unwrap();
         assert_eq!(identity(square.clone()), identity(square.clone()));
         assert_ne!(identity(square.clone()), identity(Mesh::unit_square(3).unwrap()));

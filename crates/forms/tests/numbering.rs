@@ -9,7 +9,7 @@ use purlin_forms::element::{
     CellShape, ElementFamily, FiniteElement, LagrangeElement, LagrangeVariant, Pullback,
 };
 use purlin_forms::mesh::Mesh;
-use purlin_forms::numbering::{Numbering, NumberingError};
+use purlin_forms::numbering::{Numbering, NumberingError, NumberingOrder};
 
 /// Fresh numbers on every run; a failure prints what it needs to be understood.
 struct Random(TestRng);
@@ -411,4 +411,81 @@ fn discontinuous_spaces_share_nothing() {
         error.to_string(),
         "the mesh has cells of shape triangle, and the element is on a tetrahedron; needed one shape"
     );
+}
+
+/// The dimension of the entity of each degree of freedom of a cell.
+fn dimensions(element: &FiniteElement) -> Vec<usize> {
+    let of_dim = |dim: usize| element.shape().entities(dim).len() * element.dofs_per_entity(dim);
+    (0..=element.shape().dim()).flat_map(|dim| std::iter::repeat_n(dim, of_dim(dim))).collect()
+}
+
+/// Both orders number the same degrees of freedom, and one by dimension has those of edges first, of
+/// vertices last, and each dimension in order of first touch.
+fn check_orders(mesh: &Mesh, element: &FiniteElement) {
+    let touched = Numbering::of(mesh, element).unwrap();
+    let sorted = Numbering::of_in_order(mesh, element, NumberingOrder::ByDimension).unwrap();
+    assert_eq!((touched.order(), sorted.order()), (NumberingOrder::FirstTouch, NumberingOrder::ByDimension));
+    assert_eq!((touched.states(), touched.n_dofs()), (sorted.states(), sorted.n_dofs()));
+    let dimensions = dimensions(element);
+    // by number in order of first touch
+    let mut known = vec![None; touched.n_dofs()];
+    for ((old, new), dim) in touched.dofs().iter().zip(sorted.dofs()).zip(dimensions.iter().cycle()) {
+        let entry = (*dim, *new);
+        assert_eq!(*known[*old as usize].get_or_insert(entry), entry, "cells agree");
+    }
+    let of = |dim: usize| known.iter().flatten().filter(move |(d, _)| *d == dim).map(|(_, new)| *new);
+    let in_order: Vec<i32> = [1, 2, 3, 0].into_iter().flat_map(of).collect();
+    assert_eq!(in_order, (0..touched.n_dofs() as i32).collect::<Vec<_>>());
+    let (old, new) = (touched.dof_points(mesh), sorted.dof_points(mesh));
+    for (from, (_, to)) in known.iter().flatten().enumerate() {
+        let point = |points: &[f64], k: usize| points.chunks(mesh.shape().dim()).nth(k).map(<[f64]>::to_vec);
+        assert_eq!(point(&old, from), point(&new, *to as usize));
+    }
+}
+
+#[test]
+fn orders_differ_by_a_permutation() {
+    for mesh in meshes(&mut Random::new()) {
+        let shape = mesh.shape();
+        for degree in [1, 3, LagrangeElement::max_degree(shape)] {
+            check_orders(&mesh, LagrangeElement::new(shape, degree).unwrap().as_element());
+        }
+        for family in [ElementFamily::RaviartThomas, ElementFamily::NedelecFirst] {
+            check_orders(&mesh, &FiniteElement::new(shape, family, 2).unwrap());
+        }
+    }
+}
+
+/// Sectors of four numbers that groups of 32 work-items touch, each with one number, of the degrees of
+/// freedom of one dimension: consecutive work-items have consecutive ones of a cell.
+fn sectors(numbering: &Numbering, dim: usize) -> usize {
+    let dimensions = dimensions(numbering.element());
+    let of_dim = numbering.dofs().iter().zip(dimensions.iter().cycle()).filter(|(_, d)| **d == dim);
+    let dofs: Vec<i32> = of_dim.map(|(dof, _)| *dof).collect();
+    dofs.chunks(32).map(|group| group.iter().map(|dof| dof / 4).collect::<BTreeSet<_>>().len()).sum()
+}
+
+/// Where a block of an edge or a face is as long as a sector, it is one sector if dimensions are
+/// numbered apart; vertices in between shift it across two.
+#[test]
+fn blocks_lie_within_sectors_if_dimensions_are_apart() {
+    for (mesh, degree) in [(Mesh::unit_square(8).unwrap(), 5), (Mesh::unit_cube(3).unwrap(), 5)] {
+        let touched = Numbering::new(&mesh, degree).unwrap();
+        let sorted = Numbering::new_in_order(&mesh, degree, NumberingOrder::ByDimension).unwrap();
+        let edges = mesh.n_cells() * mesh.shape().entities(1).len();
+        let first = dimensions(sorted.element()).iter().position(|dim| *dim == 1).unwrap();
+        let starts = |cell: usize| (0..mesh.shape().entities(1).len()).map(move |e| (cell, first + 4 * e));
+        for (cell, at) in (0..mesh.n_cells()).flat_map(starts) {
+            let block: BTreeSet<i32> = sorted.cell(cell)[at..at + 4].iter().map(|dof| dof / 4).collect();
+            assert_eq!(block.len(), 1, "cell {cell}");
+        }
+        // eight edges a group of 32
+        assert!(sectors(&sorted, 1) <= edges.div_ceil(8) * 8);
+        assert!(4 * sectors(&touched, 1) > 5 * sectors(&sorted, 1), "{}", sectors(&touched, 1));
+        // interiors of successive cells are one run
+        let interior = mesh.shape().dim();
+        let run = dimensions(sorted.element()).iter().filter(|dim| **dim == interior).count();
+        assert!(sectors(&sorted, interior) <= (mesh.n_cells() * run).div_ceil(32) * 9);
+        assert!(sectors(&touched, interior) > sectors(&sorted, interior));
+    }
 }

@@ -7,7 +7,7 @@ use purlin_forms::form::{
 };
 use purlin_forms::lowering::{LoweringOptions, MeshForm, lower};
 use purlin_forms::mesh::Mesh;
-use purlin_forms::numbering::{ComposedNumbering, Numbering};
+use purlin_forms::numbering::{ComposedNumbering, Numbering, NumberingOrder};
 use purlin_forms::quadrature::{QuadratureScheme, rule};
 
 mod on_meshes;
@@ -15,6 +15,7 @@ mod on_meshes;
 use CellShape::{Hexahedron, Quadrilateral, Tetrahedron, Triangle};
 use ElementFamily::{BrezziDouglasMarini, Bubble, NedelecFirst, NedelecSecond, RaviartThomas};
 use on_meshes::{interpreted, mesh, numbers};
+use purlin_interp::interpret;
 
 /// Global degrees of freedom of a cell, and a matrix.
 type CellMap = (Vec<usize>, Vec<Vec<f64>>);
@@ -214,6 +215,45 @@ fn mixed_spaces() {
         check(&FunctionSpace::mixed(cell, taylor_hood));
         let bdm = FunctionSpace::of(cell, BrezziDouglasMarini, 2);
         check(&FunctionSpace::mixed(cell, [FunctionSpace::discontinuous(cell, 1), bdm]));
+    }
+}
+
+/// A form of a mixed space has the same result in either order of the degrees of freedom, and takes
+/// inputs in its own alone.
+#[test]
+fn mixed_spaces_in_another_order() {
+    let parts = [FunctionSpace::vector(Triangle, 3), FunctionSpace::of(Triangle, RaviartThomas, 1)];
+    let space = FunctionSpace::mixed(Triangle, parts);
+    let mesh = mesh(Triangle);
+    let element = space.element().unwrap();
+    let sorted = ComposedNumbering::of_in_order(&mesh, &element, NumberingOrder::ByDimension).unwrap();
+    let touched = ComposedNumbering::of(&mesh, &element).unwrap();
+    assert_eq!((touched.first_dofs(), touched.states()), (sorted.first_dofs(), sorted.states()));
+    assert_ne!(touched.dofs(), sorted.dofs());
+    let values = numbers(touched.n_dofs());
+    let mut moved = vec![f64::NAN; values.len()];
+    touched
+        .dofs()
+        .iter()
+        .zip(sorted.dofs())
+        .for_each(|(old, new)| moved[*new as usize] = values[*old as usize]);
+
+    let form = inner(coefficient("u", &space), test(&space)) * dx();
+    let by_touch = interpreted(&form, &mesh, &Inputs::new().field("u", values));
+    let inputs = Inputs::new().field("u", moved).in_order(NumberingOrder::ByDimension);
+    let lowered = MeshForm::new(&form, &LoweringOptions::new("spaces")).unwrap();
+    assert_eq!(
+        lowered.bind(0, &mesh, &inputs).unwrap_err().to_string(),
+        "the inputs are numbered by dimension, and the form by first touch; needed one order"
+    );
+    let lowered = lowered.in_order(NumberingOrder::ByDimension);
+    assert_eq!(lowered.result_map(&mesh).unwrap(), (sorted.dofs().to_vec(), sorted.n_dofs()));
+    let mut memory = lowered.bind(0, &mesh, &inputs).unwrap();
+    interpret(&lowered.kernels()[0].kernel, &mut memory).unwrap();
+    let by_dimension = memory.f64s("y").unwrap();
+    for (old, new) in touched.dofs().iter().zip(sorted.dofs()) {
+        let (old, new) = (by_touch[*old as usize], by_dimension[*new as usize]);
+        assert_eq!(old.to_bits(), new.to_bits(), "the same sums of the same cells in the same order");
     }
 }
 

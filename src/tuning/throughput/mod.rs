@@ -41,6 +41,18 @@ pub struct Demand {
     pub memory_bytes: f64,
 }
 
+impl Demand {
+    /// Matrix instructions of a work-item, in those of 16 by 8 by 8: one with half the terms counts half.
+    #[must_use]
+    pub fn matrix_instructions(&self) -> f64 {
+        let terms = |name: &str| {
+            let rest = name.strip_prefix("mma_m16n8k")?;
+            rest.split('_').next()?.parse::<f64>().ok()
+        };
+        self.traffic.calls.iter().map(|(name, n)| n * terms(name).unwrap_or(0.0) / 8.0).sum()
+    }
+}
+
 /// Small meshes and the mesh that is timed, on which code is walked.
 pub struct SampleMeshes<'c> {
     case: &'c FormCase,
@@ -95,7 +107,7 @@ impl<'c> SampleMeshes<'c> {
                 CellShape::Hexahedron => 32,
             };
             let mesh = Mesh::unit(self.case.lowered.cell, divisions).ok()?;
-            Problem::lowered(self.case.lowered.clone(), mesh, 0).ok()
+            Problem::in_order(self.case.lowered.clone(), mesh, self.case.order(), 0).ok()
         };
         self.small.get_or_init(made).as_ref()
     }

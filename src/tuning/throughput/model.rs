@@ -132,8 +132,7 @@ impl<'m> ThroughputModel<'m> {
     #[must_use]
     pub fn parts(&self, demand: &Demand) -> [(&'static str, f64); 6] {
         let t = &demand.traffic;
-        let is_matrix = |name: &&str| name.starts_with("mma_m16");
-        let matrix: f64 = t.calls.iter().filter(|(name, _)| is_matrix(&name.as_str())).map(|(_, n)| n).sum();
+        let matrix = demand.matrix_instructions();
         let fused = t.arithmetic + FUNCTION * t.functions;
         let fp64 = self.device.fp64_flops_per_s;
         let global = t.reads.sectors + t.writes.sectors + t.reductions.sectors;

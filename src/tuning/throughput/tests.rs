@@ -4,6 +4,7 @@
 use super::*;
 use purlin_autotune::known_devices;
 use purlin_forms::lowering::{LoweringOptions, lower};
+use purlin_forms::numbering::NumberingOrder;
 use purlin_forms::strategies::GroupLists;
 use purlin_kernels::Operator;
 
@@ -56,6 +57,30 @@ fn candidates_are_in_the_order_of_their_times_and_none_is_lost() {
     assert!(ordered[0].predicted_s < ordered[1].predicted_s, "{ordered:?}");
     assert_eq!(ordered[0].parameters, mappings[2], "straight-line code beats a stride of a cell");
     assert_eq!(ordered[2].parameters, impossible, "a list without room has no prediction");
+}
+
+/// Edges of P5 have as many degrees of freedom as a sector has numbers.
+#[test]
+fn numbering_by_dimension_touches_fewer_sectors() {
+    let case = case(Operator::Mass, 2, 5, 16);
+    let sectors = |case: &FormCase| {
+        let demand =
+            SampleMeshes::new(case).demand(&Mapping::StraightCells { cells: 32, whole_groups: false });
+        demand.unwrap().traffic.reductions.sectors / case.workload.size as f64
+    };
+    let by_dimension = sectors(&case);
+    let by_touch = sectors(&case.in_order(NumberingOrder::FirstTouch));
+    assert!(by_dimension < by_touch, "{by_dimension} and {by_touch} sectors a cell");
+}
+
+#[test]
+fn a_matrix_instruction_of_half_the_terms_counts_half() {
+    let case = case(Operator::Mass, 2, 1, 3);
+    let demand = SampleMeshes::new(&case).demand(&Mapping::SINGLE_CELL).unwrap();
+    assert_eq!(demand.matrix_instructions(), 0.0);
+    let calls = [("mma_m16n8k8_f64".to_owned(), 3.0), ("mma_m16n8k4_f64".to_owned(), 2.0)];
+    let traffic = Traffic { calls: calls.into_iter().collect(), ..demand.traffic.clone() };
+    assert_eq!(Demand { traffic, ..demand }.matrix_instructions(), 4.0);
 }
 
 #[test]

@@ -60,6 +60,7 @@ pub fn run(args: &PredictionArgs, records: &[Record]) -> Result<(), Failure> {
         }
         progress.stage(format!("predicting {name}"));
         let lowered = case.lowered(QuadratureScheme::XiaoGimbutas, case.published_subdivisions())?;
+        let lowered = lowered.in_order(FormCase::order_of_data(best.workload.data.as_deref()));
         // records before version 2 have no occupancy
         let occupancy = best.device.occupancy.or(known.occupancy);
         let device = DeviceModel { occupancy, ..best.device.clone() };
@@ -96,7 +97,7 @@ const PARTS: [&str; 12] = [
 fn parts_of(trial: &Trial, model: &ThroughputModel<'_>) -> [String; 12] {
     let traffic = &trial.demand.traffic;
     // a matrix instruction of 16 by 8 by 8 is 1,024 fused multiply-adds, 32 a lane
-    let matrix: f64 = traffic.calls.iter().filter(|(n, _)| n.starts_with("mma_m16")).map(|(_, n)| n).sum();
+    let matrix = 32.0 * trial.demand.matrix_instructions();
     let parts = model.parts(&trial.demand);
     let of = |names: [&str; 2]| {
         let seconds = |name| parts.iter().find(|(n, _)| *n == name).map_or(f64::NAN, |(_, s)| s * 1e6);
@@ -108,7 +109,7 @@ fn parts_of(trial: &Trial, model: &ThroughputModel<'_>) -> [String; 12] {
         trial.mapping.to_string(),
         format!("{:.1}", trial.measured_s * 1e6),
         format!("{:.1}", trial.demand.memory_bytes / 1e6),
-        format!("{:.2}", (traffic.arithmetic + 32.0 * matrix) * 32.0 / 1e9),
+        format!("{:.2}", (traffic.arithmetic + matrix) * 32.0 / 1e9),
         format!("{:.1}", traffic.local_wavefronts / 1e6),
         format!("{:.1}", traffic.reductions.sectors / 1e6),
         format!("{} ({})", number(trial.registers), number(trial.spills)),

@@ -5,9 +5,10 @@ use purlin::Mapping;
 use purlin::autotune::best_of_each;
 use purlin::autotune::tuner::Ending;
 use purlin::cli::{
-    Failure, Found, Progress, Scheme, TrialArgs, best_table, mapping_json, out, trials_table, write_pictures,
+    Failure, Found, Order, Progress, Scheme, TrialArgs, best_table, mapping_json, order_of, out,
+    trials_table, write_pictures,
 };
-use purlin::tuning::{Candidate, Choice, FormCase, candidates_in_order};
+use purlin::tuning::{Candidate, CaseError, Choice, FormCase, candidates_in_order};
 use study_kulkarni_klockner_2025::case::Case;
 use study_kulkarni_klockner_2025::judge::{CASES, DRAW_SEED, TOP, study_table};
 
@@ -23,6 +24,9 @@ pub struct CaseArgs {
     /// Divisions of each side of the unit square or cube [default: 1280 or 56, as published]
     #[arg(long, value_name = "N")]
     cells: Option<usize>,
+    /// Order of the degrees of freedom [default: by-dimension]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    numbering: Option<Order>,
 }
 
 /// Arguments of `tune`.
@@ -92,8 +96,10 @@ impl CaseArgs {
         let progress = Progress::new();
         progress.stage("lowering");
         let divisions = |case: &Case| self.cells.unwrap_or_else(|| case.published_subdivisions());
-        let lowered = named.iter().map(|case| case.lowered(self.scheme.into(), divisions(case)));
-        let lowered = lowered.collect::<Result<Vec<_>, _>>()?;
+        let order = order_of(self.numbering);
+        let lowered = |case: &Case| Ok(case.lowered(self.scheme.into(), divisions(case))?.in_order(order));
+        let lowered = named.iter().map(lowered);
+        let lowered = lowered.collect::<Result<Vec<_>, CaseError>>()?;
         Ok(Chosen { named, lowered })
     }
 }

@@ -5,6 +5,7 @@ use super::expr::{Coefficient, Constant, Kind};
 use super::integral::Form;
 use super::walk::for_each_node;
 use crate::element::{CellShape, NodeMismatch, Nodes};
+use crate::numbering::NumberingOrder;
 use purlin_ir::text::suggestion;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +16,7 @@ pub struct Inputs {
     constants: BTreeMap<String, Vec<f64>>,
     /// By polynomial degree.
     nodes: BTreeMap<usize, Vec<f64>>,
+    order: NumberingOrder,
 }
 
 /// The names of a form.
@@ -100,6 +102,20 @@ impl Inputs {
     pub fn nodes(mut self, degree: usize, points: Vec<f64>) -> Self {
         self.nodes.insert(degree, points);
         self
+    }
+
+    /// Says in which order the degrees of freedom of a mesh are numbered, of fields and of results;
+    /// by first touch unless this is called.
+    #[must_use]
+    pub fn in_order(mut self, order: NumberingOrder) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// The order of the numbers of degrees of freedom.
+    #[must_use]
+    pub const fn order(&self) -> NumberingOrder {
+        self.order
     }
 
     /// Those of the values that `form` takes, where several forms share one set.

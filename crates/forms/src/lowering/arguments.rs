@@ -67,7 +67,8 @@ impl ArgumentRole {
 }
 
 impl LoweredForm {
-    /// The values of all parameters and arguments on a mesh; the output is zero.
+    /// The values of all parameters and arguments on a mesh; the output is zero. Degrees of freedom are
+    /// numbered in the [order](Inputs::order) of the inputs.
     ///
     /// # Errors
     /// Missing or misshapen inputs, values of names that the form does not have, nodes
@@ -96,9 +97,8 @@ impl LoweredForm {
                 | ArgumentRole::Constant(..)
                 | ArgumentRole::Output(_) => continue,
             };
-            let numbering =
-                Numbering::new(mesh, degree).map_err(|e| FormError::Discretisation(e.to_string()))?;
-            numberings.insert(degree, numbering);
+            let numbering = Numbering::new_in_order(mesh, degree, inputs.order());
+            numberings.insert(degree, numbering.map_err(|e| FormError::Discretisation(e.to_string()))?);
         }
         for argument in &self.arguments {
             bind_one(&mut memory, argument, mesh, inputs, &numberings)?;

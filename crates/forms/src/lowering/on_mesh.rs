@@ -8,7 +8,7 @@ use super::{
 use crate::form::{Coefficient, Constant, Form, FormError, FunctionSpace, Inputs};
 use crate::import::{Array, CsrPart, CsrPattern, EntryOrder, OwnedRows, RowTerms, SlotPacking, entities_of};
 use crate::mesh::Mesh;
-use crate::numbering::ComposedNumbering;
+use crate::numbering::{ComposedNumbering, NumberingOrder};
 use crate::tabulated::{IntegralType, TabulatedForm};
 use purlin_interp::{Memory, Value};
 use rayon::prelude::*;
@@ -71,6 +71,7 @@ pub struct MeshForm {
     /// Of the tabulated form, which has the position before them.
     coefficients: Vec<Coefficient>,
     constants: Vec<Constant>,
+    order: NumberingOrder,
 }
 
 impl MeshForm {
@@ -91,7 +92,15 @@ impl MeshForm {
         )?;
         let coefficients = pulled.graph.coefficients().iter().map(|c| Coefficient::clone(c)).collect();
         let constants = pulled.graph.constants().iter().map(|c| Constant::clone(c)).collect();
-        Ok(Self { form, tabulated, kernels, spaces, coefficients, constants })
+        let order = NumberingOrder::FirstTouch;
+        Ok(Self { form, tabulated, kernels, spaces, coefficients, constants, order })
+    }
+
+    /// The same kernels with degrees of freedom, rows and columns in another order than that of first
+    /// touch; [`Inputs::in_order`] has to say the same.
+    #[must_use]
+    pub fn in_order(self, order: NumberingOrder) -> Self {
+        Self { order, ..self }
     }
 
     /// The form with the measures that were used.
@@ -131,7 +140,8 @@ impl MeshForm {
     /// # Errors
     /// Missing or misshapen inputs, values of names that the form does not have, nodes
     /// ([`Inputs::nodes`]), which belong to [`lower`](super::lower), cells that are not those of
-    /// the form or curved otherwise, no entity with the tag of a measure, numbers beyond 32 bits.
+    /// the form or curved otherwise, inputs in [another order](MeshForm::in_order), no entity with the
+    /// tag of a measure, numbers beyond 32 bits.
     pub fn bind(&self, kernel: usize, mesh: &Mesh, inputs: &Inputs) -> Result<Memory, FormError> {
         let patterns = if self.is_sparse() { self.patterns(mesh)? } else { Vec::new() };
         self.bind_to(kernel, mesh, inputs, &patterns)
@@ -158,10 +168,10 @@ impl MeshForm {
             return Err(refused(&format!("the pattern of a matrix: found {found}, needed a bilinear form")));
         };
         let (test, trial) = (*test, *trial);
-        let of_test = numbering(mesh, &self.spaces[test])?;
+        let of_test = numbering(mesh, &self.spaces[test], self.order)?;
         let of_trial = match self.spaces[test] == self.spaces[trial] {
             true => None,
-            false => Some(numbering(mesh, &self.spaces[trial])?),
+            false => Some(numbering(mesh, &self.spaces[trial], self.order)?),
         };
         let numberings = [&of_test, of_trial.as_ref().unwrap_or(&of_test)];
         let components = [test, trial].map(|space| self.tabulated.spaces[space].block);
@@ -200,7 +210,7 @@ impl MeshForm {
     pub fn result_map(&self, mesh: &Mesh) -> Result<(Vec<i32>, usize), FormError> {
         let test = self.tabulated.outputs.first().and_then(|o| o.spaces.first().copied());
         let test = test.ok_or_else(|| FormError::Discretisation("a functional has no map".into()))?;
-        let numbering = numbering(mesh, &self.spaces[test])?;
+        let numbering = numbering(mesh, &self.spaces[test], self.order)?;
         Ok((numbering.dofs().to_vec(), numbering.n_dofs()))
     }
 
@@ -218,7 +228,7 @@ impl MeshForm {
             let known: Vec<String> = self.coefficients.iter().map(|c| format!("`{}`", c.name)).collect();
             FormError::Missing { name: name.into(), needed: format!("a coefficient: {}", known.join(", ")) }
         })?;
-        let numbering = numbering(mesh, &coefficient.space)?;
+        let numbering = numbering(mesh, &coefficient.space, self.order)?;
         let inputs = Inputs::new().field(name, values.to_vec());
         let values = inputs.checked_field(coefficient, numbering.n_dofs())?;
         let components = values.len().checked_div(numbering.n_dofs()).unwrap_or(1);
@@ -232,9 +242,8 @@ impl MeshForm {
     /// A mesh that the trial function's space has no numbering on.
     pub fn n_columns(&self, mesh: &Mesh) -> Result<usize, FormError> {
         match self.tabulated.outputs.first().map(|o| &o.spaces[..]) {
-            Some([_, trial]) => {
-                Ok(numbering(mesh, &self.spaces[*trial])?.n_dofs() * self.tabulated.spaces[*trial].block)
-            }
+            Some([_, trial]) => Ok(numbering(mesh, &self.spaces[*trial], self.order)?.n_dofs()
+                * self.tabulated.spaces[*trial].block),
             Some(_) | None => Ok(0),
         }
     }
@@ -265,7 +274,12 @@ impl MeshForm {
         inputs.check_names(&self.form)?;
         let degrees = self.spaces.iter().skip(1).filter_map(FunctionSpace::lagrange_degree).collect();
         inputs.check_nodes(cell, &degrees)?;
-        let numberings = Numberings::new(mesh, &self.spaces);
+        if inputs.order() != self.order {
+            let (found, needed) = (inputs.order(), self.order);
+            let message = format!("the inputs are numbered {found}, and the form {needed}; needed one order");
+            return Err(FormError::Discretisation(message));
+        }
+        let numberings = Numberings::new(mesh, &self.spaces, self.order);
         let entities = entities_of(mesh, lowered).map_err(|e| FormError::Discretisation(e.to_string()))?;
         let pattern = patterns.get(kernel);
         if let Some(pattern) = pattern
@@ -530,17 +544,18 @@ struct Numberings<'a> {
     mesh: &'a Mesh,
     spaces: &'a [FunctionSpace],
     known: Vec<OnceCell<ComposedNumbering>>,
+    order: NumberingOrder,
 }
 
 impl<'a> Numberings<'a> {
-    fn new(mesh: &'a Mesh, spaces: &'a [FunctionSpace]) -> Self {
-        Self { mesh, spaces, known: spaces.iter().map(|_| OnceCell::new()).collect() }
+    fn new(mesh: &'a Mesh, spaces: &'a [FunctionSpace], order: NumberingOrder) -> Self {
+        Self { mesh, spaces, known: spaces.iter().map(|_| OnceCell::new()).collect(), order }
     }
 
     fn of(&self, space: usize) -> Result<&ComposedNumbering, FormError> {
         let known = &self.known[space];
         if known.get().is_none() {
-            let numbering = numbering(self.mesh, &self.spaces[space])?;
+            let numbering = numbering(self.mesh, &self.spaces[space], self.order)?;
             return Ok(known.get_or_init(|| numbering));
         }
         known.get().ok_or_else(|| FormError::Bug("a numbering was lost".into()))
@@ -567,8 +582,12 @@ fn cells_of(entities: &BTreeMap<String, Array>, n_cells: usize) -> Vec<usize> {
     }
 }
 
-fn numbering(mesh: &Mesh, space: &FunctionSpace) -> Result<ComposedNumbering, FormError> {
+fn numbering(
+    mesh: &Mesh,
+    space: &FunctionSpace,
+    order: NumberingOrder,
+) -> Result<ComposedNumbering, FormError> {
     let wrong = |e: &dyn std::fmt::Display| FormError::Discretisation(e.to_string());
     let element = space.base().0.element().map_err(|e| wrong(&e))?;
-    ComposedNumbering::of(mesh, &element).map_err(|e| wrong(&e))
+    ComposedNumbering::of_in_order(mesh, &element, order).map_err(|e| wrong(&e))
 }

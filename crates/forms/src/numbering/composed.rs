@@ -1,6 +1,6 @@
 //! Numbering of elements that are made of others.
 
-use super::{Numbering, NumberingError};
+use super::{Numbering, NumberingError, NumberingOrder};
 use crate::element::ComposedElement;
 use crate::mesh::Mesh;
 
@@ -33,11 +33,23 @@ pub struct ComposedNumbering {
 }
 
 impl ComposedNumbering {
-    /// Numbers the space of `element` on `mesh`.
+    /// Numbers the space of `element` on `mesh`, in the order of first touch.
     ///
     /// # Errors
     /// As [`Numbering::of`].
     pub fn of(mesh: &Mesh, element: &ComposedElement) -> Result<Self, NumberingError> {
+        Self::of_in_order(mesh, element, NumberingOrder::FirstTouch)
+    }
+
+    /// As [`ComposedNumbering::of`], with the numbers of each part in the given order.
+    ///
+    /// # Errors
+    /// As [`Numbering::of`].
+    pub fn of_in_order(
+        mesh: &Mesh,
+        element: &ComposedElement,
+        order: NumberingOrder,
+    ) -> Result<Self, NumberingError> {
         let (cells, n) = (mesh.n_cells(), element.n_dofs());
         let mut all = Self {
             n_dofs: 0,
@@ -52,7 +64,7 @@ impl ComposedNumbering {
             // the values of one element are numbered alike
             let numbering = match numberings.last() {
                 Some(last) if last.element() == part.element => last.clone(),
-                Some(_) | None => Numbering::of(mesh, part.element)?,
+                Some(_) | None => Numbering::of_in_order(mesh, part.element, order)?,
             };
             let too_many = || NumberingError::TooMany { degree: part.element.degree(), cells };
             let end = all.n_dofs + numbering.n_dofs();

@@ -14,14 +14,17 @@
 
 mod composed;
 mod entities;
+mod order;
 
 pub use composed::ComposedNumbering;
+pub use order::NumberingOrder;
 
 use thiserror::Error;
 
 use crate::element::{CellShape, ElementError, FiniteElement, LagrangeElement, Reorientation, vertex_order};
 use crate::mesh::Mesh;
 use entities::EntityTable;
+use order::Counters;
 
 /// Why a numbering was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -97,8 +100,9 @@ impl EntityTransform {
 /// The map from the basis functions of each cell to the global degrees of freedom of a space.
 ///
 /// Numbers are given in the order in which the cells first touch them, so a mesh in a local order
-/// (see [`Mesh::reorder_for_locality`]) has a local numbering. The degrees of freedom of an edge or
-/// face refer to its vertices by ascending number, so both sides agree however their cells list
+/// (see [`Mesh::reorder_for_locality`]) has a local numbering. A [`NumberingOrder`] says whether all
+/// of them are counted as one, or by the dimension of their entities. The degrees of freedom of an
+/// edge or face refer to its vertices by ascending number, so both sides agree however their cells list
 /// them. Where that only permutes them, as of Lagrange elements, the map is permuted; else a cell
 /// says by its [states](Numbering::states) which matrix of a [transform](Numbering::transforms)
 /// turns the global degrees of freedom into its own.
@@ -120,6 +124,7 @@ impl EntityTransform {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Numbering {
     element: FiniteElement,
+    order: NumberingOrder,
     n_dofs: usize,
     dofs: Vec<i32>,
     transforms: Vec<EntityTransform>,
@@ -135,32 +140,58 @@ impl Numbering {
     /// # Source
     /// Kulkarni & Klöckner 2025, section 2.1: the indirection map of a function space.
     pub fn new(mesh: &Mesh, degree: usize) -> Result<Self, NumberingError> {
-        Self::of(mesh, LagrangeElement::new(mesh.shape(), degree)?.as_element())
+        Self::new_in_order(mesh, degree, NumberingOrder::FirstTouch)
     }
 
-    /// Numbers the space of `element` on `mesh`.
+    /// As [`Numbering::new`], in the given order.
+    ///
+    /// # Errors
+    /// As [`Numbering::new`].
+    pub fn new_in_order(mesh: &Mesh, degree: usize, order: NumberingOrder) -> Result<Self, NumberingError> {
+        Self::of_in_order(mesh, LagrangeElement::new(mesh.shape(), degree)?.as_element(), order)
+    }
+
+    /// Numbers the space of `element` on `mesh`, in the order of first touch.
     ///
     /// # Errors
     /// [`NumberingError::Shape`] if the mesh has other cells, [`NumberingError::TooMany`] above
     /// `i32::MAX` numbers, [`NumberingError::Memory`].
     pub fn of(mesh: &Mesh, element: &FiniteElement) -> Result<Self, NumberingError> {
+        Self::of_in_order(mesh, element, NumberingOrder::FirstTouch)
+    }
+
+    /// As [`Numbering::of`], in the given order.
+    ///
+    /// # Errors
+    /// As [`Numbering::of`].
+    pub fn of_in_order(
+        mesh: &Mesh,
+        element: &FiniteElement,
+        order: NumberingOrder,
+    ) -> Result<Self, NumberingError> {
         if mesh.shape() != element.shape() {
             return Err(NumberingError::Shape { mesh: mesh.shape(), element: element.shape() });
         }
         let (degree, cells) = (element.degree(), mesh.n_cells());
         let no_memory = || NumberingError::Memory { degree, cells };
-        let mut builder = Builder::new(mesh, element).ok_or_else(no_memory)?;
+        let too_many = || NumberingError::TooMany { degree, cells };
+        let mut builder = Builder::new(mesh, element, order).ok_or_else(no_memory)?;
         let mut map = CellMap::default();
         let size = cells.checked_mul(element.n_dofs()).ok_or_else(no_memory)?;
         map.dofs.try_reserve_exact(size).map_err(|_| no_memory())?;
         for cell in 0..cells {
-            builder
-                .number_cell(mesh.cell(cell), &mut map)
-                .ok_or(NumberingError::TooMany { degree, cells })?;
+            builder.number_cell(mesh.cell(cell), &mut map).ok_or_else(too_many)?;
         }
+        let n_dofs = builder.counters.place(element, &mut map.dofs).ok_or_else(too_many)?;
         let transforms = EntityTransform::all(element);
-        let (n_dofs, CellMap { dofs, states }) = (builder.next as usize, map);
-        Ok(Self { element: element.clone(), n_dofs, dofs, transforms, states })
+        let CellMap { dofs, states } = map;
+        Ok(Self { element: element.clone(), order, n_dofs, dofs, transforms, states })
+    }
+
+    /// The order of the numbers.
+    #[must_use]
+    pub const fn order(&self) -> NumberingOrder {
+        self.order
     }
 
     /// The element whose basis functions are numbered.
@@ -235,17 +266,14 @@ impl Numbering {
         let dim = mesh.shape().dim();
         let map = mesh.point_map(&nodes);
         let mut points = vec![0.0; self.n_dofs * dim];
-        let mut next = 0;
+        let mut is_placed = vec![false; self.n_dofs];
         for cell in 0..mesh.n_cells() {
-            let dofs = self.cell(cell);
-            for (node, dof) in dofs.iter().enumerate() {
-                // A cell's new numbers all lie above those given before it.
+            for (node, dof) in self.cell(cell).iter().enumerate() {
                 let at = *dof as usize;
-                if at >= next {
+                if !std::mem::replace(&mut is_placed[at], true) {
                     map.place(cell, node, &mut points[at * dim..(at + 1) * dim]);
                 }
             }
-            next = dofs.iter().fold(next, |next, dof| next.max(*dof as usize + 1));
         }
         points
     }
@@ -267,7 +295,7 @@ struct Builder {
     vertices: Vec<i32>,
     edges: EntityTable,
     faces: EntityTable,
-    next: i32,
+    counters: Counters,
 }
 
 /// A list of `len` equal values; none if there is no memory.
@@ -283,7 +311,7 @@ const NONE: i32 = -1;
 
 impl Builder {
     /// None if there is no memory.
-    fn new(mesh: &Mesh, element: &FiniteElement) -> Option<Self> {
+    fn new(mesh: &Mesh, element: &FiniteElement, order: NumberingOrder) -> Option<Self> {
         let shape = mesh.shape();
         // a table of a discontinuous element stays empty
         let size = |dim: usize, each: usize| if element.dofs_per_entity(dim) == 0 { 1 } else { each };
@@ -296,7 +324,7 @@ impl Builder {
             // About 1.2 edges and 2 faces a tetrahedron, 1.5 edges a triangle, 3 edges a cube.
             edges: EntityTable::with_capacity(size(1, 2 * mesh.n_cells()))?,
             faces: EntityTable::with_capacity(faces)?,
-            next: 0,
+            counters: Counters::new(order),
         })
     }
 
@@ -320,18 +348,17 @@ impl Builder {
 
     fn number_entity(&mut self, dim: usize, vertices: &[u32], size: usize, map: &mut CellMap) -> Option<()> {
         if dim == self.shape.dim() {
-            let first = take(&mut self.next, size)?;
+            let first = self.counters.take(dim, size)?;
             map.dofs.extend(first..first + size as i32);
             return Some(());
         }
-        let next = &mut self.next;
         let slot = match vertices {
             [vertex] => self.vertices.get_mut(*vertex as usize)?,
             [_, _] => self.edges.slot(vertices, NONE),
             _ => self.faces.slot(vertices, NONE),
         };
         if *slot == NONE {
-            *slot = take(next, size)?;
+            *slot = self.counters.take(dim, size)?;
         }
         let first = *slot;
         match &self.reorientations[dim] {
@@ -346,33 +373,5 @@ impl Builder {
             }
         }
         Some(())
-    }
-}
-
-/// The first of `size` fresh numbers; none if they would pass `i32::MAX`.
-fn take(next: &mut i32, size: usize) -> Option<i32> {
-    let first = *next;
-    *next = first.checked_add(i32::try_from(size).ok()?)?;
-    Some(first)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A mesh with 2³¹ degrees of freedom does not fit a test machine; the counter behind the error
-    /// does.
-    #[test]
-    fn numbers_run_out_at_the_last_32_bit_one() {
-        let mut next = i32::MAX - 3;
-        assert_eq!(take(&mut next, 3), Some(i32::MAX - 3));
-        assert_eq!(next, i32::MAX);
-        assert_eq!(take(&mut next, 1), None);
-        assert_eq!(take(&mut 0, usize::MAX), None);
-        let error = NumberingError::TooMany { degree: 8, cells: 134_480_000 };
-        assert_eq!(
-            error.to_string(),
-            "P8 on 134480000 cells has more than 2147483647 degrees of freedom, which 32-bit maps cannot name; lower the degree or split the mesh"
-        );
     }
 }

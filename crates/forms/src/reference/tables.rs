@@ -64,7 +64,8 @@ impl<'a> Tables<'a> {
         inputs.check_nodes(cell, &terminals.degrees().into_iter().collect())?;
         let mut numberings: BTreeMap<usize, Arc<Numbering>> = BTreeMap::new();
         for degree in terminals.degrees() {
-            numberings.insert(degree, Arc::new(Numbering::new(mesh, degree).map_err(discretisation)?));
+            let numbering = Numbering::new_in_order(mesh, degree, inputs.order()).map_err(discretisation)?;
+            numberings.insert(degree, Arc::new(numbering));
         }
         let mut fields = BTreeMap::new();
         for coefficient in &terminals.coefficients {
