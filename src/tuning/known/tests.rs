@@ -370,3 +370,22 @@ fn mappings_are_as_wide_as_the_vectors_of_a_processor() {
     let action = lowered(Operator::Laplace, 3, 2, QuadratureScheme::Default).lowered;
     assert_eq!(of(&host).fewest_if_worthwhile(&action), None);
 }
+
+/// Of another form, in the parts of this one; of maps that anyone numbers, together.
+#[test]
+fn transfers_have_the_parts_of_their_form() {
+    let p3 = lowered(Operator::Laplace, 2, 3, QuadratureScheme::Default).lowered;
+    let straight = |parts: &[u64]| {
+        let mapping = Mapping::StraightCells { cells: 64, whole_groups: false, parts: parts.to_vec() };
+        mapping.with_modes().with_orbits()
+    };
+    assert_eq!(in_own_parts(&p3, straight(&[3, 12, 6])), straight(&[3, 6, 1]));
+    assert_eq!(in_own_parts(&p3, straight(&[])), straight(&[]));
+    assert_eq!(in_own_parts(&p3, Mapping::SINGLE_CELL), Mapping::SINGLE_CELL);
+    // a kernel of a file does not say which degrees of freedom are those of vertices
+    assert_eq!(in_own_parts(&p3.kernel, straight(&[3, 12, 6])), straight(&[]));
+    let known = |mapping| Known { mapping, source: Source::SameCase };
+    let setup = Mapping::ConstantCells { cells: 128 }.with_stored_factors();
+    let found = without_setup(vec![known(setup), known(straight(&[3, 6, 1])), known(Mapping::SINGLE_CELL)]);
+    assert_eq!(found, [known(straight(&[])), known(Mapping::SINGLE_CELL)]);
+}
