@@ -64,8 +64,11 @@ fn candidates_are_in_the_order_of_their_times_and_none_is_lost() {
 fn numbering_by_dimension_touches_fewer_sectors() {
     let case = case(Operator::Mass, 2, 5, 16);
     let sectors = |case: &FormCase| {
-        let demand =
-            SampleMeshes::new(case).demand(&Mapping::StraightCells { cells: 32, whole_groups: false });
+        let demand = SampleMeshes::new(case).demand(&Mapping::StraightCells {
+            cells: 32,
+            whole_groups: false,
+            parts: Vec::new(),
+        });
         demand.unwrap().traffic.reductions.sectors / case.workload.size as f64
     };
     let by_dimension = sectors(&case);
