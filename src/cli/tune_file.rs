@@ -25,7 +25,7 @@ use purlin::transforms::Script;
 use purlin::transforms::lists::Definition;
 use purlin::transforms::schedule::Choice;
 use purlin::tuning::known::{Sought, default_first, with_vectors};
-use purlin::tuning::{Candidate, CaseMesh, Database, Record, candidates, compile_ahead, with_dynamic_local};
+use purlin::tuning::{Candidate, Database, Record, candidates, compile_ahead, numbering, with_dynamic_local};
 use purlin::{Loaded, Mapping, kernel_work, laid_out, set_up, transform_with_setup};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -141,13 +141,14 @@ fn workload(args: &TuneArgs, what: &str, kernel: &Kernel, memory: &Memory) -> Re
     let outputs = kernel.vars.values().filter(|v| v.is_output());
     let lowered = LoweredArrays::of(kernel);
     let mesh = match &args.inputs.mesh {
-        Some(path) => given_mesh(path, read_mesh(path)?).identity(args.inputs.order()),
-        None => CaseMesh::Unit(0).identity(args.inputs.order()).filter(|_| lowered.is_some()),
+        Some(path) => given_mesh(path, read_mesh(path)?).identity(),
+        None => None,
     };
     Ok(Workload {
         case: if sizes.is_empty() { name.into_owned() } else { format!("{name} {}", sizes.join(" ")) },
         kernel: format!("{} {}", kernel.content_hash(), sizes.join(" ")),
         data: mesh,
+        numbering: lowered.as_ref().and_then(|_| numbering(args.inputs.order())),
         size: lowered.map_or(0, |l| l.cells(kernel, memory.params())),
         results: outputs.filter_map(|v| memory.get(&v.name)).map(|v| v.len() as u64).sum(),
         work,

@@ -63,7 +63,8 @@ impl FormCase {
         let workload = Workload {
             case: name.into(),
             kernel: lowered.kernel.content_hash(),
-            data: mesh.identity(order),
+            data: mesh.identity(),
+            numbering: numbering(order),
             size: sizes.cells,
             results: sizes.nodes(lowered.test.degree()) * lowered.test.components() as u64,
             work,
@@ -74,15 +75,15 @@ impl FormCase {
     /// The case with its degrees of freedom in another order.
     #[must_use]
     pub fn in_order(mut self, order: NumberingOrder) -> Self {
-        self.workload.data = self.mesh.identity(order);
+        self.workload.numbering = numbering(order);
         self.order = order;
         self
     }
 
-    /// The order of the [data](Workload::data) of a record.
+    /// The order of the degrees of freedom of a record.
     #[must_use]
-    pub fn order_of_data(data: Option<&str>) -> NumberingOrder {
-        match data.is_some_and(|data| data.ends_with(BY_DIMENSION)) {
+    pub fn order_of(workload: &Workload) -> NumberingOrder {
+        match workload.numbering == numbering(NumberingOrder::ByDimension) {
             true => NumberingOrder::ByDimension,
             false => NumberingOrder::FirstTouch,
         }
@@ -130,25 +131,21 @@ impl FormCase {
     }
 }
 
-/// What records say of a mesh that is numbered so; of one that is numbered by first touch they say
-/// nothing.
-const BY_DIMENSION: &str = "numbered by dimension";
+/// What records say of the order of degrees of freedom; of that of first touch nothing, which all had
+/// before there was another.
+#[must_use]
+pub fn numbering(order: NumberingOrder) -> Option<String> {
+    match order {
+        NumberingOrder::FirstTouch => None,
+        NumberingOrder::ByDimension => Some(order.to_string()),
+    }
+}
 
 impl CaseMesh {
-    /// What tells a mesh and its numbering from others with as many cells, as records have it; a unit
-    /// mesh numbered by first touch needs nothing.
+    /// What tells a mesh from others with as many cells, as records have it; a unit mesh needs
+    /// nothing.
     #[must_use]
-    pub fn identity(&self, order: NumberingOrder) -> Option<String> {
-        let order = match order {
-            NumberingOrder::FirstTouch => None,
-            NumberingOrder::ByDimension => Some(BY_DIMENSION.to_owned()),
-        };
-        let mesh = self.name_and_hash();
-        (mesh.is_some() || order.is_some())
-            .then(|| mesh.into_iter().chain(order).collect::<Vec<_>>().join(", "))
-    }
-
-    fn name_and_hash(&self) -> Option<String> {
+    pub fn identity(&self) -> Option<String> {
         let CaseMesh::Given { name, mesh } = self else { return None };
         let mut hash = blake3::Hasher::new();
         for coordinate in mesh.coordinates() {
@@ -253,30 +250,29 @@ mod tests {
             let problem = case.problem_to_measure(1).unwrap();
             assert_eq!(case.workload.size, problem.mesh.n_cells() as u64);
             assert_eq!(case.workload.results, problem.n_dofs as u64);
-            assert_eq!(case.workload.data.as_deref(), Some("numbered by dimension"));
+            assert_eq!(case.workload.data, None);
+            assert_eq!(case.workload.numbering.as_deref(), Some("by dimension"));
             let sizes = MeshSizes::of(&case.mesh, &lowered).unwrap();
             assert_eq!(sizes.params(&lowered), *problem.memory.params());
             // the same mesh from elsewhere is as large
             let given = CaseMesh::Given { name: "m".into(), mesh: Box::new(problem.mesh) };
             let other = FormCase::new("a case", lowered, given).unwrap().workload;
             let name = other.data.clone().unwrap();
-            let hash = name.strip_prefix("m ").and_then(|rest| rest.strip_suffix(", numbered by dimension"));
-            assert_eq!(hash.map(str::len), Some(16), "{name}");
-            assert_eq!(Workload { data: case.workload.data.clone(), ..other }, case.workload);
-            let order_of = |case: &FormCase| FormCase::order_of_data(case.workload.data.as_deref());
-            assert_eq!(order_of(&case), NumberingOrder::ByDimension);
-            let by_touch = case.in_order(NumberingOrder::FirstTouch);
-            assert_eq!(by_touch.workload.data, None);
-            assert_eq!(order_of(&by_touch), NumberingOrder::FirstTouch);
+            assert!(name.starts_with("m ") && name.len() == 18, "{name}");
+            assert_eq!(Workload { data: None, ..other }, case.workload);
+            let before = case.workload.clone();
+            assert_eq!(FormCase::order_of(&before), NumberingOrder::ByDimension);
+            let by_touch = case.in_order(NumberingOrder::FirstTouch).workload;
+            assert!(
+                by_touch.numbering.is_none() && by_touch.is_beside(&before) && !by_touch.is_same(&before)
+            );
+            assert_eq!(FormCase::order_of(&by_touch), NumberingOrder::FirstTouch);
         }
     }
 
     #[test]
     fn a_mesh_is_known_by_its_vertices_and_cells() {
-        let identity = |mesh: Mesh| {
-            let mesh = CaseMesh::Given { name: "m".into(), mesh: Box::new(mesh) };
-            mesh.identity(NumberingOrder::FirstTouch)
-        };
+        let identity = |mesh: Mesh| CaseMesh::Given { name: "m".into(), mesh: Box::new(mesh) }.identity();
         let square = Mesh::unit_square(2).unwrap();
         assert_eq!(identity(square.clone()), identity(square.clone()));
         assert_ne!(identity(square.clone()), identity(Mesh::unit_square(3).unwrap()));

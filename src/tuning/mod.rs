@@ -22,7 +22,7 @@ pub mod vectors;
 pub use candidates::{
     CandidatesError, Choice, beyond_single_cell, candidates, factorised, summed, table_bytes, tiles_of_points,
 };
-pub use case::{CaseError, CaseMesh, FormCase};
+pub use case::{CaseError, CaseMesh, FormCase, numbering};
 pub use listed::{candidates_in_order, candidates_on_mesh, listed};
 pub use local_memory::with_dynamic_local;
 pub use search::{

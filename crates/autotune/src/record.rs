@@ -41,6 +41,9 @@ pub struct Workload {
     /// What tells the data from others of the same size, where more than the size matters.
     #[serde(rename = "mesh", default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
+    /// The order of the data, if it is another than the usual one: a choice, as a mapping is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numbering: Option<String>,
     /// Size of the problem, such as the cells of a mesh.
     #[serde(rename = "cells")]
     pub size: u64,
@@ -53,10 +56,16 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Whether both are the same work: the kernel on the same data.
+    /// Whether both are the same work: the kernel on the same data, in whatever order.
+    #[must_use]
+    pub fn is_beside(&self, other: &Self) -> bool {
+        (&self.kernel, &self.data, self.size) == (&other.kernel, &other.data, other.size)
+    }
+
+    /// Whether both are the same work on data in the same order.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        (&self.kernel, &self.data, self.size) == (&other.kernel, &other.data, other.size)
+        self.is_beside(other) && self.numbering == other.numbering
     }
 }
 
@@ -210,7 +219,7 @@ pub struct Record<M> {
     pub unix_s: u64,
 }
 
-/// What makes two records one: kernel, data, device, parameters.
+/// What makes two records one: kernel, data and their order, device, parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(String);
 
@@ -221,7 +230,9 @@ impl Key {
         // A mapping is plain data: it cannot fail, and its text is the same every time.
         let parameters = serde_json::to_string(parameters).unwrap_or_default();
         let data = workload.data.as_ref().map_or_else(String::new, |data| format!(" on {data}"));
-        Self(format!("{} {}{data} {parameters} {device}", workload.kernel, workload.size))
+        let order =
+            workload.numbering.as_ref().map_or_else(String::new, |order| format!(" numbered {order}"));
+        Self(format!("{} {}{data}{order} {parameters} {device}", workload.kernel, workload.size))
     }
 }
 
@@ -234,10 +245,10 @@ impl<M: Mapping> Record<M> {
 }
 
 impl<M> Record<M> {
-    /// Whether both are trials of the same work on the same device.
+    /// Whether both are trials of the same work on the same device, on data in whatever order.
     #[must_use]
     pub fn is_beside(&self, other: &Self) -> bool {
-        self.device.name == other.device.name && self.workload.is_same(&other.workload)
+        self.device.name == other.device.name && self.workload.is_beside(&other.workload)
     }
 
     /// The measurement, if it has one.

@@ -114,7 +114,7 @@ pub fn beside_page(best: &[&Record], others: &[&Record]) -> String {
             text,
             "| {} | {} | {:.1} | {rate:.2} | {} | {} | {:.0} | {} | {} | {:.1e} |",
             r.workload.case,
-            r.parameters,
+            labelled(r),
             m.median_s * 1e6,
             other.map_or_else(none, |o| format!("{o:.2}")),
             other.map_or_else(none, |o| format!("{:.2}", rate / o)),
@@ -125,6 +125,15 @@ pub fn beside_page(best: &[&Record], others: &[&Record]) -> String {
         );
     }
     text
+}
+
+/// The mapping, and the order of degrees of freedom if it is not that of first touch.
+fn labelled(record: &Record) -> String {
+    let order = record.workload.numbering.as_ref();
+    order.map_or_else(
+        || record.parameters.to_string(),
+        |order| format!("{}, numbered {order}", record.parameters),
+    )
 }
 
 fn line(row: &Row<'_>) -> String {
@@ -142,7 +151,7 @@ fn line(row: &Row<'_>) -> String {
     format!(
         "| {} | {} | {} | {span} | {:.0} | {:.2} | {} | {} | {} | {} | {} | {} | {setup} | {} ({}) |\n",
         r.workload.case,
-        r.parameters,
+        labelled(r),
         micros(row.median_s),
         r.flops_per_s().unwrap_or(f64::NAN) / 1e9,
         r.workload.results as f64 / row.median_s / 1e9,

@@ -4,6 +4,7 @@ use clap::Args;
 use purlin::Mapping;
 use purlin::autotune::{DeviceModel, best_of_each, known_devices, rank_correlation};
 use purlin::cli::{Failure, Progress, markdown, out};
+use purlin::forms::numbering::NumberingOrder;
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::tuning::throughput::{Demand, ThroughputModel, Verdict, demands};
 use purlin::tuning::{FormCase, Record};
@@ -59,8 +60,9 @@ pub fn run(args: &PredictionArgs, records: &[Record]) -> Result<(), Failure> {
             continue;
         }
         progress.stage(format!("predicting {name}"));
-        let lowered = case.lowered(QuadratureScheme::XiaoGimbutas, case.published_subdivisions())?;
-        let lowered = lowered.in_order(FormCase::order_of_data(best.workload.data.as_deref()));
+        let lowered = || case.lowered(QuadratureScheme::XiaoGimbutas, case.published_subdivisions());
+        let orders = [NumberingOrder::FirstTouch, NumberingOrder::ByDimension];
+        let lowered = [lowered()?.in_order(orders[0]), lowered()?.in_order(orders[1])];
         // records before version 2 have no occupancy
         let occupancy = best.device.occupancy.or(known.occupancy);
         let device = DeviceModel { occupancy, ..best.device.clone() };
@@ -155,8 +157,8 @@ fn chosen<'r>(records: &[&'r Record], most: usize) -> Vec<&'r Record> {
 }
 
 /// Trials with what they ask for, and those of them that were not known before; records whose code
-/// cannot be generated any more are left out.
-fn trials(case: &FormCase, records: &[&Record], kept: &[Trial]) -> (Vec<Trial>, Vec<Trial>) {
+/// cannot be generated any more are left out. `cases` have degrees of freedom in the orders of records.
+fn trials(cases: &[FormCase], records: &[&Record], kept: &[Trial]) -> (Vec<Trial>, Vec<Trial>) {
     let known = |r: &Record| {
         let is = |t: &&Trial| {
             t.case == r.workload.case && t.mapping == r.parameters && Some(t.measured_s) == r.median_s()
@@ -165,8 +167,14 @@ fn trials(case: &FormCase, records: &[&Record], kept: &[Trial]) -> (Vec<Trial>, 
     };
     let (known, unknown): (Vec<_>, Vec<_>) =
         records.iter().map(|r| (r, known(r))).partition(|(_, t)| t.is_some());
-    let mappings: Vec<Mapping> = unknown.iter().map(|(r, _)| r.parameters.clone()).collect();
-    let counted = unknown.iter().zip(demands(case, &mappings)).filter_map(|((record, _), demand)| {
+    let counted = cases.iter().flat_map(|case| {
+        let is_in_order = |r: &&Record| FormCase::order_of(&r.workload) == case.order();
+        let records: Vec<&Record> = unknown.iter().map(|(r, _)| **r).filter(is_in_order).collect();
+        let mappings: Vec<Mapping> = records.iter().map(|r| r.parameters.clone()).collect();
+        let demands = demands(case, &mappings);
+        records.into_iter().zip(demands)
+    });
+    let counted = counted.filter_map(|(record, demand)| {
         let resources = record.measurement().and_then(|m| m.resources.as_ref());
         Some(Trial {
             case: record.workload.case.clone(),

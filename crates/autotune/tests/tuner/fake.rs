@@ -44,6 +44,7 @@ pub fn workload(case: &str) -> Workload {
         case: case.into(),
         kernel: format!("hash of {case}"),
         data: None,
+        numbering: None,
         size: 100,
         results: 50,
         work: Work { flops: 1_000_000, dram_bytes: 1000, table_bytes: 500 },
