@@ -226,3 +226,48 @@ fn the_reader_of_sources_finds_functions() {
         "impl A {\n    pub fn b(\n        &self,\n    ) -> u8 {\n        1\n    }\n}\n// fn c() {\nfn d();\n";
     assert_eq!(functions(&text.lines().collect::<Vec<_>>()), [(2, 5)]);
 }
+
+/// Rust files under folders `tests`, with their text.
+fn test_files(dir: &Path, found: &mut Vec<(PathBuf, String)>) {
+    for entry in std::fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            test_files(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") && path.iter().any(|folder| folder == "tests") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            found.push((path, text));
+        }
+    }
+}
+
+/// One that was renamed would run in every `make test`, unnoticed.
+#[test]
+fn tests_of_long_runs_exist() {
+    let mut files = Vec::new();
+    for part in ["tests", "crates", "kernels", "studies"] {
+        test_files(&root().join(part), &mut files);
+    }
+    let is_there = |module: &str, name: &str| {
+        let words = |text: &str| text.split(|c: char| c != '_' && !c.is_alphanumeric()).any(|w| w == name);
+        files
+            .iter()
+            .any(|(file, text)| (module.is_empty() || file.ends_with(format!("{module}.rs"))) && words(text))
+    };
+    let config = std::fs::read_to_string(root().join(".config/nextest.toml")).unwrap();
+    let filter = config.split("\"\"\"").nth(1).unwrap();
+    let mut count = 0;
+    for clause in filter.lines().filter_map(|line| line.split_once("test(")) {
+        let mut module = "";
+        for path in clause.1.split(|c: char| c != '_' && c != ':' && !c.is_alphanumeric()) {
+            let (prefix, name) = path.split_once("::").unwrap_or((module, path));
+            module = prefix;
+            assert!(
+                name.is_empty() || is_there(module, name),
+                "no test `{path}` in `{module}`: {}",
+                clause.1
+            );
+            count += usize::from(!name.is_empty());
+        }
+    }
+    assert!(count > 20, "{count} names read");
+}

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[allow(dead_code)] // takes minutes: only compiled
+#[path = "../examples/cuda_resources.rs"]
+mod cuda_resources;
 #[path = "../examples/01_first_kernel.rs"]
 mod first_kernel;
 #[path = "../examples/02_operator_action.rs"]

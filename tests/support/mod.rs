@@ -5,9 +5,15 @@
 use purlin::codegen::Program;
 use purlin::forms::mesh::Mesh;
 use purlin::kernels::Operator;
-use purlin::runtime::{Backend, Device, Executable, Optimisation};
+use purlin::runtime::{Backend, Device, Executable, Optimisation, open};
 
 pub use purlin_sample::is_long_run;
+
+/// The C device, and an OpenCL device and a card where there are.
+pub fn devices() -> Vec<Box<dyn Device>> {
+    let others = ["opencl", "cuda"].map(|name| open(name).map_err(|e| println!("skipped: {e}")).ok());
+    std::iter::once(open("c").unwrap()).chain(others.into_iter().flatten()).collect()
+}
 
 /// `program` for a device. An OpenCL compiler on the CPU takes most of such a test's time, half of
 /// it to optimise: it does so in `make test-all`, and everywhere in the random recipes.

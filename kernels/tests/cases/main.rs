@@ -1,0 +1,7 @@
+//! The operators and bake-off problems, as one program: a file is run by
+//! `cargo nextest run --test cases operators::`.
+
+mod bake_off;
+mod matrix_basis;
+mod operators;
+mod tiling_sizes;

@@ -1,0 +1,102 @@
+//! A sub-group for each component by matrix instructions, on degrees of freedom combined in orbits:
+//! what the kernels compute, how many instructions they have, what is refused.
+#![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
+
+use crate::support::{bent_mesh, compiled};
+use purlin::codegen::{Options, Target, generate};
+use purlin::interp::interpret;
+use purlin::kernels::Operator;
+use purlin::runtime::open;
+use purlin::tuning::transform;
+use purlin::{Loaded, Mapping, Problem, Random, RelativeError};
+
+fn elasticity(dim: usize, degree: usize, divisions: usize, seed: u64) -> Problem {
+    Problem::operator(Operator::Elasticity, degree, None, bent_mesh(dim, divisions), seed).unwrap()
+}
+
+fn mapping() -> Mapping {
+    Mapping::MATRIX_GROUPS.with_orbits()
+}
+
+fn compare(dim: usize, degree: usize, divisions: usize, mapping: &Mapping, places: &[&str]) {
+    let seed = Random::fresh_seed();
+    let problem = elasticity(dim, degree, divisions, seed);
+    let expected = problem.reference().unwrap();
+    let (kernel, recipe) = transform(&problem.lowered, mapping).unwrap();
+    let symmetric = mapping.ruled(&problem.lowered).unwrap().unwrap();
+    assert_eq!(recipe.apply(&symmetric.kernel).unwrap(), kernel);
+    let check = |found: &[f64], place: &str| {
+        let error = RelativeError::between(found, &expected);
+        assert!(error.is_within(1e-12), "{dim}-D P{degree} in {place}, seed {seed}: {error:?}");
+    };
+    let mut memory = problem.memory.clone();
+    interpret(&kernel, &mut memory).unwrap();
+    check(memory.f64s(problem.output()).unwrap(), "the interpreter");
+    for place in places {
+        let device = open(place).unwrap();
+        let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
+        let loaded = Loaded::compiled(&*device, compiled(&*device, &program), &problem.memory).unwrap();
+        loaded.launch().unwrap();
+        check(&loaded.f64s(problem.output()).unwrap(), place);
+    }
+}
+
+/// Fewer cells than a block.
+#[test]
+fn a_rest_is_that_of_the_reference() {
+    compare(2, 1, 2, &mapping(), &["c"]);
+}
+
+/// Full blocks and a rest; two components and three; several tiles of modes at a time where a block
+/// has as many.
+#[test]
+fn results_are_those_of_the_reference() {
+    let several = Mapping::MatrixGroups {
+        resident_groups: Some(6),
+        point_tiles: Some(2),
+        short_terms: false,
+        one_sub_group: false,
+        parts: Vec::new(),
+    };
+    compare(2, 4, 3, &several.with_orbits(), &["c", "opencl"]);
+    compare(3, 2, 2, &mapping().with_parts(&[4, 6]).unwrap(), &["c", "opencl"]);
+    let alone = Mapping::MatrixGroups {
+        resident_groups: None,
+        point_tiles: Some(2),
+        short_terms: false,
+        one_sub_group: true,
+        parts: Vec::new(),
+    };
+    // of vertices, edges and the interior by themselves
+    let alone = alone.with_orbits().with_parts(&[3, 9, 3]).unwrap();
+    compare(2, 4, 3, &alone, &["c", "opencl"]);
+}
+
+/// Each direction multiplies one combination a block of modes: a third of the instructions of what
+/// is multiplied as a whole, if 20 degrees of freedom are 5 orbits. No lane asks another one.
+#[test]
+fn blocks_of_zeros_are_left_out() {
+    let form = elasticity(3, 3, 1, 1).lowered;
+    let cuda = |mapping: &Mapping| {
+        let (kernel, _) = transform(&form, mapping).unwrap();
+        generate(&kernel, Target::Cuda, &Options::default()).unwrap()
+    };
+    let instructions = |source: &str| source.matches("mma.sync.aligned.m16n8k8").count();
+    // three directions, one tile of orbits and of modes in each of four blocks, two products
+    let orbits = cuda(&mapping());
+    assert_eq!(instructions(&orbits.source), 3 * 4 * 2);
+    assert!(!orbits.source.contains("__shfl"), "{}", orbits.source);
+    assert_eq!(orbits.plan.block, [32, 3, 1]);
+}
+
+#[test]
+fn what_does_not_suit_is_refused() {
+    let refused = |operator, mapping: &Mapping| {
+        let problem = Problem::operator(operator, 2, None, bent_mesh(2, 1), 1).unwrap();
+        transform(&problem.lowered, mapping).unwrap_err().to_string()
+    };
+    let message = refused(Operator::Hyperelasticity, &mapping());
+    assert!(message.contains("several functions are evaluated, or none"), "{message}");
+    let message = refused(Operator::Laplace, &mapping());
+    assert!(message.contains("the function has not the components of the result"), "{message}");
+}

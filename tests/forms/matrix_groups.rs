@@ -1,0 +1,136 @@
+//! Sixteen cells a group and a sub-group for each component, by matrix instructions: what the
+//! kernels are, what they compute, what is refused.
+#![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
+
+use crate::support::{bent_mesh, compiled, is_long_run};
+use purlin::codegen::{Options, Target, generate};
+use purlin::forms::strategies::matrix_group_dofs;
+use purlin::kernels::Operator;
+use purlin::prelude::interpret;
+use purlin::runtime::{Cache, cuda::nvrtc, open};
+use purlin::tuning::transform;
+use purlin::{Loaded, Mapping, Problem, Random, RelativeError};
+
+fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed: u64) -> Problem {
+    Problem::operator(operator, degree, None, bent_mesh(dim, divisions), seed).unwrap()
+}
+
+/// The mapping with instructions of half the length for the last degrees of freedom.
+const SHORT: Mapping = Mapping::MatrixGroups {
+    resident_groups: None,
+    point_tiles: None,
+    short_terms: true,
+    one_sub_group: false,
+    parts: Vec::new(),
+};
+
+/// The mapping with a sub-group a group.
+const ONE: Mapping = Mapping::MatrixGroups {
+    resident_groups: None,
+    point_tiles: None,
+    short_terms: false,
+    one_sub_group: true,
+    parts: Vec::new(),
+};
+
+/// No full block, full blocks and a rest; modes, and points that tiles do not divide; two
+/// components and three, one function and two; instructions of half the length where they help,
+/// with 10 degrees of freedom, and where they do not, with 15.
+#[test]
+fn results_are_those_of_the_reference() {
+    let seed = Random::fresh_seed();
+    let cases = [
+        (Operator::Elasticity, 2, 1, 2, Mapping::MATRIX_GROUPS),
+        (Operator::Elasticity, 3, 2, 2, SHORT),
+        (Operator::Hyperelasticity, 2, 3, 3, SHORT),
+        (Operator::Hyperelasticity, 2, 2, 3, ONE),
+        (Operator::Elasticity, 2, 4, 4, SHORT),
+        (Operator::Hyperelasticity, 2, 2, 3, Mapping::MATRIX_GROUPS),
+    ];
+    let taken = if is_long_run() { 6 } else { 4 };
+    for (operator, dim, degree, divisions, mapping) in cases.into_iter().take(taken) {
+        let problem = problem(operator, dim, degree, divisions, seed);
+        let expected = problem.reference().unwrap();
+        // of P2 those of vertices and edges by themselves
+        let parts = problem.lowered.entity_parts().filter(|_| degree == 2);
+        let mapping = parts.and_then(|parts| mapping.with_parts(&parts)).unwrap_or(mapping);
+        let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
+        let replayed = recipe.apply(&problem.lowered.kernel).unwrap();
+        assert_eq!(replayed, kernel);
+        let mut memory = problem.memory.clone();
+        interpret(&kernel, &mut memory).unwrap();
+        let error = RelativeError::between(memory.f64s(problem.output()).unwrap(), &expected);
+        assert!(error.is_within(1e-12), "{operator} {dim}-D P{degree}, seed {seed}: {error:?}");
+    }
+}
+
+/// Two products a table and component, a component a sub-group; no lane asks another one, and
+/// points are computed without conditions.
+#[test]
+fn products_are_matrix_instructions() {
+    let problem = problem(Operator::Hyperelasticity, 2, 3, 1, 1);
+    let (kernel, _) = transform(&problem.lowered, &Mapping::MATRIX_GROUPS).unwrap();
+    let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+    // two derivatives, 10 degrees of freedom in tiles of 8; two functions, and one result
+    assert_eq!(cuda.source.matches("mma.sync.aligned.m16n8k8").count(), 2 * 2 * 3);
+    assert!(!cuda.source.contains("__shfl"), "{}", cuda.source);
+    assert_eq!(cuda.plan.block, [32, 2, 1]);
+    let opencl = generate(&kernel, Target::OpenCl, &Options::default()).unwrap();
+    assert!(!opencl.source.contains("mma"), "{}", opencl.source);
+}
+
+/// A sub-group with all components keeps values at points and factors in its registers, and waits
+/// for nobody: tables are read once for all components.
+#[test]
+fn one_sub_group_has_all_components() {
+    let problem = problem(Operator::Hyperelasticity, 2, 3, 3, Random::fresh_seed());
+    let (kernel, _) = transform(&problem.lowered, &ONE).unwrap();
+    let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+    // two derivatives of two components, 10 degrees of freedom in tiles of 8; two functions, one
+    // result
+    assert_eq!(cuda.source.matches("mma.sync.aligned.m16n8k8").count(), 2 * 2 * 2 * 3);
+    assert!(!cuda.source.contains("__shfl"), "{}", cuda.source);
+    assert!(!cuda.source.contains("__syncthreads"), "{}", cuda.source);
+    assert_eq!(cuda.plan.block, [32, 1, 1]);
+    let expected = problem.reference().unwrap();
+    for place in ["c", "opencl"] {
+        let device = open(place).unwrap();
+        let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
+        let loaded = Loaded::compiled(&*device, compiled(&*device, &program), &problem.memory).unwrap();
+        loaded.launch().unwrap();
+        let error = RelativeError::between(&loaded.f64s(problem.output()).unwrap(), &expected);
+        assert!(error.is_within(1e-12), "{place}: {error:?}");
+    }
+}
+
+/// Ten degrees of freedom are eight and two: the last instruction of an evaluation has four terms,
+/// and what it leaves out is zero. The rows of the results stay eight an instruction.
+#[test]
+fn the_last_terms_take_half_an_instruction() {
+    let problem = problem(Operator::Hyperelasticity, 2, 3, 1, 1);
+    let source = |mapping: &Mapping| {
+        let (kernel, _) = transform(&problem.lowered, mapping).unwrap();
+        generate(&kernel, Target::Cuda, &Options::default()).unwrap().source
+    };
+    let short = source(&SHORT);
+    let count = |what: &str| short.matches(what).count();
+    assert_eq!(count("mma.sync.aligned.m16n8k8"), 2 * 2 * (1 + 1));
+    assert_eq!(count("mma.sync.aligned.m16n8k4"), 2 * 2);
+    assert!(!short.contains("__shfl"), "{short}");
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let object = nvrtc::compile_for("sm_90", "short", &short, &Cache::from_environment()).unwrap();
+    assert!(object.resources.iter().all(|r| r.registers > 0), "{}", object.log);
+}
+
+#[test]
+fn what_has_no_components_is_refused() {
+    let vector = problem(Operator::Elasticity, 3, 2, 1, 1).lowered;
+    assert_eq!(matrix_group_dofs(&vector.kernel, &vector.program), Some(10));
+    let scalar = problem(Operator::Laplace, 2, 2, 1, 1).lowered;
+    assert_eq!(matrix_group_dofs(&scalar.kernel, &scalar.program), None);
+    let message = transform(&scalar, &Mapping::MATRIX_GROUPS).unwrap_err().to_string();
+    assert!(message.contains("the result has no components, which `matrix_cells` is for"), "{message}");
+}

@@ -1,0 +1,255 @@
+//! CUDA source of the operator actions compiles with NVRTC for sm_90; no GPU is needed.
+//!
+//! `make test` compiles both ends of the degrees of each operator, `make test-all` all 70.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use crate::support::{cases, is_long_run, last_degree};
+use purlin::codegen::{Options, Target, generate};
+use purlin::forms::element::CellShape;
+use purlin::forms::lowering::{LoweringOptions, MeshForm, lower};
+use purlin::forms::quadrature::QuadratureScheme;
+use purlin::forms::tiling::TilingParameters;
+use purlin::ir::Kernel;
+use purlin::kernels::{BoundaryValueProblem, Operator};
+use purlin::runtime::Cache;
+use purlin::runtime::cuda::nvrtc;
+use purlin::transforms::schedule::parse_file;
+use purlin::{Mapping, transform};
+use std::path::Path;
+
+#[test]
+fn cuda_sources_compile() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let cache = Cache::from_environment();
+    let mut compiled = 0;
+    for (operator, dim, degree) in cases() {
+        if !is_long_run() && degree != 1 && degree != last_degree(dim) {
+            continue;
+        }
+        let name = format!("{operator}_{dim}d_p{degree}");
+        let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::XiaoGimbutas);
+        let lowered = lower(&operator.form(dim, degree).unwrap(), &options).unwrap();
+        let (kernel, _) = transform(&lowered.kernel, &Mapping::SINGLE_CELL).unwrap();
+        let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+        let object = nvrtc::compile_for("sm_90", &name, &program.source, &cache).unwrap();
+        let [resources] = object.resources.as_slice() else { panic!("{name}: {}", object.log) };
+        assert!(!object.cubin.is_empty() && resources.registers > 0 && resources.entry == program.entry);
+        compiled += 1;
+    }
+    assert_eq!(compiled, if is_long_run() { 70 } else { 20 });
+}
+
+/// The sums of a hexahedron, taken by the work-items of a group together: no spills.
+#[test]
+fn factorised_sums_compile() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let space = Operator::Laplace.space_on(CellShape::Hexahedron, 3);
+    let form = Operator::Laplace.action_on(&space);
+    let lowered = MeshForm::new(&form, &LoweringOptions::new("laplace_q3")).unwrap();
+    let lines = |literal_tables| Mapping::FactorisedLines { cells: 5, literal_tables, factors: None };
+    for mapping in [Mapping::FactorisedPlanes { cells: 4 }, lines(false), lines(true)] {
+        let (kernel, _) = transform(&lowered.kernels()[0], &mapping).unwrap();
+        let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+        let cache = Cache::from_environment();
+        let object = nvrtc::compile_for("sm_90", "laplace_q3", &program.source, &cache).unwrap();
+        let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
+        println!("{mapping}: {resources}");
+        assert!(resources.to_string().contains(" 0 B spilled"), "{mapping}: {resources}");
+    }
+}
+
+/// The kernels of solvers, and those of a nonlinear problem and its matrix: no spills.
+#[test]
+fn solvers_compile() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let cache = Cache::from_environment();
+    let compiles = |kernel: &Kernel| {
+        let program = generate(kernel, Target::Cuda, &Options::default()).unwrap();
+        let object = nvrtc::compile_for("sm_90", &kernel.name, &program.source, &cache).unwrap();
+        let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
+        println!("{}: {resources}", kernel.name);
+        assert!(resources.to_string().contains(" 0 B spilled"), "{}: {resources}", kernel.name);
+    };
+    let texts = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/solve/src/kernels");
+    let mut compiled = 0;
+    for entry in std::fs::read_dir(texts).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        // of vectors in space, where the components are left open
+        let (kernel, script) = parse_file(&text.replace("SIDE", "3")).unwrap();
+        let schedule = script.map(|script| script.apply(&kernel).unwrap());
+        compiles(schedule.as_ref().map_or(&kernel, |schedule| schedule.kernel()));
+        compiled += 1;
+    }
+    assert!(compiled >= 36, "{compiled}");
+    let problem = BoundaryValueProblem::Hyperelasticity;
+    let space = problem.space(CellShape::Tetrahedron, 1);
+    for form in [problem.energy(&space), problem.residual(&space), problem.tangent(&space)] {
+        let form = MeshForm::new(&form, &LoweringOptions::new("neo_hookean")).unwrap();
+        for lowered in form.kernels() {
+            compiles(&transform(lowered, &Mapping::SingleCell { cells: 128 }).unwrap().0);
+        }
+    }
+}
+
+/// Modes instead of points, of every linear operator, one cell a work-item and tiled.
+#[test]
+fn modes_compile() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let cache = Cache::from_environment();
+    for (operator, tile) in
+        [(Operator::Mass, 10), (Operator::Helmholtz, 4), (Operator::Laplace, 4), (Operator::Elasticity, 4)]
+    {
+        let options =
+            LoweringOptions::new(format!("{operator}_modes")).with_scheme(QuadratureScheme::XiaoGimbutas);
+        let lowered = lower(&operator.form(3, 2).unwrap(), &options).unwrap();
+        let tiling = TilingParameters {
+            cells: 32,
+            work_items_per_cell: 2,
+            quad_tile: tile,
+            eval_rows: tile,
+            // a function for each loop
+            eval_cols: vec![10; if operator == Operator::Helmholtz { 2 } else { 1 }],
+            quad_rows: 10,
+            quad_cols: tile,
+        };
+        let single = Mapping::StagedCells { cells: 32, constant_tables: true };
+        for mapping in [single, Mapping::StagedTiling(tiling)] {
+            let mapping = mapping.with_modes();
+            let (kernel, _) = transform(&lowered, &mapping).unwrap();
+            let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+            assert!(program.source.contains("phi_p2_modes") || program.source.contains("phi_p2_d0_modes"));
+            assert!(!program.source.contains("weights"), "{}", program.source);
+            let object = nvrtc::compile_for("sm_90", &options.name, &program.source, &cache).unwrap();
+            let [resources] = object.resources.as_slice() else { panic!("{mapping}: {}", object.log) };
+            assert!(resources.to_string().contains(" 0 B spilled"), "{mapping}: {resources}");
+        }
+    }
+}
+
+#[test]
+fn a_source_that_is_wrong_is_refused_with_the_log() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let source = "extern \"C\" __global__ void f(double *x) { x[0] = y; }";
+    let error = nvrtc::compile_for("sm_90", "f", source, &Cache::disabled()).unwrap_err().to_string();
+    let line = format!("line 1, `{source}`: identifier \"y\" is undefined;");
+    assert!(error.contains("the code of `f` does not compile") && error.contains(&line), "{error}");
+}
+
+/// Infinities and nans as literals and in tables, and extrema of them, also indivisible ones.
+#[test]
+fn infinities_and_nans_compile() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let cache = Cache::from_environment();
+    for ty in ["f64", "f32"] {
+        for space in ["global", "constant"] {
+            let text = format!(
+                "kernel k\n\narg x: {ty}[1] in\narg b: f32[4] in\narg y: {ty}[4] inout\narg top: {ty}[1] inout\narg v: {ty}[4] inout\ntable w: {ty}[4] {space}\n\n\
+                 for i in 0..4 {{g.0}}\n  s: y[i] min= w[i]\n  t: top[0] max= select(x[0] < inf, b[i], -inf) {{atomic}}\n  \
+                 u: v[i] = x[0]*max(nan, sqrt(sum(k in 0..3: 1)/2))\n\ntable w = [nan, inf, -inf, 0.5]\n"
+            );
+            let kernel = purlin::ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+            let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+            let object = nvrtc::compile_for("sm_90", "k", &program.source, &cache).unwrap();
+            assert!(!object.cubin.is_empty(), "{}", object.log);
+        }
+    }
+}
+
+/// Where the compiler has decided that a branch is never taken.
+fn dead_branches(ptx: &str) -> usize {
+    ptx.lines().filter(|line| line.contains("mov.pred") && line.trim_end().ends_with(", 0;")).count()
+}
+
+/// NVVM gives up the outer of two loops when it unrolls the inner one, whose length changes:
+/// printed so that it does not.
+#[test]
+fn short_triangles_keep_their_outer_loop() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let ptx =
+        |name: &str, source: &str| nvrtc::compile_for("sm_90", name, source, &Cache::disabled()).unwrap().ptx;
+    let reproducer = std::fs::read_to_string("tests/compilers/nvvm_leaves_a_triangle.cu").unwrap();
+    let faulty = dead_branches(&ptx("triangle", &reproducer));
+    let kernel = "kernel triangle
+arg x: f64[3] inout
+arg a: f64[3] in
+for i in 0..3
+  s: x[i] = product(j in i..3: tanh(a[i])) + sin(x[i])
+";
+    let kernel = purlin::ir::text::parse(kernel).unwrap();
+    let source = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
+    assert_eq!(source.matches("#pragma unroll 1\n").count(), 1, "{source}");
+    assert_eq!(dead_branches(&ptx("triangle", &source)), 0, "{source}");
+    let unrolled = source.replace("#pragma unroll 1\n", "");
+    assert_eq!(dead_branches(&ptx("triangle", &unrolled)), faulty, "{unrolled}");
+    if faulty == 0 {
+        println!("{}: the fault that is printed around is gone", nvrtc::version().unwrap());
+    }
+}
+
+/// The program of a fact of code generation.
+fn kernel_of(name: &str) -> Kernel {
+    let facts = purlin_facts::load(Path::new("crates/codegen/facts")).unwrap();
+    let (_, fact) = facts.into_iter().find(|(_, fact)| fact.name == name).unwrap();
+    purlin::ir::text::parse(&fact.kernel.text).unwrap()
+}
+
+/// Kernels whose loops over lanes are vectors.
+#[test]
+fn vectors_compile() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let cache = Cache::from_environment();
+    let facts = [
+        "vectors_are_copied_whole",
+        "vectors_calculate",
+        "tails_of_vectors_stay_lanes",
+        "lanes_that_are_no_vectors",
+        "vectors_start_at_their_multiples",
+        "lanes_sum_over_loops",
+    ];
+    for fact in facts {
+        let kernel = kernel_of(fact);
+        let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+        assert!(program.source.contains("reinterpret_cast<const double2 *>"), "{fact}");
+        let object = nvrtc::compile_for("sm_90", fact, &program.source, &cache).unwrap();
+        assert!(!object.cubin.is_empty() && object.resources[0].entry == program.entry, "{}", object.log);
+    }
+}
+
+/// A fragment that other lanes hold comes by a shuffle into the operand of a matrix instruction.
+#[test]
+fn shuffles_in_front_of_an_intrinsic_compile() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let kernel = kernel_of("intrinsic_reads_another_lane");
+    let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+    let cache = Cache::from_environment();
+    let object = nvrtc::compile_for("sm_90", "other_lane", &program.source, &cache).unwrap();
+    assert!(!object.cubin.is_empty() && object.resources[0].entry == program.entry, "{}", object.log);
+}

@@ -1,0 +1,13 @@
+//! Loop programs, schedules and compilers, as one program: a file is run by
+//! `cargo nextest run --test programs reductions::`.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod contraction;
+mod intrinsics;
+mod pipelining;
+mod reductions;
+mod schedules;
+mod sharing;
+mod threads;
