@@ -179,14 +179,20 @@ fn code(text: &str) -> Vec<&str> {
     text[..end].lines().collect()
 }
 
+/// Whether a line starts a function, whatever its visibility.
+fn is_function(line: &str) -> bool {
+    let end = line.find(')').filter(|_| line.starts_with("pub(")).map_or(0, |end| end + 1);
+    let mut words = line[end..].split_whitespace();
+    let qualifiers = ["pub", "const", "async", "unsafe", "extern", "\"C\""];
+    words.find(|word| !qualifiers.contains(word)) == Some("fn")
+}
+
 /// First line and length of every function, by the indentation that rustfmt gives.
 fn functions(lines: &[&str]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (start, line) in lines.iter().enumerate() {
         let body = line.trim_start();
-        let head = body.split('(').next().unwrap_or_default();
-        let is_function = head.split_whitespace().any(|w| w == "fn") && !body.starts_with("//");
-        if !is_function || body.ends_with(';') || body.ends_with('}') {
+        if !is_function(body) || body.ends_with(';') || body.ends_with('}') {
             continue;
         }
         let close = format!("{}}}", &line[..line.len() - body.len()]);
@@ -222,9 +228,9 @@ fn files_and_functions_are_short() {
 
 #[test]
 fn the_reader_of_sources_finds_functions() {
-    let text =
-        "impl A {\n    pub fn b(\n        &self,\n    ) -> u8 {\n        1\n    }\n}\n// fn c() {\nfn d();\n";
-    assert_eq!(functions(&text.lines().collect::<Vec<_>>()), [(2, 5)]);
+    let text = "impl A {\n    pub fn b(\n        &self,\n    ) -> u8 {\n        1\n    }\n}\n// fn c() {\nfn d();\n\
+                pub(super) const fn e() {\n}\npub(in crate::x) unsafe extern \"C\" fn f() {\n}\nlet fn_ = (fn) {\n}\n";
+    assert_eq!(functions(&text.lines().collect::<Vec<_>>()), [(2, 5), (10, 2), (12, 2)]);
 }
 
 /// Rust files under folders `tests`, with their text.

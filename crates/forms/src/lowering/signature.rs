@@ -115,16 +115,7 @@ impl Signature<'_> {
         }
         let entity_params = EntityVars::params(self, needed.entities);
         let spaces = used_spaces(form, needed, &functions);
-        let mut counts = BTreeMap::new();
-        for space in &spaces {
-            let name = form.spaces[*space].count_name();
-            let same = spaces.range(..space).find(|s| form.spaces[**s].count_name() == name);
-            let count = match same {
-                Some(other) => counts[other],
-                None => self.param(&name, LoweredRole::DofCount { space: *space }),
-            };
-            counts.insert(*space, count);
-        }
+        let counts = self.dof_counts(form, &spaces);
         let (outputs, places) = self.outputs(form, needed, &counts, entity_params);
         let (positions_of_mesh, others): (Vec<usize>, Vec<usize>) =
             functions.iter().copied().partition(is_position);
@@ -134,30 +125,7 @@ impl Signature<'_> {
             let shape = global_shape(form, form.functions[k].space, &counts, width);
             arrays.insert(k, self.function(form, k, shape, LoweredRole::Function { function: k }));
         }
-        let mut maps = BTreeMap::new();
-        let mut states = BTreeMap::new();
-        for space in 0..form.spaces.len() {
-            let data = &form.spaces[space];
-            let shape = |n: usize| vec![Affine::var(entity_params.0), Affine::constant(n as i64)];
-            if spaces.contains(&space) {
-                let name = data.map_name();
-                let same = spaces.range(..space).find(|s| form.spaces[**s].map_name() == name);
-                let map = match same {
-                    Some(other) => maps[other],
-                    None => {
-                        let role = LoweredRole::Map { space };
-                        self.array(&name, ScalarType::I32, shape(data.columns), role)
-                    }
-                };
-                maps.insert(space, map);
-            }
-            let is_result = needed.outputs.iter().any(|k| form.outputs[*k].spaces.contains(&space));
-            let is_input = functions.iter().any(|k| form.functions[*k].space == space);
-            if !data.transforms.is_empty() && (is_input || is_result) {
-                let (shape, role) = (shape(data.transforms.len()), LoweredRole::States { space });
-                states.insert(space, self.array(&data.states_name(), ScalarType::I32, shape, role));
-            }
-        }
+        let (maps, states) = self.maps(form, needed, &spaces, entity_params.0);
         let entities = EntityVars::declare(self, needed.entities, entity_params, needed.oriented);
         for k in others {
             let space = form.functions[k].space;
@@ -189,6 +157,57 @@ impl Signature<'_> {
             inputs,
             results,
         })
+    }
+
+    /// The number of degrees of freedom of each space; spaces of one name share it.
+    fn dof_counts(&mut self, form: &TabulatedForm, spaces: &BTreeSet<usize>) -> BTreeMap<usize, VarId> {
+        let mut counts = BTreeMap::new();
+        for space in spaces {
+            let name = form.spaces[*space].count_name();
+            let same = spaces.range(..space).find(|s| form.spaces[**s].count_name() == name);
+            let count = match same {
+                Some(other) => counts[other],
+                None => self.param(&name, LoweredRole::DofCount { space: *space }),
+            };
+            counts.insert(*space, count);
+        }
+        counts
+    }
+
+    /// The maps of `spaces`, one for those of one name, and the states of entities where a space
+    /// transforms values by them.
+    fn maps(
+        &mut self,
+        form: &TabulatedForm,
+        needed: &Needed,
+        spaces: &BTreeSet<usize>,
+        entities: VarId,
+    ) -> (BTreeMap<usize, VarId>, BTreeMap<usize, VarId>) {
+        let mut maps = BTreeMap::new();
+        let mut states = BTreeMap::new();
+        for space in 0..form.spaces.len() {
+            let data = &form.spaces[space];
+            let shape = |n: usize| vec![Affine::var(entities), Affine::constant(n as i64)];
+            if spaces.contains(&space) {
+                let name = data.map_name();
+                let same = spaces.range(..space).find(|s| form.spaces[**s].map_name() == name);
+                let map = match same {
+                    Some(other) => maps[other],
+                    None => {
+                        let role = LoweredRole::Map { space };
+                        self.array(&name, ScalarType::I32, shape(data.columns), role)
+                    }
+                };
+                maps.insert(space, map);
+            }
+            let is_result = needed.outputs.iter().any(|k| form.outputs[*k].spaces.contains(&space));
+            let is_input = needed.inputs.iter().any(|l| form.functions[l.of].space == space);
+            if !data.transforms.is_empty() && (is_input || is_result) {
+                let (shape, role) = (shape(data.transforms.len()), LoweredRole::States { space });
+                states.insert(space, self.array(&data.states_name(), ScalarType::I32, shape, role));
+            }
+        }
+        (maps, states)
     }
 
     /// Assumes that the maps of the results of coloured cells are injective.

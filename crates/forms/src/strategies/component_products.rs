@@ -2,7 +2,7 @@
 //! tables, and all work-items share the pointwise group.
 
 use super::fragments::{
-    Axes, CELLS, Nest, TILE, exactly, fragment, lay_out, lay_out_table, product, short_product,
+    Axes, CELLS, Nest, Product, TILE, exactly, fragment, lay_out, lay_out_table, product, short_product,
 };
 use crate::program::{Block, Evaluation, Products};
 use purlin_ir::{AddressSpace, Expr, Kernel, VarId};
@@ -138,29 +138,7 @@ pub(super) fn products(
     s.reorder([&rolled.init, cells, &point])?;
     axes.add_components(&rolled.init);
     axes.add(fragment(s, &Nest { cells: cells.clone(), columns: point }, wide)?);
-    let mut calls = Vec::new();
-    for ((e, (component, _)), nest) in evaluated.iter().zip(&rolled.evaluate).zip(&nests) {
-        let dofs = &e.evaluation.dofs;
-        s.reorder([component, &nest.cells, &nest.columns, dofs])?;
-        axes.add_components(component);
-        let insns = first_insns(&e.of_tables);
-        if let (Some(count), false) = (quadrature.short, wide) {
-            calls.extend(short_product(s, nest, dofs, count, insns)?);
-            continue;
-        }
-        let (part, columns) = tile_of_points(s, nest, wide)?;
-        let nest = product(s, &nest.cells, &columns, dofs, true)?;
-        // tables are read once for all components of a sub-group, values of degrees of freedom once
-        // for all tiles of points
-        for outer in part.iter().chain(axes.one_sub_group.then_some(component)) {
-            nest.tile.iter().try_for_each(|tile| s.interchange(outer, tile).map(drop))?;
-        }
-        if let (Some(part), true) = (&part, axes.one_sub_group) {
-            s.interchange(component, part)?;
-        }
-        axes.unrolled.extend(part);
-        calls.push((nest, insns));
-    }
+    let mut calls = evaluations(s, quadrature, rolled, &nests, axes)?;
     let copies = at_points(s, &values, rolled, quadrature, axes)?;
     s.reorder([&rolled.multiply, &multiply.cells, &multiply.columns, &products.rows])?;
     axes.add_components(&rolled.multiply);
@@ -191,6 +169,41 @@ pub(super) fn products(
         nest.to_calls(s, &insns, axes)?;
     }
     Ok(())
+}
+
+/// The functions at the points, one nest each, with the statements that become instructions.
+fn evaluations(
+    s: &mut Schedule,
+    quadrature: &Quadrature<'_>,
+    rolled: &RolledBlock,
+    nests: &[Nest],
+    axes: &mut Axes,
+) -> Result<Vec<(Product, Vec<String>)>, TransformError> {
+    let wide = quadrature.is_wide();
+    let mut calls = Vec::new();
+    for ((e, (component, _)), nest) in quadrature.evaluated.iter().zip(&rolled.evaluate).zip(nests) {
+        let dofs = &e.evaluation.dofs;
+        s.reorder([component, &nest.cells, &nest.columns, dofs])?;
+        axes.add_components(component);
+        let insns = first_insns(&e.of_tables);
+        if let (Some(count), false) = (quadrature.short, wide) {
+            calls.extend(short_product(s, nest, dofs, count, insns)?);
+            continue;
+        }
+        let (part, columns) = tile_of_points(s, nest, wide)?;
+        let nest = product(s, &nest.cells, &columns, dofs, true)?;
+        // tables are read once for all components of a sub-group, values of degrees of freedom once
+        // for all tiles of points
+        for outer in part.iter().chain(axes.one_sub_group.then_some(component)) {
+            nest.tile.iter().try_for_each(|tile| s.interchange(outer, tile).map(drop))?;
+        }
+        if let (Some(part), true) = (&part, axes.one_sub_group) {
+            s.interchange(component, part)?;
+        }
+        axes.unrolled.extend(part);
+        calls.push((nest, insns));
+    }
+    Ok(calls)
 }
 
 /// The tiles of the points of a nest, in a loop around it, and the points of a tile.
