@@ -2,7 +2,8 @@
 //! tables, and all work-items share the pointwise group.
 
 use super::fragments::{
-    Axes, CELLS, Nest, Product, TILE, exactly, fragment, lay_out, lay_out_table, product, short_product,
+    Axes, CELLS, Nest, Product, TILE, exactly, fragment, lay_out, lay_out_spread_table, product,
+    short_product,
 };
 use crate::program::{Block, Evaluation, Products};
 use purlin_ir::{AddressSpace, Expr, Kernel, VarId};
@@ -161,7 +162,7 @@ pub(super) fn products(
     }
     for table in &products.tables {
         if !axes.tables.contains(table) {
-            lay_out_table(s, table, 0)?;
+            lay_out_spread_table(s, table, 0)?;
             axes.tables.push(table.clone());
         }
     }

@@ -2,8 +2,9 @@
 
 use super::blocks::statements;
 use super::staging::Flat;
+use purlin_ir::text::NamedLayout;
 use purlin_transforms::primitives::{
-    DropZeroTerms, JoinArrayAxes, JoinInames, PadArray, PeelIname, ShiftIname, SplitArrayAxis,
+    ChangeLayout, DropZeroTerms, JoinArrayAxes, JoinInames, PadArray, PeelIname, ShiftIname, SplitArrayAxis,
     TransposeArrayAxes,
 };
 use purlin_transforms::schedule::{Array, Loop};
@@ -53,6 +54,8 @@ pub(super) struct Axes {
     pub(super) short_calls: Vec<Loop>,
     /// Tables of the products.
     pub(super) tables: Vec<Array>,
+    /// How many of them, the first ones, have a copy in local memory.
+    pub(super) kept_tables: u64,
     /// Whether a sub-group has all components of its cells, and no other one is in the group.
     pub(super) one_sub_group: bool,
 }
@@ -158,15 +161,80 @@ pub(super) fn spread_columns(s: &mut Schedule, array: &Array) -> Result<(), Tran
     s.apply(PadArray::new(array, 3, TILE / 2)).map(drop)
 }
 
-/// Lays a table `[modes, columns]` out so that both products read 32 neighbours, or two times 16:
-/// tiles of 8 by 8, in each of which blocks of 4 by 4. Other axes may be in `front`.
-pub(super) fn lay_out_table(s: &mut Schedule, table: &Array, front: u32) -> Result<(), TransformError> {
+/// Lays a table `[modes, columns]` out in tiles of 8 by 8, in each of which blocks of 4 by 4, for a
+/// copy that [`spread_halves`] lays out.
+pub(super) fn lay_out_table(s: &mut Schedule, table: &Array) -> Result<(), TransformError> {
+    split_table(s, table, 0)?;
+    s.apply(TransposeArrayAxes::new(table, [0, 3, 4, 1, 2, 5])).map(drop)
+}
+
+/// Lays a table `[modes, columns]` that is read where it is out as [`spread_halves`] does: the
+/// first-level cache has the banks of local memory. Other axes may be in `front`.
+pub(super) fn lay_out_spread_table(
+    s: &mut Schedule,
+    table: &Array,
+    front: u32,
+) -> Result<(), TransformError> {
+    split_table(s, table, front)?;
+    let order = (0..front).chain([1, 4, 0, 3, 2, 5].map(|axis| front + axis));
+    s.apply(TransposeArrayAxes::new(table, order))?;
+    for _ in 0..3 {
+        s.apply(JoinArrayAxes::new(table, front + 2))?;
+    }
+    s.apply(PadArray::new(table, front + 2, COLUMN_HALVES))?;
+    s.apply(JoinArrayAxes::new(table, front + 1))?;
+    s.apply(PadArray::new(table, front + 1, ROW_HALVES - 2 * COLUMN_HALVES)).map(drop)
+}
+
+/// Tiles of 8, their halves and what these hold, of modes and of columns.
+fn split_table(s: &mut Schedule, table: &Array, front: u32) -> Result<(), TransformError> {
     for (axis, factor) in [(0, TILE), (1, TILE / 2), (3, TILE), (4, TILE / 2)] {
         s.apply(SplitArrayAxis { var: table.into(), axis: front + axis, factor })?;
     }
-    let order = (0..front).chain([0, 3, 4, 1, 2, 5].map(|axis| front + axis)).collect();
-    s.apply(TransposeArrayAxes { var: table.into(), order })?;
     Ok(())
+}
+
+/// Doubles in all banks of local memory, and of a block of a table.
+const BANKS: i64 = 16;
+/// Doubles between the halves of the columns of a tile, and those of its rows, beyond all banks.
+const COLUMN_HALVES: i64 = 2;
+const ROW_HALVES: i64 = 8;
+
+/// Lays a copy in local memory of what [`lay_out_table`] laid out so that no product meets a bank
+/// twice: the halves of the columns of a tile begin two doubles of sixteen apart, those of its rows
+/// eight.
+///
+/// A half of a sub-group reads sixteen doubles at a time, of two blocks of 4 by 4: two rows of both
+/// halves of the rows, banks `8*half + 4*row + column`, or two columns of both halves of the
+/// columns, banks `2*half + 4*row + column`. Either has each bank once. Blocks side by side would
+/// have half of the banks twice.
+pub(super) fn spread_halves(s: &mut Schedule, copy: &Array) -> Result<(), TransformError> {
+    let var = s.kernel().var(copy.name()).map(|var| &s.kernel().vars[var]);
+    let extents = var.map(|var| var.shape.iter().filter_map(|n| n.as_constant()).collect::<Vec<_>>());
+    // tiles of which there is one are no axes of the copy
+    let extents = extents.unwrap_or_default();
+    let tiles = &extents[..extents.len().saturating_sub(4)];
+    let blocks = tiles.iter().product::<i64>();
+    let mut strides: Vec<i64> =
+        (1..=tiles.len()).map(|k| BANKS * tiles[k..].iter().product::<i64>()).collect();
+    strides.extend([column_halves(blocks), row_halves(blocks), TILE / 2, 1]);
+    s.apply(ChangeLayout::new(copy, NamedLayout::strides(strides))).map(drop)
+}
+
+/// Doubles from one half of the columns of each of so many tiles to the other.
+const fn column_halves(tiles: i64) -> i64 {
+    BANKS * tiles + COLUMN_HALVES
+}
+
+/// Doubles from one half of their rows to the other.
+const fn row_halves(tiles: i64) -> i64 {
+    2 * BANKS * tiles + ROW_HALVES
+}
+
+/// Doubles of a table of so many elements that [`spread_halves`] laid out.
+pub(super) const fn spread_length(elements: i64) -> i64 {
+    let tiles = elements / (TILE * TILE);
+    BANKS * tiles + column_halves(tiles) + row_halves(tiles)
 }
 
 /// The loops of a product: tiles, then rows, columns and terms of an instruction.

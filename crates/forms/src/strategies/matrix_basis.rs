@@ -5,7 +5,7 @@ use super::cell_groups::cell_groups;
 use super::common_basis::{Algebra, Modal, Sums, common_basis};
 use super::component_products::Quadrature;
 use super::fragments::{
-    Axes, CELLS, Nest, TILE, exactly, fragment, lay_out_of, lay_out_table, product, tiled,
+    Axes, CELLS, Nest, TILE, exactly, fragment, lay_out_of, lay_out_spread_table, product, tiled,
 };
 use super::matrix_groups::Parts;
 use super::single_cell::make_atomic;
@@ -270,7 +270,7 @@ impl Strategy<'_> {
             lay_out_of(s, array, 2, false, false)?;
             axes.local.push(array.clone());
         }
-        lay_out_table(s, &algebra.basis, 0)?;
+        lay_out_spread_table(s, &algebra.basis, 0)?;
         for (nest, insns) in calls {
             nest.to_calls(s, &insns, axes)?;
         }
@@ -366,8 +366,8 @@ impl Strategy<'_> {
         }
         lay_out_of(s, copy, 2, true, false)?;
         axes.local.push(copy.clone());
-        lay_out_table(s, &algebra.coefficients, 1)?;
-        lay_out_table(s, &algebra.of_rows, 1)?;
+        lay_out_spread_table(s, &algebra.coefficients, 1)?;
+        lay_out_spread_table(s, &algebra.of_rows, 1)?;
         // rows of a round by planes: `[component, plane, lane, round, half, part]`
         let result = &self.program.results[0].array;
         lay_out_of(s, result, 1, true, true)?;

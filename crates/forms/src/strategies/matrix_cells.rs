@@ -3,7 +3,10 @@
 use super::ahead::{Ahead, coordinates};
 use super::blocks::{behind, gathers_first, statements, written};
 use super::cell_groups::cell_groups;
-use super::fragments::{Axes, CELLS, Nest, Product, TILE, exactly, fragment, lay_out_table, product, tiled};
+use super::fragments::{
+    Axes, CELLS, Nest, Product, TILE, exactly, fragment, lay_out_spread_table, lay_out_table, product,
+    spread_halves, spread_length, tiled,
+};
 use super::modes::factor;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Staged, check_parts, deal_parts, stage_results};
@@ -180,7 +183,7 @@ pub fn matrix_sizes(kernel: &Kernel, program: &CellProgram) -> Option<MatrixSize
         for table in &products.tables {
             if !names.contains(&table) {
                 names.push(table);
-                tables.push(8 * (block.points * tiled(n)).unsigned_abs());
+                tables.push(8 * spread_length(block.points * tiled(n)).unsigned_abs());
             }
         }
     }
@@ -258,7 +261,7 @@ impl Strategy<'_> {
         let starts = [order.first.clone(), String::from(&result.zero), String::from(&staged.rows)];
         let cells = s.distribute_as(&cell, starts, &["cell_geometry", "cell_products", "cell_commit"])?;
         let [geometry, products, commit] = exactly(cells, "geometry, products and commit")?;
-        let mut axes = Axes::default();
+        let mut axes = Axes { kept_tables: self.args.kept_tables, ..Axes::default() };
         self.products(s, &products, &mut axes)?;
 
         let (geometry, ahead) = match self.args.overlapped {
@@ -340,7 +343,8 @@ impl Strategy<'_> {
         for table in axes.tables.iter().take(kept) {
             let fetch = PrefetchArray::new(table, &places.group, AddressSpace::Local);
             let fetch = fetch.by_work_items([32, length(self.args.sub_groups)]);
-            s.prefetch_as(fetch, &format!("{table}_kept"))?;
+            let (copy, _) = s.prefetch_as(fetch, &format!("{table}_kept"))?;
+            spread_halves(s, &copy)?;
         }
         s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
         for call in &axes.calls {
@@ -475,7 +479,10 @@ impl Tiles<'_> {
         }
         for table in &self.products.tables {
             if !axes.tables.contains(table) {
-                lay_out_table(s, table, 0)?;
+                match (axes.tables.len() as u64) < axes.kept_tables {
+                    true => lay_out_table(s, table)?,
+                    false => lay_out_spread_table(s, table, 0)?,
+                }
                 axes.tables.push(table.clone());
             }
         }

@@ -3,7 +3,7 @@
 use super::ahead::{Ahead, coordinates};
 use super::blocks::{behind, gathers_first, statements};
 use super::cell_groups::cell_groups;
-use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, tiled};
+use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, spread_halves, spread_length, tiled};
 use super::matrix_cells::{
     ITEMS, MatrixCells, MatrixSizes, REST, RESULTS, VALUES, row_length, tiles, to_fragment,
 };
@@ -84,7 +84,7 @@ pub fn matrix_orbit_sizes(kernel: &Kernel, program: &CellProgram, orbits: &[Orbi
         for table in &products.tables {
             if !names.contains(&table) {
                 names.push(table);
-                tables.push(bytes(block.points * padded));
+                tables.push(bytes(spread_length(block.points * padded)));
             }
         }
     }
@@ -382,7 +382,7 @@ impl Strategy<'_> {
         let starts = [order.first.clone(), String::from(&result.zero), String::from(&result.scatter)];
         let cells = s.distribute_as(&cell, starts, &["cell_geometry", "cell_products", "cell_commit"])?;
         let [geometry, products, commit] = exactly(cells, "geometry, products and commit")?;
-        let mut axes = Axes::default();
+        let mut axes = Axes { kept_tables: self.args.kept_tables, ..Axes::default() };
         self.products(s, &parts, &products, &mut axes)?;
         let (geometry, ahead) = match self.args.overlapped {
             true => {
@@ -528,7 +528,10 @@ impl Strategy<'_> {
         for table in parts.small.iter().chain(axes.tables.iter().take(kept)) {
             let fetch = PrefetchArray::new(table, &places.group, AddressSpace::Local);
             let fetch = fetch.by_work_items([32, length(self.args.sub_groups)]);
-            s.prefetch_as(fetch, &format!("{table}_kept"))?;
+            let (copy, _) = s.prefetch_as(fetch, &format!("{table}_kept"))?;
+            if axes.tables.contains(table) {
+                spread_halves(s, &copy)?;
+            }
         }
         s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
         for call in &axes.calls {
