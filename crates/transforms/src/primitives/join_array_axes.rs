@@ -1,6 +1,7 @@
-//! Joins two neighbouring axes of a temporary.
+//! Joins two neighbouring axes of a temporary or table.
 
 use crate::draw::{self, Picks};
+use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::elements::AXIS;
@@ -9,12 +10,12 @@ use crate::proofs::elements::TEMPORARY;
 use crate::proofs::elements::{check_axis, check_only_accessed, product, rewrite_accesses, temporary};
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
-use purlin_ir::{BinaryOp, Expr, Kernel, VarId, Variable};
+use purlin_ir::{BinaryOp, Expr, Kernel, VarId, VarKind, Variable};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Joins an axis of a temporary and the next one into one axis.
+/// Joins an axis of a temporary or table and the next one into one axis.
 ///
 /// # Rewrite
 /// ```text
@@ -29,14 +30,14 @@ use std::fmt;
 ///
 /// # Errors
 /// An axis that has no next one, a second extent that is no constant, strides that do not fit one
-/// axis; a variable that is no temporary or is assumed injective.
+/// axis; an argument or a parameter; a variable that is assumed injective.
 ///
 /// # Elsewhere
 /// Exo `mult_dim`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JoinArrayAxes {
-    /// The temporary.
+    /// The temporary or table.
     pub var: String,
     /// The first of the two axes, counted from 0.
     pub axis: u32,
@@ -85,7 +86,9 @@ impl Primitive for JoinArrayAxes {
     fn check(&self, analysis: &Analysis) -> Result<JointAxes, Refusal> {
         let kernel = analysis.kernel();
         let help = "the caller knows the array by its axes; join those of a copy in a temporary";
-        let var = temporary(kernel, &self.var, help)?;
+        let var = lookup::var(kernel, &self.var)?;
+        let is_table = matches!(kernel.vars[var].kind, VarKind::Table(_));
+        let var = if is_table { var } else { temporary(kernel, &self.var, help)? };
         let axis = check_axis(&kernel.vars[var], self.axis)?;
         check_axis(&kernel.vars[var], self.axis.saturating_add(1))?;
         check_only_accessed(kernel, var)?;
@@ -113,7 +116,7 @@ impl Primitive for JoinArrayAxes {
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
-        let var = p.of(&draw::temporaries(kernel, 2))?;
+        let var = p.of(&[draw::temporaries(kernel, 2), draw::tables_with_axes(kernel, 2)].concat())?;
         let axis = p.below(draw::axes(kernel, &var) as usize - 1) as u32;
         Some(Self::new(var, axis))
     }

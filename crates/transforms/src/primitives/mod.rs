@@ -133,7 +133,7 @@ steps! {
     hoist_nest::HoistNest: "Moves statements in front of a loop that they do not depend on.";
     inline_call::InlineCall: "Makes calls ordinary statements again.";
     interchange_inames::InterchangeInames: "Swaps two loops of which one is directly around the other.";
-    join_array_axes::JoinArrayAxes: "Joins two neighbouring axes of a temporary.";
+    join_array_axes::JoinArrayAxes: "Joins two neighbouring axes of a temporary or table.";
     join_arrays::JoinArrays: "Makes one array with an axis of components of several temporaries.";
     join_inames::JoinInames: "Joins two loops of a perfect nest into one.";
     list_elements::ListElements: "Reads and updates what a block of iterations reaches through a map once each.";

@@ -5,12 +5,12 @@ use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::elements::AXIS;
-use crate::proofs::elements::MOVABLE;
-use crate::proofs::elements::{check_axis, check_movable, dense_or_given_strides, product};
+use crate::proofs::elements::ONLY_ACCESSED;
+use crate::proofs::elements::{check_axis, check_only_accessed, dense_or_given_strides, grow_axis, product};
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Affine, Kernel, VarId};
+use purlin_ir::{Affine, Kernel, VarId, VarKind, Variable};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -21,18 +21,20 @@ use std::fmt;
 /// # Rewrite
 /// ```text
 /// temp t: f64[8, 8] local     =>   temp t: f64[8, 8] local strides(9, 1)     (axis 1, by 1)
+/// table w: f64[2, 3] global   =>   table w: f64[2, 4] global                 (axis 1, by 1)
 /// ```
 /// The strides of the axes outside the padded one grow; shape and indices stay. An array given by
-/// the caller has the new strides, too: its layout in memory is part of what the kernel asks for.
+/// the caller has the new strides, too: its layout in memory is part of what the kernel asks for. A
+/// table, which is row-major, gets zeros behind its values that nothing reads.
 ///
 /// # Precondition
 /// `1 <= by`, and a stride outside the axis is a multiple of the room its rows take now; elements
-/// then stay apart (the verifier proves that of every layout).
+/// then stay apart (the verifier proves that of every layout). No assumption mentions a table.
 ///
 /// # Errors
-/// An unknown variable, a table, a parameter or a scalar; an axis there is not, or that is outside
-/// all others, so that nothing would move; padding below 1; extents whose products are not affine
-/// in the parameters.
+/// An unknown variable, a parameter or a scalar; an axis there is not, or that is outside all
+/// others, so that nothing would move; padding below 1; a table of more than 4,194,304 values, or of
+/// which something is assumed; extents whose products are not affine in the parameters.
 ///
 /// # Elsewhere
 /// Loopy `add_padding`; Halide `align_storage`; TVM `storage_align`.
@@ -69,24 +71,44 @@ const MULTIPLES: Obligation = Obligation::new(
 /// Something changes.
 const MOVES: Obligation = Obligation::new("pad_array.moves", "an axis lies outside the padded one in memory");
 
-/// The strides of an array whose rows have more room.
-pub struct Padded {
-    var: VarId,
-    strides: Vec<Affine>,
+/// Values of a table, with its zeros.
+const MAX_VALUES: i64 = 1 << 22;
+
+/// What gives the rows of an array more room.
+pub enum Padded {
+    /// Elements lie farther apart.
+    Strides {
+        /// The argument or temporary.
+        var: VarId,
+        /// Its new strides.
+        strides: Vec<Affine>,
+    },
+    /// Zeros behind values.
+    Zeros {
+        /// The table.
+        var: VarId,
+        /// The axis that grows.
+        axis: usize,
+        /// Its new extent.
+        length: i64,
+    },
 }
 
 impl Primitive for PadArray {
     type Proof = Padded;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[MULTIPLES, MOVES, AXIS, MOVABLE];
+    const OBLIGATIONS: &'static [Obligation] = &[MULTIPLES, MOVES, AXIS, ONLY_ACCESSED];
 
     fn check(&self, analysis: &Analysis) -> Result<Padded, Refusal> {
         let kernel = analysis.kernel();
         let var = lookup::var(kernel, &self.var)?;
         let variable = &kernel.vars[var];
         let axis = check_axis(variable, self.axis)?;
-        check_movable(variable)?;
+        let is_table = matches!(variable.kind, VarKind::Table(_));
+        if is_table {
+            check_only_accessed(kernel, var)?;
+        }
         if !(1..=MAX_COEFFICIENT).contains(&self.by) {
             return Err(Refusal::argument("by", format!("padding is {}", self.by), "1 to 2^40 elements"));
         }
@@ -104,20 +126,39 @@ impl Primitive for PadArray {
                 self.axis, self.var
             )
         })?;
-        Ok(Padded { var, strides })
+        match is_table {
+            true => Ok(Padded::Zeros { var, axis, length: self.length(variable, axis)? }),
+            false => Ok(Padded::Strides { var, strides }),
+        }
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Padded) {
-        kernel.vars[proof.var].layout.strides = Some(proof.strides.clone());
+        match proof {
+            Padded::Strides { var, strides } => kernel.vars[*var].layout.strides = Some(strides.clone()),
+            Padded::Zeros { var, axis, length } => grow_axis(&mut kernel.vars[*var], *axis, *length),
+        }
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
-        let var = p.of(&draw::arrays(kernel, 2))?;
+        let var = p.of(&[draw::arrays(kernel, 2), draw::tables_with_axes(kernel, 2)].concat())?;
         Some(Self::new(&var, p.below(draw::axes(kernel, &var) as usize) as u32, p.between(0, 3)))
     }
 }
 
 impl PadArray {
+    /// The extent of an axis of a table with its zeros.
+    fn length(&self, table: &Variable, axis: usize) -> Result<i64, Refusal> {
+        let extent = |e: &Affine| e.as_constant().unwrap_or(MAX_VALUES);
+        let length = extent(&table.shape[axis]).saturating_add(self.by);
+        let others = table.shape.iter().enumerate().filter(|(k, _)| *k != axis).map(|(_, e)| extent(e));
+        let values = others.fold(length, i64::saturating_mul);
+        if values > MAX_VALUES {
+            let found = format!("the table would have {values} values");
+            return Err(Refusal::argument("by", found, format!("at most {MAX_VALUES}")));
+        }
+        Ok(length)
+    }
+
     /// New strides, and whether any differs: `m` rows of `s*n` elements become `m` rows of `s*(n +
     /// by)`.
     fn padded(&self, shape: &[Affine], old: Vec<Affine>, axis: usize) -> Option<(Vec<Affine>, bool)> {

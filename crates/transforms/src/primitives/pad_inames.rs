@@ -6,13 +6,14 @@ use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::accumulation;
+use crate::proofs::elements::grow_axis;
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::tree::edit_siblings;
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, Real,
-    TableData, UnaryOp, UpdateOp, VarId, VarKind, WriteOp,
+    UnaryOp, UpdateOp, VarId, VarKind, WriteOp,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -142,7 +143,7 @@ impl Primitive for PadInames {
             kernel.inames[*iname].domain = Domain::range(*iname, &zero, &end);
         }
         for (var, axis) in &proof.grown {
-            self.grow(kernel, *var, *axis);
+            grow_axis(&mut kernel.vars[*var], *axis, self.length);
         }
         for (id, iname, fills) in &proof.idle {
             if *fills {
@@ -205,34 +206,6 @@ impl PadInames {
             return Err(Refusal::argument("length", format!("length is {}", self.length), needed));
         }
         Ok((loops, n))
-    }
-
-    /// Puts zeros, or elements, behind those along an axis.
-    fn grow(&self, kernel: &mut Kernel, var: VarId, axis: usize) {
-        let variable = &mut kernel.vars[var];
-        let extents: Vec<usize> = variable
-            .shape
-            .iter()
-            .map(|e| e.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or_default())
-            .collect();
-        variable.shape[axis] = Affine::constant(self.length);
-        let VarKind::Table(data) = &mut variable.kind else { return };
-        let row: usize = extents[axis..].iter().product();
-        let inner: usize = extents[axis + 1..].iter().product();
-        let more = usize::try_from(self.length).unwrap_or_default().saturating_sub(extents[axis]) * inner;
-        *data = match data {
-            TableData::Real(values) => {
-                let rows = values.chunks(row.max(1));
-                TableData::real(
-                    rows.flat_map(|r| r.iter().map(|v| v.0).chain(std::iter::repeat_n(0.0, more))),
-                )
-            }
-            TableData::Int(values) => {
-                let rows = values.chunks(row.max(1));
-                let padded = rows.flat_map(|r| r.iter().copied().chain(std::iter::repeat_n(0, more)));
-                TableData::Int(padded.collect())
-            }
-        };
     }
 }
 

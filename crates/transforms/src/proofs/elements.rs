@@ -5,7 +5,8 @@ use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::Polyhedral;
-use purlin_ir::{Access, Affine, Assumption, Atom, Expr, Insn, Kernel, VarId, VarKind, Variable};
+use purlin_ir::{Access, Affine, Assumption, Atom, Expr, Insn, Kernel, TableData, VarId, VarKind, Variable};
+use std::iter::repeat_n;
 
 /// Nobody outside knows its elements.
 pub(crate) const TEMPORARY: Obligation = Obligation::new("temporary", "the variable is a temporary");
@@ -234,4 +235,26 @@ pub(crate) fn dense_strides(shape: &[Affine], order: &[usize]) -> Option<Vec<Aff
 pub(crate) fn dense_or_given_strides(variable: &Variable) -> Option<Vec<Affine>> {
     let row_major: Vec<_> = (0..variable.shape.len()).collect();
     variable.layout.strides.clone().or_else(|| dense_strides(&variable.shape, &row_major))
+}
+
+/// Lets an axis have `length` elements, no fewer than now: of a table, with zeros behind its values.
+pub(crate) fn grow_axis(variable: &mut Variable, axis: usize, length: i64) {
+    let count = |e: &Affine| e.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
+    let extents: Vec<usize> = variable.shape.iter().map(count).collect();
+    variable.shape[axis] = Affine::constant(length);
+    let VarKind::Table(data) = &mut variable.kind else { return };
+    let rows: usize = extents[..axis].iter().product();
+    let inner: usize = extents[axis + 1..].iter().product();
+    let row = extents[axis] * inner;
+    let more = usize::try_from(length).unwrap_or_default().saturating_sub(extents[axis]) * inner;
+    *data = match data {
+        TableData::Real(values) => TableData::real(
+            (0..rows).flat_map(|k| values[k * row..][..row].iter().map(|v| v.0).chain(repeat_n(0.0, more))),
+        ),
+        TableData::Int(values) => TableData::Int(
+            (0..rows)
+                .flat_map(|k| values[k * row..][..row].iter().copied().chain(repeat_n(0, more)))
+                .collect(),
+        ),
+    };
 }
