@@ -61,10 +61,24 @@ impl Addresses<'_> {
         self.of_sub_groups().map(of).sum::<usize>() as f64
     }
 
-    /// Wavefronts of local memory: for each sub-group as many as its fullest bank has distinct words.
-    /// One word goes to all that ask for it.
+    /// Wavefronts of local memory. A bank has four bytes, so that work-items that ask for eight are
+    /// served by halves of a sub-group, and for sixteen by quarters: for each part as many as its
+    /// fullest bank has distinct words. One word goes to all that ask for it, one value of a whole
+    /// sub-group at once.
     pub(super) fn wavefronts(&self) -> f64 {
-        let of = |asked: Asked| match asked {
+        let parts = usize::try_from(self.bytes.max(WORD) / WORD).unwrap_or(1).min(SUB_GROUP);
+        let items = SUB_GROUP / parts;
+        let of = |k: usize| {
+            let whole = self.fullest_bank(k * SUB_GROUP, SUB_GROUP);
+            let part = |part: usize| self.fullest_bank(k * SUB_GROUP + part * items, items);
+            if whole == 1 { whole } else { (0..parts).map(part).sum() }
+        };
+        (0..self.mask.len().div_ceil(SUB_GROUP)).map(of).sum::<u64>() as f64
+    }
+
+    /// Distinct words of the fullest bank that some work-items ask for.
+    fn fullest_bank(&self, first: usize, count: usize) -> u64 {
+        match self.of(first, count) {
             Asked::Nothing => 0,
             Asked::Unknown { .. } => 1,
             Asked::Known { addresses, .. } => {
@@ -75,8 +89,7 @@ impl Addresses<'_> {
                 words.iter().for_each(|word| banks[word.rem_euclid(BANKS) as usize] += 1);
                 banks.into_iter().max().unwrap_or(0)
             }
-        };
-        self.of_sub_groups().map(of).sum::<u64>() as f64
+        }
     }
 
     /// Rounds in each of which no two work-items of a sub-group have one address.

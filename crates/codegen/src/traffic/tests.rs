@@ -86,6 +86,37 @@ for g in 0..n {g.0}
     assert_eq!(t.barriers, 0.0, "a sub-group waits for itself");
 }
 
+/// A table in tiles of 8 by 8 is read by rows and by columns, as operands of matrix instructions.
+#[test]
+fn halves_of_a_sub_group_meet_in_banks() {
+    let text = |layout: &str| {
+        format!(
+            "kernel k
+
+param n: i32
+arg y: f64[n, 32] inout
+temp t: f64[2, 2, 4, 4] local{layout}
+
+for g in 0..n {{g.0}}
+  for c in 0..2
+    for b in 0..2
+      for a in 0..4
+        for i in 0..4 {{l.0}}
+          s: t[c, b, a, i] = 1.0
+  for i_2 in 0..32 {{l.0}}
+    r: y[g, i_2] += t[0, floor_div(i_2, 4) mod 2, floor_div(i_2, 8), i_2 mod 4]
+  for i_3 in 0..32 {{l.0}}
+    q: y[g, i_3] += t[floor_div(i_3, 4) mod 2, 0, i_3 mod 4, floor_div(i_3, 8)]
+"
+        )
+    };
+    let writes = 16.0;
+    let dense = walked(&text(""), 4, |i| i);
+    assert_eq!(dense.local_wavefronts, writes + 4.0 + 4.0, "{dense:?}");
+    let spread = walked(&text(" strides(18, 40, 4, 1)"), 4, |i| i);
+    assert_eq!(spread.local_wavefronts, writes + 2.0 + 2.0, "{spread:?}");
+}
+
 #[test]
 fn private_values_are_alive_from_write_to_last_read() {
     let text = "kernel k
