@@ -404,11 +404,7 @@ impl Mapping {
                 let args = PointTiles { work_group: *cells, sums: *sums, constant_tables: true };
                 point_tiles(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
-            Self::StagedCells { cells, constant_tables } => {
-                let (constant_tables, parts) = (*constant_tables, Vec::new());
-                let args = StagedCells { work_group: *cells, constant_tables, parts };
-                staged_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
-            }
+            Self::StagedCells { cells, constant_tables } => staged(form, *cells, *constant_tables)?,
             Self::StraightCells { cells, whole_groups, parts } => {
                 straight(form, *cells, *whole_groups, parts)?
             }
@@ -515,6 +511,11 @@ fn after(
 fn single_cell(form: &impl CellKernel, cells: u64, constant_tables: bool) -> Mapped {
     let args = SingleCell { work_group: cells, constant_tables };
     single_cell_per_work_item(form.kernel(), &*form.cell_loop()?, &args)
+}
+
+fn staged(form: &impl CellKernel, work_group: u64, constant_tables: bool) -> Mapped {
+    let args = StagedCells { work_group, constant_tables, parts: Vec::new() };
+    staged_cells(form.kernel(), &*form.program()?, &args)
 }
 
 fn straight(form: &impl CellKernel, work_group: u64, whole_groups: bool, parts: &[u64]) -> Mapped {

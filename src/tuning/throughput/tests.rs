@@ -59,21 +59,21 @@ fn candidates_are_in_the_order_of_their_times_and_none_is_lost() {
     assert_eq!(ordered[2].parameters, impossible, "a list without room has no prediction");
 }
 
-/// Edges of P5 have as many degrees of freedom as a sector has numbers.
+/// Edges of P5 have as many degrees of freedom as a sector has numbers: updates of edges by
+/// themselves touch whole sectors where these begin one each.
 #[test]
 fn numbering_by_dimension_touches_fewer_sectors() {
     let case = case(Operator::Mass, 2, 5, 16);
-    let sectors = |case: &FormCase| {
-        let demand = SampleMeshes::new(case).demand(&Mapping::StraightCells {
-            cells: 32,
-            whole_groups: false,
-            parts: Vec::new(),
-        });
-        demand.unwrap().traffic.reductions.sectors / case.workload.size as f64
+    let together = Mapping::StraightCells { cells: 32, whole_groups: false, parts: Vec::new() };
+    let in_parts = together.with_parts(&case.lowered.entity_parts().unwrap()).unwrap();
+    let sectors = |case: &FormCase, mapping: &Mapping| {
+        let demand = SampleMeshes::new(case).demand(mapping).unwrap();
+        demand.traffic.reductions.sectors / case.workload.size as f64
     };
-    let by_dimension = sectors(&case);
-    let by_touch = sectors(&case.in_order(NumberingOrder::FirstTouch));
+    let [by_dimension, by_entity] = [&together, &in_parts].map(|mapping| sectors(&case, mapping));
+    let by_touch = sectors(&case.in_order(NumberingOrder::FirstTouch), &together);
     assert!(by_dimension < by_touch, "{by_dimension} and {by_touch} sectors a cell");
+    assert!(by_entity < 0.9 * by_dimension, "{by_entity} and {by_dimension} sectors a cell");
 }
 
 #[test]

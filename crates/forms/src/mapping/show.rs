@@ -35,12 +35,7 @@ impl fmt::Display for Mapping {
             }
             Self::FactorisedLines { cells, literal_tables, factors } => {
                 let tables = if *literal_tables { ", literal tables" } else { "" };
-                let factors = match factors {
-                    None => "",
-                    Some(FactorCopy::Private) => ", factors in registers",
-                    Some(FactorCopy::Local) => ", factors in local memory",
-                };
-                write!(f, "factorised sums by lines, {cells} cells a group{tables}{factors}")
+                write!(f, "factorised sums by lines, {cells} cells a group{tables}{}", copied(*factors))
             }
             Self::MatrixCells { sub_groups, groups, kept_tables, overlapped, parts } => {
                 let tables = if *kept_tables == 1 { "table" } else { "tables" };
@@ -85,6 +80,15 @@ impl fmt::Display for Mapping {
                 f.write_str(&values.join(", "))
             }
         }
+    }
+}
+
+/// Where factors are copied to.
+const fn copied(factors: Option<FactorCopy>) -> &'static str {
+    match factors {
+        None => "",
+        Some(FactorCopy::Private) => ", factors in registers",
+        Some(FactorCopy::Local) => ", factors in local memory",
     }
 }
 

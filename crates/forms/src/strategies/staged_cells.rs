@@ -299,7 +299,6 @@ fn stage(
     // a loop over the cells of a group for each gather, for the transforms, for the computation and
     // for each commit
     let order = gathers_first(s, whole.map_or(&program.cells.cell, |whole| &whole.cell), program)?;
-    let gathers = &program.gathers;
     let stem = |k: &usize| format!("cells_{}", program.function(*k));
     let mut stems: Vec<String> = order.gathers.iter().map(stem).collect();
     let transform = order.transform.as_ref().map(|_| stems.len());
@@ -315,10 +314,10 @@ fn stage(
     };
     let evaluated = program.evaluated();
     let own = staged.iter().map(|staged| &staged.array).chain(program.sums.iter().map(|sum| &sum.scalar));
-    for array in evaluated.iter().map(|k| &gathers[*k].array).chain(own) {
+    for array in evaluated.iter().map(|k| &program.gathers[*k].array).chain(own) {
         s.expand(array, [&first])?;
     }
-    let parts = order.gathers.iter().map(|k| String::from(&gathers[*k].dofs));
+    let parts = order.gathers.iter().map(|k| String::from(&program.gathers[*k].dofs));
     let parts = parts.chain(order.transform).chain([order.first]);
     let parts = parts.skip(1).chain(staged.iter().map(|staged| String::from(&staged.rows)));
     let parts = parts.chain(program.sums.iter().map(|sum| String::from(&sum.commit)));
@@ -329,7 +328,7 @@ fn stage(
     let work_group = [cells_of_group, 1];
     let (mut flats, mut tiles): (Vec<Flat>, Vec<Array>) = (Vec::new(), Vec::new());
     for k in program.evaluated() {
-        let g = &gathers[k];
+        let g = &program.gathers[k];
         let fetch = PrefetchArray::new(&g.array, &cells[compute], AddressSpace::Private);
         tiles.push(s.prefetch_as(fetch, &format!("{}_tile", g.array))?.0);
         let place = order.gathers.iter().position(|o| *o == k).unwrap_or(0);
