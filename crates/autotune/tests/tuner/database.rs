@@ -1,5 +1,5 @@
 use crate::fake::{Database, Record, record};
-use purlin_autotune::{Damaged, RECORD_VERSION};
+use purlin_autotune::{Damaged, RECORD_VERSION, best_of_each};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
@@ -126,6 +126,22 @@ fn the_last_record_of_a_key_counts_and_foreign_bytes_are_reported() {
             .to_string()
             .contains("cannot open")
     );
+}
+
+/// A trial in another order is not known, and it competes with those of the same work.
+#[test]
+fn data_in_another_order_are_the_same_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::at(dir.path().join("trials.jsonl"));
+    let (first, mut other) = (record("a", 1, 2e-5), record("a", 1, 1e-5));
+    other.workload.numbering = Some("by dimension".into());
+    database.append(&first).unwrap();
+    assert!(!std::fs::read_to_string(database.path()).unwrap().contains("numbering"));
+    database.append(&other).unwrap();
+    let records = database.read().unwrap().records;
+    assert_eq!(records, [first.clone(), other.clone()]);
+    assert!(first.is_beside(&other) && !first.workload.is_same(&other.workload));
+    assert_eq!(best_of_each(&records), [&other]);
 }
 
 /// A line as the first version wrote it, of `results/h200/tuned.jsonl`.
