@@ -798,6 +798,23 @@ fn trials_run_in_opencl() {
     assert!(text.contains("mass.2D.P1") && text.contains("single cell, 8 a group"), "{text}");
 }
 
+/// In either order results are right, of other maps.
+#[test]
+fn forms_run_in_either_order_of_their_numbers() {
+    let form = ["mass", "--dim", "2", "--degree", "3", "--cells", "2", "--device", "c", "--no-time"];
+    let map = |order: &[&str]| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().to_string_lossy().into_owned();
+        good(&[&["run"], &form[..], &["--save-arrays", &path, "--save-inputs"], order].concat());
+        std::fs::read(dir.path().join("inputs/dofs.npy")).unwrap()
+    };
+    let by_dimension = map(&[]);
+    assert_eq!(by_dimension, map(&["--numbering", "by-dimension"]));
+    assert_ne!(by_dimension, map(&["--numbering", "first-touch"]));
+    let text = bad(&[&["run"], &form[..], &["--numbering", "last"]].concat(), 2);
+    assert!(text.contains("first-touch") && text.contains("by-dimension"), "{text}");
+}
+
 /// What `purlin run` takes can be tuned: forms on meshes from files, and kernels that were lowered
 /// from forms.
 #[test]
@@ -1269,6 +1286,8 @@ fn a_lowered_kernel_runs_on_a_mesh() {
     assert!(stderr(&output).contains("--param n_cells=1000, or give --cells 4"), "{}", stderr(&output));
     let axpy = write(dir.path(), "axpy.purlin", AXPY);
     assert!(bad(&["run", &axpy, "--cells", "4"], 2).contains("for kernels that were lowered from one"));
+    let text = bad(&["run", &axpy, "--numbering", "first-touch"], 2);
+    assert!(text.contains("--numbering is for forms and for kernels that were lowered from one"), "{text}");
     let plan = |more: &[&str]| {
         good(&[&["print", "laplace", "--dim", "2", "--degree", "1", "--plan"], more].concat())
     };

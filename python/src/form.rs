@@ -216,10 +216,12 @@ impl Form {
             let device = device(device_name)?;
             let known = for_device(&self.lowered, self.sought(), &*device, &[]);
             let mut all = vec![Mapping::SINGLE_CELL];
+            // as they are for numbers by dimension, and for any others
+            let usable = known.iter().filter(|k| !k.mapping.needs_setup());
+            all.extend(usable.map(|k| k.mapping.clone()));
             all.extend(without_setup(known).into_iter().map(|k| k.mapping));
             all.extend(beyond_single_cell(table_bytes(self.lowered.kernel())));
             all.extend(tiles_of_points(&self.lowered));
-            all.extend(summed(&self.lowered));
             all.extend(summed(&self.lowered));
             if device.info().backend == Backend::Cuda
                 && let Ok(sizes) = staged_tiling_sizes(&self.lowered)

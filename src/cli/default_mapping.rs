@@ -8,11 +8,12 @@ use super::source::Source;
 use super::transform::Transformed;
 use purlin::check_room;
 use purlin::codegen::{Program, generate};
+use purlin::forms::numbering::NumberingOrder;
 use purlin::forms::program::CellKernel;
 use purlin::interp::Memory;
 use purlin::runtime::Device;
 use purlin::tuning::Database;
-use purlin::tuning::known::{Known, Sought, first, for_device, mapped};
+use purlin::tuning::known::{Known, Sought, first, for_device, in_any_order, mapped};
 
 /// The kernel and its code: as the user asks, or else by the best mapping that is known for the
 /// device and has room for the lists of `memory`; none is for a kernel that is no form's.
@@ -36,7 +37,11 @@ pub fn choose(
     let contents = database.read()?;
     warn_of_damage(&contents, database.path());
     progress.stage("choosing a mapping");
-    let candidates = for_device(form, sought, device, &contents.records);
+    let known = for_device(form, sought, device, &contents.records);
+    let candidates = match args.inputs.order() {
+        NumberingOrder::FirstTouch => in_any_order(known),
+        NumberingOrder::ByDimension => known,
+    };
     let attempt = |known: &Known| -> Result<_, Failure> {
         let (kernel, recipe, program) = mapped(form, &known.mapping, info, &args.options())?;
         let definitions = purlin::definitions(form, &known.mapping, &recipe)?;

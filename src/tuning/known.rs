@@ -325,12 +325,18 @@ pub fn for_device(
 }
 
 /// Those of some mappings that need no inputs to be computed for a mesh first, for kernels that take
-/// another mesh with each call. They transfer all degrees of freedom together: those of entities by
-/// themselves are slower where numbers are not by dimension (Laplace on 2-D P3: 263 µs in place of
-/// 226 for its scatter; H200, 2026-11-26).
+/// another mesh with each call, whose numbers are in [any order](in_any_order).
 #[must_use]
 pub fn without_setup(mut known: Vec<Known>) -> Vec<Known> {
     known.retain(|known| !known.mapping.needs_setup());
+    in_any_order(known)
+}
+
+/// The same mappings with transfers of all degrees of freedom together: those of entities by
+/// themselves are slower where numbers are not by dimension (Laplace on 2-D P3: 263 µs in place of
+/// 226 for its scatter; H200, 2026-11-26).
+#[must_use]
+pub fn in_any_order(mut known: Vec<Known>) -> Vec<Known> {
     for known in &mut known {
         if let Some(together) = known.mapping.with_parts(&[]) {
             known.mapping = together;
