@@ -7,6 +7,7 @@ use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Device, open};
 use purlin::solve::{AssemblyStrategy, LinearOptions, NewtonOptions};
 use purlin::{BoundaryValueSystem, Exchange, PartitionedSystem};
+use purlin_sample::is_long_run;
 
 const POISSON: BoundaryValueProblem = BoundaryValueProblem::Poisson;
 
@@ -27,11 +28,12 @@ fn several_devices_have_the_solution_of_one() {
     let of_host = |n: usize| -> Vec<Box<dyn Device>> {
         (0..n).map(|part| open(["c", "opencl"][part % 2]).unwrap()).collect()
     };
-    for (mesh, degree, assembly, parts) in [
-        (Mesh::unit_cube(5).unwrap(), 1, AssemblyStrategy::LookupTable, 2),
+    let cases = [
         (Mesh::unit_cube(3).unwrap(), 2, AssemblyStrategy::OwnedRows, 2),
         (bent(9), 3, AssemblyStrategy::Partial, 3),
-    ] {
+        (Mesh::unit_cube(5).unwrap(), 1, AssemblyStrategy::LookupTable, 2),
+    ];
+    for (mesh, degree, assembly, parts) in cases.into_iter().take(if is_long_run() { 3 } else { 2 }) {
         let mut groups = vec![of_host(parts)];
         match (open("cuda:0"), open("cuda:1")) {
             (Ok(first), Ok(second)) => groups.push(vec![first, second]),

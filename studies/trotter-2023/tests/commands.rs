@@ -86,11 +86,11 @@ fn a_matrix_and_no_matrix_have_one_solution() {
 #[test]
 fn several_devices_solve_as_one() {
     let dir = tempfile::tempdir().unwrap();
-    let args = ["scale", "--devices", "c,opencl", "--divisions", "4,5", "--db", "s.jsonl"];
+    let args = ["scale", "--devices", "c,opencl", "--divisions", "5", "--db", "s.jsonl"];
     let ran = study(dir.path(), &args);
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     // alone, and one and two parts with overlap and without
-    assert_eq!(std::fs::read_to_string(dir.path().join("s.jsonl")).unwrap().lines().count(), 2 * 5);
+    assert_eq!(std::fs::read_to_string(dir.path().join("s.jsonl")).unwrap().lines().count(), 5);
     std::fs::write(dir.path().join("r.jsonl"), "").unwrap();
     let page = text(&study(dir.path(), &["page", "--db", "r.jsonl", "--scaling", "s.jsonl"]).stdout);
     assert!(

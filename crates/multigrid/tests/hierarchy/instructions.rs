@@ -15,7 +15,7 @@ use purlin_multigrid::{
 use purlin_runtime::{Backend, open};
 use purlin_sample::is_long_run;
 
-use crate::reference::{Random, dense_colour, element, every_device, inner_numbers, largest};
+use crate::reference::{Random, dense, dense_colour, element, every_device, inner_numbers, largest, patches};
 
 const fn instructions(sub_groups: u32) -> Structure {
     Structure::Instructions { sub_groups, parities: false, resident_groups: None, ahead: None }
@@ -62,9 +62,10 @@ fn colours_equal_dense_ones() {
             levels.set(finest, Which::Solution, &x).unwrap();
             levels.set(finest, Which::RightHandSide, &b).unwrap();
             let (mut x, b) = (DVector::from_vec(x), DVector::from_vec(b));
+            let a = dense(element, cells);
             for colour in 0..if cells == 2 { 1 } else { 8 } {
                 levels.smooth_colours(finest, colour..colour + 1).unwrap();
-                dense_colour(element, cells, colour, &mut x, &b);
+                dense_colour(&a, &patches(element, cells, colour), &mut x, &b);
                 let error = largest(&levels.solution(finest).unwrap(), x.as_slice());
                 // 1e-11: condition numbers of patches reach 1e3
                 assert!(error < 1e-11, "Q{degree}, colour {colour}: {error}");

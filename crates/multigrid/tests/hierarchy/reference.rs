@@ -103,11 +103,10 @@ pub fn solved(a: &DMatrix<f64>, nodes: &[usize], values: &DVector<f64>) -> DVect
 }
 
 /// One colour of the smoother by dense patches: each is solved exactly.
-pub fn dense_colour(element: Element, cells: usize, colour: usize, x: &mut DVector<f64>, b: &DVector<f64>) {
-    let a = dense(element, cells);
-    for nodes in patches(element, cells, colour) {
+pub fn dense_colour(a: &DMatrix<f64>, patches: &[Vec<usize>], x: &mut DVector<f64>, b: &DVector<f64>) {
+    for nodes in patches {
         let residual = DVector::from_fn(nodes.len(), |i, _| b[nodes[i]] - (a.row(nodes[i]) * &*x)[0]);
-        let correction = solved(&a, &nodes, &residual);
+        let correction = solved(a, nodes, &residual);
         nodes.iter().zip(correction.iter()).for_each(|(node, c)| x[*node] += c);
     }
 }
