@@ -1054,10 +1054,10 @@ fn a_mapping_of_tuning_is_applied() {
     assert!(stdout(&with("deps", mapping, &[])).contains("scatter_y[cell_group, commit_round"));
     assert!(stdout(&with("stats", mapping, &[])).contains("staged"));
     let kept = |case| good(&["results", "--db", "results/h200/tuned.jsonl", "--case", case, "--mapping"]);
-    let best = kept("elasticity.2D.P4");
+    let best = kept("elasticity.2D.P2");
     assert!(stdout(&with("print", best.trim(), &["--target", "cuda"])).contains("atomicAdd"));
-    let of_each = kept("2D.P4");
-    assert!(of_each.contains(&format!("\nelasticity.2D.P4 {best}")), "{of_each}");
+    let of_each = kept("2D.P2");
+    assert!(of_each.contains(&format!("\nelasticity.2D.P2 {best}")), "{of_each}");
     let wrong = with("print", r#"{"strategy":"fastest"}"#, &[]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(stderr(&wrong).contains("needed a mapping such as"), "{}", stderr(&wrong));

@@ -99,7 +99,7 @@ fn with_plain_update(source: &str) -> String {
 fn planted_mistakes_are_found() {
     let kinds = |planted: &str| -> Vec<FindingKind> {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "child", "--ignored", "--nocapture"]).env(PLANTED, planted);
+        command.args(["--exact", "oclgrind::child", "--ignored", "--nocapture"]).env(PLANTED, planted);
         findings(&mut command).into_iter().map(|f| f.kind).collect()
     };
     assert_eq!(kinds("nothing"), []);

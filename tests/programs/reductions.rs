@@ -426,9 +426,11 @@ fn oclgrind_finds_nothing() {
         Err(e) => return println!("skipped: {e}"),
     };
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    let child =
-        command.args(["--exact", "child", "--ignored", "--nocapture"]).envs(environment).output().unwrap();
+    command.args(["--exact", "reductions::child", "--ignored", "--nocapture"]);
+    let child = command.envs(environment).output().unwrap();
     assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(said.contains("1 passed"), "no kernel ran: {said}");
     assert_eq!(oclgrind::read_log(&oclgrind::log_file(dir.path())).unwrap(), []);
 }
 
