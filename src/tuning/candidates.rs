@@ -141,9 +141,8 @@ impl<'m> Choice<'m> {
 /// tilings only of what [can be tiled](purlin_forms::program::CellProgram::tiled). Where quadrature
 /// points can become fewer modes, the same of the action with modes; for cards, sixteen cells a
 /// sub-group by matrix instructions. Where it is nonlinear, and other rules are exact with fewer
-/// points, the same with these. For cards, each
-/// that gathers and scatters along work-items also with degrees of freedom of vertices, edges, faces
-/// and the interior by themselves.
+/// points, the same with these. For cards, each that gathers and scatters along work-items also with
+/// degrees of freedom of vertices, edges, faces and the interior by themselves.
 ///
 /// # Errors
 /// As [`Choice::new`].
