@@ -208,7 +208,7 @@ impl Dialect {
     /// What keeps a loop rolled: one that is tagged so, and a short one of varying length. NVVM
     /// (CUDA 13.0, before sm_100) unrolls the inner loop of `for i in 0..3 for j in i..3` around a
     /// call, and then leaves the outer one after its first iteration:
-    /// `tests/compilers/nvvm_leaves_a_triangle.cu`; `tests/nvrtc.rs` shows it.
+    /// `tests/compilers/nvvm_leaves_a_triangle.cu`; `tests/forms/nvrtc.rs` shows it.
     pub(crate) fn rolled_pragma(self) -> Option<&'static str> {
         match self.0 {
             Target::Cuda => Some("#pragma unroll 1"),
