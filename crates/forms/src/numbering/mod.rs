@@ -102,10 +102,10 @@ impl EntityTransform {
 /// Numbers are given in the order in which the cells first touch them, so a mesh in a local order
 /// (see [`Mesh::reorder_for_locality`]) has a local numbering. A [`NumberingOrder`] says whether all
 /// of them are counted as one, or by the dimension of their entities. The degrees of freedom of an
-/// edge or face refer to its vertices by ascending number, so both sides agree however their cells list
-/// them. Where that only permutes them, as of Lagrange elements, the map is permuted; else a cell
-/// says by its [states](Numbering::states) which matrix of a [transform](Numbering::transforms)
-/// turns the global degrees of freedom into its own.
+/// edge or face refer to its vertices by ascending number, so both sides agree however their cells
+/// list them. Where that only permutes them, as of Lagrange elements, the map is permuted; else a
+/// cell says by its [states](Numbering::states) which matrix of a
+/// [transform](Numbering::transforms) turns the global degrees of freedom into its own.
 ///
 /// A vector space numbers its nodes likewise, with components innermost: component `c` of `m` of
 /// degree of freedom `i` is entry `m i + c`, that is `u[i, c]` of an array [dofs, m].

@@ -74,8 +74,8 @@ pub fn matrix_basis(
     })
 }
 
-/// Matrix instructions for sixteen cells, by `matrix_groups` over points and by [`matrix_basis`]; none of
-/// what that does not take.
+/// Matrix instructions for sixteen cells, by `matrix_groups` over points and by [`matrix_basis`];
+/// none of what that does not take.
 #[must_use]
 pub fn matrix_basis_instructions(kernel: &Kernel, program: &CellProgram) -> Option<[i64; 2]> {
     let parts = Parts::of(kernel, program).ok()?;
@@ -277,8 +277,8 @@ impl Strategy<'_> {
         Ok(())
     }
 
-    /// The pointwise group: each sub-group stores its values, and pairs of points and cells are dealt out to
-    /// all. Returns what is stored.
+    /// The pointwise group: each sub-group stores its values, and pairs of points and cells are dealt
+    /// out to all. Returns what is stored.
     fn pairs(
         &self,
         s: &mut Schedule,

@@ -7,7 +7,7 @@ use super::matrix_cells::REST;
 use super::orbit_basis::{Orbits, orbit_basis};
 use super::point_orbits::point_orbits;
 use super::single_cell::make_atomic;
-use super::staging::{CellNest, Flat, Staged, check_parts, flat_parts, roll_gathers, stage_results};
+use super::staging::{CellNest, Flat, Staged, check_parts, flat, roll_gathers, stage_results};
 use super::{StrategyError, applied, constant_tables, length};
 use crate::program::CellProgram;
 use purlin_ir::{AddressSpace, Affine, AxisTag, Kernel, VarKind, Variable};
@@ -67,8 +67,9 @@ pub struct StraightCells {
 /// As [`staged_cells`], with the work of a cell in straight-line code: every loop of it written out,
 /// degrees of freedom and results in registers, entries of tables as numbers in the code, and terms
 /// that they make zero left out. With orbits, degrees of freedom are combined in them and points
-/// become modes, so that most entries are zero; or points are combined in orbits, too, of rules that have
-/// them so ([`LoweringOptions::point_orbits`](crate::lowering::LoweringOptions::point_orbits)).
+/// become modes, so that most entries are zero; or points are combined in orbits, too, of rules that
+/// have them so
+/// ([`LoweringOptions::point_orbits`](crate::lowering::LoweringOptions::point_orbits)).
 ///
 /// With whole groups, the loop over cells is split with its remainder peeled. Cells of a full group
 /// then have code without conditions, which stands there once. The cells behind them are mapped to a
@@ -261,8 +262,8 @@ fn commits_last(s: &mut Schedule, staged: &[Staged]) -> Result<(), TransformErro
     Ok(())
 }
 
-/// Loops to groups and work-items, `rounds` written out; with whole groups, what is behind them to a group
-/// a cell.
+/// Loops to groups and work-items, `rounds` written out; with whole groups, what is behind them to a
+/// group a cell.
 fn place(
     s: &mut Schedule,
     program: &CellProgram,
@@ -339,7 +340,7 @@ fn stage(
             component: components[k].as_ref(),
             shape: [g.count, g.insns.len() as i64],
         };
-        flats.extend(flat_parts(s, &nest, g.dofs.name(), work_group, &args.parts)?);
+        flats.extend(flat(s, &nest, g.dofs.name(), work_group, &args.parts)?);
     }
     for (k, (staged, result)) in staged.iter().zip(&program.results).enumerate() {
         let commit = &cells[compute + 1 + k];
@@ -347,7 +348,7 @@ fn stage(
             make_atomic(s, std::slice::from_ref(&staged.commit))?;
         }
         let nest = staged.nest(commit, result.count);
-        flats.extend(flat_parts(s, &nest, "commit", work_group, &args.parts)?);
+        flats.extend(flat(s, &nest, "commit", work_group, &args.parts)?);
     }
     // a functional: one update of it a group
     for terms in cells.iter().skip(compute + 1 + staged.len()) {

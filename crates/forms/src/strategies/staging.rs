@@ -108,20 +108,9 @@ pub(super) struct Flat {
 }
 
 /// Deals a nest over cells out to the work-items of a group `[l.0, l.1]`, one element after the
-/// other, and keeps its array in local memory. Names begin with `stem`.
+/// other, its rows in [`parts`](deal_parts), and keeps its array in local memory. Names begin with
+/// `stem`.
 pub(super) fn flat(
-    s: &mut Schedule,
-    nest: &CellNest<'_>,
-    stem: &str,
-    items: [i64; 2],
-) -> Result<Flat, TransformError> {
-    let [rows, components] = nest.shape;
-    to_local(s, nest.array, rows, components)?;
-    deal(s, nest, stem, items)
-}
-
-/// As [`flat`], the rows in [`parts`](deal_parts).
-pub(super) fn flat_parts(
     s: &mut Schedule,
     nest: &CellNest<'_>,
     stem: &str,
@@ -167,16 +156,16 @@ pub(super) fn deal_parts(
     let mut dealt = Vec::new();
     for (k, ((row, count), cell)) in rows.iter().zip(&cells).enumerate() {
         let component = nest.component.and_then(|_| loops_in(s.kernel(), row).into_iter().next());
-        let shape = [*count, components];
-        let part =
-            CellNest { array: nest.array, cells: cell, rows: row, component: component.as_ref(), shape };
+        let component = component.as_ref();
         let stem = format!("{stem}_{k}");
         if k == 0 {
             s.interchange(cell, row)?;
-            let inner = component.as_ref().map(|component| s.join(cell, component)).transpose()?;
+            let inner = component.map(|component| s.join(cell, component)).transpose()?;
             let joined = s.join(row, inner.as_ref().unwrap_or(cell))?;
             dealt.push(deal_loop(s, &joined, count * components, &stem, items)?);
         } else {
+            let (array, shape) = (nest.array, [*count, components]);
+            let part = CellNest { array, cells: cell, rows: row, component, shape };
             dealt.push(deal(s, &part, &stem, items)?);
         }
     }

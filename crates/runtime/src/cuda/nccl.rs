@@ -138,8 +138,8 @@ pub struct Rank {
     context: Arc<Context>,
 }
 
-// SAFETY: handles of the driver and of NCCL, used with the context current; a value is used by one thread
-// at a time, as it is not `Sync`.
+// SAFETY: handles of the driver and of NCCL, used with the context current; a value is used by one
+// thread at a time, as it is not `Sync`.
 unsafe impl Send for Rank {}
 
 impl Rank {

@@ -30,11 +30,12 @@ pub(super) fn through_local(
             component: components[k].as_ref(),
             shape: [g.count, g.insns.len() as i64],
         };
-        flats.push(flat(s, &nest, g.dofs.name(), items)?);
+        flats.extend(flat(s, &nest, g.dofs.name(), items, &[])?);
     }
     for stages in blocks {
         if let (Some(staged), Some(cells)) = (&stages.tiles.staged, &stages.commit_cells) {
-            flats.push(flat(s, &staged.nest(cells, shape.quad_rows), "commit", items)?);
+            let nest = staged.nest(cells, shape.quad_rows);
+            flats.extend(flat(s, &nest, "commit", items, &[])?);
         }
     }
     let mut axes = Axes::default();
