@@ -1,0 +1,1 @@
+//! No code: the manifest says which features shared dependencies have, see there.
