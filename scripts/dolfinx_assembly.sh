@@ -10,7 +10,7 @@ n=${1:-40} turns=${2:-5} to=${3:-$root/target/dolfinx_assembly}
 venv="$root/.venv-dolfinx"
 [ -x "$venv/bin/mpiexec" ] || "$root/scripts/dolfinx-tests.sh" >&2
 [ -x "$venv/bin/mpiexec" ] || { echo "dolfinx_assembly: DOLFINx is not in .venv-dolfinx; see scripts/dolfinx-tests.sh" >&2; exit 1; }
-cargo build --release --manifest-path "$root/Cargo.toml" -p study-trotter-2023
+cargo build --release --manifest-path "$root/studies/Cargo.toml" --target-dir "$root/target" -p study-trotter-2023
 rm -rf "$to"
 mkdir -p "$to"
 for turn in $(seq "$turns"); do

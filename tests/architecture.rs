@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 
 /// Which of our crates each crate may depend on outside tests: one direction of flow.
-const ALLOWED: [(&str, &str, &[&str]); 15] = [
+const ALLOWED: [(&str, &str, &[&str]); 16] = [
     ("purlin-facts", "crates/facts", &[]),
+    ("purlin-features", "crates/features", &[]),
     ("purlin-isl", "crates/isl", &[]),
     ("purlin-ir", "crates/ir", &[]),
     ("purlin-interp", "crates/interp", &["purlin-ir"]),
@@ -119,11 +120,72 @@ fn manifests() -> Vec<(String, String)> {
     folders.map(|path| (path.clone(), std::fs::read_to_string(root().join(path)).unwrap())).collect()
 }
 
+/// The part of a manifest under `[name]`, without comments.
+fn table<'a>(manifest: &'a str, name: &str) -> Vec<&'a str> {
+    let lines = manifest.lines().skip_while(|line| *line != format!("[{name}]")).skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('['));
+    lines.map(|line| line.split(" #").next().unwrap().trim_end()).filter(|line| !line.is_empty()).collect()
+}
+
+/// Studies are a workspace of their own, which inherits nothing: the same versions, lints and locked packages.
+#[test]
+fn studies_are_built_like_the_library() {
+    let read = |file: &str| std::fs::read_to_string(root().join(file)).unwrap();
+    let (ours, theirs) = (read("Cargo.toml"), read("studies/Cargo.toml"));
+    for name in ["workspace.package", "workspace.lints.rust", "workspace.lints.clippy"] {
+        assert!(!table(&ours, name).is_empty(), "{name}");
+        assert_eq!(table(&ours, name), table(&theirs, name), "{name}");
+    }
+    let known = table(&ours, "workspace.dependencies");
+    for line in table(&theirs, "workspace.dependencies") {
+        let line = line.replace("path = \"..\"", "path = \".\"").replace("path = \"../", "path = \"");
+        assert!(known.contains(&line.as_str()), "studies/Cargo.toml: `{line}` is not in Cargo.toml");
+    }
+    let locked = read("Cargo.lock");
+    let entries =
+        |lock: &str| -> Vec<String> { lock.split("[[package]]").skip(1).map(|e| e.trim().into()).collect() };
+    let known = entries(&locked);
+    for entry in entries(&read("studies/Cargo.lock")) {
+        let name = entry.lines().next().unwrap();
+        let ours: Vec<_> = known.iter().filter(|e| e.lines().next() == Some(name)).collect();
+        assert!(
+            ours.is_empty() || ours.iter().any(|e| e.lines().nth(1) == entry.lines().nth(1)),
+            "studies/Cargo.lock has another version of {name}"
+        );
+    }
+}
+
+/// The packages below one, or below all, each with its features.
+fn features(selection: &[&str]) -> std::collections::BTreeSet<String> {
+    let tree = ["tree", "--offline", "--locked", "-e", "all", "-f", "{p} {f}", "--prefix", "none"];
+    let out =
+        std::process::Command::new(env!("CARGO")).args(tree).args(selection).current_dir(root()).output();
+    let out = out.unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let text = String::from_utf8(out.stdout).unwrap();
+    let lines = text.lines().filter(|line| !line.contains(" feature \"") && !line.contains("(/"));
+    lines.map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+}
+
+/// `cargo test -p` compiles nothing that a build of the workspace has not compiled: crates/features says why.
+#[test]
+fn features_are_those_of_the_workspace() {
+    let all = features(&["--workspace"]);
+    assert!(all.len() > 100);
+    for (name, ..) in ALLOWED {
+        let other: Vec<_> = features(&["-p", name]).into_iter().filter(|line| !all.contains(line)).collect();
+        assert!(
+            other.is_empty(),
+            "crates/features lacks features that the workspace has: -p {name} has {other:?}"
+        );
+    }
+}
+
 /// Cases, figures and pages of a publication are no part of the library.
 #[test]
 fn nothing_depends_on_a_study() {
     let mut studies: Vec<_> = std::fs::read_dir(root().join("studies")).unwrap().flatten().collect();
-    studies.retain(|entry| entry.path().is_dir());
+    studies.retain(|entry| entry.path().join("Cargo.toml").is_file());
     assert!(!studies.is_empty());
     for study in studies {
         let folder = study.file_name().to_string_lossy().into_owned();

@@ -25,5 +25,6 @@ mod parts;
 mod polynomial;
 mod quadrature_rules;
 mod solve;
+mod source_hashes;
 mod stored_factors;
 mod sum_factorisation;

@@ -33,7 +33,7 @@ use study_cui_2024::solve::{Solve, cycles, iterations, solve, table};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const AFTER: &str = "\
-Examples, after `cargo run --release -p study-cui-2024 --`:
+Examples, after `cargo study study-cui-2024 --`:
   time --device cuda --db h200.jsonl              all structures, degrees 1 to 8, both dimensions
   time --device c --dimensions 2 --most 1e5       on the host
   solve --device cuda --db solves.jsonl           Table 7: cycles in double and in single precision

@@ -19,7 +19,7 @@ use study_fischer_2020::solve::Solver;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const AFTER: &str = "\
-Examples, after `cargo run --release -p study-fischer-2020 --`:
+Examples, after `cargo study study-fischer-2020 --`:
   time --device cuda --db h200.jsonl                     BP1, BP3 and BP5, degrees 1 to 8, 10^4 to 10^8 unknowns
   time --device cuda --iterations 20 --db h200.jsonl     the same for an iteration of conjugate gradients
   time --device cuda --scatter transposed --db h200.jsonl without atomic updates

@@ -18,7 +18,7 @@ use study_kulkarni_klockner_2025::page::{beside_page, page};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const AFTER: &str = "\
-Examples, after `cargo run --release -p study-kulkarni-klockner-2025 --`:
+Examples, after `cargo study study-kulkarni-klockner-2025 --`:
   tune --device cuda --db h200.jsonl --time-limit 9m          the 70 actions
   tune --cases laplace.3D,mass.2D.P1 --device c --cells 6
   tune --compile-only --arch sm_90                            no GPU needed: fills the cache of compiled kernels

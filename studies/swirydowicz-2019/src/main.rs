@@ -25,7 +25,7 @@ use study_swirydowicz_2019::steps::{Launch, steps};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const AFTER: &str = "\
-Examples, after `cargo run --release -p study-swirydowicz-2019 --`:
+Examples, after `cargo study study-swirydowicz-2019 --`:
   list                                                   all kernels, and by what each differs from the one before
   recipe bp35.2d.10 --degree 7 > k10.json                its steps, for `purlin steps FILE --recipe k10.json`
   recipe bp30.3d.1 --launch 2 --plain > part.purlin      what the steps of its second launch start from

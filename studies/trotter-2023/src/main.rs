@@ -27,7 +27,7 @@ use study_trotter_2023::{Assembled, DIVISIONS, Free, Order, Question, Scaled, Se
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const AFTER: &str = "\
-Examples, after `cargo run --release -p study-trotter-2023 --`:
+Examples, after `cargo study study-trotter-2023 --`:
   time --device cuda --db h200.jsonl              Poisson, uniform mesh 3, P1 and P2, all strategies
   time --device c --divisions 8 --degrees 1       on the host
   time --mesh body.msh --order random,local       an unstructured mesh in two orders
