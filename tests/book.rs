@@ -467,7 +467,7 @@ fn blocks_that_are_wrong_are_reported() {
         ("purlin", "kernel k\ns: y = 1.0\n", "`y` is not known"),
         ("purlin,broken", kernel, "the kernel parses, but the block says `broken`"),
         ("json", "{\n", "EOF"),
-        ("json,recipe", "{\"steps\": [{\"no_such\": {}}]}\n", "unknown variant `no_such`"),
+        ("json,recipe", "{\"steps\": [{\"no_such\": {}}]}\n", "there is no step `no_such`"),
         ("json,selection", "{\"insns\": \"s\"}\n", "unknown variant `insns`"),
         ("json,mapping", "{\"strategy\": \"none\"}\n", "unknown variant `none`"),
         ("rust", "fn f() {}\n", "an excerpt names its file"),

@@ -6,7 +6,8 @@
 use libfuzzer_sys::fuzz_target;
 use purlin_ir::Kernel;
 use purlin_interp::{InterpError, Memory, Value, interpret_with};
-use purlin_transforms::{Refusal, Recipe, Step, Primitive};
+use purlin_transforms::primitives::FixParameter;
+use purlin_transforms::{Recipe, Refusal, Step};
 use std::sync::LazyLock;
 
 static KERNEL: LazyLock<Kernel> =
@@ -69,7 +70,7 @@ fuzz_target!(|data: &[u8]| {
     let mut kernel = KERNEL.clone();
     for step in recipe.steps.iter().take(STEPS) {
         // another size is another program
-        if matches!(step, Step::FixParameter(fix) if fix.value != 5) {
+        if step.get::<FixParameter>().is_some_and(|fix| fix.value != 5) {
             let _ = step.apply(&kernel);
             continue;
         }

@@ -176,11 +176,11 @@ impl Engine {
 #[allow(clippy::type_complexity, reason = "a row of a table")]
 pub(crate) fn primitives()
 -> Vec<(&'static str, &'static str, Vec<&'static str>, bool, Vec<(&'static str, &'static str)>, String)> {
-    let rows = purlin::transforms::primitives().iter();
+    let rows = purlin::transforms::steps().rows();
     rows.map(|p| {
         let obligations = p.obligations.iter().map(|o| (o.id(), o.says())).collect();
         let schema = (p.schema)().as_value().to_string();
-        (p.step_name, p.summary, p.arguments().to_vec(), p.takes_one_of(), obligations, schema)
+        (p.name, p.summary, p.arguments().to_vec(), p.takes_one_of(), obligations, schema)
     })
     .collect()
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use purlin::forms::import::Imported;
 use purlin::forms::tabulated::IntegralType;
 use purlin::ir::text::suggestion;
-use purlin::transforms::{PrimitiveInfo, primitives as primitive_table, schedule};
+use purlin::transforms::{PrimitiveInfo, schedule, steps};
 use serde_json::Value;
 
 /// Show a form: the integrand, its space, its quadrature
@@ -135,12 +135,12 @@ pub fn recipe(args: &RecipeArgs) -> Result<(), Failure> {
 /// Lists the primitives, or explains one.
 pub fn primitives(args: &PrimitivesArgs) -> Result<(), Failure> {
     let Some(name) = &args.name else {
-        let rows: Vec<_> = primitive_table().iter().map(|p| (p.step_name, p.summary)).collect();
+        let rows: Vec<_> = steps().rows().map(|p| (p.name, p.summary)).collect();
         let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         return out(&rows.iter().map(|(name, what)| format!("{name:width$}  {what}\n")).collect::<String>());
     };
-    let info = primitive_table().iter().find(|p| p.step_name == name).ok_or_else(|| {
-        let near = suggestion(name, primitive_table().iter().map(|p| p.step_name));
+    let info = steps().row(name).ok_or_else(|| {
+        let near = suggestion(name, steps().rows().map(|p| p.name));
         let hint = near.unwrap_or_else(|| "`purlin primitives` lists them".into());
         Failure::Usage(format!("there is no primitive `{name}`; {hint}"))
     })?;
@@ -156,7 +156,7 @@ pub fn primitives(args: &PrimitivesArgs) -> Result<(), Failure> {
 fn explained(info: &PrimitiveInfo, schema: &Value) -> String {
     let text =
         |value: &Value| value.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let mut page = format!("{}\n\n{}\n", info.step_name, text(schema));
+    let mut page = format!("{}\n\n{}\n", info.name, text(schema));
     page += "\n# Obligations\n";
     for obligation in info.obligations {
         page += &format!("{}\n    {}\n", obligation.id(), obligation.says());

@@ -99,7 +99,6 @@ fn conflicts(params: &BTreeMap<String, i64>, kernel: &Kernel) -> String {
 
 /// The steps as far as they go, and what stopped them.
 pub fn follow(steps: &[Step], kernel: &Kernel) -> (Vec<(Step, Kernel)>, Option<RecipeError>) {
-    use purlin::transforms::Primitive;
     let mut trace: Vec<(Step, Kernel)> = Vec::new();
     for (k, step) in steps.iter().enumerate() {
         let met = trace.last().map_or(kernel, |(_, result)| result);

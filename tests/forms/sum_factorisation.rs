@@ -21,11 +21,11 @@ use purlin::forms::strategies::{
 use purlin::interp::{Memory, interpret};
 use purlin::ir::{Kernel, text};
 use purlin::runtime::open;
+use purlin::transforms::Step;
 use purlin::transforms::primitives::{
     DistributeLoop, ExpandArray, FactorOut, HoistNest, InterchangeInames, MoveInsns, RealiseReduction,
 };
 use purlin::transforms::schedule::Loop;
-use purlin::transforms::{Primitive, Step};
 use purlin::tuning::transform;
 use purlin_sample::is_long_run;
 use std::collections::BTreeMap;

@@ -4,7 +4,8 @@ use crate::pair::of_table;
 use purlin::interp::{Memory, Value};
 use purlin::ir::{Kernel, TableData};
 use purlin::transforms::draw::{Inputs, Picks};
-use purlin::transforms::{Primitive, Step};
+use purlin::transforms::primitives::PassTable;
+use purlin::transforms::{Step, steps};
 
 /// Primitives that few programs have room for: tried first in every fourth step, so that each is
 /// accepted in a run of a few hundred pairs or so.
@@ -57,13 +58,13 @@ pub fn step(kernel: &Kernel, memory: &Memory, bytes: &[u8]) -> Option<Step> {
     let (first, bytes) = bytes.split_first()?;
     let sample = Sample(memory);
     let step = if first % 4 == 3 { rare(kernel, &sample, bytes) } else { None };
-    let step = step.or_else(|| Step::draw(kernel, &mut Picks::new(bytes, &sample)))?;
+    let step = step.or_else(|| steps().draw(kernel, &mut Picks::new(bytes, &sample)))?;
     // nobody passes the values of a table that a step has made or changed
     let is_made = |name: &str| {
         let value = kernel.var(name).and_then(|var| of_table(&kernel.vars[var]));
         memory.get(name) != value.as_ref()
     };
-    (!matches!(&step, Step::PassTable(pass) if is_made(&pass.var))).then_some(step)
+    (!step.get::<PassTable>().is_some_and(|pass| is_made(&pass.var))).then_some(step)
 }
 
 /// A step of a primitive of [`RARE`] that is accepted.
@@ -71,6 +72,7 @@ fn rare(kernel: &Kernel, sample: &Sample<'_>, bytes: &[u8]) -> Option<Step> {
     let (first, bytes) = bytes.split_first()?;
     let start = usize::from(*first) % RARE.len();
     let names = RARE[start..].iter().chain(&RARE[..start]);
-    let mut drawn = names.filter_map(|name| Step::draw_of(name, kernel, &mut Picks::new(bytes, sample)));
+    let rows = names.filter_map(|name| steps().row(name));
+    let mut drawn = rows.filter_map(|row| row.draw(kernel, &mut Picks::new(bytes, sample)));
     drawn.find(|step| step.apply(kernel).is_ok())
 }

@@ -1,28 +1,22 @@
 //! How often random steps were accepted: a property that nothing reaches would hold of anything.
 
-use purlin::transforms::{Step, primitives};
+use purlin::transforms::{Step, steps};
 use std::collections::BTreeMap;
 
 /// Accepted and refused steps of each primitive.
 #[derive(Clone, Default)]
-pub struct Tally(BTreeMap<String, [u64; 2]>);
-
-/// The name of a step in recipes.
-pub fn name(step: &Step) -> String {
-    let json = serde_json::to_value(step).unwrap();
-    json.as_object().unwrap().keys().next().unwrap().clone()
-}
+pub struct Tally(BTreeMap<&'static str, [u64; 2]>);
 
 impl Tally {
     /// Counts a step.
     pub fn record(&mut self, step: &Step, accepted: bool) {
-        self.0.entry(name(step)).or_default()[usize::from(!accepted)] += 1;
+        self.0.entry(step.name()).or_default()[usize::from(!accepted)] += 1;
     }
 
     /// Adds the counts of another one.
     pub fn add(&mut self, other: &Self) {
         for (name, [accepted, refused]) in &other.0 {
-            let sum = self.0.entry(name.clone()).or_default();
+            let sum = self.0.entry(name).or_default();
             sum[0] += accepted;
             sum[1] += refused;
         }
@@ -30,8 +24,8 @@ impl Tally {
 
     /// The primitives that were accepted fewer than `least` times.
     pub fn rare(&self, least: u64) -> Vec<String> {
-        let names = primitives().iter().map(|p| p.step_name.to_owned());
-        names.filter(|n| self.0.get(n).is_none_or(|[accepted, _]| *accepted < least)).collect()
+        let names = steps().rows().map(|p| p.name.to_owned());
+        names.filter(|n| self.0.get(n.as_str()).is_none_or(|[accepted, _]| *accepted < least)).collect()
     }
 
     /// Accepted steps in all.
@@ -43,9 +37,9 @@ impl Tally {
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "{:24} {:>9} {:>9}", "primitive", "accepted", "refused")?;
-        for primitive in primitives() {
-            let [accepted, refused] = self.0.get(primitive.step_name).copied().unwrap_or_default();
-            writeln!(f, "{:24} {accepted:9} {refused:9}", primitive.step_name)?;
+        for primitive in steps().rows() {
+            let [accepted, refused] = self.0.get(primitive.name).copied().unwrap_or_default();
+            writeln!(f, "{:24} {accepted:9} {refused:9}", primitive.name)?;
         }
         Ok(())
     }

@@ -1,12 +1,18 @@
 //! What a primitive is, and the frame that applies it.
 
 use crate::draw::Picks;
+use crate::keeps::{Instances, Keeps};
+use crate::lists::Definition;
 use crate::obligation::Obligation;
 use crate::refusal::{Refusal, TransformError};
 use crate::schedule::Handles;
 use purlin_analysis::{Analysis, Known};
 use purlin_ir::Kernel;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::fmt;
+use std::hash::Hash;
 
 /// A transformation of kernels: typed arguments, a check that yields a proof, an edit that relies
 /// on it.
@@ -24,7 +30,25 @@ use std::fmt;
 /// assert!(after.iname("i_o").is_some());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait Primitive: fmt::Display {
+pub trait Primitive:
+    Clone
+    + fmt::Debug
+    + fmt::Display
+    + Eq
+    + Hash
+    + Serialize
+    + DeserializeOwned
+    + JsonSchema
+    + Send
+    + Sync
+    + 'static
+{
+    /// The name in recipes and schedules: `split_iname`; one of another crate has that in front, as in
+    /// `acme.skew_rows`.
+    const NAME: &'static str;
+    /// What it does, in a sentence.
+    const SUMMARY: &'static str;
+
     /// What the check found out and the edit relies on. Only the check makes one.
     type Proof;
     /// Handles to what the edit makes.
@@ -33,6 +57,33 @@ pub trait Primitive: fmt::Display {
     /// What the check proves. Every refusal that is no matter of names and arguments names one of
     /// them.
     const OBLIGATIONS: &'static [Obligation];
+
+    /// What it keeps of the results, if its arguments say nothing else.
+    const KEEPS: Keeps = Keeps::BITS;
+
+    /// How often instructions run after it, if its arguments say nothing else.
+    const INSTANCES: Instances = Instances::Same;
+
+    /// Whether [`Primitive::definition`] may give something.
+    const DEFINES: bool = false;
+
+    /// What it keeps of the results.
+    fn keeps(&self) -> Keeps {
+        Self::KEEPS
+    }
+
+    /// How often instructions run after it.
+    fn instances(&self) -> Instances {
+        Self::INSTANCES
+    }
+
+    /// What computes the inputs that the step adds to `kernel`, for those that add any.
+    ///
+    /// # Errors
+    /// What the step is refused for.
+    fn definition(&self, _kernel: &Kernel) -> Result<Option<Definition>, Refusal> {
+        Ok(None)
+    }
 
     /// Proves every obligation for the kernel of `analysis`.
     ///
@@ -48,11 +99,11 @@ pub trait Primitive: fmt::Display {
     /// seldom finds a chance.
     const WEIGHT: usize = 1;
 
-    /// Arguments that have a chance on a kernel; none where it has nothing that the primitive could
-    /// be tried on.
-    fn draw(kernel: &Kernel, picks: &mut Picks<'_>) -> Option<Self>
-    where
-        Self: Sized;
+    /// Arguments that have a chance on a kernel, for random recipes; none where it has nothing that the
+    /// primitive could be tried on.
+    fn draw(_kernel: &Kernel, _picks: &mut Picks<'_>) -> Option<Self> {
+        None
+    }
 
     /// The kernel as the edit would leave it, for checks that compare both. Not canonical, and
     /// nothing is checked.

@@ -1,15 +1,15 @@
 //! Recipes: steps that can be saved, diffed, replayed and shown one after the other.
 
 use crate::lists::Definition;
-use crate::primitive::Primitive;
-use crate::primitives::Step;
+use crate::primitives::steps;
 use crate::refusal::TransformError;
+use crate::step::Step;
 use purlin_analysis::{Analysis, Known};
 use purlin_ir::Kernel;
 use serde::Serialize;
 use std::fmt;
 
-mod json;
+pub(crate) mod json;
 
 /// The steps that were, or are to be, applied to a kernel.
 ///
@@ -97,23 +97,12 @@ impl Recipe {
     /// # Errors
     /// The first step that fails, with the kernel it met.
     pub fn definitions(&self, kernel: &Kernel) -> Result<Vec<Definition>, RecipeError> {
-        let passes =
-            |step: &Step| matches!(step, Step::PassValues(_) | Step::ListElements(_) | Step::ReorderRows(_));
-        let Some(last) = self.steps.iter().rposition(passes) else { return Ok(Vec::new()) };
+        let Some(last) = self.steps.iter().rposition(Step::defines) else { return Ok(Vec::new()) };
         let (mut found, mut met) = (Vec::new(), Known::after(&Analysis::of(kernel), kernel.clone()));
         for (k, step) in self.steps[..=last].iter().enumerate() {
             let analysis = met.analysis();
-            let definition = if let Step::PassValues(pass) = step {
-                pass.definition(analysis.kernel()).map(|kernel| Some(Definition::Kernel(Box::new(kernel))))
-            } else if let Step::ListElements(list) = step {
-                list.lists(analysis.kernel()).map(|names| names.map(Definition::Lists))
-            } else if let Step::ReorderRows(reorder) = step {
-                reorder.order(analysis.kernel()).map(|order| Some(Definition::Rows(order)))
-            } else {
-                Ok(None)
-            };
-            let refused = |cause| TransformError { operation: step.to_string(), cause };
-            found.extend(definition.map_err(|cause| self.failed(k, &analysis, refused(cause)))?);
+            let definition = step.definition(analysis.kernel());
+            found.extend(definition.map_err(|source| self.failed(k, &analysis, source))?);
             met = self.step(k, &met.analysis())?;
         }
         Ok(found)
@@ -145,12 +134,13 @@ impl Recipe {
         Ok(String::from_utf8_lossy(&text).into_owned()) // JSON is UTF-8
     }
 
-    /// Reads a recipe from JSON.
+    /// Reads a recipe of Purlin's own steps from JSON; [`StepSet::recipe`](crate::StepSet::recipe) reads
+    /// those of other crates, too.
     ///
     /// # Errors
     /// Malformed JSON, an unknown step or an unknown version, with line and column.
     pub fn from_json(text: &str) -> Result<Self, RecipeSyntaxError> {
-        Ok(serde_json::from_str(text)?)
+        steps().recipe(text)
     }
 }
 

@@ -1,165 +1,193 @@
-//! The steps of a recipe: one variant a primitive.
+//! A step of a recipe: a primitive with its arguments, whichever crate it comes from.
 
-use crate::obligation::Obligation;
-use purlin_ir::Kernel;
-use std::fmt;
-
-/// The rows of the table of primitives: `module::Type, further types: "what it does"`, in
-/// alphabetical order.
-macro_rules! steps {
-    ($($module:ident::$variant:ident $(, $more:ident)*: $summary:literal;)*) => {
-        $(pub use $module::{$variant $(, $more)*};)*
-
-        use $crate::draw::Picks;
-        use $crate::obligation::Obligation;
-        use $crate::primitive::Primitive;
-        use $crate::refusal::Refusal;
-        use $crate::schedule::{Arguments, Made, fields_of};
-        use $crate::step::{PrimitiveInfo, StepProof};
-        use purlin_analysis::Analysis;
-        use purlin_ir::Kernel;
-        use schemars::{JsonSchema, SchemaGenerator};
-        use serde::{Deserialize, Serialize};
-
-        /// One step of a recipe.
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "snake_case")]
-        pub enum Step {
-            $(#[doc = $summary] $variant($variant)),*
-        }
-
-        impl std::fmt::Display for Step {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                match self { $(Self::$variant(p) => p.fmt(f)),* }
-            }
-        }
-
-        $(impl From<$variant> for Step {
-            fn from(p: $variant) -> Self { Self::$variant(p) }
-        })*
-
-        impl Primitive for Step {
-            type Proof = StepProof;
-            type Made = Made;
-
-            const OBLIGATIONS: &'static [Obligation] = &[];
-
-            fn check(&self, analysis: &Analysis) -> Result<StepProof, Refusal> {
-                match self { $(Self::$variant(p) => StepProof::of(p, analysis)),* }
-            }
-
-            fn edit(&self, kernel: &mut Kernel, proof: &StepProof) -> Made {
-                proof.edit(kernel)
-            }
-
-            fn draw(kernel: &Kernel, picks: &mut Picks<'_>) -> Option<Self> {
-                let all = [$(<$variant as Primitive>::WEIGHT),*];
-                let mut at = picks.below(all.iter().sum());
-                $(
-                    if at < <$variant as Primitive>::WEIGHT {
-                        return $variant::draw(kernel, picks).map(Self::from);
-                    }
-                    at -= <$variant as Primitive>::WEIGHT;
-                )*
-                let _ = at;
-                None
-            }
-        }
-
-        impl Step {
-            /// A step of the primitive of this name that has a chance on the kernel, if there is one.
-            pub fn draw_of(name: &str, kernel: &Kernel, picks: &mut Picks<'_>) -> Option<Self> {
-                $(if stringify!($module) == name {
-                    return $variant::draw(kernel, picks).map(Self::from);
-                })*
-                None
-            }
-        }
-
-        /// The arguments of the step of this name, in the order of their declaration.
-        pub(crate) fn argument_names(step: &str) -> Option<Arguments> {
-            $(if stringify!($module) == step {
-                return Some(fields_of::<$variant>());
-            })*
-            None
-        }
-
-        /// The table of primitives, in alphabetical order.
-        pub fn primitives() -> &'static [PrimitiveInfo] {
-            &[$(PrimitiveInfo {
-                name: stringify!($variant),
-                step_name: stringify!($module),
-                summary: $summary,
-                obligations: <$variant as Primitive>::OBLIGATIONS,
-                schema: || SchemaGenerator::default().into_root_schema_for::<$variant>(),
-            }),*]
-        }
-    };
-}
-
-pub(crate) use steps;
-
+use crate::keeps::{Instances, Keeps};
+use crate::lists::Definition;
 use crate::primitive::Primitive;
-use crate::primitives::argument_names;
-use crate::refusal::Refusal;
-use crate::schedule::{Handles, Made};
-use purlin_analysis::Analysis;
-use schemars::Schema;
+use crate::refusal::{Refusal, TransformError};
+use crate::schedule::{Arguments, Handles, Made, fields_of};
+use purlin_analysis::{Analysis, Known};
+use purlin_ir::Kernel;
+use serde::{Serialize, Serializer};
+use std::any::Any;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
-/// A row of the table of primitives.
-#[derive(Clone, Copy, Debug)]
-pub struct PrimitiveInfo {
-    /// Name of the arguments' type, and of the variant of [`Step`](crate::Step).
-    pub name: &'static str,
-    /// The name in recipes, and of the file.
-    pub step_name: &'static str,
-    /// What it does.
-    pub summary: &'static str,
-    /// What it proves, besides what every step keeps: [`STORAGE`](crate::refusal::STORAGE) and
-    /// [`PLACEMENT`](crate::refusal::PLACEMENT).
-    pub obligations: &'static [Obligation],
-    /// The JSON schema of its arguments; its description is the documentation of the type.
-    pub schema: fn() -> Schema,
+/// One step of a recipe.
+///
+/// ```
+/// use purlin_transforms::{Step, primitives::SplitIname};
+///
+/// let step = Step::from(SplitIname::new("i", 4));
+/// assert_eq!(step.name(), "split_iname");
+/// assert_eq!(step.get::<SplitIname>().map(|split| split.factor), Some(4));
+/// ```
+#[derive(Clone)]
+pub struct Step(Arc<dyn ErasedStep>);
+
+/// What is asked of a primitive whose type is not known. A step costs an allocation; a question to isl
+/// beside it costs a thousand times as much.
+trait ErasedStep: Any + fmt::Debug + fmt::Display + Send + Sync + erased_serde::Serialize {
+    fn name(&self) -> &'static str;
+    fn equals(&self, other: &dyn ErasedStep) -> bool;
+    fn hash(&self, state: &mut dyn Hasher);
+    fn apply_to(&self, analysis: &Analysis) -> Result<(Known, Made), TransformError>;
+    fn keeps(&self) -> Keeps;
+    fn instances(&self) -> Instances;
+    fn defines(&self) -> bool;
+    fn definition(&self, kernel: &Kernel) -> Result<Option<Definition>, Refusal>;
+    fn arguments(&self) -> Arguments;
 }
 
-impl PrimitiveInfo {
-    /// The names of its arguments in the order in which a schedule takes them.
-    pub fn arguments(&self) -> &'static [&'static str] {
-        argument_names(self.step_name).unwrap_or_default().names
+impl<P: Primitive> ErasedStep for P {
+    fn name(&self) -> &'static str {
+        P::NAME
     }
 
-    /// Whether its arguments are alternatives, of which one is given by its name.
-    pub fn takes_one_of(&self) -> bool {
-        argument_names(self.step_name).unwrap_or_default().alternatives
+    fn equals(&self, other: &dyn ErasedStep) -> bool {
+        (other as &dyn Any).downcast_ref::<P>() == Some(self)
+    }
+
+    fn hash(&self, mut state: &mut dyn Hasher) {
+        P::NAME.hash(&mut state);
+        Hash::hash(self, &mut state);
+    }
+
+    fn apply_to(&self, analysis: &Analysis) -> Result<(Known, Made), TransformError> {
+        let (after, handles) = Primitive::apply_to(self, analysis)?;
+        let mut made = Made::default();
+        handles.list(&mut made);
+        Ok((after, made))
+    }
+
+    fn keeps(&self) -> Keeps {
+        Primitive::keeps(self)
+    }
+
+    fn instances(&self) -> Instances {
+        Primitive::instances(self)
+    }
+
+    fn defines(&self) -> bool {
+        P::DEFINES
+    }
+
+    fn definition(&self, kernel: &Kernel) -> Result<Option<Definition>, Refusal> {
+        Primitive::definition(self, kernel)
+    }
+
+    fn arguments(&self) -> Arguments {
+        fields_of::<P>()
     }
 }
 
-type Edit = dyn Fn(&mut Kernel) -> Made;
-
-/// The proof of a step: the edit of its primitive, with what it relies on.
-pub struct StepProof(Box<Edit>);
-
-impl StepProof {
-    /// The proof of a primitive's check.
-    pub(crate) fn of<P>(primitive: &P, analysis: &Analysis) -> Result<Self, Refusal>
-    where
-        P: Primitive<Proof: 'static> + Clone + 'static,
-    {
-        let (proof, primitive) = (primitive.check(analysis)?, primitive.clone());
-        Ok(Self(Box::new(move |kernel| {
-            let mut made = Made::default();
-            primitive.edit(kernel, &proof).list(&mut made);
-            made
-        })))
+impl Step {
+    /// The primitive with its arguments, if it is of this type.
+    #[must_use]
+    pub fn get<P: Primitive>(&self) -> Option<&P> {
+        (&*self.0 as &dyn Any).downcast_ref()
     }
 
-    pub(crate) fn edit(&self, kernel: &mut Kernel) -> Made {
-        (self.0)(kernel)
+    /// The name of the primitive in recipes: `split_iname`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// What it keeps of the results.
+    #[must_use]
+    pub fn keeps(&self) -> Keeps {
+        self.0.keeps()
+    }
+
+    /// How often instructions run after it.
+    #[must_use]
+    pub fn instances(&self) -> Instances {
+        self.0.instances()
+    }
+
+    /// Whether [`Step::definition`] may give something.
+    #[must_use]
+    pub fn defines(&self) -> bool {
+        self.0.defines()
+    }
+
+    /// What computes the inputs that the step adds to the kernel.
+    ///
+    /// # Errors
+    /// Those of [`Primitive::definition`].
+    pub fn definition(&self, kernel: &Kernel) -> Result<Option<Definition>, TransformError> {
+        let refused = |cause| TransformError { operation: self.to_string(), cause };
+        self.0.definition(kernel).map_err(refused)
+    }
+
+    /// [`Primitive::apply_to`], with its handles by kind.
+    ///
+    /// # Errors
+    /// The operation as the user wrote it, and why it is refused.
+    pub fn apply_to(&self, analysis: &Analysis) -> Result<(Known, Made), TransformError> {
+        self.0.apply_to(analysis)
+    }
+
+    /// The kernel after this step.
+    ///
+    /// # Errors
+    /// Those of [`Step::apply_to`].
+    pub fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
+        self.apply_to(&Analysis::of(kernel)).map(|(after, _)| after.into_kernel())
+    }
+
+    /// The names of its arguments.
+    pub(crate) fn arguments(&self) -> Arguments {
+        self.0.arguments()
     }
 }
 
-impl fmt::Debug for StepProof {
+impl<P: Primitive> From<P> for Step {
+    fn from(primitive: P) -> Self {
+        Self(Arc::new(primitive))
+    }
+}
+
+impl PartialEq for Step {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(&*other.0)
+    }
+}
+
+impl Eq for Step {}
+
+impl Hash for Step {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl fmt::Debug for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StepProof")
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// The arguments of a step, to be serialised.
+struct Fields<'s>(&'s dyn ErasedStep);
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        erased_serde::serialize(self.0, serializer)
+    }
+}
+
+/// `{"split_iname": {"iname": "i", "factor": 4}}`, arguments in the order of their declaration.
+/// [`StepSet::recipe`](crate::StepSet::recipe) reads it.
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_variant("Step", 0, self.name(), &Fields(&*self.0))
     }
 }

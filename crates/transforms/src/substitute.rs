@@ -1,7 +1,7 @@
 //! Replacing an iname by an expression of other inames, everywhere.
 
 use crate::tree::{inames_of, insns_of};
-use purlin_ir::{Affine, Atom, Expr, InameId, Insn, InsnId, Kernel, Node};
+use purlin_ir::{Access, Affine, Atom, Expr, InameId, Insn, InsnId, Kernel, Node};
 
 /// Replaces `iname` by `value` in the domains of the other inames and in all expressions.
 pub(crate) fn substitute_iname(kernel: &mut Kernel, iname: InameId, value: &Affine) {
@@ -94,4 +94,16 @@ pub(crate) fn simplify_indices(kernel: &mut Kernel, insns: &[InsnId]) {
         insn.map_expressions(&mut rewrite);
         insn.lhs.index = insn.lhs.index.iter().map(simple).collect();
     }
+}
+
+/// The expression at a value of an iname.
+pub(crate) fn with_value(e: &Expr, iname: InameId, value: &Affine) -> Expr {
+    let value = Expr::from_affine(value);
+    let replaced = e.map(&mut |e| if e == Expr::Iname(iname) { value.clone() } else { e });
+    replaced.map(&mut |e| if let Expr::Load(access) = e { Expr::Load(simplified(access)) } else { e })
+}
+
+fn simplified(access: Access) -> Access {
+    let simple = |e: Expr| e.as_affine().map_or(e, |value| Expr::from_affine(&value));
+    Access { var: access.var, index: access.index.into_iter().map(simple).collect() }
 }

@@ -14,7 +14,7 @@ use purlin_facts::{Answers, Fact};
 use purlin_ir::Kernel;
 use purlin_transforms::refusal::{PLACEMENT, STORAGE};
 use purlin_transforms::schedule::{Script, ScriptProblem};
-use purlin_transforms::{Primitive, PrimitiveInfo, Refusal, Step, primitives};
+use purlin_transforms::{PrimitiveInfo, Refusal, Step, steps};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -27,8 +27,8 @@ fn main() -> ExitCode {
 fn declared(step: &str, refusal: &Refusal) -> Result<(), String> {
     let Some(obligation) = refusal.obligation() else { return Ok(()) };
     let name = step.split('(').next().unwrap_or_default().trim();
-    let known = |p: &&PrimitiveInfo| p.step_name == name && p.obligations.contains(&obligation);
-    match primitives().iter().find(known) {
+    let known = |p: &&PrimitiveInfo| p.name == name && p.obligations.contains(&obligation);
+    match steps().rows().find(known) {
         Some(_) => Ok(()),
         None if [STORAGE, PLACEMENT].contains(&obligation) => Ok(()),
         None => Err(format!("`{name}` does not declare the obligation `{}`", obligation.id())),

@@ -55,7 +55,7 @@ impl Vectors {
 
 fn compiled(device: &dyn Device, kernel: &str, recipe: &str) -> Result<Executable, VectorsError> {
     let kernel = parse(kernel)?;
-    let recipe: Recipe = serde_json::from_str(recipe)?;
+    let recipe = Recipe::from_json(recipe)?;
     let mut schedule = Schedule::of(&kernel);
     schedule.replay(&recipe)?;
     let program = generate(schedule.kernel(), device.info().backend.target(), &Options::default())?;

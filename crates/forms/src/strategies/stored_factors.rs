@@ -5,7 +5,7 @@ use crate::program::{Block, CellProgram, NotAnAction, stage};
 use purlin_ir::{Direction, Insn, Kernel, VarId, VarKind, Variable};
 use purlin_transforms::primitives::{CollectFactors, HoistInsn, PassValues, RemoveUnusedVars};
 use purlin_transforms::schedule::Array;
-use purlin_transforms::{Recipe, Schedule, Step, TransformError};
+use purlin_transforms::{Recipe, Schedule, TransformError};
 use std::collections::BTreeSet;
 
 /// Passes what multiplies the values of functions at each point: geometry, weights and the
@@ -152,11 +152,8 @@ fn vertex_inputs(kernel: &Kernel) -> Vec<String> {
 #[must_use]
 pub fn stored_factor_count(kernel: &Kernel, program: &CellProgram) -> Option<usize> {
     let (_, recipe) = stored_factors(kernel, program).ok()?;
-    let passed = recipe
-        .steps
-        .iter()
-        .filter_map(|step| if let Step::PassValues(pass) = step { Some(pass.vars.len()) } else { None });
-    Some(passed.sum())
+    let passed = recipe.steps.iter().filter_map(|step| step.get::<PassValues>());
+    Some(passed.map(|pass| pass.vars.len()).sum())
 }
 
 /// The gather of the coordinates of vertices, and the inputs that it reads.

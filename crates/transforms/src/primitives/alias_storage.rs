@@ -81,6 +81,9 @@ pub struct Sharers {
 }
 
 impl Primitive for AliasStorage {
+    const NAME: &'static str = "alias_storage";
+    const SUMMARY: &'static str = "Lets temporaries share one buffer.";
+
     type Proof = Sharers;
     type Made = ();
 

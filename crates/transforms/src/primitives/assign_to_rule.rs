@@ -129,6 +129,9 @@ pub struct Definition {
 }
 
 impl Primitive for AssignToRule {
+    const NAME: &'static str = "assign_to_rule";
+    const SUMMARY: &'static str = "Replaces a temporary by its definition as a substitution rule.";
+
     type Proof = Definition;
     type Made = RuleHandle;
 

@@ -146,6 +146,9 @@ pub struct Assertion {
 }
 
 impl Primitive for Assume {
+    const NAME: &'static str = "assume";
+    const SUMMARY: &'static str = "Asserts a bound on a parameter, or that an array is injective.";
+
     type Proof = Assertion;
     type Made = ();
 

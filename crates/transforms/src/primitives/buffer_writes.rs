@@ -2,6 +2,7 @@
 
 use crate::argument;
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
 use crate::nest::wrapped;
@@ -187,6 +188,9 @@ impl Handles for WriteBuffer {
 }
 
 impl Primitive for BufferWrites {
+    const NAME: &'static str = "buffer_writes";
+    const SUMMARY: &'static str = "Writes to a temporary instead of an array, and stores it once.";
+
     type Proof = BufferedBox;
     type Made = WriteBuffer;
 
@@ -202,6 +206,7 @@ impl Primitive for BufferWrites {
         NO_REDUCTION,
         CONSTANT_BOX,
     ];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
 
     fn check(&self, analysis: &Analysis) -> Result<BufferedBox, Refusal> {
         let kernel = analysis.kernel();

@@ -95,6 +95,9 @@ pub struct NewLayout {
 }
 
 impl Primitive for ChangeLayout {
+    const NAME: &'static str = "change_layout";
+    const SUMMARY: &'static str = "Gives an array other strides or an axis of vectors.";
+
     type Proof = NewLayout;
     type Made = ();
 

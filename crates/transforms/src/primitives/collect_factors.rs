@@ -1,6 +1,7 @@
 //! Writes values as sums of products of some scalars and factors.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -101,10 +102,14 @@ pub struct Collected {
 }
 
 impl Primitive for CollectFactors {
+    const NAME: &'static str = "collect_factors";
+    const SUMMARY: &'static str = "Writes values as sums of scalars times factors.";
+
     type Proof = Collected;
     type Made = (Vec<Array>, Vec<Statement>);
 
     const OBLIGATIONS: &'static [Obligation] = &[STORES, SCALARS, LINEAR, SHORT, SAME, NOT_CALLED];
+    const KEEPS: Keeps = Keeps::within(12).of_finite();
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Collected, Refusal> {

@@ -1,6 +1,7 @@
 //! Computes with sums and differences of the elements of orbits.
 
 use crate::draw::{self, Picks};
+use crate::keeps::{Instances, Keeps};
 use crate::nest::{new_loop, wrapped};
 use crate::obligation::Obligation;
 use crate::orbits::{Deviation, Orbits, sign};
@@ -138,11 +139,16 @@ pub struct Combined {
 }
 
 impl Primitive for CombineOrbits {
+    const NAME: &'static str = "combine_orbits";
+    const SUMMARY: &'static str = "Computes with sums and differences of the elements of orbits.";
+
     type Proof = Combined;
     type Made = (Vec<Array>, Loop);
 
     const OBLIGATIONS: &'static [Obligation] =
         &[ORBITS, PRODUCTS, ALONE, FULL, DENSE, CERTIFICATE, TEMPORARY, ONLY_ACCESSED, NO_RULE];
+    const KEEPS: Keeps = Keeps::within(12).of_finite();
+    const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<Combined, Refusal> {
         let kernel = analysis.kernel();

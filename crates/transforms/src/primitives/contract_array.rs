@@ -77,6 +77,9 @@ pub struct LoneElements {
 }
 
 impl Primitive for ContractArray {
+    const NAME: &'static str = "contract_array";
+    const SUMMARY: &'static str = "Drops an axis of a temporary of which one element is alive at a time.";
+
     type Proof = LoneElements;
     type Made = ();
 

@@ -1,6 +1,7 @@
 //! Makes an accumulation an update.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup::Selection;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -81,10 +82,14 @@ pub struct Accumulations {
 }
 
 impl Primitive for ConvertToUpdate {
+    const NAME: &'static str = "convert_to_update";
+    const SUMMARY: &'static str = "Makes an accumulation an update.";
+
     type Proof = Accumulations;
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[STORE, ACCUMULATES, POSITIVE, READ_ONCE];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
 
     fn check(&self, analysis: &Analysis) -> Result<Accumulations, Refusal> {
         let kernel = analysis.kernel();

@@ -75,6 +75,9 @@ pub struct Loads {
 }
 
 impl Primitive for CopyTable {
+    const NAME: &'static str = "copy_table";
+    const SUMMARY: &'static str = "Gives instructions a copy of a table.";
+
     type Proof = Loads;
     type Made = Array;
 

@@ -74,6 +74,9 @@ pub struct LoadedBox {
 }
 
 impl Primitive for CropTable {
+    const NAME: &'static str = "crop_table";
+    const SUMMARY: &'static str = "Drops entries of a table that nothing loads.";
+
     type Proof = LoadedBox;
     type Made = ();
 

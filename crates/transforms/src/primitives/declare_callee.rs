@@ -72,6 +72,9 @@ pub struct Declared {
 }
 
 impl Primitive for DeclareCallee {
+    const NAME: &'static str = "declare_callee";
+    const SUMMARY: &'static str = "Declares a kernel that parts of the program may become calls of.";
+
     type Proof = Declared;
     type Made = ();
 

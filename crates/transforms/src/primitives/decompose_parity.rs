@@ -2,6 +2,7 @@
 
 use super::reverse_iname::ReverseIname;
 use crate::draw::{self, Picks};
+use crate::keeps::{Instances, Keeps};
 use crate::obligation::Obligation;
 use crate::parity::{Parts, Rows, along, loads_of, mentions, of_parts, weight};
 use crate::primitive::Primitive;
@@ -148,11 +149,16 @@ pub struct Decomposed {
 }
 
 impl Primitive for DecomposeParity {
+    const NAME: &'static str = "decompose_parity";
+    const SUMMARY: &'static str = "Keeps the even and the odd part of lines in place of their elements.";
+
     type Proof = Decomposed;
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] =
         &[LINES, WRITTEN, ALONE, SUMS, TEMPORARY, AXIS, ONLY_ACCESSED, NO_RULE, ORDER];
+    const KEEPS: Keeps = Keeps::within(12).of_finite();
+    const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<Decomposed, Refusal> {
         let kernel = analysis.kernel();

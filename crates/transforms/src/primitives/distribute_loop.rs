@@ -2,6 +2,7 @@
 
 use crate::copy::copy_loop;
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
@@ -89,10 +90,14 @@ pub struct Parts {
 }
 
 impl Primitive for DistributeLoop {
+    const NAME: &'static str = "distribute_loop";
+    const SUMMARY: &'static str = "Distributes a loop over the parts of its body.";
+
     type Proof = Parts;
     type Made = Vec<Loop>;
 
     const OBLIGATIONS: &'static [Obligation] = &[LATER_PART, BOUNDS_STAY, ORDER, NO_REDUCTION];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
 
     fn check(&self, analysis: &Analysis) -> Result<Parts, Refusal> {
         let kernel = analysis.kernel();

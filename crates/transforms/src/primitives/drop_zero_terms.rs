@@ -2,6 +2,7 @@
 
 use super::skip_zero_terms::entries;
 use crate::draw::{self, Picks};
+use crate::keeps::{Instances, Keeps};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -73,10 +74,15 @@ const ZERO: Obligation = Obligation::new(
 );
 
 impl Primitive for DropZeroTerms {
+    const NAME: &'static str = "drop_zero_terms";
+    const SUMMARY: &'static str = "Removes an update that adds nothing but zeros.";
+
     type Proof = InsnId;
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[ADDS, PRODUCT, ZERO, NOT_CALLED];
+    const KEEPS: Keeps = Keeps::BITS.of_finite();
+    const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<InsnId, Refusal> {
         let kernel = analysis.kernel();

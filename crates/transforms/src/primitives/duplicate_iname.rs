@@ -2,6 +2,7 @@
 
 use crate::copy::copy_loop;
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup::NO_REDUCTION;
 use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;
@@ -110,10 +111,14 @@ pub struct Separable {
 }
 
 impl Primitive for DuplicateIname {
+    const NAME: &'static str = "duplicate_iname";
+    const SUMMARY: &'static str = "Gives some instructions of a loop a loop of their own.";
+
     type Proof = Separable;
     type Made = Vec<Loop>;
 
     const OBLIGATIONS: &'static [Obligation] = &[INSIDE, NOT_ALL, BOUNDS_STAY, ORDER, NO_REDUCTION];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
 
     fn check(&self, analysis: &Analysis) -> Result<Separable, Refusal> {
         let kernel = analysis.kernel();

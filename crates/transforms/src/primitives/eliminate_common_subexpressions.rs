@@ -120,6 +120,9 @@ pub struct Places {
 }
 
 impl Primitive for EliminateCommonSubexpressions {
+    const NAME: &'static str = "eliminate_common_subexpressions";
+    const SUMMARY: &'static str = "Computes equal subexpressions once.";
+
     type Proof = Places;
     /// The temporaries, the largest subexpression first, and in textual order what computes them.
     type Made = (Vec<Array>, Vec<Statement>);

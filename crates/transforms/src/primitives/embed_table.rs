@@ -78,6 +78,9 @@ impl KnownValues {
 }
 
 impl Primitive for EmbedTable {
+    const NAME: &'static str = "embed_table";
+    const SUMMARY: &'static str = "Replaces loads of a table at constant indices by their values.";
+
     type Proof = KnownValues;
     type Made = ();
 

@@ -103,6 +103,9 @@ pub struct OwnValues {
 }
 
 impl Primitive for ExpandArray {
+    const NAME: &'static str = "expand_array";
+    const SUMMARY: &'static str = "Gives a temporary an axis for each of some loops.";
+
     type Proof = OwnValues;
     type Made = ();
 

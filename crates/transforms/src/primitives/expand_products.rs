@@ -1,6 +1,7 @@
 //! Distributes products over sums.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::polynomial::Atoms;
@@ -77,10 +78,14 @@ const FACTOR: Obligation =
     Obligation::new("expand_products.factor", "each sum that is multiplied out is a factor of a product");
 
 impl Primitive for ExpandProducts {
+    const NAME: &'static str = "expand_products";
+    const SUMMARY: &'static str = "Multiplies out sums that are factors of a product.";
+
     type Proof = (InsnId, Expr);
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[REAL, SHORT, FACTOR, NOT_CALLED, sums::NO_REDUCTIONS];
+    const KEEPS: Keeps = Keeps::REASSOCIATED.of_finite();
 
     fn check(&self, analysis: &Analysis) -> Result<(InsnId, Expr), Refusal> {
         let kernel = analysis.kernel();

@@ -60,6 +60,9 @@ pub struct Expandable {
 }
 
 impl Primitive for ExpandRule {
+    const NAME: &'static str = "expand_rule";
+    const SUMMARY: &'static str = "Inlines a substitution rule.";
+
     type Proof = Expandable;
     type Made = ();
 

@@ -83,6 +83,9 @@ pub struct Matches {
 }
 
 impl Primitive for ExtractRule {
+    const NAME: &'static str = "extract_rule";
+    const SUMMARY: &'static str = "Makes a substitution rule of a subexpression.";
+
     type Proof = Matches;
     type Made = RuleHandle;
 

@@ -2,6 +2,7 @@
 
 use crate::condition::where_runs;
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
 use crate::neutral::of_nothing;
@@ -185,6 +186,9 @@ impl Handles for FactoredSum {
 }
 
 impl Primitive for FactorOut {
+    const NAME: &'static str = "factor_out";
+    const SUMMARY: &'static str = "Multiplies a sum once instead of each of its terms.";
+
     type Proof = Factored;
     type Made = FactoredSum;
 
@@ -204,6 +208,7 @@ impl Primitive for FactorOut {
         VALUES,
         BOUNDS_STAY,
     ];
+    const KEEPS: Keeps = Keeps::REASSOCIATED.of_finite();
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Factored, Refusal> {

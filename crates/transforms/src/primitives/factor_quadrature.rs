@@ -3,6 +3,7 @@
 use super::embed_table::has_single_precision;
 use crate::accuracy::Digits;
 use crate::draw::{self, Picks};
+use crate::keeps::{Instances, Keeps};
 use crate::lookup::{self, NO_REDUCTION};
 use crate::modes::{Deviation, ORTHOGONAL, ORTHOGONAL_BLOCKS, Points, Table};
 use crate::obligation::Obligation;
@@ -163,11 +164,16 @@ pub struct ModeTables {
 }
 
 impl Primitive for FactorQuadrature {
+    const NAME: &'static str = "factor_quadrature";
+    const SUMMARY: &'static str = "Sums over fewer modes instead of the points of a quadrature rule.";
+
     type Proof = ModeTables;
     type Made = Vec<Array>;
 
     const OBLIGATIONS: &'static [Obligation] =
         &[RANGE, ALIKE, LOCAL, SUMS, QUADRATIC, WEIGHTS, CERTIFICATE, NOT_CALLED, NO_REDUCTION];
+    const KEEPS: Keeps = Keeps::within(12);
+    const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<ModeTables, Refusal> {
         let kernel = analysis.kernel();

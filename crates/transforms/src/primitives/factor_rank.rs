@@ -2,6 +2,7 @@
 
 use crate::accuracy::Digits;
 use crate::draw::{self, Picks};
+use crate::keeps::{Instances, Keeps};
 use crate::lookup;
 use crate::modes::{Basis, Points, Table};
 use crate::nest::new_loop;
@@ -156,10 +157,15 @@ impl Handles for FactoredTables {
 }
 
 impl Primitive for FactorRank {
+    const NAME: &'static str = "factor_rank";
+    const SUMMARY: &'static str = "Replaces tables by products with a basis of their columns.";
+
     type Proof = RankFactors;
     type Made = FactoredTables;
 
     const OBLIGATIONS: &'static [Obligation] = &[TABLES, UPDATE, UNREAD, NOT_CALLED, CERTIFICATE];
+    const KEEPS: Keeps = Keeps::within(12).of_finite();
+    const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<RankFactors, Refusal> {
         let kernel = analysis.kernel();

@@ -1,6 +1,7 @@
 //! Replaces a table by a product of smaller ones.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -130,10 +131,14 @@ pub struct TensorProduct {
 }
 
 impl Primitive for FactorTable {
+    const NAME: &'static str = "factor_table";
+    const SUMMARY: &'static str = "Replaces a table by the product of smaller ones.";
+
     type Proof = TensorProduct;
     type Made = Vec<Array>;
 
     const OBLIGATIONS: &'static [Obligation] = &[TABLE, SIZES, PRODUCT, NO_REDUCED_INDEX];
+    const KEEPS: Keeps = Keeps::within(12);
 
     fn check(&self, analysis: &Analysis) -> Result<TensorProduct, Refusal> {
         let kernel = analysis.kernel();

@@ -1,6 +1,7 @@
 //! Accumulates into partial values that are joined behind the loop.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
 use crate::nest::{copy_loops, renamed, wrapped};
@@ -163,6 +164,9 @@ impl Handles for PartialValues {
 }
 
 impl Primitive for FactorUpdate {
+    const NAME: &'static str = "factor_update";
+    const SUMMARY: &'static str = "Accumulates into partial values that are joined behind the loop.";
+
     type Proof = PartialSums;
     type Made = PartialValues;
 
@@ -180,6 +184,7 @@ impl Primitive for FactorUpdate {
         HAS_ELEMENT,
         HAS_VALUE,
     ];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
 
     fn check(&self, analysis: &Analysis) -> Result<PartialSums, Refusal> {
         let kernel = analysis.kernel();

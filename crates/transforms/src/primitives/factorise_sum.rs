@@ -1,6 +1,7 @@
 //! Collects common factors of the terms of a sum.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::polynomial::{Atoms, Factor, Product, Sum, joined};
@@ -67,10 +68,14 @@ const SHARED: Obligation =
     Obligation::new("factorise_sum.shared", "each factor is one of at least two terms that are left");
 
 impl Primitive for FactoriseSum {
+    const NAME: &'static str = "factorise_sum";
+    const SUMMARY: &'static str = "Collects factors that terms of a sum have in common.";
+
     type Proof = (InsnId, Expr);
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[REAL, SHORT, SHARED, NOT_CALLED, sums::NO_REDUCTIONS];
+    const KEEPS: Keeps = Keeps::REASSOCIATED.of_finite();
 
     fn check(&self, analysis: &Analysis) -> Result<(InsnId, Expr), Refusal> {
         let kernel = analysis.kernel();

@@ -122,6 +122,9 @@ enum Fixed {
 }
 
 impl Primitive for FixArgument {
+    const NAME: &'static str = "fix_argument";
+    const SUMMARY: &'static str = "Makes a table or a literal of an input whose values are known.";
+
     type Proof = FixedInput;
     type Made = ();
 

@@ -83,6 +83,9 @@ pub struct FixedParameter {
 }
 
 impl Primitive for FixParameter {
+    const NAME: &'static str = "fix_parameter";
+    const SUMMARY: &'static str = "Replaces a parameter by a constant.";
+
     type Proof = FixedParameter;
     type Made = ();
 

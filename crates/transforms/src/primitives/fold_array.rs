@@ -79,6 +79,9 @@ pub struct Turns {
 }
 
 impl Primitive for FoldArray {
+    const NAME: &'static str = "fold_array";
+    const SUMMARY: &'static str = "Lets the elements along an axis of a temporary take turns in a few.";
+
     type Proof = Turns;
     type Made = ();
 

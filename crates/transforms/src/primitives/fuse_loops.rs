@@ -1,6 +1,7 @@
 //! Fuses two neighbouring loops.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
@@ -88,11 +89,15 @@ pub struct SameValues {
 }
 
 impl Primitive for FuseLoops {
+    const NAME: &'static str = "fuse_loops";
+    const SUMMARY: &'static str = "Fuses two neighbouring loops over the same values up to a shift.";
+
     type Proof = SameValues;
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] =
         &[NEIGHBOURS, SAME_TAG, SAME_VALUES, CONSTANT_BOUNDS, BOUNDS_STAY, ORDER, NO_REDUCTION];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<SameValues, Refusal> {

@@ -2,6 +2,7 @@
 
 use crate::condition::where_runs;
 use crate::draw::{self, Picks};
+use crate::keeps::Instances;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -112,11 +113,15 @@ pub struct Invariant {
 }
 
 impl Primitive for HoistInsn {
+    const NAME: &'static str = "hoist_insn";
+    const SUMMARY: &'static str = "Moves an instruction in front of a loop that it does not depend on.";
+
     type Proof = Invariant;
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] =
         &[INSIDE, STORE, OWN_STORAGE, NO_BOUND, SAME, NO_REDUCTION, CURRENT, UNSEEN, ONLY_WRITE, CONDITION];
+    const INSTANCES: Instances = Instances::Fewer;
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Invariant, Refusal> {

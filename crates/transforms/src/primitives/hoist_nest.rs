@@ -2,6 +2,7 @@
 
 use crate::condition::where_runs;
 use crate::draw::{self, Picks};
+use crate::keeps::Instances;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::CURRENT;
@@ -121,6 +122,9 @@ pub struct Invariant {
 }
 
 impl Primitive for HoistNest {
+    const NAME: &'static str = "hoist_nest";
+    const SUMMARY: &'static str = "Moves statements in front of a loop that they do not depend on.";
+
     type Proof = Invariant;
     type Made = ();
 
@@ -137,6 +141,7 @@ impl Primitive for HoistNest {
         UNSEEN,
         CONDITION,
     ];
+    const INSTANCES: Instances = Instances::Fewer;
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Invariant, Refusal> {

@@ -77,6 +77,9 @@ pub struct Calls {
 }
 
 impl Primitive for InlineCall {
+    const NAME: &'static str = "inline_call";
+    const SUMMARY: &'static str = "Makes calls ordinary statements again.";
+
     type Proof = Calls;
     type Made = ();
 

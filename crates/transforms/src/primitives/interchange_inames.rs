@@ -1,6 +1,7 @@
 //! Swaps two loops.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -117,11 +118,15 @@ fn check_bounds(analysis: &Analysis, outer: InameId, inner: InameId) -> Result<(
 }
 
 impl Primitive for InterchangeInames {
+    const NAME: &'static str = "interchange_inames";
+    const SUMMARY: &'static str = "Swaps two loops of which one is directly around the other.";
+
     type Proof = Interchangeable;
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] =
         &[NESTED, KNOWN_BOUNDS, CLOSED_FORM, BOUNDS_STAY, BOUNDS_HAVE_VALUES, ORDER];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Interchangeable, Refusal> {

@@ -77,6 +77,9 @@ pub struct JointAxes {
 }
 
 impl Primitive for JoinArrayAxes {
+    const NAME: &'static str = "join_array_axes";
+    const SUMMARY: &'static str = "Joins two neighbouring axes of a temporary or table.";
+
     type Proof = JointAxes;
     type Made = ();
 

@@ -91,6 +91,9 @@ pub struct Components {
 }
 
 impl Primitive for JoinArrays {
+    const NAME: &'static str = "join_arrays";
+    const SUMMARY: &'static str = "Makes one array with an axis of components of several temporaries.";
+
     type Proof = Components;
     type Made = Array;
 

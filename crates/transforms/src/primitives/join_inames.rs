@@ -105,6 +105,9 @@ struct Ranges {
 }
 
 impl Primitive for JoinInames {
+    const NAME: &'static str = "join_inames";
+    const SUMMARY: &'static str = "Joins two loops of a perfect nest into one.";
+
     type Proof = Nest;
     type Made = Loop;
 

@@ -1,6 +1,7 @@
 //! Reads and updates the elements that a block of iterations reaches through a map once each.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 pub use crate::listed_elements::ListedElements;
 use crate::listed_elements::{ExclusiveUpdates, ListedUpdates, Sweep, put_around};
 use crate::lists::{Definition, ListNames};
@@ -212,11 +213,17 @@ pub struct Listed {
 }
 
 impl Primitive for ListElements {
+    const NAME: &'static str = "list_elements";
+    const SUMMARY: &'static str =
+        "Reads and updates what a block of iterations reaches through a map once each.";
+
     type Proof = Listed;
     type Made = ListedElements;
 
     const OBLIGATIONS: &'static [Obligation] =
         &[THROUGH_MAP, ONE_USE, NO_RULE, NOT_CALLED, ROWS, BLOCKS, GIVEN, SAME_LISTS];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
+    const DEFINES: bool = true;
 
     fn check(&self, analysis: &Analysis) -> Result<Listed, Refusal> {
         let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
@@ -349,6 +356,10 @@ impl Primitive for ListElements {
             (step.short, step.exclusive) = (short, exclusive);
         }
         draw::possible(kernel, all, p)
+    }
+
+    fn definition(&self, kernel: &Kernel) -> Result<Option<Definition>, Refusal> {
+        Ok(self.lists(kernel)?.map(Definition::Lists))
     }
 }
 

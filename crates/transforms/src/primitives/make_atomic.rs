@@ -63,6 +63,9 @@ const SHARED: Obligation =
 pub struct Updates(Vec<InsnId>);
 
 impl Primitive for MakeAtomic {
+    const NAME: &'static str = "make_atomic";
+    const SUMMARY: &'static str = "Makes updates indivisible.";
+
     type Proof = Updates;
     type Made = ();
 

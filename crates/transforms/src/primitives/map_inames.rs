@@ -2,6 +2,7 @@
 
 use super::interchange_inames::has_linear_bounds;
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
 use crate::nest::wrapped;
@@ -137,11 +138,15 @@ pub struct Image {
 }
 
 impl Primitive for MapInames {
+    const NAME: &'static str = "map_inames";
+    const SUMMARY: &'static str = "Replaces the loops of a perfect nest by an affine map of them.";
+
     type Proof = Image;
     type Made = Vec<Loop>;
 
     const OBLIGATIONS: &'static [Obligation] =
         &[UNTAGGED, NESTED, KNOWN_BOUNDS, CLOSED_FORM, ORDER, NO_REDUCTION];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
 
     fn check(&self, analysis: &Analysis) -> Result<Image, Refusal> {
         let kernel = analysis.kernel();

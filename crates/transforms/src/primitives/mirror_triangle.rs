@@ -1,6 +1,7 @@
 //! Accumulates one triangle of a symmetric matrix and copies it to the other.
 
 use crate::draw::{self, Picks};
+use crate::keeps::{Instances, Keeps};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::CURRENT;
@@ -128,11 +129,17 @@ pub struct Triangle {
 }
 
 impl Primitive for MirrorTriangle {
+    const NAME: &'static str = "mirror_triangle";
+    const SUMMARY: &'static str =
+        "Accumulates one triangle of a symmetric matrix and copies it to the other.";
+
     type Proof = Triangle;
     type Made = Made;
 
     const OBLIGATIONS: &'static [Obligation] =
         &[TEMPORARY, ONLY_ACCESSED, NO_RULE, SQUARE, USES, LOOPS, CURRENT, SYMMETRIC];
+    const KEEPS: Keeps = Keeps::REASSOCIATED.of_finite();
+    const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<Triangle, Refusal> {
         let kernel = analysis.kernel();

@@ -1,8 +1,7 @@
 //! The primitives, one a file, and their table.
 //!
-//! A primitive is its file, its row here, and its folder of facts. The row gives the variant of
-//! [`Step`], the name in recipes, the entry in the page of primitives, the schema of the arguments,
-//! and the place in random recipes.
+//! A primitive is its file, its place in [`steps`], and its folder of facts. What is true of it stands in its
+//! file: the name in recipes, what it proves, what it keeps.
 
 pub mod alias_storage;
 pub mod assign_to_rule;
@@ -94,96 +93,114 @@ pub mod use_symmetry;
 pub mod vectorise_iname;
 pub mod write_out;
 
-use crate::step::steps;
+use crate::step_set::StepSet;
+use std::sync::OnceLock;
 
-steps! {
-    alias_storage::AliasStorage: "Lets temporaries share one buffer.";
-    assign_to_rule::AssignToRule: "Replaces a temporary by its definition as a substitution rule.";
-    assume::Assume: "Asserts a bound on a parameter, or that an array is injective.";
-    buffer_writes::BufferWrites: "Writes to a temporary instead of an array, and stores it once.";
-    change_layout::ChangeLayout: "Gives an array other strides or an axis of vectors.";
-    collect_factors::CollectFactors: "Writes values as sums of scalars times factors.";
-    combine_orbits::CombineOrbits: "Computes with sums and differences of the elements of orbits.";
-    contract_array::ContractArray: "Drops an axis of a temporary of which one element is alive at a time.";
-    convert_to_update::ConvertToUpdate: "Makes an accumulation an update.";
-    copy_table::CopyTable: "Gives instructions a copy of a table.";
-    crop_table::CropTable: "Drops entries of a table that nothing loads.";
-    declare_callee::DeclareCallee: "Declares a kernel that parts of the program may become calls of.";
-    decompose_parity::DecomposeParity, LineAxis: "Keeps the even and the odd part of lines in place of their elements.";
-    distribute_loop::DistributeLoop: "Distributes a loop over the parts of its body.";
-    drop_zero_terms::DropZeroTerms: "Removes an update that adds nothing but zeros.";
-    duplicate_iname::DuplicateIname: "Gives some instructions of a loop a loop of their own.";
-    eliminate_common_subexpressions::EliminateCommonSubexpressions: "Computes equal subexpressions once.";
-    embed_table::EmbedTable: "Replaces loads of a table at constant indices by their values.";
-    expand_array::ExpandArray: "Gives a temporary an axis for each of some loops.";
-    expand_products::ExpandProducts: "Multiplies out sums that are factors of a product.";
-    expand_rule::ExpandRule: "Inlines a substitution rule.";
-    extract_rule::ExtractRule: "Makes a substitution rule of a subexpression.";
-    factor_out::FactorOut: "Multiplies a sum once instead of each of its terms.";
-    factor_quadrature::FactorQuadrature: "Sums over fewer modes instead of the points of a quadrature rule.";
-    factor_rank::FactorRank: "Replaces tables by products with a basis of their columns.";
-    factor_table::FactorTable: "Replaces a table by the product of smaller ones.";
-    factor_update::FactorUpdate: "Accumulates into partial values that are joined behind the loop.";
-    factorise_sum::FactoriseSum: "Collects factors that terms of a sum have in common.";
-    fix_argument::FixArgument: "Makes a table or a literal of an input whose values are known.";
-    fix_parameter::FixParameter: "Replaces a parameter by a constant.";
-    fold_array::FoldArray: "Lets the elements along an axis of a temporary take turns in a few.";
-    fuse_loops::FuseLoops: "Fuses two neighbouring loops over the same values up to a shift.";
-    hoist_insn::HoistInsn: "Moves an instruction in front of a loop that it does not depend on.";
-    hoist_nest::HoistNest: "Moves statements in front of a loop that they do not depend on.";
-    inline_call::InlineCall: "Makes calls ordinary statements again.";
-    interchange_inames::InterchangeInames: "Swaps two loops of which one is directly around the other.";
-    join_array_axes::JoinArrayAxes: "Joins two neighbouring axes of a temporary or table.";
-    join_arrays::JoinArrays: "Makes one array with an axis of components of several temporaries.";
-    join_inames::JoinInames: "Joins two loops of a perfect nest into one.";
-    list_elements::ListElements: "Reads and updates what a block of iterations reaches through a map once each.";
-    make_atomic::MakeAtomic: "Makes updates indivisible.";
-    map_inames::MapInames: "Replaces the loops of a perfect nest by an affine map of them.";
-    mirror_triangle::MirrorTriangle: "Accumulates one triangle of a symmetric matrix and copies it to the other.";
-    move_insns::MoveInsns, Place: "Moves statements within their body.";
-    pack_arrays::PackArrays: "Puts temporaries side by side into one.";
-    outline_insns::OutlineInsns: "Makes a callee of statements, and a call of it where they stand.";
-    pad_array::PadArray: "Leaves room between the rows of an array.";
-    pad_inames::PadInames: "Runs loops further, over zeros.";
-    parallelise_scan::ParalleliseScan: "Scans the sums of the iterations of a loop with a running total over the work-items.";
-    pass_table::PassTable: "Lets the caller pass the values of a table.";
-    pass_values::PassValues: "Lets the caller pass values that depend on some inputs alone.";
-    peel_iname::PeelIname, LoopEnd: "Runs the first or last iterations of a loop in a loop of their own.";
-    pipeline_loop::PipelineLoop: "Fills temporaries for later iterations of a loop while earlier ones use theirs.";
-    pre_evaluate_loop::PreEvaluateLoop: "Evaluates the sum of a loop over products of table entries in advance.";
-    precompute_rule::PrecomputeRule: "Stores what a region uses of a rule in a temporary.";
-    prefetch_array::PrefetchArray: "Copies what a region reads of an array to a temporary.";
-    realise_reduction::RealiseReduction: "Turns a reduction into a loop.";
-    realise_scan::RealiseScan: "Turns a sum over the earlier iterations, or a recurrence, into a running total.";
-    reassociate::Reassociate: "Orders sums and products by the loops that their operands depend on.";
-    reduce_in_tree::ReduceInTree: "Joins the terms of an update pairwise, in logarithmically many steps.";
-    remove_unused_vars::RemoveUnusedVars: "Drops the temporaries and tables that nothing mentions.";
-    rename::Rename, NameKind: "Gives a loop, an instruction, a temporary or a rule another name.";
-    reorder_rows::ReorderRows: "Runs iterations in compact blocks, by inputs with their rows in that order.";
-    replace_with_intrinsic::ReplaceWithIntrinsic: "Makes statements a call of a kernel whose meaning they are.";
-    reverse_iname::ReverseIname: "Runs a loop backward.";
-    roll_insns::RollInsns: "Makes a loop of statements that repeat each other.";
-    separate_array::SeparateArray: "Makes one array of each index along an axis of a temporary.";
-    set_address_space::SetAddressSpace: "Moves a temporary or a table to other memory.";
-    set_dynamic_local::SetDynamicLocal: "Makes all arrays in local memory parts of one that the launch provides.";
-    set_resident_groups::SetResidentGroups: "Asks for registers for several work-groups at a time.";
-    shift_iname::ShiftIname: "Lets a loop count from elsewhere.";
-    sink_accumulation::SinkAccumulation: "Zeroes and commits an accumulator in every iteration of a loop instead of around it.";
-    skew_iname::SkewIname: "Adds a multiple of an outer loop to the values of an inner one.";
-    skip_zero_blocks::SkipZeroBlocks: "Runs a loop over blocks of a sum for the one that is not zero.";
-    skip_zero_terms::SkipZeroTerms: "Leaves out the terms of a sum that a table makes zero.";
-    split_accumulation::SplitAccumulation: "Commits an accumulator half-way and accumulates the rest in a temporary of its own.";
-    split_array_axis::SplitArrayAxis: "Splits an axis of a temporary into blocks of constant length.";
-    split_iname::SplitIname, Tail: "Splits a loop into blocks of constant length.";
-    split_lives::SplitLives: "Gives a part of the program temporaries of its own.";
-    split_sum::SplitSum: "Stores a sum term by term, by a store and updates.";
-    stage_value::StageValue: "Computes the value of an instruction into a temporary first.";
-    sum_moments::SumMoments: "Sums products of table entries as moments, in a basis of the columns.";
-    tag_iname::TagIname: "Says where the iterations of a loop run.";
-    tag_inames::TagInames: "Says where the iterations of several loops run, in one step.";
-    transpose_array_axes::TransposeArrayAxes: "Changes the order of the axes of an array in memory.";
-    unroll_iname::UnrollIname: "Writes out the iterations of a loop.";
-    use_symmetry::UseSymmetry, ImageAxis: "Loads the mirror image of an element in its place.";
-    vectorise_iname::VectoriseIname: "Runs the iterations of an innermost loop in vector lanes.";
-    write_out::WriteOut: "Writes the iterations of a loop as statements of their own.";
+/// The rows of the table: `module::Primitive, further types`.
+macro_rules! table {
+    ($($module:ident::$primitive:ident $(, $more:ident)*;)*) => {
+        $(pub use $module::{$primitive $(, $more)*};)*
+
+        /// The primitives of this crate, as a set that others can be added to.
+        ///
+        /// ```
+        /// assert!(purlin_transforms::steps().row("split_iname").is_some());
+        /// ```
+        pub fn steps() -> &'static StepSet {
+            static SET: OnceLock<StepSet> = OnceLock::new();
+            SET.get_or_init(|| StepSet::default()$(.and_own::<$primitive>())*)
+        }
+    };
+}
+
+table! {
+    alias_storage::AliasStorage;
+    assign_to_rule::AssignToRule;
+    assume::Assume;
+    buffer_writes::BufferWrites;
+    change_layout::ChangeLayout;
+    collect_factors::CollectFactors;
+    combine_orbits::CombineOrbits;
+    contract_array::ContractArray;
+    convert_to_update::ConvertToUpdate;
+    copy_table::CopyTable;
+    crop_table::CropTable;
+    declare_callee::DeclareCallee;
+    decompose_parity::DecomposeParity, LineAxis;
+    distribute_loop::DistributeLoop;
+    drop_zero_terms::DropZeroTerms;
+    duplicate_iname::DuplicateIname;
+    eliminate_common_subexpressions::EliminateCommonSubexpressions;
+    embed_table::EmbedTable;
+    expand_array::ExpandArray;
+    expand_products::ExpandProducts;
+    expand_rule::ExpandRule;
+    extract_rule::ExtractRule;
+    factor_out::FactorOut;
+    factor_quadrature::FactorQuadrature;
+    factor_rank::FactorRank;
+    factor_table::FactorTable;
+    factor_update::FactorUpdate;
+    factorise_sum::FactoriseSum;
+    fix_argument::FixArgument;
+    fix_parameter::FixParameter;
+    fold_array::FoldArray;
+    fuse_loops::FuseLoops;
+    hoist_insn::HoistInsn;
+    hoist_nest::HoistNest;
+    inline_call::InlineCall;
+    interchange_inames::InterchangeInames;
+    join_array_axes::JoinArrayAxes;
+    join_arrays::JoinArrays;
+    join_inames::JoinInames;
+    list_elements::ListElements;
+    make_atomic::MakeAtomic;
+    map_inames::MapInames;
+    mirror_triangle::MirrorTriangle;
+    move_insns::MoveInsns, Place;
+    outline_insns::OutlineInsns;
+    pack_arrays::PackArrays;
+    pad_array::PadArray;
+    pad_inames::PadInames;
+    parallelise_scan::ParalleliseScan;
+    pass_table::PassTable;
+    pass_values::PassValues;
+    peel_iname::PeelIname, LoopEnd;
+    pipeline_loop::PipelineLoop;
+    pre_evaluate_loop::PreEvaluateLoop;
+    precompute_rule::PrecomputeRule;
+    prefetch_array::PrefetchArray;
+    realise_reduction::RealiseReduction;
+    realise_scan::RealiseScan;
+    reassociate::Reassociate;
+    reduce_in_tree::ReduceInTree;
+    remove_unused_vars::RemoveUnusedVars;
+    rename::Rename, NameKind;
+    reorder_rows::ReorderRows;
+    replace_with_intrinsic::ReplaceWithIntrinsic;
+    reverse_iname::ReverseIname;
+    roll_insns::RollInsns;
+    separate_array::SeparateArray;
+    set_address_space::SetAddressSpace;
+    set_dynamic_local::SetDynamicLocal;
+    set_resident_groups::SetResidentGroups;
+    shift_iname::ShiftIname;
+    sink_accumulation::SinkAccumulation;
+    skew_iname::SkewIname;
+    skip_zero_blocks::SkipZeroBlocks;
+    skip_zero_terms::SkipZeroTerms;
+    split_accumulation::SplitAccumulation;
+    split_array_axis::SplitArrayAxis;
+    split_iname::SplitIname, Tail;
+    split_lives::SplitLives;
+    split_sum::SplitSum;
+    stage_value::StageValue;
+    sum_moments::SumMoments;
+    tag_iname::TagIname;
+    tag_inames::TagInames;
+    transpose_array_axes::TransposeArrayAxes;
+    unroll_iname::UnrollIname;
+    use_symmetry::UseSymmetry, ImageAxis;
+    vectorise_iname::VectoriseIname;
+    write_out::WriteOut;
 }

@@ -1,6 +1,7 @@
 //! Reorders the statements of a body.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -107,10 +108,14 @@ pub struct Moved {
 }
 
 impl Primitive for MoveInsns {
+    const NAME: &'static str = "move_insns";
+    const SUMMARY: &'static str = "Moves statements within their body.";
+
     type Proof = Moved;
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[SAME_BODY, ORDER, NO_REDUCTION];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
 
     fn check(&self, analysis: &Analysis) -> Result<Moved, Refusal> {
         let kernel = analysis.kernel();

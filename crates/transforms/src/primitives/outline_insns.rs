@@ -89,6 +89,9 @@ pub struct Outlined {
 }
 
 impl Primitive for OutlineInsns {
+    const NAME: &'static str = "outline_insns";
+    const SUMMARY: &'static str = "Makes a callee of statements, and a call of it where they stand.";
+
     type Proof = Outlined;
     type Made = ();
 

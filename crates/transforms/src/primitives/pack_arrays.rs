@@ -89,6 +89,9 @@ struct Packed {
 }
 
 impl Primitive for PackArrays {
+    const NAME: &'static str = "pack_arrays";
+    const SUMMARY: &'static str = "Puts temporaries side by side into one.";
+
     type Proof = Packing;
     type Made = Array;
 

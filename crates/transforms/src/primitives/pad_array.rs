@@ -95,6 +95,9 @@ pub enum Padded {
 }
 
 impl Primitive for PadArray {
+    const NAME: &'static str = "pad_array";
+    const SUMMARY: &'static str = "Leaves room between the rows of an array.";
+
     type Proof = Padded;
     type Made = ();
 

@@ -2,6 +2,7 @@
 
 use super::skip_zero_terms::entries;
 use crate::draw::{self, Picks};
+use crate::keeps::{Instances, Keeps};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -109,10 +110,15 @@ pub struct Padded {
 }
 
 impl Primitive for PadInames {
+    const NAME: &'static str = "pad_inames";
+    const SUMMARY: &'static str = "Runs loops further, over zeros.";
+
     type Proof = Padded;
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[RANGE, NO_AXIS, ALIKE, APART, COMPUTES, NOT_CALLED];
+    const KEEPS: Keeps = Keeps::BITS.of_finite();
+    const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<Padded, Refusal> {
         let kernel = analysis.kernel();

@@ -4,6 +4,7 @@
 use super::reduce_in_tree::{Values, work_item_tag};
 use crate::argument;
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
 use crate::nest::{copy_loops, new_loop, renamed, wrapped};
@@ -173,6 +174,10 @@ pub struct Scan {
 }
 
 impl Primitive for ParalleliseScan {
+    const NAME: &'static str = "parallelise_scan";
+    const SUMMARY: &'static str =
+        "Scans the sums of the iterations of a loop with a running total over the work-items.";
+
     type Proof = Scan;
     /// The scanned sums, and the total of an iteration.
     type Made = [Array; 2];
@@ -193,6 +198,7 @@ impl Primitive for ParalleliseScan {
         super::reduce_in_tree::LARGEST_LENGTH,
         super::reduce_in_tree::SOME_ITERATION,
     ];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Scan, Refusal> {

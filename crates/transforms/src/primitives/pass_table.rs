@@ -57,6 +57,9 @@ const TABLE: Obligation = Obligation::new("pass_table.table", "the variable is a
 pub struct Table(VarId);
 
 impl Primitive for PassTable {
+    const NAME: &'static str = "pass_table";
+    const SUMMARY: &'static str = "Lets the caller pass the values of a table.";
+
     type Proof = Table;
     type Made = ();
 

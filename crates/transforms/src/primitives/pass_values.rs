@@ -1,6 +1,7 @@
 //! Makes inputs of temporaries whose values are known before the launch.
 
 use crate::draw::{self, Picks};
+use crate::lists::Definition;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -76,7 +77,7 @@ impl PassValues {
     ///
     /// # Errors
     /// Those of the step.
-    pub fn definition(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+    pub fn defining_kernel(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let proof = self.check(&Analysis::of(kernel))?;
         Ok(Slice::of(kernel, &proof.vars).kernel(kernel, &proof.vars))
     }
@@ -118,11 +119,15 @@ pub struct KnownBefore {
 }
 
 impl Primitive for PassValues {
+    const NAME: &'static str = "pass_values";
+    const SUMMARY: &'static str = "Lets the caller pass values that depend on some inputs alone.";
+
     type Proof = KnownBefore;
     type Made = Vec<Array>;
 
     const OBLIGATIONS: &'static [Obligation] =
         &[TEMPORARY, ARRAY, OWN_STORAGE, ONLY_ACCESSED, NO_RULE, INPUT, KNOWN, NOT_CALLED, LAST];
+    const DEFINES: bool = true;
 
     fn check(&self, analysis: &Analysis) -> Result<KnownBefore, Refusal> {
         let kernel = analysis.kernel();
@@ -163,6 +168,10 @@ impl Primitive for PassValues {
         let inputs = draw::vars(kernel, |v| v.kind == VarKind::Argument(Direction::In));
         let one = |var: String| Self::new([var], inputs.clone());
         draw::possible(kernel, draw::temporaries(kernel, 1).into_iter().map(one).collect(), p)
+    }
+
+    fn definition(&self, kernel: &Kernel) -> Result<Option<Definition>, Refusal> {
+        self.defining_kernel(kernel).map(|kernel| Some(Definition::Kernel(Box::new(kernel))))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::copy::copy_nest;
 use crate::draw::{self, Picks};
+use crate::keeps::Instances;
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
@@ -106,10 +107,14 @@ pub struct Values {
 }
 
 impl Primitive for PeelIname {
+    const NAME: &'static str = "peel_iname";
+    const SUMMARY: &'static str = "Runs the first or last iterations of a loop in a loop of their own.";
+
     type Proof = Values;
     type Made = Loop;
 
     const OBLIGATIONS: &'static [Obligation] = &[OFF_AXIS, RANGE, BOUNDS_STAY, NO_REDUCTION];
+    const INSTANCES: Instances = Instances::Copied;
 
     fn check(&self, analysis: &Analysis) -> Result<Values, Refusal> {
         let kernel = analysis.kernel();

@@ -4,6 +4,7 @@ use super::expand_array::ExpandArray;
 use super::peel_iname::{LoopEnd, end_of_range};
 use crate::copy::copy_nest;
 use crate::draw::{self, Picks};
+use crate::keeps::Instances;
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
@@ -216,6 +217,10 @@ struct Buffered {
 }
 
 impl Primitive for PipelineLoop {
+    const NAME: &'static str = "pipeline_loop";
+    const SUMMARY: &'static str =
+        "Fills temporaries for later iterations of a loop while earlier ones use theirs.";
+
     type Proof = Stages;
     type Made = Loop;
 
@@ -239,6 +244,7 @@ impl Primitive for PipelineLoop {
         super::expand_array::INSIDE,
         super::expand_array::SAME_ITERATION,
     ];
+    const INSTANCES: Instances = Instances::Copied;
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Stages, Refusal> {

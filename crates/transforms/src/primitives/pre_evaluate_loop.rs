@@ -2,6 +2,7 @@
 
 use crate::accuracy::Digits;
 use crate::draw::{self, Picks};
+use crate::keeps::{Instances, Keeps};
 use crate::lookup::{self, NO_REDUCTION};
 use crate::moved_terms::{LOOPS, Leaving, Moved, Part, WHOLE};
 use crate::obligation::Obligation;
@@ -118,6 +119,9 @@ pub struct Sums {
 }
 
 impl Primitive for PreEvaluateLoop {
+    const NAME: &'static str = "pre_evaluate_loop";
+    const SUMMARY: &'static str = "Evaluates the sum of a loop over products of table entries in advance.";
+
     type Proof = Sums;
     type Made = Vec<Array>;
 
@@ -136,6 +140,8 @@ impl Primitive for PreEvaluateLoop {
         NOT_CALLED,
         NO_REDUCTION,
     ];
+    const KEEPS: Keeps = Keeps::within(12).of_finite();
+    const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<Sums, Refusal> {
         let kernel = analysis.kernel();

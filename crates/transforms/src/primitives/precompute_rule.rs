@@ -189,6 +189,9 @@ pub struct Computed {
 }
 
 impl Primitive for PrecomputeRule {
+    const NAME: &'static str = "precompute_rule";
+    const SUMMARY: &'static str = "Stores what a region uses of a rule in a temporary.";
+
     type Proof = Computed;
     type Made = Filled;
 

@@ -162,6 +162,9 @@ const ARRAY: Obligation = Obligation::new("prefetch_array.array", "the variable 
 pub struct Copied(Filling);
 
 impl Primitive for PrefetchArray {
+    const NAME: &'static str = "prefetch_array";
+    const SUMMARY: &'static str = "Copies what a region reads of an array to a temporary.";
+
     type Proof = Copied;
     type Made = Filled;
 

@@ -1,6 +1,7 @@
 //! Turns a reduction into a loop.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::neutral::of_nothing;
 use crate::obligation::Obligation;
@@ -189,6 +190,9 @@ impl Handles for Realised {
 }
 
 impl Primitive for RealiseReduction {
+    const NAME: &'static str = "realise_reduction";
+    const SUMMARY: &'static str = "Turns a reduction into a loop.";
+
     type Proof = Accumulation;
     type Made = Realised;
 
@@ -206,6 +210,11 @@ impl Primitive for RealiseReduction {
         NOT_CALLED,
     ];
     const WEIGHT: usize = 2;
+
+    /// In place, the terms are added to what is there already, one after the other.
+    fn keeps(&self) -> Keeps {
+        if self.in_place { Keeps::REASSOCIATED } else { Keeps::BITS }
+    }
 
     fn check(&self, analysis: &Analysis) -> Result<Accumulation, Refusal> {
         let kernel = analysis.kernel();

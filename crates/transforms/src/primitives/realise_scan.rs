@@ -4,6 +4,7 @@ use super::convert_to_update::{joined, terms_beside};
 use super::realise_reduction::search;
 use crate::condition::range_runs;
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::neutral::of_nothing;
 use crate::obligation::Obligation;
@@ -16,6 +17,7 @@ use crate::proofs::stale;
 use crate::proofs::width::{NO_WIDE_UPDATE, accumulator_type, cast_stored, stores_wide};
 use crate::refusal::{LostValue, Refusal};
 use crate::schedule::{Array, Statement};
+use crate::substitute::with_value;
 use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
@@ -171,6 +173,10 @@ pub struct RunningTotal {
 }
 
 impl Primitive for RealiseScan {
+    const NAME: &'static str = "realise_scan";
+    const SUMMARY: &'static str =
+        "Turns a sum over the earlier iterations, or a recurrence, into a running total.";
+
     type Proof = RunningTotal;
     type Made = (Array, Vec<Statement>);
 
@@ -192,6 +198,7 @@ impl Primitive for RealiseScan {
         TEMPORARY,
         NO_REDUCTIONS,
     ];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
     const WEIGHT: usize = 3;
 
     fn check(&self, analysis: &Analysis) -> Result<RunningTotal, Refusal> {
@@ -566,21 +573,6 @@ fn first_terms(poly: &Polyhedral, scan: &Scan, prefix: &Prefix) -> Result<Option
         return Ok(None);
     }
     Ok(Some(Domain::conjunction(all)))
-}
-
-/// The expression at a value of an iname.
-fn with_value(e: &Expr, iname: InameId, value: &Affine) -> Expr {
-    let value = Expr::from_affine(value);
-    let replaced = e.map(&mut |e| if e == Expr::Iname(iname) { value.clone() } else { e });
-    replaced.map(&mut |e| match e {
-        Expr::Load(access) => Expr::Load(simplified(access)),
-        other => other,
-    })
-}
-
-fn simplified(access: Access) -> Access {
-    let simple = |e: Expr| e.as_affine().map_or(e, |value| Expr::from_affine(&value));
-    Access { var: access.var, index: access.index.into_iter().map(simple).collect() }
 }
 
 /// Puts nodes in front of the loop, and the update in front of the instruction.

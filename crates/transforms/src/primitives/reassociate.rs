@@ -1,6 +1,7 @@
 //! Orders sums and products by the loops that their operands depend on.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::polynomial::{Atoms, Factor, joined};
@@ -66,10 +67,14 @@ impl fmt::Display for Reassociate {
 const CHANGES: Obligation = Obligation::new("reassociate.changes", "an operand comes before others then");
 
 impl Primitive for Reassociate {
+    const NAME: &'static str = "reassociate";
+    const SUMMARY: &'static str = "Orders sums and products by the loops that their operands depend on.";
+
     type Proof = (InsnId, Expr);
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[REAL, SHORT, CHANGES, NOT_CALLED, sums::NO_REDUCTIONS];
+    const KEEPS: Keeps = Keeps::REASSOCIATED.of_finite();
 
     fn check(&self, analysis: &Analysis) -> Result<(InsnId, Expr), Refusal> {
         let kernel = analysis.kernel();

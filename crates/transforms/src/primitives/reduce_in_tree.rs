@@ -2,6 +2,7 @@
 
 use crate::argument;
 use crate::draw::{self, Picks};
+use crate::keeps::{Instances, Keeps};
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
 use crate::nest::new_loop;
@@ -204,6 +205,9 @@ impl Handles for Tree {
 }
 
 impl Primitive for ReduceInTree {
+    const NAME: &'static str = "reduce_in_tree";
+    const SUMMARY: &'static str = "Joins the terms of an update pairwise, in logarithmically many steps.";
+
     type Proof = Plan;
     type Made = Tree;
 
@@ -222,6 +226,8 @@ impl Primitive for ReduceInTree {
         HAS_ELEMENT,
         HAS_VALUE,
     ];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
+    const INSTANCES: Instances = Instances::Free;
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Plan, Refusal> {

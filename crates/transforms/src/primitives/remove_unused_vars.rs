@@ -49,6 +49,9 @@ pub struct Unmentioned {
 }
 
 impl Primitive for RemoveUnusedVars {
+    const NAME: &'static str = "remove_unused_vars";
+    const SUMMARY: &'static str = "Drops the temporaries and tables that nothing mentions.";
+
     type Proof = Unmentioned;
     type Made = ();
 

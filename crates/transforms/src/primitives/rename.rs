@@ -136,6 +136,9 @@ impl Handles for Renamed {
 }
 
 impl Primitive for Rename {
+    const NAME: &'static str = "rename";
+    const SUMMARY: &'static str = "Gives a loop, an instruction, a temporary or a rule another name.";
+
     type Proof = Named;
     type Made = Renamed;
 

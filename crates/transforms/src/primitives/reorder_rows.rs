@@ -1,7 +1,8 @@
 //! Runs the iterations of a loop in the order of a partition, by inputs whose rows are in that order.
 
 use crate::draw::{self, Picks};
-use crate::lists::RowOrder;
+use crate::keeps::Keeps;
+use crate::lists::{Definition, RowOrder};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -129,11 +130,17 @@ pub struct Reordered {
 }
 
 impl Primitive for ReorderRows {
+    const NAME: &'static str = "reorder_rows";
+    const SUMMARY: &'static str =
+        "Runs iterations in compact blocks, by inputs with their rows in that order.";
+
     type Proof = Reordered;
     type Made = Vec<Array>;
 
     const OBLIGATIONS: &'static [Obligation] =
         &[ALL_ROWS, ROWS_ALONE, KNOWN, NOT_CALLED, CONSTANT_BOUNDS, ORDER];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
+    const DEFINES: bool = true;
 
     fn check(&self, analysis: &Analysis) -> Result<Reordered, Refusal> {
         let kernel = analysis.kernel();
@@ -201,6 +208,10 @@ impl Primitive for ReorderRows {
         let block = p.between(1, 4);
         let all = draw::loops(kernel).into_iter().map(|l| Self::new(l, &map, &points, block));
         draw::possible(kernel, all.collect(), p)
+    }
+
+    fn definition(&self, kernel: &Kernel) -> Result<Option<Definition>, Refusal> {
+        self.order(kernel).map(|order| Some(Definition::Rows(order)))
     }
 }
 

@@ -87,6 +87,9 @@ pub struct Instance {
 }
 
 impl Primitive for ReplaceWithIntrinsic {
+    const NAME: &'static str = "replace_with_intrinsic";
+    const SUMMARY: &'static str = "Makes statements a call of a kernel whose meaning they are.";
+
     type Proof = Instance;
     type Made = ();
 

@@ -1,6 +1,7 @@
 //! Runs a loop backward.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -72,10 +73,14 @@ pub struct Reversed {
 }
 
 impl Primitive for ReverseIname {
+    const NAME: &'static str = "reverse_iname";
+    const SUMMARY: &'static str = "Runs a loop backward.";
+
     type Proof = Reversed;
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[RANGE, CONSTANT_BOUNDS, ORDER];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
 
     fn check(&self, analysis: &Analysis) -> Result<Reversed, Refusal> {
         let kernel = analysis.kernel();

@@ -1,6 +1,7 @@
 //! Makes a loop of statements that repeat each other.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Instances;
 use crate::lookup;
 use crate::nest::new_loop;
 use crate::obligation::Obligation;
@@ -91,10 +92,14 @@ pub struct Repeated {
 }
 
 impl Primitive for RollInsns {
+    const NAME: &'static str = "roll_insns";
+    const SUMMARY: &'static str = "Makes a loop of statements that repeat each other.";
+
     type Proof = Repeated;
     type Made = Loop;
 
     const OBLIGATIONS: &'static [Obligation] = &[NEIGHBOURS, NO_CALL, OPERATOR, CONDITION, ALIKE];
+    const INSTANCES: Instances = Instances::Copied;
 
     fn check(&self, analysis: &Analysis) -> Result<Repeated, Refusal> {
         let kernel = analysis.kernel();

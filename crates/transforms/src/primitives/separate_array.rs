@@ -83,6 +83,9 @@ pub struct Parts {
 }
 
 impl Primitive for SeparateArray {
+    const NAME: &'static str = "separate_array";
+    const SUMMARY: &'static str = "Makes one array of each index along an axis of a temporary.";
+
     type Proof = Parts;
     type Made = Vec<Array>;
 

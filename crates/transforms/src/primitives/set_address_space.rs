@@ -68,6 +68,9 @@ pub struct NewMemory {
 }
 
 impl Primitive for SetAddressSpace {
+    const NAME: &'static str = "set_address_space";
+    const SUMMARY: &'static str = "Moves a temporary or a table to other memory.";
+
     type Proof = NewMemory;
     type Made = ();
 

@@ -53,6 +53,9 @@ impl fmt::Display for SetDynamicLocal {
 const LOCAL: Obligation = Obligation::new("set_dynamic_local.local", "a temporary is in local memory");
 
 impl Primitive for SetDynamicLocal {
+    const NAME: &'static str = "set_dynamic_local";
+    const SUMMARY: &'static str = "Makes all arrays in local memory parts of one that the launch provides.";
+
     type Proof = ();
     type Made = ();
 

@@ -62,6 +62,9 @@ const GROUPS: Obligation =
     Obligation::new("set_resident_groups.groups", "a loop is mapped to work-items or work-groups");
 
 impl Primitive for SetResidentGroups {
+    const NAME: &'static str = "set_resident_groups";
+    const SUMMARY: &'static str = "Asks for registers for several work-groups at a time.";
+
     type Proof = ();
     type Made = ();
 

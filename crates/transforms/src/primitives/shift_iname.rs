@@ -97,6 +97,9 @@ pub struct Shifted {
 }
 
 impl Primitive for ShiftIname {
+    const NAME: &'static str = "shift_iname";
+    const SUMMARY: &'static str = "Lets a loop count from elsewhere.";
+
     type Proof = Shifted;
     type Made = ();
 

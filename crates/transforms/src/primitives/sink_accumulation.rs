@@ -1,6 +1,7 @@
 //! Zeroes and commits an accumulator in every iteration of a loop instead of around it.
 
 use crate::draw::{self, Picks};
+use crate::keeps::{Instances, Keeps};
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
@@ -122,6 +123,10 @@ pub struct Parts {
 }
 
 impl Primitive for SinkAccumulation {
+    const NAME: &'static str = "sink_accumulation";
+    const SUMMARY: &'static str =
+        "Zeroes and commits an accumulator in every iteration of a loop instead of around it.";
+
     type Proof = Parts;
     type Made = ();
 
@@ -138,6 +143,8 @@ impl Primitive for SinkAccumulation {
         NO_RULE,
         NO_REDUCTION,
     ];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
+    const INSTANCES: Instances = Instances::Free;
     const WEIGHT: usize = 3;
 
     fn check(&self, analysis: &Analysis) -> Result<Parts, Refusal> {

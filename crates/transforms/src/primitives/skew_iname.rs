@@ -80,6 +80,9 @@ pub struct Skewed {
 }
 
 impl Primitive for SkewIname {
+    const NAME: &'static str = "skew_iname";
+    const SUMMARY: &'static str = "Adds a multiple of an outer loop to the values of an inner one.";
+
     type Proof = Skewed;
     type Made = ();
 

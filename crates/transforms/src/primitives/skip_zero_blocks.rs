@@ -2,6 +2,7 @@
 
 use super::skip_zero_terms::entries;
 use crate::draw::{self, Picks};
+use crate::keeps::{Instances, Keeps};
 use crate::lookup::{self, NO_REDUCTION};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -91,10 +92,15 @@ pub struct Block {
 }
 
 impl Primitive for SkipZeroBlocks {
+    const NAME: &'static str = "skip_zero_blocks";
+    const SUMMARY: &'static str = "Runs a loop over blocks of a sum for the one that is not zero.";
+
     type Proof = Block;
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[BLOCK, PRODUCTS, ZERO, NOT_CALLED, NO_REDUCTION];
+    const KEEPS: Keeps = Keeps::BITS.of_finite();
+    const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<Block, Refusal> {
         let kernel = analysis.kernel();

@@ -1,6 +1,7 @@
 //! Leaves out the terms of a sum that a table makes zero.
 
 use crate::draw::{self, Picks};
+use crate::keeps::{Instances, Keeps};
 use crate::lookup::Selection;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -71,10 +72,15 @@ const HAS_ZERO: Obligation =
 pub struct ZeroTerms(Vec<(InsnId, Expr)>);
 
 impl Primitive for SkipZeroTerms {
+    const NAME: &'static str = "skip_zero_terms";
+    const SUMMARY: &'static str = "Leaves out the terms of a sum that a table makes zero.";
+
     type Proof = ZeroTerms;
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[ADDS, PRODUCT, HAS_ZERO];
+    const KEEPS: Keeps = Keeps::BITS.of_finite();
+    const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<ZeroTerms, Refusal> {
         let kernel = analysis.kernel();

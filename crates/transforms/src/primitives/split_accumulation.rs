@@ -2,6 +2,7 @@
 
 use crate::copy::copy_nodes;
 use crate::draw::{self, Picks};
+use crate::keeps::{Instances, Keeps};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -124,11 +125,17 @@ struct Uses {
 }
 
 impl Primitive for SplitAccumulation {
+    const NAME: &'static str = "split_accumulation";
+    const SUMMARY: &'static str =
+        "Commits an accumulator half-way and accumulates the rest in a temporary of its own.";
+
     type Proof = Split;
     type Made = Made;
 
     const OBLIGATIONS: &'static [Obligation] =
         &[USES, UPDATES, START, COMMIT, BOUNDS, ORDER, TEMPORARY, ONLY_ACCESSED, NO_RULE];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
+    const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<Split, Refusal> {
         let kernel = analysis.kernel();

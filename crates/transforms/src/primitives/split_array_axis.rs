@@ -80,6 +80,9 @@ pub struct Blocks {
 }
 
 impl Primitive for SplitArrayAxis {
+    const NAME: &'static str = "split_array_axis";
+    const SUMMARY: &'static str = "Splits an axis of a temporary into blocks of constant length.";
+
     type Proof = Blocks;
     type Made = ();
 

@@ -2,6 +2,7 @@
 
 use crate::copy::copy_nest;
 use crate::draw::{self, Picks};
+use crate::keeps::Instances;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -172,6 +173,9 @@ struct Remainder {
 }
 
 impl Primitive for SplitIname {
+    const NAME: &'static str = "split_iname";
+    const SUMMARY: &'static str = "Splits a loop into blocks of constant length.";
+
     type Proof = Blocks;
     /// The loop over blocks and the one inside a block. That over what remains has its name behind
     /// `_tail`.
@@ -180,6 +184,13 @@ impl Primitive for SplitIname {
     const OBLIGATIONS: &'static [Obligation] =
         &[UNTAGGED, BOUNDS_STAY, RANGE, CONSTANT_BOUNDS, DIVIDES, PLACE];
     const WEIGHT: usize = 2;
+
+    fn instances(&self) -> Instances {
+        match self.tail {
+            Tail::Peel => Instances::Copied,
+            Tail::Guard | Tail::Exact => Instances::Same,
+        }
+    }
 
     fn check(&self, analysis: &Analysis) -> Result<Blocks, Refusal> {
         let kernel = analysis.kernel();

@@ -92,6 +92,9 @@ pub struct Lives {
 }
 
 impl Primitive for SplitLives {
+    const NAME: &'static str = "split_lives";
+    const SUMMARY: &'static str = "Gives a part of the program temporaries of its own.";
+
     type Proof = Lives;
     type Made = Vec<Array>;
 

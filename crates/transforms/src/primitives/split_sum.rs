@@ -1,6 +1,7 @@
 //! Stores a sum term by term.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -99,10 +100,14 @@ pub struct Terms {
 }
 
 impl Primitive for SplitSum {
+    const NAME: &'static str = "split_sum";
+    const SUMMARY: &'static str = "Stores a sum term by term, by a store and updates.";
+
     type Proof = Terms;
     type Made = Vec<Statement>;
 
     const OBLIGATIONS: &'static [Obligation] = &[ADDS, TERMS, SAME_TYPE, UNREAD, NO_REDUCTIONS, NOT_CALLED];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
 
     fn check(&self, analysis: &Analysis) -> Result<Terms, Refusal> {
         let kernel = analysis.kernel();

@@ -78,6 +78,9 @@ const FITS: Obligation =
 pub struct Storable(InsnId);
 
 impl Primitive for StageValue {
+    const NAME: &'static str = "stage_value";
+    const SUMMARY: &'static str = "Computes the value of an instruction into a temporary first.";
+
     type Proof = Storable;
     type Made = (Array, Statement);
 

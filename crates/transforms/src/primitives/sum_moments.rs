@@ -2,6 +2,7 @@
 
 use crate::accuracy::Digits;
 use crate::draw::{self, Picks};
+use crate::keeps::{Instances, Keeps};
 use crate::lookup::{self, NO_REDUCTION};
 use crate::modes::{Basis, Points, Table};
 use crate::moments::{Moments, Sums};
@@ -139,6 +140,9 @@ const CERTIFICATE: Obligation = Obligation::new(
 );
 
 impl Primitive for SumMoments {
+    const NAME: &'static str = "sum_moments";
+    const SUMMARY: &'static str = "Sums products of table entries as moments, in a basis of the columns.";
+
     type Proof = Moments;
     type Made = Vec<Array>;
 
@@ -157,6 +161,8 @@ impl Primitive for SumMoments {
         NOT_CALLED,
         NO_REDUCTION,
     ];
+    const KEEPS: Keeps = Keeps::within(12).of_finite();
+    const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<Moments, Refusal> {
         let kernel = analysis.kernel();

@@ -70,6 +70,9 @@ pub struct Tagged {
 }
 
 impl Primitive for TagIname {
+    const NAME: &'static str = "tag_iname";
+    const SUMMARY: &'static str = "Says where the iterations of a loop run.";
+
     type Proof = Tagged;
     type Made = ();
 

@@ -65,6 +65,9 @@ pub struct Tagged {
 }
 
 impl Primitive for TagInames {
+    const NAME: &'static str = "tag_inames";
+    const SUMMARY: &'static str = "Says where the iterations of several loops run, in one step.";
+
     type Proof = Tagged;
     type Made = ();
 

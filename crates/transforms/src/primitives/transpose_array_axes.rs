@@ -97,6 +97,9 @@ pub enum Transposed {
 }
 
 impl Primitive for TransposeArrayAxes {
+    const NAME: &'static str = "transpose_array_axes";
+    const SUMMARY: &'static str = "Changes the order of the axes of an array in memory.";
+
     type Proof = Transposed;
     type Made = ();
 

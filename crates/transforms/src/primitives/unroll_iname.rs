@@ -69,6 +69,9 @@ pub(crate) const VALUES_BOUNDED: Obligation =
 pub struct Unrolled(InameId);
 
 impl Primitive for UnrollIname {
+    const NAME: &'static str = "unroll_iname";
+    const SUMMARY: &'static str = "Writes out the iterations of a loop.";
+
     type Proof = Unrolled;
     type Made = ();
 

@@ -189,6 +189,9 @@ impl Images {
 }
 
 impl Primitive for UseSymmetry {
+    const NAME: &'static str = "use_symmetry";
+    const SUMMARY: &'static str = "Loads the mirror image of an element in its place.";
+
     type Proof = Images;
     type Made = ();
 

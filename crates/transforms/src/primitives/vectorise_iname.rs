@@ -80,6 +80,9 @@ const LANES: Obligation =
 pub struct Lanes(InameId);
 
 impl Primitive for VectoriseIname {
+    const NAME: &'static str = "vectorise_iname";
+    const SUMMARY: &'static str = "Runs the iterations of an innermost loop in vector lanes.";
+
     type Proof = Lanes;
     type Made = ();
 

@@ -2,6 +2,7 @@
 
 use crate::copy::copy_nodes;
 use crate::draw::{self, Picks};
+use crate::keeps::Instances;
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
@@ -84,11 +85,15 @@ pub struct Iterations {
 }
 
 impl Primitive for WriteOut {
+    const NAME: &'static str = "write_out";
+    const SUMMARY: &'static str = "Writes the iterations of a loop as statements of their own.";
+
     type Proof = Iterations;
     type Made = Made;
 
     const OBLIGATIONS: &'static [Obligation] =
         &[NO_AXIS, LENGTH, SIZE, CONSTANT_BOUNDS, NOT_CALLED, NO_REDUCTION];
+    const INSTANCES: Instances = Instances::Copied;
 
     fn check(&self, analysis: &Analysis) -> Result<Iterations, Refusal> {
         let kernel = analysis.kernel();

@@ -1,8 +1,9 @@
 //! The JSON of recipes: its version, old forms, and its lines.
 
 use super::Recipe;
-use crate::primitives::Step;
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use crate::step::Step;
+use crate::step_set::StepSet;
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -26,28 +27,26 @@ impl Serialize for Recipe {
     }
 }
 
-impl<'de> Deserialize<'de> for Recipe {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Form)
+/// Reads a recipe of steps of a set: an object, or a list of steps.
+pub(crate) struct RecipeIn<'s>(pub(crate) &'s StepSet);
+
+impl<'de> DeserializeSeed<'de> for RecipeIn<'_> {
+    type Value = Recipe;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Recipe, D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-/// A recipe as an object, or as a list of steps.
-struct Form;
-
-impl<'de> Visitor<'de> for Form {
+impl<'de> Visitor<'de> for RecipeIn<'_> {
     type Value = Recipe;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a recipe or a list of steps")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Recipe, A::Error> {
-        let mut steps = Vec::new();
-        while let Some(step) = list.next_element::<Step>()? {
-            steps.push(step);
-        }
-        Ok(Recipe { steps })
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Recipe, A::Error> {
+        Ok(Recipe { steps: Steps(self.0).visit_seq(list)? })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Recipe, A::Error> {
@@ -57,10 +56,37 @@ impl<'de> Visitor<'de> for Form {
                 Key::Version if version.is_some() => return Err(A::Error::duplicate_field(VERSION_KEY)),
                 Key::Version => version = Some(object.next_value::<Version>()?),
                 Key::Steps if steps.is_some() => return Err(A::Error::duplicate_field(STEPS_KEY)),
-                Key::Steps => steps = Some(object.next_value()?),
+                Key::Steps => steps = Some(object.next_value_seed(Steps(self.0))?),
             }
         }
         Ok(Recipe { steps: steps.ok_or_else(|| A::Error::missing_field(STEPS_KEY))? })
+    }
+}
+
+/// Reads a list of steps.
+struct Steps<'s>(&'s StepSet);
+
+impl<'de> DeserializeSeed<'de> for Steps<'_> {
+    type Value = Vec<Step>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<Step>, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Steps<'_> {
+    type Value = Vec<Step>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of steps")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Step>, A::Error> {
+        let mut steps = Vec::new();
+        while let Some(step) = list.next_element_seed(self.0)? {
+            steps.push(step);
+        }
+        Ok(steps)
     }
 }
 

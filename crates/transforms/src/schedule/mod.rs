@@ -25,18 +25,18 @@ mod named;
 mod script;
 
 pub use made::{Array, Handles, Loop, Made, RuleHandle, Statement};
-pub(crate) use script::{Arguments, fields_of};
+pub(crate) use script::{Arguments, fields_of, is_word};
 pub use script::{Choice, Script, ScriptError, ScriptProblem, parse_file, print};
 
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
-use crate::primitives::Step;
 use crate::primitives::{
     DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, PassValues, PrefetchArray, RealiseReduction,
     Rename, SplitIname, TagIname, UnrollIname, VectoriseIname,
 };
 use crate::recipe::Recipe;
 use crate::refusal::{Refusal, TransformError};
+use crate::step::Step;
 use purlin_analysis::{Analysis, Known};
 use purlin_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
 
@@ -117,7 +117,7 @@ impl Schedule {
     ///
     /// # Errors
     /// The step as it was asked for and why it is refused; the schedule stays as it was.
-    pub fn make<P: Primitive + Into<Step>>(&mut self, primitive: P) -> Applied<P::Made> {
+    pub fn make<P: Primitive>(&mut self, primitive: P) -> Applied<P::Made> {
         let (after, made) = primitive.apply_to(&self.analysis())?;
         self.known = after;
         self.recipe.steps.push(primitive.into());
@@ -160,7 +160,7 @@ impl Schedule {
     ) -> Applied<Kernel> {
         let pass = PassValues::new(vars, from);
         let refused = |cause| TransformError { operation: pass.to_string(), cause };
-        let definition = pass.definition(self.kernel()).map_err(refused)?;
+        let definition = pass.defining_kernel(self.kernel()).map_err(refused)?;
         self.make(pass)?;
         Ok(definition)
     }

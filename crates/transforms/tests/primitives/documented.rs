@@ -13,7 +13,7 @@
 
 use crate::page::documented_blocks;
 use purlin_facts::Fact;
-use purlin_transforms::primitives;
+use purlin_transforms::steps;
 use std::path::Path;
 
 /// The two sides of a block: what stands left of the column of `=>`, and right of it.
@@ -83,8 +83,8 @@ fn missing<'a>(lines: &'a [String], program: &str) -> Option<&'a String> {
 fn every_documented_rewrite_is_a_fact() {
     let facts = purlin_facts::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts"))).unwrap();
     let mut wrong = Vec::new();
-    for info in primitives() {
-        let name = info.step_name;
+    for info in steps().rows() {
+        let name = info.name;
         let of_it = |(file, fact): &&(String, Fact)| {
             file.split("::").next() == Some(name) && fact.name.starts_with("documented")
         };

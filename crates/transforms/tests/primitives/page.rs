@@ -2,7 +2,7 @@
 
 use crate::story::is_refusal;
 use purlin_facts::Fact;
-use purlin_transforms::{PrimitiveInfo, primitives};
+use purlin_transforms::{PrimitiveInfo, steps};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,9 @@ fn read(path: &str) -> String {
 
 /// The documentation of the type of a primitive's arguments: what it does, and its sections.
 fn documentation(info: &PrimitiveInfo) -> (String, BTreeMap<String, String>) {
-    let file = read(&format!("src/primitives/{}.rs", info.step_name));
+    let file = read(&format!("src/primitives/{}.rs", info.name));
     let lines: Vec<&str> = file.lines().collect();
-    let heads = ["struct", "enum"].map(|kind| format!("pub {kind} {} {{", info.name));
+    let heads = ["struct", "enum"].map(|kind| format!("pub {kind} {} {{", info.type_name));
     let end = lines.iter().position(|l| heads.iter().any(|head| l.starts_with(head))).unwrap();
     let attributes = lines[..end].iter().rev().take_while(|l| l.starts_with("#[") || l.starts_with("///"));
     let mut doc: Vec<&str> = attributes.filter_map(|l| l.strip_prefix("///")).collect();
@@ -78,13 +78,13 @@ fn all_facts() -> BTreeMap<String, Vec<Fact>> {
 fn facts(info: &PrimitiveInfo, all: &BTreeMap<String, Vec<Fact>>) -> BTreeMap<String, bool> {
     let mut facts = BTreeMap::new();
     // The page shows those that are documented as the documentation itself.
-    let told = all.get(info.step_name).into_iter().flatten().filter(|f| !f.name.starts_with("documented"));
+    let told = all.get(info.name).into_iter().flatten().filter(|f| !f.name.starts_with("documented"));
     for fact in told {
-        let name = format!("{}/{}", info.step_name, fact.name);
+        let name = format!("{}/{}", info.name, fact.name);
         assert!(facts.insert(fact.name.clone(), is_refusal(fact)).is_none(), "two facts are {name}");
     }
     // What cannot be a fact is a test in a file of the primitive's name.
-    let file = format!("{}/tests/primitives/{}.rs", env!("CARGO_MANIFEST_DIR"), info.step_name);
+    let file = format!("{}/tests/primitives/{}.rs", env!("CARGO_MANIFEST_DIR"), info.name);
     let file = std::fs::read_to_string(file).unwrap_or_default();
     let lines: Vec<&str> = file.lines().map(str::trim).collect();
     for pair in lines.windows(2).filter(|pair| pair[0] == "#[test]") {
@@ -105,13 +105,13 @@ fn page() -> String {
     let mut text = String::new();
     let (mut refusals, mut tests) = (0, 0);
     let all = all_facts();
-    for info in primitives() {
+    for info in steps().rows() {
         let (summary, sections) = documentation(info);
         let facts = facts(info, &all);
-        let (name, refused, legal) = (info.step_name, named(&facts, true), named(&facts, false));
+        let (name, refused, legal) = (info.name, named(&facts, true), named(&facts, false));
         refusals += refused.len();
         tests += facts.len();
-        let cells = [format!("[`{name}`](#{name})"), info.summary.into()];
+        let cells = [format!("[`{name}`](#{name})"), info.summary.into(), info.keeps.to_string()];
         rows += &format!("| {} | {} | {} |\n", cells.join(" | "), refused.len(), facts.len());
         text += &format!("\n## {name}\n\n{summary}\n");
         for title in SECTIONS {
@@ -132,14 +132,10 @@ fn page() -> String {
          tests: {refusals} refusals among {tests} facts. This page is generated; after a change run\n\n    \
          {COMMAND}\n\nRefusals name two instances that clash, or the argument that does not fit, and what to try; \
          the exact messages are the facts in `crates/transforms/facts`. A message ends with the id of the obligation \
-         that is not met. Every step also keeps `storage` and `placement`.\n\n\
-         Results are equal bit by bit, or up to the reassociation that updates and reductions declare where a \
-         page says so, or up to a tolerance of tables that a step replaces (`factor_table`, `factor_quadrature`, \
-         `combine_orbits`, \
-         `pre_evaluate_loop`, `sum_moments`), or where values are finite (`skip_zero_terms`, `drop_zero_terms`, `pad_inames`, \
-         `combine_orbits`, `pre_evaluate_loop`, `sum_moments`, `expand_products`, `factorise_sum`, `reassociate`).\n\n\
-         | primitive | what it does | refusals | tests |\n|---|---|---:|---:|\n{rows}{text}",
-        primitives().len()
+         that is not met. Every step also keeps `storage` and `placement`. What it keeps of the results stands with \
+         each, if its arguments say nothing else.\n\n\
+         | primitive | what it does | keeps | refusals | tests |\n|---|---|---|---:|---:|\n{rows}{text}",
+        steps().rows().len()
     )
 }
 
@@ -162,9 +158,9 @@ fn page_of_primitives_is_up_to_date() {
 fn page_lacks_nothing() {
     let mut missing = BTreeSet::new();
     let all = all_facts();
-    for info in primitives() {
+    for info in steps().rows() {
         let (summary, sections) = documentation(info);
-        let name = info.step_name;
+        let name = info.name;
         let mut need = |holds: bool, what: &str| {
             if !holds {
                 missing.insert(format!("{name}: {what}"));

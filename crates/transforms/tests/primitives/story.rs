@@ -4,8 +4,9 @@
 use purlin_analysis::Analysis;
 use purlin_interp::{InterpError, Memory, Run, Value, impose_symmetries, interpret};
 use purlin_ir::{Assumption, Atom, Direction, Kernel, ScalarType, TableData, VarKind};
-use purlin_transforms::primitives::{ListElements, Tail};
-use purlin_transforms::{Primitive, Step};
+use purlin_transforms::lists::{Definition, ListNames};
+use purlin_transforms::primitives::{FixArgument, FixParameter, PassTable};
+use purlin_transforms::{Instances, Order, Step};
 
 /// Sizes a story runs at: nothing, one, fewer than a block, around multiples of it.
 const SIZES: [i64; 7] = [0, 1, 2, 3, 4, 7, 8];
@@ -54,27 +55,25 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
         let mut expected = memory(before, n);
         let mut found = memory(before, n);
         give_constants(before, step, &mut expected, &mut found);
-        let fixed = match step {
-            Step::FixParameter(fix) => expected.get_param(&fix.param) != Some(fix.value),
-            _ => false,
-        };
+        let other = |fix: &FixParameter| expected.get_param(&fix.param) != Some(fix.value);
+        let fixed = step.get::<FixParameter>().is_some_and(other);
         let Ok(first) = (if fixed { continue } else { interpret(before, &mut expected) }) else {
             continue; // a size the program does not allow
         };
-        if let Step::ListElements(list) = step {
-            give_lists(list, before, &mut found);
-        }
-        if let Step::ReorderRows(reorder) = step {
-            let order = reorder.order(before).unwrap();
-            let [map, points] = [&order.map, &order.points].map(|name| found.get(name).unwrap().clone());
-            let places = order.compute(&map.to_i64().unwrap(), &points.to_f64());
-            for (name, copy) in &order.copies {
-                let value = found.get(name).unwrap().in_order(&places);
-                found.set(copy.clone(), value);
+        match step.definition(before).unwrap() {
+            None => {}
+            Some(Definition::Lists(lists)) => give_lists(&lists, &mut found),
+            Some(Definition::Rows(order)) => {
+                let [map, points] = [&order.map, &order.points].map(|name| found.get(name).unwrap().clone());
+                let places = order.compute(&map.to_i64().unwrap(), &points.to_f64());
+                for (name, copy) in &order.copies {
+                    let value = found.get(name).unwrap().in_order(&places);
+                    found.set(copy.clone(), value);
+                }
             }
-        }
-        if let Step::PassValues(pass) = step {
-            interpret(&pass.definition(before).unwrap(), &mut found).unwrap();
+            Some(Definition::Kernel(kernel)) => {
+                interpret(&kernel, &mut found).unwrap();
+            }
         }
         let second = match interpret(after, &mut found) {
             Ok(run) => run,
@@ -87,77 +86,45 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
         };
         assert_eq!(changed_counts(step, &first, &second), [], "{step} at {n}\n{after}");
         let (expected, found) = (values(after, &expected), values(after, &found));
-        match step {
-            // its tables are equal up to this tolerance, and sums of few small integers with them; products
-            // with quotients are rounded in another order
-            Step::FactorQuadrature(_)
-            | Step::FactorRank(_)
-            | Step::CombineOrbits(_)
-            | Step::DecomposeParity(_)
-            | Step::PreEvaluateLoop(_)
-            | Step::SumMoments(_)
-            | Step::CollectFactors(_) => {
-                assert!(are_near(&expected, &found, 1e-12), "{step} at {n}\n{after}")
+        match step.keeps().order {
+            // sums of few small integers are exact, in whatever order
+            Order::Bits | Order::Reassociated => assert_eq!(expected, found, "{step} at {n}\n{after}"),
+            Order::Within(digits) => {
+                let tolerance = 0.1_f64.powi(digits as i32);
+                assert!(are_near(&expected, &found, tolerance), "{step} at {n}\n{after}");
             }
-            _ => assert_eq!(expected, found, "{step} at {n}\n{after}"),
         }
         runs += 1;
     }
     assert!(runs > 0, "{step} ran at no size\n{before}");
 }
 
-/// Instructions of both programs of which not as many instances run: what a step adds or removes
-/// does not count, and a hoisted instruction runs less often.
+/// Instructions of both programs of which another number of instances run than the step promises: what it adds or
+/// removes does not count.
 fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r String, u64, u64)> {
-    let copies = match step {
-        Step::PeelIname(_) | Step::PipelineLoop(_) | Step::RollInsns(_) | Step::WriteOut(_) => true,
-        Step::SplitIname(split) => split.tail == Tail::Peel,
-        _ => false,
-    };
-    if copies {
-        // an instruction and its copy share the instances: only the sum stays
-        let same = before.instances.values().sum::<u64>() == after.instances.values().sum::<u64>();
-        let changed = before.instances.iter().filter(|_| !same);
-        return changed.map(|(name, n)| (name, *n, *after.instances.get(name).unwrap_or(&0))).collect();
-    }
-    if let Step::SinkAccumulation(_)
-    | Step::ReduceInTree(_)
-    | Step::FactorQuadrature(_)
-    | Step::FactorRank(_)
-    | Step::MirrorTriangle(_)
-    | Step::CombineOrbits(_)
-    | Step::DecomposeParity(_)
-    | Step::PreEvaluateLoop(_)
-    | Step::SumMoments(_)
-    | Step::PadInames(_)
-    | Step::SkipZeroBlocks(_)
-    | Step::SkipZeroTerms(_)
-    | Step::DropZeroTerms(_) = step
-    {
-        // start and commit run once an iteration; the root of a tree once for all its terms; there are
-        // fewer modes than points, and orbits than elements; updates run once a mode; iterations over zeros
-        // are added; terms and triangles are left out
-        return Vec::new();
-    }
-    let hoisted = match step {
-        Step::HoistInsn(hoist) => Some(&hoist.insn),
-        _ => None,
-    };
     let both = before.instances.iter().filter_map(|(name, n)| Some((name, *n, *after.instances.get(name)?)));
-    let nest = matches!(step, Step::HoistNest(_));
-    let hoisted = |name: &String| nest || hoisted == Some(name);
-    both.filter(|(name, n, m)| if hoisted(name) { m > n } else { m != n }).collect()
+    match step.instances() {
+        Instances::Same => both.filter(|(_, n, m)| m != n).collect(),
+        Instances::Fewer => both.filter(|(_, n, m)| m > n).collect(),
+        Instances::Free => Vec::new(),
+        Instances::Copied => {
+            // an instruction and its copy share the instances: only the sum stays
+            let same = before.instances.values().sum::<u64>() == after.instances.values().sum::<u64>();
+            let changed = before.instances.iter().filter(|_| !same);
+            changed.map(|(name, n)| (name, *n, *after.instances.get(name).unwrap_or(&0))).collect()
+        }
+    }
 }
 
 /// What a step fixes has that value before it; what it makes an argument is passed after it.
 fn give_constants(before: &Kernel, step: &Step, expected: &mut Memory, found: &mut Memory) {
-    let (name, data, memory) = match step {
-        Step::FixArgument(fix) => (&fix.var, &fix.values, expected),
-        Step::PassTable(pass) => match &before.vars[before.var(&pass.var).unwrap()].kind {
-            VarKind::Table(data) => (&pass.var, data, found),
-            _ => return,
-        },
-        _ => return,
+    let (name, data, memory) = if let Some(fix) = step.get::<FixArgument>() {
+        (&fix.var, &fix.values, expected)
+    } else if let Some(pass) = step.get::<PassTable>() {
+        let VarKind::Table(data) = &before.vars[before.var(&pass.var).unwrap()].kind else { return };
+        (&pass.var, data, found)
+    } else {
+        return;
     };
     let ty = before.vars[before.var(name).unwrap()].ty;
     let value = match data {
@@ -169,12 +136,11 @@ fn give_constants(before: &Kernel, step: &Step, expected: &mut Memory, found: &m
 }
 
 /// The lists that a step takes, of the map that the program was given.
-fn give_lists(step: &ListElements, before: &Kernel, memory: &mut Memory) {
-    let Some(lists) = step.lists(before).unwrap() else { return };
+fn give_lists(lists: &ListNames, memory: &mut Memory) {
     let Some(given) = memory.get(&lists.map) else { panic!("{} is no map", lists.map) };
     let (map, ty) = (given.to_i64().unwrap(), given.ty());
     let values = lists.compute(&map).unwrap();
-    for (name, ty, values) in values.named(&lists, ty) {
+    for (name, ty, values) in values.named(lists, ty) {
         memory.set(name, Value::of_integers(ty, &values).unwrap());
     }
 }

@@ -1,6 +1,7 @@
 //! A file with a kernel and, behind it, its schedule.
 
 use super::Script;
+use crate::primitives::steps;
 use purlin_ir::Kernel;
 use purlin_ir::text::{ParseErrors, parse};
 
@@ -31,7 +32,7 @@ use purlin_ir::text::{ParseErrors, parse};
 pub fn parse_file(text: &str) -> Result<(Kernel, Option<Script>), ParseErrors> {
     let Some((end, start)) = heading(text) else { return Ok((parse(text)?, None)) };
     let kernel = parse(&text[..end])?;
-    Ok((kernel, Some(Script::parse_from(text, start)?)))
+    Ok((kernel, Some(Script::parse_in(steps(), text, start)?)))
 }
 
 /// Where the line `schedule` begins, and where the one after it does.

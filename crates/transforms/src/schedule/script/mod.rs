@@ -11,17 +11,21 @@ pub use file::parse_file;
 pub use holes::Choice;
 
 use super::Schedule;
-use crate::primitives::{Step, argument_names, primitives};
+use crate::primitives::steps;
 use crate::recipe::Recipe;
 use crate::refusal::TransformError;
+use crate::step::Step;
+use crate::step_set::StepSet;
 use holes::{Arithmetic, Combinations, Hole, Requirement};
 use parse::{Argument, Line, Statement};
 use purlin_ir::Kernel;
 use purlin_ir::text::{ParseError, ParseErrors, suggestion};
+use serde::de::DeserializeSeed;
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::fmt;
 use value::Span;
+pub(crate) use value::is_word;
 
 /// A schedule as text: one step a line, with comments, and names for what steps make.
 ///
@@ -48,6 +52,7 @@ use value::Span;
 /// step's type. A line that starts with `#` is a comment, and so is the rest of a line after `#`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
+    set: StepSet,
     text: String,
     holes: Vec<Hole>,
     derived: Vec<(String, Arithmetic)>,
@@ -109,19 +114,20 @@ impl fmt::Display for Names<'_> {
 }
 
 impl Script {
-    /// Reads a schedule, and checks the names of its steps and arguments.
+    /// Reads a schedule of Purlin's own steps, and checks the names of steps and arguments;
+    /// [`StepSet::script`] reads those of other crates, too.
     ///
     /// # Errors
-    /// Every line that is no step, unknown steps and arguments with the nearest names, values that
-    /// the argument does not take; each with its place.
+    /// Those of [`StepSet::script`].
     pub fn parse(text: &str) -> Result<Self, ParseErrors> {
-        Self::parse_from(text, 0)
+        steps().script(text)
     }
 
-    /// Reads the schedule that begins at a position of a text.
-    fn parse_from(text: &str, start: usize) -> Result<Self, ParseErrors> {
+    /// Reads the schedule, of steps of a set, that begins at a position of a text.
+    pub(crate) fn parse_in(set: &StepSet, text: &str, start: usize) -> Result<Self, ParseErrors> {
         let (lines, mut errors) = parse::lines(text, start);
         let mut script = Self {
+            set: set.clone(),
             text: text.to_owned(),
             holes: Vec::new(),
             derived: Vec::new(),
@@ -164,7 +170,7 @@ impl Script {
                 self.requirements.push(requirement);
             }
             Line::Step(statement) => {
-                let checked = step_of(&statement, words);
+                let checked = step_of(&self.set, &statement, words);
                 let handles = statement.handles.iter().filter(|(name, _)| name != "_");
                 words.extend(handles.map(|(name, _)| (name.clone(), Json::String(name.clone()))));
                 self.statements.push(statement);
@@ -243,7 +249,7 @@ impl Script {
             return Err(refused(&schedule, 0, problem));
         };
         for statement in &self.statements {
-            if let Err((step, problem)) = run(&mut schedule, statement, &mut words) {
+            if let Err((step, problem)) = run(&self.set, &mut schedule, statement, &mut words) {
                 let mut error = refused(&schedule, statement.span.start, problem);
                 error.recipe.steps.extend(step.map(|step| *step));
                 return Err(error);
@@ -258,12 +264,13 @@ type Words = BTreeMap<String, Json>;
 
 /// Applies the step of a statement and names what it made; where it is refused, the step, and why.
 fn run(
+    set: &StepSet,
     schedule: &mut Schedule,
     statement: &Statement,
     words: &mut Words,
 ) -> Result<(), (Option<Box<Step>>, ScriptProblem)> {
     let refused = |e: TransformError| ScriptProblem::Refused(Box::new(e));
-    let step = step_of(statement, words).map_err(|e| {
+    let step = step_of(set, statement, words).map_err(|e| {
         let cause = crate::Refusal::Arguments(e.message);
         (None, refused(TransformError { operation: statement.step.0.clone(), cause }))
     })?;
@@ -307,14 +314,12 @@ fn check_integers(e: &Arithmetic, words: &Words) -> Result<(), ParseError> {
 }
 
 /// The step of a statement.
-fn step_of(statement: &Statement, words: &Words) -> Result<Step, ParseError> {
+fn step_of(set: &StepSet, statement: &Statement, words: &Words) -> Result<Step, ParseError> {
     let (name, span) = &statement.step;
-    let Some(Arguments { names: known, alternatives }) = argument_names(name) else {
-        let names: Vec<String> = primitives().iter().map(|p| p.step_name.to_owned()).collect();
-        let hint = suggestion(name, names.iter().map(String::as_str));
-        let help = hint.unwrap_or_else(|| "`purlin primitives` lists them".into());
-        return Err(error(span, format!("there is no step `{name}`"), Some(help)));
+    let Some(row) = set.row(name) else {
+        return Err(error(span, format!("there is no step `{name}`"), Some(set.hint(name))));
     };
+    let (known, alternatives) = (row.arguments(), row.takes_one_of());
     let mut arguments = Map::new();
     for (k, Argument { name: given, value }) in statement.arguments.iter().enumerate() {
         let (field, place) = match given {
@@ -345,7 +350,7 @@ fn step_of(statement: &Statement, words: &Words) -> Result<Step, ParseError> {
         }
     }
     let json = Json::Object([(name.clone(), Json::Object(arguments))].into_iter().collect());
-    serde_json::from_value(json).map_err(|e| {
+    set.deserialize(json).map_err(|e| {
         let help = format!("its arguments are {}", listed(known));
         error(&statement.span, format!("`{name}`: {e}"), Some(help))
     })
@@ -366,12 +371,8 @@ pub fn print(recipe: &Recipe) -> String {
 /// A step with its first argument by position and the others by name.
 fn line(step: &Step) -> String {
     let json = serde_json::to_value(step).unwrap_or_default();
-    let (name, arguments) = match json {
-        Json::Object(entries) => entries.into_iter().next().unwrap_or_default(),
-        Json::String(name) => (name, Json::Null),
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) => Default::default(),
-    };
-    let Arguments { names, alternatives } = argument_names(&name).unwrap_or_default();
+    let (name, arguments) = (step.name(), json.get(step.name()).unwrap_or(&Json::Null));
+    let Arguments { names, alternatives } = step.arguments();
     let mut shown = Vec::new();
     for (k, field) in names.iter().enumerate() {
         match arguments.get(*field) {

@@ -45,7 +45,7 @@ impl Value {
 }
 
 /// Whether a name can be written without quotes.
-pub(super) fn is_word(text: &str) -> bool {
+pub(crate) fn is_word(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(starts_word)
         && chars.all(continues_word)
