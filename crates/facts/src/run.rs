@@ -26,11 +26,18 @@ struct Place {
     name: String,
 }
 
+/// Says what becomes of a fact's program.
+type Answer = Arc<dyn Fn(&Fact) -> Result<Answers, String> + Send + Sync>;
+
 /// Runs the facts below a folder as the tests of a program: its `main`.
 ///
 /// `answer` says what becomes of a fact's program; an error, or a panic, fails the fact whatever is
 /// expected.
-pub fn main(root: &Path, answer: fn(&Fact) -> Result<Answers, String>) -> ExitCode {
+pub fn main(
+    root: &Path,
+    answer: impl Fn(&Fact) -> Result<Answers, String> + Send + Sync + 'static,
+) -> ExitCode {
+    let answer: Answer = Arc::new(answer);
     let arguments = Arguments::from_args();
     let trials = match places(root) {
         Ok(places) if places.is_empty() => {
@@ -38,7 +45,7 @@ pub fn main(root: &Path, answer: fn(&Fact) -> Result<Answers, String>) -> ExitCo
             vec![Trial::test("facts", move || Err(message.into()))]
         }
         Ok(places) => {
-            places.into_iter().filter(|p| concerns(&arguments, p)).flat_map(|p| trials(p, answer)).collect()
+            places.into_iter().filter(|p| concerns(&arguments, p)).flat_map(|p| trials(p, &answer)).collect()
         }
         Err(message) => vec![Trial::test("facts", move || Err(message.into()))],
     };
@@ -105,7 +112,7 @@ fn parse(path: &Path, text: &str) -> Result<FactFile, String> {
 }
 
 /// The tests of a file: one a fact, or one for all where each test is a process of its own.
-fn trials(place: Place, answer: fn(&Fact) -> Result<Answers, String>) -> Vec<Trial> {
+fn trials(place: Place, answer: &Answer) -> Vec<Trial> {
     let file = match read(&place.path) {
         Ok(file) if file.facts.is_empty() => Err(format!("{}: no facts", place.path.display())),
         other => other,
@@ -115,24 +122,25 @@ fn trials(place: Place, answer: fn(&Fact) -> Result<Answers, String>) -> Vec<Tri
         Err(message) => return vec![Trial::test(place.name, move || Err(message.into()))],
     };
     if std::env::var_os("NEXTEST").is_some() {
+        let answer = Arc::clone(answer);
         let run = move || {
             let failed: Vec<String> =
-                file.facts.iter().filter_map(|fact| judge(&place.path, fact, answer).err()).collect();
+                file.facts.iter().filter_map(|fact| judge(&place.path, fact, &answer).err()).collect();
             if failed.is_empty() { Ok(()) } else { Err(Failed::from(failed.join("\n"))) }
         };
         return vec![Trial::test(place.name, run)];
     }
     let path = Arc::new(place.path);
     let test = |fact: Fact| {
-        let path = Arc::clone(&path);
+        let (path, answer) = (Arc::clone(&path), Arc::clone(answer));
         let name = format!("{}::{}", place.name, fact.name);
-        Trial::test(name, move || judge(&path, &fact, answer).map_err(Failed::from))
+        Trial::test(name, move || judge(&path, &fact, &answer).map_err(Failed::from))
     };
     file.facts.into_iter().map(test).collect()
 }
 
 /// Compares a fact with what is found, or writes down what is found.
-fn judge(path: &Path, fact: &Fact, answer: fn(&Fact) -> Result<Answers, String>) -> Result<(), String> {
+fn judge(path: &Path, fact: &Fact, answer: &Answer) -> Result<(), String> {
     let place = format!("{}:{}: `{}`", path.display(), fact.line, fact.name);
     let found = catch_unwind(AssertUnwindSafe(|| answer(fact))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);

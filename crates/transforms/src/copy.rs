@@ -6,7 +6,7 @@ use purlin_ir::{Affine, Atom, Domain, Expr, Iname, InameId, Kernel, Node};
 
 /// A copy of `nodes`: loops, reductions and instructions are new, with `_{suffix}` behind their
 /// names (and a number where that is taken). The copy is not put into the tree.
-pub(crate) fn copy_nodes(kernel: &mut Kernel, nodes: &[Node], suffix: &str) -> Vec<Node> {
+pub fn copy_nodes(kernel: &mut Kernel, nodes: &[Node], suffix: &str) -> Vec<Node> {
     let inames: Vec<_> = inames_of(kernel, nodes)
         .into_iter()
         .map(|old| {
@@ -69,7 +69,7 @@ fn copy_insns(kernel: &mut Kernel, nodes: &[Node], suffix: &str, inames: &[(Inam
 }
 
 /// A new loop over the values of `iname`, with its tag.
-pub(crate) fn copy_loop(kernel: &mut Kernel, iname: InameId, name: String) -> InameId {
+pub fn copy_loop(kernel: &mut Kernel, iname: InameId, name: String) -> InameId {
     let original = &kernel.inames[iname];
     let (domain, tag) = (original.domain.clone(), original.tag);
     let copy = kernel.inames.push(Iname { name, domain: Domain::universe(), tag });

@@ -22,6 +22,7 @@ mod copy;
 pub mod draw;
 pub mod intrinsics;
 pub mod keeps;
+pub mod kit;
 mod listed_elements;
 pub mod lists;
 pub mod lookup;

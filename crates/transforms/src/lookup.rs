@@ -175,7 +175,7 @@ pub(crate) fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> St
 }
 
 /// The iname of a name.
-pub(crate) fn iname(kernel: &Kernel, name: &str) -> Result<InameId, Refusal> {
+pub fn iname(kernel: &Kernel, name: &str) -> Result<InameId, Refusal> {
     kernel.iname(name).ok_or_else(|| {
         let known = near(name, kernel.inames.values().map(|i| i.name.as_str()));
         Refusal::Unknown { kind: "iname", name: name.into(), known }
@@ -183,7 +183,7 @@ pub(crate) fn iname(kernel: &Kernel, name: &str) -> Result<InameId, Refusal> {
 }
 
 /// The variable of a name.
-pub(crate) fn var(kernel: &Kernel, name: &str) -> Result<VarId, Refusal> {
+pub fn var(kernel: &Kernel, name: &str) -> Result<VarId, Refusal> {
     kernel.var(name).ok_or_else(|| {
         let known = near(name, kernel.vars.values().map(|v| v.name.as_str()));
         Refusal::Unknown { kind: "variable", name: name.into(), known }
@@ -191,7 +191,7 @@ pub(crate) fn var(kernel: &Kernel, name: &str) -> Result<VarId, Refusal> {
 }
 
 /// Checks that a new name is free.
-pub(crate) fn free(kernel: &Kernel, name: &str) -> Result<(), Refusal> {
+pub fn free(kernel: &Kernel, name: &str) -> Result<(), Refusal> {
     if !purlin_ir::verify::is_name(name) {
         return Err(Refusal::Malformed(purlin_ir::KernelError::BadName { name: name.into() }));
     }
@@ -206,7 +206,7 @@ pub(crate) const NO_REDUCTION: Obligation =
     Obligation::new("no_reduction", "the loop is one of the program, and not that of a reduction");
 
 /// The iname of a name, which must be a loop of the tree and not that of a reduction.
-pub(crate) fn tree_loop(kernel: &Kernel, name: &str) -> Result<InameId, Refusal> {
+pub fn tree_loop(kernel: &Kernel, name: &str) -> Result<InameId, Refusal> {
     let found = iname(kernel, name)?;
     if crate::tree::loop_body(&kernel.body, found).is_none() {
         let message = format!("`{name}` runs inside a reduction; realise the reduction first");
@@ -232,7 +232,7 @@ pub(crate) fn names_in(kernel: &Kernel, nodes: &[purlin_ir::Node]) -> String {
 }
 
 /// The instruction of a name.
-pub(crate) fn insn(kernel: &Kernel, name: &str) -> Result<InsnId, Refusal> {
+pub fn insn(kernel: &Kernel, name: &str) -> Result<InsnId, Refusal> {
     kernel.insn(name).ok_or_else(|| {
         let known = near(name, kernel.insns.values().map(|i| i.name.as_str()));
         Refusal::Unknown { kind: "instruction", name: name.into(), known }
@@ -248,7 +248,7 @@ pub(crate) fn callee(kernel: &Kernel, name: &str) -> Result<purlin_ir::CalleeId,
 }
 
 /// The substitution rule of a name.
-pub(crate) fn rule(kernel: &Kernel, name: &str) -> Result<purlin_ir::RuleId, Refusal> {
+pub fn rule(kernel: &Kernel, name: &str) -> Result<purlin_ir::RuleId, Refusal> {
     kernel.rule(name).ok_or_else(|| {
         let known = near(name, kernel.rules.values().map(|r| r.name.as_str()));
         Refusal::Unknown { kind: "rule", name: name.into(), known }

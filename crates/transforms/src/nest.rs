@@ -3,7 +3,7 @@
 use purlin_ir::{Affine, Atom, AxisTag, Domain, Expr, Iname, InameId, Kernel, Node};
 
 /// A new loop `name in 0..extent`; the name gets a number where it is taken.
-pub(crate) fn new_loop(kernel: &mut Kernel, name: &str, extent: i64, tag: AxisTag) -> InameId {
+pub fn new_loop(kernel: &mut Kernel, name: &str, extent: i64, tag: AxisTag) -> InameId {
     let name = kernel.fresh_name(name);
     let iname = kernel.inames.push(Iname { name, domain: Domain::universe(), tag });
     kernel.inames[iname].domain = Domain::range(iname, &Affine::constant(0), &Affine::constant(extent));
@@ -12,7 +12,7 @@ pub(crate) fn new_loop(kernel: &mut Kernel, name: &str, extent: i64, tag: AxisTa
 
 /// Copies of loops, outer first, over the same values and with the same tags, with `_{suffix}`
 /// behind their names; old and new inames. What they mention of other loops stays.
-pub(crate) fn copy_loops(kernel: &mut Kernel, loops: &[InameId], suffix: &str) -> Vec<(InameId, InameId)> {
+pub fn copy_loops(kernel: &mut Kernel, loops: &[InameId], suffix: &str) -> Vec<(InameId, InameId)> {
     let mut pairs = Vec::with_capacity(loops.len());
     for old in loops {
         let mut copy = kernel.inames[*old].clone();
@@ -32,7 +32,7 @@ fn renamed_atom(atom: &Atom, pairs: &[(InameId, InameId)]) -> Option<Affine> {
 }
 
 /// The expression with the inames of copied loops.
-pub(crate) fn renamed(e: &Expr, pairs: &[(InameId, InameId)]) -> Expr {
+pub fn renamed(e: &Expr, pairs: &[(InameId, InameId)]) -> Expr {
     e.map(&mut |node| match node {
         Expr::Iname(iname) => {
             Expr::Iname(pairs.iter().find(|(old, _)| *old == iname).map_or(iname, |(_, new)| *new))
@@ -52,6 +52,6 @@ pub(crate) fn renamed(e: &Expr, pairs: &[(InameId, InameId)]) -> Expr {
 }
 
 /// Nodes inside loops, given outer first.
-pub(crate) fn wrapped(loops: impl DoubleEndedIterator<Item = InameId>, nodes: Vec<Node>) -> Vec<Node> {
+pub fn wrapped(loops: impl DoubleEndedIterator<Item = InameId>, nodes: Vec<Node>) -> Vec<Node> {
     loops.rev().fold(nodes, |nodes, iname| vec![Node::Loop(iname, nodes)])
 }

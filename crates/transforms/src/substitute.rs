@@ -4,7 +4,7 @@ use crate::tree::{inames_of, insns_of};
 use purlin_ir::{Access, Affine, Atom, Expr, InameId, Insn, InsnId, Kernel, Node};
 
 /// Replaces `iname` by `value` in the domains of the other inames and in all expressions.
-pub(crate) fn substitute_iname(kernel: &mut Kernel, iname: InameId, value: &Affine) {
+pub fn substitute_iname(kernel: &mut Kernel, iname: InameId, value: &Affine) {
     let replace = |atom: &Atom| (*atom == Atom::Iname(iname)).then(|| value.clone());
     let ids: Vec<_> = kernel.inames.ids().filter(|i| *i != iname).collect();
     for id in ids {
@@ -40,7 +40,7 @@ fn substitute_in_insns(kernel: &mut Kernel, insns: &[InsnId], iname: InameId, va
 
 /// Replaces `iname` by `value`, an expression of its own new value, everywhere: its domain
 /// included.
-pub(crate) fn remap_iname(kernel: &mut Kernel, iname: InameId, value: &Affine) {
+pub fn remap_iname(kernel: &mut Kernel, iname: InameId, value: &Affine) {
     let replace = |atom: &Atom| (*atom == Atom::Iname(iname)).then(|| value.clone());
     kernel.inames[iname].domain = kernel.inames[iname].domain.substitute(&replace);
     substitute_iname(kernel, iname, value);

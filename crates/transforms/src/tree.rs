@@ -3,7 +3,7 @@
 use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, Node};
 
 /// Replaces the loop over `iname`, wherever it is, by what `edit` makes of its body.
-pub(crate) fn replace_loop(
+pub fn replace_loop(
     nodes: &mut Vec<Node>,
     iname: InameId,
     edit: &mut dyn FnMut(Vec<Node>) -> Vec<Node>,
@@ -23,7 +23,7 @@ pub(crate) fn replace_loop(
 }
 
 /// The body of the loop over `iname`, if the tree has one (reduction loops are not in the tree).
-pub(crate) fn loop_body(nodes: &[Node], iname: InameId) -> Option<&[Node]> {
+pub fn loop_body(nodes: &[Node], iname: InameId) -> Option<&[Node]> {
     nodes.iter().find_map(|node| match node {
         Node::Loop(found, body) if *found == iname => Some(body.as_slice()),
         Node::Loop(_, body) => loop_body(body, iname),
@@ -40,7 +40,7 @@ pub(crate) fn body_of(kernel: &Kernel, at: Option<InameId>) -> &[Node] {
 }
 
 /// Edits the body of a loop, or the kernel's.
-pub(crate) fn edit_body(kernel: &mut Kernel, at: Option<InameId>, edit: &mut dyn FnMut(&mut Vec<Node>)) {
+pub fn edit_body(kernel: &mut Kernel, at: Option<InameId>, edit: &mut dyn FnMut(&mut Vec<Node>)) {
     match at {
         None => edit(&mut kernel.body),
         Some(at) => {
@@ -54,7 +54,7 @@ pub(crate) fn edit_body(kernel: &mut Kernel, at: Option<InameId>, edit: &mut dyn
 
 /// Calls `edit` with the siblings among which a node that `wanted` accepts stands, first in textual
 /// order.
-pub(crate) fn edit_siblings(
+pub fn edit_siblings(
     nodes: &mut Vec<Node>,
     wanted: &dyn Fn(&Node) -> bool,
     edit: &mut dyn FnMut(&mut Vec<Node>),
@@ -70,7 +70,7 @@ pub(crate) fn edit_siblings(
 }
 
 /// The siblings among which a node that `wanted` accepts stands, first in textual order.
-pub(crate) fn siblings<'a>(nodes: &'a [Node], wanted: &dyn Fn(&Node) -> bool) -> Option<&'a [Node]> {
+pub fn siblings<'a>(nodes: &'a [Node], wanted: &dyn Fn(&Node) -> bool) -> Option<&'a [Node]> {
     if nodes.iter().any(wanted) {
         return Some(nodes);
     }
@@ -82,7 +82,7 @@ pub(crate) fn siblings<'a>(nodes: &'a [Node], wanted: &dyn Fn(&Node) -> bool) ->
 
 /// The loop directly around a node that `wanted` accepts, first in textual order; `None` if none
 /// is.
-pub(crate) fn loop_around(nodes: &[Node], wanted: &dyn Fn(&Node) -> bool) -> Option<InameId> {
+pub fn loop_around(nodes: &[Node], wanted: &dyn Fn(&Node) -> bool) -> Option<InameId> {
     nodes.iter().find_map(|node| match node {
         Node::Loop(iname, body) if body.iter().any(wanted) => Some(*iname),
         Node::Loop(_, body) => loop_around(body, wanted),
@@ -91,7 +91,7 @@ pub(crate) fn loop_around(nodes: &[Node], wanted: &dyn Fn(&Node) -> bool) -> Opt
 }
 
 /// The instructions in some nodes, in textual order.
-pub(crate) fn insns_of(nodes: &[Node]) -> Vec<InsnId> {
+pub fn insns_of(nodes: &[Node]) -> Vec<InsnId> {
     let inside = nodes.iter().map(|node| match node {
         Node::Insn(insn) => vec![*insn],
         Node::Loop(_, body) => insns_of(body),
@@ -100,7 +100,7 @@ pub(crate) fn insns_of(nodes: &[Node]) -> Vec<InsnId> {
 }
 
 /// The loops in some nodes and the reductions of their instructions, outer before inner.
-pub(crate) fn inames_of(kernel: &Kernel, nodes: &[Node]) -> Vec<InameId> {
+pub fn inames_of(kernel: &Kernel, nodes: &[Node]) -> Vec<InameId> {
     let mut found = Vec::new();
     for node in nodes {
         match node {

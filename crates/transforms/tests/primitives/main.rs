@@ -1,6 +1,8 @@
 //! What tests of primitives say beyond facts, which are in `facts`.
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
+use purlin_step_facts::story;
+
 mod corpus;
 mod documented;
 mod fix_argument;
@@ -12,4 +14,3 @@ mod pipeline_loop;
 mod random_calls;
 mod recipes;
 mod selections;
-mod story;
