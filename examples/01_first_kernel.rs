@@ -1,4 +1,4 @@
-//! A loop program, a recipe, and the kernel before and after.
+//! A loop program, a schedule by handles, and the kernel before and after.
 
 /// Runs the example; a test does, too.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,13 +17,12 @@ for i in 0..n
   s: y[i] += a*x[i]
 ",
     )?;
-    let recipe = Recipe::default()
-        .then(SplitIname::new("i", 128))
-        .then(TagIname::new("i_o", AxisTag::Group(0)))
-        .then(TagIname::new("i_i", AxisTag::Local(0)));
-    let mapped = recipe.apply(&kernel)?; // every step is proved legal, or refused with two instances
-    println!("{kernel}\n{mapped}");
-    let program = generate(&mapped, Target::Cuda, &Options::default())?;
+    let mut schedule = Schedule::of(&kernel);
+    let [block, item] = schedule.split("i", 128)?; // proved legal, or refused with two instances
+    schedule.tag(&block, AxisTag::Group(0))?;
+    schedule.tag(&item, AxisTag::Local(0))?;
+    println!("{kernel}\n{}", schedule.kernel());
+    let program = generate(schedule.kernel(), Target::Cuda, &Options::default())?;
     println!("{}", program.source);
     // [/readme]
     Ok(())

@@ -8,7 +8,8 @@
 //! | `json` | it is JSON; with `recipe`, `selection` or `mapping`, it deserialises to that type |
 //! | `console` | each `$ command` runs in a shell and prints what follows it; `exit=N` is the last one's status |
 //! | `rust`, `python`, `facts` | with `from=PATH`, the lines stand in that file; a line `// ...` separates the pieces |
-//! | `ebnf` | it mentions every keyword, type, function, address space and loop tag of the text format, and is closed |
+//! | `schedule` | it is the text of a schedule |
+//! | `ebnf` | it is closed; with `schedule`, it mentions every keyword of schedules, else every keyword, type, function, address space and loop tag of the text format |
 //!
 //! `file=NAME` also writes a block to the directory in which the commands of all chapters run,
 //! beside the kernels and recipes of `examples`. In expected output a line `...` stands for any
@@ -22,7 +23,7 @@
 use purlin::Mapping;
 use purlin::ir::verify::KEYWORDS;
 use purlin::ir::{AddressSpace, AxisTag, MathFn, ScalarType, text};
-use purlin::transforms::{Recipe, Selection};
+use purlin::transforms::{Recipe, Script, Selection};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -121,6 +122,8 @@ fn check(block: &Block, dir: &Path) -> Result<(), Difference> {
         "json" => parsed(json(block)),
         "console" => console(block, dir),
         "rust" | "python" | "facts" => parsed(excerpt(block)),
+        "schedule" => parsed(Script::parse(&block.body).map(|_| ()).map_err(|e| e.render(&block.body))),
+        "ebnf" if block.is("schedule") => parsed(mentions(&block.body, SCHEDULE_WORDS.map(str::to_owned))),
         "ebnf" => parsed(grammar(&block.body)),
         other => Err(Difference::new(format!("`{other}` is not a kind of block that is run"))),
     }
@@ -181,14 +184,22 @@ fn excerpt(block: &Block) -> Result<(), String> {
     Ok(())
 }
 
+/// The words of the text of a schedule that stand for themselves.
+const SCHEDULE_WORDS: [&str; 6] = ["let", "in", "require", "mod", "true", "false"];
+
 fn grammar(body: &str) -> Result<(), String> {
-    let quoted = |word: &str| format!("\"{word}\"");
     let words = KEYWORDS.iter().map(ToString::to_string);
     let words = words.chain(ScalarType::ALL.iter().map(ToString::to_string));
     let words = words.chain(MathFn::ALL.iter().map(|f| f.name().to_owned()));
     let words = words.chain(AddressSpace::ALL.iter().map(|s| s.name().to_owned()));
     let words = words.chain(AxisTag::ALL.iter().map(ToString::to_string));
-    let missing: Vec<String> = words.map(|w| quoted(&w)).filter(|w| !body.contains(w)).collect();
+    mentions(body, words)
+}
+
+/// Whether a grammar is closed and has all these words as terminals.
+fn mentions(body: &str, words: impl IntoIterator<Item = String>) -> Result<(), String> {
+    let words = words.into_iter().map(|word| format!("\"{word}\""));
+    let missing: Vec<String> = words.filter(|w| !body.contains(w)).collect();
     if missing.is_empty() {
         productions(body)
     } else {

@@ -40,6 +40,20 @@ fn paragraphs_are_short() {
 }
 
 #[test]
+fn the_front_page_is_short() {
+    let lines = README.lines().count();
+    assert!(
+        lines <= 120,
+        "README.md has {lines} lines, at most 120; details belong into docs/status.md or the book"
+    );
+    let status = include_str!("../docs/status.md");
+    for row in status.lines().filter(|line| line.starts_with('|')) {
+        let length = row.chars().count();
+        assert!(length <= 160, "docs/status.md: a row of {length} characters, at most 160: {row}");
+    }
+}
+
+#[test]
 fn examples_run() {
     first_kernel::main().unwrap();
     operator_action::main().unwrap();
@@ -50,10 +64,11 @@ fn examples_run() {
 #[test]
 fn links_lead_somewhere() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/status.md"] {
         let text = std::fs::read_to_string(root.join(name)).unwrap();
+        let folder = root.join(name).parent().unwrap().to_owned();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            assert!(link.starts_with("https://") || root.join(link).exists(), "{name} links to {link}");
+            assert!(link.starts_with("https://") || folder.join(link).exists(), "{name} links to {link}");
         }
     }
 }
