@@ -171,6 +171,24 @@ pub struct AtParameters {
     pub reason: String,
 }
 
+impl TransformError {
+    /// Whether the step does not fit this kernel, or nobody could decide it: what a strategy that only tries a
+    /// step may pass over. A name that is not there, a bug and a failure of isl are none of these.
+    pub fn is_misfit(&self) -> bool {
+        match self.cause {
+            Refusal::Unfit(_) | Refusal::Undecided(_) | Refusal::NotProved(_) => true,
+            Refusal::Unknown { .. }
+            | Refusal::EmptySelection { .. }
+            | Refusal::Taken { .. }
+            | Refusal::Argument(_)
+            | Refusal::Arguments(_)
+            | Refusal::Malformed(_)
+            | Refusal::Solver(_)
+            | Refusal::Internal(_) => false,
+        }
+    }
+}
+
 impl Refusal {
     /// The two instances that clash, if the proof failed by two instances.
     pub fn witness(&self) -> Option<&Witness> {

@@ -7,7 +7,7 @@ use crate::program::CellProgram;
 use purlin_ir::{Kernel, VarKind};
 use purlin_transforms::monomials::{Monomial, monomials};
 use purlin_transforms::primitives::{MirrorTriangle, PreEvaluateLoop, RemoveUnusedVars, SumMoments};
-use purlin_transforms::{Recipe, Schedule};
+use purlin_transforms::{Recipe, Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -144,14 +144,14 @@ pub fn fewest_operations(
     args: &FewestOperations,
 ) -> Result<(Kernel, Recipe), StrategyError> {
     let (kernel, recipe) = decided(kernel, |s| {
-        mirror(s, program);
+        mirror(s, program)?;
         // step 4
         let all = tried(s, program, args)?.into_iter();
         if let Some((_, best)) = all.reduce(|a, b| if b.0.cost < a.0.cost { b } else { a }) {
             *s = best;
         }
         // step 5
-        let _ = s.apply(RemoveUnusedVars {}); // refused where all are used
+        s.attempt(RemoveUnusedVars {})?; // refused where all are used
         Ok(())
     })?;
     let (eliminated, more, _) = eliminate_sharing(&kernel)?;
@@ -160,7 +160,7 @@ pub fn fewest_operations(
         return Ok((kernel, recipe)); // mappings tile its loops
     }
     let (kernel, more) = decided(&kernel, |s| {
-        skip_zero_blocks(s);
+        skip_zero_blocks(s)?;
         Ok(())
     })?;
     Ok((kernel, recipe.followed_by(more)))
@@ -175,11 +175,11 @@ fn readable((kernel, recipe): (Kernel, Recipe), after: Kernel, more: Recipe) -> 
 }
 
 /// Computes one triangle of each symmetric matrix.
-fn mirror(s: &mut Schedule, program: &CellProgram) {
+fn mirror(s: &mut Schedule, program: &CellProgram) -> Result<(), TransformError> {
     for result in program.results.iter().filter(|r| r.columns.is_some()) {
-        // refused where the matrix is not symmetric
-        let _ = s.apply(MirrorTriangle::new(result.array.name()));
+        s.attempt(MirrorTriangle::new(result.array.name()))?; // refused where the matrix is not symmetric
     }
+    Ok(())
 }
 
 /// The monomials of a kernel, as [`fewest_operations`] considers them.
@@ -192,7 +192,7 @@ fn mirror(s: &mut Schedule, program: &CellProgram) {
 pub fn considered(kernel: &Kernel, program: &CellProgram) -> Result<Vec<Considered>, StrategyError> {
     let mut found = Vec::new();
     decided(kernel, |s| {
-        mirror(s, program);
+        mirror(s, program)?;
         found = monomials_of(s, program)?;
         Ok(())
     })?;
@@ -214,7 +214,7 @@ pub fn bipartitions(
 ) -> Result<Vec<Bipartition>, StrategyError> {
     let mut found = Vec::new();
     decided(kernel, |s| {
-        mirror(s, program);
+        mirror(s, program)?;
         found = tried(s, program, args)?.into_iter().map(|(choice, _)| choice).collect();
         Ok(())
     })?;
@@ -246,7 +246,7 @@ fn monomials_of(s: &Schedule, program: &CellProgram) -> Result<Vec<Considered>, 
         let is_possible = increase < monomial.points
             && theta < 0
             && monomial.functions.is_empty()
-            && s.clone().make(step_of(&monomial)).is_ok();
+            && s.clone().attempt(step_of(&monomial))?.is_some();
         all.push(Considered { monomial, factorised, increase, theta, is_possible });
     }
     Ok(all)
@@ -277,7 +277,7 @@ fn tried(
             made.make(step.clone())?;
             in_advance.push(step);
         }
-        let with_moments = moments(&made, program);
+        let with_moments = moments(&made, program)?;
         let (operations, bytes, cost) = cost(s, &made, args);
         let steps = in_advance.clone();
         let kept = Bipartition { in_advance: steps, moments: Vec::new(), operations, bytes, cost };
@@ -306,9 +306,12 @@ fn steps(all: &[Considered], chosen: &[&Monomial]) -> Vec<PreEvaluateLoop> {
     steps
 }
 
+/// The steps that make moments, and the kernel after them.
+type WithMoments = Option<(Vec<SumMoments>, Schedule)>;
+
 /// The kernel with moments in the place of products of tables, wherever that takes fewer operations,
 /// and the steps; none where it never does.
-fn moments(s: &Schedule, program: &CellProgram) -> Option<(Vec<SumMoments>, Schedule)> {
+fn moments(s: &Schedule, program: &CellProgram) -> Result<WithMoments, TransformError> {
     let (mut steps, mut best) = (Vec::new(), s.clone());
     let mut least = operations(s);
     for quad in program.blocks.iter().map(|b| b.quad.name()).filter(|q| s.kernel().iname(q).is_some()) {
@@ -318,14 +321,14 @@ fn moments(s: &Schedule, program: &CellProgram) -> Option<(Vec<SumMoments>, Sche
                 continue;
             }
             let mut tried = best.clone();
-            if tried.make(step.clone()).is_ok() && operations(&tried) < least {
+            if tried.attempt(step.clone())?.is_some() && operations(&tried) < least {
                 least = operations(&tried);
                 best = tried;
                 steps.push(step);
             }
         }
     }
-    (!steps.is_empty()).then_some((steps, best))
+    Ok((!steps.is_empty()).then_some((steps, best)))
 }
 
 /// Most monomials of which all sets are tried; what comes behind keeps its points.

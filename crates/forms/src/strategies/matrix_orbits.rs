@@ -181,8 +181,7 @@ pub(super) fn algebra(
     }
     for quad in &loops {
         for insn in table_users(s.kernel(), quad) {
-            // refused where an entry is not zero
-            let _ = s.apply(DropZeroTerms::new(insn));
+            s.attempt(DropZeroTerms::new(insn))?; // refused where an entry is not zero
         }
     }
     let blocks = loops.iter().filter_map(|quad| mode_block(s.kernel(), quad)).collect();

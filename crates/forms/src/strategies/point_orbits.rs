@@ -70,8 +70,7 @@ pub(super) fn point_orbits(
         let insns: Vec<String> = schedule.map(|(insn, _)| s.kernel().insns[insn].name.clone()).collect();
         for insn in insns {
             if !tables_of(s.kernel(), &insn).is_empty() {
-                // refused where an entry is not zero
-                let _ = s.apply(DropZeroTerms::new(insn));
+                s.attempt(DropZeroTerms::new(insn))?; // refused where an entry is not zero
             }
         }
     }

@@ -63,8 +63,7 @@ pub fn point_tiles(
     }
     applied(kernel, |s| {
         for result in program.results.iter().filter(|r| r.columns.is_some()) {
-            // refused where the matrix is not symmetric
-            let _ = s.apply(MirrorTriangle::new(result.array.name()));
+            s.attempt(MirrorTriangle::new(result.array.name()))?; // refused where the matrix is not symmetric
         }
         for block in &program.blocks {
             let points = points_of_tile(block, length(args.sums));

@@ -188,8 +188,7 @@ pub(super) fn straight_line(
         let own = schedule.filter(|(_, loops)| of_rest.is_none_or(|rest| !loops.contains(&rest)));
         let insns: Vec<String> = own.map(|(i, _)| s.kernel().insns[i].name.clone()).collect();
         for insn in insns {
-            // refused where there is no product with a table that has zeros
-            let _ = s.apply(SkipZeroTerms::insn(insn));
+            s.attempt(SkipZeroTerms::insn(insn))?; // refused where there is no product with a table that has zeros
         }
     }
     s.tag_all(&loops, AxisTag::Unrolled)

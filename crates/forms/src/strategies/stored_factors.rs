@@ -102,7 +102,7 @@ fn factors_of_cells(s: &mut Schedule, program: &CellProgram) -> Result<Vec<Array
     for block in &program.blocks {
         for insn in &block.pointwise {
             // refused where it depends on the point or on the values of functions there
-            let _ = s.apply(HoistInsn::new(insn.name()));
+            s.attempt(HoistInsn::new(insn.name()))?;
         }
         let scalars: Vec<&Array> = block.evaluations.iter().flat_map(|e| &e.outputs).collect();
         let setters = setters(s.kernel(), block);

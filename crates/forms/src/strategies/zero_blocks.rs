@@ -3,8 +3,8 @@
 
 use super::fewest_operations::operations;
 use purlin_ir::{Expr, InameId, Insn, Kernel, TableData, UpdateOp, VarKind};
-use purlin_transforms::Schedule;
 use purlin_transforms::primitives::{DropZeroTerms, PeelIname};
+use purlin_transforms::{Schedule, TransformError};
 use std::collections::BTreeSet;
 
 /// Most parts of a loop: where zero and other columns alternate, the code would grow more than the
@@ -17,18 +17,22 @@ const MAX_PARTS: usize = 8;
 ///
 /// # Source
 /// Luporini et al. 2017, §6.3; which columns are zero is found by executing the indices.
-pub(super) fn skip_zero_blocks(s: &mut Schedule) {
+///
+/// # Errors
+/// A bug, or a failure of isl; a loop that cannot be split stays whole.
+pub(super) fn skip_zero_blocks(s: &mut Schedule) -> Result<(), TransformError> {
     let names: Vec<String> = s.kernel().inames.values().map(|i| i.name.clone()).collect();
     let mut least = None;
     for name in names {
         let Some((low, starts)) = ends_of_blocks(s.kernel(), &name) else { continue };
         let before = *least.get_or_insert_with(|| operations(s));
         let mut tried = s.clone();
-        if split(&mut tried, &name, low, &starts).is_some() && operations(&tried) < before {
+        if split(&mut tried, &name, low, &starts)? && operations(&tried) < before {
             least = Some(operations(&tried));
             *s = tried;
         }
     }
+    Ok(())
 }
 
 /// Where a loop starts, and where columns that it counts start or end to be zero.
@@ -45,12 +49,14 @@ fn ends_of_blocks(kernel: &Kernel, name: &str) -> Option<(i64, BTreeSet<i64>)> {
     (!starts.is_empty() && starts.len() < MAX_PARTS).then_some((low, starts))
 }
 
-/// Splits a loop, and leaves out what adds zeros in a part; none where a part cannot be split off.
-fn split(s: &mut Schedule, name: &str, low: i64, starts: &BTreeSet<i64>) -> Option<()> {
+/// Splits a loop, and leaves out what adds zeros in a part; false where a part cannot be split off.
+fn split(s: &mut Schedule, name: &str, low: i64, starts: &BTreeSet<i64>) -> Result<bool, TransformError> {
     let known: BTreeSet<String> = s.kernel().inames.values().map(|i| i.name.clone()).collect();
     let mut from = low;
     for start in starts {
-        s.make(PeelIname::first(name, start - from)).ok()?;
+        if s.attempt(PeelIname::first(name, start - from))?.is_none() {
+            return Ok(false);
+        }
         from = *start;
     }
     let kernel = s.kernel();
@@ -59,9 +65,9 @@ fn split(s: &mut Schedule, name: &str, low: i64, starts: &BTreeSet<i64>) -> Opti
     let updates = parts.map(|(id, _)| &kernel.insns[id]).filter(|i| i.update_op() == Some(UpdateOp::Add));
     let updates: Vec<String> = updates.map(|i| i.name.clone()).collect();
     for update in updates {
-        let _ = s.make(DropZeroTerms::new(update)); // refused where a term is not zero
+        s.attempt(DropZeroTerms::new(update))?; // refused where a term is not zero
     }
-    Some(())
+    Ok(true)
 }
 
 /// The columns, of those that a loop counts, for which an update adds zeros; none of these of other

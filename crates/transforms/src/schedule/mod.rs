@@ -165,6 +165,28 @@ impl Schedule {
         Ok(definition)
     }
 
+    /// [`Schedule::make`] where the step fits; `None`, and no step, where it does not or cannot be decided.
+    ///
+    /// ```
+    /// use purlin_transforms::{Schedule, primitives::FuseLoops};
+    ///
+    /// let kernel = purlin_ir::text::parse("kernel k\narg y: f64[64] inout\n\nfor i in 0..64\n  s: y[i] = 0.0\nfor j in 0..8\n  r: y[j] = 1.0\n")?;
+    /// let mut s = Schedule::of(&kernel);
+    /// assert!(s.attempt(FuseLoops::new("i", "j"))?.is_none()); // not the same values
+    /// assert!(s.attempt(FuseLoops::new("i", "k")).is_err()); // there is no loop `k`
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Unknown names, arguments that make no sense, a bug, a failure of isl: what no strategy may pass over.
+    pub fn attempt<P: Primitive>(&mut self, primitive: P) -> Applied<Option<P::Made>> {
+        match self.make(primitive) {
+            Ok(made) => Ok(Some(made)),
+            Err(error) if error.is_misfit() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Applies every step of a recipe and records it.
     ///
     /// # Errors

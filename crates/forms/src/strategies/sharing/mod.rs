@@ -13,7 +13,7 @@ use purlin_transforms::primitives::{
     EliminateCommonSubexpressions, ExpandProducts, ExpandRule, ExtractRule, FactoriseSum, PrecomputeRule,
     Reassociate,
 };
-use purlin_transforms::{Recipe, Schedule};
+use purlin_transforms::{Recipe, Schedule, TransformError};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -106,7 +106,7 @@ pub fn eliminate_sharing(kernel: &Kernel) -> Result<(Kernel, Recipe, Vec<Sharing
         for insn in adds {
             decisions.extend(eliminate(s, &insn)?);
         }
-        share_moved(s);
+        share_moved(s)?;
         Ok(())
     })?;
     Ok((kernel, recipe, decisions))
@@ -114,14 +114,16 @@ pub fn eliminate_sharing(kernel: &Kernel) -> Result<(Kernel, Recipe, Vec<Sharing
 
 /// Computes equal parts of what has moved once, where that takes operations away. Operands of products
 /// and of sums are in order there, so that what is equal up to associativity is written alike.
-fn share_moved(s: &mut Schedule) {
+fn share_moved(s: &mut Schedule) -> Result<(), TransformError> {
     if s.recipe().steps.is_empty() {
-        return;
+        return Ok(());
     }
     let mut tried = s.clone();
-    if tried.make(EliminateCommonSubexpressions::default()).is_ok() && operations(&tried) < operations(s) {
+    let shared = tried.attempt(EliminateCommonSubexpressions::default())?;
+    if shared.is_some() && operations(&tried) < operations(s) {
         *s = tried;
     }
+    Ok(())
 }
 
 /// The fewest symbols such that each of some products has one of them.
@@ -166,9 +168,9 @@ fn eliminate(s: &mut Schedule, insn: &str) -> Result<Option<SharingDecision>, St
             tried.make(FactoriseSum::new(insn, &plan.by))?;
         }
         if plan.graph.products.is_empty() {
-            factorise(&mut tried, insn, &plan.factorised);
+            factorise(&mut tried, insn, &plan.factorised)?;
         }
-        move_out(&mut tried, insn);
+        move_out(&mut tried, insn)?;
         // another order of the operands alone takes nothing away
         if tried.recipe().steps.len() <= s.recipe().steps.len() + 1 {
             continue;
@@ -288,12 +290,13 @@ fn partitions(nest: &Nest<'_>, linear: &[usize], atoms: &Atoms, terms: &Sum) -> 
 }
 
 /// Step 6: moves what does not depend on a loop out of it, and goes on with what has moved.
-fn move_out(s: &mut Schedule, insn: &str) {
-    let _ = s.make(Reassociate::new(insn)); // refused where it is in order, or of another type
+fn move_out(s: &mut Schedule, insn: &str) -> Result<(), TransformError> {
+    s.attempt(Reassociate::new(insn))?; // refused where it is in order, or of another type
     let mut stays: Vec<Expr> = Vec::new();
     loop {
-        let Some(nest) = Nest::of(s.kernel(), insn) else { return };
-        let Some((value, at)) = nest.movable().into_iter().find(|(e, _)| !stays.contains(e)) else { return };
+        let Some(nest) = Nest::of(s.kernel(), insn) else { return Ok(()) };
+        let movable = nest.movable().into_iter().find(|(e, _)| !stays.contains(e));
+        let Some((value, at)) = movable else { return Ok(()) };
         let text = nest.text(&value);
         let params: Vec<&str> = (0..nest.loops.len())
             .filter(|place| {
@@ -320,36 +323,40 @@ fn move_out(s: &mut Schedule, insn: &str) {
             tried.make(ExpandRule::new(&rule))
         });
         let writer = tried.kernel().insns.values().find(|i| tried.kernel().vars[i.lhs.var].name == name);
-        match (done.is_ok(), writer.map(|i| i.name.clone())) {
-            (true, Some(writer)) => {
-                factorise_moved(&mut tried, &writer);
+        match (done, writer.map(|i| i.name.clone())) {
+            (Ok(_), Some(writer)) => {
+                factorise_moved(&mut tried, &writer)?;
                 *s = tried;
             }
             // an operand is written in between, or extents are no constants
-            (true, None) | (false, _) => stays.push(value),
+            (Ok(_), None) => stays.push(value),
+            (Err(error), _) if error.is_misfit() => stays.push(value),
+            (Err(error), _) => return Err(error),
         }
     }
 }
 
 /// Step 2: factorises what has moved by the symbols of its innermost loop, if that takes operations
 /// away (strategy 2), and moves out what it can either way (strategy 1).
-fn factorise_moved(s: &mut Schedule, insn: &str) {
+fn factorise_moved(s: &mut Schedule, insn: &str) -> Result<(), TransformError> {
     let mut other = s.clone();
-    move_out(s, insn);
-    let _ = other.make(ExpandProducts::new(insn)); // refused where there is no sum to multiply out
+    move_out(s, insn)?;
+    other.attempt(ExpandProducts::new(insn))?; // refused where there is no sum to multiply out
     let symbols = shared_symbols(other.kernel(), insn);
-    factorise(&mut other, insn, &symbols);
-    move_out(&mut other, insn);
+    factorise(&mut other, insn, &symbols)?;
+    move_out(&mut other, insn)?;
     if operations(&other) < operations(s) {
         *s = other;
     }
+    Ok(())
 }
 
 /// Factorises a sum by one factor after the other.
-fn factorise(s: &mut Schedule, insn: &str, factors: &[String]) {
+fn factorise(s: &mut Schedule, insn: &str, factors: &[String]) -> Result<(), TransformError> {
     for factor in factors {
-        let _ = s.make(FactoriseSum::new(insn, [factor])); // refused where another took its terms
+        s.attempt(FactoriseSum::new(insn, [factor]))?; // refused where another took its terms
     }
+    Ok(())
 }
 
 /// Factors that several terms have, those of the innermost loop first.
