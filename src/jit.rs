@@ -10,6 +10,7 @@ use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshF
 use purlin_forms::mesh::Mesh;
 use purlin_ir::Kernel;
 use purlin_runtime::{Device, Executable, RuntimeError};
+use purlin_transforms::Recipe;
 
 /// Why a form could not be compiled or applied.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +54,8 @@ pub struct Jit<'d> {
 pub struct Compiled {
     /// How it is mapped to the device, and where that is known from.
     pub mapping: Known,
+    /// The steps from the kernel of the form ([`MeshForm::kernels`]) to the one that is compiled.
+    pub recipe: Recipe,
     /// The kernel once it is mapped.
     pub kernel: Kernel,
     /// Source and launch plan.
@@ -161,12 +164,13 @@ pub fn jit_with<'d>(
         // every call may come with another mesh
         let candidates = without_setup(candidates);
         let attempt = |known: &Known| -> Result<_, JitError> {
-            let (kernel, _, program) = mapped(lowered, &known.mapping, device.info(), &Options::default())?;
+            let (kernel, recipe, program) =
+                mapped(lowered, &known.mapping, device.info(), &Options::default())?;
             let executable = device.compile(&program)?;
-            Ok((kernel, program, executable))
+            Ok((kernel, recipe, program, executable))
         };
-        let (mapping, (kernel, program, executable)) = first(candidates, attempt)?;
-        Ok(Compiled { mapping, kernel, program, executable })
+        let (mapping, (kernel, recipe, program, executable)) = first(candidates, attempt)?;
+        Ok(Compiled { mapping, recipe, kernel, program, executable })
     };
     let compiled = form.kernels().iter().map(compile).collect::<Result<_, JitError>>()?;
     Ok(Jit { device, form, compiled })

@@ -612,6 +612,75 @@ fn recipes_are_compared_step_by_step_and_by_what_they_make() {
     assert!(bad(&["diff", &a, &b, "--kernel", "laplce"], 2).contains("did you mean `laplace`?"));
 }
 
+/// Mappings that lower the form anew, with a word of what their recipes say of it.
+const LOWERED_ANEW: [(&str, &str); 3] = [
+    (r#"{"strategy":"orbits","then":{"strategy":"straight_cells","cells":64}}"#, "symmetric_directions"),
+    (
+        r#"{"strategy":"orbits","points":true,"then":{"strategy":"straight_cells","cells":32,"parts":[3,3]}}"#,
+        "point_orbits",
+    ),
+    (
+        r#"{"strategy":"rules","scheme":"collapsed_gauss_jacobi","then":{"strategy":"single_cell","cells":32}}"#,
+        "rules(collapsed_gauss_jacobi)",
+    ),
+];
+
+/// What was written replays: on the form, as JSON, as text and from the folder of a run, and on the text of
+/// the kernel that it starts from. That of the form itself is another one, and a refusal says so.
+#[test]
+fn recipes_of_what_is_lowered_anew_replay() {
+    let dir = tempfile::tempdir().unwrap();
+    for (mapping, lowering) in LOWERED_ANEW {
+        let form = ["laplace", "--dim", "2", "--degree", "2"];
+        let of_form = |command: &str, more: &[&str]| good(&[&[command], &form[..], more].concat());
+        let expected = of_form("print", &["--mapping", mapping]);
+        let json = of_form("recipe", &["--mapping", mapping]);
+        assert!(json.starts_with("{\n  \"purlin_recipe\": 2,\n  \"lowering\": ["), "{json}");
+        let json = write(dir.path(), "recipe.json", &json);
+        let text = of_form("recipe", &["--mapping", mapping, "--text"]);
+        assert!(text.starts_with(&format!("lowering {lowering}\n")), "{text}");
+        let text = write(dir.path(), "recipe.txt", &text);
+        for recipe in [&json, &text] {
+            assert_eq!(of_form("print", &["--recipe", recipe]), expected, "{mapping}");
+            let start = of_form("recipe", &["--recipe", recipe, "--start"]);
+            let start = write(dir.path(), "start.purlin", &start);
+            assert_eq!(good(&["print", &start, "--recipe", recipe]), expected, "{mapping}");
+            let steps = of_form("steps", &["--recipe", recipe, "--diff"]);
+            let begins = format!("# the kernel before any step, of the form lowered with {lowering}\n");
+            assert!(steps.starts_with(&begins), "{steps}");
+            assert_eq!(steps, of_form("steps", &["--mapping", mapping, "--diff"]), "{mapping}");
+        }
+        let saved = dir.path().join("saved").to_string_lossy().into_owned();
+        let run = ["--cells", "4", "--no-time", "--device", "c"];
+        of_form("run", &[&run[..], &["--mapping", mapping, "--save-dir", &saved]].concat());
+        let saved = format!("{saved}/recipe.json");
+        assert_eq!(of_form("print", &["--recipe", &saved]), expected, "{mapping}");
+        of_form("run", &[&run[..], &["--recipe", &saved]].concat());
+        let same = of_form("recipe", &["--strategy", "none"]);
+        let same = write(dir.path(), "none.json", &same);
+        let diff = good(&["diff", &same, &json, "--kernel", "laplace", "--dim", "2", "--degree", "2"]);
+        assert!(diff.starts_with(&format!("+ lowering {lowering}\n")), "{diff}");
+        assert!(diff.contains("the kernels differ before any step\n  "), "{diff}");
+    }
+    // the tables of the form itself have other names
+    let (mapping, _) = LOWERED_ANEW[0];
+    let json = good(&["recipe", "laplace", "--dim", "2", "--degree", "2", "--mapping", mapping]);
+    let json = write(dir.path(), "recipe.json", &json);
+    let own = good(&["print", "laplace", "--dim", "2", "--degree", "2", "--strategy", "none"]);
+    let own = write(dir.path(), "own.purlin", &own);
+    let message = bad(&["print", &own, "--recipe", &json], 1);
+    let says = "the recipe starts from a form that is lowered with `symmetric_directions`: give the form, and \
+                not the text of its kernel";
+    assert!(message.contains(says), "{message}");
+    let text = std::fs::read_to_string(&json).unwrap().replace("symmetric_directions", "with_care");
+    let other = write(dir.path(), "other.json", &text);
+    let message = bad(&["print", "laplace", "--recipe", &other], 1);
+    assert!(
+        message.contains("lowering `with_care`: found no such lowering, needed one of `rules("),
+        "{message}"
+    );
+}
+
 #[test]
 fn mistakes_in_a_text_are_shown_where_they_are() {
     let dir = tempfile::tempdir().unwrap();

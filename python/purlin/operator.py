@@ -67,8 +67,8 @@ class Operator:
         self.parts = tuple(self._part(form, mapping) for form in forms)
 
     def _part(self, form: _purlin.Form, mapping: Optional[str]) -> Part:
-        _, recipe, found, words = form.map(self._device, mapping, self._trials)
-        schedule = Schedule(form.kernel).run(recipe)
+        engine, found, words = form.map(self._device, mapping, self._trials)
+        schedule = Schedule._of(engine)
         return Part(form, compile(schedule, self._device), json.loads(found), words, form.name)
 
     def _only(self) -> Part:
@@ -110,7 +110,11 @@ class Operator:
 
     @property
     def recipe(self) -> str:
-        """The steps from the form's kernel to it, as text."""
+        """The steps to it as text; they start from the kernel :attr:`Schedule.start` of :attr:`schedule`.
+
+        A mapping may lower the form anew, such as ``orbits`` and ``rules``; the first line then says so, and
+        the command line takes the text with the form: ``purlin steps laplace --recipe mine.txt``.
+        """
         return self.compiled.recipe
 
     @property

@@ -43,10 +43,9 @@ impl Failure {
         self
     }
 
-    /// The message, with words in front.
-    pub(crate) fn within(mut self, place: impl std::fmt::Display) -> Self {
-        self.message = format!("{place}: {}", self.message);
-        self
+    /// The same in other words: where it is, and what to do.
+    fn saying(self, message: String) -> Self {
+        Self { message, ..self }
     }
 
     fn raise(&self, py: Python<'_>) -> PyResult<PyErr> {
@@ -132,9 +131,9 @@ impl From<TransformError> for Failure {
 
 impl From<RecipeError> for Failure {
     fn from(error: RecipeError) -> Self {
-        let place = format!("step {} of {}", error.number, error.total);
+        let message = error.to_string();
         Self::from(*error.source)
-            .within(place)
+            .saying(message)
             .with("step", Field::Number(error.number))
             .with("kernel_text", Field::Text(error.kernel.to_string()))
     }
@@ -142,6 +141,7 @@ impl From<RecipeError> for Failure {
 
 impl From<ScriptError> for Failure {
     fn from(error: ScriptError) -> Self {
+        let message = error.to_string();
         let failure = match error.problem {
             ScriptProblem::Refused(refused) => Self::from(*refused),
             problem @ (ScriptProblem::Hole { .. }
@@ -149,7 +149,7 @@ impl From<ScriptError> for Failure {
             | ScriptProblem::Handles { .. }) => Self::new("ScheduleError", problem.to_string()),
         };
         failure
-            .within(format!("line {}", error.line))
+            .saying(message)
             .with("line", Field::Number(error.line))
             .with("kernel_text", Field::Text(error.kernel.to_string()))
     }

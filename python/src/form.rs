@@ -3,6 +3,7 @@
 use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
 use crate::program::device;
+use crate::schedule::Engine;
 use crate::sparse::{Matrix, matrices};
 use purlin::codegen::Options;
 use purlin::forms::import::from_json_with;
@@ -12,19 +13,18 @@ use purlin::forms::lowering::{
 use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, OtherRules};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::forms::strategies::Orbits;
+use purlin::forms::relowered;
 use purlin::forms::tabulated::IntegralType;
 use purlin::ir;
 use purlin::kernels::Operator;
 use purlin::runtime::{Backend, Device};
 use purlin::transforms::Recipe;
-use purlin::transforms::schedule::print;
 use purlin::tuning::known::{Known, Sought, first, for_device, mapped, trials, without_setup};
 use purlin::tuning::{beyond_single_cell, staged_tilings, summed, table_bytes, tiles_of_points};
 use purlin::{Mapping, NotAnAction, staged_tiling_sizes, transform};
 use pyo3::prelude::*;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// A kernel of a form after lowering, with the roles of its parts.
 #[pyclass(frozen, module = "purlin._purlin")]
@@ -94,8 +94,8 @@ pub(crate) fn forms() -> Vec<&'static str> {
     Operator::ALL.map(Operator::name).to_vec()
 }
 
-/// A mapped kernel: the kernel, its recipe as text, the mapping as JSON, and in words.
-type Mapped = (Kernel, String, String, String);
+/// A mapped kernel: its schedule, the mapping as JSON, and in words.
+type Mapped = (Engine, String, String);
 
 #[pymethods]
 impl Form {
@@ -107,6 +107,13 @@ impl Form {
             let operator: Operator = name.parse().map_err(|e| refused(&e))?;
             let form = operator.form(dim, degree).map_err(|e| refused(&e))?;
             let options = LoweringOptions::new(operator.kernel_name(dim, degree));
+
+    fn entity_parts(&self) -> Option<Vec<u64>> {
+        match self {
+            Self::Named(form) => CellKernel::entity_parts(&**form),
+            Self::Imported(kernel) => CellKernel::entity_parts(&**kernel),
+        }
+    }
             let lowered = lower(&form, &options).map_err(|e| refused(&e))?;
             let case = Some(operator.action_name(dim, degree));
             Ok(Self { lowered: Lowered::Named(Box::new(lowered)), case, dim, matrices: Vec::new() })
@@ -188,7 +195,7 @@ impl Form {
     }
 
     /// Mapped as asked for, or else by the first known mapping that the device can hold; trials are
-    /// those of the database in a file.
+    /// those of the database in a file. The schedule starts from the kernel that the mapping lowers.
     #[pyo3(signature = (device_name, mapping=None, database=None))]
     fn map(
         &self,
@@ -203,8 +210,8 @@ impl Form {
                     let needed = "needed one such as {\"strategy\": \"single_cell\", \"cells\": 32}";
                     Failure::new("MappingError", format!("mapping {text}: {e}; {needed}"))
                 })?;
-                let (kernel, recipe) = transform(&self.lowered, &mapping).map_err(refused)?;
-                return described(kernel, &recipe, &mapping, mapping.to_string());
+                let (_, recipe) = transform(&self.lowered, &mapping).map_err(refused)?;
+                return self.described(&recipe, &mapping, mapping.to_string());
             }
             self.best_known(&*device(device_name)?, database.as_deref())
         })
@@ -260,16 +267,6 @@ fn internal(error: impl std::fmt::Display) -> Failure {
     Failure::new("InternalError", error.to_string())
 }
 
-fn described(
-    kernel: ir::Kernel,
-    recipe: &Recipe,
-    mapping: &Mapping,
-    words: String,
-) -> Result<Mapped, Failure> {
-    let json = serde_json::to_string(mapping).map_err(internal)?;
-    Ok((Kernel(Arc::new(kernel)), print(recipe), json, words))
-}
-
 impl Form {
     fn sought(&self) -> Sought<'_> {
         Sought { case: self.case.as_deref(), dim: self.dim }
@@ -283,7 +280,17 @@ impl Form {
         let attempt = |known: &Known| {
             mapped(&self.lowered, &known.mapping, device.info(), &Options::default()).map_err(refused)
         };
-        let (Known { mapping, source }, (kernel, recipe, _)) = first(candidates, attempt)?;
-        described(kernel, &recipe, &mapping, format!("{mapping} ({source})"))
+        let (Known { mapping, source }, (_, recipe, _)) = first(candidates, attempt)?;
+        self.described(&recipe, &mapping, format!("{mapping} ({source})"))
+    }
+
+    /// The schedule of a recipe from the kernel that it starts from, which need not be that of the form.
+    fn described(&self, recipe: &Recipe, mapping: &Mapping, words: String) -> Result<Mapped, Failure> {
+        let json = serde_json::to_string(mapping).map_err(internal)?;
+        let start = match relowered(&self.lowered, &recipe.lowering).map_err(internal)? {
+            Some(lowered) => lowered.kernel,
+            None => self.lowered.kernel().clone(),
+        };
+        Ok((Engine::replayed(start, recipe)?, json, words))
     }
 }

@@ -25,6 +25,13 @@ impl Engine {
         Self { schedule: Mutex::new(Schedule::of(&start)), start }
     }
 
+    /// The schedule of a recipe.
+    pub(crate) fn replayed(start: ir::Kernel, recipe: &Recipe) -> Result<Self, Failure> {
+        let engine = Self::of(start);
+        engine.lock().replay(recipe)?;
+        Ok(engine)
+    }
+
     /// The schedule; a refused step leaves it as it was, and so does a panic.
     fn lock(&self) -> MutexGuard<'_, Schedule> {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner)

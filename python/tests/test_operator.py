@@ -82,6 +82,37 @@ def test_a_roofline_is_a_picture():
     assert found.flops > 32 * 20 and found._repr_svg_().startswith("<svg")
 
 
+LOWERED_ANEW = [
+    {"strategy": "orbits", "then": {"strategy": "straight_cells", "cells": 64}},
+    {"strategy": "orbits", "points": True, "then": {"strategy": "straight_cells", "cells": 32}},
+    {"strategy": "rules", "scheme": "xiao_gimbutas", "then": {"strategy": "single_cell", "cells": 8}},
+]
+
+
+@pytest.mark.parametrize("mapping", LOWERED_ANEW, ids=["orbits", "points", "rules"])
+def test_mappings_that_lower_the_form_anew_are_compiled_and_replay(mapping):
+    op = purlin.jit("laplace", "c", degree=1, mapping=mapping)
+    given, expected = arrays(op)
+    y = np.zeros_like(expected)
+    op(y, **given)
+    assert np.allclose(y, expected, rtol=0, atol=1e-13)  # sums of at most 18 products in f64
+    start = op.schedule.start
+    assert op.recipe.startswith("lowering ")
+    for recipe in (op.recipe, op.schedule.recipe_json):
+        again = purlin.Schedule(start).run(recipe)
+        assert again.kernel == op.kernel and again.recipe == op.recipe
+    assert purlin.Schedule.parse(str(op.schedule)).kernel == op.kernel
+    assert op.steps()[-1].kernel == op.kernel
+
+
+def test_a_recipe_for_another_kernel_says_what_it_starts_from():
+    op = purlin.jit("laplace", "c", degree=2, mapping=LOWERED_ANEW[0])
+    own = purlin.jit("laplace", "c", degree=2, mapping={"strategy": "sequential"}).kernel
+    for recipe in (op.recipe, op.schedule.recipe_json):
+        with pytest.raises(purlin.Refusal, match="starts from a form that is lowered with `symmetric_directions`"):
+            purlin.Schedule(own).run(recipe)
+
+
 def test_wrong_forms_are_refused():
     with pytest.raises(purlin.FormError, match="^no operator `laplac`; there are `mass`"):
         purlin.jit("laplac")

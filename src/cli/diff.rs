@@ -37,13 +37,14 @@ pub struct DiffArgs {
 
 /// Runs the command.
 pub fn run(args: &DiffArgs) -> Result<(), Failure> {
-    let kernel = args.kernel.as_ref().map(|what| args.options.source(what)?.kernel()).transpose()?;
-    let read = |path| read_recipe(path, kernel.as_ref());
-    let (first, second) = (read(&args.first)?, read(&args.second)?);
+    let source = args.kernel.as_ref().map(|what| args.options.source(what)).transpose()?;
+    let named = source.map(|source| source.lower().map(|form| (source, form))).transpose()?;
+    let read = |path| read_recipe(path, named.as_ref().map(|(source, form)| (source, form)));
+    let ((first, one), (second, other)) = (read(&args.first)?, read(&args.second)?);
     let names = [args.first.display().to_string(), args.second.display().to_string()];
     let mut text = steps_diff(&first, &second);
-    let Some(kernel) = kernel else { return out(&text) };
-    let (first, second) = (Trace::of(&first, &kernel), Trace::of(&second, &kernel));
+    let (Some(one), Some(other)) = (one, other) else { return out(&text) };
+    let (first, second) = (Trace::of(&first, &one), Trace::of(&second, &other));
     text += &kernels_diff(&first, &second, &names);
     out(&text)?;
     match [first.refusal, second.refusal].into_iter().flatten().next() {
@@ -58,7 +59,7 @@ fn steps_diff(first: &Recipe, second: &Recipe) -> String {
         return format!("the same {} steps\n", first.steps.len());
     }
     let (a, b) = (lines(first), lines(second));
-    let mut text = String::new();
+    let mut text = lowering_diff(first, second);
     let mut counts = [0_usize; 3]; // removed, added, changed
     for op in capture_diff_slices(Algorithm::Myers, &a, &b) {
         if let DiffOp::Equal { old_index, len, .. } = op {
@@ -98,6 +99,17 @@ fn steps_diff(first: &Recipe, second: &Recipe) -> String {
     text + &format!("\n{removed} removed, {added} added, {changed} changed\n")
 }
 
+/// What the form is lowered with for both, and for one only marked `-` or `+`.
+fn lowering_diff(first: &Recipe, second: &Recipe) -> String {
+    let marked = |mark: &str, recipe: &Recipe| -> String {
+        recipe.lowering.iter().map(|lowering| format!("{mark} lowering {lowering}\n")).collect()
+    };
+    match first.lowering == second.lowering {
+        true => marked(" ", first),
+        false => marked("-", first) + &marked("+", second),
+    }
+}
+
 /// Each step with all its arguments, also those that its name leaves out.
 fn lines(recipe: &Recipe) -> Vec<String> {
     recipe.steps.iter().map(|step| serde_json::to_string(step).unwrap_or_else(|_| step.to_string())).collect()
@@ -118,7 +130,7 @@ struct Trace {
 
 impl Trace {
     fn of(recipe: &Recipe, kernel: &Kernel) -> Self {
-        let (trace, refusal) = follow(&recipe.steps, kernel);
+        let (trace, refusal) = follow(recipe, kernel);
         let steps = trace.iter().map(|(step, _)| step.to_string()).collect();
         let kernels = std::iter::once(kernel.clone()).chain(trace.into_iter().map(|(_, k)| k)).collect();
         Self { steps, kernels, refusal }
@@ -126,6 +138,9 @@ impl Trace {
 
     /// What it did at a step, counted from 1.
     fn at(&self, number: usize) -> String {
+        if number == 0 {
+            return "the kernel it starts from".into();
+        }
         match (self.steps.get(number - 1), &self.refusal) {
             (Some(step), _) => step.clone(),
             (None, Some(error)) if error.number == number => format!("refused: {}", error.source),
@@ -147,7 +162,10 @@ fn kernels_diff(first: &Trace, second: &Trace, names: &[String; 2]) -> String {
         return format!("\nthe kernels are the same after each of {} steps\n", longest - 1);
     }
     let [a, b] = [(first, &names[0]), (second, &names[1])];
-    let mut text = format!("\nthe kernels part at step {common}\n");
+    let mut text = match common {
+        0 => "\nthe kernels differ before any step\n".to_owned(),
+        common => format!("\nthe kernels part at step {common}\n"),
+    };
     for (trace, name) in [a, b] {
         text += &format!("  {name}: {}\n", trace.at(common));
     }

@@ -2,11 +2,13 @@
 
 use super::failure::Failure;
 use super::out;
+use super::print::kernel_text;
 use super::source::{FormOptions, Source, SourceArgs};
 use super::table::facts;
 use super::transform::TransformArgs;
 use clap::Args;
 use purlin::forms::import::Imported;
+use purlin::forms::program::CellKernel;
 use purlin::forms::tabulated::IntegralType;
 use purlin::ir::text::suggestion;
 use purlin::transforms::{PrimitiveInfo, schedule, steps};
@@ -36,7 +38,12 @@ pub struct FormArgs {
 Examples:
   purlin recipe laplace > mine.json
   purlin steps laplace --recipe mine.json --diff
-  purlin recipe laplace --text                 the same as the text of a schedule, a step a line")]
+  purlin recipe laplace --text                 the same as the text of a schedule, a step a line
+  purlin recipe laplace --recipe mine.json --start > start.purlin
+                                               the kernel that its steps start from
+
+A mapping may lower the form anew, such as `orbits` and `rules`; the recipe then says so, and goes
+with the form. Of a kernel's text it takes that of --start.")]
 pub struct RecipeArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -45,6 +52,9 @@ pub struct RecipeArgs {
     /// Print the text of a schedule instead of JSON
     #[arg(long)]
     text: bool,
+    /// Print the kernel that the steps start from instead of the steps
+    #[arg(long, conflicts_with = "text")]
+    start: bool,
 }
 
 /// List the primitives that recipes are made of, or explain one
@@ -124,6 +134,10 @@ fn tabulated(imported: &Imported, text: Option<String>) -> Vec<(&'static str, St
 /// Prints a recipe.
 pub fn recipe(args: &RecipeArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
+    if args.start {
+        let (form, _, behind) = args.transform.recipe(&source, source.lower()?)?;
+        return behind.map_or_else(|| out(&kernel_text(form.kernel(), false)), Err);
+    }
     let recipe = args.transform.apply(&source, &source.lower()?)?.recipe;
     if args.text {
         return out(&schedule::print(&recipe));

@@ -10,7 +10,7 @@ use super::transform::TransformArgs;
 use clap::Args;
 use purlin::forms::program::CellKernel;
 use purlin::ir::Kernel;
-use purlin::transforms::{RecipeError, Step};
+use purlin::transforms::{Recipe, RecipeError, Step};
 use similar::{ChangeTag, TextDiff};
 use std::collections::BTreeMap;
 
@@ -45,15 +45,17 @@ pub struct StepsArgs {
 pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
     let lowered = source.lower()?;
-    let form = args.transform.ruled(lowered)?;
-    let (recipe, behind) = args.transform.recipe(&source, &form)?;
+    let (form, recipe, behind) = args.transform.recipe(&source, lowered)?;
     let kernel = form.kernel();
     let total = recipe.steps.len();
     let params = args.time.params()?;
-    let (trace, refusal) = follow(&recipe.steps, kernel);
+    let (trace, refusal) = follow(&recipe, kernel);
     let mut times = args.time.time.then(|| StepTimes::new(&args.time, &source, &form)).transpose()?;
     let mut before = kernel_text(kernel, true);
-    let mut text = format!("# the kernel before any step\n{}\n{before}", start(&mut times, kernel)?);
+    let lowering = recipe.lowering.iter().map(|lowering| format!(", of the form lowered with {lowering}"));
+    let lowering: String = lowering.collect();
+    let mut text =
+        format!("# the kernel before any step{lowering}\n{}\n{before}", start(&mut times, kernel)?);
     for decision in args.transform.decisions(&form)? {
         text += &format!("\n# {decision}\n");
     }
@@ -98,7 +100,8 @@ fn conflicts(params: &BTreeMap<String, i64>, kernel: &Kernel) -> String {
 }
 
 /// The steps as far as they go, and what stopped them.
-pub fn follow(steps: &[Step], kernel: &Kernel) -> (Vec<(Step, Kernel)>, Option<RecipeError>) {
+pub fn follow(recipe: &Recipe, kernel: &Kernel) -> (Vec<(Step, Kernel)>, Option<RecipeError>) {
+    let Recipe { lowering, steps } = recipe;
     let mut trace: Vec<(Step, Kernel)> = Vec::new();
     for (k, step) in steps.iter().enumerate() {
         let met = trace.last().map_or(kernel, |(_, result)| result);
@@ -108,7 +111,8 @@ pub fn follow(steps: &[Step], kernel: &Kernel) -> (Vec<(Step, Kernel)>, Option<R
                 let kernel = Box::new(met.clone());
                 let (number, total) = (k + 1, steps.len());
                 let (step, source) = (Box::new(step.clone()), Box::new(source));
-                return (trace, Some(RecipeError { number, total, step, kernel, source }));
+                let lowering = lowering.clone();
+                return (trace, Some(RecipeError { lowering, number, total, step, kernel, source }));
             }
         }
     }

@@ -5,15 +5,16 @@ use super::source::{Lowered, Source, read};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use purlin::Mapping;
-use purlin::forms::MappingError;
+use purlin::forms::lowering::LoweredForm;
 use purlin::forms::program::CellKernel;
 use purlin::forms::strategies::{
     FewestOperations, StrategyError, bipartitions, considered, eliminate_sharing,
 };
+use purlin::forms::{MappingError, relowered};
 use purlin::ir::Kernel;
 use purlin::transforms::lists::Definition;
 use purlin::transforms::schedule::{Choice, ScriptProblem};
-use purlin::transforms::{Recipe, Script, ScriptError};
+use purlin::transforms::{Lowering, Recipe, Script, ScriptError};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
@@ -105,14 +106,17 @@ impl TransformArgs {
     /// Applies the recipe, or else the mapping, the strategy that is asked for, the schedule of the
     /// file, or else the usual strategy.
     pub fn apply(&self, source: &Source, form: &impl CellKernel) -> Result<Transformed, Failure> {
-        let kernel = form.kernel();
         match self.given(source)? {
             Some(Given::Recipe(recipe)) => {
+                let lowered = start(source, form, &recipe.lowering)?;
+                let kernel = lowered.as_ref().map_or_else(|| form.kernel(), CellKernel::kernel);
                 let definitions = recipe.definitions(kernel)?;
                 let kernel = recipe.apply(kernel)?;
                 return Ok(Transformed { kernel, recipe, name: self.name_given(), definitions });
             }
             Some(Given::Script(script)) => {
+                let lowered = start(source, form, script.lowering())?;
+                let kernel = lowered.as_ref().map_or_else(|| form.kernel(), CellKernel::kernel);
                 let applied = script.apply_with(kernel, &self.choice(&script)?)?;
                 let (transformed, recipe) = applied.finish();
                 let definitions = recipe.definitions(kernel)?;
@@ -164,39 +168,39 @@ impl TransformArgs {
         }
     }
 
-    /// The form with the quadrature rules that a mapping asks for.
-    pub fn ruled(&self, form: Lowered) -> Result<Lowered, Failure> {
-        let ruled = self.mapping.as_ref().map_or(Ok(None), |mapping| mapping.ruled(&form));
-        let ruled = ruled.map_err(|e| Failure::Refused(e.to_string()))?;
-        Ok(ruled.map_or(form, |ruled| Lowered::Form(Box::new(ruled))))
-    }
-
-    /// The steps, also those behind which a step of a strategy is refused, with that refusal.
+    /// The form that the steps start from, and the steps, also those behind which a step of a strategy
+    /// is refused, with that refusal.
     pub fn recipe(
         &self,
         source: &Source,
-        form: &impl CellKernel,
-    ) -> Result<(Recipe, Option<Failure>), Failure> {
-        let kernel = form.kernel();
-        let whole = |recipe| Ok((recipe, None));
+        form: Lowered,
+    ) -> Result<(Lowered, Recipe, Option<Failure>), Failure> {
+        let from = |form: Lowered, lowering: &[Lowering]| -> Result<Lowered, Failure> {
+            Ok(start(source, &form, lowering)?.map_or(form, |lowered| Lowered::Form(Box::new(lowered))))
+        };
         match self.given(source)? {
-            Some(Given::Recipe(recipe)) => whole(recipe),
-            Some(Given::Script(script)) => match script.apply_with(kernel, &self.choice(&script)?) {
-                Ok(schedule) => whole(schedule.finish().1),
-                Err(ScriptError { problem: ScriptProblem::Refused(_), recipe, .. }) => whole(recipe),
-                Err(error) => Err(error.into()),
-            },
+            Some(Given::Recipe(recipe)) => Ok((from(form, &recipe.lowering)?, recipe, None)),
+            Some(Given::Script(script)) => {
+                let form = from(form, script.lowering())?;
+                match script.apply_with(form.kernel(), &self.choice(&script)?) {
+                    Ok(schedule) => Ok((form, schedule.finish().1, None)),
+                    Err(ScriptError { problem: ScriptProblem::Refused(_), recipe, .. }) => {
+                        Ok((form, recipe, None))
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
             None => {
                 self.refuse_holes()?;
                 let mapping = self.mapping.clone().unwrap_or_else(|| self.strategy_for(source));
-                match mapping.apply(form) {
-                    Ok((_, recipe)) => whole(recipe),
+                let (recipe, behind) = match mapping.apply(&form) {
+                    Ok((_, recipe)) => (recipe, None),
                     Err(MappingError::Strategy(StrategyError::Step(step))) => {
-                        let recipe = step.recipe.clone();
-                        Ok((recipe, Some(StrategyError::Step(step).into())))
+                        (step.recipe.clone(), Some(StrategyError::Step(step).into()))
                     }
-                    Err(error) => Err(Failure::Refused(error.to_string())),
-                }
+                    Err(error) => return Err(Failure::Refused(error.to_string())),
+                };
+                Ok((from(form, &recipe.lowering)?, recipe, behind))
             }
         }
     }
@@ -231,6 +235,21 @@ impl TransformArgs {
     }
 }
 
+/// The form as steps start from it, if it is lowered with something; a kernel that is no form's stays as
+/// it is: steps are proved for what they meet.
+pub fn start(
+    source: &Source,
+    form: &impl CellKernel,
+    lowering: &[Lowering],
+) -> Result<Option<LoweredForm>, Failure> {
+    match source {
+        Source::File(file) if file.form.is_none() => Ok(None),
+        Source::File(_) | Source::Form(_) => {
+            relowered(form, lowering).map_err(|e| Failure::Refused(e.to_string()))
+        }
+    }
+}
+
 /// `tile=16`.
 fn hole(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("needed a value, as in `tile=16`")?;
@@ -262,14 +281,28 @@ fn read_steps<'s>(path: &Path) -> Result<Given<'s>, Failure> {
     }
 }
 
-/// Reads a recipe from a file; the handles of a schedule's text need the kernel that they are of.
-pub fn read_recipe(path: &Path, kernel: Option<&Kernel>) -> Result<Recipe, Failure> {
-    match (read_steps(path)?, kernel) {
-        (Given::Recipe(recipe), _) => Ok(recipe),
-        (Given::Script(script), Some(kernel)) => Ok(script.apply(kernel)?.finish().1),
-        (Given::Script(_), None) => Err(Failure::Usage(format!(
-            "`{}` is the text of a schedule, whose steps depend on its kernel; name the kernel by --kernel",
-            path.display()
-        ))),
+/// Reads a recipe from a file, with the kernel that it starts from if a form or a kernel is named: the
+/// handles of a schedule's text need it.
+pub fn read_recipe(
+    path: &Path,
+    named: Option<(&Source, &Lowered)>,
+) -> Result<(Recipe, Option<Kernel>), Failure> {
+    let started = |lowering: &[Lowering]| -> Result<Option<Kernel>, Failure> {
+        let Some((source, form)) = named else { return Ok(None) };
+        let lowered = start(source, form, lowering)?;
+        Ok(Some(lowered.map_or_else(|| form.kernel().clone(), |lowered| lowered.kernel)))
+    };
+    match read_steps(path)? {
+        Given::Recipe(recipe) => {
+            let kernel = started(&recipe.lowering)?;
+            Ok((recipe, kernel))
+        }
+        Given::Script(script) => match started(script.lowering())? {
+            Some(kernel) => Ok((script.apply(&kernel)?.finish().1, Some(kernel))),
+            None => Err(Failure::Usage(format!(
+                "`{}` is the text of a schedule, whose steps depend on its kernel; name the kernel by --kernel",
+                path.display()
+            ))),
+        },
     }
 }

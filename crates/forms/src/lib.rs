@@ -18,4 +18,4 @@ pub mod strategies;
 pub mod tabulated;
 pub mod tiling;
 
-pub use mapping::{Mapping, MappingError};
+pub use mapping::{Mapping, MappingError, Relowering, relowered};

@@ -1,6 +1,5 @@
 //! How a kernel is mapped onto a device: the strategies of [`crate::strategies`] as data.
 
-use crate::lowering::LoweredForm;
 use crate::program::{CellKernel, NoSymmetry, OtherRules};
 use crate::quadrature::QuadratureScheme;
 use crate::strategies::{
@@ -14,13 +13,16 @@ use crate::strategies::{
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
-use purlin_transforms::Recipe;
+use purlin_transforms::{Lowering, Recipe};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 mod orbits;
 mod parts;
+mod relowering;
 mod show;
+
+pub use relowering::{Relowering, relowered};
 
 /// How a kernel is mapped onto a device: a strategy with its parameters, which the tuner chooses
 /// and records.
@@ -370,32 +372,17 @@ impl Mapping {
         Self::DynamicLocal { then: Box::new(self) }
     }
 
-    /// The form with the quadrature rules or directions that the mapping asks for, if it asks for
-    /// any: the steps of its recipe begin with that kernel.
-    ///
-    /// # Errors
-    /// As [`CellKernel::with_scheme`] and [`CellKernel::symmetric`].
-    pub fn ruled(&self, form: &impl CellKernel) -> Result<Option<LoweredForm>, MappingError> {
-        if let Self::DynamicLocal { then } = self {
-            return then.ruled(form);
-        }
-        if let Self::Rules { scheme, .. } = self {
-            return Ok(Some(form.with_scheme(*scheme)?));
-        }
-        if let Self::Orbits { points, .. } = self {
-            let symmetric = if *points { form.in_point_orbits()? } else { form.symmetric()? };
-            return Ok(Some(symmetric.0));
-        }
-        Ok(None)
-    }
-
     /// Maps a form, or a kernel whose tags say its roles; returns the kernel with the recipe that
-    /// made it, of the form or of [what it is with other rules](Self::ruled).
+    /// made it. Its steps start from the form as the mapping [lowers it](Recipe::lowering).
     ///
     /// # Errors
     /// A kernel without the roles that the mapping needs, the parameter that makes no sense, the
     /// step that was refused; values of holes, which belong to a schedule.
     pub fn apply(&self, form: &impl CellKernel) -> Result<(Kernel, Recipe), MappingError> {
+        self.starting(self.applied(form))
+    }
+
+    fn applied(&self, form: &impl CellKernel) -> Result<(Kernel, Recipe), MappingError> {
         Ok(match self {
             Self::Sequential => (form.kernel().clone(), Recipe::default()),
             Self::SingleCell { cells } => single_cell(form, *cells, false)?,
@@ -487,6 +474,14 @@ pub enum MappingError {
     /// The kernel has no symmetric tables, or the mapping does not use them.
     #[error(transparent)]
     Symmetry(#[from] NoSymmetry),
+    /// A recipe for a form that is lowered with what this Purlin does not know.
+    #[error("lowering `{found}`: found no such lowering, needed one of {needed}, or a later Purlin")]
+    Lowering {
+        /// What the recipe says.
+        found: Lowering,
+        /// What there is.
+        needed: String,
+    },
     /// The mapping has values for the holes of a schedule, and there is none.
     #[error("values of holes belong to a schedule; give the file that ends with it, and --hole NAME=VALUE")]
     NoSchedule,
@@ -502,9 +497,12 @@ fn after(
     match mapped {
         Ok((kernel, rest)) => Ok((kernel, first.followed_by(rest))),
         Err(MappingError::Strategy(error)) => Err(MappingError::Strategy(error.behind(first))),
-        Err(error @ (MappingError::NoSchedule | MappingError::Rules(_) | MappingError::Symmetry(_))) => {
-            Err(error)
-        }
+        Err(
+            error @ (MappingError::NoSchedule
+            | MappingError::Rules(_)
+            | MappingError::Symmetry(_)
+            | MappingError::Lowering { .. }),
+        ) => Err(error),
     }
 }
 

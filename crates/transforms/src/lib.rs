@@ -61,7 +61,7 @@ pub use lookup::Selection;
 pub use obligation::Obligation;
 pub use primitive::Primitive;
 pub use primitives::steps;
-pub use recipe::{Recipe, RecipeError, RecipeSyntaxError};
+pub use recipe::{Lowering, LoweringSyntaxError, Recipe, RecipeError, RecipeSyntaxError};
 pub use refusal::{Refusal, TransformError, WrongOrder};
 pub use schedule::{Made, Schedule, Script, ScriptError};
 pub use staging::{Filled, Footprint};

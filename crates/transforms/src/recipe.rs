@@ -10,21 +10,31 @@ use serde::Serialize;
 use std::fmt;
 
 pub(crate) mod json;
+mod lowering;
+
+pub(crate) use lowering::StartsFrom;
+pub use lowering::{Lowering, LoweringSyntaxError};
 
 /// The steps that were, or are to be, applied to a kernel.
 ///
 /// As JSON it says the version of the format: `{"purlin_recipe": 1, "steps": […]}`. A file without
-/// a version, or that is only the list of steps, is read as version 1.
+/// a version, or that is only the list of steps, is read as version 1. Version 2 also has
+/// `"lowering": […]`, and is written where a recipe has any.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Recipe {
+    /// What the form is lowered with to give the kernel that the steps start from. None of a kernel
+    /// that is no form's, or of a form as it is lowered by itself.
+    pub lowering: Vec<Lowering>,
     /// The steps in order.
     pub steps: Vec<Step>,
 }
 
 /// A step that was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("step {number} of {total}: {source}")]
+#[error("step {number} of {total}: {source}{}", StartsFrom(.lowering))]
 pub struct RecipeError {
+    /// What the form is lowered with that the recipe starts from.
+    pub lowering: Vec<Lowering>,
     /// Number of the step, from 1.
     pub number: usize,
     /// Number of steps.
@@ -47,12 +57,15 @@ pub struct RecipeSyntaxError(#[from] serde_json::Error);
 impl Recipe {
     /// A recipe of these steps.
     pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
-        Self { steps: steps.into_iter().collect() }
+        Self { lowering: Vec::new(), steps: steps.into_iter().collect() }
     }
 
-    /// These steps, and then those of another recipe.
+    /// These steps, and then those of another recipe. The start is that of the first step.
     #[must_use]
     pub fn followed_by(mut self, rest: Self) -> Self {
+        if self.steps.is_empty() && self.lowering.is_empty() {
+            self.lowering = rest.lowering;
+        }
         self.steps.extend(rest.steps);
         self
     }
@@ -115,6 +128,7 @@ impl Recipe {
 
     fn failed(&self, k: usize, met: &Analysis, source: TransformError) -> RecipeError {
         RecipeError {
+            lowering: self.lowering.clone(),
             number: k + 1,
             total: self.steps.len(),
             step: Box::new(self.steps[k].clone()),
@@ -146,6 +160,9 @@ impl Recipe {
 
 impl fmt::Display for Recipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for lowering in &self.lowering {
+            writeln!(f, "lowering {lowering}")?;
+        }
         for (k, step) in self.steps.iter().enumerate() {
             writeln!(f, "{}. {step}", k + 1)?;
         }

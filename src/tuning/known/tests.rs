@@ -7,12 +7,16 @@ use purlin_autotune::{Errors, Measurement, Outcome, RECORD_VERSION, Workload};
 use purlin_forms::element::CellShape;
 use purlin_forms::form::{Form, FunctionSpace, coefficient, dx, grad, inner, test, trial};
 use purlin_forms::lowering::{
-    LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, lower_tabulated, tabulate,
+    LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, lower_tabulated,
+    tabulate,
 };
 use purlin_forms::quadrature::QuadratureScheme;
+use purlin_forms::relowered;
 use purlin_forms::strategies::Objective;
+use purlin_ir::text;
 use purlin_kernels::Operator;
 use purlin_sample::is_long_run;
+use purlin_transforms::{Script, schedule};
 
 fn device(name: &str, backend: Backend, arch: &str) -> DeviceInfo {
     DeviceInfo {
@@ -241,22 +245,43 @@ fn kind(mapping: &Mapping) -> &'static str {
     }
 }
 
-/// Every shipped mapping can be applied to the kernel that it is for, with either quadrature
-/// scheme.
+/// What a mapping makes of a form, its recipe makes of the texts of both: as JSON and as a schedule, of
+/// the kernel that they say they start from.
+fn replays(form: &LoweredForm, mapping: &Mapping, case: &str) {
+    let (kernel, recipe) = transform(form, mapping).unwrap_or_else(|e| panic!("{case}: {mapping}: {e}"));
+    let read = Recipe::from_json(&recipe.to_json().unwrap()).unwrap();
+    assert_eq!(read, recipe, "{case}: {mapping}");
+    let start = relowered(form, &read.lowering).unwrap().map_or_else(|| form.kernel.clone(), |f| f.kernel);
+    assert_eq!(mapping.lowering().is_empty(), read.lowering.is_empty(), "{case}: {mapping}");
+    let start = text::parse(&start.to_string()).unwrap();
+    let replayed = read.apply(&start).unwrap_or_else(|e| panic!("{case}: {mapping}: {e}"));
+    assert!(replayed == kernel, "{case}: {mapping}:\n{replayed}\n{kernel}");
+    // what the steps of the text are, without their proofs once more
+    let script = Script::parse(&schedule::print(&recipe)).unwrap();
+    assert_eq!(script.lowering(), recipe.lowering, "{case}: {mapping}");
+}
+
+/// The dimensions and degrees of the shipped cases of an operator.
+fn shipped_degrees() -> impl Iterator<Item = (usize, usize)> {
+    (1..=8).map(|degree| (2, degree)).chain((1..=6).map(|degree| (3, degree)))
+}
+
+/// The mappings that are shipped for a case.
+fn shipped_for(case: &str) -> Vec<Mapping> {
+    let lines = SHIPPED[0].2.lines().filter_map(|line| line.strip_prefix(case)?.strip_prefix(' '));
+    lines.map(|mapping| serde_json::from_str(mapping).unwrap()).collect()
+}
+
+/// One with modes or matrix instructions has one over points behind it, one with other rules has one
+/// with those of the kernel, one with orbits one without; one with lists has one behind it that needs
+/// no setup.
 #[test]
-fn what_is_shipped_can_be_applied() {
-    let card = device("NVIDIA H100 80GB HBM3", Backend::Cuda, "sm_90");
-    let lines = || SHIPPED[0].2.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split_once(' '));
+fn what_is_shipped_has_what_suits_others_behind_it() {
     let mut shipped = 0;
-    for (operator, dim) in Operator::ALL.into_iter().flat_map(|o| [(o, 2), (o, 3)]) {
-        for degree in 1..=if dim == 2 { 8 } else { 6 } {
+    for operator in Operator::ALL {
+        for (dim, degree) in shipped_degrees() {
             let case = operator.action_name(dim, degree);
-            let of_case = lines().filter(|(name, _)| *name == case);
-            let mappings: Vec<Mapping> =
-                of_case.map(|(_, mapping)| serde_json::from_str(mapping).unwrap()).collect();
-            // one with modes or matrix instructions has one over points behind it, one with other
-            // rules has one with those of the kernel, one with orbits one without
-            // one with lists has one behind it that needs no setup
+            let mappings = shipped_for(&case);
             let plain = mappings.iter().skip_while(|m| m.needs_setup());
             let kinds: Vec<&str> = plain.map(kind).collect();
             let modes = ["modes", "points"];
@@ -269,24 +294,60 @@ fn what_is_shipped_can_be_applied() {
             ];
             assert!(orders.contains(&&kinds[..]), "{case}: {kinds:?}");
             shipped += mappings.len();
-            for scheme in [QuadratureScheme::XiaoGimbutas, QuadratureScheme::Default] {
-                // each of them takes proofs
-                let last = if is_long_run() { 3 } else { 2 };
-                if degree > last || scheme == QuadratureScheme::Default && !is_long_run() {
-                    continue;
-                }
-                let lowered = lowered(operator, dim, degree, scheme);
-                let kernel = &lowered.lowered.kernel;
-                let known = known(kernel, Sought { case: Some(&case), dim }, &card, &[]);
-                assert_eq!(known[0].source, Source::Shipped("NVIDIA H200"), "{case}");
-                assert_eq!(known[0].mapping, mappings[0], "{case}");
-                for mapping in &mappings {
-                    transform(&lowered.lowered, mapping).unwrap_or_else(|e| panic!("{case}: {e}"));
-                }
+        }
+    }
+    let lines = SHIPPED[0].2.lines().filter(|line| !line.starts_with('#'));
+    assert_eq!(lines.count(), shipped);
+}
+
+/// Every mapping that is shipped for an operator can be applied to the kernel that it is for, and its
+/// recipe replays; so does that of what [`jit`](crate::jit()) takes. With the other quadrature rules, too.
+fn what_is_shipped_replays(operator: Operator) {
+    let card = device("NVIDIA H100 80GB HBM3", Backend::Cuda, "sm_90");
+    let (all, most) = if is_long_run() { (8, 3) } else { (2, 0) };
+    for (dim, degree) in shipped_degrees() {
+        let case = operator.action_name(dim, degree);
+        let mappings = shipped_for(&case);
+        let schemes = [(QuadratureScheme::XiaoGimbutas, all), (QuadratureScheme::Default, most)];
+        for (scheme, _) in schemes.into_iter().filter(|(_, last)| degree <= *last) {
+            let lowered = lowered(operator, dim, degree, scheme);
+            let form = &lowered.lowered;
+            let known = known(form, Sought { case: Some(&case), dim }, &card, &[]);
+            assert_eq!(known[0].source, Source::Shipped("NVIDIA H200"), "{case}");
+            assert_eq!(known[0].mapping, mappings[0], "{case}");
+            let attempt = |k: &Known| mapped(form, &k.mapping, &card, &Options::default());
+            let of_jit = first(without_setup(known), attempt).unwrap().0.mapping;
+            let others = mappings.iter().filter(|mapping| **mapping != of_jit);
+            for mapping in others.chain([&of_jit]) {
+                replays(form, mapping, &case);
             }
         }
     }
-    assert_eq!(lines().count(), shipped);
+}
+
+#[test]
+fn what_is_shipped_for_mass_replays() {
+    what_is_shipped_replays(Operator::Mass);
+}
+
+#[test]
+fn what_is_shipped_for_helmholtz_replays() {
+    what_is_shipped_replays(Operator::Helmholtz);
+}
+
+#[test]
+fn what_is_shipped_for_laplace_replays() {
+    what_is_shipped_replays(Operator::Laplace);
+}
+
+#[test]
+fn what_is_shipped_for_elasticity_replays() {
+    what_is_shipped_replays(Operator::Elasticity);
+}
+
+#[test]
+fn what_is_shipped_for_hyperelasticity_replays() {
+    what_is_shipped_replays(Operator::Hyperelasticity);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The JSON of recipes: its version, old forms, and its lines.
 
-use super::Recipe;
+use super::{Lowering, Recipe};
 use crate::step::Step;
 use crate::step_set::StepSet;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
@@ -9,19 +9,31 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::io::{self, Write};
 
-/// The version of the format that is written.
+/// The version of the format that is written of steps alone.
 const VERSION: u32 = 1;
+
+/// The version of the format that is written where a form is lowered with something: a Purlin that
+/// knows nothing of it refuses the file.
+const VERSION_OF_LOWERING: u32 = 2;
 
 /// The key of the version.
 const VERSION_KEY: &str = "purlin_recipe";
+
+/// The key of what the form is lowered with.
+const LOWERING_KEY: &str = "lowering";
 
 /// The key of the list of steps.
 const STEPS_KEY: &str = "steps";
 
 impl Serialize for Recipe {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut recipe = serializer.serialize_struct("Recipe", 2)?;
-        recipe.serialize_field(VERSION_KEY, &VERSION)?;
+        let mut recipe = serializer.serialize_struct("Recipe", 3)?;
+        if self.lowering.is_empty() {
+            recipe.serialize_field(VERSION_KEY, &VERSION)?;
+        } else {
+            recipe.serialize_field(VERSION_KEY, &VERSION_OF_LOWERING)?;
+            recipe.serialize_field(LOWERING_KEY, &self.lowering)?;
+        }
         recipe.serialize_field(STEPS_KEY, &self.steps)?;
         recipe.end()
     }
@@ -46,20 +58,24 @@ impl<'de> Visitor<'de> for RecipeIn<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Recipe, A::Error> {
-        Ok(Recipe { steps: Steps(self.0).visit_seq(list)? })
+        Ok(Recipe { lowering: Vec::new(), steps: Steps(self.0).visit_seq(list)? })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Recipe, A::Error> {
-        let (mut version, mut steps) = (None, None);
+        let (mut version, mut lowering, mut steps) = (None, None, None);
         while let Some(key) = object.next_key::<Key>()? {
             match key {
                 Key::Version if version.is_some() => return Err(A::Error::duplicate_field(VERSION_KEY)),
                 Key::Version => version = Some(object.next_value::<Version>()?),
+                Key::Lowering if lowering.is_some() => return Err(A::Error::duplicate_field(LOWERING_KEY)),
+                Key::Lowering => lowering = Some(object.next_value::<Vec<Lowering>>()?),
                 Key::Steps if steps.is_some() => return Err(A::Error::duplicate_field(STEPS_KEY)),
                 Key::Steps => steps = Some(object.next_value_seed(Steps(self.0))?),
             }
         }
-        Ok(Recipe { steps: steps.ok_or_else(|| A::Error::missing_field(STEPS_KEY))? })
+        let steps = steps.ok_or_else(|| A::Error::missing_field(STEPS_KEY))?;
+        let lowering = lowering.unwrap_or_default(); // none is written as nothing
+        Ok(Recipe { lowering, steps })
     }
 }
 
@@ -96,19 +112,21 @@ impl<'de> Visitor<'de> for Steps<'_> {
 enum Key {
     #[serde(rename = "purlin_recipe")]
     Version,
+    #[serde(rename = "lowering")]
+    Lowering,
     #[serde(rename = "steps")]
     Steps,
 }
 
-/// A version that can be read, which is the one that is written.
+/// A version that can be read, which is one that is written.
 struct Version;
 
 impl<'de> Deserialize<'de> for Version {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match u64::deserialize(deserializer)? {
-            version if version == u64::from(VERSION) => Ok(Self),
+            version if [VERSION, VERSION_OF_LOWERING].map(u64::from).contains(&version) => Ok(Self),
             version => Err(D::Error::custom(format_args!(
-                "found version {version} of the format, needed version {VERSION} or a later Purlin"
+                "found version {version} of the format, needed version {VERSION} or {VERSION_OF_LOWERING}, or a later Purlin"
             ))),
         }
     }

@@ -34,7 +34,7 @@ use crate::primitives::{
     DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, PassValues, PrefetchArray, RealiseReduction,
     Rename, SplitIname, TagIname, UnrollIname, VectoriseIname,
 };
-use crate::recipe::Recipe;
+use crate::recipe::{Lowering, Recipe};
 use crate::refusal::{Refusal, TransformError};
 use crate::step::Step;
 use purlin_analysis::{Analysis, Known};
@@ -187,11 +187,19 @@ impl Schedule {
         }
     }
 
+    /// Says what the form was lowered with that the kernel is of, if nothing was done to it.
+    pub(crate) fn start_from(&mut self, lowering: &[Lowering]) {
+        if self.recipe.steps.is_empty() && self.recipe.lowering.is_empty() {
+            self.recipe.lowering = lowering.to_vec();
+        }
+    }
+
     /// Applies every step of a recipe and records it.
     ///
     /// # Errors
     /// The first step that is refused; those before it stay applied.
     pub fn replay(&mut self, recipe: &Recipe) -> Applied<()> {
+        self.start_from(&recipe.lowering);
         recipe.steps.iter().try_for_each(|step| self.apply(step.clone()).map(|_| ()))
     }
 

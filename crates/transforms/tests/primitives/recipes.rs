@@ -10,7 +10,7 @@ use purlin_transforms::primitives::{
     Assume, ChangeLayout, DuplicateIname, FixParameter, InterchangeInames, MakeAtomic, MapInames,
     PrefetchArray, SetAddressSpace, SplitIname, TagIname, Tail, UnrollIname,
 };
-use purlin_transforms::{Recipe, Selection, Step, steps};
+use purlin_transforms::{Lowering, Recipe, Script, Selection, Step, schedule, steps};
 use std::collections::BTreeSet;
 
 const SCALE: &str = "kernel scale
@@ -77,7 +77,43 @@ fn reads_a_list_of_steps() {
 
 #[test]
 fn refuses_an_unknown_version() {
-    assert_snapshot!(refusal(r#"{"purlin_recipe": 2, "steps": [{"splat_iname": {"iname": "i"}}]}"#));
+    assert_snapshot!(refusal(r#"{"purlin_recipe": 3, "steps": [{"splat_iname": {"iname": "i"}}]}"#));
+}
+
+/// What the form is lowered with stands in the file, whose version says so, and behind a refusal.
+#[test]
+fn what_the_form_is_lowered_with_is_saved() {
+    let lowering =
+        vec![Lowering::new("rules", Some("default".into())), Lowering::new("symmetric_directions", None)];
+    let recipe = Recipe { lowering: lowering.clone(), ..Recipe::default().then(UnrollIname::new("j")) };
+    let json = recipe.to_json().unwrap();
+    assert_snapshot!(json);
+    assert_eq!(Recipe::from_json(&json).unwrap(), recipe);
+    assert_eq!(recipe.to_string(), "lowering rules(default)\nlowering symmetric_directions\n1. unroll `j`\n");
+    let text = schedule::print(&recipe);
+    assert_eq!(text, "lowering rules(default)\nlowering symmetric_directions\nunroll_iname(j)\n");
+    let script = Script::parse(&text).unwrap();
+    assert_eq!(script.lowering(), lowering);
+    let kernel = purlin_ir::text::parse(SCALE).unwrap();
+    let [of_recipe, of_script] =
+        [recipe.apply(&kernel).unwrap_err().to_string(), script.apply(&kernel).unwrap_err().to_string()];
+    let says = "; the recipe starts from a form that is lowered with `rules(default)`, `symmetric_directions`: \
+                give the form, and not the text of its kernel";
+    assert!(of_recipe.ends_with(says) && of_script.ends_with(says), "{of_recipe}\n{of_script}");
+    assert_style(&of_recipe);
+    // the start is that of the first step
+    let steps = Recipe::default().then(UnrollIname::new("k"));
+    assert_eq!(recipe.clone().followed_by(steps.clone()).lowering, lowering);
+    assert_eq!(Recipe::default().followed_by(recipe.clone()).lowering, lowering);
+    assert_eq!(steps.followed_by(recipe).lowering, []);
+}
+
+#[test]
+fn refuses_what_no_form_is_lowered_with() {
+    assert_snapshot!(refusal(r#"{"purlin_recipe": 2, "lowering": ["rules of mine"], "steps": []}"#));
+    let text = |text: &str| Script::parse(text).unwrap_err().to_string();
+    assert_snapshot!(text("lowering rules of mine\n"));
+    assert_snapshot!(text("unroll_iname(j)\nlowering point_orbits\n"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub use holes::Choice;
 
 use super::Schedule;
 use crate::primitives::steps;
-use crate::recipe::Recipe;
+use crate::recipe::{Lowering, Recipe, StartsFrom};
 use crate::refusal::TransformError;
 use crate::step::Step;
 use crate::step_set::StepSet;
@@ -46,6 +46,7 @@ pub(crate) use value::is_word;
 /// | hole | `tile in [8, 16, 32]`: one of these values, which the tuner finds |
 /// | derived value | `threads = tile*tile`: an integer made of holes by `+`, `-`, `*`, `/` (rounded down) and `mod` |
 /// | constraint | `require threads <= 1024`: combinations that break it are not tried |
+/// | start | `lowering rules(default)`: what the form is lowered with that the steps are for |
 ///
 /// A word that names a handle stands for the handle from there on, and so does one that names a
 /// hole; text in quotes never does. Arguments have the names and the order of the fields of the
@@ -54,6 +55,7 @@ pub(crate) use value::is_word;
 pub struct Script {
     set: StepSet,
     text: String,
+    lowering: Vec<Lowering>,
     holes: Vec<Hole>,
     derived: Vec<(String, Arithmetic)>,
     requirements: Vec<Requirement>,
@@ -62,7 +64,7 @@ pub struct Script {
 
 /// A step of a script that was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {problem}")]
+#[error("line {line}: {problem}{}", StartsFrom(&.recipe.lowering))]
 pub struct ScriptError {
     /// Its line, from 1.
     pub line: usize,
@@ -129,6 +131,7 @@ impl Script {
         let mut script = Self {
             set: set.clone(),
             text: text.to_owned(),
+            lowering: Vec::new(),
             holes: Vec::new(),
             derived: Vec::new(),
             requirements: Vec::new(),
@@ -169,6 +172,13 @@ impl Script {
                 check_integers(&requirement.right, words)?;
                 self.requirements.push(requirement);
             }
+            Line::Lowering((text, span)) => {
+                if !self.statements.is_empty() {
+                    let message = "what the form is lowered with stands before the first step";
+                    return Err(error(&span, message.into(), None));
+                }
+                self.lowering.push(text.parse().map_err(|e| error(&span, format!("{e}"), None))?);
+            }
             Line::Step(statement) => {
                 let checked = step_of(&self.set, &statement, words);
                 let handles = statement.handles.iter().filter(|(name, _)| name != "_");
@@ -178,6 +188,12 @@ impl Script {
             }
         }
         Ok(())
+    }
+
+    /// What the form is lowered with to give the kernel that the steps start from; nothing of a kernel
+    /// that is no form's, or of a form as it is lowered by itself.
+    pub fn lowering(&self) -> &[Lowering] {
+        &self.lowering
     }
 
     /// Whether values are to be chosen before it can be applied.
@@ -233,6 +249,7 @@ impl Script {
     /// As [`Script::apply`]; holes without a value, values that break a constraint.
     pub fn apply_with(&self, kernel: &Kernel, choice: &Choice) -> Result<Schedule, ScriptError> {
         let mut schedule = Schedule::of(kernel);
+        schedule.start_from(&self.lowering);
         let refused = |schedule: &Schedule, at: usize, problem| ScriptError {
             line: 1 + self.text[..at].matches('\n').count(),
             recipe: schedule.recipe().clone(),
@@ -365,7 +382,8 @@ fn listed(names: &[&str]) -> String {
 
 /// The text of a recipe, a step a line; [`Script::parse`] reads it back.
 pub fn print(recipe: &Recipe) -> String {
-    recipe.steps.iter().map(|step| line(step) + "\n").collect()
+    let start = recipe.lowering.iter().map(|lowering| format!("lowering {lowering}\n"));
+    start.chain(recipe.steps.iter().map(|step| line(step) + "\n")).collect()
 }
 
 /// A step with its first argument by position and the others by name.

@@ -16,6 +16,8 @@ pub(super) enum Line {
     /// `threads = tile*tile`.
     Derived((String, Span), Arithmetic),
     Require(Requirement),
+    /// `lowering rules(default)`, with the place of what stands behind the keyword.
+    Lowering((String, Span)),
     Step(Statement),
 }
 
@@ -132,6 +134,11 @@ fn line(input: &mut Input<'_>) -> Parsed<Line> {
         }
         Some(name) if name.0 != "let" && input.starts_with('=') => {
             Line::Derived(name, cut_err(preceded(('=', blank), arithmetic)).parse_next(input)?)
+        }
+        Some((keyword, _)) if keyword == "lowering" && input.starts_with(starts_word) => {
+            let text = take_till(1.., |c| c == '#' || c == '\n').with_span();
+            let (text, span): (&str, Span) = cut_err(text).parse_next(input)?;
+            Line::Lowering((text.trim_end().to_owned(), span))
         }
         Some(_) | None => {
             input.reset(&before);
