@@ -37,13 +37,12 @@ def _choose(forms: dict[str, Any], wanted: str | None, file: str) -> tuple[str, 
 
 
 def _export(options: argparse.Namespace) -> None:
-    from purlin.export import dumps, export_form
+    from purlin.export import dumps, export_form, names_of
 
     variables = runpy.run_path(options.file)
     name, form = _choose(_forms(variables), options.form, options.file)
-    names = {id(value): title for title, value in variables.items() if not title.startswith("_")}
     kernel = options.name or name
-    text = dumps(export_form(form, name=kernel, scalar=options.scalar, names=names))
+    text = dumps(export_form(form, name=kernel, scalar=options.scalar, names=names_of(form, variables)))
     if options.output is None or options.output == "-":
         print(text)
     else:

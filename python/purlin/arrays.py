@@ -53,6 +53,7 @@ def view(name: str, value: Any, stream: Optional[int] = None) -> View:
     ``__cuda_array_interface__`` comes first, then ``__array_interface__``, DLPack and the buffer
     protocol. Nothing is copied.
     """
+    refuse_masked(name, value)
     try:
         if (interface := _interface(value, "__cuda_array_interface__")) is not None:
             return _from_interface(name, value, interface, "cuda")
@@ -73,6 +74,19 @@ def view(name: str, value: Any, stream: Optional[int] = None) -> View:
             "`__array_interface__`, `__cuda_array_interface__`, DLPack or the buffer protocol"
         )
         raise _about(DtypeError, name, message) from None
+
+
+def refuse_masked(name: str, value: Any) -> None:
+    """Refuses an array of NumPy with masked entries, of which no protocol tells."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, numpy.ma.MaskedArray):
+        return
+    if masked := int(numpy.ma.count_masked(value)):
+        message = (
+            f"argument `{name}` is a masked array with {masked} masked entries, needed all of them; "
+            "give `.filled(value)`, or `.data` to take what is under the mask"
+        )
+        raise _about(ArgumentError, name, message)
 
 
 def _interface(value: Any, protocol: str) -> Optional[dict]:

@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 
 from purlin import _purlin
 from purlin._purlin import Kernel
-from purlin.arrays import View, _about, is_array, view
+from purlin.arrays import View, _about, is_array, refuse_masked, view
 from purlin.errors import ArgumentError, CopyWarning, DtypeError, UnknownArgument
 from purlin.schedule import Schedule
 from purlin.show import LANGUAGES, highlighted
@@ -230,21 +230,34 @@ class Compiled:
 
 
 def _number(name: str, value: Any, is_number: bool) -> Union[int, float]:
-    try:
-        number = value.__index__() if hasattr(value, "__index__") else float(value)
-    except (TypeError, ValueError):  # NumPy's arrays have `__index__`, and refuse
+    refuse_masked(name, value)
+    number = None
+    if _is_numeric(value):
         try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = None
+            number = value.__index__() if hasattr(value, "__index__") else float(value)
+        except (TypeError, ValueError, RuntimeError):  # NumPy's arrays have `__index__`, and refuse
+            try:
+                number = float(value)
+            except (TypeError, ValueError, RuntimeError):
+                pass
     if isinstance(number, int) and not -(2**63) <= number < 2**63:
         raise _about(ArgumentError, name, f"argument `{name}` is an integer beyond 64 bits, needed a smaller one")
     if number is not None:
         return number
-    if is_number and not is_array(value):
+    if is_number and (isinstance(value, TEXTS) or not is_array(value)):
         raise _about(DtypeError, name, f"argument `{name}` is a {type(value).__name__}, needed a number")
     found = view(name, value)  # raises what says what it is, if it is no array either
     raise _about(ArgumentError, name, f"argument `{name}` is an array of shape {found.shape}, needed a number")
+
+
+#: Python reads a number from them, which a call does not.
+TEXTS = (str, bytes, bytearray)
+
+
+def _is_numeric(value: Any) -> bool:
+    """Whether a value may be a real number: no text, and no array of text, complex numbers or objects."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")  # only NumPy's types have a kind
+    return not isinstance(value, TEXTS) and kind in ("b", "i", "u", "f")
 
 
 def _stream(stream: Any) -> Optional[int]:

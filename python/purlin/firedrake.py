@@ -74,6 +74,11 @@ class Action:
 
     def assemble(self, output: Any) -> None:
         """Overwrites a Cofunction or Function by the assembled result."""
+        if not hasattr(output, "dat"):
+            raise FormError(
+                f"`assemble`: found a {type(output).__name__}, needed a Cofunction or Function; call the action itself "
+                "to add to an array"
+            )
         output.dat.data[:] = 0
         self(output)
 

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import json
 import os
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterable, Optional, Union
+from typing import Any, Iterable, Mapping, Optional, Union
 
 from purlin import _purlin
 from purlin._purlin import Kernel
+from purlin.arrays import _about, refuse_masked
 from purlin.compiled import Argument, Compiled, Roofline, compile
-from purlin.errors import CodegenError, DeviceError, FormError, MappingError, Refusal, UnknownArgument
+from purlin.errors import (
+    ArgumentError,
+    CodegenError,
+    DeviceError,
+    DtypeError,
+    FormError,
+    MappingError,
+    Refusal,
+    ShapeError,
+    UnknownArgument,
+)
 from purlin.schedule import Schedule, Step
-from purlin.sparse import Csr, Pattern, patterns, zeros
+from purlin.sparse import Csr, Pattern, _host, patterns, zeros
 
 #: Operators that :func:`jit` keeps.
 CACHE_SIZE = 128
@@ -52,7 +64,8 @@ class Operator:
     """A form compiled for a device: a function on arrays.
 
     ``op(y, u=u, kappa=2.0)`` adds the result to ``y``; positions are those of the results. Names
-    are those of :attr:`arguments`, and parameters follow from the shapes of arrays. A form with
+    are those of :attr:`arguments`, and parameters follow from the shapes of arrays. A constant ``K``
+    with components is given as an array, or as the numbers ``K_0``, ``K_1``, … A form with
     integrals over several kinds of entities has several :attr:`parts`, which run in turn. What only
     one of them gets stands in a dictionary under its name:
     ``op(y, u=u, interior_facets={"facet_cells": ...})``.
@@ -63,6 +76,7 @@ class Operator:
     ) -> None:
         self._device = device
         self._trials = trials
+        self._constants = _constants(forms)
         # one assignment: calls of other threads see the old code or the new one
         self.parts = tuple(self._part(form, mapping) for form in forms)
 
@@ -217,14 +231,20 @@ class Operator:
         if twice := given.keys() & kwargs.keys():
             raise FormError(f"argument `{min(twice)}` was given twice; give it once")
         parts = [part.name for part in self.parts] if len(self.parts) > 1 else []
-        known = [*(a.name for a in self.arguments), *parts]
+        known = [*(a.name for a in self.arguments), *self._constants, *parts]
         if unknown := [name for name in kwargs if name not in known]:
             near = difflib.get_close_matches(unknown[0], known, 1)
             help_ = f"did you mean `{near[0]}`?" if near else f"it takes {', '.join(f'`{n}`' for n in known)}"
             error = UnknownArgument(f"the form takes no argument `{unknown[0]}`; {help_}")
             error.argument = unknown[0]
             raise error
-        return {**given, **kwargs}
+        given = _spread({**given, **kwargs}, self._constants, {a.name for a in self.arguments})
+        own = {part.name: {a.name for a in part.compiled.arguments} for part in self.parts}
+        return given | {
+            name: _spread(given[name], self._constants, own[name])
+            for name in parts
+            if isinstance(given.get(name), Mapping)
+        }
 
     def __repr__(self) -> str:
         arguments = ", ".join(str(a) for a in self.arguments if a.kind != "parameter")
@@ -234,6 +254,53 @@ class Operator:
 
     def _repr_html_(self) -> str:
         return "".join(part.compiled._repr_html_() for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A constant of a form that has components, row by row, and the arguments that they are."""
+
+    shape: tuple[int, ...]
+    arguments: tuple[str, ...]
+
+
+def _constants(forms: list[_purlin.Form]) -> dict[str, Constant]:
+    found: dict[str, Constant] = {}
+    for form in forms:
+        for name, shape, arguments in form.constants:
+            found[name] = Constant(tuple(shape), tuple(arguments))
+    return found
+
+
+def _spread(given: Mapping[str, Any], constants: dict[str, Constant], own: set[str]) -> dict[str, Any]:
+    """Arguments with each array of a constant as the numbers that are ``own``."""
+    spread = dict(given)
+    for name in constants.keys() & given.keys():
+        values = _components(name, spread.pop(name), constants[name].shape)
+        for argument, value in zip(constants[name].arguments, values):
+            if argument in given:
+                message = f"argument `{argument}` was given twice: as itself, and in `{name}`; give it once"
+                raise _about(ArgumentError, argument, message)
+            if argument in own:
+                spread[argument] = value
+    return spread
+
+
+def _components(name: str, value: Any, shape: tuple[int, ...]) -> list[Any]:
+    """The components of a constant, row by row."""
+    import numpy
+
+    refuse_masked(name, value)
+    try:
+        array = _host(value)
+    except (TypeError, ValueError):  # lists whose parts differ in length
+        array = numpy.asarray(None)
+    if array.dtype.kind not in "biuf":
+        message = f"argument `{name}` is a {type(value).__name__}, needed an array of numbers of shape {shape}"
+        raise _about(DtypeError, name, message)
+    if array.shape != shape:
+        raise _about(ShapeError, name, f"argument `{name}` has shape {array.shape}, needed {shape}")
+    return array.ravel().tolist()
 
 
 def _of(part: Part, given: dict[str, Any]) -> dict[str, Any]:
@@ -290,15 +357,16 @@ def jit(
 ) -> Operator:
     """Compiles a variational form for a device.
 
-    ``form`` is a form of UFL or a list of them, the JSON of one (text, or a path that ends in ``.json``), or a name of
-    :func:`purlin.forms`, to which ``dim`` and ``degree`` belong. Further arguments go to
-    :func:`purlin.export.export_form`. ``position_width`` is the number of components of a position, if it
-    is more than space has dimensions. ``matrix`` is what a bilinear form becomes: the matrices of ``cells``,
-    the ``diagonal`` of the assembled matrix, or a ``sparse`` matrix, which :meth:`Operator.assemble`
-    returns. ``vector`` is what a linear form becomes: an ``assembled`` vector, to which a call adds, or the
-    vectors of ``cells`` (of facets, for integrals over facets), ``[cells, columns]``, which a call overwrites.
-    The coefficients that ``cell_values`` names are given in the same way, ``[cells, columns, components]``,
-    and need no map. An operator that was made before is taken from memory; if it was tuned, it stays so.
+    ``form`` is a form of UFL or (nested) lists of them, as ``ufl.extract_blocks`` returns them, the JSON of one
+    (text, or a path that ends in ``.json``), or a name of :func:`purlin.forms`, to which ``dim`` and ``degree``
+    belong. Further arguments go to :func:`purlin.export.export_form`. ``position_width`` is the number of
+    components of a position, if it is more than space has dimensions. ``matrix`` is what a bilinear form becomes:
+    the matrices of ``cells``, the ``diagonal`` of the assembled matrix, or a ``sparse`` matrix, which
+    :meth:`Operator.assemble` returns. ``vector`` is what a linear form becomes: an ``assembled`` vector, to which a
+    call adds, or the vectors of ``cells`` (of facets, for integrals over facets), ``[cells, columns]``, which a call
+    overwrites. What a form that is zero adds is zero. The coefficients that ``cell_values`` names are given in the
+    same way, ``[cells, columns, components]``, and need no map. An operator that was made before is taken from
+    memory; if it was tuned, it stays so.
 
     Without ``mapping`` it takes the best one that is known for the device: of the trials of
     ``purlin tune`` in the file ``trials`` (``tune-output/trials.jsonl`` unless it is given), of what is
@@ -306,6 +374,7 @@ def jit(
     which, and why.
     """
     chosen = None if mapping is None else json.dumps(mapping, sort_keys=True)
+    _check_options(form, export)
     text = _text(form, export)
     path = None if trials is None else Path(trials)
     result = (position_width, matrix, vector, tuple(sorted(set(cell_values))))
@@ -331,20 +400,43 @@ def _state(trials: Path) -> Optional[tuple]:
     return (str(trials.resolve()), found.st_mtime_ns, found.st_size)
 
 
+#: The options of :func:`purlin.export.export_form`, whose module needs UFL.
+EXPORT_OPTIONS = ("name", "scalar", "names", "outputs", "numbering")
+
+
+def _check_options(form: Any, export: dict[str, Any]) -> None:
+    """Refuses options that there are not, and those of UFL's forms for a form that is none of them."""
+    own = [name for name in inspect.signature(jit).parameters if name not in ("form", "export")]
+    known = [*own, *EXPORT_OPTIONS]
+    for name in export:
+        if name not in EXPORT_OPTIONS:
+            near = difflib.get_close_matches(name, known, 1)
+            help_ = f"did you mean `{near[0]}`?" if near else f"it has {', '.join(f'`{n}`' for n in known)}"
+            raise _about(UnknownArgument, name, f"`jit` has no option `{name}`; {help_}")
+        if isinstance(form, (str, os.PathLike)):
+            message = f"option `{name}` is for forms of UFL, found the text, path or name of a form; leave it out"
+            raise _about(UnknownArgument, name, message)
+
+
 def _text(form: Any, export: dict[str, Any]) -> str:
     """A name, or the JSON of the form."""
     if isinstance(form, os.PathLike) or (isinstance(form, str) and form.endswith(".json")):
         return Path(form).read_text()
     if isinstance(form, str):
         return form
-    parts = form if isinstance(form, (list, tuple)) else [form]
-    if parts and all(hasattr(part, "ufl_domains") for part in parts):
+    parts = [part for part in _flat(form) if part is not None]
+    if parts and all(type(part).__module__.split(".")[0] == "ufl" for part in parts):
         from purlin import export as exporter
 
         return exporter.dumps(exporter.export_form(form, **export))
     raise FormError(
         f"a {type(form).__name__}, needed a form of UFL, its JSON (text or path), or one of {', '.join(_purlin.forms())}"
     )
+
+
+def _flat(form: Any) -> list[Any]:
+    """Forms of nested lists, as ``ufl.extract_blocks`` makes them."""
+    return [part for item in form for part in _flat(item)] if isinstance(form, (list, tuple)) else [form]
 
 
 def _forms(
@@ -363,6 +455,6 @@ def _forms(
     if vector != "assembled" or cell_values:
         raise FormError(f"`{text}` has vectors of the mesh alone; for those of cells give a form of UFL")
     for name, value in (("dim", dim), ("degree", degree)):
-        if value < 0:
-            raise FormError(f"{name} is {value}, needed a positive number")
+        if not hasattr(value, "__index__") or value < 0:
+            raise FormError(f"{name} is {value!r}, needed a positive integer")
     return [_purlin.Form.named(text, dim, degree)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from purlin import _purlin
+from purlin.arrays import refuse_masked
 from purlin.errors import FormError, MissingArgument
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def zeros(pattern: Pattern, dtype: str) -> Any:
 
 def _taken(given: dict[str, Any], name: str, matrix: str) -> Any:
     if name in given:
+        refuse_masked(name, given[name])
         return given[name]
     error = MissingArgument(f"argument `{name}` is missing, which the pattern of `{matrix}` follows from")
     error.argument = name

@@ -6,14 +6,15 @@ use crate::program::device;
 use crate::schedule::Engine;
 use crate::sparse::{Matrix, matrices};
 use purlin::codegen::Options;
-use purlin::forms::import::from_json_with;
+use purlin::forms::import::{Imported, from_json_with};
 use purlin::forms::lowering::{
-    LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, VectorResult, lower,
+    LoweredForm, LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, VectorResult,
+    lower,
 };
 use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, OtherRules};
 use purlin::forms::quadrature::QuadratureScheme;
-use purlin::forms::strategies::Orbits;
 use purlin::forms::relowered;
+use purlin::forms::strategies::Orbits;
 use purlin::forms::tabulated::IntegralType;
 use purlin::ir;
 use purlin::kernels::Operator;
@@ -36,6 +37,26 @@ pub(crate) struct Form {
     dim: usize,
     /// The sparse matrices that it adds to.
     matrices: Vec<Matrix>,
+    /// The constants of the form that have components.
+    constants: Vec<Constant>,
+}
+
+/// A constant: its name, its shape, and the arguments that its components are, row by row.
+type Constant = (String, Vec<usize>, Vec<String>);
+
+/// The constants that have components, those that a kernel does not take included.
+fn constants(imported: &Imported, kernel: &LoweredKernel) -> Vec<Constant> {
+    let with_components = imported.form.constants.iter().enumerate().filter(|(_, c)| !c.shape.is_empty());
+    let found = with_components.map(|(place, declared)| {
+        let argument = |k: usize| {
+            let role = LoweredRole::Constant { constant: place, component: k };
+            let taken = kernel.arguments.iter().find(|a| a.role == role);
+            taken.map_or_else(|| format!("{}_{k}", declared.name), |a| a.name.clone())
+        };
+        let components = declared.shape.iter().product();
+        (declared.name.clone(), declared.shape.clone(), (0..components).map(argument).collect())
+    });
+    found.collect()
 }
 
 /// A kernel of a form that is known by name, or of one that was imported.
@@ -86,6 +107,13 @@ impl CellKernel for Lowered {
             Self::Imported(kernel) => kernel.in_point_orbits(),
         }
     }
+
+    fn entity_parts(&self) -> Option<Vec<u64>> {
+        match self {
+            Self::Named(form) => CellKernel::entity_parts(&**form),
+            Self::Imported(kernel) => CellKernel::entity_parts(&**kernel),
+        }
+    }
 }
 
 /// The names of the forms that this package knows.
@@ -107,16 +135,10 @@ impl Form {
             let operator: Operator = name.parse().map_err(|e| refused(&e))?;
             let form = operator.form(dim, degree).map_err(|e| refused(&e))?;
             let options = LoweringOptions::new(operator.kernel_name(dim, degree));
-
-    fn entity_parts(&self) -> Option<Vec<u64>> {
-        match self {
-            Self::Named(form) => CellKernel::entity_parts(&**form),
-            Self::Imported(kernel) => CellKernel::entity_parts(&**kernel),
-        }
-    }
             let lowered = lower(&form, &options).map_err(|e| refused(&e))?;
             let case = Some(operator.action_name(dim, degree));
-            Ok(Self { lowered: Lowered::Named(Box::new(lowered)), case, dim, matrices: Vec::new() })
+            let (matrices, constants) = (Vec::new(), Vec::new());
+            Ok(Self { lowered: Lowered::Named(Box::new(lowered)), case, dim, matrices, constants })
         })
     }
 
@@ -136,6 +158,7 @@ impl Form {
         cell_values: Vec<String>,
     ) -> PyResult<Vec<Self>> {
         failure::run(py, || {
+            let of = matrix;
             let matrix = match matrix {
                 "cells" => MatrixResult::Cells,
                 "diagonal" => MatrixResult::Diagonal,
@@ -161,10 +184,15 @@ impl Form {
                 let message = format!("vector=`cells` is for linear forms, found {found}; leave it out");
                 return Err(Failure::new("FormError", message));
             }
+            if matrix != MatrixResult::Cells && form.form.rank != 2 {
+                let found = if form.form.rank == 0 { "a functional" } else { "a linear form" };
+                let message = format!("matrix=`{of}` is for bilinear forms, found {found}; leave it out");
+                return Err(Failure::new("FormError", message));
+            }
             let dim = form.form.cell.dim();
             let own = |k: &LoweredKernel| {
-                let matrices = matrices(&form, k);
-                Self { lowered: Lowered::Imported(Box::new(k.clone())), case: None, dim, matrices }
+                let (matrices, constants) = (matrices(&form, k), constants(&form, k));
+                Self { lowered: Lowered::Imported(Box::new(k.clone())), case: None, dim, matrices, constants }
             };
             Ok(form.kernels.iter().map(own).collect())
         })
@@ -186,6 +214,12 @@ impl Form {
     #[getter]
     fn matrices(&self) -> Vec<Matrix> {
         self.matrices.clone()
+    }
+
+    /// The constants of the form that have components: name, shape, and the arguments that they are.
+    #[getter]
+    fn constants(&self) -> Vec<Constant> {
+        self.constants.clone()
     }
 
     /// The kernel before any step.

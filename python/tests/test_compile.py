@@ -228,6 +228,20 @@ def test_what_is_no_array_or_number_names_its_argument():
     fails(purlin.DtypeError, "argument `a` is a str, needed a number", "a", a="q")
     fails(purlin.ArgumentError, "argument `a` is an integer beyond 64 bits, needed a smaller one", "a", a=10**40)
 
+    for text in ("2", b"2", np.str_("2")):
+        kind = type(text).__name__
+        fails(purlin.DtypeError, f"argument `a` is a {kind}, needed a number", "a", a=text)
+    for value in (np.array("2"), np.complex128(1)):
+        message = f"has elements of type `{value.dtype.str}`, needed one of f32, f64, i16, i32, i64"
+        fails(purlin.DtypeError, f"argument `a` {message}", "a", a=value)
+    masked = "needed all of them; give `.filled(value)`, or `.data` to take what is under the mask"
+    fails(purlin.ArgumentError, f"argument `a` is a masked array with 1 masked entries, {masked}", "a", a=np.ma.masked)
+    partly = np.ma.array(np.ones(4), mask=[0, 1, 1, 0])
+    fails(purlin.ArgumentError, f"argument `x` is a masked array with 2 masked entries, {masked}", "x", x=partly)
+    whole, y = np.ma.array(np.ones(4)), np.zeros(4)
+    purlin.compile(AXPY)(a=np.array(2.0), x=whole, y=y)
+    assert y.tolist() == [2] * 4
+
     class Broken:
         def __init__(self, interface):
             self.__array_interface__ = interface

@@ -151,6 +151,44 @@ def test_an_assembled_linear_form_is_refused():
     )
 
 
+def test_forms_that_are_zero_have_results_that_are_zero():
+    pytest.importorskip("scipy.sparse", reason="skipped: SciPy is missing")
+    mesh = d.unit("triangle")
+    space, other = (fem.functionspace(mesh, ("P", degree)) for degree in (1, 2))
+    u, k, x, y = d.filled(space), d.filled(other), d.filled(other), d.filled(space)
+    zero = ufl.derivative(u * ufl.TestFunction(space) * ufl.dx, k, ufl.TrialFunction(other))
+    matrix = purlin.dolfinx.matrix(zero).scipy()
+    assert matrix.shape == (len(y.x.array), len(x.x.array)) and not abs(matrix).max()
+    purlin.dolfinx.operator(zero).mult(x, y)
+    assert not y.x.array.any()
+    purlin.dolfinx.action(ufl.derivative(u * u * ufl.dx, k, ufl.TestFunction(other))).assemble(x)
+    assert not x.x.array.any()
+
+
+def test_blocks_are_taken_one_by_one():
+    pytest.importorskip("scipy.sparse", reason="skipped: SciPy is missing")
+    mesh = d.unit("triangle")
+    spaces = [fem.functionspace(mesh, ("P", degree)) for degree in (1, 2)]
+    (u, p), (v, q) = (functions(ufl.MixedFunctionSpace(*spaces)) for functions in (ufl.TrialFunctions, ufl.TestFunctions))
+    blocks = ufl.extract_blocks(u * v * ufl.dx + 2 * p * v * ufl.dx + p * q * ufl.dx)
+    for compiles in (purlin.dolfinx.matrix, purlin.dolfinx.operator):
+        with pytest.raises(purlin.FormError, match="found a tuple of forms, needed one bilinear form"):
+            compiles(blocks)
+    found = purlin.dolfinx.matrix(blocks[0][1]).scipy()
+    expected = fem.assemble_matrix(d.compiled(blocks[0][1])).to_scipy()
+    assert abs(found - expected).max() < TOLERANCE * abs(expected).max()
+
+
+def test_functions_of_a_submesh_are_refused():
+    from dolfinx.mesh import create_submesh
+
+    space, _ = poisson()
+    part = create_submesh(space.mesh, space.mesh.topology.dim, np.arange(3, dtype=np.int32))[0]
+    u = fem.Function(fem.functionspace(part, ("P", 1)))
+    with pytest.raises(purlin.FormError, match="of another mesh than that of its integral; interpolate it"):
+        purlin.dolfinx.action(u * ufl.TestFunction(space) * ufl.dx(space.mesh))
+
+
 def test_assembled_matrices_follow_their_functions():
     pytest.importorskip("scipy.sparse", reason="skipped: SciPy is missing")
     space, _ = poisson()

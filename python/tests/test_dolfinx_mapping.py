@@ -161,3 +161,29 @@ def test_refusals_say_what_is_needed():
     )
     with pytest.raises(purlin.FormError, match="the form is linear, needed a functional; use `assemble`"):
         purlin.dolfinx.action(u * v * ufl.dx).value()
+
+
+def test_what_is_no_vector_of_dolfinx_is_refused():
+    x, cells = square(2)
+    space = Space(Mesh(x, cells, 0), cells)
+    v = ufl.TestFunction(space)
+    action = purlin.dolfinx.action(v * ufl.dx)
+    with pytest.raises(purlin.FormError, match="`assemble`: found a ndarray, needed a function or a vector of DOLFINx"):
+        action.assemble(np.zeros(9))
+    with pytest.raises(purlin.FormError, match="2 results, needed 1: one a form"):
+        action(np.zeros(9), np.zeros(9))
+    blocks = ((ufl.TrialFunction(space) * v * ufl.dx, None),)
+    with pytest.raises(purlin.FormError, match="found a tuple of forms, needed one bilinear form"):
+        purlin.dolfinx.matrix(blocks)
+    with pytest.raises(purlin.FormError, match="found an equation"):
+        purlin.dolfinx.action(v * ufl.dx == 0)
+    with pytest.raises(purlin.UnknownArgument, match="`jit` has no option `bc`"):
+        purlin.dolfinx.action(v * ufl.dx, bc=[])
+
+
+def test_functions_of_a_submesh_are_refused():
+    x, cells = square(2)
+    space, part = Space(Mesh(x, cells, 0), cells), Space(Mesh(x, cells[:3], 0), cells[:3])
+    u = Function(part, np.ones(9))
+    with pytest.raises(purlin.FormError, match="of another mesh than that of its integral"):
+        purlin.dolfinx.action(u * ufl.TestFunction(space) * ufl.dx(space.mesh))

@@ -120,6 +120,9 @@ def test_wrong_forms_are_refused():
         purlin.jit(3)
     with pytest.raises(purlin.MappingError, match="unknown variant `fast`"):
         purlin.jit("laplace", mapping={"strategy": "fast"})
+    for wrong in ("2", 1.5, -1, None):
+        with pytest.raises(purlin.FormError, match=f"degree is {wrong!r}, needed a positive integer"):
+            purlin.jit("laplace", degree=wrong)
     op = purlin.jit("laplace")
     with pytest.raises(purlin.FormError, match="2 arrays by position, needed at most 1: the results `y`"):
         op(np.zeros(2), np.zeros(2))
@@ -268,3 +271,181 @@ def test_an_operator_says_where_its_mapping_is_known_from(tmp_path):
     # a file that cannot be read is no empty one
     with pytest.raises(purlin.errors.MappingError, match="cannot read"):
         purlin.jit(sample, trials=tmp_path)
+
+
+def spaces():
+    """UFL, a mesh of triangles, and P1 and P2 on it."""
+    ufl, basix_ufl = pytest.importorskip("ufl"), pytest.importorskip("basix.ufl")
+    mesh = ufl.Mesh(basix_ufl.element("Lagrange", "triangle", 1, shape=(2,)))
+    return ufl, mesh, *(ufl.FunctionSpace(mesh, basix_ufl.element("Lagrange", "triangle", k)) for k in (1, 2))
+
+
+def numbers_of_edges(cells):
+    """A numbering of P2: vertices, then edges as basix numbers those of a triangle."""
+    edges: dict = {}
+    rows = []
+    for cell in cells:
+        pairs = [tuple(sorted((cell[a], cell[b]))) for a, b in ((1, 2), (0, 2), (0, 1))]
+        rows.append([*cell, *(cells.max() + 1 + edges.setdefault(pair, len(edges)) for pair in pairs)])
+    return np.array(rows, dtype=np.int32)
+
+
+def test_a_form_that_is_zero_adds_nothing():
+    ufl, mesh, p1, p2 = spaces()
+    u, k = ufl.Coefficient(p1), ufl.Coefficient(p2)
+    v, dk = ufl.TestFunction(p1), ufl.TrialFunction(p2)
+    x, cells = square(2)
+    given = {"x": x, "x_dofs": cells, "p1_dofs": cells}
+    linear = purlin.jit(ufl.derivative(u * u * ufl.dx, k, v))
+    y = np.arange(9.0)
+    linear(y, **given)
+    assert y.tolist() == list(range(9))
+    assert "inside" in linear.check(y, **given)
+    vectors = np.ones((8, 3))
+    purlin.jit(ufl.derivative(u * u * ufl.dx, k, v), vector="cells")(vectors, x=x, x_dofs=cells)
+    assert not vectors.any()
+    zero = ufl.derivative(u * v * ufl.dx, k, dk)
+    matrices = np.ones((8, 3, 6))
+    purlin.jit(zero)(matrices, x=x, x_dofs=cells)
+    assert (matrices == 1).all()
+    csr = purlin.jit(zero, matrix="sparse").assemble(**given, p2_dofs=numbers_of_edges(cells))
+    assert len(csr.indptr) == 10 and not csr.data.any()
+    number = np.ones(1)
+    purlin.jit(ufl.derivative(u * ufl.dx, k, u))(number, x=x, x_dofs=cells)
+    assert number.tolist() == [1]
+    # beside a form that is not
+    two = purlin.jit([ufl.derivative(u * u * ufl.dx, k, v), u * v * ufl.dx])
+    y0, y1 = np.zeros(9), np.zeros(9)
+    two(y0, y1, w0=np.ones(9), **given)
+    assert not y0.any() and abs(y1.sum() - 1) < 1e-14
+    # all components, also those of several elements
+    basix_ufl = pytest.importorskip("basix.ufl")
+    vector, mixed = (
+        ufl.FunctionSpace(mesh, element)
+        for element in (
+            basix_ufl.element("Lagrange", "triangle", 1, shape=(2,)),
+            basix_ufl.mixed_element([basix_ufl.element("Lagrange", "triangle", k) for k in (2, 1)]),
+        )
+    )
+    for space, shape in ((vector, (8, 3, 2)), (mixed, (8, 9))):
+        w = ufl.TestFunction(space)
+        found = np.ones(shape)
+        purlin.jit(ufl.derivative(w[0] * u * ufl.ds, k, ufl.Coefficient(p2)), vector="cells")(found, x=x, x_dofs=cells)
+        assert not found.any()
+    # the numbering and the points of a quadrature element are its own
+    element = basix_ufl.quadrature_element("triangle", degree=2)
+    values = ufl.TestFunction(ufl.FunctionSpace(mesh, element))
+    at_points = purlin.jit(ufl.derivative(k * values * ufl.dx, u, ufl.Coefficient(p1)), vector="cells")
+    found = np.ones((8, len(element.custom_quadrature()[1])))
+    at_points(found, x=x, x_dofs=cells)
+    assert not found.any()
+
+
+def test_blocks_are_one_operator():
+    ufl, mesh, p1, p2 = spaces()
+    both = ufl.MixedFunctionSpace(p1, p2)
+    (u, p), (v, q) = ufl.TrialFunctions(both), ufl.TestFunctions(both)
+    blocks = ufl.extract_blocks(u * v * ufl.dx + p * v * ufl.dx + 2 * p * q * ufl.dx)
+    x, cells = square(2)
+    maps = {"p1_dofs": cells, "p2_dofs": numbers_of_edges(cells)}
+    op = purlin.jit(blocks, matrix="sparse")
+    found = op.assemble(x=x, x_dofs=cells, **maps)
+    # the third block is none
+    assert list(found) == ["y0", "y1", "y3"]
+    sizes = {"p1": 9, "p2": int(maps["p2_dofs"].max()) + 1}
+    for name, rows, columns, area in (("y0", "p1", "p1", 1), ("y1", "p1", "p2", 1), ("y3", "p2", "p2", 2)):
+        csr = found[name]
+        assert len(csr.indptr) == sizes[rows] + 1 and csr.indices.max() == sizes[columns] - 1
+        assert abs(csr.data.sum() - area) < 1e-13
+    alone = purlin.jit(blocks[0][1], matrix="sparse").assemble(x=x, x_dofs=cells, **maps)
+    assert np.allclose(alone.data, found["y1"].data, rtol=0, atol=1e-15)
+    assert np.array_equal(alone.indices, found["y1"].indices)
+    # patterns of an earlier call
+    patterns = op.patterns(**maps)
+    again = op.assemble(patterns, x=x, x_dofs=cells, **maps)
+    assert np.array_equal(again["y3"].data, found["y3"].data)
+
+
+def test_constants_with_components_are_arrays():
+    ufl, mesh, p1, _ = spaces()
+    u, v = ufl.Coefficient(p1), ufl.TestFunction(p1)
+    K, T = ufl.Constant(mesh, shape=(2,)), ufl.Constant(mesh, shape=(2, 2))
+    form = ufl.dot(K, T * ufl.grad(u)) * v * ufl.dx + K[1] * v * ufl.ds
+    op = purlin.jit(form, names={u: "u", K: "K", T: "T"})
+    x, cells = square(2)
+    facets = {"facet_cells": np.array([0], np.int32), "local_facets": np.array([0], np.int32)}
+    fixed = {"x": x, "x_dofs": cells, "p1_dofs": cells, "u": np.linspace(0, 1, 9), "exterior_facets": facets}
+    numbers = {"K_0": 0.5, "K_1": 2.0, "T_0": 1.0, "T_1": 2.0, "T_2": 3.0, "T_3": 4.0}
+    expected, found = np.zeros(9), np.zeros(9)
+    op(expected, **fixed, **numbers)
+    assert expected.any()
+    for K_as, T_as in (([0.5, 2], [[1, 2], [3, 4]]), (np.array([0.5, 2.0]), np.arange(1.0, 5).reshape(2, 2))):
+        found[:] = 0
+        op(found, **fixed, K=K_as, T=T_as)
+        assert np.array_equal(found, expected)
+    # of one part alone
+    found[:] = 0
+    op(found, **{**fixed, "exterior_facets": facets | {"K": [0.5, 2.0]}}, K=[0.5, 2.0], T=[[1, 2], [3, 4]])
+    assert np.array_equal(found, expected)
+    wrong = [
+        (purlin.ShapeError, "argument `K` has shape \\(3,\\), needed \\(2,\\)", {"K": [1, 2, 3]}),
+        (purlin.DtypeError, "argument `K` is a str, needed an array of numbers of shape \\(2,\\)", {"K": "ab"}),
+        (purlin.DtypeError, "argument `K` is a list, needed an array of numbers", {"K": ["1", "2"]}),
+        (purlin.DtypeError, "argument `T` is a list, needed an array of numbers", {"K": [1, 2], "T": [[1], [2, 3]]}),
+        (purlin.ArgumentError, "`K` is a masked array with 1 masked", {"K": np.ma.array([1, 2], mask=[0, 1])}),
+        (purlin.ArgumentError, "argument `K_1` was given twice: as itself, and in `K`", {"K": [1, 2], "K_1": 2.0}),
+        (purlin.MissingArgument, "needs argument `K_0`", {"T": [[1, 2], [3, 4]]}),
+    ]
+    for error, message, given in wrong:
+        with pytest.raises(error, match=message):
+            op(found, **{**fixed, **given})
+
+
+def test_options_that_mean_nothing_are_refused():
+    ufl, mesh, p1, _ = spaces()
+    u, v, k = ufl.Coefficient(p1), ufl.TestFunction(p1), ufl.Coefficient(p1)
+    form = u * v * ufl.dx
+    refused = [
+        (purlin.UnknownArgument, "`jit` has no option `nams`; did you mean `names`", form, {"nams": {}}),
+        (purlin.UnknownArgument, "`jit` has no option `zzz`; it has `device`, ", form, {"zzz": 1}),
+        (purlin.UnknownArgument, "option `names` is for forms of UFL, found the text", "laplace", {"names": {}}),
+        (purlin.FormError, "names: found a list, needed a mapping", form, {"names": ["u"]}),
+        (purlin.FormError, "names: found `w_.*`, needed a coefficient or constant .* it has `w_", form, {"names": {k: "k"}}),
+        (purlin.FormError, "names: found the `id` 7, needed", form, {"names": {7: "k"}}),
+        (purlin.FormError, "names: `y` is the name of a result, needed one of its own", form, {"names": {u: "y"}}),
+        (purlin.FormError, "names: `x` is the name of the positions", form, {"names": {u: "x"}}),
+        (purlin.FormError, "names: `u` is the name of another", u * k * v * ufl.dx, {"names": {u: "u", k: "u"}}),
+        (purlin.FormError, "outputs: `x` is the name of the positions", form, {"outputs": ["x"]}),
+        (purlin.FormError, "outputs: `a` is the name of a result", [form, form], {"outputs": ["a", "a"]}),
+        (purlin.FormError, "outputs: found 2 names, needed 1", form, {"outputs": ["a", "b"]}),
+        (purlin.FormError, "outputs: found a str, needed a list", form, {"outputs": "y"}),
+        (purlin.FormError, "found an equation; export `lhs", form == 0, {}),
+        (purlin.FormError, "matrix=`sparse` is for bilinear forms, found a linear form", form, {"matrix": "sparse"}),
+        (purlin.FormError, "matrix=`diagonal` is for bilinear forms, found a functional", u * ufl.dx, {"matrix": "diagonal"}),
+    ]
+    for error, message, wrong, options in refused:
+        with pytest.raises(error, match=message):
+            purlin.jit(wrong, **options)
+    # the name of the result is free where the result has another
+    op = purlin.jit(form, names={u: "y"}, outputs=["b"])
+    assert [a.name for a in op.arguments if a.is_written] == ["b"] and "y" in {a.name for a in op.arguments}
+
+
+def test_functions_of_another_mesh_are_refused():
+    ufl, mesh, p1, _ = spaces()
+    _, other, q1, _ = spaces()
+    v = ufl.TestFunction(p1)
+    for wrong in (ufl.Coefficient(q1), ufl.SpatialCoordinate(other)[0], ufl.CellVolume(other)):
+        with pytest.raises(purlin.FormError, match="of another mesh than that of its integral; interpolate"):
+            purlin.jit(wrong * v * ufl.dx(mesh))
+    # a constant is a number wherever it was made
+    purlin.jit(ufl.Constant(other) * v * ufl.dx(mesh))
+
+
+def test_export_options_are_those_of_the_exporter():
+    import inspect
+
+    exporter = pytest.importorskip("purlin.export")
+    from purlin.operator import EXPORT_OPTIONS
+
+    assert tuple(inspect.signature(exporter.export_form).parameters)[1:] == EXPORT_OPTIONS

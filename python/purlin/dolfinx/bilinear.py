@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from purlin.dolfinx.linear import Action
+from purlin.dolfinx.linear import Action, one_bilinear
 from purlin.errors import FormError
 from purlin.operator import Trial
 
@@ -30,19 +30,21 @@ class MatrixFree:
     def __init__(
         self, form: Any, bcs: Sequence[Any] = (), device: str = "c", *, diagonal: float = 1.0, **options: Any
     ) -> None:
+        one_bilinear(form)
         import ufl
         from dolfinx.fem import Function
 
-        arguments = form.arguments()
-        if len(arguments) != 2:
-            raise FormError(
-                f"the form has {len(arguments)} arguments, needed a test and a trial function; "
-                "use `purlin.dolfinx.action` for a linear form"
-            )
-        test, trial = (argument.ufl_function_space() for argument in arguments)
+        test, trial = (argument.ufl_function_space() for argument in form.arguments())
         dtype = trial.mesh.geometry.x.dtype
         self.argument, self._result = Function(trial, dtype=dtype), Function(test, dtype=dtype)
-        self.action = Action(ufl.action(form, self.argument), device, **options)
+        derived = ufl.algorithms.expand_derivatives(form)
+        if derived.integrals():
+            applied = ufl.action(derived, self.argument)
+        else:  # UFL has no action of what is zero; this is zero once derived, and has the test function
+            applied = ufl.derivative(
+                ufl.inner(self._result, ufl.TestFunction(test)) * ufl.dx, self.argument, Function(trial, dtype=dtype)
+            )
+        self.action = Action(applied, device, **options)
         self._comm = test.mesh.comm
         self._rows, self._columns = constrained(test, bcs, owned=True), constrained(trial, bcs, owned=True)
         self._diagonal = diagonal if test == trial else 0.0

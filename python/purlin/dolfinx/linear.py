@@ -95,9 +95,10 @@ class Action:
 
         What was added to ghosts is sent to their owners; entries of ghosts are left as they are.
         """
+        vectors = [_vector(output) for output in outputs]
+        self._check_count(outputs)
         from dolfinx.la import InsertMode
 
-        vectors = [getattr(output, "x", output) for output in outputs]
         for vector in vectors:
             vector.array[:] = 0
         self(*outputs)
@@ -147,10 +148,14 @@ class Action:
                 found[name] = array if self._place is None else self._place(array)
         return found
 
+    def _check_count(self, outputs: tuple) -> None:
+        needed = len(self._mapping.document["outputs"])
+        if len(outputs) != needed:
+            raise FormError(f"{len(outputs)} results, needed {needed}: one a form")
+
     def _varying(self, outputs: tuple, values: ABCMapping[Any, Array]) -> dict[str, Any]:
         document, mapping = self._mapping.document, self._mapping
-        if len(outputs) != len(document["outputs"]):
-            raise FormError(f"{len(outputs)} results, needed {len(document['outputs'])}: one a form")
+        self._check_count(outputs)
         given = {}
         for output, entry in zip(outputs, document["outputs"]):
             array = array_of(output)
@@ -194,6 +199,35 @@ class Action:
 
     def __repr__(self) -> str:
         return f"<purlin.dolfinx.Action of {self.operator!r}>"
+
+
+def _vector(output: Any) -> Any:
+    """The vector of a function, or a vector of DOLFINx."""
+    vector = getattr(output, "x", output)
+    if not (hasattr(vector, "array") and hasattr(vector, "scatter_reverse")):
+        raise FormError(
+            f"`assemble`: found a {type(output).__name__}, needed a function or a vector of DOLFINx, which knows its "
+            "ghosts; call the action itself to add to an array of local entries"
+        )
+    return vector
+
+
+def one_bilinear(form: Any) -> None:
+    """Refuses what is not one bilinear form."""
+    from purlin.export.preprocess import check_form
+
+    if isinstance(form, (list, tuple)):
+        raise FormError(
+            f"found a {type(form).__name__} of forms, needed one bilinear form; take the blocks one by one, each with "
+            "the spaces of its own test and trial function"
+        )
+    check_form(form)
+    arguments = form.arguments()
+    if len(arguments) != 2:
+        raise FormError(
+            f"the form has {len(arguments)} arguments, needed a test and a trial function; "
+            "use `purlin.dolfinx.action` for a linear form"
+        )
 
 
 def _checked(form: Any) -> list[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from purlin.dolfinx.bilinear import constrained
 from purlin.dolfinx.entities import Batch
-from purlin.dolfinx.linear import Action
+from purlin.dolfinx.linear import Action, one_bilinear
 from purlin.dolfinx.mapping import Array, Place
 from purlin.errors import FormError
 from purlin.sparse import Pattern, patterns, zeros
@@ -33,6 +33,7 @@ class Assembled(Action):
         place: Optional[Place] = None,
         **options: Any,
     ) -> None:
+        one_bilinear(form)
         super().__init__(form, device, place=place, matrix="sparse", **options)
         test, trial = self._spaces
         self._shape = _local_size(test), _local_size(trial)
@@ -50,13 +51,7 @@ class Assembled(Action):
         return self._pattern
 
     def _argument_spaces(self, form: Any) -> tuple[Any, ...]:
-        arguments = form.arguments()
-        if len(arguments) != 2:
-            raise FormError(
-                f"the form has {len(arguments)} arguments, needed a test and a trial function; "
-                "use `purlin.dolfinx.action` for a linear form"
-            )
-        self._spaces = tuple(argument.ufl_function_space() for argument in arguments)
+        self._spaces = tuple(argument.ufl_function_space() for argument in form.arguments())
         return self._spaces
 
     def _fixed(self, part: str, batch: Batch) -> dict[str, Array]:

@@ -18,9 +18,10 @@ from typing import Any
 from .document import documents
 from .elements import states
 from .errors import FormError, UnsupportedForm
+from .names import POSITIONS
 from .preprocess import check_domain, check_form
 
-__all__ = ["FormError", "UnsupportedForm", "dumps", "export_form", "states"]
+__all__ = ["FormError", "UnsupportedForm", "dumps", "export_form", "names_of", "states"]
 
 
 def export_form(
@@ -41,7 +42,8 @@ def export_form(
         name: The kernel's name.
         scalar: `f64` or `f32`, the type of arguments and temporaries.
         names: Names of coefficients and constants, by the object or its `id`; else their attribute `name`,
-            else `w0`, `w1`, ... and `c0`, `c1`, ... in the order of `form.coefficients()`.
+            else `w0`, `w1`, ... and `c0`, `c1`, ... in the order of `form.coefficients()`. Each is a name of
+            its own: `x` is that of the positions, and results have theirs.
         outputs: A name for each form; `y`, or `y0`, `y1`, ... where there are several.
         numbering: Tells function spaces of one element apart that number their degrees of freedom
             differently: equal results for spaces that may share a map. Without it, all spaces of
@@ -55,7 +57,7 @@ def export_form(
         FormError: A form that is wrong, or no form.
     """
     forms = _flat(form)
-    titles = list(outputs) if outputs else _default_outputs(len(forms))
+    titles = _default_outputs(len(forms)) if outputs is None else _checked_outputs(outputs, len(forms))
     kept = [(f, t) for f, t in zip(forms, titles, strict=True) if f is not None]
     if scalar not in ("f64", "f32"):
         hint = "write the real and the imaginary part as two forms" if "c" in scalar else None
@@ -73,6 +75,21 @@ def export_form(
     return document.write(name, scalar)
 
 
+def names_of(form: Any, variables: Mapping[str, Any]) -> dict[int, str]:
+    """Names for :func:`export_form`: the variables that hold functions and constants of a form.
+
+    Those that begin with `_` are left out, and those that are the names of the positions or results.
+    """
+    forms = [one for one in _flat(form) if one is not None]
+    own = {id(thing) for one in forms for thing in (*one.coefficients(), *one.constants())}
+    taken = {POSITIONS, *_default_outputs(len(_flat(form)))}
+    return {
+        id(value): title
+        for title, value in variables.items()
+        if id(value) in own and not title.startswith("_") and title not in taken
+    }
+
+
 def _flat(form: Any) -> list[Any]:
     """Forms of nested lists, as `ufl.extract_blocks` makes them."""
     if isinstance(form, list | tuple):
@@ -82,6 +99,14 @@ def _flat(form: Any) -> list[Any]:
 
 def _default_outputs(count: int) -> list[str]:
     return ["y"] if count == 1 else [f"y{i}" for i in range(count)]
+
+
+def _checked_outputs(outputs: Any, count: int) -> list[str]:
+    if isinstance(outputs, str) or not isinstance(outputs, Sequence):
+        raise FormError(f"outputs: found a {type(outputs).__name__}, needed a list with a name for each form")
+    if len(outputs) != count:
+        raise FormError(f"outputs: found {len(outputs)} names, needed {count}: one for each form")
+    return list(outputs)
 
 
 def _check_together(forms: list[Any]) -> None:

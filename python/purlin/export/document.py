@@ -12,8 +12,9 @@ from .geometry import reference_values
 from .graph import Field, Graph
 from .linear import Linear
 from .lower import Lowering, deep_recursion
-from .names import Names, space_name
+from .names import POSITIONS, Names, space_name
 from .preprocess import Piece, pieces
+from .rules import rule_of_cells
 from .scope import Functions, Scope
 from .tables import Array, frame
 
@@ -122,6 +123,10 @@ class IntegralWriter:
             {"output": output, "factor": self._place[factor], "arguments": [dict(a) for a in keys]}
             for (output, keys), factor in merged.items()
         ]
+        return self.integral(terms)
+
+    def integral(self, terms: list[Json]) -> Json:
+        """The integral of these terms and what they need."""
         rule = self.group.piece.rule
         return {
             "type": self.group.piece.kind,
@@ -253,17 +258,40 @@ def _operands(node: tuple) -> tuple[int, ...]:
     return () if node[0] in _LEAVES else node[_FIRST_OPERAND.get(node[0], 1) :]
 
 
+def zero_integral(output: int, cell: str, elements: list[Any], functions: Functions) -> Json:
+    """Zero over all cells, added to a result to which nothing else is, so that it has an argument.
+
+    The factor is zero times a coordinate: the kernel takes the positions and their map, as those of
+    other forms do, and so knows the number of cells.
+    """
+    rule = rule_of_cells(cell, [component_access(element, 0)[0] for element in elements])
+    group = Group(Piece("cell", (), rule, None, None), cell, functions)
+    writer = IntegralWriter(group, [POSITIONS])
+    zero = (0,) * group.frame.tdim
+    arguments = [
+        dict(writer._argument(element, Field(place, 0, zero, None))) for place, element in enumerate(elements)
+    ]
+    writer._emit(("literal", 0.0))
+    writer._place = {0: 0, 1: writer._emit(("field", Field(0, 0, zero, None)))}
+    factor = writer._emit(("multiply", 0, 1))
+    return writer.integral([{"output": output, "factor": factor, "arguments": arguments}])
+
+
 class Document:
     """Several forms on one mesh as one tabulated form."""
 
     def __init__(
-        self, domain: Any, names: Mapping[Any, str] | None, numbering: Numbering | None
+        self,
+        domain: Any,
+        names: Mapping[Any, str] | None,
+        outputs: Sequence[str],
+        numbering: Numbering | None,
     ) -> None:
         self.domain = domain
         self.numbering = numbering or (lambda space: None)
         self.cell = cell_name(domain.ufl_coordinate_element())
         self.functions = Functions(domain)
-        self.names = Names(names)
+        self.names = Names(names, outputs)
         self.groups: dict[Any, Group] = {}
         self.outputs: list[tuple[str, list[tuple[Any, Hashable]]]] = []
 
@@ -290,7 +318,8 @@ class Document:
 
     def write(self, name: str, scalar: str) -> Json:
         """The tabulated form as plain data."""
-        function_names = [self.names.unique("x")] + [
+        self.names.check_used([*self.functions.coefficients[1:], *self.functions.constants])
+        function_names = [POSITIONS] + [
             self.names.of(coefficient, f"w{i}")
             for i, coefficient in enumerate(self.functions.coefficients[1:])
         ]
@@ -298,7 +327,7 @@ class Document:
             {"name": self.names.of(c, f"c{i}"), "shape": list(c.ufl_shape)}
             for i, c in enumerate(self.functions.constants)
         ]
-        titles = [self.names.unique(title) for title, _ in self.outputs]
+        titles = [title for title, _ in self.outputs]
         spaces = Spaces(self.functions.elements[0], self.names)
         functions = [{"name": function_names[0], "role": "coordinates", "space": 0}]
         for title, function in zip(
@@ -311,6 +340,12 @@ class Document:
             for title, (_, own) in zip(titles, self.outputs, strict=True)
         ]
         written = (IntegralWriter(g, function_names).write() for g in self.groups.values())
+        integrals = [integral for integral in written if integral is not None]
+        added_to = {term["output"] for integral in integrals for term in integral["terms"]}
+        for place, (_, own) in enumerate(self.outputs):
+            if place not in added_to:
+                elements = [element for element, _ in own]
+                integrals.append(zero_integral(place, self.cell, elements, self.functions))
         return {
             "purlin_form": 1,
             "name": name,
@@ -322,7 +357,7 @@ class Document:
             "functions": functions,
             "constants": constants,
             "outputs": outputs,
-            "integrals": [integral for integral in written if integral is not None],
+            "integrals": integrals,
         }
 
 
@@ -366,7 +401,7 @@ def documents(
     numbering: Numbering | None,
 ) -> Document:
     """A document of `forms`, one output each."""
-    document = Document(domain, names, numbering)
+    document = Document(domain, names, outputs, numbering)
     for form, output in zip(forms, outputs, strict=True):
         document.add(form, output)
     return document

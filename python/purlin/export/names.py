@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .elements import Element
 from .errors import FormError
 
+#: The name of the positions.
+POSITIONS = "x"
+
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 class Names:
-    """Gives out names; a name that is taken gets a number."""
+    """Gives out names; a name that is taken gets a number.
 
-    def __init__(self, given: Mapping[Any, str] | None = None) -> None:
-        self.given = {key if isinstance(key, int) else id(key): name for key, name in (given or {}).items()}
+    Those that the user gives, of results and of functions, stay as they are and come first.
+    """
+
+    def __init__(self, given: Mapping[Any, str] | None, results: Sequence[str]) -> None:
+        if given is not None and not isinstance(given, Mapping):
+            raise FormError(
+                f"names: found a {type(given).__name__}, needed a mapping from coefficients and constants to their "
+                'names, as in `{u: "u"}`'
+            )
+        self.taken: dict[str, str] = {POSITIONS: "the positions"}
+        for name in results:
+            self._take("outputs", name, "a result")
+        self.given = dict(given or {})
         for name in self.given.values():
-            if not (isinstance(name, str) and _IDENTIFIER.match(name)):
-                raise FormError(f"names: found `{name}`, needed a letter or `_`, then letters, digits and `_`")
-        self.taken: set[str] = set()
+            self._take("names", name, "another function or constant")
+
+    def _take(self, option: str, name: Any, of: str) -> None:
+        if not (isinstance(name, str) and _IDENTIFIER.match(name)):
+            raise FormError(f"{option}: found `{name}`, needed a letter or `_`, then letters, digits and `_`")
+        if name in self.taken:
+            raise FormError(f"{option}: `{name}` is the name of {self.taken[name]}, needed one of its own")
+        self.taken[name] = of
 
     def unique(self, wanted: str) -> str:
         """`wanted`, or `wanted` with the first free number behind it."""
@@ -28,15 +47,27 @@ class Names:
         while name in self.taken:
             number += 1
             name = f"{wanted}_{number}"
-        self.taken.add(name)
+        self.taken[name] = name
         return name
 
     def of(self, thing: Any, otherwise: str) -> str:
         """The name that the user gave to a UFL object, or else its own, or `otherwise`."""
-        for candidate in (self.given.get(id(thing)), getattr(thing, "name", None)):
-            if isinstance(candidate, str) and _IDENTIFIER.match(candidate):
-                return self.unique(candidate)
-        return self.unique(otherwise)
+        for key in (id(thing), thing):
+            if key in self.given:
+                return self.given[key]
+        own = getattr(thing, "name", None)
+        return self.unique(own if isinstance(own, str) and _IDENTIFIER.match(own) else otherwise)
+
+    def check_used(self, things: Sequence[Any]) -> None:
+        """Refuses names of what is not among the functions and constants of the form."""
+        there = {*map(id, things), *things}
+        for key in self.given:
+            if key not in there:
+                found = f"the `id` {key}" if isinstance(key, int) else f"`{key}`"
+                known = ", ".join(f"`{thing}`" for thing in things) or "none"
+                raise FormError(
+                    f"names: found {found}, needed a coefficient or constant of the form; it has {known}"
+                )
 
 
 def space_name(element: Element) -> str:

@@ -22,6 +22,7 @@ from ufl.algorithms.compute_form_data import attach_estimated_degrees
 from ufl.algorithms.domain_analysis import build_integral_data, group_form_integrals
 from ufl.algorithms.remove_complex_nodes import remove_complex_nodes
 from ufl.corealg.traversal import unique_pre_traversal
+from ufl.domain import extract_unique_domain
 
 from .elements import cell_name, check_element
 from .errors import FormError, UnsupportedForm
@@ -58,7 +59,25 @@ def check_form(form: Any) -> None:
     for function in (*form.arguments(), *form.coefficients()):
         check_element(function.ufl_element())
     for integral in form.integrals():
+        _check_meshes(integral)
         _check_integral(integral)
+
+
+def _check_meshes(integral: Any) -> None:
+    """Refuses functions and geometry of another mesh than that of the integral."""
+    mesh = integral.ufl_domain()
+    for node in unique_pre_traversal(integral.integrand()):
+        if isinstance(node, uc.Coefficient | uc.Argument):
+            found = node.ufl_function_space().ufl_domain()
+        elif isinstance(node, uc.GeometricQuantity):
+            found = extract_unique_domain(node)
+        else:
+            continue
+        if found is not None and found != mesh:
+            raise UnsupportedForm(
+                f"`{node}` of another mesh than that of its integral",
+                "interpolate it to the mesh of the integral, also where one is a submesh of the other",
+            )
 
 
 def _check_integral(integral: Any) -> None:

@@ -70,6 +70,15 @@ def _of_elements(integral: Any, dim: int) -> Rule | None:
     return found
 
 
+def rule_of_cells(cell: str, elements: list[Any]) -> Rule:
+    """A rule over cells at whose points these elements have values: one point, or a quadrature element's."""
+    for element in elements:
+        if element.is_quadrature:
+            points, weights = (np.asarray(array) for array in element.custom_quadrature())
+            return Rule(points, weights, element.embedded_superdegree, "custom")
+    return _named(basix.CellType[cell], 0, "default", basix.PolysetType.standard)
+
+
 def rule_of(integral: Any, cell: str, kind: str, degree: int, arguments: list[Any]) -> Rule:
     """The rule of an integral; `degree` is the estimate where the measure gives none."""
     metadata = integral.metadata() or {}
