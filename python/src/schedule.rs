@@ -4,8 +4,9 @@ use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
 use purlin::ir;
 use purlin::transforms::schedule::{Choice, Made, Script, parse_file, print};
-use purlin::transforms::{Recipe, Refusal, Schedule, Step, TransformError};
+use purlin::transforms::{Recipe, Refusal, Schedule, Step, TransformError, steps};
 use pyo3::prelude::*;
+use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -54,7 +55,7 @@ fn step(name: &str, arguments: &str) -> Result<Step, Failure> {
         Failure::from(TransformError { operation: name.to_owned(), cause })
     };
     let arguments: Value = serde_json::from_str(arguments).map_err(refused)?;
-    serde_json::from_value(json!({ name: arguments })).map_err(refused)
+    steps().deserialize(json!({ name: arguments })).map_err(refused)
 }
 
 #[pymethods]
@@ -183,7 +184,7 @@ impl Engine {
 #[allow(clippy::type_complexity, reason = "a row of a table")]
 pub(crate) fn primitives()
 -> Vec<(&'static str, &'static str, Vec<&'static str>, bool, Vec<(&'static str, &'static str)>, String)> {
-    let rows = purlin::transforms::steps().rows();
+    let rows = steps().rows();
     rows.map(|p| {
         let obligations = p.obligations.iter().map(|o| (o.id(), o.says())).collect();
         let schema = (p.schema)().as_value().to_string();
