@@ -1,6 +1,5 @@
 //! Keeps the even and the odd part of lines of temporaries in place of their elements.
 
-use super::reverse_iname::ReverseIname;
 use crate::draw::{self, Picks};
 use crate::keeps::{Instances, Keeps};
 use crate::obligation::Obligation;
@@ -10,6 +9,7 @@ use crate::parity::{
 };
 use crate::primitive::Primitive;
 use crate::proofs::ORDER;
+use crate::proofs::any_order::{Together, check_any_order};
 use crate::proofs::elements::{
     AXIS, NO_RULE, ONLY_ACCESSED, TEMPORARY, check_axis, check_no_rule, check_only_accessed, temporary,
 };
@@ -51,8 +51,9 @@ use std::fmt;
 /// All arrays have `n` elements along their axis, of a floating-point type. A loop over `0..n` holds
 /// nothing but instructions that write or read an array at its iteration. If all are stores that are
 /// linear in lines, `u[i] = sum c*v[i] + sum T[i, …]*f`, it computes the parts of `u` from those of `v`
-/// and of rows of `T`. Otherwise it carries no dependence, so that iterations run in pairs. Sums over a
-/// whole line are `sum_l T[…, l]*u[l]*f`, in no loop that writes `u`. `[e, o] = P u` has the inverse
+/// and of rows of `T`. Otherwise iterations run in pairs, one instruction of both after the other: the
+/// loop carries no dependence, temporaries that it uses again included, and no instruction reads the
+/// array that it writes. Sums over a whole line are `sum_l T[…, l]*u[l]*f`, in no loop that writes `u`. `[e, o] = P u` has the inverse
 /// `u[j] = (e + o)/2`, `u[n - 1 - j] = (e - o)/2`, so that results are equal up to rounding where
 /// values are finite. With `R` the largest entry of the row or that of the column of an entry of `T`,
 /// whichever is smaller, its parts give it up to `1e-13 R`, or `1e-6 R` in single precision; parts below
@@ -60,8 +61,9 @@ use std::fmt;
 ///
 /// # Errors
 /// No array, one named twice, without the axis, of integers, of another length; `half` below half of
-/// it or above it; another use of an array, with the instruction; a loop that carries a dependence, with two
-/// instances; an infinity or a nan in a table; an entry that its parts do not give.
+/// it or above it; another use of an array, with the instruction; a loop that carries a dependence, also
+/// through a temporary that each iteration uses again, with two instances; an infinity or a nan in a table; an
+/// entry that its parts do not give.
 ///
 /// # Source
 /// The even-odd decomposition of Solomonoff 1992, for matrices that a reflection leaves alone.
@@ -131,6 +133,12 @@ const ALONE: Obligation = Obligation::new(
     "a loop over the axis holds nothing but instructions that write or read an array at its iteration",
 );
 
+/// The first part of a pair is written before the second one is computed.
+const OTHERS: Obligation = Obligation::new(
+    "decompose_parity.others",
+    "no instruction of a loop over pairs reads the array that it writes",
+);
+
 /// A whole line is read as a sum of products with weights.
 const SUMS: Obligation = Obligation::new(
     "decompose_parity.sums",
@@ -164,7 +172,7 @@ impl Primitive for DecomposeParity {
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] =
-        &[LINES, WRITTEN, ALONE, SUMS, TEMPORARY, AXIS, ONLY_ACCESSED, NO_RULE, ORDER, CERTIFICATE, FINITE];
+        &[LINES, WRITTEN, ALONE, OTHERS, SUMS, TEMPORARY, AXIS, ONLY_ACCESSED, NO_RULE, ORDER, CERTIFICATE, FINITE];
     const KEEPS: Keeps = Keeps::within(12).of_finite();
     const INSTANCES: Instances = Instances::Free;
 
@@ -184,7 +192,7 @@ impl Primitive for DecomposeParity {
         for (iname, insns) in loops {
             let role = role(kernel, &arrays, iname, &insns);
             if role == Role::Pairs {
-                check_pairs(analysis, iname, &insns)?;
+                check_pairs(analysis, &arrays, iname, &insns)?;
             }
             of_role.insert(iname, (role, insns));
         }
@@ -391,8 +399,14 @@ impl Uses<'_> {
 }
 
 /// Checks that the iterations of a loop run in pairs.
-fn check_pairs(analysis: &Analysis, iname: InameId, insns: &[InsnId]) -> Result<(), Refusal> {
+fn check_pairs(
+    analysis: &Analysis,
+    arrays: &BTreeMap<VarId, usize>,
+    iname: InameId,
+    insns: &[InsnId],
+) -> Result<(), Refusal> {
     let kernel = analysis.kernel();
+    let name = &kernel.inames[iname].name;
     for id in insns {
         let insn = &kernel.insns[*id];
         let mut reduces = false;
@@ -403,8 +417,24 @@ fn check_pairs(analysis: &Analysis, iname: InameId, insns: &[InsnId]) -> Result<
                 insn.name
             )
         })?;
+        let own = arrays.contains_key(&insn.lhs.var) && insn.reads().iter().any(|a| a.var == insn.lhs.var);
+        OTHERS.require(!own, || {
+            let array = &kernel.vars[insn.lhs.var].name;
+            format!("`{}` reads `{array}`, which it writes; write another array", insn.name)
+        })?;
     }
-    ReverseIname::new(&kernel.inames[iname].name).check(analysis).map(drop)
+    let range = kernel.inames[iname].domain.as_range(iname);
+    let Some((lo, hi)) = range else {
+        return Err(Refusal::Internal(format!("`{name}` is no range, but runs over a line\n{kernel}")));
+    };
+    let mirrored = lo.plus(&hi).plus_constant(-1).minus(&Affine::iname(iname));
+    check_any_order(analysis, iname, &mirrored, Together::Instruction, &|source, sink| {
+        let both = if source == sink { format!("`{source}`") } else { format!("`{source}` and `{sink}`") };
+        format!(
+            "iterations of `{name}` run in pairs, instruction by instruction; expand temporaries of {both} over \
+             `{name}`, or distribute `{name}`"
+        )
+    })
 }
 
 impl Lines {

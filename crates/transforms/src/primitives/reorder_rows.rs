@@ -7,12 +7,11 @@ use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::ORDER;
+use crate::proofs::any_order::{Together, check_any_order};
 use crate::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
-use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::schedule::Array;
-use crate::substitute::remap_iname;
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, Affine, Assumption, Direction, Expr, InameId, Insn, Kernel, VarId, VarKind, Variable,
@@ -37,8 +36,8 @@ use std::fmt;
 /// short.
 ///
 /// # Precondition
-/// The loop is `0..n`, inside nothing that changes `n`, and `n` is the length of the inputs that it
-/// reads by its iteration. Nothing else depends on its iteration: it occurs as the first index of
+/// The loop is `0..n`, inside nothing that changes `n`, and `n` is the length of the map and of the
+/// inputs that it reads by its iteration. Nothing else depends on its iteration: it occurs as the first index of
 /// inputs alone, neither in other expressions nor in bounds. So an iteration computes what its rows
 /// say, wherever they lie. The loop carries no dependence, as for
 /// [`ReverseIname`](super::ReverseIname), so that iterations may run in any order. Updates that commute
@@ -107,8 +106,10 @@ impl fmt::Display for ReorderRows {
 }
 
 /// Rows are those of all iterations.
-const ALL_ROWS: Obligation =
-    Obligation::new("reorder_rows.all_rows", "the loop is `0..n`, and inputs that it indexes have `n` rows");
+const ALL_ROWS: Obligation = Obligation::new(
+    "reorder_rows.all_rows",
+    "the loop is `0..n`, and the map and inputs that it indexes have `n` rows",
+);
 
 /// What an iteration computes depends on its rows alone.
 const ROWS_ALONE: Obligation = Obligation::new(
@@ -152,10 +153,16 @@ impl Primitive for ReorderRows {
         let inputs = self.inputs(kernel, iname)?;
         let range = kernel.inames[iname].domain.as_guarded_range(iname);
         let n = range.filter(|r| r.lo == Affine::constant(0) && r.guard.is_empty()).map(|r| r.hi);
-        let all = n.as_ref().is_some_and(|n| inputs.iter().all(|v| kernel.vars[*v].shape[0] == *n));
-        ALL_ROWS.require(all, || {
+        let map = lookup::var(kernel, &self.map)?;
+        let other = inputs.iter().chain([&map]).find(|v| Some(&kernel.vars[**v].shape[0]) != n.as_ref());
+        ALL_ROWS.require(other.is_none(), || {
+            let [name, rows] = other.map_or_else(Default::default, |v| {
+                let var = &kernel.vars[*v];
+                [var.name.clone(), kernel.show_affine(&var.shape[0]).to_string()]
+            });
             format!(
-                "`{}` does not take all rows of what it indexes; reorder a loop `0..n` over inputs with `n` rows",
+                "`{}` does not take all {rows} rows of `{name}`; reorder a loop `0..n`, by a map and over inputs with \
+                 `n` rows",
                 kernel.show_domain(iname, &kernel.inames[iname].domain)
             )
         })?;
@@ -165,13 +172,7 @@ impl Primitive for ReorderRows {
         let last = n.unwrap_or_else(|| Affine::constant(0)).plus_constant(-1);
         let backward = last.minus(&Affine::iname(iname));
         check_constant_value(kernel, iname, &backward)?;
-        // two iterations may change places if the loop may run backward
-        let mut after = kernel.clone();
-        remap_iname(&mut after, iname, &backward);
-        after.inames[iname].domain = kernel.inames[iname].domain.clone();
-        let place = |_, l| (l == iname).then(|| backward.clone());
-        let order = Reordering { before: analysis, after: &after, value: &place, whole: &[iname] };
-        check_order(&order, &|source, sink| {
+        check_any_order(analysis, iname, &backward, Together::Iteration, &|source, sink| {
             format!("distribute `{source}` and `{sink}` first, or keep `{}` in this order", self.iname)
         })?;
         Ok(Reordered { iname, inputs })

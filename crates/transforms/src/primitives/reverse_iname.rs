@@ -6,8 +6,8 @@ use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::ORDER;
+use crate::proofs::any_order::{Together, check_any_order};
 use crate::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
-use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
 use crate::substitute::remap_iname;
 use purlin_analysis::Analysis;
@@ -94,11 +94,7 @@ impl Primitive for ReverseIname {
         })?;
         let value = range.lo.plus(&range.hi).plus_constant(-1).minus(&Affine::iname(iname));
         check_constant_value(kernel, iname, &value)?;
-        let proof = Reversed { iname, value };
-        let after = self.draft(kernel, &proof);
-        let place = |_, l| (l == iname).then(|| proof.value.clone());
-        let order = Reordering { before: analysis, after: &after, value: &place, whole: &[iname] };
-        check_order(&order, &|source, sink| {
+        check_any_order(analysis, iname, &value, Together::Iteration, &|source, sink| {
             if source == sink {
                 format!(
                     "keep `{}` in this order, or reverse a loop that `{source}` does not depend on",
@@ -108,7 +104,7 @@ impl Primitive for ReverseIname {
                 format!("distribute `{source}` and `{sink}` first, or keep `{}` in this order", self.iname)
             }
         })?;
-        Ok(proof)
+        Ok(Reversed { iname, value })
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Reversed) {

@@ -2,6 +2,7 @@
 
 pub(crate) mod accumulation;
 pub(crate) mod alive;
+pub(crate) mod any_order;
 pub mod attained;
 pub mod bounds;
 pub(crate) mod commit;
