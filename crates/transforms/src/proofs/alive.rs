@@ -2,6 +2,7 @@
 //! written.
 
 use super::elements::element_at;
+use super::index_cases::{IndexCase, index_cases};
 use crate::obligation::Obligation;
 use crate::refusal::{LostValue, Refusal};
 use purlin_analysis::deps::{AccessSite, Dependence, DependenceKind, Mode};
@@ -99,30 +100,70 @@ fn different_elements(
     [source, sink]: [&AccessSite; 2],
     alive: &Alive,
 ) -> Result<Option<isl::Map>, isl::IslError> {
-    let known = |site: &AccessSite, side, axis: usize| {
-        let index = site.index[axis].as_ref().filter(|e| !site.reduction.iter().any(|i| e.mentions(*i)))?;
-        Some((index.clone(), poly.affine(index, side)?))
-    };
-    let apart = |axis| {
-        let ((p, x), (q, y)) = (known(source, Side::Source, axis)?, known(sink, Side::Sink, axis)?);
-        Some((p, q, difference(&y, &x)))
-    };
-    let Some((p, q, e)) = apart(alive.axis) else { return d.relation().map(Some) };
-    if p == q && settled(d, &p) {
+    let from = cases_along(poly, source, alive.axis, Side::Source);
+    let to = cases_along(poly, sink, alive.axis, Side::Sink);
+    let (Some(from), Some(to)) = (from, to) else { return d.relation().map(Some) };
+    if let ([from], [to]) = (&from[..], &to[..])
+        && from.index == to.index
+        && settled(d, &from.index)
+    {
         return Ok(None);
     }
-    let mut meet = Vec::new();
-    if let Some(length) = alive.length {
-        let turns = e.clone().floor_div(length);
-        meet.push(isl::Constraint::zero(e.clone().add_scaled(-length, &turns)));
-        let others = (0..source.index.len()).filter(|axis| *axis != alive.axis).filter_map(apart);
-        meet.extend(others.map(|(_, _, e)| isl::Constraint::zero(e)));
+    let mut others = Vec::new();
+    if alive.length.is_some() {
+        for axis in (0..source.index.len()).filter(|axis| *axis != alive.axis) {
+            let known = [(source, Side::Source), (sink, Side::Sink)]
+                .map(|(site, side)| poly.affine(plain_index(site, axis)?, side));
+            if let [Some(x), Some(y)] = known {
+                others.push(isl::Constraint::zero(difference(&y, &x)));
+            }
+        }
     }
-    let less = isl::Constraint::non_negative(e.clone().offset(-1));
-    let more = isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &e));
-    let cases = [less, more].map(|case| [&meet[..], &[case]].concat());
+    let mut disjuncts = Vec::new();
+    for x in &from {
+        for y in &to {
+            let e = difference(&y.value, &x.value);
+            let mut meet = [&x.when[..], &y.when, &others].concat();
+            if let Some(length) = alive.length {
+                let turns = e.clone().floor_div(length);
+                meet.push(isl::Constraint::zero(e.clone().add_scaled(-length, &turns)));
+            }
+            let less = isl::Constraint::non_negative(e.clone().offset(-1));
+            let more = isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &e));
+            disjuncts.extend([less, more].map(|case| [&meet[..], &[case]].concat()));
+        }
+    }
     let whole = d.relation()?;
-    whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &cases)?).map(Some)
+    whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &disjuncts)?).map(Some)
+}
+
+/// The index of an access along an axis, if it is quasi-affine and no reduction runs over it.
+fn plain_index(site: &AccessSite, axis: usize) -> Option<&Affine> {
+    site.index[axis].as_ref().filter(|e| !site.reduction.iter().any(|i| e.mentions(*i)))
+}
+
+/// What an index is, and where.
+struct Case {
+    index: Affine,
+    value: isl::Affine,
+    when: Vec<isl::Constraint>,
+}
+
+/// The cases of an index along an axis; none if one is not known, or a reduction runs over it.
+fn cases_along(poly: &Polyhedral, site: &AccessSite, axis: usize, side: Side) -> Option<Vec<Case>> {
+    let cases = match plain_index(site, axis) {
+        Some(index) => vec![IndexCase { value: index.clone(), when: Vec::new() }],
+        None => index_cases(poly, &site.access.index[axis])?,
+    };
+    let summed = |e: &Affine| site.reduction.iter().any(|i| e.mentions(*i));
+    let of = |case: IndexCase| {
+        if summed(&case.value) || case.when.iter().any(|c| summed(c.expr())) {
+            return None;
+        }
+        let when = case.when.iter().map(|c| poly.constraint(c, side)).collect::<Option<_>>()?;
+        Some(Case { value: poly.affine(&case.value, side)?, index: case.value, when })
+    };
+    cases.into_iter().map(of).collect()
 }
 
 /// Whether an index has one value at both ends because it mentions nothing but loops that do not

@@ -13,6 +13,7 @@ pub(crate) mod extent;
 pub(crate) mod finite;
 pub mod footprint;
 pub(crate) mod identity;
+pub(crate) mod index_cases;
 pub(crate) mod inside;
 pub(crate) mod length;
 pub(crate) mod linear;
