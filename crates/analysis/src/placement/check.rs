@@ -118,6 +118,8 @@ enum Difference {
     Everywhere,
     /// Where these values at the source and at the sink differ.
     Where(Linear, Linear),
+    /// Where a common loop has other values, and the first `around` common loops have the same ones.
+    OfLanes { lane: usize, around: usize },
 }
 
 impl Difference {
@@ -127,6 +129,7 @@ impl Difference {
             Self::Nowhere => None,
             Self::Everywhere => Some(Part::whole()),
             Self::Where(source, sink) => Some(Part::apart(&source, &sink)),
+            Self::OfLanes { lane, around } => Some(Part::of_lanes(lane, around)),
         }
     }
 }
@@ -398,8 +401,9 @@ impl Checker<'_, '_> {
             if (self.is_private(d) && !flows) || d.equal.contains(l) {
                 continue;
             }
-            let lane = Linear::of_loop(k);
-            self.refuse(d, Difference::Where(lane.clone(), lane), RefusalReason::Lanes)?;
+            // lanes of other iterations around do not run together; private values are gone by then
+            let around = if self.is_private(d) { 0 } else { k };
+            self.refuse(d, Difference::OfLanes { lane: k, around }, RefusalReason::Lanes)?;
         }
         Ok(())
     }

@@ -275,6 +275,17 @@ impl Part {
         Self(vec![sign(Sign::Positive), sign(Sign::Negative)])
     }
 
+    /// The pairs at which a common loop has other values, while the first `around` of the common
+    /// loops have the same ones.
+    pub(crate) fn of_lanes(lane: usize, around: usize) -> Self {
+        let value = Linear::of_loop;
+        let Self(mut cases) = Self::apart(&value(lane), &value(lane));
+        for case in &mut cases {
+            case.extend((0..around).map(|l| (Sign::Zero, value(l), value(l))));
+        }
+        Self(cases)
+    }
+
     /// Whether these are all pairs.
     fn is_whole(&self) -> bool {
         self.0.iter().any(Vec::is_empty)

@@ -38,7 +38,13 @@ impl Draw<'_> {
         let lanes = [2, 4, 4, 8, 6, 16, 32, 3][(random.next() % 8) as usize];
         let groups = random.next().is_multiple_of(2);
         let row = lanes * (1 + random.next() % 2) + [0, 0, 0, 2, 1][(random.next() % 5) as usize];
-        let row = if groups { row + 8 } else { row };
+        // rows of one work-item may overlap: the lanes of one vector still touch elements of their own
+        let overlap = !groups && random.next().is_multiple_of(4);
+        let row = match (groups, overlap) {
+            (true, _) => row + 8,
+            (false, true) => 1 + random.next() % lanes,
+            (false, false) => row,
+        };
         let mut draw =
             Draw { random, lanes, first: 0, row, at: 0, small: false, single: false, text: String::new() };
         draw.declarations(groups);
