@@ -95,11 +95,6 @@ pub(crate) fn tags(_: &mut SchemaGenerator) -> Schema {
     names(|_: &AxisTag| true)
 }
 
-/// Every tag that needs no proof of the length of the loop.
-pub(crate) fn tags_but_unroll(_: &mut SchemaGenerator) -> Schema {
-    names(|tag: &AxisTag| *tag != AxisTag::Unrolled)
-}
-
 /// The axes of work-items.
 pub(crate) fn work_item_tags(_: &mut SchemaGenerator) -> Schema {
     names(|tag: &AxisTag| matches!(tag, AxisTag::Local(_)))

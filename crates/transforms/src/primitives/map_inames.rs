@@ -24,8 +24,6 @@ use std::fmt;
 
 /// Largest coefficient of a map.
 const MAX_ENTRY: i64 = 1 << 20;
-/// Most loops that are mapped together.
-const MAX_LOOPS: usize = 8;
 
 /// Replaces the loops of a perfect nest by those over `matrix * inames + offset`, the first row
 /// outermost.
@@ -227,9 +225,8 @@ impl MapInames {
             })?;
             found.push(iname);
         }
-        if found.is_empty() || found.len() > MAX_LOOPS {
-            let count = format!("{} loops are to be mapped", found.len());
-            return Err(Refusal::argument("inames", count, format!("1 to {MAX_LOOPS}")));
+        if found.is_empty() {
+            return Err(Refusal::argument("inames", "no loop is named", "those of a nest, outer first"));
         }
         for pair in found.windows(2) {
             let body = loop_body(&kernel.body, pair[0]).unwrap_or_default();

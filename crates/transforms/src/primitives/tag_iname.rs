@@ -1,5 +1,6 @@
 //! Says where the iterations of a loop run.
 
+use super::unroll_iname::{NO_AXIS, TRIP_COUNT, VALUES_BOUNDED, check_unrolled};
 use crate::argument;
 use crate::draw::{self, Picks};
 use crate::lookup;
@@ -13,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Tags `iname`: sequential, in vector lanes, on an axis of work-groups or of work-items.
+/// Tags `iname`: sequential, unrolled, in vector lanes, on an axis of work-groups or of work-items.
 ///
 /// # Rewrite
 /// ```text
@@ -26,10 +27,11 @@ use std::fmt;
 /// For every dependence `(i, j)` whose ends run in different places, the table of
 /// [`purlin_analysis::placement`] holds: no value flows through memory that the sink cannot see,
 /// updates across places commute and are atomic, and within a group the source comes strictly first
-/// once the parallel loops are left out, so that a barrier can stand between.
+/// once the parallel loops are left out, so that a barrier can stand between. For `unroll` that of
+/// [`UnrollIname`](super::UnrollIname).
 ///
 /// # Errors
-/// An unknown iname, the iname of a reduction, an axis that a loop around or inside has, and a
+/// A loop that cannot be unrolled; an unknown iname, the iname of a reduction, an axis that a loop around or inside has, and a
 /// dependence that the placement breaks, with two instances.
 ///
 /// # Elsewhere
@@ -40,9 +42,9 @@ use std::fmt;
 pub struct TagIname {
     /// The loop.
     pub iname: String,
-    /// `g.0`–`g.2`, `l.0`–`l.2`, `vector` or `sequential`.
+    /// `g.0`–`g.2`, `l.0`–`l.2`, `vector`, `unroll` or `sequential`.
     #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
-    #[schemars(schema_with = "argument::tags_but_unroll")]
+    #[schemars(schema_with = "argument::tags")]
     pub tag: AxisTag,
 }
 
@@ -76,13 +78,13 @@ impl Primitive for TagIname {
     type Proof = Tagged;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[IN_TREE];
+    const OBLIGATIONS: &'static [Obligation] = &[IN_TREE, NO_AXIS, TRIP_COUNT, VALUES_BOUNDED];
     const WEIGHT: usize = 3;
 
     fn check(&self, analysis: &Analysis) -> Result<Tagged, Refusal> {
         let kernel = analysis.kernel();
         let iname = lookup::iname(kernel, &self.iname)?;
-        Ok(Tagged { iname, tag: parallel_tag(kernel, iname, self.tag)? })
+        Ok(Tagged { iname, tag: checked_tag(analysis, iname, self.tag)? })
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Tagged) {
@@ -90,8 +92,7 @@ impl Primitive for TagIname {
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
-        let tags = AxisTag::ALL.iter().filter(|t| !matches!(t, AxisTag::Unrolled));
-        let mut tags: Vec<_> = tags.copied().collect();
+        let mut tags = AxisTag::ALL.to_vec();
         tags.extend([AxisTag::Group(0), AxisTag::Local(0), AxisTag::Local(0), AxisTag::Local(0)]);
         let iname = p.of(&draw::loops(kernel))?;
         Some(Self::new(iname, p.of(&tags)?))
@@ -101,13 +102,14 @@ impl Primitive for TagIname {
 /// The tag, if the loop may have it as far as its own form goes.
 ///
 /// # Errors
-/// [`Refusal::Argument`]: `unroll`. [`Refusal::Unfit`]: a parallel tag for the iname of
-/// a reduction.
-pub(crate) fn parallel_tag(kernel: &Kernel, iname: InameId, tag: AxisTag) -> Result<AxisTag, Refusal> {
+/// [`Refusal::Unfit`]: a parallel tag for the iname of a reduction, `unroll` for a loop that cannot be
+/// written out.
+pub(crate) fn checked_tag(analysis: &Analysis, iname: InameId, tag: AxisTag) -> Result<AxisTag, Refusal> {
+    let kernel = analysis.kernel();
     let parallel = match tag {
         AxisTag::Unrolled => {
-            let needed = "the step unroll_iname, which checks the length of the loop";
-            return Err(Refusal::argument("tag", "the tag is `unroll`", needed));
+            check_unrolled(analysis, iname)?;
+            false
         }
         AxisTag::Sequential | AxisTag::Rolled => false,
         AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,

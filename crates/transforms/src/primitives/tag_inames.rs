@@ -1,7 +1,7 @@
 //! Maps several loops onto one axis at once.
 
-use super::tag_iname::{IN_TREE, parallel_tag};
-use super::unroll_iname::{NO_AXIS, TRIP_COUNT, VALUES_BOUNDED, check_unrolled};
+use super::tag_iname::{IN_TREE, checked_tag};
+use super::unroll_iname::{NO_AXIS, TRIP_COUNT, VALUES_BOUNDED};
 use crate::argument;
 use crate::draw::{self, Picks};
 use crate::lookup;
@@ -26,8 +26,7 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// That of [`TagIname`](super::TagIname), or for `unroll` of [`UnrollIname`](super::UnrollIname),
-/// for the kernel with all tags.
+/// That of [`TagIname`](super::TagIname), for the kernel with all tags.
 ///
 /// # Errors
 /// No inames; otherwise as the two.
@@ -79,16 +78,9 @@ impl Primitive for TagInames {
             let needed = "one or more; name the loops to tag";
             return Err(Refusal::argument("inames", "no iname is given", needed));
         }
-        let unrolled = self.tag == AxisTag::Unrolled;
         let tagged = |name: &String| {
             let iname = lookup::iname(kernel, name)?;
-            let tag = if unrolled {
-                check_unrolled(analysis, iname)?;
-                AxisTag::Unrolled
-            } else {
-                parallel_tag(kernel, iname, self.tag)?
-            };
-            Ok((iname, tag))
+            Ok((iname, checked_tag(analysis, iname, self.tag)?))
         };
         Ok(Tagged { inames: self.inames.iter().map(tagged).collect::<Result<_, Refusal>>()? })
     }
