@@ -225,7 +225,8 @@ fn drafts(seed: u64, number: u64) -> Vec<Tree> {
         let config = if simple {
             SampleConfig { nests: 2, ..SampleConfig::simple() }
         } else {
-            SampleConfig::default()
+            // two idioms: two sums, of which each may become a tree
+            SampleConfig { idioms: 2, ..SampleConfig::default() }
         };
         // a quarter of the updates becomes stores
         let stores = (any::<u8>(), any::<u8>()).prop_map(|(a, b)| a & b);

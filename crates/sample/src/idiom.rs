@@ -17,7 +17,7 @@ impl Draw {
     /// Adds the nests of an idiom at the end of the kernel.
     pub(super) fn idiom(&mut self, plan: &IdiomPlan) {
         // what needs most steps to be used comes twice
-        let all: [fn(&mut Self, &IdiomPlan); 11] = [
+        let all: [fn(&mut Self, &IdiomPlan); 13] = [
             Self::sum,
             Self::handed_over,
             Self::pair,
@@ -29,6 +29,8 @@ impl Draw {
             Self::contraction,
             Self::contraction,
             Self::products_at_points,
+            Self::shared_scalar,
+            Self::shared_scalar,
         ];
         let all = if !self.config.indirect {
             &all[..5]
@@ -322,6 +324,49 @@ impl Draw {
             let read = scaled(Expr::load(matrix, [Expr::from(1), Expr::from(0)]), back);
             let read = this.stored(ty, read);
             this.b.update(name, lhs, UpdateOp::Add, read);
+        });
+    }
+
+    /// A scalar that instructions of one loop share, once or twice in an iteration, between lines of
+    /// elements; then sums of products of the results with rows of a table.
+    fn shared_scalar(&mut self, plan: &IdiomPlan) {
+        let extent = Extent::Constant(TABLE_LEN);
+        let entries = TableData::real((0..2 * TABLE_LEN).map(|k| ((5 * k + 2) % 8) as f64 / 4.0 - 0.5));
+        let [name, given, shared, made] = ["phi", "t", "t", "t"].map(|stem| self.name(stem));
+        let table = self.b.table(name, ScalarType::F64, [2, TABLE_LEN as usize], entries);
+        let line = || [Affine::constant(TABLE_LEN)];
+        let given = self.b.temporary(given, ScalarType::F64, line());
+        let made = self.b.temporary(made, ScalarType::F64, line());
+        let shared = Access::scalar(self.b.temporary(shared, ScalarType::F64, []));
+        self.inside(plan.outer, |this, _| {
+            this.over(extent, |this, j| {
+                let (value, name) =
+                    (Expr::call(MathFn::Tanh, [this.expression(&plan.value)]), this.name("s"));
+                this.b.assign(name, Access::new(given, [j.into()]), value);
+            });
+            this.over(extent, |this, k| {
+                let element = || Expr::load(given, [k.into()]);
+                let name = this.name("s");
+                this.b.assign(name, shared.clone(), element() * (element() + 0.5));
+                let name = this.name("s");
+                this.b.assign(name, Access::new(made, [k.into()]), Expr::Load(shared.clone()) * 0.5);
+                if plan.op & 64 != 0 {
+                    let name = this.name("s");
+                    this.b.assign(name, shared.clone(), Expr::load(made, [k.into()]) - element());
+                    let ((lhs, ty), name) = (this.target(plan), this.name("s"));
+                    let value = this.stored(ty, Expr::Load(shared.clone()));
+                    this.b.update(name, lhs, UpdateOp::Add, value);
+                }
+            });
+            for row in 0..2 {
+                let name = this.name("i");
+                let l = this.b.range(name, Affine::constant(0), Affine::constant(TABLE_LEN));
+                let entry = Expr::load(table, [Expr::from(row), l.into()]);
+                let sum = Expr::reduce(UpdateOp::Add, [l], entry * Expr::load(made, [l.into()]));
+                let ((lhs, ty), name) = (this.target(plan), this.name("s"));
+                let sum = this.stored(ty, sum);
+                this.b.update(name, lhs, UpdateOp::Add, sum);
+            }
         });
     }
 

@@ -26,7 +26,7 @@ pub struct Plan {
 }
 
 /// Nests of a known form: a sum in a scalar, values handed over in an array or in the columns of
-/// one, a recurrence, a sum over earlier iterations, a sum of products.
+/// one, a recurrence, a sum over earlier iterations, a sum of products, a scalar that is shared.
 #[derive(Clone, Debug)]
 pub struct IdiomPlan {
     /// Picks the form.
