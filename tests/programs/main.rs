@@ -6,6 +6,7 @@ mod support;
 
 mod contraction;
 mod intrinsics;
+mod long_sums;
 mod pipelining;
 mod reductions;
 mod schedules;

@@ -7,6 +7,7 @@ use crate::program::{self, Code, Options};
 use purlin_analysis::Analysis;
 use purlin_analysis::placement::{Placement, PlacementError};
 use purlin_ir::Kernel;
+use purlin_ir::depth::with_room;
 
 /// A kernel whose axis tags keep every dependence, with the barriers that this takes.
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ impl<'k> PlacedKernel<'k> {
     /// What the target cannot say or the axes do not allow; see [`CodegenError`].
     pub fn code(&self, target: Target, options: &Options) -> Result<Code, CodegenError> {
         let Options { contraction: _ } = options; // the compiler's choice
-        Ok(program::lower(self, target, None)?.0)
+        self.with_room(|| Ok(program::lower(self, target, None)?.0))
     }
 
     /// The program for a target.
@@ -74,7 +75,7 @@ impl<'k> PlacedKernel<'k> {
     /// As [`PlacedKernel::code`].
     pub fn generate(&self, target: Target, options: &Options) -> Result<Program, CodegenError> {
         let Options { contraction } = options;
-        Ok(program::program(self, target, *contraction)?.1)
+        self.with_room(|| Ok(program::program(self, target, *contraction)?.1))
     }
 
     /// The program for a target, and its code before it is printed.
@@ -87,8 +88,10 @@ impl<'k> PlacedKernel<'k> {
         options: &Options,
     ) -> Result<(Program, Code), CodegenError> {
         let Options { contraction } = options;
-        let (code, program) = program::program(self, target, *contraction)?;
-        Ok((program, code))
+        self.with_room(|| {
+            let (code, program) = program::program(self, target, *contraction)?;
+            Ok((program, code))
+        })
     }
 
     /// The code for a target after one of the [`passes`](crate::passes), as its printer writes it:
@@ -103,6 +106,11 @@ impl<'k> PlacedKernel<'k> {
         pass: &Pass,
     ) -> Result<String, CodegenError> {
         let Options { contraction } = options;
-        program::source_after(self, target, *contraction, pass)
+        self.with_room(|| program::source_after(self, target, *contraction, pass))
+    }
+
+    /// Lowering and printing recur over expressions, which may be long sums.
+    fn with_room<T: Send>(&self, work: impl Fn() -> T + Sync) -> T {
+        with_room(self.kernel.longest_path(), work)
     }
 }

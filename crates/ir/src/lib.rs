@@ -10,6 +10,7 @@ pub mod build;
 pub mod calls;
 pub mod canonical;
 pub mod constant;
+pub mod depth;
 pub mod domain;
 pub mod elimination;
 pub mod expr;

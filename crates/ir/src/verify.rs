@@ -12,8 +12,8 @@
 //!    shapes and as many values.
 //! 7. Arguments are global (scalars are passed by value); temporaries are not `constant`.
 //! 8. Rules use earlier rules only, and neither inames nor reductions; the names of their parameters
-//!    are names, all different, and name nothing else. Expanded, a rule is at most [`MAX_DEPTH`]
-//!    operations deep and holds at most a million.
+//!    are names, all different, and name nothing else. Expanded, a rule is as deep as an expression
+//!    may be and holds at most a million operations.
 //! 9. Coefficients are at most [`MAX_COEFFICIENT`](crate::affine::MAX_COEFFICIENT).
 //! 10. Axes are 0, 1 or 2; an iname and one around it never share an axis. The iname of a reduction
 //!     is on none: a sum is accumulated where its instruction runs.
@@ -21,10 +21,11 @@
 //!     one belongs to a call of it ([`crate::calls`]).
 //! 12. A symmetry that is assumed maps the elements of its array onto each other, axes onto axes of
 //!     one extent; negative values are reals.
-//! 13. Expressions are at most [`MAX_DEPTH`] operations deep, loops [`MAX_LOOP_DEPTH`], so that
-//!     recursion over them fits any stack.
+//! 13. Expressions are nested at most [`MAX_DEPTH`] operations deep, with at most [`MAX_PATH`] on a path
+//!     to a leaf ([`crate::depth`]), loops [`MAX_LOOP_DEPTH`], so that recursion over them fits any stack.
 
 use crate::affine::{Affine, Atom};
+use crate::depth::{Depth, exceeded};
 use crate::domain::Domain;
 use crate::expr::Expr;
 use crate::ids::{Id, InameId, InsnId, VarId};
@@ -35,11 +36,8 @@ use crate::typing::{ExprType, TypeError};
 use foldhash::fast::FixedState;
 use std::collections::HashSet;
 
-/// Maximum number of operations on a path from the root of an expression to a leaf.
-///
-/// Recursion over an expression costs about 4 kB of stack a level in a debug build (1 MB here), and
-/// threads of tests and of rayon have 2 MB.
-pub const MAX_DEPTH: usize = 250;
+pub use crate::depth::{MAX_DEPTH, MAX_PATH};
+
 /// Maximum number of loops around an instruction, reductions included.
 pub const MAX_LOOP_DEPTH: usize = 64;
 /// Maximum number of operations of a rule when the rules it uses are expanded.
@@ -312,7 +310,7 @@ impl Kernel {
         for (id, rule) in self.rules.iter() {
             self.verify_rule_params(rule)?;
             let extent = Extent::of(&rule.body, &extents);
-            if extent.depth > MAX_DEPTH || extent.size > MAX_RULE_SIZE {
+            if extent.depth.exceeded().is_some() || extent.size > MAX_RULE_SIZE {
                 let why = "is too large once the rules it uses are expanded";
                 return Err(KernelError::Rule { rule: rule.name.clone(), why });
             }
@@ -362,15 +360,15 @@ impl Kernel {
 /// How large an expression is when rules are expanded.
 #[derive(Clone, Copy)]
 struct Extent {
-    depth: usize,
+    depth: Depth,
     size: usize,
 }
 
 impl Extent {
     /// Without recursion: the expression may be too deep for it.
     fn of(e: &Expr, rules: &[Self]) -> Self {
-        let mut extent = Self { depth: 0, size: 0 };
-        let mut open = vec![(e, 1_usize)];
+        let mut extent = Self { depth: Depth::NONE, size: 0 };
+        let mut open = vec![(e, Depth::LEAF)];
         while let Some((e, depth)) = open.pop() {
             let used = match e {
                 Expr::Rule(rule, _) => rules.get(rule.index()).copied(),
@@ -386,20 +384,18 @@ impl Extent {
                 | Expr::Reduce(_)
                 | Expr::RuleParam(_) => None,
             };
-            let inside = used.unwrap_or(Self { depth: 0, size: 0 });
-            let depth_here = depth.saturating_add(inside.depth);
-            extent.depth = extent.depth.max(depth_here);
+            let inside = used.unwrap_or(Self { depth: Depth::NONE, size: 0 });
+            let here = depth.and(inside.depth);
+            extent.depth = extent.depth.max(here);
             extent.size = extent.size.saturating_add(1).saturating_add(inside.size);
-            open.extend(e.operands().map(|operand| (operand, depth_here + 1)));
+            let mut operands = e.operands();
+            if let Expr::Binary(op, left, _) = e {
+                open.extend(operands.next().map(|operand| (operand, here.left_of(*op, left))));
+            }
+            open.extend(operands.map(|operand| (operand, here.inside())));
         }
         extent
     }
-}
-
-/// Whether a path from the root of an expression to a leaf has more than `limit` operations; looks
-/// no deeper.
-fn is_deeper(e: &Expr, limit: usize) -> bool {
-    limit == 0 || e.operands().any(|operand| is_deeper(operand, limit - 1))
 }
 
 /// Whether text can name something.
@@ -487,9 +483,9 @@ impl Walk<'_> {
         let insn = &self.kernel.insns[id];
         self.check_lhs(insn)?;
         let mut parts = insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate);
-        if parts.any(|e| is_deeper(e, MAX_DEPTH)) {
+        if let Some(limit) = parts.find_map(exceeded) {
             let what = format!("an expression of `{}`", insn.name);
-            return Err(KernelError::TooDeep { what, limit: MAX_DEPTH, unit: "operations" });
+            return Err(KernelError::TooDeep { what, limit, unit: "operations" });
         }
         for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
             self.expression(insn, e)?;

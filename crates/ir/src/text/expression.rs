@@ -11,15 +11,15 @@ use super::number::{read_int, read_nan, read_real};
 use super::parse::Parser;
 use super::show::Level;
 use crate::constant::Real;
+use crate::depth::{Depth, MAX_DEPTH};
 use crate::expr::{Access, BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
 use crate::ids::VarId;
 use crate::types::ScalarType;
-use crate::verify::MAX_DEPTH;
 
 /// An expression with its depth, so that no later recursion over it is too deep.
 pub(super) struct Parsed {
     pub expr: Expr,
-    depth: usize,
+    depth: Depth,
 }
 
 type Result<T> = std::result::Result<T, Fail>;
@@ -40,7 +40,7 @@ impl<'s> Parser<'s> {
         // an operation is at most two deep: the operand and its brackets, or the call and its
         // argument
         if c.depth > 2 * MAX_DEPTH + 2 {
-            return Err(too_deep(c.span()));
+            return Err(too_deep(c.span(), MAX_DEPTH));
         }
         let mut left = self.prefix(c)?;
         let mut compared = false;
@@ -55,10 +55,8 @@ impl<'s> Parser<'s> {
             compared &= level >= Level::Comparison;
             c.advance();
             let right = self.climb(c, tighter(level))?;
-            let depth = left.depth.max(right.depth) + 1;
-            if depth > MAX_DEPTH {
-                return Err(too_deep(c.last_span()));
-            }
+            let depth = left.depth.left_of(op, &left.expr).max(right.depth.inside());
+            check_depth(depth, c.last_span())?;
             let (a, b) = if swapped { (right.expr, left.expr) } else { (left.expr, right.expr) };
             left = Parsed { expr: Expr::binary(op, a, b), depth };
         }
@@ -69,7 +67,7 @@ impl<'s> Parser<'s> {
     fn prefix(&mut self, c: &mut Cursor<'_, 's>) -> Result<Parsed> {
         if c.take_symbol("-") {
             if let Some(literal) = self.literal(c, true)? {
-                return Ok(Parsed { expr: literal, depth: 1 });
+                return Ok(Parsed { expr: literal, depth: Depth::LEAF });
             }
             let a = self.climb(c, Level::Unary)?;
             return unary(UnaryOp::Neg, a, c);
@@ -79,7 +77,7 @@ impl<'s> Parser<'s> {
             return unary(UnaryOp::Not, a, c);
         }
         if let Some(literal) = self.literal(c, false)? {
-            return Ok(Parsed { expr: literal, depth: 1 });
+            return Ok(Parsed { expr: literal, depth: Depth::LEAF });
         }
         if c.take_symbol("(") {
             let inner = self.climb(c, Level::Or)?;
@@ -151,7 +149,7 @@ impl<'s> Parser<'s> {
         }
         if let Some(k) = self.names.rule_params.iter().position(|p| *p == name) {
             c.advance();
-            return Ok(Parsed { expr: Expr::RuleParam(k as u32), depth: 1 });
+            return Ok(Parsed { expr: Expr::RuleParam(k as u32), depth: Depth::LEAF });
         }
         match self.names.get(name) {
             Some(Entity::Var(_)) => {
@@ -160,7 +158,7 @@ impl<'s> Parser<'s> {
             }
             Some(Entity::Iname(iname)) if self.names.scope.contains(&iname) => {
                 c.advance();
-                Ok(Parsed { expr: Expr::Iname(iname), depth: 1 })
+                Ok(Parsed { expr: Expr::Iname(iname), depth: Depth::LEAF })
             }
             Some(Entity::Iname(_)) => Err(fail_help(
                 span,
@@ -181,10 +179,10 @@ impl<'s> Parser<'s> {
     }
 
     /// Reads `name` or `name[index, ...]`; the depth is that of the whole access.
-    pub(super) fn access(&mut self, c: &mut Cursor<'_, 's>) -> Result<(Access, usize)> {
+    pub(super) fn access(&mut self, c: &mut Cursor<'_, 's>) -> Result<(Access, Depth)> {
         let (name, span) = c.expect_word("the name of a variable")?;
         let var = self.variable(name, span)?;
-        let (mut index, mut depth) = (Vec::new(), 0);
+        let (mut index, mut depth) = (Vec::new(), Depth::NONE);
         if c.take_symbol("[") {
             c.depth += 1;
             while !c.take_symbol("]") {
@@ -204,10 +202,8 @@ impl<'s> Parser<'s> {
             let message = format!("`{name}` has {needed} {axes}, found {} {indices}", index.len());
             return Err(fail(span.to(c.last_span()), message));
         }
-        if depth >= MAX_DEPTH {
-            return Err(too_deep(span));
-        }
-        Ok((Access { var, index }, depth + 1))
+        check_depth(depth.inside(), span)?;
+        Ok((Access { var, index }, depth.inside()))
     }
 
     /// The variable of this name.
@@ -251,10 +247,8 @@ impl<'s> Parser<'s> {
             check_count(name, needed, args.len(), whole)?;
             Expr::Rule(rule, args)
         };
-        if depth >= MAX_DEPTH {
-            return Err(too_deep(span));
-        }
-        Ok(Parsed { expr, depth: depth + 1 })
+        check_depth(depth.inside(), span)?;
+        Ok(Parsed { expr, depth: depth.inside() })
     }
 
     fn no_function(&self, name: &str, span: Span) -> Fail {
@@ -268,8 +262,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn arguments(&mut self, c: &mut Cursor<'_, 's>) -> Result<(Vec<Expr>, usize)> {
-        let (mut args, mut depth) = (Vec::new(), 0);
+    fn arguments(&mut self, c: &mut Cursor<'_, 's>) -> Result<(Vec<Expr>, Depth)> {
+        let (mut args, mut depth) = (Vec::new(), Depth::NONE);
         while !c.take_symbol(")") {
             let e = self.climb(c, Level::Or)?;
             depth = depth.max(e.depth);
@@ -294,10 +288,8 @@ impl<'s> Parser<'s> {
         let body = self.climb(c, Level::Or)?;
         c.expect_symbol(")", "after the reduction")?;
         self.names.scope.truncate(around);
-        if body.depth >= MAX_DEPTH {
-            return Err(too_deep(c.last_span()));
-        }
-        Ok(Parsed { expr: Expr::reduce(op, inames, body.expr), depth: body.depth + 1 })
+        check_depth(body.depth.inside(), c.last_span())?;
+        Ok(Parsed { expr: Expr::reduce(op, inames, body.expr), depth: body.depth.inside() })
     }
 }
 
@@ -320,14 +312,16 @@ fn nan(c: &mut Cursor<'_, '_>) -> Result<Real> {
 }
 
 fn unary(op: UnaryOp, a: Parsed, c: &Cursor<'_, '_>) -> Result<Parsed> {
-    if a.depth >= MAX_DEPTH {
-        return Err(too_deep(c.last_span()));
-    }
-    Ok(Parsed { expr: Expr::Unary(op, Box::new(a.expr)), depth: a.depth + 1 })
+    check_depth(a.depth.inside(), c.last_span())?;
+    Ok(Parsed { expr: Expr::Unary(op, Box::new(a.expr)), depth: a.depth.inside() })
 }
 
-fn too_deep(span: Span) -> Fail {
-    let message = format!("the expression is more than {MAX_DEPTH} operations deep");
+fn check_depth(depth: Depth, span: Span) -> Result<()> {
+    depth.exceeded().map_or(Ok(()), |limit| Err(too_deep(span, limit)))
+}
+
+fn too_deep(span: Span, limit: usize) -> Fail {
+    let message = format!("the expression is more than {limit} operations deep");
     fail_help(span, message, "store a part of it in a temporary")
 }
 

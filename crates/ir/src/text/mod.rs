@@ -71,6 +71,7 @@ pub use error::{ParseError, ParseErrors, edit_distance, suggestion};
 pub use layout::NamedLayout;
 pub use parse::{parse, parse_callees};
 pub use print::{PrintOptions, TableStyle, print, print_with};
+pub(crate) use show::{Level, level_of};
 pub use show::{Shown, show_label};
 
 use crate::kernel::Kernel;

@@ -87,7 +87,7 @@ impl Kernel {
 
 /// How tightly an operator binds; an operand that binds less tightly stands in brackets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
+pub(crate) enum Level {
     Or,
     And,
     Not,
@@ -349,7 +349,7 @@ impl Names<'_> {
 }
 
 /// How tightly a binary operator binds where it stands between its operands.
-pub(super) fn level_of(op: BinaryOp) -> Level {
+pub(crate) fn level_of(op: BinaryOp) -> Level {
     match op {
         BinaryOp::Or => Level::Or,
         BinaryOp::And => Level::And,

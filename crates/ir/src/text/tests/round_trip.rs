@@ -396,6 +396,14 @@ fn deepest_expressions() {
     let calls = |depth: usize| (1..depth).fold(Expr::from(0.5), |e, _| Expr::call(MathFn::Sin, [e]));
     let negations = |depth: usize| (1..depth).fold(Expr::from(0.5), |e, _| -e);
     for make in [&right as &dyn Fn(usize) -> Expr, &left, &calls, &negations] {
-        round_trips(&storing(|_, _| make(crate::verify::MAX_DEPTH)));
+        round_trips(&storing(|_, _| make(crate::depth::MAX_DEPTH)));
     }
+    let sum =
+        |terms: usize| (1..terms).fold(Expr::from(0.5), |e, k| if k % 2 == 0 { e + 1.5 } else { e - 0.5 });
+    for make in [&left as &dyn Fn(usize) -> Expr, &sum] {
+        round_trips(&storing(|_, _| make(crate::depth::MAX_PATH)));
+    }
+    // a chain in brackets counts once for each of them
+    let product = |terms: usize| Expr::from(2.0) * sum(terms);
+    round_trips(&storing(|_, _| product(crate::depth::MAX_PATH - 1)));
 }

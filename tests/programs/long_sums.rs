@@ -1,0 +1,75 @@
+//! Sums of as many terms as an expression may have, on the stack of a test's thread: 2 MiB.
+#![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
+
+use crate::support::{compiled, devices};
+use purlin::codegen::{Options, Target, generate};
+use purlin::interp::{Memory, interpret};
+use purlin::ir::depth::MAX_PATH;
+use purlin::ir::{AxisTag, Kernel, text};
+use purlin::transforms::Primitive;
+use purlin::transforms::primitives::{SplitIname, SplitSum, TagIname};
+use purlin::{Loaded, Random, RelativeError};
+
+/// Terms of the longest sum: the operations above the first term, its load and its index are a path.
+const TERMS: usize = MAX_PATH - 1;
+
+fn program(terms: usize) -> String {
+    let sum: String =
+        (1..terms).map(|k| format!(" {} a[i, {k}]", if k % 3 == 0 { '-' } else { '+' })).collect();
+    format!(
+        "kernel sums\n\nparam n: i32\narg a: f64[n, {terms}] in\narg y: f64[n] out\n\nfor i in 0..n\n  \
+         s: y[i] = a[i, 0]{sum}\n"
+    )
+}
+
+fn values(kernel: &Kernel, memory: &Memory) -> Vec<f64> {
+    let mut memory = memory.clone();
+    interpret(kernel, &mut memory).unwrap();
+    memory.f64s("y").unwrap().to_vec()
+}
+
+#[test]
+fn the_longest_sums_go_all_the_way() {
+    let longest = text::parse(&program(TERMS)).unwrap();
+    assert_eq!(text::parse(&longest.to_string()).unwrap(), longest);
+    assert_eq!(longest.longest_path(), MAX_PATH);
+    // the index is two operations deeper behind a split
+    let kernel = text::parse(&program(TERMS - 2)).unwrap();
+    let split = SplitIname::new("i", 2).apply(&kernel).unwrap();
+    let placed = TagIname::new("i_o", AxisTag::Group(0)).apply(&split).unwrap();
+    let placed = TagIname::new("i_i", AxisTag::Local(0)).apply(&placed).unwrap();
+    assert_eq!(placed.longest_path(), MAX_PATH);
+    let parts = SplitSum::new("s").from(TERMS as u32 / 2).apply(&placed).unwrap();
+    let n = 5;
+    let mut random = Random::new(Random::fresh_seed());
+    for (before, all) in [(&longest, vec![&longest]), (&kernel, vec![&placed, &parts])] {
+        let terms = before.vars[before.var("a").unwrap()].shape[1].as_constant().unwrap() as usize;
+        let mut memory = Memory::new().param("n", n);
+        memory.set("a", random.numbers(n as usize * terms));
+        let expected = values(before, &memory);
+        for kernel in all {
+            // 1000 roundings of sums of numbers below 1, each at most 2^-53 of the largest sum
+            let error = RelativeError::between(&values(kernel, &memory), &expected);
+            assert!(error.is_within(1e-11), "{error:?}");
+            for target in [Target::C, Target::OpenCl, Target::Cuda] {
+                let source = generate(kernel, target, &Options::default()).unwrap().source;
+                assert!(source.matches("a[").count() >= terms, "{target}");
+            }
+            // GCC takes 3 s for the longest statement, and longer on a machine that does other things
+            for device in if *kernel == parts { devices() } else { Vec::new() } {
+                let target = device.info().backend.target();
+                let program = generate(kernel, target, &Options::default()).unwrap();
+                let loaded = Loaded::compiled(&*device, compiled(&*device, &program), &memory).unwrap();
+                loaded.launch().unwrap();
+                let error = RelativeError::between(&loaded.f64s("y").unwrap(), &expected);
+                assert!(error.is_within(1e-11), "{}: {error:?}", device.info().name);
+            }
+        }
+    }
+}
+
+#[test]
+fn longer_ones_are_refused() {
+    let error = text::parse(&program(TERMS + 1)).map(drop).unwrap_err().to_string();
+    assert!(error.contains("the expression is more than 1000 operations deep"), "{error}");
+}
