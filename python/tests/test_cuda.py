@@ -8,6 +8,15 @@ import pytest
 import purlin
 from test_compile import AXPY
 
+PAIRS = """\
+kernel pairs
+arg x: f64[32, 4] in
+arg y: f64[32, 4] inout
+for i in 0..32
+  for j in 0..4
+    s: y[i, j] = 2.0*x[i, j]
+"""
+
 pytestmark = pytest.mark.skipif(
     not any(name.startswith("cuda") for name in purlin.devices()), reason="skipped: no CUDA device"
 )
@@ -103,11 +112,27 @@ def test_what_cannot_be_reached_is_refused(card, axpy):
     x, y = card.array(np.ones(8)), card.array(np.zeros(8))
     with pytest.raises(purlin.DeviceMismatchError, match="argument `x` of `axpy` lies in the memory of a CUDA card"):
         purlin.compile(AXPY, "c")(a=1.0, x=x, y=np.zeros(8))
-    with pytest.raises(purlin.LayoutError, match="needed a multiple of 16") as caught:
-        axpy(a=1.0, x=card.array(np.ones(8), offset=8), y=y)
+    with pytest.raises(purlin.LayoutError, match="needed a multiple of 8") as caught:
+        axpy(a=1.0, x=card.array(np.ones(8), offset=4), y=y)
     assert caught.value.argument == "x"
     with pytest.raises(purlin.AliasError, match="one buffer for `x` and `y`"):
         axpy(a=1.0, x=y, y=y)
+
+
+def test_a_slice_starts_where_the_code_may_load(card, axpy):
+    x, y = card.array(np.arange(100.0), offset=8), card.array(np.ones(100), offset=8)
+    axpy(a=2.0, x=x, y=y)
+    assert np.array_equal(y.host(), 1 + 2 * np.arange(100.0))
+    s = purlin.Schedule(PAIRS)
+    s.tag("i", "l.0")
+    s.vectorise("j")
+    pairs = purlin.compile(s, "cuda")
+    x, y = card.array(np.ones((32, 4))), card.array(np.zeros((32, 4)))
+    with pytest.raises(purlin.LayoutError, match="needed a multiple of 16") as caught:
+        pairs(x=card.array(np.ones((32, 4)), offset=8), y=y)
+    assert caught.value.argument == "x"
+    pairs(x=x, y=y)
+    assert np.array_equal(y.host(), np.full((32, 4), 2.0))
 
 
 def test_a_form_runs_on_the_card(card):

@@ -194,8 +194,13 @@ fn plan_text(kernel: &Kernel, program: &Program, nodes: &[Nodes]) -> String {
             ArgKind::Table(data) => format!("table of {} constants", data.len()),
             ArgKind::Scratch { len } => format!("scratch memory of {len} elements"),
         };
+        let at = if arg.aligned > arg.ty.bytes() {
+            format!(", at a multiple of {} bytes", arg.aligned)
+        } else {
+            String::new()
+        };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "//   {}: {} {kind}", arg.name, arg.ty);
+        let _ = writeln!(text, "//   {}: {} {kind}{at}", arg.name, arg.ty);
     }
     let [g0, g1, g2] = &plan.grid;
     let [l0, l1, l2] = &plan.block;

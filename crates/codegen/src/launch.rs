@@ -3,13 +3,15 @@
 use crate::axes::{Axes, host_expr};
 use crate::error::CodegenError;
 use crate::plan::{ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition, Target};
+use crate::print::Param;
 use crate::program::Code;
 use purlin_ir::{AddressSpace, Assumption, Constraint, Direction, Kernel, ScalarType, VarKind, Variable};
 
 /// Arguments in the order of the signature: parameters, arguments, global tables and global
-/// temporaries as the kernel lists its variables.
-pub(crate) fn args(kernel: &Kernel) -> Vec<ArgSpec> {
-    kernel.vars.values().filter_map(|v| arg(kernel, v)).collect()
+/// temporaries as the kernel lists its variables, each with its parameter in the code.
+pub(crate) fn args(kernel: &Kernel, params: &[Param]) -> Vec<ArgSpec> {
+    let args = kernel.vars.values().filter_map(|v| arg(kernel, v));
+    args.zip(params).map(|(arg, p)| ArgSpec { aligned: p.aligned.unwrap_or(arg.aligned), ..arg }).collect()
 }
 
 fn arg(kernel: &Kernel, var: &Variable) -> Option<ArgSpec> {
@@ -27,7 +29,7 @@ fn arg(kernel: &Kernel, var: &Variable) -> Option<ArgSpec> {
         }
         VarKind::Table(_) | VarKind::Temporary => return None,
     };
-    Some(ArgSpec { name: var.name.clone(), ty: var.ty, kind })
+    Some(ArgSpec { name: var.name.clone(), ty: var.ty, kind, aligned: var.ty.bytes() })
 }
 
 fn access(direction: Direction) -> BufferAccess {
@@ -87,7 +89,7 @@ pub(crate) fn plan(
         }
     }
     let Code { local_bytes, dynamic_local_bytes, private_bytes, .. } = *code;
-    let args = args(kernel);
+    let args = args(kernel, &code.function.params);
     Ok(LaunchPlan {
         args,
         grid,
@@ -164,4 +166,43 @@ pub(crate) fn features(kernel: &Kernel, target: Target, doubles: bool, wide_atom
         features.push(Feature::Int64Atomics);
     }
     features
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::{Options, Target, generate};
+
+    const ROWS: &str = "\
+kernel rows
+
+param n: i32
+arg u: f64[n, 4] in
+arg v: f32[n, 4] in
+arg w: f64[n] in
+arg y: f64[n, 4] inout
+
+for i in 0..n {g.0}
+  for j in 0..4 {vector}
+    s: y[i, j] = u[i, j] + f64(v[i, j])
+  t: y[i, 0] += w[i]
+";
+
+    /// Vectors of CUDA's start at multiples of their size, which is that of two lanes here; those of
+    /// others at any element.
+    #[test]
+    fn arrays_start_where_the_widest_access_may() {
+        let kernel = purlin_ir::text::parse(ROWS).unwrap();
+        let aligned = |target| {
+            let program = generate(&kernel, target, &Options::default()).unwrap();
+            let args = program.plan.args.into_iter();
+            args.map(|arg| (arg.name, arg.aligned)).collect::<Vec<_>>()
+        };
+        let plain = |n, u, v, w, y| -> Vec<(String, u64)> {
+            [("n", n), ("u", u), ("v", v), ("w", w), ("y", y)].map(|(name, at)| (name.into(), at)).into()
+        };
+        assert_eq!(aligned(Target::Cuda), plain(4, 16, 8, 8, 16));
+        assert_eq!(aligned(Target::OpenCl), plain(4, 8, 4, 8, 8));
+        assert_eq!(aligned(Target::C), plain(4, 8, 4, 8, 8));
+    }
 }

@@ -140,6 +140,9 @@ pub struct ArgSpec {
     pub ty: ScalarType,
     /// How it is passed.
     pub kind: ArgKind,
+    /// What the address of an array must be a multiple of, in bytes: the size of an element, or of the
+    /// widest vector that the code loads or stores there.
+    pub aligned: u64,
 }
 
 /// How an argument is passed.
@@ -149,9 +152,7 @@ pub enum ArgKind {
     Param,
     /// A scalar, by value.
     Scalar,
-    /// An array given by the caller, row-major unless its strides say otherwise. It starts at a
-    /// multiple of 16 bytes where CUDA source accesses it by vectors, which the remark behind the
-    /// parameter says.
+    /// An array given by the caller, row-major unless its strides say otherwise.
     Buffer {
         /// Elements to allocate.
         len: HostExpr,

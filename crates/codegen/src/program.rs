@@ -187,9 +187,7 @@ fn aligned_for_calls(
         }
     }
     for p in &mut function.params {
-        if let (Some(remark), Some(bytes)) = (&mut p.remark, found.get(&p.name)) {
-            *remark = format!("{remark}, at a multiple of {bytes} bytes");
-        }
+        p.aligned = found.get(&p.name).copied();
     }
     let own = |name: &Name| {
         storage.locals.iter().any(|d| d.name == *name)
@@ -320,7 +318,8 @@ fn parameters(
             VarKind::Argument(Direction::In) | VarKind::Table(_) => Some(true),
             VarKind::Argument(Direction::Out | Direction::InOut) => Some(false),
         };
-        params.push(Param { name, ty: var.ty, buffer, is_shared: shared.contains(&id), remark, elements });
+        let is_shared = shared.contains(&id);
+        params.push(Param { name, ty: var.ty, buffer, is_shared, remark, aligned: None, elements });
     }
     params
 }

@@ -6,9 +6,6 @@ use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Ready};
 use purlin_codegen::{ArgKind, ArgSpec, BufferAccess};
 
-/// Vectors of CUDA's that a kernel may load start at multiples of this, in bytes.
-const VECTOR_BYTES: u64 = 16;
-
 /// A foreign array of a launch as a buffer of the device.
 pub(crate) struct Guest<'a> {
     name: String,
@@ -54,7 +51,7 @@ pub(crate) fn admit<'a, D: Driver>(
     for (name, arg) in args {
         if let Arg::Foreign(foreign) = arg {
             let spec = exe.plan.args.iter().find(|spec| spec.name == *name);
-            check(exe, name, spec, foreign)?;
+            check(exe, name, spec, foreign, device.driver.shares(foreign.place))?;
             guests.push(guest(device, exe, name, foreign, stream)?);
         }
     }
@@ -67,16 +64,15 @@ fn check(
     name: &str,
     spec: Option<&ArgSpec>,
     foreign: &Foreign<'_>,
+    shared: bool,
 ) -> Result<(), RuntimeError> {
     let Some(spec) = spec else { return Ok(()) }; // `bind` refuses it
     let (entry, name) = (exe.entry.clone(), name.to_owned());
     if is_written(spec) && !foreign.writable {
         return Err(RuntimeError::ReadOnly { entry, name });
     }
-    let needed = match foreign.place {
-        crate::Place::Host => spec.ty.bytes(),
-        crate::Place::Cuda => VECTOR_BYTES,
-    };
+    // a copy starts where vectors may
+    let needed = if shared { spec.aligned.max(spec.ty.bytes()) } else { spec.ty.bytes() };
     let address = foreign.address;
     match address % needed {
         0 => Ok(()),

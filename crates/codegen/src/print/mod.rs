@@ -59,8 +59,20 @@ pub struct Param {
     pub is_shared: bool,
     /// A remark behind it.
     pub remark: Option<String>,
+    /// What the address of a buffer must be a multiple of, in bytes, where the code accesses more than
+    /// an element at once.
+    pub aligned: Option<u64>,
     /// C code of the number of elements of a buffer, where that is a sum of parameters.
     pub elements: Option<String>,
+}
+
+/// What is said behind a parameter.
+fn remark(param: &Param) -> Option<String> {
+    let remark = param.remark.as_ref()?;
+    Some(match param.aligned {
+        Some(bytes) => format!("{remark}, at a multiple of {bytes} bytes"),
+        None => remark.clone(),
+    })
 }
 
 /// A table in constant memory.
@@ -445,8 +457,8 @@ impl Printer {
     }
 
     fn signature(&mut self, function: &Function) {
-        let mut params: Vec<(String, Option<&str>)> =
-            function.params.iter().map(|p| (self.dialect.param(p), p.remark.as_deref())).collect();
+        let mut params: Vec<(String, Option<String>)> =
+            function.params.iter().map(|p| (self.dialect.param(p), remark(p))).collect();
         params.extend(function.grid.iter().map(|(_, name)| (format!("const int64_t {name}"), None)));
         self.out.push_str(&self.dialect.function_head(function));
         if params.is_empty() {

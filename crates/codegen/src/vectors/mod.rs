@@ -63,9 +63,7 @@ pub(crate) fn vectorise(function: &mut Function, target: Target, mut names: Name
     pass.left.retain(|name| !used.contains(name));
     drop_declarations(&mut function.body, &pass.left);
     for p in &mut function.params {
-        if let (Some(remark), Some(bytes)) = (&mut p.remark, pass.aligned.get(&p.name)) {
-            *remark = format!("{remark}, at a multiple of {bytes} bytes");
-        }
+        p.aligned = p.aligned.max(pass.aligned.get(&p.name).copied());
     }
     let asked = |name: &Name| function.aligned.iter().any(|(given, _)| given == name);
     let local = |name: &Name| pass.symbols.get(name).is_some_and(|(_, space)| *space == Space::Local);

@@ -18,7 +18,7 @@ pub(crate) struct Variant {
 }
 
 fn arg(name: &str, ty: ScalarType, kind: ArgKind) -> ArgSpec {
-    ArgSpec { name: name.into(), ty, kind }
+    ArgSpec { name: name.into(), ty, kind, aligned: ty.bytes() }
 }
 
 fn buffer(name: &str, len: HostExpr, access: BufferAccess) -> ArgSpec {

@@ -24,7 +24,7 @@ pub fn groups(block: u64) -> HostExpr {
 }
 
 pub fn arg(name: &str, ty: ScalarType, kind: ArgKind) -> ArgSpec {
-    ArgSpec { name: name.into(), ty, kind }
+    ArgSpec { name: name.into(), ty, kind, aligned: ty.bytes() }
 }
 
 pub fn buffer(name: &str, access: BufferAccess) -> ArgSpec {
