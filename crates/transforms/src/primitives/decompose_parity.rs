@@ -215,18 +215,27 @@ impl Primitive for DecomposeParity {
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
-        let more = p.between(0, 1) as u32;
-        let halved = p.one_in(2);
-        let mut all = Vec::new();
+        let (more, halved) = (p.between(0, 1) as u32, p.one_in(2));
+        let mut by_length: BTreeMap<u32, Vec<(String, u32)>> = BTreeMap::new();
         for name in draw::vars(kernel, |v| v.kind == VarKind::Temporary && !v.shape.is_empty()) {
             let Some(var) = kernel.var(&name) else { continue };
-            for (axis, extent) in kernel.vars[var].shape.iter().enumerate() {
+            for (axis, extent) in (0..).zip(&kernel.vars[var].shape) {
                 let n = extent.as_constant().and_then(|n| u32::try_from(n).ok());
                 if let Some(n) = n.filter(|n| (2..=64).contains(n)) {
-                    let of = Self::new([(name.clone(), axis as u32)], n.div_ceil(2) + more);
-                    all.push(if halved { of.halved() } else { of });
+                    by_length.entry(n).or_default().push((name.clone(), axis));
                 }
             }
+        }
+        let of = |n: u32, lines: Vec<(String, u32)>| {
+            let of = Self::new(lines, n.div_ceil(2) + more);
+            if halved { of.halved() } else { of }
+        };
+        // an array by itself, and two of which a loop may make one of the other
+        let mut all = Vec::new();
+        for (n, lines) in &by_length {
+            all.extend(lines.iter().map(|line| of(*n, vec![line.clone()])));
+            let pairs = lines.iter().enumerate().flat_map(|(k, a)| lines[k + 1..].iter().map(move |b| [a, b]));
+            all.extend(pairs.map(|pair| of(*n, pair.map(Clone::clone).into())));
         }
         draw::possible(kernel, all, p)
     }
