@@ -7,6 +7,10 @@
 A quarter of the ring between radius 1 and 2, extruded by 1 for solids, is cut into cells that are
 curved from order 2 on. The inner arc has tag 11, the outer 12, the cells have 7; other facets are not
 saved. `sector_mixed.msh` has triangles beside quadrangles.
+
+`groups_*.msh` is the unit square in the groups 7 and 8: its lower side is in 11 and 12, its right side in
+11 with the other orientation, its upper side in 12, and its left side in none. `groups_parts_*.msh` is the
+same in three partitions.
 """
 
 import pathlib
@@ -59,7 +63,26 @@ def model(parts, dim):
 def write(name, version, binary):
     gmsh.option.setNumber("Mesh.MshFileVersion", version)
     gmsh.option.setNumber("Mesh.Binary", binary)
-    gmsh.write(str(DATA / f"sector_{name}.msh"))
+    gmsh.write(str(DATA / f"{name}.msh"))
+
+
+def groups():
+    gmsh.clear()
+    geo = gmsh.model.geo
+    corners = [geo.addPoint(x, y, 0, 0.4) for x, y in ((0, 0), (1, 0), (1, 1), (0, 1))]
+    lower, right, upper, left = (geo.addLine(corners[k], corners[(k + 1) % 4]) for k in range(4))
+    face = geo.addPlaneSurface([geo.addCurveLoop([lower, right, upper, left])])
+    geo.synchronize()
+    gmsh.model.addPhysicalGroup(1, [lower, -right], 11)
+    gmsh.model.addPhysicalGroup(1, [upper, lower], 12)
+    gmsh.model.addPhysicalGroup(2, [face], 7)
+    gmsh.model.addPhysicalGroup(2, [-face], 8)
+    gmsh.model.mesh.generate(2)
+    for suffix, (version, binary) in FORMATS.items():
+        write(f"groups_{suffix}", version, binary)
+    gmsh.model.mesh.partition(3)
+    for suffix, (version, binary) in FORMATS.items():
+        write(f"groups_parts_{suffix}", version, binary)
 
 
 def main():
@@ -73,9 +96,10 @@ def main():
             # every format at order 2
             formats = FORMATS if order == 2 else {"41": FORMATS["41"]}
             for suffix, (version, binary) in formats.items():
-                write(f"{name}_{order}_{suffix}", version, binary)
+                write(f"sector_{name}_{order}_{suffix}", version, binary)
     model([(0, 1, False), (1, 2, True)], 2)
-    write("mixed", 4.1, 0)
+    write("sector_mixed", 4.1, 0)
+    groups()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 //! Cells that the inputs of an imported form are on: a perturbed unit mesh, or a given one.
 
 use crate::element::{CellShape, orientation_of};
-use crate::mesh::{Mesh, facet_key};
+use crate::mesh::{CellTags, FacetSide, Mesh, facet_key};
 use crate::tabulated::{IntegralType, TabulatedError};
 use rayon::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Cells by their vertices, with their geometry and tags.
 pub(super) struct Grid<'m> {
@@ -55,7 +55,7 @@ fn block(corner: &[usize]) -> Vec<Vec<usize>> {
 }
 
 /// The weights of the vertices of a reference cell at a point.
-fn weights(cell: CellShape, point: &[f64]) -> Vec<f64> {
+pub(super) fn weights(cell: CellShape, point: &[f64]) -> Vec<f64> {
     if cell.is_simplex() {
         let first = 1.0 - point.iter().sum::<f64>();
         return std::iter::once(first).chain(point.iter().copied()).collect();
@@ -163,10 +163,9 @@ impl<'m> Grid<'m> {
         if subdomains.is_empty() {
             return Ok(all.collect());
         }
-        let tags = mesh.tags().unwrap_or_default();
-        let found: Vec<usize> =
-            all.filter(|c| tags.get(*c).is_some_and(|t| subdomains.contains(&(*t).into()))).collect();
-        none_missing(found, "cells", subdomains, tags.iter().copied())
+        let of = |cell: usize| mesh.tags().map_or(&[][..], |tags| tags.of(cell));
+        let found: Vec<usize> = all.filter(|cell| is_in(subdomains, of(*cell).iter().copied())).collect();
+        none_missing(found, "cells", subdomains, mesh.tags().map(CellTags::all).into_iter().flatten())
     }
 
     /// The cells and local numbers of the facets of a part of the mesh, which have so many cells;
@@ -196,14 +195,13 @@ impl<'m> Grid<'m> {
         if subdomains.is_empty() {
             return Ok(found);
         }
-        let tags: BTreeMap<(usize, usize), i32> = mesh
-            .facet_tags()
-            .iter()
-            .map(|t| ((t.side.cell as usize, usize::from(t.side.facet)), t.tag))
-            .collect();
-        let tag = |facet: &[(usize, usize)]| facet.iter().find_map(|side| tags.get(side).copied());
-        let all: BTreeSet<i32> = found.iter().filter_map(|facet| tag(facet)).collect();
-        found.retain(|facet| tag(facet).is_some_and(|t| subdomains.contains(&t.into())));
+        // a facet has its tags by the lowest of its cells, and there may be another
+        let tags = |facet: &[(usize, usize)]| -> BTreeSet<i32> {
+            let side = |(cell, facet): &(usize, usize)| FacetSide { cell: *cell as u32, facet: *facet as u8 };
+            facet.iter().flat_map(|at| mesh.tags_of_facet(side(at))).collect()
+        };
+        let all: BTreeSet<i32> = found.iter().flat_map(|facet| tags(facet)).collect();
+        found.retain(|facet| is_in(subdomains, tags(facet)));
         none_missing(found, words, subdomains, all)
     }
 
@@ -212,6 +210,11 @@ impl<'m> Grid<'m> {
         let vertices: Vec<u32> = self.cell.facets()[facet].iter().map(|k| self.vertices(cell)[*k]).collect();
         orientation_of(self.cell.entity_shape(self.cell.dim() - 1), &vertices) as i32
     }
+}
+
+/// Whether one of the tags is that of a part: an entity with two of them is in the part once.
+fn is_in(subdomains: &[i64], tags: impl IntoIterator<Item = i32>) -> bool {
+    tags.into_iter().any(|tag| subdomains.contains(&tag.into()))
 }
 
 /// The entities of a part of a mesh, if there are any.

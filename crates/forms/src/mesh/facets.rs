@@ -13,12 +13,12 @@ pub struct FacetSide {
     pub facet: u8,
 }
 
-/// A tag of a facet, from the file the mesh was read from.
+/// A tag of a facet, from the file the mesh was read from; a facet may have several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FacetTag {
     /// The facet, by the lowest of its cells.
     pub side: FacetSide,
-    /// The physical group, or else the geometric entity.
+    /// The physical group.
     pub tag: i32,
 }
 
@@ -29,8 +29,6 @@ pub struct Facet {
     pub side: FacetSide,
     /// The other side; none on the boundary.
     pub other: Option<FacetSide>,
-    /// The tag, if it has one.
-    pub tag: Option<i32>,
 }
 
 /// The ascending vertices of a facet; those that it lacks are `u32::MAX`.
@@ -44,7 +42,7 @@ pub(crate) fn facet_key(vertices: impl IntoIterator<Item = u32>) -> FacetKey {
 }
 
 impl Mesh {
-    /// All facets with their cells and tags, in the order of the lower cell and its facets.
+    /// All facets with their cells, in the order of the lower cell and its facets.
     ///
     /// ```
     /// use purlin_forms::mesh::Mesh;
@@ -57,10 +55,9 @@ impl Mesh {
     #[must_use]
     pub fn facets(&self) -> Vec<Facet> {
         let sides = self.sorted_sides();
-        let facet = |pair: &[(FacetKey, FacetSide)]| {
-            let (side, other) = (pair[0].1, pair.get(1).map(|(_, side)| *side));
-            let tag = self.facet_tags.binary_search_by_key(&side, |tag| tag.side);
-            Facet { side, other, tag: tag.ok().map(|i| self.facet_tags[i].tag) }
+        let facet = |pair: &[(FacetKey, FacetSide)]| Facet {
+            side: pair[0].1,
+            other: pair.get(1).map(|(_, side)| *side),
         };
         let mut facets: Vec<Facet> = sides.par_chunk_by(|a, b| a.0 == b.0).map(facet).collect();
         facets.par_sort_unstable_by_key(|facet| facet.side);
@@ -84,10 +81,16 @@ impl Mesh {
         found
     }
 
-    /// The tags of facets, by cell and facet.
+    /// The tags of facets, by cell, facet and tag.
     #[must_use]
     pub fn facet_tags(&self) -> &[FacetTag] {
         &self.facet_tags
+    }
+
+    /// The tags of a facet, ascending; `side` is that of the lowest of its cells.
+    pub fn tags_of_facet(&self, side: FacetSide) -> impl Iterator<Item = i32> {
+        let first = self.facet_tags.partition_point(|tag| tag.side < side);
+        self.facet_tags[first..].iter().take_while(move |tag| tag.side == side).map(|tag| tag.tag)
     }
 
     /// Every facet of every cell, those of the same vertices side by side.

@@ -32,14 +32,16 @@ impl Mesh {
                 cells.push(*number);
             }
         }
-        let tags = self.tags.as_ref().map(|tags| order.iter().map(|cell| tags[*cell]).collect());
+        let tags = self.tags.as_ref().map(|tags| tags.rows(order.iter().copied()));
         let curved = self.curved.as_ref().map(|curved| {
             let rows = order.iter().flat_map(|cell| self.cell_nodes(*cell)).copied();
             Curved { cells: rows.collect(), ..curved.clone() }
         });
         let mut places = vec![0; order.len()];
         order.iter().enumerate().for_each(|(new, old)| places[*old] = new as u32);
-        let mut mesh = Self { shape: self.shape, coordinates, cells, tags, curved, facet_tags: Vec::new() };
+        let placement = self.placement.clone();
+        let shape = self.shape;
+        let mut mesh = Self { shape, coordinates, cells, tags, curved, facet_tags: Vec::new(), placement };
         mesh.facet_tags = self.moved_facet_tags(&mesh, &places);
         mesh
     }

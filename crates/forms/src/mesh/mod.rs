@@ -10,19 +10,25 @@
 //! ```
 
 mod check;
+mod counts;
 mod error;
 mod facets;
 mod geometry;
 mod gmsh;
 mod locality;
 mod part;
+mod placement;
+mod tags;
 mod unit;
 mod vtu;
 
+pub use counts::MeshCounts;
 pub use error::MeshError;
 pub(crate) use facets::facet_key;
 pub use facets::{Facet, FacetSide, FacetTag};
 pub use gmsh::{GmshError, Place};
+pub use placement::Placement;
+pub use tags::CellTags;
 pub use vtu::{Vtu, VtuEncoding, VtuError};
 
 use crate::element::CellShape;
@@ -42,9 +48,10 @@ pub struct Mesh {
     shape: CellShape,
     coordinates: Vec<f64>,
     cells: Vec<u32>,
-    tags: Option<Vec<i32>>,
+    tags: Option<CellTags>,
     curved: Option<Curved>,
     facet_tags: Vec<FacetTag>,
+    placement: Option<Placement>,
 }
 
 impl Mesh {
@@ -52,7 +59,7 @@ impl Mesh {
     ///
     /// # Shapes and units
     /// `coordinates` is [vertices, dim] and `cells` is [cells, corners], both row-major; `tags` has
-    /// one entry a cell.
+    /// one entry a cell; [`Mesh::with_tags`] gives several.
     ///
     /// # Errors
     /// [`MeshError`] if a list has an incomplete row, a vertex does not exist, a coordinate is not
@@ -64,13 +71,26 @@ impl Mesh {
         cells: Vec<u32>,
         tags: Option<Vec<i32>>,
     ) -> Result<Self, MeshError> {
+        let tags = tags.map(|tags| CellTags::new(tags.chunks(1)));
         let mesh = Self::unchecked(shape, coordinates, cells, tags);
         mesh.check()?;
         Ok(mesh)
     }
 
-    fn unchecked(shape: CellShape, coordinates: Vec<f64>, cells: Vec<u32>, tags: Option<Vec<i32>>) -> Self {
-        Self { shape, coordinates, cells, tags, curved: None, facet_tags: Vec::new() }
+    fn unchecked(shape: CellShape, coordinates: Vec<f64>, cells: Vec<u32>, tags: Option<CellTags>) -> Self {
+        Self { shape, coordinates, cells, tags, curved: None, facet_tags: Vec::new(), placement: None }
+    }
+
+    /// The same mesh with a set of tags for each cell.
+    ///
+    /// # Errors
+    /// [`MeshError::Tags`] if there are more or fewer sets than cells.
+    pub fn with_tags(mut self, tags: CellTags) -> Result<Self, MeshError> {
+        if tags.len() != self.n_cells() {
+            return Err(MeshError::Tags { tags: tags.len(), cells: self.n_cells() });
+        }
+        self.tags = Some(tags);
+        Ok(self)
     }
 
     /// The shape of the cells.
@@ -103,11 +123,17 @@ impl Mesh {
         &self.cells
     }
 
-    /// One number a cell, from the file the mesh was read from: the physical group, or else the
-    /// geometric entity.
+    /// The tags of the cells, those of a file its physical groups; none if no cell has any.
     #[must_use]
-    pub fn tags(&self) -> Option<&[i32]> {
-        self.tags.as_deref()
+    pub const fn tags(&self) -> Option<&CellTags> {
+        self.tags.as_ref()
+    }
+
+    /// Where the mesh lies in space; none if it lies along the first axis, in the plane of the
+    /// first two, or fills space.
+    #[must_use]
+    pub const fn placement(&self) -> Option<&Placement> {
+        self.placement.as_ref()
     }
 
     /// The coordinates of a vertex; empty if there is no such vertex.

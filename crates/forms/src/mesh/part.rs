@@ -58,9 +58,10 @@ impl Mesh {
         let corners = rows_of(&self.cells, self.shape.n_vertices(), listed());
         let (corners, kept) = renumbered(&corners, self.n_vertices());
         let points = rows_of(&self.coordinates, dim, places(&kept));
-        let tags = self.tags.as_ref().map(|tags| rows_of(tags, 1, listed()));
+        let tags = self.tags.as_ref().map(|tags| tags.rows(cells.iter().copied()));
         // what holds for all cells holds for some
         let mut part = Self::unchecked(self.shape, points, corners, tags);
+        part.placement.clone_from(&self.placement);
         if let Some(curved) = &self.curved {
             let nodes = rows_of(&curved.cells, curved.element.n_dofs(), listed());
             let (nodes, kept) = renumbered(&nodes, curved.coordinates.len() / dim);

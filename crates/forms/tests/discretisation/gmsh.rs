@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use purlin_forms::element::CellShape;
-use purlin_forms::mesh::{GmshError, Mesh, MeshError, Place};
+use purlin_forms::mesh::{CellTags, Facet, GmshError, Mesh, MeshError, Place};
 use purlin_sample::config;
 
 const PLATE: &[u8] = include_bytes!("../data/plate.msh");
@@ -18,7 +18,7 @@ const BRACKET: &[u8] = include_bytes!("../../../../meshes/bracket.msh");
 fn reads_triangles() {
     let mesh = Mesh::from_gmsh(PLATE).unwrap();
     assert_eq!(mesh.shape(), CellShape::Triangle);
-    assert!(mesh.tags().unwrap().iter().all(|tag| *tag == 7), "the physical group of the surface");
+    assert!(mesh.tags().unwrap().iter().all(|tags| tags == [7]), "the physical group of the surface");
     let exact = 2.0 - 0.0625 * std::f64::consts::PI;
     // 4 %: the hole is a polygon with few sides, and lies within the disk.
     assert!(mesh.volume() > exact && mesh.volume() < 1.04 * exact, "{}", mesh.volume());
@@ -28,7 +28,7 @@ fn reads_triangles() {
 fn reads_tetrahedra_with_parametric_nodes() {
     let mesh = Mesh::from_gmsh(BALL).unwrap();
     assert_eq!(mesh.shape(), CellShape::Tetrahedron);
-    assert!(mesh.tags().unwrap().iter().all(|tag| *tag == 1), "the volume's own tag, as it is in no group");
+    assert_eq!(mesh.tags(), None, "the volume is in no group");
     let exact = 4.0 / 3.0 * std::f64::consts::PI;
     // 30 %: inscribed in the ball with edges about as long as its radius.
     assert!(mesh.volume() < exact && mesh.volume() > 0.7 * exact, "{}", mesh.volume());
@@ -97,7 +97,7 @@ fn reads_every_cell_of_orders_1_to_4() {
             let mesh = Mesh::from_gmsh(&sector(&format!("{name}_{order}_41"))).unwrap();
             assert_eq!((mesh.shape(), mesh.geometry_degree()), (shape, order));
             assert_eq!(mesh.is_affine(), order == 1 && shape.is_simplex());
-            assert!(mesh.tags().unwrap().iter().all(|tag| *tag == 7));
+            assert!(mesh.tags().unwrap().iter().all(|tags| tags == [7]));
             let error = (mesh.volume() / exact - 1.0).abs();
             assert!(error < 0.5 * last, "{name} of order {order}: {error:e} after {last:e}");
             last = error;
@@ -137,10 +137,11 @@ fn tags_of_facets_are_those_of_their_geometry() {
         let mesh = Mesh::from_gmsh(&sector(&format!("{name}_4_41"))).unwrap();
         for mesh in [mesh.reorder_for_locality(), mesh] {
             let facets = mesh.facets();
-            let count = |tag| facets.iter().filter(|facet| facet.tag == Some(tag)).count();
+            let tags = |facet: &Facet| mesh.tags_of_facet(facet.side).collect::<Vec<_>>();
+            let count = |tag| facets.iter().filter(|facet| tags(facet) == [tag]).count();
             let expected = if shape == CellShape::Tetrahedron { 4 } else { 2 };
             assert_eq!((count(11), count(12)), (expected, expected), "{name}");
-            for facet in facets.iter().filter(|facet| facet.tag.is_some()) {
+            for facet in facets.iter().filter(|facet| !tags(facet).is_empty()) {
                 assert_eq!(facet.other, None);
                 let vertices = shape.facets()[facet.side.facet as usize];
                 let dim = shape.dim();
@@ -152,7 +153,7 @@ fn tags_of_facets_are_those_of_their_geometry() {
                     .collect();
                 let at = mesh.point(facet.side.cell as usize, &centre);
                 let radius = at[0].hypot(at[1]);
-                let wanted = if facet.tag == Some(11) { 1.0 } else { 2.0 };
+                let wanted = if tags(facet) == [11] { 1.0 } else { 2.0 };
                 // 1e-3: gmsh leaves 4e-4 between the nodes of a curved triangle; a flat one is 0.1
                 // off
                 assert!((radius - wanted).abs() < 1e-3, "{name}: {radius} of {facet:?}");
@@ -204,8 +205,9 @@ fn malformed_files_of_version_2_2_are_refused_with_their_line() {
     let file = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n3\n1 0 0 0\n2 1 0 0\n3 0 1 0\n$EndNodes\n\
                 $Elements\n2\n1 1 2 5 4 1 2\n2 2 2 9 4 1 2 3\n$EndElements\n";
     let mesh = Mesh::from_gmsh(file.as_bytes()).unwrap();
-    assert_eq!((mesh.cells(), mesh.tags()), (&[0, 1, 2][..], Some(&[9][..])));
-    assert_eq!(mesh.facets()[2].tag, Some(5), "the edge between the first two vertices");
+    assert_eq!((mesh.cells(), mesh.tags()), (&[0, 1, 2][..], Some(&CellTags::new([&[9][..]]))));
+    let first = mesh.facets()[2].side;
+    assert_eq!(mesh.tags_of_facet(first).collect::<Vec<_>>(), [5], "the edge between the first two vertices");
     let edited = |from: &str, to: &str| message(file.replacen(from, to, 1).as_bytes());
     assert_eq!(
         edited("2 2 2 9 4 1 2 3", "2 2 2 9 4 1 2"),
@@ -238,7 +240,7 @@ fn reads_sparse_tags_and_skips_unknown_sections() {
     let mesh = Mesh::from_gmsh(square().as_bytes()).unwrap();
     assert_eq!(mesh.coordinates(), [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0]);
     assert_eq!(mesh.cells(), [0, 1, 2, 0, 2, 3]);
-    assert_eq!(mesh.tags(), Some(&[1, 1][..]));
+    assert_eq!(mesh.tags(), None, "the surface is in no group");
 }
 
 #[test]
@@ -277,7 +279,7 @@ fn wrong_meshes_are_refused_by_element() {
     assert_eq!(edited("\n8\n", "\n2\n"), "node 2 is defined twice");
     assert_eq!(
         edited("0 1 0\n0 1 0 1", "0 1 0.5\n0 1 0 1"),
-        "node 8 has z = 0.5, but a mesh of triangles must lie in the plane z = 0"
+        "node 2 lies 4.082e-1 off the plane through nodes 1, 4, 8, but a mesh of triangles must lie in one plane; what curves in space is not supported, so mesh a flat part, or the volume (`gmsh -3`)"
     );
     let turned = Mesh::from_gmsh(square().replacen("12 1 4 8", "12 1 8 4", 1).as_bytes()).unwrap();
     assert_eq!((turned.determinant(0), turned.determinant(1), turned.volume()), (1.0, -1.0, 1.0));
@@ -290,7 +292,10 @@ fn wrong_meshes_are_refused_by_element() {
     );
     assert!(matches!(Mesh::from_gmsh(points.as_bytes()).unwrap_err(), GmshError::NoCells));
     let lines = square().replacen("2 1 2 2\n11 1 2 4\n12 1 4 8\n", "1 1 1 1\n11 2 4\n", 1);
-    assert_eq!(message(lines.as_bytes()), "node 4 has y = 1, but a mesh of lines must lie on the first axis");
+    assert_eq!(
+        message(lines.as_bytes()),
+        "node 2 lies 7.071e-1 off the line through nodes 1, 4, but a mesh of lines must lie on one straight line; what curves in space is not supported, so mesh a flat part, or the volume (`gmsh -3`)"
+    );
 }
 
 /// One way to spoil a file.

@@ -5,6 +5,8 @@ mod boundary;
 mod elements;
 mod finite_elements;
 mod gmsh;
+mod gmsh_flat;
+mod gmsh_groups;
 mod interior_facets;
 mod mesh;
 mod numbering;

@@ -120,7 +120,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// What was found, cut to a length that fits a message.
-fn shown(word: Option<&[u8]>) -> String {
+pub(super) fn shown(word: Option<&[u8]>) -> String {
     const LONGEST: usize = 30;
     match word {
         None => "the end of the file".to_owned(),

@@ -1,7 +1,9 @@
 //! Why a Gmsh file was refused.
 
 use super::Place;
+use crate::element::CellShape;
 use crate::mesh::MeshError;
+use purlin_capacity::OutOfMemory;
 use thiserror::Error;
 
 /// Why a Gmsh file was refused.
@@ -16,6 +18,9 @@ pub enum GmshError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The machine has too little memory for the file.
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
     /// Something stands where something else should.
     #[error("{place}: expected {expected}, found {found}")]
     Syntax {
@@ -41,6 +46,18 @@ pub enum GmshError {
         place: Place,
         /// What was found.
         found: String,
+    },
+    /// A section that holds part of the mesh in a way that is not read.
+    #[error(
+        "{place}: section `${section}` of MSH {version} is not supported; save nodes without parameters (`Mesh.SaveParametric = 0`) or as MSH 4.1 (`gmsh -format msh41`)"
+    )]
+    Section {
+        /// Where.
+        place: Place,
+        /// Its name.
+        section: String,
+        /// The version of the format.
+        version: &'static str,
     },
     /// There are no elements but points.
     #[error("the file has no cells; mesh it (`gmsh -2` or `gmsh -3`) and save its elements")]
@@ -93,19 +110,23 @@ pub enum GmshError {
         /// The tag of the node.
         node: u64,
     },
-    /// A mesh of one or two dimensions leaves the first axis or the plane z = 0.
-    #[error("node {node} has {axis} = {value}, but a mesh of {cells} must lie {place}")]
-    NotFlat {
+    /// A node has a coordinate that is infinite or not a number.
+    #[error("node {node} has a coordinate that is not finite")]
+    NotFinite {
         /// The tag of the node.
         node: u64,
-        /// The coordinate that must be 0.
-        axis: char,
-        /// What it is.
-        value: f64,
+    },
+    /// Lines that are not on one straight line, or a surface that curves in space.
+    #[error("{}", not_flat(*node, *distance, of, *shape))]
+    NotFlat {
+        /// The tag of the node that is farthest off.
+        node: u64,
+        /// How far it is off.
+        distance: f64,
+        /// The nodes whose line or plane that is.
+        of: Vec<u64>,
         /// The cells of the mesh.
-        cells: &'static str,
-        /// Where they must lie.
-        place: &'static str,
+        shape: CellShape,
     },
     /// A cell is degenerate, or overlaps another.
     #[error("element {element}: {source}")]
@@ -118,4 +139,25 @@ pub enum GmshError {
     /// The cells do not make a mesh.
     #[error(transparent)]
     Mesh(#[from] MeshError),
+}
+
+fn not_flat(node: u64, distance: f64, of: &[u64], shape: CellShape) -> String {
+    let cells = match shape {
+        CellShape::Interval => "lines",
+        CellShape::Triangle => "triangles",
+        CellShape::Quadrilateral => "quadrangles",
+        CellShape::Tetrahedron => "tetrahedra",
+        CellShape::Hexahedron => "hexahedra",
+    };
+    let (flat, needed) = match shape {
+        CellShape::Interval => ("line", "on one straight line"),
+        CellShape::Triangle | CellShape::Quadrilateral | CellShape::Tetrahedron | CellShape::Hexahedron => {
+            ("plane", "in one plane")
+        }
+    };
+    let of: Vec<String> = of.iter().map(u64::to_string).collect();
+    format!(
+        "node {node} lies {distance:.3e} off the {flat} through nodes {}, but a mesh of {cells} must lie {needed}; what curves in space is not supported, so mesh a flat part, or the volume (`gmsh -3`)",
+        of.join(", ")
+    )
 }

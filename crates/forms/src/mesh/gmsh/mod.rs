@@ -8,20 +8,26 @@
 
 mod cursor;
 mod error;
+mod flat;
+mod groups;
 mod kind;
 mod nodes;
 mod v22;
 mod v41;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Read;
 use std::path::Path;
 
-use super::facets::facet_key;
-use super::{FacetTag, Mesh, MeshError};
+use super::facets::{FacetKey, facet_key};
+use super::{CellTags, FacetTag, Mesh, MeshError, Placement};
 use crate::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
-use cursor::Cursor;
+use purlin_capacity::{OutOfMemory, available_memory, check_memory};
+
 pub use cursor::Place;
+use cursor::{Cursor, shown};
 pub use error::GmshError;
+use groups::Cell;
 use kind::{CellKind, Kind};
 
 impl Mesh {
@@ -30,8 +36,18 @@ impl Mesh {
     /// # Errors
     /// [`GmshError::Io`] if the file cannot be read, else those of [`Mesh::from_gmsh`].
     pub fn read_gmsh(path: &Path) -> Result<Self, GmshError> {
-        let bytes = std::fs::read(path)
-            .map_err(|source| GmshError::Io { path: path.display().to_string(), source })?;
+        let io = |source| GmshError::Io { path: path.display().to_string(), source };
+        let file = std::fs::File::open(path).map_err(io)?;
+        // a file that says how long it is is refused before it is read, and a device never ends
+        let length = file.metadata().map_err(io)?.len();
+        check_memory("the mesh of the file", length.saturating_mul(COPIES), HELP)?;
+        let limit = available_memory().map_or(u64::MAX, |free| free / COPIES);
+        let mut bytes = Vec::new();
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
+        if bytes.len() as u64 > limit {
+            let needed = (bytes.len() as u64).saturating_mul(COPIES);
+            return Err(OutOfMemory::new("the mesh of the file", needed, HELP).into());
+        }
         Self::from_gmsh(&bytes)
     }
 
@@ -39,8 +55,15 @@ impl Mesh {
     ///
     /// The cells are the elements of the highest dimension in the file, in its order: lines,
     /// triangles, tetrahedra, quadrangles or hexahedra, all of one kind and order, which is 1 to 4.
-    /// Elements of one dimension less tag facets; others, and nodes of no cell, are dropped. A tag
-    /// is the first physical group of the element's geometric entity, or else that entity's number.
+    /// Elements of one dimension less tag facets; others, and nodes of no cell, are dropped. The tags
+    /// of a cell or facet are the physical groups that it belongs to, all of them, whatever their
+    /// sign; what is in no group has no tag. Parts of a partitioned mesh have the groups that the
+    /// file lists for them.
+    ///
+    /// Lines need to lie on a straight line and surfaces in a plane, anywhere in space, within
+    /// rounding. Where they leave the first axis or the plane z = 0 their coordinates are those of
+    /// an isometry: x and y where z is constant, x and z where y is, y and z where x is, and else
+    /// lengths along directions close to two axes, as [`Mesh::placement`] says.
     ///
     /// ```
     /// use purlin_forms::mesh::Mesh;
@@ -55,7 +78,8 @@ impl Mesh {
     ///
     /// # Errors
     /// [`GmshError`]: malformed text with its line (or byte), unsupported cells and cells of
-    /// several kinds by their tag, degenerate ones and those that overlap by their tag and number.
+    /// several kinds by their tag, degenerate ones and those that overlap by their tag and number,
+    /// surfaces that curve in space by a node.
     pub fn from_gmsh(bytes: &[u8]) -> Result<Self, GmshError> {
         let mut file = File::default();
         let mut cursor = Cursor::new(bytes);
@@ -67,16 +91,24 @@ impl Mesh {
     }
 }
 
+/// How many times as large as its file a mesh is while it is read: a line of some twenty bytes
+/// becomes an element with its nodes, and a cell with the keys of its facets.
+const COPIES: u64 = 12;
+
+const HELP: &str = "use a smaller mesh";
+
+/// Tag and coordinates.
+type Node = (u64, [f64; 3]);
+
 /// What is kept of a file.
 #[derive(Default)]
 struct File {
     binary: bool,
     /// Whether the version is 2.2.
     old: bool,
-    /// The first physical group of a geometric entity, by dimension and number.
-    groups: BTreeMap<(usize, i32), i32>,
-    /// Tag and coordinates.
-    nodes: Vec<(u64, [f64; 3])>,
+    /// The physical groups of a geometric entity, or of a part of one, by dimension and number.
+    groups: BTreeMap<(usize, i32), Vec<i32>>,
+    nodes: Vec<Node>,
     elements: Vec<Element>,
     /// The nodes of the elements one after the other.
     corners: Vec<u64>,
@@ -87,15 +119,22 @@ struct Element {
     kind: Kind,
     /// The geometric entity.
     entity: i32,
-    /// The physical group, if the file has it here; 0 else.
-    group: i32,
+    /// The physical group, if the file has it here.
+    group: Option<i32>,
     /// Where its nodes start.
     first: usize,
 }
 
 impl File {
     fn header(&mut self, cursor: &mut Cursor) -> Result<(), GmshError> {
-        cursor.mark("$MeshFormat")?;
+        if let Some(word) = cursor.word().filter(|word| *word != b"$MeshFormat") {
+            return Err(match word {
+                b"$NOD" => {
+                    GmshError::Format { place: cursor.place(), found: "version `1` (`$NOD`)".to_owned() }
+                }
+                other => cursor.error("$MeshFormat", shown(Some(other))),
+            });
+        }
         let version = cursor.word().map(String::from_utf8_lossy).unwrap_or_default();
         self.old = version == "2.2";
         if version != "4.1" && !self.old {
@@ -134,7 +173,7 @@ impl File {
         };
         if self.binary {
             match name {
-                "Entities" | "Nodes" | "Elements" => cursor.end_of_line(),
+                "Entities" | "PartitionedEntities" | "Nodes" | "Elements" => cursor.end_of_line(),
                 _ => {}
             }
         }
@@ -142,6 +181,15 @@ impl File {
             "Entities" if !self.old => {
                 v41::entities(self, cursor)?;
                 cursor.mark("$EndEntities")
+            }
+            "PartitionedEntities" if !self.old => {
+                v41::partitioned_entities(self, cursor)?;
+                cursor.mark("$EndPartitionedEntities")
+            }
+            // what stands in the place of nodes must not be skipped
+            "ParametricNodes" => {
+                let version = if self.old { "2.2" } else { "4.1" };
+                Err(GmshError::Section { place: cursor.place(), section: name.to_owned(), version })
             }
             "Nodes" => {
                 if self.old {
@@ -161,13 +209,6 @@ impl File {
             }
             other => cursor.skip_section(other),
         }
-    }
-
-    fn tag(&self, element: &Element) -> i32 {
-        if element.group != 0 {
-            return element.group;
-        }
-        *self.groups.get(&(element.kind.dim, element.entity)).unwrap_or(&element.entity)
     }
 
     fn corners_of(&self, element: &Element) -> &[u64] {
@@ -197,27 +238,32 @@ impl File {
     }
 
     fn assemble(self) -> Result<Mesh, GmshError> {
-        let (kind, cells) = self.cells()?;
+        let (kind, elements) = self.cells()?;
+        let cells = self.grouped(kind, elements);
         let places = self.places()?;
         let used = self.used_nodes(kind, &cells, &places)?;
-        self.check_flat(kind.shape, &used)?;
-        let tags = cells.iter().map(|cell| self.tag(cell)).collect();
+        let nodes: Vec<&Node> = used.iter().map(|place| &self.nodes[*place]).collect();
+        let placement = flat::placement(kind.shape, &nodes)?;
         let n = kind.places.len();
         let corners = kind.shape.n_vertices();
         let vertices: Vec<usize> = used.chunks_exact(n).flat_map(|nodes| nodes[..corners].to_vec()).collect();
-        let (coordinates, numbers) = self.numbered(kind.shape, &vertices);
-        let mesh = Mesh::new(kind.shape, coordinates, numbers, Some(tags));
+        let (coordinates, numbers) = self.numbered(kind.shape, placement.as_ref(), &vertices);
+        let mesh = Mesh::new(kind.shape, coordinates, numbers, None);
         let mut mesh = mesh.map_err(|source| by_element(source, &cells))?;
         if kind.order > 1 {
             let family = ElementFamily::Lagrange(LagrangeVariant::Equispaced);
             let element = FiniteElement::new(kind.shape, family, kind.order).map_err(MeshError::from)?;
-            let (coordinates, numbers) = self.numbered(kind.shape, &used);
+            let (coordinates, numbers) = self.numbered(kind.shape, placement.as_ref(), &used);
             let curved = mesh.with_nodes(element, coordinates, numbers);
             mesh = curved.map_err(|source| by_element(source, &cells))?;
         }
         let vertex_of: HashMap<usize, u32> =
             vertices.iter().copied().zip(mesh.cells.iter().copied()).collect();
         mesh.facet_tags = self.facet_tags(&mesh, &places, &vertex_of);
+        mesh.placement = placement;
+        if cells.iter().any(|cell| !cell.groups.is_empty()) {
+            mesh.tags = Some(CellTags::new(cells.iter().map(|cell| &*cell.groups)));
+        }
         Ok(mesh)
     }
 
@@ -236,11 +282,11 @@ impl File {
     fn used_nodes(
         &self,
         kind: CellKind,
-        cells: &[&Element],
+        cells: &[Cell<'_>],
         places: &HashMap<u64, usize>,
     ) -> Result<Vec<usize>, GmshError> {
         let mut used = Vec::with_capacity(cells.len() * kind.places.len());
-        for cell in cells {
+        for Cell { element: cell, .. } in cells {
             let nodes = self.corners_of(cell);
             for place in kind.places {
                 let node = nodes[*place];
@@ -253,13 +299,21 @@ impl File {
 
     /// The coordinates of the nodes at these places, each once in the order of the file, and their
     /// numbers among them.
-    fn numbered(&self, shape: CellShape, used: &[usize]) -> (Vec<f64>, Vec<u32>) {
+    fn numbered(
+        &self,
+        shape: CellShape,
+        placement: Option<&Placement>,
+        used: &[usize],
+    ) -> (Vec<f64>, Vec<u32>) {
         let mut numbers = vec![u32::MAX; self.nodes.len()];
         used.iter().for_each(|place| numbers[*place] = 0);
         let mut coordinates = Vec::new();
         for (number, (_, point)) in numbers.iter_mut().zip(&self.nodes).filter(|(n, _)| **n == 0) {
             *number = (coordinates.len() / shape.dim()) as u32;
-            coordinates.extend_from_slice(&point[..shape.dim()]);
+            match placement {
+                Some(placement) => coordinates.extend(placement.coordinates(point)),
+                None => coordinates.extend_from_slice(&point[..shape.dim()]),
+            }
         }
         (coordinates, used.iter().map(|place| numbers[*place]).collect())
     }
@@ -273,14 +327,15 @@ impl File {
     ) -> Vec<FacetTag> {
         let dim = mesh.shape().dim();
         let corners = mesh.shape().facets()[0].len();
-        let mut tags = BTreeMap::new();
+        let mut tags: BTreeMap<FacetKey, BTreeSet<i32>> = BTreeMap::new();
         for element in self.elements.iter().filter(|e| e.kind.dim + 1 == dim) {
             let vertex = |node: &u64| vertex_of.get(places.get(node)?).copied();
             let nodes = self.corners_of(element);
             // the corners come first, of whatever kind the element is
             let vertices: Option<Vec<u32>> = nodes.iter().take(corners).map(vertex).collect();
-            if let Some(vertices) = vertices {
-                tags.entry(facet_key(vertices)).or_insert_with(|| self.tag(element));
+            let groups = self.groups_of(element);
+            if let Some(vertices) = vertices.filter(|_| !groups.is_empty()) {
+                tags.entry(facet_key(vertices)).or_default().extend(groups);
             }
         }
         if tags.is_empty() {
@@ -288,41 +343,23 @@ impl File {
         }
         let mut sides = mesh.sorted_sides();
         sides.dedup_by_key(|(key, _)| *key);
-        let tag = |(key, side)| Some(FacetTag { side, tag: *tags.get(&key)? });
-        let mut tags: Vec<FacetTag> = sides.into_iter().filter_map(tag).collect();
+        let of_side = |(key, side)| {
+            let tags = tags.get(&key).into_iter().flatten();
+            tags.map(move |tag| FacetTag { side, tag: *tag })
+        };
+        let mut tags: Vec<FacetTag> = sides.into_iter().flat_map(of_side).collect();
         tags.sort_unstable();
         tags
-    }
-
-    fn check_flat(&self, shape: CellShape, used: &[usize]) -> Result<(), GmshError> {
-        let dim = shape.dim();
-        let (cells, place) = match shape {
-            CellShape::Interval => ("lines", "on the first axis"),
-            CellShape::Triangle => ("triangles", "in the plane z = 0"),
-            CellShape::Quadrilateral => ("quadrangles", "in the plane z = 0"),
-            CellShape::Tetrahedron | CellShape::Hexahedron => return Ok(()),
-        };
-        let points = || used.iter().map(|place| &self.nodes[*place]);
-        let size = points().flat_map(|(_, p)| &p[..dim]).fold(0.0_f64, |size, x| size.max(x.abs()));
-        for (node, point) in points() {
-            for (axis, value) in ['x', 'y', 'z'].into_iter().zip(*point).skip(dim) {
-                // 1e-12: what a rotation of the geometry into the plane leaves by rounding.
-                if value.is_nan() || value.abs() > 1e-12 * size {
-                    return Err(GmshError::NotFlat { node: *node, axis, value, cells, place });
-                }
-            }
-        }
-        Ok(())
     }
 }
 
 /// What is wrong with a mesh, with the tag of the element if it is one cell.
-fn by_element(source: MeshError, cells: &[&Element]) -> GmshError {
+fn by_element(source: MeshError, cells: &[Cell<'_>]) -> GmshError {
     match source {
         MeshError::Degenerate { cell, .. }
         | MeshError::Overlap { cell, .. }
         | MeshError::InsideOut { cell }
-        | MeshError::Corner { cell, .. } => GmshError::Cell { element: cells[cell].element, source },
+        | MeshError::Corner { cell, .. } => GmshError::Cell { element: cells[cell].element.element, source },
         MeshError::Rows { .. }
         | MeshError::Empty
         | MeshError::Tags { .. }
@@ -332,6 +369,6 @@ fn by_element(source: MeshError, cells: &[&Element]) -> GmshError {
         | MeshError::Geometry { .. }
         | MeshError::Element(_)
         | MeshError::Divisions { .. }
-        | MeshError::Memory { .. } => GmshError::Mesh(source),
+        | MeshError::Memory(_) => GmshError::Mesh(source),
     }
 }

@@ -1,7 +1,7 @@
 //! MSH 2.2: flat lists, with tags at each element.
 
 use super::cursor::Cursor;
-use super::{Element, File, GmshError, Kind};
+use super::{Element, File, GmshError, Kind, groups};
 
 /// A number that must not be negative.
 fn count(cursor: &mut Cursor) -> Result<u64, GmshError> {
@@ -65,13 +65,12 @@ pub(super) fn elements(file: &mut File, cursor: &mut Cursor) -> Result<(), GmshE
 
 /// Tags are the physical group, the geometric entity, and what partitions say.
 fn one(file: &mut File, cursor: &mut Cursor, element: u64, kind: Kind, tags: u64) -> Result<(), GmshError> {
-    let (mut group, mut entity) = (0, 0);
+    let (mut group, mut entity) = (None, 0);
     for place in 0..tags {
-        let tag = cursor.int()?;
         match place {
-            0 => group = tag,
-            1 => entity = tag,
-            _ => {}
+            0 => group = groups::group(cursor)?,
+            1 => entity = cursor.int()?,
+            _ => drop(cursor.int()?),
         }
     }
     let first = file.corners.len();

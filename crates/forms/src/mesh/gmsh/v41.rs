@@ -1,6 +1,7 @@
 //! MSH 4.1: sections of blocks by geometric entity.
 
 use super::cursor::Cursor;
+use super::groups::group;
 use super::{Element, File, GmshError, Kind};
 
 pub(super) fn entities(file: &mut File, cursor: &mut Cursor) -> Result<(), GmshError> {
@@ -11,21 +12,54 @@ pub(super) fn entities(file: &mut File, cursor: &mut Cursor) -> Result<(), GmshE
     for (dim, count) in counts.into_iter().enumerate() {
         for _ in 0..count {
             let tag = cursor.int()?;
-            // A point has its coordinates, everything else its bounding box.
-            for _ in 0..if dim == 0 { 3 } else { 6 } {
-                cursor.real()?;
+            described(file, cursor, (dim, tag))?;
+        }
+    }
+    Ok(())
+}
+
+/// Parts of entities, one for each piece of a partitioned mesh. Elements are listed by them, and
+/// their groups are written with them.
+pub(super) fn partitioned_entities(file: &mut File, cursor: &mut Cursor) -> Result<(), GmshError> {
+    cursor.size()?; // the number of partitions
+    for _ in 0..cursor.size()? {
+        // a ghost entity and its partition
+        cursor.int()?;
+        cursor.int()?;
+    }
+    let mut counts = [0; 4];
+    for count in &mut counts {
+        *count = cursor.size()?;
+    }
+    for (dim, count) in counts.into_iter().enumerate() {
+        for _ in 0..count {
+            let tag = cursor.int()?;
+            // the entity that it is a part of, by dimension and number
+            cursor.int()?;
+            cursor.int()?;
+            for _ in 0..cursor.size()? {
+                cursor.int()?; // a partition
             }
-            for place in 0..cursor.size()? {
-                let group = cursor.int()?;
-                if place == 0 {
-                    file.groups.insert((dim, tag), group);
-                }
-            }
-            if dim > 0 {
-                for _ in 0..cursor.size()? {
-                    cursor.int()?;
-                }
-            }
+            described(file, cursor, (dim, tag))?;
+        }
+    }
+    Ok(())
+}
+
+/// The rest of an entity of a dimension: where it lies, its groups and what bounds it.
+fn described(file: &mut File, cursor: &mut Cursor, entity: (usize, i32)) -> Result<(), GmshError> {
+    // A point has its coordinates, everything else its bounding box.
+    for _ in 0..if entity.0 == 0 { 3 } else { 6 } {
+        cursor.real()?;
+    }
+    let mut groups = Vec::new();
+    for _ in 0..cursor.size()? {
+        groups.extend(group(cursor)?);
+    }
+    file.groups.insert(entity, groups);
+    if entity.0 > 0 {
+        for _ in 0..cursor.size()? {
+            cursor.int()?;
         }
     }
     Ok(())
@@ -74,7 +108,7 @@ pub(super) fn elements(file: &mut File, cursor: &mut Cursor) -> Result<(), GmshE
         // `$Entities` may stand behind the elements, so groups are looked up at the end
         for _ in 0..cursor.size()? {
             let element =
-                Element { element: cursor.size()?, kind, entity, group: 0, first: file.corners.len() };
+                Element { element: cursor.size()?, kind, entity, group: None, first: file.corners.len() };
             for _ in 0..kind.nodes {
                 file.corners.push(cursor.size()?);
             }

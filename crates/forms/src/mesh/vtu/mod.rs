@@ -10,7 +10,7 @@
 mod nodes;
 mod xml;
 
-use super::{Mesh, MeshError};
+use super::{CellTags, Mesh, MeshError};
 use crate::element::{
     CellShape, ElementError, ElementFamily, ElementTable, FiniteElement, LagrangeVariant, Pullback,
 };
@@ -107,7 +107,9 @@ impl<'a> Vtu<'a> {
     /// The mesh with cells of an order from 1 to 4, which share their nodes. A curved mesh needs
     /// its own order, a field of degree `k` the order `k`, to be exact.
     ///
-    /// The tags of the cells are written as `tag`.
+    /// The lowest tag of each cell is written as `tag`, 0 where there is none. If a cell has several,
+    /// each tag is also written by itself, tag 7 as `group_7` with 1 for its cells and 0 for others.
+    /// A flat mesh is written where it lies in space, with vectors along it.
     ///
     /// # Errors
     /// [`VtuError::Order`], [`VtuError::Numbering`].
@@ -133,8 +135,7 @@ impl<'a> Vtu<'a> {
         }
         let element = make(mesh.shape(), ElementFamily::Lagrange(LagrangeVariant::Equispaced), order)?;
         let numbering = Numbering::of(mesh, &element)?;
-        let tag = |tags: &[i32]| Array::new("tag", 1, Numbers::Int32(tags.to_vec()));
-        let cell_data = mesh.tags().map(tag).into_iter().collect();
+        let cell_data = mesh.tags().map(tag_arrays).unwrap_or_default();
         Ok(Self { mesh, numbering, order, point_data: Vec::new(), cell_data })
     }
 
@@ -186,8 +187,23 @@ impl<'a> Vtu<'a> {
                 sampled[at..at + size].copy_from_slice(&value);
             }
         }
-        self.point_data.push(Array::new(&name, size, Numbers::Float64(sampled)));
+        if let Some(placement) = self.mesh.placement().filter(|placement| placement.axes().len() == size) {
+            let vectors = sampled.chunks_exact(size).flat_map(|vector| placement.vector(vector));
+            self.point_data.push(Array::new(&name, 3, Numbers::Float64(vectors.collect())));
+        } else {
+            self.point_data.push(Array::new(&name, size, Numbers::Float64(sampled)));
+        }
         Ok(())
+    }
+
+    /// The positions in space of the nodes that are written.
+    fn points(&self) -> Array {
+        let (dim, points) = (self.mesh.shape().dim(), self.numbering.dof_points(self.mesh));
+        let Some(placement) = self.mesh.placement() else {
+            return Array::new("Points", dim, Numbers::Float64(points));
+        };
+        let positions = points.chunks_exact(dim).flat_map(|point| placement.position(point));
+        Array::new("Points", 3, Numbers::Float64(positions.collect()))
     }
 
     /// The value at a node of a field whose reference values are vectors.
@@ -242,8 +258,6 @@ impl<'a> Vtu<'a> {
             let nodes = self.numbering.cell(cell);
             places.iter().map(|place| i64::from(nodes[*place]))
         });
-        let points =
-            Array::new("Points", shape.dim(), Numbers::Float64(self.numbering.dof_points(self.mesh)));
         let offsets = (1..=n_cells).map(|i| (i * places.len()) as i64).collect();
         let topology = [
             Array::new("connectivity", 1, Numbers::Int64(connectivity.collect())),
@@ -253,12 +267,25 @@ impl<'a> Vtu<'a> {
         // from 2.1 on VTK takes curved hexahedra in the order of version 9; others read 1.0 alone
         let version = if shape == CellShape::Hexahedron && self.order > 1 { "2.2" } else { "1.0" };
         let mut file = xml::Writer::new(encoding, version, self.numbering.n_dofs(), n_cells);
-        file.section("Points", &[points]);
+        file.section("Points", &[self.points()]);
         file.section("Cells", &topology);
         file.section("PointData", &self.point_data);
         file.section("CellData", &self.cell_data);
         file.finish()
     }
+}
+
+/// The tags of the cells: the lowest of each, and membership of each where a cell has several.
+fn tag_arrays(tags: &CellTags) -> Vec<Array> {
+    let lowest = tags.iter().map(|tags| tags.first().copied().unwrap_or(0));
+    let mut arrays = vec![Array::new("tag", 1, Numbers::Int32(lowest.collect()))];
+    if tags.iter().any(|tags| tags.len() > 1) {
+        for tag in tags.all() {
+            let is_in = tags.iter().map(|tags| i32::from(tags.contains(&tag)));
+            arrays.push(Array::new(&format!("group_{tag}"), 1, Numbers::Int32(is_in.collect())));
+        }
+    }
+    arrays
 }
 
 /// The value of one reference component at a point of the table.
