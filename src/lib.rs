@@ -46,7 +46,6 @@ pub use purlin_transforms as transforms;
 extern crate self as purlin; // the command line uses the library as other programs do
 
 mod boundary_value;
-mod capacity;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod jit;
@@ -62,13 +61,13 @@ pub mod tuning;
 mod work;
 
 pub use boundary_value::{BoundaryValueSetupError, BoundaryValueSystem, SetupTimes};
-pub use capacity::{OutOfMemory, check_memory};
 pub use jit::{Compiled, Jit, JitError, jit, jit_with};
 pub use layout::{gathered, laid_out};
 pub use loaded::{LoadError, Loaded};
 pub use matrix::CsrMatrix;
 pub use partitioned::{Exchange, PartitionedReport, PartitionedSystem, UnknownExchange};
 pub use problem::{Problem, ProblemError, RelativeError};
+pub use purlin_capacity::{OutOfMemory, check_memory};
 pub use purlin_forms::Mapping;
 pub use purlin_forms::program::NotAnAction;
 pub use purlin_forms::tiling::{staged_tiling_sizes, tiling_sizes};

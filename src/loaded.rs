@@ -31,7 +31,7 @@ pub enum LoadError {
     Memory {
         /// Bytes of all arrays together.
         needed: u64,
-        /// Bytes the device has.
+        /// Bytes that arrays on the device may take.
         available: u64,
         /// The device.
         device: String,
@@ -296,13 +296,11 @@ fn check_sizes(device: &dyn Device, plan: &LaunchPlan, memory: &Memory) -> Resul
         }
     }
     let (needed, info) = (plan.bytes(memory.params())?, device.info());
-    match info.global_mem_bytes {
-        // not known
-        0 => Ok(()),
-        available if needed > available => {
+    match info.available_bytes() {
+        Some(available) if needed > available => {
             Err(LoadError::Memory { needed, available, device: info.name.clone() })
         }
-        _ => Ok(()),
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use purlin_forms::form::{Form, FormError, FunctionSpace, Inputs};
 use purlin_forms::lowering::{Argument, ArgumentRole, LoweredForm, LoweringOptions, lower};
-use purlin_forms::mesh::Mesh;
+use purlin_forms::mesh::{Mesh, MeshCounts};
 use purlin_forms::numbering::{Numbering, NumberingError, NumberingOrder};
 use purlin_forms::quadrature::QuadratureScheme;
 use purlin_forms::reference;
@@ -10,8 +10,8 @@ use purlin_interp::Memory;
 use purlin_kernels::{Operator, OperatorError};
 use std::collections::BTreeMap;
 
-use crate::capacity::{OutOfMemory, check_memory};
 use crate::random::Random;
+use crate::{OutOfMemory, check_memory};
 
 /// Why there is no such problem.
 #[derive(Debug, thiserror::Error)]
@@ -145,11 +145,7 @@ impl Problem {
         order: NumberingOrder,
         seed: u64,
     ) -> Result<Self, ProblemError> {
-        check_memory(
-            "the problem with its reference",
-            bytes_of(&lowered, &mesh),
-            "use fewer cells or a lower degree",
-        )?;
+        Self::check_size(&lowered, &MeshCounts::of(&mesh))?;
         let mut sizes = BTreeMap::new();
         let mut random = Random::new(seed);
         let mut size = |space: &FunctionSpace| -> Result<usize, NumberingError> {
@@ -169,6 +165,16 @@ impl Problem {
         let n_dofs = size(&lowered.test)?;
         let memory = lowered.bind(&mesh, &inputs)?;
         Ok(Self { lowered, mesh, inputs, memory, n_dofs })
+    }
+
+    /// Whether the problem of a form fits in the memory of this machine on a mesh, of which the
+    /// counts are enough.
+    ///
+    /// # Errors
+    /// [`ProblemError::Memory`].
+    pub fn check_size(lowered: &LoweredForm, counts: &MeshCounts) -> Result<(), ProblemError> {
+        let (what, needed) = ("the problem with its reference", bytes_of(lowered, counts));
+        Ok(check_memory(what, needed, "use fewer cells or a lower degree")?)
     }
 
     /// The result, by an evaluation of the form that shares no code with lowering or code
@@ -207,12 +213,12 @@ const COPIES: u64 = 4;
 /// About the bytes of a problem: [`COPIES`] of its arguments. The degrees of freedom of degree p
 /// are counted as p^d a vertex, which is exact inside of a structured mesh and more than there are
 /// elsewhere.
-fn bytes_of(lowered: &LoweredForm, mesh: &Mesh) -> u64 {
-    let dim = mesh.shape().dim() as u32;
-    let (cells, vertices) = (mesh.n_cells() as u64, mesh.n_vertices() as u64);
+fn bytes_of(lowered: &LoweredForm, counts: &MeshCounts) -> u64 {
+    let dim = counts.shape.dim() as u32;
+    let (cells, vertices) = (counts.cells, counts.vertices);
     let corners = u64::from(dim) + 1;
     let dofs = |degree: usize| vertices.saturating_mul((degree as u64).saturating_pow(dim));
-    let field = |space: &FunctionSpace| 8 * space.components() as u64 * dofs(space.degree());
+    let field = |space: &FunctionSpace| dofs(space.degree()).saturating_mul(8 * space.components() as u64);
     // (p + 1) ... (p + d) / d! nodes a cell
     let nodes = |p: u64| (1..=u64::from(dim)).fold(1, |n, k| n * (p + k) / k);
     let bytes = |argument: &Argument| match &argument.role {

@@ -1415,8 +1415,133 @@ fn sizes_are_checked_before_anything_is_allocated() {
     assert!(message.starts_with("error: the arguments would take 4466765985792 bytes, and "), "{message}");
     assert!(message.ends_with(" are free here; give smaller parameters\n"), "{message}");
     let message = bad(&["run", "mass", "--cells", "1624", "--device", "c", "--no-time"], 2);
-    assert!(message.starts_with("error: the mesh would take 514"), "{message}");
-    assert!(message.ends_with(" are free here; use fewer cells\n"), "{message}");
+    assert!(message.starts_with("error: the problem with its reference would take "), "{message}");
+    assert!(message.ends_with(" are free here; use fewer cells or a lower degree\n"), "{message}");
+}
+
+/// Runs in 6 GB of addresses, where a list that does not fit ends the process.
+#[cfg(target_os = "linux")]
+fn limited(args: &[&str]) -> Output {
+    let limit = "ulimit -v 6000000; exec \"$0\" \"$@\"";
+    Command::new("sh")
+        .args(["-c", limit, env!("CARGO_BIN_EXE_purlin")])
+        .args(args)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap()
+}
+
+/// Divisions of a side, and a part of the refusal.
+#[cfg(target_os = "linux")]
+type Sizes = &'static [(&'static str, &'static str)];
+
+/// Parts of the refusals of what is no unit mesh, has too many numbers, and takes too much memory.
+#[cfg(target_os = "linux")]
+const DIVISIONS: &str = "divisions of the unit ";
+#[cfg(target_os = "linux")]
+const NAMES: &str = ", which 32-bit maps can name";
+#[cfg(target_os = "linux")]
+const MEMORY: &str = " bytes, and ";
+
+/// Every command that makes a mesh refuses what is too large, on every cell, before it is made.
+#[cfg(target_os = "linux")]
+#[test]
+fn meshes_of_all_cells_and_commands_are_checked() {
+    let run = ["--device", "c", "--no-time"];
+    let forms: [(&[&str], Sizes); 9] = [
+        (&["run", "bp5"], &[("1000000", DIVISIONS), ("1000", NAMES), ("150", MEMORY)]),
+        (&["run", "laplace", "--cell", "hexahedron"], &[("1624", NAMES), ("300", MEMORY)]),
+        (&["run", "laplace", "--cell", "quadrilateral"], &[("65534", NAMES), ("9000", MEMORY)]),
+        (&["run", "laplace", "--cell", "interval"], &[("4294967293", NAMES), ("300000000", MEMORY)]),
+        (&["run", "laplace-matrix", "--dim", "3"], &[("1624", NAMES), ("150", MEMORY)]),
+        (&["run", "mass-matrix", "--cell", "hexahedron"], &[("120", MEMORY)]),
+        (&["run", "laplace", "--dim", "2"], &[("65534", MEMORY), ("9000", MEMORY)]),
+        (&["run", "laplace", "--dim", "3"], &[("1624", MEMORY)]),
+        (&["run", "crates/forms/tests/tabulated/laplace.json"], &[("5000", MEMORY)]),
+    ];
+    let mut all: Vec<(Vec<&str>, &str)> = Vec::new();
+    for (command, sizes) in forms {
+        for (cells, why) in sizes {
+            all.push(([command, &run, &["--cells", cells]].concat(), why));
+        }
+        for cells in ["18446744073709551615", "9223372036854775808"] {
+            all.push(([command, &run, &["--cells", cells]].concat(), DIVISIONS));
+        }
+    }
+    let others: [(&[&str], &str, &str); 12] = [
+        (&["tune", "bp5", "--budget", "1"], "1000", NAMES),
+        (&["tune", "bp5", "--budget", "1"], "18446744073709551615", DIVISIONS),
+        (&["tune", "laplace", "--dim", "2", "--budget", "1"], "9000", MEMORY),
+        (&["stats", "laplace"], "1000", MEMORY),
+        (&["stats", "laplace"], "18446744073709551615", DIVISIONS),
+        (&["solve", "poisson", "--dim", "2"], "9000", MEMORY),
+        (&["solve", "poisson", "--dim", "3"], "18446744073709551615", DIVISIONS),
+        (&["solve", "poisson", "--multigrid", "--dim", "2", "--deform", "0.1"], "16384", MEMORY),
+        (&["solve", "poisson", "--multigrid", "--dim", "2"], "32768", MEMORY),
+        (&["solve", "poisson", "--multigrid", "--degree", "7"], "9223372036854775808", MEMORY),
+        (&["steps", "laplace", "--strategy", "single-cell", "--time"], "1000", MEMORY),
+        (&["steps", "bp5", "--strategy", "single-cell", "--time"], "1000", NAMES),
+    ];
+    for (command, cells, why) in others {
+        let device: &[&str] = if command[0] == "stats" { &[] } else { &["--device", "c"] };
+        all.push(([command, device, &["--cells", cells]].concat(), why));
+    }
+    for (args, why) in all {
+        let output = limited(&args);
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {message}");
+        let last = message.lines().last().unwrap_or_default();
+        assert!(last.starts_with("error: ") && last.contains(why), "{args:?}: {message}");
+    }
+    for args in [
+        &["run", "bp5", "--degree", "18446744073709551615", "--device", "c"][..],
+        &["solve", "poisson", "--degree", "18446744073709551615", "--device", "c"],
+    ] {
+        let message = stderr(&limited(args));
+        assert!(
+            message.contains("degree 18446744073709551615") || message.contains("`P18446744073709551615"),
+            "{message}"
+        );
+    }
+    // a file without an end
+    let message = stderr(&limited(&["run", "laplace", "--mesh", "/dev/zero", "--device", "c"]));
+    assert!(message.contains("`/dev/zero`: the mesh of the file would take "), "{message}");
+}
+
+/// A mesh in space is read with a note where it lies, and its groups are those of Gmsh.
+#[test]
+fn flat_meshes_in_space_are_read_with_a_note() {
+    let dir = tempfile::tempdir().unwrap();
+    let nodes = "$Nodes\n4\n1 0 2 0\n2 1 2 0\n3 1 2 1\n4 0 2 1\n$EndNodes\n";
+    let elements = "$Elements\n5\n1 1 2 11 1 1 2\n2 1 2 -11 2 3 2\n3 1 2 12 1 1 2\n4 2 2 7 1 1 2 3\n5 2 2 7 1 1 3 4\n$EndElements\n";
+    let text = format!("$MeshFormat\n2.2 0 8\n$EndMeshFormat\n{nodes}{elements}");
+    let mesh = write(dir.path(), "flat.msh", &text);
+    let args = ["run", "laplace", "--dim", "2", "--mesh", &mesh, "--device", "c", "--no-time"];
+    let output = purlin(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let note =
+        format!("note: mesh `{mesh}`: lies in the plane y = 2, of which x and z are the coordinates\n");
+    assert!(stderr(&output).contains(&note), "{}", stderr(&output));
+    // over the two sides of group 11
+    let form = "crates/forms/tests/tabulated/boundary_length.json";
+    let arrays = dir.path().join("arrays");
+    good(&[
+        "run",
+        form,
+        "--mesh",
+        &mesh,
+        "--device",
+        "c",
+        "--no-time",
+        "--save-arrays",
+        arrays.to_str().unwrap(),
+    ]);
+    let bytes = std::fs::read(arrays.join("y.npy")).unwrap();
+    let value = f64::from_le_bytes(bytes[bytes.len() - 8..].try_into().unwrap());
+    assert_eq!(value, 2.0);
+    let bent = write(dir.path(), "bent.msh", &text.replace("4 0 2 1", "4 0 2.5 1"));
+    let error = bad(&["run", "laplace", "--dim", "2", "--mesh", &bent], 2);
+    assert!(error.contains("but a mesh of triangles must lie in one plane"), "{error}");
 }
 
 /// A process that may have little memory ends with a result or an error, and never by a signal.

@@ -68,9 +68,11 @@ impl BakeOff {
     pub(crate) fn measure(self, degree: usize) -> Measure {
         match self {
             // p + 2 Gauss points are exact to degree 2p + 3, p + 1 Gauss–Lobatto points to 2p - 1
-            Self::Bp1 | Self::Bp2 | Self::Bp3 | Self::Bp4 => dx().with_degree(2 * degree + 3),
+            Self::Bp1 | Self::Bp2 | Self::Bp3 | Self::Bp4 => {
+                dx().with_degree(degree.saturating_mul(2).saturating_add(3))
+            }
             Self::Bp5 | Self::Bp6 => {
-                let exact_to = (2 * degree).saturating_sub(1);
+                let exact_to = degree.saturating_mul(2).saturating_sub(1);
                 dx().with_degree(exact_to).with_scheme(QuadratureScheme::GaussLobatto)
             }
         }

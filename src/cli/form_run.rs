@@ -8,8 +8,9 @@ use super::progress::Progress;
 use super::report::{Measured, Report, Setup};
 use super::run::{RunArgs, TOLERANCE, load};
 use super::source::{FormSource, Source};
-use super::values::{file_mesh, unit_mesh};
-use purlin::forms::mesh::Mesh;
+use super::values::{file_mesh, simplex, unit_mesh};
+use purlin::forms::lowering::LoweredForm;
+use purlin::forms::mesh::{Mesh, MeshCounts};
 use purlin::ir::Kernel;
 use purlin::runtime::{Device, TimingOptions};
 use purlin::tuning::known::Sought;
@@ -22,15 +23,20 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     args.inputs.refuse_values_of_form()?;
     let arrays = args.arrays()?;
     let progress = Progress::new();
+    progress.stage("lowering the form");
+    let start = Instant::now();
+    let lowered = form.lower()?;
+    let lowering_s = start.elapsed().as_secs_f64();
     progress.stage("reading the mesh");
     let start = Instant::now();
-    let mesh = mesh(args, form)?;
+    let mesh = mesh(args, form, &lowered)?;
     let mesh_s = start.elapsed().as_secs_f64();
-    progress.stage("lowering the form");
+    progress.stage("drawing inputs");
     let seed = args.seed();
     let start = Instant::now();
-    let problem = Problem::in_order(form.lower()?, mesh, args.inputs.order(), seed)?;
-    let mut setup = Setup { mesh_s, arrays_s: start.elapsed().as_secs_f64(), stored: SetUp::default() };
+    let problem = Problem::in_order(lowered, mesh, args.inputs.order(), seed)?;
+    let mut setup =
+        Setup { mesh_s, arrays_s: lowering_s + start.elapsed().as_secs_f64(), stored: SetUp::default() };
     let device = args.open()?;
     progress.stage("transforming");
     let case = form.operator.action_name(form.dim, form.degree);
@@ -95,11 +101,15 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     Err(accused.verdict(&blame, &what, args.save_dir.as_deref()))
 }
 
-fn mesh(args: &RunArgs, form: &FormSource) -> Result<Mesh, Failure> {
-    match &args.inputs.mesh {
-        Some(path) => file_mesh(path, form.dim),
-        None => unit_mesh(form.dim, args.inputs.cells.unwrap_or(if form.dim == 2 { 32 } else { 8 })),
+/// The mesh of a file, or a unit mesh that is refused before it is made if the form on it does not fit.
+fn mesh(args: &RunArgs, form: &FormSource, lowered: &LoweredForm) -> Result<Mesh, Failure> {
+    if let Some(path) = &args.inputs.mesh {
+        return file_mesh(path, form.dim);
     }
+    let divisions = args.inputs.cells.unwrap_or(if form.dim == 2 { 32 } else { 8 });
+    let counts = MeshCounts::unit(simplex(form.dim), divisions).map_err(|e| Failure::Usage(e.to_string()))?;
+    Problem::check_size(lowered, &counts)?;
+    unit_mesh(form.dim, divisions)
 }
 
 fn measure(

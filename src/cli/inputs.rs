@@ -102,10 +102,12 @@ pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, F
                 return Err(Failure::Usage(format!("--param {name}: the mesh has {value}; leave it out")));
             }
         }
+        check_sizes(kernel, &params)?;
         lowered.fill(kernel, &mesh, order_of(args.order), &params, &mut memory)?;
         origin = Some("cells and degrees of freedom of the mesh, the rest random".to_owned());
     } else if let Some(lowered) = &lowered {
         let maps_given = lowered.arrays().any(|id| given.contains_key(&kernel.vars[id].name));
+        check_sizes(kernel, &params)?;
         let mesh = if maps_given { None } else { unit_mesh_of(kernel, lowered, &params) };
         if let Some(mesh) = mesh {
             lowered.fill(kernel, &mesh, order_of(args.order), &params, &mut memory)?;
@@ -305,7 +307,12 @@ fn random_value(
     let (var, len) = (&kernel.vars[id], length(kernel, id, params)?);
     let below = index_bound(kernel, id, params).unwrap_or(10).max(1) as u64;
     let indices = match kernel.assumptions.contains(&Assumption::Injective(id)) {
-        true => distinct(len, below.max(len as u64), random),
+        true => {
+            let below = below.max(len as u64);
+            let what = format!("the numbers from which `{}` is drawn", var.name);
+            check_memory(&what, below.saturating_mul(8), "give smaller parameters, or values with --values")?;
+            distinct(len, below, random)
+        }
         false => (0..len).map(|_| random.below(below)).collect(),
     };
     let mut value = match var.ty {

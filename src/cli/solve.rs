@@ -4,11 +4,11 @@ use super::failure::Failure;
 use super::progress::Progress;
 use super::solve_multigrid::MultigridSmoother;
 use super::table::{facts, grouped, seconds, table};
-use super::values::{check_writable, read_mesh, unit_mesh};
+use super::values::{check_writable, read_mesh, simplex, unit_mesh};
 use super::{out, run::open_device};
 use clap::{Args, ValueEnum};
-use purlin::forms::element::CellShape;
-use purlin::forms::mesh::{Mesh, Vtu, VtuEncoding};
+use purlin::forms::element::LagrangeElement;
+use purlin::forms::mesh::{Mesh, MeshCounts, Vtu, VtuEncoding};
 use purlin::forms::numbering::Numbering;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Device, Traffic};
@@ -286,22 +286,36 @@ pub(super) fn mesh(
                 "--cells: a mesh of a file has its own cells; needed --multigrid, which refines it, or none";
             return Err(Failure::Usage(said.into()));
         }
-        return read_mesh(path);
+        let mesh = read_mesh(path)?;
+        check_size(args, problem, devices, &MeshCounts::of(&mesh))?;
+        return Ok(mesh);
     }
     let dim = usize::from(args.dim);
     let n = args.cells.unwrap_or(if dim == 2 { 64 } else { 8 });
-    Mesh::check_divisions(dim, n).map_err(|error| Failure::Usage(error.to_string()))?;
-    let (side, shape) = (n as u64, if dim == 2 { CellShape::Triangle } else { CellShape::Tetrahedron });
-    let vertices = (side + 1).pow(u32::from(args.dim));
-    let cells = if dim == 2 { 2 * side.pow(2) } else { 6 * side.pow(3) };
+    let counts = MeshCounts::unit(simplex(dim), n).map_err(|error| Failure::Usage(error.to_string()))?;
+    check_size(args, problem, devices, &counts)?;
+    unit_mesh(dim, n)
+}
+
+/// Whether there are elements of the degree, and memory for the system.
+fn check_size(
+    args: &SolveArgs,
+    problem: BoundaryValueProblem,
+    devices: &[&dyn Device],
+    counts: &MeshCounts,
+) -> Result<(), Failure> {
+    let MeshCounts { shape, vertices, cells } = *counts;
+    if !(1..=LagrangeElement::max_degree(shape)).contains(&args.degree) {
+        LagrangeElement::new(shape, args.degree).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
     let components = problem.space(shape, args.degree).components();
-    let size = SystemSize::of_counts(dim, vertices, cells, args.degree, components, args.assembly)
+    let size = SystemSize::of_counts(shape.dim(), vertices, cells, args.degree, components, args.assembly)
         .with_solver(args.solver()?, components);
     for device in devices {
         let device_bytes = size.device_bytes / devices.len() as u64;
         SystemSize { device_bytes, ..size }.check("the system", device.info())?;
     }
-    unit_mesh(dim, n)
+    Ok(())
 }
 
 fn described(

@@ -7,6 +7,7 @@ use super::run::open_device;
 use super::solve::{CyclePrecision, MultigridMethod, SolveArgs};
 use super::solve_domain::{Domain, write_vtu};
 use super::table::{facts, grouped, seconds, table};
+use purlin::check_memory;
 use purlin::multigrid::{
     Element, Hierarchy, HierarchyOptions, MultigridError, Precision, PreconditionedSolver, Relaxation, Start,
     kernels::Variant,
@@ -42,6 +43,7 @@ impl From<MultigridError> for Failure {
             | MultigridError::IrregularVertex { .. }
             | MultigridError::NoBox { .. }
             | MultigridError::BoxCells { .. }
+            | MultigridError::Host(_)
             | MultigridError::Memory { .. } => Self::Usage(error.to_string()),
             MultigridError::NotPositive(_)
             | MultigridError::NoSlab { .. }
@@ -153,6 +155,9 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
     let progress = Progress::new();
     let domain = Domain::of(args)?;
     let (element, cells) = (Element::new(domain.dimension, args.degree)?, domain.cells);
+    // the right-hand side and what it is made from, and the solution, beside what devices have
+    let bytes = (element.nodes(cells) as u64).saturating_mul(8 * if args.vtu.is_some() { 8 } else { 2 });
+    check_memory("the vectors on the host", bytes, "take fewer cells or a lower degree")?;
     if !args.devices.is_empty() {
         drop(progress);
         return super::solve_slabs::run(args, element, &domain);

@@ -5,10 +5,11 @@ use super::out;
 use super::source::{Source, SourceArgs};
 use super::table::{figure, grouped, table};
 use super::transform::TransformArgs;
-use super::values::{ParamArg, missing, unit_mesh};
+use super::values::{ParamArg, missing, simplex, unit_mesh};
 use clap::Args;
 use purlin::Problem;
 use purlin::analysis::stats::{AccessKind, BankTraffic, Statistics, Traffic, bank_traffic, statistics};
+use purlin::forms::mesh::MeshCounts;
 use purlin::ir::{AddressSpace, AxisTag, Kernel, VarKind};
 use std::collections::BTreeMap;
 
@@ -40,6 +41,8 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
     let (mut kernel, params, cells) = match &source {
         Source::Form(form) => {
+            let counts = MeshCounts::unit(simplex(form.dim), args.cells);
+            Problem::check_size(&form.lower()?, &counts.map_err(|e| Failure::Usage(e.to_string()))?)?;
             let mesh = unit_mesh(form.dim, args.cells)?;
             let cells = mesh.n_cells();
             let problem = Problem::operator(form.operator, form.degree, Some(form.scheme.into()), mesh, 1)?;

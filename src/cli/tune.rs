@@ -72,6 +72,9 @@ fn tune_form(args: &TuneArgs, form: &FormSource) -> Result<(), Failure> {
     progress.stage("lowering the form");
     let name = form.operator.action_name(form.dim, form.degree);
     let case = FormCase::new(name, form.lower()?, mesh)?.in_order(args.inputs.order());
+    if !args.trials.compile_only {
+        case.check_size()?;
+    }
     drop(progress);
     let (budget, first) = (args.trials.budget, args.trials.first);
     let found = args.trials.tune(vec![case], &|case, model, local_bytes| {

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use clap::ValueEnum;
-use purlin::check_memory;
+use purlin::forms::element::CellShape;
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::NumberingOrder;
 use purlin::ir::text::suggestion;
@@ -112,23 +112,23 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
     open.map_err(|error| Failure::Usage(format!("cannot write `{}`: {error}", path.display())))
 }
 
+/// The cells of a form in so many dimensions.
+pub const fn simplex(dim: usize) -> CellShape {
+    if dim == 2 { CellShape::Triangle } else { CellShape::Tetrahedron }
+}
+
 /// The unit square or cube with `n` divisions a side.
 pub fn unit_mesh(dim: usize, n: usize) -> Result<Mesh, Failure> {
-    Mesh::check_divisions(dim, n).map_err(|error| Failure::Usage(error.to_string()))?;
-    let n = n as u64;
-    // coordinates in f64, vertices of triangles or tetrahedra in u32
-    let bytes =
-        if dim == 2 { 16 * (n + 1).pow(2) + 24 * n.pow(2) } else { 24 * (n + 1).pow(3) + 96 * n.pow(3) };
-    check_memory("the mesh", bytes, "use fewer cells")?;
-    let n = n as usize;
-    let mesh = if dim == 2 { Mesh::unit_square(n) } else { Mesh::unit_cube(n) };
-    mesh.map_err(|error| Failure::Usage(error.to_string()))
+    Mesh::unit(simplex(dim), n).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// The mesh in a Gmsh file, its cells in a local order.
 pub fn read_mesh(path: &Path) -> Result<Mesh, Failure> {
     let refused = |error: String| Failure::Usage(format!("mesh `{}`: {error}", path.display()));
     let mesh = Mesh::read_gmsh(path).map_err(|error| refused(error.to_string()))?;
+    if let Some(placement) = mesh.placement() {
+        eprintln!("note: mesh `{}`: lies in {placement}", path.display());
+    }
     Ok(mesh.reorder_for_locality())
 }
 

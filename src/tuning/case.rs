@@ -6,7 +6,7 @@ use purlin_autotune::Workload;
 use purlin_forms::element::CellShape;
 use purlin_forms::form::FormError;
 use purlin_forms::lowering::{ArgumentRole, LoweredForm};
-use purlin_forms::mesh::{Mesh, MeshError};
+use purlin_forms::mesh::{Mesh, MeshCounts, MeshError};
 use purlin_forms::numbering::{Numbering, NumberingOrder};
 use std::collections::BTreeMap;
 
@@ -93,6 +93,18 @@ impl FormCase {
     #[must_use]
     pub const fn order(&self) -> NumberingOrder {
         self.order
+    }
+
+    /// Whether the mesh that is measured, and the form on it, fit in the memory of this machine.
+    ///
+    /// # Errors
+    /// [`ProblemError::Memory`], as a [`CaseError`].
+    pub fn check_size(&self) -> Result<(), CaseError> {
+        let counts = match &self.mesh {
+            CaseMesh::Unit(divisions) => MeshCounts::unit(self.lowered.cell, *divisions)?,
+            CaseMesh::Given { mesh, .. } => MeshCounts::of(mesh),
+        };
+        Ok(Problem::check_size(&self.lowered, &counts)?)
     }
 
     /// The parameters of the kernel on the mesh that is measured.

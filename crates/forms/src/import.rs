@@ -27,6 +27,7 @@
 //! ```
 
 mod bind;
+mod bytes;
 mod colours;
 mod grid;
 mod inputs;

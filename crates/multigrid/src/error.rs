@@ -1,6 +1,7 @@
 //! What can go wrong.
 
 use crate::kernels::{Operation, Variant};
+use purlin_capacity::OutOfMemory;
 use purlin_codegen::CodegenError;
 use purlin_forms::element::ElementError;
 use purlin_forms::quadrature::QuadratureError;
@@ -169,6 +170,9 @@ pub enum MultigridError {
     /// Integrals on a mesh without a deformed mesh.
     #[error("a source by its values at the nodes: needed a solver on a deformed mesh")]
     NoMesh,
+    /// A mesh does not fit in the memory of the host.
+    #[error(transparent)]
+    Host(#[from] OutOfMemory),
     /// The vectors do not fit.
     #[error(
         "the vectors take {needed} bytes, and `{device}` has {available}; take fewer cells or a lower degree"

@@ -577,9 +577,10 @@ pub(crate) fn bytes(
 /// Whether so many bytes fit, before any is allocated.
 pub(crate) fn fits(device: &dyn Device, needed: u64) -> Result<(), MultigridError> {
     let info = device.info();
-    let available = info.global_mem_bytes;
-    if available > 0 && needed > available {
-        return Err(MultigridError::Memory { needed, available, device: info.name.clone() });
+    match info.available_bytes() {
+        Some(available) if needed > available => {
+            Err(MultigridError::Memory { needed, available, device: info.name.clone() })
+        }
+        Some(_) | None => Ok(()),
     }
-    Ok(())
 }

@@ -128,15 +128,16 @@ impl Element {
         }
     }
 
-    /// Nodes of a side of a mesh with `cells` cells a side.
+    /// Nodes of a side of a mesh with `cells` cells a side, or the largest number.
     #[must_use]
     pub const fn nodes_of_side(self, cells: usize) -> usize {
-        self.degree * cells + 1
+        self.degree.saturating_mul(cells).saturating_add(1)
     }
 
-    /// Nodes of a mesh with `cells` cells a side, those at the boundary among them.
+    /// Nodes of a mesh with `cells` cells a side, those at the boundary among them, or the largest
+    /// number.
     #[must_use]
     pub fn nodes(self, cells: usize) -> usize {
-        self.nodes_of_side(cells).pow(self.dimension.axes() as u32)
+        self.nodes_of_side(cells).saturating_pow(self.dimension.axes() as u32)
     }
 }

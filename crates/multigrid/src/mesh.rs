@@ -2,6 +2,7 @@
 
 use crate::{Dimension, Element, MultigridError};
 use nalgebra::Matrix3;
+use purlin_capacity::check_memory;
 use purlin_forms::quadrature::gauss_lobatto;
 
 /// The cells of a unit square or cube with their vertices moved, and a coefficient on them.
@@ -282,7 +283,10 @@ pub(crate) fn check_size(dimension: Dimension, cells: usize) -> Result<(), Multi
         return Err(MultigridError::Cells { cells, nearest: 2 });
     }
     match (vertices, corners) {
-        (Some(vertices), Some(corners)) if vertices.max(corners) <= i32::MAX as usize => Ok(()),
+        (Some(vertices), Some(corners)) if vertices.max(corners) <= i32::MAX as usize => {
+            let bytes = 8 * (vertices as u64 + corners as u64);
+            Ok(check_memory("the deformed mesh", bytes, "take fewer cells")?)
+        }
         _ => Err(MultigridError::MeshSize { cells }),
     }
 }

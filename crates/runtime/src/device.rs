@@ -125,6 +125,18 @@ impl DeviceInfo {
             Backend::OpenCl | Backend::Cuda => format!("{}:{}", self.backend, self.index),
         }
     }
+
+    /// Bytes that arrays on the device may take: its memory, and where that is the host's, no more
+    /// than what this process may still have. None where neither is known.
+    #[must_use]
+    pub fn available_bytes(&self) -> Option<u64> {
+        let all = (self.global_mem_bytes > 0).then_some(self.global_mem_bytes);
+        match self.backend {
+            // arrays of an OpenCL device, too, are made on the host first
+            Backend::C | Backend::OpenCl => all.into_iter().chain(purlin_capacity::available_memory()).min(),
+            Backend::Cuda => all,
+        }
+    }
 }
 
 /// Memory of a device.

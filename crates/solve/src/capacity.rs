@@ -25,7 +25,8 @@ pub struct SystemSize {
 
 /// Degrees of freedom of a simplex of a dimension, with those on its boundary.
 fn nodes(degree: u64, dim: u64) -> u64 {
-    (1..=dim).fold(1, |n, k| n * (degree + k) / k)
+    let of = (1..=u128::from(dim)).fold(1_u128, |n, k| n.saturating_mul(u128::from(degree) + k) / k);
+    u64::try_from(of).unwrap_or(u64::MAX)
 }
 
 /// Sub-simplices of dimension `d` of a simplex of dimension `t`.
@@ -38,7 +39,8 @@ fn parts(t: u64, d: u64) -> u64 {
 fn own(of_closure: &[u64]) -> Vec<u64> {
     let mut own: Vec<u64> = Vec::new();
     for (t, all) in (0_u64..).zip(of_closure) {
-        let smaller: u64 = (0_u64..).zip(&own).map(|(d, n)| parts(t, d) * n).sum();
+        let shares = (0_u64..).zip(&own).map(|(d, n)| parts(t, d).saturating_mul(*n));
+        let smaller = shares.fold(0, u64::saturating_add);
         own.push(all.saturating_sub(smaller));
     }
     own
@@ -79,11 +81,11 @@ impl SystemSize {
             }
         };
         let closures: Vec<u64> = (0..=dim).map(|t| nodes(degree, t)).collect();
-        let pairs: Vec<u64> = closures.iter().map(|n| n * n).collect();
+        let pairs: Vec<u64> = closures.iter().map(|n| n.saturating_mul(*n)).collect();
         let total = |own: &[u64]| -> u64 {
             counts.iter().zip(own).fold(0_u64, |sum, (n, own)| sum.saturating_add(n.saturating_mul(*own)))
         };
-        let unknowns = block * total(&own(&closures));
+        let unknowns = block.saturating_mul(total(&own(&closures)));
         let entries = (block * block).saturating_mul(total(&own(&pairs)));
         // of a half, the entries on and above the diagonal are stored
         let whole = entries;
@@ -96,21 +98,29 @@ impl SystemSize {
             | AssemblyStrategy::Rowwise
             | AssemblyStrategy::OwnedRows => whole,
         };
-        let local = block * nodes(degree, dim);
-        let positions = cells.saturating_mul(local * local);
-        let maps = 4 * cells.saturating_mul(nodes(degree, dim) + dim + 1) + 8 * dim * vertices;
+        let local = block.saturating_mul(nodes(degree, dim));
+        let of_cell = local.saturating_mul(local);
+        let positions = cells.saturating_mul(of_cell);
+        let a_cell = nodes(degree, dim).saturating_add(dim + 1);
+        let maps =
+            cells.saturating_mul(4).saturating_mul(a_cell).saturating_add((8 * dim).saturating_mul(vertices));
         // solution, residual, right-hand side, update, and two of load steps
-        let vectors = 6 * 8 * unknowns;
-        let lists = match cells.checked_mul(local * local * 16) {
+        let vectors = unknowns.saturating_mul(6 * 8);
+        let lists = match positions.checked_mul(16) {
             Some(_) if block > 0 => strategy.bytes(cells, nodes(degree, dim), block, entries, unknowns),
             Some(_) | None => u64::MAX,
         };
-        let device_bytes = lists.saturating_add(12 * entries + maps + vectors);
+        let sum = |parts: &[u64]| parts.iter().fold(0_u64, |sum, part| sum.saturating_add(*part));
+        let device_bytes = sum(&[lists, entries.saturating_mul(12), maps, vectors]);
         // the table by degree of freedom; lists as they are made, as arguments and as what is compared;
         // the pattern; values of zero
-        let host_bytes = (4 * positions / (block * block).max(1))
-            .saturating_add(lists.saturating_mul(3))
-            .saturating_add(16 * whole + 3 * maps + 3 * 8 * unknowns);
+        let host_bytes = sum(&[
+            positions.saturating_mul(4) / (block * block).max(1),
+            lists.saturating_mul(3),
+            whole.saturating_mul(16),
+            maps.saturating_mul(3),
+            unknowns.saturating_mul(3 * 8),
+        ]);
         Self { unknowns, entries, positions, device_bytes, host_bytes }
     }
 
@@ -121,8 +131,11 @@ impl SystemSize {
         let preconditioner = choice.preconditioner.bytes(self.unknowns, components as u64);
         // a copy by blocks: numbers, and the row and the column of each block
         let blocks = (components as u64).saturating_pow(2);
-        let copy =
-            if components > 1 { (8 * self.entries).saturating_add(8 * (self.entries / blocks)) } else { 0 };
+        let copy = if components > 1 {
+            self.entries.saturating_mul(8).saturating_add(8 * (self.entries / blocks))
+        } else {
+            0
+        };
         let bytes = vectors.saturating_add(preconditioner).saturating_add(copy);
         Self { device_bytes: self.device_bytes.saturating_add(bytes), ..self }
     }
@@ -183,6 +196,9 @@ mod tests {
     fn what_no_machine_has_is_refused_with_its_bytes() {
         let size = SystemSize::of_counts(3, 1 << 40, 6 << 40, 2, 3, AssemblyStrategy::LookupTable);
         let device = purlin_runtime::open("c").unwrap();
+        let endless =
+            SystemSize::of_counts(3, u64::MAX, u64::MAX, usize::MAX, 3, AssemblyStrategy::LookupTable);
+        assert_eq!((endless.device_bytes, endless.host_bytes), (u64::MAX, u64::MAX));
         let error = size.check("the system", device.info()).unwrap_err().to_string();
         assert!(
             error.starts_with(&format!("the system would take {} bytes", size.device_bytes))

@@ -3,6 +3,7 @@
 use super::expr::Role;
 use super::shape::Shape;
 use crate::element::{CellShape, NodeMismatch};
+use purlin_capacity::OutOfMemory;
 
 /// A mistake in a form, named after the operation as it was written.
 ///
@@ -57,6 +58,9 @@ pub enum FormError {
         /// What was given.
         found: String,
     },
+    /// The machine has too little memory.
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
     /// `action` of a form without trial function.
     #[error("`action`: the form holds no trial function to be replaced")]
     NoTrial,

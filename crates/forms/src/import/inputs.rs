@@ -4,7 +4,7 @@ use super::grid::{Grid, NodeKey};
 use super::{Array, CsrPattern, Imported};
 use crate::element::CellShape;
 use crate::lowering::{LoweredKernel, LoweredRole};
-use crate::mesh::Mesh;
+use crate::mesh::{Mesh, MeshCounts};
 use crate::tabulated::{IntegralType, Precision, Role, Space, TabulatedError, Transform};
 use purlin_interp::Value;
 use std::collections::BTreeMap;
@@ -84,12 +84,16 @@ impl Imported {
     ///
     /// # Errors
     /// [`TabulatedError::Unsupported`] if the space of the position has neither nodes nor one
-    /// column a vertex.
+    /// column a vertex; [`TabulatedError::UnitMesh`] and [`TabulatedError::Mesh`] of more
+    /// divisions or degrees of freedom than 32 bits can number, [`TabulatedError::Memory`], all
+    /// before anything is made.
     pub fn unit_inputs(
         &self,
         divisions: usize,
         random: &mut dyn FnMut() -> f64,
     ) -> Result<MeshInputs, TabulatedError> {
+        let divisions = divisions.max(1);
+        self.check_inputs(&MeshCounts::unit(self.form.cell, divisions)?)?;
         self.inputs(&Grid::lattice(self.form.cell, divisions, self.form.gdim), random)
     }
 
@@ -98,7 +102,7 @@ impl Imported {
     ///
     /// # Errors
     /// [`TabulatedError::Mesh`] if the mesh has other cells than the form, more curved ones, or no
-    /// entity of a subdomain; [`TabulatedError::Unsupported`] as for the unit mesh.
+    /// entity of a subdomain; the others as for the unit mesh.
     pub fn mesh_inputs(
         &self,
         mesh: &Mesh,
@@ -129,6 +133,7 @@ impl Imported {
             );
             return refused(format!("cells of degree {degree}, of {columns} nodes each"), needed);
         }
+        self.check_inputs(&MeshCounts::of(mesh))?;
         self.inputs(&Grid::mesh(mesh), random)
     }
 
@@ -229,7 +234,7 @@ impl Imported {
     }
 
     /// The nodes of a space; those of the position are the vertices if nothing else is said.
-    fn nodes(&self, place: usize) -> Result<Option<Vec<Vec<f64>>>, TabulatedError> {
+    pub(super) fn nodes(&self, place: usize) -> Result<Option<Vec<Vec<f64>>>, TabulatedError> {
         let (form, space) = (&self.form, &self.form.spaces[place]);
         let is_position = form.functions.iter().any(|f| f.role == Role::Coordinates && f.space == place);
         let jumps = form.integrals.iter().any(|i| i.over == IntegralType::InteriorFacet);

@@ -3,6 +3,7 @@
 use super::Array;
 use super::terms::sorted;
 use crate::tabulated::{TabulatedError, TabulatedForm};
+use purlin_capacity::check_memory;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
@@ -197,7 +198,11 @@ impl CsrPattern {
             let needed = format!("at most {} of them", i32::MAX);
             return Err(invalid("map", format!("{total_rows} rows of entities"), needed));
         }
+        let help = "use fewer cells or a lower degree";
+        check_memory("the pattern of the matrix", bytes_of_parts(sizes[0], parts), help)?;
         let (starts, columns) = blocks_of_rows(sizes[0], components, parts)?;
+        let entries = columns.len() as u64 * (components[0] * components[1]) as u64;
+        check_memory("the columns of the matrix", 4 * entries * (parts.len() as u64 + 1), help)?;
         let (row_starts, scalars) = scalar_rows(&starts, &columns, components);
         let pattern = |part: &CsrPart<'_>| Self {
             row_starts: row_starts.clone(),
@@ -321,6 +326,16 @@ fn only(patterns: Vec<CsrPattern>) -> Result<CsrPattern, TabulatedError> {
     let [pattern] = <[CsrPattern; 1]>::try_from(patterns)
         .map_err(|all| invalid("map", format!("{} patterns", all.len()), "one".into()))?;
     Ok(pattern)
+}
+
+/// Bytes of the places of entities in a matrix, beside its columns.
+fn bytes_of_parts(n_rows: usize, parts: &[CsrPart<'_>]) -> u64 {
+    let of_part = |part: &CsrPart<'_>| {
+        // the rows as they are sorted, those that a pattern keeps, and the block of each pair
+        let each = 3 + part.extents[1] as u64;
+        (4 * part.rows.len() as u64).saturating_mul(each)
+    };
+    parts.iter().map(of_part).fold(8 * n_rows as u64, u64::saturating_add)
 }
 
 /// The first block of each row of blocks, and the columns of blocks.

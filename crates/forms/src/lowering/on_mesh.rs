@@ -10,6 +10,7 @@ use crate::import::{Array, CsrPart, CsrPattern, EntryOrder, OwnedRows, RowTerms,
 use crate::mesh::Mesh;
 use crate::numbering::{ComposedNumbering, NumberingOrder};
 use crate::tabulated::{IntegralType, TabulatedForm};
+use purlin_capacity::check_memory;
 use purlin_interp::{Memory, Value};
 use rayon::prelude::*;
 use std::cell::OnceCell;
@@ -391,7 +392,9 @@ impl MeshForm {
                 memory.set(name, inputs.get_constant(&self.constants[constant])?[component]);
             }
             LoweredRole::Output { output } => {
-                memory.set(name, Value::F64(vec![0.0; self.result_size(output, given)?]));
+                let size = self.result_size(output, given)?;
+                check_memory("the result", 8 * size as u64, "use fewer cells or a lower degree")?;
+                memory.set(name, Value::F64(vec![0.0; size]));
             }
             LoweredRole::EntityCount => {
                 memory.set_param(name, cells_of(entities, 0).len() as i64 / sides(given.lowered) as i64);
@@ -505,7 +508,8 @@ impl MeshForm {
         let sides = sides(given.lowered);
         let entities = cells_of(&given.entities, given.mesh.n_cells()).len() / sides;
         let extent = |space: &usize| sides * self.tabulated.spaces[*space].columns * block(*space);
-        Ok(entities * spaces.iter().map(extent).product::<usize>())
+        let size = spaces.iter().map(extent).fold(entities, usize::saturating_mul);
+        Ok(size)
     }
 }
 

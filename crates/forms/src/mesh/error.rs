@@ -1,6 +1,7 @@
 //! Why a mesh was refused.
 
 use crate::element::{CellShape, ElementError, ElementFamily};
+use purlin_capacity::OutOfMemory;
 use thiserror::Error;
 
 /// Why a mesh was refused. Cells are counted from 0; messages about files also give the file's own
@@ -119,9 +120,6 @@ pub enum MeshError {
         max: usize,
     },
     /// There is no memory for the mesh.
-    #[error("no memory for a mesh of {cells} cells; use fewer divisions")]
-    Memory {
-        /// The number of cells.
-        cells: usize,
-    },
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
 }

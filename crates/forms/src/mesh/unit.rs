@@ -1,7 +1,8 @@
 //! The unit square and cube, split as in the experiments of Kulkarni & Klöckner 2025, section 6.2.
 
-use super::{Mesh, MeshError};
+use super::{Mesh, MeshCounts, MeshError};
 use crate::element::CellShape;
+use purlin_capacity::OutOfMemory;
 
 /// 2³² - 1 vertices can be named with 32 bits, and one number is left over for `none`.
 const MAX_INTERVAL: usize = u32::MAX as usize - 2;
@@ -40,10 +41,10 @@ impl Mesh {
     /// # Source
     /// Kulkarni & Klöckner 2025, section 6.2: 2·n² triangles.
     pub fn unit_square(n: usize) -> Result<Self, MeshError> {
-        Self::check_divisions(2, n)?;
+        let counts = MeshCounts::unit(CellShape::Triangle, n)?;
+        let (mut coordinates, mut cells) = lists(counts)?;
         let axis = |i: usize| i as f64 / n as f64;
         let row = (n + 1) as u32;
-        let (mut coordinates, mut cells) = lists(2 * (n + 1) * (n + 1), 2 * n * n, 3)?;
         coordinates.extend((0..=n).flat_map(|j| (0..=n).flat_map(move |i| [axis(i), axis(j)])));
         for j in 0..n as u32 {
             let corners = (0..n as u32).map(|i| i + row * j);
@@ -66,10 +67,10 @@ impl Mesh {
     /// # Source
     /// Kulkarni & Klöckner 2025, section 6.2: 6·n³ tetrahedra.
     pub fn unit_cube(n: usize) -> Result<Self, MeshError> {
-        Self::check_divisions(3, n)?;
+        let counts = MeshCounts::unit(CellShape::Tetrahedron, n)?;
+        let (mut coordinates, mut cells) = lists(counts)?;
         let axis = |i: usize| i as f64 / n as f64;
         let line = |k: usize, j: usize| (0..=n).flat_map(move |i| [axis(i), axis(j), axis(k)]);
-        let (mut coordinates, mut cells) = lists(3 * (n + 1).pow(3), 6 * n.pow(3), 4)?;
         coordinates.extend((0..=n).flat_map(|k| (0..=n).flat_map(move |j| line(k, j))));
         let row = (n + 1) as u32;
         let steps = [1, row, row * row];
@@ -86,9 +87,8 @@ impl Mesh {
 
     fn unit_product(shape: CellShape, n: usize) -> Result<Self, MeshError> {
         let dim = shape.dim();
-        Self::check_divisions(dim, n)?;
+        let (mut coordinates, mut cells) = lists(MeshCounts::unit(shape, n)?)?;
         let (rows, corners) = (n + 1, shape.n_vertices());
-        let (mut coordinates, mut cells) = lists(dim * rows.pow(dim as u32), n.pow(dim as u32), corners)?;
         let place = |number: usize, of: usize, axis: usize| number / of.pow(axis as u32) % of;
         for vertex in 0..rows.pow(dim as u32) {
             coordinates.extend((0..dim).map(|axis| place(vertex, rows, axis) as f64 / n as f64));
@@ -116,12 +116,18 @@ impl Mesh {
     }
 }
 
-/// Empty lists with room for coordinates and for the vertices of cells, `corners` each.
-fn lists(coordinates: usize, cells: usize, corners: usize) -> Result<(Vec<f64>, Vec<u32>), MeshError> {
-    let (mut first, mut second) = (Vec::new(), Vec::new());
-    let reserved = first.try_reserve_exact(coordinates).and(second.try_reserve_exact(cells * corners));
-    reserved.map_err(|_| MeshError::Memory { cells })?;
-    Ok((first, second))
+/// Empty lists with room for the coordinates of vertices and for the vertices of cells.
+fn lists(counts: MeshCounts) -> Result<(Vec<f64>, Vec<u32>), MeshError> {
+    counts.check()?;
+    let refused = || OutOfMemory::new("the mesh", counts.bytes(), "use fewer cells");
+    let length =
+        |n: u64, each: usize| usize::try_from(n).ok().and_then(|n| n.checked_mul(each)).ok_or_else(refused);
+    let (mut coordinates, mut cells) = (Vec::new(), Vec::new());
+    coordinates
+        .try_reserve_exact(length(counts.vertices, counts.shape.dim())?)
+        .and(cells.try_reserve_exact(length(counts.cells, counts.shape.n_vertices())?))
+        .map_err(|_| refused())?;
+    Ok((coordinates, cells))
 }
 
 /// The orders in which a path can step along the axes.

@@ -19,10 +19,11 @@ mod order;
 pub use composed::ComposedNumbering;
 pub use order::NumberingOrder;
 
+use purlin_capacity::{OutOfMemory, check_memory};
 use thiserror::Error;
 
 use crate::element::{CellShape, ElementError, FiniteElement, LagrangeElement, Reorientation, vertex_order};
-use crate::mesh::Mesh;
+use crate::mesh::{Mesh, MeshCounts};
 use entities::EntityTable;
 use order::Counters;
 
@@ -53,13 +54,8 @@ pub enum NumberingError {
         cells: usize,
     },
     /// There is no memory for the map.
-    #[error("no memory for the map of P{degree} on {cells} cells; lower the degree or use a smaller mesh")]
-    Memory {
-        /// The degree of the element.
-        degree: usize,
-        /// The number of cells.
-        cells: usize,
-    },
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
 }
 
 /// What the local degrees of freedom of one entity of a cell are multiplied by before they are
@@ -173,7 +169,11 @@ impl Numbering {
             return Err(NumberingError::Shape { mesh: mesh.shape(), element: element.shape() });
         }
         let (degree, cells) = (element.degree(), mesh.n_cells());
-        let no_memory = || NumberingError::Memory { degree, cells };
+        let what = format!("the map of P{degree} on {cells} cells");
+        let (needed, help) =
+            (bytes(&MeshCounts::of(mesh), element), "lower the degree or use a smaller mesh");
+        check_memory(&what, needed, help)?;
+        let no_memory = || OutOfMemory::new(what.clone(), needed, help);
         let too_many = || NumberingError::TooMany { degree, cells };
         let mut builder = Builder::new(mesh, element, order).ok_or_else(no_memory)?;
         let mut map = CellMap::default();
@@ -277,6 +277,19 @@ impl Numbering {
         }
         points
     }
+}
+
+/// Bytes of a map, with the tables of edges and faces while it is made.
+fn bytes(counts: &MeshCounts, element: &FiniteElement) -> u64 {
+    let states = EntityTransform::all(element).len();
+    let map = counts.cells.saturating_mul(4 * (element.n_dofs() + states) as u64);
+    let table = |dim: usize| match element.dofs_per_entity(dim) {
+        0 => 0,
+        // 24 bytes an entry, up to twice as many as there are, and the heads of their lists
+        _ => counts.entities(dim).saturating_mul(48).saturating_add(counts.cells.saturating_mul(16)),
+    };
+    let tables = (1..counts.shape.dim()).map(table).fold(0, u64::saturating_add);
+    map.saturating_add(tables).saturating_add(4 * counts.vertices)
 }
 
 /// What is known of the cells so far.

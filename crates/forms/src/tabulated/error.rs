@@ -1,6 +1,8 @@
 //! What can be wrong with a tabulated form.
 
 use crate::form::FormError;
+use crate::mesh::MeshError;
+use purlin_capacity::OutOfMemory;
 
 /// Why a tabulated form is not read, checked, lowered or bound.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -61,6 +63,12 @@ pub enum TabulatedError {
         /// What the form needs.
         needed: String,
     },
+    /// There is no such unit mesh.
+    #[error(transparent)]
+    UnitMesh(#[from] MeshError),
+    /// The machine has too little memory.
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
     /// Lowering refused it.
     #[error(transparent)]
     Form(#[from] FormError),

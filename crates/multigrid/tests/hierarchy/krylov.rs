@@ -57,9 +57,13 @@ fn vectors_that_do_not_fit_are_refused_before_they_are_allocated() {
         PreconditionedSolver::new(&*device, element, cells, Precision::Double, GmresOptions::default());
     match refused.err().unwrap() {
         MultigridError::Memory { needed, available: found, .. } => {
+            // no more than the machine has, or than is free at the moment
             // three vectors of the hierarchy on the finest level, a third of that below, five of GMRES
             let [least, most] = [8, 10].map(|vectors| vectors * 8 * nodes(cells));
-            assert!(needed > least && needed < most && found == available, "{needed} of {least}, {most}");
+            assert!(
+                needed > least && needed < most && (1..=available).contains(&found),
+                "{needed} of {least}, {most}"
+            );
         }
         other => panic!("{other}"),
     }

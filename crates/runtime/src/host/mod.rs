@@ -9,12 +9,10 @@
 //! where `args[i]` points to the value of argument `i` (for a buffer: to the pointer to its first
 //! element) and `grid[0..3]` are the numbers of work-groups. The kernel loops over groups itself.
 
-mod capacity;
 mod compiler;
 mod memory;
 mod openmp;
 
-pub use capacity::available_memory;
 pub(crate) use compiler::in_path;
 
 use crate::cache::Cache;

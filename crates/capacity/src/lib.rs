@@ -1,6 +1,21 @@
 //! Whether something fits in the memory of this machine, before any of it is allocated.
+//!
+//! Allocators promise more than there is, and a process that takes them at their word ends without a
+//! message. What may be large is therefore counted before it is made.
+//!
+//! ```
+//! use purlin_capacity::{OutOfMemory, check_memory};
+//!
+//! assert_eq!(check_memory("a number", 8, "use fewer"), Ok(()));
+//! let OutOfMemory { needed, help, .. } = OutOfMemory::new("all numbers", 8 << 40, "use fewer");
+//! assert_eq!((needed, help), (8 << 40, "use fewer"));
+//! ```
 
-use purlin_runtime::available_memory;
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
+mod available;
+
+pub use available::available_memory;
 
 /// Something does not fit in the memory of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,18 +25,31 @@ pub struct OutOfMemory {
     pub what: String,
     /// Bytes it takes, all copies together.
     pub needed: u64,
-    /// Bytes that this process may still have.
+    /// Bytes that this process may still have; 0 if the system does not say.
     pub available: u64,
     /// What to do.
     pub help: &'static str,
 }
 
-/// Checks that `needed` bytes are free. Allocators promise more than there is, so that only asking
-/// first helps.
+impl OutOfMemory {
+    /// That `what` was refused.
+    #[must_use]
+    pub fn new(what: impl Into<String>, needed: u64, help: &'static str) -> Self {
+        Self { what: what.into(), needed, available: available_memory().unwrap_or(0), help }
+    }
+}
+
+/// What no system is asked about: less than the memory of its smallest process.
+const SMALL: u64 = 1 << 20;
+
+/// Checks that `needed` bytes are free.
 ///
 /// # Errors
 /// [`OutOfMemory`].
 pub fn check_memory(what: &str, needed: u64, help: &'static str) -> Result<(), OutOfMemory> {
+    if needed <= SMALL {
+        return Ok(());
+    }
     match available_memory() {
         Some(available) if needed > available => {
             Err(OutOfMemory { what: what.into(), needed, available, help })

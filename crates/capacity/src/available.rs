@@ -1,4 +1,4 @@
-//! How much memory this process may still take.
+//! Bytes that this process may still take, as the system says.
 
 /// Bytes that this process can still allocate and use: what the machine has free, what the group of
 /// processes it is in may have (cgroups, versions 2 and 1), and what its own limits leave. None if
