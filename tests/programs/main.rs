@@ -8,6 +8,7 @@ mod contraction;
 mod intrinsics;
 mod long_sums;
 mod pipelining;
+mod pocl;
 mod reductions;
 mod schedules;
 mod sharing;

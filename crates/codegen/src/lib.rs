@@ -87,6 +87,7 @@ mod factors;
 mod hoist;
 mod interval;
 mod launch;
+mod loop_barriers;
 mod lower;
 mod names;
 mod passes;

@@ -15,7 +15,7 @@ use crate::plan::Target;
 use crate::print::{self, Function, Param};
 use crate::stack::Stack;
 use crate::storage::Storage;
-use crate::{convergence, declare, hoist, race, regions, tidy, vectors};
+use crate::{convergence, declare, hoist, loop_barriers, race, regions, tidy, vectors};
 use purlin_analysis::placement::Barrier;
 use purlin_ir::ScalarType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ pub fn pass_named(name: &str) -> Option<&'static Pass> {
     PASSES.iter().find(|p| p.name == name)
 }
 
-const PASSES: [Pass; 11] = [
+const PASSES: [Pass; 12] = [
     Pass {
         name: "lower",
         summary: "writes the loop tree as loops, guards, statements and the planned barriers",
@@ -62,6 +62,12 @@ const PASSES: [Pass; 11] = [
         summary: "checks that a barrier separates each dependence, and drops those that none needs",
         place: "after guards have their places; before C's loops over work-items, which end at barriers",
         run: barriers,
+    },
+    Pass {
+        name: "loop_barriers",
+        summary: "in OpenCL, puts barriers in front of loops that hold one, and at the head of their bodies",
+        place: "after barriers that none needs are dropped: a compiler needs these, not the program",
+        run: enclose_loops,
     },
     Pass {
         name: "convergence",
@@ -162,6 +168,13 @@ fn merge_guards(work: &mut Work<'_>) -> Result<(), CodegenError> {
 fn barriers(work: &mut Work<'_>) -> Result<(), CodegenError> {
     let (kernel, names) = (work.placed.kernel, &work.env.iname_names);
     race::settle_barriers(kernel, work.syncs, work.completions, names, &mut work.function.body)
+}
+
+fn enclose_loops(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    if work.target == Target::OpenCl {
+        loop_barriers::enclose(&mut work.function.body);
+    }
+    Ok(())
 }
 
 fn check_convergence(work: &mut Work<'_>) -> Result<(), CodegenError> {
