@@ -1,6 +1,6 @@
 //! The system's C compiler: found, identified, run.
 
-use crate::cache::{Cache, CacheKey};
+use crate::cache::{Cache, CacheKey, temporary_dir};
 use crate::device::{Backend, Optimisation, Origin};
 use crate::error::{RuntimeError, Unavailable};
 use crate::host::openmp::threads;
@@ -54,10 +54,9 @@ pub(crate) struct Compiler {
     pub(crate) version: String,
 }
 
-/// A compiled shared object, and the directory to keep if it is a temporary one.
+/// A compiled shared object.
 pub(crate) struct Object {
-    pub(crate) path: PathBuf,
-    pub(crate) keep: Option<tempfile::TempDir>,
+    pub(crate) code: Vec<u8>,
     pub(crate) origin: Origin,
 }
 
@@ -111,23 +110,28 @@ impl Compiler {
             &options.join(" "),
             &program.source,
         ]);
-        if !fresh && let Some(path) = cache.find(&key, "so") {
-            return Ok(Object { path, keep: None, origin: Origin::Disk });
+        if !fresh && let Some(code) = cache.load(&key, "so") {
+            return Ok(Object { code, origin: Origin::Disk });
         }
-        let dir = tempfile::tempdir().map_err(RuntimeError::io("make a temporary directory"))?;
+        let dir = temporary_dir().map_err(RuntimeError::io("make a temporary directory"))?;
         let path = self.run(program, &options, dir.path())?;
-        let bytes = std::fs::read(&path).map_err(RuntimeError::io("read the compiled object"))?;
-        Ok(match cache.store(&key, "so", &bytes) {
-            Some(path) => Object { path, keep: None, origin: Origin::Built },
-            None => Object { path, keep: Some(dir), origin: Origin::Built },
-        })
+        let code = std::fs::read(&path).map_err(RuntimeError::io("read the compiled object"))?;
+        cache.store(&key, "so", &code);
+        Ok(Object { code, origin: Origin::Built })
+    }
+
+    /// The compiler with the words of `CC`, to be told more.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(&self.arguments);
+        command
     }
 
     fn run(&self, program: &Program, options: &[&str], dir: &Path) -> Result<PathBuf, RuntimeError> {
         let (source, object) = (dir.join("kernel.c"), dir.join("kernel.so"));
         std::fs::write(&source, &program.source).map_err(RuntimeError::io("write the C source"))?;
-        let mut command = Command::new(&self.path);
-        command.args(&self.arguments).args(options).arg("-o").arg(&object).arg(&source).arg("-lm");
+        let mut command = self.command();
+        command.args(options).arg("-o").arg(&object).arg(&source).arg("-lm");
         let output = self.output(&mut command)?;
         if output.status.success() {
             return Ok(object);

@@ -13,7 +13,7 @@ mod compiler;
 mod memory;
 mod openmp;
 
-pub(crate) use compiler::in_path;
+pub(crate) use compiler::{Compiler, in_path};
 
 use crate::cache::Cache;
 use crate::device::{Backend, DeviceInfo, Optimisation, Origin};
@@ -21,11 +21,12 @@ use crate::driver::{Call, CallValue, Driver};
 use crate::error::{RuntimeError, Unavailable};
 use crate::foreign::{Foreign, Place};
 use crate::fork;
-use compiler::{Compiler, Object};
+use compiler::Object;
 use memory::HostMemory;
 use purlin_codegen::Program;
 use std::ffi::c_void;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Local arrays of a group, which belong to the thread that runs it: more than any GPU has.
@@ -54,9 +55,7 @@ pub(crate) struct HostDriver {
 /// A loaded shared object.
 pub(crate) struct HostCode {
     launch: Launch,
-    /// Declared before the directory: the object is unloaded before its file goes.
     _library: libloading::Library,
-    _keep: Option<tempfile::TempDir>,
 }
 
 impl HostDriver {
@@ -80,9 +79,7 @@ impl HostDriver {
         let mut fresh = false;
         loop {
             let object = self.compiler.object(program, optimisation, &self.arch_key, &self.cache, fresh)?;
-            // SAFETY: the object was compiled from a kernel, which has no initialisers with side
-            // effects.
-            match unsafe { libloading::Library::new(&object.path) } {
+            match self.opened(&object.code)? {
                 Ok(library) => return Ok((object, library)),
                 Err(_) if object.origin == Origin::Disk => fresh = true,
                 Err(e) => {
@@ -90,6 +87,19 @@ impl HostDriver {
                 }
             }
         }
+    }
+
+    /// Loads an object from a file that only this user can open, and that goes at once: what is loaded
+    /// is what was compiled, or what was read from the cache and compared with its digest.
+    fn opened(&self, code: &[u8]) -> Result<Result<libloading::Library, libloading::Error>, RuntimeError> {
+        let dir = self.cache.private_dir().map_err(RuntimeError::io("make a temporary directory"))?;
+        // the loader takes a name that it knows for what it has loaded
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let path = dir.path().join(format!("kernel-{}.so", NEXT.fetch_add(1, Ordering::Relaxed)));
+        std::fs::write(&path, code).map_err(RuntimeError::io("write the compiled object"))?;
+        // SAFETY: the object was compiled from a kernel, which has no initialisers with side
+        // effects.
+        Ok(unsafe { libloading::Library::new(&path) })
     }
 
     fn with(compiler: Compiler, cache: Cache) -> Self {
@@ -181,7 +191,7 @@ impl Driver for HostDriver {
         let found = unsafe { library.get::<Launch>(symbol.as_bytes()) }.map(|f| *f);
         let launch = found.map_err(|e| RuntimeError::NoEntry { symbol, reason: e.to_string() })?;
         openmp::keep_loaded();
-        Ok((HostCode { launch, _library: library, _keep: object.keep }, object.origin))
+        Ok((HostCode { launch, _library: library }, object.origin))
     }
 
     fn allocate(&self, bytes: u64) -> Result<HostMemory, RuntimeError> {

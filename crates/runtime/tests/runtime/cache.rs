@@ -88,10 +88,10 @@ fn a_stored_object_that_does_not_load_is_built_anew() {
     let open = || open_host(&compiler, cache.clone()).unwrap();
     works(&*open(), Origin::Built);
     let entry = fs::read_dir(cache.dir().unwrap()).unwrap().next().unwrap().unwrap().path();
-    // With the right digest (the file's name is the key), so that only the loader can refuse it.
-    let key = entry.file_stem().unwrap().to_str().unwrap();
+    // With the right digest (of the file's name, too), so that only the loader can refuse it.
+    let name = entry.file_name().unwrap().to_str().unwrap();
     let content = b"no shared object";
-    let digest = blake3::Hasher::new().update(key.as_bytes()).update(content).finalize();
+    let digest = blake3::Hasher::new().update(name.as_bytes()).update(content).finalize();
     fs::write(&entry, [&content[..], digest.as_bytes()].concat()).unwrap();
     works(&*open(), Origin::Built);
     works(&*open(), Origin::Disk);
