@@ -278,6 +278,7 @@ fn class(error: &RuntimeError) -> (&'static str, Option<&str>) {
         | RuntimeError::Forked { .. }
         | RuntimeError::Nccl { .. }
         | RuntimeError::Io { .. }
-        | RuntimeError::ToolOutput { .. } => ("DeviceError", None),
+        | RuntimeError::ToolOutput { .. }
+        | RuntimeError::CompilerEnds { .. } => ("DeviceError", None),
     }
 }

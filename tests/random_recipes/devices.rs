@@ -173,6 +173,7 @@ fn spawn(device: &str, replicated: Option<bool>, way: &Way, pairs: &[Pair]) -> R
     command.args(["--exact", "devices::child", "--ignored", "--nocapture"]);
     command.env(WORK, &file).env("PURLIN_CACHE_DIR", dir.path().join("objects"));
     command.env("POCL_CACHE_DIR", dir.path()).env("OMP_NUM_THREADS", "2");
+    command.env("PURLIN_OPENCL_TRIAL", "0"); // this is a process of its own
     command.env_remove("POCL_EXTRA_BUILD_FLAGS"); // everything as users have it, optimisation included
     command.envs(way.variables.iter().map(|(name, value)| (name, value)));
     if let Some(compiler) = &way.compiler {

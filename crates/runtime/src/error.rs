@@ -372,6 +372,20 @@ pub enum RuntimeError {
         /// The device.
         device: String,
     },
+    /// A program at which the compiler would end the process.
+    #[error(
+        "the compiler of `{compiler}` ends its process at `{entry}`: {reason}; this is a fault of that compiler, so \
+         nothing was run: choose another device (`purlin devices`), or another method of pocl by \
+         `POCL_WORK_GROUP_METHOD=workitemloops`"
+    )]
+    CompilerEnds {
+        /// The program.
+        entry: String,
+        /// The platform and its driver.
+        compiler: String,
+        /// What it said.
+        reason: String,
+    },
     /// A buffer or executable of another device.
     #[error("{what} belongs to another device than `{device}`; make it with this one")]
     OtherDevice {

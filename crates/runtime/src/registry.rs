@@ -60,7 +60,7 @@ pub fn open_with_cache(name: &str, cache: Cache) -> Result<Box<dyn Device>, Runt
     };
     match backend {
         "c" if index == 0 => Ok(Box::new(Checked::new(host::HostDriver::open(cache)?))),
-        "opencl" => Ok(Box::new(Checked::new(opencl::OpenClDriver::open(index)?))),
+        "opencl" => Ok(Box::new(Checked::new(opencl::OpenClDriver::open(index, cache)?))),
         "cuda" => Ok(Box::new(Checked::new(cuda::CudaDriver::open(index, cache)?))),
         _ => Err(unknown()),
     }

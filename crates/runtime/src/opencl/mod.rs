@@ -1,9 +1,11 @@
 //! OpenCL 1.2 through the system's loader.
 
 mod enumerate;
+mod trial;
 
 pub(crate) use enumerate::list;
 
+use crate::cache::Cache;
 use crate::device::{Backend, DeviceInfo, Optimisation, Origin};
 use crate::driver::{Call, CallValue, Driver};
 use crate::error::RuntimeError;
@@ -18,6 +20,7 @@ use opencl3::types::{CL_BLOCKING, cl_mem, cl_uint};
 use purlin_codegen::Program;
 use std::ffi::c_void;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use trial::Trial;
 
 /// The byte that fresh memory holds.
 const POISON: u8 = 0xFF;
@@ -31,6 +34,8 @@ pub(crate) struct OpenClDriver {
     device: opencl3::device::Device,
     context: Context,
     queue: CommandQueue,
+    /// What became of programs that were tried.
+    cache: Cache,
 }
 
 /// A built kernel, behind a lock because its arguments are part of it.
@@ -47,7 +52,7 @@ impl OpenClMemory {
 
 impl OpenClDriver {
     /// The device at `index` among all devices of all platforms.
-    pub(crate) fn open(index: usize) -> Result<Self, RuntimeError> {
+    pub(crate) fn open(index: usize, cache: Cache) -> Result<Self, RuntimeError> {
         let (device, info) = enumerate::nth(index)?;
         let name = info.name.clone();
         let failed = |call, e: ClError| driver_error(&name, call, e);
@@ -55,7 +60,7 @@ impl OpenClDriver {
         // SAFETY: the device is the one the context was made for.
         let queue = unsafe { CommandQueue::create(&context, device.id(), CL_QUEUE_PROFILING_ENABLE) }
             .map_err(|e| failed("clCreateCommandQueue", e))?;
-        Ok(Self { info, device, context, queue })
+        Ok(Self { info, device, context, queue, cache })
     }
 
     fn failed(&self, call: &'static str) -> impl Fn(ClError) -> RuntimeError {
@@ -132,9 +137,11 @@ impl Driver for OpenClDriver {
         if program.source.contains('\0') || program.entry.contains('\0') {
             return Err(refused("the source or the entry's name contains a NUL byte".into()));
         }
+        let options = [&[OPTIONS], optimisation.options(Backend::OpenCl)].concat().join(" ");
+        let (device, driver) = (self.info.index, &*self.info.driver);
+        Trial { program, options: &options, device, driver }.run(&self.cache)?;
         let mut built = opencl3::program::Program::create_from_source(&self.context, &program.source)
             .map_err(self.failed("clCreateProgramWithSource"))?;
-        let options = [&[OPTIONS], optimisation.options(Backend::OpenCl)].concat().join(" ");
         if let Err(e) = built.build(&[self.device.id()], &options) {
             let log = built.get_build_log(self.device.id()).unwrap_or_default();
             return Err(refused(if log.trim().is_empty() { format!("{e} (no log)") } else { log }));

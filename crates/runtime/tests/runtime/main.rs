@@ -10,3 +10,4 @@ mod launch;
 mod missing;
 mod oclgrind;
 mod programs;
+mod trial;

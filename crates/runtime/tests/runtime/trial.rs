@@ -1,0 +1,78 @@
+//! A compiler that ends its process: an error here, and the process goes on.
+
+use crate::programs::*;
+use purlin_codegen::{ArgKind, BufferAccess, HostExpr, LaunchPlan, Program, Target};
+use purlin_ir::ScalarType;
+use purlin_runtime::{Arg, RuntimeError, open};
+use std::process::Command;
+
+/// pocl 3.1 fails in an assertion of its own.
+const DEADLY: &str =
+    "__kernel __attribute__((reqd_work_group_size(2, 1, 1))) void deadly(__global int *restrict b)
+{
+    __local int a[20];
+    const int l0 = get_local_id(0);
+    for (int o = 0; o < 5; ++o) {
+        for (int k = 0; k < 10; ++k) {
+            a[2*k + l0] = 1;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        b[2*o + l0] = a[4*o + 2*l0];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+";
+
+fn deadly() -> Program {
+    let len = HostExpr::Const(10);
+    let one = || HostExpr::Const(1);
+    let plan = LaunchPlan {
+        args: vec![arg("b", ScalarType::I32, ArgKind::Buffer { len, access: BufferAccess::Out })],
+        grid: [one(), one(), one()],
+        block: [2, 1, 1],
+        local_bytes: 80,
+        dynamic_local_bytes: 0,
+        private_bytes: 0,
+        features: vec![],
+        preconditions: vec![],
+    };
+    let target = Target::OpenCl;
+    Program { target, entry: "deadly".into(), source: DEADLY.into(), plan, contraction: true }
+}
+
+#[test]
+#[ignore = "a child process of the test below runs it with optimisation"]
+fn child() {
+    let device = match open("opencl") {
+        Ok(device) => device,
+        Err(e) => return println!("skipped: {e}"),
+    };
+    if !device.info().driver.contains("PoCL 3.1") {
+        return println!("skipped: {} may compile it", device.info().driver);
+    }
+    for _ in 0..2 {
+        // tried, then from the cache
+        let error = device.compile(&deadly()).unwrap_err();
+        let RuntimeError::CompilerEnds { entry, reason, .. } = &error else { panic!("{error}") };
+        assert_eq!((&**entry, &**reason), ("deadly", "Assertion `exit != NULL' failed."));
+        assert!(error.to_string().contains("`POCL_WORK_GROUP_METHOD=workitemloops`"), "{error}");
+    }
+    let exe = device.compile(&axpy(Target::OpenCl)).unwrap();
+    let (x, y) = (put(&*device, &[2.0]), put(&*device, &[1.0]));
+    let args = [("n", Arg::Param(1)), ("a", Arg::F64(3.0)), ("x", Arg::Buffer(&x)), ("y", Arg::Buffer(&y))];
+    device.launch(&exe, &args).unwrap();
+    assert_eq!(get(&*device, &y), [7.5]);
+}
+
+#[test]
+fn a_compiler_that_ends_its_process_does_not_end_this_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "trial::child", "--ignored", "--nocapture"]).current_dir(dir.path());
+    command.env("POCL_CACHE_DIR", dir.path()).env("PURLIN_CACHE_DIR", dir.path().join("objects"));
+    let output = command.env_remove("POCL_EXTRA_BUILD_FLAGS").output().unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    println!("{said}");
+}
