@@ -1,8 +1,12 @@
-//! Warns where isl is built without its small integers.
+//! Says what isl is built with, and what it cannot be built without.
 //!
 //! isl-rs configures isl in a build script of its own, which nothing but the environment reaches:
 //! autoconf reads `CONFIG_SITE`, and `.cargo/config.toml` of the crate that is built sets it. A
-//! dependency cannot.
+//! dependency cannot. That script does not look whether the tools that it calls are there, and panics
+//! at the first file that none of them has made; both scripts run at a time, so that this one tells
+//! what is missing, before or beside it.
+
+mod build_tools;
 
 use std::path::PathBuf;
 
@@ -12,6 +16,11 @@ const SMALL_INTEGERS: &str = "with_int=imath-32";
 fn main() {
     println!("cargo::rerun-if-env-changed=CONFIG_SITE");
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=build_tools.rs");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if let Some(missing) = build_tools::missing(&path) {
+        println!("cargo::error={missing}");
+    }
     let site = std::env::var_os("CONFIG_SITE").map(PathBuf::from);
     if let Some(site) = &site {
         println!("cargo::rerun-if-changed={}", site.display());

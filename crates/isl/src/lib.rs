@@ -56,4 +56,4 @@ pub use piecewise::{AffineQuotient, PwAffine, PwAffinePiece};
 pub use points::Point;
 pub use set::Set;
 pub use space::{MapSpace, SetSpace};
-pub use version::has_small_integers;
+pub use version::{WITHOUT_SMALL_INTEGERS, has_small_integers};
