@@ -1959,3 +1959,31 @@ fn a_problem_is_solved_on_several_devices() {
     let error = bad(&["solve", "poisson", "--dim", "2", "--cells", "1", "--devices", "c,c,c,c,c"], 2);
     assert!(error.contains("4 degrees of freedom make no 5 parts; use fewer devices"), "{error}");
 }
+
+/// What a database holds, a file name or a message, is printed, and tells the terminal nothing.
+#[test]
+fn control_characters_of_files_are_escaped() {
+    let dir = tempfile::tempdir().unwrap();
+    let shipped = std::fs::read_to_string("results/h200/tuned.jsonl").unwrap();
+    let record = shipped.lines().next().unwrap();
+    let escape = "\\u001b]0;title\\u0007";
+    let named = record.replace("\"name\":\"NVIDIA H200\"", &format!("\"name\":\"red{escape}card\""));
+    let named = named.replace("mass.2D.P1", &format!("mass{escape}.2D.P1"));
+    assert_ne!(named, record);
+    let db = dir.path().join("trials.jsonl");
+    std::fs::write(&db, named + "\n{\"no\u{1b}[31m\n").unwrap();
+    let db = db.to_string_lossy().into_owned();
+    let is_plain = |text: &str| text.chars().all(|c| !c.is_control() || c == '\n' || c == '\t');
+    for more in [&[][..], &["--all"], &["--refused"], &["--device", "absent"]] {
+        let output = purlin(&[&["results", "--db", &db][..], more].concat());
+        let (printed, said) = (stdout(&output), stderr(&output));
+        assert!(is_plain(&printed) && is_plain(&said), "{printed:?} {said:?}");
+        assert_eq!(printed.contains("title"), more.is_empty() || more == ["--all"], "{printed}");
+    }
+    let file = dir.path().join("bad.purlin");
+    std::fs::write(&file, "kernel k\u{1b}[31m\n").unwrap();
+    let said = bad(&["print", &file.to_string_lossy()], 2);
+    assert!(is_plain(&said), "{said:?}");
+    let said = bad(&["print", "no\u{1b}[31m"], 2);
+    assert!(said.contains("no\\u{1b}[31m"), "{said:?}");
+}

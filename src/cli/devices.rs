@@ -61,8 +61,7 @@ fn solver(has_small_integers: bool) -> &'static str {
     if has_small_integers {
         "isl, which proves each step, has its small integers"
     } else {
-        "isl, which proves each step, was built without its small integers and takes 1.7 to 3.6 times as long: set \
-         `CONFIG_SITE` to Purlin's `isl.config.site` in `.cargo/config.toml`, then `cargo clean -p isl-rs`"
+        purlin::isl::WITHOUT_SMALL_INTEGERS
     }
 }
 

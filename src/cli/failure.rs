@@ -1,5 +1,6 @@
 //! Why a command ends without success, and with which exit code.
 
+use super::terminal::{same_length, shown};
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 use purlin::analysis::stats::StatsError;
 use purlin::autotune::{DatabaseError, Refusal, Stage};
@@ -65,19 +66,23 @@ impl Failure {
             | Self::Usage(message)
             | Self::Missing(message)
             | Self::Compiler(message) => {
-                eprintln!("error: {message}");
+                eprintln!("error: {}", shown(message));
             }
             Self::Text { name, source, errors } => {
                 for error in errors.errors() {
-                    let mut diagnostic = MietteDiagnostic::new(&error.message)
+                    let mut diagnostic = MietteDiagnostic::new(shown(&error.message))
                         .with_label(LabeledSpan::underline(error.span.clone()));
                     if let Some(help) = &error.help {
-                        diagnostic = diagnostic.with_help(help);
+                        diagnostic = diagnostic.with_help(shown(help));
                     }
-                    let source = NamedSource::new(name, source.clone());
+                    let source = NamedSource::new(shown(name), same_length(source));
                     eprintln!("{:?}", Report::new(diagnostic).with_source_code(source));
                 }
-                eprintln!("error: `{name}` has {} mistake(s), nothing was done", errors.errors().len());
+                eprintln!(
+                    "error: `{}` has {} mistake(s), nothing was done",
+                    shown(name),
+                    errors.errors().len()
+                );
             }
         }
     }

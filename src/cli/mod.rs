@@ -35,6 +35,7 @@ mod stats;
 mod step_times;
 mod steps;
 mod table;
+mod terminal;
 mod transform;
 mod trial_args;
 mod trials;
@@ -156,14 +157,14 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
     }
 }
 
-/// Writes to standard output; a reader that has gone away is no error.
+/// Writes to standard output, control characters escaped; a reader that has gone away is no error.
 ///
 /// # Errors
 /// What the system says.
 pub fn out(text: &str) -> Result<(), Failure> {
     use std::io::Write;
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(terminal::shown(text).as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::Usage(format!("cannot write to standard output: {error}")))
         }

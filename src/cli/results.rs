@@ -4,6 +4,7 @@ use super::components::is_part;
 use super::failure::Failure;
 use super::out;
 use super::table::{figure, grouped, seconds, table};
+use super::terminal::shown;
 use super::trials::first_line;
 use clap::Args;
 use purlin::autotune::{Outcome, bars_svg, best_of_each, share_svg};
@@ -147,7 +148,11 @@ const MOST_LINES: usize = 3;
 pub fn warn_of_damage(contents: &Contents, path: &Path) {
     for damaged in contents.damaged.iter().take(MOST_LINES) {
         let (line, reason) = (damaged.line, &damaged.reason);
-        eprintln!("warning: `{}`, line {line} is no record ({reason}); it is passed over", path.display());
+        eprintln!(
+            "warning: `{}`, line {line} is no record ({}); it is passed over",
+            path.display(),
+            shown(reason)
+        );
     }
     let more = contents.damaged.len().saturating_sub(MOST_LINES);
     if more > 0 {

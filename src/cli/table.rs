@@ -1,5 +1,6 @@
 //! Tables and numbers for people.
 
+use super::terminal::shown;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use purlin::SetUp;
 
@@ -34,7 +35,7 @@ fn filled<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [Str
     let mut table = Table::new();
     table.set_header(header);
     for row in rows {
-        table.add_row(row);
+        table.add_row(row.map(|cell| shown(&cell).into_owned()));
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -48,7 +49,7 @@ pub fn facts(rows: impl IntoIterator<Item = (&'static str, String)>) -> String {
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
     table.load_style(presets::UTF8_BORDERS_ONLY);
     for (name, value) in rows {
-        table.add_row([name.to_owned(), value]);
+        table.add_row([name, &*shown(&value)]);
     }
     format!("{table}\n")
 }

@@ -2,6 +2,7 @@
 //! terminal.
 
 use super::table::seconds;
+use super::terminal::shown;
 use indicatif::{ProgressBar, ProgressStyle};
 use purlin::Mapping;
 use purlin::autotune::tuner::{Event, Observer};
@@ -45,6 +46,7 @@ impl Trials {
 
     /// Says something without disturbing the bar.
     pub fn say(&self, text: &str) {
+        let text = &*shown(text);
         if self.terminal {
             self.bar.println(text);
         } else {
@@ -54,7 +56,7 @@ impl Trials {
 
     fn done(&self, record: &Record) {
         self.bar.inc(1);
-        let what = format!("{}, {}", record.workload.case, record.parameters);
+        let what = shown(&format!("{}, {}", record.workload.case, record.parameters)).into_owned();
         match &record.outcome {
             Outcome::Measured(m) if self.terminal => {
                 self.bar.set_message(format!("{what}: {}", seconds(m.median_s)));
