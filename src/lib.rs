@@ -73,7 +73,7 @@ pub use purlin_forms::program::NotAnAction;
 pub use purlin_forms::tiling::{staged_tiling_sizes, tiling_sizes};
 pub use random::Random;
 pub use setup::{
-    SetUp, SetUpError, check_room, definitions, exclusive_room, list_room, set_up, set_up_maps,
+    SetUp, SetUpError, check_room, definitions, exclusive_room, list_room, set_up, set_up_maps, set_up_with,
     transform_with_setup,
 };
 pub use tuning::transform;

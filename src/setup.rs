@@ -85,6 +85,19 @@ pub fn set_up(
     definitions: &[Definition],
     memory: &mut Memory,
 ) -> Result<SetUp, SetUpError> {
+    set_up_with(device, definitions, memory, &Options::default())
+}
+
+/// As [`set_up`], with options of code generation: whether code of all callees may run.
+///
+/// # Errors
+/// As [`set_up`].
+pub fn set_up_with(
+    device: &dyn Device,
+    definitions: &[Definition],
+    memory: &mut Memory,
+    options: &Options,
+) -> Result<SetUp, SetUpError> {
     let mut done = SetUp::default();
     for definition in definitions {
         let definition = match definition {
@@ -101,7 +114,7 @@ pub fn set_up(
         let results = definition.vars.values().filter(|v| v.is_output());
         let names: Vec<String> = results.map(|v| v.name.clone()).collect();
         let kernel = on_work_items(definition);
-        let program = generate(&kernel, device.info().backend.target(), &Options::default())?;
+        let program = generate(&kernel, device.info().backend.target(), options)?;
         let executable = device.compile(&program).map_err(LoadError::from)?;
         let start = Instant::now();
         let loaded = Loaded::compiled(device, executable, &laid_out(&kernel, memory))?;

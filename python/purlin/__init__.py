@@ -49,6 +49,7 @@ from purlin.errors import (
     TextError,
     Unavailable,
     UnknownArgument,
+    UntrustedError,
     Witness,
 )
 from purlin.operator import Operator, Part, Trial, jit
@@ -99,6 +100,7 @@ __all__ = [
     "Trial",
     "Unavailable",
     "UnknownArgument",
+    "UntrustedError",
     "Witness",
     "__version__",
     "checked",

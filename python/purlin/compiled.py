@@ -311,20 +311,23 @@ def _handle(stream: Any) -> Optional[int]:
 
 
 def compile(  # noqa: A001 (the name says what it does)
-    kernel: Union[Kernel, Schedule, str], device: str = "c", *, contraction: bool = True
+    kernel: Union[Kernel, Schedule, str], device: str = "c", *, contraction: bool = True, trust: bool = False
 ) -> Compiled:
     """Compiles a kernel, or the kernel of a schedule, for a device.
 
     ``device`` is ``c``, ``opencl``, ``opencl:1``, ``cuda``, ``cuda:0`` and so on;
     :func:`purlin.devices` lists what this machine has. ``contraction=False`` rounds each operation
     by itself.
+
+    A kernel, or a step ``declare_callee``, may hold a callee with code, which is compiled and run as its author wrote
+    it. Unless Purlin ships that callee, this raises :class:`purlin.UntrustedError`; ``trust=True`` allows it.
     """
     schedule = None
     if isinstance(kernel, Schedule):
         schedule, kernel = kernel.copy(), kernel.kernel
     elif isinstance(kernel, str):
         kernel = Kernel.parse(kernel)
-    return Compiled(_purlin.Program(kernel, device, contraction), schedule)
+    return Compiled(_purlin.Program(kernel, device, contraction, bool(trust)), schedule)
 
 
 def source(kernel: Union[Kernel, Schedule, str], target: str) -> str:

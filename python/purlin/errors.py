@@ -131,6 +131,10 @@ class Unavailable(Error):
     """A device or backend that this machine lacks; the message says how to get it."""
 
 
+class UntrustedError(Error):
+    """A kernel that holds code of a callee that Purlin does not ship, and that nobody has allowed to run."""
+
+
 class DeviceError(Error):
     """A device, its driver or its compiler that refused or failed."""
 

@@ -256,6 +256,7 @@ fn class(error: &RuntimeError) -> (&'static str, Option<&str>) {
         | RuntimeError::ForeignInTurn { .. }
         | RuntimeError::NotCards { .. }
         | RuntimeError::NothingToTime { .. } => ("ArgumentError", None),
+        RuntimeError::Untrusted { .. } => ("UntrustedError", None),
         RuntimeError::Unavailable(_) | RuntimeError::UnknownDevice { .. } => ("Unavailable", None),
         RuntimeError::OtherDevice { .. } => ("DeviceMismatchError", None),
         // whoever asks for it raises an exception of its own

@@ -81,11 +81,12 @@ impl Program {
         kernel: &Bound<'_, Kernel>,
         device_name: &str,
         contraction: bool,
+        trust: bool,
     ) -> PyResult<Self> {
         let kernel = Arc::clone(&kernel.get().0);
         failure::run(py, || {
             let device = device(device_name)?;
-            let options = Options::default().with_contraction(contraction);
+            let options = Options::default().with_contraction(contraction).with_trust(trust);
             let program = generate(&kernel, device.info().backend.target(), &options)?;
             let executable = device.compile(&program)?;
             Ok(Self { kernel, program, device, executable, proofs: OnceLock::new() })

@@ -325,3 +325,27 @@ def test_a_roofline_counts_the_kernel_before_any_step():
     assert found.seconds > 0 and 0 < found.flops_per_s and found.limit == "memory bandwidth"
     assert found._repr_svg_().startswith("<svg")
     assert "% of the roofline (memory bandwidth)" in str(found)
+
+
+OWN = """callee own
+  arg a: f64 in
+  arg c: f64 inout
+
+  s: c += a*a
+  code c (
+    "{c} += {a}*{a};"
+  )
+"""
+
+
+def test_code_of_others_is_run_where_it_is_trusted():
+    kernel = "kernel sums\nparam n: i32\narg x: f64[n] in\narg y: f64[n] inout\n\nfor i in 0..n\n  s: y[i] += x[i]*x[i]\n"
+    s = purlin.Schedule(kernel)
+    s.declare_callee(OWN)
+    s.replace_with_intrinsic(["s"], "own")
+    assert "+=" in purlin.source(s, "c")
+    with pytest.raises(purlin.UntrustedError, match="callee `own`.*trust=True"):
+        purlin.compile(s)
+    x, y = np.arange(3.0), np.ones(3)
+    purlin.compile(s, trust=True)(x=x, y=y)
+    assert np.array_equal(y, 1 + x * x)

@@ -45,7 +45,8 @@ impl Accused<'_> {
             attempt().ok()
         };
         if self.program.contraction {
-            let options = Options::default().with_contraction(false);
+            let options =
+                Options::default().with_contraction(false).with_trust(self.program.untrusted.is_empty());
             let rounded = generate(self.kernel, self.program.target, &options);
             if rounded.is_ok_and(|p| is_right(&p, Optimisation::Full) == Some(true)) {
                 return Blame::Contraction;

@@ -9,7 +9,7 @@ use super::judge::{Comparison, Expected, STEPS, results, with_tables};
 use super::out;
 use super::progress::Progress;
 use super::report::Measured;
-use super::run::{RunArgs, load};
+use super::run::{RunArgs, check_alone, load};
 use super::source::Source;
 use super::table::{facts, figure, grouped, seconds, stored};
 use super::transform::Transformed;
@@ -18,7 +18,7 @@ use purlin::interp::{InterpError, Memory};
 use purlin::ir::{Kernel, VarId, VarKind};
 use purlin::runtime::{Device, TimingOptions};
 use purlin::tuning::known::Sought;
-use purlin::{Loaded, kernel_work, set_up};
+use purlin::{Loaded, kernel_work, set_up_with};
 use std::path::Path;
 
 /// Runs the command on a file.
@@ -41,9 +41,13 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let sought = file.form.as_ref().map(|of| Sought { case: None, dim: of.form.form.cell.dim() });
     let (transformed, program) =
         choose(args, source, &source.lower()?, sought, &*device, &memory, &progress)?;
+    if let Some(callee) = args.checks_alone(&program) {
+        let memory = with_tables(kernel, &transformed.kernel, &memory);
+        return check_alone(&transformed, callee, &memory, progress);
+    }
     progress.stage(format!("compiling for {}", device.info().name));
     let mut inputs = with_tables(kernel, &transformed.kernel, &memory);
-    let setup = set_up(&*device, &transformed.definitions, &mut inputs)?;
+    let setup = set_up_with(&*device, &transformed.definitions, &mut inputs, &args.options())?;
     let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &inputs)?;
     progress.stage("running");
     let accused =

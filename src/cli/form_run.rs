@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
 use super::report::{Measured, Report, Setup};
-use super::run::{RunArgs, TOLERANCE, load};
+use super::run::{RunArgs, TOLERANCE, check_alone, load};
 use super::source::{FormSource, Source};
 use super::values::{file_mesh, simplex, unit_mesh};
 use purlin::forms::lowering::LoweredForm;
@@ -14,7 +14,7 @@ use purlin::forms::mesh::{Mesh, MeshCounts};
 use purlin::ir::Kernel;
 use purlin::runtime::{Device, TimingOptions};
 use purlin::tuning::known::Sought;
-use purlin::{Loaded, Problem, SetUp, kernel_work, set_up};
+use purlin::{Loaded, Problem, SetUp, kernel_work, set_up_with};
 use std::time::Instant;
 
 /// Runs the command on a form.
@@ -43,8 +43,11 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let sought = Some(Sought { case: Some(&case), dim: form.dim });
     let (mut memory, lowered) = (problem.memory.clone(), &problem.lowered);
     let (transformed, program) = choose(args, source, lowered, sought, &*device, &memory, &progress)?;
+    if let Some(callee) = args.checks_alone(&program) {
+        return check_alone(&transformed, callee, &memory, progress);
+    }
     progress.stage(format!("compiling for {}", device.info().name));
-    setup.stored = set_up(&*device, &transformed.definitions, &mut memory)?;
+    setup.stored = set_up_with(&*device, &transformed.definitions, &mut memory, &args.options())?;
     let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &memory)?;
     progress.stage("running");
     loaded.launch()?;

@@ -105,6 +105,10 @@ impl Expected {
     /// # Errors
     /// No C compiler, a kernel that has no code, inputs that do not fit.
     pub fn by_host(kernel: &Kernel, inputs: &Memory) -> Result<Self, Failure> {
+        // what calls mean, and not what somebody has written for a target
+        let mut kernel = kernel.clone();
+        kernel.callees.values_mut().for_each(|callee| callee.code.clear());
+        let kernel = &kernel;
         let program = generate(kernel, Target::C, &Options::default().with_contraction(false))?;
         let host = open("c")?;
         let loaded = Loaded::new(&*host, &program, inputs)?;

@@ -4,16 +4,19 @@ use super::arrays::Arrays;
 use super::failure::Failure;
 use super::imported::kernels_of;
 use super::inputs::InputArgs;
+use super::progress::Progress;
 use super::source::{Source, SourceArgs};
-use super::transform::TransformArgs;
-use super::{file_run, form_run};
+use super::table::facts;
+use super::transform::{TransformArgs, Transformed};
+use super::{file_run, form_run, out};
 use clap::Args;
+use purlin::analysis::Analysis;
 use purlin::codegen::{Options, Program};
 use purlin::interp::{LaunchReport, Memory};
 use purlin::ir::Kernel;
 use purlin::runtime::{Backend, Device, devices, open};
 use purlin::tuning::known::DATABASE;
-use purlin::{Loaded, Random, laid_out};
+use purlin::{LoadError, Loaded, Random, laid_out};
 use std::path::PathBuf;
 
 /// Compile, run and check a form's action or a loop program, and place it on the device's roofline
@@ -87,6 +90,17 @@ pub struct RunArgs {
     /// outside of an array
     #[arg(long)]
     pub check: bool,
+    #[command(flatten)]
+    pub trust: TrustArg,
+}
+
+/// Whether code of others may run.
+#[derive(Args)]
+pub struct TrustArg {
+    /// Compile and run code of callees that the kernel, the recipe or the schedule brings along, with
+    /// your rights; read it first (`purlin print`). Callees that Purlin ships need no trust
+    #[arg(long)]
+    pub trust: bool,
 }
 
 /// A result further from its reference than this fails: sums of at most some hundred products in
@@ -110,7 +124,13 @@ impl RunArgs {
 
     /// How code is generated.
     pub fn options(&self) -> Options {
-        Options::default().with_contraction(!self.no_contraction)
+        Options::default().with_contraction(!self.no_contraction).with_trust(self.trust.trust)
+    }
+
+    /// The callee whose code nobody has allowed to run, where the values are to be checked: nothing else
+    /// is done then.
+    pub fn checks_alone<'p>(&self, program: &'p Program) -> Option<&'p str> {
+        program.untrusted.first().filter(|_| self.check).map(String::as_str)
     }
 
     /// Where arrays go, if they are wanted.
@@ -122,6 +142,24 @@ impl RunArgs {
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or_else(Random::fresh_seed)
     }
+}
+
+/// Checks values by the interpreter, and compiles and runs nothing.
+pub fn check_alone(
+    transformed: &Transformed,
+    callee: &str,
+    memory: &Memory,
+    progress: Progress,
+) -> Result<(), Failure> {
+    let kernel = &transformed.kernel;
+    progress.stage("checking");
+    let report = Analysis::of(kernel).check_launch(memory).map_err(LoadError::from)?;
+    drop(progress);
+    out(&facts([
+        ("kernel", format!("{}, {}", kernel.name, transformed.name)),
+        ("checked", report.to_string()),
+        ("run", format!("not run: code of the callee `{callee}` is run with --trust")),
+    ]))
 }
 
 /// The program in memory, and what a check of the values found if there was one.

@@ -6,7 +6,7 @@ use super::imported::imported_inputs;
 use super::inputs::{Inputs, Wanted, inputs};
 use super::judge::{Expected, results, with_tables};
 use super::progress::Progress;
-use super::run::open_device;
+use super::run::{TrustArg, open_device};
 use super::source::{Lowered, Source};
 use super::table::seconds;
 use super::values::ParamArg;
@@ -17,7 +17,7 @@ use purlin::interp::Memory;
 use purlin::ir::Kernel;
 use purlin::runtime::{Device, TimingOptions};
 use purlin::transforms::{Recipe, Step};
-use purlin::{Loaded, Random, laid_out, set_up};
+use purlin::{Loaded, Random, laid_out, set_up_with};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -46,6 +46,8 @@ pub struct TimeArgs {
     /// Seed of the inputs [default: from the clock]
     #[arg(long, requires = "time")]
     seed: Option<u64>,
+    #[command(flatten)]
+    trust: TrustArg,
 }
 
 /// Few runs, as a step may be slow by orders of magnitude before loops are parallel.
@@ -69,6 +71,7 @@ pub struct StepTimes {
     memory: Memory,
     expected: Expected,
     seed: u64,
+    options: Options,
     first_s: Option<f64>,
     last_s: Option<f64>,
 }
@@ -93,7 +96,8 @@ impl StepTimes {
         let (expected, why) = reference(&wanted, &plain, &memory, of.is_some(), &Progress::new())?;
         let expected = expected.ok_or_else(|| Failure::Usage(why.unwrap_or_default()))?;
         let device = open_device(args.device.as_deref())?;
-        Ok(Self { device, plain, memory, expected, seed, first_s: None, last_s: None })
+        let options = Options::default().with_trust(args.trust.trust);
+        Ok(Self { device, plain, memory, expected, seed, options, first_s: None, last_s: None })
     }
 
     /// Where it runs.
@@ -108,13 +112,13 @@ impl StepTimes {
     /// # Errors
     /// A result that is off, a device that fails.
     pub fn line(&mut self, steps: &[Step], kernel: &Kernel) -> Result<String, Failure> {
-        let program = match generate(kernel, self.device.info().backend.target(), &Options::default()) {
+        let program = match generate(kernel, self.device.info().backend.target(), &self.options) {
             Ok(program) => program,
             Err(e) => return Ok(format!("no code: {e}")),
         };
         let mut memory = with_tables(&self.plain, kernel, &self.memory);
         let definitions = Recipe::new(steps.iter().cloned()).definitions(&self.plain)?;
-        set_up(&*self.device, &definitions, &mut memory)?;
+        set_up_with(&*self.device, &definitions, &mut memory, &self.options)?;
         let loaded = Loaded::new(&*self.device, &program, &laid_out(kernel, &memory))?;
         self.expected.poison(&loaded)?;
         loaded.launch()?;

@@ -6,6 +6,7 @@ use super::inputs::InputArgs;
 use super::out;
 use super::progress::Progress;
 use super::results::{best_table, mapping_json, trials_table, write_pictures};
+use super::run::TrustArg;
 use super::source::{FormOptions, FormSource, Scheme, Source};
 use super::trial_args::{Found, TrialArgs};
 use super::tune_file;
@@ -54,6 +55,8 @@ pub struct TuneArgs {
     pub inputs: InputArgs,
     #[command(flatten)]
     pub trials: TrialArgs,
+    #[command(flatten)]
+    pub trust: TrustArg,
 }
 
 /// Runs the command.

@@ -20,13 +20,13 @@ use purlin::autotune::{DeviceModel, Errors, Refusal, Stage, Workload};
 use purlin::codegen::{Options, Program, generate};
 use purlin::interp::{InterpError, Memory};
 use purlin::ir::Kernel;
-use purlin::runtime::{Cache, Device, Executable, Timing, TimingOptions};
+use purlin::runtime::{Cache, Device, Executable, RuntimeError, Timing, TimingOptions};
 use purlin::transforms::Script;
 use purlin::transforms::lists::Definition;
 use purlin::transforms::schedule::Choice;
 use purlin::tuning::known::{Sought, default_first, with_vectors};
 use purlin::tuning::{Candidate, Database, Record, candidates, compile_ahead, numbering, with_dynamic_local};
-use purlin::{Loaded, Mapping, kernel_work, laid_out, set_up, transform_with_setup};
+use purlin::{Loaded, Mapping, kernel_work, laid_out, set_up_with, transform_with_setup};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -39,6 +39,7 @@ struct FileSubject<'d> {
     workload: Workload,
     device: &'d dyn Device,
     cache: &'d Cache,
+    options: Options,
 }
 
 /// A candidate's kernel and its code.
@@ -83,8 +84,10 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     }
     drop(progress);
     let database = args.trials.database()?;
-    let subject =
-        FileSubject { kernel, lowered: &lowered, script, memory, workload, device: &*device, cache: &cache };
+    let options = Options::default().with_trust(args.trust.trust);
+    let (device, cache) = (&*device, &cache);
+    let subject = FileSubject { kernel, lowered: &lowered, script, memory, workload, device, cache, options };
+    subject.check_trust(&candidates)?;
     let tasks = [Task { subject, candidates }];
     let options = args.trials.options(device.info(), seed);
     let ending = tune(&tasks, &measured, &database, &options, &Trials::new(restart))?;
@@ -171,7 +174,7 @@ impl Subject for FileSubject<'_> {
     fn build(&self, parameters: &Mapping) -> Result<Built<Candidated>, Refusal> {
         let (kernel, definitions) = self.mapped(parameters)?;
         let info = self.device.info();
-        let program = generate(&kernel, info.backend.target(), &Options::default())
+        let program = generate(&kernel, info.backend.target(), &self.options)
             .map_err(|e| Refusal::new(Stage::Generate, e))?;
         let (executable, resources) = compile_ahead(self.device, self.cache, &program)?;
         let executed_flops = kernel_work(&kernel, self.memory.params()).ok().map(|work| work.flops);
@@ -198,6 +201,19 @@ impl Subject for FileSubject<'_> {
 }
 
 impl FileSubject<'_> {
+    /// Refuses code that nobody has allowed to run before a trial is recorded as refused: with the
+    /// first candidate that maps, as all declare the same callees.
+    fn check_trust(&self, candidates: &[Candidate]) -> Result<(), Failure> {
+        let mapped = candidates.iter().find_map(|c| self.mapped(&c.parameters).ok());
+        let Some((kernel, _)) = mapped else { return Ok(()) };
+        // a kernel without code is refused trial by trial
+        let program = generate(&kernel, self.device.info().backend.target(), &self.options).ok();
+        match program.and_then(|program| Some((program.entry, program.untrusted.into_iter().next()?))) {
+            Some((entry, callee)) => Err(RuntimeError::Untrusted { entry, callee }.into()),
+            None => Ok(()),
+        }
+    }
+
     /// The kernel with values for the holes of its schedule, or with a mapping.
     fn mapped(&self, parameters: &Mapping) -> Result<(Kernel, Vec<Definition>), Refusal> {
         let refused = |e: String| Refusal::new(Stage::Transform, e);
@@ -234,7 +250,8 @@ impl<'s> OnDevice<'s> {
             None => device.compile(&candidate.program).map_err(|e| refused(&e))?,
         };
         let mut memory = with_tables(&self.subject.kernel, &candidate.kernel, &self.subject.memory);
-        set_up(device, &candidate.definitions, &mut memory).map_err(|e| refused(&e))?;
+        set_up_with(device, &candidate.definitions, &mut memory, &self.subject.options)
+            .map_err(|e| refused(&e))?;
         Loaded::compiled(device, executable, &laid_out(&candidate.kernel, &memory)).map_err(|e| refused(&e))
     }
 }

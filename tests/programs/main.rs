@@ -13,3 +13,4 @@ mod reductions;
 mod schedules;
 mod sharing;
 mod threads;
+mod trust;

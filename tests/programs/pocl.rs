@@ -1,6 +1,8 @@
 //! Programs that pocl 3.1 gets wrong, or dies of, where loops around barriers are entered without
 //! one; with optimisation, as users have it.
 
+#![allow(clippy::unwrap_used)]
+
 use std::process::Command;
 
 /// Runs a program with a recipe by OpenCL and compares its results with the interpreter.

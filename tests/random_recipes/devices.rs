@@ -479,7 +479,7 @@ fn program(number: usize, pair: &Pair, target: Target) -> Result<Generated, Verd
         var.name = format!("{}_of_{number}", var.name);
     }
     let kernel = with_constant_temporaries(kernel, &pair.memory()).canonical();
-    match generate(&kernel, target, &Options::default()) {
+    match generate(&kernel, target, &Options::default().with_trust(true)) {
         Ok(program) => Ok(Generated { kernel, program }),
         Err(e @ (CodegenError::Race { .. } | CodegenError::Internal { .. } | CodegenError::Isl(_))) => {
             Err(wrong(e.to_string()))

@@ -65,7 +65,7 @@ impl<'k> PlacedKernel<'k> {
     /// # Errors
     /// What the target cannot say or the axes do not allow; see [`CodegenError`].
     pub fn code(&self, target: Target, options: &Options) -> Result<Code, CodegenError> {
-        let Options { contraction: _ } = options; // the compiler's choice
+        let Options { contraction: _, trust: _ } = options; // what compilers and devices may do
         self.with_room(|| Ok(program::lower(self, target, None)?.0))
     }
 
@@ -74,8 +74,7 @@ impl<'k> PlacedKernel<'k> {
     /// # Errors
     /// As [`PlacedKernel::code`].
     pub fn generate(&self, target: Target, options: &Options) -> Result<Program, CodegenError> {
-        let Options { contraction } = options;
-        self.with_room(|| Ok(program::program(self, target, *contraction)?.1))
+        self.with_room(|| Ok(program::program(self, target, options)?.1))
     }
 
     /// The program for a target, and its code before it is printed.
@@ -87,9 +86,8 @@ impl<'k> PlacedKernel<'k> {
         target: Target,
         options: &Options,
     ) -> Result<(Program, Code), CodegenError> {
-        let Options { contraction } = options;
         self.with_room(|| {
-            let (code, program) = program::program(self, target, *contraction)?;
+            let (code, program) = program::program(self, target, options)?;
             Ok((program, code))
         })
     }
@@ -105,7 +103,7 @@ impl<'k> PlacedKernel<'k> {
         options: &Options,
         pass: &Pass,
     ) -> Result<String, CodegenError> {
-        let Options { contraction } = options;
+        let Options { contraction, trust: _ } = options; // for reading only
         self.with_room(|| program::source_after(self, target, *contraction, pass))
     }
 

@@ -40,6 +40,10 @@ pub struct Program {
     /// Whether it may be compiled with `a*b + c` rounded once
     /// ([`Options::contraction`](crate::Options)).
     pub contraction: bool,
+    /// Callees that Purlin does not ship, of which the source may hold code, where nobody has allowed
+    /// that to run ([`Options::trust`](crate::Options)): devices refuse the program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untrusted: Vec<String>,
 }
 
 /// What a CUDA kernel may declare as static shared memory, in bytes.

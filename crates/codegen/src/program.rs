@@ -31,11 +31,15 @@ pub struct Options {
     /// themselves: NVRTC, OpenCL C, and GCC outside of ISO modes. Without, all targets round each
     /// operation, as the interpreter does.
     pub contraction: bool,
+    /// Whether code of callees that Purlin does not ship may be compiled and run: it is text of
+    /// whoever wrote the kernel or its recipe. Without, a source that holds such code can be read, and
+    /// devices refuse it.
+    pub trust: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { contraction: true }
+        Self { contraction: true, trust: false }
     }
 }
 
@@ -43,7 +47,13 @@ impl Options {
     /// With contraction or without.
     #[must_use]
     pub fn with_contraction(self, contraction: bool) -> Self {
-        Self { contraction }
+        Self { contraction, ..self }
+    }
+
+    /// With the code of all callees allowed to run, or that of Purlin's own only.
+    #[must_use]
+    pub fn with_trust(self, trust: bool) -> Self {
+        Self { trust, ..self }
     }
 }
 
@@ -76,8 +86,9 @@ pub fn generate(kernel: &Kernel, target: Target, options: &Options) -> Result<Pr
 pub(crate) fn program(
     placed: &PlacedKernel<'_>,
     target: Target,
-    contraction: bool,
+    options: &Options,
 ) -> Result<(Code, Program), CodegenError> {
+    let Options { contraction, trust } = *options;
     let (code, axes) = lower(placed, target, None)?;
     let source = print::source(&code.function, target, contraction);
     let mut features = launch::features(placed.kernel, target, source.doubles, source.wide_atomics);
@@ -85,7 +96,8 @@ pub(crate) fn program(
     let mut plan = launch::plan(placed.kernel, target, &axes, &code, features)?;
     plan.preconditions.extend(code.integers.iter().cloned());
     let entry = code.function.name.to_string();
-    Ok((code, Program { target, entry, source: source.text, plan, contraction }))
+    let untrusted = if trust { Vec::new() } else { intrinsic::foreign(placed.kernel, target)? };
+    Ok((code, Program { target, entry, source: source.text, plan, contraction, untrusted }))
 }
 
 /// Source after a pass; it need not compile.

@@ -16,6 +16,7 @@ pub mod elimination;
 pub mod expr;
 pub mod fix;
 pub mod ids;
+pub mod intrinsics;
 pub mod kernel;
 pub mod layout;
 pub mod lists;

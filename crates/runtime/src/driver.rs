@@ -245,6 +245,10 @@ impl<D: Driver> Device for Checked<D> {
     }
 
     fn compile_as(&self, program: &Program, optimisation: Optimisation) -> Result<Executable, RuntimeError> {
+        if let Some(callee) = program.untrusted.first() {
+            let (entry, callee) = (program.entry.clone(), callee.clone());
+            return Err(RuntimeError::Untrusted { entry, callee });
+        }
         self.check_use()?;
         check_limits(program, self.driver.info())?;
         let key = program_key(program, optimisation);

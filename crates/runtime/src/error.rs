@@ -372,6 +372,18 @@ pub enum RuntimeError {
         /// The device.
         device: String,
     },
+    /// A program with code that nobody has allowed to run.
+    #[error(
+        "`{entry}` holds code of the callee `{callee}`, which Purlin does not ship, so that it would run whatever its \
+         author wrote; read the source (`purlin print`), and allow it by `--trust`, in Python by `trust=True`, in Rust \
+         by `Options::with_trust`"
+    )]
+    Untrusted {
+        /// The program.
+        entry: String,
+        /// The first such callee.
+        callee: String,
+    },
     /// A program at which the compiler would end the process.
     #[error(
         "the compiler of `{compiler}` ends its process at `{entry}`: {reason}; this is a fault of that compiler, so \

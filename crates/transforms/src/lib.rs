@@ -20,7 +20,6 @@ mod argument;
 mod condition;
 mod copy;
 pub mod draw;
-pub mod intrinsics;
 pub mod keeps;
 pub mod kit;
 mod listed_elements;
@@ -55,6 +54,8 @@ mod table_sums;
 mod tensor;
 mod tree;
 mod wide;
+
+pub use purlin_ir::intrinsics;
 
 pub use keeps::{Instances, Keeps, Order};
 pub use lookup::Selection;

@@ -5,8 +5,11 @@ use crate::ast::{Block, CodePiece, Intrinsic, Stmt};
 use crate::error::CodegenError;
 use crate::plan::Target;
 use purlin_ir::calls::{Arg, Binding, Call, CallPlace, Callee, Piece, TargetCode};
-use purlin_ir::{Access, AddressSpace, AxisTag, Direction, Expr as Ir, Id, InameId, Kernel, VarId, VarKind};
-use std::collections::BTreeMap;
+use purlin_ir::intrinsics::ships;
+use purlin_ir::{
+    Access, AddressSpace, AxisTag, CalleeId, Direction, Expr as Ir, Id, InameId, Kernel, VarId, VarKind,
+};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The calls that have code for a target, by where they stand.
 pub(crate) fn with_code(kernel: &Kernel, target: Target) -> Result<BTreeMap<CallPlace, Call>, CodegenError> {
@@ -17,6 +20,13 @@ pub(crate) fn with_code(kernel: &Kernel, target: Target) -> Result<BTreeMap<Call
     let target = target.to_string();
     let with_code = calls.into_iter().filter(|c| kernel.callees[c.callee].code_for(&target).is_some());
     Ok(with_code.map(|c| (c.place, c)).collect())
+}
+
+/// Names of the callees that Purlin does not ship and of which the source for a target may hold code.
+pub(crate) fn foreign(kernel: &Kernel, target: Target) -> Result<Vec<String>, CodegenError> {
+    let called: BTreeSet<CalleeId> = with_code(kernel, target)?.values().map(|call| call.callee).collect();
+    let callees = called.into_iter().map(|id| &kernel.callees[id]);
+    Ok(callees.filter(|callee| !ships(callee)).map(|callee| callee.name().to_owned()).collect())
 }
 
 impl<'k> Lower<'k> {

@@ -16,6 +16,10 @@
 //! | [`COPY_ASYNC_F64X2`] | the same of two neighbours, at multiples of 16 bytes | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_I32`] | the same of an integer, such as an entry of a map | CUDA from `sm_80` |
 
+use crate::calls::Callee;
+use crate::text::parse_callees;
+use std::sync::LazyLock;
+
 /// `to[0] = from[0]` from global to local memory; the work-item goes on until it needs a value. The
 /// element may be found through a map.
 ///
@@ -78,6 +82,19 @@ pub const MMA_M16N8K8_F64: &str = include_str!("mma_m16n8k8_f64.txt");
 /// PTX ISA, *Matrix Fragments for mma.m16n8k4 with .f64 type*.
 pub const MMA_M16N8K4_F64: &str = include_str!("mma_m16n8k4_f64.txt");
 
+/// Whether a callee is one of these, word for word: its code is Purlin's own.
+///
+/// Code of any other callee comes from whoever wrote the kernel or the recipe that holds it, and is
+/// compiled and run as it stands.
+#[must_use]
+pub fn ships(callee: &Callee) -> bool {
+    static SHIPPED: LazyLock<Vec<Callee>> = LazyLock::new(|| {
+        // none of a text that does not parse, which a test finds
+        ALL.iter().filter_map(|text| parse_callees(text).ok()).flatten().collect()
+    });
+    SHIPPED.contains(callee)
+}
+
 /// All of them.
 pub const ALL: [&str; 9] = [
     FMA_F64,
@@ -90,3 +107,34 @@ pub const ALL: [&str; 9] = [
     COPY_ASYNC_F64X2,
     COPY_ASYNC_I32,
 ];
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::calls::Piece;
+    use crate::text::{parse, print};
+
+    /// Each is known for what it is, also behind the text of a kernel, and nothing else is.
+    #[test]
+    fn what_is_shipped_is_told_from_what_is_not() {
+        for text in ALL {
+            let [callee] = parse_callees(text).unwrap().try_into().unwrap();
+            assert!(ships(&callee), "{}", callee.name());
+            let mut kernel = parse("kernel k\narg y: f64[1] out\n\ns: y[0] = 1.0\n").unwrap();
+            kernel.callees.push(callee.clone());
+            let read = parse(&print(&kernel)).unwrap();
+            assert!(read.callees.values().all(ships), "{}", callee.name());
+
+            let mut other = callee.clone();
+            other.code[0].text.push(Piece::Text("system(\"true\");".into()));
+            assert!(!ships(&other));
+            let mut other = callee.clone();
+            other.code[0].completes = Some("system(\"true\");".into());
+            assert!(!ships(&other));
+            let mut other = callee;
+            other.kernel.name = "other".into();
+            assert!(!ships(&other));
+        }
+    }
+}

@@ -43,7 +43,7 @@ fn program(
         features: vec![Feature::Fp64],
         preconditions: vec![],
     };
-    Program { target, entry: entry.into(), source, plan, contraction: true }
+    Program { target, entry: entry.into(), source, plan, contraction: true, untrusted: vec![] }
 }
 
 /// `n / CHUNK`.

@@ -34,7 +34,14 @@ fn planted(body: &str) -> Program {
         features,
         preconditions,
     };
-    Program { target: Target::OpenCl, entry: "planted".into(), source, plan, contraction: true }
+    Program {
+        target: Target::OpenCl,
+        entry: "planted".into(),
+        source,
+        plan,
+        contraction: true,
+        untrusted: vec![],
+    }
 }
 
 fn body(case: &str) -> &'static str {

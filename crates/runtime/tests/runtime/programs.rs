@@ -64,7 +64,14 @@ pub fn axpy(target: Target) -> Program {
     let value =
         add(HostExpr::Const(1_000_000), HostExpr::Mul(Box::new(HostExpr::Const(-1)), Box::new(param("n"))));
     plan.preconditions.push(Precondition { value, text: "n <= 1000000".into() });
-    Program { target, entry: "axpy".into(), source: source.into(), plan, contraction: true }
+    Program {
+        target,
+        entry: "axpy".into(),
+        source: source.into(),
+        plan,
+        contraction: true,
+        untrusted: vec![],
+    }
 }
 
 pub const SHIFT: [f64; 4] = [0.5, -1.25, 3.0, 0.0625];
@@ -121,7 +128,14 @@ pub fn histogram(target: Target) -> Program {
         32,
     );
     plan.features.push(Feature::Int64Atomics);
-    Program { target, entry: "histogram".into(), source: source.into(), plan, contraction: true }
+    Program {
+        target,
+        entry: "histogram".into(),
+        source: source.into(),
+        plan,
+        contraction: true,
+        untrusted: vec![],
+    }
 }
 
 const HISTOGRAM_C: &str = r"

@@ -37,7 +37,14 @@ fn deadly() -> Program {
         preconditions: vec![],
     };
     let target = Target::OpenCl;
-    Program { target, entry: "deadly".into(), source: DEADLY.into(), plan, contraction: true }
+    Program {
+        target,
+        entry: "deadly".into(),
+        source: DEADLY.into(),
+        plan,
+        contraction: true,
+        untrusted: vec![],
+    }
 }
 
 #[test]
