@@ -32,6 +32,7 @@
 pub use purlin_analysis as analysis;
 pub use purlin_autotune as autotune;
 pub use purlin_codegen as codegen;
+pub use purlin_files as files;
 pub use purlin_forms as forms;
 pub use purlin_interp as interp;
 pub use purlin_ir as ir;

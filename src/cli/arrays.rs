@@ -3,10 +3,10 @@
 use super::failure::Failure;
 use super::judge::results;
 use purlin::Loaded;
+use purlin::files;
 use purlin::interp::{Memory, Value};
 use purlin::ir::{Affine, Atom, Direction, Kernel, VarKind, Variable};
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Where arrays are written: a folder that exists, found out before anything is run.
@@ -20,7 +20,7 @@ impl Arrays {
     pub fn new(dir: &Path, with_inputs: bool) -> Result<Self, Failure> {
         let inputs = with_inputs.then(|| dir.join("inputs"));
         let innermost = inputs.as_deref().unwrap_or(dir);
-        std::fs::create_dir_all(innermost).map_err(|e| refused(innermost, e))?;
+        std::fs::create_dir_all(innermost).map_err(|e| Failure::of_write(innermost, &e))?;
         Ok(Self { results: dir.to_owned(), inputs })
     }
 
@@ -55,10 +55,6 @@ impl Arrays {
     }
 }
 
-fn refused(path: &Path, e: std::io::Error) -> Failure {
-    Failure::Usage(format!("cannot write `{}`: {e}", path.display()))
-}
-
 /// Writes one array as `NAME.npy`, in C order; a scalar has no axis.
 fn save(
     dir: &Path,
@@ -77,8 +73,8 @@ fn save(
             value.len()
         )));
     };
-    let written = File::create(&path).and_then(|file| write(BufWriter::new(file), &shape, value));
-    written.map_err(|e| refused(&path, e))?;
+    let written = files::replace(&path, |file| write(file, &shape, value));
+    written.map_err(|e| Failure::of_write(&path, &e))?;
     let shape: Vec<String> = shape.iter().map(u64::to_string).collect();
     Ok(format!("wrote {} ({} [{}])\n", path.display(), value.ty(), shape.join(", ")))
 }
@@ -86,7 +82,7 @@ fn save(
 /// The format of Kern (2007), "NEP 1: A simple file format for NumPy arrays", version 1.0: the 128
 /// bytes in front of the elements do not justify the parser of Python literals that each crate for
 /// the format brings.
-fn write(mut to: impl Write, shape: &[u64], value: &Value) -> std::io::Result<()> {
+fn write(to: &mut dyn Write, shape: &[u64], value: &Value) -> std::io::Result<()> {
     let ty = match value {
         Value::F64(_) => "<f8",
         Value::F32(_) => "<f4",
@@ -115,7 +111,7 @@ fn write(mut to: impl Write, shape: &[u64], value: &Value) -> std::io::Result<()
         Value::I64(v) => v.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
         Value::I16(v) => v.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
     }
-    to.flush()
+    Ok(())
 }
 
 /// The extents of an array; none where a parameter has no value.

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use purlin::codegen::{Options, Program, generate};
+use purlin::files;
 use purlin::interp::Memory;
 use purlin::ir::Kernel;
 use purlin::runtime::cuda::nvrtc;
@@ -109,7 +110,7 @@ impl Accused<'_> {
         };
         let path = dir.join(format!("{}.{extension}", self.program.entry));
         let written =
-            std::fs::create_dir_all(&dir).and_then(|()| std::fs::write(&path, &self.program.source));
+            std::fs::create_dir_all(&dir).and_then(|()| files::write(&path, &self.program.source));
         written
             .map(|()| path)
             .map_err(|e| format!("the source could not be written to `{}`: {e}", dir.display()))

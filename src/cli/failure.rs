@@ -1,10 +1,13 @@
 //! Why a command ends without success, and with which exit code.
 
+use super::json_lines::JsonLinesError;
+use super::quote::{Excerpt, shortened};
 use super::terminal::{same_length, shown};
-use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
+use miette::{LabeledSpan, MietteDiagnostic, Report};
 use purlin::analysis::stats::StatsError;
 use purlin::autotune::{DatabaseError, Refusal, Stage};
 use purlin::codegen::CodegenError;
+use purlin::files::is_lack_of_room;
 use purlin::forms::form::FormError;
 use purlin::forms::strategies::StrategyError;
 use purlin::ir::text::ParseErrors;
@@ -14,6 +17,7 @@ use purlin::transforms::schedule::ScriptProblem;
 use purlin::transforms::{RecipeError, ScriptError};
 use purlin::tuning::CaseError;
 use purlin::{LoadError, OutOfMemory, ProblemError, SetUpError};
+use std::path::Path;
 
 /// Why a command ends without success.
 #[derive(Debug)]
@@ -26,6 +30,8 @@ pub enum Failure {
     Usage(String),
     /// The machine lacks something.
     Missing(String),
+    /// Somebody stopped it.
+    Interrupted(Signal),
     /// A text that is not well formed.
     Text {
         /// Name of the file.
@@ -37,7 +43,26 @@ pub enum Failure {
     },
 }
 
+/// What stops a command from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Ctrl-C.
+    Interrupt,
+    /// A request to terminate.
+    Terminate,
+}
+
 impl Failure {
+    /// A file that could not be written: no room is a lack of the machine.
+    #[must_use]
+    pub fn of_write(path: &Path, error: &std::io::Error) -> Self {
+        let message = format!("cannot write `{}`: {error}", path.display());
+        match is_lack_of_room(error) {
+            true => Self::Missing(format!("{message}; the file is as it was before")),
+            false => Self::Usage(message),
+        }
+    }
+
     /// The exit code; `purlin --help` lists them.
     pub fn code(&self) -> u8 {
         match self {
@@ -45,6 +70,8 @@ impl Failure {
             Self::Usage(_) | Self::Text { .. } => 2,
             Self::Missing(_) => 3,
             Self::Compiler(_) => 4,
+            Self::Interrupted(Signal::Interrupt) => 130,
+            Self::Interrupted(Signal::Terminate) => 143,
         }
     }
 
@@ -56,6 +83,8 @@ impl Failure {
             | Self::Missing(message)
             | Self::Compiler(message) => message.clone(),
             Self::Text { errors, .. } => errors.to_string(),
+            Self::Interrupted(Signal::Interrupt) => "stopped by Ctrl-C".into(),
+            Self::Interrupted(Signal::Terminate) => "stopped by a request to terminate".into(),
         }
     }
 
@@ -66,17 +95,18 @@ impl Failure {
             | Self::Usage(message)
             | Self::Missing(message)
             | Self::Compiler(message) => {
-                eprintln!("error: {}", shown(message));
+                eprintln!("error: {}", shown(&shortened(message)));
             }
+            Self::Interrupted(_) => eprintln!("error: {}", self.text()),
             Self::Text { name, source, errors } => {
                 for error in errors.errors() {
-                    let mut diagnostic = MietteDiagnostic::new(shown(&error.message))
-                        .with_label(LabeledSpan::underline(error.span.clone()));
+                    let (excerpt, place) = Excerpt::new(&shown(name), &same_length(source), &error.span);
+                    let mut diagnostic = MietteDiagnostic::new(shown(&shortened(&error.message)))
+                        .with_label(LabeledSpan::underline(place));
                     if let Some(help) = &error.help {
-                        diagnostic = diagnostic.with_help(shown(help));
+                        diagnostic = diagnostic.with_help(shown(&shortened(help)));
                     }
-                    let source = NamedSource::new(shown(name), same_length(source));
-                    eprintln!("{:?}", Report::new(diagnostic).with_source_code(source));
+                    eprintln!("{:?}", Report::new(diagnostic).with_source_code(excerpt));
                 }
                 eprintln!(
                     "error: `{}` has {} mistake(s), nothing was done",
@@ -238,7 +268,21 @@ impl From<CaseError> for Failure {
 
 impl From<DatabaseError> for Failure {
     fn from(error: DatabaseError) -> Self {
-        Self::Usage(error.to_string())
+        match &error {
+            DatabaseError::Io { source, .. } if is_lack_of_room(source) => Self::Missing(error.to_string()),
+            DatabaseError::Io { .. } | DatabaseError::Foreign { .. } | DatabaseError::Json(_) => {
+                Self::Usage(error.to_string())
+            }
+        }
+    }
+}
+
+impl From<JsonLinesError> for Failure {
+    fn from(error: JsonLinesError) -> Self {
+        match &error {
+            JsonLinesError::Io { cause, .. } if is_lack_of_room(cause) => Self::Missing(error.to_string()),
+            JsonLinesError::Io { .. } | JsonLinesError::Line { .. } => Self::Usage(error.to_string()),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use super::source::Source;
 use super::table::{facts, figure, grouped, seconds, stored};
 use super::transform::Transformed;
 use purlin::codegen::Program;
+use purlin::files;
 use purlin::interp::{InterpError, Memory};
 use purlin::ir::{Kernel, VarId, VarKind};
 use purlin::runtime::{Device, TimingOptions};
@@ -175,12 +176,10 @@ fn save(dir: &Path, transformed: &Transformed, program: &Program) -> Result<(), 
         ("recipe.json".into(), recipe + "\n"),
         (format!("{name}.purlin"), transformed.kernel.to_string()),
     ];
-    let refused =
-        |path: &Path, e: std::io::Error| Failure::Usage(format!("cannot write `{}`: {e}", path.display()));
-    std::fs::create_dir_all(dir).map_err(|e| refused(dir, e))?;
+    std::fs::create_dir_all(dir).map_err(|e| Failure::of_write(dir, &e))?;
     for (file, content) in files {
         let path = dir.join(file);
-        std::fs::write(&path, content).map_err(|e| refused(&path, e))?;
+        files::write(&path, content).map_err(|e| Failure::of_write(&path, &e))?;
         out(&format!("wrote {}\n", path.display()))?;
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! Files of lines of JSON, one a measurement.
 
+use purlin::files;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::Write as _;
 use std::path::Path;
 
 /// A file of lines of JSON that cannot be read or written.
@@ -39,7 +39,7 @@ pub enum JsonLinesError {
 pub fn read_json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, JsonLinesError> {
     let name = path.display().to_string();
     let unreadable = |cause| JsonLinesError::Io { action: "read", path: name.clone(), cause };
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let text = files::read_text(path).map_err(unreadable)?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let value = |(k, line): (usize, &str)| {
         let damaged = |cause| JsonLinesError::Line { path: name.clone(), line: k + 1, cause };
@@ -48,13 +48,12 @@ pub fn read_json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, JsonL
     lines.map(value).collect()
 }
 
-/// Adds a line to a file, which is made if there is none.
+/// Adds a line to a file, which is made if there is none; if that fails, the file is as it was.
 ///
 /// # Errors
 /// A file that cannot be written.
 pub fn append_json_line<T: Serialize>(path: &Path, value: &T) -> Result<(), JsonLinesError> {
     let failed = |cause| JsonLinesError::Io { action: "write", path: path.display().to_string(), cause };
     let line = serde_json::to_string(value).map_err(|e| failed(e.into()))?;
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
-    file.write_all(format!("{line}\n").as_bytes()).map_err(failed)
+    files::append(path, &format!("{line}\n")).map_err(failed)
 }

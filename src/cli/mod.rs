@@ -21,6 +21,7 @@ mod lists;
 mod mesh_inputs;
 mod print;
 mod progress;
+mod quote;
 mod report;
 mod results;
 mod run;
@@ -44,7 +45,7 @@ mod tune_file;
 mod values;
 
 pub use components::is_part;
-pub use failure::Failure;
+pub use failure::{Failure, Signal};
 pub use json_lines::{JsonLinesError, append_json_line, read_json_lines};
 pub use progress::Progress;
 pub use results::{best_table, mapping_json, single_cell_s, trials_table, warn_of_damage, write_pictures};
@@ -56,6 +57,7 @@ pub use trial_args::{Found, TrialArgs};
 pub use values::{Order, order_of};
 
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
+use purlin::files::is_lack_of_room;
 use std::process::ExitCode;
 
 const AFTER: &str = "\
@@ -80,8 +82,9 @@ Exit codes:
   0  done
   1  refused or wrong: an illegal step, code that cannot be generated, a result that is off
   2  usage: unknown names, files that are missing or malformed
-  3  this machine lacks a device, a compiler or a tool; the message says how to get it
-  4  a result that is off by the fault of a compiler: its source is right without optimisation";
+  3  this machine lacks a device, a compiler, a tool or room on a disk; the message says what
+  4  a result that is off by the fault of a compiler: its source is right without optimisation
+  130, 143  stopped by Ctrl-C, or by a request to terminate";
 
 /// A polyhedral loop-transformation engine: variational forms and loop programs to CUDA, OpenCL and
 /// C.
@@ -166,7 +169,8 @@ pub fn out(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(terminal::shown(text).as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::Usage(format!("cannot write to standard output: {error}")))
+            let message = format!("cannot write to standard output: {error}");
+            Err(if is_lack_of_room(&error) { Failure::Missing(message) } else { Failure::Usage(message) })
         }
         Ok(()) | Err(_) => Ok(()),
     }

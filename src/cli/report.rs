@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::table::{facts, figure, grouped, seconds, stored};
 use purlin::autotune::{DeviceModel, Point, Work, roofline_svg};
 use purlin::codegen::{Program, Target};
+use purlin::files::write;
 use purlin::forms::element::Nodes;
 use purlin::interp::LaunchReport;
 use purlin::ir::{Kernel, text};
@@ -177,14 +178,11 @@ impl Report<'_> {
         if let Some(m) = &self.measured {
             files.push(("roofline.svg".into(), self.roofline(m)?, "roofline of this device"));
         }
-        let refused = |path: &Path, e: std::io::Error| {
-            Failure::Usage(format!("cannot write `{}`: {e}", path.display()))
-        };
-        std::fs::create_dir_all(dir).map_err(|e| refused(dir, e))?;
+        std::fs::create_dir_all(dir).map_err(|e| Failure::of_write(dir, &e))?;
         let mut said = String::new();
         for (file, content, what) in files {
             let path = dir.join(file);
-            std::fs::write(&path, content).map_err(|e| refused(&path, e))?;
+            write(&path, content).map_err(|e| Failure::of_write(&path, &e))?;
             said += &format!("wrote {} ({what})\n", path.display());
         }
         Ok(said)

@@ -8,6 +8,7 @@ use super::terminal::shown;
 use super::trials::first_line;
 use clap::Args;
 use purlin::autotune::{Outcome, bars_svg, best_of_each, share_svg};
+use purlin::files;
 use purlin::tuning::{Contents, Database, Record};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -261,14 +262,12 @@ fn pictures(best: &[&Record], dir: &Path, prefix: &str) -> Result<String, Failur
         ("share.svg", share_svg(&title, best).map_err(refused)?, "cases over each fraction of the rooflines"),
     ];
     if !dir.as_os_str().is_empty() {
-        std::fs::create_dir_all(dir)
-            .map_err(|e| Failure::Usage(format!("cannot make `{}`: {e}", dir.display())))?;
+        std::fs::create_dir_all(dir).map_err(|e| Failure::of_write(dir, &e))?;
     }
     let mut said = String::new();
     for (name, content, what) in files {
         let path = dir.join(format!("{prefix}{name}"));
-        std::fs::write(&path, content)
-            .map_err(|e| Failure::Usage(format!("cannot write `{}`: {e}", path.display())))?;
+        files::write(&path, content).map_err(|e| Failure::of_write(&path, &e))?;
         said += &format!("wrote {} ({what})\n", path.display());
     }
     Ok(said)

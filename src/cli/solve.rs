@@ -7,6 +7,7 @@ use super::table::{facts, grouped, seconds, table};
 use super::values::{check_writable, read_mesh, simplex, unit_mesh};
 use super::{out, run::open_device};
 use clap::{Args, ValueEnum};
+use purlin::files;
 use purlin::forms::element::LagrangeElement;
 use purlin::forms::mesh::{Mesh, MeshCounts, Vtu, VtuEncoding};
 use purlin::forms::numbering::Numbering;
@@ -480,7 +481,6 @@ pub(super) fn write_vtu(
     let order = args.degree.max(mesh.geometry_degree()).min(4);
     let mut vtu = Vtu::new(mesh, order).map_err(|e| refused(&e))?;
     vtu.field("u", numbering, solution).map_err(|e| refused(&e))?;
-    std::fs::write(path, vtu.to_bytes(VtuEncoding::Base64))
-        .map_err(|e| Failure::Usage(format!("cannot write `{}`: {e}", path.display())))?;
+    files::write(path, vtu.to_bytes(VtuEncoding::Base64)).map_err(|e| Failure::of_write(path, &e))?;
     out(&format!("wrote {}\n", path.display()))
 }

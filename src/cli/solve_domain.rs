@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::out;
 use super::solve::SolveArgs;
 use super::values::read_mesh;
+use purlin::files;
 use purlin::forms::element::CellShape;
 use purlin::forms::mesh::{Mesh, Vtu, VtuEncoding};
 use purlin::forms::numbering::Numbering;
@@ -99,7 +100,6 @@ pub(super) fn write_vtu(
     }
     let mut vtu = Vtu::new(&drawn, 1).map_err(|e| refused(&e))?;
     vtu.field("u", &numbering, &values).map_err(|e| refused(&e))?;
-    std::fs::write(path, vtu.to_bytes(VtuEncoding::Base64))
-        .map_err(|e| Failure::Usage(format!("cannot write `{}`: {e}", path.display())))?;
+    files::write(path, vtu.to_bytes(VtuEncoding::Base64)).map_err(|e| Failure::of_write(path, &e))?;
     out(&format!("wrote {}\n", path.display()))
 }

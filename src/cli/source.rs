@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use purlin::files;
 use purlin::forms::element::CellShape;
 use purlin::forms::form::Form;
 use purlin::forms::import::{self, Imported};
@@ -558,7 +559,7 @@ fn read_file(path: &Path) -> Result<FileSource, Failure> {
 
 /// Reads a text file.
 pub fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
+    files::read_text(path)
         .map_err(|error| Failure::Usage(format!("cannot read `{}`: {error}", path.display())))
 }
 

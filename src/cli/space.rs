@@ -147,7 +147,8 @@ pub fn find_device(name: &str, progress: &Progress) -> Result<DeviceModel, Failu
             other @ (Failure::Refused(_)
             | Failure::Compiler(_)
             | Failure::Missing(_)
-            | Failure::Text { .. }) => other,
+            | Failure::Text { .. }
+            | Failure::Interrupted(_)) => other,
         }
     })?;
     progress.stage("measuring the device's ceilings (kept for a day)");

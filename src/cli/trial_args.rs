@@ -1,6 +1,6 @@
 //! Trials: what all commands that tune have in common.
 
-use super::failure::Failure;
+use super::failure::{Failure, Signal};
 use super::out;
 use super::progress::Progress;
 use super::results::warn_of_damage;
@@ -14,7 +14,9 @@ use purlin::autotune::{DeviceModel, Refusal, Stage, known_devices};
 use purlin::codegen::Target;
 use purlin::forms::program::CellKernel;
 use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{Backend, Cache, Device, DeviceInfo, Optimisation, measure_ceilings};
+use purlin::runtime::{
+    Backend, Cache, Device, DeviceInfo, Occupation, Optimisation, Turns, measure_ceilings,
+};
 use purlin::tuning::known::{Sought, default_first, with_vectors};
 use purlin::tuning::{Candidate, CaseSubject, Database, FormCase, Record, known, source};
 use purlin::{Mapping, Random};
@@ -66,10 +68,22 @@ pub struct TrialArgs {
 pub struct Found {
     /// How they ended.
     pub ending: Ending,
+    /// What stopped them from outside.
+    pub stopped_by: Option<Signal>,
     /// The records of these cases on this device.
     pub records: Vec<Record>,
     /// What the device's code is written in.
     pub target: Target,
+}
+
+impl Found {
+    /// How a command ends that has shown this.
+    ///
+    /// # Errors
+    /// Somebody stopped the trials.
+    pub fn end(&self) -> Result<(), Failure> {
+        self.stopped_by.map_or(Ok(()), |signal| Err(Failure::Interrupted(signal)))
+    }
 }
 
 /// Unix seconds at which trials end, for a process that goes on where another one hung.
@@ -184,7 +198,10 @@ impl TrialArgs {
         drop(progress);
         let database = self.database()?;
         let options = self.options(device.info(), seed);
-        let ending = tune(&tasks, &measured, &database, &options, &Trials::new(restart))?;
+        let trials = Trials::new(restart);
+        let ending = tune(&tasks, &measured, &database, &options, &trials)?;
+        let stopped_by = trials.signal();
+        drop(trials);
         say(ending);
         let contents = database.read()?;
         warn_of_damage(&contents, database.path());
@@ -192,7 +209,7 @@ impl TrialArgs {
             r.device.name == measured.name && tasks.iter().any(|t| t.subject.workload().is_same(&r.workload))
         };
         let records = contents.records.into_iter().filter(is_ours).collect();
-        Ok(Some(Found { ending, records, target: device.info().backend.target() }))
+        Ok(Some(Found { ending, stopped_by, records, target: device.info().backend.target() }))
     }
 
     /// The mappings that the command line gives.
@@ -205,16 +222,22 @@ impl TrialArgs {
     pub(super) fn prepare(&self, progress: &Progress) -> Result<Prepared, Failure> {
         let device = open_device(self.device.as_deref())?;
         let cache = Cache::from_environment();
+        let turns = Turns::of(device.info(), &cache);
+        // beside another process that times kernels they would be too low, for a day
+        let turn = turns.take(Occupation::Alone, &mut || {
+            progress.stage("waiting for another process that uses the device");
+            true
+        });
         progress.stage("measuring the device's ceilings (kept for a day)");
         let measured = measure_ceilings(&*device, &cache, false)?;
+        drop(turn);
         Ok(Prepared { device, cache, measured, seed: self.seed.unwrap_or_else(Random::fresh_seed) })
     }
 
     /// The database, in a folder that exists.
     pub(super) fn database(&self) -> Result<Database, Failure> {
         if let Some(dir) = self.db.parent().filter(|d| !d.as_os_str().is_empty()) {
-            std::fs::create_dir_all(dir)
-                .map_err(|e| Failure::Usage(format!("cannot make `{}`: {e}", dir.display())))?;
+            std::fs::create_dir_all(dir).map_err(|e| Failure::of_write(dir, &e))?;
         }
         Ok(Database::at(&self.db))
     }
@@ -231,6 +254,7 @@ impl TrialArgs {
             time_limit: time_left(self.time_limit),
             again: self.again,
             seed,
+            turns: Turns::of(info, &Cache::from_environment()),
             ..TunerOptions::default()
         }
     }

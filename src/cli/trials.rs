@@ -1,6 +1,7 @@
 //! What a tuner does, on standard error: a bar with the time left, or lines where nobody looks at a
 //! terminal.
 
+use super::failure::Signal;
 use super::table::seconds;
 use super::terminal::shown;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -12,7 +13,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Shows trials as they come and stops between two of them when it is told to.
@@ -21,6 +22,8 @@ pub struct Trials {
     terminal: bool,
     /// Set by Ctrl-C and by a request to terminate.
     interrupted: Arc<AtomicBool>,
+    /// Which of both that was.
+    signal: Arc<AtomicUsize>,
     /// Starts a process that goes on where this one hangs.
     restart: fn(),
 }
@@ -35,13 +38,24 @@ impl Trials {
         }
         bar.enable_steady_tick(Duration::from_millis(500));
         let interrupted = Arc::new(AtomicBool::new(false));
+        let which = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM] {
             // A handler that cannot be set leaves the signal as it is: the process ends, the
             // database is whole.
             let _ = flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted));
+            let _ = flag::register_usize(signal, Arc::clone(&which), signal as usize);
             let _ = flag::register(signal, Arc::clone(&interrupted));
         }
-        Self { bar, terminal: std::io::stderr().is_terminal(), interrupted, restart }
+        Self { bar, terminal: std::io::stderr().is_terminal(), interrupted, signal: which, restart }
+    }
+
+    /// What stopped the trials from outside, if something did.
+    pub fn signal(&self) -> Option<Signal> {
+        match self.signal.load(Ordering::SeqCst) as i32 {
+            SIGINT => Some(Signal::Interrupt),
+            SIGTERM => Some(Signal::Terminate),
+            _ => None,
+        }
     }
 
     /// Says something without disturbing the bar.
@@ -88,6 +102,7 @@ impl Observer<Mapping> for Trials {
                     self.say(&format!("{known} trials are in the database already, {trials} to do"));
                 }
             }
+            Event::Waiting { reason } => self.say(&format!("waiting: {reason}")),
             Event::Trying(workload, candidate) => self.trying(workload, candidate),
             Event::Done(record) => self.done(record),
             Event::Skipped { workload, trials, reason } => {

@@ -43,7 +43,8 @@ Examples:
 
 Every trial is in the database before the next one begins. A run that was stopped (Ctrl-C,
 --time-limit, kill, power) goes on where it was when the same command is given again. Several
-processes may share a database.")]
+processes may share a database: each trial is done by one of them, and on one device they time in
+turn.")]
 pub struct TuneArgs {
     /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), or a .purlin file: a
     /// kernel that was lowered from a form, or one that ends with a schedule with holes
@@ -84,7 +85,9 @@ fn tune_form(args: &TuneArgs, form: &FormSource) -> Result<(), Failure> {
         candidates_in_order(case, model, local_bytes, budget, first)
             .map_err(|e| Failure::Usage(e.to_string()))
     })?;
-    found.map_or(Ok(()), |found| finish(args, form, &found))
+    let Some(found) = found else { return Ok(()) };
+    finish(args, form, &found)?;
+    found.end()
 }
 
 impl TuneArgs {
@@ -105,7 +108,7 @@ pub fn given_mesh(path: &Path, mesh: Mesh) -> CaseMesh {
 
 /// Shows what the database holds of the form.
 fn finish(args: &TuneArgs, form: &FormSource, found: &Found) -> Result<(), Failure> {
-    let Found { ending, records, target } = found;
+    let Found { ending, records, target, .. } = found;
     let best = best_of_each(records);
     out(&trials_table(records))?;
     out(&best_table(&best, records))?;

@@ -90,9 +90,13 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     subject.check_trust(&candidates)?;
     let tasks = [Task { subject, candidates }];
     let options = args.trials.options(device.info(), seed);
-    let ending = tune(&tasks, &measured, &database, &options, &Trials::new(restart))?;
+    let trials = Trials::new(restart);
+    let ending = tune(&tasks, &measured, &database, &options, &trials)?;
+    let signal = trials.signal();
+    drop(trials);
     say(ending);
-    finish(what, args, &tasks[0], &measured.name, &database, ending)
+    finish(what, args, &tasks[0], &measured.name, &database, ending)?;
+    signal.map_or(Ok(()), |signal| Err(Failure::Interrupted(signal)))
 }
 
 /// What to try: the given mappings, values for the holes of the schedule, or the mappings of an

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use clap::ValueEnum;
+use purlin::files;
 use purlin::forms::element::CellShape;
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::NumberingOrder;
@@ -105,11 +106,7 @@ pub fn unknown(kernel: &Kernel, what: &str, name: &str, known: &[&str]) -> Failu
 /// # Errors
 /// What the system says.
 pub fn check_writable(path: &Path) -> Result<(), Failure> {
-    let open = match path.exists() {
-        true => std::fs::OpenOptions::new().append(true).open(path).map(drop),
-        false => std::fs::File::create_new(path).and_then(|_| std::fs::remove_file(path)),
-    };
-    open.map_err(|error| Failure::Usage(format!("cannot write `{}`: {error}", path.display())))
+    files::check_writable(path).map_err(|error| Failure::of_write(path, &error))
 }
 
 /// The cells of a form in so many dimensions.

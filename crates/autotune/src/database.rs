@@ -2,14 +2,16 @@
 //! their death.
 //!
 //! A line is written under an exclusive lock, in one piece, and is on the disk before
-//! [`Database::append`] returns. A writer that dies inside its line leaves a torn one; the next
-//! writer ends it, so that it spoils nothing else, and [`Database::read`] reports it.
+//! [`Database::append`] returns; where that fails, the file is as it was. A writer that is killed
+//! inside its line leaves a torn one; the next writer ends it, so that it spoils nothing else, and
+//! [`Database::read`] reports it.
 
 use crate::mapping::Mapping;
 use crate::record::{Key, Record};
+use purlin_runtime::Claims;
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{ErrorKind, Seek, SeekFrom};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
@@ -93,51 +95,60 @@ impl<M: Mapping> Database<M> {
     /// The file cannot be read, or holds something else. Lines of records that are damaged are no
     /// error: see [`Contents::damaged`].
     pub fn read(&self) -> Result<Contents<M>, DatabaseError> {
-        let mut file = match File::open(&self.path) {
-            Ok(file) => file,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Contents::default()),
-            Err(e) => return Err(self.failed("open")(e)),
-        };
-        file.lock_shared().map_err(self.failed("lock"))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(self.failed("read"))?;
-        let contents = parse(&bytes);
+        let contents = parse(&self.bytes_from(0)?);
         match contents.records.is_empty() && contents.damaged.iter().any(|d| !is_like_a_record(&d.text)) {
             true => Err(DatabaseError::Foreign { path: self.path.clone(), lines: contents.damaged.len() }),
             false => Ok(contents),
         }
     }
 
-    /// Adds a record; when it returns, the record is on the disk.
+    /// The records behind `place`, which moves behind the last whole line: what others have added
+    /// since it was there.
+    pub(crate) fn news(&self, place: &mut u64) -> Result<Vec<Record<M>>, DatabaseError> {
+        let bytes = self.bytes_from(*place)?;
+        let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |last| last + 1);
+        *place += whole as u64;
+        Ok(parse(&bytes[..whole]).records)
+    }
+
+    /// The bytes from a place on; none if there is no file, or if it is shorter.
+    fn bytes_from(&self, place: u64) -> Result<Vec<u8>, DatabaseError> {
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(self.failed("open")(e)),
+        };
+        file.lock_shared().map_err(self.failed("lock"))?;
+        if place > 0 {
+            file.seek(SeekFrom::Start(place)).map_err(self.failed("read"))?;
+        }
+        purlin_files::read_open(file, purlin_files::TEXT_LIMIT).map_err(self.failed("read"))
+    }
+
+    /// Who does which trial, among the processes that share the database.
+    pub(crate) fn claims(&self) -> Result<Claims, DatabaseError> {
+        Claims::beside(&self.path).map_err(self.failed("claim trials of"))
+    }
+
+    /// A trial that could not be claimed.
+    pub(crate) fn unclaimed(&self, source: std::io::Error) -> DatabaseError {
+        self.failed("claim a trial of")(source)
+    }
+
+    /// Adds a record; when it returns, the record is on the disk. If that fails, the file is as it
+    /// was.
     ///
     /// # Errors
     /// The file cannot be opened, locked or written.
     pub fn append(&self, record: &Record<M>) -> Result<(), DatabaseError> {
         let line = serde_json::to_string(record)?; // JSON escapes line ends inside strings
-        let mut options = OpenOptions::new();
-        let mut file =
-            options.create(true).read(true).append(true).open(&self.path).map_err(self.failed("open"))?;
-        file.lock().map_err(self.failed("lock"))?;
-        let start = if ends_inside_a_line(&mut file).map_err(self.failed("read"))? { "\n" } else { "" };
-        file.write_all(format!("{start}{line}\n").as_bytes()).map_err(self.failed("write"))?;
-        file.sync_data().map_err(self.failed("write"))
+        purlin_files::append(&self.path, &format!("{line}\n")).map_err(self.failed("write"))
     }
 
     fn failed(&self, action: &'static str) -> impl Fn(std::io::Error) -> DatabaseError {
         let path = self.path.clone();
         move |source| DatabaseError::Io { action, path: path.clone(), source }
     }
-}
-
-/// Whether the writer of the last line died inside it.
-fn ends_inside_a_line(file: &mut File) -> std::io::Result<bool> {
-    if file.seek(SeekFrom::End(0))? == 0 {
-        return Ok(false);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
 }
 
 /// Whether a line begins as a record does, or is torn before it differs.

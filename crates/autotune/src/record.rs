@@ -224,6 +224,10 @@ pub struct Record<M> {
 pub struct Key(String);
 
 impl Key {
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
     /// The key of a trial.
     #[must_use]
     pub fn of(workload: &Workload, device: &str, parameters: &impl Mapping) -> Self {

@@ -115,6 +115,9 @@ pub struct DeviceInfo {
     /// Bytes of the second-level cache of a core of a processor; 0 where it is not known.
     #[serde(default)]
     pub core_cache_bytes: u64,
+    /// What tells a card from others of its kind, as the driver says it; none of processors.
+    #[serde(default)]
+    pub uuid: Option<String>,
 }
 
 impl DeviceInfo {

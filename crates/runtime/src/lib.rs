@@ -26,6 +26,7 @@
 mod arguments;
 mod cache;
 mod ceilings;
+mod claims;
 pub mod cuda;
 mod device;
 mod diagnosis;
@@ -42,9 +43,11 @@ pub mod oclgrind;
 mod opencl;
 mod registry;
 mod timing;
+mod turns;
 
 pub use cache::{Cache, CacheKey};
 pub use ceilings::{measure_ceilings, measure_exceeded_ceilings};
+pub use claims::{Claim, Claims};
 pub use device::{
     Arg, Backend, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Stream, Traffic,
 };
@@ -57,3 +60,4 @@ pub use model::{DeviceModel, Occupancy};
 pub use purlin_capacity::available_memory;
 pub use registry::{DeviceEntry, devices, open, open_host, open_with_cache};
 pub use timing::{Timing, TimingOptions};
+pub use turns::{Occupation, Turn, Turns};

@@ -37,6 +37,7 @@ fn device(name: &str, backend: Backend, arch: &str) -> DeviceInfo {
         arch: arch.into(),
         vector_bytes: 64,
         core_cache_bytes: 0,
+        uuid: None,
     }
 }
 

@@ -8,6 +8,7 @@ mod scales;
 use clap::{Args, Parser, Subcommand};
 use purlin::Random;
 use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
+use purlin::files;
 use purlin::runtime::open;
 use purlin_multigrid::kernels::{Operation, Variant, plain};
 use purlin_multigrid::schedules::{Structure, schedule};
@@ -296,7 +297,7 @@ fn main() -> ExitCode {
 }
 
 fn unreadable(error: JsonLinesError) -> Failure {
-    Failure::Usage(error.to_string())
+    error.into()
 }
 
 /// The highest degree at which dense inverses are timed: 729 nodes of a patch, 4 MB.
@@ -540,7 +541,10 @@ fn figures(args: &FiguresArgs) -> Result<(), Failure> {
     });
     for (name, picture) in pictures.into_iter().chain(of_sizes).chain(of_parts.into_iter().flatten()) {
         match picture {
-            Ok(svg) => std::fs::write(args.out.join(name), svg).map_err(failed)?,
+            Ok(svg) => {
+                let path = args.out.join(name);
+                files::write(&path, svg).map_err(|e| Failure::of_write(&path, &e))?;
+            }
             Err(e) => eprintln!("{name}: {e}"),
         }
     }

@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand};
 use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
+use purlin::files;
 use purlin::kernels::BakeOff;
 use purlin::runtime::{Device, TimingOptions, open};
 use purlin::{Mapping, Random};
@@ -107,7 +108,7 @@ fn main() -> ExitCode {
 }
 
 fn unreadable(error: JsonLinesError) -> Failure {
-    Failure::Usage(error.to_string())
+    error.into()
 }
 
 fn time(args: &TimeArgs) -> Result<(), Failure> {
@@ -206,8 +207,7 @@ fn print_page(args: &PageArgs) -> Result<(), Failure> {
     let records: Vec<Record> = read_json_lines(&args.db).map_err(unreadable)?;
     if let Some(path) = &args.picture {
         let svg = rates_svg(&records).map_err(|e| Failure::Refused(e.to_string()))?;
-        let failed = |e| Failure::Usage(format!("cannot write `{}`: {e}", path.display()));
-        std::fs::write(path, svg).map_err(failed)?;
+        files::write(path, svg).map_err(|e| Failure::of_write(path, &e))?;
     }
     out(&tables(&records))
 }

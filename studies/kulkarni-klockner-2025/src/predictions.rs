@@ -4,13 +4,13 @@ use clap::Args;
 use purlin::Mapping;
 use purlin::autotune::{DeviceModel, best_of_each, known_devices, rank_correlation};
 use purlin::cli::{Failure, Progress, markdown, out};
+use purlin::files;
 use purlin::forms::numbering::NumberingOrder;
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::tuning::throughput::{Demand, ThroughputModel, Verdict, demands};
 use purlin::tuning::{FormCase, Record};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use study_kulkarni_klockner_2025::case::Case;
 
@@ -128,7 +128,7 @@ impl PredictionArgs {
         let Some(path) = self.demands.as_ref().filter(|path| path.exists()) else { return Ok(Vec::new()) };
         let wrong =
             |e: &dyn std::fmt::Display| Failure::Usage(format!("cannot read `{}`: {e}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|e| wrong(&e))?;
+        let text = files::read_text(path).map_err(|e| wrong(&e))?;
         text.lines().map(|line| serde_json::from_str(line).map_err(|e| wrong(&e))).collect()
     }
 
@@ -137,9 +137,7 @@ impl PredictionArgs {
         let Some(path) = &self.demands else { return Ok(()) };
         let lines = trials.iter().filter_map(|trial| serde_json::to_string(trial).ok());
         let text: String = lines.map(|line| line + "\n").collect();
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-        file.and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|e| Failure::Usage(format!("cannot write `{}`: {e}", path.display())))
+        files::append(path, &text).map_err(|e| Failure::of_write(path, &e))
     }
 }
 

@@ -59,7 +59,9 @@ pub fn tune(args: &TuneArgs) -> Result<(), Failure> {
         candidates_in_order(case, model, local_bytes, budget, first)
             .map_err(|e| Failure::Usage(e.to_string()))
     })?;
-    found.map_or(Ok(()), |found| finish(&args.trials, args.cases.scheme, single, &found))
+    let Some(found) = found else { return Ok(()) };
+    finish(&args.trials, args.cases.scheme, single, &found)?;
+    found.end()
 }
 
 /// Tries the best ranked tilings and drawn ones of ten cases, or of those that are named.
@@ -79,7 +81,7 @@ pub fn draw(args: &DrawArgs) -> Result<(), Failure> {
     let Some(found) = found else { return Ok(()) };
     let ended = finish(&args.trials, args.cases.scheme, single, &found);
     out(&study_table(&found.records))?;
-    ended
+    ended.and_then(|()| found.end())
 }
 
 /// Cases with their names.
@@ -106,7 +108,7 @@ impl CaseArgs {
 
 /// Shows what the database holds of the cases.
 fn finish(trials: &TrialArgs, scheme: Scheme, single: Option<Case>, found: &Found) -> Result<(), Failure> {
-    let Found { ending, records, target } = found;
+    let Found { ending, records, target, .. } = found;
     let best = best_of_each(records);
     if single.is_some() {
         out(&trials_table(records))?;

@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand};
 use purlin::Random;
 use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out};
 use purlin::codegen::{Options, Target, generate};
+use purlin::files;
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Cache, Device, Optimisation, TimingOptions, open};
 use rayon::prelude::*;
@@ -289,7 +290,7 @@ fn compile(args: &CompileArgs) -> Result<(), Failure> {
 }
 
 fn unreadable(error: JsonLinesError) -> Failure {
-    Failure::Usage(error.to_string())
+    error.into()
 }
 
 /// What `time` does: everything that was asked for and is not in the file.
@@ -432,8 +433,7 @@ fn draw(records: &[Record], dir: &Path) -> Result<(), Failure> {
         }
         let svg = rates_svg(&sequence.title(), &of).map_err(|e| Failure::Refused(e.to_string()))?;
         let path = dir.join(sequence.file() + ".svg");
-        let failed = |e| Failure::Usage(format!("cannot write `{}`: {e}", path.display()));
-        std::fs::write(&path, svg).map_err(failed)?;
+        files::write(&path, svg).map_err(|e| Failure::of_write(&path, &e))?;
     }
     Ok(())
 }

@@ -378,7 +378,7 @@ fn timed(
     match measure(device, small, large, strategy, mapping) {
         Ok(record) => {
             eprintln!("{what}: {:.1} million unknowns a second", record.rate());
-            append_json_line(&args.db, &record).map_err(usage)
+            append_json_line(&args.db, &record).map_err(Failure::from)
         }
         Err(e) => {
             eprintln!("{what}: {e}");
@@ -397,7 +397,7 @@ fn setups(args: &SetupArgs) -> Result<(), Failure> {
                 Ok(record) => {
                     let host = record.host_pattern_s + record.host_terms_s;
                     eprintln!("P{degree}, {source}, {order} order: {host:.3e} s, {:.3e} s", record.wall_s);
-                    append_json_line(&args.db, &record).map_err(usage)?;
+                    append_json_line(&args.db, &record)?;
                 }
                 Err(e) => eprintln!("P{degree}, {source}, {order} order: {e}"),
             }
@@ -448,7 +448,7 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
         if let Err(e) = solve(&*device, problem, size, args.strategy, solver, &questions, &mut tell) {
             eprintln!("{divisions} divisions: {e}");
         }
-        written.map_err(usage)?;
+        written?;
     }
     Ok(())
 }
@@ -465,7 +465,7 @@ fn free(args: &FreeArgs) -> Result<(), Failure> {
                         "P{degree}, {divisions} divisions: product {:.3e} s with a matrix, {:.3e} s without",
                         record.matrix_product_s, record.free_product_s
                     );
-                    append_json_line(&args.db, &record).map_err(usage)?;
+                    append_json_line(&args.db, &record)?;
                 }
                 Err(e) => eprintln!("P{degree}, {divisions} divisions: {e}"),
             }
@@ -485,7 +485,7 @@ fn blocks(args: &FreeArgs) -> Result<(), Failure> {
                         "P{degree}: {:.3e} s by rows, {:.3e} s by blocks",
                         record.rows_s, record.blocks_s
                     );
-                    append_json_line(&args.db, &record).map_err(usage)?;
+                    append_json_line(&args.db, &record)?;
                 }
                 Err(e) => eprintln!("P{degree}, {divisions} divisions: {e}"),
             }
@@ -528,7 +528,7 @@ fn told(record: &Scaled, db: &Path) -> Result<(), Failure> {
         record.iteration_s(),
         record.error
     );
-    append_json_line(db, record).map_err(usage)
+    append_json_line(db, record).map_err(Failure::from)
 }
 
 fn resources(args: &ResourcesArgs) -> Result<(), Failure> {

@@ -44,30 +44,38 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Ahead {
     /// Gives `take` the result of `make` for each job, in the order of the jobs, until it breaks.
     ///
-    /// `take` runs on the calling thread, beside `make` on others. `make` must not panic.
-    pub(super) fn run<J: Sync, T: Send>(
+    /// `take` runs on the calling thread, beside `make` on others. `make` must not panic. Where
+    /// things are made in rounds, `begin` is asked before each whether it may begin, and what it
+    /// gives is kept while things are made.
+    pub(super) fn run<J: Sync, T: Send, G>(
         self,
         jobs: &[J],
+        begin: impl Fn() -> Option<G>,
         make: impl Fn(&J) -> T + Sync,
         mut take: impl FnMut(&J, T) -> ControlFlow<()>,
     ) {
         let round = if self.in_rounds { self.window.max(1) } else { jobs.len().max(1) };
         for jobs in jobs.chunks(round) {
-            if self.run_round(jobs, &make, &mut take).is_break() {
+            if self.run_round(jobs, &begin, &make, &mut take).is_break() {
                 break;
             }
         }
     }
 
-    fn run_round<J: Sync, T: Send>(
+    fn run_round<J: Sync, T: Send, G>(
         self,
         jobs: &[J],
+        begin: &impl Fn() -> Option<G>,
         make: &(impl Fn(&J) -> T + Sync),
         take: &mut impl FnMut(&J, T) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let state = Mutex::new(State { next: 0, taken: 0, made: BTreeMap::new(), stopped: false });
         let changed = Condvar::new();
         let window = self.window.max(1);
+        let round = match self.in_rounds.then(begin) {
+            Some(None) => return ControlFlow::Break(()),
+            begun => begun,
+        };
         std::thread::scope(|scope| {
             let _stop = StopOnExit(&state, &changed);
             for _ in 0..self.threads.max(1).min(jobs.len()) {
@@ -77,6 +85,7 @@ impl Ahead {
                 let all = |s: &mut State<T>| s.made.len() < jobs.len();
                 drop(changed.wait_while(lock(&state), all).unwrap_or_else(PoisonError::into_inner));
             }
+            drop(round);
             for (k, job) in jobs.iter().enumerate() {
                 let waiting = changed.wait_while(lock(&state), |s| !s.made.contains_key(&k));
                 let mut guard = waiting.unwrap_or_else(PoisonError::into_inner);
@@ -115,8 +124,26 @@ fn maker<J, T>(
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::panic, clippy::unwrap_used)]
+
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Says for how long things are made.
+    struct Round<'m>(&'m Mutex<bool>);
+
+    impl<'m> Round<'m> {
+        fn begin(making: &'m Mutex<bool>) -> Self {
+            *making.lock().unwrap() = true;
+            Self(making)
+        }
+    }
+
+    impl Drop for Round<'_> {
+        fn drop(&mut self) {
+            *self.0.lock().unwrap() = false;
+        }
+    }
 
     fn ahead(threads: usize, window: usize, in_rounds: bool) -> Ahead {
         Ahead { threads, window, in_rounds }
@@ -129,6 +156,7 @@ mod tests {
             let (made, mut taken) = (AtomicUsize::new(0), 0);
             ahead(threads, window, false).run(
                 &jobs,
+                || Some(()),
                 |j| {
                     made.fetch_add(1, Ordering::SeqCst);
                     j * j
@@ -148,11 +176,20 @@ mod tests {
     fn nothing_is_made_while_a_round_is_taken() {
         let jobs: Vec<usize> = (0..50).collect();
         let made = AtomicUsize::new(0);
+        let (begun, making) = (AtomicUsize::new(0), Mutex::new(false));
         let mut taken = Vec::new();
         ahead(3, 20, true).run(
             &jobs,
-            |_| made.fetch_add(1, Ordering::SeqCst),
+            || {
+                begun.fetch_add(1, Ordering::SeqCst);
+                Some(Round::begin(&making))
+            },
+            |_| {
+                assert!(*making.lock().unwrap());
+                made.fetch_add(1, Ordering::SeqCst)
+            },
             |k, _| {
+                assert!(!*making.lock().unwrap(), "job {k} is taken while others are made");
                 let rounds = (k / 20 + 1) * 20;
                 assert_eq!(made.load(Ordering::SeqCst), rounds.min(50), "job {k}");
                 taken.push(*k);
@@ -160,6 +197,13 @@ mod tests {
             },
         );
         assert_eq!(taken, (0..=45).collect::<Vec<_>>());
+        assert_eq!(begun.into_inner(), 3);
+        let none = || None::<()>;
+        ahead(3, 20, true).run(&jobs, none, |_| unreachable(), |_, ()| unreachable());
+    }
+
+    fn unreachable<T>() -> T {
+        panic!("a round that may not begin")
     }
 
     #[test]
@@ -168,6 +212,7 @@ mod tests {
         let (made, mut taken) = (AtomicUsize::new(0), 0);
         ahead(4, 2, false).run(
             &jobs,
+            || Some(()),
             |_| made.fetch_add(1, Ordering::SeqCst),
             |_, _| {
                 taken += 1;
@@ -176,6 +221,6 @@ mod tests {
         );
         assert_eq!(taken, 10);
         assert!(made.load(Ordering::SeqCst) <= 12);
-        ahead(4, 2, false).run(&[], |()| (), |(), ()| ControlFlow::Continue(()));
+        ahead(4, 2, false).run(&[], || Some(()), |()| (), |(), ()| ControlFlow::Continue(()));
     }
 }

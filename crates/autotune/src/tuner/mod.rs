@@ -3,7 +3,8 @@
 //! Code is generated and compiled ahead on many threads; one thread owns the device. A candidate
 //! that does not transform, compile, launch or agree with the reference is recorded with its reason
 //! and passed over. What the database holds already is not done again, so a run that was stopped
-//! goes on where it was.
+//! goes on where it was. Processes that share a database share its trials: each is claimed by the one
+//! that does it, and on one device they time in turn.
 //!
 //! # Source
 //! Kulkarni & Klöckner 2025, §4.3 and §6.2: the b best ranked variants and the single-cell one, 5
@@ -11,6 +12,7 @@
 //! by the device's own clock.
 
 mod ahead;
+mod shared;
 mod trial;
 mod watch;
 
@@ -18,9 +20,10 @@ use crate::database::{Database, DatabaseError};
 use crate::mapping::Mapping;
 use crate::record::{Candidate, Errors, Key, Record, Refusal, Setup, Workload};
 use purlin_runtime::cuda::ptxas::Resources;
-use purlin_runtime::{DeviceModel, Timing, TimingOptions};
+use purlin_runtime::{DeviceModel, Timing, TimingOptions, Turns};
+use shared::{Setting, Shared};
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A case to tune: how its programs and its inputs are made.
 pub trait Subject: Sync {
@@ -116,6 +119,8 @@ pub struct TunerOptions {
     pub again: bool,
     /// Seed of the inputs, for the records.
     pub seed: u64,
+    /// Turns at the device.
+    pub turns: Turns,
 }
 
 impl Default for TunerOptions {
@@ -129,6 +134,7 @@ impl Default for TunerOptions {
             patience: Duration::from_secs(120),
             again: false,
             seed: 0,
+            turns: Turns::free(),
         }
     }
 }
@@ -150,6 +156,11 @@ pub enum Event<'e, M> {
         trials: usize,
         /// Found in the database.
         known: usize,
+    },
+    /// Nothing can be done until other processes have; it is said once a run.
+    Waiting {
+        /// What they do.
+        reason: &'e str,
     },
     /// A trial begins on the device.
     Trying(&'e Workload, &'e Candidate<M>),
@@ -195,7 +206,7 @@ pub enum Ending {
 }
 
 /// Tries the candidates of `tasks` that `database` does not hold, and keeps each result there at
-/// once.
+/// once. Trials that other processes do are waited for, and done where those die.
 ///
 /// # Errors
 /// The database cannot be read or written.
@@ -206,21 +217,39 @@ pub fn tune<S: Subject>(
     options: &TunerOptions,
     observer: &dyn Observer<S::Mapping>,
 ) -> Result<Ending, DatabaseError> {
-    let mut known = HashSet::new();
-    let contents = database.read()?; // a file of something else is refused before anything is tried
-    if !options.again {
-        known.extend(contents.records.iter().map(Record::key));
-    }
-    let is_known = |task: &Task<S>, c: &Candidate<S::Mapping>| {
-        known.contains(&Key::of(task.subject.workload(), &machine.name, &c.parameters))
+    let shared = Shared::new(database, options.again)?;
+    let started = Instant::now();
+    let setting = Setting { machine, shared: &shared, options, observer, started };
+    let key = |task: &Task<S>, c: &Candidate<S::Mapping>| {
+        Key::of(task.subject.workload(), &machine.name, &c.parameters)
     };
-    let todo: Vec<Vec<Job<'_, S>>> = tasks.iter().map(|task| jobs(task, |c| is_known(task, c))).collect();
-    let trials = todo.iter().flatten().filter(|j| j.is_trial()).count();
-    let total: usize = tasks.iter().map(|t| t.candidates.len()).sum();
-    observer.event(Event::Planned { trials, known: total - trials });
-    // Cases are cut apart only where compiling would disturb timing.
-    let batches = if options.shares_cores { todo } else { vec![todo.into_iter().flatten().collect()] };
-    trial::run(&batches, trial::Setting { machine, database, options, observer }, trials)
+    let mut left = HashSet::new();
+    let (mut trials, mut known) = (0, 0);
+    for (task, candidate) in tasks.iter().flat_map(|task| task.candidates.iter().map(move |c| (task, c))) {
+        let key = key(task, candidate);
+        if shared.is_kept(&key)? {
+            known += 1;
+        } else {
+            trials += 1;
+            left.insert(key);
+        }
+    }
+    observer.event(Event::Planned { trials, known });
+    loop {
+        if let Some(ending) = setting.wait_for_others(&mut left)? {
+            return Ok(ending);
+        }
+        let todo: Vec<Vec<Job<'_, S>>> =
+            tasks.iter().map(|task| jobs(task, |c| !left.contains(&key(task, c)))).collect();
+        let trials = todo.iter().flatten().filter(|j| j.is_trial()).count();
+        // Cases are cut apart only where compiling would disturb timing.
+        let batches = if options.shares_cores { todo } else { vec![todo.into_iter().flatten().collect()] };
+        let pass = trial::run(&batches, setting, trials)?;
+        match pass.ending {
+            Ending::Complete => left = pass.elsewhere,
+            Ending::Stopped { .. } | Ending::DeviceLost { .. } => return Ok(pass.ending),
+        }
+    }
 }
 
 /// One thing to make ahead.

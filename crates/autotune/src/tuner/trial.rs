@@ -1,39 +1,40 @@
 //! Trials one after the other on the thread that owns the device.
 
 use super::ahead::Ahead;
+use super::shared::Setting;
 use super::watch::Watch;
-use super::{Built, Ending, Event, Job, Observer, Session, Subject, TunerOptions};
-use crate::database::{Database, DatabaseError};
+use super::{Built, Ending, Event, Job, Session, Subject};
+use crate::database::DatabaseError;
 use crate::mapping::Mapping;
-use crate::record::{Candidate, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Stage, Workload};
-use purlin_runtime::{DeviceModel, Timing, TimingOptions};
+use crate::record::{
+    Candidate, Key, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Stage, Workload,
+};
+use purlin_runtime::{Claim, Occupation, Timing, TimingOptions, Turn};
+use std::cell::Cell;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// One run that tells whether a candidate is worth more of them.
 const PROBE: TimingOptions = TimingOptions { warm_up: 0, min_runs: 1, min_seconds: 0.0, max_runs: 1 };
 
-/// What stays the same from trial to trial.
-pub(super) struct Setting<'t, M> {
-    pub machine: &'t DeviceModel,
-    pub database: &'t Database<M>,
-    pub options: &'t TunerOptions,
-    pub observer: &'t dyn Observer<M>,
-}
-
-impl<M> Clone for Setting<'_, M> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<M> Copy for Setting<'_, M> {}
-
 /// What was made ahead of its use.
-enum Made<S: Subject> {
+enum Made<'t, S: Subject> {
     Inputs(Result<S::Inputs, String>),
-    Built(Result<Built<S::Program>, Refusal>),
+    /// With the right to try it; none where its time is known.
+    Built(Result<Built<S::Program>, Refusal>, Option<Claim<'t>>),
+    /// Another process tries it, or has done so.
+    Elsewhere(Key),
+    /// Nobody can say who tries it.
+    Unclaimed(DatabaseError),
+}
+
+/// What became of the jobs of a run.
+pub(super) struct Pass {
+    pub ending: Ending,
+    /// Trials that other processes do, or have done.
+    pub elsewhere: HashSet<Key>,
 }
 
 /// Works through the batches; each is made ahead as a whole.
@@ -41,7 +42,7 @@ pub(super) fn run<S: Subject>(
     batches: &[Vec<Job<'_, S>>],
     setting: Setting<'_, S::Mapping>,
     trials: usize,
-) -> Result<Ending, DatabaseError> {
+) -> Result<Pass, DatabaseError> {
     let (threads, in_rounds) = (setting.options.threads.max(1), setting.options.shares_cores);
     let window = threads.saturating_mul(3).saturating_add(8);
     let ahead = Ahead { threads, window, in_rounds };
@@ -49,8 +50,8 @@ pub(super) fn run<S: Subject>(
     let mut run: Run<'_, S> = Run {
         setting,
         watch: &watch,
-        started: Instant::now(),
         left: trials,
+        elsewhere: HashSet::new(),
         session: None,
         best: None,
         ended: None,
@@ -64,20 +65,30 @@ pub(super) fn run<S: Subject>(
         scope.spawn(watcher);
         let _close = CloseOnExit(&watch);
         let mut result = Ok(());
+        let gave_up = Cell::new(false);
+        let begin = || {
+            let turn = setting.turn(Occupation::Beside);
+            gave_up.set(turn.is_none());
+            turn
+        };
         for batch in batches {
             run.session = None;
-            ahead.run(batch, make, |job, made| match run.take(job, made) {
+            let made = |job: &Job<'_, S>| make(job, setting);
+            ahead.run(batch, begin, made, |job, made| match run.take(job, made) {
                 Ok(flow) => flow,
                 Err(e) => {
                     result = Err(e);
                     ControlFlow::Break(())
                 }
             });
+            if gave_up.get() {
+                run.ended = Some(Ending::Stopped { left: run.left });
+            }
             if result.is_err() || run.ended.is_some() {
                 break;
             }
         }
-        result.map(|()| run.ended.unwrap_or(Ending::Complete))
+        result.map(|()| Pass { ending: run.ended.unwrap_or(Ending::Complete), elsewhere: run.elsewhere })
     })
 }
 
@@ -97,21 +108,32 @@ fn hang<M: Mapping>(setting: Setting<'_, M>, workload: &Workload, candidate: &Ca
     let record = record(setting, workload, candidate, Outcome::Refused(refusal));
     // The process ends anyway; a database that cannot be written is no reason to wait for the
     // device.
-    let _ = setting.database.append(&record);
+    let _ = setting.shared.keep(&record);
     setting.observer.hangs(&record);
 }
 
-fn make<S: Subject>(job: &Job<'_, S>) -> Made<S> {
+fn make<'t, S: Subject>(job: &Job<'_, S>, setting: Setting<'t, S::Mapping>) -> Made<'t, S> {
     let panicked = "bug of purlin: it panicked";
     match job {
         Job::Prepare(subject, _) => {
             let prepare = || subject.prepare();
             Made::Inputs(catch_unwind(AssertUnwindSafe(prepare)).unwrap_or_else(|_| Err(panicked.into())))
         }
-        Job::Build { subject, candidate, .. } => {
+        Job::Build { subject, candidate, only_reference } => {
+            let claim = match only_reference {
+                true => None,
+                false => {
+                    let key = Key::of(subject.workload(), &setting.machine.name, &candidate.parameters);
+                    match setting.shared.claim(&key) {
+                        Ok(Some(claim)) => Some(claim),
+                        Ok(None) => return Made::Elsewhere(key),
+                        Err(e) => return Made::Unclaimed(e),
+                    }
+                }
+            };
             let build = || subject.build(&candidate.parameters);
             let refused = |_| Err(Refusal::new(Stage::Generate, panicked));
-            Made::Built(catch_unwind(AssertUnwindSafe(build)).unwrap_or_else(refused))
+            Made::Built(catch_unwind(AssertUnwindSafe(build)).unwrap_or_else(refused), claim)
         }
     }
 }
@@ -139,9 +161,9 @@ fn record<M: Mapping>(
 struct Run<'t, S: Subject + 't> {
     setting: Setting<'t, S::Mapping>,
     watch: &'t Watch<(Workload, Candidate<S::Mapping>)>,
-    started: Instant,
     /// Trials to be done.
     left: usize,
+    elsewhere: HashSet<Key>,
     /// The case on the device; none if it could not be put there.
     session: Option<S::Session<'t>>,
     /// Best median of the case.
@@ -150,12 +172,10 @@ struct Run<'t, S: Subject + 't> {
 }
 
 impl<'t, S: Subject> Run<'t, S> {
-    fn take(&mut self, job: &Job<'t, S>, made: Made<S>) -> Result<ControlFlow<()>, DatabaseError> {
+    fn take(&mut self, job: &Job<'t, S>, made: Made<'t, S>) -> Result<ControlFlow<()>, DatabaseError> {
         match (job, made) {
             (Job::Prepare(subject, trials), Made::Inputs(inputs)) => {
-                if self.wants_stop() {
-                    return Ok(self.end(Ending::Stopped { left: self.left }));
-                }
+                let Some(_turn) = self.turn() else { return Ok(self.stop()) };
                 self.session = None; // the case before leaves the device first
                 self.best = None;
                 match inputs.and_then(|inputs| subject.load(inputs)) {
@@ -168,17 +188,22 @@ impl<'t, S: Subject> Run<'t, S> {
                 }
                 Ok(ControlFlow::Continue(()))
             }
-            (Job::Build { subject, candidate, only_reference }, Made::Built(built)) => {
-                if *only_reference {
-                    Ok(self.reference(*subject, candidate, built))
-                } else {
-                    self.trial(*subject, candidate, built)
-                }
+            (Job::Build { subject, candidate, .. }, Made::Built(built, None)) => {
+                Ok(self.reference(*subject, candidate, built))
             }
-            // `make` answers each kind of job with its own kind of result.
-            (Job::Prepare(..), Made::Built(_)) | (Job::Build { .. }, Made::Inputs(_)) => {
+            (Job::Build { subject, candidate, .. }, Made::Built(built, Some(claim))) => {
+                let flow = self.trial(*subject, candidate, built);
+                drop(claim); // its record is kept
+                flow
+            }
+            (Job::Build { .. }, Made::Elsewhere(key)) => {
+                self.elsewhere.insert(key);
                 Ok(ControlFlow::Continue(()))
             }
+            (Job::Build { .. }, Made::Unclaimed(error)) => Err(error),
+            // `make` answers each kind of job with its own kind of result.
+            (Job::Prepare(..), Made::Built(..) | Made::Elsewhere(_) | Made::Unclaimed(_))
+            | (Job::Build { .. }, Made::Inputs(_)) => Ok(ControlFlow::Continue(())),
         }
     }
 
@@ -190,6 +215,7 @@ impl<'t, S: Subject> Run<'t, S> {
         candidate: &Candidate<S::Mapping>,
         built: Result<Built<S::Program>, Refusal>,
     ) -> ControlFlow<()> {
+        let Some(_turn) = self.turn() else { return self.stop() };
         let Some(session) = &mut self.session else { return ControlFlow::Continue(()) };
         if let Ok(built) = built {
             self.watch.begin((subject.workload().clone(), candidate.clone()));
@@ -208,9 +234,7 @@ impl<'t, S: Subject> Run<'t, S> {
         candidate: &Candidate<S::Mapping>,
         built: Result<Built<S::Program>, Refusal>,
     ) -> Result<ControlFlow<()>, DatabaseError> {
-        if self.wants_stop() {
-            return Ok(self.end(Ending::Stopped { left: self.left }));
-        }
+        let Some(_turn) = self.turn() else { return Ok(self.stop()) };
         let Some(session) = &mut self.session else { return Ok(ControlFlow::Continue(())) };
         let workload = subject.workload();
         self.setting.observer.event(Event::Trying(workload, candidate));
@@ -224,15 +248,19 @@ impl<'t, S: Subject> Run<'t, S> {
         }
         let outcome = measured.map_or_else(Outcome::Refused, Outcome::Measured);
         let record = record(self.setting, workload, candidate, outcome);
-        self.setting.database.append(&record)?;
+        self.setting.shared.keep(&record)?;
         self.left -= 1;
         self.setting.observer.event(Event::Done(&record));
         Ok(if lost { self.end(Ending::DeviceLost { left: self.left }) } else { ControlFlow::Continue(()) })
     }
 
-    fn wants_stop(&self) -> bool {
-        let late = self.setting.options.time_limit.is_some_and(|limit| self.started.elapsed() >= limit);
-        late || self.setting.observer.wants_stop()
+    /// A turn at the device; none if the run is to stop.
+    fn turn(&self) -> Option<Turn> {
+        if self.setting.wants_stop() { None } else { self.setting.turn(Occupation::Alone) }
+    }
+
+    fn stop(&mut self) -> ControlFlow<()> {
+        self.end(Ending::Stopped { left: self.left })
     }
 
     fn end(&mut self, ending: Ending) -> ControlFlow<()> {

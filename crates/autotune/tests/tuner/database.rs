@@ -124,7 +124,7 @@ fn the_last_record_of_a_key_counts_and_foreign_bytes_are_reported() {
             .append(&record("a", 1, 1.0))
             .unwrap_err()
             .to_string()
-            .contains("cannot open")
+            .contains("cannot write")
     );
 }
 

@@ -115,6 +115,10 @@ pub struct Fake {
     pub building: Arc<AtomicUsize>,
     /// Largest number of builds under way while a candidate was timed.
     pub disturbed: Arc<AtomicUsize>,
+    /// Candidates on the device, all tuners together.
+    pub running: Arc<AtomicUsize>,
+    /// Largest number of them.
+    pub crowd: Arc<AtomicUsize>,
     pub alive: Arc<AtomicBool>,
     pub no_inputs: bool,
 }
@@ -126,6 +130,8 @@ impl Fake {
             gate: Arc::default(),
             building: Arc::default(),
             disturbed: Arc::default(),
+            running: Arc::default(),
+            crowd: Arc::default(),
             alive: Arc::new(AtomicBool::new(true)),
             no_inputs: false,
         }
@@ -133,6 +139,24 @@ impl Fake {
 }
 
 pub struct FakeSession<'s>(&'s Fake);
+
+/// A candidate on the device, for a millisecond at least.
+struct OnDevice<'s>(&'s Fake);
+
+impl<'s> OnDevice<'s> {
+    fn enter(fake: &'s Fake) -> Self {
+        let running = fake.running.fetch_add(1, Ordering::SeqCst) + 1;
+        fake.crowd.fetch_max(running, Ordering::SeqCst);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        Self(fake)
+    }
+}
+
+impl Drop for OnDevice<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 impl Subject for Fake {
     type Mapping = Cells;
@@ -174,6 +198,7 @@ impl Session for FakeSession<'_> {
 
     fn check(&mut self, program: &u64) -> Result<Errors, Refusal> {
         let launch = |reason: &str| Err(Refusal::new(Stage::Launch, reason));
+        let _on_device = OnDevice::enter(self.0);
         if !self.is_alive() {
             return launch("the device is gone");
         }
@@ -193,6 +218,7 @@ impl Session for FakeSession<'_> {
     }
 
     fn time(&mut self, program: &u64, options: &TimingOptions) -> Result<Timing, Refusal> {
+        let _on_device = OnDevice::enter(self.0);
         self.0.disturbed.fetch_max(self.0.building.load(Ordering::SeqCst), Ordering::SeqCst);
         let s = match *program {
             FAST => 1e-5,
@@ -214,6 +240,8 @@ pub struct Watcher {
     pub done: AtomicUsize,
     pub skipped: AtomicUsize,
     pub known: AtomicUsize,
+    pub waited: AtomicUsize,
+    pub tried: AtomicUsize,
     pub stop_after: Option<usize>,
     pub gate: Arc<Gate>,
 }
@@ -228,7 +256,12 @@ impl Observer<Cells> for Watcher {
                 self.skipped.fetch_add(trials, Ordering::SeqCst);
             }
             Event::Planned { known, .. } => self.known.store(known, Ordering::SeqCst),
-            Event::Trying(..) => {}
+            Event::Trying(..) => {
+                self.tried.fetch_add(1, Ordering::SeqCst);
+            }
+            Event::Waiting { .. } => {
+                self.waited.fetch_add(1, Ordering::SeqCst);
+            }
         }
     }
 

@@ -4,4 +4,5 @@
 
 mod database;
 mod fake;
+mod together;
 mod trials;

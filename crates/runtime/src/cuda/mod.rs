@@ -75,6 +75,10 @@ fn card(index: usize) -> Result<(sys::CUdevice, DeviceInfo), DriverError> {
         arch: format!("sm_{major}{minor}"),
         vector_bytes: 0,
         core_cache_bytes: 0,
+        // bytes as hexadecimal digits; a driver without them has one card of the name
+        uuid: result::device::get_uuid(device)
+            .ok()
+            .map(|uuid| uuid.bytes.iter().map(|byte| format!("{:02x}", *byte as u8)).collect()),
     };
     Ok((device, info))
 }

@@ -131,6 +131,7 @@ fn host_info(name: String, cpu: &str, compiler: &Compiler) -> DeviceInfo {
         arch: std::env::consts::ARCH.into(),
         vector_bytes: vector_bytes(cpu),
         core_cache_bytes: core_cache_bytes(),
+        uuid: None,
     }
 }
 

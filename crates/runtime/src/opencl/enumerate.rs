@@ -84,5 +84,6 @@ fn info(index: usize, platform: &Platform, device: &Device) -> Result<DeviceInfo
         arch: device.opencl_c_version()?.trim().to_owned(),
         vector_bytes: 0,
         core_cache_bytes: 0,
+        uuid: None,
     })
 }
