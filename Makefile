@@ -2,8 +2,8 @@
 
 .PHONY: demo test test-all bench fuzz mutations packages
 
-demo: packages
-	scripts/demo.sh
+demo:
+	@scripts/demo.sh
 
 test:
 	.ci/run

@@ -5,6 +5,12 @@
 # several runs on two cores of an AMD EPYC: 2.5, 7.6 to 8.3 and 23 to 24 ms; 2026-11-23).
 set -eu
 cd "$(dirname "$0")/.."
-cargo build --release --quiet --bin purlin || cargo build --release --bin purlin
+step() { echo "demo, $1" >&2; }
+
+step "1 of 3: packages of the system"
+scripts/install-system-packages.sh
+step "2 of 3: building Purlin in release mode; a first build compiles isl and takes some minutes"
+cargo build --release --bin purlin
+step "3 of 3: the action of the 3-D P4 Laplace operator on meshes/bracket.msh, in C, checked and timed"
 target/release/purlin run laplace --dim 3 --degree 4 --mesh meshes/bracket.msh \
     --device c --save-dir demo-output

@@ -36,14 +36,14 @@ if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null 2>&1 || { echo "packages: install as root:" $wanted >&2; exit 1; }
     sudo=sudo
 fi
-echo "packages: installing" $wanted
+echo "packages: installing" $wanted "(a minute or two)"
 export DEBIAN_FRONTEND=noninteractive
 install() {
     # shellcheck disable=SC2086
     $sudo apt-get install -y -q --no-install-recommends $wanted >/dev/null
 }
 # The lists may be missing or old: read them anew only if the first try fails.
-install 2>/dev/null || { $sudo apt-get update -q >/dev/null && install; }
+install 2>/dev/null || { echo "packages: reading the lists anew"; $sudo apt-get update -q >/dev/null && install; }
 # shellcheck disable=SC2086
 wanted=$(missing $build $devices $python)
 [ -z "$wanted" ] || { echo "packages: could not install" $wanted >&2; exit 1; }

@@ -198,6 +198,20 @@ impl Problem {
         Ok(RelativeError::between(found, &expected))
     }
 
+    /// Entries that are no finite number, neither in `found` nor in the reference: a comparison proves
+    /// nothing of them.
+    ///
+    /// # Errors
+    /// As [`Problem::reference`].
+    pub fn not_finite(&self, found: &[f64]) -> Result<usize, ProblemError> {
+        // the reference takes as long as a run: it is asked only where there is such an entry
+        if found.iter().all(|x| x.is_finite()) {
+            return Ok(0);
+        }
+        let expected = self.reference()?;
+        Ok(found.iter().zip(&expected).filter(|(a, b)| !a.is_finite() && !b.is_finite()).count())
+    }
+
     /// Name of the kernel's argument that takes the result.
     #[must_use]
     pub fn output(&self) -> &str {

@@ -224,6 +224,28 @@ fn nothing_depends_on_a_study() {
     }
 }
 
+/// Whatever is left behind is written as a whole or not at all, and whatever is read has a limit: by
+/// `purlin-files`. Scratch files of compilers and the cache are the runtime's own, as is what the system says.
+#[test]
+fn files_are_written_and_read_in_one_place() {
+    let mut files = Vec::new();
+    for part in ["crates", "kernels", "python/src", "src", "studies"] {
+        sources(&root().join(part), &mut files);
+    }
+    let own = ["crates/files", "crates/runtime", "crates/facts"].map(|part| root().join(part));
+    files.retain(|file| !own.iter().any(|part| file.starts_with(part)) && !file.ends_with("build.rs"));
+    assert!(files.len() > 100);
+    let means = ["fs::write(", "File::create", "OpenOptions", "fs::read(", "read_to_string(", "read_to_end("];
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let lines = code(&text).into_iter().filter(|line| !line.trim_start().starts_with("//"));
+        for line in lines {
+            let found = means.iter().find(|means| line.contains(**means));
+            assert!(found.is_none(), "{}: `{}`, needed `purlin_files`", file.display(), line.trim());
+        }
+    }
+}
+
 #[test]
 fn the_reader_of_manifests_finds_what_is_there() {
     let manifest = "[dependencies]\npurlin-ir.workspace = true\nserde = \"1\"\n[dev-dependencies]\npurlin-codegen.workspace = true\n[target.'cfg(unix)'.dependencies]\npurlin-isl = { path = \"x\" }\n";

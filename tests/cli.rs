@@ -1802,7 +1802,7 @@ fn poisson_is_solved_by_multigrid() {
     let error = bad(&[&solve[..], &deformed, &["--method", "full-multigrid"]].concat(), 2);
     assert!(error.contains("needed --method gmres"), "{error}");
     let error = bad(&["solve", "poisson", "--multigrid", "--deform", "0.3", "--cells", "4"], 2);
-    assert!(error.contains("keep its orientation"), "{error}");
+    assert!(error.contains("needed a number from 0 on, below 0.25"), "{error}");
     let error = bad(&["solve", "poisson", "--multigrid", "--jump=-1", "--cells", "4"], 2);
     assert!(error.contains("needed a positive number"), "{error}");
     let error = bad(&["solve", "poisson", "--multigrid", "--cells", "12"], 2);
@@ -1986,4 +1986,270 @@ fn control_characters_of_files_are_escaped() {
     assert!(is_plain(&said), "{said:?}");
     let said = bad(&["print", "no\u{1b}[31m"], 2);
     assert!(said.contains("no\\u{1b}[31m"), "{said:?}");
+}
+
+/// Runs where no file may grow, as on a full disk.
+fn without_room(args: &[&str]) -> Output {
+    // the signal is ignored, so that a write fails
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
+    Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_purlin")])
+        .args(args)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap()
+}
+
+/// Names and contents below a folder.
+fn contents(dir: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let entries = dir.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let files = entries.filter(|path| path.is_file());
+    files.map(|path| (path.to_string_lossy().into_owned(), std::fs::read(&path).unwrap())).collect()
+}
+
+#[test]
+fn a_write_that_fails_leaves_what_was_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let axpy = write(dir.path(), "axpy.purlin", AXPY);
+    let out = dir.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    let [folder, solution, database] =
+        ["", "u.vtu", "trials.jsonl"].map(|name| out.join(name).to_string_lossy().into_owned());
+    let small = ["--dim", "2", "--degree", "1", "--cells", "4", "--device", "c"];
+    let single = r#"{"strategy":"single_cell","cells":32}"#;
+    let tune = ["tune", "mass", "--db", &database, "--again", "--mapping", single];
+    let solve = ["solve", "poisson", "--cells", "4", "--dim", "2", "--device", "c", "--vtu", &solution];
+    let results = ["results", "--db", "results/h200/tuned.jsonl", "--case", "mass", "--plots", &folder];
+    let commands = [
+        ["run", &axpy, "--param", "n=100", "--device", "c", "--no-time", "--save-arrays", &folder].to_vec(),
+        ["run", &axpy, "--param", "n=100", "--device", "c", "--no-time", "--save-dir", &folder].to_vec(),
+        [&["run", "mass", "--save-dir", &folder], &small[..]].concat(),
+        solve.to_vec(),
+        [&tune[..], &small[..]].concat(),
+        results.to_vec(),
+    ];
+    for command in &commands {
+        good(command); // compiles, and measures ceilings, for what has no room to
+        let before = contents(&out);
+        let output = without_room(command);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{command:?}: {}{said}", stdout(&output));
+        assert!(said.contains("error: cannot write `") && said.contains(&folder), "{said}");
+        assert!(!said.contains(".purlin-"), "{said}");
+        assert!(contents(&out) == before, "{command:?} has left {:?}", contents(&out).keys());
+    }
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut print = Command::new(env!("CARGO_BIN_EXE_purlin"));
+    let output = print.args(["print", &axpy]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).starts_with("error: cannot write to standard output: "), "{}", stderr(&output));
+    bad(&["solve", "poisson", "--cells", "4", "--dim", "2", "--device", "c", "--vtu", "/dev/full"], 3);
+}
+
+#[test]
+fn what_has_no_end_is_not_read_for_ever() {
+    let dir = tempfile::tempdir().unwrap();
+    let axpy = write(dir.path(), "axpy.purlin", AXPY);
+    for args in [
+        &["print", "/dev/zero"][..],
+        &["print", "mass", "--recipe", "/dev/zero"],
+        &["diff", "/dev/zero", "/dev/zero"],
+        &["run", &axpy, "--param", "n=4", "--values", "/dev/zero"],
+        &["run", "mass", "--mesh", "/dev/zero", "--no-time"],
+        &["results", "--db", "/dev/zero"],
+    ] {
+        let said = bad(args, 2);
+        assert!(said.contains("it has more than the 256 MiB that are read"), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn errors_quote_little_of_a_long_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let long = "x".repeat(300_000);
+    let program = AXPY.replace("a*x[i]", &format!("a*{long}[i]{}", " + 1.0".repeat(20_000)));
+    let program = write(dir.path(), "long.purlin", &program);
+    let name = write(dir.path(), "name.purlin", &AXPY.replace("arg a: f64 in", &format!("arg {long}")));
+    let recipe = write(dir.path(), "recipe.json", &format!(r#"{{"version":1,"steps":[{{"{long}":1}}]}}"#));
+    let step = write(dir.path(), "steps.txt", &format!("split_iname({long}, 4)\n{long}\n"));
+    let mesh = write(dir.path(), "long.msh", &format!("$MeshFormat\n4.1 0 8\n$EndMeshFormat\n{long}\n"));
+    let axpy = write(dir.path(), "axpy.purlin", AXPY);
+    let values = write(dir.path(), "values.json", &format!(r#"{{"x":["{long}"],"{long}":1}}"#));
+    let lines = write(dir.path(), "trials.jsonl", &format!("{{\"version\":2,\"{long}\":1}}\n"));
+    for args in [
+        &["print", &program][..],
+        &["print", &name],
+        &["print", "mass", "--recipe", &recipe],
+        &["print", &axpy, "--recipe", &step],
+        &["run", "mass", "--mesh", &mesh, "--no-time"],
+        &["run", &axpy, "--param", "n=1", "--values", &values],
+        &["results", "--db", &lines],
+    ] {
+        let output = purlin(args);
+        let said = stderr(&output);
+        assert!(!said.is_empty(), "{args:?}");
+        for line in said.lines() {
+            let run = line.split(|c: char| c != 'x').map(str::len).max();
+            assert!(run <= Some(200), "{args:?}: {run:?} of the line in\n{:.3000}", said);
+        }
+    }
+}
+
+/// What is nan everywhere is equal, and proves nothing.
+#[test]
+fn results_that_are_no_numbers_prove_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "kernel ends\nparam n: i32\narg x: f64[n] in\narg y: f64[n] out\nfor i in 0..n\n  s: y[i] = 2.0*x[i]\n";
+    let file = write(dir.path(), "ends.purlin", text);
+    let run = |values: &str| {
+        let values = write(dir.path(), "values.json", &format!(r#"{{"x": [{values}]}}"#));
+        good(&["run", &file, "--param", "n=4", "--values", &values, "--device", "c", "--no-time"])
+    };
+    let none = run(r#""nan", "nan", "inf", "-inf""#);
+    assert!(none.contains("nothing to compare: no element is a finite number"), "{none}");
+    assert!(none.contains("`y`: 4 of 4 elements are nan or infinite") && !none.contains("0.00"), "{none}");
+    let some = run(r#"1.0, "nan", 2.0, 3.0"#);
+    assert!(some.contains("`y`: 1 of 4 elements are nan or infinite"), "{some}");
+    let relative = "0.00 of the tolerance; the largest relative error is 0.0e0 in f64, where 1e-12 is";
+    assert!(some.contains(relative), "{some}");
+    let all = run("1.0, 2.0, 3.0, 4.0");
+    assert!(all.contains(relative) && !all.contains("not finite"), "{all}");
+}
+
+/// Of operations that run and of those that are written; what is above 100 % says why.
+#[test]
+fn rooflines_are_of_what_is_executed() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let save = ["--device", "c", "--save-dir", out.to_str().unwrap()];
+    for what in [&["bp35", "--degree", "5", "--cells", "4"][..], &["mass", "--dim", "2", "--cells", "8"]] {
+        let text = good(&[&["run"], what, &save].concat());
+        let report = std::fs::read_to_string(out.join("report.json")).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        let measured = &report["measured"];
+        let number = |name: &str| measured[name].as_f64().unwrap_or_else(|| panic!("no {name}: {measured}"));
+        let picture = std::fs::read_to_string(out.join("roofline.svg")).unwrap();
+        let picture: Vec<&str> = picture.lines().filter(|line| !line.starts_with('<')).collect();
+        let picture = picture.join(" ");
+        for (why, rate, roof) in [
+            ("executed", "executed_flops_per_s", "executed_roofline_flops_per_s"),
+            ("as_written", "flops_per_s", "true_roofline_flops_per_s"),
+            ("local_tables", "flops_per_s", "table_roofline_flops_per_s"),
+        ] {
+            let why = &measured["above_rooflines"][why];
+            assert_eq!(number(rate) > number(roof), why.is_string(), "{measured}");
+        }
+        let differ = number("executed_flops") != number("flops");
+        assert_eq!(text.matches("as written ").count(), if differ { 2 } else { 0 }, "{text}");
+        assert_eq!(picture.contains("hollow: those that are written"), differ);
+        let share = 100.0 * number("executed_flops_per_s") / number("executed_roofline_flops_per_s");
+        assert!(text.contains(&format!("{share:.1} % of ")), "no {share}: {text}");
+        assert!(picture.contains(&format!("{share:.1} % of the roof")), "no {share}: {picture}");
+    }
+}
+
+/// Starts tuning what is in part in the database, and waits until trials begin.
+fn begun(db: &str, form: &str) -> (std::process::Child, impl std::io::BufRead) {
+    let single = ["--dim", "2", "--degree", "1", "--device", "c", "--cells", "4", "--db", db, "--mapping"];
+    good(&[&["tune", form], &single[..], &[r#"{"strategy":"single_cell","cells":32}"#]].concat());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_purlin"))
+        .args(tune(db, form, "1", &[]))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("in the database already") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut said, &mut line).unwrap() > 0, "it ended");
+    }
+    (child, said)
+}
+
+#[test]
+fn a_tuner_that_is_stopped_says_so_by_its_exit_code() {
+    let dir = tempfile::tempdir().unwrap();
+    for (signal, code, message) in
+        [("-INT", 130, "error: stopped by Ctrl-C"), ("-TERM", 143, "error: stopped by a request to terminate")]
+    {
+        let db = dir.path().join(format!("trials{signal}.jsonl")).to_string_lossy().into_owned();
+        let (mut child, mut said) = begun(&db, "laplace");
+        Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut said, &mut text).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{text}");
+        assert!(text.contains("trials are left") && text.contains(message), "{text}");
+    }
+}
+
+/// Each trial is one process's, and whatever a killed one had claimed is done by the others.
+#[test]
+fn several_tuners_share_the_trials_of_a_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
+    let (mut killed, _) = begun(&db, "mass");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let start = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+        command.args(tune(&db, "mass", "1", &[])).current_dir(env!("CARGO_MANIFEST_DIR"));
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let tuners = [start(), start(), start()];
+    for tuner in tuners {
+        let output = tuner.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stdout(&output).contains("its source: purlin print"), "{}", stdout(&output));
+    }
+    let text = std::fs::read_to_string(&db).unwrap();
+    let mapping = |line: &str| {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        (record["workload"]["kernel"].to_string(), record["parameters"].to_string())
+    };
+    let trials: std::collections::BTreeSet<_> = text.lines().map(mapping).collect();
+    assert_eq!(trials.len(), text.lines().count(), "a trial was done twice:\n{text}");
+    assert!(trials.len() >= 10, "{text}");
+}
+
+#[test]
+fn what_only_roundings_are_left_of_is_not_called_indefinite() {
+    for preconditioner in ["jacobi", "none", "amg"] {
+        let problem = ["solve", "poisson", "--cells", "8", "--dim", "2", "--device", "c"];
+        let options = ["--residual", "0", "--preconditioner", preconditioner];
+        let output = purlin(&[&problem[..], &options].concat());
+        let said = stderr(&output);
+        assert!(!said.contains("positive definite"), "{said}");
+        let stagnated = said.contains("it is as small as roundings allow; ask for a larger --residual");
+        assert!(output.status.success() || stagnated, "{preconditioner}: {said}");
+    }
+    for part in ["0.25", "0.3", "-0.1", "nan"] {
+        let args = ["solve", "poisson", "--multigrid", "--cells", "4", "--dim", "2", "--deform", part];
+        let said = bad(&args, 2);
+        assert!(said.contains("needed a number from 0 on, below 0.25"), "{said}");
+    }
+}
+
+/// A newcomer sees at once what goes on, and a build's own progress.
+#[test]
+fn the_demonstration_says_what_it_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let tools = [
+        ("cargo", "#!/bin/sh\necho \"cargo $*\" >&2\nexit 7\n"),
+        ("dpkg", "#!/bin/sh\n"),
+        ("dpkg-query", "#!/bin/sh\necho 'ok installed'\n"),
+    ];
+    for (name, text) in tools {
+        let path = write(dir.path(), name, text);
+        Command::new("chmod").args(["+x", &path]).status().unwrap();
+    }
+    let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/demo.sh");
+    let output = Command::new("sh").arg(script).env("PATH", path).output().unwrap();
+    assert_eq!(output.status.code(), Some(7), "it goes on where the build fails");
+    let said = stderr(&output);
+    let steps: Vec<&str> = said.lines().filter(|line| line.starts_with("demo, ")).collect();
+    assert!(steps.len() == 2 && steps[0].contains("packages") && steps[1].contains("building"), "{said}");
+    assert!(said.contains("cargo build --release --bin purlin") && !said.contains("--quiet"), "{said}");
 }

@@ -68,7 +68,13 @@ class Program:
     def measure(
         self, arrays: list[_Array], numbers: _Numbers, work: Kernel, label: str
     ) -> tuple[
-        tuple[float, float, float], int, tuple[int, int, int], tuple[float, float], str, str, str
+        tuple[float, float, float],
+        int,
+        tuple[int, int, int],
+        tuple[float, float],
+        tuple[int, float, str, Optional[str]],
+        str,
+        str,
     ]: ...
     def seconds(self, arrays: list[_Array], numbers: _Numbers) -> float: ...
     def check(self, arrays: list[_Array], numbers: _Numbers) -> str: ...

@@ -43,8 +43,9 @@ class Argument:
 class Roofline:
     """Times of repeated runs, and the roofline of the device.
 
-    Operations and bytes are those of the kernel before any step, so that doing less work never
-    looks slower. Units: seconds, FLOP, bytes, FLOP/s.
+    :attr:`flops` and bytes are those of the kernel before any step, so that doing less work never
+    looks slower; :attr:`executed_flops` are those of the kernel that ran, and :attr:`fraction` is of
+    them. Units: seconds, FLOP, bytes, FLOP/s.
     """
 
     seconds: float
@@ -54,29 +55,39 @@ class Roofline:
     flops: int
     memory_bytes: int
     table_bytes: int
-    #: The highest rate by memory and arithmetic alone.
+    #: The highest rate by memory and arithmetic alone, of the kernel before any step.
     roof: float
     #: The highest rate with tables from local memory (Kulkarni & Klöckner 2025, section 6).
     table_roof: float
+    executed_flops: int
+    #: The highest rate by memory and arithmetic alone, of the kernel that ran.
+    executed_roof: float
     limit: str
+    #: How :attr:`fraction` can be above 1, where it is.
+    why_above: Optional[str]
     device: str
     svg: str
 
     @property
     def flops_per_s(self) -> float:
-        """Operations a second."""
+        """Operations a second, those of the kernel before any step."""
         return self.flops / self.seconds
 
     @property
     def fraction(self) -> float:
-        """Share of :attr:`roof`."""
-        return self.flops_per_s / self.roof
+        """Share of :attr:`executed_roof`, of the operations that are executed."""
+        return self.executed_flops / self.seconds / self.executed_roof
 
     def __str__(self) -> str:
-        return (
+        rate = self.executed_flops / self.seconds
+        why = f", above 100 %: {self.why_above}" if self.why_above else ""
+        text = (
             f"{self.seconds * 1e3:.4g} ms (median of {self.runs}) on {self.device}: "
-            f"{self.flops_per_s * 1e-9:.4g} GFLOP/s, {100 * self.fraction:.3g} % of the roofline ({self.limit})"
+            f"{rate * 1e-9:.4g} GFLOP/s, {100 * self.fraction:.3g} % of the roofline ({self.limit}){why}"
         )
+        if self.executed_flops != self.flops:
+            text += f"; {self.flops_per_s * 1e-9:.4g} GFLOP/s as written"
+        return text
 
     def _repr_svg_(self) -> Optional[str]:
         return self.svg or None
@@ -176,10 +187,10 @@ class Compiled:
         """Times runs with these arguments, of which those that are written are left alone."""
         bound = self._ready(args, kwargs, None)
         kernel = work or (self._schedule.start if self._schedule is not None else self.kernel)
-        times, runs, work_done, roofs, limit, device, svg = self._program.measure(
+        times, runs, work_done, roofs, executed, device, svg = self._program.measure(
             bound.arrays, bound.numbers, kernel, kernel.name
         )
-        return Roofline(*times, runs, *work_done, *roofs, limit, device, svg)
+        return Roofline(*times, runs, *work_done, *roofs, *executed, device, svg)
 
     def seconds(self, *args: Any, **kwargs: Any) -> float:
         """The median time of runs with these arguments, of which those written are left alone."""

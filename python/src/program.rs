@@ -64,7 +64,17 @@ type Argument = (String, &'static str, String, Vec<String>, bool, bool);
 /// Times and rooflines: seconds (median, shortest, longest), runs, FLOP, bytes of memory, bytes of
 /// tables, the roofs by memory and arithmetic alone and with tables in local memory in FLOP/s, the
 /// ceiling that is met, the device, the picture.
-type Measured = ((f64, f64, f64), usize, (u64, u64, u64), (f64, f64), String, String, String);
+/// Times, runs, work as written, rooflines of it, what is executed with its roofline, what limits that and why it
+/// exceeds it, the device, a picture.
+type Measured = (
+    (f64, f64, f64),
+    usize,
+    (u64, u64, u64),
+    (f64, f64),
+    (u64, f64, String, Option<&'static str>),
+    String,
+    String,
+);
 
 fn target(name: &str) -> Result<Target, Failure> {
     let all = [Target::C, Target::OpenCl, Target::Cuda];
@@ -203,17 +213,19 @@ impl Program {
             let unknown =
                 |e: purlin::analysis::stats::StatsError| Failure::new("StatisticsError", e.to_string());
             let work = kernel_work(&work, &bound.params).map_err(unknown)?;
-            let flops_per_s = work.flops as f64 / timing.median_s;
-            let excludes = |model: &DeviceModel| flops_per_s > work.true_roofline(model);
+            let executed_flops = kernel_work(&self.kernel, &bound.params).ok().map(|ran| ran.flops);
+            let (ran, seconds) = (work.executed(executed_flops), timing.median_s);
+            let excludes = |model: &DeviceModel| ran.flops as f64 / seconds > ran.true_roofline(model);
             let model = measure_exceeded_ceilings(&*self.device, &Cache::from_environment(), &excludes)?;
-            let point = Point { label: label.to_owned(), work, flops_per_s };
+            let point = Point { label: label.to_owned(), work, executed_flops, seconds };
             let svg = roofline_svg(&model, &[point]).unwrap_or_default(); // a kernel without operations has none
+            let why_above = work.shares(executed_flops, seconds, &model).executed.why_above;
             Ok((
                 (timing.median_s, timing.min_s, timing.max_s),
                 timing.runs,
                 (work.flops, work.dram_bytes, work.table_bytes),
                 (work.true_roofline(&model), work.table_roofline(&model)),
-                work.limit(&model).to_string(),
+                (ran.flops, ran.true_roofline(&model), ran.limit(&model).to_string(), why_above),
                 self.device.info().name.clone(),
                 svg,
             ))

@@ -325,6 +325,8 @@ def test_a_roofline_counts_the_kernel_before_any_step():
     assert found.seconds > 0 and 0 < found.flops_per_s and found.limit == "memory bandwidth"
     assert found._repr_svg_().startswith("<svg")
     assert "% of the roofline (memory bandwidth)" in str(found)
+    assert found.executed_flops == found.flops and found.executed_roof == found.roof
+    assert (found.fraction > 1) == (found.why_above is not None) == ("above 100 %" in str(found))
 
 
 OWN = """callee own

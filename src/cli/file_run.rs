@@ -79,6 +79,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         Some(Judged { comparison, .. }) => {
             rows.extend(reference.map(|what| ("reference", what)));
             rows.extend([("compared", comparison.compared()), ("error", comparison.error())]);
+            rows.extend(comparison.not_finite().map(|text| ("not finite", text)));
             rows.extend(comparison.ill_conditioned(kernel, &memory).map(|text| ("conditioning", text)));
         }
     }

@@ -53,7 +53,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     loaded.launch()?;
     let found = loaded.f64s(problem.output())?;
     progress.stage("evaluating the reference");
-    let error = problem.relative_error(&found)?;
+    let (error, not_finite) = (problem.relative_error(&found)?, problem.not_finite(&found)?);
     let saved = match &arrays {
         Some(arrays) => {
             arrays.save_inputs(&problem.lowered.kernel, &problem.memory)?
@@ -79,6 +79,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         seed,
         resources: loaded.resources().next(),
         error,
+        not_finite,
         checked,
         measured,
         setup,

@@ -138,14 +138,18 @@ impl Expected {
             elements: needed.len(),
             compared: 0,
             error: 0.0,
+            not_finite: 0,
             needed: needed.clone(),
             found: found.clone(),
             faults: Vec::new(),
             excused: Vec::new(),
         };
+        let (is, was) = (found.to_f64(), needed.to_f64());
+        let is_finite = |values: &[f64], k: usize| values.get(k).is_some_and(|x| x.is_finite());
         for k in 0..needed.len().max(found.len()) {
             let is_written = mask.is_none_or(|m| m.get(k).copied().unwrap_or(false));
             result.compared += usize::from(is_written);
+            result.not_finite += usize::from(is_written && !is_finite(&is, k) && !is_finite(&was, k));
             let untouched = poison.is_some_and(|byte| pattern(found, k, byte));
             let fault = match (is_written, untouched) {
                 (true, true) => Some(Fault::Forgotten),
@@ -216,6 +220,10 @@ fn pattern(value: &Value, k: usize, byte: u8) -> bool {
         Value::I64(v) => v.get(k).is_some_and(|x| *x == i64::from_ne_bytes([byte; 8])),
         Value::I16(v) => v.get(k).is_some_and(|x| *x == i16::from_ne_bytes([byte; 2])),
     }
+}
+
+fn tolerance_of(result: &OneResult) -> f64 {
+    tolerance(&result.found)
 }
 
 fn tolerance(value: &Value) -> f64 {
@@ -292,6 +300,8 @@ struct OneResult {
     compared: usize,
     /// The largest error over the tolerance.
     error: f64,
+    /// Elements that are no finite number in both, and so prove nothing.
+    not_finite: usize,
     needed: Value,
     found: Value,
     faults: Vec<Off>,
@@ -324,9 +334,34 @@ impl Comparison {
         if self.0.iter().all(|r| r.compared == 0) {
             return "nothing to compare: no element of a result is written".into();
         }
+        if self.0.iter().all(|r| r.compared == r.not_finite) {
+            return "nothing to compare: no element is a finite number, here or in the reference".into();
+        }
         let worst = self.0.iter().map(|r| r.error).fold(0.0, f64::max);
         let worst = if worst < 1e4 { format!("{worst:.2}") } else { format!("{worst:.1e}") };
-        format!("{worst} of the tolerance (relative {TOLERANCE:e} in f64, {TOLERANCE_F32:e} in f32)")
+        // of each type, by the tolerance that it is held against
+        let relative = |tolerance: f64| {
+            let of_type = self.0.iter().filter(|r| tolerance_of(r) == tolerance && r.compared > 0);
+            of_type.map(|r| r.error * tolerance).reduce(f64::max)
+        };
+        let of_types = [("f64", TOLERANCE), ("f32", TOLERANCE_F32)].into_iter().filter_map(|(ty, tolerance)| {
+            relative(tolerance).map(|error| format!("{error:.1e} in {ty}, where {tolerance:e} is allowed"))
+        });
+        let of_types: Vec<String> = of_types.collect();
+        match of_types.is_empty() {
+            true => format!("{worst} of the tolerance (integers are exact)"),
+            false => format!("{worst} of the tolerance; the largest relative error is {}", of_types.join(", ")),
+        }
+    }
+
+    /// How many elements are nan or infinite in both, if some are: they prove nothing.
+    pub fn not_finite(&self) -> Option<String> {
+        let some = self.0.iter().filter(|r| r.not_finite > 0);
+        let one = |r: &OneResult| format!("`{}`: {} of {} elements", r.name, r.not_finite, r.compared);
+        let list: Vec<String> = some.map(one).collect();
+        (!list.is_empty()).then(|| {
+            format!("{} are nan or infinite, here and in the reference: that proves nothing of them", list.join(", "))
+        })
     }
 
     /// The largest relative error of any result in double precision, or its equivalent in single.

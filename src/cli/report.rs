@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::table::{facts, figure, grouped, seconds, stored};
-use purlin::autotune::{DeviceModel, Point, Work, roofline_svg};
+use purlin::autotune::{DeviceModel, Point, Share, Shares, Work, roofline_svg};
 use purlin::codegen::{Program, Target};
 use purlin::files::write;
 use purlin::forms::element::Nodes;
@@ -39,6 +39,8 @@ pub struct Report<'a> {
     pub resources: Option<&'a Resources>,
     /// Distance from the reference.
     pub error: RelativeError,
+    /// Entries that are no finite number, neither here nor in the reference.
+    pub not_finite: usize,
     /// What is launched was checked, if that was asked for.
     pub checked: Option<LaunchReport>,
     /// Times and rooflines, if they were asked for.
@@ -94,39 +96,59 @@ impl Measured {
         Some(Work { flops, ..self.work })
     }
 
-    fn roofs(&self) -> (f64, f64) {
-        (self.work.table_roofline(&self.model), self.work.true_roofline(&self.model))
+    fn shares(&self) -> Shares {
+        self.work.shares(self.executed_flops, self.timing.median_s, &self.model)
     }
 
-    /// Rates and how much of each roofline they are, as rows of a table.
+    /// Rates and how much of each roofline they are, as rows of a table: of what is executed, and
+    /// beside it of what is written.
     pub fn rows(&self, cells: Option<usize>) -> Vec<(&'static str, String)> {
-        let (tables, roof) = self.roofs();
-        let (model, rate) = (&self.model, self.flops_per_s());
-        let a_cell = |flops: u64| match cells {
-            Some(cells) => format!(" ({} FLOP a cell)", figure(flops as f64 / cells as f64)),
-            None => String::new(),
+        let (model, shares) = (&self.model, self.shares());
+        let rate = |work: &Work| {
+            let rate = format!("{} GFLOP/s", figure(work.flops as f64 / self.timing.median_s / 1e9));
+            match cells {
+                Some(cells) => format!("{rate} ({} FLOP a cell)", figure(work.flops as f64 / cells as f64)),
+                None => rate,
+            }
         };
-        let share =
-            |rate: f64, roof: f64| format!("{:.1} % of {} GFLOP/s", 100.0 * rate / roof, figure(roof / 1e9));
-        let executed = self.executed().map(|work| {
-            let rate = work.flops as f64 / self.timing.median_s;
-            let roof = share(rate, work.true_roofline(model));
-            ("executed", format!("{} GFLOP/s{}, {roof}", figure(rate / 1e9), a_cell(work.flops)))
-        });
+        let of = |share: Share, roof: f64| {
+            let why = share.why_above.map_or_else(String::new, |why| format!(", above 100 %: {why}"));
+            format!("{share} of {} GFLOP/s{why}", figure(roof / 1e9))
+        };
+        let ran = self.executed().unwrap_or(self.work);
         let ceilings = format!(
             "memory {} GB/s, FP64 {} GFLOP/s, {} FLOP/B",
             figure(model.dram_bytes_per_s / 1e9),
             figure(model.fp64_flops_per_s / 1e9),
-            figure(self.work.intensity())
+            figure(ran.intensity())
         );
         let local = match model.local_bytes_per_s {
             Some(bytes) => format!("local memory {} GB/s", figure(bytes / 1e9)),
             None => "no local memory of its own: the same".into(),
         };
-        let mut rows = vec![("GFLOP/s", format!("{}{}", figure(rate / 1e9), a_cell(self.work.flops)))];
-        rows.extend(executed);
-        rows.push(("roofline, true", format!("{} ({ceilings})", share(rate, roof))));
-        rows.push(("roofline, local tables", format!("{} ({local})", share(rate, tables))));
+        let mut rows = Vec::new();
+        let counted = match (self.executed(), self.executed_flops) {
+            (Some(ran), _) => {
+                rows.push(("executed", rate(&ran)));
+                rows.push(("as written", rate(&self.work)));
+                ""
+            }
+            (None, Some(_)) => {
+                rows.push(("executed", rate(&self.work)));
+                ""
+            }
+            (None, None) => {
+                rows.push(("as written", rate(&self.work)));
+                "; what is executed cannot be counted"
+            }
+        };
+        let executed = of(shares.executed, ran.true_roofline(model));
+        rows.push(("roofline, true", format!("{executed} ({ceilings}{counted})")));
+        if self.executed().is_some() {
+            rows.push(("as written", of(shares.useful, self.work.true_roofline(model))));
+        }
+        let tables = of(shares.tables, self.work.table_roofline(model));
+        rows.push(("roofline, local tables", format!("as written, {tables} ({local})")));
         rows
     }
 }
@@ -142,6 +164,13 @@ impl Report<'_> {
             ("degrees of freedom", grouped(self.dofs as u64)),
             ("relative error", format!("{l2:.1e} (Euclidean norm), {max:.1e} (maximum norm)")),
         ];
+        rows.extend((self.not_finite > 0).then(|| {
+            let (count, all) = (self.not_finite, self.dofs);
+            let what = format!(
+                "{count} of {all} entries are nan or infinite, here and in the reference: that proves nothing of them"
+            );
+            ("not finite", what)
+        }));
         rows.extend(self.checked.as_ref().map(|report| ("checked", report.to_string())));
         rows.extend(self.resources.map(|resources| ("resources", resources.to_string())));
         if let Some(m) = &self.measured {
@@ -190,17 +219,23 @@ impl Report<'_> {
 
     fn roofline(&self, m: &Measured) -> Result<String, Failure> {
         let label = format!("{}, {}", self.kernel.name, self.mapping);
-        let point = Point { label, work: m.work, flops_per_s: m.flops_per_s() };
+        let (work, executed_flops, seconds) = (m.work, m.executed_flops, m.timing.median_s);
+        let point = Point { label, work, executed_flops, seconds };
         roofline_svg(&m.model, &[point]).map_err(|e| Failure::Refused(e.to_string()))
     }
 
     fn json(&self) -> serde_json::Value {
         let measured = self.measured.as_ref().map(|m| {
-            let (tables, roof) = m.roofs();
+            let (tables, roof) = (m.work.table_roofline(&m.model), m.work.true_roofline(&m.model));
+            let ran = m.work.executed(m.executed_flops);
+            let why = [m.shares().executed, m.shares().useful, m.shares().tables].map(|share| share.why_above);
             json!({
                 "median_s": m.timing.median_s, "min_s": m.timing.min_s, "runs": m.timing.runs,
                 "flops": m.work.flops, "executed_flops": m.executed_flops, "dram_bytes": m.work.dram_bytes, "table_bytes": m.work.table_bytes,
                 "flops_per_s": m.flops_per_s(), "dofs_per_s": self.dofs as f64 / m.timing.median_s,
+                "executed_flops_per_s": ran.flops as f64 / m.timing.median_s,
+                "executed_roofline_flops_per_s": ran.true_roofline(&m.model),
+                "above_rooflines": { "executed": why[0], "as_written": why[1], "local_tables": why[2] },
                 "true_roofline_flops_per_s": roof, "table_roofline_flops_per_s": tables,
                 "model": m.model,
             })

@@ -7,7 +7,7 @@ use super::table::{figure, grouped, seconds, table};
 use super::terminal::shown;
 use super::trials::first_line;
 use clap::Args;
-use purlin::autotune::{Outcome, bars_svg, best_of_each, share_svg};
+use purlin::autotune::{Outcome, Share, Shares, bars_svg, best_of_each, share_svg};
 use purlin::files;
 use purlin::tuning::{Contents, Database, Record};
 use std::collections::BTreeSet;
@@ -190,6 +190,7 @@ pub fn best_table(best: &[&Record], records: &[Record]) -> String {
             figure(r.workload.results as f64 / median / 1e9),
             percent(r.of_table_roofline()),
             percent(r.of_true_roofline()),
+            percent(r.shares().map(|shares| shares.executed.part)),
             single_cell_s(r, records).map_or_else(|| "-".into(), |s| format!("{:.2}", s / median)),
         ])
     });
@@ -197,12 +198,30 @@ pub fn best_table(best: &[&Record], records: &[Record]) -> String {
     let mut names = devices.clone();
     names.dedup();
     let header =
-        ["case", "best", "cells", "median", "GFLOP/s", "GDoF/s", "local tables", "of true", "faster"];
+        ["case", "best", "cells", "median", "GFLOP/s", "GDoF/s", "local tables", "of true", "executed", "faster"];
     format!(
-        "{}on {}\n",
+        "{}on {}\n{}",
         table(header, rows),
-        if names.is_empty() { "no device".into() } else { names.join(", ") }
+        if names.is_empty() { "no device".into() } else { names.join(", ") },
+        above(best)
     )
+}
+
+/// What the columns of rooflines are of, and why some of them are above 100 %, each reason once.
+fn above(best: &[&Record]) -> String {
+    let mut text = String::from(
+        "`local tables` and `of true` are of the operations as written, `executed` of `true` by those that ran\n",
+    );
+    let of = |name: &str, share: fn(&Shares) -> Share| {
+        let shares = best.iter().filter_map(|r| r.shares());
+        let why: BTreeSet<&str> = shares.filter_map(|shares| share(&shares).why_above).collect();
+        let lines = why.into_iter().map(|why| format!("`{name}` above 100 %: {why}\n"));
+        lines.collect::<String>()
+    };
+    text += &of("local tables", |s| s.tables);
+    text += &of("of true", |s| s.useful);
+    text += &of("executed", |s| s.executed);
+    text
 }
 
 /// Every trial, the fastest of each case first, then those without a time.

@@ -180,6 +180,16 @@ impl SolveArgs {
             .map_err(|_| Failure::Usage(format!("--method {name}: needed with --multigrid {}", known())))
     }
 
+    /// From a quarter of a side on, cells of the coarsest mesh are inside out.
+    fn check_deform(&self) -> Result<(), Failure> {
+        match self.deform.filter(|part| !(0.0..0.25).contains(part)) {
+            Some(part) => {
+                Err(Failure::Usage(format!("--deform {part}: needed a number from 0 on, below 0.25")))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// A residual that is relative to the right-hand side is a part of it: from 1 on, nothing would
     /// be solved.
     fn check_residual(&self) -> Result<(), Failure> {
@@ -216,6 +226,7 @@ impl From<BoundaryValueSetupError> for Failure {
 /// Runs the command.
 pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     args.check_residual()?;
+    args.check_deform()?;
     if let Some(path) = &args.vtu {
         check_writable(path)?; // a solve may take an hour
     }
@@ -359,6 +370,9 @@ pub(super) fn unconverged(problem: BoundaryValueProblem, report: &NewtonReport) 
     let more = match report.reason {
         NewtonReason::TooMany => "; allow more by --newton-iterations",
         NewtonReason::Linear(LinearReason::TooMany) => "; allow more by --iterations",
+        NewtonReason::Linear(LinearReason::Stagnated) => {
+            ": it is as small as roundings allow; ask for a larger --residual"
+        }
         NewtonReason::LineSearch | NewtonReason::Linear(LinearReason::Indefinite) if !problem.is_linear() => {
             "; apply the load in smaller parts by --load-steps"
         }

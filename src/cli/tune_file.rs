@@ -29,6 +29,7 @@ use purlin::tuning::{Candidate, Database, Record, candidates, compile_ahead, num
 use purlin::{Loaded, Mapping, kernel_work, laid_out, set_up_with, transform_with_setup};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// A kernel with what maps it: a schedule that has holes, or the mappings of a form's action.
 struct FileSubject<'d> {
@@ -40,6 +41,8 @@ struct FileSubject<'d> {
     device: &'d dyn Device,
     cache: &'d Cache,
     options: Options,
+    /// What a comparison of results proves nothing of.
+    not_finite: OnceLock<String>,
 }
 
 /// A candidate's kernel and its code.
@@ -84,9 +87,17 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     }
     drop(progress);
     let database = args.trials.database()?;
-    let options = Options::default().with_trust(args.trust.trust);
-    let (device, cache) = (&*device, &cache);
-    let subject = FileSubject { kernel, lowered: &lowered, script, memory, workload, device, cache, options };
+    let subject = FileSubject {
+        kernel,
+        lowered: &lowered,
+        script,
+        memory,
+        workload,
+        device: &*device,
+        cache: &cache,
+        options: Options::default().with_trust(args.trust.trust),
+        not_finite: OnceLock::new(),
+    };
     subject.check_trust(&candidates)?;
     let tasks = [Task { subject, candidates }];
     let options = args.trials.options(device.info(), seed);
@@ -270,6 +281,10 @@ impl Session for OnDevice<'_> {
         loaded.launch().map_err(|e| Refusal::new(Stage::Launch, e))?;
         let found = results(&candidate.kernel, &loaded, &self.subject.memory).map_err(refused)?;
         let mut comparison = self.expected.compare(&found);
+        if let Some(text) = comparison.not_finite() {
+            // the same of every candidate
+            self.subject.not_finite.get_or_init(|| text);
+        }
         let (kernel, memory) = (&self.subject.kernel, &self.subject.memory);
         if !comparison.is_right() {
             self.expected.excuse(kernel, memory, &mut comparison);
@@ -312,6 +327,9 @@ fn finish(
     }
     let records: Vec<Record> = latest.into_values().collect();
     out(&trials_table(&records))?;
+    if let Some(text) = task.subject.not_finite.get() {
+        out(&format!("{text}\n"))?;
+    }
     let time = |r: &&Record| r.median_s().unwrap_or(f64::INFINITY);
     let measured = records.iter().filter(|r| r.median_s().is_some());
     let Some(best) = measured.min_by(|a, b| time(a).total_cmp(&time(b))) else {

@@ -19,6 +19,7 @@
 mod database;
 mod device_model;
 mod figures;
+mod lettering;
 mod mapping;
 mod plot;
 mod ranking;
@@ -37,4 +38,4 @@ pub use record::{
     Candidate, Errors, Key, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Setup, Stage, Workload,
     best_of_each,
 };
-pub use roofline::{Limit, Work};
+pub use roofline::{Limit, Share, Shares, Work};

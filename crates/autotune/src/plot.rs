@@ -1,6 +1,7 @@
 //! A roofline as an SVG picture.
 
 use crate::figures::FONT;
+use crate::lettering::{fitted, wrapped};
 use crate::roofline::Work;
 use plotters::coord::ranged1d::{KeyPointHint, Ranged};
 use plotters::prelude::*;
@@ -13,10 +14,44 @@ use std::ops::Range;
 pub struct Point {
     /// Its name.
     pub label: String,
-    /// What it does.
+    /// What it does, as it is written.
     pub work: Work,
-    /// Operations a second that were measured, FLOP/s.
-    pub flops_per_s: f64,
+    /// FLOP that are executed, where they can be counted.
+    pub executed_flops: Option<u64>,
+    /// Seconds of a launch.
+    pub seconds: f64,
+}
+
+impl Point {
+    /// FLOP/B and GFLOP/s of what is executed.
+    fn executed(&self) -> (f64, f64) {
+        self.place(&self.work.executed(self.executed_flops))
+    }
+
+    /// FLOP/B and GFLOP/s of what is written.
+    fn useful(&self) -> (f64, f64) {
+        self.place(&self.work)
+    }
+
+    fn place(&self, work: &Work) -> (f64, f64) {
+        (work.intensity(), work.flops as f64 / self.seconds / 1e9)
+    }
+
+    /// What is said of it below the picture.
+    fn text(&self, model: &DeviceModel) -> String {
+        let shares = self.work.shares(self.executed_flops, self.seconds, model);
+        let why = |why: Option<&str>| why.map_or_else(String::new, |why| format!(" (above 100 %: {why})"));
+        let (executed, useful) = (self.executed().1, self.useful().1);
+        let part = |share: crate::Share| format!("{share} of the roof{}", why(share.why_above));
+        let mut text = format!("{}: {} GFLOP/s", self.label, figure(executed));
+        if executed == useful {
+            text += &format!(", {}", part(shares.executed));
+        } else {
+            text += &format!(" executed, {}; ", part(shares.executed));
+            text += &format!("{} GFLOP/s as written, {}", figure(useful), part(shares.useful));
+        }
+        text
+    }
 }
 
 /// Why there is no picture.
@@ -33,7 +68,12 @@ pub enum PlotError {
     Draw(String),
 }
 
-const SIZE: (u32, u32) = (860, 560);
+const WIDTH: u32 = 860;
+/// Height without what is said below.
+const HEIGHT: u32 = 560;
+/// Of what is said below.
+const LETTERS: u32 = 13;
+const LINE: u32 = 18;
 const ROOF: RGBColor = RGBColor(30, 30, 30);
 const LOCAL: RGBColor = RGBColor(190, 90, 20);
 const MEASURED: RGBColor = RGBColor(20, 90, 170);
@@ -41,20 +81,47 @@ const MEASURED: RGBColor = RGBColor(20, 90, 170);
 /// The roofline of a device with measured kernels on it: GFLOP/s over FLOP a byte, both
 /// logarithmic.
 ///
-/// A short bar above a point is the ceiling of the model of Kulkarni & Klöckner 2025 where it lies
-/// below the roof.
+/// A filled circle is what is executed, a hollow one what is written, where that is something else. A
+/// short bar is the ceiling of the model of Kulkarni & Klöckner 2025 for what is written, where it
+/// lies below the roof. Names and figures stand below the picture, however long and many they are;
+/// several points have numbers.
 ///
 /// # Errors
 /// A figure that is not positive.
 pub fn roofline_svg(model: &DeviceModel, points: &[Point]) -> Result<String, PlotError> {
     check(model, points)?;
+    let lines = below(model, points);
+    let size = (WIDTH, HEIGHT + LINE * lines.len() as u32 + if lines.is_empty() { 0 } else { 12 });
     let mut svg = String::new();
     {
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        draw(&area, model, points).map_err(|e| PlotError::Draw(e.to_string()))?;
+        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        draw(&area, model, points, &lines).map_err(|e| PlotError::Draw(e.to_string()))?;
         area.present().map_err(|e| PlotError::Draw(e.to_string()))?;
     }
     Ok(svg)
+}
+
+/// The lines below the picture.
+fn below(model: &DeviceModel, points: &[Point]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (k, point) in points.iter().enumerate() {
+        let number = if points.len() > 1 { format!("{}  ", k + 1) } else { String::new() };
+        let text = wrapped(&point.text(model), LETTERS, WIDTH - 80);
+        let indented = text.into_iter().enumerate();
+        lines.extend(indented.map(|(n, line)| if n == 0 { number.clone() + &line } else { line }));
+    }
+    if points.iter().any(|p| p.executed().1 != p.useful().1) {
+        lines.push("filled: operations that are executed; hollow: those that are written".into());
+    }
+    if points.iter().any(|p| has_bar(model, p)) {
+        lines.push("short bars: as written, with tables in local memory".into());
+    }
+    lines
+}
+
+/// Whether tables in local memory bound a kernel more than its roof does.
+fn has_bar(model: &DeviceModel, point: &Point) -> bool {
+    point.work.table_roofline(model) < point.work.true_roofline(model)
 }
 
 fn check(model: &DeviceModel, points: &[Point]) -> Result<(), PlotError> {
@@ -63,22 +130,23 @@ fn check(model: &DeviceModel, points: &[Point]) -> Result<(), PlotError> {
         return refused(format!("the ceilings of `{}`", model.name));
     }
     for point in points {
-        let (x, y) = (point.work.intensity(), point.flops_per_s);
-        if !(x.is_finite() && x > 0.0 && y.is_finite() && y > 0.0) {
-            return refused(format!("{x} FLOP/B at {y} FLOP/s for `{}`", point.label));
+        for (x, y) in [point.executed(), point.useful()] {
+            if !(x.is_finite() && x > 0.0 && y.is_finite() && y > 0.0) {
+                return refused(format!("{x} FLOP/B at {y} GFLOP/s for `{}`", point.label));
+            }
         }
     }
     Ok(())
 }
 
 /// Whole decades that hold every value, with room around.
-fn decades(values: impl Iterator<Item = f64>) -> Range<f64> {
+pub(crate) fn decades(values: impl Iterator<Item = f64>) -> Range<f64> {
     let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(l, h), v| (l.min(v), h.max(v)));
     10f64.powf((low / 1.5).log10().floor())..10f64.powf((high * 1.5).log10().ceil())
 }
 
 /// A logarithmic axis whose key points are powers of ten.
-struct Decades(Range<f64>);
+pub(crate) struct Decades(pub(crate) Range<f64>);
 
 impl Ranged for Decades {
     type FormatOption = plotters::coord::ranged1d::NoDefaultFormatting;
@@ -101,7 +169,11 @@ impl Ranged for Decades {
 
 impl plotters::coord::ranged1d::ValueFormatter<f64> for Decades {
     fn format(value: &f64) -> String {
-        if *value >= 1.0 { format!("{value:.0}") } else { format!("{value}") }
+        match *value {
+            v if !(1e-3..1e5).contains(&v) => format!("{v:.0e}"),
+            v if v >= 1.0 => format!("{v:.0}"),
+            v => format!("{v}"),
+        }
     }
 }
 
@@ -114,15 +186,19 @@ fn figure(x: f64) -> String {
 type Failure = Box<dyn std::error::Error>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-fn draw(area: &Area<'_>, model: &DeviceModel, points: &[Point]) -> Result<(), Failure> {
+fn draw(area: &Area<'_>, model: &DeviceModel, points: &[Point], lines: &[String]) -> Result<(), Failure> {
     area.fill(&WHITE)?;
+    let (upper, lower) = area.split_vertically(HEIGHT);
     let ridge = model.fp64_flops_per_s / model.dram_bytes_per_s;
-    let x = decades(points.iter().map(|p| p.work.intensity()).chain([ridge / 4.0, ridge * 4.0]));
+    let places: Vec<(f64, f64)> = points.iter().flat_map(|p| [p.executed(), p.useful()]).collect();
+    let x = decades(places.iter().map(|p| p.0).chain([ridge / 4.0, ridge * 4.0]));
     let peak = model.fp64_flops_per_s / 1e9;
-    let y = decades(points.iter().map(|p| p.flops_per_s / 1e9).chain([peak, peak / 30.0]));
-    let mut chart = ChartBuilder::on(area)
-        .caption(format!("Roofline of {}", model.name), (FONT, 20))
+    let bars = points.iter().filter(|p| has_bar(model, p)).map(|p| p.work.table_roofline(model) / 1e9);
+    let y = decades(places.iter().map(|p| p.1).chain(bars).chain([peak, peak / 30.0]));
+    let mut chart = ChartBuilder::on(&upper)
+        .caption(fitted(&format!("Roofline of {}", model.name), 20, WIDTH - 40), (FONT, 20))
         .margin(14)
+        .margin_right(30)
         .x_label_area_size(46)
         .y_label_area_size(72)
         .build_cartesian_2d(Decades(x.clone()), Decades(y.clone()))?;
@@ -149,22 +225,31 @@ fn draw(area: &Area<'_>, model: &DeviceModel, points: &[Point]) -> Result<(), Fa
     let label = format!("memory {} GB/s ", figure(slope));
     chart.draw_series([Text::new(label, (at, at * slope * 1.1), text(&ROOF, HPos::Right, VPos::Bottom))])?;
 
-    for point in points {
-        let (px, py) = (point.work.intensity(), point.flops_per_s / 1e9);
-        let tables = point.work.table_roofline(model) / 1e9;
-        if tables < point.work.true_roofline(model) / 1e9 {
+    for (k, point) in points.iter().enumerate() {
+        if has_bar(model, point) {
+            let (px, tables) = (point.useful().0, point.work.table_roofline(model) / 1e9);
             let bar = [(px / 1.15, tables), (px * 1.15, tables)];
             chart.draw_series(LineSeries::new(bar, LOCAL.stroke_width(3)))?;
-            let label = "tables in local memory";
-            let place = (px * 1.2, tables);
-            chart.draw_series([Text::new(label, place, text(&LOCAL, HPos::Left, VPos::Center))])?;
         }
-        chart.draw_series([Circle::new((px, py), 5, MEASURED.filled())])?;
-        let part = 100.0 * point.flops_per_s / point.work.true_roofline(model);
-        let label = format!("{}: {} GFLOP/s, {part:.1} % of the roof", point.label, figure(py));
-        let right = px > (x.start * x.end).sqrt();
-        let (h, factor) = if right { (HPos::Right, 1.0 / 1.12) } else { (HPos::Left, 1.12) };
-        chart.draw_series([Text::new(label, (px * factor, py), text(&MEASURED, h, VPos::Center))])?;
+        let (executed, useful) = (point.executed(), point.useful());
+        if executed != useful {
+            chart.draw_series(LineSeries::new([executed, useful], MEASURED.stroke_width(1)))?;
+            chart.draw_series([Circle::new(useful, 5, WHITE.filled()), Circle::new(useful, 5, MEASURED)])?;
+        }
+        chart.draw_series([Circle::new(executed, 5, MEASURED.filled())])?;
+        if points.len() > 1 {
+            let beside = chart.backend_coord(&executed);
+            let style = text(&MEASURED, HPos::Left, VPos::Bottom);
+            area.draw(&Text::new((k + 1).to_string(), (beside.0 + 6, beside.1 - 3), style))?;
+        }
+    }
+    write_below(&lower, lines)
+}
+
+fn write_below(area: &Area<'_>, lines: &[String]) -> Result<(), Failure> {
+    let style = (FONT, LETTERS).into_font().color(&MEASURED).pos(Pos::new(HPos::Left, VPos::Top));
+    for (k, line) in lines.iter().enumerate() {
+        area.draw(&Text::new(line.clone(), (28, (LINE * k as u32) as i32), style.clone()))?;
     }
     Ok(())
 }
@@ -175,19 +260,51 @@ mod tests {
     use super::*;
     use crate::known_devices;
 
+    fn point(label: &str) -> Point {
+        let work = Work { flops: 100, dram_bytes: 10, table_bytes: 50 };
+        Point { label: label.into(), work, executed_flops: None, seconds: 1e-10 }
+    }
+
     #[test]
     fn the_picture_names_device_and_kernel() {
-        let work = Work { flops: 100, dram_bytes: 10, table_bytes: 50 };
-        let point = Point { label: "laplace".into(), work, flops_per_s: 1e12 };
         for model in known_devices().unwrap() {
-            let svg = roofline_svg(&model, std::slice::from_ref(&point)).unwrap();
+            let svg = roofline_svg(&model, &[point("laplace")]).unwrap();
             assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
             assert!(svg.contains(&model.name) && svg.contains("laplace: 1000 GFLOP/s"), "{svg}");
+            let fewer = Point { executed_flops: Some(40), ..point("laplace") };
+            let svg = roofline_svg(&model, &[fewer]).unwrap();
+            assert!(svg.contains("laplace: 400 GFLOP/s executed, ") && svg.contains("hollow"), "{svg}");
         }
-        let broken = Point { flops_per_s: 0.0, ..point };
-        assert!(matches!(
-            roofline_svg(&known_devices().unwrap()[0], &[broken]),
-            Err(PlotError::NotPositive { .. })
-        ));
+        let model = &known_devices().unwrap()[0];
+        assert!(roofline_svg(model, &[]).is_ok());
+        for broken in [
+            Point { seconds: f64::INFINITY, ..point("x") },
+            Point { seconds: 0.0, ..point("x") },
+            Point { work: Work { flops: 0, ..point("x").work }, ..point("x") },
+        ] {
+            assert!(matches!(roofline_svg(model, &[broken]), Err(PlotError::NotPositive { .. })));
+        }
+    }
+
+    /// No text begins or ends outside of the picture, however long names are and wherever points lie.
+    #[test]
+    fn nothing_is_cut_off() {
+        let long = "straight cells, 32 a group, parts 3, 12 and 6, ".repeat(8);
+        for model in known_devices().unwrap() {
+            let model = DeviceModel { name: "A processor of a very long name ".repeat(6), ..model };
+            for flops in [1, 100, 1_000_000] {
+                for count in [0, 1, 2, 30] {
+                    let points: Vec<Point> = (0..count)
+                        .map(|k| Point {
+                            work: Work { flops, dram_bytes: 10 + k, table_bytes: 9_000_000 },
+                            executed_flops: Some(flops / 2 + k),
+                            ..point(&long)
+                        })
+                        .collect();
+                    let svg = roofline_svg(&model, &points).unwrap();
+                    crate::lettering::check_texts(&svg);
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What one trial of the tuner found, as it is kept.
 
 use crate::mapping::Mapping;
-use crate::roofline::Work;
+use crate::roofline::{Shares, Work};
 use purlin_runtime::DeviceModel;
 use purlin_runtime::cuda::ptxas::Resources;
 use serde::{Deserialize, Serialize};
@@ -280,6 +280,13 @@ impl<M> Record<M> {
     #[must_use]
     pub fn of_table_roofline(&self) -> Option<f64> {
         self.flops_per_s().map(|rate| rate / self.workload.work.table_roofline(&self.device))
+    }
+
+    /// How near it comes to its rooflines, by what it executes and by what is written.
+    #[must_use]
+    pub fn shares(&self) -> Option<Shares> {
+        let measurement = self.measurement()?;
+        Some(self.workload.work.shares(measurement.executed_flops, measurement.median_s, &self.device))
     }
 
     /// Part of the roofline of memory and arithmetic alone.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// # Shapes and units
 /// FLOP and bytes. Operations are those of the untransformed kernel, so that doing less never looks
-/// slower; bytes of memory are compulsory ones, each datum moved once.
+/// slower ([`Work::executed`] has those that run); bytes of memory are compulsory ones, each datum moved once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// Floating-point operations.
@@ -41,7 +41,76 @@ impl std::fmt::Display for Limit {
     }
 }
 
+/// A part of a roofline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    /// The part; 1 is the roofline.
+    pub part: f64,
+    /// How it can be more than 1, where it is.
+    pub why_above: Option<&'static str>,
+}
+
+impl Share {
+    fn of(part: f64, why_above: &'static str) -> Self {
+        Self { part, why_above: (part > 1.0).then_some(why_above) }
+    }
+}
+
+impl std::fmt::Display for Share {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.1} %", 100.0 * self.part)
+    }
+}
+
+/// How near a kernel comes to its rooflines.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shares {
+    /// What the device executes, of memory and arithmetic alone; operations as they are written where
+    /// those that are executed cannot be counted.
+    pub executed: Share,
+    /// Operations of the kernel as it is written, of the same.
+    pub useful: Share,
+    /// The same, of the roofline with tables in local memory.
+    pub tables: Share,
+}
+
+/// Why a roofline of operations that are not executed is no bound.
+const FEWER: &str = "fewer operations are executed than are written";
+/// Why the bandwidth of memory is no bound.
+const CACHED: &str = "data stay in caches, which are faster than memory";
+/// Why the rate of arithmetic is no bound.
+const INSTRUCTIONS: &str =
+    "matrix instructions, or operations that the compiler leaves out: neither is part of the ceiling";
+/// Why the bandwidth of local memory is no bound.
+const REUSED: &str = "tables stay in registers or caches, or fewer of their entries are read than is written";
+
 impl Work {
+    /// The same with the operations that are executed, where they are known.
+    #[must_use]
+    pub fn executed(self, flops: Option<u64>) -> Self {
+        Self { flops: flops.filter(|flops| *flops > 0).unwrap_or(self.flops), ..self }
+    }
+
+    /// How near a launch of so many seconds comes to the rooflines of `device`.
+    #[must_use]
+    pub fn shares(&self, executed_flops: Option<u64>, seconds: f64, device: &DeviceModel) -> Shares {
+        let ran = self.executed(executed_flops);
+        let part = |work: &Self| work.flops as f64 / seconds / work.true_roofline(device);
+        let above = |work: &Self| match work.rate(device, Limit::Dram) < device.fp64_flops_per_s {
+            true => CACHED,
+            false => INSTRUCTIONS,
+        };
+        let useful = if ran.flops < self.flops { FEWER } else { above(self) };
+        Shares {
+            executed: Share::of(part(&ran), above(&ran)),
+            useful: Share::of(part(self), useful),
+            tables: Share::of(
+                self.flops as f64 / seconds / self.table_roofline(device),
+                if self.limit(device) == Limit::Local { REUSED } else { useful },
+            ),
+        }
+    }
+
     /// Operations a byte of memory, FLOP/B.
     #[must_use]
     pub fn intensity(&self) -> f64 {
@@ -109,6 +178,34 @@ mod tests {
             source: text(),
             occupancy: None,
         }
+    }
+
+    /// A share above one says why; each of its reasons belongs to the ceiling that is exceeded.
+    #[test]
+    fn what_is_above_a_roofline_says_why() {
+        let work = |flops| Work { flops, dram_bytes: 1, table_bytes: 0 };
+        // as written, executed, seconds: roofs of 100 FLOP/s a FLOP until 400 FLOP/s
+        let cases = [
+            (8, None, 1.0, [None, None]),
+            (8, Some(8), 0.01, [Some(INSTRUCTIONS), Some(INSTRUCTIONS)]),
+            (1, Some(1), 0.001, [Some(CACHED), Some(CACHED)]),
+            (8000, Some(8), 0.1, [None, Some(FEWER)]),
+            (8000, Some(2), 0.005, [Some(CACHED), Some(FEWER)]),
+            (8, Some(12), 0.1, [None, None]),
+            (8, Some(0), 1.0, [None, None]),
+        ];
+        for (written, executed, seconds, [why_executed, why_useful]) in cases {
+            let shares = work(written).shares(executed, seconds, &model());
+            let found = [shares.executed.why_above, shares.useful.why_above];
+            assert_eq!(found, [why_executed, why_useful], "{written} {executed:?} {seconds}");
+            for share in [shares.executed, shares.useful, shares.tables] {
+                assert_eq!(share.why_above.is_some(), share.part > 1.0, "{share:?}");
+            }
+        }
+        let shares = work(8000).shares(Some(8), 0.1, &model());
+        assert_eq!([shares.executed.to_string(), shares.useful.to_string()], ["20.0 %", "20000.0 %"]);
+        let tables = Work { flops: 8, dram_bytes: 1, table_bytes: 40 };
+        assert_eq!(tables.shares(None, 0.03, &model()).tables.why_above, Some(REUSED));
     }
 
     #[test]

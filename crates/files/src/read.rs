@@ -8,10 +8,13 @@ use std::path::Path;
 /// repository has 5 MB.
 pub const TEXT_LIMIT: u64 = 1 << 30;
 
-/// Bytes of a mesh that are read: 16 GiB of a file, and [`TEXT_LIMIT`] of what has no length.
+/// Bytes of a mesh that are read: 16 GiB.
 pub const MESH_LIMIT: u64 = 1 << 34;
 
-/// The content of a file of at most `limit` bytes; of a device or a pipe at most [`TEXT_LIMIT`].
+/// Bytes of a device or a pipe that are read, which have no length: 256 MiB.
+const STREAM_LIMIT: u64 = 1 << 28;
+
+/// The content of a file of at most `limit` bytes; of a device or a pipe at most 256 MiB of that.
 ///
 /// # Errors
 /// What the system says; more bytes than that.
@@ -25,7 +28,7 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
 /// As [`read`].
 pub fn read_open(mut file: File, limit: u64) -> Result<Vec<u8>> {
     let found = file.metadata()?;
-    let limit = if found.is_file() { limit } else { limit.min(TEXT_LIMIT) };
+    let limit = if found.is_file() { limit } else { limit.min(STREAM_LIMIT) };
     let mut bytes = Vec::new();
     if found.is_file() {
         let length = found.len().saturating_sub(file.stream_position()?);
@@ -51,7 +54,7 @@ pub fn read_text(path: &Path) -> Result<String> {
 }
 
 fn too_long(limit: u64) -> Error {
-    Error::new(ErrorKind::FileTooLarge, format!("it has more than the {} MiB that are read", limit >> 20))
+    Error::new(ErrorKind::InvalidData, format!("it has more than the {} MiB that are read", limit >> 20))
 }
 
 #[cfg(test)]
@@ -65,13 +68,13 @@ mod tests {
         let path = dir.path().join("file");
         std::fs::write(&path, [b'x'; 100]).unwrap();
         assert_eq!(read(&path, 100).unwrap().len(), 100);
-        assert_eq!(read(&path, 99).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        assert_eq!(read(&path, 99).unwrap_err().kind(), ErrorKind::InvalidData);
         // a hole of a terabyte
         File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
         let error = read_text(&path).unwrap_err().to_string();
         assert_eq!(error, "it has more than the 1024 MiB that are read");
         let error = read(Path::new("/dev/zero"), 5000).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert_eq!(read(Path::new("/dev/null"), 5000).unwrap(), b"");
     }
 

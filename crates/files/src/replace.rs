@@ -30,9 +30,10 @@ pub fn replace(path: &Path, content: impl FnOnce(&mut dyn Write) -> Result<()>) 
         }
         Target::Beside(path) => {
             let file = beside(&path)?;
-            let mut buffered = BufWriter::new(file);
+            let mut buffered = BufWriter::new(file.as_file());
             content(&mut buffered)?;
-            let file = buffered.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+            buffered.flush()?;
+            drop(buffered);
             // without this, some file systems rename before the content is safe, and report a full
             // disk only when it is too late
             file.as_file().sync_all()?;
@@ -85,21 +86,15 @@ fn beside(path: &Path) -> Result<NamedTempFile> {
     let folder = path.parent().filter(|f| *f != Path::new("")).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".purlin-").suffix(".part");
-    let file = builder.permissions(Permissions::from_mode(0o666)).tempfile_in(folder).map_err(without_path)?;
+    let file = builder.permissions(Permissions::from_mode(0o666)).tempfile_in(folder);
+    // the error names a file that nobody has asked for
+    let file = file.map_err(|e| Error::from(e.kind()))?;
     if let Ok(found) = path.metadata() {
         file.as_file().set_permissions(found.permissions())?;
     }
     Ok(file)
 }
 
-/// `tempfile` names a file in its errors that nobody has asked for.
-fn without_path(error: Error) -> Error {
-    let inner = error.get_ref().and_then(std::error::Error::source);
-    match inner.and_then(|e| e.downcast_ref::<Error>()).and_then(Error::raw_os_error) {
-        Some(code) => Error::from_raw_os_error(code),
-        None => Error::from(error.kind()),
-    }
-}
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

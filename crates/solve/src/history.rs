@@ -25,6 +25,7 @@ impl History {
     /// Adds the norms of the residuals whose squares are given, up to the one that ends the iterations,
     /// and says why it does. The first of later squares is the last of those before. `breaks` says
     /// whether iteration `k` of these was the last that could be computed; one that converges may be.
+    /// Where the residual is nothing but rounding, it has stagnated, whatever a method says then.
     pub fn judge(
         &mut self,
         squares: &[f64],
@@ -51,7 +52,9 @@ impl History {
             }
             let converges = squares.get(k + 1).is_none_or(|next| *next <= limit);
             if let (false, Some(reason)) = (converges, breaks(k.min(squares.len().saturating_sub(2)))) {
-                return Some(reason);
+                // what is left of such a residual is rounding, from which nothing follows of the matrix
+                let is_rounding = *square <= f64::EPSILON.powi(2) * first;
+                return Some(if is_rounding { LinearReason::Stagnated } else { reason });
             }
         }
         None

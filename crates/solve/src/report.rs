@@ -15,7 +15,7 @@ pub enum LinearReason {
     NotFinite,
     /// The matrix or the preconditioner is not positive definite.
     Indefinite,
-    /// The residual no longer decreases.
+    /// The residual no longer decreases: it is as small as roundings allow.
     Stagnated,
     /// A product that the method divides by is zero.
     Breakdown,
