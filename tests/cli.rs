@@ -2127,7 +2127,7 @@ fn rooflines_are_of_what_is_executed() {
         let report = std::fs::read_to_string(out.join("report.json")).unwrap();
         let report: serde_json::Value = serde_json::from_str(&report).unwrap();
         let measured = &report["measured"];
-        let number = |name: &str| measured[name].as_f64().unwrap_or_else(|| panic!("no {name}: {measured}"));
+        let number = |name: &str| measured[name].as_f64().unwrap();
         let picture = std::fs::read_to_string(out.join("roofline.svg")).unwrap();
         let picture: Vec<&str> = picture.lines().filter(|line| !line.starts_with('<')).collect();
         let picture = picture.join(" ");
@@ -2171,9 +2171,10 @@ fn begun(db: &str, form: &str) -> (std::process::Child, impl std::io::BufRead) {
 #[test]
 fn a_tuner_that_is_stopped_says_so_by_its_exit_code() {
     let dir = tempfile::tempdir().unwrap();
-    for (signal, code, message) in
-        [("-INT", 130, "error: stopped by Ctrl-C"), ("-TERM", 143, "error: stopped by a request to terminate")]
-    {
+    for (signal, code, message) in [
+        ("-INT", 130, "error: stopped by Ctrl-C"),
+        ("-TERM", 143, "error: stopped by a request to terminate"),
+    ] {
         let db = dir.path().join(format!("trials{signal}.jsonl")).to_string_lossy().into_owned();
         let (mut child, mut said) = begun(&db, "laplace");
         Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();

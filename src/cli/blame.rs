@@ -109,8 +109,7 @@ impl Accused<'_> {
             Backend::Cuda => "cu",
         };
         let path = dir.join(format!("{}.{extension}", self.program.entry));
-        let written =
-            std::fs::create_dir_all(&dir).and_then(|()| files::write(&path, &self.program.source));
+        let written = std::fs::create_dir_all(&dir).and_then(|()| files::write(&path, &self.program.source));
         written
             .map(|()| path)
             .map_err(|e| format!("the source could not be written to `{}`: {e}", dir.display()))

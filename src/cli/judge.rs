@@ -344,13 +344,17 @@ impl Comparison {
             let of_type = self.0.iter().filter(|r| tolerance_of(r) == tolerance && r.compared > 0);
             of_type.map(|r| r.error * tolerance).reduce(f64::max)
         };
-        let of_types = [("f64", TOLERANCE), ("f32", TOLERANCE_F32)].into_iter().filter_map(|(ty, tolerance)| {
-            relative(tolerance).map(|error| format!("{error:.1e} in {ty}, where {tolerance:e} is allowed"))
-        });
+        let of_types =
+            [("f64", TOLERANCE), ("f32", TOLERANCE_F32)].into_iter().filter_map(|(ty, tolerance)| {
+                relative(tolerance)
+                    .map(|error| format!("{error:.1e} in {ty}, where {tolerance:e} is allowed"))
+            });
         let of_types: Vec<String> = of_types.collect();
         match of_types.is_empty() {
             true => format!("{worst} of the tolerance (integers are exact)"),
-            false => format!("{worst} of the tolerance; the largest relative error is {}", of_types.join(", ")),
+            false => {
+                format!("{worst} of the tolerance; the largest relative error is {}", of_types.join(", "))
+            }
         }
     }
 
@@ -360,7 +364,10 @@ impl Comparison {
         let one = |r: &OneResult| format!("`{}`: {} of {} elements", r.name, r.not_finite, r.compared);
         let list: Vec<String> = some.map(one).collect();
         (!list.is_empty()).then(|| {
-            format!("{} are nan or infinite, here and in the reference: that proves nothing of them", list.join(", "))
+            format!(
+                "{} are nan or infinite, here and in the reference: that proves nothing of them",
+                list.join(", ")
+            )
         })
     }
 

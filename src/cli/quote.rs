@@ -39,8 +39,8 @@ pub struct Excerpt {
     text: String,
     /// The line of the source that the text begins with, from 0.
     first_line: usize,
-    /// The line of the text that the place is in, and how many of its characters are left out in front.
-    shifted: (usize, usize),
+    /// Where the place is in the text, in bytes, and in its line of the source, in characters from 0.
+    place: (usize, usize),
 }
 
 /// Mark of what is left out.
@@ -65,21 +65,19 @@ impl Excerpt {
         let column = line[..start - begin].chars().count();
         let left_out = if line.chars().nth(QUOTED).is_some() { column.saturating_sub(QUOTED / 3) } else { 0 };
         let shown: String = line.chars().skip(left_out).take(QUOTED).collect();
-        let shifted = (usize::from(before < begin), left_out.saturating_sub(usize::from(left_out > 0)));
-        let at_line = text.len();
         text.extend((left_out > 0).then_some(GAP));
         let at: usize = shown.chars().take(column - left_out).map(char::len_utf8).sum();
         let place = text.len() + at;
         text += &shown;
         let end = (place + span.len()).min(text.len());
         text.extend((line.chars().count() > left_out + QUOTED).then_some(GAP));
-        debug_assert!(at_line <= place && text.is_char_boundary(place));
         if let Some(next) = after.next() {
             text.push('\n');
             text += &cut(next, QUOTED);
         }
         let end = (place..=end).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(place);
-        (Self { name: name.to_owned(), text, first_line, shifted }, place..end)
+        let (name, whole) = (name.to_owned(), (place, column));
+        (Self { name, text, first_line, place: whole }, place..end)
     }
 }
 
@@ -91,8 +89,8 @@ impl SourceCode for Excerpt {
         lines_after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let inner = self.text.as_str().read_span(span, lines_before, lines_after)?;
-        let (line, left_out) = self.shifted;
-        let column = inner.column() + if inner.line() == line { left_out } else { 0 };
+        let (place, column) = self.place;
+        let column = if inner.span().offset() == place { column } else { inner.column() };
         Ok(Box::new(MietteSpanContents::new_named(
             self.name.clone(),
             inner.data(),
@@ -112,10 +110,14 @@ mod tests {
     #[test]
     fn quotes_are_cut_and_the_rest_is_kept() {
         let long = "x".repeat(10_000);
-        let message = format!("`a`: found `{long}`, needed a number or \"{long}\"\n  help: `{long}` is no name");
+        let message =
+            format!("`a`: found `{long}`, needed a number or \"{long}\"\n  help: `{long}` is no name");
         let short = shortened(&message);
         assert!(short.chars().count() < 700, "{short}");
-        assert!(short.starts_with("`a`: found `xxx") && short.contains(" …`, needed a number or \"x"), "{short}");
+        assert!(
+            short.starts_with("`a`: found `xxx") && short.contains(" …`, needed a number or \"x"),
+            "{short}"
+        );
         assert!(short.contains("\n  help: `xx") && short.ends_with(" …` is no name"), "{short}");
         let exact = "y".repeat(QUOTED);
         assert_eq!(shortened(&format!("`{exact}` and `{exact}`")), format!("`{exact}` and `{exact}`"));

@@ -197,8 +197,18 @@ pub fn best_table(best: &[&Record], records: &[Record]) -> String {
     let devices: Vec<&str> = best.iter().map(|r| r.device.name.as_str()).collect();
     let mut names = devices.clone();
     names.dedup();
-    let header =
-        ["case", "best", "cells", "median", "GFLOP/s", "GDoF/s", "local tables", "of true", "executed", "faster"];
+    let header = [
+        "case",
+        "best",
+        "cells",
+        "median",
+        "GFLOP/s",
+        "GDoF/s",
+        "local tables",
+        "of true",
+        "executed",
+        "faster",
+    ];
     format!(
         "{}on {}\n{}",
         table(header, rows),

@@ -286,7 +286,10 @@ pub fn share_svg<M>(title: &str, records: &[&Record<M>]) -> Result<String, PlotE
     ];
     let why = [
         reasons("executed", bars.iter().map(|b| b.shares.executed)),
-        reasons("as written", bars.iter().map(|b| b.shares.useful).chain(bars.iter().map(|b| b.shares.tables))),
+        reasons(
+            "as written",
+            bars.iter().map(|b| b.shares.useful).chain(bars.iter().map(|b| b.shares.tables)),
+        ),
     ];
     let across = 760;
     let remarks = why.concat().into_iter().map(|line| line.replacen("above it", "above 100 %", 1));
@@ -391,7 +394,12 @@ mod tests {
         let cases = [
             (10, None, 100, &[][..]),
             (80_000, Some(10), 100, &["frames above it: fewer operations are executed"][..]),
-            (80_000, Some(79_000), 100, &["filled bars above it: matrix instructions", "frames above it: fewer"]),
+            (
+                80_000,
+                Some(79_000),
+                100,
+                &["filled bars above it: matrix instructions", "frames above it: fewer"],
+            ),
             (2000, Some(2000), 2000, &["filled bars above it: data stay in caches"]),
         ];
         for (flops, executed, bytes, reasons) in cases {

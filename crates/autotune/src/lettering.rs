@@ -98,6 +98,6 @@ mod tests {
         }
         assert_eq!(wrapped("", 14, 100), [""; 0]);
         assert_eq!(fitted("as it is", 14, 100), "as it is");
-        assert_eq!(fitted("a text that is too long", 10, 62), "a tex…long");
+        assert_eq!(fitted("a text that is too long", 10, 62), "a tex… long");
     }
 }

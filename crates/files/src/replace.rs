@@ -95,7 +95,6 @@ fn beside(path: &Path) -> Result<NamedTempFile> {
     Ok(file)
 }
 
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

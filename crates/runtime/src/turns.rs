@@ -142,7 +142,10 @@ mod tests {
             scope.spawn(|| (0..5).for_each(|_| take(&modest)));
             let start = Instant::now();
             while modest.load(Ordering::SeqCst) < 5 {
-                assert!(start.elapsed() < Duration::from_secs(60), "{greedy:?} turns, {modest:?} of the other");
+                assert!(
+                    start.elapsed() < Duration::from_secs(60),
+                    "{greedy:?} turns, {modest:?} of the other"
+                );
                 take(&greedy);
             }
         });

@@ -9,11 +9,13 @@ pub(crate) struct History {
     pub residuals: Vec<f64>,
     /// The first square of all, from which the device has its limit.
     first: Option<f64>,
+    /// The least square of all.
+    least: f64,
 }
 
 impl History {
     pub const fn new(options: LinearOptions) -> Self {
-        Self { options, residuals: Vec::new(), first: None }
+        Self { options, residuals: Vec::new(), first: None, least: f64::INFINITY }
     }
 
     /// Iterations until the host looks again: never more than are allowed.
@@ -25,7 +27,7 @@ impl History {
     /// Adds the norms of the residuals whose squares are given, up to the one that ends the iterations,
     /// and says why it does. The first of later squares is the last of those before. `breaks` says
     /// whether iteration `k` of these was the last that could be computed; one that converges may be.
-    /// Where the residual is nothing but rounding, it has stagnated, whatever a method says then.
+    /// Where a residual was nothing but rounding, it has stagnated, whatever a method says then.
     pub fn judge(
         &mut self,
         squares: &[f64],
@@ -33,30 +35,60 @@ impl History {
     ) -> Option<LinearReason> {
         let first = *self.first.get_or_insert(squares.first().copied().unwrap_or(f64::NAN));
         let options = self.options;
+        // behind a residual that is nothing but rounding there is nothing to be learnt of the matrix
+        let why = |least: f64, reason| match least <= f64::EPSILON.powi(2) * first {
+            true => LinearReason::Stagnated,
+            false => reason,
+        };
         let limit = (options.relative.powi(2) * first).max(options.absolute.powi(2));
         for (k, square) in squares.iter().enumerate() {
             if k > 0 || self.residuals.is_empty() {
                 self.residuals.push(square.sqrt());
+                self.least = self.least.min(*square);
                 if !square.is_finite() {
-                    return Some(LinearReason::NotFinite);
+                    return Some(why(self.least, LinearReason::NotFinite));
                 }
                 if *square > options.divergence.powi(2) * first {
-                    return Some(LinearReason::Diverged);
+                    return Some(why(self.least, LinearReason::Diverged));
                 }
                 if *square <= limit {
                     return Some(LinearReason::Converged);
                 }
                 if self.residuals.len() > options.max_iterations {
-                    return Some(LinearReason::TooMany);
+                    return Some(why(self.least, LinearReason::TooMany));
                 }
             }
             let converges = squares.get(k + 1).is_none_or(|next| *next <= limit);
             if let (false, Some(reason)) = (converges, breaks(k.min(squares.len().saturating_sub(2)))) {
-                // what is left of such a residual is rounding, from which nothing follows of the matrix
-                let is_rounding = *square <= f64::EPSILON.powi(2) * first;
-                return Some(if is_rounding { LinearReason::Stagnated } else { reason });
+                return Some(why(self.least, reason));
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a method says of a matrix by a residual that is rounding is no finding.
+    #[test]
+    fn behind_roundings_a_residual_has_stagnated() {
+        let options =
+            LinearOptions { relative: 0.0, absolute: 0.0, max_iterations: 3, ..LinearOptions::default() };
+        let judged = |squares: &[f64], at: usize, reason| {
+            History::new(options).judge(squares, |k| (k == at).then_some(reason))
+        };
+        use LinearReason::{Breakdown, Indefinite, NotFinite, Stagnated, TooMany};
+        for reason in [Indefinite, Breakdown] {
+            assert_eq!(judged(&[1.0, 1e-20, 1e-21], 1, reason), Some(reason));
+            assert_eq!(judged(&[1.0, 1e-33, 1e-34], 1, reason), Some(Stagnated));
+            // it has grown again since
+            assert_eq!(judged(&[1.0, 1e-33, 1e-20, 1e-19], 2, reason), Some(Stagnated));
+        }
+        assert_eq!(judged(&[1.0, f64::NAN], 9, Indefinite), Some(NotFinite));
+        assert_eq!(judged(&[1.0, 1e-40, f64::INFINITY], 9, Indefinite), Some(Stagnated));
+        assert_eq!(judged(&[1.0, 0.1, 0.01, 0.001], 9, Indefinite), Some(TooMany));
+        assert_eq!(judged(&[1.0, 0.1, 0.01, 1e-40], 9, Indefinite), Some(Stagnated));
     }
 }

@@ -6,9 +6,7 @@ use super::watch::Watch;
 use super::{Built, Ending, Event, Job, Session, Subject};
 use crate::database::DatabaseError;
 use crate::mapping::Mapping;
-use crate::record::{
-    Candidate, Key, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Stage, Workload,
-};
+use crate::record::{Candidate, Key, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Stage, Workload};
 use purlin_runtime::{Claim, Occupation, Timing, TimingOptions, Turn};
 use std::cell::Cell;
 use std::collections::HashSet;

@@ -32,8 +32,7 @@ fn tasks(device: &Fake, cases: &[&str], cells: &[u64]) -> Vec<Task<Fake>> {
     let of = |case: &&str| {
         let counters = (device.building.clone(), device.disturbed.clone());
         let (running, crowd) = (device.running.clone(), device.crowd.clone());
-        let subject =
-            Fake { building: counters.0, disturbed: counters.1, running, crowd, ..Fake::new(case) };
+        let subject = Fake { building: counters.0, disturbed: counters.1, running, crowd, ..Fake::new(case) };
         Task { subject, candidates: candidates(cells) }
     };
     cases.iter().map(of).collect()
@@ -113,8 +112,7 @@ fn what_a_killed_tuner_had_claimed_is_done_by_others() {
         let ending = tune(&tasks, &fake::machine(), &database(dir.path()), options, &watcher).unwrap();
         (ending, watcher)
     };
-    let limited =
-        TunerOptions { time_limit: Some(Duration::from_millis(300)), ..options(dir.path(), false) };
+    let limited = TunerOptions { time_limit: Some(Duration::from_millis(300)), ..options(dir.path(), false) };
     let (ending, watcher) = run(&limited);
     assert_eq!(ending, Ending::Stopped { left: 3 });
     assert_eq!((watcher.waited.into_inner(), watcher.tried.into_inner()), (1, 0));
