@@ -126,8 +126,8 @@ impl Problem {
         Self::lowered(lower(form, &options)?, mesh, seed)
     }
 
-    /// Draws inputs of a lowered form from the stream of `seed`, uniform in [-1, 1). Degrees of freedom
-    /// are numbered [by dimension](NumberingOrder::OF_ACTIONS).
+    /// Draws inputs of a lowered form from the stream of `seed`, uniform in [-1, 1). Degrees of
+    /// freedom are numbered [by dimension](NumberingOrder::OF_ACTIONS).
     ///
     /// # Errors
     /// As [`Problem::new`].
@@ -198,8 +198,8 @@ impl Problem {
         Ok(RelativeError::between(found, &expected))
     }
 
-    /// Entries that are no finite number, neither in `found` nor in the reference: a comparison proves
-    /// nothing of them.
+    /// Entries that are no finite number, neither in `found` nor in the reference: a comparison
+    /// proves nothing of them.
     ///
     /// # Errors
     /// As [`Problem::reference`].

@@ -140,7 +140,8 @@ fn table<'a>(manifest: &'a str, name: &str) -> Vec<&'a str> {
     lines.map(|line| line.split(" #").next().unwrap().trim_end()).filter(|line| !line.is_empty()).collect()
 }
 
-/// Studies are a workspace of their own, which inherits nothing: the same versions, lints and locked packages.
+/// Studies are a workspace of their own, which inherits nothing: the same versions, lints and
+/// locked packages.
 #[test]
 fn studies_are_built_like_the_library() {
     let read = |file: &str| std::fs::read_to_string(root().join(file)).unwrap();
@@ -180,7 +181,8 @@ fn features(selection: &[&str]) -> std::collections::BTreeSet<String> {
     lines.map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
 }
 
-/// `cargo test -p` compiles nothing that a build of the workspace has not compiled: crates/features says why.
+/// `cargo test -p` compiles nothing that a build of the workspace has not compiled: crates/features
+/// says why.
 #[test]
 fn features_are_those_of_the_workspace() {
     let all = features(&["--workspace"]);
@@ -224,8 +226,9 @@ fn nothing_depends_on_a_study() {
     }
 }
 
-/// Whatever is left behind is written as a whole or not at all, and whatever is read has a limit: by
-/// `purlin-files`. Scratch files of compilers and the cache are the runtime's own, as is what the system says.
+/// Whatever is left behind is written as a whole or not at all, and whatever is read has a limit:
+/// by `purlin-files`. Scratch files of compilers and the cache are the runtime's own, as is what
+/// the system says.
 #[test]
 fn files_are_written_and_read_in_one_place() {
     let mut files = Vec::new();

@@ -63,9 +63,9 @@ type Argument = (String, &'static str, String, Vec<String>, bool, bool);
 
 /// Times and rooflines: seconds (median, shortest, longest), runs, FLOP, bytes of memory, bytes of
 /// tables, the roofs by memory and arithmetic alone and with tables in local memory in FLOP/s, the
-/// ceiling that is met, the device, the picture.
-/// Times, runs, work as written, rooflines of it, what is executed with its roofline, what limits that and why it
-/// exceeds it, the device, a picture.
+/// ceiling that is met, the device, the picture. Times, runs, work as written, rooflines of it,
+/// what is executed with its roofline, what limits that and why it exceeds it, the device, a
+/// picture.
 type Measured = (
     (f64, f64, f64),
     usize,

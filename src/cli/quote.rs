@@ -39,7 +39,8 @@ pub struct Excerpt {
     text: String,
     /// The line of the source that the text begins with, from 0.
     first_line: usize,
-    /// Where the place is in the text, in bytes, and in its line of the source, in characters from 0.
+    /// Where the place is in the text, in bytes, and in its line of the source, in characters from
+    /// 0.
     place: (usize, usize),
 }
 

@@ -111,10 +111,10 @@ const NAMES: u32 = 12;
 const LEGEND: u32 = 13;
 const ROW_OF_LEGEND: u32 = 20;
 
-/// A bar for each record, GFLOP/s: filled what is executed, with a frame around what is written, where
-/// that is something else. A thin line is the roofline of memory and arithmetic alone for what is
-/// executed, a thick one that with tables in local memory for what is written. One colour an operator.
-/// Give the best record of each case.
+/// A bar for each record, GFLOP/s: filled what is executed, with a frame around what is written,
+/// where that is something else. A thin line is the roofline of memory and arithmetic alone for
+/// what is executed, a thick one that with tables in local memory for what is written. One colour
+/// an operator. Give the best record of each case.
 ///
 /// # Errors
 /// No measured record, or figures that are not positive.

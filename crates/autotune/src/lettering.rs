@@ -1,10 +1,10 @@
 //! Text in pictures: where it fits, and what is left of it where it does not.
 //!
-//! Whoever shows an SVG chooses the font. Widths here are those of a wide one, so that nothing is cut
-//! off by another.
+//! Whoever shows an SVG chooses the font. Widths here are those of a wide one, so that nothing is
+//! cut off by another.
 
-/// Width of a letter as part of the size of its font, as `plotters` counts sizes: that of DejaVu Sans on an
-/// average, and a little.
+/// Width of a letter as part of the size of its font, as `plotters` counts sizes: that of DejaVu
+/// Sans on an average, and a little.
 const WIDTH: f64 = 0.52;
 
 /// Pixels that a text takes.

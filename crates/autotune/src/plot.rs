@@ -81,10 +81,10 @@ const MEASURED: RGBColor = RGBColor(20, 90, 170);
 /// The roofline of a device with measured kernels on it: GFLOP/s over FLOP a byte, both
 /// logarithmic.
 ///
-/// A filled circle is what is executed, a hollow one what is written, where that is something else. A
-/// short bar is the ceiling of the model of Kulkarni & Klöckner 2025 for what is written, where it
-/// lies below the roof. Names and figures stand below the picture, however long and many they are;
-/// several points have numbers.
+/// A filled circle is what is executed, a hollow one what is written, where that is something else.
+/// A short bar is the ceiling of the model of Kulkarni & Klöckner 2025 for what is written, where
+/// it lies below the roof. Names and figures stand below the picture, however long and many they
+/// are; several points have numbers.
 ///
 /// # Errors
 /// A figure that is not positive.
@@ -286,7 +286,8 @@ mod tests {
         }
     }
 
-    /// No text begins or ends outside of the picture, however long names are and wherever points lie.
+    /// No text begins or ends outside of the picture, however long names are and wherever points
+    /// lie.
     #[test]
     fn nothing_is_cut_off() {
         let long = "straight cells, 32 a group, parts 3, 12 and 6, ".repeat(8);

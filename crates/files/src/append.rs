@@ -4,11 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Result, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Adds lines to a file, which is made if there is none, under an exclusive lock; when it returns, they are on
-/// the disk. If that fails, the file is as it was.
+/// Adds lines to a file, which is made if there is none, under an exclusive lock; when it returns,
+/// they are on the disk. If that fails, the file is as it was.
 ///
-/// A writer that was killed inside its line has left a torn one: it is ended first, so that it spoils nothing
-/// else.
+/// A writer that was killed inside its line has left a torn one: it is ended first, so that it
+/// spoils nothing else.
 ///
 /// # Errors
 /// What the system says.

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result, Seek};
 use std::path::Path;
 
-/// Bytes of a kernel, a recipe, a form, values or a database that are read: 1 GiB. The largest file of the
-/// repository has 5 MB.
+/// Bytes of a kernel, a recipe, a form, values or a database that are read: 1 GiB. The largest file
+/// of the repository has 5 MB.
 pub const TEXT_LIMIT: u64 = 1 << 30;
 
 /// Bytes of a mesh that are read: 16 GiB.

@@ -10,14 +10,15 @@ use tempfile::NamedTempFile;
 enum Target {
     /// Into a new file beside this one, which then takes its name.
     Beside(PathBuf),
-    /// Straight into a device, a pipe, or a link that leads to nothing yet: there is no content to keep.
+    /// Straight into a device, a pipe, or a link that leads to nothing yet: there is no content to
+    /// keep.
     Straight,
 }
 
 /// Replaces a file by what `content` writes, or makes it; if anything fails, the file is as it was.
 ///
-/// The content goes to a new file in the same folder, reaches the disk, and then takes the name. Links are
-/// followed and permissions kept. Devices and pipes are written straight.
+/// The content goes to a new file in the same folder, reaches the disk, and then takes the name.
+/// Links are followed and permissions kept. Devices and pipes are written straight.
 ///
 /// # Errors
 /// What the system says; a file that may not be written is not replaced either.

@@ -1,9 +1,9 @@
 //! Pieces of work that one of several processes does: claims that end with their process.
 //!
-//! A claim is the lock of one byte of a file that stays empty, at the place that the hash of its name
-//! says. So nothing is left of a process that was killed, whatever it had claimed, and the file needs
-//! no care. Locks of this kind belong to an open file, not to a process: two users in one process
-//! exclude each other, too.
+//! A claim is the lock of one byte of a file that stays empty, at the place that the hash of its
+//! name says. So nothing is left of a process that was killed, whatever it had claimed, and the
+//! file needs no care. Locks of this kind belong to an open file, not to a process: two users in
+//! one process exclude each other, too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Result};
@@ -65,8 +65,8 @@ impl Drop for Claim<'_> {
     }
 }
 
-/// 62 bits of a hash: two of a million names share a place once in ten million times, and then one of the
-/// two waits for the other.
+/// 62 bits of a hash: two of a million names share a place once in ten million times, and then one
+/// of the two waits for the other.
 fn place(name: &str) -> i64 {
     let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(name.as_bytes()).as_bytes();
     (u64::from_le_bytes([a, b, c, d, e, f, g, h]) >> 2) as i64

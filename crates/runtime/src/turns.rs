@@ -41,8 +41,8 @@ pub struct Turn {
 }
 
 impl Turns {
-    /// Those at a device: a card by its own identity, and all that computes on the cores of the host
-    /// as one. Where there is no cache folder, nobody waits for anybody.
+    /// Those at a device: a card by its own identity, and all that computes on the cores of the
+    /// host as one. Where there is no cache folder, nobody waits for anybody.
     pub fn of(device: &DeviceInfo, cache: &Cache) -> Self {
         let on_cores = match device.backend {
             Backend::C => true,

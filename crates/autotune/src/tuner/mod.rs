@@ -3,8 +3,8 @@
 //! Code is generated and compiled ahead on many threads; one thread owns the device. A candidate
 //! that does not transform, compile, launch or agree with the reference is recorded with its reason
 //! and passed over. What the database holds already is not done again, so a run that was stopped
-//! goes on where it was. Processes that share a database share its trials: each is claimed by the one
-//! that does it, and on one device they time in turn.
+//! goes on where it was. Processes that share a database share its trials: each is claimed by the
+//! one that does it, and on one device they time in turn.
 //!
 //! # Source
 //! Kulkarni & Klöckner 2025, §4.3 and §6.2: the b best ranked variants and the single-cell one, 5
