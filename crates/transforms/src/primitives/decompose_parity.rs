@@ -171,8 +171,20 @@ impl Primitive for DecomposeParity {
     type Proof = Decomposed;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] =
-        &[LINES, WRITTEN, ALONE, OTHERS, SUMS, TEMPORARY, AXIS, ONLY_ACCESSED, NO_RULE, ORDER, CERTIFICATE, FINITE];
+    const OBLIGATIONS: &'static [Obligation] = &[
+        LINES,
+        WRITTEN,
+        ALONE,
+        OTHERS,
+        SUMS,
+        TEMPORARY,
+        AXIS,
+        ONLY_ACCESSED,
+        NO_RULE,
+        ORDER,
+        CERTIFICATE,
+        FINITE,
+    ];
     const KEEPS: Keeps = Keeps::within(12).of_finite();
     const INSTANCES: Instances = Instances::Free;
 
@@ -234,7 +246,8 @@ impl Primitive for DecomposeParity {
         let mut all = Vec::new();
         for (n, lines) in &by_length {
             all.extend(lines.iter().map(|line| of(*n, vec![line.clone()])));
-            let pairs = lines.iter().enumerate().flat_map(|(k, a)| lines[k + 1..].iter().map(move |b| [a, b]));
+            let pairs =
+                lines.iter().enumerate().flat_map(|(k, a)| lines[k + 1..].iter().map(move |b| [a, b]));
             all.extend(pairs.map(|pair| of(*n, pair.map(Clone::clone).into())));
         }
         draw::possible(kernel, all, p)
