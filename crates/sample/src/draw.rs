@@ -1,5 +1,6 @@
 //! From a plan to a kernel: variables and their values.
 
+use super::entries::{Lines, unusual};
 use super::plan::Plan;
 use super::{Sample, SampleConfig};
 use purlin_interp::Memory;
@@ -36,7 +37,7 @@ pub(super) struct Array {
 pub(super) const NODES: i64 = 3;
 
 /// Arguments that a sample has only where it mentions them.
-const ADDED: [&str; 7] = ["f", "g", "odd", "odd_single", "big", "small", "nodes"];
+const ADDED: [&str; 8] = ["f", "g", "odd", "odd_single", "big", "small", "nodes", "faint"];
 
 /// A kernel while it is drawn.
 pub(super) struct Draw {
@@ -113,6 +114,7 @@ impl Draw {
         let small = b.argument("small", ScalarType::I32, whole, Direction::In);
         let nodes =
             b.argument("nodes", ScalarType::I32, [en.clone(), Affine::constant(NODES)], Direction::In);
+        let faint = b.argument("faint", real, flat.clone(), Direction::In);
         let work = b.temporary("work", real, flat);
         let table = b.table("weights", real, [TABLE_LEN as usize], weights(plan.seed));
         for size in [&en, &em] {
@@ -137,6 +139,7 @@ impl Draw {
                 of(g, single, &[Extent::N, Extent::M], false),
                 array(odd, &[Extent::N], false),
                 of(odd_single, single, &[Extent::M], false),
+                array(faint, &[Extent::N], false),
             ]);
             integers.extend([
                 of(big, ScalarType::I64, &[Extent::N], true),
@@ -206,7 +209,8 @@ impl Draw {
     }
 }
 
-/// The entries of the table, symmetric in every third sample and half of them zero in every fourth.
+/// The entries of the table, symmetric in every third sample and half of them zero in every fourth; in
+/// every fifth a product of two pairs, of which one may be small. Others have unusual entries.
 fn weights(seed: u64) -> TableData {
     let mut random = Random(seed);
     let mut values: Vec<f64> = (0..TABLE_LEN).map(|_| random.real()).collect();
@@ -217,6 +221,12 @@ fn weights(seed: u64) -> TableData {
     }
     // every fourth table has zeros, for what leaves out their terms
     values.iter_mut().step_by(2).filter(|_| seed % 4 == 1).for_each(|v| *v = 0.0);
+    if seed.is_multiple_of(5) {
+        let [a, b, c, d] = [values[0], values[1], values[2] + 2.0, values[3] - 2.0];
+        values = vec![a * c, a * d, b * c, b * d];
+    }
+    // of whatever else the seed is, so that each meets the others
+    unusual(&mut values, 2, Lines::Rows, (seed >> 32) as u8);
     TableData::real(values)
 }
 
@@ -236,13 +246,13 @@ fn without_unused(mut kernel: Kernel) -> Kernel {
 
 /// Values that fit any sample of these sizes: reals between -1 and 1, integers between -1000 and
 /// 1000, `map` and `nodes` within `x`, `count` at most `m`; a third of `odd` and `odd_single` are nans and
-/// infinities.
+/// infinities, and most of `faint` are zeros of either sign or near `1e-20` and `1e-200`.
 ///
 /// What one argument gets does not depend on those that were added after it, so that samples of
 /// earlier versions still run on the same values.
 ///
 /// # Shapes and units
-/// `x`, `u`, `f`, `odd`, `big`, `permutation`, `count`: `[n]`; `v`, `odd_single`: `[m]`; `y`, `a`,
+/// `x`, `u`, `f`, `odd`, `faint`, `big`, `permutation`, `count`: `[n]`; `v`, `odd_single`: `[m]`; `y`, `a`,
 /// `g`, `small`, `map`: `[n, m]`; `nodes`: `[n, 3]`; `alpha`: a scalar.
 pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     let mut random = Random(seed ^ 0x9e37_79b9_7f4a_7c15);
@@ -264,6 +274,7 @@ pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     memory.set("big", (0..n).map(|_| random.below(2001) - 1000).collect::<Vec<_>>());
     memory.set("small", (0..n * m).map(|_| random.below(2001) as i32 - 1000).collect::<Vec<_>>());
     memory.set("nodes", (0..n * NODES).map(|_| random.below(n) as i32).collect::<Vec<_>>());
+    memory.set("faint", (0..n).map(|_| random.faint()).collect::<Vec<_>>());
     memory
 }
 
@@ -291,6 +302,18 @@ impl Random {
             1 => f64::INFINITY,
             2 => f64::NEG_INFINITY,
             _ => self.real(),
+        }
+    }
+
+    /// The same, and mostly a zero or small.
+    fn faint(&mut self) -> f64 {
+        let value = self.real();
+        match self.below(6) {
+            0 => 0.0,
+            1 => -0.0,
+            2 => value * 2.0_f64.powi(-66),
+            3 => value * 2.0_f64.powi(-664),
+            _ => value,
         }
     }
 

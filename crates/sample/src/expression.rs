@@ -59,7 +59,15 @@ impl Draw {
         let choice = usize::from(array) % (self.arrays.len() + 1);
         let Some(array) = self.arrays.get(choice) else { return Expr::scalar(self.alpha) };
         let value = Expr::Load(self.element(array, index));
-        if array.written { Expr::call(MathFn::Sin, [value]) } else { value }
+        if array.written {
+            return Expr::call(MathFn::Sin, [value]);
+        }
+        // what is given has its sign and is zero whatever rounding does to the rest
+        match index[1] >> 5 {
+            7 if self.config.typed => Expr::call(MathFn::Atan, [Expr::binary(BinaryOp::Div, 0.5, value)]),
+            6 if self.config.typed => Expr::call(MathFn::Copysign, [Expr::from(0.5), value]),
+            _ => value,
+        }
     }
 
     /// An element that exists.

@@ -2,6 +2,7 @@
 //! scalar, values handed over in an array, recurrences, prefix sums.
 
 use super::draw::{Array, Draw, Extent, NODES, TABLE_LEN};
+use super::entries::{Lines, unusual};
 use super::plan::{IdiomPlan, RangePlan};
 use super::range::pick;
 use purlin_ir::affine::Affine;
@@ -198,7 +199,9 @@ impl Draw {
 
     /// A value at points by a table, and its products with another column of the table.
     fn quadrature(&mut self, plan: &IdiomPlan) {
-        let entries = (0..2 * TABLE_LEN).map(|k| ((5 * k + 3) % 16) as f64 / 8.0 - 1.0);
+        let mut entries: Vec<f64> =
+            (0..2 * TABLE_LEN).map(|k| ((5 * k + 3) % 16) as f64 / 8.0 - 1.0).collect();
+        let back = unusual(&mut entries, 2, Lines::Columns, plan.index[0] >> 5);
         let shape = [TABLE_LEN as usize, 2];
         let values = TableData::real(entries);
         let (name, at) = (self.name("phi"), self.name("t"));
@@ -211,7 +214,7 @@ impl Draw {
             let (name, given) = (this.name("s"), this.expression(&plan.value));
             this.b.assign(name, value.clone(), entry(0) * given);
             let ((lhs, ty), name) = (this.target(plan), this.name("s"));
-            let term = this.stored(ty, Expr::Load(value) * entry(1));
+            let term = this.stored(ty, scaled(Expr::Load(value) * entry(1), back));
             this.b.update(name, lhs, UpdateOp::Add, term);
             this.b.close_loop();
         });
@@ -220,8 +223,11 @@ impl Draw {
     /// Values of an element times the rows of a table, one of which is zero.
     fn products_with_rows(&mut self, plan: &IdiomPlan) {
         let extent = Extent::Constant(TABLE_LEN);
-        let entries =
-            (0..2 * TABLE_LEN).map(|k| if k < TABLE_LEN { ((7 * k + 2) % 8) as f64 / 4.0 } else { 0.0 });
+        let row = |k: i64| ((7 * k + 2) % 8) as f64 / 4.0;
+        let is_zero = plan.index[0] >> 5 < 5;
+        let mut entries: Vec<f64> =
+            (0..2 * TABLE_LEN).map(|k| if k < TABLE_LEN || !is_zero { row(k) } else { 0.0 }).collect();
+        let back = unusual(&mut entries, TABLE_LEN as usize, Lines::Rows, plan.index[0] >> 5);
         let values = TableData::real(entries);
         let (name, of_values, total) = (self.name("phi"), self.name("t"), self.name("t"));
         let table = self.b.table(name, ScalarType::F64, [2, TABLE_LEN as usize], values);
@@ -237,13 +243,9 @@ impl Draw {
             for row in 0..2 {
                 this.over(extent, |this, j| {
                     let entry = Expr::load(table, [Expr::from(row), j.into()]);
-                    let name = this.name("s");
-                    this.b.update(
-                        name,
-                        total.clone(),
-                        UpdateOp::Add,
-                        entry * Expr::load(elements, [j.into()]),
-                    );
+                    let term = entry * Expr::load(elements, [j.into()]);
+                    let (term, name) = (if row == 1 { scaled(term, back) } else { term }, this.name("s"));
+                    this.b.update(name, total.clone(), UpdateOp::Add, term);
                 });
             }
             let ((lhs, ty), name) = (this.target(plan), this.name("s"));
@@ -289,7 +291,10 @@ impl Draw {
     /// The symmetric matrix of the sums over points of a value times the products of entries of a table.
     fn products_at_points(&mut self, plan: &IdiomPlan) {
         let (points, extent) = (Extent::Constant(TABLE_LEN), Extent::Constant(2));
-        let entries = TableData::real((0..2 * TABLE_LEN).map(|k| ((3 * k + 1) % 8) as f64 / 4.0 - 1.0));
+        let mut entries: Vec<f64> =
+            (0..2 * TABLE_LEN).map(|k| ((3 * k + 1) % 8) as f64 / 4.0 - 1.0).collect();
+        let back = unusual(&mut entries, 2, Lines::Columns, plan.index[0] >> 5);
+        let entries = TableData::real(entries);
         let [name, of_pairs, at] = [self.name("phi"), self.name("t"), self.name("t")];
         let table = self.b.table(name, ScalarType::F64, [TABLE_LEN as usize, 2], entries);
         let matrix = self.b.temporary(of_pairs, ScalarType::F64, [2, 2].map(Affine::constant));
@@ -314,7 +319,8 @@ impl Draw {
                 });
             });
             let ((lhs, ty), name) = (this.target(plan), this.name("s"));
-            let read = this.stored(ty, Expr::load(matrix, [Expr::from(1), Expr::from(0)]));
+            let read = scaled(Expr::load(matrix, [Expr::from(1), Expr::from(0)]), back);
+            let read = this.stored(ty, read);
             this.b.update(name, lhs, UpdateOp::Add, read);
         });
     }
@@ -351,4 +357,9 @@ impl Draw {
         self.scope.pop();
         self.b.close_loop();
     }
+}
+
+/// A product with a number other than 1.
+fn scaled(value: Expr, by: f64) -> Expr {
+    if by == 1.0 { value } else { value * by }
 }

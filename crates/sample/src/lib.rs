@@ -15,7 +15,9 @@
 //! integer arrays, one of them a permutation that is assumed injective; stores and updates with
 //! every operator; reductions, also nested and over triangles; predicates; conditionals, calls and
 //! casts; arrays and scalars of `f32`, of `i64` and of `i32`; arithmetic of literals only; inputs
-//! with nans and infinities. In a quarter of the samples about half of the names are words that a
+//! with nans and infinities; inputs and tables with zeros of either sign, with numbers near `1e-20` and
+//! `1e-200` beside others, and with infinities; quotients by elements of inputs and tables, and their
+//! signs. In a quarter of the samples about half of the names are words that a
 //! target, isl or the engine uses, and some labels would be code.
 //!
 //! A sample is made from a [`Plan`](plan::Plan), which is what shrinks: fewer nests and statements,
@@ -34,6 +36,7 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod draw;
+mod entries;
 mod expression;
 mod idiom;
 mod names;
