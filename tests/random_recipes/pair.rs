@@ -300,13 +300,17 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
         return Err(format!("{step}: {clash}"));
     }
     let keeps = step.keeps();
-    let tolerance = if keeps.order == Order::Bits { 0.0 } else { tolerance(kernel) };
+    let tolerance = match keeps.order {
+        Order::Bits | Order::Numbers => 0.0,
+        Order::Reassociated | Order::Within(_) => tolerance(kernel),
+    };
     // a term of zero times a nan or an infinity is left out with the others, or added, and a sum of terms
     // some of which are zero may be none; sums and differences of infinities are none
     if keeps.finite_only && !is_finite(&expected) {
         return Ok(None);
     }
-    differ(&expected, &found, tolerance).map_or(Ok(Some(result)), |why| Err(format!("{step}: {why}")))
+    let zeros = if keeps.order == Order::Bits { Zeros::Signed } else { Zeros::Alike };
+    differ(&expected, &found, tolerance, zeros).map_or(Ok(Some(result)), |why| Err(format!("{step}: {why}")))
 }
 
 /// Puts what a step passes into the memory; false where that would be refused at launch.
@@ -347,9 +351,19 @@ pub fn tolerance(kernel: &Kernel) -> f64 {
     if single { 1e-4 } else { 1e-9 }
 }
 
+/// What the sign of a zero says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zeros {
+    /// Nothing.
+    Alike,
+    /// Zeros of different signs differ.
+    Signed,
+}
+
 /// The first place where two memories differ: integers at all, reals by more than `tolerance` times
-/// the largest one that is finite. A nan is like any other, and like nothing else.
-pub fn differ(expected: &Memory, found: &Memory, tolerance: f64) -> Option<String> {
+/// the largest one that is finite, zeros by their sign if that counts. A nan is like any other, and like
+/// nothing else.
+pub fn differ(expected: &Memory, found: &Memory, tolerance: f64, zeros: Zeros) -> Option<String> {
     let reals = expected.values().values().filter(|v| v.ty().is_float());
     let sizes = reals.flat_map(Value::to_f64).filter(|x| x.is_finite());
     let scale = sizes.fold(1.0_f64, |s, x| s.max(x.abs()));
@@ -363,7 +377,8 @@ pub fn differ(expected: &Memory, found: &Memory, tolerance: f64) -> Option<Strin
         }
         for (k, (e, f)) in expected.to_f64().iter().zip(found.to_f64()).enumerate() {
             let same = (e.is_nan() && f.is_nan()) || e == &f || (e - f).abs() <= exact * scale;
-            if !same {
+            let signed = zeros == Zeros::Signed && *e == 0.0 && f == 0.0;
+            if !same || signed && e.is_sign_negative() != f.is_sign_negative() {
                 return Some(format!("`{name}[{k}]` is {f}, was {e}"));
             }
         }
@@ -378,13 +393,16 @@ fn nans_are_alike_and_differ_from_numbers() {
     for (k, a) in all.into_iter().enumerate() {
         for (l, b) in all.into_iter().enumerate() {
             let same = k == l || a.is_nan() && b.is_nan();
-            assert_eq!(differ(&memory(a), &memory(b), 1e-4).is_none(), same, "{a} {b}");
+            assert_eq!(differ(&memory(a), &memory(b), 1e-4, Zeros::Alike).is_none(), same, "{a} {b}");
         }
     }
     let large = |k: i64| Memory::new().value("x", vec![1e30]).value("k", vec![(1_i64 << 60) + k]);
-    assert!(differ(&large(0), &large(1), 1e-4).is_some());
-    assert_eq!(differ(&memory(0.5), &memory(0.500_05), 1e-4), None);
-    assert!(differ(&memory(0.5), &memory(0.500_15), 1e-4).is_some());
+    let apart = |a: &Memory, b: &Memory| differ(a, b, 1e-4, Zeros::Alike).is_some();
+    assert!(apart(&large(0), &large(1)));
+    assert!(!apart(&memory(0.5), &memory(0.500_05)) && apart(&memory(0.5), &memory(0.500_15)));
+    let signs = |zeros| differ(&memory(0.0), &memory(-0.0), 0.0, zeros).is_some();
+    assert!(signs(Zeros::Signed) && !signs(Zeros::Alike));
+    assert_eq!(differ(&memory(-0.0), &memory(-0.0), 0.0, Zeros::Signed), None);
 }
 
 /// Instructions of both programs of which not as many instances run.

@@ -6,7 +6,7 @@ use crate::node::Program;
 use crate::store::element_name;
 use purlin_ir::ids::Id;
 use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind};
-use purlin_ir::symmetry::Symmetry;
+use purlin_ir::symmetry::{Element, Symmetry};
 use purlin_ir::{Affine, Atom, TableData, VarId};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -23,18 +23,18 @@ pub(crate) fn check_symmetric(
         let Assumption::Symmetric(symmetry) = assumption else { continue };
         let (var, shape) = (&kernel.vars[symmetry.var], &program.shapes[symmetry.var.index()]);
         let wrong = match (&var.kind, memory.get(&var.name)) {
-            (VarKind::Table(TableData::Int(v)), _) => wrong(symmetry, shape, v, i64::wrapping_neg),
+            (VarKind::Table(TableData::Int(v)), _) => wrong(symmetry, shape, v),
             (VarKind::Table(TableData::Real(v)), _) => {
                 let values: Vec<f64> = v.iter().map(|x| x.0).collect();
-                wrong(symmetry, shape, &values, |x| -x)
+                wrong(symmetry, shape, &values)
             }
             (VarKind::Argument(Direction::In | Direction::InOut), Some(value)) => {
                 match crate::store::checked(var, value, shape, shape.iter().product())? {
-                    Value::F64(v) => wrong(symmetry, shape, v, |x| -x),
-                    Value::F32(v) => wrong(symmetry, shape, v, |x| -x),
-                    Value::I32(v) => wrong(symmetry, shape, v, i32::wrapping_neg),
-                    Value::I64(v) => wrong(symmetry, shape, v, i64::wrapping_neg),
-                    Value::I16(v) => wrong(symmetry, shape, v, i16::wrapping_neg),
+                    Value::F64(v) => wrong(symmetry, shape, v),
+                    Value::F32(v) => wrong(symmetry, shape, v),
+                    Value::I32(v) => wrong(symmetry, shape, v),
+                    Value::I64(v) => wrong(symmetry, shape, v),
+                    Value::I16(v) => wrong(symmetry, shape, v),
                 }
             }
             (VarKind::Argument(_) | VarKind::Temporary | VarKind::Param, _) => {
@@ -60,14 +60,9 @@ struct Wrong {
     needed: String,
 }
 
-fn wrong<T: Copy + PartialEq + Display>(
-    symmetry: &Symmetry,
-    shape: &[usize],
-    values: &[T],
-    negative: impl Fn(T) -> T + Copy,
-) -> Option<Wrong> {
-    let (first, image) = symmetry.clash(shape, values, negative)?;
-    let needed = if symmetry.negated { negative(values[image]) } else { values[image] };
+fn wrong<T: Element + Display>(symmetry: &Symmetry, shape: &[usize], values: &[T]) -> Option<Wrong> {
+    let (first, image) = symmetry.clash(shape, values)?;
+    let needed = if symmetry.negated { values[image].negative() } else { values[image] };
     Some(Wrong { first, image, found: values[first].to_string(), needed: needed.to_string() })
 }
 
@@ -91,11 +86,11 @@ pub fn impose_symmetries(kernel: &Kernel, var: VarId, params: &BTreeMap<String, 
             continue;
         }
         match value {
-            Value::F64(v) => symmetry.impose(&shape, v, |x| -x),
-            Value::F32(v) => symmetry.impose(&shape, v, |x| -x),
-            Value::I32(v) => symmetry.impose(&shape, v, i32::wrapping_neg),
-            Value::I64(v) => symmetry.impose(&shape, v, i64::wrapping_neg),
-            Value::I16(v) => symmetry.impose(&shape, v, i16::wrapping_neg),
+            Value::F64(v) => symmetry.impose(&shape, v),
+            Value::F32(v) => symmetry.impose(&shape, v),
+            Value::I32(v) => symmetry.impose(&shape, v),
+            Value::I64(v) => symmetry.impose(&shape, v),
+            Value::I16(v) => symmetry.impose(&shape, v),
         }
     }
 }

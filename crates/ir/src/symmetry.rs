@@ -14,7 +14,8 @@ pub struct AxisImage {
     pub mirrored: bool,
 }
 
-/// `array(f) = array(image(f))` for every index `f`, or the negative of it where it is negated.
+/// `array(f) = array(image(f))` for every index `f`, to the last bit, or the negative of it where it is
+/// negated; zeros of either sign are negatives of each other, since an element may be its own image.
 ///
 /// Along axis `d`, the image of `f` has the index `f(axis)`, or `extent - 1 - f(axis)` where it is
 /// mirrored.
@@ -98,19 +99,27 @@ impl Symmetry {
     }
 
     /// The first element that has not the value it should have, and its image.
-    pub fn clash<T: Copy + PartialEq>(
-        &self,
-        shape: &[usize],
-        values: &[T],
-        negative: impl Fn(T) -> T,
-    ) -> Option<(usize, usize)> {
-        let pairs = (0..values.len()).map(|at| (at, self.image_of(shape, at)));
-        let value = |at: usize| if self.negated { negative(values[at]) } else { values[at] };
-        pairs.into_iter().find(|(at, image)| values[*at] != value(*image))
+    pub fn clash<T: Element>(&self, shape: &[usize], values: &[T]) -> Option<(usize, usize)> {
+        let fits = |at: usize, image: usize| match self.negated {
+            true => values[at] == values[image].negative(),
+            false => values[at].is_same(values[image]),
+        };
+        let mut pairs = (0..values.len()).map(|at| (at, self.image_of(shape, at)));
+        pairs.find(|(at, image)| !fits(*at, *image))
+    }
+
+    /// Whether an element is a zero that its image, with the sign that it should have, is not to the
+    /// last bit: what the symmetry says of a negated array does not tell the sign of its zeros.
+    pub fn exchanges_zeros<T: Element>(&self, shape: &[usize], values: &[T]) -> bool {
+        let value = |at: usize| if self.negated { values[at].negative() } else { values[at] };
+        (0..values.len()).any(|at| {
+            let image = value(self.image_of(shape, at));
+            values[at] == image && !values[at].is_same(image)
+        })
     }
 
     /// Makes values symmetric: of elements that are images of each other the first one decides.
-    pub fn impose<T: Copy + Default>(&self, shape: &[usize], values: &mut [T], negative: impl Fn(T) -> T) {
+    pub fn impose<T: Element>(&self, shape: &[usize], values: &mut [T]) {
         let mut done = vec![false; values.len()];
         for start in 0..values.len() {
             let mut orbit = Vec::new();
@@ -122,11 +131,48 @@ impl Symmetry {
             let own_negative = self.negated && orbit.len() % 2 == 1;
             let first = if own_negative { T::default() } else { values[start] };
             for (k, at) in orbit.into_iter().enumerate() {
-                values[at] = if self.negated && k % 2 == 1 { negative(first) } else { first };
+                values[at] = if self.negated && k % 2 == 1 { first.negative() } else { first };
             }
         }
     }
 }
+
+/// An element of an array of a symmetry.
+pub trait Element: Copy + Default + PartialEq {
+    /// Whether both have the same bits.
+    fn is_same(self, other: Self) -> bool;
+
+    /// The negative; of the least integer itself.
+    #[must_use]
+    fn negative(self) -> Self;
+}
+
+macro_rules! reals {
+    ($($ty:ty),*) => { $(impl Element for $ty {
+        fn is_same(self, other: Self) -> bool {
+            self.to_bits() == other.to_bits()
+        }
+
+        fn negative(self) -> Self {
+            -self
+        }
+    })* };
+}
+
+macro_rules! integers {
+    ($($ty:ty),*) => { $(impl Element for $ty {
+        fn is_same(self, other: Self) -> bool {
+            self == other
+        }
+
+        fn negative(self) -> Self {
+            self.wrapping_neg()
+        }
+    })* };
+}
+
+reals!(f64, f32);
+integers!(i64, i32, i16);
 
 #[cfg(test)]
 mod tests {
@@ -143,10 +189,10 @@ mod tests {
         let turned = symmetry(&[(0, true), (1, true)], true);
         assert_eq!(turned.image_of(&[2, 3], 0), 5);
         assert_eq!(turned.image_of(&[2, 3], 4), 1);
-        assert_eq!(turned.clash(&[2, 3], &[1, 2, 3, -3, -2, -1], |x: i32| -x), None);
-        assert_eq!(turned.clash(&[2, 3], &[1, 2, 3, -3, 2, -1], |x: i32| -x), Some((1, 4)));
+        assert_eq!(turned.clash(&[2, 3], &[1, 2, 3, -3, -2, -1]), None);
+        assert_eq!(turned.clash(&[2, 3], &[1, 2, 3, -3, 2, -1]), Some((1, 4)));
         let transposed = symmetry(&[(1, false), (0, false)], false);
-        assert_eq!(transposed.clash(&[2, 2], &[1, 2, 2, 3], |x: i32| -x), None);
+        assert_eq!(transposed.clash(&[2, 2], &[1, 2, 2, 3]), None);
         assert!(!transposed.is_identity() && symmetry(&[(0, false)], false).is_identity());
     }
 
@@ -160,10 +206,31 @@ mod tests {
         ] {
             let symmetry = symmetry(axes, negated);
             let mut values: Vec<i32> = (1..10).collect();
-            symmetry.impose(&[3, 3], &mut values, |x| -x);
-            assert_eq!(symmetry.clash(&[3, 3], &values, |x| -x), None, "{symmetry:?}: {values:?}");
+            symmetry.impose(&[3, 3], &mut values);
+            assert_eq!(symmetry.clash(&[3, 3], &values), None, "{symmetry:?}: {values:?}");
             assert_eq!(values[0], if negated && axes[0].0 == 1 { values[0] } else { 1 });
         }
+    }
+
+    #[test]
+    fn symmetric_elements_have_the_same_bits() {
+        let mirrored = symmetry(&[(0, true)], false);
+        assert_eq!(mirrored.clash(&[3], &[0.0, 2.0, -0.0]), Some((0, 2)));
+        assert_eq!(mirrored.clash(&[3], &[-0.0_f32, 2.0, -0.0]), None);
+        assert_eq!(mirrored.clash(&[2], &[f64::NAN, f64::NAN]), None);
+        assert_eq!(mirrored.clash(&[2], &[f64::INFINITY, f64::NEG_INFINITY]), Some((0, 1)));
+    }
+
+    #[test]
+    fn negated_zeros_have_either_sign() {
+        let negated = symmetry(&[(0, true)], true);
+        assert_eq!(negated.clash(&[3], &[-2.0, 0.0, 2.0]), None);
+        assert!(negated.exchanges_zeros(&[3], &[-2.0, 0.0, 2.0]));
+        assert_eq!(negated.clash(&[2], &[0.0, 0.0]), None);
+        assert!(negated.exchanges_zeros(&[2], &[0.0, 0.0]));
+        assert!(!negated.exchanges_zeros(&[4], &[-2.0, 0.0, -0.0, 2.0]));
+        assert_eq!(negated.clash(&[2], &[f64::NAN, f64::NAN]), Some((0, 1)));
+        assert_eq!(negated.clash(&[2], &[f64::INFINITY, f64::NEG_INFINITY]), None);
     }
 
     #[test]

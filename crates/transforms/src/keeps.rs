@@ -5,6 +5,9 @@
 pub enum Order {
     /// Every bit is kept.
     Bits,
+    /// Every number is kept, though a zero may have the other sign: terms that are zero are left out or
+    /// added, or an element is taken for the negative of another one.
+    Numbers,
     /// Updates, reductions, sums or products may run in another order.
     Reassociated,
     /// Tables or factors are replaced by others that are equal to this many decimal digits.
@@ -23,6 +26,8 @@ pub struct Keeps {
 impl Keeps {
     /// Every bit.
     pub const BITS: Self = Self { order: Order::Bits, finite_only: false };
+    /// Every number; zeros may have the other sign.
+    pub const NUMBERS: Self = Self { order: Order::Numbers, finite_only: false };
     /// Everything up to the order of sums and products.
     pub const REASSOCIATED: Self = Self { order: Order::Reassociated, finite_only: false };
 
@@ -43,6 +48,7 @@ impl std::fmt::Display for Keeps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.order {
             Order::Bits => f.write_str("every bit")?,
+            Order::Numbers => f.write_str("every number, but for the signs of zeros")?,
             Order::Reassociated => f.write_str("results up to the order of sums and products")?,
             Order::Within(digits) => write!(f, "results to {digits} digits")?,
         }

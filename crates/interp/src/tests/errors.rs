@@ -230,3 +230,24 @@ fn arrays_that_are_not_symmetric_as_assumed() {
         Err(crate::InterpError::NotSymmetric { .. })
     ));
 }
+
+/// Zeros of either sign are no same value, but each is the negative of the other and of itself.
+#[test]
+fn signs_of_zeros_are_bits() {
+    let kernel = |negated| {
+        let mut b = KernelBuilder::new("kernel_k");
+        let w = b.argument("w", F64, [c(3)], Direction::In);
+        let axes = vec![AxisImage { axis: 0, mirrored: true }];
+        b.assume(Assumption::Symmetric(Symmetry { var: w, axes, negated }));
+        b.finish().unwrap()
+    };
+    let given = |first: f64, last: f64| Memory::new().value("w", vec![first, 0.0, last]);
+    let check = |negated, first, last| check_launch(&kernel(negated), &given(first, last), &[]);
+    assert_eq!(
+        check(false, 0.0, -0.0).unwrap_err().to_string(),
+        "`w[0]` = 0, needed -0, as `symmetric(w, mirrored 0)` says of `w[2]`; make the entries equal to the last bit, \
+         or drop the assumption and the steps that rely on it"
+    );
+    assert!(check(false, -0.0, -0.0).is_ok());
+    assert!(check(true, 0.0, -0.0).is_ok() && check(true, 0.0, 0.0).is_ok());
+}

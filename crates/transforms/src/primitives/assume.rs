@@ -68,7 +68,8 @@ pub enum Assume {
         /// An integer array.
         array: String,
     },
-    /// Elements of the array have the values of their images, or their negatives, exactly.
+    /// Elements of the array have the values of their images, to the last bit, or their negatives, where
+    /// zeros of either sign are negatives of each other.
     Symmetric {
         /// The array.
         array: String,
@@ -202,10 +203,10 @@ fn true_symmetries(kernel: &Kernel, inputs: &dyn draw::Inputs) -> Vec<Assume> {
         let extent = |e: &Affine| usize::try_from(e.eval(&mut |atom| value(atom))?).ok();
         let shape = kernel.vars[symmetry.var].shape.iter().map(extent).collect::<Option<Vec<_>>>()?;
         let clash = match inputs.array(&step.var)? {
-            TableData::Int(v) => symmetry.clash(&shape, &v, i64::wrapping_neg),
+            TableData::Int(v) => symmetry.clash(&shape, &v),
             TableData::Real(v) => {
                 let values: Vec<f64> = v.iter().map(|x| x.0).collect();
-                symmetry.clash(&shape, &values, |x| -x)
+                symmetry.clash(&shape, &values)
             }
         };
         clash.is_none().then_some(())

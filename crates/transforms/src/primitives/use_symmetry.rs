@@ -1,9 +1,11 @@
 //! Loads the mirror image of an element in its place.
 
 use crate::draw::{self, Picks};
+use crate::keeps::Keeps;
 use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::entries::{LINEAR, constant_shape, linear_uses_in};
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{
@@ -27,15 +29,18 @@ use std::fmt;
 /// two loads may be of one element, which is fetched once.
 ///
 /// # Precondition
-/// `T(f) = T(image(f))` for every `f`, or `T(f) = -T(image(f))` where it is `negated`, exactly. Of
-/// a table, every entry is compared. Of an `in` argument it is assumed (`assume(symmetric:
-/// {...})`), and checked on the real one where a launch asks for it. The chosen instructions load
-/// the array themselves, not through a rule.
+/// `T(f) = T(image(f))` for every `f`, to the last bit, so that zeros of different signs differ. Where it
+/// is `negated`, `T(f) = -T(image(f))` as numbers: an element that is its own image is a zero, and has
+/// one sign. A zero may change its sign then. So elements are used in sums and products alone, also
+/// those that temporaries hold, and a result of zero may have the other sign. Of a table, every entry is
+/// compared. Of an `in` argument it is assumed (`assume(symmetric: {...})`), and checked on the real one
+/// where a launch asks for it. The chosen instructions load the array themselves, not through a rule.
 ///
 /// # Errors
 /// An unknown variable, one without axes or that the kernel writes, axes that are no signed
 /// permutation or exchange axes of other extents, negated integers, an entry and its image that
-/// differ, an argument of which nothing is assumed, instructions that do not load it.
+/// differ, an argument of which nothing is assumed, instructions that do not load it, a zero that may
+/// change its sign where it divides, or where a function or a condition is computed of it.
 ///
 /// # Source
 /// Świrydowicz et al. 2019, §6, kernel 8 of BP1.0.
@@ -195,7 +200,12 @@ impl Primitive for UseSymmetry {
     type Proof = Images;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[KEPT, ENTRIES, ASSUMED, LOADS];
+    const OBLIGATIONS: &'static [Obligation] = &[KEPT, ENTRIES, ASSUMED, LOADS, LINEAR];
+
+    /// An element that is its own negative is a zero, of one sign.
+    fn keeps(&self) -> Keeps {
+        if self.negated { Keeps::NUMBERS } else { Keeps::BITS }
+    }
 
     fn check(&self, analysis: &Analysis) -> Result<Images, Refusal> {
         let kernel = analysis.kernel();
@@ -224,6 +234,9 @@ impl Primitive for UseSymmetry {
             }
         }
         let insns = lookup::loading(kernel, symmetry.var, self.insns.as_ref(), LOADS)?;
+        if exchanges_zeros(var, &symmetry) {
+            linear_uses_in(analysis.expanded(), symmetry.var, &|insn| insns.contains(&insn))?;
+        }
         Ok(Images { shape: var.shape.clone(), symmetry, insns })
     }
 
@@ -282,6 +295,18 @@ impl UseSymmetry {
     }
 }
 
+/// Whether a zero may change its sign: nothing is known of those of an argument.
+fn exchanges_zeros(var: &Variable, symmetry: &Symmetry) -> bool {
+    match &var.kind {
+        VarKind::Table(TableData::Real(values)) => {
+            let values: Vec<f64> = values.iter().map(|v| v.0).collect();
+            symmetry.exchanges_zeros(&constant_shape(var), &values)
+        }
+        VarKind::Argument(_) => symmetry.negated,
+        VarKind::Table(TableData::Int(_)) | VarKind::Temporary | VarKind::Param => false,
+    }
+}
+
 /// Compares every entry of a table with its image.
 pub(super) fn check_entries(
     obligation: Obligation,
@@ -289,16 +314,12 @@ pub(super) fn check_entries(
     symmetry: &Symmetry,
     data: &TableData,
 ) -> Result<(), Refusal> {
-    let shape: Vec<usize> = var
-        .shape
-        .iter()
-        .map(|e| e.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or(0))
-        .collect();
+    let shape = constant_shape(var);
     let (clash, value): (_, Box<dyn Fn(usize) -> String>) = match data {
-        TableData::Int(v) => (symmetry.clash(&shape, v, i64::wrapping_neg), Box::new(|at| v[at].to_string())),
+        TableData::Int(v) => (symmetry.clash(&shape, v), Box::new(|at| v[at].to_string())),
         TableData::Real(v) => {
             let values: Vec<f64> = v.iter().map(|x| x.0).collect();
-            (symmetry.clash(&shape, &values, |x| -x), Box::new(|at| v[at].0.to_string()))
+            (symmetry.clash(&shape, &values), Box::new(|at| v[at].0.to_string()))
         }
     };
     let Some((first, image)) = clash else { return Ok(()) };

@@ -1,0 +1,75 @@
+//! What a step computes with that is known not to be finite.
+//!
+//! Many laws of sums and products hold where values are finite: zero times an infinity is no zero, and
+//! the difference of two infinities is none. Values of arrays are known at run time. Numbers of the
+//! program and entries of tables are known here.
+
+use crate::obligation::Obligation;
+use crate::refusal::Refusal;
+use purlin_ir::{Expr, Kernel, TableData, VarId, VarKind, Variable};
+use std::collections::BTreeSet;
+
+/// The laws of sums and products hold.
+pub(crate) const FINITE: Obligation = Obligation::new(
+    "finite",
+    "no number and no entry of a table that is computed with is an infinity or a nan",
+);
+
+/// Checks the numbers and the tables of an expression of an instruction, also those of rules.
+pub(crate) fn check_finite(kernel: &Kernel, insn: &str, e: &Expr) -> Result<(), Refusal> {
+    check_finite_in(kernel, &format!("`{insn}`"), e)
+}
+
+/// The same for what is not the value of one instruction.
+pub(crate) fn check_finite_in(kernel: &Kernel, what: &str, e: &Expr) -> Result<(), Refusal> {
+    let (mut number, mut tables) = (None, BTreeSet::new());
+    kernel.expand_rules(e).for_each(&mut |e| match e {
+        Expr::Real(value) if !value.0.is_finite() => number = Some(value.0),
+        Expr::Load(access) => drop(tables.insert(access.var)),
+        Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => {}
+    });
+    FINITE.require(number.is_none(), || {
+        format!(
+            "{what} computes with {}; pass it as an argument, or keep what computes with it",
+            number.unwrap_or_default()
+        )
+    })?;
+    tables.into_iter().try_for_each(|var| check_finite_table(kernel, var))
+}
+
+/// Checks the entries of a variable, if it is a table.
+pub(crate) fn check_finite_table(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
+    let table = &kernel.vars[var];
+    let VarKind::Table(TableData::Real(values)) = &table.kind else { return Ok(()) };
+    let found = values.iter().position(|v| !v.0.is_finite());
+    FINITE.require(found.is_none(), || {
+        let at = found.unwrap_or_default();
+        format!(
+            "`{}` is {}; pass the table as an argument, or keep it as it is",
+            element(table, at),
+            values[at].0
+        )
+    })
+}
+
+/// The name of an element by its place, row by row.
+pub(crate) fn element(table: &Variable, mut at: usize) -> String {
+    let mut index = Vec::new();
+    for extent in table.shape.iter().rev() {
+        let extent = extent.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or(1).max(1);
+        index.push((at % extent).to_string());
+        at /= extent;
+    }
+    index.reverse();
+    format!("{}[{}]", table.name, index.join(", "))
+}
