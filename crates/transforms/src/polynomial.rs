@@ -26,12 +26,14 @@ pub type Sum = BTreeMap<Product, f64>;
 pub const MAX_TERMS: usize = 8192;
 
 /// Why an expression has no sum of products.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum NoSum {
     /// A part is not computed in `f64`.
     OtherType(Expr),
     /// There would be more than [`MAX_TERMS`] terms.
     TooLong,
+    /// A number is an infinity or a nan, or a product of numbers is, or is zero where none of them is.
+    NotFinite(f64),
 }
 
 /// The atoms of some expressions, and the sums of scalars that stand for others.
@@ -83,6 +85,7 @@ impl Atoms {
         }
         match e {
             Expr::Int(c) => Ok(constant(*c as f64)),
+            Expr::Real(c) if !c.0.is_finite() => Err(NoSum::NotFinite(c.0)),
             Expr::Real(c) => Ok(constant(c.0)),
             Expr::Unary(UnaryOp::Neg, a) => Ok(scaled(&self.terms(kernel, a, opens)?, -1.0)),
             Expr::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) => {
@@ -97,6 +100,9 @@ impl Atoms {
             }
             Expr::Binary(BinaryOp::Div, a, b) => {
                 let numerator = self.factor(kernel, a, opens)?;
+                if numerator.is_empty() {
+                    return Ok(self.atom(e)); // zero over zero is no zero
+                }
                 let divisor = self.divisor(kernel, b)?;
                 product(&numerator, &divisor)
             }
@@ -227,7 +233,11 @@ pub(crate) fn product(a: &Sum, b: &Sum) -> Result<Sum, NoSum> {
             factors.extend(left);
             factors.extend(right);
             factors.sort_unstable();
-            *all.entry(factors).or_insert(0.0) += c * d;
+            let coefficient = c * d;
+            if !coefficient.is_normal() {
+                return Err(NoSum::NotFinite(coefficient));
+            }
+            *all.entry(factors).or_insert(0.0) += coefficient;
         }
     }
     all.retain(|_, c| *c != 0.0);

@@ -5,6 +5,7 @@ use crate::keeps::Keeps;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::finite::FINITE;
 use crate::proofs::linear::{Body, LINEAR, SAME, SHORT, Sum};
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
@@ -42,7 +43,8 @@ use std::fmt;
 ///
 /// # Errors
 /// Instructions that are no such stores or stand in several bodies; a value that is not linear, or has
-/// more than 1,024 products; an operand that is written in between; a call.
+/// more than 1,024 products; an infinity or a nan as a number; an operand that is written in between; a
+/// call.
 ///
 /// # Elsewhere
 /// MFEM and libCEED store such factors of the mass and diffusion operators, derived by hand; UFL
@@ -108,7 +110,7 @@ impl Primitive for CollectFactors {
     type Proof = Collected;
     type Made = (Vec<Array>, Vec<Statement>);
 
-    const OBLIGATIONS: &'static [Obligation] = &[STORES, SCALARS, LINEAR, SHORT, SAME, NOT_CALLED];
+    const OBLIGATIONS: &'static [Obligation] = &[STORES, SCALARS, LINEAR, SHORT, SAME, NOT_CALLED, FINITE];
     const KEEPS: Keeps = Keeps::within(12).of_finite();
     const WEIGHT: usize = 2;
 

@@ -1,12 +1,13 @@
 //! Removes an update that adds nothing but zeros.
 
-use super::skip_zero_terms::entries;
+use super::skip_zero_terms::{NO_QUOTIENT, check_zero_terms, entries};
 use crate::draw::{self, Picks};
 use crate::keeps::{Instances, Keeps};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::extent::parametric_extent;
+use crate::proofs::finite::FINITE;
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::tree::prune_insn;
@@ -32,11 +33,12 @@ use std::fmt;
 /// values of the loops around it, `T(f(i)) = 0` for all `i` in `D`: indices are sums of multiples of
 /// loops with constant bounds, and all entries between the smallest and the largest ones are zero.
 /// Zero times an infinity or a nan is a nan, which is left out as well; where everything else that
-/// is added is a zero, the sum may have the other sign.
+/// is added is a zero, the sum may have the other sign. Nothing divides but numbers other than zero:
+/// zero over zero is a nan of finite values.
 ///
 /// # Errors
 /// An unknown instruction; one that does not add, or whose value is no product with an entry of a
-/// table; indices or bounds that are no constants, or an entry that is not zero, with its place.
+/// table, or a quotient; a number or an entry that is an infinity or a nan; indices or bounds that are no constants, or an entry that is not zero, with its place.
 ///
 /// # Elsewhere
 /// FFCx and TSFC leave out zero columns of tables; Luporini et al. 2017, §5, zero blocks.
@@ -80,8 +82,8 @@ impl Primitive for DropZeroTerms {
     type Proof = InsnId;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[ADDS, PRODUCT, ZERO, NOT_CALLED];
-    const KEEPS: Keeps = Keeps::BITS.of_finite();
+    const OBLIGATIONS: &'static [Obligation] = &[ADDS, PRODUCT, ZERO, NO_QUOTIENT, FINITE, NOT_CALLED];
+    const KEEPS: Keeps = Keeps::NUMBERS.of_finite();
     const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<InsnId, Refusal> {
@@ -98,6 +100,7 @@ impl Primitive for DropZeroTerms {
         PRODUCT.require(!entries.is_empty(), || {
             format!("the value of `{}` is no product with an entry of a table", insn.name)
         })?;
+        check_zero_terms(kernel, insn)?;
         let mut why = None;
         for access in entries {
             match not_zero(analysis, access)? {

@@ -34,7 +34,8 @@ use std::fmt;
 ///
 /// # Errors
 /// An unknown instruction; a value or a part of it that is not computed in `f64`; a sum that is no
-/// factor there, with those that are; more than 8,192 terms; a reduction; a call.
+/// factor there, with those that are; more than 8,192 terms; an infinity or a nan as a number; a
+/// reduction; a call.
 ///
 /// # Source
 /// Luporini et al. 2017, §3.2 and §6.1, expansion.
@@ -84,7 +85,8 @@ impl Primitive for ExpandProducts {
     type Proof = (InsnId, Expr);
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[REAL, SHORT, FACTOR, NOT_CALLED, sums::NO_REDUCTIONS];
+    const OBLIGATIONS: &'static [Obligation] =
+        &[REAL, SHORT, FACTOR, NOT_CALLED, sums::NO_REDUCTIONS, sums::FINITE];
     const KEEPS: Keeps = Keeps::REASSOCIATED.of_finite();
 
     fn check(&self, analysis: &Analysis) -> Result<(InsnId, Expr), Refusal> {

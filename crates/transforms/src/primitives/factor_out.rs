@@ -11,6 +11,7 @@ use crate::primitive::Primitive;
 use crate::product::Product;
 use crate::proofs::accumulation::{Delayed, IS_UPDATE, NO_REDUCTIONS, mentions, refuse_reductions, update};
 use crate::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
+use crate::proofs::finite::{FINITE, check_finite_in};
 use crate::proofs::length::{have_values, never_empty, runs_if};
 use crate::proofs::{ORDER, VALUES};
 use crate::refusal::Refusal;
@@ -61,9 +62,10 @@ use std::fmt;
 /// placement must hold.
 ///
 /// # Errors
-/// Another operator, a sum of integers; no factor that stays the same, or none that changes; a sum
-/// that may have no term; an index or a condition that changes; an element that is seen, or an
-/// operand of these that is written inside the loop, with two instances; names that are taken.
+/// Another operator, a sum of integers; an infinity or a nan as a number or in a table; no factor that
+/// stays the same, or none that changes; a sum that may have no term; an index or a condition that
+/// changes; an element that is seen, or an operand of these that is written inside the loop, with two
+/// instances; names that are taken.
 ///
 /// # Elsewhere
 /// Loop-invariant code motion of products; TSFC's and COFFEE's sum factorisation and expansion;
@@ -207,6 +209,7 @@ impl Primitive for FactorOut {
         ORDER,
         VALUES,
         BOUNDS_STAY,
+        FINITE,
     ];
     const KEEPS: Keeps = Keeps::REASSOCIATED.of_finite();
     const WEIGHT: usize = 2;
@@ -296,6 +299,7 @@ impl FactorOut {
                 self.iname
             ))
         })?;
+        check_finite_in(kernel, &format!("the sum over `{}`", self.iname), term)?;
         let (factors, term) = product.split(&|e| !changes(e));
         FACTOR.require(!factors.factors.is_empty(), || {
             let what = if term.factors.len() == 1 { "they are no product" } else { "every factor changes" };

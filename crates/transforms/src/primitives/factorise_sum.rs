@@ -33,7 +33,7 @@ use std::fmt;
 /// # Errors
 /// An unknown instruction; a value or a part of it that is not computed in `f64`; a factor that fewer
 /// than two terms have, with their number: one that changes from term to term, or that divides; a
-/// reduction; a call.
+/// reduction; an infinity or a nan as a number; a call.
 ///
 /// # Source
 /// Luporini et al. 2017, §3.2 and §6.1, factorisation.
@@ -74,7 +74,8 @@ impl Primitive for FactoriseSum {
     type Proof = (InsnId, Expr);
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[REAL, SHORT, SHARED, NOT_CALLED, sums::NO_REDUCTIONS];
+    const OBLIGATIONS: &'static [Obligation] =
+        &[REAL, SHORT, SHARED, NOT_CALLED, sums::NO_REDUCTIONS, sums::FINITE];
     const KEEPS: Keeps = Keeps::REASSOCIATED.of_finite();
 
     fn check(&self, analysis: &Analysis) -> Result<(InsnId, Expr), Refusal> {

@@ -8,6 +8,7 @@ use crate::proofs::CURRENT;
 use crate::proofs::elements::{
     NO_RULE, ONLY_ACCESSED, TEMPORARY, check_no_rule, check_only_accessed, temporary,
 };
+use crate::proofs::finite::{FINITE, check_finite};
 use crate::proofs::identity::{Point, Residue};
 use crate::refusal::Refusal;
 use crate::schedule::{Loop, Made, Statement};
@@ -57,7 +58,7 @@ use std::fmt;
 ///
 /// # Errors
 /// A variable that is no matrix of equal extents, or is accessed in another way; updates whose mirror
-/// image is missing or is not equal, with both; loops of other values, on axes, or with other
+/// image is missing or is not equal, with both; an infinity or a nan as a number or in a table; loops of other values, on axes, or with other
 /// statements; what is read and written in between.
 ///
 /// # Source
@@ -137,7 +138,7 @@ impl Primitive for MirrorTriangle {
     type Made = Made;
 
     const OBLIGATIONS: &'static [Obligation] =
-        &[TEMPORARY, ONLY_ACCESSED, NO_RULE, SQUARE, USES, LOOPS, CURRENT, SYMMETRIC];
+        &[TEMPORARY, ONLY_ACCESSED, NO_RULE, SQUARE, USES, LOOPS, CURRENT, FINITE, SYMMETRIC];
     const KEEPS: Keeps = Keeps::REASSOCIATED.of_finite();
     const INSTANCES: Instances = Instances::Free;
 
@@ -157,6 +158,9 @@ impl Primitive for MirrorTriangle {
         let uses = Uses::new(self, analysis, var, extent)?;
         let nests = uses.nests(analysis)?;
         for nest in &nests {
+            for insn in nest.places.values().flatten().map(|id| &kernel.insns[*id]) {
+                check_finite(kernel, &insn.name, &insn.rhs)?;
+            }
             self.check_symmetry(analysis, nest)?;
         }
         Ok(Triangle { var, extent, nests, around: uses.around, last: uses.last })

@@ -8,6 +8,7 @@ use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::accumulation;
 use crate::proofs::elements::grow_axis;
+use crate::proofs::finite::check_finite;
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::tree::edit_siblings;
@@ -44,7 +45,8 @@ use std::fmt;
 /// by iterations from `n` on alone, in the order of those of element 0, so that they have values
 /// where it has one. What they add elsewhere is a product with an entry behind those of a table,
 /// zero, and all its factors are sums and products of numbers, tables and such elements: finite
-/// where the values of all arrays are. Everything else has a condition that does not hold. A result
+/// where the values of all arrays are. An infinity or a nan among the numbers or in a table is none of
+/// these: what would compute with it has a condition. Everything else has a condition that does not hold. A result
 /// of zero may have the other sign.
 ///
 /// # Errors
@@ -117,7 +119,7 @@ impl Primitive for PadInames {
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[RANGE, NO_AXIS, ALIKE, APART, COMPUTES, NOT_CALLED];
-    const KEEPS: Keeps = Keeps::BITS.of_finite();
+    const KEEPS: Keeps = Keeps::NUMBERS.of_finite();
     const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<Padded, Refusal> {
@@ -353,7 +355,8 @@ impl Scope<'_> {
         let adds_zero = insn.op == WriteOp::Update { op: UpdateOp::Add, atomic: false }
             && self.has_zero_factor(insn)
             && !insn.lhs.index.iter().any(|e| mentions(self.kernel, e, self.iname));
-        (self.is_grown(&insn.lhs) || adds_zero) && self.is_polynomial(&insn.rhs)
+        let finite = check_finite(self.kernel, &insn.name, &insn.rhs).is_ok();
+        (self.is_grown(&insn.lhs) || adds_zero) && finite && self.is_polynomial(&insn.rhs)
     }
 
     /// Whether a value is made of sums and products of numbers and of elements that there are.

@@ -36,7 +36,8 @@ use std::fmt;
 ///
 /// # Errors
 /// An unknown instruction; a value or a part of it that is not computed in `f64`; a value that is
-/// ordered so; a reduction; a call.
+/// ordered so; an infinity or a nan as a number; a
+/// reduction; a call.
 ///
 /// # Source
 /// Luporini et al. 2017, §6.1, re-association.
@@ -73,7 +74,8 @@ impl Primitive for Reassociate {
     type Proof = (InsnId, Expr);
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[REAL, SHORT, CHANGES, NOT_CALLED, sums::NO_REDUCTIONS];
+    const OBLIGATIONS: &'static [Obligation] =
+        &[REAL, SHORT, CHANGES, NOT_CALLED, sums::NO_REDUCTIONS, sums::FINITE];
     const KEEPS: Keeps = Keeps::REASSOCIATED.of_finite();
 
     fn check(&self, analysis: &Analysis) -> Result<(InsnId, Expr), Refusal> {

@@ -1,11 +1,12 @@
 //! Adds the terms of one iteration of a loop, where those of all others are zero.
 
-use super::skip_zero_terms::entries;
+use super::skip_zero_terms::{NO_QUOTIENT, check_zero_terms, entries};
 use crate::draw::{self, Picks};
 use crate::keeps::{Instances, Keeps};
 use crate::lookup::{self, NO_REDUCTION};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::finite::FINITE;
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::substitute::substitute_in_nodes;
@@ -33,11 +34,13 @@ use std::fmt;
 /// All instructions in the loop add products, each with an entry `T(f)` of a table as a factor, and
 /// `T(f(i)) = 0` for all values of the loops where `iname` is not `equal`. The values of `iname` hold
 /// those of `equal`, a loop around it; bounds of the loops in `f` are constants. Zero times an infinity
-/// or a nan is a nan, which is left out as well; a result of zero may have the other sign.
+/// or a nan is a nan, which is left out as well; a result of zero may have the other sign. Nothing divides
+/// but numbers other than zero: zero over zero is a nan of finite values.
 ///
 /// # Errors
 /// Loops of which one is not in the other, have a tag, or bounds that are no constants; an instruction
-/// that does not add a product with an entry of a table; an entry that is not zero, with its place.
+/// that does not add a product with an entry of a table, or adds a quotient; a number or an entry that is
+/// an infinity or a nan; an entry that is not zero, with its place.
 ///
 /// # Source
 /// The zero blocks of Luporini et al. 2017, §5, block by block.
@@ -98,8 +101,9 @@ impl Primitive for SkipZeroBlocks {
     type Proof = Block;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[BLOCK, PRODUCTS, ZERO, NOT_CALLED, NO_REDUCTION];
-    const KEEPS: Keeps = Keeps::BITS.of_finite();
+    const OBLIGATIONS: &'static [Obligation] =
+        &[BLOCK, PRODUCTS, ZERO, NO_QUOTIENT, FINITE, NOT_CALLED, NO_REDUCTION];
+    const KEEPS: Keeps = Keeps::NUMBERS.of_finite();
     const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<Block, Refusal> {
@@ -141,6 +145,7 @@ impl Primitive for SkipZeroBlocks {
                     insn.name
                 )));
             };
+            check_zero_terms(kernel, insn)?;
             let found: Vec<Option<String>> =
                 known.iter().map(|(_, access)| not_zero(kernel, access, iname, equal)).collect();
             ZERO.require(found.iter().any(Option::is_none), || {

@@ -5,9 +5,12 @@ use crate::keeps::{Instances, Keeps};
 use crate::lookup::Selection;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::finite::{FINITE, check_finite};
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
-use purlin_ir::{Access, BinaryOp, Expr, Insn, InsnId, Kernel, Real, TableData, UpdateOp, VarKind};
+use purlin_ir::{
+    Access, BinaryOp, Expr, Insn, InsnId, Kernel, Real, ScalarType, TableData, UnaryOp, UpdateOp, VarKind,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -26,11 +29,13 @@ use std::fmt;
 /// # Precondition
 /// Each selected instruction adds a product, one factor of which is an entry of a table that has
 /// zeros: `T(f) = 0` makes `T(f)*v = 0` for every finite `v`. Zero times an infinity or a nan is a
-/// nan, which is left out as well. A result of zero may have the other sign.
+/// nan, which is left out as well. Nothing divides but numbers other than zero: zero over zero is a
+/// nan of finite values. A result of zero may have the other sign.
 ///
 /// # Errors
 /// An empty selection, an instruction that does not add, one whose value is no product with an
-/// entry of a table, tables without a zero.
+/// entry of a table, or a quotient; a number or an entry that is an infinity or a nan; tables without a
+/// zero.
 ///
 /// # Source
 /// The zero blocks of Luporini et al. 2017, §5, entry by entry.
@@ -64,6 +69,12 @@ const ADDS: Obligation = Obligation::new("skip_zero_terms.adds", "the instructio
 const PRODUCT: Obligation =
     Obligation::new("skip_zero_terms.product", "each value is a product with an entry of a table");
 
+/// A zero numerator makes no quotient zero.
+pub(super) const NO_QUOTIENT: Obligation = Obligation::new(
+    "zero_terms.no_quotient",
+    "no product with an entry that is zero is divided, but by numbers other than zero",
+);
+
 /// Otherwise nothing is left out.
 const HAS_ZERO: Obligation =
     Obligation::new("skip_zero_terms.has_zero", "a table that each value is multiplied by has a zero");
@@ -78,8 +89,8 @@ impl Primitive for SkipZeroTerms {
     type Proof = ZeroTerms;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[ADDS, PRODUCT, HAS_ZERO];
-    const KEEPS: Keeps = Keeps::BITS.of_finite();
+    const OBLIGATIONS: &'static [Obligation] = &[ADDS, PRODUCT, HAS_ZERO, NO_QUOTIENT, FINITE];
+    const KEEPS: Keeps = Keeps::NUMBERS.of_finite();
     const INSTANCES: Instances = Instances::Free;
 
     fn check(&self, analysis: &Analysis) -> Result<ZeroTerms, Refusal> {
@@ -98,6 +109,7 @@ impl Primitive for SkipZeroTerms {
                     insn.name
                 )
             })?;
+            check_zero_terms(kernel, insn)?;
             let conditions = entries.into_iter().filter_map(|e| not_zero(kernel, e));
             let condition = conditions.reduce(|a, b| Expr::binary(BinaryOp::And, a, b));
             HAS_ZERO.require(condition.is_some(), || {
@@ -120,6 +132,60 @@ impl Primitive for SkipZeroTerms {
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         Some(Self::insn(p.of(&draw::insns(kernel, |i| !entries(kernel, i).is_empty()))?))
+    }
+}
+
+/// Checks that a factor of zero makes the value of an instruction zero, where what it reads is finite.
+pub(super) fn check_zero_terms(kernel: &Kernel, insn: &Insn) -> Result<(), Refusal> {
+    let divisor = divisors(&insn.rhs).into_iter().find(|e| !is_nonzero(e));
+    NO_QUOTIENT.require(divisor.is_none(), || {
+        let shown = divisor.map(|e| kernel.show_expr(e).to_string()).unwrap_or_default();
+        format!(
+            "`{}` divides by `{shown}`, and zero over zero is no zero; divide the sum behind the loop \
+             (`factor_out`), or multiply by a reciprocal that is stored before",
+            insn.name
+        )
+    })?;
+    check_finite(kernel, &insn.name, &insn.rhs)
+}
+
+/// What a product is divided by.
+fn divisors(e: &Expr) -> Vec<&Expr> {
+    match e {
+        Expr::Binary(BinaryOp::Mul, a, b) => [divisors(a), divisors(b)].concat(),
+        Expr::Binary(BinaryOp::Div, a, b) => [divisors(a), vec![&**b]].concat(),
+        Expr::Unary(UnaryOp::Neg, a) => divisors(a),
+        Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Load(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => Vec::new(),
+    }
+}
+
+/// Whether a divisor is a number other than zero.
+fn is_nonzero(e: &Expr) -> bool {
+    match e {
+        Expr::Int(value) => *value != 0,
+        Expr::Real(value) => value.0 != 0.0,
+        Expr::Unary(UnaryOp::Neg, a) | Expr::Cast(ScalarType::F32 | ScalarType::F64, a) => is_nonzero(a),
+        Expr::Iname(_)
+        | Expr::Load(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => false,
     }
 }
 

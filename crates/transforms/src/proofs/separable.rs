@@ -7,6 +7,7 @@
 
 use crate::obligation::Obligation;
 use crate::polynomial::{Atoms, Factor, NoSum, Product, Sum};
+use crate::proofs::sums;
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::tree::{inames_of, loop_body};
@@ -358,15 +359,14 @@ impl Loop<'_> {
     }
 
     fn value(&mut self, insn: &Insn, e: &Expr) -> Result<Sum, Refusal> {
-        self.atoms.expand(self.kernel, e).map_err(|why| {
-            SUMS.unfit(match why {
-                NoSum::OtherType(e) => format!(
-                    "`{}` has a part `{}` that is not computed in `f64`",
-                    insn.name,
-                    self.kernel.show_expr(&e)
-                ),
-                NoSum::TooLong => format!("the value of `{}` has too many terms", insn.name),
-            })
+        self.atoms.expand(self.kernel, e).map_err(|why| match why {
+            NoSum::OtherType(e) => SUMS.unfit(format!(
+                "`{}` has a part `{}` that is not computed in `f64`",
+                insn.name,
+                self.kernel.show_expr(&e)
+            )),
+            NoSum::TooLong => SUMS.unfit(format!("the value of `{}` has too many terms", insn.name)),
+            NoSum::NotFinite(_) => sums::refusal(self.kernel, insn, why),
         })
     }
 

@@ -4,6 +4,7 @@ use crate::obligation::Obligation;
 use crate::polynomial::{MAX_TERMS, NoSum};
 use crate::proofs::accumulation;
 pub(crate) use crate::proofs::accumulation::NO_REDUCTIONS;
+pub(crate) use crate::proofs::finite::FINITE;
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use purlin_ir::{Expr, ExprType, Insn, Kernel, ScalarType};
@@ -37,6 +38,10 @@ pub(crate) fn refusal(kernel: &Kernel, insn: &Insn, why: NoSum) -> Refusal {
             "`{}` has a part `{}` that is not computed in `f64`",
             insn.name,
             kernel.show_expr(&e)
+        )),
+        NoSum::NotFinite(found) => FINITE.unfit(format!(
+            "`{}` computes with numbers of which one or a product is {found}; pass it as an argument",
+            insn.name
         )),
         NoSum::TooLong => {
             SHORT.unfit(format!("the value of `{}` has more than {MAX_TERMS} terms", insn.name))
