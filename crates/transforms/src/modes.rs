@@ -6,6 +6,7 @@
 //! component of the Gram graph by itself, so that blocks of a symmetry have modes of their own.
 //! Nothing relies on it: [`Points::certify`] sums both sides anew.
 
+use crate::accuracy::is_near;
 use std::collections::BTreeSet;
 
 /// A table, row by row.
@@ -86,25 +87,66 @@ pub(crate) struct Deviation {
     pub(crate) columns: [usize; 2],
     pub(crate) points: f64,
     pub(crate) modes: f64,
-    /// What they are compared with: the largest sum of the absolute values for these tables.
+    /// What they are compared with: the product of the lengths of the columns.
     pub(crate) scale: f64,
 }
 
-/// A column of all tables, scaled so that the longest one of its table has length 1.
+/// A column of a table, scaled twice, so that squares of large and of small numbers are numbers: by the
+/// longest column of its table, and by a power of two, so that its largest entry is about 1.
 struct Column {
     table: usize,
     index: usize,
     values: Vec<f64>,
+    /// The square of its length.
+    square: f64,
+    /// What it was scaled by for being shorter than the longest one.
+    power: i32,
+    /// The length of the longest one, and the power of two that it is a multiple of.
+    longest: (f64, i32),
+}
+
+impl Column {
+    /// The entry of the table that is `along` a mode times the length of the column.
+    fn entry(&self, along: f64) -> f64 {
+        times_power(along * self.longest.0, self.power + self.longest.1)
+    }
+
+    /// Its product with a mode; zero where that is what rounding leaves of an exact zero, against the
+    /// longest column of the table, and at most ten times as much against the column.
+    fn along(&self, mode: &[f64], rounding: f64) -> f64 {
+        let along = dot(mode, &self.values);
+        let of_longest = times_power(rounding, -self.power);
+        if along.abs() <= of_longest.min(10.0 * rounding * self.square.sqrt()) { 0.0 } else { along }
+    }
+}
+
+/// A number times a power of two, rounded once.
+fn times_power(value: f64, power: i32) -> f64 {
+    // one factor at a time is a normal number; all but the last products are exact
+    let first = power.clamp(-1000, 1000);
+    let second = (power - first).clamp(-1000, 1000);
+    value * 2.0_f64.powi(first) * 2.0_f64.powi(second)
+}
+
+/// Numbers and a power of two that give some others; the largest is between 1 and 2. Zeros, and what
+/// holds an infinity or a nan, stay as they are.
+fn scaled(values: &[f64]) -> (Vec<f64>, i32) {
+    let largest = values.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
+    if largest == 0.0 || values.iter().any(|v| !v.is_finite()) {
+        return (values.to_vec(), 0);
+    }
+    let power = largest.log2().floor() as i32;
+    (values.iter().map(|v| times_power(*v, -power)).collect(), power)
 }
 
 impl Points {
     /// Modes that give the same sums to `tolerance`, but for rounding.
     ///
-    /// Columns that are `orthogonal` to all of another component are not of it. A column that is left
-    /// with `r` after the projection on the modes changes a sum by at most
-    /// `|r|^2`, since the residuals of both columns are orthogonal to all modes.
+    /// Columns that are `orthogonal` to all of another component are not of it. Columns of which `r` and
+    /// `s` are left after the projection on the modes change a sum by at most `|r| |s|`, since both
+    /// residuals are orthogonal to all modes.
     pub(crate) fn modes(&self, tolerance: f64, orthogonal: Orthogonal) -> Modes {
-        let (columns, scales) = self.columns(&self.weights);
+        let columns = self.columns(&self.weights);
         let (mut rows, mut holders): (Vec<Vec<f64>>, Vec<BTreeSet<usize>>) = (Vec::new(), Vec::new());
         for component in components(&columns, orthogonal) {
             let basis = orthonormal(&columns, &component, tolerance / 10.0);
@@ -113,9 +155,7 @@ impl Points {
             for mode in &basis {
                 let mut row = vec![0.0; columns.len()];
                 for c in &component {
-                    let value = dot(mode, &columns[*c].values);
-                    // what rounding leaves of an exact zero; the certificate includes it
-                    row[*c] = if value.abs() <= tolerance / 100.0 { 0.0 } else { value };
+                    row[*c] = columns[*c].along(mode, tolerance / 100.0);
                 }
                 rows.push(row);
             }
@@ -125,16 +165,16 @@ impl Points {
         for (k, row) in rows.iter().enumerate() {
             for (column, value) in columns.iter().zip(row) {
                 let width = self.tables[column.table].columns;
-                tables[column.table][k * width + column.index] = value * scales[column.table];
+                tables[column.table][k * width + column.index] = column.entry(*value);
             }
         }
         Modes { count: rows.len(), tables, holders }
     }
 
-    /// An orthonormal basis of all columns, of which at most `tolerance` of the longest column of a
-    /// table is left. The weights are not used.
+    /// An orthonormal basis of all columns, of each of which at most `tolerance` of its length is left.
+    /// The weights are not used.
     pub(crate) fn basis(&self, tolerance: f64) -> Basis {
-        let (columns, scales) = self.columns(&vec![1.0; self.weights.len()]);
+        let columns = self.columns(&vec![1.0; self.weights.len()]);
         let all: Vec<usize> = (0..columns.len()).collect();
         let modes = orthonormal(&columns, &all, tolerance * tolerance);
         let points = self.weights.len();
@@ -143,11 +183,8 @@ impl Points {
             self.tables.iter().map(|t| vec![0.0; modes.len() * t.columns]).collect();
         for (k, mode) in modes.iter().enumerate() {
             for column in &columns {
-                let along = dot(mode, &column.values);
-                // what rounding leaves of an exact zero; the certificate includes it
-                let along = if along.abs() <= tolerance { 0.0 } else { along };
                 let width = self.tables[column.table].columns;
-                tables[column.table][k * width + column.index] = along * scales[column.table];
+                tables[column.table][k * width + column.index] = column.entry(column.along(mode, tolerance));
             }
         }
         Basis { count: modes.len(), values, tables }
@@ -156,22 +193,26 @@ impl Points {
     /// Compares each entry of the tables with that of the product, by compensated sums.
     ///
     /// # Errors
-    /// The entry that is furthest off, if that is more than `tolerance` times the largest entry of its
-    /// table.
-    pub(crate) fn certify_basis(&self, basis: &Basis, tolerance: f64) -> Result<(), Off> {
+    /// The entry that is furthest off, if that is more than `tolerance` times what `scales` has for it,
+    /// table by table.
+    pub(crate) fn certify_basis(
+        &self,
+        basis: &Basis,
+        scales: &[Vec<f64>],
+        tolerance: f64,
+    ) -> Result<(), Off> {
         let mut worst: Option<(f64, Off)> = None;
         for (table, (of_points, of_basis)) in self.tables.iter().zip(&basis.tables).enumerate() {
-            let largest = of_points.values.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
             let columns = transposed(of_basis, of_points.columns);
             for (k, entry) in of_points.values.iter().enumerate() {
                 let (point, column) = (k / of_points.columns, k % of_points.columns);
                 let row = &basis.values[point * basis.count..(point + 1) * basis.count];
                 let (product, _) = compensated(row, &columns[column]);
-                let apart = (entry - product).abs();
-                // a nan is apart from everything
-                let fits = apart <= tolerance * largest;
-                if !fits && worst.as_ref().is_none_or(|(most, _)| (apart / largest).total_cmp(most).is_gt()) {
-                    worst = Some((apart / largest, Off { table, point, column, entry: *entry, product }));
+                let scale = scales[table][k];
+                let apart = (entry - product).abs() / scale;
+                let fits = is_near(*entry, product, tolerance, scale);
+                if !fits && worst.as_ref().is_none_or(|(most, _)| apart.total_cmp(most).is_gt()) {
+                    worst = Some((apart, Off { table, point, column, entry: *entry, product }));
                 }
             }
         }
@@ -182,95 +223,111 @@ impl Points {
     /// and all their columns, by compensated sums (Neumaier 1974).
     ///
     /// # Errors
-    /// The columns that are furthest apart, if that is more than `tolerance` times the largest sum
-    /// of absolute values of their tables.
+    /// The columns that are furthest apart, if that is more than `tolerance` times the product of their
+    /// lengths, with the weights.
     pub(crate) fn certify(
         &self,
         modes: &Modes,
         pairs: &[[usize; 2]],
         tolerance: f64,
     ) -> Result<(), Deviation> {
-        let points: Vec<Vec<Vec<f64>>> =
-            self.tables.iter().map(|t| transposed(&t.values, t.columns)).collect();
-        let weigh = |column: &Vec<f64>| column.iter().zip(&self.weights).map(|(v, w)| v * w).collect();
-        let weighted: Vec<Vec<Vec<f64>>> = points.iter().map(|t| t.iter().map(weigh).collect()).collect();
-        let found: Vec<Vec<Vec<f64>>> =
-            modes.tables.iter().zip(&self.tables).map(|(v, t)| transposed(v, t.columns)).collect();
+        let roots: Vec<f64> = self.weights.iter().map(|w| w.sqrt()).collect();
+        let compared: Vec<Vec<Compared>> =
+            self.tables.iter().zip(&modes.tables).map(|(t, over)| Compared::of(t, over, &roots)).collect();
         let mut worst: Option<(f64, Deviation)> = None;
         for &[a, b] in pairs {
-            let mut scale = 0.0_f64;
-            let mut furthest: Option<(f64, Deviation)> = None;
-            for (i, left) in weighted[a].iter().enumerate() {
-                for (j, right) in points[b].iter().enumerate() {
-                    let (of_points, size) = compensated(left, right);
-                    let (of_modes, _) = compensated(&found[a][i], &found[b][j]);
-                    scale = scale.max(size);
-                    let apart = (of_points - of_modes).abs();
-                    if furthest.as_ref().is_none_or(|(most, _)| apart.total_cmp(most).is_gt()) {
+            for (i, left) in compared[a].iter().enumerate() {
+                for (j, right) in compared[b].iter().enumerate() {
+                    let weighted: Vec<f64> =
+                        left.points.iter().zip(&self.weights).map(|(v, w)| v * w).collect();
+                    let (of_points, _) = compensated(&weighted, &right.points);
+                    let (of_modes, _) = compensated(&left.modes, &right.modes);
+                    let scale = left.length * right.length;
+                    let apart = (of_points - of_modes).abs() / scale;
+                    let fits = is_near(of_points, of_modes, tolerance, scale);
+                    if !fits && worst.as_ref().is_none_or(|(most, _)| apart.total_cmp(most).is_gt()) {
+                        let back = |value: f64| times_power(value, left.power + right.power);
                         let deviation = Deviation {
                             tables: [a, b],
                             columns: [i, j],
-                            points: of_points,
-                            modes: of_modes,
-                            scale: 0.0,
+                            points: back(of_points),
+                            modes: back(of_modes),
+                            scale: back(scale),
                         };
-                        furthest = Some((apart, deviation));
+                        worst = Some((apart, deviation));
                     }
                 }
-            }
-            let Some((apart, mut deviation)) = furthest else { continue };
-            deviation.scale = scale;
-            // a nan is apart from everything
-            let fits = apart <= tolerance * scale;
-            if !fits && worst.as_ref().is_none_or(|(most, _)| (apart / scale).total_cmp(most).is_gt()) {
-                worst = Some((apart / scale, deviation));
             }
         }
         worst.map_or(Ok(()), |(_, deviation)| Err(deviation))
     }
 
-    /// All columns, times the roots of weights, and the scale of each table.
-    fn columns(&self, weights: &[f64]) -> (Vec<Column>, Vec<f64>) {
-        let (mut columns, mut scales) = (Vec::new(), Vec::new());
+    /// All columns, times the roots of weights.
+    fn columns(&self, weights: &[f64]) -> Vec<Column> {
+        let mut columns = Vec::new();
         for (k, table) in self.tables.iter().enumerate() {
-            let weigh = |column: Vec<f64>| -> Vec<f64> {
-                column.iter().zip(weights).map(|(v, w)| v * w.sqrt()).collect()
+            let weighed = |values: &[f64]| -> Vec<Vec<f64>> {
+                let weigh =
+                    |column: Vec<f64>| column.iter().zip(weights).map(|(v, w)| v * w.sqrt()).collect();
+                transposed(values, table.columns).into_iter().map(weigh).collect()
             };
-            let own: Vec<Vec<f64>> =
-                transposed(&table.values, table.columns).into_iter().map(weigh).collect();
-            let longest = own.iter().map(|v| dot(v, v)).fold(0.0_f64, f64::max).sqrt();
-            let scale = if longest > 0.0 { longest } else { 1.0 };
-            scales.push(scale);
-            columns.extend(own.into_iter().enumerate().map(|(index, values)| Column {
-                table: k,
-                index,
-                values: values.into_iter().map(|v| v / scale).collect(),
-            }));
+            let (values, of_table) = scaled(&table.values);
+            let squares = weighed(&values).into_iter().map(|v| dot(&v, &v));
+            let longest = squares.fold(0.0_f64, f64::max).sqrt();
+            let longest = if longest > 0.0 { longest } else { 1.0 };
+            for (index, column) in weighed(&table.values).into_iter().enumerate() {
+                // scaled before it is divided, so that no bit of a small one is lost
+                let (values, of_column) = scaled(&column);
+                let values: Vec<f64> = values.into_iter().map(|v| v / longest).collect();
+                let (square, power) = (dot(&values, &values), of_column - of_table);
+                let longest = (longest, of_table);
+                columns.push(Column { table: k, index, values, square, power, longest });
+            }
         }
-        (columns, scales)
+        columns
+    }
+}
+
+/// A column over points and over modes, both times the same power of two.
+struct Compared {
+    points: Vec<f64>,
+    modes: Vec<f64>,
+    /// The length over points, with the weights.
+    length: f64,
+    power: i32,
+}
+
+impl Compared {
+    fn of(table: &Table, modes: &[f64], roots: &[f64]) -> Vec<Self> {
+        let columns = transposed(&table.values, table.columns).into_iter();
+        let both = columns.zip(transposed(modes, table.columns));
+        both.map(|(points, modes)| {
+            let (points, power) = scaled(&points);
+            let weighted: Vec<f64> = points.iter().zip(roots).map(|(v, w)| v * w).collect();
+            let modes = modes.into_iter().map(|v| times_power(v, -power)).collect();
+            Self { length: dot(&weighted, &weighted).sqrt(), points, modes, power }
+        })
+        .collect()
     }
 }
 
 /// How far from orthogonal, relative to their lengths, columns of different components may be: what
 /// rounding leaves of an exact zero.
-pub(crate) const ORTHOGONAL: Orthogonal = Orthogonal { angle: 1e-13, shortest: 0.0 };
+pub(crate) const ORTHOGONAL: Orthogonal = Orthogonal { angle: 1e-13 };
 
-/// The same where blocks are asked for, and columns are sums and differences of others, of which
-/// rounding alone may be left: what is left out is in the certificate.
-pub(crate) const ORTHOGONAL_BLOCKS: Orthogonal = Orthogonal { angle: 1e-11, shortest: 1e-3 };
+/// The same where blocks are asked for, and columns are sums and differences of others: what is left out
+/// is in the certificate.
+pub(crate) const ORTHOGONAL_BLOCKS: Orthogonal = Orthogonal { angle: 1e-11 };
 
-/// When columns are orthogonal: if their product is at most `angle` of those of their lengths, where
-/// shorter columns than `shortest` count as that long.
+/// When columns are orthogonal: if their product is at most `angle` of those of their lengths.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Orthogonal {
     angle: f64,
-    shortest: f64,
 }
 
 /// Places of the columns that depend on each other, in the order of their first ones.
 fn components(columns: &[Column], orthogonal: Orthogonal) -> Vec<Vec<usize>> {
-    let length = |c: &Column| dot(&c.values, &c.values).sqrt().max(orthogonal.shortest);
-    let lengths: Vec<f64> = columns.iter().map(length).collect();
+    let lengths: Vec<f64> = columns.iter().map(|c| c.square.sqrt()).collect();
     let mut found: Vec<Vec<usize>> = Vec::new();
     let mut seen = vec![false; columns.len()];
     for first in 0..columns.len() {
@@ -297,16 +354,18 @@ fn components(columns: &[Column], orthogonal: Orthogonal) -> Vec<Vec<usize>> {
 }
 
 /// An orthonormal basis of the columns at these places: what is left of any of them has a square of
-/// at most `rest`.
+/// at most `rest` times its own. The column of which most is left against the longest one of its table is
+/// next.
 fn orthonormal(columns: &[Column], places: &[usize], rest: f64) -> Vec<Vec<f64>> {
     let mut left: Vec<Vec<f64>> = places.iter().map(|c| columns[*c].values.clone()).collect();
     let mut basis: Vec<Vec<f64>> = Vec::new();
     loop {
         let mut pivot: Option<(usize, f64)> = None;
-        for (k, column) in left.iter().enumerate() {
-            let square = dot(column, column);
-            if square > rest && pivot.is_none_or(|(_, most)| square > most) {
-                pivot = Some((k, square));
+        for (k, (left, place)) in left.iter().zip(places).enumerate() {
+            let (column, square) = (&columns[*place], dot(left, left));
+            let size = times_power(square, 2 * column.power);
+            if square > rest * column.square && pivot.is_none_or(|(_, most)| size > most) {
+                pivot = Some((k, size));
             }
         }
         let Some((k, _)) = pivot else { return basis };
@@ -381,11 +440,12 @@ mod tests {
         let points = square();
         let mut basis = points.basis(1e-14);
         assert_eq!(basis.count, 4);
-        assert_eq!(points.certify_basis(&basis, 1e-15), Ok(()));
+        let scales = [vec![1.0; 16], vec![1.0; 4]];
+        assert_eq!(points.certify_basis(&basis, &scales, 1e-15), Ok(()));
         basis.values[5] += 1e-12;
-        let off = points.certify_basis(&basis, 1e-13).expect_err("an entry is off");
+        let off = points.certify_basis(&basis, &scales, 1e-13).expect_err("an entry is off");
         assert_eq!(off.point, 1);
-        assert_eq!(points.certify_basis(&basis, 1e-11), Ok(()));
+        assert_eq!(points.certify_basis(&basis, &scales, 1e-11), Ok(()));
     }
 
     #[test]
@@ -421,9 +481,32 @@ mod tests {
 
     #[test]
     fn no_number_fits() {
-        let table = Table { columns: 1, values: vec![f64::NAN] };
-        let points = Points { weights: vec![1.0], tables: vec![table] };
-        let modes = Modes { count: 1, tables: vec![vec![1.0]], holders: vec![BTreeSet::from([0])] };
-        assert!(points.certify(&modes, &[[0, 0]], 1e-13).is_err());
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let table = Table { columns: 1, values: vec![value] };
+            let points = Points { weights: vec![1.0], tables: vec![table] };
+            for mode in [1.0, value] {
+                let modes = Modes { count: 1, tables: vec![vec![mode]], holders: vec![BTreeSet::from([0])] };
+                assert!(points.certify(&modes, &[[0, 0]], 1e-13).is_err());
+            }
+        }
+    }
+
+    /// Columns of any length have modes, and the sums with each are compared with its own length.
+    #[test]
+    fn short_and_long_columns_count() {
+        for [one, size] in
+            [[1.0, 1e-20], [1.0, 1e-200], [1.0, 1e200], [1e200, 1e-200], [1.0, f64::MAX / 16.0]]
+        {
+            let values = vec![one, size, 2.0 * one, size, one, 3.0 * size];
+            let points = Points { weights: vec![0.5, 1.0, 2.0], tables: vec![Table { columns: 2, values }] };
+            let modes = points.modes(1e-13, ORTHOGONAL);
+            assert_eq!(modes.count, 2, "{size:e}");
+            assert_eq!(points.certify(&modes, &[[0, 0]], 1e-14), Ok(()), "{size:e}");
+            let mut without = modes.clone();
+            without.tables[0].iter_mut().skip(1).step_by(2).for_each(|v| *v = 0.0);
+            assert!(points.certify(&without, &[[0, 0]], 1e-13).is_err(), "{size:e}");
+            let basis = points.basis(1e-14);
+            assert_eq!(basis.count, 2, "{size:e}");
+        }
     }
 }

@@ -5,6 +5,8 @@
 //! combination `c` of values is `sum_g (-1)^popcount(c & g) v[orbit[g]]`: the characters of the
 //! group of `k` commuting swaps, if `orbit[g]` is the image by the swaps whose bits `g` has.
 
+use crate::accuracy::is_near;
+
 /// Most entries of an orbit.
 pub(crate) const MAX_ENTRIES: usize = 64;
 
@@ -17,6 +19,15 @@ pub(crate) struct Orbits<'a> {
     pub(crate) entries: usize,
 }
 
+/// What small numbers become zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rounded {
+    /// Columns that hold nothing else.
+    Columns,
+    /// Entries.
+    Entries,
+}
+
 /// An entry of a table that its combinations do not give.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Deviation {
@@ -24,7 +35,7 @@ pub(crate) struct Deviation {
     pub(crate) column: usize,
     pub(crate) value: f64,
     pub(crate) combined: f64,
-    /// The largest entry.
+    /// What the difference is compared with.
     pub(crate) scale: f64,
 }
 
@@ -110,29 +121,49 @@ impl<'a> Orbits<'a> {
         tables
     }
 
+    /// Sets to zero what is small in the tables of combinations against the `scales` of the entries of
+    /// the table that it is part of: whole columns, of which rounding alone is left, or every entry.
+    pub(crate) fn round(&self, tables: &mut [Vec<f64>], scales: &[f64], tolerance: f64, rounded: Rounded) {
+        for table in tables {
+            for (o, orbit) in self.orbits.iter().enumerate() {
+                let least = |scales: &[f64]| {
+                    orbit.iter().fold(f64::INFINITY, |least: f64, e| least.min(scales[*e as usize]))
+                };
+                let rows = scales.chunks(self.places.len().max(1)).map(least).enumerate();
+                let small: Vec<usize> = rows
+                    .map(|(row, least)| (row * self.count() + o, least))
+                    .filter(|(at, least)| table[*at].abs() <= tolerance * least)
+                    .map(|(at, _)| at)
+                    .collect();
+                if rounded == Rounded::Entries || small.len() * self.count() == table.len() {
+                    small.into_iter().for_each(|at| table[at] = 0.0);
+                }
+            }
+        }
+    }
+
     /// Compares every entry with what the combinations give.
     ///
     /// # Errors
-    /// The entry that is furthest from it, if that is more than `tolerance` of the largest entry.
+    /// The entry that is furthest from it, if that is more than `tolerance` of what `scales` has for it.
     pub(crate) fn certify(
         &self,
         values: &[f64],
         tables: &[Vec<f64>],
+        scales: &[f64],
         tolerance: f64,
     ) -> Result<(), Deviation> {
         let n = self.places.len().max(1);
-        let scale = values.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
         let mut worst: Option<(f64, Deviation)> = None;
-        for (at, value) in values.iter().enumerate() {
+        for (at, (value, scale)) in values.iter().zip(scales).enumerate() {
             let (row, column) = (at / n, at % n);
             let (o, g) = self.places[column];
             let signed = |(c, table): (usize, &Vec<f64>)| sign(c, g) * table[row * self.count() + o];
             let combined: f64 = tables.iter().enumerate().map(signed).sum();
-            let apart = (value - combined).abs();
-            // a nan is apart from everything
-            let fits = apart <= tolerance * scale;
+            let apart = (value - combined).abs() / scale;
+            let fits = is_near(*value, combined, tolerance, *scale);
             if !fits && worst.as_ref().is_none_or(|(most, _)| apart.total_cmp(most).is_gt()) {
-                worst = Some((apart, Deviation { row, column, value: *value, combined, scale }));
+                worst = Some((apart, Deviation { row, column, value: *value, combined, scale: *scale }));
             }
         }
         worst.map_or(Ok(()), |(_, deviation)| Err(deviation))
@@ -170,7 +201,7 @@ mod tests {
         assert_eq!(tables[0], [3.75, 4.0, 0.1875, 1.0]);
         assert_eq!(tables[1], [-1.25, 0.0, 0.0625, 0.0]);
         assert_eq!(tables[3], [0.75, -1.0, 0.1875, 0.0]);
-        assert_eq!(orbits.certify(&values, &tables, 0.0), Ok(()));
+        assert_eq!(orbits.certify(&values, &tables, &[1.0; 12], 0.0), Ok(()));
         assert_eq!(orbits.shares(), Some(vec![1.0, 0.5]));
         assert_eq!(orbits.places(), [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1)]);
     }
@@ -182,10 +213,30 @@ mod tests {
         let values = [1.0, 2.0, 4.0, 8.0];
         let mut tables = orbits.combined(&values);
         tables[1][1] += 1e-12;
-        let found = orbits.certify(&values, &tables, 1e-13).expect_err("an entry is off");
+        let scales = [2.0, 2.0, 8.0, 8.0];
+        let found = orbits.certify(&values, &tables, &scales, 1e-13).expect_err("an entry is off");
         assert_eq!((found.row, found.value, found.scale), (1, 4.0, 8.0));
         assert!((found.combined - 4.0 - 1e-12).abs() < 1e-15, "{found:?}");
-        assert_eq!(orbits.certify(&values, &tables, 1e-12), Ok(()));
+        assert_eq!(orbits.certify(&values, &tables, &scales, 1e-12), Ok(()));
+    }
+
+    #[test]
+    fn what_is_small_in_its_row_is_rounded() {
+        let orbits = [vec![0, 1]];
+        let orbits = Orbits::new(&orbits, 2).expect("orbits");
+        let small = 2.0_f64.powi(-70);
+        let values = [1.0, 1.0 + 4e-16, small, 3.0 * small];
+        let scales = [1.0, 1.0, small, small];
+        let tables = orbits.combined(&values);
+        assert!(tables[1].iter().all(|v| *v != 0.0));
+        let rounded = |rounded, scales: &[f64]| {
+            let mut tables = tables.clone();
+            orbits.round(&mut tables, scales, 1e-14, rounded);
+            tables
+        };
+        assert_eq!(rounded(Rounded::Entries, &scales)[1], [0.0, -small]);
+        assert_eq!(rounded(Rounded::Columns, &scales), tables);
+        assert_eq!(rounded(Rounded::Columns, &[1.0; 4])[1], [0.0, 0.0]);
     }
 
     #[test]

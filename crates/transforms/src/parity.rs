@@ -1,8 +1,12 @@
 //! Even and odd parts of a line of elements: what is linear in lines, and tables over parts.
 
+use crate::accuracy::is_near;
+use crate::proofs::entries::summed_axes;
 use purlin_ir::{
-    Access, Affine, BinaryOp, Expr, InameId, Kernel, TableData, UnaryOp, UpdateOp, VarId, VarKind,
+    Access, Affine, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Real, TableData, UnaryOp,
+    UpdateOp, VarId, VarKind,
 };
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How a line of elements is kept as its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +72,7 @@ pub(crate) enum Rows {
 }
 
 /// A load of a table at an index along one axis that is an iname and a constant.
-pub(crate) fn along(kernel: &Kernel, access: &Access, iname: InameId) -> Option<(usize, i64)> {
+fn along(kernel: &Kernel, access: &Access, iname: InameId) -> Option<(usize, i64)> {
     let table = &kernel.vars[access.var];
     if !matches!(table.kind, VarKind::Table(TableData::Real(_))) || table.layout != Default::default() {
         return None;
@@ -83,31 +87,83 @@ pub(crate) fn along(kernel: &Kernel, access: &Access, iname: InameId) -> Option<
 }
 
 /// A table whose elements along an axis, from `first` on, are parts: its shape and values. What is below
-/// `1e-14` of the largest is zero: what roundings leave of it.
+/// `1e-14` of what `scales` has for both elements is zero: what roundings leave of it.
 pub(crate) fn of_parts(
     (values, shape): (&[f64], &[usize]),
     (axis, first): (usize, usize),
+    scales: &[f64],
     parts: Parts,
     rows: Rows,
 ) -> (Vec<usize>, Vec<f64>) {
     let (outer, inner): (usize, usize) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
     let mut made = vec![0.0; outer * 2 * parts.half * inner];
     for (o, i) in (0..outer).flat_map(|o| (0..inner).map(move |i| (o, i))) {
-        let at = |k: usize| values[(o * shape[axis] + first + k) * inner + i];
-        let line: Vec<f64> = (0..parts.elements).map(at).collect();
+        let line = |of: &[f64]| -> Vec<f64> {
+            let at = |k: usize| of[(o * shape[axis] + first + k) * inner + i];
+            (0..parts.elements).map(at).collect()
+        };
+        let scales = line(scales);
         let line = match rows {
-            Rows::Values => parts.values(&line),
-            Rows::Weights => parts.weights(&line),
+            Rows::Values => parts.values(&line(values)),
+            Rows::Weights => parts.weights(&line(values)),
         };
         for (k, value) in line.into_iter().enumerate() {
+            // places behind those of the pairs are zero
+            let pair = (k % parts.half).min(parts.pairs() - 1);
+            let scale = scales[pair].min(scales[parts.elements - 1 - pair]);
+            let value = if value.abs() <= ROUNDING * scale { 0.0 } else { value };
             made[(o * 2 * parts.half + k) * inner + i] = value;
         }
     }
-    let largest = made.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-    made.iter_mut().filter(|v| v.abs() <= 1e-14 * largest).for_each(|v| *v = 0.0);
     let mut of_parts = shape.to_vec();
     of_parts[axis] = 2 * parts.half;
     (of_parts, made)
+}
+
+/// What part of the entries of a pair rounding may leave of a part that is zero.
+const ROUNDING: f64 = 1e-14;
+
+/// An entry of a table that its parts do not give.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Lost {
+    /// The place of the entry, row by row.
+    pub(crate) at: usize,
+    pub(crate) entry: f64,
+    pub(crate) of_parts: f64,
+}
+
+/// Compares every entry of a table along an axis, from `first` on, with what its parts give.
+///
+/// # Errors
+/// The first that is further from it than `tolerance` times what `scales` has for it.
+pub(crate) fn certify(
+    (values, shape): (&[f64], &[usize]),
+    (axis, first): (usize, usize),
+    made: &[f64],
+    (scales, tolerance): (&[f64], f64),
+    (parts, rows): (Parts, Rows),
+) -> Result<(), Lost> {
+    let (outer, inner): (usize, usize) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
+    for (o, i) in (0..outer).flat_map(|o| (0..inner).map(move |i| (o, i))) {
+        for k in 0..parts.elements {
+            let mirror = parts.elements - 1 - k;
+            let pair = k.min(mirror);
+            let part = |from: usize| made[(o * 2 * parts.half + from + pair) * inner + i];
+            let (even, odd) = (part(0), part(parts.half));
+            let of_parts = match rows {
+                Rows::Values if k <= mirror => parts.of_parts() * (even + odd),
+                Rows::Values => parts.of_parts() * (even - odd),
+                Rows::Weights if k == mirror => 2.0 * parts.of_sum() * even,
+                Rows::Weights if k < mirror => parts.of_sum() * (even + odd),
+                Rows::Weights => parts.of_sum() * (even - odd),
+            };
+            let at = (o * shape[axis] + first + k) * inner + i;
+            if !is_near(values[at], of_parts, tolerance, scales[at]) {
+                return Err(Lost { at, entry: values[at], of_parts });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// How an expression depends on an iname: as a sum of products of which each has leaves of the same sum
@@ -155,4 +211,74 @@ pub(crate) fn loads_of(e: &Expr, wanted: &dyn Fn(VarId) -> bool) -> Vec<Access> 
     };
     e.for_each(&mut visit);
     found
+}
+
+/// The axes of a load along which its instruction sums, by the sums around it.
+pub(crate) fn summed_in(insn: &Insn, load: &Access) -> BTreeSet<usize> {
+    let mut sums = Vec::new();
+    insn.rhs.for_each(&mut |e| {
+        if let Expr::Reduce(r) = e
+            && loads_of(&r.body, &|var| var == load.var).contains(load)
+        {
+            sums.extend(r.inames.iter().copied());
+        }
+    });
+    summed_axes(insn, load, &[], &sums)
+}
+
+/// A condition and another one.
+pub(crate) fn also(predicate: Option<Expr>, condition: Option<Expr>) -> Option<Expr> {
+    match (predicate, condition) {
+        (Some(a), Some(b)) => Some(Expr::binary(BinaryOp::And, b, a)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// A sum or a difference, times a factor.
+pub(crate) fn combined(factor: f64, op: BinaryOp, a: Expr, b: Expr) -> Expr {
+    let sum = Expr::binary(op, a, b);
+    if factor == 1.0 { sum } else { Expr::binary(BinaryOp::Mul, Expr::Real(Real(factor)), sum) }
+}
+
+/// The axis and the first row of a load of a table along which it has entries for a line.
+pub(crate) fn entry(kernel: &Kernel, access: &Access, iname: InameId, n: i64) -> Option<(usize, usize)> {
+    let (axis, first) = along(kernel, access, iname)?;
+    let extent = kernel.vars[access.var].shape[axis].as_constant()?;
+    (first >= 0 && first + n <= extent).then_some((axis, usize::try_from(first).ok()?))
+}
+
+/// Lets a loop, or an iname of a sum, run from 0 to an end.
+pub(crate) fn run_to(kernel: &mut Kernel, iname: InameId, end: i64) {
+    kernel.inames[iname].domain = Domain::range(iname, &Affine::constant(0), &Affine::constant(end));
+}
+
+/// What becomes of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It runs over parts.
+    Parts,
+    /// It runs over pairs of elements.
+    Pairs,
+}
+
+/// Whether the instructions of a loop are linear in lines.
+pub(crate) fn role(
+    kernel: &Kernel,
+    arrays: &BTreeMap<VarId, usize>,
+    iname: InameId,
+    insns: &[InsnId],
+) -> Role {
+    let range = kernel.inames[iname].domain.as_range(iname);
+    let n = range.and_then(|(_, end)| end.as_constant()).unwrap_or_default();
+    let leaf = |access: &Access| {
+        if arrays.contains_key(&access.var) {
+            return Some(1);
+        }
+        entry(kernel, access, iname, n).map(|_| 1)
+    };
+    let linear = |id: &InsnId| {
+        let insn = &kernel.insns[*id];
+        arrays.contains_key(&insn.lhs.var) && weight(&insn.rhs, iname, &leaf) == Some(1)
+    };
+    if insns.iter().all(linear) { Role::Parts } else { Role::Pairs }
 }

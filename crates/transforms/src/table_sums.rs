@@ -1,7 +1,9 @@
 //! Tables of sums over the points of a loop, evaluated in twice the precision.
 
+use crate::accuracy::scales;
 use crate::obligation::Obligation;
 use crate::polynomial::Product;
+use crate::proofs::finite::check_finite_table;
 use crate::proofs::separable::{Entry, Slot, Term};
 use crate::refusal::Refusal;
 use crate::wide::Wide;
@@ -22,6 +24,15 @@ pub(crate) const RANGE: Obligation = Obligation::new(
 /// The entries exist.
 pub(crate) const EXTENT: Obligation =
     Obligation::new("pre_evaluate_loop.extent", "the tables have an entry for each iteration");
+
+/// Twice the precision has bits for it.
+pub(crate) const EXACT: Obligation = Obligation::new(
+    "pre_evaluate_loop.exact",
+    "products of entries are neither too large nor too small for twice the precision",
+);
+
+/// The least size of products whose rounding errors are numbers of full precision.
+const LEAST: f64 = f64::MIN_POSITIVE / f64::EPSILON / f64::EPSILON;
 
 /// Tables are written into the source.
 pub(crate) const SIZE: Obligation =
@@ -53,7 +64,8 @@ pub(crate) struct Piece {
 /// Makes tables of sums.
 pub(crate) struct Maker<'k> {
     kernel: &'k Kernel,
-    /// What part of the largest sum of absolute values of a table a sum has to exceed, not to be zero.
+    /// What part of the sums of absolute values of its row and column a sum has to exceed, not to be
+    /// zero.
     tolerance: f64,
     points: usize,
     extents: &'k BTreeMap<InameId, usize>,
@@ -98,16 +110,18 @@ impl<'k> Maker<'k> {
                 contents.iter_mut().for_each(|(_, c)| *c = -*c);
                 factors.iter_mut().for_each(|(_, c)| *c = -*c);
             }
+            // zero over zero is no zero, so that such a term stays
+            let divides = factors.iter().any(|(product, _)| product.iter().any(|f| f.divides));
             let axes = self.axes(insn, &contents)?;
             if axes.is_empty() {
                 let value = self.sums(insn, &numbered(&contents, &[]), &[])?[0];
                 let factors: Vec<_> = factors.into_iter().map(|(p, c)| (p, c * value)).collect();
-                if value != 0.0 {
+                if value != 0.0 || divides {
                     pieces.push(Piece { table: None, factors });
                 }
                 continue;
             }
-            if let Some((table, axes)) = self.table(insn, &contents, axes)? {
+            if let Some((table, axes)) = self.table(insn, &contents, axes, divides)? {
                 pieces.push(Piece { table: Some((table, axes)), factors });
             }
         }
@@ -135,12 +149,13 @@ impl<'k> Maker<'k> {
     }
 
     /// The table of a sum, one that is known if there is one, and the loops that index it; none if
-    /// all its sums are zero.
+    /// all its sums are zero, unless it `keeps` zeros.
     fn table(
         &mut self,
         insn: &Insn,
         contents: &[(&Vec<Entry>, f64)],
         axes: Vec<InameId>,
+        keeps: bool,
     ) -> Result<Option<(usize, Vec<InameId>)>, Refusal> {
         for order in orders(&axes) {
             let wanted = numbered(contents, &order);
@@ -154,7 +169,7 @@ impl<'k> Maker<'k> {
         let shape: Vec<usize> = axes.iter().map(|axis| self.extents[axis]).collect();
         let wanted = numbered(contents, &axes);
         let values = self.sums(insn, &wanted, &shape)?;
-        if values.iter().all(|v| *v == 0.0) {
+        if !keeps && values.iter().all(|v| *v == 0.0) {
             return Ok(None);
         }
         self.made.push((wanted, shape, values));
@@ -179,27 +194,40 @@ impl<'k> Maker<'k> {
             let tables = entries.iter().map(|(var, places)| self.strided(insn, *var, places, shape));
             terms.push((f64::from_bits(*coefficient), tables.collect::<Result<Vec<_>, _>>()?));
         }
-        let (mut values, mut largest) = (Vec::with_capacity(size), 0.0_f64);
+        let (mut values, mut sizes) = (Vec::with_capacity(size), Vec::with_capacity(size));
         let mut index = vec![0; shape.len()];
         for _ in 0..size {
-            let (mut sum, mut of_sizes) = (Wide::default(), 0.0);
+            let (mut sum, mut of_sizes, mut lost) = (Wide::default(), 0.0, false);
             for (coefficient, tables) in &terms {
                 let starts: Vec<usize> = tables.iter().map(|t| t.start(&index)).collect();
                 for q in 0..self.points {
                     let entry = |(t, start): (&Strided<'_>, &usize)| t.values[start + q * t.point].0;
-                    let product =
-                        tables.iter().zip(&starts).map(entry).fold(Wide::new(*coefficient), Wide::times);
+                    let entries = || tables.iter().zip(&starts).map(entry);
+                    let product = entries().fold(Wide::new(*coefficient), Wide::times);
                     of_sizes += product.value().abs();
+                    lost |= product.value() == 0.0 && entries().all(|v| v != 0.0);
                     sum = sum.plus(product);
                 }
             }
+            let in_range = of_sizes == 0.0 && !lost || LEAST <= of_sizes && of_sizes.is_finite();
+            EXACT.require(in_range, || {
+                format!(
+                    "a sum of `{}` has terms of the size {of_sizes:e}, which is no size that `f64` sums exactly; scale \
+                     the tables, or keep the loop",
+                    insn.name
+                )
+            })?;
             values.push(sum.value());
-            largest = largest.max(of_sizes);
+            sizes.push(of_sizes);
             next(&mut index, shape);
         }
-        let tolerance = self.tolerance * largest;
-        // what rounding of the entries leaves of an exact zero
-        Ok(values.into_iter().map(|v| if v.abs() <= tolerance { 0.0 } else { v }).collect())
+        // what rounding of the entries leaves of an exact zero; entries are rounded as their rows are
+        let lines = if shape.len() > 1 { (0..shape.len()).collect() } else { BTreeSet::new() };
+        let scales = scales(&sizes, shape, &lines);
+        let rounded = |(value, scale): (f64, f64)| {
+            if value.abs() <= self.tolerance * scale { 0.0 } else { value }
+        };
+        Ok(values.into_iter().zip(scales).map(rounded).collect())
     }
 
     /// Where the entries of a table lie, by points and axes.
@@ -210,6 +238,7 @@ impl<'k> Maker<'k> {
         places: &[Place],
         shape: &[usize],
     ) -> Result<Strided<'_>, Refusal> {
+        check_finite_table(self.kernel, var)?;
         let table = &self.kernel.vars[var];
         let mut found = Strided { values: &[], point: 0, axes: vec![0; shape.len()], offset: 0 };
         if let VarKind::Table(TableData::Real(values)) = &table.kind {

@@ -1,7 +1,10 @@
 //! Tables that are products of smaller ones.
 
-/// How far an entry may be from the product, relative to the largest entry: the rounding errors of
-/// values that were computed as products, of at most 16 factors.
+use crate::accuracy::is_near;
+
+/// How far an entry may be from the product, relative to the largest entry of its row and column
+/// ([`scales`](crate::accuracy::scales)): the rounding errors of values that were computed as products,
+/// of at most 16 factors.
 pub(crate) const TOLERANCE: f64 = 1e-14;
 
 /// An entry that is not the product of the factors.
@@ -27,6 +30,8 @@ pub(crate) struct Digit {
 pub(crate) struct Digits<'a> {
     pub(crate) axes: &'a [Vec<Digit>],
     pub(crate) values: &'a [f64],
+    /// What the error of each entry is compared with.
+    pub(crate) scales: &'a [f64],
 }
 
 /// A table that factors may be.
@@ -123,11 +128,15 @@ impl Digits<'_> {
         self.scale(&mut factors, scale);
         let mut shared = factors.clone();
         self.share(&mut shared, known);
-        if self.check(&shared, scale.abs()).is_ok() {
+        if self.check(&shared).is_ok() {
             return Ok(shared);
         }
-        self.share(&mut factors, &[]);
-        self.check(&factors, scale.abs())?;
+        let mut alike = factors.clone();
+        self.share(&mut alike, &[]);
+        if self.check(&alike).is_ok() {
+            return Ok(alike);
+        }
+        self.check(&factors)?;
         Ok(factors)
     }
 
@@ -172,14 +181,13 @@ impl Digits<'_> {
         }
     }
 
-    fn check(&self, factors: &[Vec<f64>], scale: f64) -> Result<(), Option<Deviation>> {
+    fn check(&self, factors: &[Vec<f64>]) -> Result<(), Option<Deviation>> {
         let mut worst: Option<(f64, Deviation)> = None;
-        for (at, value) in self.values.iter().enumerate() {
+        for (at, (value, scale)) in self.values.iter().zip(self.scales).enumerate() {
             let product: f64 = self.parts(at).into_iter().zip(factors).map(|(part, f)| f[part]).product();
-            let apart = (value - product).abs();
-            // a nan is apart from everything
-            let fits = apart <= TOLERANCE * scale;
-            if !fits && worst.as_ref().is_none_or(|(most, _)| apart > *most) {
+            let fits = is_near(*value, product, TOLERANCE, *scale);
+            let apart = (value - product).abs() / scale;
+            if !fits && worst.as_ref().is_none_or(|(most, _)| apart.total_cmp(most).is_gt()) {
                 worst = Some((apart, Deviation { index: self.index(at), value: *value, product }));
             }
         }
@@ -190,6 +198,18 @@ impl Digits<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accuracy::scales;
+    use std::collections::BTreeSet;
+
+    fn separate(
+        axes: &[Vec<Digit>],
+        values: &[f64],
+        known: &[Matrix<'_>],
+    ) -> Result<Vec<Vec<f64>>, Option<Deviation>> {
+        let shape: Vec<usize> = axes.iter().map(|digits| digits.iter().map(|d| d.size).product()).collect();
+        let scales = scales(values, &shape, &BTreeSet::from([0]));
+        Digits { axes, values, scales: &scales }.separate(known)
+    }
 
     fn axes<const A: usize>(sizes: [&[usize]; A]) -> Vec<Vec<Digit>> {
         let digits = |axis: &[usize]| {
@@ -203,8 +223,7 @@ mod tests {
         let a = [0.9, 0.1, 0.4, 0.6, 0.2, 0.8];
         let at = |q: usize, j: usize| a[2 * (q / 3) + j / 2] * a[2 * (q % 3) + j % 2];
         let values: Vec<f64> = (0..36).map(|n| at(n / 4, n % 4)).collect();
-        let factors =
-            Digits { axes: &axes([&[3, 3], &[2, 2]]), values: &values }.separate(&[]).expect("a product");
+        let factors = separate(&axes([&[3, 3], &[2, 2]]), &values, &[]).expect("a product");
         assert_eq!(factors[0], factors[1]);
         let close = factors[0].iter().zip(a).all(|(f, a)| (f - a).abs() < 1e-15);
         assert!(close, "{factors:?}");
@@ -216,9 +235,9 @@ mod tests {
         let at = |q: usize, j: usize| a[2 * (q / 3) + j % 2] * a[2 * (q % 3) + j / 2];
         let values: Vec<f64> = (0..36).map(|n| at(n / 4, n % 4)).collect();
         let mut axes = axes([&[3, 3], &[2, 2]]);
-        assert!(Digits { axes: &axes, values: &values }.separate(&[]).is_err());
+        assert!(separate(&axes, &values, &[]).is_err());
         axes[1].reverse();
-        let factors = Digits { axes: &axes, values: &values }.separate(&[]).expect("a product");
+        let factors = separate(&axes, &values, &[]).expect("a product");
         assert_eq!(factors[0], factors[1]);
     }
 
@@ -231,9 +250,8 @@ mod tests {
             (0..36).map(|n| at(n / 4, n % 4)).collect()
         };
         let axes = axes([&[3, 3], &[2, 2]]);
-        let factors = |values: &[f64], known: &[Matrix<'_>]| {
-            Digits { axes: &axes, values }.separate(known).expect("a product")
-        };
+        let factors =
+            |values: &[f64], known: &[Matrix<'_>]| separate(&axes, values, known).expect("a product");
         let close = |f: &[f64], g: [f64; 6]| f.iter().zip(g).all(|(f, g)| (f - g).abs() < 4e-15);
         let values = factors(&table(a, a), &[]);
         assert!(close(&values[0], a) && values[0] == values[1], "{values:?}");
@@ -253,7 +271,7 @@ mod tests {
     fn factors_of_different_sizes_and_signs() {
         let (a, b) = ([-2.0, 1.0], [3.0, 0.5, -1.0]);
         let values: Vec<f64> = (0..6).map(|n| a[n / 3] * b[n % 3]).collect();
-        let factors = Digits { axes: &axes([&[2, 3]]), values: &values }.separate(&[]).expect("a product");
+        let factors = separate(&axes([&[2, 3]]), &values, &[]).expect("a product");
         let product = |n: usize| factors[0][n / 3] * factors[1][n % 3];
         assert!((0..6).all(|n| (product(n) - values[n]).abs() < 1e-14), "{factors:?}");
     }
@@ -266,7 +284,7 @@ mod tests {
             let at = |q: usize, j: usize| scale * a[2 * (q / 2) + j / 2] * b[2 * (q % 2) + j % 2];
             let values: Vec<f64> = (0..16).map(|n| at(n / 4, n % 4)).collect();
             let axes = axes([&[2, 2], &[2, 2]]);
-            let factors = Digits { axes: &axes, values: &values }.separate(&[]).expect("a product");
+            let factors = separate(&axes, &values, &[]).expect("a product");
             assert!(factors[0].iter().zip(a).all(|(f, a)| (f - scale * a).abs() < 4e-15), "{factors:?}");
         }
     }
@@ -274,10 +292,22 @@ mod tests {
     #[test]
     fn an_entry_that_is_no_product_is_named() {
         let axes = axes([&[2, 2]]);
-        let found = Digits { axes: &axes, values: &[4.0, 2.0, 2.0, 3.0] }.separate(&[]);
+        let found = separate(&axes, &[4.0, 2.0, 2.0, 3.0], &[]);
         let deviation = found.expect_err("no product").expect("an entry");
         assert_eq!((deviation.index, deviation.value), (vec![3], 3.0));
         assert!((deviation.product - 1.0).abs() < 1e-15);
-        assert_eq!(Digits { axes: &axes, values: &[0.0; 4] }.separate(&[]), Err(None));
+        assert_eq!(separate(&axes, &[0.0; 4], &[]), Err(None));
+    }
+
+    /// A row that is small against another one is compared with its own entries.
+    #[test]
+    fn small_rows_count() {
+        let axes = axes([&[1, 2], &[2, 2]]);
+        let large = [1.0, 2.0, 3.0, 6.0];
+        let small = |last: f64| large.into_iter().chain([1e-16, 1e-16, 5e-17, last]).collect::<Vec<f64>>();
+        let deviation = separate(&axes, &small(1e-16), &[]).expect_err("no product").expect("an entry");
+        assert_eq!(deviation.index[0], 1);
+        let product: Vec<f64> = large.into_iter().chain(large.map(|v| 1e-20 * v)).collect();
+        assert!(separate(&axes, &product, &[]).is_ok());
     }
 }

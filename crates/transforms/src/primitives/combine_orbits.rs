@@ -4,11 +4,13 @@ use crate::draw::{self, Picks};
 use crate::keeps::{Instances, Keeps};
 use crate::nest::{new_loop, wrapped};
 use crate::obligation::Obligation;
-use crate::orbits::{Deviation, Orbits, sign};
+use crate::orbits::{Deviation, Orbits, Rounded, sign};
 use crate::primitive::Primitive;
 use crate::proofs::elements::{
     NO_RULE, ONLY_ACCESSED, TEMPORARY, check_no_rule, check_only_accessed, temporary,
 };
+use crate::proofs::entries::{EntryUses, constant_shape, summed_axes};
+use crate::proofs::finite::{FINITE, check_finite};
 use crate::proofs::orbit_products::{ALONE, DENSE, FULL, PRODUCTS, Product, Roles, Side, roles};
 use crate::refusal::Refusal;
 use crate::schedule::{Array, Loop};
@@ -54,12 +56,14 @@ use std::fmt;
 /// nothing else; `T` is a table of the type of the temporary. With `T_c` the new tables, for all
 /// entries,
 /// ```text
-/// |T[r, orbit[g]] - sum_c (-1)^popcount(c & g) T_c[r, orbit]| <= 1e-13 max |T|
+/// |T[r, orbit[g]] - sum_c (-1)^popcount(c & g) T_c[r, orbit]| <= 1e-13 R(r, orbit[g])
 /// ```
-/// or `1e-6 max |T|` in single precision, to which the new entries are rounded. That is computed from
-/// both in this step, of new entries as they are: with `rounded`, small ones are zero by then. Results
-/// are equal as far as tables are equal, where values are finite: the difference of two infinities is
-/// none.
+/// or `1e-6 R` in single precision, to which the new entries are rounded. `R(r, j)` is the largest entry
+/// of row `r` or that of column `j`, whichever is smaller; the entry itself, where a result has one
+/// alone. That is computed from both in this step, of new entries as they are. A new column of which every
+/// entry is small is zero by then: what roundings leave of a difference. With `rounded`, so is every
+/// small entry. Results are equal as far as tables are equal, where values are finite: the
+/// difference of two infinities is none.
 ///
 /// # Errors
 /// Orbits that hold an element not at all, twice, or more often than others; another use of the
@@ -78,9 +82,9 @@ pub struct CombineOrbits {
     /// The elements of each orbit along the first axis, images of the first by the swaps whose bits
     /// the place has.
     pub orbits: Vec<Vec<u32>>,
-    /// Whether entries that are small against the largest one of a table, by a tenth of what the
-    /// certificate allows, become zero in the tables of combinations: what a symmetry makes zero but for
-    /// roundings.
+    /// Whether entries that are small against the largest ones of their row and columns, by a tenth of
+    /// what the certificate allows, become zero in the tables of combinations: what a symmetry makes zero
+    /// but for roundings.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rounded: bool,
 }
@@ -106,8 +110,8 @@ impl fmt::Display for CombineOrbits {
     }
 }
 
-/// How far an entry may be from what the combinations give, relative to the largest one: their
-/// roundings are 1e-16 or, in single precision, 6e-8.
+/// How far an entry may be from what the combinations give, relative to the largest one of its row and
+/// column: their roundings are 1e-16 or, in single precision, 6e-8.
 fn tolerance(ty: ScalarType) -> f64 {
     if ty == ScalarType::F32 { 1e-6 } else { 1e-13 }
 }
@@ -121,8 +125,8 @@ const ORBITS: Obligation = Obligation::new(
 /// The new tables stand for the old ones.
 const CERTIFICATE: Obligation = Obligation::new(
     "combine_orbits.certificate",
-    "combinations of the columns of a table give each of its entries, up to 1e-13 of the largest one, or 1e-6 in single \
-     precision",
+    "combinations of the columns of a table give each of its entries, up to 1e-13 of the largest one of its row and \
+     column, or 1e-6 in single precision",
 );
 
 /// A temporary by its uses, and the tables of the combinations.
@@ -146,7 +150,7 @@ impl Primitive for CombineOrbits {
     type Made = (Vec<Array>, Loop);
 
     const OBLIGATIONS: &'static [Obligation] =
-        &[ORBITS, PRODUCTS, ALONE, FULL, DENSE, CERTIFICATE, TEMPORARY, ONLY_ACCESSED, NO_RULE];
+        &[ORBITS, PRODUCTS, ALONE, FULL, DENSE, CERTIFICATE, TEMPORARY, ONLY_ACCESSED, NO_RULE, FINITE];
     const KEEPS: Keeps = Keeps::within(12).of_finite();
     const INSTANCES: Instances = Instances::Free;
 
@@ -165,17 +169,17 @@ impl Primitive for CombineOrbits {
             let table = &kernel.vars[product.table];
             let VarKind::Table(TableData::Real(values)) = &table.kind else { continue };
             let values: Vec<f64> = values.iter().map(|v| v.0).collect();
+            check_finite(kernel, &kernel.insns[product.insn].name, &kernel.insns[product.insn].rhs)?;
             let mut combined = orbits.combined(&values);
             if table.ty == ScalarType::F32 {
                 combined.iter_mut().flatten().for_each(|entry| *entry = f64::from(*entry as f32));
             }
             let tolerance = tolerance(table.ty);
-            if self.rounded {
-                let largest = values.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
-                let small = |entry: &&mut f64| entry.abs() <= 0.1 * tolerance * largest;
-                combined.iter_mut().flatten().filter(small).for_each(|entry| *entry = 0.0);
-            }
-            orbits.certify(&values, &combined, tolerance).map_err(|d| differs(&table.name, &d, tolerance))?;
+            let scales = scales_of(analysis, &roles.products, product.table, &values);
+            let rounded = if self.rounded { Rounded::Entries } else { Rounded::Columns };
+            orbits.round(&mut combined, &scales, 0.1 * tolerance, rounded);
+            let certified = orbits.certify(&values, &combined, &scales, tolerance);
+            certified.map_err(|d| differs(&table.name, &d, tolerance))?;
             tables.insert(product.table, combined);
         }
         let (images, places, shares) = (orbits.images(), orbits.places(), orbits.shares());
@@ -229,6 +233,18 @@ impl Primitive for CombineOrbits {
         }
         draw::possible(kernel, all, p)
     }
+}
+
+/// What the errors of the entries of a table are compared with, by the products that load it.
+fn scales_of(analysis: &Analysis, products: &[Product], table: VarId, values: &[f64]) -> Vec<f64> {
+    let kernel = analysis.kernel();
+    let mut uses = EntryUses::default();
+    for product in products.iter().filter(|p| p.table == table) {
+        let insn = &kernel.insns[product.insn];
+        let loads = insn.reads().into_iter().filter(|a| a.var == table);
+        uses.extend(loads.map(|a| summed_axes(insn, a, analysis.loops(product.insn), &[])));
+    }
+    uses.scales(values, &constant_shape(&kernel.vars[table]))
 }
 
 fn differs(table: &str, d: &Deviation, tolerance: f64) -> Refusal {

@@ -4,19 +4,24 @@ use super::reverse_iname::ReverseIname;
 use crate::draw::{self, Picks};
 use crate::keeps::{Instances, Keeps};
 use crate::obligation::Obligation;
-use crate::parity::{Parts, Rows, along, loads_of, mentions, of_parts, weight};
+use crate::parity::{
+    Lost, Parts, Role, Rows, also, certify, combined, entry, loads_of, mentions, of_parts, role, run_to,
+    summed_in, weight,
+};
 use crate::primitive::Primitive;
 use crate::proofs::ORDER;
 use crate::proofs::elements::{
     AXIS, NO_RULE, ONLY_ACCESSED, TEMPORARY, check_axis, check_no_rule, check_only_accessed, temporary,
 };
+use crate::proofs::entries::{EntryUses, constant_shape};
+use crate::proofs::finite::{FINITE, check_finite, element};
 use crate::refusal::Refusal;
 use crate::substitute::simplify_indices;
 use crate::tree::edit_siblings;
 use purlin_analysis::Analysis;
 use purlin_ir::{
-    Access, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, Real,
-    ScalarType, TableData, UpdateOp, VarId, VarKind, Variable, WriteOp,
+    Access, Affine, AxisTag, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, ScalarType,
+    TableData, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,12 +54,14 @@ use std::fmt;
 /// and of rows of `T`. Otherwise it carries no dependence, so that iterations run in pairs. Sums over a
 /// whole line are `sum_l T[…, l]*u[l]*f`, in no loop that writes `u`. `[e, o] = P u` has the inverse
 /// `u[j] = (e + o)/2`, `u[n - 1 - j] = (e - o)/2`, so that results are equal up to rounding where
-/// values are finite. Entries of a new table below `1e-14` of its largest one are zero.
+/// values are finite. With `R` the largest entry of the row or that of the column of an entry of `T`,
+/// whichever is smaller, its parts give it up to `1e-13 R`, or `1e-6 R` in single precision; parts below
+/// `1e-14 R` are zero. Results are equal as far as tables are equal up to this tolerance.
 ///
 /// # Errors
 /// No array, one named twice, without the axis, of integers, of another length; `half` below half of
 /// it or above it; another use of an array, with the instruction; a loop that carries a dependence, with two
-/// instances.
+/// instances; an infinity or a nan in a table; an entry that its parts do not give.
 ///
 /// # Source
 /// The even-odd decomposition of Solomonoff 1992, for matrices that a reflection leaves alone.
@@ -130,17 +137,18 @@ const SUMS: Obligation = Obligation::new(
     "other reads of an array are sums over its axis of products with an entry of a table, outside of loops that write it",
 );
 
-/// What becomes of a loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    /// It runs over parts.
-    Parts,
-    /// It runs over pairs of elements.
-    Pairs,
-}
+/// The tables over parts stand for the old ones.
+const CERTIFICATE: Obligation = Obligation::new(
+    "decompose_parity.certificate",
+    "parts give each entry of a table, up to 1e-13 of the largest one of its row and column, or 1e-6 in single \
+     precision",
+);
+
+/// The kernel with parts in place of elements.
+pub struct Decomposed(Kernel);
 
 /// The arrays and how they are used.
-pub struct Decomposed {
+struct Lines {
     arrays: BTreeMap<VarId, usize>,
     parts: Parts,
     loops: BTreeMap<InameId, (Role, Vec<InsnId>)>,
@@ -156,7 +164,7 @@ impl Primitive for DecomposeParity {
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] =
-        &[LINES, WRITTEN, ALONE, SUMS, TEMPORARY, AXIS, ONLY_ACCESSED, NO_RULE, ORDER];
+        &[LINES, WRITTEN, ALONE, SUMS, TEMPORARY, AXIS, ONLY_ACCESSED, NO_RULE, ORDER, CERTIFICATE, FINITE];
     const KEEPS: Keeps = Keeps::within(12).of_finite();
     const INSTANCES: Instances = Instances::Free;
 
@@ -180,30 +188,22 @@ impl Primitive for DecomposeParity {
             }
             of_role.insert(iname, (role, insns));
         }
-        Ok(Decomposed { arrays, parts, loops: of_role, sums })
+        let linear = of_role.values().flat_map(|(_, insns)| insns).filter(|i| {
+            // what is read from parts alone is that of elements
+            arrays.contains_key(&kernel.insns[**i].lhs.var)
+        });
+        for id in linear.chain(sums.values()) {
+            check_finite(kernel, &kernel.insns[*id].name, &kernel.insns[*id].rhs)?;
+        }
+        let lines = Lines { arrays, parts, loops: of_role, sums };
+        let mut after = kernel.clone();
+        // a table may be decomposed twice, so that the second certificate is of the first result
+        lines.rewrite(&mut after)?;
+        Ok(Decomposed(after))
     }
 
-    fn edit(&self, kernel: &mut Kernel, proof: &Decomposed) {
-        let both = 2 * proof.parts.half as i64;
-        for (iname, insn) in &proof.sums {
-            run_to(kernel, *iname, both);
-            proof.replace_tables(kernel, *insn, *iname, Rows::Weights);
-        }
-        for (iname, (role, insns)) in &proof.loops {
-            match role {
-                Role::Parts => {
-                    run_to(kernel, *iname, both);
-                    insns.iter().for_each(|i| proof.replace_tables(kernel, *i, *iname, Rows::Values));
-                }
-                Role::Pairs => {
-                    run_to(kernel, *iname, proof.parts.half as i64);
-                    insns.iter().for_each(|i| proof.pair(kernel, *i, *iname));
-                }
-            }
-        }
-        for (var, axis) in &proof.arrays {
-            kernel.vars[*var].shape[*axis] = Affine::constant(both);
-        }
+    fn edit(&self, kernel: &mut Kernel, Decomposed(after): &Decomposed) {
+        *kernel = after.clone();
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
@@ -390,30 +390,6 @@ impl Uses<'_> {
     }
 }
 
-/// The axis and the first row of a load of a table along which it has entries for a line.
-fn entry(kernel: &Kernel, access: &Access, iname: InameId, n: i64) -> Option<(usize, usize)> {
-    let (axis, first) = along(kernel, access, iname)?;
-    let extent = kernel.vars[access.var].shape[axis].as_constant()?;
-    (first >= 0 && first + n <= extent).then_some((axis, usize::try_from(first).ok()?))
-}
-
-/// Whether the instructions of a loop are linear in lines.
-fn role(kernel: &Kernel, arrays: &BTreeMap<VarId, usize>, iname: InameId, insns: &[InsnId]) -> Role {
-    let range = kernel.inames[iname].domain.as_range(iname);
-    let n = range.and_then(|(_, end)| end.as_constant()).unwrap_or_default();
-    let leaf = |access: &Access| {
-        if arrays.contains_key(&access.var) {
-            return Some(1);
-        }
-        entry(kernel, access, iname, n).map(|_| 1)
-    };
-    let linear = |id: &InsnId| {
-        let insn = &kernel.insns[*id];
-        arrays.contains_key(&insn.lhs.var) && weight(&insn.rhs, iname, &leaf) == Some(1)
-    };
-    if insns.iter().all(linear) { Role::Parts } else { Role::Pairs }
-}
-
 /// Checks that the iterations of a loop run in pairs.
 fn check_pairs(analysis: &Analysis, iname: InameId, insns: &[InsnId]) -> Result<(), Refusal> {
     let kernel = analysis.kernel();
@@ -431,34 +407,53 @@ fn check_pairs(analysis: &Analysis, iname: InameId, insns: &[InsnId]) -> Result<
     ReverseIname::new(&kernel.inames[iname].name).check(analysis).map(drop)
 }
 
-fn run_to(kernel: &mut Kernel, iname: InameId, end: i64) {
-    kernel.inames[iname].domain = Domain::range(iname, &Affine::constant(0), &Affine::constant(end));
-}
-
-/// A condition and another one.
-fn also(predicate: Option<Expr>, condition: Option<Expr>) -> Option<Expr> {
-    match (predicate, condition) {
-        (Some(a), Some(b)) => Some(Expr::binary(BinaryOp::And, b, a)),
-        (a, b) => a.or(b),
+impl Lines {
+    fn rewrite(&self, kernel: &mut Kernel) -> Result<(), Refusal> {
+        let both = 2 * self.parts.half as i64;
+        for (iname, insn) in &self.sums {
+            self.replace_tables(kernel, *insn, *iname, Rows::Weights)?;
+            run_to(kernel, *iname, both);
+        }
+        for (iname, (role, insns)) in &self.loops {
+            match role {
+                Role::Parts => {
+                    for insn in insns {
+                        self.replace_tables(kernel, *insn, *iname, Rows::Values)?;
+                    }
+                    run_to(kernel, *iname, both);
+                }
+                Role::Pairs => {
+                    run_to(kernel, *iname, self.parts.half as i64);
+                    insns.iter().for_each(|i| self.pair(kernel, *i, *iname));
+                }
+            }
+        }
+        for (var, axis) in &self.arrays {
+            kernel.vars[*var].shape[*axis] = Affine::constant(both);
+        }
+        Ok(())
     }
-}
 
-/// A sum or a difference, times a factor.
-fn combined(factor: f64, op: BinaryOp, a: Expr, b: Expr) -> Expr {
-    let sum = Expr::binary(op, a, b);
-    if factor == 1.0 { sum } else { Expr::binary(BinaryOp::Mul, Expr::Real(Real(factor)), sum) }
-}
-
-impl Decomposed {
     /// Lets an instruction load tables over parts where it loads some along an iname.
-    fn replace_tables(&self, kernel: &mut Kernel, id: InsnId, iname: InameId, rows: Rows) {
+    fn replace_tables(
+        &self,
+        kernel: &mut Kernel,
+        id: InsnId,
+        iname: InameId,
+        rows: Rows,
+    ) -> Result<(), Refusal> {
         let n = self.parts.elements as i64;
-        let mut tables: BTreeMap<(VarId, (usize, usize)), VarId> = BTreeMap::new();
+        let mut loads: BTreeMap<(VarId, (usize, usize)), Vec<Access>> = BTreeMap::new();
         for load in loads_of(&kernel.insns[id].rhs, &|var| !self.arrays.contains_key(&var)) {
             if let Some(place) = entry(kernel, &load, iname, n) {
-                let made = self.table(kernel, load.var, place, rows);
-                tables.insert((load.var, place), made);
+                loads.entry((load.var, place)).or_default().push(load);
             }
+        }
+        let mut tables: BTreeMap<(VarId, (usize, usize)), VarId> = BTreeMap::new();
+        for ((var, place), loads) in loads {
+            let mut uses = EntryUses::default();
+            uses.extend(loads.iter().map(|load| summed_in(&kernel.insns[id], load)));
+            tables.insert((var, place), self.table(kernel, (var, place), &uses, rows)?);
         }
         let before = kernel.clone();
         let rhs = kernel.insns[id].rhs.map(&mut |e| match e {
@@ -473,29 +468,47 @@ impl Decomposed {
             other => other,
         });
         kernel.insns[id].rhs = rhs;
+        Ok(())
     }
 
     /// The table over parts of another one; that which is there, if it has these entries.
-    fn table(&self, kernel: &mut Kernel, of: VarId, place: (usize, usize), rows: Rows) -> VarId {
+    fn table(
+        &self,
+        kernel: &mut Kernel,
+        (of, place): (VarId, (usize, usize)),
+        uses: &EntryUses,
+        rows: Rows,
+    ) -> Result<VarId, Refusal> {
         let table = kernel.vars[of].clone();
-        let VarKind::Table(TableData::Real(values)) = &table.kind else { return of };
+        let VarKind::Table(TableData::Real(values)) = &table.kind else { return Ok(of) };
         let values: Vec<f64> = values.iter().map(|v| v.0).collect();
-        let extents = table.shape.iter().map(|e| e.as_constant().and_then(|n| usize::try_from(n).ok()));
-        let extents: Vec<usize> = extents.map(Option::unwrap_or_default).collect();
-        let (shape, mut made) = of_parts((&values, &extents), place, self.parts, rows);
+        let extents = constant_shape(&table);
+        let scales = uses.scales(&values, &extents);
+        let (shape, mut made) = of_parts((&values, &extents), place, &scales, self.parts, rows);
+        let mut tolerance = 1e-13;
         if table.ty == ScalarType::F32 {
             made.iter_mut().for_each(|v| *v = f64::from(*v as f32));
+            tolerance = 1e-6;
         }
+        let compared = (&scales[..], tolerance);
+        certify((&values, &extents), place, &made, compared, (self.parts, rows)).map_err(|lost| {
+            let Lost { at, entry, of_parts } = lost;
+            CERTIFICATE.unfit(format!(
+                "`{}` is {entry:e}, and its parts give {of_parts:e}, needed within {tolerance:e} of the largest entry \
+                 of its row and column; scale rows and columns alike, or keep the elements",
+                element(&table, at)
+            ))
+        })?;
         let kind = VarKind::Table(TableData::real(made));
         let shape = shape.iter().map(|n| Affine::constant(*n as i64)).collect();
         let made = Variable { kind, shape, ..table.clone() };
         let same = |v: &Variable| Variable { name: made.name.clone(), ..v.clone() } == made;
         if let Some((known, _)) = kernel.vars.iter().find(|(_, v)| same(v)) {
-            return known;
+            return Ok(known);
         }
         let stem = table.name.strip_suffix("_parts").unwrap_or(&table.name);
         let name = kernel.fresh_name(&format!("{stem}_parts"));
-        kernel.vars.push(Variable { name, ..made })
+        Ok(kernel.vars.push(Variable { name, ..made }))
     }
 
     /// Lets an instruction run for an element and its mirror image.

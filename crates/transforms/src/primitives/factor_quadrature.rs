@@ -8,6 +8,7 @@ use crate::lookup::{self, NO_REDUCTION};
 use crate::modes::{Deviation, ORTHOGONAL, ORTHOGONAL_BLOCKS, Points, Table};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::finite::{FINITE, check_finite_table};
 use crate::proofs::point_terms::{ALIKE, LOCAL, QUADRATIC, SUMS, Sums, sums};
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
@@ -48,17 +49,17 @@ use std::fmt;
 /// they are used in an iteration, and only used inside, are replaced by their values to see this.
 /// Weights are not negative. With `A'` and `B'` the new tables, for all such pairs and all columns,
 /// ```text
-/// |sum_q w[q] A[q, i] B[q, j] - sum_k A'[k, i] B'[k, j]|
-///     <= 10^-digits max_ij sum_q |w[q] A[q, i] B[q, j]|
+/// |sum_q w[q] A[q, i] B[q, j] - sum_k A'[k, i] B'[k, j]| <= 10^-digits |A[:, i]| |B[:, j]|
 /// ```
-/// Both sums are computed from the tables of the two kernels, and compensated. Results are equal
+/// with the lengths of the two columns, `|A[:, i]|^2 = sum_q w[q] A[q, i]^2`. Both sums are computed from the tables of the two kernels, and compensated. Results are equal
 /// as far as tables are equal up to this tolerance.
 ///
 /// # Errors
 /// A loop whose bounds are no such constants; a condition, an index of a write or an inner bound
 /// that changes with the loop; a scalar that is used elsewhere, or from another iteration; anything
 /// else that is written other than by `+=` or read inside; values that do not enter linearly, with
-/// the instruction; a negative weight; a sum that differs, with the entry that differs most.
+/// the instruction; a negative weight; an infinity or a nan; a sum that differs, with the entry that
+/// differs most.
 ///
 /// # Source
 /// Orthonormalisation: Björck 1967.
@@ -71,8 +72,8 @@ use std::fmt;
 pub struct FactorQuadrature {
     /// The loop over points.
     pub iname: String,
-    /// Decimal digits to which sums over modes are those over points, relative to the largest one
-    /// of a pair of tables.
+    /// Decimal digits to which sums over modes are those over points, relative to the lengths of the
+    /// columns.
     #[serde(default, skip_serializing_if = "Digits::is_default")]
     pub digits: Digits<13>,
     /// Number of which that of modes is a multiple: further modes are zero.
@@ -171,7 +172,7 @@ impl Primitive for FactorQuadrature {
     type Made = Vec<Array>;
 
     const OBLIGATIONS: &'static [Obligation] =
-        &[RANGE, ALIKE, LOCAL, SUMS, QUADRATIC, WEIGHTS, CERTIFICATE, NOT_CALLED, NO_REDUCTION];
+        &[RANGE, ALIKE, LOCAL, SUMS, QUADRATIC, WEIGHTS, CERTIFICATE, NOT_CALLED, NO_REDUCTION, FINITE];
     const KEEPS: Keeps = Keeps::within(12);
     const INSTANCES: Instances = Instances::Free;
 
@@ -182,6 +183,7 @@ impl Primitive for FactorQuadrature {
         let Sums { insns, weights, pairs } = sums(kernel, iname)?;
         let used: BTreeSet<VarId> = pairs.iter().flatten().copied().collect();
         let used: Vec<VarId> = used.into_iter().collect();
+        used.iter().chain(&weights).try_for_each(|var| check_finite_table(kernel, *var))?;
         let points = self.points(kernel, rows, weights, &used)?;
         let tolerance = self.digits.tolerance();
         let multiple = usize::try_from(self.multiple).unwrap_or_default();

@@ -9,6 +9,8 @@ use crate::nest::new_loop;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::product::Product;
+use crate::proofs::entries::{LINEAR, linear_uses};
+use crate::proofs::finite::{FINITE, check_finite_table};
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::schedule::{Array, Handles, Loop, Made};
@@ -44,15 +46,16 @@ use std::fmt;
 /// loads one of them is an update `v += T[q, j]*x` in the type `f64`, loads one of them once, and
 /// reads no `v`. With `P` the basis and `C` the coefficients,
 /// ```text
-/// |T(q, j) - sum_k P(q, k) C(k, j)| <= 10^-digits max |T|
+/// |T(q, j) - sum_k P(q, k) C(k, j)| <= 10^-digits R(q, j)
 /// ```
-/// for every entry, by compensated sums. Results are equal as far as tables are equal up to this
+/// for every entry, by compensated sums. `R(q, j)` is the largest entry of row `q` or that of column `j`,
+/// whichever is smaller; the entry itself, where a result has one alone. Results are equal as far as tables are equal up to this
 /// tolerance, where values are finite. If loops are on axes, the placement must hold.
 ///
 /// # Errors
 /// A variable that is no such table, or named twice; tables of different shapes; zeros only;
-/// another use of a table, with the instruction; an update that reads what it adds to; a product
-/// that is further from a table, with the entry that is furthest.
+/// another use of a table, with the instruction; an update that reads what it adds to; an infinity or a
+/// nan; a product that is further from a table, with the entry that is furthest.
 ///
 /// # Source
 /// Orthonormalisation: Björck 1967.
@@ -64,8 +67,8 @@ use std::fmt;
 pub struct FactorRank {
     /// The tables.
     pub vars: Vec<String>,
-    /// Decimal digits to which entries are those of the product, relative to the largest one of
-    /// their table.
+    /// Decimal digits to which entries are those of the product, relative to the largest ones of
+    /// their row and column.
     #[serde(default, skip_serializing_if = "Digits::is_default")]
     pub digits: Digits<13>,
     /// Number of which that of modes is a multiple: further modes are zero.
@@ -163,7 +166,8 @@ impl Primitive for FactorRank {
     type Proof = RankFactors;
     type Made = FactoredTables;
 
-    const OBLIGATIONS: &'static [Obligation] = &[TABLES, UPDATE, UNREAD, NOT_CALLED, CERTIFICATE];
+    const OBLIGATIONS: &'static [Obligation] =
+        &[TABLES, UPDATE, UNREAD, NOT_CALLED, CERTIFICATE, LINEAR, FINITE];
     const KEEPS: Keeps = Keeps::within(12).of_finite();
     const INSTANCES: Instances = Instances::Free;
 
@@ -189,7 +193,7 @@ impl Primitive for FactorRank {
         UPDATE.require(kernel.insns.values().any(loads), || {
             format!("nothing loads `{}`", self.vars.join("`, `"))
         })?;
-        let basis = self.basis(&points)?;
+        let basis = self.basis(analysis, &vars, &points)?;
         let multiple = self.multiple as usize;
         let count = basis.count.next_multiple_of(multiple);
         let zeros = |n: usize| std::iter::repeat_n(0.0, n);
@@ -294,12 +298,18 @@ impl FactorRank {
     }
 
     /// The certified basis of the columns.
-    fn basis(&self, points: &Points) -> Result<Basis, Refusal> {
+    fn basis(&self, analysis: &Analysis, vars: &[VarId], points: &Points) -> Result<Basis, Refusal> {
+        let mut scales = Vec::new();
+        for (var, table) in vars.iter().zip(&points.tables) {
+            check_finite_table(analysis.kernel(), *var)?;
+            let shape = [points.weights.len(), table.columns];
+            scales.push(linear_uses(analysis.expanded(), *var)?.scales(&table.values, &shape));
+        }
         let tolerance = self.digits.tolerance();
-        // the longest column is at most `sqrt(rows)` times as long as the largest entry
+        // a column is at most `sqrt(rows)` times as long as its largest entry
         let rest = tolerance / (2.0 * (points.weights.len() as f64).sqrt()).max(20.0);
         let basis = points.basis(rest);
-        points.certify_basis(&basis, tolerance).map_err(|off| {
+        points.certify_basis(&basis, &scales, tolerance).map_err(|off| {
             CERTIFICATE.unfit(format!(
                 "`{}[{}, {}]` is {:e}, its product with a basis of {} columns {:e}; ask for fewer than {} digits",
                 self.vars[off.table], off.point, off.column, off.entry, basis.count, off.product, self.digits.0

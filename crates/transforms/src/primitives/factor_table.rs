@@ -6,7 +6,9 @@ use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::elements::map_loads;
+use crate::proofs::entries::{LINEAR, linear_uses};
 use crate::proofs::extent::parametric_extent;
+use crate::proofs::finite::{FINITE, check_finite_table};
 use crate::refusal::Refusal;
 use crate::schedule::Array;
 use crate::tensor::{Deviation, Digit, Digits, Matrix, TOLERANCE};
@@ -42,12 +44,15 @@ use std::fmt;
 ///
 /// # Precondition
 /// The sizes of each axis have its extent as their product, and all axes have as many of them.
-/// Every entry of the table is the product of the entries of the factors, `max |T(i, j) - A(i_0,
-/// j_0) B(i_1, j_1) …| <= 1e-14 max |T|`: the rounding errors of a table that was computed as a
-/// product.
+/// Entries are used in sums and products alone, also those that temporaries hold. With `R(i, j)` the
+/// largest entry of row `i` or that of column `j`, whichever is smaller, every entry is the product of
+/// the entries of the factors, `|T(i, j) - A(i_0, j_0) B(i_1, j_1) …| <= 1e-14 R(i, j)`: the rounding
+/// errors of a table that was computed as a product. Where a result has one entry alone, `R` is that
+/// entry. Results are equal as far as tables are equal up to this tolerance.
 ///
 /// # Errors
-/// An unknown variable, one that is no table of type `f64`; sizes that do not fit the shape; a
+/// An unknown variable, one that is no table of type `f64`; sizes that do not fit the shape; an entry
+/// that divides, or that a function, a condition or a minimum is computed of; an infinity or a nan; a
 /// table that is no such product, with the entry that is furthest from it.
 ///
 /// # Elsewhere
@@ -103,7 +108,7 @@ const SIZES: Obligation = Obligation::new(
 /// The values are products.
 const PRODUCT: Obligation = Obligation::new(
     "factor_table.product",
-    "every entry is the product of the entries of the factors, up to 1e-14 of the largest one",
+    "every entry is the product of the entries of the factors, up to 1e-14 of the largest one of its row and column",
 );
 
 /// An index stands in every factor.
@@ -137,7 +142,7 @@ impl Primitive for FactorTable {
     type Proof = TensorProduct;
     type Made = Vec<Array>;
 
-    const OBLIGATIONS: &'static [Obligation] = &[TABLE, SIZES, PRODUCT, NO_REDUCED_INDEX];
+    const OBLIGATIONS: &'static [Obligation] = &[TABLE, SIZES, PRODUCT, NO_REDUCED_INDEX, LINEAR, FINITE];
     const KEEPS: Keeps = Keeps::within(12);
 
     fn check(&self, analysis: &Analysis) -> Result<TensorProduct, Refusal> {
@@ -154,7 +159,11 @@ impl Primitive for FactorTable {
         let axes = self.axes(count)?;
         self.check_indices(kernel, var)?;
         let values: Vec<f64> = values.iter().map(|v| v.0).collect();
-        let digits = Digits { axes: &axes, values: &values };
+        check_finite_table(kernel, var)?;
+        let shape: Vec<usize> =
+            self.sizes.iter().map(|sizes| sizes.iter().map(|n| *n as usize).product()).collect();
+        let scales = linear_uses(analysis.expanded(), var)?.scales(&values, &shape);
+        let digits = Digits { axes: &axes, values: &values, scales: &scales };
         let before = matrices_of_reals(kernel, table.space);
         let known: Vec<Matrix<'_>> =
             before.iter().map(|(_, shape, values)| Matrix { shape: shape.clone(), values }).collect();
@@ -289,12 +298,12 @@ impl FactorTable {
 
     fn no_product(&self, deviation: Option<Deviation>) -> Refusal {
         PRODUCT.unfit(match deviation {
-            None => format!("`{}` holds nothing but zeros, or no numbers; keep it", self.var),
+            None => format!("`{}` holds nothing but zeros; keep it", self.var),
             Some(Deviation { index, value, product }) => {
                 let index: Vec<_> = index.iter().map(usize::to_string).collect();
                 format!(
                     "`{}[{}]` is {value}, and the product of the factors that give its largest entry is {product}, \
-                     needed within {TOLERANCE:e} of that entry; reorder the table, or choose other sizes",
+                     needed within {TOLERANCE:e} of the largest entry of its row and column; reorder the table, or choose other sizes",
                     self.var,
                     index.join(",")
                 )

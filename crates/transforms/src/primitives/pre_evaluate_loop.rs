@@ -9,6 +9,7 @@ use crate::obligation::Obligation;
 use crate::outer_factors;
 use crate::polynomial::{Product, joined};
 use crate::primitive::Primitive;
+use crate::proofs::finite::FINITE;
 use crate::proofs::separable::{
     ALIKE, Changing, LOCAL, POINTS, SUMS, Separated, TABLES, Term, axis_extents, constant_extents, entry_of,
     separate,
@@ -16,7 +17,7 @@ use crate::proofs::separable::{
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::schedule::Array;
-use crate::table_sums::{EXTENT, Maker, Piece, RANGE, SIZE};
+use crate::table_sums::{EXACT, EXTENT, Maker, Piece, RANGE, SIZE};
 use crate::tree::{edit_siblings, prune_insn, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{Expr, InameId, InsnId, Kernel, Node, VarId, VarKind, Variable};
@@ -46,15 +47,16 @@ use std::fmt;
 /// of tables of `f64` and of factors that do not change with it. Scalars that are stored before
 /// they are used in an iteration, and only used inside, are replaced by their values to see this.
 /// The new tables are the sums of products of entries, computed in twice the precision and rounded
-/// once; a sum below `10^-digits max |sum_q |T_m(q)||` is zero. Results are equal as far as tables
-/// are equal up to this tolerance, where values are finite.
+/// once. One is zero that is below `10^-digits R`: `R` is the largest sum of absolute values, `sum_q sum_m
+/// |T_m(q)|`, of its row or of its column in the new table, whichever is smaller; its own in a table of
+/// one axis. Results are equal as far as tables are equal up to this tolerance, where values are finite.
 ///
 /// # Errors
 /// A loop whose bounds are no such constants; a condition, an index of a write or an inner bound
 /// that changes with the loop; a scalar that is used elsewhere, or from another iteration; anything
 /// else that is written other than by `+=` or read inside; a factor that changes with the loop and
-/// is no entry of a table, with the instruction and the factor; tables that would exceed the
-/// maximum size.
+/// is no entry of a table, with the instruction and the factor; an infinity or a nan; products of entries
+/// that overflow or underflow; tables that would exceed the maximum size.
 ///
 /// # Source
 /// Luporini et al. 2017, §3.3, Algorithm 2; the reference tensor of Kirby & Logg 2006.
@@ -69,7 +71,7 @@ pub struct PreEvaluateLoop {
     /// The tables whose terms are summed in advance; all terms if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<String>,
-    /// Decimal digits below the largest sum of absolute values of a table, from which on a sum is
+    /// Decimal digits below the sums of absolute values of its row and column, from which on a sum is
     /// zero.
     #[serde(default, skip_serializing_if = "Digits::is_default")]
     pub digits: Digits<14>,
@@ -129,6 +131,8 @@ impl Primitive for PreEvaluateLoop {
         RANGE,
         EXTENT,
         SIZE,
+        EXACT,
+        FINITE,
         SOME,
         WHOLE,
         LOOPS,

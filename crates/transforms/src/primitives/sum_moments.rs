@@ -1,6 +1,6 @@
 //! Sums products of table entries as moments, in a basis of the columns of the tables.
 
-use crate::accuracy::Digits;
+use crate::accuracy::{Digits, scales};
 use crate::draw::{self, Picks};
 use crate::keeps::{Instances, Keeps};
 use crate::lookup::{self, NO_REDUCTION};
@@ -11,6 +11,7 @@ use crate::moved_terms::{LOOPS, Moved, Part, WHOLE};
 use crate::obligation::Obligation;
 use crate::polynomial::Product;
 use crate::primitive::Primitive;
+use crate::proofs::finite::{FINITE, check_finite_table};
 use crate::proofs::separable::{
     ALIKE, Changing, Entry, POINTS, SUMS, Separated, Slot, TABLES, Term, axis_extents, constant_extents,
     separate,
@@ -70,15 +71,16 @@ use std::fmt;
 /// scalars all of whose writes in an iteration are in front of all their uses. Other scalars that
 /// are stored before they are used in an iteration, and only used inside, are replaced by their
 /// values to see this. A summand of an update stays or leaves as a whole. The basis is certified,
-/// for all entries: `|T(q, i) - sum_k B(q, k) C(k, i)| <= 10^-digits max |T|`, by compensated sums.
-/// Results are equal as far as tables are equal up to this tolerance, where values are finite.
+/// for all entries: `|T(q, i) - sum_k B(q, k) C(k, i)| <= 10^-digits R(q, i)`, by compensated sums, with
+/// the largest entry of row `q` or that of column `i` as `R`, whichever is smaller. Results are equal as far as tables are equal up to this tolerance, where values are finite.
 ///
 /// # Errors
 /// A loop whose bounds are no such constants; a name that is no table with a row for each iteration;
 /// no term that leaves; a term with more than two such entries, or indexed otherwise; a summand with
 /// terms that stay beside others that leave; a condition, an index of a write or an inner bound that
 /// changes with the loop; a scalar that is written behind a use; anything else that is written other
-/// than by `+=` or read inside; entries that the basis does not give, with the one that differs most.
+/// than by `+=` or read inside; an infinity or a nan in a table; entries that the basis does not give, with
+/// the one that differs most.
 ///
 /// # Source
 /// The reference tensor of Kirby & Logg 2006, with functions as factors and in a basis of the tables;
@@ -94,7 +96,7 @@ pub struct SumMoments {
     /// The tables; a term leaves the loop if all its entries are of these.
     pub tables: Vec<String>,
     /// Decimal digits to which entries of tables are those of the products, relative to the largest
-    /// entry of a table.
+    /// entries of their row and column.
     #[serde(default, skip_serializing_if = "Digits::is_default")]
     pub digits: Digits<13>,
 }
@@ -160,6 +162,7 @@ impl Primitive for SumMoments {
         TABLES,
         NOT_CALLED,
         NO_REDUCTION,
+        FINITE,
     ];
     const KEEPS: Keeps = Keeps::within(12).of_finite();
     const INSTANCES: Instances = Instances::Free;
@@ -300,10 +303,14 @@ impl SumMoments {
             weights: vec![1.0; points],
             tables: tables.iter().map(|t| Table { columns: t.columns, values: rows(t) }).collect(),
         };
+        tables.iter().try_for_each(|t| check_finite_table(kernel, t.var))?;
+        // all sums are over points
+        let scale = |t: &Table| scales(&t.values, &[points, t.columns], &BTreeSet::from([0]));
+        let scales: Vec<Vec<f64>> = over.tables.iter().map(scale).collect();
         let tolerance = self.digits.tolerance();
-        // the longest column is at most `sqrt(points)` times as long as the largest entry
+        // a column is at most `sqrt(points)` times as long as its largest entry
         let basis = over.basis(tolerance / (2.0 * (points as f64).sqrt()).max(20.0));
-        over.certify_basis(&basis, tolerance).map_err(|off| {
+        over.certify_basis(&basis, &scales, tolerance).map_err(|off| {
             let name = &kernel.vars[tables[off.table].var].name;
             CERTIFICATE.unfit(format!(
                 "`{name}[{}, {}]` is {:e}, its product with a basis of {} columns {:e}; ask for fewer than {} digits",
