@@ -320,6 +320,18 @@ pub trait Device: Send + Sync {
     /// Sizes differ, a buffer of another device, a failing driver.
     fn download(&self, buffer: &Buffer, out: &mut [u8]) -> Result<(), RuntimeError>;
 
+    /// Copies to the host the bytes of a foreign array, which is argument `name` of an executable.
+    ///
+    /// # Errors
+    /// Memory that the device does not reach, another size, a failing driver.
+    fn fetch(
+        &self,
+        executable: &Executable,
+        name: &str,
+        foreign: &Foreign<'_>,
+        out: &mut [u8],
+    ) -> Result<(), RuntimeError>;
+
     /// What was copied between the host and the device since it was opened.
     fn traffic(&self) -> Traffic;
 

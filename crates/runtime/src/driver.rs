@@ -7,14 +7,16 @@ use crate::device::{
 };
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
-use crate::guests::{Guest, admit, leave};
+use crate::fork::{delay_forks, forks, watch_forks};
+use crate::guests::{Guest, admit, fetch, leave};
+use crate::interrupt::check_interrupt;
 use crate::timing::{Timing, TimingOptions};
 use purlin_codegen::{ArgKind, Feature, Program};
 use std::any::Any;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard, Weak};
 
 /// A launch in terms of a backend's own memory.
 pub(crate) struct Call<'a, M> {
@@ -74,6 +76,14 @@ pub(crate) trait Driver: Send + Sync {
     fn wait(&self, _stream: u64) -> Result<(), RuntimeError> {
         Ok(())
     }
+    /// Waits for the work on all streams of foreign arrays.
+    fn wait_all(&self) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+    /// Whether it works on in a child of a fork.
+    fn survives_forks(&self) -> bool {
+        false
+    }
     /// Runs on a stream, to the end only if `wait` says so.
     fn enqueue(
         &self,
@@ -88,7 +98,13 @@ pub(crate) trait Driver: Send + Sync {
     fn run(&self, code: &Self::Code, call: &Call<'_, Self::Memory>) -> Result<f64, RuntimeError>;
     /// Runs one after the other, to the end of the last, and returns the seconds of all.
     fn run_all(&self, calls: &[(&Self::Code, Call<'_, Self::Memory>)]) -> Result<f64, RuntimeError> {
-        calls.iter().map(|(code, call)| self.run(code, call)).sum()
+        calls
+            .iter()
+            .map(|(code, call)| {
+                check_interrupt()?;
+                self.run(code, call)
+            })
+            .sum()
     }
 }
 
@@ -98,9 +114,17 @@ pub(crate) struct Checked<D: Driver> {
     pub(crate) driver: D,
     /// Held by every operation: kernels keep their arguments between calls in OpenCL.
     queue: Arc<Mutex<()>>,
+    /// The forks before it was opened.
+    forks: u64,
     compiled: Mutex<HashMap<[u8; 32], Weak<Shared>>>,
     /// Bytes copied to the device and from it.
     copied: [AtomicU64; 2],
+}
+
+/// What an operation holds: the device, and the process as it is.
+struct Turn<'d> {
+    _queue: MutexGuard<'d, ()>,
+    _gate: Option<RwLockReadGuard<'static, ()>>,
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -119,10 +143,29 @@ impl<D: Driver> Checked<D> {
         Self {
             id: next_id(),
             queue: driver.queue(),
+            forks: {
+                watch_forks();
+                forks()
+            },
             driver,
             compiled: Mutex::default(),
             copied: Default::default(),
         }
+    }
+
+    /// Waits for the device; what every operation begins with, and what it holds.
+    fn turn(&self) -> Result<Turn<'_>, RuntimeError> {
+        self.check_use()?;
+        let gate = self.driver.survives_forks().then(delay_forks);
+        Ok(Turn { _queue: lock(&self.queue), _gate: gate })
+    }
+
+    /// Refuses a device that was lost in a fork, and work that is to stop.
+    fn check_use(&self) -> Result<(), RuntimeError> {
+        if self.forks != forks() && !self.driver.survives_forks() {
+            return Err(RuntimeError::Forked { device: self.device_name() });
+        }
+        check_interrupt()
     }
 
     pub(crate) fn device_name(&self) -> String {
@@ -202,6 +245,7 @@ impl<D: Driver> Device for Checked<D> {
     }
 
     fn compile_as(&self, program: &Program, optimisation: Optimisation) -> Result<Executable, RuntimeError> {
+        self.check_use()?;
         check_limits(program, self.driver.info())?;
         let key = program_key(program, optimisation);
         if let Some(shared) = lock(&self.compiled).get(&key).and_then(Weak::upgrade) {
@@ -225,7 +269,7 @@ impl<D: Driver> Device for Checked<D> {
     }
 
     fn allocate(&self, bytes: u64) -> Result<Buffer, RuntimeError> {
-        let _queue = lock(&self.queue);
+        let _queue = self.turn()?;
         // OpenCL has no empty buffers; one spare byte does no harm elsewhere.
         let real = bytes.max(1);
         // Host and OpenCL promise what they do not have, and end the process when it is used.
@@ -247,7 +291,7 @@ impl<D: Driver> Device for Checked<D> {
         if data.is_empty() {
             return Ok(());
         }
-        let _queue = lock(&self.queue);
+        let _queue = self.turn()?;
         self.driver.write(memory, data)?;
         self.copied[0].fetch_add(data.len() as u64, Ordering::Relaxed);
         Ok(())
@@ -259,8 +303,25 @@ impl<D: Driver> Device for Checked<D> {
         if out.is_empty() {
             return Ok(());
         }
-        let _queue = lock(&self.queue);
+        let _queue = self.turn()?;
         self.driver.read(memory, out)?;
+        self.copied[1].fetch_add(out.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn fetch(
+        &self,
+        executable: &Executable,
+        name: &str,
+        foreign: &Foreign<'_>,
+        out: &mut [u8],
+    ) -> Result<(), RuntimeError> {
+        same_size("download", foreign.bytes, out.len() as u64)?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        let _queue = self.turn()?;
+        fetch(self, executable.entry(), name, foreign, out)?;
         self.copied[1].fetch_add(out.len() as u64, Ordering::Relaxed);
         Ok(())
     }
@@ -272,7 +333,7 @@ impl<D: Driver> Device for Checked<D> {
 
     fn fill(&self, buffer: &Buffer, byte: u8) -> Result<(), RuntimeError> {
         let memory = self.memory(buffer)?;
-        let _queue = lock(&self.queue);
+        let _queue = self.turn()?;
         self.driver.fill(memory, byte, buffer.bytes.max(1))
     }
 
@@ -282,7 +343,7 @@ impl<D: Driver> Device for Checked<D> {
         if from.id == to.id || from.bytes == 0 {
             return Ok(());
         }
-        let _queue = lock(&self.queue);
+        let _queue = self.turn()?;
         self.driver.copy(source, target, from.bytes)
     }
 
@@ -294,6 +355,7 @@ impl<D: Driver> Device for Checked<D> {
     ) -> Result<(), RuntimeError> {
         let exe = &*executable.shared;
         let code = self.code(exe)?;
+        self.check_use()?;
         let guests = admit(self, exe, args, stream)?;
         let args = Guest::among(args, &guests);
         let scratch = self.allocate_scratch(exe, &args)?;
@@ -303,7 +365,7 @@ impl<D: Driver> Device for Checked<D> {
         }
         let call = self.call(exe, &bound)?;
         {
-            let _queue = lock(&self.queue);
+            let _queue = self.turn()?;
             match stream {
                 Some(stream) => {
                     let wait = scratch.iter().any(Option::is_some) || guests.iter().any(Guest::is_copy);
@@ -332,7 +394,7 @@ impl<D: Driver> Device for Checked<D> {
                 calls.push((self.code(exe)?, self.call(exe, &bound)?));
             }
         }
-        let _queue = lock(&self.queue);
+        let _queue = self.turn()?;
         self.driver.run_all(&calls)
     }
 
@@ -348,6 +410,7 @@ impl<D: Driver> Device for Checked<D> {
     ) -> Result<Timing, RuntimeError> {
         let exe = &*executable.shared;
         let code = self.code(exe)?;
+        self.check_use()?;
         let guests = admit(self, exe, args, None)?;
         let args = Guest::among(args, &guests);
         let scratch = self.allocate_scratch(exe, &args)?;
@@ -357,8 +420,11 @@ impl<D: Driver> Device for Checked<D> {
         }
         let call = self.call(exe, &bound)?;
         let timing = {
-            let _queue = lock(&self.queue);
-            Timing::sample(options, || self.driver.run(code, &call))?
+            let _queue = self.turn()?;
+            Timing::sample(options, || {
+                check_interrupt()?;
+                self.driver.run(code, &call)
+            })?
         };
         leave(self, exe, &guests)?;
         Ok(timing)

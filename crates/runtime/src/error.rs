@@ -467,6 +467,18 @@ pub enum RuntimeError {
         /// The device.
         device: String,
     },
+    /// A device whose driver does not live on in a child of a fork.
+    #[error(
+        "`{device}` was opened before this process was forked, and its driver does not live on in the child; open it \
+         in the child alone, or start processes anew (`multiprocessing.get_context(\"spawn\")`)"
+    )]
+    Forked {
+        /// The device.
+        device: String,
+    },
+    /// The work was asked to stop ([`crate::interruptible`]).
+    #[error("interrupted")]
+    Interrupted,
     /// Devices that NCCL does not connect.
     #[error("NCCL connects different cards, found {found}; exchange through the host instead")]
     NotCards {

@@ -25,6 +25,17 @@ impl std::fmt::Display for Place {
     }
 }
 
+/// When the values of foreign memory are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ready {
+    /// When a launch gets them.
+    Now,
+    /// When the work on this stream has ended.
+    After(u64),
+    /// When all work on the card has ended: nobody says which stream makes them.
+    AfterAll,
+}
+
 /// A block of memory that somebody else owns.
 #[derive(Clone, Copy, Debug)]
 pub struct Foreign<'a> {
@@ -32,7 +43,7 @@ pub struct Foreign<'a> {
     pub(crate) bytes: u64,
     pub(crate) place: Place,
     pub(crate) writable: bool,
-    pub(crate) ready: Option<u64>,
+    pub(crate) ready: Ready,
     owner: PhantomData<&'a ()>,
 }
 
@@ -43,7 +54,7 @@ impl<'a> Foreign<'a> {
     /// During `'a` the block is allocated at that place, and nothing writes to it while a launch
     /// that got it runs.
     pub unsafe fn new(place: Place, address: u64, bytes: u64) -> Self {
-        Self { address, bytes, place, writable: false, ready: None, owner: PhantomData }
+        Self { address, bytes, place, writable: false, ready: Ready::Now, owner: PhantomData }
     }
 
     /// The same block, which may be written, too.
@@ -62,7 +73,14 @@ impl<'a> Foreign<'a> {
     /// The number is the handle of a stream of the same card.
     #[must_use]
     pub unsafe fn after(self, stream: u64) -> Self {
-        Self { ready: Some(stream), ..self }
+        Self { ready: Ready::After(stream), ..self }
+    }
+
+    /// The values are there when all work on the card has ended, which a launch without a stream
+    /// waits for. With a stream it is the caller's to order them before it.
+    #[must_use]
+    pub fn after_all(self) -> Self {
+        Self { ready: Ready::AfterAll, ..self }
     }
 
     /// Size in bytes.

@@ -3,7 +3,7 @@
 use crate::device::{Arg, Buffer, Device, Shared, Stream};
 use crate::driver::{Checked, Driver};
 use crate::error::RuntimeError;
-use crate::foreign::Foreign;
+use crate::foreign::{Foreign, Ready};
 use purlin_codegen::{ArgKind, ArgSpec, BufferAccess};
 
 /// Vectors of CUDA's that a kernel may load start at multiples of this, in bytes.
@@ -84,6 +84,41 @@ fn check(
     }
 }
 
+/// Waits until the values of an array are there for work on a stream.
+fn wait<D: Driver>(
+    device: &Checked<D>,
+    foreign: &Foreign<'_>,
+    stream: Option<Stream>,
+) -> Result<(), RuntimeError> {
+    match (foreign.ready, stream) {
+        (Ready::Now, _) | (Ready::AfterAll, Some(_)) => Ok(()),
+        (Ready::After(ready), Some(own)) if own.0 == ready => Ok(()),
+        (Ready::After(ready), _) => device.driver.wait(ready),
+        (Ready::AfterAll, None) => device.driver.wait_all(),
+    }
+}
+
+/// The bytes of an array, copied to the host.
+pub(crate) fn fetch<D: Driver>(
+    device: &Checked<D>,
+    entry: &str,
+    name: &str,
+    foreign: &Foreign<'_>,
+    out: &mut [u8],
+) -> Result<(), RuntimeError> {
+    if let Some(data) = foreign.host() {
+        out.copy_from_slice(data);
+        return Ok(());
+    }
+    if !device.driver.shares(foreign.place) {
+        let (entry, name) = (entry.to_owned(), name.to_owned());
+        let (found, device) = (foreign.place.to_string(), device.device_name());
+        return Err(RuntimeError::Unreachable { entry, name, found, device });
+    }
+    wait(device, foreign, None)?;
+    device.driver.read(&device.driver.adopt(foreign)?, out)
+}
+
 fn guest<'a, D: Driver>(
     device: &Checked<D>,
     exe: &Shared,
@@ -91,9 +126,7 @@ fn guest<'a, D: Driver>(
     foreign: &Foreign<'a>,
     stream: Option<Stream>,
 ) -> Result<Guest<'a>, RuntimeError> {
-    if let Some(ready) = foreign.ready.filter(|ready| stream.is_none_or(|s| s.0 != *ready)) {
-        device.driver.wait(ready)?;
-    }
+    wait(device, foreign, stream)?;
     let (name, foreign) = (name.to_owned(), *foreign);
     if foreign.bytes > 0 && device.driver.shares(foreign.place) {
         let memory = device.driver.adopt(&foreign)?;
@@ -128,4 +161,180 @@ pub(crate) fn leave<D: Driver>(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::device::{Backend, DeviceInfo, Optimisation, Origin};
+    use crate::driver::{Call, CallValue};
+    use crate::foreign::Place;
+    use purlin_codegen::{HostExpr, LaunchPlan, Program, Target};
+    use purlin_ir::ScalarType;
+    use std::sync::Mutex;
+
+    /// A card that writes down what it is asked for; its memory is the host's.
+    struct Card {
+        info: DeviceInfo,
+        log: Mutex<Vec<String>>,
+    }
+
+    /// An address.
+    struct At(u64);
+
+    impl Card {
+        fn new() -> Self {
+            let info = DeviceInfo {
+                name: "card".into(),
+                backend: Backend::Cuda,
+                index: 0,
+                driver: String::new(),
+                compute_units: 1,
+                max_work_group_size: 64,
+                max_work_item_sizes: [64; 3],
+                max_grid: [64; 3],
+                local_mem_bytes: 0,
+                private_mem_bytes: None,
+                global_mem_bytes: 1 << 20,
+                fp64: true,
+                int64_atomics: true,
+                clock_mhz: 0,
+                arch: "sm_90".into(),
+                vector_bytes: 0,
+                core_cache_bytes: 0,
+            };
+            Self { info, log: Mutex::default() }
+        }
+
+        fn note(&self, what: String) {
+            self.log.lock().unwrap().push(what);
+        }
+
+        fn arguments(call: &Call<'_, At>) -> usize {
+            call.values.iter().filter(|value| matches!(value, CallValue::Memory(_))).count()
+        }
+    }
+
+    impl Driver for Card {
+        type Code = ();
+        type Memory = At;
+
+        fn info(&self) -> &DeviceInfo {
+            &self.info
+        }
+        fn build(&self, _: &Program, _: Optimisation) -> Result<((), Origin), RuntimeError> {
+            Ok(((), Origin::Built))
+        }
+        fn allocate(&self, _: u64) -> Result<At, RuntimeError> {
+            Ok(At(0))
+        }
+        fn write(&self, _: &At, _: &[u8]) -> Result<(), RuntimeError> {
+            Ok(())
+        }
+        fn read(&self, memory: &At, out: &mut [u8]) -> Result<(), RuntimeError> {
+            self.note("read".into());
+            // SAFETY: the tests lend slices of this length.
+            out.copy_from_slice(unsafe { std::slice::from_raw_parts(memory.0 as *const u8, out.len()) });
+            Ok(())
+        }
+        fn fill(&self, _: &At, _: u8, _: u64) -> Result<(), RuntimeError> {
+            Ok(())
+        }
+        fn copy(&self, _: &At, _: &At, _: u64) -> Result<(), RuntimeError> {
+            Ok(())
+        }
+        fn shares(&self, place: Place) -> bool {
+            place == Place::Cuda
+        }
+        fn adopt(&self, memory: &Foreign<'_>) -> Result<At, RuntimeError> {
+            Ok(At(memory.address))
+        }
+        fn wait(&self, stream: u64) -> Result<(), RuntimeError> {
+            self.note(format!("wait {stream}"));
+            Ok(())
+        }
+        fn wait_all(&self) -> Result<(), RuntimeError> {
+            self.note("wait for all".into());
+            Ok(())
+        }
+        fn enqueue(&self, (): &(), call: &Call<'_, At>, s: Stream, wait: bool) -> Result<(), RuntimeError> {
+            self.note(format!("enqueue {} arrays on {}, wait: {wait}", Self::arguments(call), s.0));
+            Ok(())
+        }
+        fn run(&self, (): &(), call: &Call<'_, At>) -> Result<f64, RuntimeError> {
+            self.note(format!("run {} arrays", Self::arguments(call)));
+            Ok(0.0)
+        }
+    }
+
+    fn program() -> Program {
+        let array = |name: &str, access| ArgSpec {
+            name: name.into(),
+            ty: ScalarType::F64,
+            kind: ArgKind::Buffer { len: HostExpr::Const(2), access },
+        };
+        let plan = LaunchPlan {
+            args: vec![array("x", BufferAccess::In), array("y", BufferAccess::InOut)],
+            grid: [1, 1, 1].map(HostExpr::Const),
+            block: [1, 1, 1],
+            local_bytes: 0,
+            dynamic_local_bytes: 0,
+            private_bytes: 0,
+            features: Vec::new(),
+            preconditions: Vec::new(),
+        };
+        Program { target: Target::Cuda, entry: "k".into(), source: String::new(), plan, contraction: true }
+    }
+
+    /// Memory where a card may load vectors.
+    #[repr(align(16))]
+    struct Aligned([f64; 2]);
+
+    fn lent(values: &Aligned) -> Foreign<'_> {
+        // SAFETY: the card of these tests writes nothing.
+        unsafe { Foreign::new(Place::Cuda, values.0.as_ptr() as u64, 16).writable() }
+    }
+
+    fn log_of(ready: Ready, stream: Option<u64>) -> Vec<String> {
+        let device = Checked::new(Card::new());
+        let exe = device.compile(&program()).unwrap();
+        let (a, b) = (Aligned([1.0, 2.0]), Aligned([3.0, 4.0]));
+        let x = match ready {
+            Ready::Now => lent(&a),
+            // SAFETY: the card knows no streams.
+            Ready::After(stream) => unsafe { lent(&a).after(stream) },
+            Ready::AfterAll => lent(&a).after_all(),
+        };
+        let args = [("x", Arg::Foreign(x)), ("y", Arg::Foreign(lent(&b)))];
+        device.launch_on(&exe, &args, stream.map(Stream)).unwrap();
+        device.driver.log.into_inner().unwrap()
+    }
+
+    #[test]
+    fn a_launch_waits_for_the_stream_that_makes_an_array() {
+        let after = Ready::After;
+        assert_eq!(log_of(Ready::Now, None), ["run 2 arrays"]);
+        assert_eq!(log_of(after(7), None), ["wait 7", "run 2 arrays"]);
+        assert_eq!(log_of(Ready::AfterAll, None), ["wait for all", "run 2 arrays"]);
+        let enqueued = "enqueue 2 arrays on 9, wait: false";
+        assert_eq!(log_of(after(9), Some(9)), [enqueued]);
+        assert_eq!(log_of(after(7), Some(9)), ["wait 7", enqueued]);
+        // whoever names a stream orders what libraries do not tell
+        assert_eq!(log_of(Ready::AfterAll, Some(9)), [enqueued]);
+    }
+
+    #[test]
+    fn values_are_fetched_from_a_card_when_they_are_there() {
+        let device = Checked::new(Card::new());
+        let exe = device.compile(&program()).unwrap();
+        let a = Aligned([1.5, -2.5]);
+        let mut bytes = [0; 16];
+        device.fetch(&exe, "x", &lent(&a).after_all(), &mut bytes).unwrap();
+        assert_eq!(bytes[..8], 1.5_f64.to_ne_bytes());
+        assert_eq!(bytes[8..], (-2.5_f64).to_ne_bytes());
+        assert_eq!(*device.driver.log.lock().unwrap(), ["wait for all", "read"]);
+        let error = device.fetch(&exe, "x", &lent(&a), &mut bytes[..8]).unwrap_err();
+        assert!(matches!(error, RuntimeError::TransferSize { from: 16, to: 8, .. }), "{error}");
+    }
 }

@@ -188,6 +188,12 @@ impl Driver for CudaDriver {
             .map_err(self.context.failed("cuStreamSynchronize"))
     }
 
+    fn wait_all(&self) -> Result<(), RuntimeError> {
+        self.context.enter()?;
+        // SAFETY: the context is current.
+        unsafe { sys::cuCtxSynchronize() }.result().map_err(self.context.failed("cuCtxSynchronize"))
+    }
+
     fn enqueue(
         &self,
         code: &CudaCode,

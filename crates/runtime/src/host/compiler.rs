@@ -4,9 +4,12 @@ use crate::cache::{Cache, CacheKey};
 use crate::device::{Backend, Optimisation, Origin};
 use crate::error::{RuntimeError, Unavailable};
 use crate::host::openmp::threads;
+use crate::interrupt::{check_interrupt, is_watched};
 use purlin_codegen::Program;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 /// IEEE arithmetic is kept; how far it is optimised and contracted is the program's.
 ///
@@ -123,15 +126,9 @@ impl Compiler {
     fn run(&self, program: &Program, options: &[&str], dir: &Path) -> Result<PathBuf, RuntimeError> {
         let (source, object) = (dir.join("kernel.c"), dir.join("kernel.so"));
         std::fs::write(&source, &program.source).map_err(RuntimeError::io("write the C source"))?;
-        let output = Command::new(&self.path)
-            .args(&self.arguments)
-            .args(options)
-            .arg("-o")
-            .arg(&object)
-            .arg(&source)
-            .arg("-lm")
-            .output()
-            .map_err(RuntimeError::io(format!("run `{}`", self.path.display())))?;
+        let mut command = Command::new(&self.path);
+        command.args(&self.arguments).args(options).arg("-o").arg(&object).arg(&source).arg("-lm");
+        let output = self.output(&mut command)?;
         if output.status.success() {
             return Ok(object);
         }
@@ -139,6 +136,72 @@ impl Compiler {
         let log = String::from_utf8_lossy(&output.stderr).replace(&format!("{}/", dir.display()), "");
         Err(RuntimeError::compile(&program.entry, &self.version, &program.source, log))
     }
+}
+
+/// The first question whether a compiler has ended, and the longest pause between two.
+const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
+
+impl Compiler {
+    /// What a run of it prints. One that may be interrupted is killed then.
+    fn output(&self, command: &mut Command) -> Result<Output, RuntimeError> {
+        let failed = || RuntimeError::io(format!("run `{}`", self.path.display()));
+        if !is_watched() {
+            return command.output().map_err(failed());
+        }
+        // files, because nobody reads a pipe meanwhile
+        let mut printed = tempfile::tempfile().map_err(failed())?;
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(printed.try_clone().map_err(failed())?);
+        #[cfg(unix)] // so that what it starts ends with it
+        std::os::unix::process::CommandExt::process_group(command, 0);
+        let mut child = command.spawn().map_err(failed())?;
+        let [mut pause, longest] = PAUSES;
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(failed())? {
+                break status;
+            }
+            if let Err(stop) = check_interrupt() {
+                end(&mut child).map_err(failed())?;
+                return Err(stop);
+            }
+            std::thread::sleep(pause);
+            pause = (2 * pause).min(longest);
+        };
+        let mut stderr = Vec::new();
+        printed.rewind().and_then(|()| printed.read_to_end(&mut stderr)).map_err(failed())?;
+        Ok(Output { status, stdout: Vec::new(), stderr })
+    }
+}
+
+/// Ends a compiler and what it has started, which may remove its files before.
+fn end(child: &mut Child) -> std::io::Result<()> {
+    for signal in [TERMINATE, KILL] {
+        #[cfg(unix)]
+        if let Ok(group) = std::ffi::c_int::try_from(child.id()) {
+            // SAFETY: it takes any numbers; the group is that of a child that nobody has waited for.
+            let _ = unsafe { kill(-group, signal) }; // it may have ended meanwhile
+        }
+        for _ in 0..20 {
+            if child.try_wait()?.is_some() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    child.kill()?;
+    child.wait().map(drop)
+}
+
+/// `SIGTERM` of POSIX.
+const TERMINATE: std::ffi::c_int = 15;
+
+/// `SIGKILL` of POSIX.
+const KILL: std::ffi::c_int = 9;
+
+#[cfg(unix)]
+unsafe extern "C" {
+    /// Of POSIX; the C library that std links has it.
+    fn kill(pid: std::ffi::c_int, signal: std::ffi::c_int) -> std::ffi::c_int;
 }
 
 /// The file that running `name` would start.

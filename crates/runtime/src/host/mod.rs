@@ -22,6 +22,7 @@ use crate::device::{Backend, DeviceInfo, Optimisation, Origin};
 use crate::driver::{Call, CallValue, Driver};
 use crate::error::{RuntimeError, Unavailable};
 use crate::foreign::{Foreign, Place};
+use crate::fork;
 use compiler::{Compiler, Object};
 use memory::HostMemory;
 use purlin_codegen::Program;
@@ -36,6 +37,12 @@ const LOCAL_BYTES: u64 = 1 << 20;
 const MAX_GROUP: u64 = 4096;
 
 type Launch = unsafe extern "C" fn(*const *const c_void, *const i64);
+
+/// The arguments of a launch, which the thread that runs it reads while the caller waits.
+struct Arguments(*const *const c_void);
+
+// SAFETY: what they point to lives until the launch has ended, and nobody else uses it meanwhile.
+unsafe impl Send for Arguments {}
 
 /// The host's cores.
 pub(crate) struct HostDriver {
@@ -161,6 +168,10 @@ impl Driver for HostDriver {
         &self.info
     }
 
+    fn survives_forks(&self) -> bool {
+        true
+    }
+
     fn build(
         &self,
         program: &Program,
@@ -251,9 +262,13 @@ impl Driver for HostDriver {
             .collect();
         // `Checked` keeps every extent below `i64::MAX`.
         let grid = call.grid.map(|g| i64::try_from(g).unwrap_or(i64::MAX));
+        let (launch, args) = (code.launch, Arguments(args.as_ptr()));
         let start = Instant::now();
-        // SAFETY: the arguments match the plan (`bind`), and the plan is the source's own.
-        unsafe { (code.launch)(args.as_ptr(), grid.as_ptr()) };
+        fork::run_kernel(|| {
+            let args = args; // whole, as it may go to another thread
+            // SAFETY: the arguments match the plan (`bind`), and the plan is the source's own.
+            unsafe { launch(args.0, grid.as_ptr()) }
+        })?;
         Ok(start.elapsed().as_secs_f64())
     }
 }
