@@ -181,7 +181,8 @@ impl From<SolveError> for Failure {
             | SolveError::Parts { .. }
             | SolveError::HalfOfRows { .. }
             | SolveError::Choice { .. }
-            | SolveError::Norm { .. } => Self::Usage(error.to_string()),
+            | SolveError::Norm { .. }
+            | SolveError::Option { .. } => Self::Usage(error.to_string()),
             SolveError::Text(_)
             | SolveError::Schedule(_)
             | SolveError::Code(_)

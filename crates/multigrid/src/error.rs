@@ -257,6 +257,7 @@ impl From<SolveError> for MultigridError {
             | SolveError::Spectrum { .. }
             | SolveError::Choice { .. }
             | SolveError::Norm { .. }
+            | SolveError::Option { .. }
             | SolveError::Unprepared
             | SolveError::Parts { .. }
             | SolveError::HalfOfRows { .. }

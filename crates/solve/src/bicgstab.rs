@@ -88,6 +88,11 @@ impl<'d> BiCgStab<'d> {
         })
     }
 
+    /// Takes another norm of the residual that is small enough in any case.
+    pub(crate) fn set_absolute(&mut self, absolute: f64) {
+        self.options.absolute = absolute;
+    }
+
     /// Solves `A x = b` from a start of zero, with something near the inverse of `A`, which is linear.
     ///
     /// # Errors
@@ -127,6 +132,9 @@ impl<'d> BiCgStab<'d> {
             let stagnates = history.residuals.iter().rev().skip(1).any(|other| *other <= exact);
             if !exact.is_finite() || (before > 0.0 && stagnates) {
                 break LinearReason::Stagnated;
+            }
+            if history.next() == 0 {
+                break LinearReason::TooMany;
             }
             self.start(false, &mut seconds)?;
         };
@@ -168,8 +176,9 @@ impl<'d> BiCgStab<'d> {
         seconds: &mut f64,
     ) -> Result<LinearReason, SolveError> {
         loop {
-            let mut calls = Vec::with_capacity(8 * self.options.look_every);
-            for k in 0..self.options.look_every {
+            let count = history.next();
+            let mut calls = Vec::with_capacity(8 * count);
+            for k in 0..count {
                 self.iteration(k, operator, preconditioner, x, &mut calls);
             }
             *seconds += run(self.device, &calls)?;
@@ -180,7 +189,7 @@ impl<'d> BiCgStab<'d> {
                 let broken = rho[k] == 0.0 || sv[k] == 0.0 || ts[k] == 0.0 || tt[k] == 0.0;
                 broken.then_some(LinearReason::Breakdown)
             };
-            if let Some(reason) = history.judge(&squares, breaks) {
+            if let Some(reason) = history.judge(&squares[..=count], breaks) {
                 return Ok(reason);
             }
             *seconds += run(self.device, &[self.turned()])?;

@@ -217,6 +217,11 @@ impl<'d> ChebyshevSolver<'d> {
         })
     }
 
+    /// Takes another norm of the residual that is small enough in any case.
+    pub(crate) fn set_absolute(&mut self, absolute: f64) {
+        self.options.absolute = absolute;
+    }
+
     /// Solves `A x = b` from a start of zero. The steps of `with` do not count.
     ///
     /// # Errors
@@ -244,8 +249,9 @@ impl<'d> ChebyshevSolver<'d> {
         self.device.fill(x, 0)?;
         let mut history = History::new(self.options);
         let reason = loop {
-            let mut calls = Vec::with_capacity(2 * self.options.look_every);
-            for k in 0..self.options.look_every {
+            let count = history.next();
+            let mut calls = Vec::with_capacity(2 * count);
+            for k in 0..count {
                 operator.apply(d, q, &mut calls);
                 let (a, c) = factors.next();
                 let vectors = [("inverse", inverse), ("q", q), ("x", x), ("r", r), ("d", d)];
@@ -254,7 +260,7 @@ impl<'d> ChebyshevSolver<'d> {
             }
             seconds += run(self.device, &calls)?;
             let squares: Vec<f64> = download_values(self.device, &self.rr)?;
-            if let Some(reason) = history.judge(&squares, |_| None) {
+            if let Some(reason) = history.judge(&squares[..=count], |_| None) {
                 break reason;
             }
             let turn = Call::of(&self.turn, &[("n_sums", n_sums)], &[("rr", &self.rr)]);

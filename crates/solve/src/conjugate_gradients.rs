@@ -85,6 +85,11 @@ impl<'d> ConjugateGradients<'d> {
         })
     }
 
+    /// Takes another norm of the residual that is small enough in any case.
+    pub(crate) fn set_absolute(&mut self, absolute: f64) {
+        self.options.absolute = absolute;
+    }
+
     /// Solves `A x = b` from a start of zero.
     ///
     /// Where a direction has no positive curvature, `x` is the solution before it, or the direction if
@@ -102,8 +107,9 @@ impl<'d> ConjugateGradients<'d> {
         let mut seconds = self.start(operator, preconditioning, b, x)?;
         let mut history = History::new(self.options);
         let reason = loop {
-            let sums = self.iterate(operator, preconditioning, x, &mut seconds)?;
-            let reason = history.judge(&sums.rr, |k| {
+            let count = history.next();
+            let sums = self.iterate(count, operator, preconditioning, x, &mut seconds)?;
+            let reason = history.judge(&sums.rr[..=count], |k| {
                 // the negation takes no number for an answer
                 let definite = sums.pq[k] > 0.0 && sums.rz[k] > 0.0;
                 (!definite).then_some(LinearReason::Indefinite)
@@ -137,7 +143,7 @@ impl<'d> ConjugateGradients<'d> {
         x: &Buffer,
     ) -> Result<Vec<f64>, SolveError> {
         let mut seconds = self.start(operator, preconditioning, b, x)?;
-        let sums = self.iterate(operator, preconditioning, x, &mut seconds)?;
+        let sums = self.iterate(self.options.look_every, operator, preconditioning, x, &mut seconds)?;
         Ok(sums.eigenvalues())
     }
 
@@ -172,16 +178,17 @@ impl<'d> ConjugateGradients<'d> {
         Ok(())
     }
 
-    /// As many iterations as the host lets go by, and their sums.
+    /// So many iterations, and their sums.
     fn iterate(
         &self,
+        count: usize,
         operator: &dyn Operator,
         preconditioning: Preconditioning<'_>,
         x: &Buffer,
         seconds: &mut f64,
     ) -> Result<Sums, SolveError> {
-        let mut calls = Vec::with_capacity(4 * self.options.look_every);
-        for k in 0..self.options.look_every {
+        let mut calls = Vec::with_capacity(4 * count);
+        for k in 0..count {
             self.iteration(k, operator, preconditioning, x, &mut calls);
         }
         *seconds += run(self.device, &calls)?;

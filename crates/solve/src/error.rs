@@ -103,6 +103,14 @@ pub enum SolveError {
         /// The method.
         method: LinearMethod,
     },
+    /// A number among the options that means nothing.
+    #[error("`{name}` is {found}; needed a finite number from 0 on")]
+    Option {
+        /// The option.
+        name: &'static str,
+        /// Its value.
+        found: f64,
+    },
     /// Fewer degrees of freedom than parts.
     #[error("{dofs} degrees of freedom make no {parts} parts; use fewer devices")]
     Parts {

@@ -100,6 +100,11 @@ impl<'d> Gmres<'d> {
         })
     }
 
+    /// Takes another norm of the residual that is small enough in any case.
+    pub(crate) fn set_absolute(&mut self, absolute: f64) {
+        self.options.absolute = absolute;
+    }
+
     /// Solves `A x = b` from a start of zero, with something near the inverse of `A`.
     ///
     /// Residuals are those of the recurrence; the one behind the last iteration before a restart or

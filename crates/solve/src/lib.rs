@@ -50,6 +50,7 @@ mod options;
 mod parts;
 mod pattern;
 mod report;
+mod scaling;
 mod sparse;
 mod texts;
 mod vectors;
@@ -80,5 +81,6 @@ pub use parts::{
 };
 pub use pattern::{DevicePattern, PatternKernels};
 pub use report::{LinearReason, LinearReport, NewtonReason, NewtonReport, NewtonStep};
+pub use scaling::PowerOfTwo;
 pub use texts::compiled as compile_text;
 pub use vectors::Vectors;

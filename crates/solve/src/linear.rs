@@ -1,13 +1,14 @@
 //! Solvers of linear systems by name, with their preconditioners.
 
+use crate::scaling::is_usual;
 use crate::{
     Amg, AmgPreconditioner, BiCgStab, BlockJacobi, BlocksOfRows, Chebyshev, ChebyshevPreconditioner,
     ChebyshevSolver, ConjugateGradients, CsrOperator, Diagonal, Eigenvalues, Gmres, GmresOptions,
-    HierarchySize, HostMatrix, LinearOptions, LinearReport, Operator, PreconditionerSide, Preconditioning,
-    Smoothing, SolveError, Spectrum, Unknowns, run,
+    HierarchySize, HostMatrix, LinearOptions, LinearReport, Operator, PowerOfTwo, PreconditionerSide,
+    Preconditioning, Smoothing, SolveError, Spectrum, Unknowns, run,
 };
 use purlin_forms::import::{CsrPattern, EntryOrder};
-use purlin_runtime::{Buffer, Device, download_values};
+use purlin_runtime::{Buffer, Device, buffer_of, download_values, upload_values};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Instant;
@@ -208,6 +209,17 @@ impl<'d> Method<'d> {
     }
 }
 
+impl Method<'_> {
+    fn set_absolute(&mut self, absolute: f64) {
+        match self {
+            Self::ConjugateGradients(solver) => solver.set_absolute(absolute),
+            Self::Gmres(solver) => solver.set_absolute(absolute),
+            Self::BiCgStab(solver) => solver.set_absolute(absolute),
+            Self::Chebyshev { solver, .. } => solver.set_absolute(absolute),
+        }
+    }
+}
+
 enum Preconditioner<'d> {
     /// The inverse of the diagonal, or ones.
     Diagonal(Diagonal),
@@ -292,6 +304,8 @@ pub struct LinearSolver<'d> {
     device: &'d dyn Device,
     n: usize,
     choice: LinearChoice,
+    /// The norm of the residual that is small enough in any case.
+    absolute: f64,
     method: Method<'d>,
     preconditioner: Preconditioner<'d>,
     /// What products are computed with, where unknowns have components.
@@ -303,7 +317,7 @@ impl<'d> LinearSolver<'d> {
     ///
     /// # Errors
     /// [`SolveError::Choice`] of a preconditioner that the method does not take, [`SolveError::HalfOfRows`] of
-    /// one that needs whole rows; no memory, a device that refuses the kernels.
+    /// one that needs whole rows, [`SolveError::Option`]; no memory, a device that refuses the kernels.
     pub fn new(
         device: &'d dyn Device,
         pattern: &CsrPattern,
@@ -311,6 +325,7 @@ impl<'d> LinearSolver<'d> {
         choice: LinearChoice,
         options: LinearOptions,
     ) -> Result<Self, SolveError> {
+        let options = options.checked()?;
         let n = pattern.row_starts.len().saturating_sub(1);
         let is_half = pattern.order() == EntryOrder::UpperRows;
         let needs_rows =
@@ -344,7 +359,7 @@ impl<'d> LinearSolver<'d> {
         let has_blocks =
             !is_half && unknowns.components > 1 && pattern.by_blocks().extents == [unknowns.components; 2];
         let blocks = has_blocks.then(|| BlocksOfRows::new(device, pattern)).transpose()?;
-        Ok(Self { device, n, choice, method, preconditioner, blocks })
+        Ok(Self { device, n, choice, absolute: options.absolute, method, preconditioner, blocks })
     }
 
     /// Takes other options, for later solves.
@@ -352,7 +367,8 @@ impl<'d> LinearSolver<'d> {
     /// # Errors
     /// As [`LinearSolver::new`].
     pub fn set_options(&mut self, options: LinearOptions) -> Result<(), SolveError> {
-        self.method = Method::new(self.device, self.n, self.choice, options)?;
+        self.method = Method::new(self.device, self.n, self.choice, options.checked()?)?;
+        self.absolute = options.absolute;
         Ok(())
     }
 
@@ -407,12 +423,56 @@ impl<'d> LinearSolver<'d> {
     }
 
     /// Solves `A x = b` from a start of zero, with the preconditioner that was made last. Products are those of
-    /// a copy [by blocks](BlocksOfRows) where unknowns have components; the seconds are with it.
+    /// a copy [by blocks](BlocksOfRows) where unknowns have components; the seconds are with it. A right-hand
+    /// side so small or large that its square is none is solved for by a multiple of it.
     ///
     /// # Errors
     /// A matrix of another size, [`SolveError::Unprepared`], no memory, a failing driver. That it does
     /// not converge is in the report.
     pub fn solve(
+        &mut self,
+        matrix: &CsrOperator,
+        b: &Buffer,
+        x: &Buffer,
+    ) -> Result<LinearReport, SolveError> {
+        let mut report = self.solve_as_given(matrix, b, x)?;
+        let first = report.residuals.first().copied();
+        if first.is_some_and(|norm| !is_usual(norm)) {
+            let mut values = download_values::<f64>(self.device, b)?;
+            if let Some(scale) = PowerOfTwo::to_one(&values) {
+                scale.scale(&mut values);
+                let seconds = report.seconds;
+                report = self.solve_scaled(matrix, &buffer_of(self.device, &values)?, x, scale)?;
+                report.seconds += seconds;
+            }
+        }
+        if let Preconditioner::Amg(levels) = &mut self.preconditioner {
+            levels.judge(&report);
+        }
+        Ok(report)
+    }
+
+    /// Solves for a multiple `b` of the right-hand side; the solution and the report are those without it.
+    fn solve_scaled(
+        &mut self,
+        matrix: &CsrOperator,
+        b: &Buffer,
+        x: &Buffer,
+        scale: PowerOfTwo,
+    ) -> Result<LinearReport, SolveError> {
+        // what is beyond all numbers is larger than all residuals
+        self.method.set_absolute(scale.times(self.absolute).min(f64::MAX));
+        let solved = self.solve_as_given(matrix, b, x);
+        self.method.set_absolute(self.absolute);
+        let mut report = solved?;
+        let mut solution = download_values::<f64>(self.device, x)?;
+        scale.inverse().scale(&mut solution);
+        scale.inverse().scale(&mut report.residuals);
+        upload_values(self.device, x, &solution)?;
+        Ok(report)
+    }
+
+    fn solve_as_given(
         &mut self,
         matrix: &CsrOperator,
         b: &Buffer,
@@ -463,9 +523,6 @@ impl<'d> LinearSolver<'d> {
                 solver.solve(&Smoothing { operator, inverse, spectrum, steps: 1 }, b, x)
             }
         }?;
-        if let Preconditioner::Amg(levels) = &mut self.preconditioner {
-            levels.judge(&report);
-        }
         report.seconds += copied;
         Ok(report)
     }

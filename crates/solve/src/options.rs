@@ -54,7 +54,7 @@ pub struct LinearOptions {
     pub relative: f64,
     /// Norm of the residual that is small enough in any case.
     pub absolute: f64,
-    /// Iterations that are allowed.
+    /// Iterations that are allowed; without any, the start of zero is judged.
     pub max_iterations: usize,
     /// Growth of the residual, relative to the right-hand side, that is allowed.
     pub divergence: f64,
@@ -64,6 +64,18 @@ pub struct LinearOptions {
 }
 
 impl LinearOptions {
+    /// The same, if its numbers mean something.
+    ///
+    /// # Errors
+    /// [`SolveError::Option`] of a norm that is negative, infinite or no number.
+    pub fn checked(self) -> Result<Self, SolveError> {
+        let norms = [("relative", self.relative), ("absolute", self.absolute), ("divergence", self.divergence)];
+        match norms.into_iter().find(|(_, found)| !(*found >= 0.0 && found.is_finite())) {
+            None => Ok(self),
+            Some((name, found)) => Err(SolveError::Option { name, found }),
+        }
+    }
+
     /// The same for a method that judges by the residual itself, which looks at least once an iteration.
     ///
     /// # Errors

@@ -12,11 +12,13 @@ use crate::texts::{compiled, text};
 use crate::{Call, Chebyshev, Operator, Smoothing, SolveError, Spectrum};
 use blocks::{BlockMatrix, Nodes, Pattern};
 use purlin_runtime::{Backend, Buffer, Device, Executable, available_memory, buffer_of, upload_values};
-use setup::{Levels, Structure};
+use setup::{Coarsest, Levels, SmoothedLevel, Structure};
 use std::sync::Arc;
 
 /// Steps of Chebyshev's iteration before and behind the coarser level.
 const STEPS: usize = 2;
+/// Steps where there is none.
+const STEPS_ALONE: usize = 4;
 /// The ratio of the eigenvalues that they reduce.
 const RATIO: f64 = 10.0;
 
@@ -34,6 +36,23 @@ struct DeviceLevel {
     /// Right-hand side and solution of the coarser level.
     coarse_b: Buffer,
     coarse_x: Buffer,
+}
+
+/// The coarsest level on the device.
+enum DeviceCoarsest {
+    /// Its unknowns, and the inverse of its matrix.
+    Inverse(usize, Buffer),
+    /// Chebyshev's iteration.
+    Smoothed(Box<DeviceSmoother>),
+}
+
+/// What a level without a coarser one is smoothed with.
+struct DeviceSmoother {
+    /// None on the finest level, whose matrix is the solver's.
+    matrix: Option<SparseMatrix>,
+    inverse: Buffer,
+    spectrum: Spectrum,
+    smoother: Chebyshev,
 }
 
 /// What a hierarchy consists of.
@@ -62,8 +81,7 @@ pub struct Amg {
     levels: Vec<DeviceLevel>,
     subtract: Executable,
     dense: Executable,
-    coarsest: usize,
-    coarsest_inverse: Buffer,
+    coarsest: DeviceCoarsest,
     /// What is kept for other matrices.
     structures: Vec<Arc<Structure>>,
     finest: Arc<Pattern>,
@@ -76,9 +94,8 @@ fn bytes_of(pattern: &Pattern) -> u64 {
 
 impl HierarchySize {
     fn of(n: usize, entries: usize, levels: &Levels) -> Self {
-        let coarse = levels.inverse.nrows();
         let mut unknowns = vec![n];
-        let (mut all, mut bytes) = (entries as u64, 8 * (coarse as u64).pow(2));
+        let (mut all, mut bytes) = (entries as u64, 0);
         for level in &levels.levels {
             let [interpolation, restriction] =
                 [&level.interpolation, &level.restriction].map(|matrix| matrix.pattern());
@@ -89,7 +106,18 @@ impl HierarchySize {
             bytes += bytes_of(interpolation) + bytes_of(restriction);
             bytes += 8 * (6 * fine as u64 + 2 * below as u64);
         }
-        all += if levels.levels.is_empty() { 0 } else { (coarse as u64).pow(2) };
+        match &levels.coarsest {
+            Coarsest::Inverse(inverse) => {
+                let square = (inverse.nrows() as u64).pow(2);
+                all += if levels.levels.is_empty() { 0 } else { square };
+                bytes += 8 * square;
+            }
+            Coarsest::Smoothed(SmoothedLevel { matrix, inverse, .. }) => {
+                all += matrix.as_ref().map_or(0, |matrix| matrix.pattern().numbers() as u64);
+                bytes += matrix.as_ref().map_or(0, |matrix| bytes_of(matrix.pattern()));
+                bytes += 8 * 4 * inverse.len() as u64;
+            }
+        }
         Self { unknowns, operator_complexity: all as f64 / (entries as f64).max(1.0), bytes }
     }
 
@@ -158,8 +186,7 @@ impl Amg {
             levels: on_device.collect::<Result<_, _>>()?,
             subtract: compiled(device, text!("subtract"))?,
             dense: compiled(device, text!("dense_product"))?,
-            coarsest: levels.inverse.nrows(),
-            coarsest_inverse: buffer_of(device, levels.inverse.as_slice())?,
+            coarsest: DeviceCoarsest::new(device, &levels.coarsest)?,
             structures: levels.levels.into_iter().map(|level| level.structure).collect(),
             finest,
         })
@@ -189,7 +216,7 @@ impl Amg {
         for (own, level) in self.levels.iter_mut().zip(&levels.levels) {
             own.renew(device, level)?;
         }
-        upload_values(device, &self.coarsest_inverse, levels.inverse.as_slice())?;
+        self.coarsest.renew(device, &levels.coarsest)?;
         Ok(true)
     }
 
@@ -209,9 +236,7 @@ impl Amg {
         calls: &mut Vec<Call<'a>>,
     ) {
         let Some(own) = self.levels.get(level) else {
-            let arrays = [("a", &self.coarsest_inverse), ("x", b), ("y", x)];
-            calls.push(Call::of(&self.dense, &[("n", self.coarsest)], &arrays));
-            return;
+            return self.cycle_on_coarsest(operator, b, x, calls);
         };
         let operator: &dyn Operator = match &own.matrix {
             Some(matrix) => matrix,
@@ -226,6 +251,68 @@ impl Amg {
         self.cycle(level + 1, operator, &own.coarse_b, &own.coarse_x, calls);
         calls.push(own.interpolation.add_times(&own.coarse_x, x));
         own.smoother.smooth(&smoothing, false, b, x, calls);
+    }
+}
+
+impl Amg {
+    /// The launches on the coarsest level from zero.
+    fn cycle_on_coarsest<'a>(
+        &'a self,
+        operator: &'a dyn Operator,
+        b: &'a Buffer,
+        x: &'a Buffer,
+        calls: &mut Vec<Call<'a>>,
+    ) {
+        match &self.coarsest {
+            DeviceCoarsest::Inverse(n, inverse) => {
+                calls.push(Call::of(&self.dense, &[("n", *n)], &[("a", inverse), ("x", b), ("y", x)]));
+            }
+            DeviceCoarsest::Smoothed(own) => {
+                let operator = own.matrix.as_ref().map_or(operator, |matrix| matrix as &dyn Operator);
+                let (inverse, spectrum) = (&own.inverse, own.spectrum);
+                let smoothing = Smoothing { operator, inverse, spectrum, steps: STEPS_ALONE };
+                own.smoother.smooth(&smoothing, true, b, x, calls);
+            }
+        }
+    }
+}
+
+impl DeviceCoarsest {
+    fn new(device: &dyn Device, coarsest: &Coarsest) -> Result<Self, SolveError> {
+        Ok(match coarsest {
+            Coarsest::Inverse(inverse) => {
+                Self::Inverse(inverse.nrows(), buffer_of(device, inverse.as_slice())?)
+            }
+            Coarsest::Smoothed(SmoothedLevel { matrix, inverse, spectrum }) => {
+                Self::Smoothed(Box::new(DeviceSmoother {
+                    matrix: matrix.as_ref().map(|matrix| upload(device, matrix)).transpose()?,
+                    inverse: buffer_of(device, inverse)?,
+                    spectrum: *spectrum,
+                    smoother: Chebyshev::new(device, inverse.len())?,
+                }))
+            }
+        })
+    }
+
+    /// Takes the numbers of another matrix, if they fit where the own ones are.
+    fn renew(&mut self, device: &dyn Device, coarsest: &Coarsest) -> Result<(), SolveError> {
+        match (&mut *self, coarsest) {
+            (Self::Inverse(n, own), Coarsest::Inverse(inverse)) if *n == inverse.nrows() => {
+                Ok(upload_values(device, own, inverse.as_slice())?)
+            }
+            (Self::Smoothed(own), Coarsest::Smoothed(SmoothedLevel { matrix, inverse, spectrum })) => {
+                own.spectrum = *spectrum;
+                upload_values(device, &own.inverse, inverse)?;
+                match (&own.matrix, matrix) {
+                    (Some(own), Some(matrix)) => own.set_values(device, matrix.values()),
+                    (Some(_) | None, _) => Ok(()),
+                }
+            }
+            (Self::Inverse(..) | Self::Smoothed(_), _) => {
+                *self = Self::new(device, coarsest)?;
+                Ok(())
+            }
+        }
     }
 }
 

@@ -6,11 +6,14 @@ use super::near_kernel::NearKernel;
 use crate::conjugate_gradients::Sums;
 use crate::{SolveError, Spectrum};
 use nalgebra::DMatrix;
+use purlin_runtime::check_interrupt;
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// Unknowns of the level that is solved by its inverse, at most.
+/// Unknowns from which on a level is coarsened.
 const COARSEST: usize = 256;
+/// Unknowns of a matrix that is inverted, at most: beyond it the inverse takes longer than a solve.
+const INVERTED: usize = 2 * COARSEST;
 /// Levels, at most.
 const LEVELS: usize = 20;
 /// Strength of connections on the finest level; half of it on each next one.
@@ -55,8 +58,39 @@ pub(super) struct Level {
 pub(super) struct Levels {
     /// From the finest on.
     pub levels: Vec<Level>,
-    /// The inverse of the matrix of the coarsest level.
-    pub inverse: DMatrix<f64>,
+    /// What solves on the coarsest level.
+    pub coarsest: Coarsest,
+}
+
+/// What solves on the coarsest level, or nearly so.
+pub(super) enum Coarsest {
+    /// The inverse of its matrix.
+    Inverse(DMatrix<f64>),
+    /// Chebyshev's iteration, where nothing coarsens a large matrix: of one without couplings, its
+    /// first step is exact up to a factor.
+    Smoothed(SmoothedLevel),
+}
+
+/// A level without a coarser one.
+pub(super) struct SmoothedLevel {
+    /// The matrix; none on the finest level, where the device has it.
+    pub matrix: Option<BlockMatrix>,
+    /// The inverse of its diagonal.
+    pub inverse: Vec<f64>,
+    /// Of the matrix times the inverse of its diagonal.
+    pub spectrum: Spectrum,
+}
+
+impl Coarsest {
+    fn new(matrix: BlockMatrix, is_finest: bool, ratio: f64) -> Result<Self, SolveError> {
+        if matrix.pattern().rows().unknowns() <= INVERTED {
+            return Ok(Self::Inverse(inverted(&matrix)));
+        }
+        let inverse = inverse_diagonal(&matrix);
+        let spectrum = Spectrum::of_upper(&eigenvalues(&matrix, &inverse), ratio)?;
+        let matrix = (!is_finest).then_some(matrix);
+        Ok(Self::Smoothed(SmoothedLevel { matrix, inverse, spectrum }))
+    }
 }
 
 impl Levels {
@@ -72,6 +106,7 @@ impl Levels {
         let (mut matrix, mut near_kernel) = (matrix, near_kernel);
         let (mut levels, mut threshold): (Vec<Level>, f64) = (Vec::new(), STRENGTH);
         while matrix.pattern().rows().unknowns() > COARSEST && levels.len() + 1 < LEVELS {
+            check_interrupt()?;
             let norms = diagonal_norms(&matrix);
             let aggregates = Strength::new(&matrix, &norms, threshold).aggregates();
             let tentative = Tentative::new(matrix.pattern().rows(), &aggregates, &near_kernel);
@@ -85,7 +120,7 @@ impl Levels {
             (matrix, near_kernel) = (next, tentative.near_kernel);
             threshold /= 2.0;
         }
-        Ok(Self::above(levels, &matrix))
+        Self::above(levels, matrix, ratio)
     }
 
     /// The levels of another matrix with the structures of these: numbers are found anew, sets of nodes and
@@ -112,14 +147,15 @@ impl Levels {
             levels.push(level);
             (matrix, near_kernel) = (next, tentative.near_kernel);
         }
-        Ok(Some(Self::above(levels, &matrix)))
+        Self::above(levels, matrix, ratio).map(Some)
     }
 
-    fn above(mut levels: Vec<Level>, coarsest: &BlockMatrix) -> Self {
+    fn above(mut levels: Vec<Level>, coarsest: BlockMatrix, ratio: f64) -> Result<Self, SolveError> {
         if let Some(finest) = levels.first_mut() {
             finest.matrix = None;
         }
-        Self { levels, inverse: inverted(coarsest) }
+        let coarsest = Coarsest::new(coarsest, levels.is_empty(), ratio)?;
+        Ok(Self { levels, coarsest })
     }
 }
 
@@ -176,6 +212,7 @@ impl Level {
     ) -> Result<(Self, BlockMatrix), SolveError> {
         let inverse = inverse_diagonal(&matrix);
         let values = eigenvalues(&matrix, &inverse);
+        check_interrupt()?;
         let largest = Spectrum::of_upper(&values, 1.0)?.largest;
         let pattern = structure.interpolation.clone();
         let interpolation = smoothed(pattern, &matrix, &inverse, 4.0 / (3.0 * largest), tentative);

@@ -49,12 +49,13 @@ impl ConjugateGradients<'_> {
         communicator.run(&[self.limit()])?;
         let mut history = History::new(self.options);
         let reason = loop {
-            for k in 0..self.options.look_every {
+            let count = history.next();
+            for k in 0..count {
                 self.part_iteration(k, system, x)?;
             }
             communicator.wait()?;
             let sums = self.sums()?;
-            let reason = history.judge(&sums.rr, |k| {
+            let reason = history.judge(&sums.rr[..=count], |k| {
                 // the negation takes no number for an answer
                 let definite = sums.pq[k] > 0.0 && sums.rz[k] > 0.0;
                 (!definite).then_some(LinearReason::Indefinite)

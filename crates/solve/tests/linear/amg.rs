@@ -99,6 +99,65 @@ fn a_small_matrix_is_inverted() {
     assert!(report.iterations() <= 2, "{report:?}");
 }
 
+/// A diagonal matrix in which every `every`-th pair of neighbours is coupled, or none.
+fn barely_coupled(n: usize, every: Option<usize>) -> (CsrPattern, Vec<f64>) {
+    let is_pair = |i: usize| every.is_some_and(|every| i.is_multiple_of(every) && i + 1 < n);
+    let (mut rows, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for i in 0..n {
+        let mut add = |column: usize, value: f64| {
+            rows.push(i as i32);
+            columns.push(column as i32);
+            values.push(value);
+        };
+        add(i, 1.0 + (i % 7) as f64 * 1e3);
+        if is_pair(i) {
+            add(i + 1, -0.5);
+        }
+        if i > 0 && is_pair(i - 1) {
+            add(i - 1, -0.5);
+        }
+    }
+    let pattern = CsrPattern::of_rows(n, n, 1, 1, &rows, &columns).unwrap();
+    let mut ordered = vec![0.0; values.len()];
+    for (place, value) in pattern.positions().iter().zip(&values) {
+        ordered[*place as usize] = *value;
+    }
+    (pattern, ordered)
+}
+
+/// What couples nothing does not coarsen: its inverse would take n² numbers and n³ operations.
+#[test]
+fn matrices_with_few_couplings_take_no_inverse() {
+    let n = 20_000; // a dense inverse would have 3.2 GB
+    for name in ["c", "opencl"] {
+        let device = open(name).unwrap();
+        for every in [None, Some(2), Some(1000), Some(n)] {
+            let (pattern, values) = barely_coupled(n, every);
+            let matrix = CsrOperator::new(&*device, &pattern).unwrap();
+            upload_values(&*device, matrix.values(), &values).unwrap();
+            let options = LinearOptions { relative: 1e-10, ..LinearOptions::default() };
+            let choice = LinearChoice { preconditioner: PreconditionerKind::Amg, ..LinearChoice::default() };
+            let unknowns = Unknowns::of_components(1);
+            let mut solver = LinearSolver::new(&*device, &pattern, &unknowns, choice, options).unwrap();
+            let (b, x) = (buffer_of(&*device, &vec![1.0; n]).unwrap(), device.allocate(8 * n as u64).unwrap());
+            // of the same matrix twice: the second keeps what it can of the first
+            for _ in 0..2 {
+                solver.prepare(&matrix, None).unwrap();
+                let report = solver.solve(&matrix, &b, &x).unwrap();
+                assert!(report.converged() && report.iterations() <= 12, "{name} {every:?}: {report:?}");
+            }
+            assert!(solver.hierarchy().unwrap().bytes < 100 * n as u64, "{:?}", solver.hierarchy());
+            let x: Vec<f64> = download_values(&*device, &x).unwrap();
+            for (row, bounds) in pattern.row_starts.windows(2).enumerate() {
+                let own = bounds[0] as usize..bounds[1] as usize;
+                let product: f64 = own.map(|k| values[k] * x[pattern.columns[k] as usize]).sum();
+                // the tolerance is relative to a right-hand side of norm √n
+                assert!((product - 1.0).abs() <= 1e-10 * (n as f64).sqrt(), "{name} {every:?} {row}: {product}");
+            }
+        }
+    }
+}
+
 #[test]
 fn matrices_that_are_not_positive_are_refused() {
     let device = open("c").unwrap();

@@ -71,6 +71,94 @@ fn methods_and_preconditioners_solve_as_elimination_does() {
     }
 }
 
+/// The iterations that are allowed are those that run, and the start is judged without any.
+#[test]
+fn no_iteration_is_more_than_are_allowed() {
+    let mut numbers = Numbers(seed());
+    let pattern = blocks(90, 3);
+    let dense = symmetric(&pattern, 0.5, &mut numbers);
+    let b = numbers.list(270);
+    let device = open("c").unwrap();
+    for (method, preconditioner) in PAIRS {
+        let name = (3, method, preconditioner);
+        for max_iterations in [0, 1, 3, 17] {
+            let options = LinearOptions { relative: 1e-14, max_iterations, ..LinearOptions::default() };
+            let (report, x) = solve(&*device, &pattern, &dense, &b, name, options).unwrap();
+            let place = format!("{method} {preconditioner} {max_iterations}: {report:?}");
+            assert!(report.iterations() <= max_iterations, "{place}");
+            assert_eq!(report.reason == LinearReason::TooMany, !report.converged(), "{place}");
+            let residual = dense.iter().zip(&b).map(|(row, b)| {
+                b - row.iter().zip(&x).map(|(a, x)| a * x).sum::<f64>()
+            });
+            // the report is that of the solution that is returned
+            let norm = residual.map(|r| r * r).sum::<f64>().sqrt();
+            let last = *report.residuals.last().unwrap();
+            assert!((norm - last).abs() <= 1e-6 * last + 1e-12, "{place}: {norm:e}");
+            if max_iterations == 0 {
+                assert!(x.iter().all(|x| *x == 0.0) && report.residuals.len() == 1, "{place}");
+            }
+        }
+        let enough = LinearOptions { absolute: 1e3, max_iterations: 0, ..LinearOptions::default() };
+        let (report, _) = solve(&*device, &pattern, &dense, &b, name, enough).unwrap();
+        assert!(report.converged() && report.iterations() == 0, "{method}: {report:?}");
+    }
+}
+
+#[test]
+fn right_hand_sides_may_be_tiny_or_huge() {
+    let mut numbers = Numbers(seed());
+    let pattern = blocks(40, 1);
+    let dense = symmetric(&pattern, 0.5, &mut numbers);
+    let b = numbers.list(40);
+    let expected = eliminated(dense.clone(), b.clone());
+    let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+    let device = open("c").unwrap();
+    for (method, preconditioner) in PAIRS {
+        for factor in [2.0_f64.powi(-700), 2.0_f64.powi(-1000), 2.0_f64.powi(700), 2.0_f64.powi(1010)] {
+            let name = (1, method, preconditioner);
+            let scaled: Vec<f64> = b.iter().map(|b| factor * b).collect();
+            let matrix = operator(&*device, &pattern, &dense);
+            let options = LinearOptions { relative: 1e-12, ..LinearOptions::default() };
+            let choice = LinearChoice { method, preconditioner };
+            let unknowns = Unknowns::of_components(1);
+            let mut solver = LinearSolver::new(&*device, &pattern, &unknowns, choice, options).unwrap();
+            let (right, x) = (buffer_of(&*device, &scaled).unwrap(), device.allocate(8 * 40).unwrap());
+            solver.prepare(&matrix, None).unwrap();
+            let report = solver.solve(&matrix, &right, &x).unwrap();
+            assert!(report.converged() && report.iterations() > 0, "{name:?} {factor:e}: {report:?}");
+            let x: Vec<f64> = download_values(&*device, &x).unwrap();
+            for (found, x) in x.iter().zip(&expected) {
+                assert!((found / factor - x).abs() <= 1e-9 * largest, "{name:?} {factor:e}: {found:e} {x:e}");
+            }
+            // an absolute tolerance is one of the system as it is given
+            let options = LinearOptions { relative: 0.0, absolute: 1e-3 * factor, ..LinearOptions::default() };
+            solver.set_options(options).unwrap();
+            solver.prepare(&matrix, None).unwrap();
+            let absolute = solver.solve(&matrix, &right, &buffer_of(&*device, &x).unwrap()).unwrap();
+            assert!(absolute.converged(), "{name:?} {factor:e}: {absolute:?}");
+            assert!(*absolute.residuals.last().unwrap() <= 1e-3 * factor, "{name:?} {factor:e}");
+            assert!(absolute.iterations() <= report.iterations(), "{name:?} {factor:e}");
+        }
+    }
+}
+
+#[test]
+fn options_that_mean_nothing_are_refused() {
+    let device = open("c").unwrap();
+    let pattern = blocks(4, 1);
+    let of = |options| {
+        let unknowns = Unknowns::of_components(1);
+        let solver = LinearSolver::new(&*device, &pattern, &unknowns, LinearChoice::default(), options);
+        solver.err().map(|error| error.to_string())
+    };
+    let default = LinearOptions::default();
+    assert_eq!(of(default), None);
+    let message = |name, found| Some(format!("`{name}` is {found}; needed a finite number from 0 on"));
+    assert_eq!(of(LinearOptions { relative: -1.0, ..default }), message("relative", "-1"));
+    assert_eq!(of(LinearOptions { absolute: f64::NAN, ..default }), message("absolute", "NaN"));
+    assert_eq!(of(LinearOptions { divergence: f64::INFINITY, ..default }), message("divergence", "inf"));
+}
+
 #[test]
 fn norms_that_a_method_does_not_have_are_refused() {
     let device = open("c").unwrap();
