@@ -25,6 +25,7 @@ tag_iname(i_i, tag: l.0)
 
 from purlin._purlin import Kernel, __version__
 from purlin._purlin import forms as _forms
+from purlin.checks import checked
 from purlin.compiled import Argument, Compiled, Roofline, compile, devices, source
 from purlin.errors import (
     AliasError,
@@ -100,6 +101,7 @@ __all__ = [
     "UnknownArgument",
     "Witness",
     "__version__",
+    "checked",
     "compile",
     "devices",
     "forms",

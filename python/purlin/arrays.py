@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Optional
 
 from purlin import dlpack
@@ -14,6 +14,13 @@ from purlin.errors import ArgumentError, DeviceMismatchError, DtypeError, Error
 TYPES = {"f8": "f64", "f4": "f32", "i2": "i16", "i4": "i32", "i8": "i64"}
 #: The same by the letters of :pep:`3118`, which depend on the platform for ``l``.
 FORMATS = {"d": "f64", "f": "f32", "h": "i16", "i": "i32", "q": "i64", "l": f"i{8 * ctypes.sizeof(ctypes.c_long)}"}
+
+
+#: Streams by the numbers of the protocols: the legacy default one, on which work without a stream
+#: runs, and the default one of the thread.
+LEGACY, PER_THREAD = 1, 2
+#: No stream of the protocols: nobody says which stream makes the values.
+UNKNOWN = 0
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,7 @@ class View:
     strides: Optional[tuple[int, ...]]
     writable: bool
     place: str
+    #: The stream that makes its values, which work has to wait for; :data:`UNKNOWN`: all of the card's.
     stream: Optional[int]
     #: What keeps the memory alive.
     owner: Any
@@ -38,50 +46,64 @@ class View:
 
 def is_array(value: Any) -> bool:
     """Whether a value has one of the protocols of arrays."""
-    if any(hasattr(value, p) for p in ("__cuda_array_interface__", "__array_interface__", "__dlpack__")):
+    if any(hasattr(value, p) for p in ("__array_interface__", "__dlpack__")):
         return True
     try:
-        memoryview(value)
-    except TypeError:
-        return False
-    return True
+        if _interface(value, "__cuda_array_interface__") is not None:
+            return True
+    except RuntimeError:  # PyTorch refuses tensors that require gradients; they are arrays, too
+        return True
+    return _buffer(value) is not None
 
 
 def view(name: str, value: Any, stream: Optional[int] = None) -> View:
-    """The memory of an array that is given for an argument.
+    """The memory of an array that is given for an argument, for work on ``stream``.
 
-    ``__cuda_array_interface__`` comes first, then ``__array_interface__``, DLPack and the buffer
-    protocol. Nothing is copied.
+    ``__cuda_array_interface__`` comes first, then ``__array_interface__``, the buffer protocol and
+    DLPack. Nothing is copied. :attr:`View.stream` is what the work has to wait for; where DLPack
+    tells the library of the array about ``stream``, nothing.
     """
     refuse_masked(name, value)
     try:
         if (interface := _interface(value, "__cuda_array_interface__")) is not None:
-            return _from_interface(name, value, interface, "cuda")
-        if (interface := _interface(value, "__array_interface__")) is not None:
-            return _from_interface(name, value, interface, "host")
-        if hasattr(value, "__dlpack__"):
-            return _from_dlpack(name, value, stream)
+            found = _from_cuda(name, value, interface, stream)
+        elif (interface := _interface(value, "__array_interface__")) is not None:
+            found = _from_interface(name, value, interface, "host")
+        elif (buffer := _buffer(value)) is not None:
+            found = _from_buffer(name, buffer)
+        elif hasattr(value, "__dlpack__"):
+            found = _from_dlpack(name, value, stream)
+        else:
+            message = (
+                f"argument `{name}` is a {type(value).__name__}, needed an array; give one with "
+                "`__array_interface__`, `__cuda_array_interface__`, DLPack or the buffer protocol"
+            )
+            raise _about(DtypeError, name, message)
     except Error:
         raise
     except (KeyError, IndexError, TypeError, ValueError) as why:
         message = f"argument `{name}` is a {type(value).__name__} that breaks the protocol of its array: {why!r}"
         raise _about(ArgumentError, name, message) from why
-    try:
-        return _from_buffer(name, value)
-    except TypeError:
-        message = (
-            f"argument `{name}` is a {type(value).__name__}, needed an array; give one with "
-            "`__array_interface__`, `__cuda_array_interface__`, DLPack or the buffer protocol"
-        )
-        raise _about(DtypeError, name, message) from None
+    except (BufferError, RuntimeError, AssertionError) as why:  # as of tensors that require gradients
+        message = f"argument `{name}` is a {type(value).__name__} whose library does not give its memory: {why}"
+        raise _about(ArgumentError, name, message) from why
+    return replace(found, writable=False) if _never_changes(value) else found
+
+
+def _never_changes(value: Any) -> bool:
+    """Whether an array is one of JAX's: equal ones share memory, which old capsules do not say."""
+    return any(kind.__module__.partition(".")[0] in ("jax", "jaxlib") for kind in type(value).__mro__)
 
 
 def refuse_masked(name: str, value: Any) -> None:
     """Refuses an array of NumPy with masked entries, of which no protocol tells."""
-    numpy = sys.modules.get("numpy")
-    if numpy is None or not isinstance(value, numpy.ma.MaskedArray):
+    # whoever has such an array has imported the module: importing it here would take its lock, which
+    # a child of a fork may find closed
+    module = sys.modules.get("numpy.ma")
+    kind = getattr(module, "MaskedArray", None)
+    if module is None or kind is None or not isinstance(value, kind):
         return
-    if masked := int(numpy.ma.count_masked(value)):
+    if masked := int(module.count_masked(value)):
         message = (
             f"argument `{name}` is a masked array with {masked} masked entries, needed all of them; "
             "give `.filled(value)`, or `.data` to take what is under the mask"
@@ -113,7 +135,7 @@ def _from_interface(name: str, value: Any, interface: dict, place: str) -> View:
         raise _wrong_type(name, f"`{typestr}`")
     data = interface.get("data")
     if data is None:  # the interface may leave the address to the buffer protocol
-        return _from_buffer(name, value)
+        return _from_buffer(name, memoryview(value))
     address, read_only = data
     strides = interface.get("strides")
     strides = None if strides is None else tuple(strides)
@@ -124,15 +146,28 @@ def _from_interface(name: str, value: Any, interface: dict, place: str) -> View:
     return View(int(address or 0), TYPES[kind], shape, strides, not read_only, place, stream, value)
 
 
+def _from_cuda(name: str, value: Any, interface: dict, stream: Optional[int]) -> View:
+    """An array on a card, whose values may still be under way on a stream of its library's."""
+    found = _from_interface(name, value, interface, "cuda")
+    if interface.get("version", 0) >= 3:  # since then it says which stream to wait for
+        return replace(found, stream=UNKNOWN if found.stream == 0 else found.stream)
+    if hasattr(value, "__dlpack__"):
+        ordered = _from_dlpack(name, value, stream)
+        return replace(ordered, writable=ordered.writable and found.writable)
+    return replace(found, stream=UNKNOWN)
+
+
 def _from_dlpack(name: str, value: Any, stream: Optional[int]) -> View:
     kind, _ = value.__dlpack_device__()
+    waits = None
     if kind in dlpack.HOST:
-        tensor = dlpack.Tensor(value.__dlpack__())
-        place = "host"
+        tensor, place = dlpack.Tensor(dlpack.capsule(value)), "host"
     elif kind in dlpack.CUDA:
-        # 1 is the legacy default stream, on which launches without a stream run
-        tensor = dlpack.Tensor(value.__dlpack__(stream=1 if stream is None else stream))
-        place = "cuda"
+        # the library makes this stream wait for the one that it works on
+        order = LEGACY if stream in (None, 0) else stream
+        if order == PER_THREAD:  # which PyTorch does not take
+            order = waits = LEGACY
+        tensor, place = dlpack.Tensor(dlpack.capsule(value, stream=order)), "cuda"
     else:
         message = f"argument `{name}` lies on a device of DLPack's kind {int(kind)}, needed the host or CUDA"
         raise _about(DeviceMismatchError, name, message)
@@ -141,11 +176,18 @@ def _from_dlpack(name: str, value: Any, stream: Optional[int]) -> View:
         raise _wrong_type(name, f"{tensor.dtype} of DLPack")
     size = int(code[1:]) // 8
     strides = None if tensor.strides is None else tuple(s * size for s in tensor.strides)
-    return View(tensor.address, code, tensor.shape, strides, not tensor.read_only, place, None, tensor)
+    return View(tensor.address, code, tensor.shape, strides, not tensor.read_only, place, waits, tensor)
 
 
-def _from_buffer(name: str, value: Any) -> View:
-    buffer = memoryview(value)
+def _buffer(value: Any) -> Optional[memoryview]:
+    """The buffer of an array, if it has one; libraries of cards refuse it there."""
+    try:
+        return memoryview(value)
+    except (TypeError, ValueError, BufferError, RuntimeError):
+        return None
+
+
+def _from_buffer(name: str, buffer: memoryview) -> View:
     code = FORMATS.get(buffer.format.lstrip("@=<" if sys.byteorder == "little" else "@=>"))
     if code is None or buffer.itemsize * 8 != int(code[1:]):
         raise _wrong_type(name, f"`{buffer.format}`")

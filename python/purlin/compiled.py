@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Optional, Union
 
 from purlin import _purlin
 from purlin._purlin import Kernel
-from purlin.arrays import View, _about, is_array, refuse_masked, view
+from purlin.arrays import UNKNOWN, View, _about, is_array, refuse_masked, view
 from purlin.errors import ArgumentError, CopyWarning, DtypeError, UnknownArgument
 from purlin.schedule import Schedule
 from purlin.show import LANGUAGES, highlighted
+
+
+#: The environment variable that, set to anything but ``0``, has each call checked.
+CHECK = "PURLIN_CHECK"
 
 
 @dataclass(frozen=True)
@@ -94,13 +99,18 @@ class Compiled:
     ``__cuda_array_interface__``, DLPack or the buffer protocol. Results are written in place.
     Parameters follow from shapes, or are given by name.
 
+    Arrays that may not be written (those of JAX never may) are refused as results.
+
     During a call, nothing else may write to its arrays. Calls release the interpreter's lock; those
     of several threads run one after the other on a device.
     """
 
-    def __init__(self, program: _purlin.Program, schedule: Optional[Schedule] = None) -> None:
+    def __init__(
+        self, program: _purlin.Program, schedule: Optional[Schedule] = None, is_checked: bool = False
+    ) -> None:
         self._program = program
         self._schedule = schedule
+        self._is_checked = is_checked
         self.arguments = tuple(
             Argument(name, kind, dtype, tuple(shape), read, written)
             for name, kind, dtype, shape, read, written in program.arguments
@@ -149,17 +159,22 @@ class Compiled:
     def __call__(self, *args: Any, stream: Any = None, **kwargs: Any) -> None:
         """Runs once, and waits for the result unless a CUDA ``stream`` is given.
 
+        Arrays on a card may still be under way on the current stream of their library (PyTorch,
+        CuPy, JAX): the run waits for that stream, and for all of the card's where a library does not
+        tell its streams.
+
         ``stream`` is an integer, or an object with a handle (CuPy's ``ptr``, PyTorch's
-        ``cuda_stream``, the protocol ``__cuda_stream__``). The call then returns early, and the
-        arrays have to live until the stream has come so far.
+        ``cuda_stream``, the protocol ``__cuda_stream__``). The run then waits for the arrays there,
+        except for those of libraries that do not tell their streams. The call returns early, and
+        the arrays have to live until the stream has come so far.
         """
         handle = _stream(stream)
-        bound = self._bind(args, kwargs, handle)
+        bound = self._ready(args, kwargs, handle)
         self._program.launch(bound.arrays, bound.numbers, handle)
 
     def roofline(self, *args: Any, work: Optional[Kernel] = None, **kwargs: Any) -> Roofline:
         """Times runs with these arguments, of which those that are written are left alone."""
-        bound = self._bind(args, kwargs, None)
+        bound = self._ready(args, kwargs, None)
         kernel = work or (self._schedule.start if self._schedule is not None else self.kernel)
         times, runs, work_done, roofs, limit, device, svg = self._program.measure(
             bound.arrays, bound.numbers, kernel, kernel.name
@@ -168,7 +183,7 @@ class Compiled:
 
     def seconds(self, *args: Any, **kwargs: Any) -> float:
         """The median time of runs with these arguments, of which those written are left alone."""
-        bound = self._bind(args, kwargs, None)
+        bound = self._ready(args, kwargs, None)
         return self._program.seconds(bound.arrays, bound.numbers)
 
     def check(self, *args: Any, **kwargs: Any) -> str:
@@ -177,10 +192,25 @@ class Compiled:
         Kernels are compiled for maps that lead to elements of their arrays, and for what a recipe
         assumes of them. A call does not look: a map that leads elsewhere makes it read and write
         memory that is not its own. This looks at each entry, on the host, and raises
-        :class:`ArgumentError` with those at fault. Returns what was checked, in words.
+        :class:`ArgumentError` with those at fault. Maps on a card are copied for it. Returns what
+        was checked, in words. :func:`purlin.checked` does it at each call.
         """
         bound = self._bind(args, kwargs, None)
         return self._program.check(bound.arrays, bound.numbers)
+
+    def _checked(self) -> Compiled:
+        """The same, each call of which is checked."""
+        return Compiled(self._program, self._schedule, True)
+
+    def _ready(self, args: tuple, kwargs: dict[str, Any], stream: Optional[int]) -> Bound:
+        """The arguments of a run, checked where that is asked for."""
+        bound = self._bind(args, kwargs, stream)
+        if self._is_checked or os.environ.get(CHECK, "0") not in ("", "0"):
+            # a check reads values now, so that it waits for whatever is under way
+            now = [found if stream is None else replace(found, stream=UNKNOWN) for found in bound.views]
+            arrays = [found.lent(array[0]) for array, found in zip(bound.arrays, now)]
+            self._program.check(arrays, bound.numbers)
+        return bound
 
     def _bind(self, args: tuple, kwargs: dict[str, Any], stream: Optional[int]) -> Bound:
         given = self._named(args, kwargs)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import inspect
 import json
 import os
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Optional, Union
 
@@ -77,13 +78,24 @@ class Operator:
         self._device = device
         self._trials = trials
         self._constants = _constants(forms)
+        self._is_checked = False
         # one assignment: calls of other threads see the old code or the new one
         self.parts = tuple(self._part(form, mapping) for form in forms)
 
     def _part(self, form: _purlin.Form, mapping: Optional[str]) -> Part:
         engine, found, words = form.map(self._device, mapping, self._trials)
         schedule = Schedule._of(engine)
-        return Part(form, compile(schedule, self._device), json.loads(found), words, form.name)
+        compiled = compile(schedule, self._device)
+        if self._is_checked:
+            compiled = compiled._checked()
+        return Part(form, compiled, json.loads(found), words, form.name)
+
+    def _checked(self) -> Operator:
+        """The same, each call of which is checked."""
+        twin = copy.copy(self)
+        twin._is_checked = True
+        twin.parts = tuple(replace(part, compiled=part.compiled._checked()) for part in self.parts)
+        return twin
 
     def _only(self) -> Part:
         if len(self.parts) == 1:

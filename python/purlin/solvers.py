@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
 from purlin import _purlin
+from purlin.arrays import _about
 from purlin.errors import ArgumentError, ShapeError
 from purlin.sparse import _beside, _host
 
@@ -50,10 +52,11 @@ def solve(
 ) -> Solution:
     """Solves ``matrix x = b`` on a device.
 
-    ``matrix`` is a square one by rows: a :class:`purlin.Csr`, or anything with ``indptr``, ``indices`` and
-    ``data``, as a ``scipy.sparse.csr_matrix``; each row has an entry on the diagonal. ``b`` is an array
-    ``[n]``, or ``[n, k]`` for k right-hand sides, for which the preconditioner is made once. All are
-    computed with in double precision, and copied to the device.
+    ``matrix`` is a square one: a :class:`purlin.Csr`, a sparse matrix of SciPy or CuPy in any format (and
+    whatever else has ``tocsr`` or ``to_scipy``), or anything with ``indptr``, ``indices`` and ``data`` by
+    rows; each row has an entry on the diagonal. ``b`` is an array ``[n]``, or ``[n, k]`` for k right-hand
+    sides, for which the preconditioner is made once. All are computed with in double precision, and copied
+    to the device.
 
     ``method`` is ``cg`` or ``chebyshev`` for symmetric positive definite matrices, ``gmres`` or
     ``bicgstab`` for any. ``preconditioner`` is ``none``, ``jacobi``, ``block-jacobi``, ``chebyshev`` or
@@ -61,12 +64,21 @@ def solve(
     together; ``amg`` takes the ``points`` ``[n / components, dim]`` of displacements for their rigid
     motions.
 
-    It stops when the norm of the residual is at most ``relative`` times that of ``b``, or ``absolute``.
+    It stops when the norm of the residual is at most ``relative`` times that of ``b``, or ``absolute``, and
+    after ``max_iterations``; with 0 of them, the start of zero is what is judged and returned. Numbers may be
+    of any size: system and residuals are scaled by powers of two where squares would vanish.
     That it did not converge is in the result; arrays that do not fit and names that are not known raise
     :class:`ArgumentError`.
     """
     import numpy
 
+    limits = (_size("relative", relative), _size("absolute", absolute), _count("max_iterations", max_iterations))
+    components = _count("components", components, 1)
+    names = {"method": method, "preconditioner": preconditioner, "device": device}
+    for name, value in names.items():
+        if not isinstance(value, str):
+            raise _about(ArgumentError, name, f"`{name}` is a {type(value).__name__}, needed a name")
+    matrix = _by_rows(matrix)
     starts, columns, data = _rows_of(matrix)
     n = len(starts) - 1
     shape = getattr(matrix, "shape", (n, n))
@@ -87,7 +99,7 @@ def solve(
         raise ShapeError(f"`b` has the shape {list(right.shape)}; needed [{n}] or [{n}, k]")
     if not (numpy.isfinite(data).all() and numpy.isfinite(right).all()):
         raise ArgumentError("the matrix or `b` holds a number that is infinite or NaN")
-    if components < 1 or n % components:
+    if n % components:
         raise ArgumentError(f"`components` is {components}; needed a divisor of the {n} unknowns")
     at = numpy.zeros((0, 0)) if points is None else _reals(points, "points", flat=False)
     if points is not None and (at.ndim != 2 or at.shape[0] != n // components):
@@ -97,7 +109,7 @@ def solve(
         (starts.tobytes(), columns.tobytes(), data.tobytes()),
         numpy.ascontiguousarray(right.T).tobytes(),
         (method, preconditioner),
-        (relative, absolute, max_iterations),
+        limits,
         (components, at.shape[1], numpy.ascontiguousarray(at).tobytes()),
     )
     x = numpy.frombuffer(solved, "f8").reshape(right.T.shape).T
@@ -163,7 +175,12 @@ def newton(
     import numpy
 
     x = numpy.array(_reals(x, "x"))
-    kept = numpy.asarray(list(fixed), dtype="i8")
+    kept = numpy.asarray(list(fixed))
+    if kept.size and (kept.dtype.kind not in "iu" or kept.ndim != 1):
+        raise _about(ArgumentError, "fixed", f"`fixed` holds {kept.dtype}; needed the numbers of unknowns")
+    kept = kept.astype("i8")
+    relative, absolute = _size("relative", relative), _size("absolute", absolute)
+    max_iterations, halvings = _count("max_iterations", max_iterations), _count("halvings", halvings)
     if kept.size and (kept.min() < 0 or kept.max() >= len(x)):
         named = kept.min() if kept.min() < 0 else kept.max()
         raise ArgumentError(f"`fixed` names unknown {named}; needed 0 to {len(x) - 1}")
@@ -177,7 +194,7 @@ def newton(
         return r
 
     r = remainder(x)
-    norms, steps, inner = [float(numpy.linalg.norm(r))], [], []
+    norms, steps, inner = [_norm(r)], [], []
 
     def ended(reason: str) -> NewtonSolution:
         return NewtonSolution(x, reason == "converged", reason, norms, steps, inner)
@@ -197,7 +214,7 @@ def newton(
         part = 1.0
         for _ in range(halvings + 1):
             tried = remainder(x + part * update.x)
-            norm = float(numpy.linalg.norm(tried))
+            norm = _norm(tried)
             if norm < norms[-1]:
                 break
             part /= 2
@@ -231,11 +248,61 @@ def _fixed(matrix: Any, kept: Any, n: int) -> _Rows:
 
 
 def _rows_of(matrix: Any) -> tuple[Any, Any, Any]:
-    """``indptr``, ``indices`` and ``data`` of a matrix by rows."""
+    """``indptr``, ``indices`` and ``data`` of a matrix by rows, from one in any format."""
+    matrix = _by_rows(matrix)
     if missing := [name for name in ("indptr", "indices", "data") if not hasattr(matrix, name)]:
         kind = type(matrix).__name__
-        raise ArgumentError(f"the matrix is a {kind} without `{missing[0]}`; needed one by rows, as `scipy.sparse.csr_matrix`")
-    return _whole(matrix.indptr, "indptr"), _whole(matrix.indices, "indices"), _reals(matrix.data, "data")
+        raise ArgumentError(f"the matrix is a {kind} without `{missing[0]}`; needed a sparse one, as `scipy.sparse.csr_matrix`")
+    starts, columns, data = _whole(matrix.indptr, "indptr"), _whole(matrix.indices, "indices"), _reals(matrix.data, "data")
+    if hasattr(matrix, "tocsr") and len(starts) and len(columns) == len(data) >= starts[-1]:
+        # SciPy's may have room for more entries
+        columns, data = columns[: starts[-1]], data[: starts[-1]]
+    return starts, columns, data
+
+
+def _by_rows(matrix: Any) -> Any:
+    """The matrix by rows, converted by its own library."""
+    for convert in ("tocsr", "to_scipy_sparse", "to_scipy"):
+        if callable(getattr(matrix, convert, None)):
+            found = getattr(matrix, convert)()
+            return found if convert == "tocsr" else _by_rows(found)
+    # a matrix by columns has the same three arrays, and would be read as its transpose
+    if (kind := getattr(matrix, "format", "csr")) != "csr":
+        message = f"the matrix has the format `{kind}` and no `tocsr`; needed one by rows, as `scipy.sparse.csr_matrix`"
+        raise _about(ArgumentError, "matrix", message)
+    return matrix
+
+
+def _norm(r: Any) -> float:
+    """The Euclidean norm, of numbers whose squares may vanish, too."""
+    import numpy
+
+    largest = float(numpy.abs(r).max(initial=0.0))
+    if largest == 0.0 or not math.isfinite(largest):
+        return largest
+    return largest * float(numpy.linalg.norm(r / largest))
+
+
+def _size(name: str, value: Any) -> float:
+    """An option that is a size."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        raise _about(ArgumentError, name, f"`{name}` is a {type(value).__name__}, needed a number") from None
+    if not (math.isfinite(found) and found >= 0):
+        raise _about(ArgumentError, name, f"`{name}` is {found:g}; needed a finite number from 0 on")
+    return found
+
+
+def _count(name: str, value: Any, least: int = 0) -> int:
+    """An option that is a number of things."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise _about(ArgumentError, name, f"`{name}` is a {type(value).__name__}, needed an integer") from None
+    if not least <= found < 2**63:
+        raise _about(ArgumentError, name, f"`{name}` is {found}; needed an integer from {least} on")
+    return found
 
 
 def _whole(array: Any, name: str) -> Any:

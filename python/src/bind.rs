@@ -1,15 +1,15 @@
 //! Arguments of a call, checked against the launch plan.
 
 use crate::failure::Failure;
-use crate::lend::{copied, lend};
+use crate::lend::{elements, lend};
 use crate::shapes::{Given, parameters, strides};
 use purlin::codegen::{ArgKind, ArgSpec, BufferAccess, Program};
 use purlin::interp::Memory;
 use purlin::ir::text::suggestion;
-use purlin::ir::{Kernel, ScalarType};
-use purlin::runtime::Arg;
+use purlin::ir::{Kernel, ScalarType, VarId};
+use purlin::runtime::{Arg, Device, Executable, Foreign};
 use pyo3::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An array of Python's: name of the argument, address, type of the elements, shape, strides in
 /// bytes (absent: row by row), whether it may be written, place (`host` or `cuda`), the stream
@@ -107,35 +107,52 @@ pub(crate) fn bind<'a>(
     Ok(Call { args, params })
 }
 
-/// The values of a call, copied, for checks that look at them. [`bind`] has found them in order.
-pub(crate) fn memory(kernel: &Kernel, call: &Call<'_>, arrays: &[Array]) -> Result<Memory, Failure> {
+/// The values of a call, for checks that look at them: numbers, and those arrays whose values are
+/// `wanted`, copied from where they lie. [`bind`] has found them in order.
+pub(crate) fn memory(
+    (device, executable): (&dyn Device, &Executable),
+    kernel: &Kernel,
+    call: &Call<'_>,
+    arrays: &[Array],
+    wanted: &BTreeSet<VarId>,
+) -> Result<Memory, Failure> {
     let mut memory = Memory::new();
     call.params.iter().for_each(|(name, value)| memory.set_param(name, *value));
-    for array in arrays {
-        let name = array.name();
-        if array.is_cuda() {
-            let message =
-                format!("argument `{name}` lies on a card; give a copy in host memory to be checked");
-            return Err(Failure::about("DeviceMismatchError", name, message));
-        }
-        if array.address() == 0 && !array.3.contains(&0) {
-            let message = format!("argument `{name}` has no address; give an array that has one");
-            return Err(Failure::about("LayoutError", name, message));
-        }
-        if let Some(id) = kernel.var(name) {
-            memory.set(name, copied(array, kernel.vars[id].ty));
-        }
-    }
     for (name, arg) in &call.args {
         match arg {
             Arg::F64(v) => memory.set(*name, *v),
             Arg::F32(v) => memory.set(*name, *v),
             Arg::I64(v) => memory.set(*name, *v),
             Arg::I32(v) => memory.set(*name, *v),
-            Arg::Param(_) | Arg::Foreign(_) | Arg::Buffer(_) => {}
+            Arg::Param(_) | Arg::Buffer(_) => {}
+            Arg::Foreign(foreign) => {
+                let array = arrays.iter().find(|array| array.name() == *name);
+                let id = kernel.var(name).filter(|id| wanted.contains(id));
+                if let (Some(array), Some(id)) = (array, id) {
+                    let bytes = fetched((device, executable), array, foreign)?;
+                    let outside = || format!("bug of purlin: `{name}` has elements outside of its bytes");
+                    let values = elements(array, &bytes, kernel.vars[id].ty);
+                    memory.set(*name, values.ok_or_else(|| Failure::new("InternalError", outside()))?);
+                }
+            }
         }
     }
     Ok(memory)
+}
+
+fn fetched(
+    (device, executable): (&dyn Device, &Executable),
+    array: &Array,
+    foreign: &Foreign<'_>,
+) -> Result<Vec<u8>, Failure> {
+    let name = array.name();
+    if array.address() == 0 && !array.3.contains(&0) {
+        let message = format!("argument `{name}` has no address; give an array that has one");
+        return Err(Failure::about("LayoutError", name, message));
+    }
+    let mut bytes = vec![0; foreign.bytes() as usize];
+    device.fetch(executable, name, foreign, &mut bytes)?;
+    Ok(bytes)
 }
 
 fn shapes(arrays: &[Array]) -> Vec<Given<'_>> {

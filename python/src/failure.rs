@@ -4,11 +4,14 @@ use purlin::LoadError;
 use purlin::analysis::witness::{Instance, Witness};
 use purlin::codegen::CodegenError;
 use purlin::ir::text::ParseErrors;
-use purlin::runtime::RuntimeError;
+use purlin::runtime::{RuntimeError, forks, interruptible};
 use purlin::transforms::schedule::ScriptProblem;
 use purlin::transforms::{RecipeError, Refusal, ScriptError, TransformError};
 use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An exception of the module `purlin.errors`, to be raised where the interpreter is at hand.
 #[derive(Debug)]
@@ -80,11 +83,58 @@ impl From<Failure> for PyErr {
     }
 }
 
+thread_local! {
+    /// What a handler of signals raised while the engine worked on this thread.
+    static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
+}
+
+/// Whether a handler of signals wants the work to end. Python calls handlers in its main thread
+/// alone; elsewhere it is false.
+fn is_interrupted() -> bool {
+    let raised = Python::attach(|py| py.check_signals()).err();
+    let is_raised = raised.is_some();
+    if is_raised {
+        RAISED.set(raised);
+    }
+    is_raised
+}
+
+/// The threads of a child of a fork: those of its parent, which work is divided among elsewhere, are
+/// not there. None in a process that is no child, and where the system has no threads for it.
+fn own_threads() -> Option<Arc<ThreadPool>> {
+    static OWN: Mutex<Option<(u64, Arc<ThreadPool>)>> = Mutex::new(None);
+    let forks = forks();
+    if forks == 0 {
+        return None;
+    }
+    let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((of, threads)) = own.as_ref()
+        && *of == forks
+    {
+        return Some(Arc::clone(threads));
+    }
+    let threads = Arc::new(ThreadPoolBuilder::new().build().ok()?);
+    let before = own.replace((forks, Arc::clone(&threads)));
+    // those of the parent would be waited for
+    std::mem::forget(before);
+    Some(threads)
+}
+
 /// Runs a piece of the engine without the interpreter's lock; a panic is a bug of ours, with its
-/// own exception.
+/// own exception. Signals are served meanwhile: what their handlers raise ends the work.
 pub(crate) fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Failure> + Send) -> PyResult<T> {
     // what a panic leaves behind is not used again: kernels and schedules change at the end only
-    let done = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
+    let work = || catch_unwind(AssertUnwindSafe(work));
+    let done = py.detach(|| match own_threads() {
+        None => interruptible(is_interrupted, work),
+        // a thread of these is not the one that Python serves signals in
+        Some(threads) => threads.install(work),
+    });
+    if let Some(raised) = RAISED.take() {
+        return Err(raised);
+    }
+    // one that came since the last question, such as that which ended a compiler
+    py.check_signals()?;
     let done = done.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
@@ -208,6 +258,8 @@ fn class(error: &RuntimeError) -> (&'static str, Option<&str>) {
         | RuntimeError::NothingToTime { .. } => ("ArgumentError", None),
         RuntimeError::Unavailable(_) | RuntimeError::UnknownDevice { .. } => ("Unavailable", None),
         RuntimeError::OtherDevice { .. } => ("DeviceMismatchError", None),
+        // whoever asks for it raises an exception of its own
+        RuntimeError::Interrupted => ("InternalError", None),
         RuntimeError::Compile { .. } | RuntimeError::NoEntry { .. } | RuntimeError::WrongTarget { .. } => {
             ("InternalError", None)
         }
@@ -223,6 +275,7 @@ fn class(error: &RuntimeError) -> (&'static str, Option<&str>) {
         | RuntimeError::TransferSize { .. }
         | RuntimeError::Allocation { .. }
         | RuntimeError::Driver { .. }
+        | RuntimeError::Forked { .. }
         | RuntimeError::Nccl { .. }
         | RuntimeError::Io { .. }
         | RuntimeError::ToolOutput { .. } => ("DeviceError", None),

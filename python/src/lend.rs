@@ -24,32 +24,33 @@ pub(crate) fn lend(array: &Array, bytes: u64) -> Foreign<'_> {
         foreign = unsafe { foreign.writable() };
     }
     match array.stream() {
+        None => foreign,
+        // no stream of the protocols: the package's word for one that nobody tells
+        Some(0) => foreign.after_all(),
         // SAFETY: the protocol says that it is a stream of the array's card.
         Some(stream) => unsafe { foreign.after(stream) },
-        None => foreign,
     }
 }
 
-/// A copy of the elements of an array of the host's, row by row. The type is that of its elements,
-/// as [`bind`](crate::bind::bind) checks.
-pub(crate) fn copied(array: &Array, ty: ScalarType) -> Value {
-    match ty {
-        ScalarType::F64 => Value::F64(elements(array)),
-        ScalarType::F32 => Value::F32(elements(array)),
-        ScalarType::I16 => Value::I16(elements(array)),
-        ScalarType::I32 => Value::I32(elements(array)),
-        ScalarType::I64 => Value::I64(elements(array)),
+/// The elements of an array whose bytes were fetched, from the first to the last, row by row. None if
+/// one of them lies elsewhere, as [`bind`](crate::bind::bind) excludes.
+pub(crate) fn elements(array: &Array, bytes: &[u8], ty: ScalarType) -> Option<Value> {
+    macro_rules! read {
+        ($($variant:ident: $ty:ty),*) => {
+            match ty {
+                $(ScalarType::$variant => read(array, bytes, <$ty>::from_ne_bytes).map(Value::$variant),)*
+            }
+        };
     }
+    read!(F64: f64, F32: f32, I16: i16, I32: i32, I64: i64)
 }
 
-fn elements<T: Copy>(array: &Array) -> Vec<T> {
-    let start = array.address() as *const T;
-    let read = |offset: i64| {
-        // SAFETY: the array's protocol promises that its elements lie at these places,
-        // `Program.check` holds the object, and nobody writes to it during a call.
-        unsafe { start.byte_offset(offset as isize).read_unaligned() }
+fn read<T, const SIZE: usize>(array: &Array, bytes: &[u8], of: fn([u8; SIZE]) -> T) -> Option<Vec<T>> {
+    let at = |offset: i64| {
+        let start = usize::try_from(offset).ok()?;
+        bytes.get(start..start.checked_add(SIZE)?)?.try_into().ok().map(of)
     };
-    array.offsets(size_of::<T>() as i64).into_iter().map(read).collect()
+    array.offsets(SIZE as i64).into_iter().map(at).collect()
 }
 
 /// The stream that a user names.

@@ -7,6 +7,7 @@ use crate::lend;
 use purlin::analysis::Analysis;
 use purlin::autotune::{DeviceModel, Point, roofline_svg};
 use purlin::codegen::{self, ArgKind, BufferAccess, Options, Target, generate};
+use purlin::interp::{AccessProof, InterpError, check_launch, launch_inputs};
 use purlin::ir;
 use purlin::kernel_work;
 use purlin::runtime::{
@@ -14,7 +15,7 @@ use purlin::runtime::{
 };
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 /// A kernel compiled for a device; `purlin.Compiled` is what users see of it.
 #[pyclass(frozen, module = "purlin._purlin")]
@@ -23,6 +24,8 @@ pub(crate) struct Program {
     program: codegen::Program,
     device: Arc<dyn Device>,
     executable: Executable,
+    /// What is proved of accesses, found at the first check.
+    proofs: OnceLock<Vec<AccessProof>>,
 }
 
 type Devices = BTreeMap<String, Arc<dyn Device>>;
@@ -85,7 +88,7 @@ impl Program {
             let options = Options::default().with_contraction(contraction);
             let program = generate(&kernel, device.info().backend.target(), &options)?;
             let executable = device.compile(&program)?;
-            Ok(Self { kernel, program, device, executable })
+            Ok(Self { kernel, program, device, executable, proofs: OnceLock::new() })
         })
     }
 
@@ -174,9 +177,12 @@ impl Program {
     ) -> PyResult<String> {
         failure::run(py, || {
             let bound = bind(&self.kernel, &self.program, &arrays, &numbers)?;
-            let memory = memory(&self.kernel, &bound, &arrays)?;
-            let report = Analysis::of(&self.kernel).check_launch(&memory);
-            Ok(report.map_err(|why| Failure::new("ArgumentError", why.to_string()))?.to_string())
+            let proofs = self.proofs.get_or_init(|| Analysis::of(&self.kernel).access_proofs());
+            let wrong = |why: InterpError| Failure::new("ArgumentError", why.to_string());
+            let wanted = launch_inputs(&self.kernel, &bound.params, proofs).map_err(wrong)?;
+            let memory = memory((&*self.device, &self.executable), &self.kernel, &bound, &arrays, &wanted)?;
+            let report = check_launch(&self.kernel, &memory, proofs);
+            Ok(report.map_err(wrong)?.to_string())
         })
     }
 

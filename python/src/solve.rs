@@ -5,7 +5,7 @@ use crate::program::device;
 use purlin::forms::import::CsrPattern;
 use purlin::runtime::{buffer_of, download_values, upload_values};
 use purlin::solve::{
-    CsrOperator, LinearChoice, LinearOptions, LinearReport, LinearSolver, SolveError, Unknowns,
+    CsrOperator, LinearChoice, LinearOptions, LinearReason, LinearSolver, PowerOfTwo, SolveError, Unknowns,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
@@ -46,6 +46,7 @@ impl From<SolveError> for Failure {
             | SolveError::Parts { .. }
             | SolveError::HalfOfRows { .. }
             | SolveError::Norm { .. }
+            | SolveError::Option { .. }
             | SolveError::Prescribed { .. } => Self::new("ArgumentError", error.to_string()),
         }
     }
@@ -78,6 +79,10 @@ pub(crate) fn solve_rows<'py>(
             ..LinearOptions::default()
         };
         let operator = CsrOperator::new(&*device, &pattern)?;
+        // products of tiny numbers vanish: the system is solved for a multiple of the matrix
+        let scale = PowerOfTwo::if_needed(&values);
+        let mut values = values;
+        scale.scale(&mut values);
         upload_values(&*device, operator.values(), &values)?;
         let choice = LinearChoice { method, preconditioner };
         let mut solver = LinearSolver::new(&*device, &pattern, &unknowns, choice, options)?;
@@ -87,9 +92,14 @@ pub(crate) fn solve_rows<'py>(
         for right in reals(&right).chunks(n.max(1)) {
             let b = buffer_of(&*device, right)?;
             let report = solver.solve(&operator, &b, &x)?;
-            let LinearReport { reason, seconds, ref residuals } = report;
-            reports.push((reason.to_string(), report.converged(), residuals.clone(), seconds));
-            solutions.extend(download_values::<f64>(&*device, &x)?);
+            let mut solution = download_values::<f64>(&*device, &x)?;
+            scale.scale(&mut solution);
+            let is_finite = solution.iter().all(|x| x.is_finite());
+            // one of numbers that there are not, of a tiny matrix and a huge right-hand side
+            let reason = if is_finite { report.reason } else { LinearReason::NotFinite };
+            let has_converged = reason == LinearReason::Converged;
+            reports.push((reason.to_string(), has_converged, report.residuals, report.seconds));
+            solutions.append(&mut solution);
         }
         Ok((solutions, reports, setup))
     })?;

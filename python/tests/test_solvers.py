@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import purlin
 import pytest
@@ -86,6 +88,118 @@ def test_the_matrix_of_a_form_is_solved_with():
     assert found.converged and np.abs(found.x - exact).max() <= 1e-8
 
 
+FORMATS = ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"]
+
+
+@pytest.mark.parametrize("kind", ["matrix", "array"])
+@pytest.mark.parametrize("form", FORMATS)
+def test_matrices_of_scipy_are_taken_in_every_format(form, kind):
+    sparse = pytest.importorskip("scipy.sparse", reason="skipped: SciPy is not installed")
+    dense = laplace(30, 0.4)  # without symmetry, so that the transpose is another matrix
+    b = RANDOM.standard_normal(30)
+    matrix = getattr(sparse, f"{form}_{kind}")(dense)
+    found = purlin.solve(matrix, b, method="gmres", relative=1e-12)
+    assert found.converged and np.abs(found.x - np.linalg.solve(dense, b)).max() <= 1e-9
+    root = purlin.newton(lambda x: dense @ x - b, lambda x: matrix, np.zeros(30), method="gmres", relative=1e-9)
+    assert root.converged and np.abs(root.x - np.linalg.solve(dense, b)).max() <= 1e-6
+
+
+def test_rows_of_scipy_may_have_room_and_repeat_entries():
+    sparse = pytest.importorskip("scipy.sparse", reason="skipped: SciPy is not installed")
+    matrix = sparse.csr_matrix((np.array([1.0, 1.0, 4.0, 9.0]), np.array([0, 0, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
+    assert np.allclose(purlin.solve(matrix, np.array([2.0, 8.0])).x, [1.0, 2.0])
+
+
+class ByColumns:
+    """A matrix by columns, which has the three arrays of one by rows."""
+
+    format = "csc"
+
+    def __init__(self, dense):
+        transposed = csr(dense.T)
+        self.indptr, self.indices, self.data = transposed.indptr, transposed.indices, transposed.data
+        self.shape = dense.shape
+
+
+class Converted(ByColumns):
+    """The same, as CuPy's matrices are: its library converts it."""
+
+    def tocsr(self):
+        rows = Csr(*(np.array(a) for a in (self.indptr, self.indices, self.data)))
+        dense = np.zeros(self.shape)
+        for column in range(len(dense)):
+            for k in range(rows.indptr[column], rows.indptr[column + 1]):
+                dense[rows.indices[k], column] = rows.data[k]
+        return csr(dense)
+
+
+def test_a_matrix_by_columns_is_not_the_transpose():
+    dense, b = laplace(30, 0.4), RANDOM.standard_normal(30)
+    found = purlin.solve(Converted(dense), b, method="gmres", relative=1e-12)
+    assert found.converged and np.abs(found.x - np.linalg.solve(dense, b)).max() <= 1e-9
+    with pytest.raises(purlin.ArgumentError, match="the matrix has the format `csc` and no `tocsr`"):
+        purlin.solve(ByColumns(dense), b)
+
+
+@pytest.mark.parametrize("method", ["cg", "gmres", "bicgstab", "chebyshev"])
+@pytest.mark.parametrize(("of_matrix", "of_b"), [(0, -660), (0, -1010), (-660, 0), (-600, -1000), (700, 300), (0, 1000)])
+def test_numbers_of_any_size_are_solved_with(method, of_matrix, of_b):
+    dense, b = laplace(40), RANDOM.standard_normal(40)
+    expected = np.linalg.solve(dense, b)
+    factor = 2.0 ** (of_b - of_matrix)
+    matrix = csr(dense * 2.0**of_matrix)
+    preconditioner = "amg" if method in ("cg", "bicgstab") else "jacobi"
+    for chosen in {preconditioner, "none"}:
+        found = purlin.solve(matrix, b * 2.0**of_b, method=method, preconditioner=chosen, relative=1e-12)
+        assert found.converged and found.iterations > 0, found
+        assert np.abs(found.x / factor - expected).max() <= 1e-9 * np.abs(expected).max(), chosen
+        assert found.residuals[0] == pytest.approx(np.linalg.norm(b) * 2.0**of_b, rel=1e-9)
+
+
+def test_a_solution_beyond_all_numbers_has_not_converged():
+    found = purlin.solve(csr(laplace(5) * 2.0**-900), np.full(5, 2.0**900))
+    assert not found.converged and found.reason == "a number is infinite or NaN"
+
+
+def test_newton_takes_tiny_residuals():
+    tiny = 2.0**-700
+    found = purlin.newton(lambda x: (x - 3.0) * tiny, lambda x: csr(np.eye(2) * tiny), np.zeros(2), absolute=0.0)
+    assert found.converged and np.allclose(found.x, 3.0) and found.iterations >= 1
+    assert found.residuals[0] == pytest.approx(3 * 2**0.5 * tiny)
+
+
+def test_no_iterations_leave_the_start():
+    dense, b = laplace(20), np.ones(20)
+    for method in ("cg", "gmres", "bicgstab", "chebyshev"):
+        found = purlin.solve(csr(dense), b, method=method, max_iterations=0)
+        assert not found.converged and found.reason == "too many iterations" and found.iterations == 0
+        assert not found.x.any() and len(found.residuals) == 1
+        assert purlin.solve(csr(dense), b, method=method, max_iterations=0, absolute=10.0).converged
+        for count in (1, 2, 5):
+            found = purlin.solve(csr(dense), b, method=method, max_iterations=count, relative=1e-14)
+            assert found.iterations == count
+            assert np.linalg.norm(b - dense @ found.x) == pytest.approx(found.residuals[-1], rel=1e-6)
+
+
+@pytest.mark.parametrize("every", [None, 3, 700])
+def test_multigrid_of_matrices_with_few_couplings_is_quick(every):
+    n = 20_000
+    starts, columns, data = np.arange(n + 1), np.arange(n), 1.0 + np.arange(n) % 11
+    if every is not None:
+        sparse = pytest.importorskip("scipy.sparse", reason="skipped: SciPy is not installed")
+        beside = np.where(np.arange(n - 1) % every == 0, -0.5, 0.0)
+        matrix = sparse.diags([beside, data, beside], [-1, 0, 1], format="csr")
+        matrix.eliminate_zeros()
+    else:
+        matrix = Csr(starts, columns, data)
+    before = time.monotonic()
+    found = purlin.solve(matrix, data.copy(), preconditioner="amg", relative=1e-12)
+    assert found.converged and found.iterations <= 15, found
+    if every is None:
+        assert np.abs(found.x - 1.0).max() <= 1e-9
+    assert time.monotonic() - before < 20, "a dense inverse takes minutes"
+
+
 def test_what_does_not_converge_says_why():
     found = purlin.solve(csr(laplace(60)), np.ones(60), max_iterations=2)
     assert not found.converged and found.reason == "too many iterations"
@@ -106,6 +220,19 @@ def test_what_does_not_converge_says_why():
         (dict(matrix=Csr(np.array([0, 2]), np.array([0]), np.array([1.0])), b=np.ones(1)), "needed ascending places"),
         (dict(matrix=Csr(np.array([0, 1]), np.array([4]), np.array([1.0])), b=np.ones(1)), "column 4"),
         (dict(matrix=Csr(np.array([0, 1]), np.array([-4]), np.array([1.0])), b=np.ones(1)), "holds -4; needed 0"),
+        (dict(relative=-1.0), "`relative` is -1; needed a finite number from 0 on"),
+        (dict(absolute=-1e-3), "`absolute` is -0.001; needed a finite number"),
+        (dict(relative=np.nan), "`relative` is nan; needed"),
+        (dict(absolute=np.inf), "`absolute` is inf; needed"),
+        (dict(relative="small"), "`relative` is a str, needed a number"),
+        (dict(max_iterations=-1), "`max_iterations` is -1; needed an integer from 0 on"),
+        (dict(max_iterations=2**64), "`max_iterations` is 18446744073709551616; needed"),
+        (dict(max_iterations=1.5), "`max_iterations` is a float, needed an integer"),
+        (dict(components=0), "`components` is 0; needed an integer from 1 on"),
+        (dict(components=-3), "`components` is -3; needed"),
+        (dict(method=3), "`method` is a int, needed a name"),
+        (dict(preconditioner=None), "`preconditioner` is a NoneType, needed a name"),
+        (dict(device=0), "`device` is a int, needed a name"),
         (dict(matrix=np.eye(60)), "the matrix is a ndarray without `indptr`"),
         (dict(matrix=Csr(np.array([0, 1, 2]), np.array([1, 0]), np.ones(2)), b=np.ones(2)), "no entry on the diagonal"),
         (dict(matrix=Csr(np.array([0, 1]), np.array([0.5]), np.ones(1)), b=np.ones(1)), "needed integers"),
@@ -157,3 +284,19 @@ def test_newton_says_why_it_stops():
     assert found.reason == "the residual no longer decreases"
     with pytest.raises(purlin.ArgumentError, match="needed 0 to 1"):
         purlin.newton(lambda x: x, lambda x: identity, np.ones(2), fixed=[2])
+    found = purlin.newton(lambda x: x - 3.0, lambda x: identity, np.ones(2), max_iterations=0)
+    assert not found.converged and found.reason == "too many iterations" and found.x.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(relative=-1.0), "`relative` is -1"), (dict(absolute=np.nan), "`absolute` is nan"),
+        (dict(max_iterations=-1), "`max_iterations` is -1"), (dict(halvings=-1), "`halvings` is -1"),
+        (dict(fixed=[True, False]), "`fixed` holds bool; needed the numbers of unknowns"),
+        (dict(fixed=[0.5]), "`fixed` holds float64"), (dict(fixed=[[0, 1]]), "`fixed` holds"),
+    ],
+)  # fmt: skip
+def test_options_of_newton_that_mean_nothing_are_refused(options, message):
+    with pytest.raises(purlin.ArgumentError, match=message):
+        purlin.newton(lambda x: x, lambda x: csr(np.eye(2)), np.ones(2), **options)

@@ -411,6 +411,12 @@ impl<'k> Analysis<'k> {
         inside::first_outside(self)
     }
 
+    /// Which accesses stay inside of their arrays for all parameters that the assumptions allow: what
+    /// [`purlin_interp::check_launch`] needs for many launches of one kernel.
+    pub fn access_proofs(&self) -> Vec<purlin_interp::AccessProof> {
+        inside::access_proofs(self)
+    }
+
     /// Checks what the kernel is about to be launched with: its assumptions, and every access that
     /// could leave its array ([`purlin_interp::check_launch`], with what is proved here).
     ///

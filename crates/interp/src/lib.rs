@@ -49,7 +49,7 @@ mod symmetry;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use check::{AccessProof, LaunchReport, check_launch};
+pub use check::{AccessProof, LaunchReport, check_launch, launch_inputs};
 pub use error::{InterpError, Site};
 #[doc(hidden)]
 pub use lower::lower;

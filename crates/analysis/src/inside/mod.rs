@@ -125,9 +125,13 @@ pub(crate) fn accesses_of(analysis: &Analysis, wanted: &dyn Fn(InsnId) -> bool) 
 
 /// See [`Analysis::check_launch`].
 pub(crate) fn check_launch(analysis: &Analysis, memory: &Memory) -> Result<LaunchReport, InterpError> {
+    purlin_interp::check_launch(analysis.kernel(), memory, &access_proofs(analysis))
+}
+
+/// See [`Analysis::access_proofs`].
+pub(crate) fn access_proofs(analysis: &Analysis) -> Vec<AccessProof> {
     let proof = |a: &AccessReach| AccessProof { insn: a.insn, proved: a.reach == Reach::Inside };
-    let proofs: Vec<_> = analysis.accesses().iter().map(proof).collect();
-    purlin_interp::check_launch(analysis.kernel(), memory, &proofs)
+    analysis.accesses().iter().map(proof).collect()
 }
 
 /// See [`Analysis::first_outside`].

@@ -17,9 +17,9 @@ use super::machine::Machine;
 use super::memory::Memory;
 use super::store;
 use super::symmetry;
-use purlin_ir::ids::{Id, InsnId};
+use purlin_ir::ids::{Id, InsnId, VarId};
 use purlin_ir::kernel::{Assumption, Kernel};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// An access to an array, and whether it is proved to stay in bounds for all parameters that the
@@ -86,6 +86,30 @@ impl fmt::Display for LaunchReport {
         }
         Ok(())
     }
+}
+
+/// The variables whose values [`check_launch`] looks at: those of assumptions, and what the accesses
+/// without a proof depend on.
+///
+/// # Errors
+/// Parameters that are missing or break an assumption.
+pub fn launch_inputs(
+    kernel: &Kernel,
+    params: &BTreeMap<String, i64>,
+    accesses: &[AccessProof],
+) -> Result<BTreeSet<VarId>, InterpError> {
+    let mut program = lower(kernel, params)?;
+    let open: BTreeSet<InsnId> = accesses.iter().filter(|a| !a.proved).map(|a| a.insn).collect();
+    let mut inputs = slice::reduce_to(&mut program, &open);
+    for assumption in &kernel.assumptions {
+        match assumption {
+            Assumption::Params(_) => {}
+            Assumption::Injective(var) | Assumption::Ascending(var) => inputs.extend([*var]),
+            Assumption::Symmetric(assumed) => inputs.extend([assumed.var]),
+            Assumption::Lists(lists) => inputs.extend(lists.vars()),
+        }
+    }
+    Ok(inputs)
 }
 
 /// Checks what a kernel is about to be launched with: its assumptions on parameters and maps, and
