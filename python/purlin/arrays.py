@@ -97,10 +97,13 @@ def _never_changes(value: Any) -> bool:
 
 def refuse_masked(name: str, value: Any) -> None:
     """Refuses an array of NumPy with masked entries, of which no protocol tells."""
-    numpy = sys.modules.get("numpy")
-    if numpy is None or not isinstance(value, numpy.ma.MaskedArray):
+    # whoever has such an array has imported the module: importing it here would take its lock, which
+    # a child of a fork may find closed
+    module = sys.modules.get("numpy.ma")
+    kind = getattr(module, "MaskedArray", None)
+    if module is None or kind is None or not isinstance(value, kind):
         return
-    if masked := int(numpy.ma.count_masked(value)):
+    if masked := int(module.count_masked(value)):
         message = (
             f"argument `{name}` is a masked array with {masked} masked entries, needed all of them; "
             "give `.filled(value)`, or `.data` to take what is under the mask"

@@ -128,7 +128,7 @@ fn barely_coupled(n: usize, every: Option<usize>) -> (CsrPattern, Vec<f64>) {
 /// What couples nothing does not coarsen: its inverse would take n² numbers and n³ operations.
 #[test]
 fn matrices_with_few_couplings_take_no_inverse() {
-    let n = 60_000; // a dense inverse would have 29 GB
+    let n = 20_000; // a dense inverse would have 3.2 GB
     for name in ["c", "opencl"] {
         let device = open(name).unwrap();
         for every in [None, Some(2), Some(1000), Some(n)] {
@@ -139,8 +139,7 @@ fn matrices_with_few_couplings_take_no_inverse() {
             let choice = LinearChoice { preconditioner: PreconditionerKind::Amg, ..LinearChoice::default() };
             let unknowns = Unknowns::of_components(1);
             let mut solver = LinearSolver::new(&*device, &pattern, &unknowns, choice, options).unwrap();
-            let (b, x) =
-                (buffer_of(&*device, &vec![1.0; n]).unwrap(), device.allocate(8 * n as u64).unwrap());
+            let (b, x) = (buffer_of(&*device, &vec![1.0; n]).unwrap(), device.allocate(8 * n as u64).unwrap());
             // of the same matrix twice: the second keeps what it can of the first
             for _ in 0..2 {
                 solver.prepare(&matrix, None).unwrap();
@@ -153,10 +152,7 @@ fn matrices_with_few_couplings_take_no_inverse() {
                 let own = bounds[0] as usize..bounds[1] as usize;
                 let product: f64 = own.map(|k| values[k] * x[pattern.columns[k] as usize]).sum();
                 // the tolerance is relative to a right-hand side of norm √n
-                assert!(
-                    (product - 1.0).abs() <= 1e-10 * (n as f64).sqrt(),
-                    "{name} {every:?} {row}: {product}"
-                );
+                assert!((product - 1.0).abs() <= 1e-10 * (n as f64).sqrt(), "{name} {every:?} {row}: {product}");
             }
         }
     }
