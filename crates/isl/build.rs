@@ -29,8 +29,8 @@ fn main() {
     if !text.lines().any(|line| line.trim() == SMALL_INTEGERS) {
         println!(
             "cargo::warning=isl is built without its small integers and will be 2 to 8 times slower; in \
-             `.cargo/config.toml` of your crate set `CONFIG_SITE` to Purlin's `isl.config.site` (README, \"As a \
-             library\"), then `cargo clean -p isl-rs`"
+             `.cargo/config.toml` of your crate set `CONFIG_SITE` to Purlin's `isl.config.site` \
+             (docs/book/src/library.md), then `cargo clean -p isl-rs`"
         );
     }
 }
