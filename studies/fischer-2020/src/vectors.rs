@@ -4,7 +4,7 @@ use purlin::codegen::{CodegenError, generate};
 use purlin::ir::text::{ParseErrors, parse};
 use purlin::prelude::{Options, Recipe, Schedule};
 use purlin::runtime::{Device, Executable, RuntimeError};
-use purlin::transforms::TransformError;
+use purlin::transforms::{RecipeSyntaxError, TransformError};
 
 /// Why there are no kernels.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum VectorsError {
     Kernel(#[from] ParseErrors),
     /// A text is no recipe.
     #[error("bug of the study: {0}")]
-    Recipe(#[from] serde_json::Error),
+    Recipe(#[from] RecipeSyntaxError),
     /// A step is refused.
     #[error("bug of the study: {0}")]
     Step(#[from] TransformError),
