@@ -20,6 +20,7 @@ pub mod intrinsics;
 pub mod kernel;
 pub mod layout;
 pub mod lists;
+pub mod multiples;
 mod references;
 pub mod rules;
 pub mod symmetry;
@@ -41,6 +42,7 @@ pub use kernel::{
     VarKind, Variable, WriteOp,
 };
 pub use lists::{BlockLists, ExclusiveItems, InverseLists};
+pub use multiples::Multiples;
 pub use symmetry::{AxisImage, NoSymmetry, Symmetry};
 pub use types::ScalarType;
 pub use typing::{ExprType, TypeError, TypedExpr};

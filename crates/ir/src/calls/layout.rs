@@ -5,7 +5,8 @@ use super::{Arg, Binding, Callee, Mismatch, Piece, Window};
 use crate::affine::Affine;
 use crate::expr::{Access, Expr};
 use crate::ids::VarId;
-use crate::kernel::{Kernel, Variable};
+use crate::kernel::Kernel;
+use crate::multiples::{Multiples, flat_position, strides};
 use std::collections::BTreeSet;
 
 /// Checks the arguments of a call of a callee with code.
@@ -87,32 +88,34 @@ fn check_strides(
 ) -> Result<(), Mismatch> {
     let declared = &callee.kernel.vars[var];
     let is_one = |axis: usize| declared.shape[axis].as_constant().is_some_and(|n| n <= 1);
-    if (0..declared.shape.len()).all(is_one) {
-        return Ok(()); // an element lies in memory as it is declared, whatever the strides
-    }
     let base = &kernel.vars[window.var];
-    let what = |axis: usize| format!("the stride of axis {axis} of `{}`", declared.name);
-    let needed =
-        strides(declared).ok_or_else(|| Mismatch::new(what(0), "a product of parameters", "a constant"))?;
-    let found = strides(base)
-        .ok_or_else(|| Mismatch::new(what(0), format!("that of `{}`, a product", base.name), "a constant"))?;
-    for (a, needed) in needed.iter().enumerate() {
+    let found = strides(base);
+    for (a, needed) in strides(declared).into_iter().enumerate() {
         if is_one(a) {
-            continue;
+            continue; // an element lies in memory as it is declared, whatever the strides
         }
-        let terms =
-            window.axes.iter().zip(&found).map(|(axis, s)| s.times(axis.steps.get(a).copied().unwrap_or(0)));
-        let stride = terms.fold(Affine::constant(0), |sum, term| sum.plus(&term));
-        if binding.value(needed).as_ref() != Some(&stride) {
+        let what = format!("the stride of axis {a} of `{}`", declared.name);
+        let Some(needed) = needed else {
+            return Err(Mismatch::new(what, "a product of parameters", "a constant"));
+        };
+        let moved = window.axes.iter().zip(&found).filter_map(|(axis, stride)| {
+            let step = axis.steps.get(a).copied().filter(|step| *step != 0)?;
+            Some(stride.as_ref().map(|s| s.times(step)))
+        });
+        let sum = moved.reduce(|sum, term| Some(sum?.plus(&term?)));
+        let Some(stride) = sum.unwrap_or_else(|| Some(Affine::constant(0))) else {
+            return Err(Mismatch::new(what, format!("that of `{}`, a product", base.name), "a constant"));
+        };
+        if binding.value(&needed).as_ref() != Some(&stride) {
             let found = format!("{} in `{}`", kernel.show_affine(&stride), base.name);
-            return Err(Mismatch::new(what(a), found, callee.kernel.show_affine(needed).to_string()));
+            return Err(Mismatch::new(what, found, callee.kernel.show_affine(&needed).to_string()));
         }
     }
     Ok(())
 }
 
-/// With `o` the index of an element and `S` the strides of its array, every term of `sum_k S[k] o[k]`
-/// is a multiple of the bytes. Arrays begin at multiples of 16 bytes.
+/// The position of an element, as [`Multiples`] knows it, is a multiple of the bytes. Arrays begin at
+/// multiples of 16 bytes.
 fn check_alignment(
     kernel: &Kernel,
     callee: &Callee,
@@ -122,41 +125,15 @@ fn check_alignment(
 ) -> Result<(), Mismatch> {
     let Some(Expr::Load(element)) = binding.element(access) else { return Ok(()) };
     let array = &kernel.vars[element.var];
-    let flat = strides(array).and_then(|strides| {
-        element.index.iter().zip(&strides).try_fold(Affine::constant(0), |sum, (index, stride)| {
-            Some(sum.plus(&index.as_affine()?.times(stride.as_constant()?)))
-        })
-    });
-    let elements = i64::try_from(bytes / array.ty.bytes()).unwrap_or(1).max(1);
-    let fits = |flat: &Affine| {
-        flat.constant_term() % elements == 0 && flat.terms().iter().all(|(_, factor)| factor % elements == 0)
-    };
-    if flat.as_ref().is_some_and(fits) {
+    let known = Multiples::of(kernel).of_element(kernel, &element) * array.ty.bytes();
+    if known >= bytes {
         return Ok(());
     }
     let what = format!("the address of `{}`", callee.kernel.show_access(access));
-    let found = match &flat {
-        Some(flat) => format!("element {} of `{}`", kernel.show_affine(flat), array.name),
-        None => format!("that of `{}`, which is not affine", kernel.show_access(&element)),
+    let found = match flat_position(array, &element) {
+        Some(flat) => format!("element {} of `{}`", kernel.show_affine(&flat), array.name),
+        None => format!("that of `{}`", kernel.show_access(&element)),
     };
+    let found = format!("{found}, known to lie at a multiple of {known} bytes");
     Err(Mismatch::new(what, found, format!("a multiple of {bytes} bytes")))
-}
-
-/// Elements between neighbours along each axis; `None` if that is a product of parameters.
-fn strides(var: &Variable) -> Option<Vec<Affine>> {
-    if let Some(strides) = &var.layout.strides {
-        return Some(strides.clone());
-    }
-    let mut strides = vec![Affine::constant(1); var.shape.len()];
-    let mut stride = Some(Affine::constant(1));
-    for (axis, extent) in var.shape.iter().enumerate().rev() {
-        let here = stride?;
-        stride = match (here.as_constant(), extent.as_constant()) {
-            (Some(c), _) => Some(extent.times(c)),
-            (_, Some(c)) => Some(here.times(c)),
-            (None, None) => None,
-        };
-        strides[axis] = here;
-    }
-    Some(strides)
 }

@@ -27,8 +27,9 @@ pub const MAX_LANES: i64 = 64;
 /// memory are loaded and stored at once (`double2`, `float4`; in OpenCL up to 16 elements), in
 /// OpenCL calculated with as vectors, too; what differs among lanes in another way is done for one
 /// lane after the other. CUDA needs first elements at multiples of the vector's size: rows of 4 or
-/// 8, say, rather than of a parametric length. A loop of parametric length is first split, with its
-/// remainder peeled.
+/// 8, say, of `4*n`, or of a length that an assumption tells (`n mod 4 == 0`). Where none is known to
+/// be at one, the loop stays scalar and code generation says so. A loop of parametric length is first
+/// split, with its remainder peeled.
 ///
 /// # Precondition
 /// The loop is a range, perhaps under conditions that do not mention it, of a constant length of 2,
