@@ -159,6 +159,14 @@ class Compiled:
         return self._schedule.recipe if self._schedule is not None else ""
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the source would not expect.
+
+        Loops tagged ``vector`` that stay scalar, and loops that run on one work-item, with the reason.
+        """
+        return tuple(self._program.notes)
+
+    @property
     def resources(self) -> Optional[str]:
         """Registers and spills of a CUDA kernel."""
         return self._program.resources

@@ -158,6 +158,12 @@ impl Program {
             .collect()
     }
 
+    /// What a reader of the code would not expect: loops that stay scalar, or run on one work-item.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.program.plan.notes.iter().map(ToString::to_string).collect()
+    }
+
     /// Registers and bytes of spills of a CUDA kernel, as its compiler reports them.
     #[getter]
     fn resources(&self) -> Option<String> {

@@ -43,6 +43,27 @@ def scheduled(device):
     return purlin.compile(s, device)
 
 
+COPY = """kernel copy
+param n: i32
+arg x: f64[n, 32] in
+arg y: f64[n, 32] out
+temp t: f64[32] local
+
+for g in 0..n {g.0}
+  for l in 0..32
+    copy: t[l] = x[g, l]
+  for i in 0..32 {l.0}
+    use: y[g, i] = t[31 - i]
+"""
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_nobody_expects_is_noted(device):
+    (note,) = purlin.compile(purlin.Kernel.parse(COPY), device).notes
+    assert note.startswith("`l` runs on one work-item of a group, at index 0 of l.0: `copy`")
+    assert scheduled(device).notes == ()
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_results_are_written_in_place(device):
     axpy = scheduled(device)

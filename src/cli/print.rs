@@ -141,7 +141,7 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
         eprintln!("lowering {lower}, mapping {map}, code generation {generate}; {all} in all");
     }
     let resources = args.resources.as_deref().map(|arch| resources_text(arch, &program)).transpose()?;
-    let plan = if args.plan { plan_text(&kernel, &program, &nodes) } else { String::new() };
+    let plan = if args.plan { plan_text(&kernel, &program, &nodes) } else { notes_text(&program) };
     out(&format!("{}{plan}{}", resources.unwrap_or_default(), program.source))
 }
 
@@ -222,5 +222,10 @@ fn plan_text(kernel: &Kernel, program: &Program, nodes: &[Nodes]) -> String {
                 writeln!(text, "// `{insn}` is left to `purlin run --check` at {}: {cause}", access.access);
         }
     }
-    text + "\n"
+    text + &notes_text(program) + "\n"
+}
+
+/// What a reader of the code would not expect, as comments.
+fn notes_text(program: &Program) -> String {
+    program.plan.notes.iter().map(|note| format!("// note: {note}\n")).collect()
 }

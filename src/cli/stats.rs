@@ -9,6 +9,7 @@ use super::values::{ParamArg, missing, simplex, unit_mesh};
 use clap::Args;
 use purlin::Problem;
 use purlin::analysis::stats::{AccessKind, BankTraffic, Statistics, Traffic, bank_traffic, statistics};
+use purlin::codegen::{Note, Options, PlacedKernel, Target};
 use purlin::forms::mesh::MeshCounts;
 use purlin::ir::{AddressSpace, AxisTag, Kernel, VarKind};
 use std::collections::BTreeMap;
@@ -48,18 +49,47 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
             let problem = Problem::operator(form.operator, form.degree, Some(form.scheme.into()), mesh, 1)?;
             (problem.lowered.kernel, problem.memory.params().clone(), Some(cells))
         }
-        Source::File(file) => (file.kernel.clone(), params_of(&args.param, &file.kernel)?, None),
+        Source::File(file) => {
+            let fixed = args.transform.fixed_params(&source)?;
+            (file.kernel.clone(), params_of(&args.param, &fixed, &file.kernel)?, None)
+        }
     };
     if args.transform.is_given_for(&source) {
         kernel = args.transform.apply(&source, &source.lower()?)?.kernel;
     }
     let banks = banks(&bank_traffic(&kernel, &params)?);
-    out(&(text(&statistics(&kernel, &params)?, &params, cells) + &banks))
+    let counted = text(&statistics(&kernel, &params)?, &params, cells);
+    out(&(counted + &banks + &notes(&kernel)))
+}
+
+/// What a reader of the code on a card would not expect of a kernel that is placed there. Where a
+/// target refuses the kernel there is no code to speak of; `purlin print` says why.
+fn notes(kernel: &Kernel) -> String {
+    let is_placed = |tag: AxisTag| match tag {
+        AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,
+        AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => false,
+    };
+    if !kernel.inames.values().any(|iname| is_placed(iname.tag)) {
+        return String::new();
+    }
+    let mut found: BTreeMap<Note, Vec<String>> = BTreeMap::new();
+    for target in [Target::Cuda, Target::OpenCl] {
+        let code = PlacedKernel::new(kernel).and_then(|placed| placed.code(target, &Options::default()));
+        for note in code.map_or_else(|_| Vec::new(), |code| code.notes) {
+            found.entry(note).or_default().push(target.to_string());
+        }
+    }
+    let line = |(note, targets): (&Note, &Vec<String>)| format!("note ({}): {note}\n", targets.join(", "));
+    found.iter().map(line).collect()
 }
 
 /// The values of all parameters.
-fn params_of(given: &[ParamArg], kernel: &Kernel) -> Result<BTreeMap<String, i64>, Failure> {
-    let params = ParamArg::of_kernel(given, kernel)?;
+fn params_of(
+    given: &[ParamArg],
+    fixed: &BTreeMap<String, i64>,
+    kernel: &Kernel,
+) -> Result<BTreeMap<String, i64>, Failure> {
+    let params = ParamArg::of_kernel(given, fixed, kernel)?;
     let mut needed = kernel.vars.values().filter(|v| v.kind == VarKind::Param);
     match needed.find(|v| !params.contains_key(&v.name)) {
         Some(param) => Err(missing(&param.name)),

@@ -99,6 +99,7 @@ pub(crate) fn plan(
         private_bytes,
         features,
         preconditions,
+        notes: code.notes.clone(),
     })
 }
 

@@ -70,6 +70,7 @@
 //!   declared so, and the remark of an argument says what is asked of a caller (the runtime's allocations are aligned to
 //!   more). A loop stays a loop where its ends are no numbers, nothing can be loaded or stored at once, or lanes share an
 //!   element of a private array; so does a length that no vector divides.
+//!   The launch plan has a note of each such loop, and of each that runs at index 0 of an axis alone.
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
@@ -90,6 +91,7 @@ mod launch;
 mod loop_barriers;
 mod lower;
 mod names;
+mod notes;
 mod passes;
 pub mod placed;
 pub mod plan;
@@ -107,6 +109,7 @@ mod value;
 mod vectors;
 
 pub use error::CodegenError;
+pub use notes::{NoVectors, Note};
 pub use passes::{Pass, pass_named, passes};
 pub use placed::PlacedKernel;
 pub use plan::{

@@ -10,6 +10,7 @@ use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::lower::place::uniform_scalars;
 use crate::lower::{Lower, mutable_names};
+use crate::notes::Note;
 use crate::placed::PlacedKernel;
 use crate::plan::Target;
 use crate::print::{self, Function, Param};
@@ -17,7 +18,7 @@ use crate::stack::Stack;
 use crate::storage::Storage;
 use crate::{convergence, declare, hoist, loop_barriers, race, regions, tidy, vectors};
 use purlin_analysis::placement::Barrier;
-use purlin_ir::ScalarType;
+use purlin_ir::{Id, Multiples, ScalarType};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A pass over the code of a kernel.
@@ -134,6 +135,8 @@ pub(crate) struct Work<'k> {
     pub(crate) privates: Vec<Private>,
     /// Bytes of private arrays of a work-item; known after the last pass.
     pub(crate) private_bytes: u64,
+    /// What a reader of the code would not expect, so far.
+    pub(crate) notes: Vec<Note>,
 }
 
 /// Runs the passes up to `last`, or all.
@@ -191,7 +194,11 @@ fn work_items(work: &mut Work<'_>) -> Result<(), CodegenError> {
             all.extend(body);
             all
         }
-        Target::C => regions::work_item_loops(body, &mut work.env, work.axes, &mut work.privates),
+        Target::C => {
+            let (code, items) = regions::work_item_loops(body, &mut work.env, work.axes, &mut work.privates);
+            work.function.items_of_last = items;
+            code
+        }
     };
     Ok(())
 }
@@ -221,7 +228,9 @@ fn hoist_maps(work: &mut Work<'_>) -> Result<(), CodegenError> {
 }
 
 fn vectorise(work: &mut Work<'_>) -> Result<(), CodegenError> {
-    vectors::vectorise(&mut work.function, work.target, work.env.names.clone());
+    let known = known_multiples(&work.env);
+    let notes = vectors::vectorise(&mut work.function, work.target, work.env.names.clone(), known);
+    work.notes.extend(notes);
     Ok(())
 }
 
@@ -230,6 +239,13 @@ fn measure_stack(work: &mut Work<'_>) -> Result<(), CodegenError> {
     work.function.kept = kept;
     work.private_bytes = private_bytes;
     Ok(())
+}
+
+/// What is known of the parameters by name.
+fn known_multiples(env: &Env<'_>) -> BTreeMap<Name, u64> {
+    let known = Multiples::of(env.kernel);
+    let params = env.kernel.vars.ids().filter(|v| env.is_param(*v));
+    params.map(|v| (env.var_names[v.index()].clone(), known.of_var(v))).collect()
 }
 
 /// Names of values that all work-items along l.0 share: parameters, indices along other axes, and

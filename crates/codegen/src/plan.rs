@@ -1,5 +1,6 @@
 //! What a host needs to launch a generated program: arguments, grid, block, memory, features.
 
+use crate::notes::Note;
 use purlin_ir::{ScalarType, TableData};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -88,6 +89,9 @@ pub struct LaunchPlan {
     pub features: Vec<Feature>,
     /// Conditions on the parameters that the code relies on; a launch that breaks one is refused.
     pub preconditions: Vec<Precondition>,
+    /// What a reader of the code would not expect: loops that stay scalar, or run on one work-item.
+    #[serde(default)]
+    pub notes: Vec<Note>,
 }
 
 impl LaunchPlan {

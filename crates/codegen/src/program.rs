@@ -10,6 +10,7 @@ use crate::interval::Interval;
 use crate::launch;
 use crate::lower::intrinsic;
 use crate::lower::place::is_plain_scalar;
+use crate::notes::{self, Note};
 use crate::passes::{self, Pass, Work};
 use crate::placed::PlacedKernel;
 use crate::plan::{Precondition, Program, Target};
@@ -70,6 +71,8 @@ pub struct Code {
     pub integers: Vec<Precondition>,
     /// Bytes of private arrays of a work-item.
     pub private_bytes: u64,
+    /// What a reader of the code would not expect.
+    pub notes: Vec<Note>,
 }
 
 /// Generates a program: [`PlacedKernel::new`], then [`PlacedKernel::generate`].
@@ -145,6 +148,7 @@ pub(crate) fn lower(
         aligned: Vec::new(),
         provided: Vec::new(),
         kept: Vec::new(),
+        items_of_last: None,
         body: Vec::new(),
     };
     let function = aligned_for_calls(kernel, &storage, target, function)?;
@@ -161,9 +165,10 @@ pub(crate) fn lower(
         function,
         privates,
         private_bytes: 0,
+        notes: notes::at_one_index(kernel, &axes),
     };
     passes::run(&mut work, last)?;
-    let Work { env, mut function, private_bytes, .. } = work;
+    let Work { env, mut function, private_bytes, notes, .. } = work;
     let used = names_in(&function.body);
     function.constants.retain(|table| used.contains(&table.name));
     function.provided = provided(&storage.locals, &function.aligned, target, kernel.dynamic_local);
@@ -175,7 +180,7 @@ pub(crate) fn lower(
         (bytes(&|_| true), bytes(&|b| function.provided.contains(&b.name)));
     check_memory(target, &function.constants, local_bytes)?;
     let integers = env.reach.preconditions();
-    Ok((Code { function, local_bytes, dynamic_local_bytes, private_bytes, integers }, axes))
+    Ok((Code { function, local_bytes, dynamic_local_bytes, private_bytes, integers, notes }, axes))
 }
 
 /// With the arrays aligned of which the code of calls takes the addresses so.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `cuda`, `opencl`, `c` | the source for the target, or `refused: ` and the message |
 //! | `launch` and a target | the grid, the block, local memory and features |
+//! | `notes` and a target | what a reader of the code would not expect, a line each |
 //! | `after PASS` and a target | the code after a pass, where it is other than after the one before |
 //!
 //! A line `# n = 0, 1; m = 3` of a fact's comment has the sizes at which its sources run
@@ -35,6 +36,7 @@ fn answer(fact: &Fact) -> Result<Answers, String> {
             (_, Err(message)) => format!("refused: {message}"),
             ("source", Ok(program)) => program.source,
             ("launch", Ok(program)) => launch(&program),
+            ("notes", Ok(program)) => notes(&program),
             (other, Ok(_)) => return Err(format!("`{other}` is no question")),
         });
     }
@@ -63,6 +65,11 @@ fn after(kernel: &Kernel, target: Target, name: &str) -> Result<String, String> 
     let code_after = code(&passes()[at])?;
     let same = at > 0 && code(&passes()[at - 1])? == code_after;
     Ok(if same { "unchanged".to_owned() } else { code_after })
+}
+
+fn notes(program: &Program) -> String {
+    let lines: Vec<String> = program.plan.notes.iter().map(ToString::to_string).collect();
+    if lines.is_empty() { "none".into() } else { lines.join("\n") }
 }
 
 fn launch(program: &Program) -> String {

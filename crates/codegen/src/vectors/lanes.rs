@@ -1,10 +1,12 @@
 //! Statements of a loop over lanes, written for all lanes of a vector.
 
-use super::offset::{factor, joined, mentions, power_of_two, reads, slope, type_of};
+use super::offset::{Known, factor, joined, mentions, reads, slope, type_of};
 use super::{Space, Symbols};
 use crate::ast::{Block, Declare, Expr, Extent, For, LoopKind, Name, Op, Place, Stmt};
 use crate::names::Names;
+use crate::notes::NoVectors;
 use crate::plan::Target;
+use purlin_ir::multiples::{of_constant, of_sum};
 use purlin_ir::{InsnId, ScalarType, UpdateOp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +28,8 @@ pub(super) struct Written {
 pub(super) struct Lanes<'a> {
     target: Target,
     symbols: &'a Symbols,
+    /// What integer variables are multiples of.
+    known: &'a Known,
     names: &'a mut Names,
     /// The loop, from a number to a number.
     head: &'a For,
@@ -43,14 +47,15 @@ pub(super) struct Lanes<'a> {
     new: Vec<Name>,
     vectors: usize,
     aligned: BTreeMap<Name, u64>,
+    /// The first access that would be a vector if its start were known to be at a multiple.
+    unaligned: Option<NoVectors>,
     /// Whether the target has all vectors that variables are to hold.
     possible: bool,
 }
 
 impl<'a> Lanes<'a> {
     pub(super) fn new(
-        target: Target,
-        symbols: &'a Symbols,
+        (target, symbols, known): (Target, &'a Symbols, &'a Known),
         names: &'a mut Names,
         head: &'a For,
         width: u8,
@@ -60,6 +65,7 @@ impl<'a> Lanes<'a> {
         Self {
             target,
             symbols,
+            known,
             names,
             head,
             width,
@@ -70,22 +76,24 @@ impl<'a> Lanes<'a> {
             new: Vec::new(),
             vectors: 0,
             aligned: BTreeMap::new(),
+            unaligned: None,
             possible: true,
         }
     }
 
-    /// The loop with that body; none if no access would be a vector.
-    pub(super) fn write(mut self, body: &Block) -> Option<Written> {
+    /// The loop with that body; why not, if no access would be a vector.
+    pub(super) fn write(mut self, body: &Block) -> Result<Written, NoVectors> {
         let mut code = self.block(body);
         if self.vectors == 0 || !self.possible {
             self.new.iter().for_each(|name| self.names.give_back(name));
-            return None;
+            let missing = if self.possible { NoVectors::Apart } else { NoVectors::Length };
+            return Err(self.unaligned.unwrap_or(missing));
         }
         if !self.single {
             let (step, kind) = (self.width.into(), LoopKind::Sequential);
             code = vec![Stmt::For(For { step, kind, body: code, ..self.head.clone() })];
         }
-        Some(Written { code, vectors: self.vectors, aligned: self.aligned, names: self.new })
+        Ok(Written { code, vectors: self.vectors, aligned: self.aligned, names: self.new })
     }
 
     fn block(&mut self, block: &Block) -> Block {
@@ -291,7 +299,7 @@ impl<'a> Lanes<'a> {
 
     /// The vector that starts where the first lane finds its element, and the type of its elements,
     /// if the lanes find theirs beside each other and the target loads and stores them at once.
-    fn vector_at(&self, place: &Place) -> Option<(Place, ScalarType)> {
+    fn vector_at(&mut self, place: &Place) -> Option<(Place, ScalarType)> {
         let offset = place.offset.as_ref()?;
         let (ty, space) = *self.symbols.get(&place.name)?;
         let beside = slope(offset, &self.head.name, self.symbols) == Some(1);
@@ -305,7 +313,7 @@ impl<'a> Lanes<'a> {
             Target::Cuda => {
                 matches!(space, Space::Global | Space::Input | Space::Local)
                     && self.has_vectors_of(ty)
-                    && self.starts_at_multiples(offset)
+                    && self.starts_at_multiples(&place.name, ty, offset)
             }
             Target::C => false,
         };
@@ -320,26 +328,17 @@ impl<'a> Lanes<'a> {
     }
 
     /// Whether the first lanes of all vectors are at multiples of their number.
-    fn starts_at_multiples(&self, offset: &Expr) -> bool {
+    fn starts_at_multiples(&mut self, array: &Name, ty: ScalarType, offset: &Expr) -> bool {
         let width = u64::from(self.width);
-        let start = match self.head.lower {
-            Expr::Int(first, _) => power_of_two(first),
-            Expr::Real(..)
-            | Expr::Bool(_)
-            | Expr::Load(_)
-            | Expr::Hardware { .. }
-            | Expr::Neg(_)
-            | Expr::Not(_)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::IntCall(..)
-            | Expr::LanesCall(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Vector { .. } => 1,
-        };
-        let step = if self.single { start } else { start.min(width) };
-        factor(offset, &self.head.name, step, self.symbols) >= width
+        let start = factor(&self.head.lower, &self.head.name, 1, self.known, self.symbols);
+        let step = if self.single { start } else { of_sum(start, of_constant(width.cast_signed())) };
+        let found = factor(offset, &self.head.name, step, self.known, self.symbols);
+        if found < width && self.unaligned.is_none() {
+            let (array, bytes) = (array.to_string(), ty.bytes());
+            self.unaligned =
+                Some(NoVectors::Unaligned { array, known: found * bytes, needed: width * bytes });
+        }
+        found >= width
     }
 
     fn use_vector(&mut self, vector: &Place) {

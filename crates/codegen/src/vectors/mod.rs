@@ -20,9 +20,11 @@ mod transpose;
 use crate::ast::{Block, Expr, For, LoopKind, Name, Stmt};
 use crate::declare::{Private, declare, starts_defined};
 use crate::names::Names;
+use crate::notes::{NoVectors, Note};
 use crate::plan::Target;
 use crate::print::{Function, names_in};
 use lanes::{Lanes, Written};
+use offset::Known;
 use purlin_ir::ScalarType;
 use std::collections::{BTreeMap, BTreeSet};
 use touched::Touched;
@@ -42,21 +44,30 @@ enum Space {
 /// Types and places of all variables.
 type Symbols = BTreeMap<Name, (ScalarType, Space)>;
 
-/// Writes the loops over lanes of a function as vectors, where the target has them.
-pub(crate) fn vectorise(function: &mut Function, target: Target, mut names: Names) {
+/// Writes the loops over lanes of a function as vectors, where the target has them. `known` says what
+/// parameters are multiples of. Returns a note of each loop that stays scalar.
+pub(crate) fn vectorise(
+    function: &mut Function,
+    target: Target,
+    mut names: Names,
+    mut known: Known,
+) -> Vec<Note> {
     if target == Target::C {
         let symbols = symbols(function);
         transpose::transpose(&mut function.body, &symbols, &mut names);
         // what is no arithmetic of private arrays and tables, C's compilers make vectors of by `omp simd`
         let tables = function.constants.iter().map(|c| (c.name.clone(), c.ty)).collect();
-        return host::vectorise(&mut function.body, tables);
+        host::vectorise(&mut function.body, tables);
+        return Vec::new();
     }
     if !function.body.iter().any(has_lanes) {
-        return;
+        return Vec::new();
     }
     let symbols = symbols(function);
     let aligned: BTreeMap<_, _> = function.aligned.iter().cloned().collect();
-    let mut pass = Pass { target, symbols, names, aligned, left: BTreeSet::new() };
+    offset::learn(&function.body, &mut known, &symbols);
+    let (left, scalar, written) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
+    let mut pass = Pass { target, symbols, known, names, aligned, left, scalar, written };
     pass.block(&mut function.body);
     let mut used = BTreeSet::new();
     names_in(&function.body, &mut used);
@@ -69,6 +80,10 @@ pub(crate) fn vectorise(function: &mut Function, target: Target, mut names: Name
     let local = |name: &Name| pass.symbols.get(name).is_some_and(|(_, space)| *space == Space::Local);
     let aligned = pass.aligned.iter().filter(|(name, _)| local(name) || asked(name));
     function.aligned = aligned.map(|(name, bytes)| (name.clone(), *bytes)).collect();
+    // of a loop that is written once more under guards, one version in vectors is enough
+    pass.scalar.retain(|name, _| !pass.written.contains(name));
+    let note = |(name, why): (Name, NoVectors)| Note::ScalarLoop { iname: name.to_string(), why };
+    pass.scalar.into_iter().map(note).collect()
 }
 
 fn has_lanes(stmt: &Stmt) -> bool {
@@ -117,11 +132,16 @@ fn drop_declarations(block: &mut Block, names: &BTreeSet<Name>) {
 struct Pass {
     target: Target,
     symbols: Symbols,
+    known: Known,
     names: Names,
     /// Arrays that are accessed by vectors that need it, and the bytes of the largest one.
     aligned: BTreeMap<Name, u64>,
     /// Variables that vectors stand for in a loop.
     left: BTreeSet<Name>,
+    /// Loops that stay as they are, and why.
+    scalar: BTreeMap<Name, NoVectors>,
+    /// Loops that are written in vectors.
+    written: BTreeSet<Name>,
 }
 
 /// The body of a loop, ready to be written in vectors.
@@ -138,10 +158,15 @@ impl Pass {
         for mut stmt in std::mem::take(block) {
             if let Stmt::For(f) = &stmt
                 && f.kind == LoopKind::Vector
-                && let Some(code) = self.vectors(f)
             {
-                block.extend(code);
-                continue;
+                match self.vectors(f) {
+                    Ok(code) => {
+                        self.written.insert(f.name.clone());
+                        block.extend(code);
+                        continue;
+                    }
+                    Err(why) => _ = self.scalar.insert(f.name.clone(), why),
+                }
             }
             if let Some(body) = stmt.body_mut() {
                 self.block(body);
@@ -151,51 +176,67 @@ impl Pass {
     }
 
     /// The loop in vectors of the width that lets most accesses be vectors; of several, the
-    /// largest.
-    fn vectors(&mut self, f: &For) -> Option<Block> {
-        let (Expr::Int(first, _), Expr::Int(end, _), 1) = (&f.lower, &f.upper, f.step) else { return None };
+    /// largest. Of several reasons against it, that against the smallest.
+    fn vectors(&mut self, f: &For) -> Result<Block, NoVectors> {
+        let (Expr::Int(first, _), Expr::Int(end, _), 1) = (&f.lower, &f.upper, f.step) else {
+            return Err(NoVectors::Ends);
+        };
         let prepared = self.prepared(f)?;
         let widths = [2, 4, 8, 16].into_iter().filter(|w| (end - first) % i64::from(*w) == 0);
-        let tried = widths.filter_map(|width| {
-            let written = self.written(f, &prepared, width)?;
-            written.names.iter().for_each(|name| self.names.give_back(name));
-            Some((written.vectors, width))
-        });
-        let best = tried.max();
-        let Some(written) = best.and_then(|(_, width)| self.written(f, &prepared, width)) else {
-            prepared.copies.iter().for_each(|(own, _)| self.names.give_back(own));
-            return None;
+        let (mut best, mut against) = (None, None);
+        for width in widths {
+            match self.written(f, &prepared, width) {
+                Ok(written) => {
+                    written.names.iter().for_each(|name| self.names.give_back(name));
+                    best = best.max(Some((written.vectors, width)));
+                }
+                Err(why) => against = against.or(Some(why)),
+            }
+        }
+        let written = match best {
+            Some((_, width)) => self.written(f, &prepared, width),
+            None => Err(against.unwrap_or(NoVectors::Length)),
         };
+        let written = written.inspect_err(|_| {
+            prepared.copies.iter().for_each(|(own, _)| self.names.give_back(own));
+        })?;
         self.left.extend(prepared.copies.into_iter().map(|(_, name)| name));
         for (name, bytes) in written.aligned {
             let most = self.aligned.entry(name).or_default();
             *most = bytes.max(*most);
         }
-        Some(written.code)
+        Ok(written.code)
     }
 
-    fn written(&mut self, f: &For, prepared: &Prepared, width: u8) -> Option<Written> {
-        let (symbols, names) = (&self.symbols, &mut self.names);
-        Lanes::new(self.target, symbols, names, f, width, &prepared.per_lane).write(&prepared.body)
+    fn written(&mut self, f: &For, prepared: &Prepared, width: u8) -> Result<Written, NoVectors> {
+        let (known, names) = ((self.target, &self.symbols, &self.known), &mut self.names);
+        Lanes::new(known, names, f, width, &prepared.per_lane).write(&prepared.body)
     }
 
     /// The body with its own copies of scalars from outside that it writes: no value leaves or
-    /// enters a lane by them. None if lanes share more than vectors can keep apart.
-    fn prepared(&mut self, f: &For) -> Option<Prepared> {
+    /// enters a lane by them.
+    ///
+    /// # Errors
+    /// Lanes share more than vectors can keep apart.
+    fn prepared(&mut self, f: &For) -> Result<Prepared, NoVectors> {
         let mut body = f.body.clone();
-        let touched = Touched::by(&f.body)?;
+        let touched = Touched::by(&f.body).ok_or(NoVectors::Inside)?;
         let per_lane = touched.arrays_per_lane(&f.name, &self.symbols)?;
-        let outside: Option<Vec<Private>> =
-            touched.scalars_from_outside().iter().map(|name| self.replaceable(name, &f.body)).collect();
+        let replaced = |name: &Name| {
+            let shared = || NoVectors::Shared { variable: name.to_string() };
+            self.replaceable(name, &f.body).ok_or_else(shared)
+        };
+        let outside: Vec<Private> =
+            touched.scalars_from_outside().iter().map(replaced).collect::<Result<_, _>>()?;
         let mut copies = Vec::new();
-        for var in outside? {
+        for var in outside {
             let own = self.names.fresh(&var.name);
             self.symbols.insert(own.clone(), (var.ty, Space::Private));
             rename(&mut body, &var.name, &own);
             copies.push((own.clone(), var.name.clone()));
             declare(&mut body, &[Private { name: own, ..var }]);
         }
-        Some(Prepared { body, per_lane, copies })
+        Ok(Prepared { body, per_lane, copies })
     }
 
     /// A scalar to which every iteration gives a value before it reads it.

@@ -2,11 +2,10 @@
 //! lane.
 
 use super::Symbols;
-use crate::ast::{Expr, IntFn, Name, Op};
+use crate::ast::{Block, Declare, Expr, IntFn, Name, Op, Stmt};
 use purlin_ir::ScalarType;
-
-/// Most that [`factor`] asks for.
-const MOST: u64 = 16;
+use purlin_ir::multiples::{of_constant, of_product, of_quotient, of_sum};
+use std::collections::BTreeMap;
 
 /// Type of a number; none for what is not known.
 pub(super) fn type_of(e: &Expr, of: &dyn Fn(&Name) -> Option<ScalarType>) -> Option<ScalarType> {
@@ -84,32 +83,76 @@ pub(super) fn slope(e: &Expr, index: &Name, symbols: &Symbols) -> Option<i64> {
     }
 }
 
-/// A power of two, at most [`MOST`], of which an integer is a multiple whatever its variables are,
-/// where `index` is one of `step`.
-pub(super) fn factor(e: &Expr, index: &Name, step: u64, symbols: &Symbols) -> u64 {
+/// Powers of two of which integer variables are multiples, by name; those that are not there are of 1.
+pub(super) type Known = BTreeMap<Name, u64>;
+
+/// A power of two of which an integer is a multiple, where `index` is one of `step` and other
+/// variables are of what is known of them.
+pub(super) fn factor(e: &Expr, index: &Name, step: u64, known: &Known, symbols: &Symbols) -> u64 {
     if !is_integer(e, symbols) {
         return 1;
     }
-    let of = |e: &Expr| factor(e, index, step, symbols);
+    let of = |e: &Expr| factor(e, index, step, known, symbols);
     match e {
-        Expr::Int(c, _) => power_of_two(*c),
+        Expr::Int(c, _) => of_constant(*c),
         Expr::Load(place) if place.name == *index => step,
+        Expr::Load(place) if place.offset.is_none() => known.get(&place.name).copied().unwrap_or(1),
         Expr::Neg(a) | Expr::Cast(_, a) => of(a),
-        Expr::Binary(Op::Add | Op::Sub | Op::Rem, a, b) | Expr::Select(_, a, b) => of(a).min(of(b)),
-        Expr::IntCall(IntFn::Mod | IntFn::Min | IntFn::Max, _, a, b) => of(a).min(of(b)),
-        Expr::Binary(Op::Mul, a, b) => (of(a) * of(b)).min(MOST),
+        Expr::Binary(Op::Add | Op::Sub | Op::Rem, a, b) | Expr::Select(_, a, b) => of_sum(of(a), of(b)),
+        Expr::IntCall(IntFn::Mod | IntFn::Min | IntFn::Max, _, a, b) => of_sum(of(a), of(b)),
+        Expr::Binary(Op::Mul, a, b) => of_product(of(a), of(b)),
+        Expr::Binary(Op::Div, a, b) | Expr::IntCall(IntFn::FloorDiv, _, a, b) => match **b {
+            Expr::Int(d, _) => of_quotient(of(a), d),
+            Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Neg(_)
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::LanesCall(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Vector { .. } => 1,
+        },
         Expr::Load(_) | Expr::Real(..) | Expr::Bool(_) | Expr::Hardware { .. } | Expr::Not(_) => 1,
-        Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::LanesCall(..)
-        | Expr::IntCall(IntFn::FloorDiv, ..)
-        | Expr::Vector { .. } => 1,
+        Expr::Binary(..) | Expr::Call(..) | Expr::LanesCall(..) | Expr::Vector { .. } => 1,
     }
 }
 
-/// The largest power of two, at most [`MOST`], that divides an integer.
-pub(super) fn power_of_two(c: i64) -> u64 {
-    (1 << c.trailing_zeros().min(4)).min(MOST)
+/// Adds what constants and loops of a block tell to what is known of parameters. A name that stands
+/// there twice is a multiple of what both are.
+pub(super) fn learn(block: &Block, known: &mut Known, symbols: &Symbols) {
+    let note = |name: &Name, found: u64, known: &mut Known| {
+        let least = known.entry(name.clone()).or_insert(found);
+        *least = found.min(*least);
+    };
+    for stmt in block {
+        match stmt {
+            Stmt::Declare(Declare { name, constant: true, len: None, value: Some(value), .. }) => {
+                // no variable has the name of the constant before it is declared
+                let found = factor(value, name, 1, known, symbols);
+                note(name, found, known);
+            }
+            Stmt::For(f) => {
+                let start = factor(&f.lower, &f.name, 1, known, symbols);
+                note(&f.name, of_sum(start, of_constant(f.step)), known);
+            }
+            Stmt::Declare(d) => note(&d.name, 1, known),
+            Stmt::Comment(_)
+            | Stmt::Assign { .. }
+            | Stmt::Atomic(_)
+            | Stmt::Intrinsic(_)
+            | Stmt::If { .. }
+            | Stmt::Iteration(_)
+            | Stmt::Barrier(_) => {}
+        }
+        if let Some(body) = stmt.body() {
+            learn(body, known, symbols);
+        }
+    }
 }
 
 /// A sum in which the loop variable has become `index + c` or a number, its small literals joined

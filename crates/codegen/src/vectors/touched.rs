@@ -3,6 +3,7 @@
 use super::offset::{reads, slope};
 use super::{Space, Symbols};
 use crate::ast::{Block, Expr, LoopKind, Name, Stmt};
+use crate::notes::NoVectors;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What statements touch.
@@ -74,18 +75,26 @@ impl<'b> Touched<'b> {
     /// The private arrays of which every lane has its own: declared inside, at offsets that are the
     /// same in all lanes. In any other one that is written, or declared inside, each lane must keep
     /// to one element that no other lane touches: placement takes private memory for a lane's own,
-    /// so that nothing else keeps lanes apart. None where one does not.
-    pub(super) fn arrays_per_lane(&self, index: &Name, symbols: &Symbols) -> Option<BTreeSet<Name>> {
+    /// so that nothing else keeps lanes apart.
+    ///
+    /// # Errors
+    /// An array of which one does not.
+    pub(super) fn arrays_per_lane(
+        &self,
+        index: &Name,
+        symbols: &Symbols,
+    ) -> Result<BTreeSet<Name>, NoVectors> {
         let mut per_lane = BTreeSet::new();
         for (name, accesses) in &self.arrays {
-            let (_, space) = symbols.get(name)?;
+            let shared = || NoVectors::Shared { variable: name.to_string() };
+            let (_, space) = symbols.get(name).ok_or_else(shared)?;
             let inside = self.declared.contains(name);
             if *space != Space::Private || !(inside || accesses.written) {
                 continue;
             }
             let of_lane = |read: &Name| self.declared.contains(read) || self.scalars.contains(read);
             if accesses.offsets.iter().any(|e| reads(e, &of_lane)) {
-                return None;
+                return Err(shared());
             }
             if inside && accesses.offsets.iter().all(|e| slope(e, index, symbols) == Some(0)) {
                 per_lane.insert(name.clone());
@@ -96,9 +105,9 @@ impl<'b> Touched<'b> {
                 slope(e, index, symbols) == Some(1) && !reads(e, &|read| self.loops.contains(read))
             };
             if !one || !accesses.offsets.iter().all(|e| own(e)) {
-                return None;
+                return Err(shared());
             }
         }
-        Some(per_lane)
+        Ok(per_lane)
     }
 }

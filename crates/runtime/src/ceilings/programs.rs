@@ -42,6 +42,7 @@ fn program(
         private_bytes: 0,
         features: vec![Feature::Fp64],
         preconditions: vec![],
+        notes: vec![],
     };
     Program { target, entry: entry.into(), source, plan, contraction: true, untrusted: vec![] }
 }
