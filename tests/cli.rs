@@ -205,6 +205,64 @@ const LOOPS: &[Case] = &[
     ),
 ];
 
+/// A parameter that the steps fix needs no value, wherever the steps stand; another value is refused.
+#[test]
+fn fixed_parameters_need_no_value() {
+    let dir = tempfile::tempdir().unwrap();
+    let steps = "fix_parameter(n, 64)\nsplit_iname(i, 8)\n";
+    let plain = write(dir.path(), "axpy.purlin", AXPY);
+    let scheduled = write(dir.path(), "scheduled.purlin", &format!("{AXPY}\nschedule\n{steps}"));
+    let text = write(dir.path(), "steps.txt", steps);
+    let json = r#"{"steps": [{"fix_parameter": {"param": "n", "value": 64}}]}"#;
+    let recipe = write(dir.path(), "recipe.json", json);
+    for given in [&[&*scheduled][..], &[&plain, "--recipe", &text], &[&plain, "--recipe", &recipe]] {
+        let run = |more: &[&str]| [&["run"][..], given, more].concat();
+        assert!(good(&run(&["--no-time"])).contains("of the tolerance"));
+        good(&run(&["--no-time", "--param", "n=64"]));
+        let error = bad(&run(&["--no-time", "--param", "n=32"]), 2);
+        assert!(error.contains("--param n=32: the steps fix `n` to 64; leave it out"), "{error}");
+        let counted = good(&[&["stats"][..], given].concat());
+        assert!(counted.contains("n = 64"), "{counted}");
+        good(&[&["steps"][..], given, &["--time", "--device", "c"]].concat());
+    }
+    let both = AXPY.replace("param n: i32", "param n: i32\nparam m: i32\nassume m >= 1");
+    let both = write(dir.path(), "both.purlin", &both);
+    let error = bad(&["run", &both, "--recipe", &recipe], 2);
+    assert!(error.contains("parameter `m` has no value"), "{error}");
+}
+
+/// What stays scalar, or runs on one work-item, is said with the source, with the plan and by `stats`.
+#[test]
+fn code_generation_says_what_nobody_expects() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = "kernel rows\nparam n: i32\narg x: f32[n, n] in\narg y: f32[n, n] out\n
+for i in 0..n {g.0}\n  for j in 0..floor_div(n, 4)\n    for v in 0..4 {vector}\n      s: y[i, 4*j + v] = x[i, 4*j + v]\n";
+    let file = write(dir.path(), "rows.purlin", rows);
+    let scalar = "`v` is tagged vector and stays scalar: the first lane's element of `y` is known to lie at a \
+                  multiple of 4 bytes, needed 8";
+    for more in [&[][..], &["--plan"]] {
+        let text = good(&[&["print", &file, "--target", "cuda"][..], more].concat());
+        assert!(text.contains(&format!("// note: {scalar}")), "{text}");
+        assert!(!good(&[&["print", &file, "--target", "opencl"][..], more].concat()).contains("note"));
+    }
+    let counted = good(&["stats", &file, "--param", "n=8"]);
+    assert!(counted.contains(&format!("note (cuda): {scalar}")), "{counted}");
+    let known = rows.replace("arg x", "assume n mod 64 == 0\narg x");
+    let known = write(dir.path(), "known.purlin", &known);
+    let text = good(&["print", &known, "--target", "cuda"]);
+    assert!(text.contains("float4") && !text.contains("note"), "{text}");
+    let copy = "kernel copy\nparam n: i32\narg x: f64[n, 32] in\narg y: f64[n, 32] out\ntemp t: f64[32] local\n
+for g in 0..n {g.0}\n  for l in 0..32\n    copy: t[l] = x[g, l]\n  for i in 0..32 {l.0}\n    use: y[g, i] = t[31 - i]\n";
+    let copy = write(dir.path(), "copy.purlin", copy);
+    let note = "`l` runs on one work-item of a group, at index 0 of l.0: `copy`";
+    for target in ["cuda", "opencl", "c"] {
+        let text = good(&["print", &copy, "--target", target]);
+        assert!(text.contains(&format!("// note: {note}")) && text.contains("== 0"), "{text}");
+    }
+    let counted = good(&["stats", &copy, "--param", "n=2"]);
+    assert!(counted.contains(&format!("note (cuda, opencl): {note}")), "{counted}");
+}
+
 /// What a recipe assumes of a map is checked on the real one when that is asked for.
 #[test]
 fn maps_are_checked_when_asked() {

@@ -28,15 +28,15 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let kernel = &file.kernel;
     let seed = args.seed();
     let arrays = args.arrays()?;
+    let wanted = args.inputs.wanted(args.transform.fixed_params(source)?);
     let Inputs { memory, origin } = match &file.form {
-        Some(of) => imported_inputs(&args.inputs.wanted(), of, seed)?,
-        None => inputs(&args.inputs.wanted(), kernel, seed)?,
+        Some(of) => imported_inputs(&wanted, of, seed)?,
+        None => inputs(&wanted, kernel, seed)?,
     };
     let progress = Progress::new();
     // Before any device sees them: inputs that lead out of an array end here, not in a crash.
     progress.stage("interpreting");
-    let (expected, reference) =
-        reference(&args.inputs.wanted(), kernel, &memory, file.form.is_some(), &progress)?;
+    let (expected, reference) = reference(&wanted, kernel, &memory, file.form.is_some(), &progress)?;
     progress.stage("transforming");
     let device = args.open()?;
     let sought = file.form.as_ref().map(|of| Sought { case: None, dim: of.form.form.cell.dim() });

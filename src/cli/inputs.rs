@@ -39,10 +39,10 @@ pub struct InputArgs {
 }
 
 impl InputArgs {
-    /// What they say of values.
-    pub fn wanted(&self) -> Wanted<'_> {
+    /// What they say of values, beside the parameters that steps have `fixed`.
+    pub fn wanted(&self, fixed: BTreeMap<String, i64>) -> Wanted<'_> {
         let (mesh, values) = (self.mesh.as_deref(), self.values.as_deref());
-        Wanted { cells: self.cells, mesh, order: self.numbering, param: &self.param, values }
+        Wanted { cells: self.cells, mesh, order: self.numbering, param: &self.param, fixed, values }
     }
 
     /// The order of the degrees of freedom of a form.
@@ -61,7 +61,7 @@ impl InputArgs {
 }
 
 /// What the command line says of values.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub struct Wanted<'a> {
     /// Divisions of the unit mesh.
     pub cells: Option<usize>,
@@ -71,6 +71,8 @@ pub struct Wanted<'a> {
     pub order: Option<Order>,
     /// Values of parameters.
     pub param: &'a [ParamArg],
+    /// Values of parameters that the steps to be applied fix.
+    pub fixed: BTreeMap<String, i64>,
     /// A JSON file of values of arguments.
     pub values: Option<&'a Path>,
 }
@@ -88,7 +90,7 @@ pub struct Inputs {
 pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, Failure> {
     let lowered = LoweredArrays::of(kernel);
     let mut memory = Memory::new();
-    let mut params = ParamArg::of_kernel(args.param, kernel)?;
+    let mut params = ParamArg::of_kernel(args.param, &args.fixed, kernel)?;
     let given = given(args, kernel)?;
     if args.order.is_some() && lowered.is_none() {
         let message = "--numbering is for forms and for kernels that were lowered from one";

@@ -58,9 +58,11 @@ const OPTIONS: TimingOptions = TimingOptions { warm_up: 1, min_runs: 3, min_seco
 const DIVISIONS: usize = 4;
 
 impl TimeArgs {
-    /// The parameters that are given.
-    pub fn params(&self) -> Result<BTreeMap<String, i64>, Failure> {
-        ParamArg::collect(&self.param)
+    /// The parameters that are given, and those that the steps fix.
+    pub fn params(&self, fixed: &BTreeMap<String, i64>) -> Result<BTreeMap<String, i64>, Failure> {
+        let mut params = ParamArg::collect(&self.param)?;
+        params.extend(fixed.iter().map(|(name, value)| (name.clone(), *value)));
+        Ok(params)
     }
 }
 
@@ -77,14 +79,20 @@ pub struct StepTimes {
 }
 
 impl StepTimes {
-    /// Inputs of the kernel before any step, and what it makes of them.
-    pub fn new(args: &TimeArgs, source: &Source, form: &Lowered) -> Result<Self, Failure> {
+    /// Inputs of the kernel before any step, with the parameters that the steps have `fixed`, and what
+    /// it makes of them.
+    pub fn new(
+        args: &TimeArgs,
+        fixed: BTreeMap<String, i64>,
+        source: &Source,
+        form: &Lowered,
+    ) -> Result<Self, Failure> {
         let plain = form.kernel().clone();
         let seed = args.seed.unwrap_or_else(Random::fresh_seed);
         let cells = args.cells.or_else(|| matches!(source, Source::Form(_)).then_some(DIVISIONS));
         let (mesh, values) = (args.mesh.as_deref(), args.values.as_deref());
         let cells = cells.filter(|_| mesh.is_none());
-        let wanted = Wanted { cells, mesh, order: None, param: &args.param, values };
+        let wanted = Wanted { cells, mesh, order: None, param: &args.param, fixed, values };
         let of = match source {
             Source::File(file) => file.form.as_ref(),
             Source::Form(_) => None,

@@ -48,9 +48,10 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     let (form, recipe, behind) = args.transform.recipe(&source, lowered)?;
     let kernel = form.kernel();
     let total = recipe.steps.len();
-    let params = args.time.params()?;
+    let fixed = recipe.fixed_params();
+    let params = args.time.params(&fixed)?;
     let (trace, refusal) = follow(&recipe, kernel);
-    let mut times = args.time.time.then(|| StepTimes::new(&args.time, &source, &form)).transpose()?;
+    let mut times = args.time.time.then(|| StepTimes::new(&args.time, fixed, &source, &form)).transpose()?;
     let mut before = kernel_text(kernel, true);
     let lowering = recipe.lowering.iter().map(|lowering| format!(", of the form lowered with {lowering}"));
     let lowering: String = lowering.collect();

@@ -16,6 +16,7 @@ use purlin::transforms::lists::Definition;
 use purlin::transforms::schedule::{Choice, ScriptProblem};
 use purlin::transforms::{Lowering, Recipe, Script, ScriptError};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A strategy, a mapping or a recipe.
@@ -216,6 +217,15 @@ impl TransformArgs {
             Source::File(_) | Source::Form(_) => None,
         };
         Ok(script.map(|script| Given::Script(Cow::Borrowed(script))))
+    }
+
+    /// The parameters that the recipe or the schedule gives a value for good: nobody else has to.
+    pub fn fixed_params(&self, source: &Source) -> Result<BTreeMap<String, i64>, Failure> {
+        Ok(match self.given(source)? {
+            Some(Given::Recipe(recipe)) => recipe.fixed_params(),
+            Some(Given::Script(script)) => script.fixed_params(&self.choice(&script)?),
+            None => BTreeMap::new(),
+        })
     }
 
     fn name_given(&self) -> String {

@@ -68,7 +68,9 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     }
     let progress = Progress::new();
     let Prepared { device, cache, measured, seed } = args.trials.prepare(&progress)?;
-    let wanted = args.inputs.wanted();
+    // a parameter that a hole fixes has as many values as the hole
+    let fixed = script.as_ref().map(|s| s.fixed_params(&Choice::default())).unwrap_or_default();
+    let wanted = args.inputs.wanted(fixed);
     let memory = match &form {
         Some(of) => imported_inputs(&wanted, of, seed)?.memory,
         None => inputs(&wanted, &kernel, seed)?.memory,

@@ -71,18 +71,31 @@ impl ParamArg {
         Ok(values)
     }
 
-    /// The values by name, each of a parameter of the kernel.
+    /// The values by name, each of a parameter of the kernel, with those that steps have `fixed`.
     ///
     /// # Errors
-    /// A name that has two values, or that no parameter has.
-    pub fn of_kernel(args: &[Self], kernel: &Kernel) -> Result<BTreeMap<String, i64>, Failure> {
-        let params = Self::collect(args)?;
+    /// A name that has two values, or that no parameter has; another value than the fixed one.
+    pub fn of_kernel(
+        args: &[Self],
+        fixed: &BTreeMap<String, i64>,
+        kernel: &Kernel,
+    ) -> Result<BTreeMap<String, i64>, Failure> {
+        let mut params = Self::collect(args)?;
         let is_param = |v: &VarId| kernel.vars[*v].kind == VarKind::Param;
         let known: Vec<&str> = kernel.vars.ids().filter(is_param).map(|v| &*kernel.vars[v].name).collect();
         match params.keys().find(|name| !known.contains(&name.as_str())) {
-            Some(name) => Err(unknown(kernel, "parameter", name, &known)),
-            None => Ok(params),
+            Some(name) => return Err(unknown(kernel, "parameter", name, &known)),
+            None => {}
         }
+        // what the kernel does not have is refused by the step
+        for (name, value) in fixed.iter().filter(|(name, _)| known.contains(&name.as_str())) {
+            if let Some(given) = params.insert(name.clone(), *value).filter(|given| given != value) {
+                let message =
+                    format!("--param {name}={given}: the steps fix `{name}` to {value}; leave it out");
+                return Err(Failure::Usage(message));
+            }
+        }
+        Ok(params)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Recipes: steps that can be saved, diffed, replayed and shown one after the other.
 
 use crate::lists::Definition;
-use crate::primitives::steps;
+use crate::primitives::{FixParameter, steps};
 use crate::refusal::TransformError;
 use crate::step::Step;
 use purlin_analysis::{Analysis, Known};
 use purlin_ir::Kernel;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
 pub(crate) mod json;
@@ -54,6 +55,18 @@ pub struct RecipeError {
 )]
 pub struct RecipeSyntaxError(#[from] serde_json::Error);
 
+/// The parameters that steps give a value for good, and the values.
+pub(crate) fn fixed_params<'s>(steps: impl IntoIterator<Item = &'s Step>) -> BTreeMap<String, i64> {
+    let mut fixed = BTreeMap::new();
+    for step in steps {
+        // of two steps the second one is refused
+        if let Some(FixParameter { param, value }) = step.get() {
+            fixed.entry(param.clone()).or_insert(*value);
+        }
+    }
+    fixed
+}
+
 impl Recipe {
     /// A recipe of these steps.
     pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
@@ -68,6 +81,12 @@ impl Recipe {
         }
         self.steps.extend(rest.steps);
         self
+    }
+
+    /// The parameters that its steps give a value for good, and the values.
+    #[must_use]
+    pub fn fixed_params(&self) -> BTreeMap<String, i64> {
+        fixed_params(&self.steps)
     }
 
     /// Adds a step.

@@ -12,7 +12,7 @@ pub use holes::Choice;
 
 use super::Schedule;
 use crate::primitives::steps;
-use crate::recipe::{Lowering, Recipe, StartsFrom};
+use crate::recipe::{Lowering, Recipe, StartsFrom, fixed_params};
 use crate::refusal::TransformError;
 use crate::step::Step;
 use crate::step_set::StepSet;
@@ -233,6 +233,17 @@ impl Script {
             words.insert(name.clone(), Json::from(value));
         }
         self.requirements.iter().all(|r| r.holds(&words)).then_some(words)
+    }
+
+    /// The parameters that its steps give a value for good, and the values; those without one by this
+    /// choice are left out.
+    #[must_use]
+    pub fn fixed_params(&self, choice: &Choice) -> BTreeMap<String, i64> {
+        let words = self.words(&choice.0).unwrap_or_else(|| choice.0.clone());
+        // a step that mentions a handle fixes nothing
+        let steps: Vec<Step> =
+            self.statements.iter().filter_map(|s| step_of(&self.set, s, &words).ok()).collect();
+        fixed_params(&steps)
     }
 
     /// Applies the steps in order.
