@@ -21,27 +21,33 @@ const STACK_LIMIT: u64 = 256 * 1024;
 /// time, P4, 706 KB, 182 ms and 640 ms (4,374 cells, one thread, GCC 12, Zen 4, 2026-11-24).
 const VECTOR_LIMIT: u64 = 8 << 20;
 
-/// Puts the statements between barriers into loops over the work-items.
+/// Puts the statements between barriers into loops over the work-items. Also names their number in the
+/// group at hand, where it is another one in the last group alone.
 pub(crate) fn work_item_loops(
     body: Block,
     env: &mut Env<'_>,
     axes: &Axes,
     privates: &mut Vec<Private>,
-) -> Block {
+) -> (Block, Option<Name>) {
     let barriers = body.iter().any(Stmt::has_barrier);
-    if !barriers && let Some(code) = spread_items(&body, env, axes, privates) {
-        return code;
+    if !barriers && let Some((code, items)) = spread_items(&body, env, axes, privates) {
+        return (code, Some(items));
     }
     let mut code = Regions { env, axes }.block(body);
     if barriers {
         expand(&mut code, env, axes, privates);
     }
-    code
+    (code, None)
 }
 
 /// The body with its loops over the work-items moved inwards, where atomic updates or vectors call
 /// for it and what then lives across is small enough.
-fn spread_items(body: &Block, env: &mut Env<'_>, axes: &Axes, privates: &mut Vec<Private>) -> Option<Block> {
+fn spread_items(
+    body: &Block,
+    env: &mut Env<'_>,
+    axes: &Axes,
+    privates: &mut Vec<Private>,
+) -> Option<(Block, Name)> {
     let [Some(local), None, None] = &axes.block else { return None };
     if local.extent == 1 {
         return None;
@@ -59,7 +65,7 @@ fn spread_items(body: &Block, env: &mut Env<'_>, axes: &Axes, privates: &mut Vec
         return None;
     }
     *privates = after;
-    Some(code)
+    Some((code, end))
 }
 
 struct Regions<'a, 'k> {

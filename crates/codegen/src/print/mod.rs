@@ -6,6 +6,7 @@ mod dialect;
 mod expr;
 mod helpers;
 mod vector;
+mod work_items;
 
 use crate::ast::{
     Atomic, Block, CodePiece, Declare, Expr, Extent, For, Intrinsic, LoopKind, Name, Op, Place, Stmt,
@@ -41,6 +42,9 @@ pub struct Function {
     pub provided: Vec<Name>,
     /// Arrays of the C code that are too large for the stack.
     pub kept: Vec<Name>,
+    /// In C, the number of work-items of the group at hand, where only that of the last group is another
+    /// one than in [`block`](Self::block).
+    pub items_of_last: Option<Name>,
     /// The statements.
     pub body: Block,
 }
@@ -96,6 +100,7 @@ pub(crate) struct Source {
 /// Prints a function for a target.
 pub(crate) fn source(function: &Function, target: Target, contraction: bool) -> Source {
     let mut printer = Printer::new(target);
+    printer.items_of_last.clone_from(&function.items_of_last);
     printer.aligned.clone_from(&function.aligned);
     printer.kept = function.kept.iter().cloned().collect();
     if target == Target::C {
@@ -146,6 +151,10 @@ pub(crate) struct Printer {
     doubles: bool,
     /// Whether this is inside a loop over groups.
     in_groups: bool,
+    /// As [`Function::items_of_last`] has it.
+    items_of_last: Option<Name>,
+    /// Whether this is code of the last group alone.
+    in_last_group: bool,
     /// Arrays in the local memory that the launch provides.
     provided: Vec<Name>,
     /// Bytes used so far of that memory.
@@ -167,6 +176,8 @@ impl Printer {
             helpers: BTreeSet::new(),
             doubles: false,
             in_groups: false,
+            items_of_last: None,
+            in_last_group: false,
             provided: Vec::new(),
             provided_bytes: 0,
             aligned: Vec::new(),
@@ -223,13 +234,7 @@ impl Printer {
                 self.indent -= 1;
                 self.line("}");
             }
-            Stmt::If { condition, body } => {
-                self.start();
-                self.out.push_str("if (");
-                self.expr(condition, 0);
-                self.out.push(')');
-                self.braced(body);
-            }
+            Stmt::If { condition, body } => self.conditional(condition, body),
             Stmt::For(f) => self.for_loop(f),
             Stmt::Iteration(_) => {}
             Stmt::Barrier(fence) => self.dialect.barrier(fence).for_each(|statement| self.line(statement)),
@@ -386,24 +391,17 @@ impl Printer {
             // `collapse` of the outermost counts the inner ones.
             LoopKind::Groups if self.in_groups => {}
             LoopKind::Groups => self.line(&self.dialect.groups_pragma(f)),
-            LoopKind::WorkItems => {
-                // compilers write a loop of a vector out, which the pragma would keep them from
-                let short = matches!(f.upper, Expr::Int(n, _) if is_width(n))
-                    && !f.body.iter().any(|s| matches!(s, Stmt::For(_)));
-                if !short && innermost(f) && self.may_vectorise(&f.body) {
-                    self.line("#pragma omp simd");
-                }
-            }
+            LoopKind::WorkItems => self.work_items_pragma(f),
         }
         self.loop_head(f);
         self.in_groups |= f.kind == LoopKind::Groups;
         self.braced(&f.body);
     }
 
-    /// Whether the iterations may run in lanes: see [`may_vectorise`]. Lanes have no copies of what
-    /// outlives them.
+    /// Whether the iterations shall run in lanes: see [`may_vectorise`]. Lanes have no copies of what
+    /// outlives them, and the last group is not worth the code.
     fn may_vectorise(&self, body: &Block) -> bool {
-        may_vectorise(body) && !declares(body, &self.kept)
+        !self.in_last_group && may_vectorise(body) && !declares(body, &self.kept)
     }
 
     fn loop_head(&mut self, f: &For) {
