@@ -8,7 +8,8 @@
 //! 3. what suits most forms on that architecture, over modes where those are fewer than quadrature
 //!    points. A functional has one update of the result a group;
 //! 4. on other cards, the tiling that the cost model ranks first;
-//! 5. on a processor, cells in the lanes of vectors: their sums factorised where tables are tensor
+//! 5. on a processor, facets one at a time where that is as fast, as compilers take long for their code in
+//!    lanes; cells in the lanes of vectors: their sums factorised where tables are tensor
 //!    products, matrices of cells with the fewest operations where these are far fewer, over modes
 //!    where those are no more than quadrature points;
 //! 6. one cell a work-item.
@@ -103,6 +104,8 @@ pub enum Source {
     Ranked,
     /// Tables that are tensor products: sums axis by axis need the fewest operations.
     Factorised,
+    /// Facets, of which a mesh has few, one at a time on a processor.
+    Facets,
     /// Matrices of cells that take many times fewer operations.
     Operations,
     /// Cells in the lanes of a processor's vectors, modes instead of points.
@@ -131,6 +134,9 @@ impl fmt::Display for Source {
             Self::Ranked => f.write_str("ranked first by the cost model"),
             Self::Factorised => {
                 f.write_str("tables are tensor products; `purlin tune` may find a better one")
+            }
+            Self::Facets => {
+                f.write_str("one facet at a time, quickly compiled; `purlin tune` may find a better one")
             }
             Self::Operations => {
                 f.write_str("a vector of cells, far fewer operations; `purlin tune` may find a better one")
@@ -191,6 +197,8 @@ pub fn known(
         found.push(Known { mapping: vectors.factorised(), source: Source::Factorised });
     }
     if device.backend == Backend::C {
+        let facets = vectors.facets(form);
+        found.extend(facets.map(|mapping| Known { mapping, source: Source::Facets }));
         let fewest = vectors.fewest_if_worthwhile(form);
         found.extend(fewest.map(|mapping| Known { mapping, source: Source::Operations }));
         if with_modes(form).is_some_and(|(_, products)| products.is_le()) {

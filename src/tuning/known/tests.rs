@@ -138,6 +138,37 @@ fn forms_of_known_sizes_share_the_mapping() {
     assert_eq!(found[0], Known { mapping: straight, source: Source::Usual("NVIDIA H200") });
 }
 
+/// Facets, one at a time on a processor, but for the single block of a matrix on one side; on other devices as
+/// before.
+#[test]
+fn facets_are_quick_to_compile() {
+    use purlin_forms::form::{avg, dS, ds, jump};
+    let host = device("AMD EPYC", Backend::C, "x86_64");
+    let card = device("NVIDIA H200", Backend::Cuda, "sm_90");
+    let space = FunctionSpace::discontinuous(CellShape::Triangle, 2);
+    let (u, w, v) = (coefficient("u", &space), trial(&space), test(&space));
+    let one = Mapping::ConstantCells { cells: 1 };
+    let points = Mapping::PointTiles { cells: 1, sums: 32 };
+    let facets = |mapping| Known { mapping, source: Source::Facets };
+    let lanes = Known { mapping: tiles(), source: Source::Lanes };
+    let cases = [
+        (jump(&u) * jump(&v) * dS(), facets(one.clone())),
+        (&u * &v * ds(), facets(one)),
+        (jump(&w) * jump(&v) * dS(), facets(points.clone())),
+        (&w * &v * ds(), lanes.clone()),
+        (avg(&u) * avg(&u) * dS(), lanes),
+    ];
+    for (form, expected) in cases {
+        let lowered = imported(&form, MatrixResult::Cells);
+        let sought = Sought { case: None, dim: 2 };
+        let found = known(&lowered, sought, &host, &[]);
+        assert_eq!(found[0], expected, "{form}");
+        mapped(&lowered, &found[0].mapping, &host, &Options::default()).unwrap();
+        let on_card = known(&lowered, sought, &card, &[]);
+        assert!(on_card.iter().all(|k| k.source != Source::Facets), "{form}");
+    }
+}
+
 /// A kernel of another card, or of none.
 #[test]
 fn kernels_that_are_not_tiled_have_a_group_of_their_own() {
