@@ -216,10 +216,10 @@ fn fixed_parameters_need_no_value() {
     let json = r#"{"steps": [{"fix_parameter": {"param": "n", "value": 64}}]}"#;
     let recipe = write(dir.path(), "recipe.json", json);
     for given in [&[&*scheduled][..], &[&plain, "--recipe", &text], &[&plain, "--recipe", &recipe]] {
-        let run = |more: &[&str]| [&["run"][..], given, more].concat();
-        assert!(good(&run(&["--no-time"])).contains("of the tolerance"));
-        good(&run(&["--no-time", "--param", "n=64"]));
-        let error = bad(&run(&["--no-time", "--param", "n=32"]), 2);
+        let run = [&["run"][..], given, &["--no-time"]].concat();
+        assert!(good(&run).contains("of the tolerance"));
+        good(&[&run[..], &["--param", "n=64"]].concat());
+        let error = bad(&[&run[..], &["--param", "n=32"]].concat(), 2);
         assert!(error.contains("--param n=32: the steps fix `n` to 64; leave it out"), "{error}");
         let counted = good(&[&["stats"][..], given].concat());
         assert!(counted.contains("n = 64"), "{counted}");

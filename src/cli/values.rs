@@ -83,9 +83,8 @@ impl ParamArg {
         let mut params = Self::collect(args)?;
         let is_param = |v: &VarId| kernel.vars[*v].kind == VarKind::Param;
         let known: Vec<&str> = kernel.vars.ids().filter(is_param).map(|v| &*kernel.vars[v].name).collect();
-        match params.keys().find(|name| !known.contains(&name.as_str())) {
-            Some(name) => return Err(unknown(kernel, "parameter", name, &known)),
-            None => {}
+        if let Some(name) = params.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(unknown(kernel, "parameter", name, &known));
         }
         // what the kernel does not have is refused by the step
         for (name, value) in fixed.iter().filter(|(name, _)| known.contains(&name.as_str())) {

@@ -197,6 +197,7 @@ mod tests {
                 int64_atomics: true,
                 clock_mhz: 0,
                 arch: "sm_90".into(),
+                uuid: None,
                 vector_bytes: 0,
                 core_cache_bytes: 0,
             };
@@ -269,6 +270,7 @@ mod tests {
             name: name.into(),
             ty: ScalarType::F64,
             kind: ArgKind::Buffer { len: HostExpr::Const(2), access },
+            aligned: 8,
         };
         let plan = LaunchPlan {
             args: vec![array("x", BufferAccess::In), array("y", BufferAccess::InOut)],
@@ -279,8 +281,16 @@ mod tests {
             private_bytes: 0,
             features: Vec::new(),
             preconditions: Vec::new(),
+            notes: Vec::new(),
         };
-        Program { target: Target::Cuda, entry: "k".into(), source: String::new(), plan, contraction: true }
+        Program {
+            target: Target::Cuda,
+            entry: "k".into(),
+            source: String::new(),
+            plan,
+            contraction: true,
+            untrusted: Vec::new(),
+        }
     }
 
     /// Memory where a card may load vectors.

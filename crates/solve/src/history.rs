@@ -24,12 +24,6 @@ impl History {
         self.options.look_every.min(self.options.max_iterations.saturating_sub(done))
     }
 
-    /// Iterations until the host looks again: never more than are allowed.
-    pub fn next(&self) -> usize {
-        let done = self.residuals.len().saturating_sub(1);
-        self.options.look_every.min(self.options.max_iterations.saturating_sub(done))
-    }
-
     /// Adds the norms of the residuals whose squares are given, up to the one that ends the iterations,
     /// and says why it does. The first of later squares is the last of those before. `breaks` says
     /// whether iteration `k` of these was the last that could be computed; one that converges may be.

@@ -69,7 +69,8 @@ impl LinearOptions {
     /// # Errors
     /// [`SolveError::Option`] of a norm that is negative, infinite or no number.
     pub fn checked(self) -> Result<Self, SolveError> {
-        let norms = [("relative", self.relative), ("absolute", self.absolute), ("divergence", self.divergence)];
+        let norms =
+            [("relative", self.relative), ("absolute", self.absolute), ("divergence", self.divergence)];
         match norms.into_iter().find(|(_, found)| !(*found >= 0.0 && found.is_finite())) {
             None => Ok(self),
             Some((name, found)) => Err(SolveError::Option { name, found }),

@@ -139,7 +139,8 @@ fn matrices_with_few_couplings_take_no_inverse() {
             let choice = LinearChoice { preconditioner: PreconditionerKind::Amg, ..LinearChoice::default() };
             let unknowns = Unknowns::of_components(1);
             let mut solver = LinearSolver::new(&*device, &pattern, &unknowns, choice, options).unwrap();
-            let (b, x) = (buffer_of(&*device, &vec![1.0; n]).unwrap(), device.allocate(8 * n as u64).unwrap());
+            let (b, x) =
+                (buffer_of(&*device, &vec![1.0; n]).unwrap(), device.allocate(8 * n as u64).unwrap());
             // of the same matrix twice: the second keeps what it can of the first
             for _ in 0..2 {
                 solver.prepare(&matrix, None).unwrap();
@@ -152,7 +153,10 @@ fn matrices_with_few_couplings_take_no_inverse() {
                 let own = bounds[0] as usize..bounds[1] as usize;
                 let product: f64 = own.map(|k| values[k] * x[pattern.columns[k] as usize]).sum();
                 // the tolerance is relative to a right-hand side of norm √n
-                assert!((product - 1.0).abs() <= 1e-10 * (n as f64).sqrt(), "{name} {every:?} {row}: {product}");
+                assert!(
+                    (product - 1.0).abs() <= 1e-10 * (n as f64).sqrt(),
+                    "{name} {every:?} {row}: {product}"
+                );
             }
         }
     }

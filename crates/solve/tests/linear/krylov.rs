@@ -87,9 +87,8 @@ fn no_iteration_is_more_than_are_allowed() {
             let place = format!("{method} {preconditioner} {max_iterations}: {report:?}");
             assert!(report.iterations() <= max_iterations, "{place}");
             assert_eq!(report.reason == LinearReason::TooMany, !report.converged(), "{place}");
-            let residual = dense.iter().zip(&b).map(|(row, b)| {
-                b - row.iter().zip(&x).map(|(a, x)| a * x).sum::<f64>()
-            });
+            let residual =
+                dense.iter().zip(&b).map(|(row, b)| b - row.iter().zip(&x).map(|(a, x)| a * x).sum::<f64>());
             // the report is that of the solution that is returned
             let norm = residual.map(|r| r * r).sum::<f64>().sqrt();
             let last = *report.residuals.last().unwrap();
@@ -131,7 +130,8 @@ fn right_hand_sides_may_be_tiny_or_huge() {
                 assert!((found / factor - x).abs() <= 1e-9 * largest, "{name:?} {factor:e}: {found:e} {x:e}");
             }
             // an absolute tolerance is one of the system as it is given
-            let options = LinearOptions { relative: 0.0, absolute: 1e-3 * factor, ..LinearOptions::default() };
+            let options =
+                LinearOptions { relative: 0.0, absolute: 1e-3 * factor, ..LinearOptions::default() };
             solver.set_options(options).unwrap();
             solver.prepare(&matrix, None).unwrap();
             let absolute = solver.solve(&matrix, &right, &buffer_of(&*device, &x).unwrap()).unwrap();
