@@ -485,8 +485,8 @@ fn blocks_that_are_wrong_are_reported() {
         ("rust,from=src/lib.rs", "fn f() {}\n", "src/lib.rs does not have the lines"),
         (
             "rust,from=src/lib.rs",
-            "mod layout;\n// ...\nmod capacity;\n",
-            "src/lib.rs does not have the lines\nmod capacity;",
+            "mod layout;\n// ...\nmod boundary_value;\n",
+            "src/lib.rs does not have the lines\nmod boundary_value;",
         ),
         ("ebnf", "kernel = \"kernel\" ;\n", "the grammar lacks \"param\""),
         ("text", "anything\n", "`text` is not a kind of block that is run"),
@@ -494,7 +494,7 @@ fn blocks_that_are_wrong_are_reported() {
         let (report, _) = checked(info, body);
         assert!(report.contains(message), "{info}: {report}");
     }
-    assert_eq!(checked("rust,from=src/lib.rs", "mod capacity;\n// ...\nmod layout;\n").0, "");
+    assert_eq!(checked("rust,from=src/lib.rs", "mod boundary_value;\n// ...\nmod layout;\n").0, "");
 }
 
 #[test]

@@ -435,7 +435,7 @@ fn arrays_that_cannot_be_written_are_an_error() {
     assert_eq!(run(&inside), format!("error: cannot write `{inside}`: Not a directory (os error 20)\n"));
     std::fs::create_dir_all(dir.path().join("y.npy")).unwrap();
     let target = dir.path().to_string_lossy();
-    assert_eq!(run(&target), format!("error: cannot write `{target}/y.npy`: Is a directory (os error 21)\n"));
+    assert_eq!(run(&target), format!("error: cannot write `{target}/y.npy`: is a directory\n"));
     assert!(bad(&["run", &kernel, "--save-inputs"], 2).contains("--save-arrays <DIR>"));
 }
 
@@ -1666,7 +1666,7 @@ fn exported_forms_run_on_the_bracket() {
         report.contains("the mesh of the file, with 22393 cells, `x`, `p1` numbered by nodes"),
         "{report}"
     );
-    assert!(report.contains("│ compared   `y`: 17394 elements"), "{report}");
+    assert!(report.contains("`y`: 17394 elements"), "{report}");
 }
 
 #[test]
@@ -2092,7 +2092,9 @@ fn a_write_that_fails_leaves_what_was_there() {
         let output = without_room(command);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(3), "{command:?}: {}{said}", stdout(&output));
-        assert!(said.contains("error: cannot write `") && said.contains(&folder), "{said}");
+        // a kernel in C is loaded from a private file, for which there may be no room either
+        let names_file = said.contains("error: cannot write `") && said.contains(&folder);
+        assert!(names_file || said.contains("error: write the compiled object: "), "{said}");
         assert!(!said.contains(".purlin-"), "{said}");
         assert!(contents(&out) == before, "{command:?} has left {:?}", contents(&out).keys());
     }
@@ -2180,7 +2182,10 @@ fn rooflines_are_of_what_is_executed() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
     let save = ["--device", "c", "--save-dir", out.to_str().unwrap()];
-    for what in [&["bp35", "--degree", "5", "--cells", "4"][..], &["mass", "--dim", "2", "--cells", "8"]] {
+    for what in [
+        &["laplace", "--dim", "3", "--degree", "3", "--cells", "3"][..],
+        &["mass", "--dim", "2", "--cells", "8"],
+    ] {
         let text = good(&[&["run"], what, &save].concat());
         let report = std::fs::read_to_string(out.join("report.json")).unwrap();
         let report: serde_json::Value = serde_json::from_str(&report).unwrap();

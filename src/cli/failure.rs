@@ -187,6 +187,9 @@ impl From<RuntimeError> for Failure {
         match error {
             RuntimeError::Unavailable(reason) => Self::Missing(reason.to_string()),
             RuntimeError::UnknownDevice { .. } => Self::Usage(error.to_string()),
+            RuntimeError::Io { ref source, .. } if is_lack_of_room(source) => {
+                Self::Missing(error.to_string())
+            }
             other => Self::Refused(other.to_string()),
         }
     }

@@ -14,7 +14,7 @@ use purlin::forms::mesh::{Mesh, MeshCounts};
 use purlin::ir::Kernel;
 use purlin::runtime::{Device, TimingOptions};
 use purlin::tuning::known::Sought;
-use purlin::{Loaded, Problem, SetUp, kernel_work, set_up_with};
+use purlin::{Loaded, Problem, RelativeError, SetUp, kernel_work, set_up_with};
 use std::time::Instant;
 
 /// Runs the command on a form.
@@ -89,20 +89,33 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     if let Some(dir) = &args.save_dir {
         out(&report.save(dir)?)?;
     }
-    if error.is_within(TOLERANCE) {
-        return Ok(());
+    match error.is_within(TOLERANCE) {
+        true => Ok(()),
+        false => {
+            let kernel = &transformed.kernel;
+            let accused = Accused { device: &*device, kernel, program: &program, memory: &memory };
+            Err(wrong(args, &accused, &problem, error, seed))
+        }
     }
+}
+
+/// Who is to blame for a result that is wrong.
+fn wrong(
+    args: &RunArgs,
+    accused: &Accused<'_>,
+    problem: &Problem,
+    error: RelativeError,
+    seed: u64,
+) -> Failure {
     let (l2, max) = (error.l2, error.max);
     let what = format!(
         "relative error {l2:.1e} (Euclidean norm), {max:.1e} (maximum norm), needed at most {TOLERANCE:e}; seed {seed}"
     );
-    let kernel = &transformed.kernel;
-    let accused = Accused { device: &*device, kernel, program: &program, memory: &memory };
     let blame = accused.blame(&|loaded| {
         loaded.launch()?;
         Ok(problem.relative_error(&loaded.f64s(problem.output())?)?.is_within(TOLERANCE))
     });
-    Err(accused.verdict(&blame, &what, args.save_dir.as_deref()))
+    accused.verdict(&blame, &what, args.save_dir.as_deref())
 }
 
 /// The mesh of a file, or a unit mesh that is refused before it is made if the form on it does not fit.

@@ -28,7 +28,7 @@ for i in 0..n
 fn own(file: &Path) -> String {
     format!(
         "callee own\n  arg a: f64 in\n  arg c: f64 inout\n\n  s: c += a*a\n  code c (\n    \"extern void *fopen(const \
-         char *, const char *);\"\n    \"fopen(\\\"{}\\\", \\\"w\\\");\"\n    \"{{c}} += {{a}}*{{a}};\"\n  )\n",
+         char *, const char *); extern int fclose(void *);\"\n    \"fclose(fopen(\\\"{}\\\", \\\"w\\\"));\"\n    \"{{c}} += {{a}}*{{a}};\"\n  )\n",
         file.display()
     )
 }

@@ -82,7 +82,7 @@ fn launched(
     kernel: &Kernel,
     memory: &Memory,
 ) -> Result<BTreeMap<String, Value>, purlin_runtime::RuntimeError> {
-    let program = generate(kernel, device.info().backend.target(), &Options::default())
+    let program = generate(kernel, device.info().backend.target(), &Options::default().with_trust(true))
         .unwrap_or_else(|e| panic!("{e}\n{kernel}"));
     // what an OpenCL compiler on the CPU optimises is left to `make test-all` and the random recipes
     let is_fast = device.info().backend == Backend::OpenCl && !is_long_run();
@@ -285,7 +285,8 @@ fn kernels_agree(devices: &[Box<dyn Device>]) {
             let mut expected = memory.clone();
             interpret(&kernel, &mut expected).unwrap_or_else(|e| panic!("{}: {e}", fact.name));
             for device in devices {
-                let program = generate(&kernel, device.info().backend.target(), &Options::default());
+                let program =
+                    generate(&kernel, device.info().backend.target(), &Options::default().with_trust(true));
                 if matches!(program, Err(CodegenError::NoFunction { .. })) {
                     continue; // facts of refusals say which
                 }
@@ -386,7 +387,7 @@ fn parallel_programs_agree(device: &dyn Device, cases: u32) {
             let Some(kernel) = parallel(&sample.kernel, &sample.memory, &mut random.borrow_mut()) else {
                 continue;
             };
-            match generate(&kernel, device.info().backend.target(), &Options::default()) {
+            match generate(&kernel, device.info().backend.target(), &Options::default().with_trust(true)) {
                 Ok(_) => {}
                 Err(CodegenError::Race { .. } | CodegenError::Internal { .. } | CodegenError::Isl(_)) => {
                     return Err(TestCaseError::fail(format!("a bug in {kernel}")));

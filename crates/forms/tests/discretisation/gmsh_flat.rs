@@ -152,9 +152,9 @@ fn curved_cells_in_a_plane_are_read() {
         .lines()
         .map(|line| {
             let numbers: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
-            // the only lines of three numbers with a third of 0 and no integers are points
-            match (&numbers[..], line.contains('.')) {
-                ([x, y, z], true) if *z == 0.0 => format!("{:?} {:?} {:?}", 0.6 * x, y, 0.8 * x),
+            // the only lines of three numbers, the third of which is 0, are points
+            match numbers[..] {
+                [x, y, 0.0] => format!("{:?} {y:?} {:?}", 0.6 * x, 0.8 * x),
                 _ => line.to_owned(),
             }
         })

@@ -99,8 +99,7 @@ pub fn launch_inputs(
     accesses: &[AccessProof],
 ) -> Result<BTreeSet<VarId>, InterpError> {
     let mut program = lower(kernel, params)?;
-    let open: BTreeSet<InsnId> = accesses.iter().filter(|a| !a.proved).map(|a| a.insn).collect();
-    let mut inputs = slice::reduce_to(&mut program, &open);
+    let mut inputs = slice::reduce_to(&mut program, &open(accesses));
     for assumption in &kernel.assumptions {
         match assumption {
             Assumption::Params(_) => {}
@@ -110,6 +109,11 @@ pub fn launch_inputs(
         }
     }
     Ok(inputs)
+}
+
+/// The instructions with accesses that no proof covers.
+fn open(accesses: &[AccessProof]) -> BTreeSet<InsnId> {
+    accesses.iter().filter(|a| !a.proved).map(|a| a.insn).collect()
 }
 
 /// Checks what a kernel is about to be launched with: its assumptions on parameters and maps, and
@@ -160,10 +164,9 @@ pub fn check_launch(
             }
         }
     }
-    let open: BTreeSet<InsnId> = accesses.iter().filter(|a| !a.proved).map(|a| a.insn).collect();
     let mut ranges = ranges::Ranges::new(kernel, &program, memory);
     let follow: BTreeSet<InsnId> =
-        open.into_iter().filter(|i| !ranges.stays_inside(&program.statements[i.index()])).collect();
+        open(accesses).into_iter().filter(|i| !ranges.stays_inside(&program.statements[i.index()])).collect();
     for access in accesses {
         match access.proved {
             true => report.proved += 1,

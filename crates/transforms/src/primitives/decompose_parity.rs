@@ -4,12 +4,11 @@ use crate::draw::{self, Picks};
 use crate::keeps::{Instances, Keeps};
 use crate::obligation::Obligation;
 use crate::parity::{
-    Lost, Parts, Role, Rows, also, certify, combined, entry, loads_of, mentions, of_parts, role, run_to,
-    summed_in, weight,
+    ALONE, Lost, OTHERS, Parts, Role, Rows, also, certify, check_pairs, combined, entry, loads_of, mentions,
+    of_parts, role, run_to, summed_in, weight,
 };
 use crate::primitive::Primitive;
 use crate::proofs::ORDER;
-use crate::proofs::any_order::{Together, check_any_order};
 use crate::proofs::elements::{
     AXIS, NO_RULE, ONLY_ACCESSED, TEMPORARY, check_axis, check_no_rule, check_only_accessed, temporary,
 };
@@ -125,18 +124,6 @@ const LINES: Obligation = Obligation::new(
 const WRITTEN: Obligation = Obligation::new(
     "decompose_parity.written",
     "every write of an array is a store without a condition at the iteration of a loop over the axis",
-);
-
-/// Everything in a loop goes over to parts.
-const ALONE: Obligation = Obligation::new(
-    "decompose_parity.alone",
-    "a loop over the axis holds nothing but instructions that write or read an array at its iteration",
-);
-
-/// The first part of a pair is written before the second one is computed.
-const OTHERS: Obligation = Obligation::new(
-    "decompose_parity.others",
-    "no instruction of a loop over pairs reads the array that it writes",
 );
 
 /// A whole line is read as a sum of products with weights.
@@ -418,45 +405,6 @@ impl Uses<'_> {
         }
         Ok(())
     }
-}
-
-/// Checks that the iterations of a loop run in pairs.
-fn check_pairs(
-    analysis: &Analysis,
-    arrays: &BTreeMap<VarId, usize>,
-    iname: InameId,
-    insns: &[InsnId],
-) -> Result<(), Refusal> {
-    let kernel = analysis.kernel();
-    let name = &kernel.inames[iname].name;
-    for id in insns {
-        let insn = &kernel.insns[*id];
-        let mut reduces = false;
-        insn.rhs.for_each(&mut |e| reduces |= matches!(e, Expr::Reduce(_)));
-        ALONE.require(!reduces, || {
-            format!(
-                "`{}` has a sum, whose loop can stand in one place only; stage its value first",
-                insn.name
-            )
-        })?;
-        let own = arrays.contains_key(&insn.lhs.var) && insn.reads().iter().any(|a| a.var == insn.lhs.var);
-        OTHERS.require(!own, || {
-            let array = &kernel.vars[insn.lhs.var].name;
-            format!("`{}` reads `{array}`, which it writes; write another array", insn.name)
-        })?;
-    }
-    let range = kernel.inames[iname].domain.as_range(iname);
-    let Some((lo, hi)) = range else {
-        return Err(Refusal::Internal(format!("`{name}` is no range, but runs over a line\n{kernel}")));
-    };
-    let mirrored = lo.plus(&hi).plus_constant(-1).minus(&Affine::iname(iname));
-    check_any_order(analysis, iname, &mirrored, Together::Instruction, &|source, sink| {
-        let both = if source == sink { format!("`{source}`") } else { format!("`{source}` and `{sink}`") };
-        format!(
-            "iterations of `{name}` run in pairs, instruction by instruction; expand temporaries of {both} over \
-             `{name}`, or distribute `{name}`"
-        )
-    })
 }
 
 impl Lines {

@@ -16,13 +16,12 @@ mod v22;
 mod v41;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::Read;
 use std::path::Path;
 
 use super::facets::{FacetKey, facet_key};
 use super::{CellTags, FacetTag, Mesh, MeshError, Placement};
 use crate::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
-use purlin_capacity::{OutOfMemory, available_memory, check_memory};
+use purlin_capacity::check_memory;
 
 pub use cursor::Place;
 use cursor::{Cursor, shown};
@@ -37,18 +36,10 @@ impl Mesh {
     /// [`GmshError::Io`] if the file cannot be read, else those of [`Mesh::from_gmsh`].
     pub fn read_gmsh(path: &Path) -> Result<Self, GmshError> {
         let io = |source| GmshError::Io { path: path.display().to_string(), source };
-        let file = std::fs::File::open(path).map_err(io)?;
         // a file that says how long it is is refused before it is read, and a device never ends
-        let length = file.metadata().map_err(io)?.len();
+        let length = std::fs::metadata(path).map_err(io)?.len();
         check_memory("the mesh of the file", length.saturating_mul(COPIES), HELP)?;
-        let limit = available_memory().map_or(u64::MAX, |free| free / COPIES);
-        let mut bytes = Vec::new();
-        file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
-        if bytes.len() as u64 > limit {
-            let needed = (bytes.len() as u64).saturating_mul(COPIES);
-            return Err(OutOfMemory::new("the mesh of the file", needed, HELP).into());
-        }
-        Self::from_gmsh(&bytes)
+        Self::from_gmsh(&purlin_files::read(path, purlin_files::MESH_LIMIT).map_err(io)?)
     }
 
     /// A mesh from the content of a Gmsh file, MSH 4.1 or 2.2, text or little-endian binary.
@@ -127,13 +118,13 @@ struct Element {
 
 impl File {
     fn header(&mut self, cursor: &mut Cursor) -> Result<(), GmshError> {
-        if let Some(word) = cursor.word().filter(|word| *word != b"$MeshFormat") {
-            return Err(match word {
-                b"$NOD" => {
-                    GmshError::Format { place: cursor.place(), found: "version `1` (`$NOD`)".to_owned() }
-                }
-                other => cursor.error("$MeshFormat", shown(Some(other))),
-            });
+        match cursor.word() {
+            Some(b"$MeshFormat") => {}
+            Some(b"$NOD") => {
+                let found = "version `1` (`$NOD`)".to_owned();
+                return Err(GmshError::Format { place: cursor.place(), found });
+            }
+            other => return Err(cursor.error("$MeshFormat", shown(other))),
         }
         let version = cursor.word().map(String::from_utf8_lossy).unwrap_or_default();
         self.old = version == "2.2";
