@@ -71,9 +71,8 @@ impl HostVectors {
     /// What suits facets, of which a mesh has few: one at a time, as it is. Each reads tables of its own
     /// number, so that cells in lanes gather them, and GCC takes 3.8 s for that code and 0.2 s for this one.
     /// Upwind fluxes of DG2 on tetrahedra take 0.72 of the time, penalties 0.88, an impedance in N1curl
-    /// 0.97. Blocks of a matrix between two sides are sums enough for tiles of points: 0.79 of the time in
-    /// DG2 on triangles, 0.83 in DG1 and 0.43 in DG2 on tetrahedra. A single block has 1.2 of it, and stays in lanes (one
-    /// core with AVX-512, GCC 12, 2026-11-28).
+    /// 0.97. Matrices of several results have sums enough for tiles of points; one result, over one side or
+    /// both, stays in lanes (one core with AVX-512, GCC 12, 2026-11-28).
     #[must_use]
     pub fn facets(&self, form: &impl CellKernel) -> Option<Mapping> {
         let program = form.program().ok().filter(|program| !program.shares_tables)?;

@@ -19,7 +19,7 @@ mod types;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use purlin_codegen::{ArgKind, CodegenError, Options, generate};
 use purlin_facts::Fact;
-use purlin_interp::{Memory, Value, interpret};
+use purlin_interp::{InterpError, Memory, Value, interpret};
 use purlin_ir::{
     AddressSpace, Affine, Assumption, AxisTag, Constraint, Direction, Id, Kernel, ScalarType, VarId, VarKind,
     WriteOp,
@@ -283,7 +283,11 @@ fn kernels_agree(devices: &[Box<dyn Device>]) {
         for params in parameter_sets(&fact) {
             let memory = random_memory(&kernel, &params, &mut random);
             let mut expected = memory.clone();
-            interpret(&kernel, &mut expected).unwrap_or_else(|e| panic!("{}: {e}", fact.name));
+            match interpret(&kernel, &mut expected) {
+                Ok(_) => {}
+                Err(InterpError::Assumption { .. }) => continue, // sizes that do not go together
+                Err(e) => panic!("{}: {e}", fact.name),
+            }
             for device in devices {
                 let program =
                     generate(&kernel, device.info().backend.target(), &Options::default().with_trust(true));

@@ -387,9 +387,9 @@ fn code_says_where_its_arguments_are() {
     ];
     assert_snapshot!(results.join("\n"), @r#"
 a call
-2:1: what stands in the call of `copy` is not `copy`: the address of `from[0]`: found element 2*i + 1 of `u`, needed a multiple of 16 bytes; inline the call first
-4:1: what stands in the call of `copy` is not `copy`: the address of `to[0]`: found element i of `t`, needed a multiple of 16 bytes; inline the call first
-4:1: what stands in the call of `copy` is not `copy`: the address of `to[0]`: found element 3*i of `t`, needed a multiple of 16 bytes; inline the call first
+2:1: what stands in the call of `copy` is not `copy`: the address of `from[0]`: found element 2*i + 1 of `u`, known to lie at a multiple of 8 bytes, needed a multiple of 16 bytes; inline the call first
+4:1: what stands in the call of `copy` is not `copy`: the address of `to[0]`: found element i of `t`, known to lie at a multiple of 8 bytes, needed a multiple of 16 bytes; inline the call first
+4:1: what stands in the call of `copy` is not `copy`: the address of `to[0]`: found element 3*i of `t`, known to lie at a multiple of 8 bytes, needed a multiple of 16 bytes; inline the call first
 a call
 17:7: what stands in the call of `copy` is not `copy`: `put` as `s`: found `u[2*map[i] + j]`, needed a window `from[l]`; inline the call first
 4:1: what stands in the call of `copy` is not `copy`: the memory of `to`: found private, where `t` is, needed local; inline the call first
