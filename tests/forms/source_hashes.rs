@@ -112,7 +112,8 @@ fn sources_stay_what_they_are() {
         }
     };
     let mut found: Vec<(usize, String)> = std::thread::scope(|scope| {
-        let workers = [scope.spawn(work), scope.spawn(work)];
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         workers.into_iter().flat_map(|w| w.join().unwrap()).collect()
     });
     found.sort_unstable();

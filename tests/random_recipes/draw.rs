@@ -9,7 +9,7 @@ use purlin::transforms::{Step, steps};
 
 /// Primitives that few programs have room for: tried first in every fourth step, so that each is
 /// accepted in a run of a few hundred pairs or so.
-const RARE: [&str; 21] = [
+const RARE: [&str; 22] = [
     "collect_factors",
     "combine_orbits",
     "crop_table",
@@ -26,6 +26,7 @@ const RARE: [&str; 21] = [
     "pass_values",
     "pre_evaluate_loop",
     "precompute_rule",
+    "rename",
     "roll_insns",
     "skip_zero_blocks",
     "skip_zero_terms",

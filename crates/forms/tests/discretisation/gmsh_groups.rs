@@ -433,7 +433,7 @@ fn check_integrals(model: &Model, mesh: &Mesh, what: &str) {
 /// The integral of 1 over the boundary facets of a group, of a form that UFL exported.
 fn exported(subdomains: &[i64]) -> Imported {
     let mut json: serde_json::Value =
-        serde_json::from_str(include_str!("../tabulated/boundary_length.json")).unwrap();
+        serde_json::from_str(include_str!("../data/boundary_length.json")).unwrap();
     json["integrals"][0]["subdomains"] = subdomains.into();
     from_json(&json.to_string()).unwrap()
 }
