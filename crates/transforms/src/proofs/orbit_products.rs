@@ -180,6 +180,11 @@ impl<'k> Uses<'k> {
         let iname = self.element_loop(id, element).filter(|_| plain).ok_or_else(refuse)?;
         let mut tables = factors.iter().filter_map(|e| self.table(e, iname));
         let table = tables.next().ok_or_else(refuse)?;
+        // the tables of the combinations replace every load of it
+        PRODUCTS.require(insn.reads().iter().filter(|a| a.var == table).count() == 1, || {
+            let table = &self.kernel.vars[table].name;
+            format!("`{}` loads `{table}` in several places; give the others a copy of it first", insn.name)
+        })?;
         let in_value = count(&insn.rhs, iname);
         let in_target = insn.lhs.index.iter().map(|e| count(e, iname)).sum::<usize>();
         let expected = match side {
