@@ -128,6 +128,7 @@ pub(crate) fn separate(kernel: &Kernel, iname: InameId, changing: Changing) -> R
         if of_loop.is_local(insn) {
             match of_loop.local(place) {
                 Ok(value) => {
+                    check_no_rule(kernel, insn.lhs.var)?;
                     of_loop.atoms.values.insert(insn.lhs.var, value);
                     found.stores.insert(id);
                 }
@@ -141,6 +142,20 @@ pub(crate) fn separate(kernel: &Kernel, iname: InameId, changing: Changing) -> R
     }
     found.atoms = of_loop.atoms;
     Ok(found)
+}
+
+/// A scalar whose store goes is read by no rule, which may stand behind the loop.
+fn check_no_rule(kernel: &Kernel, scalar: VarId) -> Result<(), Refusal> {
+    let reads = |e: &Expr| {
+        let mut found = false;
+        e.for_each(&mut |e| found |= matches!(e, Expr::Load(a) if a.var == scalar));
+        found
+    };
+    let rule = kernel.rules.values().find(|rule| reads(&rule.body));
+    POINTS.require(rule.is_none(), || {
+        let (name, rule) = (&kernel.vars[scalar].name, rule.map_or("", |r| r.name.as_str()));
+        format!("rule `{rule}` reads `{name}`, whose store goes; expand the rule first")
+    })
 }
 
 /// What an update adds, term by term, and whether each is subtracted; one summand where the loop
