@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 ///
 /// # Shapes and units
 /// FLOP and bytes. Operations are those of the untransformed kernel, so that doing less never looks
-/// slower ([`Work::executed`] has those that run); bytes of memory are compulsory ones, each datum moved once.
+/// slower ([`Work::executed`] has those that run); bytes of memory are compulsory ones, each datum
+/// moved once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// Floating-point operations.

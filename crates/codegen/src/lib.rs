@@ -41,8 +41,9 @@
 //! - **Accesses** are proved inside of their arrays ([`purlin_analysis::inside`]), or the kernel is
 //!   refused with an instance that leaves one; those that memory decides are left to
 //!   [`purlin_analysis::Analysis::check_launch`].
-//! - **`restrict`** on every buffer but those through which work-items tell each other something (a barrier stands
-//!   between a write and an access of another one): compilers move accesses through such a pointer past barriers.
+//! - **`restrict`** on every buffer but those through which work-items tell each other something (a
+//!   barrier stands between a write and an access of another one): compilers move accesses through
+//!   such a pointer past barriers.
 //! - **Temporaries** in private and local memory have constant extents: one of parametric size is refused
 //!   ([`CodegenError::ShapeNotConstant`]), as no target can declare it; fix the parameter, contract the array, or keep it
 //!   in global memory, which the runtime allocates for a launch. Those that share a buffer have one type and one

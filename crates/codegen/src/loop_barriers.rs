@@ -4,9 +4,9 @@
 //! wrong parts where a loop that holds a barrier is entered without one. Two reductions in trees, one
 //! behind the other, give wrong sums: in 18 of 18 variants with work-groups of 64, and in none with a
 //! barrier in front of each loop. A loop whose body begins with an inner loop and ends with a barrier
-//! stops its compiler by an assertion (`exit != NULL`) where work-groups have two work-items; a barrier
-//! at the head of the body mends that, one in front of the loop does not. All of it was seen with
-//! optimisation alone (2026-11-28). Barriers cost little where all work-items have just met at one.
+//! stops its compiler by an assertion (`exit != NULL`) where work-groups have two work-items; a
+//! barrier at the head of the body mends that, one in front of the loop does not. All of it was seen
+//! with optimisation alone (2026-11-28). Barriers cost little where all work-items have just met at one.
 
 use crate::ast::{Block, Fence, Stmt};
 use purlin_analysis::placement::Scope;

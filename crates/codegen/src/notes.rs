@@ -1,4 +1,5 @@
-//! What a reader of the code would not expect: a tag that changed nothing, work that few work-items do.
+//! What a reader of the code would not expect: a tag that changed nothing, work that few
+//! work-items do.
 
 use crate::axes::{Axes, is_replicated};
 use purlin_ir::{AxisTag, InameId, InsnId, Kernel, Node};

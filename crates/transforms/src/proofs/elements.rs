@@ -5,7 +5,9 @@ use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::Polyhedral;
-use purlin_ir::{Access, Affine, Assumption, Atom, Expr, Insn, Kernel, TableData, VarId, VarKind, Variable};
+use purlin_ir::{
+    Access, Affine, Assumption, Atom, Expr, Insn, Kernel, Rule, TableData, VarId, VarKind, Variable,
+};
 use std::iter::repeat_n;
 
 /// Nobody outside knows its elements.
@@ -100,17 +102,22 @@ pub(crate) fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Ref
 /// # Errors
 /// [`Refusal::Argument`] with the rule.
 pub(crate) fn check_no_rule(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
-    for rule in kernel.rules.values() {
+    match rule_that_reads(kernel, var) {
+        None => Ok(()),
+        Some(rule) => Err(NO_RULE.unfit(format!(
+            "rule `{}` reads `{}`, and rules know no loops; expand the rule first",
+            rule.name, kernel.vars[var].name
+        ))),
+    }
+}
+
+/// The first substitution rule that reads a variable.
+pub(crate) fn rule_that_reads(kernel: &Kernel, var: VarId) -> Option<&Rule> {
+    kernel.rules.values().find(|rule| {
         let mut found = false;
         rule.body.for_each(&mut |e| found |= matches!(e, Expr::Load(a) if a.var == var));
-        if found {
-            return Err(NO_RULE.unfit(format!(
-                "rule `{}` reads `{}`, and rules know no loops; expand the rule first",
-                rule.name, kernel.vars[var].name
-            )));
-        }
-    }
-    Ok(())
+        found
+    })
 }
 
 /// Passes every load of `var`, also in rules, through `edit`. What loads nothing of it stays shared

@@ -7,6 +7,7 @@
 
 use crate::obligation::Obligation;
 use crate::polynomial::{Atoms, Factor, NoSum, Product, Sum};
+use crate::proofs::elements::rule_that_reads;
 use crate::proofs::sums;
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
@@ -128,7 +129,13 @@ pub(crate) fn separate(kernel: &Kernel, iname: InameId, changing: Changing) -> R
         if of_loop.is_local(insn) {
             match of_loop.local(place) {
                 Ok(value) => {
-                    check_no_rule(kernel, insn.lhs.var)?;
+                    // a rule may stand behind the loop, where the store is gone
+                    if let Some(rule) = rule_that_reads(kernel, insn.lhs.var) {
+                        return Err(POINTS.unfit(format!(
+                            "rule `{}` reads `{}`, whose store goes; expand the rule first",
+                            rule.name, kernel.vars[insn.lhs.var].name
+                        )));
+                    }
                     of_loop.atoms.values.insert(insn.lhs.var, value);
                     found.stores.insert(id);
                 }
@@ -142,20 +149,6 @@ pub(crate) fn separate(kernel: &Kernel, iname: InameId, changing: Changing) -> R
     }
     found.atoms = of_loop.atoms;
     Ok(found)
-}
-
-/// A scalar whose store goes is read by no rule, which may stand behind the loop.
-fn check_no_rule(kernel: &Kernel, scalar: VarId) -> Result<(), Refusal> {
-    let reads = |e: &Expr| {
-        let mut found = false;
-        e.for_each(&mut |e| found |= matches!(e, Expr::Load(a) if a.var == scalar));
-        found
-    };
-    let rule = kernel.rules.values().find(|rule| reads(&rule.body));
-    POINTS.require(rule.is_none(), || {
-        let (name, rule) = (&kernel.vars[scalar].name, rule.map_or("", |r| r.name.as_str()));
-        format!("rule `{rule}` reads `{name}`, whose store goes; expand the rule first")
-    })
 }
 
 /// What an update adds, term by term, and whether each is subtracted; one summand where the loop
