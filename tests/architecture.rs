@@ -250,6 +250,57 @@ fn files_are_written_and_read_in_one_place() {
     }
 }
 
+/// Where something has to be there, a default in its place hides a bug: it is an error that says so. A default
+/// that is meant says why, behind `default:` in a comment on its line or on the one above.
+#[test]
+fn defaults_in_primitives_and_strategies_have_reasons() {
+    let mut files = Vec::new();
+    for part in ["steps", "transforms", "algebra", "strategies", "forms/src/strategies"] {
+        let folder = root().join("crates").join(part);
+        if folder.is_dir() {
+            sources(&folder, &mut files);
+        }
+    }
+    assert!(files.len() > 100);
+    let found: Vec<String> = files
+        .iter()
+        .flat_map(|file| {
+            let text = std::fs::read_to_string(file).unwrap();
+            let name = file.strip_prefix(root()).unwrap().display().to_string();
+            let found = bare_defaults(&code(&text)).into_iter();
+            found.map(|line| format!("{name}:{line}")).collect::<Vec<_>>()
+        })
+        .collect();
+    let help = "`Option::expected` of `purlin_transforms::kit`, or a comment `// default: ` and the reason";
+    assert!(found.is_empty(), "{}\nneeded {help}", found.join("\n"));
+}
+
+/// The lines with a default that no comment gives a reason for.
+fn bare_defaults(lines: &[&str]) -> Vec<usize> {
+    let defaults = [
+        "unwrap_or_default()",
+        "unwrap_or(0)",
+        "unwrap_or(1)",
+        "unwrap_or(0.0)",
+        "unwrap_or(&[])",
+        "unwrap_or(\"\")",
+    ];
+    let bare = |k: &usize| {
+        let (line, above) = (lines[*k], k.checked_sub(1).map_or("", |k| lines[k]));
+        let is_comment = line.trim_start().starts_with("//");
+        let reason = line.contains("// default: ") || above.trim_start().starts_with("// default: ");
+        !is_comment && !reason && defaults.iter().any(|d| line.contains(d))
+    };
+    (0..lines.len()).filter(bare).map(|k| k + 1).collect()
+}
+
+#[test]
+fn the_reader_of_sources_finds_defaults() {
+    let text = "a.unwrap_or_default();\nb.unwrap_or(0); // default: none is zero\n// default: one of a scalar\nc.unwrap_or(1);\n\
+                // d.unwrap_or(0)\nd.unwrap_or(0);\ne.unwrap_or(2);\nf.unwrap_or(&[]);";
+    assert_eq!(bare_defaults(&text.lines().collect::<Vec<_>>()), [1, 6, 8]);
+}
+
 #[test]
 fn the_reader_of_manifests_finds_what_is_there() {
     let manifest = "[dependencies]\npurlin-ir.workspace = true\nserde = \"1\"\n[dev-dependencies]\npurlin-codegen.workspace = true\n[target.'cfg(unix)'.dependencies]\npurlin-isl = { path = \"x\" }\n";

@@ -141,7 +141,7 @@ impl Room {
             if let Definition::Lists(lists) = definition
                 && let (Some((_, room)), Some(alone)) = (&mut lists.exclusive, exclusive)
             {
-                *room = i64::try_from(alone).ok()?;
+                *room = usize::try_from(alone).ok()?;
             }
         }
         let of_lists = list_room(&definitions, &problem.memory).ok()?;

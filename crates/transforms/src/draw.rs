@@ -33,7 +33,7 @@ impl<'a> Picks<'a> {
     }
 
     fn byte(&mut self) -> usize {
-        self.bytes.next().copied().unwrap_or_default().into()
+        self.bytes.next().copied().unwrap_or(0).into() // default: bytes may be few, and end in zeros
     }
 
     /// A number below `n`.
@@ -198,14 +198,14 @@ pub fn loops_around(kernel: &Kernel, var: &str) -> Vec<String> {
             common = Some(loops[..n].to_vec());
         }
     }
-    common.unwrap_or_default().into_iter().map(|l| kernel.inames[l].name.clone()).collect()
+    common.into_iter().flatten().map(|l| kernel.inames[l].name.clone()).collect()
 }
 
 /// The loops around an instruction.
 pub fn loops_of(kernel: &Kernel, insn: &str) -> Vec<String> {
     let of = |(id, loops)| (kernel.insn(insn) == Some(id)).then_some(loops);
-    let loops: Vec<InameId> = kernel.schedule().into_iter().find_map(of).unwrap_or_default();
-    loops.into_iter().map(|l| kernel.inames[l].name.clone()).collect()
+    let loops: Option<Vec<InameId>> = kernel.schedule().into_iter().find_map(of);
+    loops.into_iter().flatten().map(|l| kernel.inames[l].name.clone()).collect()
 }
 
 /// The variables that the instructions inside a loop read.

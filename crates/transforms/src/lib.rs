@@ -20,6 +20,7 @@ mod argument;
 mod condition;
 mod copy;
 pub mod draw;
+pub mod expected;
 pub mod keeps;
 pub mod kit;
 mod listed_elements;

@@ -113,7 +113,7 @@ pub(crate) fn put_around(
         let touches = |node: &Node| insns_of(std::slice::from_ref(node)).iter().any(|s| insns.contains(s));
         let last = body.iter().rposition(touches).map_or(body.len(), |k| k + 1);
         body.splice(last..last, std::mem::take(&mut behind));
-        let first = body.iter().position(touches).unwrap_or(0);
+        let first = body.iter().position(touches).unwrap_or(0); // default: before all, if nothing touches them
         body.splice(first..first, std::mem::take(&mut before));
     });
 }
@@ -182,6 +182,8 @@ pub(crate) struct ListedUpdates {
     pub atomic: bool,
     pub lists: BlockLists,
     pub inverse: InverseLists,
+    /// Columns of the map.
+    pub columns: i64,
     pub capacity: i64,
 }
 
@@ -190,8 +192,7 @@ impl ListedUpdates {
     /// each number behind the updates.
     pub(crate) fn sum_by_places(&self, kernel: &mut Kernel, name: &str) -> ListedElements {
         let array = kernel.vars[self.var].clone();
-        let columns = kernel.vars[self.lists.map].shape[1].as_constant().unwrap_or(0);
-        let width = columns * self.lists.block;
+        let width = self.columns * self.lists.block;
         let shape = [vec![Affine::constant(width)], array.shape[1..].to_vec()].concat();
         let (kind, space) = (VarKind::Temporary, AddressSpace::Local);
         let parts = kernel.vars.push(Variable::new(name, array.ty, kind, shape, space));

@@ -2,6 +2,7 @@
 
 use purlin_ir::{Kernel, ScalarType};
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 
 /// What computes inputs that a recipe adds, before the launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,13 +40,13 @@ pub struct RowOrder {
     /// The map, `[rows, columns]`.
     pub map: String,
     /// Columns of the map.
-    pub columns: i64,
+    pub columns: NonZeroUsize,
     /// Coordinates, `[points, dimension]`.
     pub points: String,
     /// Coordinates of a point.
-    pub dimension: i64,
+    pub dimension: NonZeroUsize,
     /// Rows of a block.
-    pub block: i64,
+    pub block: NonZeroUsize,
     /// Inputs, and the names of those with the same rows in this order.
     pub copies: Vec<(String, String)>,
 }
@@ -59,8 +60,7 @@ impl RowOrder {
     /// `map` is `[rows, columns]`, `points` `[points, dimension]`; the result has `rows` entries.
     #[must_use]
     pub fn compute(&self, map: &[i64], points: &[f64]) -> Vec<usize> {
-        let [columns, dimension, block] =
-            [self.columns, self.dimension, self.block].map(|n| usize::try_from(n).unwrap_or(1).max(1));
+        let [columns, dimension, block] = [self.columns, self.dimension, self.block].map(NonZeroUsize::get);
         let mut centroids = Vec::with_capacity(map.len() / columns * dimension);
         for row in map.chunks_exact(columns) {
             for axis in 0..dimension {
@@ -90,7 +90,7 @@ fn bisect(rows: &mut [usize], centroids: &[f64], dimension: usize, block: usize)
         ends.1 - ends.0
     };
     let longest = (0..dimension).map(extent).enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
-    let axis = longest.map_or(0, |(axis, _)| axis);
+    let Some((axis, _)) = longest else { return };
     let half = rows.len().div_ceil(block) / 2 * block;
     // the row breaks ties, so that the order is one and the same on every machine
     let key = |row: &usize| (centroids[row * dimension + axis], *row);
@@ -124,16 +124,16 @@ pub struct ListNames {
     /// columns*block]`, if they are passed.
     pub inverse: Option<[String; 2]>,
     /// Columns of the map.
-    pub columns: i64,
+    pub columns: NonZeroUsize,
     /// Rows of a block.
-    pub block: i64,
+    pub block: NonZeroUsize,
     /// Elements that a list has room for.
-    pub capacity: i64,
+    pub capacity: usize,
     /// Whether numbers and places have 16 bits; else at least 32, as the map.
     pub short: bool,
     /// The number of items of each block that no other one has, `[blocks]`, and the room for them in
     /// front of the others, if they are told apart.
-    pub exclusive: Option<(String, i64)>,
+    pub exclusive: Option<(String, usize)>,
 }
 
 /// The values of lists.
@@ -210,13 +210,13 @@ pub struct ListOverflow {
     /// Distinct entries.
     pub found: usize,
     /// Room.
-    pub capacity: i64,
+    pub capacity: usize,
 }
 
 impl ListNames {
     /// The names that a map of this name gets.
     #[must_use]
-    pub fn of(map: &str, columns: i64, block: i64, capacity: i64, inverse: bool) -> Self {
+    pub fn of(map: &str, columns: NonZeroUsize, block: NonZeroUsize, capacity: usize, inverse: bool) -> Self {
         let name = |what: &str| format!("{map}_{what}");
         let (items, counts, numbers) = (name("items"), name("counts"), name("numbers"));
         let inverse = inverse.then(|| [name("starts"), name("places")]);
@@ -236,7 +236,7 @@ impl ListNames {
 
     /// The same with room for items in front that no other block has.
     #[must_use]
-    pub fn with_exclusive(mut self, room: i64) -> Self {
+    pub fn with_exclusive(mut self, room: usize) -> Self {
         self.exclusive = Some((format!("{}_exclusive", self.map), room));
         self
     }
@@ -251,26 +251,28 @@ impl ListNames {
     /// Elements that the longest list needs room for.
     #[must_use]
     pub fn room(&self, map: &[i64]) -> u64 {
-        let rows = usize::try_from(self.columns.saturating_mul(self.block)).unwrap_or(1).max(1);
         let owners = self.owners(map);
         let room = |(b, entries)| self.order(b, distinct(entries), owners.as_ref()).end() as u64;
-        map.chunks(rows).enumerate().map(room).max().unwrap_or(0)
+        map.chunks(self.entries()).enumerate().map(room).max().unwrap_or(0) // default: of no block
     }
 
     /// Items that the block with most of them has alone.
     #[must_use]
     pub fn exclusive_room(&self, map: &[i64]) -> u64 {
-        let rows = usize::try_from(self.columns.saturating_mul(self.block)).unwrap_or(1).max(1);
-        let owners = Owners::of(map, rows);
+        let owners = Owners::of(map, self.entries());
         let alone =
             |(b, entries)| distinct(entries).iter().filter(|v| owners.has_alone(b, **v)).count() as u64;
-        map.chunks(rows).enumerate().map(alone).max().unwrap_or(0)
+        map.chunks(self.entries()).enumerate().map(alone).max().unwrap_or(0) // default: of no block
     }
 
     /// Which block has each value alone, where that counts.
     fn owners(&self, map: &[i64]) -> Option<Owners> {
-        let rows = usize::try_from(self.columns.saturating_mul(self.block)).unwrap_or(1).max(1);
-        self.exclusive.as_ref().map(|_| Owners::of(map, rows))
+        self.exclusive.as_ref().map(|_| Owners::of(map, self.entries()))
+    }
+
+    /// Entries of the map in a block.
+    fn entries(&self) -> usize {
+        self.columns.saturating_mul(self.block).get()
     }
 
     /// The distinct values of a block, those that it has alone first, as far as there is room for
@@ -279,7 +281,7 @@ impl ListNames {
         let (Some(owners), Some((_, room))) = (owners, &self.exclusive) else {
             return Ordered { own: Vec::new(), others: distinct, first: 0 };
         };
-        let first = usize::try_from(*room).unwrap_or(0);
+        let first = *room;
         let (mut own, mut others): (Vec<i64>, Vec<i64>) =
             distinct.into_iter().partition(|v| owners.has_alone(b, *v));
         if own.len() > first {
@@ -294,8 +296,7 @@ impl ListNames {
     /// # Errors
     /// The first block with too many entries.
     pub fn compute(&self, map: &[i64]) -> Result<ListValues, ListOverflow> {
-        let columns = usize::try_from(self.columns).unwrap_or(1).max(1);
-        let block = usize::try_from(self.block).unwrap_or(1).max(1);
+        let (columns, block) = (self.columns.get(), self.block.get());
         let rows = map.len() / columns;
         // blocks are independent: each thread takes some that follow one another
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -341,10 +342,8 @@ impl ListNames {
     /// The lists of some blocks, the first of which has a number; `numbers` is `[columns, rows]` of
     /// these.
     fn part(&self, map: &[i64], first: usize, owners: Option<&Owners>) -> Result<ListValues, ListOverflow> {
-        let columns = usize::try_from(self.columns).unwrap_or(1).max(1);
+        let (columns, block, capacity) = (self.columns.get(), self.block.get(), self.capacity);
         let rows = map.len() / columns;
-        let block = usize::try_from(self.block).unwrap_or(1).max(1);
-        let capacity = usize::try_from(self.capacity).unwrap_or(0);
         let blocks = rows.div_ceil(block);
         let mut values = ListValues {
             items: Vec::with_capacity(blocks * capacity),
@@ -410,16 +409,20 @@ impl Ordered {
     /// The place of a value that is there.
     fn number(&self, value: i64) -> usize {
         let own = self.own.binary_search(&value);
-        own.unwrap_or_else(|_| self.first + self.others.binary_search(&value).unwrap_or_default())
+        own.unwrap_or_else(|_| self.first + self.others.partition_point(|other| *other < value))
     }
 
     /// The list with room for `capacity`: what means nothing repeats a value of the block.
     fn list(&self, capacity: usize) -> Vec<i64> {
-        let last = |values: &[i64], other: &[i64]| values.last().or(other.first()).copied().unwrap_or(0);
+        let last = |values: &[i64], other: &[i64]| values.last().or(other.first()).copied();
         let mut list = self.own.clone();
-        list.resize(self.first, last(&self.own, &self.others));
+        // a block has an entry
+        let Some((front, end)) = last(&self.own, &self.others).zip(last(&self.others, &self.own)) else {
+            return list;
+        };
+        list.resize(self.first, front);
         list.extend(&self.others);
-        list.resize(capacity, last(&self.others, &self.own));
+        list.resize(capacity, end);
         list
     }
 }

@@ -37,6 +37,25 @@ impl Obligation {
         if holds || self.is_waived() { Ok(()) } else { Err(self.unfit(why())) }
     }
 
+    /// Refuses if something is there that must not be; `why` says what it is and what to try.
+    ///
+    /// # Errors
+    /// [`Refusal::Unfit`].
+    pub fn forbid<T>(self, found: Option<T>, why: impl FnOnce(T) -> String) -> Result<(), Refusal> {
+        match found {
+            Some(found) if !self.is_waived() => Err(self.unfit(why(found))),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// What the check cannot go on without, and refuses if it is not there.
+    ///
+    /// # Errors
+    /// [`Refusal::Unfit`].
+    pub fn find<T>(self, found: Option<T>, why: impl FnOnce() -> String) -> Result<T, Refusal> {
+        found.ok_or_else(|| self.unfit(why()))
+    }
+
     /// Refuses unless it is known whether the condition holds; `why` says what is not known and
     /// what to try.
     ///
@@ -75,9 +94,9 @@ impl Obligation {
     /// Whether the environment waives this obligation, in a build of the mutation check only.
     #[cfg(purlin_mutation)]
     pub fn is_waived(self) -> bool {
-        static WAIVED: std::sync::LazyLock<String> =
-            std::sync::LazyLock::new(|| std::env::var("PURLIN_MUTATION").unwrap_or_default());
-        *WAIVED == self.id
+        static WAIVED: std::sync::LazyLock<Option<String>> =
+            std::sync::LazyLock::new(|| std::env::var("PURLIN_MUTATION").ok());
+        WAIVED.as_deref() == Some(self.id)
     }
 
     /// Itself, but under another id where it is waived: a check that cannot go on without its

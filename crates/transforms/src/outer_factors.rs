@@ -55,9 +55,7 @@ pub(crate) fn store(
     let temporary = Variable::new(&name, ScalarType::F64, VarKind::Temporary, [], AddressSpace::Private);
     let var = kernel.vars.push(temporary);
     let terms = factors.iter().map(|(p, c)| (atoms.product_of(p), *c));
-    let mut tags = users.into_iter().map(|i| &kernel.insns[i].tags);
-    let first = tags.next().cloned().unwrap_or_default();
-    let tags: BTreeSet<String> = tags.fold(first, |all, of| all.intersection(of).cloned().collect());
+    let tags = common_tags(kernel, users);
     let insn = Insn {
         name: kernel.fresh_name(&format!("set_{name}")),
         lhs: Access::scalar(var),
@@ -68,4 +66,10 @@ pub(crate) fn store(
         callee: None,
     };
     (var, kernel.insns.push(insn))
+}
+
+/// The tags that all of some instructions have.
+pub(crate) fn common_tags(kernel: &Kernel, insns: impl IntoIterator<Item = InsnId>) -> BTreeSet<String> {
+    let all = insns.into_iter().map(|i| kernel.insns[i].tags.clone());
+    all.reduce(|all, of| &all & &of).unwrap_or_default() // default: those of no instruction are none
 }

@@ -1,6 +1,7 @@
 //! Even and odd parts of a line of elements: what is linear in lines, and tables over parts.
 
 use crate::accuracy::is_near;
+use crate::expected::Expected;
 use crate::obligation::Obligation;
 use crate::proofs::any_order::{Together, check_any_order};
 use crate::proofs::entries::summed_axes;
@@ -278,14 +279,18 @@ pub(crate) enum Role {
 }
 
 /// Whether the instructions of a loop are linear in lines.
+///
+/// # Errors
+/// [`Refusal::Internal`] of a loop that does not run over a line.
 pub(crate) fn role(
     kernel: &Kernel,
     arrays: &BTreeMap<VarId, usize>,
     iname: InameId,
     insns: &[InsnId],
-) -> Role {
+) -> Result<Role, Refusal> {
     let range = kernel.inames[iname].domain.as_range(iname);
-    let n = range.and_then(|(_, end)| end.as_constant()).unwrap_or_default();
+    let n = range.and_then(|(_, end)| end.as_constant());
+    let n = n.expected("constant end of a loop over a line", kernel)?;
     let leaf = |access: &Access| {
         if arrays.contains_key(&access.var) {
             return Some(1);
@@ -296,7 +301,7 @@ pub(crate) fn role(
         let insn = &kernel.insns[*id];
         arrays.contains_key(&insn.lhs.var) && weight(&insn.rhs, iname, &leaf) == Some(1)
     };
-    if insns.iter().all(linear) { Role::Parts } else { Role::Pairs }
+    Ok(if insns.iter().all(linear) { Role::Parts } else { Role::Pairs })
 }
 
 /// Checks that the iterations of a loop run in pairs.
@@ -325,9 +330,7 @@ pub(crate) fn check_pairs(
         })?;
     }
     let range = kernel.inames[iname].domain.as_range(iname);
-    let Some((lo, hi)) = range else {
-        return Err(Refusal::Internal(format!("`{name}` is no range, but runs over a line\n{kernel}")));
-    };
+    let (lo, hi) = range.expected("range of a loop over a line", kernel)?;
     let mirrored = lo.plus(&hi).plus_constant(-1).minus(&Affine::iname(iname));
     check_any_order(analysis, iname, &mirrored, Together::Instruction, &|source, sink| {
         let both = if source == sink { format!("`{source}`") } else { format!("`{source}` and `{sink}`") };

@@ -4,7 +4,7 @@ use crate::obligation::Obligation;
 use purlin_analysis::Witness;
 use purlin_analysis::placement::{self, PlacementError, StorageError};
 use purlin_analysis::witness::params_text;
-use purlin_ir::KernelError;
+use purlin_ir::{Kernel, KernelError};
 use purlin_isl::IslError;
 
 /// A step that was not applied: the operation as the user wrote it, and why it is refused.
@@ -226,6 +226,11 @@ impl Refusal {
     /// `` [interchange_inames.nested] `` or nothing.
     fn id_text(&self) -> String {
         self.obligation().map_or_else(String::new, |o| format!(" [{}]", o.id()))
+    }
+
+    /// A state that cannot be, with the kernel to report.
+    pub fn internal(found: impl std::fmt::Display, kernel: &Kernel) -> Self {
+        Self::Internal(format!("{found}\n{kernel}"))
     }
 
     /// An argument that makes no sense: its name in recipes, what it is as a clause, and what it

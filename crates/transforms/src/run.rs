@@ -1,5 +1,6 @@
 //! Runs of neighbouring statements that a user names.
 
+use crate::expected::Expected;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
@@ -30,7 +31,8 @@ pub(crate) fn named<'k>(kernel: &'k Kernel, names: &[String]) -> Result<Run<'k>,
         return Err(Refusal::argument("statements", "no statement is named", "instructions or loops"));
     };
     let wanted = names.iter().map(|name| statement(kernel, name)).collect::<Result<Vec<_>, _>>()?;
-    let body = siblings(&kernel.body, &|node| same(node, &wanted[0])).unwrap_or_default();
+    let body = siblings(&kernel.body, &|node| same(node, &wanted[0]));
+    let body = body.expected("statement of that name in the tree", kernel)?;
     let mut positions = Vec::with_capacity(wanted.len());
     for (name, statement) in names.iter().zip(&wanted) {
         let Some(k) = body.iter().position(|node| same(node, statement)) else {

@@ -1,8 +1,10 @@
 //! Tables of sums over the points of a loop, evaluated in twice the precision.
 
 use crate::accuracy::scales;
+use crate::expected::Expected;
 use crate::obligation::Obligation;
 use crate::polynomial::Product;
+use crate::proofs::entries::constant_shape;
 use crate::proofs::finite::check_finite_table;
 use crate::proofs::separable::{Entry, Slot, Term};
 use crate::refusal::Refusal;
@@ -114,7 +116,7 @@ impl<'k> Maker<'k> {
             let divides = factors.iter().any(|(product, _)| product.iter().any(|f| f.divides));
             let axes = self.axes(insn, &contents)?;
             if axes.is_empty() {
-                let value = self.sums(insn, &numbered(&contents, &[]), &[])?[0];
+                let value = self.sums(insn, &self.numbered(&contents, &[])?, &[])?[0];
                 let factors: Vec<_> = factors.into_iter().map(|(p, c)| (p, c * value)).collect();
                 if value != 0.0 || divides {
                     pieces.push(Piece { table: None, factors });
@@ -158,7 +160,7 @@ impl<'k> Maker<'k> {
         keeps: bool,
     ) -> Result<Option<(usize, Vec<InameId>)>, Refusal> {
         for order in orders(&axes) {
-            let wanted = numbered(contents, &order);
+            let wanted = self.numbered(contents, &order)?;
             let shape: Vec<usize> = order.iter().map(|axis| self.extents[axis]).collect();
             if let Some(k) =
                 self.made.iter().position(|(known, extents, _)| *known == wanted && *extents == shape)
@@ -167,13 +169,37 @@ impl<'k> Maker<'k> {
             }
         }
         let shape: Vec<usize> = axes.iter().map(|axis| self.extents[axis]).collect();
-        let wanted = numbered(contents, &axes);
+        let wanted = self.numbered(contents, &axes)?;
         let values = self.sums(insn, &wanted, &shape)?;
         if !keeps && values.iter().all(|v| *v == 0.0) {
             return Ok(None);
         }
         self.made.push((wanted, shape, values));
         Ok(Some((self.made.len() - 1, axes)))
+    }
+
+    /// Entries with loops numbered by their places among `axes`, in an order of their own.
+    fn numbered(&self, contents: &[(&Vec<Entry>, f64)], axes: &[InameId]) -> Result<Contents, Refusal> {
+        let place = |slot: &Slot| {
+            Ok(match slot {
+                Slot::Point => Place::Point,
+                Slot::Number(k) => Place::Number(*k),
+                Slot::Axis(iname) => {
+                    let at = axes.iter().position(|a| a == iname);
+                    Place::Axis(at.expected("axis for a loop of an entry", self.kernel)?)
+                }
+            })
+        };
+        let mut all = Contents::new();
+        for (entries, c) in contents {
+            let of =
+                |(var, slots): &Entry| Ok((*var, slots.iter().map(place).collect::<Result<_, Refusal>>()?));
+            let mut entries = entries.iter().map(of).collect::<Result<Vec<_>, Refusal>>()?;
+            entries.sort();
+            all.push((c.to_bits(), entries));
+        }
+        all.sort();
+        Ok(all)
     }
 
     /// The sums over the points, row by row.
@@ -245,8 +271,7 @@ impl<'k> Maker<'k> {
             found.values = values;
         }
         let (mut stride, mut fits) = (1, true);
-        for (place, extent) in places.iter().zip(&table.shape).rev() {
-            let extent = extent.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
+        for (place, extent) in places.iter().zip(constant_shape(self.kernel, table)?).rev() {
             match place {
                 Place::Point => {
                     found.point += stride;
@@ -310,26 +335,6 @@ fn next(index: &mut [usize], shape: &[usize]) {
         }
         *k = 0;
     }
-}
-
-/// Entries with loops numbered by their places among `axes`, in an order of their own.
-fn numbered(contents: &[(&Vec<Entry>, f64)], axes: &[InameId]) -> Contents {
-    let place = |slot: &Slot| match slot {
-        Slot::Point => Place::Point,
-        Slot::Number(k) => Place::Number(*k),
-        Slot::Axis(iname) => Place::Axis(axes.iter().position(|a| a == iname).unwrap_or_default()),
-    };
-    let mut all: Contents = contents
-        .iter()
-        .map(|(entries, c)| {
-            let mut entries: Vec<_> =
-                entries.iter().map(|(var, slots)| (*var, slots.iter().map(place).collect())).collect();
-            entries.sort();
-            (c.to_bits(), entries)
-        })
-        .collect();
-    all.sort();
-    all
 }
 
 /// All orders of some loops, the one given first; of more than four only that.

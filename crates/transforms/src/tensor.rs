@@ -162,7 +162,7 @@ impl Digits<'_> {
             let root = rest.abs().powf(1.0 / factors.len() as f64).copysign(rest);
             factors.iter_mut().for_each(|factor| times(factor, root));
         } else {
-            times(&mut factors[free.unwrap_or(0)], rest);
+            times(&mut factors[free.unwrap_or(0)], rest); // default: any of them can take it
         }
     }
 

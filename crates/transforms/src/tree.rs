@@ -1,5 +1,7 @@
 //! Edits of the loop tree.
 
+use crate::expected::Expected;
+use crate::refusal::Refusal;
 use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, Node};
 
 /// Replaces the loop over `iname`, wherever it is, by what `edit` makes of its body.
@@ -31,12 +33,43 @@ pub fn loop_body(nodes: &[Node], iname: InameId) -> Option<&[Node]> {
     })
 }
 
-/// The body of a loop, or the kernel's.
-pub(crate) fn body_of(kernel: &Kernel, at: Option<InameId>) -> &[Node] {
-    match at {
-        None => &kernel.body,
-        Some(at) => loop_body(&kernel.body, at).unwrap_or_default(),
+/// The body of a loop that the tree has, or the kernel's.
+///
+/// # Errors
+/// [`Refusal::Internal`] if the tree has no such loop.
+pub fn body_of(kernel: &Kernel, at: impl Into<Option<InameId>>) -> Result<&[Node], Refusal> {
+    match at.into() {
+        None => Ok(&kernel.body),
+        Some(at) => {
+            let what = format!("loop over `{}` in the tree", kernel.inames[at].name);
+            loop_body(&kernel.body, at).expected(&what, kernel)
+        }
     }
+}
+
+/// The loops around an instruction of the tree, outer first.
+///
+/// # Errors
+/// [`Refusal::Internal`] if the tree has no such instruction.
+pub(crate) fn loops_of(kernel: &Kernel, insn: InsnId) -> Result<Vec<InameId>, Refusal> {
+    let found = kernel.schedule().into_iter().find(|(id, _)| *id == insn).map(|(_, loops)| loops);
+    found.expected("instruction in the tree that the kernel has", kernel)
+}
+
+/// The loops around what stands in a loop of the tree, or in the kernel: outer first, that loop itself last.
+///
+/// # Errors
+/// [`Refusal::Internal`] if nothing stands in it.
+pub(crate) fn loops_down_to(
+    kernel: &Kernel,
+    at: impl Into<Option<InameId>>,
+) -> Result<Vec<InameId>, Refusal> {
+    let Some(iname) = at.into() else { return Ok(Vec::new()) };
+    let path = kernel.schedule().into_iter().find_map(|(_, loops)| {
+        let depth = loops.iter().position(|l| *l == iname)?;
+        Some(loops[..=depth].to_vec())
+    });
+    path.expected("instruction in the loop", kernel)
 }
 
 /// Edits the body of a loop, or the kernel's.

@@ -82,15 +82,15 @@ impl Vertices {
     }
 }
 
-/// Numbers of a cell that are copied ahead besides degrees of freedom: coordinates of vertices.
-pub(super) fn coordinates(kernel: &Kernel, program: &CellProgram) -> u64 {
+/// Numbers of a cell that are copied ahead besides degrees of freedom: coordinates of vertices, none
+/// where nothing gathers them. `None` if their number is no constant.
+pub(super) fn coordinates(kernel: &Kernel, program: &CellProgram) -> Option<u64> {
     let is_function = |name: &String| program.gathers.iter().any(|g| g.dofs.name() == name);
     let body = statements(kernel, program.cells.cell.name());
     let first = body.iter().find(|name| !is_function(name));
-    let found = first.and_then(|name| gather_of_vertices(kernel, name));
-    let shape = found.and_then(|(array, _)| Some(&kernel.vars[kernel.var(array.name())?].shape));
-    let extents = shape.into_iter().flatten().map(|n| n.as_constant().unwrap_or(1).unsigned_abs());
-    extents.reduce(|a, b| a * b).unwrap_or(0)
+    let Some((array, _)) = first.and_then(|name| gather_of_vertices(kernel, name)) else { return Some(0) };
+    let shape = &kernel.vars[kernel.var(array.name())?].shape;
+    shape.iter().map(|n| Some(n.as_constant()?.unsigned_abs())).product()
 }
 
 /// The array that a loop over vertices gathers into, and their number.

@@ -28,7 +28,7 @@ pub(super) fn gathers_first(
     let gathers: Vec<&Gather> = program.gathers.iter().collect();
     let is_gather = |name: &String| gathers.iter().any(|g| g.dofs.name() == name);
     let at = body.iter().position(|name| !is_gather(name)).unwrap_or(body.len());
-    let first = body.get(at).cloned().unwrap_or_default();
+    let first = s.expected(body.get(at).cloned(), "statement that gathers nothing")?;
     let late: Vec<&String> = body[at..].iter().filter(|name| is_gather(name)).collect();
     if !late.is_empty() {
         s.apply(MoveInsns::before(late, &first))?;
@@ -42,7 +42,7 @@ pub(super) fn gathers_first(
     let body = statements(s.kernel(), cell.name());
     let is_transform = |name: &&String| program.transforms.iter().any(|t| t.name() == name.as_str());
     let is_rest = |name: &&String| !is_gather(name) && !is_transform(name);
-    let first = body.iter().find(is_rest).cloned().unwrap_or_default();
+    let first = s.expected(body.iter().find(is_rest).cloned(), "statement that transforms nothing")?;
     let late: Vec<&String> = body.iter().skip_while(|name| **name != first).filter(is_transform).collect();
     if !late.is_empty() {
         s.apply(MoveInsns::before(late, &first))?;

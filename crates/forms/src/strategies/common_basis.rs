@@ -89,7 +89,7 @@ pub(super) fn common_basis(
     }
     let factored = s.make(FactorRank::new(&tables).in_multiples_of(multiple))?;
     let mut modes = factored.loops;
-    let [of_result] = exactly(modes.split_off(evaluated.len()), "modes of the result")?;
+    let [of_result] = exactly(s, modes.split_off(evaluated.len()), "modes of the result")?;
 
     let late: Vec<String> =
         evaluated.iter().skip(1).flat_map(|e| e.evaluation.inits.iter().map(String::from)).collect();
@@ -112,14 +112,14 @@ pub(super) fn common_basis(
         values.push(array);
         nests.push(roll(s, &insns_of(&e.of_tables), "evaluate")?);
     }
-    let [init] = exactly(init.into_iter().collect(), "values at points")?;
+    let [init] = exactly(s, init.into_iter().collect(), "values at points")?;
     let factors = join(s, of_tables, "factors")?;
     let nest = roll(s, &insns_of(of_tables), "multiply")?;
 
     let mut functions = Vec::new();
     for (((e, [direction, component]), mode), values) in evaluated.iter().zip(nests).zip(modes).zip(values) {
         let nest = Modal { component, direction, mode };
-        let insn = first_of(&e.of_tables);
+        let insn = first_of(s, &e.of_tables)?;
         let sums = evaluation(s, &e.evaluation.dofs, nest, insn)?;
         s.apply(HoistNest::new([&sums.start.component, &sums.sum.component]))?;
         functions.push((sums, values));
@@ -127,7 +127,8 @@ pub(super) fn common_basis(
     let evaluate = fused(s, functions.iter().map(|(sums, _)| &sums.product))?;
     let [direction, component] = nest;
     let nest = Modal { component, direction, mode: of_result };
-    let result = sums_of_result(s, quadrature, nest, first_of(of_tables), &factors)?;
+    let insn = first_of(s, of_tables)?;
+    let result = sums_of_result(s, quadrature, nest, insn, &factors)?;
     s.apply(RemoveUnusedVars {})?;
     let gathers = roll_gathers(s, program)?;
     let of = &program.results[0];
@@ -204,7 +205,7 @@ fn fused<'n>(s: &mut Schedule, nests: impl Iterator<Item = &'n Modal>) -> Result
             }
         });
     }
-    let [all] = exactly(all.into_iter().collect(), "products at points")?;
+    let [all] = exactly(s, all.into_iter().collect(), "products at points")?;
     Ok(all)
 }
 
@@ -219,8 +220,8 @@ fn by_component<T>(of_tables: &[Components], at: impl Fn(&Components, usize) -> 
 }
 
 /// The statement that is left of all.
-fn first_of(of_tables: &[Components]) -> String {
-    of_tables.first().and_then(|of| of.insns.first()).cloned().unwrap_or_default()
+fn first_of(s: &Schedule, of_tables: &[Components]) -> Result<String, TransformError> {
+    s.expected(of_tables.first().and_then(|of| of.insns.first()).cloned(), "statement of a table")
 }
 
 /// The statements that start the values, by component, then by direction.
@@ -258,7 +259,7 @@ fn roll(s: &mut Schedule, insns: &[Vec<String>], stem: &str) -> Result<[Loop; 2]
             Some(first) => s.fuse(&first, &rolled)?,
         });
     }
-    let [direction] = exactly(all.into_iter().collect(), "directions")?;
+    let [direction] = exactly(s, all.into_iter().collect(), "directions")?;
     let firsts: Vec<String> = insns.iter().filter_map(|of| of.first().cloned()).collect();
     let component = s.roll(firsts, &format!("component_{stem}"))?;
     Ok([direction, component])

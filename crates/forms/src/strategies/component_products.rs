@@ -50,7 +50,7 @@ impl Quadrature<'_> {
 
     /// Components of each function, and of the result.
     fn components(&self) -> i64 {
-        self.of_tables.iter().map(|c| c.insns.len() as i64).max().unwrap_or(1)
+        self.of_tables.iter().map(|c| c.insns.len() as i64).fold(1, i64::max)
     }
 }
 
@@ -134,7 +134,7 @@ pub(super) fn products(
     let around = s.distribute_as(cells, starts, &refs(&of_cells))?;
     let mut nests: Vec<Nest> =
         around.into_iter().zip(points).map(|(cells, columns)| Nest { cells, columns }).collect();
-    let [values, multiply] = exactly(nests.split_off(evaluated.len()), "points and products")?;
+    let [values, multiply] = exactly(s, nests.split_off(evaluated.len()), "points and products")?;
 
     s.reorder([&rolled.init, cells, &point])?;
     axes.add_components(&rolled.init);
@@ -235,7 +235,7 @@ fn at_points(
     for array in rolled.values() {
         let fetch = PrefetchArray::new(array, &once, AddressSpace::Private);
         let (copy, loops) = s.prefetch_as(fetch, &format!("{array}_all"))?;
-        let [cells, columns, component] = exactly(loops, "values at points")?;
+        let [cells, columns, component] = exactly(s, loops, "values at points")?;
         s.reorder([&component, &cells, &columns])?;
         axes.sub_groups.push(component);
         axes.add(fragment(s, &Nest { cells, columns }, quadrature.is_wide())?);
@@ -244,7 +244,7 @@ fn at_points(
     let pairs = fragment(s, &Nest { cells, columns: nest.columns.clone() }, quadrature.is_wide())?;
     axes.items.push(pairs.lanes);
     let mut own = pairs.own.into_iter();
-    let [mut pair] = exactly(own.by_ref().take(1).collect(), "pairs")?;
+    let [mut pair] = exactly(s, own.by_ref().take(1).collect(), "pairs")?;
     for part in own {
         pair = s.join(&pair, &part)?;
     }
@@ -339,7 +339,8 @@ pub(super) fn roll_groups(
         names.filter(|name| groups.iter().flatten().any(|i| i == *name)).cloned().collect();
     for group in groups {
         let (own, others): (Vec<_>, Vec<_>) = order.iter().cloned().partition(|i| group.contains(i));
-        let at = order.iter().position(|i| group.contains(i)).unwrap_or_default();
+        let at = order.iter().position(|i| group.contains(i));
+        let at = s.expected(at, "statement of a group")?;
         if let Some(next) = order[at..].iter().find(|i| !group.contains(i)).cloned() {
             let late: Vec<&String> =
                 order.iter().skip_while(|i| **i != next).filter(|i| own.contains(i)).collect();
@@ -357,6 +358,6 @@ pub(super) fn roll_groups(
             Some(first) => s.fuse(&first, &rolled)?,
         });
     }
-    let [all] = exactly(all.into_iter().collect(), "components")?;
+    let [all] = exactly(s, all.into_iter().collect(), "components")?;
     Ok(all)
 }

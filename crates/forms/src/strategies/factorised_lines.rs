@@ -197,8 +197,8 @@ impl<'a> Lines<'a> {
             if let Some(last) = updates.last().and_then(insn) {
                 arrays.insert(kernel.vars[last.lhs.var].name.clone(), extent(c.sizes[0], c.rows_first));
             }
-            let operands = updates.first().and_then(insn).map(|first| operands(kernel, first));
-            for var in operands.unwrap_or_default() {
+            let first = updates.first().and_then(insn);
+            for var in first.into_iter().flat_map(|first| operands(kernel, first)) {
                 if c.sizes[1] <= OWN_SUMS && is_gathered(kernel, var) {
                     own.insert(c.update.clone());
                     continue;

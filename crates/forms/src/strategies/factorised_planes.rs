@@ -100,9 +100,9 @@ impl<'a> Planes<'a> {
             if let Some(last) = updates.last().and_then(insn) {
                 arrays.insert(kernel.vars[last.lhs.var].name.clone(), i64::from(c.sizes[0]));
             }
-            let operands = updates.first().and_then(insn).map(|first| operands(kernel, first));
+            let first = updates.first().and_then(insn);
             let is_own = c.sizes[1] <= OWN_SUMS;
-            for var in operands.unwrap_or_default() {
+            for var in first.into_iter().flat_map(|first| operands(kernel, first)) {
                 if is_own && is_gathered(kernel, var) {
                     own.insert(c.update.clone());
                     continue;
@@ -124,7 +124,7 @@ impl<'a> Planes<'a> {
     /// Gives the sums of a contraction to work-items.
     fn share(&mut self, s: &mut Schedule, nest: &Factorised) -> Result<(), TransformError> {
         let inside = |s: &Schedule, k: usize| -> Vec<String> {
-            let loops = nest.updates.get(k).map(|name| loops_of(s.kernel(), name)).unwrap_or_default();
+            let loops = loops_of(s.kernel(), &nest.updates[k]);
             loops.into_iter().skip_while(|l| l != self.cell).skip(1).collect()
         };
         let all: Vec<Vec<String>> = (0..nest.updates.len()).map(|k| inside(s, k)).collect();

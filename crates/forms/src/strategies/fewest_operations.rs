@@ -359,8 +359,8 @@ fn table_bytes(kernel: &Kernel) -> u64 {
     let is_read = |id| kernel.insns.values().any(|insn| insn.reads().iter().any(|a| a.var == id));
     let tables = kernel.vars.iter().filter(|(id, v)| matches!(v.kind, VarKind::Table(_)) && is_read(*id));
     let entries = tables.map(|(_, v)| {
-        let entries: i64 = v.shape.iter().map(|e| e.as_constant().unwrap_or(1)).product();
-        entries.unsigned_abs() * v.ty.bytes()
+        let VarKind::Table(values) = &v.kind else { return 0 };
+        values.len() as u64 * v.ty.bytes()
     });
     entries.sum()
 }

@@ -90,10 +90,14 @@ impl Axes {
 }
 
 /// As many loops or nests as a step has been asked for.
-pub(super) fn exactly<T, const N: usize>(all: Vec<T>, of: &str) -> Result<[T; N], TransformError> {
+pub(super) fn exactly<T, const N: usize>(
+    s: &Schedule,
+    all: Vec<T>,
+    of: &str,
+) -> Result<[T; N], TransformError> {
     let found = all.len();
     all.try_into().map_err(|_| {
-        let cause = Refusal::Internal(format!("{found} loops for {of}, needed {N}"));
+        let cause = Refusal::internal(format!("{found} loops for {of}, needed {N}"), s.kernel());
         TransformError { operation: "map cells to matrix instructions".into(), cause }
     })
 }
@@ -209,11 +213,11 @@ const ROW_HALVES: i64 = 8;
 /// columns, banks `2*half + 4*row + column`. Either has each bank once. Blocks side by side would
 /// have half of the banks twice.
 pub(super) fn spread_halves(s: &mut Schedule, copy: &Array) -> Result<(), TransformError> {
-    let var = s.kernel().var(copy.name()).map(|var| &s.kernel().vars[var]);
-    let extents = var.map(|var| var.shape.iter().filter_map(|n| n.as_constant()).collect::<Vec<_>>());
+    let var = s.expected(s.kernel().var(copy.name()), "copy of a table")?;
+    let extents: Option<Vec<i64>> = s.kernel().vars[var].shape.iter().map(|n| n.as_constant()).collect();
     // tiles of which there is one are no axes of the copy
-    let extents = extents.unwrap_or_default();
-    let tiles = &extents[..extents.len().saturating_sub(4)];
+    let tiles = extents.and_then(|extents| Some(extents[..extents.len().checked_sub(4)?].to_vec()));
+    let tiles = s.expected(tiles, "block of 16 by 8 in the copy of a table")?;
     let blocks = tiles.iter().product::<i64>();
     let mut strides: Vec<i64> =
         (1..=tiles.len()).map(|k| BANKS * tiles[k..].iter().product::<i64>()).collect();
@@ -318,7 +322,7 @@ impl Product {
         axes: &mut Axes,
     ) -> Result<(), TransformError> {
         let lanes = lanes(s, &self.g, &self.t)?;
-        let others = insns.get(1..).unwrap_or_default();
+        let others = &insns[1.min(insns.len())..];
         let mut calls = vec![lanes.clone()];
         if !others.is_empty() {
             for inner in self.own.iter().rev() {

@@ -71,7 +71,8 @@ fn tiles_of_columns(
         || program.blocks.iter().flat_map(|b| &b.products).filter(|p| adds_to(s.kernel(), p, array));
     let loops: Vec<String> = products().filter_map(|p| Some(p.columns.as_ref()?.name().to_owned())).collect();
     let Some(first) = loops.first().cloned() else { return Ok(Vec::new()) };
-    let components = products().next().map_or(1, |p| stride(s.kernel(), p, &first));
+    let stride = products().next().and_then(|p| stride(s.kernel(), p, &first));
+    let components = s.expected(stride, "column of a product")?;
     let Some(mut zero) = inner_loop(s.kernel(), result.zero.name()) else { return Ok(Vec::new()) };
     if components > 1 {
         // the loop first: its bounds decide the quotients of the new indices
@@ -82,8 +83,8 @@ fn tiles_of_columns(
         zero = node.name().to_owned();
     }
     let mut all = vec![zero];
-    let count = extent(s.kernel(), &first);
-    all.extend(loops.into_iter().filter(|l| extent(s.kernel(), l) == count));
+    let count = s.expected(extent(s.kernel(), &first), "constant number of columns")?;
+    all.extend(loops.into_iter().filter(|l| extent(s.kernel(), l) == Some(count)));
     let padded = count.unsigned_abs().next_multiple_of(lanes.unsigned_abs().max(1)) as i64;
     if padded > count {
         s.make(PadInames::new(all.iter().map(String::as_str), padded))?;
@@ -103,11 +104,11 @@ fn adds_to(kernel: &Kernel, products: &Products, array: &str) -> bool {
 }
 
 /// How far the columns of consecutive iterations are apart.
-fn stride(kernel: &Kernel, products: &Products, columns: &str) -> i64 {
+fn stride(kernel: &Kernel, products: &Products, columns: &str) -> Option<i64> {
     let insn = products.insns.first().and_then(|name| kernel.insn(name.name()));
     let index = insn.and_then(|id| kernel.insns[id].lhs.index.get(1)).and_then(Expr::as_affine);
     let is_columns = |atom: &Atom| matches!(atom, Atom::Iname(i) if kernel.inames[*i].name == columns);
-    index.and_then(|e| e.terms().iter().find(|(atom, _)| is_columns(atom)).map(|(_, c)| *c)).unwrap_or(1)
+    index?.terms().iter().find(|(atom, _)| is_columns(atom)).map(|(_, c)| *c)
 }
 
 /// The only statement of a loop, if it is a loop.
@@ -116,9 +117,8 @@ fn inner_loop(kernel: &Kernel, outer: &str) -> Option<String> {
     kernel.iname(&only).is_some().then_some(only)
 }
 
-/// Iterations of a loop that starts at 0; 0 of others.
-fn extent(kernel: &Kernel, name: &str) -> i64 {
-    let iname = kernel.iname(name);
-    let range = iname.and_then(|iname| kernel.inames[iname].domain.as_range(iname));
-    range.and_then(|(_, high)| high.as_constant()).unwrap_or(0)
+/// The constant end of a range.
+fn extent(kernel: &Kernel, name: &str) -> Option<i64> {
+    let iname = kernel.iname(name)?;
+    kernel.inames[iname].domain.as_range(iname)?.1.as_constant()
 }

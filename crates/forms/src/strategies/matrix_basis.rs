@@ -152,9 +152,9 @@ impl Strategy<'_> {
         stems.extend(["cell_sums", "cell_points", "cell_result", "cell_store", "cell_commit"]);
         let mut cells = s.distribute_as(&cell, starts, &stems)?;
         let [sums, points, product, store, commit] =
-            exactly(cells.split_off(cells.len() - 5), "products, store and commit")?;
+            exactly(s, cells.split_off(cells.len() - 5), "products, store and commit")?;
         let of_functions = cells.split_off(2);
-        let [geometry, zero] = exactly(cells, "geometry and zeros")?;
+        let [geometry, zero] = exactly(s, cells, "geometry and zeros")?;
 
         let mut axes = Axes::default();
         for (cells, columns, component) in
@@ -244,7 +244,7 @@ impl Strategy<'_> {
             s.distribute_as(&point, starts.clone(), &["point_evaluate", "point_values", "point_multiply"])?;
         let around = s.distribute_as(cells, starts, &["cell_evaluate", "cell_values", "cell_multiply"])?;
         let nests = around.into_iter().zip(points).map(|(cells, columns)| Nest { cells, columns }).collect();
-        let [evaluated, at_points, multiply] = exactly(nests, "points and products")?;
+        let [evaluated, at_points, multiply] = exactly(s, nests, "points and products")?;
 
         let [component, direction] = &algebra.init;
         s.reorder([component, direction, cells, &point])?;
@@ -291,7 +291,7 @@ impl Strategy<'_> {
         for array in values {
             let fetch = PrefetchArray::new(*array, &once, AddressSpace::Private);
             let (copy, loops) = s.prefetch_as(fetch, &format!("{array}_all"))?;
-            let [cells, columns, component, direction] = exactly(loops, "values at points")?;
+            let [cells, columns, component, direction] = exactly(s, loops, "values at points")?;
             s.reorder([&component, &direction, &cells, &columns])?;
             axes.on_axes([&component, &direction]);
             axes.add(fragment(s, &Nest { cells, columns }, false)?);
@@ -299,7 +299,7 @@ impl Strategy<'_> {
         }
         let pairs = fragment(s, &Nest { cells, columns: nest.columns.clone() }, false)?;
         axes.items.push(pairs.lanes);
-        let [half, part] = exactly(pairs.own, "pairs")?;
+        let [half, part] = exactly(s, pairs.own, "pairs")?;
         let own = s.join(&half, &part)?;
         let [sub_group, plane] = s.split_as(&own, self.directions(), ["pair_sub_group", "pair_plane"])?;
         axes.on_axes([&sub_group, &plane]);
@@ -336,7 +336,7 @@ impl Strategy<'_> {
         let [once, cells] = s.split_as(cells, CELLS, ["result_once", "cell_result"])?;
         let fetch = PrefetchArray::new(&sums.modes, &once, AddressSpace::Private);
         let (copy, loops) = s.prefetch_as(fetch, &format!("{}_all", sums.modes))?;
-        let [copied, modes, component, direction] = exactly(loops, "sums over points")?;
+        let [copied, modes, component, direction] = exactly(s, loops, "sums over points")?;
         s.reorder([&component, &direction, &copied, &modes])?;
         axes.on_axes([&component, &direction]);
         axes.add(fragment(s, &Nest { cells: copied, columns: modes }, true)?);
@@ -416,7 +416,7 @@ impl Strategy<'_> {
             if flat.has_few_rounds(CELLS, items) {
                 axes.unrolled.push(flat.round);
             }
-            let [item, sub_group] = exactly(flat.items, "work-items of the ends")?;
+            let [item, sub_group] = exactly(s, flat.items, "work-items of the ends")?;
             let [plane, lane] = s.split_as(&item, 32, ["item_plane", "item_lane"])?;
             axes.items.push(lane);
             axes.on_axes([&sub_group, &plane]);

@@ -188,7 +188,7 @@ pub fn matrix_sizes(kernel: &Kernel, program: &CellProgram) -> Option<MatrixSize
         }
     }
     let rest = 8 * (2 * n.unsigned_abs() + per_cell + factors);
-    let overlap = row + 8 * coordinates(&kernel, &program);
+    let overlap = row + 8 * coordinates(&kernel, &program)?;
     Some(MatrixSizes { dofs: n, cell: row + 8 * per_cell, overlap, tables, rest })
 }
 
@@ -260,7 +260,7 @@ impl Strategy<'_> {
         }
         let starts = [order.first.clone(), String::from(&result.zero), String::from(&staged.rows)];
         let cells = s.distribute_as(&cell, starts, &["cell_geometry", "cell_products", "cell_commit"])?;
-        let [geometry, products, commit] = exactly(cells, "geometry, products and commit")?;
+        let [geometry, products, commit] = exactly(s, cells, "geometry, products and commit")?;
         let mut axes = Axes { kept_tables: self.args.kept_tables, ..Axes::default() };
         self.products(s, &products, &mut axes)?;
 
@@ -363,14 +363,14 @@ impl Strategy<'_> {
         s.expand(&result.array, [&first, &own])?;
         let fetch = PrefetchArray::new(&parts.gather.array, &first, AddressSpace::Private);
         let (values, copy) = s.prefetch_as(fetch, &format!("{}_fragment", parts.gather.array))?;
-        let [fetch_cells, fetch_dofs] = exactly(copy, "the copy of degrees of freedom")?;
+        let [fetch_cells, fetch_dofs] = exactly(s, copy, "the copy of degrees of freedom")?;
         s.expand(&values, [&first])?;
         let sub_group = s.distribute_one(&first, &own, "sub_group")?;
         let starts =
             program.blocks.iter().map(|b| String::from(&b.quad)).chain([String::from(&result.scatter)]);
         let stems: Vec<&str> = program.blocks.iter().map(|_| "cell_modes").chain(["cell_store"]).collect();
         let mut around = s.distribute_as(&own, starts, &stems)?;
-        let [store] = exactly(around.split_off(program.blocks.len()), "the results")?;
+        let [store] = exactly(s, around.split_off(program.blocks.len()), "the results")?;
         if n % TILE != 0 {
             let of_blocks = parts.blocks.iter().flat_map(|(_, e, p)| [&e.dofs, &p.rows]);
             let all = [&fetch_dofs, &result.zero, &result.scatter].into_iter().chain(of_blocks);
@@ -441,7 +441,8 @@ pub(super) fn tiles<'p>(
     let modes = s.distribute_as(&mode, starts.clone(), &["mode_evaluate", "mode_point", "mode_multiply"])?;
     let around = s.distribute_as(cells, starts, &["cell_evaluate", "cell_point", "cell_multiply"])?;
     let nests = around.into_iter().zip(modes).map(|(cells, columns)| Nest { cells, columns });
-    let [evaluate, point, multiply] = exactly(nests.collect(), "evaluation, pointwise group and products")?;
+    let [evaluate, point, multiply] =
+        exactly(s, nests.collect(), "evaluation, pointwise group and products")?;
     let init = Nest { cells: cells.clone(), columns: mode };
     Ok(Tiles { block, products, evaluations, init, evaluate, dofs: evaluation.dofs.clone(), point, multiply })
 }

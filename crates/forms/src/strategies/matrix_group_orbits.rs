@@ -159,9 +159,9 @@ impl Strategy<'_> {
         stems.extend(blocks.iter().map(|_| "cell_modes"));
         stems.extend(["cell_separate", "cell_commit"]);
         let mut cells = s.distribute_as(&cell, starts.into_iter().chain(quads).chain(ends), &stems)?;
-        let [separate, commit] = exactly(cells.split_off(cells.len() - 2), "results and commit")?;
+        let [separate, commit] = exactly(s, cells.split_off(cells.len() - 2), "results and commit")?;
         let modes = cells.split_off(3);
-        let [geometry, zero, combine] = exactly(cells, "geometry, zeros and combinations")?;
+        let [geometry, zero, combine] = exactly(s, cells, "geometry, zeros and combinations")?;
 
         let mut axes = Axes { one_sub_group: self.args.one_sub_group, ..Axes::default() };
         for (component, cells, columns, inner) in [
@@ -201,8 +201,8 @@ impl Strategy<'_> {
         let zeros = by_component(s.kernel(), &result.zero, &parts.results);
         let zero = roll_groups(s, &zeros, "component_zero")?;
         let commit = s.roll(&result.commits, "commit_component")?;
-        let [combine] = exactly(loops_in(s.kernel(), &parts.combine), "components of combinations")?;
-        let [separate] = exactly(loops_in(s.kernel(), &parts.member), "components of results")?;
+        let [combine] = exactly(s, loops_in(s.kernel(), &parts.combine), "components of combinations")?;
+        let [separate] = exactly(s, loops_in(s.kernel(), &parts.member), "components of results")?;
         let of_blocks = blocks.iter().map(|q| roll_block(s, q)).collect::<Result<Vec<_>, _>>()?;
         Ok((Rolled { gathers, zero, combine, separate, commit }, of_blocks))
     }
@@ -275,7 +275,7 @@ impl Strategy<'_> {
         let vars = shared.map(|(array, _)| String::from(array)).to_vec();
         s.apply(AliasStorage { vars, storage: s.fresh("cell_values") })?;
         // each block of modes needs its values and factors until the next one begins
-        let most = local.iter().map(Vec::len).max().unwrap_or(0);
+        let most = local.iter().map(Vec::len).fold(0, usize::max);
         for k in 0..most {
             let vars: Vec<String> = local.iter().filter_map(|of| of.get(k)).map(String::from).collect();
             if vars.len() > 1 {
@@ -315,7 +315,7 @@ fn quadrature<'p>(
     let insns: Vec<String> = products.insns.iter().map(String::from).collect();
     let of_tables = by_table(&insns, &products.tables, &parts.results, true)?;
     let all = block.points / TILE;
-    let tiles = (1..=tiles.min(all)).rev().find(|tiles| all % tiles == 0).unwrap_or(1);
+    let tiles = (1..=tiles.min(all)).rev().find(|tiles| all % tiles == 0)?;
     Some(Quadrature { block, evaluated, products, of_tables, tiles, short: None })
 }
 

@@ -220,9 +220,9 @@ impl Strategy<'_> {
         stems.extend(parts.blocks.iter().map(|_| "cell_points"));
         stems.extend(["cell_store", "cell_commit"]);
         let mut cells = s.distribute_as(&cell, starts, &stems)?;
-        let [store, commit] = exactly(cells.split_off(cells.len() - 2), "store and commit")?;
+        let [store, commit] = exactly(s, cells.split_off(cells.len() - 2), "store and commit")?;
         let points = cells.split_off(2);
-        let [geometry, zero] = exactly(cells, "geometry and zeros")?;
+        let [geometry, zero] = exactly(s, cells, "geometry and zeros")?;
 
         let mut axes = Axes { one_sub_group: self.args.one_sub_group, ..Axes::default() };
         axes.add_components(&components.zero);

@@ -97,7 +97,7 @@ pub fn matrix_orbit_sizes(kernel: &Kernel, program: &CellProgram, orbits: &[Orbi
     let factors: i64 = program.blocks.iter().map(|b| b.points * b.factors.len() as i64).sum();
     let rest = bytes(2 * n + per_cell + factors) + small;
     let row = row_length(n.max(parts.members * padded));
-    let overlap = bytes(row) + 8 * coordinates(&kernel, &program);
+    let overlap = bytes(row) + 8 * coordinates(&kernel, &program)?;
     Some(MatrixSizes { dofs: n, cell: bytes(row + per_cell), overlap, tables, rest })
 }
 
@@ -151,7 +151,8 @@ pub(super) fn algebra(
     orbits: &[Orbits],
 ) -> Result<Parts, TransformError> {
     let result = &program.results[0];
-    let orbits = orbits_of(s.kernel(), &gather.array, orbits).cloned().unwrap_or_default();
+    let orbits = orbits_of(s.kernel(), &gather.array, orbits).cloned();
+    let orbits = orbits.unwrap_or_default(); // default: the step refuses an array that has none
     let (values, combine) = s.make(CombineOrbits::new(&gather.array, orbits.clone()))?;
     let (results, separate) = s.make(CombineOrbits::new(&result.array, orbits.clone()))?;
     let ends = [&gather.array, &result.array].map(|array| format!("{array}_"));
@@ -186,8 +187,8 @@ pub(super) fn algebra(
     }
     let blocks = loops.iter().filter_map(|quad| mode_block(s.kernel(), quad)).collect();
     let count = orbits.len() as i64;
-    let members = orbits.iter().map(|orbit| orbit.len() as i64).max().unwrap_or(1);
-    let [member] = exactly(loops_in(s.kernel(), &separate), "the members of an orbit")?;
+    let members = s.expected(orbits.iter().map(|orbit| orbit.len() as i64).max(), "orbit")?;
+    let [member] = exactly(s, loops_in(s.kernel(), &separate), "the members of an orbit")?;
     Ok(Parts { values, results, combine, separate, member, orbits: count, members, small, blocks })
 }
 
@@ -214,10 +215,11 @@ fn block_sizes(kernel: &Kernel, quad: &Loop) -> Vec<i64> {
     let tables: BTreeSet<VarId> = insns_in(kernel, quad).iter().flat_map(|i| tables_of(kernel, *i)).collect();
     let mut sizes: Vec<(BTreeSet<VarId>, i64)> = Vec::new();
     let rows = tables.iter().filter_map(|t| kernel.vars[*t].shape.first()?.as_constant()).max();
-    for tile in 0..rows.unwrap_or(0) / TILE {
+    let Some(rows) = rows.filter(|rows| *rows > 0) else { return Vec::new() };
+    for tile in 0..rows / TILE {
         let has = |t: &VarId| {
             let VarKind::Table(TableData::Real(values)) = &kernel.vars[*t].kind else { return false };
-            let columns = values.len() as i64 / rows.unwrap_or(1).max(1);
+            let columns = values.len() as i64 / rows;
             let range = tile * TILE * columns..(tile + 1) * TILE * columns;
             range.into_iter().any(|k| values[k as usize].0 != 0.0)
         };
@@ -380,7 +382,7 @@ impl Strategy<'_> {
         }
         let starts = [order.first.clone(), String::from(&result.zero), String::from(&result.scatter)];
         let cells = s.distribute_as(&cell, starts, &["cell_geometry", "cell_products", "cell_commit"])?;
-        let [geometry, products, commit] = exactly(cells, "geometry, products and commit")?;
+        let [geometry, products, commit] = exactly(s, cells, "geometry, products and commit")?;
         let mut axes = Axes { kept_tables: self.args.kept_tables, ..Axes::default() };
         self.products(s, &parts, &products, &mut axes)?;
         let (geometry, ahead) = match self.args.overlapped {
@@ -413,7 +415,7 @@ impl Strategy<'_> {
         let modes = parts.blocks.iter().map(|_| "cell_modes");
         let stems: Vec<&str> = ["cell_combine"].into_iter().chain(modes).chain(["cell_separate"]).collect();
         let mut around = s.distribute_as(&own, starts, &stems)?;
-        let [separate] = exactly(around.split_off(parts.blocks.len() + 1), "the results")?;
+        let [separate] = exactly(s, around.split_off(parts.blocks.len() + 1), "the results")?;
         let combine = around.remove(0);
         if parts.orbits % TILE != 0 {
             let of_blocks = parts.blocks.iter().flat_map(|b| [&b.evaluation.dofs, &b.products.rows]);

@@ -113,8 +113,8 @@ fn gather_group(
     let (own, rest): (Vec<&String>, Vec<&String>) =
         body.iter().partition(|name| belongs(s.kernel(), name, group));
     let Some(first) = rest.first().filter(|_| !own.is_empty()) else { return Ok(None) };
-    let place = body.iter().position(|name| name == *first).unwrap_or_default();
-    let late: Vec<&String> = body[place..].iter().filter(|name| own.contains(name)).collect();
+    let late: Vec<&String> =
+        body.iter().skip_while(|name| name != first).filter(|name| own.contains(name)).collect();
     if !late.is_empty() {
         s.apply(MoveInsns::before(late, *first))?;
     }

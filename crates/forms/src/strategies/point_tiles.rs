@@ -79,7 +79,7 @@ pub fn point_tiles(
 /// Points whose sums are made in one loop: as many as have no more than `sums`, evened out over the
 /// tiles.
 fn points_of_tile(block: &Block, sums: i64) -> i64 {
-    let of_point = block.evaluations.iter().map(|e| e.outputs.len()).max().unwrap_or(0);
+    let of_point = block.evaluations.iter().map(|e| e.outputs.len()).fold(0, usize::max);
     let limit = (sums / (of_point.max(1) as i64)).clamp(1, MAX_POINTS);
     let ceil_div = |a: i64, b: i64| (a + b - 1) / b;
     let points = block.points.max(1);

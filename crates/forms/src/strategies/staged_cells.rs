@@ -273,7 +273,7 @@ fn place(
 ) -> Result<(), TransformError> {
     let rest = whole.and_then(|whole| whole.rest.as_ref());
     let lanes = rest.map(|rest| cell_groups(s, program, &rest.cell, REST, 1)).transpose()?;
-    let Lanes { items: of_rest, sub_groups } = lanes.unwrap_or_default();
+    let Lanes { items: of_rest, sub_groups } = lanes.unwrap_or_default(); // default: groups are whole
     items.extend(of_rest);
     s.tag_all(rounds, AxisTag::Unrolled)?;
     s.tag(group, AxisTag::Group(0))?;
@@ -331,7 +331,7 @@ fn stage(
         let g = &program.gathers[k];
         let fetch = PrefetchArray::new(&g.array, &cells[compute], AddressSpace::Private);
         tiles.push(s.prefetch_as(fetch, &format!("{}_tile", g.array))?.0);
-        let place = order.gathers.iter().position(|o| *o == k).unwrap_or(0);
+        let place = s.expected(order.gathers.iter().position(|o| *o == k), "gather of a function")?;
         let nest = CellNest {
             array: &g.array,
             cells: &cells[place],

@@ -264,13 +264,14 @@ fn outer_loop(s: &Schedule, c: &TensorContraction) -> Option<String> {
 /// and outside.
 fn isolate(s: &mut Schedule, c: &TensorContraction, rows_outside: bool) -> Result<[Loop; 2], TransformError> {
     let around = |s: &Schedule, of: usize| {
-        let loops = loops_of(s.kernel(), &c.update);
-        loops.len().checked_sub(of).and_then(|k| loops.get(k).cloned()).unwrap_or_default()
+        let found = loops_of(s.kernel(), &c.update).into_iter().nth_back(of);
+        s.expected(found, "loop around a contraction")
     };
-    alone(s, &around(s, 1), &c.update)?;
-    let inner = around(s, 1);
-    alone(s, &around(s, 2), &inner)?;
-    let [outer, inner] = [around(s, 2), around(s, 1)];
+    let inner = around(s, 0)?;
+    alone(s, &inner, &c.update)?;
+    let (outer, inner) = (around(s, 1)?, around(s, 0)?);
+    alone(s, &outer, &inner)?;
+    let [outer, inner] = [around(s, 1)?, around(s, 0)?];
     if rows_outside {
         return Ok([Loop::named(outer), Loop::named(inner)]);
     }
@@ -281,7 +282,7 @@ fn isolate(s: &mut Schedule, c: &TensorContraction, rows_outside: bool) -> Resul
 /// Distributes a loop so that a statement of its body is all of its body.
 fn alone(s: &mut Schedule, of: &str, statement: &str) -> Result<(), TransformError> {
     let body = statements(s.kernel(), of);
-    let at = body.iter().position(|name| name == statement).unwrap_or_default();
+    let at = s.expected(body.iter().position(|name| name == statement), "statement in its loop")?;
     let cuts: Vec<&String> = [at, at + 1].iter().filter(|k| **k > 0).filter_map(|k| body.get(*k)).collect();
     if !cuts.is_empty() {
         s.distribute(of, cuts)?;
@@ -346,7 +347,7 @@ fn nests(s: &mut Schedule, sums: &[PartialSum], columns: &[Loop]) -> Result<Vec<
         let mut cuts: Vec<String> = nests.iter().skip(1).map(String::from).collect();
         if k > 0 {
             // it starts the sum of the last nest, and stands in front of all
-            let last = cuts.pop().unwrap_or_default();
+            let last = s.expected(cuts.pop(), "nest of the last sum")?;
             s.apply(MoveInsns::before([&sum.start], last))?;
             cuts.push(sum.start.name().to_owned());
         }

@@ -89,7 +89,7 @@ fn zero_columns(kernel: &Kernel, insn: &Insn, iname: InameId, high: i64) -> Opti
         values.iter().enumerate().filter(|(_, v)| v.0 != 0.0).for_each(|(place, _)| {
             is_zero[place / inner % extents[axis]] = false;
         });
-        let columns = usize::try_from(high).unwrap_or_default().min(extents[axis]);
+        let columns = usize::try_from(high).ok()?.min(extents[axis]);
         zero.extend((0..columns).filter(|k| is_zero[*k]).map(|k| k as i64));
     }
     Some(zero)

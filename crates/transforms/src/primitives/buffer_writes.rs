@@ -18,7 +18,7 @@ use crate::schedule::{Array, Handles, Loop, Made, Statement};
 use crate::staging::{
     BOX_NOT_EMPTY, BOX_SIZE, NO_RULE_READS, Tile, check_no_rule_reads, check_work_items, memory,
 };
-use crate::tree::{body_of, edit_body, insns_of};
+use crate::tree::{body_of, edit_body, insns_of, loops_down_to};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, Mode};
@@ -234,7 +234,7 @@ impl Primitive for BufferWrites {
             let insn = Node::Insn(kernel.insns.push(sweep.insn.clone()));
             wrapped(sweep.loops.iter().copied(), vec![insn])
         };
-        let first = proof.start.as_ref().map(&mut nest).unwrap_or_default();
+        let first: Vec<Node> = proof.start.iter().flat_map(&mut nest).collect();
         let last = nest(&proof.store);
         let (from, to) = proof.region.nodes;
         edit_body(kernel, proof.region.at, &mut |body| {
@@ -298,7 +298,7 @@ impl Region {
     fn of(step: &BufferWrites, kernel: &Kernel) -> Result<Self, Refusal> {
         let var = lookup::var(kernel, &step.var)?;
         let at = step.at.as_ref().map(|name| lookup::tree_loop(kernel, name)).transpose()?;
-        let body = body_of(kernel, at);
+        let body = body_of(kernel, at)?;
         let writes = |node: &Node| {
             insns_of(std::slice::from_ref(node)).into_iter().any(|i| kernel.insns[i].lhs.var == var)
         };
@@ -309,12 +309,9 @@ impl Region {
                 step.var
             )));
         };
-        let insns = insns_of(body.get(first..=last).unwrap_or_default());
+        let insns = insns_of(&body[first..=last]);
         check_no_rule_reads(kernel, &insns, var)?;
-        let inside = |(insn, _): &(InsnId, Vec<InameId>)| insns.contains(insn);
-        let loops = kernel.schedule().into_iter().find(inside).map(|(_, l)| l).unwrap_or_default();
-        let depth = at.and_then(|at| loops.iter().position(|l| *l == at)).map_or(0, |k| k + 1);
-        let around = loops.into_iter().take(depth).collect();
+        let around = loops_down_to(kernel, at)?;
         Ok(Self { var, at, around, nodes: (first, last), insns })
     }
 

@@ -113,17 +113,13 @@ impl Primitive for ChangeLayout {
         })?;
         let layout = self.layout.resolve(|name| lookup::var(kernel, name))?;
         let broken = broken(kernel, var, &layout);
-        LAYOUT.require(broken.is_none(), || {
-            let why = broken.map_or_else(String::new, |error| error.to_string());
-            format!("`{}` is no layout of it: {why}", self.layout)
-        })?;
+        LAYOUT.forbid(broken, |why| format!("`{}` is no layout of it: {why}", self.layout))?;
         ANOTHER.require(layout != variable.layout, || format!("`{}` has that layout already", self.var))?;
         let mut changed = variable.clone();
         changed.layout = layout;
         let vectors = if changed.layout.vector_axis.is_some() { vector_lanes(&changed).err() } else { None };
-        VECTORS.require(vectors.is_none(), || {
-            format!("the vector axis of `{}` holds no vectors: {}", self.var, vectors.unwrap_or_default())
-        })?;
+        VECTORS
+            .forbid(vectors, |why| format!("the vector axis of `{}` holds no vectors: {why}", self.var))?;
         Ok(NewLayout { var, layout: changed.layout })
     }
 

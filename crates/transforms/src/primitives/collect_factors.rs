@@ -1,6 +1,7 @@
 //! Writes values as sums of products of some scalars and factors.
 
 use crate::draw::{self, Picks};
+use crate::expected::Expected;
 use crate::keeps::Keeps;
 use crate::lookup;
 use crate::obligation::Obligation;
@@ -118,7 +119,8 @@ impl Primitive for CollectFactors {
         let kernel = analysis.kernel();
         let of = self.scalars(kernel)?;
         let (nodes, places) = self.places(kernel, &of)?;
-        let first = places.iter().copied().min().unwrap_or_default();
+        let ends = places.iter().min().zip(places.iter().max());
+        let (first, last) = ends.map(|(a, b)| (*a, *b)).expected("place of an instruction", kernel)?;
         let mut body = Body::new(kernel, nodes, &of);
         let (mut factors, mut values) = (Vec::<Factor>::new(), Vec::new());
         let mut known = BTreeMap::<String, usize>::new();
@@ -138,7 +140,6 @@ impl Primitive for CollectFactors {
             }
             values.push((id, terms));
         }
-        let last = places.iter().copied().max().unwrap_or_default();
         body.check_same(first, last)?;
         let gone = unread(kernel, &body, &values);
         let Node::Insn(first) = nodes[first] else {
@@ -219,8 +220,8 @@ impl CollectFactors {
             return Err(Refusal::argument("insns", "no instruction is named", "at least one"));
         };
         let first = lookup::insn(kernel, name)?;
-        let nodes =
-            siblings(&kernel.body, &|n| matches!(n, Node::Insn(s) if *s == first)).unwrap_or_default();
+        let nodes = siblings(&kernel.body, &|n| matches!(n, Node::Insn(s) if *s == first));
+        let nodes = nodes.expected("instruction in the tree", kernel)?;
         let mut places = Vec::new();
         for name in &self.insns {
             let id = lookup::insn(kernel, name)?;
@@ -258,9 +259,12 @@ fn free(kernel: &Kernel, stem: &str, factors: &[Factor]) -> String {
             || !kernel.is_free_name(&setter(name))
             || factors.iter().any(|f| f.name == name || setter(&f.name) == name || f.name == setter(name))
     };
-    let names = std::iter::once(stem.to_owned()).chain((1..).map(|k| format!("{stem}_{k}")));
-    let mut free = names.skip_while(|name| taken(name));
-    free.next().unwrap_or_default()
+    let (mut name, mut k) = (stem.to_owned(), 0_usize);
+    while taken(&name) {
+        k += 1;
+        name = format!("{stem}_{k}");
+    }
+    name
 }
 
 /// The stores whose values were put in place and which nothing else reads.

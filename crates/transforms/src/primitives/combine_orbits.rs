@@ -1,6 +1,7 @@
 //! Computes with sums and differences of the elements of orbits.
 
 use crate::draw::{self, Picks};
+use crate::expected::Expected;
 use crate::keeps::{Instances, Keeps};
 use crate::nest::{new_loop, wrapped};
 use crate::obligation::Obligation;
@@ -160,7 +161,7 @@ impl Primitive for CombineOrbits {
         check_only_accessed(kernel, var)?;
         check_no_rule(kernel, var)?;
         let roles = roles(kernel, var)?;
-        let n = usize::try_from(roles.extents[0]).unwrap_or_default();
+        let n = usize::try_from(roles.extents[0]).ok().expected("extent of an array", kernel)?;
         let orbits = Orbits::new(&self.orbits, n).map_err(|why| {
             ORBITS.unfit(format!("{why}; list each of the {n} elements of `{}` in one orbit", self.var))
         })?;
@@ -175,7 +176,7 @@ impl Primitive for CombineOrbits {
                 combined.iter_mut().flatten().for_each(|entry| *entry = f64::from(*entry as f32));
             }
             let tolerance = tolerance(table.ty);
-            let scales = scales_of(analysis, &roles.products, product.table, &values);
+            let scales = scales_of(analysis, &roles.products, product.table, &values)?;
             let rounded = if self.rounded { Rounded::Entries } else { Rounded::Columns };
             orbits.round(&mut combined, &scales, 0.1 * tolerance, rounded);
             let certified = orbits.certify(&values, &combined, &scales, tolerance);
@@ -236,7 +237,12 @@ impl Primitive for CombineOrbits {
 }
 
 /// What the errors of the entries of a table are compared with, by the products that load it.
-fn scales_of(analysis: &Analysis, products: &[Product], table: VarId, values: &[f64]) -> Vec<f64> {
+fn scales_of(
+    analysis: &Analysis,
+    products: &[Product],
+    table: VarId,
+    values: &[f64],
+) -> Result<Vec<f64>, Refusal> {
     let kernel = analysis.kernel();
     let mut uses = EntryUses::default();
     for product in products.iter().filter(|p| p.table == table) {
@@ -244,7 +250,7 @@ fn scales_of(analysis: &Analysis, products: &[Product], table: VarId, values: &[
         let loads = insn.reads().into_iter().filter(|a| a.var == table);
         uses.extend(loads.map(|a| summed_axes(insn, a, analysis.loops(product.insn), &[])));
     }
-    uses.scales(values, &constant_shape(&kernel.vars[table]))
+    Ok(uses.scales(values, &constant_shape(kernel, &kernel.vars[table])?))
 }
 
 fn differs(table: &str, d: &Deviation, tolerance: f64) -> Refusal {

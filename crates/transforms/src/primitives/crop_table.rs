@@ -149,10 +149,9 @@ impl CropTable {
                 e.for_each(&mut widen);
             }
         }
-        BOUNDED.require(unbounded.is_none(), || {
+        BOUNDED.forbid(unbounded, |axis| {
             format!(
-                "an index along axis {} of `{}` has no constant bounds; fix parameters, or expand rules first",
-                unbounded.unwrap_or_default(),
+                "an index along axis {axis} of `{}` has no constant bounds; fix parameters, or expand rules first",
                 self.var
             )
         })?;

@@ -52,8 +52,9 @@ impl DeclareCallee {
         Self { text: text.into() }
     }
 
+    /// For messages, which also tell of texts that are no callee.
     fn name(&self) -> &str {
-        self.text.split_whitespace().nth(1).unwrap_or_default()
+        self.text.split_whitespace().nth(1).unwrap_or("?")
     }
 }
 
@@ -84,7 +85,7 @@ impl Primitive for DeclareCallee {
 
     fn check(&self, analysis: &Analysis) -> Result<Declared, Refusal> {
         let callees = purlin_ir::text::parse_callees(&self.text).map_err(|errors| {
-            let first = errors.errors().first().map(ToString::to_string).unwrap_or_default();
+            let first = errors.errors().first().map_or_else(|| errors.to_string(), ToString::to_string);
             CALLEE.unfit(format!("the text is no callee: {first}"))
         })?;
         let Ok([callee]) = <[Callee; 1]>::try_from(callees) else {

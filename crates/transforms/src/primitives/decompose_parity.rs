@@ -189,7 +189,7 @@ impl Primitive for DecomposeParity {
         let Uses { loops, sums, .. } = uses;
         let mut of_role = BTreeMap::new();
         for (iname, insns) in loops {
-            let role = role(kernel, &arrays, iname, &insns);
+            let role = role(kernel, &arrays, iname, &insns)?;
             if role == Role::Pairs {
                 check_pairs(analysis, &arrays, iname, &insns)?;
             }
@@ -482,7 +482,7 @@ impl Lines {
         let table = kernel.vars[of].clone();
         let VarKind::Table(TableData::Real(values)) = &table.kind else { return Ok(of) };
         let values: Vec<f64> = values.iter().map(|v| v.0).collect();
-        let extents = constant_shape(&table);
+        let extents = constant_shape(kernel, &table)?;
         let scales = uses.scales(&values, &extents);
         let (shape, mut made) = of_parts((&values, &extents), place, &scales, self.parts, rows);
         let mut tolerance = 1e-13;
@@ -496,7 +496,7 @@ impl Lines {
             CERTIFICATE.unfit(format!(
                 "`{}` is {entry:e}, and its parts give {of_parts:e}, needed within {tolerance:e} of the largest entry \
                  of its row and column; scale rows and columns alike, or keep the elements",
-                element(&table, at)
+                element(&table, &extents, at)
             ))
         })?;
         let kind = VarKind::Table(TableData::real(made));

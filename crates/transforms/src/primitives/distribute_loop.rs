@@ -13,7 +13,7 @@ use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
 use crate::schedule::Loop;
 use crate::substitute::substitute_in_nodes;
-use crate::tree::{insns_of, loop_body, replace_loop};
+use crate::tree::{body_of, insns_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Id, InameId, Kernel, Node};
 use schemars::JsonSchema;
@@ -87,6 +87,7 @@ pub struct Parts {
     iname: InameId,
     /// Positions in the body before which a loop begins, ascending.
     cuts: Vec<usize>,
+    body: Vec<Node>,
 }
 
 impl Primitive for DistributeLoop {
@@ -102,11 +103,11 @@ impl Primitive for DistributeLoop {
     fn check(&self, analysis: &Analysis) -> Result<Parts, Refusal> {
         let kernel = analysis.kernel();
         let iname = lookup::tree_loop(kernel, &self.iname)?;
-        let body = loop_body(&kernel.body, iname).unwrap_or_default();
+        let body = body_of(kernel, iname)?;
         let cuts = self.cuts(kernel, body)?;
         self.check_names(kernel, cuts.len())?;
         check_bounds_stay(kernel, iname, body)?;
-        let proof = Parts { iname, cuts };
+        let proof = Parts { iname, cuts, body: body.to_vec() };
         let after = self.draft(kernel, &proof);
         let is_copy = |l: InameId| l.index() >= kernel.inames.len();
         let value = |_, l| is_copy(l).then(|| Affine::iname(iname));
@@ -122,7 +123,7 @@ impl Primitive for DistributeLoop {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Parts) -> Vec<Loop> {
         let iname = proof.iname;
-        let mut rest = loop_body(&kernel.body, iname).unwrap_or_default().to_vec();
+        let mut rest = proof.body.clone();
         let mut loops = Vec::new();
         let mut made = Vec::new();
         for (k, cut) in proof.cuts.iter().enumerate().rev() {

@@ -108,7 +108,7 @@ impl Primitive for DropZeroTerms {
                 Some(found) => drop(why.get_or_insert(found)),
             }
         }
-        ZERO.require(false, || why.unwrap_or_default())?;
+        ZERO.forbid(why, |why| why)?;
         Ok(id)
     }
 

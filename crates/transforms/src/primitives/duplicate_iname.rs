@@ -13,7 +13,7 @@ use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
 use crate::schedule::Loop;
 use crate::substitute::substitute_in_nodes;
-use crate::tree::{insns_of, loop_body, replace_loop};
+use crate::tree::{body_of, insns_of, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Id, InameId, InsnId, Kernel, Node};
 use schemars::JsonSchema;
@@ -104,10 +104,12 @@ const NOT_ALL: Obligation =
 /// Instructions of a loop that can run in a loop of their own.
 pub struct Separable {
     iname: InameId,
-    insns: Vec<InsnId>,
     /// The loops that are duplicated: the named one, and those in between that hold other
     /// instructions as well.
     loops: Vec<InameId>,
+    /// The body of the named loop without the instructions, and with nothing else.
+    kept: Vec<Node>,
+    moved: Vec<Node>,
 }
 
 impl Primitive for DuplicateIname {
@@ -125,15 +127,17 @@ impl Primitive for DuplicateIname {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let insns = self.chosen(kernel, iname)?;
         lookup::free(kernel, &self.new_name())?;
-        let body = loop_body(&kernel.body, iname).unwrap_or_default();
-        let kept = tree_loops(&filter(body, &|insn| !insns.contains(&insn)));
-        let moved = tree_loops(&filter(body, &|insn| insns.contains(&insn)));
-        let loops: Vec<_> =
-            std::iter::once(iname).chain(moved.into_iter().filter(|l| kept.contains(l))).collect();
+        let body = body_of(kernel, iname)?;
+        let kept = filter(body, &|insn| !insns.contains(&insn));
+        let moved = filter(body, &|insn| insns.contains(&insn));
+        let both = tree_loops(&kept);
+        let loops: Vec<_> = std::iter::once(iname)
+            .chain(tree_loops(&moved).into_iter().filter(|l| both.contains(l)))
+            .collect();
         for old in &loops {
             check_bounds_stay(kernel, *old, body)?;
         }
-        let proof = Separable { iname, insns, loops };
+        let proof = Separable { iname, loops, kept, moved };
         let after = self.draft(kernel, &proof);
         // the copies are made in the order of the loops
         let original = |l: InameId| proof.loops.get(l.index().checked_sub(kernel.inames.len())?).copied();
@@ -149,9 +153,7 @@ impl Primitive for DuplicateIname {
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Separable) -> Vec<Loop> {
-        let body = loop_body(&kernel.body, proof.iname).unwrap_or_default();
-        let mut moved = filter(body, &|insn| proof.insns.contains(&insn));
-        let kept = filter(body, &|insn| !proof.insns.contains(&insn));
+        let (kept, mut moved) = (proof.kept.clone(), proof.moved.clone());
         let mut copies = Vec::new();
         for old in &proof.loops {
             let name = match *old == proof.iname {
@@ -185,7 +187,7 @@ impl Primitive for DuplicateIname {
 impl DuplicateIname {
     /// The chosen instructions inside the loop: some, and not all.
     fn chosen(&self, kernel: &Kernel, iname: InameId) -> Result<Vec<InsnId>, Refusal> {
-        let inside = insns_of(loop_body(&kernel.body, iname).unwrap_or_default());
+        let inside = insns_of(body_of(kernel, iname)?);
         let mut chosen = self.insns.resolve(kernel)?;
         chosen.retain(|insn| inside.contains(insn));
         let names = || lookup::near("", inside.iter().map(|i| kernel.insns[*i].name.as_str()));

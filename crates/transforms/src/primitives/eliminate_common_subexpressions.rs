@@ -4,6 +4,7 @@ use super::tag_iname::check_placement;
 use crate::draw::Picks;
 use crate::lookup::Selection;
 use crate::obligation::Obligation;
+use crate::outer_factors::common_tags;
 use crate::primitive::Primitive;
 use crate::proofs::CURRENT;
 use crate::proofs::stale::{Place, check_unchanged};
@@ -238,9 +239,7 @@ impl EliminateCommonSubexpressions {
         for insn in &spot.insns {
             kernel.insns[*insn].map_expressions(&mut replace);
         }
-        let mut tags = spot.insns.iter().map(|i| &kernel.insns[*i].tags);
-        let first = tags.next().cloned().unwrap_or_default();
-        let tags = tags.fold(first, |all, of| all.intersection(of).cloned().collect());
+        let tags = common_tags(kernel, spot.insns.iter().copied());
         let insn = Insn {
             name: kernel.fresh_name(&format!("compute_{name}")),
             lhs: access,
@@ -359,9 +358,11 @@ impl Search<'_> {
 
 /// The loops around all uses, outer first.
 fn loops_around<'p>(poly: &'p Polyhedral, uses: &[Use]) -> &'p [InameId] {
-    let Some(first) = uses.first() else { return &[] };
-    let depth = uses.iter().map(|u| poly.common_loops(first.insn, u.insn).len()).min().unwrap_or(0);
-    &poly.loops(first.insn)[..depth]
+    let Some((first, others)) = uses.split_first() else { return &[] };
+    let all = poly.loops(first.insn);
+    let depth =
+        others.iter().map(|u| poly.common_loops(first.insn, u.insn).len()).fold(all.len(), usize::min);
+    &all[..depth]
 }
 
 /// The instruction that comes first behind the place of a temporary, and the node that holds it.

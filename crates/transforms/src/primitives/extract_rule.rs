@@ -150,7 +150,7 @@ impl ExtractRule {
         let text = purlin_ir::text::print(&bare);
         let mut lines: Vec<&str> = text.lines().collect();
         // rules use earlier rules only
-        let last = lines.iter().rposition(|l| l.starts_with("rule ")).unwrap_or(0);
+        let last = lines.iter().rposition(|l| l.starts_with("rule ")).unwrap_or(0); // default: the line of the name
         lines.insert(last + 1, &line);
         let parsed = purlin_ir::text::parse(&(lines.join("\n") + "\n"))
             .map_err(|e| no_template(e.errors().first().map_or("", |e| e.message.as_str())))?;

@@ -2,6 +2,7 @@
 
 use crate::condition::where_runs;
 use crate::draw::{self, Picks};
+use crate::expected::Expected;
 use crate::keeps::Keeps;
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
@@ -17,7 +18,7 @@ use crate::proofs::{ORDER, VALUES};
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::schedule::{Array, Handles, Made, Statement};
-use crate::tree::{edit_siblings, insns_of, loop_body};
+use crate::tree::{body_of, edit_siblings, insns_of};
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, AddressSpace, Expr, ExprType, GuardedRange, InameId, Insn, InsnId, Kernel, Node, Reduction,
@@ -262,7 +263,8 @@ impl FactorOut {
         SUM.require(reduction.op == UpdateOp::Add, || {
             format!("the reduction over `{}` is no sum", self.iname)
         })?;
-        let at = reduction.inames.iter().position(|i| *i == iname).unwrap_or_default();
+        let at = reduction.inames.iter().position(|i| *i == iname);
+        let at = at.expected("iname of that name in the reduction", kernel)?;
         let (outer, inner) = reduction.inames.split_at(at);
         let ty = kernel.type_of(&Expr::Reduce(reduction.clone()), &[]);
         let (factors, term) = self.split(kernel, &reduction.body, ty.ok(), &|e| changes(kernel, e, inner))?;
@@ -327,8 +329,7 @@ impl FactorOut {
         let insn = &kernel.insns[id];
         let loops = analysis.loops(id).to_vec();
         let outer = loops.iter().position(|l| *l == iname);
-        AROUND.require(outer.is_some(), || format!("`{}` is not around `{name}`", self.iname))?;
-        let outer = outer.unwrap_or_default();
+        let outer = AROUND.find(outer, || format!("`{}` is not around `{name}`", self.iname))?;
         NOT_CALLED.require(insn.callee.is_none(), || {
             format!("`{name}` belongs to a call; inline the call first")
         })?;
@@ -344,7 +345,7 @@ impl FactorOut {
         refuse_reductions(kernel, insn, &insn.predicate.iter().collect::<Vec<_>>())?;
         self.check_same(kernel, insn, swept)?;
         let ty = ExprType::Scalar(kernel.vars[insn.lhs.var].ty);
-        let body = loop_body(&kernel.body, iname).unwrap_or_default();
+        let body = body_of(kernel, iname)?;
         let written: Vec<_> = insns_of(body).into_iter().map(|i| kernel.insns[i].lhs.var).collect();
         let stays = |e: &Expr| changes(kernel, e, swept) || reads_one_of(kernel, e, &written);
         let (factors, term) = self.split(kernel, &insn.rhs, Some(ty), &stays)?;

@@ -186,18 +186,18 @@ impl Primitive for FactorQuadrature {
         used.iter().chain(&weights).try_for_each(|var| check_finite_table(kernel, *var))?;
         let points = self.points(kernel, rows, weights, &used)?;
         let tolerance = self.digits.tolerance();
-        let multiple = usize::try_from(self.multiple).unwrap_or_default();
-        if !(1..=MAX_MULTIPLE).contains(&multiple) {
-            let found = format!("a multiple of {multiple} modes");
-            return Err(Refusal::argument("multiple", found, format!("1 to {MAX_MULTIPLE}")));
-        }
+        let multiple = usize::try_from(self.multiple).ok().filter(|n| (1..=MAX_MULTIPLE).contains(n));
+        let multiple = multiple.ok_or_else(|| {
+            let found = format!("a multiple of {} modes", self.multiple);
+            Refusal::argument("multiple", found, format!("1 to {MAX_MULTIPLE}"))
+        })?;
         let orthogonal = if self.blocks { ORTHOGONAL_BLOCKS } else { ORTHOGONAL };
         let mut modes = points.modes(tolerance, orthogonal);
         if self.blocks {
             modes = modes.in_blocks(multiple);
         }
-        let place = |var: VarId| used.iter().position(|v| *v == var).unwrap_or_default();
-        let places: Vec<[usize; 2]> = pairs.iter().map(|pair| pair.map(place)).collect();
+        let number: BTreeMap<VarId, usize> = used.iter().enumerate().map(|(k, var)| (*var, k)).collect();
+        let places: Vec<[usize; 2]> = pairs.iter().map(|pair| pair.map(|var| number[&var])).collect();
         points
             .certify(&modes, &places, tolerance)
             .map_err(|deviation| self.differs(kernel, &used, &deviation))?;
@@ -315,8 +315,7 @@ impl FactorQuadrature {
                 let values = of(var)?.values;
                 // a nan is no root, either
                 let negative = values.iter().position(|w| *w < 0.0 || w.is_nan());
-                WEIGHTS.require(negative.is_none(), || {
-                    let at = negative.unwrap_or_default();
+                WEIGHTS.forbid(negative, |at| {
                     format!(
                         "`{}[{at}]` is {}, needed a root; choose a rule with positive weights",
                         kernel.vars[var].name, values[at]

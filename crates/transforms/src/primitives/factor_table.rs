@@ -204,15 +204,16 @@ impl Primitive for FactorTable {
             let digits: Vec<Vec<Expr>> =
                 access.index.iter().zip(&self.sizes).map(|(e, sizes)| proof.digits(e, sizes)).collect();
             let factor = |(k, at): (usize, &Factor)| {
+                // each axis has one digit of each factor
                 let of_factor = |(axis, digits): (&Vec<Digit>, &Vec<Expr>)| {
-                    let place = axis.iter().position(|d| d.factor == k).unwrap_or_default();
-                    digits[place].clone()
+                    let own = axis.iter().zip(digits).filter(|(d, _)| d.factor == k);
+                    own.map(|(_, e)| e.clone()).collect::<Vec<_>>()
                 };
                 let table = match at {
                     Factor::Known(var) => *var,
                     Factor::New(at) => tables[*at],
                 };
-                Expr::load(table, proof.axes.iter().zip(&digits).map(of_factor))
+                Expr::load(table, proof.axes.iter().zip(&digits).flat_map(of_factor))
             };
             proof.factors.iter().enumerate().map(factor).reduce(|a, b| a * b).unwrap_or(Expr::Load(access))
         };
@@ -228,11 +229,11 @@ impl Primitive for FactorTable {
         let shape = kernel.var(&var).map(|v| kernel.vars[v].shape.clone())?;
         let extents = shape.iter().map(Affine::as_constant).collect::<Option<Vec<_>>>()?;
         let sizes = extents.into_iter().map(|n| {
-            let n = u32::try_from(n).unwrap_or(1).max(1);
+            let n = u32::try_from(n).ok().filter(|n| *n > 0)?;
             let inner = (2..n).find(|d| n.is_multiple_of(*d) && p.one_in(2)).unwrap_or(n);
-            vec![n / inner, inner]
+            Some(vec![n / inner, inner])
         });
-        Some(Self::new(var, sizes.collect::<Vec<_>>()))
+        Some(Self::new(var, sizes.collect::<Option<Vec<_>>>()?))
     }
 }
 
@@ -247,7 +248,7 @@ impl FactorTable {
                 sizes.len() == count && product == extent.as_constant() && !sizes.contains(&0)
             });
         SIZES.require(fits, || {
-            let shape: Vec<_> = table.shape.iter().map(|e| e.as_constant().unwrap_or_default()).collect();
+            let shape: Vec<_> = table.shape.iter().filter_map(Affine::as_constant).collect();
             format!(
                 "`{}` has the shape {shape:?}, needed the sizes of two or more digits for each axis, as many for each, \
                  with its extent as their product",

@@ -1,6 +1,7 @@
 //! Accumulates into partial values that are joined behind the loop.
 
 use crate::draw::{self, Picks};
+use crate::expected::Expected;
 use crate::keeps::Keeps;
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
@@ -20,7 +21,7 @@ use crate::proofs::written::may_be_undefined;
 use crate::proofs::{ORDER, VALUES};
 use crate::refusal::Refusal;
 use crate::schedule::{Array, Handles, Loop, Made, Statement};
-use crate::tree::{edit_siblings, loop_body, replace_loop};
+use crate::tree::{body_of, edit_siblings, loop_body, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, AddressSpace, Affine, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarKind, Variable,
@@ -195,7 +196,8 @@ impl Primitive for FactorUpdate {
         let (expanded, poly) = (analysis.expanded(), analysis.polyhedral());
         let loops = poly.loops(id).to_vec();
         let named = self.named(kernel, &loops)?;
-        let outer = loops.iter().position(|l| named.contains(l)).unwrap_or_default();
+        let outer =
+            loops.iter().position(|l| named.contains(l)).expected("named loop around the update", kernel)?;
         let insn = &expanded.insns[id];
         refuse_reductions(kernel, insn, &insn.lhs.index.iter().chain(&insn.predicate).collect::<Vec<_>>())?;
         let kept = |l: &InameId| named.contains(l) || insn.lhs.index.iter().any(|e| mentions(e, *l));
@@ -315,7 +317,7 @@ impl FactorUpdate {
     ) -> Result<(), Refusal> {
         let kernel = analysis.kernel();
         let first = loops[outer];
-        let nest = loop_body(&kernel.body, first).unwrap_or_default();
+        let nest = body_of(kernel, first)?;
         for axis in axes {
             check_bounds_stay(kernel, *axis, nest)?;
             let summed = loops[outer..].iter().filter(|l| !axes.contains(l));

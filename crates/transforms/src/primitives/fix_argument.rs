@@ -3,6 +3,7 @@
 use super::embed_table::has_single_precision;
 use super::use_symmetry::check_entries;
 use crate::draw::{self, Picks};
+use crate::expected::Expected;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -145,10 +146,11 @@ impl Primitive for FixArgument {
         self.check_values(argument)?;
         self.check_injective(kernel, var)?;
         self.check_symmetric(kernel, var)?;
+        const VALUE: &str = "value of a scalar";
         let into = match (&self.values, argument.shape.is_empty()) {
             (_, false) => Fixed::Table,
-            (TableData::Int(values), true) => Fixed::Int(values.first().copied().unwrap_or_default()),
-            (TableData::Real(values), true) => Fixed::Real(values.first().copied().unwrap_or(Real(0.0))),
+            (TableData::Int(values), true) => Fixed::Int(values.first().copied().expected(VALUE, kernel)?),
+            (TableData::Real(values), true) => Fixed::Real(values.first().copied().expected(VALUE, kernel)?),
         };
         Ok(FixedInput { var, into })
     }
@@ -217,7 +219,7 @@ impl FixArgument {
         for assumption in &kernel.assumptions {
             match assumption {
                 Assumption::Symmetric(symmetry) if symmetry.var == var => {
-                    check_entries(SYMMETRIC, &kernel.vars[var], symmetry, &self.values)?;
+                    check_entries(SYMMETRIC, kernel, symmetry, &self.values)?;
                 }
                 // lists are checked with their map at launch, tables or not; so are ascending arrays
                 Assumption::Symmetric(_)

@@ -1,6 +1,7 @@
 //! Fuses two neighbouring loops.
 
 use crate::draw::{self, Picks};
+use crate::expected::Expected;
 use crate::keeps::Keeps;
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
@@ -11,7 +12,7 @@ use crate::proofs::bounds::{BOUNDS_STAY, CONSTANT_BOUNDS, check_bounds_stay, che
 use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
 use crate::substitute::{simplify_indices, substitute_iname};
-use crate::tree::{edit_siblings, insns_of, loop_body, siblings};
+use crate::tree::{body_of, edit_siblings, insns_of, siblings};
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Side, cross};
 use purlin_ir::{Affine, Atom, Domain, InameId, Kernel, Node};
@@ -110,11 +111,11 @@ impl Primitive for FuseLoops {
             format!("`{}` is {tag} and `{}` is {other}; tag both alike first", self.first, self.second)
         })?;
         let shift = shift(analysis, first, second)?;
-        let body = loop_body(&kernel.body, first).unwrap_or_default();
+        let body = body_of(kernel, first)?;
         check_bounds_stay(kernel, second, body)?;
         let proof = SameValues { first, second, shift };
         let after = self.draft(kernel, &proof);
-        let moved = insns_of(loop_body(&kernel.body, second).unwrap_or_default());
+        let moved = insns_of(body_of(kernel, second)?);
         let back = Affine::iname(second).minus(&proof.shift);
         let value = |insn, l| (l == first && moved.contains(&insn)).then(|| back.clone());
         let order = Reordering { before: analysis, after: &after, value: &value, whole: &[] };
@@ -129,10 +130,11 @@ impl Primitive for FuseLoops {
 
     fn edit(&self, kernel: &mut Kernel, proof: &SameValues) {
         let SameValues { first, second, shift } = proof;
-        let moved = insns_of(loop_body(&kernel.body, *second).unwrap_or_default());
+        let mut moved = Vec::new();
         edit_siblings(&mut kernel.body, &|node| is_loop(node, *second), &mut |nodes| {
             let Some(k) = nodes.iter().position(|node| is_loop(node, *second)) else { return };
             let Node::Loop(_, inside) = nodes.remove(k) else { return };
+            moved = insns_of(&inside);
             if let Some(Node::Loop(_, body)) = nodes.iter_mut().find(|node| is_loop(node, *first)) {
                 body.extend(inside);
             }
@@ -157,7 +159,7 @@ impl FuseLoops {
             ));
         }
         let position = |nodes: &[Node], l| nodes.iter().position(|node| is_loop(node, l));
-        let around = siblings(&kernel.body, &|node| is_loop(node, first)).unwrap_or_default();
+        let around = siblings(&kernel.body, &|node| is_loop(node, first)).expected("first loop", kernel)?;
         let (a, b) = (position(around, first), position(around, second));
         let neighbours = a.is_some_and(|a| b == Some(a + 1));
         NEIGHBOURS.require(neighbours, || match (a, b) {
@@ -218,7 +220,7 @@ fn same_values(analysis: &Analysis, iname: InameId, a: &Domain, b: &Domain) -> R
     if !(exact_a && exact_b) {
         return Ok(None);
     }
-    let inside = insns_of(loop_body(&kernel.body, iname).unwrap_or_default());
+    let inside = insns_of(body_of(kernel, iname)?);
     let Some(inside) = inside.first() else { return Ok(None) };
     let around: Vec<_> = poly.loops(*inside).iter().copied().take_while(|l| *l != iname).collect();
     let mut dims = poly.names(&around, Side::Source);

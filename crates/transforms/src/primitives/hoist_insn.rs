@@ -2,6 +2,7 @@
 
 use crate::condition::where_runs;
 use crate::draw::{self, Picks};
+use crate::expected::Expected;
 use crate::keeps::Instances;
 use crate::lookup;
 use crate::obligation::Obligation;
@@ -10,7 +11,7 @@ use crate::proofs::CURRENT;
 use crate::proofs::length::runs_if;
 use crate::proofs::stale::{Place, check_unchanged, witness};
 use crate::refusal::{Refusal, WrongOrder};
-use crate::tree::{edit_siblings, prune_insn};
+use crate::tree::{edit_siblings, loops_of, prune_insn};
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::{Analysis, Witness};
@@ -127,8 +128,7 @@ impl Primitive for HoistInsn {
     fn check(&self, analysis: &Analysis) -> Result<Invariant, Refusal> {
         let kernel = analysis.kernel();
         let insn = lookup::insn(kernel, &self.insn)?;
-        let loops = kernel.schedule().into_iter().find(|(i, _)| *i == insn).map(|(_, l)| l);
-        let loops = loops.unwrap_or_default();
+        let loops = loops_of(kernel, insn)?;
         let Some(iname) = loops.last().copied() else {
             return Err(INSIDE.unfit(format!("no loop is around `{}`", self.insn)));
         };
@@ -202,8 +202,8 @@ fn check_accesses(analysis: &Analysis, id: InsnId, loops: &[InameId]) -> Result<
     let Some((iname, around)) = loops.split_last() else { return Ok(()) };
     let (kernel, poly, sites) = (analysis.expanded(), analysis.polyhedral(), analysis.all_sites());
     let inside = |s: &AccessSite| poly.loops(s.insn).starts_with(loops);
-    let start =
-        sites.iter().flatten().filter(|s| inside(s)).map(|s| poly.position(s.insn)).min().unwrap_or(0);
+    let start = sites.iter().flatten().filter(|s| inside(s)).map(|s| poly.position(s.insn)).min();
+    let start = start.expected("access in the loop of an instruction", kernel)?;
     let what = format!("the start of `{}`", kernel.inames[*iname].name);
     let insn = &kernel.insns[id];
     for of_var in sites {

@@ -2,6 +2,7 @@
 
 use crate::condition::where_runs;
 use crate::draw::{self, Picks};
+use crate::expected::Expected;
 use crate::keeps::Instances;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -13,7 +14,7 @@ use crate::proofs::length::runs_if;
 use crate::proofs::stale::{Place, check_unchanged, witness};
 use crate::refusal::{Refusal, WrongOrder};
 use crate::run::{self, CONTIGUOUS, NOT_CALLED, same};
-use crate::tree::{edit_siblings, inames_of, insns_of, loop_around, loop_body};
+use crate::tree::{body_of, edit_siblings, inames_of, insns_of, loop_around, loops_down_to};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
@@ -152,17 +153,13 @@ impl Primitive for HoistNest {
         };
         let insns = insns_of(run.nodes);
         self.check_form(kernel, run.nodes, iname)?;
-        let body = loop_body(&kernel.body, iname).unwrap_or_default();
+        let body = body_of(kernel, iname)?;
         for l in inames_of(kernel, run.nodes).into_iter().chain([iname]) {
             check_bounds_stay(kernel, l, body)?;
         }
-        if let Some(first) = insns.first() {
-            let loops = analysis.loops(*first);
-            let depth = loops.iter().position(|l| *l == iname).unwrap_or_default();
-            let rerun = Rerun { analysis, insns: &insns, around: &loops[..=depth] };
-            rerun.check_not_exposed()?;
-            check_accesses(&rerun)?;
-        }
+        let rerun = Rerun { analysis, insns: &insns, around: &loops_down_to(kernel, iname)? };
+        rerun.check_not_exposed()?;
+        check_accesses(&rerun)?;
         let bounds = check_condition(analysis, run.nodes, iname)?;
         let statements = run.nodes.iter().map(without_body).collect();
         Ok(Invariant { statements, insns, iname, bounds })
@@ -260,9 +257,10 @@ fn check_accesses(rerun: &Rerun) -> Result<(), Refusal> {
     let positions = |s: &AccessSite| poly.position(s.insn);
     let inside = rerun.analysis.all_sites().iter().flatten();
     let start = inside.filter(|s| poly.loops(s.insn).starts_with(rerun.around)).map(positions).min();
-    let first = insns.iter().map(|i| poly.position(*i)).min().unwrap_or_default();
+    let first =
+        insns.iter().map(|i| poly.position(*i)).min().expected("instruction that is hoisted", kernel)?;
     let what = format!("the start of `{}`", kernel.inames[*iname].name);
-    let place = Place { loops: outer, position: start.unwrap_or_default(), what: &what };
+    let place = Place { loops: outer, position: start.expected("access in the loop", kernel)?, what: &what };
     let help = "keep the statements inside the loop";
     let clash = |source: &AccessSite, sink: &AccessSite, help: &str| {
         let Some(pair) = pair_relation(poly, source, sink, Order::Within(outer)) else { return Ok(None) };

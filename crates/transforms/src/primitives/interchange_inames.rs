@@ -10,7 +10,7 @@ use crate::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
 use crate::proofs::length::never_empty;
 use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
-use crate::tree::{loop_body, replace_loop};
+use crate::tree::{body_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Side, cross};
 use purlin_ir::{Affine, Atom, Constraint, Domain, InameId, Kernel, Node};
@@ -101,7 +101,7 @@ pub struct Interchangeable {
 /// and also where the other loop holds nothing, they must have values there.
 fn check_bounds(analysis: &Analysis, outer: InameId, inner: InameId) -> Result<(), Refusal> {
     let kernel = analysis.kernel();
-    let body = loop_body(&kernel.body, outer).unwrap_or_default();
+    let body = body_of(kernel, outer)?;
     check_bounds_stay(kernel, outer, body)?;
     check_bounds_stay(kernel, inner, body)?;
     let Some(var) = changing_bounds(kernel, inner).first().copied() else { return Ok(()) };

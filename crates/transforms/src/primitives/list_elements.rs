@@ -1,6 +1,7 @@
 //! Reads and updates the elements that a block of iterations reaches through a map once each.
 
 use crate::draw::{self, Picks};
+use crate::expected::Expected;
 use crate::keeps::Keeps;
 pub use crate::listed_elements::ListedElements;
 use crate::listed_elements::{ExclusiveUpdates, ListedUpdates, Sweep, put_around};
@@ -25,6 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::num::NonZeroUsize;
 
 /// Lets an iteration of the loop `at` read, or update, each element of `var` once that a block of
 /// rows of a map leads to, and keep it in local memory meanwhile.
@@ -147,15 +149,17 @@ impl ListElements {
     /// Those of the step.
     pub fn lists(&self, kernel: &Kernel) -> Result<Option<ListNames>, Refusal> {
         let proof = self.check(&Analysis::of(kernel))?;
-        Ok(proof.known.is_none().then(|| self.names(kernel, proof.map)))
+        Ok(proof.known.is_none().then_some(proof.names))
     }
 
-    fn names(&self, kernel: &Kernel, map: VarId) -> ListNames {
-        let map = &kernel.vars[map];
-        let columns = map.shape[1].as_constant().unwrap_or(0);
-        let names = ListNames::of(&map.name, columns, self.block, self.capacity, self.places);
+    fn names(&self, kernel: &Kernel, map: VarId, columns: i64) -> Result<ListNames, Refusal> {
+        let [columns, block, capacity] = [columns, self.block, self.capacity].map(|n| size(n, kernel));
+        let names = ListNames::of(&kernel.vars[map].name, columns?, block?, capacity?.get(), self.places);
         let names = if self.short { names.with_short_numbers() } else { names };
-        self.exclusive.into_iter().fold(names, ListNames::with_exclusive)
+        Ok(match self.exclusive {
+            Some(room) => names.with_exclusive(size(room, kernel)?.get()),
+            None => names,
+        })
     }
 }
 
@@ -210,6 +214,10 @@ pub struct Listed {
     op: Option<UpdateOp>,
     atomic: bool,
     known: Option<BlockLists>,
+    /// Columns of the map.
+    columns: i64,
+    /// Names of lists, which are new if none are known.
+    names: ListNames,
 }
 
 impl Primitive for ListElements {
@@ -236,7 +244,7 @@ impl Primitive for ListElements {
         }
         self.check_exclusive()?;
         check_no_rule(kernel, var)?;
-        let inside = insns_of(body_of(kernel, Some(at)));
+        let inside = insns_of(body_of(kernel, at)?);
         let (mut insns, mut maps, mut updates) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         let (mut read, mut atomic) = (false, false);
         for s in inside {
@@ -273,22 +281,23 @@ impl Primitive for ListElements {
             ))
         })?;
         self.check_blocks(poly, at, insns[0], map)?;
-        self.check_short(kernel, map)?;
+        let columns = kernel.vars[map].shape[1].as_constant().expected("number of columns", kernel)?;
+        self.check_short(columns)?;
         let known = self.known_lists(kernel, map)?;
         let temporary = if self.places && op.is_some() { self.parts() } else { self.temporary() };
         let verbs = ["fetch", "start", "store", "keep", "first", "last", "total", "add"];
-        let mut names: Vec<String> = verbs.map(|verb| format!("{verb}_{temporary}")).into();
-        names.push(temporary);
+        let mut new: Vec<String> = verbs.map(|verb| format!("{verb}_{temporary}")).into();
+        new.push(temporary);
+        let names = self.names(kernel, map, columns)?;
         if known.is_none() {
-            let lists = self.names(kernel, map);
-            names.extend(Definition::Lists(lists).results());
+            new.extend(Definition::Lists(names.clone()).results());
         }
-        names.iter().try_for_each(|name| lookup::free(kernel, name))?;
-        Ok(Listed { at, var, map, insns, op, atomic, known })
+        new.iter().try_for_each(|name| lookup::free(kernel, name))?;
+        Ok(Listed { at, var, map, insns, op, atomic, known, columns, names })
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Listed) -> ListedElements {
-        let lists = proof.known.clone().unwrap_or_else(|| self.add_lists(kernel, proof.map));
+        let lists = proof.known.clone().unwrap_or_else(|| self.add_lists(kernel, proof));
         if let (Some(op), Some(inverse), true) = (proof.op, lists.inverse, self.places) {
             let updates = ListedUpdates {
                 at: proof.at,
@@ -298,6 +307,7 @@ impl Primitive for ListElements {
                 atomic: proof.atomic,
                 lists,
                 inverse,
+                columns: proof.columns,
                 capacity: self.capacity,
             };
             return updates.sum_by_places(kernel, &self.parts());
@@ -361,6 +371,11 @@ impl Primitive for ListElements {
     fn definition(&self, kernel: &Kernel) -> Result<Option<Definition>, Refusal> {
         Ok(self.lists(kernel)?.map(Definition::Lists))
     }
+}
+
+/// A number of columns, rows or elements, which the check has found positive.
+pub(super) fn size(n: i64, kernel: &Kernel) -> Result<NonZeroUsize, Refusal> {
+    usize::try_from(n).ok().and_then(NonZeroUsize::new).expected("positive size of lists", kernel)
 }
 
 /// Largest block and list.
@@ -476,8 +491,7 @@ impl ListElements {
     }
 
     /// Numbers and places fit their type.
-    fn check_short(&self, kernel: &Kernel, map: VarId) -> Result<(), Refusal> {
-        let columns = kernel.vars[map].shape[1].as_constant().unwrap_or(0);
+    fn check_short(&self, columns: i64) -> Result<(), Refusal> {
         let all = if self.places { columns.saturating_mul(self.block) } else { 0 };
         if self.short && self.capacity.max(all) > i16::MAX.into() {
             let found = if all > self.capacity {
@@ -519,8 +533,8 @@ impl ListElements {
         Ok(None)
     }
 
-    fn add_lists(&self, kernel: &mut Kernel, map: VarId) -> BlockLists {
-        let names = self.names(kernel, map);
+    fn add_lists(&self, kernel: &mut Kernel, proof: &Listed) -> BlockLists {
+        let (names, map) = (proof.names.clone(), proof.map);
         let (ty, shape) = (kernel.vars[map].ty, kernel.vars[map].shape.clone());
         let count = ty.loaded();
         let number = if self.short { ScalarType::I16 } else { count };
@@ -538,7 +552,8 @@ impl ListElements {
         });
         let exclusive = names
             .exclusive
-            .map(|(name, room)| ExclusiveItems { counts: add(name, count, vec![blocks]), room });
+            .zip(self.exclusive)
+            .map(|((name, _), room)| ExclusiveItems { counts: add(name, count, vec![blocks]), room });
         let lists = BlockLists { map, items, counts, numbers, inverse, block: self.block, exclusive };
         kernel.assumptions.push(Assumption::Lists(lists.clone()));
         lists

@@ -13,7 +13,7 @@ use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
 use crate::schedule::Loop;
 use crate::substitute::{simplify_indices, substitute_iname};
-use crate::tree::{insns_of, loop_body, replace_loop};
+use crate::tree::{body_of, insns_of, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Disjuncts, Side, cross};
 use purlin_ir::{Affine, AxisTag, Domain, Iname, InameId, Kernel, Node};
@@ -94,7 +94,7 @@ impl MapInames {
     }
 
     fn offset_of(&self, row: usize) -> i64 {
-        self.offset.get(row).copied().unwrap_or(0)
+        self.offset.get(row).copied().unwrap_or(0) // default: no offset is one of zero
     }
 }
 
@@ -133,6 +133,8 @@ pub struct Image {
     values: Vec<Affine>,
     /// Domains of the new loops.
     domains: Vec<Domain>,
+    /// The body of the innermost loop.
+    body: Vec<Node>,
 }
 
 impl Primitive for MapInames {
@@ -156,7 +158,8 @@ impl Primitive for MapInames {
         let new = new_loops(&mut with_new, old.len());
         let values: Vec<Affine> = inverse.iter().map(|row| self.preimage(row, &new)).collect();
         let domains = domains(&analysis.next(&with_new), &old, &new, &values)?;
-        let proof = Image { old, values, domains };
+        let body = body_of(kernel, old.last().copied())?.to_vec();
+        let proof = Image { old, values, domains, body };
         let after = self.draft(kernel, &proof);
         let value = |_, l| {
             let row = new.iter().position(|n| *n == l)?;
@@ -173,18 +176,16 @@ impl Primitive for MapInames {
         Ok(proof)
     }
 
-    fn edit(&self, kernel: &mut Kernel, Image { old, values, domains }: &Image) -> Vec<Loop> {
+    fn edit(&self, kernel: &mut Kernel, Image { old, values, domains, body }: &Image) -> Vec<Loop> {
         let new = new_loops(kernel, old.len());
         for (iname, domain) in new.iter().zip(domains) {
             kernel.inames[*iname].domain = domain.clone();
         }
-        let inside = old.first().and_then(|l| loop_body(&kernel.body, *l)).map(insns_of).unwrap_or_default();
         for (iname, value) in old.iter().zip(values) {
             substitute_iname(kernel, *iname, value);
         }
-        simplify_indices(kernel, &inside);
-        let innermost = old.last().and_then(|l| loop_body(&kernel.body, *l)).unwrap_or_default().to_vec();
-        let nest = wrapped(new.iter().copied(), innermost);
+        simplify_indices(kernel, &insns_of(body));
+        let nest = wrapped(new.iter().copied(), body.clone());
         if let Some(outermost) = old.first() {
             replace_loop(&mut kernel.body, *outermost, &mut |_| nest.clone());
         }
@@ -229,7 +230,7 @@ impl MapInames {
             return Err(Refusal::argument("inames", "no loop is named", "those of a nest, outer first"));
         }
         for pair in found.windows(2) {
-            let body = loop_body(&kernel.body, pair[0]).unwrap_or_default();
+            let body = body_of(kernel, pair[0])?;
             NESTED.require(matches!(body, [Node::Loop(only, _)] if *only == pair[1]), || {
                 format!(
                     "`{}` does not hold `{}` and nothing else; name the loops of a perfect nest, outer first",

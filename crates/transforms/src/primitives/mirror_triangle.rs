@@ -12,7 +12,7 @@ use crate::proofs::finite::{FINITE, check_finite};
 use crate::proofs::identity::{Point, Residue};
 use crate::refusal::Refusal;
 use crate::schedule::{Loop, Made, Statement};
-use crate::tree::{body_of, edit_body, insns_of, loop_body};
+use crate::tree::{body_of, edit_body, insns_of};
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, Affine, AxisTag, Domain, Expr, Iname, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarId,
@@ -275,13 +275,14 @@ impl<'p> Uses<'p> {
             insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var)
         };
         let users: Vec<InsnId> = kernel.insns.ids().filter(touches).collect();
-        let mut prefix: Vec<InameId> = users.first().map(|i| analysis.loops(*i).to_vec()).unwrap_or_default();
+        let mut prefix: Vec<InameId> =
+            users.iter().take(1).flat_map(|i| analysis.loops(*i)).copied().collect();
         for user in &users {
             let common = prefix.iter().zip(analysis.loops(*user)).take_while(|(a, b)| a == b).count();
             prefix.truncate(common);
         }
         let around = prefix.last().copied();
-        let statements = body_of(kernel, around).iter().filter_map(|node| {
+        let statements = body_of(kernel, around)?.iter().filter_map(|node| {
             let users: Vec<_> = insns_of(std::slice::from_ref(node)).into_iter().filter(touches).collect();
             (!users.is_empty()).then_some((node, users))
         });
@@ -340,7 +341,7 @@ impl<'p> Uses<'p> {
         }
         let kernel = analysis.kernel();
         for nest in &nests {
-            let inside = loop_body(&kernel.body, nest.columns).map(insns_of).unwrap_or_default();
+            let inside = insns_of(body_of(kernel, nest.columns)?);
             let of_nest: BTreeSet<_> = nest.places.values().flatten().copied().collect();
             let other = inside.iter().find(|i| !of_nest.contains(*i));
             let first = of_nest.first().map(|i| analysis.loops(*i));

@@ -1,6 +1,7 @@
 //! Reorders the statements of a body.
 
 use crate::draw::{self, Picks};
+use crate::expected::Expected;
 use crate::keeps::Keeps;
 use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
@@ -157,7 +158,8 @@ impl MoveInsns {
             return Err(Refusal::argument("statements", "no statement is named", "instructions or loops"));
         }
         let target = statement(kernel, self.target())?;
-        let around = siblings(&kernel.body, &|node| same(node, &target)).unwrap_or_default();
+        let around = siblings(&kernel.body, &|node| same(node, &target));
+        let around = around.expected("statement of that name in the tree", kernel)?;
         let mut moved = Vec::new();
         for name in &self.statements {
             let statement = statement(kernel, name)?;

@@ -189,6 +189,11 @@ impl<'k> Outline<'k> {
     }
 }
 
+/// The place of each, all of which are there.
+fn numbers<T: Copy + Ord>(all: &[T]) -> BTreeMap<T, usize> {
+    all.iter().enumerate().map(|(k, id)| (*id, k)).collect()
+}
+
 /// From the names of the caller to those of the callee, which is put together on the way.
 struct Translation<'a, 'k> {
     outline: &'a Outline<'k>,
@@ -303,23 +308,14 @@ impl Translation<'_, '_> {
         }
     }
 
-    fn nodes(&mut self, nodes: &[Node]) -> Vec<Node> {
+    fn nodes(&self, nodes: &[Node]) -> Vec<Node> {
         use purlin_ir::Id;
-        let place = |s: &InsnId| self.outline.insns.iter().position(|i| i == s).unwrap_or_default();
+        let (insns, inames) = (numbers(&self.outline.insns), numbers(&self.outline.inside));
         let translated = nodes.iter().map(|node| match node {
-            Node::Insn(insn) => Node::Insn(InsnId::from_index(place(insn))),
-            Node::Loop(iname, _) => {
-                let inside = self.outline.inside.iter().position(|i| i == iname).unwrap_or_default();
-                Node::Loop(InameId::from_index(inside), Vec::new())
-            }
+            Node::Insn(insn) => Node::Insn(InsnId::from_index(insns[insn])),
+            Node::Loop(iname, inner) => Node::Loop(InameId::from_index(inames[iname]), self.nodes(inner)),
         });
-        let mut translated: Vec<Node> = translated.collect();
-        for (node, from) in translated.iter_mut().zip(nodes) {
-            if let (Node::Loop(_, body), Node::Loop(_, inner)) = (node, from) {
-                *body = self.nodes(inner);
-            }
-        }
-        translated
+        translated.collect()
     }
 
     /// Parameters first, then the arguments in the caller's order.
@@ -331,7 +327,8 @@ impl Translation<'_, '_> {
             let kind = &self.callee.vars[*id].kind;
             (*kind != VarKind::Param, of_caller.get(id).map_or(usize::MAX, |v| v.index()))
         });
-        let moved = |v: VarId| VarId::from_index(order.iter().position(|o| *o == v).unwrap_or_default());
+        let places = numbers(&order);
+        let moved = |v: VarId| VarId::from_index(places[&v]);
         let mut kernel = self.callee.clone();
         kernel.vars = order.iter().map(|v| self.callee.vars[*v].clone()).collect::<Arena<_, _>>();
         let replace = |atom: &Atom| match atom {

@@ -116,8 +116,9 @@ impl Primitive for PackArrays {
                     data.space.name()
                 )
             })?;
-            arrays.push(Packed { var, strides: strides(&data.shape), offset: size });
-            size = size.saturating_add(elements(data)?);
+            let (elements, strides) = elements(data)?;
+            arrays.push(Packed { var, strides, offset: size });
+            size = size.saturating_add(elements);
             SIZE.require(size <= MAX_COEFFICIENT, || {
                 "the arrays have more than 2^40 elements together; pack fewer".into()
             })?;
@@ -143,24 +144,21 @@ impl Primitive for PackArrays {
     }
 }
 
-/// Elements of an array of constant shape.
-fn elements(variable: &Variable) -> Result<i64, Refusal> {
-    let size = variable.shape.iter().try_fold(1_i64, |n, e| n.checked_mul(e.as_constant()?.max(0)));
-    size.ok_or_else(|| {
-        CONSTANT_SHAPE.unfit(format!(
+/// Elements of an array of constant shape, and its row-major strides.
+fn elements(variable: &Variable) -> Result<(i64, Vec<i64>), Refusal> {
+    let mut strides = vec![1_i64; variable.shape.len()];
+    let mut axes = strides.iter_mut().zip(&variable.shape).rev();
+    let size = axes.try_fold(1_i64, |inner, (stride, extent)| {
+        *stride = inner;
+        inner.checked_mul(extent.as_constant()?.max(0))
+    });
+    let size = CONSTANT_SHAPE.find(size, || {
+        format!(
             "`{}` has no constant shape, so that the place behind it is not known; fix its parameters first",
             variable.name
-        ))
-    })
-}
-
-/// Row-major strides of an array of constant shape.
-fn strides(shape: &[Affine]) -> Vec<i64> {
-    let mut strides = vec![1_i64; shape.len()];
-    for k in (1..shape.len()).rev() {
-        strides[k - 1] = strides[k].saturating_mul(shape[k].as_constant().unwrap_or(1));
-    }
-    strides
+        )
+    })?;
+    Ok((size, strides))
 }
 
 /// `offset + sum of stride * index`.

@@ -6,7 +6,9 @@ use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::elements::AXIS;
 use crate::proofs::elements::ONLY_ACCESSED;
-use crate::proofs::elements::{check_axis, check_only_accessed, dense_or_given_strides, grow_axis, product};
+use crate::proofs::elements::{
+    check_axis, check_only_accessed, dense_or_given_strides, product, with_longer_axis,
+};
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
@@ -87,10 +89,8 @@ pub enum Padded {
     Zeros {
         /// The table.
         var: VarId,
-        /// The axis that grows.
-        axis: usize,
-        /// Its new extent.
-        length: i64,
+        /// It with the longer axis.
+        longer: Box<Variable>,
     },
 }
 
@@ -130,7 +130,10 @@ impl Primitive for PadArray {
             )
         })?;
         match is_table {
-            true => Ok(Padded::Zeros { var, axis, length: self.length(variable, axis)? }),
+            true => {
+                let longer = with_longer_axis(kernel, var, axis, self.length(variable, axis)?)?;
+                Ok(Padded::Zeros { var, longer: Box::new(longer) })
+            }
             false => Ok(Padded::Strides { var, strides }),
         }
     }
@@ -138,7 +141,7 @@ impl Primitive for PadArray {
     fn edit(&self, kernel: &mut Kernel, proof: &Padded) {
         match proof {
             Padded::Strides { var, strides } => kernel.vars[*var].layout.strides = Some(strides.clone()),
-            Padded::Zeros { var, axis, length } => grow_axis(&mut kernel.vars[*var], *axis, *length),
+            Padded::Zeros { var, longer } => kernel.vars[*var] = (**longer).clone(),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::accumulation;
-use crate::proofs::elements::grow_axis;
+use crate::proofs::elements::with_longer_axis;
 use crate::proofs::finite::check_finite;
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
@@ -15,7 +15,7 @@ use crate::tree::edit_siblings;
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, Real,
-    UnaryOp, UpdateOp, VarId, VarKind, WriteOp,
+    UnaryOp, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -104,8 +104,8 @@ const COMPUTES: Obligation = Obligation::new(
 pub struct Padded {
     loops: BTreeSet<InameId>,
     old: i64,
-    /// Tables and temporaries, with the axis that grows.
-    grown: BTreeMap<VarId, usize>,
+    /// Tables and temporaries with their longer axes.
+    grown: Vec<(VarId, Variable)>,
     /// Instructions that do nothing in iterations from the old length on, with the loop, and
     /// whether zeros are assigned there instead.
     idle: Vec<(InsnId, InameId, bool)>,
@@ -142,6 +142,8 @@ impl Primitive for PadInames {
                 self.inames.join("`, `")
             )
         })?;
+        let longer = |(var, axis)| Ok((var, with_longer_axis(kernel, var, axis, self.length)?));
+        let grown = grown.into_iter().map(longer).collect::<Result<_, Refusal>>()?;
         Ok(Padded { loops, old, grown, idle })
     }
 
@@ -150,8 +152,8 @@ impl Primitive for PadInames {
         for iname in &proof.loops {
             kernel.inames[*iname].domain = Domain::range(*iname, &zero, &end);
         }
-        for (var, axis) in &proof.grown {
-            grow_axis(&mut kernel.vars[*var], *axis, self.length);
+        for (var, longer) in &proof.grown {
+            kernel.vars[*var] = longer.clone();
         }
         for (id, iname, fills) in &proof.idle {
             if *fills {

@@ -21,7 +21,7 @@ use crate::proofs::stale;
 use crate::proofs::written::{NewRead, reads_constants};
 use crate::refusal::{AtParameters, LostValue, Refusal};
 use crate::schedule::Array;
-use crate::tree::{edit_siblings, insns_of, loop_body};
+use crate::tree::{body_of, edit_siblings, insns_of};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
@@ -168,6 +168,8 @@ pub struct Scan {
     run: String,
     /// The loop and those inside it around the update, outer first.
     nest: Vec<InameId>,
+    /// The instructions in the loop.
+    inside: Vec<InsnId>,
     values: Values,
     /// The condition under which the total has a value.
     condition: Option<Expr>,
@@ -215,7 +217,7 @@ impl Primitive for ParalleliseScan {
         let insn = &expanded.insns[id];
         refuse_reductions(kernel, insn, &[&insn.rhs].into_iter().chain(&insn.predicate).collect::<Vec<_>>())?;
         let nest = poly.loops(id)[outer..].to_vec();
-        let body = loop_body(&kernel.body, iname).unwrap_or_default();
+        let body = body_of(kernel, iname)?;
         nest.iter().try_for_each(|l| check_bounds_stay(kernel, *l, body))?;
         check_terms(poly, analysis.all_sites(), id, outer)?;
         let condition = match has_value(poly, analysis.sites(total), id, outer)? {
@@ -226,8 +228,8 @@ impl Primitive for ParalleliseScan {
         let values = Values::of(kernel, iname)?;
         let of = &kernel.vars[total].name;
         let name = self.scan.clone().unwrap_or_else(|| format!("{of}_scan"));
-        let scan =
-            Scan { iname, id, op, total, tag, name, run: format!("{of}_run"), nest, values, condition };
+        let (run, inside) = (format!("{of}_run"), insns_of(body));
+        let scan = Scan { iname, id, op, total, tag, name, run, nest, inside, values, condition };
         scan.check_names(kernel)?;
         Ok(scan)
     }
@@ -337,7 +339,7 @@ fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) 
     let predicate = kernel.insns[id].predicate.as_ref();
     if let Some(p) = predicate.filter(|p| is_scalar_condition(kernel, p, nest)) {
         let holds = |user: &InsnId| {
-            let given = kernel.insns[*user].predicate.as_ref().map(Expr::conjuncts).unwrap_or_default();
+            let given: Vec<&Expr> = kernel.insns[*user].predicate.iter().flat_map(Expr::conjuncts).collect();
             p.conjuncts().iter().all(|c| given.contains(c))
         };
         if users.iter().all(holds) && unwritten(Some(p))?.is_none() {
@@ -482,13 +484,8 @@ impl Scan {
 
     /// Inside the loop the total is the one of the iteration.
     fn rename(&self, kernel: &mut Kernel, run: VarId) {
-        let body = loop_body(&kernel.body, self.iname).unwrap_or_default();
-        let start = format!("{}_start", self.name);
-        for id in insns_of(body) {
-            let insn = &mut kernel.insns[id];
-            if insn.name == start {
-                continue;
-            }
+        for id in &self.inside {
+            let insn = &mut kernel.insns[*id];
             insn.map_expressions(&mut |e| if e == Expr::scalar(self.total) { Expr::scalar(run) } else { e });
             if insn.lhs.var == self.total {
                 insn.lhs.var = run;

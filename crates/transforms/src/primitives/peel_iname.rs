@@ -10,7 +10,7 @@ use crate::primitive::Primitive;
 use crate::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
 use crate::refusal::Refusal;
 use crate::schedule::Loop;
-use crate::tree::{loop_body, replace_loop};
+use crate::tree::{body_of, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, AxisTag, Constraint, Domain, GuardedRange, Iname, InameId, Kernel, Node};
 use schemars::JsonSchema;
@@ -104,6 +104,7 @@ const RANGE: Obligation = Obligation::new(
 pub struct Values {
     iname: InameId,
     range: GuardedRange,
+    body: Vec<Node>,
 }
 
 impl Primitive for PeelIname {
@@ -137,13 +138,13 @@ impl Primitive for PeelIname {
                 kernel.show_domain(iname, domain)
             ))
         })?;
-        check_bounds_stay(kernel, iname, loop_body(&kernel.body, iname).unwrap_or_default())?;
-        Ok(Values { iname, range })
+        let body = body_of(kernel, iname)?;
+        check_bounds_stay(kernel, iname, body)?;
+        Ok(Values { iname, range, body: body.to_vec() })
     }
 
-    fn edit(&self, kernel: &mut Kernel, Values { iname, range }: &Values) -> Loop {
-        let body = loop_body(&kernel.body, *iname).unwrap_or_default().to_vec();
-        let (peeled, copy) = copy_nest(kernel, *iname, &body, self.end.name());
+    fn edit(&self, kernel: &mut Kernel, Values { iname, range, body }: &Values) -> Loop {
+        let (peeled, copy) = copy_nest(kernel, *iname, body, self.end.name());
         let (lo, hi) = (&range.lo, &range.hi);
         kernel.inames[peeled].domain = end_of_range(peeled, range, self.count, self.end);
         kernel.inames[*iname].domain = range.guarded(&match self.end {

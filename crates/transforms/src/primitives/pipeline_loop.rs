@@ -21,7 +21,7 @@ use crate::proofs::order::relation_text;
 use crate::refusal::{Refusal, WrongOrder};
 use crate::schedule::Loop;
 use crate::substitute::substitute_in_nodes;
-use crate::tree::{insns_of, loop_body, replace_loop};
+use crate::tree::{body_of, insns_of, loops_down_to, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::{Dependence, DependenceKind};
 use purlin_analysis::polyhedral::{equal_values, step};
@@ -310,7 +310,7 @@ impl PipelineLoop {
             ))
         })?;
         check_constant_value(kernel, iname, &range.lo)?;
-        let body = loop_body(&kernel.body, iname).unwrap_or_default();
+        let body = body_of(kernel, iname)?;
         check_bounds_stay(kernel, iname, body)?;
         let buffered = self.buffered(kernel)?;
         let filled = |insn: &Insn| buffered.iter().any(|b| b.var == insn.lhs.var);
@@ -330,8 +330,8 @@ impl PipelineLoop {
                 )
             })?;
         }
-        let path = kernel.schedule().into_iter().find(|(_, l)| l.contains(&iname)).map(|(_, l)| l);
-        let around = path.unwrap_or_default().into_iter().take_while(|l| *l != iname).collect();
+        let mut around = loops_down_to(kernel, iname)?;
+        around.pop();
         // with one buffer the next values come behind the last use of these
         let uses = |node: &Node| buffered.iter().any(|b| mentions(kernel, node, b.var));
         let used = if self.buffers == 1 { rest.iter().rposition(uses) } else { None };
@@ -368,8 +368,7 @@ impl PipelineLoop {
             check_only_accessed(kernel, var)?;
             check_no_rule(kernel, var)?;
             let data = &kernel.vars[var];
-            OWN_STORAGE.require(data.storage.is_none(), || {
-                let storage = data.storage.as_deref().unwrap_or_default();
+            OWN_STORAGE.forbid(data.storage.as_ref(), |storage| {
                 format!("`{name}` shares the storage `{storage}`; pipeline the loop before sharing")
             })?;
             FILLED.require(kernel.insns.values().any(|i| i.lhs.var == var), || {

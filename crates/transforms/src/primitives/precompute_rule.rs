@@ -273,16 +273,15 @@ impl PrecomputeRule {
         for insn in insns {
             for e in uses_of(kernel, *insn, rule) {
                 let Expr::Rule(_, args) = &e else { continue };
-                let open = args.iter().position(|arg| arg.as_affine().is_none());
-                AFFINE_ARGUMENTS.decide(open.is_none(), || {
-                    format!(
-                        "`{}` gives rule `{}` an argument `{}` that is not affine in the loops and parameters, so \
-                         which values it uses is not known; precompute in a loop without that use",
-                        kernel.insns[*insn].name,
-                        self.rule,
-                        kernel.rules[rule].params[open.unwrap_or_default()]
-                    )
-                })?;
+                for (arg, param) in args.iter().zip(&kernel.rules[rule].params) {
+                    AFFINE_ARGUMENTS.decide(arg.as_affine().is_some(), || {
+                        format!(
+                            "`{}` gives rule `{}` an argument `{param}` that is not affine in the loops and \
+                             parameters, so which values it uses is not known; precompute in a loop without that use",
+                            kernel.insns[*insn].name, self.rule
+                        )
+                    })?;
+                }
                 match kernel.type_of(&e, &[]) {
                     Ok(ExprType::Scalar(ty)) => types.push(ty),
                     Ok(ExprType::Index) => types.push(ScalarType::I64),
@@ -309,7 +308,7 @@ impl PrecomputeRule {
                 Ok(ScalarType::I64)
             }
             Some(one) => Ok(*one),
-            None => Err(Refusal::Internal(format!("nothing uses rule `{}`", self.rule))),
+            None => Err(Refusal::internal(format!("nothing uses rule `{}`", self.rule), kernel)),
         }
     }
 

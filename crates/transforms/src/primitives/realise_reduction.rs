@@ -331,8 +331,7 @@ impl RealiseReduction {
         for (id, insn) in kernel.insns.iter() {
             for e in insn.lhs.index.iter().chain([&insn.rhs]) {
                 let Some((reduction, obstacle)) = search(e, iname, None) else { continue };
-                EVALUATED.require(obstacle.is_none(), || {
-                    let obstacle = obstacle.unwrap_or_default();
+                EVALUATED.forbid(obstacle, |obstacle| {
                     format!("the reduction over `{}` in `{}` {obstacle}", self.iname, insn.name)
                 })?;
                 return Ok((id, reduction.clone()));

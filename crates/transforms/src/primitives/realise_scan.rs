@@ -18,7 +18,7 @@ use crate::proofs::width::{NO_WIDE_UPDATE, accumulator_type, cast_stored, stores
 use crate::refusal::{LostValue, Refusal};
 use crate::schedule::{Array, Statement};
 use crate::substitute::with_value;
-use crate::tree::{edit_siblings, insns_of, loop_body};
+use crate::tree::{body_of, edit_siblings, insns_of};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
@@ -512,7 +512,7 @@ fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<()
             }
         });
     });
-    let inside = insns_of(loop_body(&kernel.body, scan.iname).unwrap_or_default());
+    let inside = insns_of(body_of(kernel, scan.iname)?);
     let Some(writer) = inside.into_iter().find(|i| read.contains(&kernel.insns[*i].lhs.var)) else {
         return Ok(());
     };

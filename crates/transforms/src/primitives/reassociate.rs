@@ -9,6 +9,7 @@ use crate::primitive::Primitive;
 use crate::proofs::sums::{self, REAL, SHORT};
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
+use crate::tree::loops_of;
 use purlin_analysis::Analysis;
 use purlin_ir::{BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel, ScalarType, UnaryOp, VarId};
 use schemars::JsonSchema;
@@ -83,7 +84,7 @@ impl Primitive for Reassociate {
         let id = lookup::insn(kernel, &self.insn)?;
         let insn = &kernel.insns[id];
         sums::check_value(kernel, insn)?;
-        let value = Depths::of(kernel, id).ordered(insn, &insn.rhs)?;
+        let value = Depths::of(kernel, id)?.ordered(insn, &insn.rhs)?;
         CHANGES.require(value != insn.rhs, || format!("the operands of `{}` are ordered so", insn.name))?;
         Ok((id, value))
     }
@@ -108,12 +109,11 @@ struct Depths<'k> {
 }
 
 impl<'k> Depths<'k> {
-    fn of(kernel: &'k Kernel, id: InsnId) -> Self {
-        let around = kernel.schedule().into_iter().find(|(s, _)| *s == id).map(|(_, loops)| loops);
-        let around = around.unwrap_or_default();
+    fn of(kernel: &'k Kernel, id: InsnId) -> Result<Self, Refusal> {
+        let around = loops_of(kernel, id)?;
         let written = kernel.write_depths(&around);
         let loops = around.iter().enumerate().map(|(k, iname)| (*iname, k + 1)).collect();
-        Self { kernel, loops, written }
+        Ok(Self { kernel, loops, written })
     }
 
     fn depth(&self, e: &Expr) -> usize {
@@ -133,7 +133,7 @@ impl<'k> Depths<'k> {
                 | Expr::Rule(..)
                 | Expr::RuleParam(_) => None,
             };
-            deepest = deepest.max(depth.unwrap_or_default());
+            deepest = deepest.max(depth.unwrap_or(0)); // default: what no loop around changes
         });
         // a rule reads what its body reads, of which nothing is known here
         let mut has_rule = false;
@@ -165,9 +165,9 @@ impl<'k> Depths<'k> {
                 factors.push((self.depth(&value), *factor, value));
             }
             factors.sort_by_key(|(depth, factor, _)| (*depth, factor.atom));
-            let depth = factors.iter().map(|(depth, _, _)| *depth).max().unwrap_or_default();
-            let place = product.iter().map(|f| f.atom).min().unwrap_or_default();
-            terms.push(((depth, place), joined_factors(factors, *c)));
+            let depth = factors.iter().map(|(depth, _, _)| *depth).max();
+            let place = product.iter().map(|f| f.atom).min();
+            terms.push(((depth, place), joined_factors(factors, *c))); // a term of no factors comes first
         }
         terms.sort_by_key(|(key, _)| *key);
         let value = joined(terms.into_iter().map(|(_, term)| term));

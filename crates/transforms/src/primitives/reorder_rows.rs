@@ -1,5 +1,6 @@
 //! Runs the iterations of a loop in the order of a partition, by inputs whose rows are in that order.
 
+use super::list_elements::size;
 use crate::draw::{self, Picks};
 use crate::keeps::Keeps;
 use crate::lists::{Definition, RowOrder};
@@ -80,8 +81,9 @@ impl ReorderRows {
     pub fn order(&self, kernel: &Kernel) -> Result<RowOrder, Refusal> {
         let proof = self.check(&Analysis::of(kernel))?;
         let columns = |name: &str| {
-            let shape = kernel.var(name).map(|v| kernel.vars[v].shape.clone()).unwrap_or_default();
-            shape.iter().skip(1).filter_map(Affine::as_constant).product()
+            let shape = &kernel.vars[lookup::var(kernel, name)?].shape;
+            let columns: i64 = shape.iter().skip(1).filter_map(Affine::as_constant).product();
+            size(columns, kernel)
         };
         let copies = proof.inputs.iter().map(|v| {
             let name = kernel.vars[*v].name.clone();
@@ -89,10 +91,10 @@ impl ReorderRows {
         });
         Ok(RowOrder {
             map: self.map.clone(),
-            columns: columns(&self.map),
+            columns: columns(&self.map)?,
             points: self.points.clone(),
-            dimension: columns(&self.points),
-            block: self.block,
+            dimension: columns(&self.points)?,
+            block: size(self.block, kernel)?,
             copies: copies.collect(),
         })
     }
@@ -251,9 +253,8 @@ impl ReorderRows {
             })?;
         }
         let bound = kernel.inames.iter().find(|(id, i)| *id != iname && i.domain.mentions(iname));
-        ROWS_ALONE.require(bound.is_none(), || {
-            let inner = bound.map(|(_, i)| i.name.as_str()).unwrap_or_default();
-            format!("the bounds of `{inner}` depend on `{}`; read them from an input", self.iname)
+        ROWS_ALONE.forbid(bound, |(_, inner)| {
+            format!("the bounds of `{}` depend on `{}`; read them from an input", inner.name, self.iname)
         })?;
         Ok(found)
     }

@@ -1,6 +1,7 @@
 //! Makes a loop of statements that repeat each other.
 
 use crate::draw::{self, Picks};
+use crate::expected::Expected;
 use crate::keeps::Instances;
 use crate::lookup;
 use crate::nest::new_loop;
@@ -138,7 +139,7 @@ impl Primitive for RollInsns {
 
 fn check_neighbours(kernel: &Kernel, ids: &[InsnId]) -> Result<(), Refusal> {
     let is_first = |n: &Node| *n == Node::Insn(ids[0]);
-    let around = siblings(&kernel.body, &is_first).unwrap_or_default();
+    let around = siblings(&kernel.body, &is_first).expected("instruction in the tree", kernel)?;
     let at = around.iter().position(is_first).unwrap_or(around.len());
     let run = around[at..].iter().take(ids.len());
     NEIGHBOURS.require(run.eq(ids.iter().map(|i| Node::Insn(*i)).collect::<Vec<_>>().iter()), || {

@@ -1,6 +1,7 @@
 //! Zeroes and commits an accumulator in every iteration of a loop instead of around it.
 
 use crate::draw::{self, Picks};
+use crate::expected::Expected;
 use crate::keeps::{Instances, Keeps};
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
@@ -13,7 +14,7 @@ use crate::proofs::elements::TEMPORARY;
 use crate::proofs::elements::{check_no_rule, check_only_accessed, temporary};
 use crate::proofs::length::always;
 use crate::refusal::{Refusal, WrongOrder};
-use crate::tree::{edit_siblings, inames_of, insns_of, siblings};
+use crate::tree::{edit_siblings, inames_of, insns_of, loops_down_to, siblings};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::DependenceKind;
 use purlin_analysis::polyhedral::{Side, difference};
@@ -190,7 +191,7 @@ impl Primitive for SinkAccumulation {
 impl SinkAccumulation {
     fn parts(&self, kernel: &Kernel, var: VarId, into: InameId) -> Result<Parts, Refusal> {
         let is_loop = |n: &Node| matches!(n, Node::Loop(l, _) if *l == into);
-        let nodes = siblings(&kernel.body, &is_loop).unwrap_or_default();
+        let nodes = siblings(&kernel.body, &is_loop).expected("loop of that name in the tree", kernel)?;
         let touching =
             |nodes: &[Node]| insns_of(nodes).into_iter().filter(|i| touches(kernel, *i, var)).count();
         let users: Vec<_> = (0..nodes.len()).filter(|k| touching(&nodes[*k..=*k]) > 0).collect();
@@ -255,8 +256,8 @@ impl SinkAccumulation {
         let kernel = analysis.kernel();
         let commits = insns_of(std::slice::from_ref(&parts.commit));
         let poly = analysis.polyhedral();
-        let around = parts.inside.first().map_or(&[][..], |i| poly.loops(*i));
-        let around = &around[..around.iter().position(|l| *l == parts.into).unwrap_or(0)];
+        let mut around = loops_down_to(kernel, parts.into)?;
+        around.pop();
         let step = |l: &InameId| {
             let ends = [Side::Source, Side::Sink].map(|side| isl::Affine::name(poly.name(*l, side)));
             isl::Constraint::zero(difference(&ends[1], &ends[0]))
@@ -285,12 +286,10 @@ impl SinkAccumulation {
 fn runs(analysis: &Analysis, parts: &Parts) -> Result<bool, Refusal> {
     let (kernel, into) = (analysis.kernel(), parts.into);
     let Some((lo, hi)) = kernel.inames[into].domain.as_range(into) else { return Ok(false) };
-    let around = parts.inside.first().and_then(|first| {
-        let (_, loops) = kernel.schedule().into_iter().find(|(insn, _)| insn == first)?;
-        Some(loops.into_iter().take_while(|l| *l != into).collect::<Vec<_>>())
-    });
+    let mut around = loops_down_to(kernel, into)?;
+    around.pop();
     let some = Constraint::lt(&lo, &hi);
-    Ok(some.as_constant() == Some(true) || always(analysis.polyhedral(), &around.unwrap_or_default(), &some)?)
+    Ok(some.as_constant() == Some(true) || always(analysis.polyhedral(), &around, &some)?)
 }
 
 fn touches(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {

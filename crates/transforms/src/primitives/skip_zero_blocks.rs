@@ -10,9 +10,9 @@ use crate::proofs::finite::FINITE;
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::substitute::substitute_in_nodes;
-use crate::tree::{insns_of, loop_body, replace_loop};
+use crate::tree::{body_of, insns_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
-use purlin_ir::{Access, Affine, Atom, AxisTag, InameId, Kernel, TableData, UpdateOp, VarKind};
+use purlin_ir::{Access, Affine, Atom, AxisTag, InameId, Kernel, Node, TableData, UpdateOp, VarKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -92,6 +92,7 @@ const MAX_ENTRIES: i64 = 1 << 22;
 pub struct Block {
     iname: InameId,
     equal: InameId,
+    body: Vec<Node>,
 }
 
 impl Primitive for SkipZeroBlocks {
@@ -110,7 +111,7 @@ impl Primitive for SkipZeroBlocks {
         let kernel = analysis.kernel();
         let [iname, equal] = [&self.iname, &self.equal].map(|name| lookup::tree_loop(kernel, name));
         let (iname, equal) = (iname?, equal?);
-        let body = loop_body(&kernel.body, iname).unwrap_or_default();
+        let body = body_of(kernel, iname)?;
         let inside = insns_of(body);
         let schedule = kernel.schedule();
         let loops = schedule.iter().find(|(id, _)| inside.contains(id)).map(|(_, around)| around);
@@ -146,18 +147,15 @@ impl Primitive for SkipZeroBlocks {
                 )));
             };
             check_zero_terms(kernel, insn)?;
-            let found: Vec<Option<String>> =
+            let found: Option<Vec<String>> =
                 known.iter().map(|(_, access)| not_zero(kernel, access, iname, equal)).collect();
-            ZERO.require(found.iter().any(Option::is_none), || {
-                found.into_iter().flatten().next().unwrap_or_default()
-            })?;
+            ZERO.forbid(found.and_then(|found| found.into_iter().next()), |why| why)?;
         }
-        Ok(Block { iname, equal })
+        Ok(Block { iname, equal, body: body.to_vec() })
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Block) {
-        let body = loop_body(&kernel.body, proof.iname).unwrap_or_default().to_vec();
-        substitute_in_nodes(kernel, &body, proof.iname, &Affine::iname(proof.equal));
+        substitute_in_nodes(kernel, &proof.body, proof.iname, &Affine::iname(proof.equal));
         replace_loop(&mut kernel.body, proof.iname, &mut |body| body);
     }
 
@@ -165,8 +163,8 @@ impl Primitive for SkipZeroBlocks {
         let mut all = Vec::new();
         for inner in draw::loops(kernel) {
             let is_around = |outer: &String| {
-                let body = kernel.iname(outer).and_then(|i| loop_body(&kernel.body, i)).unwrap_or_default();
-                kernel.iname(&inner).is_some_and(|i| loop_body(body, i).is_some())
+                let body = kernel.iname(outer).and_then(|i| loop_body(&kernel.body, i));
+                body.zip(kernel.iname(&inner)).is_some_and(|(body, i)| loop_body(body, i).is_some())
             };
             all.extend(draw::loops(kernel).into_iter().filter(is_around).map(|o| Self::new(&inner, o)));
         }

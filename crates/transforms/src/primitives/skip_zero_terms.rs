@@ -138,8 +138,8 @@ impl Primitive for SkipZeroTerms {
 /// Checks that a factor of zero makes the value of an instruction zero, where what it reads is finite.
 pub(super) fn check_zero_terms(kernel: &Kernel, insn: &Insn) -> Result<(), Refusal> {
     let divisor = divisors(&insn.rhs).into_iter().find(|e| !is_nonzero(e));
-    NO_QUOTIENT.require(divisor.is_none(), || {
-        let shown = divisor.map(|e| kernel.show_expr(e).to_string()).unwrap_or_default();
+    NO_QUOTIENT.forbid(divisor, |divisor| {
+        let shown = kernel.show_expr(divisor);
         format!(
             "`{}` divides by `{shown}`, and zero over zero is no zero; divide the sum behind the loop \
              (`factor_out`), or multiply by a reciprocal that is stored before",

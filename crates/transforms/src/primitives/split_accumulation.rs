@@ -2,6 +2,7 @@
 
 use crate::copy::copy_nodes;
 use crate::draw::{self, Picks};
+use crate::expected::Expected;
 use crate::keeps::{Instances, Keeps};
 use crate::lookup;
 use crate::obligation::Obligation;
@@ -211,7 +212,7 @@ impl SplitAccumulation {
             insns_of(nodes).into_iter().filter(|i| touches(kernel, *i, var)).collect::<Vec<_>>()
         };
         let users: Vec<_> = (0..nodes.len()).filter(|k| !touching(&nodes[*k..=*k]).is_empty()).collect();
-        let at = nodes.iter().position(is_before).unwrap_or(0);
+        let at = nodes.iter().position(is_before).expected("place of a sibling", kernel)?;
         if let [start, updates @ .., commit] = &users[..]
             && updates.iter().any(|k| *k < at)
             && updates.iter().any(|k| *k >= at)

@@ -1,6 +1,7 @@
 //! Splits an axis of a temporary or a table.
 
 use crate::draw::{self, Picks};
+use crate::expected::Expected;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -101,11 +102,14 @@ impl Primitive for SplitArrayAxis {
             let found = format!("a block has {f} elements");
             return Err(Refusal::argument("factor", found, "1 to 2^40; choose a positive factor"));
         }
-        let extent = kernel.vars[var].shape[axis].as_constant().unwrap_or_default();
-        FULL.require(!is_table || extent % f == 0, || {
-            let name = &self.var;
-            format!("axis {axis} of the table `{name}` has {extent} values, which {f} does not divide; pad it first")
-        })?;
+        if is_table {
+            let extent = kernel.vars[var].shape[axis].as_constant();
+            let extent = extent.expected("constant extent of a table", kernel)?;
+            FULL.require(extent % f == 0, || {
+                let name = &self.var;
+                format!("axis {axis} of the table `{name}` has {extent} values, which {f} does not divide; pad it first")
+            })?;
+        }
         let poly = analysis.polyhedral();
         let mut decided = BTreeSet::new();
         for index in indices(kernel, var, axis) {

@@ -13,7 +13,7 @@ use crate::proofs::length::RangeOf;
 use crate::refusal::{AtParameters, Refusal};
 use crate::schedule::Loop;
 use crate::substitute::substitute_iname;
-use crate::tree::{loop_body, replace_loop};
+use crate::tree::{body_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Affine, Atom, AxisTag, Constraint, Domain, Expr, GuardedRange, Id, Iname, InameId, Kernel, Node,
@@ -161,7 +161,8 @@ pub struct Blocks {
     domains: (Domain, Domain),
     /// The value of the loop that is split.
     value: Affine,
-    remainder: Option<Remainder>,
+    /// The values behind full blocks, and the body that runs for them.
+    remainder: Option<(Remainder, Vec<Node>)>,
 }
 
 /// The values behind the full blocks.
@@ -204,12 +205,15 @@ impl Primitive for SplitIname {
         let range = range_of(analysis, iname)?;
         let full = self.full_blocks(&range, next_two(kernel));
         if self.tail == Tail::Peel && !changing_bounds(kernel, iname).is_empty() {
-            let remainder = Some(self.remainder(&range)?); // nothing is known of the length
+            let remainder = Some((self.remainder(&range)?, body_of(kernel, iname)?.to_vec())); // nothing is known of the length
             return Ok(Blocks { remainder, ..full });
         }
         let indivisible = range.indivisible(self.factor)?;
         let remainder = match self.tail {
-            Tail::Guard | Tail::Peel => indivisible.map(|_| self.remainder(&range)).transpose()?,
+            Tail::Guard | Tail::Peel => match indivisible {
+                Some(_) => Some((self.remainder(&range)?, body_of(kernel, iname)?.to_vec())),
+                None => None,
+            },
             Tail::Exact => {
                 DIVIDES.refute(indivisible.map(|(point, length)| self.indivisible(&range, point, length)))?;
                 None
@@ -225,9 +229,8 @@ impl Primitive for SplitIname {
             let (name, domain) = (name.clone(), domain.clone());
             kernel.inames.push(Iname { name, domain, tag: AxisTag::Sequential })
         });
-        let tail = remainder.as_ref().map(|remainder| {
-            let body = loop_body(&kernel.body, *iname).unwrap_or_default().to_vec();
-            let (tail, nest) = copy_nest(kernel, *iname, &body, "tail");
+        let tail = remainder.as_ref().map(|(remainder, body)| {
+            let (tail, nest) = copy_nest(kernel, *iname, body, "tail");
             kernel.inames[tail].domain = remainder.domain(tail);
             nest
         });
@@ -303,7 +306,10 @@ impl SplitIname {
                 lookup::free(kernel, name)?;
             }
         }
-        check_bounds_stay(kernel, iname, loop_body(&kernel.body, iname).unwrap_or_default())?;
+        // the loop of a reduction has no body
+        if let Some(body) = loop_body(&kernel.body, iname) {
+            check_bounds_stay(kernel, iname, body)?;
+        }
         Ok(iname)
     }
 

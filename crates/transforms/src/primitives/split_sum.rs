@@ -179,7 +179,7 @@ impl SplitSum {
 
     /// What stays, and the terms that are split off.
     fn terms(&self, kernel: &Kernel, insn: &Insn) -> Result<(Expr, Vec<Expr>), Refusal> {
-        let from = self.from.unwrap_or(1) as usize;
+        let from = self.from.unwrap_or(1) as usize; // default: the first term stays
         if from == 0 {
             return Err(Refusal::argument("from", "no term would stay", "1 or more"));
         }

@@ -6,6 +6,7 @@ use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::elements::MOVABLE;
 use crate::proofs::elements::{check_movable, dense_strides, rewrite_accesses};
+use crate::proofs::entries::constant_shape;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Kernel, TableData, VarId, VarKind};
@@ -86,6 +87,8 @@ pub enum Transposed {
         var: VarId,
         /// Axis `k` becomes axis `order[k]`.
         order: Vec<usize>,
+        /// The values of a table, in their new order.
+        values: Option<TableData>,
     },
     /// The caller passes the array in another layout.
     Strides {
@@ -118,7 +121,11 @@ impl Primitive for TransposeArrayAxes {
             format!("`{}` has strides already; transpose it before other changes of its layout", self.var)
         })?;
         if variable.kind == VarKind::Temporary || is_table {
-            return Ok(Transposed::Indices { var, order });
+            let values = match &variable.kind {
+                VarKind::Table(data) => Some(transposed(data, &constant_shape(kernel, variable)?, &order)),
+                VarKind::Temporary | VarKind::Argument(_) | VarKind::Param => None,
+            };
+            return Ok(Transposed::Indices { var, order, values });
         }
         let strides = dense_strides(&variable.shape, &order).ok_or_else(|| {
             AFFINE_STRIDES.unfit(format!(
@@ -131,7 +138,7 @@ impl Primitive for TransposeArrayAxes {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Transposed) {
         match proof {
-            Transposed::Indices { var, order } => transpose(kernel, *var, order),
+            Transposed::Indices { var, order, values } => transpose(kernel, *var, order, values.as_ref()),
             Transposed::Strides { var, strides } => kernel.vars[*var].layout.strides = Some(strides.clone()),
         }
     }
@@ -162,11 +169,6 @@ impl TransposeArrayAxes {
     }
 }
 
-/// An extent of a table.
-fn extent(e: &Affine) -> usize {
-    e.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or_default()
-}
-
 /// The values with their axes in another order, row by row.
 fn transposed(data: &TableData, extents: &[usize], order: &[usize]) -> TableData {
     let new: Vec<usize> = order.iter().map(|k| extents[*k]).collect();
@@ -186,12 +188,11 @@ fn transposed(data: &TableData, extents: &[usize], order: &[usize]) -> TableData
     }
 }
 
-fn transpose(kernel: &mut Kernel, var: VarId, order: &[usize]) {
+fn transpose(kernel: &mut Kernel, var: VarId, order: &[usize], values: Option<&TableData>) {
     rewrite_accesses(kernel, var, &mut |index| order.iter().filter_map(|k| index.get(*k).cloned()).collect());
     let variable = &mut kernel.vars[var];
-    let extents: Vec<usize> = variable.shape.iter().map(extent).collect();
-    if let VarKind::Table(data) = &mut variable.kind {
-        *data = transposed(data, &extents, order);
+    if let Some(values) = values {
+        variable.kind = VarKind::Table(values.clone());
     }
     variable.shape = order.iter().map(|k| variable.shape[*k].clone()).collect();
     let place = |a: u32| order.iter().position(|k| *k == a as usize).and_then(|k| u32::try_from(k).ok());

@@ -112,13 +112,12 @@ pub(crate) fn check_unrolled(analysis: &Analysis, iname: InameId) -> Result<(), 
         None => parametric_extent(analysis.polyhedral(), iname)?
             .and_then(|(lo, n)| lo.as_constant().and(n.as_constant())),
     };
-    VALUES_BOUNDED.decide(bounds.is_some(), || {
-        format!(
+    let Some(n) = bounds else {
+        return Err(VALUES_BOUNDED.undecided(format!(
             "the values of `{}` have no constant bounds; fix the parameters, or split by a constant",
             kernel.show_domain(iname, &data.domain)
-        )
-    })?;
-    let n = bounds.unwrap_or_default();
+        )));
+    };
     TRIP_COUNT.require(n <= MAX_TRIP_COUNT, || {
         format!("{n} iterations, at most {MAX_TRIP_COUNT} are written out; split the loop first")
     })

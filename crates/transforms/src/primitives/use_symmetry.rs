@@ -212,7 +212,7 @@ impl Primitive for UseSymmetry {
         let symmetry = symmetry(kernel, &self.var, &self.axes, self.negated)?;
         let var = &kernel.vars[symmetry.var];
         match &var.kind {
-            VarKind::Table(data) => check_entries(ENTRIES, var, &symmetry, data)?,
+            VarKind::Table(data) => check_entries(ENTRIES, kernel, &symmetry, data)?,
             VarKind::Argument(Direction::In) => {
                 let assumed = kernel.assumptions.contains(&Assumption::Symmetric(symmetry.clone()));
                 ASSUMED.require(assumed, || {
@@ -234,7 +234,7 @@ impl Primitive for UseSymmetry {
             }
         }
         let insns = lookup::loading(kernel, symmetry.var, self.insns.as_ref(), LOADS)?;
-        if exchanges_zeros(var, &symmetry) {
+        if exchanges_zeros(kernel, &symmetry)? {
             linear_uses_in(analysis.expanded(), symmetry.var, &|insn| insns.contains(&insn))?;
         }
         Ok(Images { shape: var.shape.clone(), symmetry, insns })
@@ -296,25 +296,27 @@ impl UseSymmetry {
 }
 
 /// Whether a zero may change its sign: nothing is known of those of an argument.
-fn exchanges_zeros(var: &Variable, symmetry: &Symmetry) -> bool {
-    match &var.kind {
+fn exchanges_zeros(kernel: &Kernel, symmetry: &Symmetry) -> Result<bool, Refusal> {
+    let var = &kernel.vars[symmetry.var];
+    Ok(match &var.kind {
         VarKind::Table(TableData::Real(values)) => {
             let values: Vec<f64> = values.iter().map(|v| v.0).collect();
-            symmetry.exchanges_zeros(&constant_shape(var), &values)
+            symmetry.exchanges_zeros(&constant_shape(kernel, var)?, &values)
         }
         VarKind::Argument(_) => symmetry.negated,
         VarKind::Table(TableData::Int(_)) | VarKind::Temporary | VarKind::Param => false,
-    }
+    })
 }
 
 /// Compares every entry of a table with its image.
 pub(super) fn check_entries(
     obligation: Obligation,
-    var: &Variable,
+    kernel: &Kernel,
     symmetry: &Symmetry,
     data: &TableData,
 ) -> Result<(), Refusal> {
-    let shape = constant_shape(var);
+    let var = &kernel.vars[symmetry.var];
+    let shape = constant_shape(kernel, var)?;
     let (clash, value): (_, Box<dyn Fn(usize) -> String>) = match data {
         TableData::Int(v) => (symmetry.clash(&shape, v), Box::new(|at| v[at].to_string())),
         TableData::Real(v) => {

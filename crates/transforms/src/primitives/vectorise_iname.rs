@@ -6,7 +6,7 @@ use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
-use crate::tree::{inames_of, loop_body};
+use crate::tree::{body_of, inames_of, loop_body};
 use purlin_analysis::Analysis;
 use purlin_ir::{AxisTag, InameId, Kernel};
 use schemars::JsonSchema;
@@ -116,7 +116,7 @@ impl Primitive for VectoriseIname {
 
 impl VectoriseIname {
     fn check_innermost(&self, kernel: &Kernel, iname: InameId) -> Result<(), Refusal> {
-        let body = loop_body(&kernel.body, iname).unwrap_or_default();
+        let body = body_of(kernel, iname)?;
         let Some(inner) = inames_of(kernel, body).first().copied() else { return Ok(()) };
         INNERMOST.require(false, || {
             let way_out = match loop_body(&kernel.body, inner) {

@@ -12,9 +12,9 @@ use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::schedule::{Loop, Made, Statement};
 use crate::substitute::{simplify_indices, substitute_in_nodes};
-use crate::tree::{inames_of, insns_of, loop_body, replace_loop};
+use crate::tree::{body_of, inames_of, insns_of, replace_loop};
 use purlin_analysis::Analysis;
-use purlin_ir::{Affine, AxisTag, InameId, Kernel};
+use purlin_ir::{Affine, AxisTag, InameId, Kernel, Node};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -82,6 +82,7 @@ pub struct Iterations {
     iname: InameId,
     lo: Affine,
     count: i64,
+    body: Vec<Node>,
 }
 
 impl Primitive for WriteOut {
@@ -116,33 +117,31 @@ impl Primitive for WriteOut {
         };
         LENGTH.require(count > 0, || format!("`{}` has no iteration; keep the loop", self.iname))?;
         check_constant_value(kernel, iname, &lo)?;
-        let insns = insns_of(loop_body(&kernel.body, iname).unwrap_or_default());
+        let body = body_of(kernel, iname)?;
+        let insns = insns_of(body);
         let called = insns.iter().map(|i| &kernel.insns[*i]).find(|i| i.callee.is_some());
-        NOT_CALLED.require(called.is_none(), || {
-            let name = called.map_or("", |insn| insn.name.as_str());
-            format!("`{name}` belongs to a call; inline the call first")
-        })?;
+        NOT_CALLED
+            .forbid(called, |insn| format!("`{}` belongs to a call; inline the call first", insn.name))?;
         let size = count.saturating_mul(insns.len() as i64);
         SIZE.require(size <= MAX_COPIES, || {
             format!("{size} instructions, at most {MAX_COPIES} are written; split the loop first")
         })?;
-        Ok(Iterations { iname, lo, count })
+        Ok(Iterations { iname, lo, count, body: body.to_vec() })
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Iterations) -> Made {
         let iname = proof.iname;
-        let body = loop_body(&kernel.body, iname).unwrap_or_default().to_vec();
         let mut made = Made::default();
         let mut copies = Vec::new();
         for k in 1..proof.count {
-            let copy = copy_nodes(kernel, &body, &k.to_string());
+            let copy = copy_nodes(kernel, &proof.body, &k.to_string());
             let loops = inames_of(kernel, &copy);
             made.loops.extend(loops.iter().map(|l| Loop::named(&kernel.inames[*l].name)));
             let insns = insns_of(&copy);
             made.insns.extend(insns.iter().map(|i| Statement::named(&kernel.insns[*i].name)));
             copies.push(copy);
         }
-        copies.insert(0, body);
+        copies.insert(0, proof.body.clone());
         for (k, copy) in (0..).zip(&copies) {
             substitute_in_nodes(kernel, copy, iname, &proof.lo.plus_constant(k));
             simplify_indices(kernel, &insns_of(copy));

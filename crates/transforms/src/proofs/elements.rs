@@ -1,7 +1,9 @@
 //! What primitives that rename the elements of a variable share: who may be renamed, and where.
 
+use crate::expected::Expected;
 use crate::lookup;
 use crate::obligation::Obligation;
+use crate::proofs::entries::constant_shape;
 use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::Polyhedral;
@@ -244,16 +246,22 @@ pub(crate) fn dense_or_given_strides(variable: &Variable) -> Option<Vec<Affine>>
     variable.layout.strides.clone().or_else(|| dense_strides(&variable.shape, &row_major))
 }
 
-/// Lets an axis have `length` elements, no fewer than now: of a table, with zeros behind its values.
-pub(crate) fn grow_axis(variable: &mut Variable, axis: usize, length: i64) {
-    let count = |e: &Affine| e.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
-    let extents: Vec<usize> = variable.shape.iter().map(count).collect();
+/// A variable with `length` elements along an axis, no fewer than now: a table with zeros behind its values.
+pub(crate) fn with_longer_axis(
+    kernel: &Kernel,
+    var: VarId,
+    axis: usize,
+    length: i64,
+) -> Result<Variable, Refusal> {
+    let mut variable = kernel.vars[var].clone();
     variable.shape[axis] = Affine::constant(length);
-    let VarKind::Table(data) = &mut variable.kind else { return };
+    let VarKind::Table(data) = &mut variable.kind else { return Ok(variable) };
+    let extents = constant_shape(kernel, &kernel.vars[var])?;
     let rows: usize = extents[..axis].iter().product();
     let inner: usize = extents[axis + 1..].iter().product();
     let row = extents[axis] * inner;
-    let more = usize::try_from(length).unwrap_or_default().saturating_sub(extents[axis]) * inner;
+    let longer = usize::try_from(length).ok().and_then(|n| n.checked_sub(extents[axis]));
+    let more = longer.expected("longer axis", kernel)? * inner;
     *data = match data {
         TableData::Real(values) => TableData::real(
             (0..rows).flat_map(|k| values[k * row..][..row].iter().map(|v| v.0).chain(repeat_n(0.0, more))),
@@ -264,4 +272,5 @@ pub(crate) fn grow_axis(variable: &mut Variable, axis: usize, length: i64) {
                 .collect(),
         ),
     };
+    Ok(variable)
 }

@@ -5,6 +5,7 @@
 //! whatever way. Temporaries that are given entries, not sums of them, count like the table.
 
 use crate::accuracy::scales;
+use crate::expected::Expected;
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use purlin_ir::{
@@ -230,9 +231,8 @@ impl Seen<'_> {
     }
 }
 
-/// The extents of a table, which are constants.
-pub(crate) fn constant_shape(table: &Variable) -> Vec<usize> {
-    let extents = table.shape.iter().map(|e| e.as_constant().and_then(|n| usize::try_from(n).ok()));
-    // the verifier refuses a table of another shape
-    extents.map(|n| n.unwrap_or(0)).collect()
+/// The extents of a table, which are constants: the verifier refuses one of another shape.
+pub(crate) fn constant_shape(kernel: &Kernel, table: &Variable) -> Result<Vec<usize>, Refusal> {
+    let extents = table.shape.iter().map(|e| usize::try_from(e.as_constant()?).ok());
+    extents.collect::<Option<_>>().expected("constant extent of a table", kernel)
 }

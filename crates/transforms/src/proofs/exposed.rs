@@ -123,7 +123,7 @@ impl Rerun<'_, '_> {
     /// The write comes before the read.
     fn earlier(&self, read: &AccessSite, write: &AccessSite) -> Disjuncts {
         let poly = self.poly();
-        let common = poly.common_loops(write.insn, read.insn).get(self.around.len()..).unwrap_or_default();
+        let common = poly.common_loops(write.insn, read.insn).iter().skip(self.around.len());
         let (mut disjuncts, mut equal) = (Vec::new(), Vec::new());
         for l in common {
             let [r, w] = [Side::Source, Side::Sink].map(|side| isl::Affine::name(poly.name(*l, side)));
@@ -144,9 +144,9 @@ impl Rerun<'_, '_> {
         let poly = self.poly();
         let (mut all, exact) = poly.domains(poly.loops(write.insn), Side::Sink);
         let predicate = |insn: InsnId| poly.kernel.insns[insn].predicate.as_ref();
-        let given = predicate(read.insn).map(Expr::conjuncts).unwrap_or_default();
+        let given: Vec<&Expr> = predicate(read.insn).into_iter().flat_map(Expr::conjuncts).collect();
         let given = &given[..read.conditions.unwrap_or(given.len()).min(given.len())];
-        for c in predicate(write.insn).map(Expr::conjuncts).unwrap_or_default() {
+        for c in predicate(write.insn).into_iter().flat_map(Expr::conjuncts) {
             if given.contains(&c) && self.is_one_value(c) {
                 continue;
             }

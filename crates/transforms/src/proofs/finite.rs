@@ -5,6 +5,7 @@
 //! program and entries of tables are known here.
 
 use crate::obligation::Obligation;
+use crate::proofs::entries::constant_shape;
 use crate::refusal::Refusal;
 use purlin_ir::{Expr, Kernel, TableData, VarId, VarKind, Variable};
 use std::collections::BTreeSet;
@@ -38,11 +39,8 @@ pub(crate) fn check_finite_in(kernel: &Kernel, what: &str, e: &Expr) -> Result<(
         | Expr::Rule(..)
         | Expr::RuleParam(_) => {}
     });
-    FINITE.require(number.is_none(), || {
-        format!(
-            "{what} computes with {}; pass it as an argument, or keep what computes with it",
-            number.unwrap_or_default()
-        )
+    FINITE.forbid(number, |number| {
+        format!("{what} computes with {number}; pass it as an argument, or keep what computes with it")
     })?;
     tables.into_iter().try_for_each(|var| check_finite_table(kernel, var))
 }
@@ -51,22 +49,17 @@ pub(crate) fn check_finite_in(kernel: &Kernel, what: &str, e: &Expr) -> Result<(
 pub(crate) fn check_finite_table(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
     let table = &kernel.vars[var];
     let VarKind::Table(TableData::Real(values)) = &table.kind else { return Ok(()) };
-    let found = values.iter().position(|v| !v.0.is_finite());
-    FINITE.require(found.is_none(), || {
-        let at = found.unwrap_or_default();
-        format!(
-            "`{}` is {}; pass the table as an argument, or keep it as it is",
-            element(table, at),
-            values[at].0
-        )
+    let Some(at) = values.iter().position(|v| !v.0.is_finite()) else { return Ok(()) };
+    let element = element(table, &constant_shape(kernel, table)?, at);
+    FINITE.require(false, || {
+        format!("`{element}` is {}; pass the table as an argument, or keep it as it is", values[at].0)
     })
 }
 
 /// The name of an element by its place, row by row.
-pub(crate) fn element(table: &Variable, mut at: usize) -> String {
+pub(crate) fn element(table: &Variable, extents: &[usize], mut at: usize) -> String {
     let mut index = Vec::new();
-    for extent in table.shape.iter().rev() {
-        let extent = extent.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or(1).max(1);
+    for extent in extents.iter().rev() {
         index.push((at % extent).to_string());
         at /= extent;
     }

@@ -4,7 +4,7 @@ use crate::obligation::Obligation;
 use crate::proofs::bounds::CONSTANT_BOUNDS;
 use crate::proofs::extent::with_outer_inames;
 use crate::refusal::Refusal;
-use crate::tree::{insns_of, loop_body};
+use crate::tree::{body_of, insns_of};
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Polyhedral, Side, cross, symbol_ranges};
 use purlin_ir::{Affine, Constraint, GuardedRange, InameId, VarKind};
@@ -18,7 +18,7 @@ use purlin_isl as isl;
 /// A failure of isl.
 pub(crate) fn never_empty(analysis: &Analysis, iname: InameId) -> Result<bool, Refusal> {
     let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
-    let inside = insns_of(loop_body(&kernel.body, iname).unwrap_or_default());
+    let inside = insns_of(body_of(kernel, iname)?);
     let around = inside.first().map_or(&[][..], |insn| poly.loops(*insn));
     let around: Vec<_> = around.iter().copied().take_while(|l| *l != iname).collect();
     have_values(poly, &around, &[iname])

@@ -3,7 +3,7 @@
 
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
-use crate::tree::{body_of, insns_of, loop_body};
+use crate::tree::{body_of, insns_of, loops_of};
 use purlin_ir::{
     Access, AddressSpace, Affine, AxisTag, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, Real,
     ScalarType, TableData, UpdateOp, VarId, VarKind, WriteOp,
@@ -80,7 +80,7 @@ pub(crate) fn roles(kernel: &Kernel, var: VarId) -> Result<Roles, Refusal> {
         match side {
             Side::Values if reads => products.push(uses.product(*id, insn, side)?),
             Side::Results if writes && !reads && is_zero(insn) => {
-                let iname = uses.element_loop(*id, &insn.lhs);
+                let iname = uses.element_loop(*id, &insn.lhs)?;
                 zeros.push((*id, iname.ok_or_else(|| uses.no_product(insn))?));
             }
             Side::Results if writes => products.push(uses.product(*id, insn, side)?),
@@ -147,18 +147,13 @@ impl<'k> Uses<'k> {
     }
 
     /// The loop whose counter is the first index of an element, and stands in no other one.
-    fn element_loop(&self, insn: InsnId, access: &Access) -> Option<InameId> {
-        let Some(Expr::Iname(iname)) = access.index.first() else { return None };
-        let around = self.around(insn);
+    fn element_loop(&self, insn: InsnId, access: &Access) -> Result<Option<InameId>, Refusal> {
+        let Some(Expr::Iname(iname)) = access.index.first() else { return Ok(None) };
+        let around = loops_of(self.kernel, insn)?;
         let rest = access.index[1..].iter().all(|e| !mentions(e, *iname));
         let data = &self.kernel.insns[insn];
-        (rest && around.contains(iname) && data.predicate.is_none() && data.callee.is_none())
-            .then_some(*iname)
-    }
-
-    fn around(&self, insn: InsnId) -> Vec<InameId> {
-        let schedule = self.kernel.schedule();
-        schedule.into_iter().find(|(i, _)| *i == insn).map(|(_, loops)| loops).unwrap_or_default()
+        let fits = rest && around.contains(iname) && data.predicate.is_none() && data.callee.is_none();
+        Ok(fits.then_some(*iname))
     }
 
     /// An instruction that adds a product.
@@ -177,7 +172,7 @@ impl<'k> Uses<'k> {
             (Side::Results, []) => &insn.lhs,
             (Side::Values | Side::Results, _) => return Err(refuse()),
         };
-        let iname = self.element_loop(id, element).filter(|_| plain).ok_or_else(refuse)?;
+        let iname = self.element_loop(id, element)?.filter(|_| plain).ok_or_else(refuse)?;
         let mut tables = factors.iter().filter_map(|e| self.table(e, iname));
         let table = tables.next().ok_or_else(refuse)?;
         // the tables of the combinations replace every load of it
@@ -221,17 +216,16 @@ impl<'k> Uses<'k> {
         ALONE.require(full, || {
             format!("`{}` does not run over all elements of `{}`, or has a tag", data.name, self.name())
         })?;
-        let body = loop_body(&self.kernel.body, iname).unwrap_or_default();
+        let body = body_of(self.kernel, iname)?;
         let other = body.iter().find(|n| !matches!(n, Node::Insn(i) if own.contains(i)));
-        ALONE.require(other.is_none(), || {
-            let other = other.map(|n| match n {
+        ALONE.forbid(other, |other| {
+            let other = match other {
                 Node::Insn(i) => self.kernel.insns[*i].name.as_str(),
                 Node::Loop(l, _) => self.kernel.inames[*l].name.as_str(),
-            });
+            };
             format!(
-                "`{}` also holds `{}`, which does not multiply `{}` by a table; distribute it first",
+                "`{}` also holds `{other}`, which does not multiply `{}` by a table; distribute it first",
                 data.name,
-                other.unwrap_or_default(),
                 self.name()
             )
         })
@@ -239,7 +233,7 @@ impl<'k> Uses<'k> {
 
     /// What a product reads besides is not written in its loop.
     fn check_kept(&self, insn: InsnId, iname: InameId) -> Result<(), Refusal> {
-        let body = loop_body(&self.kernel.body, iname).unwrap_or_default();
+        let body = body_of(self.kernel, iname)?;
         let written: BTreeSet<VarId> = insns_of(body).iter().map(|i| self.kernel.insns[*i].lhs.var).collect();
         let changed = self.kernel.insns[insn].reads().into_iter().find(|a| written.contains(&a.var));
         ALONE.require(changed.is_none(), || {
@@ -257,7 +251,7 @@ impl<'k> Uses<'k> {
         let own: BTreeSet<InsnId> = products.iter().map(|p| p.insn).collect();
         let mut at = None;
         let body = loop {
-            let body = body_of(self.kernel, at);
+            let body = body_of(self.kernel, at)?;
             let mut users = body.iter().filter(|n| any(n, &uses));
             match (users.next(), users.next()) {
                 (Some(Node::Loop(inner, _)), None) => at = Some(*inner),
@@ -339,7 +333,7 @@ impl<'k> Uses<'k> {
             } else if let Expr::Iname(l) = index
                 && !insn.lhs.index[..k].contains(index)
             {
-                range(l).map(|(lo, hi)| (lo..hi).collect()).unwrap_or_default()
+                range(l).into_iter().flat_map(|(lo, hi)| lo..hi).collect()
             } else {
                 return;
             };

@@ -9,7 +9,7 @@
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
-use crate::tree::{inames_of, insns_of, loop_body};
+use crate::tree::{body_of, inames_of, insns_of};
 use purlin_ir::{
     Access, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, ScalarType, TableData, UnaryOp, UpdateOp, VarId,
     VarKind,
@@ -64,7 +64,7 @@ pub(crate) struct Sums {
 /// # Errors
 /// The first of the obligations above that is not met.
 pub(crate) fn sums(kernel: &Kernel, iname: InameId) -> Result<Sums, Refusal> {
-    let body = loop_body(&kernel.body, iname).unwrap_or_default();
+    let body = body_of(kernel, iname)?;
     let insns = insns_of(body);
     let mut loop_of = Loop { kernel, iname, written: BTreeSet::new(), values: BTreeMap::new() };
     loop_of.written = insns.iter().map(|s| kernel.insns[*s].lhs.var).collect();
@@ -91,7 +91,7 @@ pub(crate) fn sums(kernel: &Kernel, iname: InameId) -> Result<Sums, Refusal> {
         0 => "it adds nothing that changes with it; hoist what it does".into(),
         _ => "some of its terms have weights, and others have none or other ones; distribute the loop".into(),
     })?;
-    let weights = weights.into_iter().next().unwrap_or_default().first().copied();
+    let weights = weights.into_iter().next().and_then(|weights| weights.first().copied());
     Ok(Sums { insns, weights, pairs })
 }
 

@@ -1,6 +1,7 @@
 //! The proof of every primitive that stores a part of a value before the rest of it is computed:
 //! the rest does not read that part.
 
+use crate::expected::Expected;
 use crate::obligation::Obligation;
 use crate::proofs::stale::witness;
 use crate::refusal::{LostValue, Refusal};
@@ -40,7 +41,7 @@ impl Parts<'_> {
         let Some(first) = self.insns.first() else { return Ok(()) };
         let draft = analysis.next(self.draft);
         let poly = draft.polyhedral();
-        let around = poly.loops(*first).get(..self.depth).unwrap_or_default();
+        let around = poly.loops(*first).get(..self.depth).expected("loop around parts", self.draft)?;
         let is_part = |s: &&AccessSite| self.insns.contains(&s.insn);
         let is_read = |s: &&AccessSite| !s.writes() && s.bound_of.is_none_or(|l| !around.contains(&l));
         let of_var = draft.sites(self.draft.insns[*first].lhs.var);

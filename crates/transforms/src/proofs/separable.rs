@@ -11,7 +11,7 @@ use crate::proofs::elements::rule_that_reads;
 use crate::proofs::sums;
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
-use crate::tree::{inames_of, loop_body};
+use crate::tree::{body_of, inames_of};
 use purlin_ir::{
     Atom, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, TableData, UpdateOp, VarId,
     VarKind,
@@ -100,7 +100,7 @@ pub(crate) struct Separated {
 /// # Errors
 /// The first of the obligations above that is not met.
 pub(crate) fn separate(kernel: &Kernel, iname: InameId, changing: Changing) -> Result<Separated, Refusal> {
-    let body = loop_body(&kernel.body, iname).unwrap_or_default();
+    let body = body_of(kernel, iname)?;
     let inside: BTreeSet<InameId> = inames_of(kernel, body).into_iter().collect();
     for inner in &inside {
         let inner = &kernel.inames[*inner];
@@ -389,9 +389,9 @@ impl Loop<'_> {
                 continue;
             }
             let shown = self.kernel.show_expr(self.atoms.get(factor.atom));
-            TABLES.require(written.is_none(), || {
-                let var = written.map(|v| self.name(v)).unwrap_or_default();
-                let is_writer = |i: &&Insn| Some(i.lhs.var) == written;
+            TABLES.forbid(written, |written| {
+                let var = self.name(written);
+                let is_writer = |i: &&Insn| i.lhs.var == written;
                 let writer = self.insns.iter().map(|i| &self.kernel.insns[i.id]).find(is_writer);
                 format!(
                     "`{}` has the factor `{shown}`, whose `{var}` `{}` writes in each iteration of `{}`; keep the loop",

@@ -55,8 +55,8 @@ impl NewRead<'_, '_> {
     pub(crate) fn without(&self) -> Result<isl::Set, Refusal> {
         let poly = self.poly;
         let (mut all, _) = poly.domains(self.loops, Side::Source);
-        let given = self.condition.map(Expr::conjuncts).unwrap_or_default();
-        for holds in given.into_iter().filter_map(affine_condition) {
+        let given = self.condition.into_iter().flat_map(Expr::conjuncts);
+        for holds in given.filter_map(affine_condition) {
             all = conjunction(all, poly.domain(&holds, Side::Source).0);
         }
         let space = isl::SetSpace::new(&poly.names(self.loops, Side::Source), &poly.params);
@@ -125,8 +125,8 @@ impl NewRead<'_, '_> {
     /// Where the predicate of an instruction holds if the condition does; `None` if nobody knows.
     fn holds(&self, insn: InsnId) -> Option<Disjuncts> {
         let (kernel, mut all) = (&*self.poly.kernel, vec![Vec::new()]);
-        let given = self.condition.map(Expr::conjuncts).unwrap_or_default();
-        for c in kernel.insns[insn].predicate.as_ref().map(Expr::conjuncts).unwrap_or_default() {
+        let given: Vec<&Expr> = self.condition.into_iter().flat_map(Expr::conjuncts).collect();
+        for c in kernel.insns[insn].predicate.iter().flat_map(Expr::conjuncts) {
             // of the update itself the condition is known to say the same
             if given.contains(&c) && (insn == self.id || reads_constants(kernel, c)) {
                 continue;

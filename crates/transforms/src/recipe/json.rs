@@ -74,7 +74,7 @@ impl<'de> Visitor<'de> for RecipeIn<'_> {
             }
         }
         let steps = steps.ok_or_else(|| A::Error::missing_field(STEPS_KEY))?;
-        let lowering = lowering.unwrap_or_default(); // none is written as nothing
+        let lowering = lowering.unwrap_or_default(); // default: none is written as nothing
         Ok(Recipe { lowering, steps })
     }
 }

@@ -28,6 +28,7 @@ pub use made::{Array, Handles, Loop, Made, RuleHandle, Statement};
 pub(crate) use script::{Arguments, fields_of, is_word};
 pub use script::{Choice, Script, ScriptError, ScriptProblem, parse_file, print};
 
+use crate::expected::Expected;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::primitives::{
@@ -185,6 +186,17 @@ impl Schedule {
             Err(error) if error.is_misfit() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// What exists because of the steps so far, as a strategy that composes them knows.
+    ///
+    /// # Errors
+    /// [`Refusal::Internal`] with the kernel: a bug of the strategy.
+    pub fn expected<T>(&self, found: Option<T>, what: &str) -> Applied<T> {
+        found.expected(what, self.kernel()).map_err(|cause| {
+            let operation = format!("compose step {}", self.recipe.steps.len() + 1);
+            TransformError { operation, cause }
+        })
     }
 
     /// Says what the form was lowered with that the kernel is of, if nothing was done to it.

@@ -124,8 +124,8 @@ impl Schedule {
     pub fn separate(&mut self, array: impl Into<String>, axis: u32) -> Applied<Vec<Array>> {
         let mut array = array.into();
         let id = self.kernel().var(&array);
-        let extent =
-            id.and_then(|v| self.kernel().vars[v].shape.get(axis as usize)?.as_constant()).unwrap_or(0);
+        let extent = id.and_then(|v| self.kernel().vars[v].shape.get(axis as usize)?.as_constant());
+        let extent = extent.unwrap_or(0); // default: the step tells of an array or axis that is not there
         let parts = |name: &str| (0..extent).map(|k| format!("{name}_{k}")).collect::<Vec<_>>();
         if parts(&array).iter().any(|part| self.fresh(part) != *part) {
             let to = self.fresh_with(&array, parts);
@@ -151,8 +151,10 @@ impl Schedule {
         let Made { arrays, loops, insns, .. } = self.apply(step)?;
         let made = arrays.into_iter().next().zip(loops.try_into().ok());
         let (array, loops) = made.ok_or_else(|| {
-            let cause =
-                Refusal::Internal("the accumulator is not started and committed in a loop each".into());
+            let cause = Refusal::internal(
+                "the accumulator is not started and committed in a loop each",
+                self.kernel(),
+            );
             TransformError { operation, cause }
         })?;
         Ok((array, loops, insns))

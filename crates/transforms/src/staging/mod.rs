@@ -160,12 +160,8 @@ pub(crate) fn memory(space: AddressSpace, what: &str) -> Result<AddressSpace, Re
 /// [`NO_RULE_READS`] with the rule.
 pub(crate) fn check_no_rule_reads(kernel: &Kernel, insns: &[InsnId], var: VarId) -> Result<(), Refusal> {
     let rule = insns.iter().find_map(|insn| rule_that_reads(kernel, *insn, var));
-    NO_RULE_READS.require(rule.is_none(), || {
-        format!(
-            "rule `{}` reads `{}`, and a rule knows no loops; expand it first",
-            rule.unwrap_or_default(),
-            kernel.vars[var].name
-        )
+    NO_RULE_READS.forbid(rule, |rule| {
+        format!("rule `{rule}` reads `{}`, and a rule knows no loops; expand it first", kernel.vars[var].name)
     })
 }
 

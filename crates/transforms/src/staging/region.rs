@@ -4,7 +4,7 @@ use crate::lookup;
 use crate::proofs::written::may_be_undefined;
 use crate::refusal::Refusal;
 use crate::staging::{AFFINE_READS, DEFINED_BOX, Footprint, SOMETHING_READS, Tile};
-use crate::tree::{body_of, insns_of};
+use crate::tree::{body_of, insns_of, loops_down_to};
 use purlin_analysis::deps::{AccessSite, Mode};
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{Affine, InameId, InsnId, Kernel, VarId, VarKind};
@@ -38,7 +38,7 @@ impl Region {
     ) -> Result<Self, Refusal> {
         let name = at;
         let at = name.map(|name| lookup::tree_loop(kernel, name)).transpose()?;
-        let body = body_of(kernel, at);
+        let body = body_of(kernel, at)?;
         let of_node = |node| insns_of(std::slice::from_ref(node));
         let Some(node) = body.iter().position(|node| of_node(node).into_iter().any(reads)) else {
             let place = name.map_or_else(|| "the kernel".to_owned(), |at| format!("`{at}`"));
@@ -49,10 +49,8 @@ impl Region {
         };
         let insns: Vec<_> = insns_of(body).into_iter().filter(|i| reads(*i)).collect();
         let first = of_node(&body[node])[0];
-        let loops = kernel.schedule().into_iter().find(|(i, _)| *i == first).map(|(_, l)| l);
-        let loops = loops.unwrap_or_default();
-        let depth = at.and_then(|at| loops.iter().position(|l| *l == at)).map_or(0, |k| k + 1);
-        Ok(Self { var, at, around: loops[..depth].to_vec(), node, first, insns })
+        let around = loops_down_to(kernel, at)?;
+        Ok(Self { var, at, around, node, first, insns })
     }
 
     /// The reads that are replaced, which must all be affine.

@@ -6,6 +6,7 @@ use super::{Axes, Shape};
 use crate::program::CellProgram;
 use purlin_transforms::schedule::{Array, Loop};
 use purlin_transforms::{Schedule, TransformError};
+use std::collections::BTreeMap;
 
 /// Gathered degrees of freedom as they are kept, for each of [`CellProgram::gathers`]: one array a
 /// component in registers, else one.
@@ -107,8 +108,9 @@ impl Group {
         let stems: Vec<&str> = stems.iter().map(String::as_str).chain(["cell_geometry"]).collect();
         loops.extend(s.distribute_as(&loops[0], parts, &stems)?);
         self.geometry = loops.pop().unwrap_or_else(|| self.geometry.clone());
-        let place = |k: usize| order.gathers.iter().position(|o| *o == k).unwrap_or(0);
-        self.gathers = (0..program.gathers.len()).map(|k| loops[place(k)].clone()).collect();
+        let nests: BTreeMap<usize, Loop> = order.gathers.into_iter().zip(loops).collect();
+        let nest = |k: usize| s.expected(nests.get(&k).cloned(), "loop over cells of a gather");
+        self.gathers = (0..program.gathers.len()).map(nest).collect::<Result<_, _>>()?;
         Ok(())
     }
 

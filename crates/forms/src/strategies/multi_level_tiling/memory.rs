@@ -188,7 +188,7 @@ fn shared_by_stages(program: &CellProgram, blocks: &[Stages<'_>]) -> Vec<Vec<Arr
         shared.push(staged);
     }
     if blocks.len() > 1 {
-        let most = blocks.iter().map(|b| b.tiles.sizes.block.factors.len()).max().unwrap_or(0);
+        let most = blocks.iter().map(|b| b.tiles.sizes.block.factors.len()).fold(0, usize::max);
         let factor =
             |k: usize| blocks.iter().filter_map(move |b| b.tiles.sizes.block.factors.get(k).cloned());
         shared.extend((0..most).map(|k| factor(k).collect()));

@@ -203,7 +203,7 @@ impl<'p> BlockSizes<'p> {
         let outputs = |e: &Evaluation| e.outputs.len() as i64;
         let sums = rounds * self.block.evaluations.iter().map(outputs).sum::<i64>();
         let (evaluation, cols) = (&self.block.evaluations[e], self.eval_cols[e]);
-        let values: i64 = program.inputs(evaluation).map(|g| g.components.unwrap_or(1)).sum();
+        let values: i64 = program.inputs(evaluation).map(|g| g.components.unwrap_or(1)).sum(); // default: a scalar has one
         !shape.staged
             && sums + cols * values <= MAX_KEPT
             && cols * rounds * outputs(evaluation) <= MAX_UNROLLED

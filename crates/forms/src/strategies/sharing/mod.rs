@@ -129,8 +129,8 @@ fn share_moved(s: &mut Schedule) -> Result<(), TransformError> {
 /// The fewest symbols such that each of some products has one of them.
 pub(super) fn fewest_symbols(pairs: &BTreeSet<(String, String)>) -> Result<usize, Stopped> {
     let symbols: BTreeSet<&String> = pairs.iter().flat_map(|(a, b)| [a, b]).collect();
-    let number = |of: &String| symbols.iter().position(|s| *s == of).unwrap_or_default();
-    let products = pairs.iter().map(|(a, b)| (number(a), number(b))).collect();
+    let number: BTreeMap<&String, usize> = symbols.iter().enumerate().map(|(k, of)| (*of, k)).collect();
+    let products = pairs.iter().map(|(a, b)| (number[a], number[b])).collect();
     let graph = SharingGraph { symbols: symbols.iter().map(|s| (*s).clone()).collect(), products };
     Ok(graph.factorised()?.len())
 }

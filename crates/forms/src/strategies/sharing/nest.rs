@@ -34,7 +34,9 @@ impl<'k> Nest<'k> {
         let mut found = BTreeSet::new();
         e.for_each(&mut |e| match e {
             Expr::Iname(iname) => found.extend(self.loops.iter().position(|l| l == iname)),
-            Expr::Load(access) => found.extend(0..self.written.get(&access.var).copied().unwrap_or_default()),
+            Expr::Load(access) => {
+                found.extend(self.written.get(&access.var).into_iter().flat_map(|depth| 0..*depth))
+            }
             Expr::Rule(..) => found.extend(0..self.loops.len()),
             Expr::Int(_)
             | Expr::Real(_)

@@ -39,7 +39,7 @@ pub fn parse_file(text: &str) -> Result<(Kernel, Option<Script>), ParseErrors> {
 fn heading(text: &str) -> Option<(usize, usize)> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        let content = line.split('#').next().unwrap_or_default();
+        let content = line.split_once('#').map_or(line, |(content, _)| content);
         if content.trim_end() == "schedule" {
             return Some((at, at + line.len()));
         }

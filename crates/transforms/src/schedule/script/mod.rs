@@ -399,8 +399,12 @@ pub fn print(recipe: &Recipe) -> String {
 
 /// A step with its first argument by position and the others by name.
 fn line(step: &Step) -> String {
-    let json = serde_json::to_value(step).unwrap_or_default();
-    let (name, arguments) = (step.name(), json.get(step.name()).unwrap_or(&Json::Null));
+    let name = step.name();
+    let json = match serde_json::to_value(step) {
+        Ok(json) => json,
+        Err(why) => return format!("{name}(unwritten: \"{why}\")"), // which no step reads as its own
+    };
+    let arguments = json.get(name).unwrap_or(&Json::Null);
     let Arguments { names, alternatives } = step.arguments();
     let mut shown = Vec::new();
     for (k, field) in names.iter().enumerate() {

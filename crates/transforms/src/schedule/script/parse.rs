@@ -209,7 +209,8 @@ fn statement(input: &mut Input<'_>) -> Parsed<Statement> {
     let close = cut_err((opt(comma), gap, ')').context(needed("`,` or `)`")));
     let arguments = delimited((open, gap), separated(0.., argument, comma), close).parse_next(input)?;
     let end = input.previous_token_end();
-    Ok(Statement { handles: handles.unwrap_or_default(), step, arguments, span: start..end })
+    let handles = handles.unwrap_or_default(); // default: a line without `let` names none
+    Ok(Statement { handles, step, arguments, span: start..end })
 }
 
 fn handles(input: &mut Input<'_>) -> Parsed<Vec<(String, Span)>> {
