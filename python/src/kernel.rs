@@ -55,6 +55,12 @@ impl Kernel {
         self.0.vars.values().map(|var| var.name.as_str()).collect()
     }
 
+    /// How many work-items a sub-group has.
+    #[getter]
+    fn sub_group(&self) -> u32 {
+        self.0.sub_group.width()
+    }
+
     fn __str__(&self) -> String {
         self.0.to_string()
     }

@@ -77,9 +77,9 @@ type Measured = (
 );
 
 fn target(name: &str) -> Result<Target, Failure> {
-    let all = [Target::C, Target::OpenCl, Target::Cuda];
-    all.into_iter().find(|target| target.to_string() == name).ok_or_else(|| {
-        Failure::new("Unavailable", format!("no target `{name}`; there are `c`, `opencl`, `cuda`"))
+    Target::named(name).ok_or_else(|| {
+        let all: Vec<String> = Target::ALL.iter().map(|target| format!("`{target}`")).collect();
+        Failure::new("Unavailable", format!("no target `{name}`; there are {}", all.join(", ")))
     })
 }
 

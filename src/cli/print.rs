@@ -17,6 +17,7 @@ use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Cache, Optimisation};
 use std::fmt::Write;
 use std::io::IsTerminal;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 /// Print a kernel as text, or the source generated from it
@@ -36,7 +37,7 @@ pub struct PrintArgs {
     #[command(flatten)]
     transform: TransformArgs,
     /// What to print
-    #[arg(long, value_enum, default_value_t = PrintTarget::Kernel)]
+    #[arg(long, value_enum, default_value_t = PrintTarget(None))]
     target: PrintTarget,
     /// Also print the launch plan, as comments: arguments, grid, work-group, memory, device
     /// features
@@ -71,16 +72,33 @@ pub struct PrintArgs {
     time: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PrintTarget {
-    /// The kernel's own text, which parses back
-    Kernel,
-    /// CUDA C++
-    Cuda,
-    /// OpenCL C 1.2
-    Opencl,
-    /// C99 with OpenMP
-    C,
+/// A target, or none: the kernel's own text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct PrintTarget(Option<Target>);
+
+impl ValueEnum for PrintTarget {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<PrintTarget>> = LazyLock::new(|| {
+            [None].into_iter().chain(Target::ALL.iter().copied().map(Some)).map(PrintTarget).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self.0.map(Target::description) {
+            None => PossibleValue::new("kernel").help("The kernel's own text, which parses back"),
+            Some(target) => PossibleValue::new(target.name).help(target.summary),
+        })
+    }
+}
+
+/// The targets, as `a, b or c`.
+fn targets() -> String {
+    let names: Vec<String> = Target::ALL.iter().map(ToString::to_string).collect();
+    match names.split_last() {
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    }
 }
 
 /// Runs the command.
@@ -105,23 +123,17 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
         Lowered::Form(form) => form.nodes,
         Lowered::File(_) | Lowered::Imported(_) => Vec::new(),
     };
-    let target = match args.target {
-        PrintTarget::Kernel => None,
-        PrintTarget::Cuda => Some(Target::Cuda),
-        PrintTarget::Opencl => Some(Target::OpenCl),
-        PrintTarget::C => Some(Target::C),
-    };
+    let PrintTarget(target) = args.target;
     if args.time && (target.is_none() || args.passes || args.after.is_some()) {
-        return Err(Failure::Usage("--time is for --target cuda, opencl or c".into()));
+        return Err(Failure::Usage(format!("--time is for --target {}", targets())));
     }
     if args.resources.is_some() && target != Some(Target::Cuda) {
         return Err(Failure::Usage("--resources is for --target cuda".into()));
     }
     let Some(target) = target else {
         if args.passes || args.after.is_some() {
-            return Err(Failure::Usage(
-                "passes are of a target's code; add `--target cuda`, `opencl` or `c`".to_owned(),
-            ));
+            let targets = targets();
+            return Err(Failure::Usage(format!("passes are of a target's code; add --target {targets}")));
         }
         let short = args.short_tables || (std::io::stdout().is_terminal() && !args.full_tables);
         return out(&kernel_text(&kernel, short));

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::table::{facts, figure, grouped, seconds, stored};
 use purlin::autotune::{DeviceModel, Point, Share, Shares, Work, roofline_svg};
-use purlin::codegen::{Program, Target};
+use purlin::codegen::Program;
 use purlin::files::write;
 use purlin::forms::element::Nodes;
 use purlin::interp::LaunchReport;
@@ -191,11 +191,7 @@ impl Report<'_> {
 
     /// Writes source, recipe, kernel, roofline and report; says where.
     pub fn save(&self, dir: &Path) -> Result<String, Failure> {
-        let extension = match self.program.target {
-            Target::Cuda => "cu",
-            Target::OpenCl => "cl",
-            Target::C => "c",
-        };
+        let extension = self.program.target.description().extension;
         let name = &self.kernel.name;
         let recipe = self.recipe.to_json().map_err(|e| Failure::Refused(e.to_string()))?;
         let mut files = vec![

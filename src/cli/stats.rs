@@ -9,6 +9,7 @@ use super::values::{ParamArg, missing, simplex, unit_mesh};
 use clap::Args;
 use purlin::Problem;
 use purlin::analysis::stats::{AccessKind, BankTraffic, Statistics, Traffic, bank_traffic, statistics};
+use purlin::codegen::target::Execution;
 use purlin::codegen::{Note, Options, PlacedKernel, Target};
 use purlin::forms::mesh::MeshCounts;
 use purlin::ir::{AddressSpace, AxisTag, Kernel, VarKind};
@@ -73,8 +74,9 @@ fn notes(kernel: &Kernel) -> String {
         return String::new();
     }
     let mut found: BTreeMap<Note, Vec<String>> = BTreeMap::new();
-    for target in [Target::Cuda, Target::OpenCl] {
-        let code = PlacedKernel::new(kernel).and_then(|placed| placed.code(target, &Options::default()));
+    let on_device = |target: &&Target| target.description().execution == Execution::Device;
+    for target in Target::ALL.iter().filter(on_device) {
+        let code = PlacedKernel::new(kernel).and_then(|placed| placed.code(*target, &Options::default()));
         for note in code.map_or_else(|_| Vec::new(), |code| code.notes) {
             found.entry(note).or_default().push(target.to_string());
         }

@@ -40,7 +40,7 @@ use purlin_forms::program::CellKernel;
 use purlin_ir::Kernel;
 use purlin_runtime::cuda::nvrtc;
 use purlin_runtime::cuda::ptxas::Resources;
-use purlin_runtime::{Cache, Device, Executable, Optimisation, RuntimeError};
+use purlin_runtime::{Backend, Cache, Device, Executable, Optimisation, RuntimeError};
 use purlin_transforms::Recipe;
 use purlin_transforms::lists::Definition;
 
@@ -94,13 +94,13 @@ pub fn compile_ahead(
     program: &Program,
 ) -> Result<(Option<Executable>, Option<Resources>), Refusal> {
     let refused = |e: RuntimeError| Refusal::new(Stage::Compile, e);
-    match device.info().backend.target() {
-        Target::Cuda => {
+    match device.info().backend {
+        Backend::Cuda => {
             let object = nvrtc::compile_program(&device.info().arch, program, Optimisation::Full, cache);
             let resources = object.map_err(refused)?.resources;
             Ok((None, resources.into_iter().find(|r| r.entry == program.entry)))
         }
-        Target::OpenCl | Target::C => Ok((Some(device.compile(program).map_err(refused)?), None)),
+        Backend::OpenCl | Backend::C => Ok((Some(device.compile(program).map_err(refused)?), None)),
     }
 }
 

@@ -63,11 +63,7 @@ fn save_in(dirs: &[PathBuf], pair: &Pair, source: Option<(Target, String)>) -> S
 }
 
 fn extension(target: Target) -> &'static str {
-    match target {
-        Target::C => "c",
-        Target::OpenCl => "cl",
-        Target::Cuda => "cu",
-    }
+    target.description().extension
 }
 
 /// A directory of the repository, here or where the test was built: it may have been carried to

@@ -8,8 +8,9 @@ use crate::env::Env;
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::plan::HostExpr;
-use purlin_analysis::placement::SUB_GROUP;
-use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, Constraint, Id, InameId, InsnId, Kernel, Node};
+use purlin_ir::{
+    AddressSpace, Affine, Atom, AxisTag, Constraint, Id, InameId, InsnId, Kernel, Node, SubGroup,
+};
 
 /// Axes of a launch.
 #[derive(Clone, Debug)]
@@ -122,8 +123,8 @@ impl Axes {
     }
 
     /// Whether every sub-group is one of the device's: rows along l.0 are made of whole ones.
-    pub(crate) fn has_full_sub_groups(&self) -> bool {
-        self.row() % SUB_GROUP == 0
+    pub(crate) fn has_full_sub_groups(&self, width: SubGroup) -> bool {
+        self.row() % i64::from(width.width()) == 0
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::ast::Name;
 use crate::error::CodegenError;
 use crate::lower::intrinsic;
-use crate::plan::Target;
+use crate::target::{Completion, TargetDescription};
 use purlin_analysis::placement::Barrier;
 use purlin_ir::calls::{Piece, TargetCode, touched_later};
 use purlin_ir::{InsnId, Kernel, VarId};
@@ -13,22 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Completions(BTreeMap<(InsnId, VarId), Name>);
 
-/// Beginnings of PTX instructions that go on by themselves, and of those that wait for them.
-const ASYNCHRONOUS: [(&str, &[&str]); 4] = [
-    ("cp.async", &["cp.async.wait_all", "cp.async.wait_group", "cp.async.bulk.wait_group", "mbarrier."]),
-    ("cp.reduce.async", &["cp.async.bulk.wait_group", "mbarrier."]),
-    ("st.async", &["mbarrier."]),
-    ("wgmma.mma_async", &["wgmma.wait_group"]),
-];
-
 /// Code that says nothing of a completion waits for itself.
-fn check_waits(callee: &str, code: &TargetCode) -> Result<(), CodegenError> {
+fn check_waits(callee: &str, code: &TargetCode, target: &TargetDescription) -> Result<(), CodegenError> {
     let text = |piece: &Piece| match piece {
         Piece::Text(text) => Some(text.clone()),
         Piece::Element(_) | Piece::Address(_) => None,
     };
     let text: String = code.text.iter().filter_map(text).collect();
-    for (instruction, waits) in ASYNCHRONOUS {
+    for Completion { instruction, waits } in target.completions {
         if text.contains(instruction) && !waits.iter().any(|wait| text.contains(wait)) {
             return Err(CodegenError::NeverCompleted { callee: callee.into(), instruction });
         }
@@ -37,21 +29,21 @@ fn check_waits(callee: &str, code: &TargetCode) -> Result<(), CodegenError> {
 }
 
 impl Completions {
-    /// Those of the code of a target. C runs the work-items of a group one after the other, and
+    /// Those of the code of a target. A host runs the work-items of a group one after the other, and
     /// takes the meaning instead.
     ///
     /// # Errors
     /// A kernel that is not well formed; code that waits for nothing and should.
-    pub(crate) fn new(kernel: &Kernel, target: Target) -> Result<Self, CodegenError> {
+    pub(crate) fn new(kernel: &Kernel, target: &TargetDescription) -> Result<Self, CodegenError> {
         let mut found = Self::default();
-        if target == Target::C {
+        if target.is_host() {
             return Ok(found);
         }
         for call in intrinsic::with_code(kernel, target)?.values() {
             let callee = &kernel.callees[call.callee];
-            let Some(code) = callee.code_for(&target.to_string()) else { continue };
+            let Some(code) = callee.code_for(target.name) else { continue };
             let Some(completion) = &code.completes else {
-                check_waits(callee.name(), code)?;
+                check_waits(callee.name(), code, target)?;
                 continue;
             };
             let completion: Name = completion.as_str().into();

@@ -1,6 +1,7 @@
 //! Why no code was generated.
 
-use crate::plan::Target;
+use crate::target::Target;
+use purlin_ir::SubGroup;
 
 /// Why no code was generated.
 ///
@@ -75,6 +76,11 @@ pub enum CodegenError {
         "the work-items of a sub-group hold `{var}`, and l.0 has {found} of them, needed a power of two; split the loops on l.0 so, or make it local"
     )]
     SubGroupSize { var: String, found: i64 },
+    #[error(
+        "the kernel has sub-groups of {found} work-items, and {target} has sub-groups of {widths}; give it such a \
+         width, or print it for {others}"
+    )]
+    SubGroupWidth { found: SubGroup, target: Target, widths: String, others: String },
     #[error("{0}")]
     SubGroup(purlin_analysis::placement::PlacementError),
     #[error(

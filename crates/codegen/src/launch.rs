@@ -2,9 +2,10 @@
 
 use crate::axes::{Axes, host_expr};
 use crate::error::CodegenError;
-use crate::plan::{ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition, Target};
+use crate::plan::{ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition};
 use crate::print::Param;
 use crate::program::Code;
+use crate::target::TargetDescription;
 use purlin_ir::{AddressSpace, Assumption, Constraint, Direction, Kernel, ScalarType, VarKind, Variable};
 
 /// Arguments in the order of the signature: parameters, arguments, global tables and global
@@ -67,7 +68,7 @@ fn multiply(a: HostExpr, b: HostExpr) -> HostExpr {
 /// A group too large for the target.
 pub(crate) fn plan(
     kernel: &Kernel,
-    target: Target,
+    target: &TargetDescription,
     axes: &Axes,
     code: &Code,
     features: Vec<Feature>,
@@ -75,11 +76,9 @@ pub(crate) fn plan(
     let grid =
         [0, 1, 2].map(|k: usize| axes.grid[k].as_ref().map_or(HostExpr::Const(1), |a| a.extent.clone()));
     let block = [0, 1, 2].map(|k: usize| axes.block[k].as_ref().map_or(1, |a| a.extent.unsigned_abs()));
-    // The CUDA programming guide's limit; OpenCL devices report theirs, the runtime compares.
-    let limit = 1024;
     let found: u64 = block.iter().product();
-    if target == Target::Cuda && found > limit {
-        return Err(CodegenError::BlockTooLarge { found, limit, target });
+    if let Some(limit) = target.limits.work_items.filter(|limit| found > *limit) {
+        return Err(CodegenError::BlockTooLarge { found, limit, target: target.target });
     }
     let mut preconditions: Vec<_> =
         kernel.assumptions.iter().flat_map(|a| preconditions(kernel, a)).collect();
@@ -131,23 +130,23 @@ fn extents(kernel: &Kernel) -> Vec<Precondition> {
     conditions.flat_map(|c| preconditions(kernel, &c)).collect()
 }
 
-/// Features that the code of calls needs: `sm_80` is a compute capability of 8.0.
+/// Features that the code of calls needs.
 ///
 /// # Errors
 /// [`CodegenError::UnknownFeature`].
-pub(crate) fn features_of_calls(kernel: &Kernel, target: Target) -> Result<Vec<Feature>, CodegenError> {
+pub(crate) fn features_of_calls(
+    kernel: &Kernel,
+    target: &TargetDescription,
+) -> Result<Vec<Feature>, CodegenError> {
     let mut features = Vec::new();
     for call in crate::lower::intrinsic::with_code(kernel, target)?.values() {
         let callee = &kernel.callees[call.callee];
-        for need in callee.code_for(&target.to_string()).into_iter().flat_map(|code| &code.needs) {
-            let capability = need.strip_prefix("sm_").and_then(|n| n.parse().ok());
-            let feature = capability.map(Feature::ComputeCapability).filter(|_| target == Target::Cuda);
-            let known = if target == Target::Cuda { "`sm_80` and the like" } else { "none" };
-            features.push(feature.ok_or_else(|| CodegenError::UnknownFeature {
+        for need in callee.code_for(target.name).into_iter().flat_map(|code| &code.needs) {
+            features.push((target.feature)(need).ok_or_else(|| CodegenError::UnknownFeature {
                 callee: callee.name().into(),
                 need: need.clone(),
-                target,
-                known,
+                target: target.target,
+                known: target.features,
             })?);
         }
     }
@@ -157,15 +156,17 @@ pub(crate) fn features_of_calls(kernel: &Kernel, target: Target) -> Result<Vec<F
 }
 
 /// Features by the types that variables have.
-pub(crate) fn features(kernel: &Kernel, target: Target, doubles: bool, wide_atomics: bool) -> Vec<Feature> {
+pub(crate) fn features(
+    kernel: &Kernel,
+    target: &TargetDescription,
+    doubles: bool,
+    wide_atomics: bool,
+) -> Vec<Feature> {
     let mut features = Vec::new();
     if doubles || kernel.vars.values().any(|v| v.ty == ScalarType::F64) {
         features.push(Feature::Fp64);
     }
-    // CUDA and C have them everywhere.
-    if wide_atomics && target == Target::OpenCl {
-        features.push(Feature::Int64Atomics);
-    }
+    features.extend(target.atomics.wide.filter(|_| wide_atomics));
     features
 }
 

@@ -104,6 +104,7 @@ mod regions;
 mod spread;
 mod stack;
 mod storage;
+pub mod target;
 mod tidy;
 pub mod traffic;
 mod value;
@@ -113,7 +114,6 @@ pub use error::CodegenError;
 pub use notes::{NoVectors, Note};
 pub use passes::{Pass, pass_named, passes};
 pub use placed::PlacedKernel;
-pub use plan::{
-    ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition, Program, Target,
-};
+pub use plan::{ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition, Program};
 pub use program::{Code, Options, generate};
+pub use target::{Target, TargetDescription};

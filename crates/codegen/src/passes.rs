@@ -12,10 +12,10 @@ use crate::lower::place::uniform_scalars;
 use crate::lower::{Lower, mutable_names};
 use crate::notes::Note;
 use crate::placed::PlacedKernel;
-use crate::plan::Target;
 use crate::print::{self, Function, Param};
 use crate::stack::Stack;
 use crate::storage::Storage;
+use crate::target::{Execution, TargetDescription};
 use crate::{convergence, declare, hoist, loop_barriers, race, regions, tidy, vectors};
 use purlin_analysis::placement::Barrier;
 use purlin_ir::{Id, Multiples, ScalarType};
@@ -123,7 +123,7 @@ const PASSES: [Pass; 12] = [
 /// The code of a kernel between passes.
 pub(crate) struct Work<'k> {
     pub(crate) placed: &'k PlacedKernel<'k>,
-    pub(crate) target: Target,
+    pub(crate) target: &'static TargetDescription,
     pub(crate) axes: &'k Axes,
     pub(crate) storage: &'k Storage,
     pub(crate) syncs: &'k [Barrier],
@@ -174,7 +174,7 @@ fn barriers(work: &mut Work<'_>) -> Result<(), CodegenError> {
 }
 
 fn enclose_loops(work: &mut Work<'_>) -> Result<(), CodegenError> {
-    if work.target == Target::OpenCl {
+    if work.target.cuts_at_barriers {
         loop_barriers::enclose(&mut work.function.body);
     }
     Ok(())
@@ -188,13 +188,13 @@ fn check_convergence(work: &mut Work<'_>) -> Result<(), CodegenError> {
 
 fn work_items(work: &mut Work<'_>) -> Result<(), CodegenError> {
     let body = std::mem::take(&mut work.function.body);
-    work.function.body = match work.target {
-        Target::Cuda | Target::OpenCl => {
+    work.function.body = match work.target.execution {
+        Execution::Device => {
             let mut all = indices(&work.env, work.axes, &body);
             all.extend(body);
             all
         }
-        Target::C => {
+        Execution::Host => {
             let (code, items) = regions::work_item_loops(body, &mut work.env, work.axes, &mut work.privates);
             work.function.items_of_last = items;
             code
@@ -209,7 +209,7 @@ fn local_arrays(work: &mut Work<'_>) -> Result<(), CodegenError> {
 }
 
 fn groups(work: &mut Work<'_>) -> Result<(), CodegenError> {
-    if work.target == Target::C {
+    if work.target.is_host() {
         let body = std::mem::take(&mut work.function.body);
         work.function.body = group_loops(body, &mut work.env, work.axes, &mut work.function);
     }
@@ -229,7 +229,7 @@ fn hoist_maps(work: &mut Work<'_>) -> Result<(), CodegenError> {
 
 fn vectorise(work: &mut Work<'_>) -> Result<(), CodegenError> {
     let known = known_multiples(&work.env);
-    let notes = vectors::vectorise(&mut work.function, work.target, work.env.names.clone(), known);
+    let notes = vectors::vectorise(&mut work.function, work.target.vectors, work.env.names.clone(), known);
     work.notes.extend(notes);
     Ok(())
 }

@@ -2,8 +2,9 @@
 
 use crate::error::CodegenError;
 use crate::passes::Pass;
-use crate::plan::{Program, Target};
+use crate::plan::Program;
 use crate::program::{self, Code, Options};
+use crate::target::Target;
 use purlin_analysis::Analysis;
 use purlin_analysis::placement::{Placement, PlacementError};
 use purlin_ir::Kernel;
@@ -66,7 +67,7 @@ impl<'k> PlacedKernel<'k> {
     /// What the target cannot say or the axes do not allow; see [`CodegenError`].
     pub fn code(&self, target: Target, options: &Options) -> Result<Code, CodegenError> {
         let Options { contraction: _, trust: _ } = options; // what compilers and devices may do
-        self.with_room(|| Ok(program::lower(self, target, None)?.0))
+        self.with_room(|| Ok(program::lower(self, target.description(), None)?.0))
     }
 
     /// The program for a target.
@@ -74,7 +75,7 @@ impl<'k> PlacedKernel<'k> {
     /// # Errors
     /// As [`PlacedKernel::code`].
     pub fn generate(&self, target: Target, options: &Options) -> Result<Program, CodegenError> {
-        self.with_room(|| Ok(program::program(self, target, options)?.1))
+        self.with_room(|| Ok(program::program(self, target.description(), options)?.1))
     }
 
     /// The program for a target, and its code before it is printed.
@@ -87,7 +88,7 @@ impl<'k> PlacedKernel<'k> {
         options: &Options,
     ) -> Result<(Program, Code), CodegenError> {
         self.with_room(|| {
-            let (code, program) = program::program(self, target, options)?;
+            let (code, program) = program::program(self, target.description(), options)?;
             Ok((program, code))
         })
     }
@@ -104,7 +105,7 @@ impl<'k> PlacedKernel<'k> {
         pass: &Pass,
     ) -> Result<String, CodegenError> {
         let Options { contraction, trust: _ } = options; // for reading only
-        self.with_room(|| program::source_after(self, target, *contraction, pass))
+        self.with_room(|| program::source_after(self, target.description(), *contraction, pass))
     }
 
     /// Lowering and printing recur over expressions, which may be long sums.

@@ -1,31 +1,11 @@
 //! What a host needs to launch a generated program: arguments, grid, block, memory, features.
 
 use crate::notes::Note;
+use crate::target::Target;
 use purlin_ir::{ScalarType, TableData};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// A language the printers write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Target {
-    /// CUDA C++ for NVRTC.
-    Cuda,
-    /// OpenCL C 1.2 with the fp64 and int64-atomics extensions.
-    OpenCl,
-    /// C99 with OpenMP.
-    C,
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Cuda => "cuda",
-            Self::OpenCl => "opencl",
-            Self::C => "c",
-        })
-    }
-}
 
 /// A generated program: source text and how to launch it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,22 +27,13 @@ pub struct Program {
     pub untrusted: Vec<String>,
 }
 
-/// What a CUDA kernel may declare as static shared memory, in bytes.
-pub const STATIC_LOCAL_BYTES: u64 = 48 * 1024;
-
 impl Program {
     /// What the compiler of the target has to be told so that `a*b + c` is rounded once, or twice;
     /// none where the source says it.
     #[must_use]
     pub fn contraction_option(&self) -> Option<&'static str> {
-        match (self.target, self.contraction) {
-            (Target::Cuda, true) => Some("--fmad=true"),
-            (Target::Cuda, false) => Some("--fmad=false"),
-            (Target::C, true) => Some("-ffp-contract=fast"),
-            (Target::C, false) => Some("-ffp-contract=off"),
-            // on by default, and off by a pragma of the source
-            (Target::OpenCl, _) => None,
-        }
+        let [once, twice] = self.target.description().contraction.options?;
+        Some(if self.contraction { once } else { twice })
     }
 }
 
@@ -78,7 +49,8 @@ pub struct LaunchPlan {
     /// Local memory of one work-group, in bytes.
     pub local_bytes: u64,
     /// Those of them that the launch has to provide because the source does not declare their
-    /// number: what does not fit into [`STATIC_LOCAL_BYTES`] of a CUDA kernel.
+    /// number: what is beyond
+    /// [`Limits::declared_local`](crate::target::Limits::declared_local).
     #[serde(default)]
     pub dynamic_local_bytes: u64,
     /// Private arrays of one work-item, in bytes; none for C, whose code has them where there is

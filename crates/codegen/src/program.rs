@@ -13,14 +13,15 @@ use crate::lower::place::is_plain_scalar;
 use crate::notes::{self, Note};
 use crate::passes::{self, Pass, Work};
 use crate::placed::PlacedKernel;
-use crate::plan::{Precondition, Program, Target};
+use crate::plan::{Precondition, Program};
 use crate::print::{self, Constant, Function, Param};
 use crate::storage::{Storage, check_bounds, local_bytes, provided};
+use crate::target::{Banks, Target, TargetDescription};
 use purlin_analysis::Analysis;
 use purlin_analysis::placement::{Barrier, Placement, Scope};
 use purlin_ir::calls::{Arg, Piece};
 use purlin_ir::{
-    AddressSpace, Affine, Atom, Constraint, Direction, Id, Kernel, Layout, VarId, VarKind, Variable,
+    AddressSpace, Affine, Atom, Constraint, Direction, Id, Kernel, Layout, SubGroup, VarId, VarKind, Variable,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,6 +74,10 @@ pub struct Code {
     pub private_bytes: u64,
     /// What a reader of the code would not expect.
     pub notes: Vec<Note>,
+    /// Work-items of a sub-group.
+    pub sub_group: SubGroup,
+    /// How the target's memory serves them.
+    pub banks: Banks,
 }
 
 /// Generates a program: [`PlacedKernel::new`], then [`PlacedKernel::generate`].
@@ -88,7 +93,7 @@ pub fn generate(kernel: &Kernel, target: Target, options: &Options) -> Result<Pr
 /// Source and launch plan of a placed kernel, and the code that was printed.
 pub(crate) fn program(
     placed: &PlacedKernel<'_>,
-    target: Target,
+    target: &'static TargetDescription,
     options: &Options,
 ) -> Result<(Code, Program), CodegenError> {
     let Options { contraction, trust } = *options;
@@ -100,13 +105,14 @@ pub(crate) fn program(
     plan.preconditions.extend(code.integers.iter().cloned());
     let entry = code.function.name.to_string();
     let untrusted = if trust { Vec::new() } else { intrinsic::foreign(placed.kernel, target)? };
+    let target = target.target;
     Ok((code, Program { target, entry, source: source.text, plan, contraction, untrusted }))
 }
 
 /// Source after a pass; it need not compile.
 pub(crate) fn source_after(
     placed: &PlacedKernel<'_>,
-    target: Target,
+    target: &'static TargetDescription,
     contraction: bool,
     pass: &Pass,
 ) -> Result<String, CodegenError> {
@@ -117,13 +123,14 @@ pub(crate) fn source_after(
 /// Code of a placed kernel after the passes up to `last`, or after all, and its axes.
 pub(crate) fn lower(
     placed: &PlacedKernel<'_>,
-    target: Target,
+    target: &'static TargetDescription,
     last: Option<&Pass>,
 ) -> Result<(Code, Axes), CodegenError> {
     if let Some((kernel, placement)) = in_local_memory(placed, target) {
         return lower(&PlacedKernel { kernel: &kernel, placement }, target, last);
     }
     let kernel = placed.kernel;
+    check_width(kernel, target)?;
     if let Some(outside) = Analysis::of(kernel).first_outside() {
         return Err(CodegenError::OutOfBounds(Box::new(outside)));
     }
@@ -180,19 +187,50 @@ pub(crate) fn lower(
         (bytes(&|_| true), bytes(&|b| function.provided.contains(&b.name)));
     check_memory(target, &function.constants, local_bytes)?;
     let integers = env.reach.preconditions();
-    Ok((Code { function, local_bytes, dynamic_local_bytes, private_bytes, integers, notes }, axes))
+    let (sub_group, banks) = (kernel.sub_group, target.banks);
+    let code =
+        Code { function, local_bytes, dynamic_local_bytes, private_bytes, integers, notes, sub_group, banks };
+    Ok((code, axes))
+}
+
+/// A kernel that names no width, and holds nothing in sub-groups, runs in any.
+fn check_width(kernel: &Kernel, target: &TargetDescription) -> Result<(), CodegenError> {
+    let is_free =
+        kernel.sub_group.is_default() && kernel.vars.values().all(|v| v.space != AddressSpace::SubGroup);
+    match target.widths() {
+        Some(widths) if !is_free && !target.has_width(kernel.sub_group) => {
+            let others = Target::ALL.iter().filter(|other| other.description().has_width(kernel.sub_group));
+            Err(CodegenError::SubGroupWidth {
+                found: kernel.sub_group,
+                target: target.target,
+                widths: or(widths),
+                others: or(others),
+            })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// `a, b or c`.
+fn or(items: impl IntoIterator<Item = impl ToString>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    match items.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        Some((last, _)) => last.clone(),
+        None => String::new(),
+    }
 }
 
 /// With the arrays aligned of which the code of calls takes the addresses so.
 fn aligned_for_calls(
     kernel: &Kernel,
     storage: &Storage,
-    target: Target,
+    target: &'static TargetDescription,
     mut function: Function,
 ) -> Result<Function, CodegenError> {
     let mut found: BTreeMap<Name, u64> = BTreeMap::new();
     for call in intrinsic::with_code(kernel, target)?.values() {
-        let code = kernel.callees[call.callee].code_for(&target.to_string());
+        let code = kernel.callees[call.callee].code_for(target.name);
         let Some((code, bytes)) = code.and_then(|code| Some((code, code.aligned?))) else { continue };
         for piece in &code.text {
             if let Piece::Address(access) = piece
@@ -216,7 +254,12 @@ fn aligned_for_calls(
 }
 
 /// What barriers or completions must separate.
-fn syncs(placed: &PlacedKernel<'_>, target: Target, axes: &Axes, completions: &Completions) -> Vec<Barrier> {
+fn syncs(
+    placed: &PlacedKernel<'_>,
+    target: &TargetDescription,
+    axes: &Axes,
+    completions: &Completions,
+) -> Vec<Barrier> {
     let kernel = placed.kernel;
     let alone = axes.work_items() <= 1;
     if alone && completions.is_empty() {
@@ -229,10 +272,12 @@ fn syncs(placed: &PlacedKernel<'_>, target: Target, axes: &Axes, completions: &C
     // a work-item runs in order, but for what completes later
     let waits = |sync: &Barrier| completions.of(kernel, sync).is_some();
     syncs.retain(|sync| waits(sync) || !alone && sync.scope > Scope::WorkItem);
+    let by_sub_groups =
+        target.runs_sub_groups(kernel.sub_group) && axes.has_full_sub_groups(kernel.sub_group);
     for sync in &mut syncs {
         if alone {
             sync.scope = Scope::WorkItem;
-        } else if sync.scope > Scope::WorkItem && (target != Target::Cuda || !axes.has_full_sub_groups()) {
+        } else if sync.scope > Scope::WorkItem && !by_sub_groups {
             sync.scope = Scope::Group;
         }
     }
@@ -262,9 +307,9 @@ fn names_in(code: &Block) -> BTreeSet<Name> {
 
 /// The kernel with what sub-groups hold in local memory, for targets without shuffles: the same
 /// values flow, in the order that barriers keep.
-fn in_local_memory(placed: &PlacedKernel<'_>, target: Target) -> Option<(Kernel, Placement)> {
+fn in_local_memory(placed: &PlacedKernel<'_>, target: &TargetDescription) -> Option<(Kernel, Placement)> {
     let held = |var: &Variable| var.space == AddressSpace::SubGroup;
-    if target == Target::Cuda || !placed.kernel.vars.values().any(held) {
+    if target.widths().is_some() || !placed.kernel.vars.values().any(held) {
         return None;
     }
     let (mut kernel, mut placement) = (placed.kernel.clone(), placed.placement.clone());
@@ -367,18 +412,14 @@ fn elements(kernel: &Kernel, var: &Variable, names: &[Name]) -> Option<String> {
     Some(var.shape.iter().map(extent).collect::<Option<Vec<String>>>()?.join("*"))
 }
 
-fn check_memory(target: Target, constants: &[Constant], local: u64) -> Result<(), CodegenError> {
+fn check_memory(target: &TargetDescription, constants: &[Constant], local: u64) -> Result<(), CodegenError> {
     let found: u64 = constants.iter().map(|c| c.data.len() as u64 * c.ty.bytes()).sum();
-    // 64 KiB: CUDA's constant memory, and the least an OpenCL device offers.
-    let limit = 64 * 1024;
-    if target != Target::C && found > limit {
-        return Err(CodegenError::ConstantMemory { found, limit, target });
+    let beyond = |limit: Option<u64>, found: u64| limit.filter(|limit| found > *limit);
+    if let Some(limit) = beyond(target.limits.constant, found) {
+        return Err(CodegenError::ConstantMemory { found, limit, target: target.target });
     }
-    // 227 KiB: the most a group may have on compute capability 9.0; the runtime compares with the
-    // card's own.
-    let limit = 227 * 1024;
-    if target == Target::Cuda && local > limit {
-        return Err(CodegenError::LocalMemory { found: local, limit, target });
+    match beyond(target.limits.local, local) {
+        Some(limit) => Err(CodegenError::LocalMemory { found: local, limit, target: target.target }),
+        None => Ok(()),
     }
-    Ok(())
 }

@@ -331,7 +331,7 @@ fn first_race<'s>(
     names: &[Name],
     body: &Block,
 ) -> Option<&'s Barrier> {
-    let completions = Completions::new(kernel, crate::plan::Target::Cuda).ok()?;
+    let completions = Completions::new(kernel, crate::Target::Cuda.description()).ok()?;
     Outline::of(kernel, syncs, &completions, names, body).first_race()
 }
 

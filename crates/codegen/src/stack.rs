@@ -7,20 +7,9 @@
 
 use crate::ast::{Block, Name, Stmt};
 use crate::error::CodegenError;
-use crate::plan::Target;
+use crate::target::TargetDescription;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-
-/// Bytes of arrays on the stack of a thread in C: an eighth of 2 MiB, the least that is usual.
-const STACK_BYTES: u64 = 256 * 1024;
-
-/// Bytes of arrays of a thread in C. Each core has so many.
-const THREAD_BYTES: u64 = 64 << 20;
-
-/// Bytes of private arrays of a work-item: the local memory of a thread on every compute capability
-/// of CUDA so far (programming guide, technical specifications). OpenCL has no query for it;
-/// NVIDIA's has the same limit.
-const WORK_ITEM_BYTES: u64 = 512 * 1024;
 
 /// Bytes of the private arrays, and the names of those that do not go on the stack.
 pub(crate) struct Stack {
@@ -33,33 +22,33 @@ impl Stack {
     ///
     /// # Errors
     /// [`CodegenError::PrivateMemory`]: there are more than the target has room for.
-    pub(crate) fn of(body: &Block, target: Target) -> Result<Self, CodegenError> {
+    pub(crate) fn of(body: &Block, target: &TargetDescription) -> Result<Self, CodegenError> {
         let mut sizes = BTreeMap::new();
         measure(body, target, &mut sizes);
         // the largest first; of equal ones by name, so that the source is the same every time
         let mut arrays: Vec<(Reverse<u64>, Name)> = sizes.into_iter().map(|(n, b)| (Reverse(b), n)).collect();
         arrays.sort();
         let found = arrays.iter().fold(0, |sum: u64, (bytes, _)| sum.saturating_add(bytes.0));
-        let limit = if target == Target::C { THREAD_BYTES } else { WORK_ITEM_BYTES };
-        match arrays.first() {
-            Some((Reverse(bytes), name)) if found > limit => Err(CodegenError::PrivateMemory {
+        let limit = target.limits.private;
+        match (arrays.first(), target.limits.stack) {
+            (Some((Reverse(bytes), name)), _) if found > limit => Err(CodegenError::PrivateMemory {
                 array: name.to_string(),
                 bytes: *bytes,
                 found,
                 limit,
-                target,
+                target: target.target,
             }),
-            Some(_) if target == Target::C => Ok(Self { private_bytes: 0, kept: beyond(arrays, found) }),
-            Some(_) | None => Ok(Self { private_bytes: found, kept: Vec::new() }),
+            (Some(_), Some(stack)) => Ok(Self { private_bytes: 0, kept: beyond(arrays, found, stack) }),
+            (Some(_), None) | (None, _) => Ok(Self { private_bytes: found, kept: Vec::new() }),
         }
     }
 }
 
 /// The largest arrays, as many as leave the others room on the stack.
-fn beyond(arrays: Vec<(Reverse<u64>, Name)>, found: u64) -> Vec<Name> {
+fn beyond(arrays: Vec<(Reverse<u64>, Name)>, found: u64, stack: u64) -> Vec<Name> {
     let mut left = found;
     let takes = |(bytes, name): (Reverse<u64>, Name)| {
-        let too_many = left > STACK_BYTES;
+        let too_many = left > stack;
         left -= bytes.0;
         too_many.then_some(name)
     };
@@ -68,11 +57,11 @@ fn beyond(arrays: Vec<(Reverse<u64>, Name)>, found: u64) -> Vec<Name> {
 
 /// Adds up the bytes of arrays by name, all scopes together: compilers need not let two scopes
 /// share.
-fn measure(block: &Block, target: Target, sizes: &mut BTreeMap<Name, u64>) {
+fn measure(block: &Block, target: &TargetDescription, sizes: &mut BTreeMap<Name, u64>) {
     for stmt in block {
         if let Stmt::Declare(d) = stmt
             && let Some(len) = d.len
-            && (target == Target::C || !d.local)
+            && (target.is_host() || !d.local)
         {
             let size: &mut u64 = sizes.entry(d.name.clone()).or_default();
             *size = size.saturating_add(len.saturating_mul(d.ty.bytes()));

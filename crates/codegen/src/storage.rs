@@ -6,7 +6,7 @@ use crate::error::CodegenError;
 use crate::lower::place::is_plain_scalar;
 use crate::names::Names;
 use crate::placed::PlacedKernel;
-use crate::plan::{STATIC_LOCAL_BYTES, Target};
+use crate::target::TargetDescription;
 use purlin_ir::layout::vector_lanes;
 use purlin_ir::{AddressSpace, Atom, Id, Kernel, ScalarType, VarId, VarKind, Variable};
 use std::collections::BTreeSet;
@@ -133,16 +133,22 @@ pub(crate) fn local_bytes(locals: &[Declare], aligned: &[(Name, u64)]) -> u64 {
     })
 }
 
-/// The buffers of a CUDA kernel that are parts of the memory that the launch provides: none where
-/// all fit into [`STATIC_LOCAL_BYTES`], else those that remain when the smallest come first.
+/// The buffers that are parts of the memory that the launch provides: none where a source may declare
+/// all of them, else those that remain when the smallest come first.
 ///
 /// The compiler knows that arrays with names of their own do not overlap. Of parts of one array it
 /// does not, so that it loads again what a store to another part may have changed: 160 instead of
 /// 76 loads from local memory a work-item, 214 instead of 175 µs (BP3.5 from vertices by matrix
 /// instructions, two elements a group; H200, 2026-11-24). Kernels by matrix instructions may be
 /// faster with all of them in one array, which `all` asks for ([`Kernel::dynamic_local`]).
-pub(crate) fn provided(locals: &[Declare], aligned: &[(Name, u64)], target: Target, all: bool) -> Vec<Name> {
-    if target != Target::Cuda || !all && local_bytes(locals, aligned) <= STATIC_LOCAL_BYTES {
+pub(crate) fn provided(
+    locals: &[Declare],
+    aligned: &[(Name, u64)],
+    target: &TargetDescription,
+    all: bool,
+) -> Vec<Name> {
+    let Some(declared) = target.limits.declared_local else { return Vec::new() };
+    if !all && local_bytes(locals, aligned) <= declared {
         return Vec::new();
     }
     if all {
@@ -155,7 +161,7 @@ pub(crate) fn provided(locals: &[Declare], aligned: &[(Name, u64)], target: Targ
         // ptxas orders them as it likes, so that any may end in padding
         let next = u64::checked_next_multiple_of(buffer_bytes(buffer), LARGEST_ALIGNMENT);
         end = end.saturating_add(next.unwrap_or(u64::MAX));
-        end > STATIC_LOCAL_BYTES
+        end > declared
     };
     let left: BTreeSet<&Name> = by_size.iter().filter(is_left).map(|buffer| &buffer.name).collect();
     locals.iter().map(|buffer| &buffer.name).filter(|name| left.contains(name)).cloned().collect()

@@ -44,8 +44,7 @@ fn answer(fact: &Fact) -> Result<Answers, String> {
 }
 
 fn target_named(name: &str) -> Result<Target, String> {
-    let all = [Target::Cuda, Target::OpenCl, Target::C];
-    all.into_iter().find(|t| t.to_string() == name).ok_or_else(|| format!("`{name}` is no target"))
+    Target::named(name).ok_or_else(|| format!("`{name}` is no target"))
 }
 
 /// The program, the same when it is generated again.

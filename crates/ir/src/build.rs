@@ -6,7 +6,8 @@ use crate::domain::Domain;
 use crate::expr::{Access, Expr, UpdateOp};
 use crate::ids::{Arena, Id, InameId, InsnId, RuleId, VarId};
 use crate::kernel::{
-    AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, Rule, VarKind, Variable, WriteOp,
+    AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, Rule, SubGroup, VarKind,
+    Variable, WriteOp,
 };
 use crate::types::ScalarType;
 use crate::verify::KernelError;
@@ -42,6 +43,7 @@ impl KernelBuilder {
             name: name.into(),
             resident_groups: None,
             dynamic_local: false,
+            sub_group: SubGroup::default(),
             vars: Arena::default(),
             inames: Arena::default(),
             insns: Arena::default(),
@@ -51,6 +53,11 @@ impl KernelBuilder {
             body: Vec::new(),
         };
         Self { kernel, open: Vec::new(), unbalanced: false }
+    }
+
+    /// Gives sub-groups another width than 32.
+    pub fn sub_group(&mut self, width: SubGroup) {
+        self.kernel.sub_group = width;
     }
 
     /// Declares an integer parameter.

@@ -29,6 +29,10 @@ pub struct Kernel {
     /// shared memory. Else the code declares as many as its target lets it declare.
     #[serde(default)]
     pub dynamic_local: bool,
+    /// Work-items of a sub-group. Dependences that they keep among themselves are legal, so that the
+    /// width belongs to the kernel; a target says which widths it has.
+    #[serde(default, skip_serializing_if = "SubGroup::is_default")]
+    pub sub_group: SubGroup,
     /// Parameters, arguments, temporaries and tables, in the order of the signature.
     pub vars: Arena<VarId, Variable>,
     /// Loops and reduction loops.
@@ -44,6 +48,71 @@ pub struct Kernel {
     pub assumptions: Vec<Assumption>,
     /// The loop tree.
     pub body: Vec<Node>,
+}
+
+/// How many work-items a sub-group has: neighbours along `l.0` that run in lockstep.
+///
+/// A power of two, 1 to 128, so that sub-groups cut rows of work-items as shuffles do; 32 unless a
+/// kernel says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub struct SubGroup(u32);
+
+impl SubGroup {
+    /// The widest.
+    pub const MAX: u32 = 128;
+
+    /// That of so many work-items; none if there is no such sub-group.
+    #[must_use]
+    pub const fn new(width: u32) -> Option<Self> {
+        if width.is_power_of_two() && width <= Self::MAX { Some(Self(width)) } else { None }
+    }
+
+    /// Work-items.
+    #[must_use]
+    pub const fn width(self) -> u32 {
+        self.0
+    }
+
+    /// Whether it is the width of a kernel that names none.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for SubGroup {
+    fn default() -> Self {
+        Self(32)
+    }
+}
+
+impl From<SubGroup> for u32 {
+    fn from(width: SubGroup) -> Self {
+        width.0
+    }
+}
+
+impl TryFrom<u32> for SubGroup {
+    type Error = NoSubGroup;
+
+    fn try_from(width: u32) -> Result<Self, NoSubGroup> {
+        Self::new(width).ok_or(NoSubGroup { found: width })
+    }
+}
+
+impl fmt::Display for SubGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A number of work-items that no sub-group has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a sub-group of {found} work-items; its width is a power of two, 1 to {}", SubGroup::MAX)]
+pub struct NoSubGroup {
+    /// The number.
+    pub found: u32,
 }
 
 /// What [`Kernel::resident_groups`] may be.

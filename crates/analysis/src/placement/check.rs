@@ -6,7 +6,7 @@ use crate::deps::{AccessSite, Dependence, DependenceKind, Kinds, bounds_of};
 use crate::placement::asynchronous::Later;
 use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of, first_bounded_by};
 use crate::placement::refusal::{PlacementError, Refusal, RefusalReason};
-use crate::placement::slices::{SUB_GROUP, lane_axis, sliced_axes};
+use crate::placement::slices::{lane_axis, sliced_axes};
 use crate::polyhedral::Polyhedral;
 use crate::question::{Apart, Linear, NoPair, Order, Ordered, Part};
 use purlin_ir::affine::Atom;
@@ -19,7 +19,8 @@ use purlin_isl as isl;
 pub enum Scope {
     /// None: a work-item waits for calls that it made itself and that complete later.
     WorkItem,
-    /// Those of a sub-group: neighbours along `l.0` in blocks of [`SUB_GROUP`], at one index of the
+    /// Those of a sub-group: neighbours along `l.0` in blocks of the kernel's width
+    /// ([`Kernel::sub_group`](purlin_ir::Kernel::sub_group)), at one index of the
     /// other axes.
     SubGroup,
     /// All.
@@ -266,19 +267,25 @@ impl Checker<'_, '_> {
     /// Whether the loops along `l.0` are known to take no more than the work-items of one
     /// sub-group.
     fn is_one_sub_group(&self) -> bool {
+        let width = self.width();
         let mut along = self.poly.kernel.inames.iter().filter(|(_, i)| i.tag == AxisTag::Local(0));
         along.all(|(id, iname)| match iname.domain.as_guarded_range(id) {
-            Some(range) => range.length().as_constant().is_some_and(|n| n <= SUB_GROUP),
+            Some(range) => range.length().as_constant().is_some_and(|n| n <= width),
             // counted from 0
-            None => bounds_of(self.poly, id, &[(Atom::Iname(id), 1)]).1.is_some_and(|last| last < SUB_GROUP),
+            None => bounds_of(self.poly, id, &[(Atom::Iname(id), 1)]).1.is_some_and(|last| last < width),
         })
+    }
+
+    /// Work-items of a sub-group.
+    fn width(&self) -> i64 {
+        self.poly.kernel.sub_group.width().into()
     }
 
     /// Whether source and sink are in different sub-groups along `l.0`.
     fn between_sub_groups(&self, d: &Dependence) -> Difference {
         let (source, sink) = self.coordinates(d, Axis::Local(0));
         let at = |c: &Coordinate, insn| {
-            let row = c.index()?.floor_div(SUB_GROUP);
+            let row = c.index()?.floor_div(self.width());
             Linear::of(&row, self.poly.loops(insn), &|v| self.poly.symbol(v))
         };
         let ends = at(&source, d.source).zip(at(&sink, d.sink));

@@ -20,7 +20,7 @@
 //! A sub-group's arrays are registers: every write goes to the element at the work-item's own index
 //! along
 //! `l.0`, and the others read it by a shuffle, which orders what it reads like a barrier would. A
-//! sub-group is 32 neighbours along `l.0`, or all of them where they are fewer.
+//! sub-group is as many neighbours along `l.0` as the kernel says (32 by default), or all of them where they are fewer.
 //!
 //! A barrier orders two instances only if the source comes strictly first once the parallel loops
 //! are left out of the loop tree.
@@ -53,6 +53,6 @@ pub(crate) use check::place;
 pub use check::{Barrier, Placement, Scope};
 pub use refusal::{PlacementError, Refusal, RefusalReason};
 pub(crate) use reuse::reuse;
-pub use slices::{SUB_GROUP, lane_axis, sliced_axes};
+pub use slices::{lane_axis, sliced_axes};
 pub use storage::StorageError;
 pub(crate) use storage::check_storage;

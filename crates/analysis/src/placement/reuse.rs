@@ -3,7 +3,6 @@
 use super::axes::{Axis, LaunchAxes};
 use super::check::{Barrier, Scope};
 use super::places::place;
-use super::slices::SUB_GROUP;
 use crate::Analysis;
 use crate::deps::AccessSite;
 use crate::deps::pair::scope;
@@ -80,7 +79,7 @@ fn touched(poly: &Polyhedral, axes: &LaunchAxes, var: VarId, site: &AccessSite) 
     for axis in &axes.axes {
         if let Axis::Local(k) = axis {
             let index = axes.coordinate(poly, site.insn, *axis).index()?;
-            let block = if *k == 0 { SUB_GROUP } else { 1 };
+            let block = if *k == 0 { poly.kernel.sub_group.width().into() } else { 1 };
             values.push(linear(&index.floor_div(block))?);
             lane = if *k == 0 { index } else { lane };
         }

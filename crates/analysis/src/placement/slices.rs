@@ -21,12 +21,8 @@ pub fn sliced_axes(poly: &Polyhedral, var: VarId, sites: &[AccessSite]) -> Vec<b
     axes.map(|axis| eligible && (by_lane(axis) || is_sliced(poly, axis, sites))).collect()
 }
 
-/// Work-items of a sub-group, which are neighbours along `l.0`.
-pub const SUB_GROUP: i64 = 32;
-
 /// The axis of an array that the work-items of a sub-group hold, along which each holds the
-/// elements at its own index along
-/// `l.0`, and what is added to that index: in every write, whatever the reads. `None` if there is
+/// elements at its own index along `l.0`, and what is added to that index: in every write, whatever the reads. `None` if there is
 /// no such axis.
 pub fn lane_axis(poly: &Polyhedral, var: VarId, sites: &[AccessSite]) -> Option<(usize, i64)> {
     let of_write = |site: &AccessSite, axis: usize| {

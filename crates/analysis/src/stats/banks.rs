@@ -20,9 +20,6 @@ const BANKS: i128 = 32;
 /// Bytes of a bank's word.
 const WORD: i128 = 4;
 
-/// Work-items that issue an access together.
-const SUB_GROUP: i128 = 32;
-
 /// Points looked at one by one for an access before it is left out (some seconds).
 const LIMIT: u128 = 1 << 24;
 
@@ -31,7 +28,7 @@ const LIMIT: u128 = 1 << 24;
 /// # Shapes and units
 /// All counts are of the whole launch. A *wavefront* is what the banks serve at a time: one word
 /// each. 32 work-items whose elements have at most 4 bytes need one, 16 with 8 bytes each, 8 with
-/// 16; the same word is served to all that ask for it.
+/// 16, and those of a narrower sub-group one by themselves; the same word is served to all that ask for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BankTraffic {
     /// Name of the instruction.
@@ -49,8 +46,8 @@ pub struct BankTraffic {
     pub exact: bool,
 }
 
-/// Conflicts over the banks of local memory: 32 banks with words of 4 bytes, sub-groups of 32
-/// work-items, numbered along `l.0` first.
+/// Conflicts over the banks of local memory: 32 banks with words of 4 bytes, sub-groups as wide as
+/// the kernel says, numbered along `l.0` first.
 ///
 /// Costs are those of the kernel as it is written: an element that an expression mentions twice is
 /// read twice. Instructions that go through the same accesses in step are what a sub-group issues.
@@ -255,7 +252,8 @@ impl Banks<'_> {
     fn access(&self, roles: &Roles, point: &BTreeMap<InameId, i128>) -> (u64, u64) {
         let region = &self.image.context.region;
         let width: i128 = roles.lanes.iter().map(|dim| region.width(*dim) as i128).product();
-        let of_part = (BANKS * WORD / (self.bytes * width).max(WORD)).clamp(1, SUB_GROUP);
+        let of_part =
+            (BANKS * WORD / (self.bytes * width).max(WORD)).clamp(1, self.kernel.sub_group.width().into());
         let mut parts: BTreeMap<i128, BTreeSet<i128>> = BTreeMap::new();
         let dims: Vec<InameId> = roles.items.iter().map(|i| i.0).chain(roles.lanes.iter().copied()).collect();
         for_each_point(region, &dims, &mut point.clone(), &mut |at| {

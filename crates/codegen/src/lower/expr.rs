@@ -9,7 +9,7 @@ use super::Lower;
 use crate::ast::{Block, Declare, Expr, IntFn, Name, Op, Place, Stmt};
 use crate::error::CodegenError;
 use crate::interval::Interval;
-use crate::plan::Target;
+use crate::target::Posix;
 use crate::value::{Value, arithmetic, divide};
 use purlin_ir::affine::MAX_TERMS;
 use purlin_ir::{Affine, BinaryOp, Expr as Ir, ExprType, MathFn, ScalarType, TypedExpr, UnaryOp, UpdateOp};
@@ -58,8 +58,8 @@ impl<'k> Lower<'k> {
             (Ir::Unary(UnaryOp::Not, _), [a]) => Value::Bool(Expr::Not(Box::new(self.truth(a)?))),
             (Ir::Binary(op, ..), [a, b]) => self.binary(*op, a, b, weak)?,
             (Ir::Call(f, _), args) => {
-                if self.target == Target::OpenCl && f.posix_symbol().is_some() {
-                    return Err(CodegenError::NoFunction { function: f.name(), target: self.target });
+                if self.target.posix == Posix::Missing && f.posix_symbol().is_some() {
+                    return Err(CodegenError::NoFunction { function: f.name(), target: self.target.target });
                 }
                 let ty = real_type(e.ty, weak);
                 let args = args.iter().map(|a| Ok(self.value(a, ty)?.into_real(&self.env, ty)));

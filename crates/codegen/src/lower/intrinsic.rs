@@ -3,7 +3,7 @@
 use super::Lower;
 use crate::ast::{Block, CodePiece, Intrinsic, Stmt};
 use crate::error::CodegenError;
-use crate::plan::Target;
+use crate::target::TargetDescription;
 use purlin_ir::calls::{Arg, Binding, Call, CallPlace, Callee, Piece, TargetCode};
 use purlin_ir::intrinsics::ships;
 use purlin_ir::{
@@ -12,18 +12,20 @@ use purlin_ir::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The calls that have code for a target, by where they stand.
-pub(crate) fn with_code(kernel: &Kernel, target: Target) -> Result<BTreeMap<CallPlace, Call>, CodegenError> {
+pub(crate) fn with_code(
+    kernel: &Kernel,
+    target: &TargetDescription,
+) -> Result<BTreeMap<CallPlace, Call>, CodegenError> {
     let calls = kernel.calls().map_err(|error| CodegenError::Internal {
         what: format!("a kernel that is not well formed: {error}"),
         kernel: purlin_ir::text::print(kernel),
     })?;
-    let target = target.to_string();
-    let with_code = calls.into_iter().filter(|c| kernel.callees[c.callee].code_for(&target).is_some());
+    let with_code = calls.into_iter().filter(|c| kernel.callees[c.callee].code_for(target.name).is_some());
     Ok(with_code.map(|c| (c.place, c)).collect())
 }
 
 /// Names of the callees that Purlin does not ship and of which the source for a target may hold code.
-pub(crate) fn foreign(kernel: &Kernel, target: Target) -> Result<Vec<String>, CodegenError> {
+pub(crate) fn foreign(kernel: &Kernel, target: &TargetDescription) -> Result<Vec<String>, CodegenError> {
     let called: BTreeSet<CalleeId> = with_code(kernel, target)?.values().map(|call| call.callee).collect();
     let callees = called.into_iter().map(|id| &kernel.callees[id]);
     Ok(callees.filter(|callee| !ships(callee)).map(|callee| callee.name().to_owned()).collect())
@@ -41,7 +43,7 @@ impl<'k> Lower<'k> {
     pub(super) fn intrinsic(&mut self, call: &Call) -> Result<Option<Block>, CodegenError> {
         let kernel = self.kernel;
         let callee = &kernel.callees[call.callee];
-        let Some(code) = callee.code_for(&self.target.to_string()) else { return Ok(None) };
+        let Some(code) = callee.code_for(self.target.name) else { return Ok(None) };
         if !self.may_stand(call, callee, code) {
             return Ok(None);
         }
@@ -76,12 +78,16 @@ impl<'k> Lower<'k> {
         if barrier || binding.inames.iter().any(|(i, _)| self.barriers.holds(*i)) {
             return false;
         }
-        // Work-items run one after the other in C, and their private arrays are interleaved where
+        // Work-items run one after the other on a host, and their private arrays are interleaved where
         // they live across barriers.
-        if self.target == Target::C && code.completes.is_some() {
+        if self.target.is_host() && code.completes.is_some() {
             return false;
         }
-        let in_order = self.target == Target::C && self.axes.work_items() > 1;
+        let in_order = self.target.is_host() && self.axes.work_items() > 1;
+        // code for another width would take part of a sub-group for the whole, or several for one
+        if callee.is_collective() && callee.kernel.sub_group != self.kernel.sub_group {
+            return false;
+        }
         if in_order && (callee.is_collective() || addresses_private(self.kernel, binding, code)) {
             return false;
         }
@@ -177,7 +183,7 @@ impl<'k> Lower<'k> {
                     }
                     (Some(lane), true) => {
                         let place = self.place(named)?;
-                        self.shuffled(place, lane, &self.kernel.vars[named.var])
+                        self.shuffled(place, lane, &self.kernel.vars[named.var])?
                     }
                 }
             }

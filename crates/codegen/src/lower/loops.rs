@@ -6,7 +6,6 @@ use crate::axes::range_of;
 use crate::bounds::{self, Bounds, mentions_any};
 use crate::error::CodegenError;
 use crate::interval::Interval;
-use crate::plan::Target;
 use crate::reach::LoopBounds;
 use crate::value::{Value, condition, divide};
 use purlin_analysis::placement::first_bounded_by;
@@ -542,7 +541,7 @@ impl<'k> Lower<'k> {
 
     /// Whether a condition on an expression may stand around barriers.
     fn may_skip_barriers(&self, e: &Affine) -> bool {
-        let inside = self.target == Target::OpenCl && self.env.is_of_group(e);
+        let inside = self.target.cuts_at_barriers && self.env.is_of_group(e);
         self.is_uniform(e) && !inside
     }
 

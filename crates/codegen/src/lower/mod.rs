@@ -15,7 +15,7 @@ use crate::barriers::BarrierPlan;
 use crate::env::Env;
 use crate::error::CodegenError;
 use crate::placed::PlacedKernel;
-use crate::plan::Target;
+use crate::target::TargetDescription;
 use purlin_ir::calls::{Call, CallPlace};
 use purlin_ir::{Affine, InameId, Kernel, Node};
 use std::cell::OnceCell;
@@ -45,7 +45,7 @@ pub(crate) struct Lower<'k> {
     at_lane_zero: bool,
     /// Labels of the instruction before, to remark where they change.
     stage: Option<String>,
-    pub(crate) target: Target,
+    pub(crate) target: &'static TargetDescription,
     /// Calls that have code for the target.
     calls: BTreeMap<CallPlace, Call>,
 }
@@ -63,7 +63,7 @@ impl<'k> Lower<'k> {
         axes: &'k Axes,
         barriers: &'k BarrierPlan,
         buffers: Vec<Name>,
-        target: Target,
+        target: &'static TargetDescription,
     ) -> Result<Self, CodegenError> {
         let kernel = env.kernel;
         Ok(Self {

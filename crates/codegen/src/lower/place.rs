@@ -35,7 +35,7 @@ impl<'k> Lower<'k> {
         let place = self.place(access)?;
         let code = match self.lane_read(access)? {
             None => Expr::Load(place),
-            Some(lane) => self.shuffled(place, lane, var),
+            Some(lane) => self.shuffled(place, lane, var)?,
         };
         Ok(match var.ty {
             ScalarType::F32 | ScalarType::F64 => Value::Real(code, var.ty),

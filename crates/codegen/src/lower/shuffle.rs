@@ -1,5 +1,5 @@
-//! Arrays that the work-items of a sub-group hold in registers: reads of what another one holds, in
-//! CUDA.
+//! Arrays that the work-items of a sub-group hold in registers: reads of what another one holds,
+//! where the hardware has shuffles.
 //!
 //! A read is a statement of its own in front of the instruction, so that nothing but a condition or
 //! a loop around the instruction can keep a work-item from taking part; `convergence` refuses those
@@ -10,8 +10,9 @@ use crate::ast::{CodePiece, Declare, Expr, Intrinsic, Op, Place, Stmt};
 use crate::axes::{Axes, is_replicated};
 use crate::error::CodegenError;
 use crate::placed::PlacedKernel;
+use crate::target::{ShuffleWord, SubGroups};
 use crate::value::{Value, arithmetic};
-use purlin_analysis::placement::{SUB_GROUP, index_origin};
+use purlin_analysis::placement::index_origin;
 use purlin_ir::{Access, Affine, AxisTag, Id, InameId, InsnId, Variable};
 
 /// Checks that rows of work-items along l.0 are made of whole sub-groups, or sub-groups of whole
@@ -65,24 +66,33 @@ impl<'k> Lower<'k> {
     /// Whether all work-items of a row are in one sub-group, so that a shuffle reads whatever one
     /// of them holds.
     pub(super) fn shuffles_reach_all(&self) -> bool {
-        self.axes.row() <= SUB_GROUP
+        self.axes.row() <= self.kernel.sub_group.width().into()
     }
 
     /// What the work-item at `lane` holds at `place`, read by all work-items of a row together.
-    pub(super) fn shuffled(&mut self, place: Place, lane: Expr, var: &Variable) -> Expr {
+    pub(super) fn shuffled(
+        &mut self,
+        place: Place,
+        lane: Expr,
+        var: &Variable,
+    ) -> Result<Expr, CodegenError> {
+        let SubGroups::Hardware { shuffle, .. } = self.target.sub_groups else {
+            return Err(self.internal("a shuffle for a target without any"));
+        };
         let name = self.env.names.fresh(&format!("{}_read", var.name));
-        let width = self.axes.row().min(SUB_GROUP);
-        let pieces = vec![
-            CodePiece::Text(format!("{name} = __shfl_sync({}, ", self.row_mask(width))),
-            CodePiece::Value(Expr::Load(place)),
-            CodePiece::Text(", ".into()),
-            CodePiece::Value(lane),
-            CodePiece::Text(format!(", {width});")),
-        ];
+        let width = self.axes.row().min(self.kernel.sub_group.width().into());
+        let piece = |word: &ShuffleWord| match word {
+            ShuffleWord::Text(text) => CodePiece::Text((*text).into()),
+            ShuffleWord::To => CodePiece::Text(name.to_string()),
+            ShuffleWord::Mask => CodePiece::Text(self.row_mask(width)),
+            ShuffleWord::Value => CodePiece::Value(Expr::Load(place.clone())),
+            ShuffleWord::Lane => CodePiece::Value(lane.clone()),
+            ShuffleWord::Width => CodePiece::Text(width.to_string()),
+        };
         let declared = Declare::scalar(name.clone(), var.ty, None);
         let shuffle = Intrinsic {
             name: format!("shuffle of {}", var.name),
-            pieces,
+            pieces: shuffle.iter().map(piece).collect(),
             written: vec![name.clone()],
             origins: Vec::new(),
             collective: true,
@@ -91,17 +101,20 @@ impl<'k> Lower<'k> {
         if let Some(prelude) = self.prelude.last_mut() {
             prelude.extend([Stmt::Declare(declared), Stmt::Intrinsic(shuffle)]);
         }
-        Expr::var(&name)
+        Ok(Expr::var(&name))
     }
 
     /// The lanes of the hardware's sub-group that are in the row of the work-item: conditions may
     /// differ between rows.
     fn row_mask(&self, width: i64) -> String {
         let [_, rows, layers] = [0, 1, 2].map(|k: usize| self.axes.block[k].as_ref().map_or(1, |a| a.extent));
-        let bits = (1_u64 << width) - 1;
-        if width == SUB_GROUP || rows * layers == 1 {
-            return format!("{bits:#x}u");
+        let lanes = i64::from(self.kernel.sub_group.width());
+        let suffix = if lanes > 32 { "ull" } else { "u" };
+        let bits = u128::MAX >> (128 - width);
+        if width == lanes || rows * layers == 1 {
+            return format!("{bits:#x}{suffix}");
         }
-        format!("{bits:#x}u << ({width}*(threadIdx.y + {rows}*threadIdx.z) % {SUB_GROUP})")
+        let [y, z] = [1, 2].map(|axis| (self.target.words.hardware)(false, axis));
+        format!("{bits:#x}{suffix} << ({width}*({y} + {rows}*{z}) % {lanes})")
     }
 }

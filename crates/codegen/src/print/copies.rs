@@ -157,7 +157,7 @@ impl Printer {
             self.line(&format!("{ty} *const {own} = {zeroed};"));
             self.line(&format!("const int {shared} = purlin_is_shared_{}({copies});", s.ty.name()));
         }
-        let pragma = self.dialect.groups_pragma(f).replace("omp parallel for", "omp for");
+        let pragma = super::dialect::groups_pragma(f).replace("omp parallel for", "omp for");
         self.line(&pragma);
         self.loop_head(f);
         self.in_groups = true;

@@ -3,8 +3,8 @@
 
 use super::{Printer, operator};
 use crate::ast::{Expr, Extent, Op, Place};
-use crate::plan::Target;
 use crate::print::Helper;
+use crate::target::Posix;
 use purlin_ir::{MathFn, ScalarType};
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ impl Printer {
             Expr::Bool(b) => self.out.push(if *b { '1' } else { '0' }),
             Expr::Load(place) => self.load(place),
             Expr::Hardware { group, axis } => {
-                let text = self.dialect.hardware(*group, *axis);
+                let text = (self.dialect.words.hardware)(*group, *axis);
                 self.out.push_str(&text);
             }
             Expr::Neg(a) => self.prefix("-", a, strength),
@@ -44,7 +44,7 @@ impl Printer {
             }
             Expr::IntCall(f, ty, a, b) => {
                 let helper = Helper::Integer(*f, *ty);
-                self.out.push_str(&helper.name(&self.dialect));
+                self.out.push_str(&helper.name(self.dialect));
                 self.helpers.insert(helper);
                 self.arguments([&**a, &**b].into_iter());
             }
@@ -53,7 +53,7 @@ impl Printer {
                 self.declare_function(*f, *ty);
                 let helper = Helper::Lanes(*f, *ty, *width, args.len());
                 self.helpers.insert(Helper::Vector(*ty, *width));
-                self.out.push_str(&helper.name(&self.dialect));
+                self.out.push_str(&helper.name(self.dialect));
                 self.helpers.insert(helper);
                 self.arguments(args.iter());
             }
@@ -81,7 +81,7 @@ impl Printer {
             self.out.push(']');
         }
         if let Extent::Lane(k) = place.extent {
-            let lane = self.dialect.lane(k);
+            let lane = (self.dialect.words.lane)(k);
             self.out.push_str(&lane);
         }
     }
@@ -130,9 +130,9 @@ impl Printer {
         });
     }
 
-    /// Declares a function that C's headers do not have in its standard mode.
+    /// Declares a function that headers do not have in the standard mode of a language.
     fn declare_function(&mut self, f: MathFn, ty: ScalarType) {
-        if self.dialect.0 == Target::C && f.posix_symbol().is_some() {
+        if self.dialect.posix == Posix::Declared && f.posix_symbol().is_some() {
             self.helpers.insert(Helper::Declared(f, ty));
         }
     }

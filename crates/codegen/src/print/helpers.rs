@@ -1,8 +1,7 @@
 //! Small functions that the source defines at its head when it needs them.
 
-use super::dialect::Dialect;
 use crate::ast::{Atomic, Expr, IntFn};
-use crate::plan::Target;
+use crate::target::TargetDescription;
 use purlin_ir::{MathFn, ScalarType, UpdateOp};
 
 /// A function of the source, or the native function that does the same.
@@ -23,13 +22,12 @@ pub(crate) enum Helper {
     /// An integer function.
     Integer(IntFn, ScalarType),
     /// An indivisible update of an element in global or local memory.
-    Atomic { op: UpdateOp, ty: ScalarType, local: bool, target: Target },
+    Atomic { op: UpdateOp, ty: ScalarType, local: bool },
 }
 
 impl Helper {
-    pub(crate) fn atomic(a: &Atomic, target: Target) -> Self {
-        // Only OpenCL tells address spaces apart.
-        Self::Atomic { op: a.op, ty: a.ty, local: a.local && target == Target::OpenCl, target }
+    pub(crate) fn atomic(a: &Atomic, dialect: &TargetDescription) -> Self {
+        Self::Atomic { op: a.op, ty: a.ty, local: a.local && dialect.atomics.spaces }
     }
 
     /// Whether it is a compare-and-swap on 64 bits.
@@ -47,27 +45,18 @@ impl Helper {
     }
 
     /// The native function, if the target has one.
-    fn native(&self) -> Option<&'static str> {
-        let Self::Atomic { op, ty, target, .. } = self else { return None };
-        match (target, op, ty) {
-            (Target::Cuda, UpdateOp::Add, ScalarType::F32 | ScalarType::F64 | ScalarType::I32) => {
-                Some("atomicAdd")
-            }
-            (Target::Cuda, UpdateOp::Min, ScalarType::I32 | ScalarType::I64) => Some("atomicMin"),
-            (Target::Cuda, UpdateOp::Max, ScalarType::I32 | ScalarType::I64) => Some("atomicMax"),
-            (Target::OpenCl, UpdateOp::Add, ScalarType::I32) => Some("atomic_add"),
-            (Target::OpenCl, UpdateOp::Min, ScalarType::I32) => Some("atomic_min"),
-            (Target::OpenCl, UpdateOp::Max, ScalarType::I32) => Some("atomic_max"),
-            (Target::Cuda | Target::OpenCl | Target::C, _, _) => None,
-        }
+    fn native(&self, dialect: &TargetDescription) -> Option<&'static str> {
+        let Self::Atomic { op, ty, .. } = self else { return None };
+        let mut native = dialect.atomics.native.iter().filter(|(o, t, _)| (o, t) == (op, ty));
+        native.next().map(|(_, _, name)| *name)
     }
 
-    pub(crate) fn is_native(&self) -> bool {
-        self.native().is_some()
+    pub(crate) fn is_native(&self, dialect: &TargetDescription) -> bool {
+        self.native(dialect).is_some()
     }
 
-    pub(crate) fn name(&self, dialect: &Dialect) -> String {
-        if let Some(native) = self.native() {
+    pub(crate) fn name(&self, dialect: &TargetDescription) -> String {
+        if let Some(native) = self.native(dialect) {
             return native.into();
         }
         match self {
@@ -78,11 +67,11 @@ impl Helper {
             Self::Lanes(f, ty, width, _) => format!("{}_{}", dialect.vector(*ty, *width), f.name()),
             Self::Copies(ty) => format!("purlin_new_copies_{}", ty.name()),
             Self::Integer(f, ty) => format!("purlin_{}_{}", integer_name(*f), ty.name()),
-            Self::Atomic { op, ty, local, .. } => {
-                let space = match (dialect.0, local) {
-                    (Target::OpenCl, true) => "_local",
-                    (Target::OpenCl, false) => "_global",
-                    (Target::Cuda | Target::C, _) => "",
+            Self::Atomic { op, ty, local } => {
+                let space = match (dialect.atomics.spaces, local) {
+                    (true, true) => "_local",
+                    (true, false) => "_global",
+                    (false, _) => "",
                 };
                 format!("purlin_atomic_{}_{}{space}", update_name(*op), ty.name())
             }
@@ -90,7 +79,7 @@ impl Helper {
     }
 
     /// The definition.
-    pub(crate) fn source(&self, dialect: &Dialect) -> String {
+    pub(crate) fn source(&self, dialect: &TargetDescription) -> String {
         match self {
             Self::Declared(f, ty) => {
                 let (t, name) = (dialect.ty(*ty), dialect.function(*f, *ty));
@@ -104,26 +93,19 @@ impl Helper {
             }
             Self::Copies(ty) => super::copies::helper_source(*ty, dialect.ty(*ty)),
             Self::Integer(f, ty) => integer_source(*f, *ty, dialect, &self.name(dialect)),
-            Self::Atomic { op, ty, local, .. } => {
-                let name = self.name(dialect);
-                match dialect.0 {
-                    Target::Cuda => cuda_atomic(*op, *ty, &name, dialect),
-                    Target::OpenCl => opencl_atomic(*op, *ty, *local, &name, dialect),
-                    Target::C => c_atomic(*op, *ty, &name, dialect),
-                }
-            }
+            Self::Atomic { op, ty, local } => (dialect.atomics.source)(*op, *ty, *local, &self.name(dialect)),
         }
     }
 }
 
 /// A type of vectors that lie wherever their elements may lie, and alias them.
-fn vector_source(ty: ScalarType, width: u8, dialect: &Dialect) -> String {
+fn vector_source(ty: ScalarType, width: u8, dialect: &TargetDescription) -> String {
     let (t, bytes, element) = (dialect.ty(ty), u64::from(width) * ty.bytes(), ty.bytes());
     let name = dialect.vector(ty, width);
     format!("typedef {t} {name} __attribute__((vector_size({bytes}), aligned({element}), may_alias));\n")
 }
 
-fn splat_source(ty: ScalarType, width: u8, dialect: &Dialect, name: &str) -> String {
+fn splat_source(ty: ScalarType, width: u8, dialect: &TargetDescription, name: &str) -> String {
     let (t, vector) = (dialect.ty(ty), dialect.vector(ty, width));
     let lanes = vec!["x"; usize::from(width)].join(", ");
     format!("static inline {vector} {name}(const {t} x)\n{{\n    return ({vector}){{{lanes}}};\n}}\n")
@@ -146,7 +128,7 @@ fn lanes_source(
     f: MathFn,
     (ty, width): (ScalarType, u8),
     args: usize,
-    dialect: &Dialect,
+    dialect: &TargetDescription,
     name: &str,
 ) -> String {
     let vector = dialect.vector(ty, width);
@@ -177,28 +159,21 @@ fn update_name(op: UpdateOp) -> &'static str {
     }
 }
 
-fn inline(dialect: &Dialect) -> &'static str {
-    match dialect.0 {
-        Target::Cuda => "__device__ static inline",
-        Target::OpenCl | Target::C => "static inline",
-    }
-}
-
-fn integer_source(f: IntFn, ty: ScalarType, dialect: &Dialect, name: &str) -> String {
+fn integer_source(f: IntFn, ty: ScalarType, dialect: &TargetDescription, name: &str) -> String {
     let t = dialect.ty(ty);
     let body = match f {
         IntFn::FloorDiv => "a / b - (a % b != 0 && (a < 0) != (b < 0))",
         IntFn::Mod => "a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0)",
-        IntFn::Min if dialect.0 == Target::OpenCl => "min(a, b)",
-        IntFn::Max if dialect.0 == Target::OpenCl => "max(a, b)",
+        IntFn::Min if dialect.words.extremes => "min(a, b)",
+        IntFn::Max if dialect.words.extremes => "max(a, b)",
         IntFn::Min => "a < b ? a : b",
         IntFn::Max => "a > b ? a : b",
     };
-    format!("{} {t} {name}(const {t} a, const {t} b)\n{{\n    return {body};\n}}\n", inline(dialect))
+    format!("{} {t} {name}(const {t} a, const {t} b)\n{{\n    return {body};\n}}\n", dialect.words.inline)
 }
 
 /// `a op b` in the source of a helper.
-fn combine(op: UpdateOp, ty: ScalarType, dialect: &Dialect, a: &str, b: &str) -> String {
+pub(crate) fn combine(op: UpdateOp, ty: ScalarType, dialect: &TargetDescription, a: &str, b: &str) -> String {
     match (op, ty.is_float()) {
         (UpdateOp::Add, _) => format!("{a} + {b}"),
         (UpdateOp::Mul, _) => format!("{a} * {b}"),
@@ -207,63 +182,6 @@ fn combine(op: UpdateOp, ty: ScalarType, dialect: &Dialect, a: &str, b: &str) ->
         (UpdateOp::Min, false) => format!("({a} < {b} ? {a} : {b})"),
         (UpdateOp::Max, false) => format!("({a} > {b} ? {a} : {b})"),
     }
-}
-
-fn cuda_atomic(op: UpdateOp, ty: ScalarType, name: &str, dialect: &Dialect) -> String {
-    let t = dialect.ty(ty);
-    if (op, ty) == (UpdateOp::Add, ScalarType::I64) {
-        return format!(
-            "__device__ static inline void {name}(long long *p, const long long v)\n{{\n    \
-             atomicAdd((unsigned long long *)p, (unsigned long long)v);\n}}\n"
-        );
-    }
-    let (word, from, to) = match ty {
-        ScalarType::F64 => (
-            "unsigned long long",
-            "__longlong_as_double((long long)seen)",
-            "(unsigned long long)__double_as_longlong",
-        ),
-        ScalarType::F32 => ("unsigned int", "__uint_as_float(seen)", "__float_as_uint"),
-        // no variable of 16 bits is written
-        ScalarType::I16 | ScalarType::I32 => ("unsigned int", "(int)seen", "(unsigned int)"),
-        ScalarType::I64 => ("unsigned long long", "(long long)seen", "(unsigned long long)"),
-    };
-    let next = combine(op, ty, dialect, "now", "v");
-    format!(
-        "__device__ static inline void {name}({t} *p, const {t} v)\n{{\n    {word} *const word = ({word} *)p;\n    \
-         {word} old = *word, seen;\n    do {{\n        seen = old;\n        const {t} now = {from};\n        \
-         old = atomicCAS(word, seen, {to}({next}));\n    }} while (old != seen);\n}}\n"
-    )
-}
-
-/// The first read is atomic too, else a race checker takes the loop for a race.
-fn opencl_atomic(op: UpdateOp, ty: ScalarType, local: bool, name: &str, dialect: &Dialect) -> String {
-    let t = dialect.ty(ty);
-    let space = if local { "__local" } else { "__global" };
-    if (op, ty) == (UpdateOp::Add, ScalarType::I64) {
-        return format!(
-            "static inline void {name}(volatile {space} long *p, const long v)\n{{\n    atom_add(p, v);\n}}\n"
-        );
-    }
-    let (word, prefix) = if ty.bytes() == 8 { ("ulong", "atom") } else { ("uint", "atomic") };
-    let next = combine(op, ty, dialect, "now", "v");
-    format!(
-        "static inline void {name}(volatile {space} {t} *p, const {t} v)\n{{\n    \
-         volatile {space} {word} *const word = (volatile {space} {word} *)p;\n    \
-         {word} old = {prefix}_add(word, 0), seen;\n    do {{\n        seen = old;\n        \
-         const {t} now = as_{t}(seen);\n        old = {prefix}_cmpxchg(word, seen, as_{word}({next}));\n    \
-         }} while (old != seen);\n}}\n"
-    )
-}
-
-fn c_atomic(op: UpdateOp, ty: ScalarType, name: &str, dialect: &Dialect) -> String {
-    let t = dialect.ty(ty);
-    let next = combine(op, ty, dialect, "old", "v");
-    format!(
-        "static inline void {name}({t} *p, const {t} v)\n{{\n    {t} old, next;\n    \
-         __atomic_load(p, &old, __ATOMIC_RELAXED);\n    do {{\n        next = {next};\n    \
-         }} while (!__atomic_compare_exchange(p, &old, &next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));\n}}\n"
-    )
 }
 
 /// The operand of a plain update: `min` and `max` have no operator in C.

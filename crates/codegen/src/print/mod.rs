@@ -11,11 +11,10 @@ mod work_items;
 use crate::ast::{
     Atomic, Block, CodePiece, Declare, Expr, Extent, For, Intrinsic, LoopKind, Name, Op, Place, Stmt,
 };
-use crate::plan::Target;
+use crate::target::TargetDescription;
 use crate::vectors::host::is_width;
 use comment::comment;
-use dialect::Dialect;
-pub(crate) use helpers::Helper;
+pub(crate) use helpers::{Helper, combine};
 use purlin_ir::{ScalarType, TableData, UpdateOp};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -98,12 +97,12 @@ pub(crate) struct Source {
 }
 
 /// Prints a function for a target.
-pub(crate) fn source(function: &Function, target: Target, contraction: bool) -> Source {
+pub(crate) fn source(function: &Function, target: &'static TargetDescription, contraction: bool) -> Source {
     let mut printer = Printer::new(target);
     printer.items_of_last.clone_from(&function.items_of_last);
     printer.aligned.clone_from(&function.aligned);
     printer.kept = function.kept.iter().cloned().collect();
-    if target == Target::C {
+    if target.is_host() {
         printer.summed = copies::summed(function);
         printer.grid = function.grid.iter().map(|(_, name)| name.clone()).collect();
     }
@@ -111,10 +110,10 @@ pub(crate) fn source(function: &Function, target: Target, contraction: bool) -> 
     printer.provided.clone_from(&function.provided);
     printer.block(&function.body);
     let body = std::mem::take(&mut printer.out);
-    let mut text = printer.dialect.contraction(contraction).to_owned();
-    text += &printer.dialect.preamble(printer.doubles || uses_doubles(function), printer.wide_atomics());
+    let mut text = if contraction { String::new() } else { target.contraction.forbidden.to_owned() };
+    text += &(target.words.preamble)(printer.doubles || uses_doubles(function), printer.wide_atomics());
     for helper in &printer.helpers {
-        text.push_str(&helper.source(&printer.dialect));
+        text.push_str(&helper.source(target));
         text.push('\n');
     }
     for constant in &function.constants {
@@ -124,7 +123,7 @@ pub(crate) fn source(function: &Function, target: Target, contraction: bool) -> 
     printer.signature(function);
     printer.out.push_str(&body);
     printer.out.push_str("}\n");
-    if target == Target::C {
+    if target.is_host() {
         printer.launcher(function);
     }
     text.push_str(&printer.out);
@@ -133,7 +132,7 @@ pub(crate) fn source(function: &Function, target: Target, contraction: bool) -> 
 
 /// Code of an expression, for messages.
 pub(crate) fn expression(e: &Expr) -> String {
-    let mut printer = Printer::new(Target::C);
+    let mut printer = Printer::new(crate::Target::C.description());
     printer.expr(e, 0);
     printer.out
 }
@@ -144,7 +143,7 @@ fn uses_doubles(function: &Function) -> bool {
 }
 
 pub(crate) struct Printer {
-    dialect: Dialect,
+    dialect: &'static TargetDescription,
     out: String,
     indent: usize,
     helpers: BTreeSet<Helper>,
@@ -168,9 +167,9 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    fn new(target: Target) -> Self {
+    fn new(dialect: &'static TargetDescription) -> Self {
         Self {
-            dialect: Dialect(target),
+            dialect,
             out: String::new(),
             indent: 0,
             helpers: BTreeSet::new(),
@@ -248,21 +247,20 @@ impl Printer {
         }
         self.start();
         if d.local {
-            self.out.push_str(self.dialect.local_space());
+            self.out.push_str(self.dialect.words.local);
         }
         if self.kept.contains(&d.name) {
             self.out.push_str("static _Thread_local ");
         }
         if let Some(bytes) = self.alignment(&d.name) {
-            self.out.push_str(&self.dialect.aligned(bytes));
+            self.out.push_str(&(self.dialect.words.aligned)(bytes));
         }
         if d.constant {
             self.out.push_str("const ");
         }
         let ty = match d.lanes {
             1 => self.dialect.ty(d.ty).to_owned(),
-            lanes if self.dialect.0 == Target::C => self.vector_type(d.ty, lanes),
-            lanes => self.dialect.vector(d.ty, lanes),
+            lanes => self.vector_type(d.ty, lanes),
         };
         let _ = write!(self.out, "{ty} {}", d.name);
         if let Some(len) = d.len {
@@ -284,8 +282,9 @@ impl Printer {
     fn declare_provided(&mut self, d: &Declare) {
         let offset = self.provided_bytes;
         if offset == 0 {
-            let align = if self.aligned.is_empty() { "" } else { "__align__(16) " };
-            self.line(&format!("extern __shared__ {align}double local_memory[];"));
+            let words = &self.dialect.words;
+            let align = if self.aligned.is_empty() { String::new() } else { (words.aligned)(16) };
+            self.line(&format!("extern {}{align}double local_memory[];", words.local));
         }
         let offset = offset.next_multiple_of(self.alignment(&d.name).unwrap_or(1).max(d.ty.bytes()));
         let (ty, name) = (self.dialect.ty(d.ty), &d.name);
@@ -352,7 +351,7 @@ impl Printer {
     }
 
     fn atomic(&mut self, a: &Atomic) {
-        if self.dialect.0 == Target::C {
+        if self.dialect.is_host() {
             if a.local {
                 // The work-items of a group run on one thread.
                 return self.assign(&a.place, Some(a.op), &helpers::combined(a));
@@ -361,15 +360,15 @@ impl Printer {
                 return self.atomic_of_threads(a);
             }
         }
-        let helper = Helper::atomic(a, self.dialect.0);
+        let helper = Helper::atomic(a, self.dialect);
         self.start();
-        self.out.push_str(&helper.name(&self.dialect));
+        self.out.push_str(&helper.name(self.dialect));
         self.out.push_str("(&");
         self.place(&a.place);
         self.out.push_str(", ");
         self.expr(&a.value, 0);
         self.out.push_str(");\n");
-        if !helper.is_native() {
+        if !helper.is_native(self.dialect) {
             self.helpers.insert(helper);
         }
     }
@@ -379,18 +378,18 @@ impl Printer {
             return self.groups_with_copies(f);
         }
         match f.kind {
-            LoopKind::Vector if self.dialect.0 == Target::C && self.may_vectorise(&f.body) => {
+            LoopKind::Vector if self.dialect.is_host() && self.may_vectorise(&f.body) => {
                 self.line("#pragma omp simd");
             }
             LoopKind::Sequential if f.rolled => {
-                if let Some(pragma) = self.dialect.rolled_pragma() {
+                if let Some(pragma) = self.dialect.words.rolled {
                     self.line(pragma);
                 }
             }
             LoopKind::Sequential | LoopKind::Vector => {}
             // `collapse` of the outermost counts the inner ones.
             LoopKind::Groups if self.in_groups => {}
-            LoopKind::Groups => self.line(&self.dialect.groups_pragma(f)),
+            LoopKind::Groups => self.line(&dialect::groups_pragma(f)),
             LoopKind::WorkItems => self.work_items_pragma(f),
         }
         self.loop_head(f);
@@ -422,8 +421,8 @@ impl Printer {
 
     fn constant(&mut self, c: &Constant) {
         let len = c.data.len();
-        let aligned = self.alignment(&c.name).map_or(String::new(), |bytes| self.dialect.aligned(bytes));
-        let (space, ty) = (self.dialect.constant_space(), self.dialect.ty(c.ty));
+        let aligned = self.alignment(&c.name).map_or(String::new(), self.dialect.words.aligned);
+        let (space, ty) = (self.dialect.words.constant, self.dialect.ty(c.ty));
         let head = format!("{space} {aligned}{ty} {}[{len}] = {{", c.name);
         self.out.push_str(&head);
         let values: Vec<Expr> = match &c.data {
@@ -458,7 +457,7 @@ impl Printer {
         let mut params: Vec<(String, Option<String>)> =
             function.params.iter().map(|p| (self.dialect.param(p), remark(p))).collect();
         params.extend(function.grid.iter().map(|(_, name)| (format!("const int64_t {name}"), None)));
-        self.out.push_str(&self.dialect.function_head(function));
+        self.out.push_str(&(self.dialect.words.head)(function));
         if params.is_empty() {
             self.out.push_str("(void)\n{\n");
             return;
@@ -473,7 +472,7 @@ impl Printer {
             }
         }
         self.out.push_str("\n{\n");
-        if self.dialect.0 == Target::C {
+        if self.dialect.is_host() {
             let mut used = BTreeSet::new();
             names_in(&function.body, &mut used);
             for p in function.params.iter().filter(|p| !used.contains(&p.name)) {

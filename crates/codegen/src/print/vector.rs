@@ -1,9 +1,9 @@
-//! Vectors of CUDA and OpenCL.
+//! Vectors as types of a language, or of C's compilers.
 
 use super::Printer;
 use crate::ast::{Expr, Extent, Name, Place};
-use crate::plan::Target;
 use crate::print::Helper;
+use crate::target::Vectors;
 use purlin_ir::{ScalarType, UpdateOp};
 
 impl Printer {
@@ -11,17 +11,17 @@ impl Printer {
     pub(super) fn load(&mut self, place: &Place) {
         let Extent::Vector(ty, width) = place.extent else { return self.place(place) };
         self.doubles |= ty == ScalarType::F64;
-        match self.dialect.0 {
-            Target::OpenCl => {
+        match self.dialect.vectors {
+            Vectors::Operators => {
                 self.out.push_str(&format!("vload{width}(0, &"));
                 self.place(place);
             }
-            Target::Cuda => {
+            Vectors::Accesses { .. } => {
                 let name = self.dialect.vector(ty, width);
                 self.out.push_str(&format!("*reinterpret_cast<const {name} *>(&"));
                 self.place(place);
             }
-            Target::C => {
+            Vectors::OfCompilers => {
                 let name = self.vector_type(ty, width);
                 self.out.push_str(&format!("(*(const {name} *)&"));
                 self.place(place);
@@ -30,9 +30,11 @@ impl Printer {
         self.out.push(')');
     }
 
-    /// The name of a type of vectors, which C's source defines.
+    /// The name of a type of vectors, which the source defines if only compilers have it.
     pub(super) fn vector_type(&mut self, ty: ScalarType, width: u8) -> String {
-        self.helpers.insert(Helper::Vector(ty, width));
+        if self.dialect.vectors == Vectors::OfCompilers {
+            self.helpers.insert(Helper::Vector(ty, width));
+        }
         self.dialect.vector(ty, width)
     }
 
@@ -47,15 +49,15 @@ impl Printer {
         value: &Expr,
     ) {
         self.start();
-        match self.dialect.0 {
-            Target::OpenCl => {
+        match self.dialect.vectors {
+            Vectors::Operators => {
                 self.out.push_str(&format!("vstore{width}("));
                 self.expr(value, 0);
                 self.out.push_str(", 0, &");
                 self.place(place);
                 self.out.push_str(");\n");
             }
-            Target::C => {
+            Vectors::OfCompilers => {
                 let name = self.vector_type(ty, width);
                 self.out.push_str(&format!("*({name} *)&"));
                 self.place(place);
@@ -67,7 +69,7 @@ impl Printer {
                 self.expr(value, 0);
                 self.out.push_str(";\n");
             }
-            Target::Cuda => {
+            Vectors::Accesses { .. } => {
                 let name = self.dialect.vector(ty, width);
                 self.out.push_str(&format!("*reinterpret_cast<{name} *>(&"));
                 self.place(place);
@@ -82,16 +84,16 @@ impl Printer {
     pub(super) fn vector(&mut self, ty: ScalarType, width: u8, lanes: &[Expr]) {
         self.doubles |= ty == ScalarType::F64;
         let name = self.dialect.vector(ty, width);
-        match self.dialect.0 {
-            Target::OpenCl => self.out.push_str(&format!("({name})")),
-            Target::Cuda => self.out.push_str(&format!("make_{name}")),
-            Target::C => {
+        match self.dialect.vectors {
+            Vectors::Operators => self.out.push_str(&format!("({name})")),
+            Vectors::Accesses { .. } => self.out.push_str(&format!("make_{name}")),
+            Vectors::OfCompilers => {
                 self.vector_type(ty, width);
                 if let Some((from, places)) = lanes_of_two(width, lanes) {
                     return self.shuffled((ty, width), from, &places);
                 }
                 let helper = Helper::Splat(ty, width);
-                self.out.push_str(&helper.name(&self.dialect));
+                self.out.push_str(&helper.name(self.dialect));
                 self.helpers.insert(helper);
             }
         }
@@ -102,7 +104,7 @@ impl Printer {
     fn shuffled(&mut self, (ty, width): (ScalarType, u8), from: [&Name; 2], places: &[usize]) {
         let helper = Helper::Shuffle(ty, width);
         let places: Vec<String> = places.iter().map(usize::to_string).collect();
-        let text = format!("{}({}, {}, {})", helper.name(&self.dialect), from[0], from[1], places.join(", "));
+        let text = format!("{}({}, {}, {})", helper.name(self.dialect), from[0], from[1], places.join(", "));
         self.out.push_str(&text);
         self.helpers.insert(helper);
     }

@@ -1,7 +1,7 @@
 //! The code of kernels has no race, and has one without any of its barriers.
 
 use super::*;
-use crate::plan::Target;
+use crate::target::Target;
 use crate::{Options, PlacedKernel};
 
 const TILES: &str = "kernel tiles\n\nparam n: i32\narg x: f64[16*n] in\narg y: f64[16] inout\n\
@@ -62,7 +62,7 @@ fn every_completion_is_needed() {
     let placed = PlacedKernel::new(&kernel).unwrap();
     let body = placed.code(Target::Cuda, &Options::default()).unwrap().function.body;
     let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
-    let completions = Completions::new(&kernel, Target::Cuda).unwrap();
+    let completions = Completions::new(&kernel, Target::Cuda.description()).unwrap();
     let syncs = &placed.placement.barriers;
     let outline = Outline::of(&kernel, syncs, &completions, &names, &body);
     assert!(outline.is_sound());

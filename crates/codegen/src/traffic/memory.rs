@@ -1,21 +1,23 @@
 //! How memory serves the accesses of a sub-group.
 
+use super::GlobalAccesses;
 use super::value::Value;
-use super::{GlobalAccesses, SUB_GROUP};
 use crate::ast::Name;
+use crate::target::Banks;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Bytes of a sector of global memory.
-const SECTOR: i64 = 32;
-
-/// Banks of local memory, and bytes of a word of a bank.
-const BANKS: i64 = 32;
-const WORD: i64 = 4;
+/// How memory serves sub-groups, and how many work-items those have.
+#[derive(Clone, Copy)]
+pub(super) struct Service {
+    pub(super) banks: Banks,
+    pub(super) width: usize,
+}
 
 /// The addresses of an access: offsets of the work-items that take part, by sub-group.
 pub(super) struct Addresses<'a> {
     pub(super) offset: &'a Value,
     pub(super) mask: &'a [bool],
+    pub(super) service: Service,
     /// Bytes that a work-item accesses, and bytes of an element, in which offsets count.
     pub(super) bytes: i64,
     pub(super) element: i64,
@@ -33,8 +35,8 @@ enum Asked {
 
 impl Addresses<'_> {
     fn of_sub_groups(&self) -> impl Iterator<Item = Asked> + '_ {
-        let sub_groups = self.mask.len().div_ceil(SUB_GROUP);
-        (0..sub_groups).map(|k| self.of(k * SUB_GROUP, SUB_GROUP))
+        let width = self.service.width;
+        (0..self.mask.len().div_ceil(width)).map(move |k| self.of(k * width, width))
     }
 
     fn of(&self, first: usize, count: usize) -> Asked {
@@ -66,14 +68,15 @@ impl Addresses<'_> {
     /// fullest bank has distinct words. One word goes to all that ask for it, one value of a whole
     /// sub-group at once.
     pub(super) fn wavefronts(&self) -> f64 {
-        let parts = usize::try_from(self.bytes.max(WORD) / WORD).unwrap_or(1).min(SUB_GROUP);
-        let items = SUB_GROUP / parts;
+        let Service { banks: Banks { count, word, .. }, width } = self.service;
+        // as many work-items as the banks have words for at a time
+        let items = (count / usize::try_from(self.bytes / word).unwrap_or(1).max(1)).clamp(1, width);
         let of = |k: usize| {
-            let whole = self.fullest_bank(k * SUB_GROUP, SUB_GROUP);
-            let part = |part: usize| self.fullest_bank(k * SUB_GROUP + part * items, items);
-            if whole == 1 { whole } else { (0..parts).map(part).sum() }
+            let whole = self.fullest_bank(k * width, width);
+            let part = |part: usize| self.fullest_bank(k * width + part * items, items);
+            if whole == 1 { whole } else { (0..width / items).map(part).sum() }
         };
-        (0..self.mask.len().div_ceil(SUB_GROUP)).map(of).sum::<u64>() as f64
+        (0..self.mask.len().div_ceil(width)).map(of).sum::<u64>() as f64
     }
 
     /// Distinct words of the fullest bank that some work-items ask for.
@@ -82,11 +85,12 @@ impl Addresses<'_> {
             Asked::Nothing => 0,
             Asked::Unknown { .. } => 1,
             Asked::Known { addresses, .. } => {
-                let mut banks = [0_u64; BANKS as usize];
-                let words = |a: &i64| a / WORD..(a + self.bytes).div_euclid(WORD).max(a / WORD + 1);
+                let Banks { count, word, .. } = self.service.banks;
+                let mut banks = vec![0_u64; count];
+                let words = |a: &i64| a / word..(a + self.bytes).div_euclid(word).max(a / word + 1);
                 let mut words: Vec<i64> = addresses.iter().flat_map(words).collect();
                 words.dedup();
-                words.iter().for_each(|word| banks[word.rem_euclid(BANKS) as usize] += 1);
+                words.iter().for_each(|word| banks[word.rem_euclid(count as i64) as usize] += 1);
                 banks.into_iter().max().unwrap_or(0)
             }
         }
@@ -94,10 +98,10 @@ impl Addresses<'_> {
 
     /// Rounds in each of which no two work-items of a sub-group have one address.
     pub(super) fn rounds(&self) -> f64 {
-        let sub_groups = self.mask.len().div_ceil(SUB_GROUP);
+        let width = self.service.width;
         let mut sum = 0;
-        for k in 0..sub_groups {
-            let lanes = k * SUB_GROUP..((k + 1) * SUB_GROUP).min(self.mask.len());
+        for k in 0..self.mask.len().div_ceil(width) {
+            let lanes = k * width..((k + 1) * width).min(self.mask.len());
             let mut times: HashMap<i64, u64> = HashMap::new();
             for lane in lanes.filter(|lane| self.mask[*lane]) {
                 // an unknown address is taken for one of its own
@@ -131,8 +135,9 @@ impl Touched {
                 Asked::Nothing => continue,
                 Asked::Unknown { items } => (items, items, items),
                 Asked::Known { addresses, items } => {
-                    let mut sectors: Vec<i64> =
-                        addresses.iter().flat_map(|a| a / SECTOR..=(a + at.bytes - 1) / SECTOR).collect();
+                    let sector = at.service.banks.sector;
+                    let touched = |a: &i64| a / sector..=(a + at.bytes - 1) / sector;
+                    let mut sectors: Vec<i64> = addresses.iter().flat_map(touched).collect();
                     sectors.dedup();
                     let fresh = sectors.iter().filter(|s| self.sectors.insert((array.clone(), **s))).count();
                     (sectors.len(), fresh, items)

@@ -15,9 +15,6 @@ use crate::program::Code;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Work-items that issue an instruction together.
-pub(crate) const SUB_GROUP: usize = 32;
-
 /// The integers that a launch is given.
 pub trait Integers {
     /// The value of a parameter.
@@ -43,7 +40,7 @@ pub struct GlobalAccesses {
 /// What the work-items of a group ask of arithmetic and memory.
 ///
 /// # Shapes and units
-/// Instructions are those of sub-groups, 32 work-items each; a sub-group of which some work-items are
+/// Instructions are those of sub-groups, as wide as the kernel says; a sub-group of which some work-items are
 /// idle counts whole. Counts are not integers where iterations of a loop stand for others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Traffic {
@@ -105,7 +102,7 @@ const LIMIT: u64 = 400_000;
 /// is not known counts as if each work-item had a sector of its own.
 #[must_use]
 pub fn traffic(code: &Code, group: [i64; 3], integers: &dyn Integers) -> Traffic {
-    let mut walker = walk::Walker::new(&code.function, group, integers, LIMIT);
+    let mut walker = walk::Walker::new(code, group, integers, LIMIT);
     walker.block(&code.function.body);
     walker.finish()
 }

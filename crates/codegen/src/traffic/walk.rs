@@ -1,11 +1,11 @@
 //! The walk over the statements of a function.
 
 use super::live::Lives;
-use super::memory::{Addresses, Touched};
+use super::memory::{Addresses, Service, Touched};
 use super::value::{Value, call, operate};
-use super::{GlobalAccesses, Integers, SUB_GROUP, Traffic};
+use super::{GlobalAccesses, Integers, Traffic};
 use crate::ast::{Atomic, CodePiece, Declare, Expr, Extent, For, Intrinsic, Name, Op, Place, Stmt};
-use crate::print::Function;
+use crate::program::Code;
 use purlin_ir::{MathFn, ScalarType, UpdateOp};
 use std::collections::HashMap;
 
@@ -42,6 +42,7 @@ enum Use {
 /// The state of a walk.
 pub(super) struct Walker<'w> {
     integers: &'w dyn Integers,
+    service: Service,
     block: [u64; 3],
     group: [i64; 3],
     buffers: HashMap<Name, Buffer>,
@@ -63,7 +64,9 @@ pub(super) struct Walker<'w> {
 }
 
 impl<'w> Walker<'w> {
-    pub(super) fn new(function: &Function, group: [i64; 3], integers: &'w dyn Integers, limit: u64) -> Self {
+    pub(super) fn new(code: &Code, group: [i64; 3], integers: &'w dyn Integers, limit: u64) -> Self {
+        let function = &code.function;
+        let service = Service { banks: code.banks, width: code.sub_group.width() as usize };
         let items = function.block.iter().product::<u64>() as usize;
         let mut buffers = HashMap::new();
         let mut scalars = HashMap::new();
@@ -78,9 +81,10 @@ impl<'w> Walker<'w> {
         for table in &function.constants {
             buffers.insert(table.name.clone(), Buffer { space: Space::Constant, ty: table.ty });
         }
-        let sub_groups = items.div_ceil(SUB_GROUP);
+        let sub_groups = items.div_ceil(service.width);
         Self {
             integers,
+            service,
             block: function.block,
             group,
             buffers,
@@ -275,7 +279,7 @@ impl<'w> Walker<'w> {
         }
         let mask: Vec<bool> =
             self.mask.iter().enumerate().map(|(k, is)| *is && holds.at(k) != Some(0)).collect();
-        let active = mask.chunks(SUB_GROUP).filter(|part| part.contains(&true)).count();
+        let active = mask.chunks(self.service.width).filter(|part| part.contains(&true)).count();
         if active == 0 {
             return;
         }
@@ -486,7 +490,8 @@ impl<'w> Walker<'w> {
             Extent::Vector(_, lanes) => i64::from(lanes),
         };
         let (weight, issued) = (self.weight, self.issued());
-        let addresses = Addresses { offset: at, mask: &self.mask, bytes: element * width, element };
+        let (mask, service) = (&self.mask, self.service);
+        let addresses = Addresses { offset: at, mask, service, bytes: element * width, element };
         match buffer.space {
             Space::Global => {
                 let (touched, counts): (_, &mut GlobalAccesses) = match used {

@@ -5,13 +5,10 @@ use super::{Space, Symbols};
 use crate::ast::{Block, Declare, Expr, Extent, For, LoopKind, Name, Op, Place, Stmt};
 use crate::names::Names;
 use crate::notes::NoVectors;
-use crate::plan::Target;
+use crate::target::Vectors;
 use purlin_ir::multiples::{of_constant, of_sum};
 use purlin_ir::{InsnId, ScalarType, UpdateOp};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Bytes of the largest vector that CUDA loads at once.
-const CUDA_BYTES: u64 = 16;
 
 /// A loop in vectors.
 pub(super) struct Written {
@@ -26,7 +23,7 @@ pub(super) struct Written {
 
 /// Writes a loop over lanes in vectors of one width.
 pub(super) struct Lanes<'a> {
-    target: Target,
+    target: Vectors,
     symbols: &'a Symbols,
     /// What integer variables are multiples of.
     known: &'a Known,
@@ -55,7 +52,7 @@ pub(super) struct Lanes<'a> {
 
 impl<'a> Lanes<'a> {
     pub(super) fn new(
-        (target, symbols, known): (Target, &'a Symbols, &'a Known),
+        (target, symbols, known): (Vectors, &'a Symbols, &'a Known),
         names: &'a mut Names,
         head: &'a For,
         width: u8,
@@ -163,7 +160,7 @@ impl<'a> Lanes<'a> {
     ) {
         let stmt = |place, op, value| Stmt::Assign { place, op, value, origin };
         if let Some(ty) = self.held.get(&place.name).copied()
-            && self.target == Target::OpenCl
+            && self.target == Vectors::Operators
         {
             let value = self.vector_value(value, ty, out);
             out.push(stmt(place.clone(), op, value));
@@ -253,7 +250,7 @@ impl<'a> Lanes<'a> {
     /// A vector of an expression whose loads are done: OpenCL's operators, or its lanes one by one.
     fn vector(&self, e: &Expr, ty: ScalarType) -> Expr {
         let whole = |e: &Expr| self.differs(e) && self.type_of(e) == Some(ty);
-        let native = self.target == Target::OpenCl;
+        let native = self.target == Vectors::Operators;
         match e {
             Expr::Load(place) if self.held.contains_key(&place.name) && whole(e) => e.clone(),
             Expr::Neg(a) if native && whole(e) => Expr::Neg(Box::new(self.vector(a, ty))),
@@ -288,7 +285,7 @@ impl<'a> Lanes<'a> {
 
     /// A vector made of the values of its lanes.
     fn packed(&self, e: &Expr, ty: ScalarType) -> Expr {
-        let one = self.target == Target::OpenCl && !self.differs(e);
+        let one = self.target == Vectors::Operators && !self.differs(e);
         let lanes = (0..if one { 1 } else { self.width }).map(|k| {
             let mut lane = e.clone();
             self.put_lane_into(&mut lane, k);
@@ -309,13 +306,13 @@ impl<'a> Lanes<'a> {
             return None;
         }
         let fits = match self.target {
-            Target::OpenCl => true,
-            Target::Cuda => {
+            Vectors::Operators => true,
+            Vectors::Accesses { .. } => {
                 matches!(space, Space::Global | Space::Input | Space::Local)
                     && self.has_vectors_of(ty)
                     && self.starts_at_multiples(&place.name, ty, offset)
             }
-            Target::C => false,
+            Vectors::OfCompilers => false,
         };
         let mut vector = place.clone();
         self.put_lane_into_place(&mut vector, 0);
@@ -324,7 +321,10 @@ impl<'a> Lanes<'a> {
     }
 
     fn has_vectors_of(&self, ty: ScalarType) -> bool {
-        self.target != Target::Cuda || u64::from(self.width) * ty.bytes() <= CUDA_BYTES
+        match self.target {
+            Vectors::Accesses { widest } => u64::from(self.width) * ty.bytes() <= widest,
+            Vectors::Operators | Vectors::OfCompilers => true,
+        }
     }
 
     /// Whether the first lanes of all vectors are at multiples of their number.
@@ -343,7 +343,7 @@ impl<'a> Lanes<'a> {
 
     fn use_vector(&mut self, vector: &Place) {
         self.vectors += 1;
-        if let (Target::Cuda, Extent::Vector(ty, width)) = (self.target, vector.extent) {
+        if let (Vectors::Accesses { .. }, Extent::Vector(ty, width)) = (self.target, vector.extent) {
             let bytes = self.aligned.entry(vector.name.clone()).or_default();
             *bytes = (*bytes).max(ty.bytes() * u64::from(width));
         }

@@ -21,8 +21,8 @@ use crate::ast::{Block, Expr, For, LoopKind, Name, Stmt};
 use crate::declare::{Private, declare, starts_defined};
 use crate::names::Names;
 use crate::notes::{NoVectors, Note};
-use crate::plan::Target;
 use crate::print::{Function, names_in};
+use crate::target::Vectors;
 use lanes::{Lanes, Written};
 use offset::Known;
 use purlin_ir::ScalarType;
@@ -48,11 +48,11 @@ type Symbols = BTreeMap<Name, (ScalarType, Space)>;
 /// parameters are multiples of. Returns a note of each loop that stays scalar.
 pub(crate) fn vectorise(
     function: &mut Function,
-    target: Target,
+    target: Vectors,
     mut names: Names,
     mut known: Known,
 ) -> Vec<Note> {
-    if target == Target::C {
+    if target == Vectors::OfCompilers {
         let symbols = symbols(function);
         transpose::transpose(&mut function.body, &symbols, &mut names);
         // what is no arithmetic of private arrays and tables, C's compilers make vectors of by `omp simd`
@@ -130,7 +130,7 @@ fn drop_declarations(block: &mut Block, names: &BTreeSet<Name>) {
 }
 
 struct Pass {
-    target: Target,
+    target: Vectors,
     symbols: Symbols,
     known: Known,
     names: Names,

@@ -1,7 +1,7 @@
 //! Copies to local memory that are under way while the block of cells before is computed.
 
 use super::blocks::statements;
-use super::fragments::{Axes, CELLS};
+use super::fragments::{Axes, CELLS, LANES};
 use super::staging::{CellNest, deal};
 use crate::program::{CellProgram, stage};
 use purlin_ir::{AddressSpace, Kernel};
@@ -73,7 +73,7 @@ impl Vertices {
             component: None,
             shape: [self.count, 1],
         };
-        let flat = deal(s, &nest, "vertices", [32, 1])?;
+        let flat = deal(s, &nest, "vertices", [LANES, 1])?;
         s.apply(SetAddressSpace::new(&self.array, AddressSpace::Local))?;
         axes.sub_groups.push(sub_group);
         axes.items.extend(flat.items);

@@ -1,5 +1,6 @@
 //! One cell a work-group: what a strategy of blocks leaves over.
 
+use super::fragments::LANES;
 use super::length;
 use crate::program::{CellProgram, stage};
 use purlin_ir::{AddressSpace, AxisTag};
@@ -47,7 +48,7 @@ pub(super) fn cell_groups(
         let mut points = block.points;
         if points > MAX_POINTS {
             // factors of one round of points at a time in local memory
-            points = 32 * length(sub_groups);
+            points = LANES * length(sub_groups);
             let names = ["rounds", "round"].map(|end| format!("{quad}_{end}"));
             [_, quad] = s.split_as(&quad, points, [&names[0], &names[1]])?;
         }
@@ -71,9 +72,9 @@ pub(super) fn cell_groups(
     let mut lanes = Lanes::default();
     for (iname, count) in spread {
         let names = ["round", "lane"].map(|end| format!("{iname}_{end}"));
-        let [round, lane] = s.split_as(&iname, 32, [&names[0], &names[1]])?;
+        let [round, lane] = s.split_as(&iname, LANES, [&names[0], &names[1]])?;
         lanes.items.push(lane);
-        if (count + 31) / 32 <= length(sub_groups) {
+        if (count + LANES - 1) / LANES <= length(sub_groups) {
             lanes.sub_groups.push(round);
         }
     }

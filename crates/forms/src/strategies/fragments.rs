@@ -3,6 +3,7 @@
 use super::blocks::statements;
 use super::staging::Flat;
 use purlin_ir::text::NamedLayout;
+use purlin_transforms::intrinsics::{self, MMA_M16N8K8_F64};
 use purlin_transforms::primitives::{
     ChangeLayout, DropZeroTerms, JoinArrayAxes, JoinInames, PadArray, PeelIname, ShiftIname, SplitArrayAxis,
     TransposeArrayAxes,
@@ -12,6 +13,8 @@ use purlin_transforms::{Refusal, Schedule, TransformError};
 
 /// Cells of a sub-group: rows of the instruction's result.
 pub(super) const CELLS: i64 = 16;
+/// Work-items of a sub-group, as the instruction has them.
+pub(super) const LANES: i64 = intrinsics::width(MMA_M16N8K8_F64);
 /// Columns of its result, and of its first factor.
 pub(super) const TILE: i64 = 8;
 /// Columns in full tiles.

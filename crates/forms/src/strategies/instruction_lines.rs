@@ -1,7 +1,7 @@
 //! Chained contractions by FP64 matrix instructions, a line of nodes at a time.
 
 use purlin_ir::{AddressSpace, AxisTag};
-use purlin_transforms::intrinsics::MMA_M16N8K8_F64;
+use purlin_transforms::intrinsics::{self, MMA_M16N8K8_F64};
 use purlin_transforms::primitives::{
     DeclareCallee, JoinArrayAxes, JoinInames, PadArray, ReplaceWithIntrinsic, SetAddressSpace,
     SkipZeroBlocks, SplitArrayAxis, TransposeArrayAxes,
@@ -14,8 +14,8 @@ type Steps = Result<(), TransformError>;
 /// Columns of a tile, and lines that are rows of half an instruction.
 const TILE: i64 = 8;
 
-/// Work-items of a sub-group.
-const LANES: i64 = 32;
+/// Work-items of a sub-group, as the instruction has them.
+const LANES: i64 = intrinsics::width(MMA_M16N8K8_F64);
 
 /// Pads a local array with planes along `axis`, lines and nodes behind it, so that sixteen work-items
 /// which read along any two axes meet in no bank: the strides of lines and of planes are then four

@@ -5,7 +5,7 @@ use super::cell_groups::cell_groups;
 use super::common_basis::{Algebra, Modal, Sums, common_basis};
 use super::component_products::Quadrature;
 use super::fragments::{
-    Axes, CELLS, Nest, TILE, exactly, fragment, lay_out_of, lay_out_spread_table, product, tiled,
+    Axes, CELLS, LANES, Nest, TILE, exactly, fragment, lay_out_of, lay_out_spread_table, product, tiled,
 };
 use super::matrix_groups::Parts;
 use super::single_cell::make_atomic;
@@ -388,7 +388,7 @@ impl Strategy<'_> {
     ) -> Result<(), TransformError> {
         let (program, parts) = (self.program, self.parts);
         let result = &program.results[0];
-        let items = [32 * self.directions(), parts.components];
+        let items = [LANES * self.directions(), parts.components];
         let mut around = vec![ends.gather.clone()];
         let order: Vec<usize> = program.evaluated();
         let others: Vec<String> =
@@ -417,7 +417,7 @@ impl Strategy<'_> {
                 axes.unrolled.push(flat.round);
             }
             let [item, sub_group] = exactly(s, flat.items, "work-items of the ends")?;
-            let [plane, lane] = s.split_as(&item, 32, ["item_plane", "item_lane"])?;
+            let [plane, lane] = s.split_as(&item, LANES, ["item_plane", "item_lane"])?;
             axes.items.push(lane);
             axes.on_axes([&sub_group, &plane]);
         }

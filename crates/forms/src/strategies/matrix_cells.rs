@@ -4,7 +4,7 @@ use super::ahead::{Ahead, coordinates};
 use super::blocks::{behind, gathers_first, statements, written};
 use super::cell_groups::cell_groups;
 use super::fragments::{
-    Axes, CELLS, Nest, Product, TILE, exactly, fragment, lay_out_spread_table, lay_out_table, product,
+    Axes, CELLS, LANES, Nest, Product, TILE, exactly, fragment, lay_out_spread_table, lay_out_table, product,
     spread_halves, spread_length, tiled,
 };
 use super::modes::factor;
@@ -39,7 +39,7 @@ pub struct MatrixCells {
 }
 
 /// Work-items of a sub-group, along both axes of a group.
-pub(super) const ITEMS: [i64; 2] = [32, 1];
+pub(super) const ITEMS: [i64; 2] = [LANES, 1];
 /// What the arrays of cells that fill no block end with.
 pub(super) const REST: &str = "rest";
 
@@ -342,7 +342,7 @@ impl Strategy<'_> {
         let kept = usize::try_from(self.args.kept_tables).unwrap_or(usize::MAX);
         for table in axes.tables.iter().take(kept) {
             let fetch = PrefetchArray::new(table, &places.group, AddressSpace::Local);
-            let fetch = fetch.by_work_items([32, length(self.args.sub_groups)]);
+            let fetch = fetch.by_work_items([LANES, length(self.args.sub_groups)]);
             let (copy, _) = s.prefetch_as(fetch, &format!("{table}_kept"))?;
             spread_halves(s, &copy)?;
         }

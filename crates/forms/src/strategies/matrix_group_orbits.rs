@@ -6,7 +6,7 @@ use super::cell_groups::cell_groups;
 use super::component_products::{
     Evaluated, Quadrature, RolledBlock, of_table, products, roll_block, roll_groups,
 };
-use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, lay_out, tiled};
+use super::fragments::{Axes, CELLS, LANES, Nest, TILE, exactly, fragment, lay_out, tiled};
 use super::matrix_cells::{REST, row_length};
 use super::matrix_groups::MatrixGroups;
 use super::matrix_orbits::{ModeBlock, Parts, algebra, loops_in};
@@ -218,7 +218,7 @@ impl Strategy<'_> {
     ) -> Result<(), TransformError> {
         let (program, g) = (self.program, self.gather);
         let result = &program.results[0];
-        let items = [32, self.args.sub_groups(self.components)];
+        let items = [LANES, self.args.sub_groups(self.components)];
         let component = program.evaluated().first().and_then(|k| rolled.gathers[*k].as_ref());
         let shape = [g.count, self.components];
         let gather = CellNest { array: &g.array, cells: &ends.gather, rows: &g.dofs, component, shape };

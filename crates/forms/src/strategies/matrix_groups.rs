@@ -3,7 +3,7 @@
 use super::blocks::{behind, gathers_first, statements, written};
 use super::cell_groups::cell_groups;
 use super::component_products::{Evaluated, Quadrature, RolledBlock, of_table, products, roll_block};
-use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, lay_out, spread_columns, tiled};
+use super::fragments::{Axes, CELLS, LANES, Nest, TILE, exactly, fragment, lay_out, spread_columns, tiled};
 use super::modes::factor;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Staged, check_parts, deal_parts, roll_gathers, stage_results};
@@ -300,7 +300,7 @@ impl Strategy<'_> {
     ) -> Result<(), TransformError> {
         let (program, parts) = (self.program, self.parts);
         let result = &program.results[0];
-        let items = [32, self.args.sub_groups(parts.components)];
+        let items = [LANES, self.args.sub_groups(parts.components)];
         let mut around = vec![ends.gather.clone()];
         let order: Vec<usize> = program.evaluated();
         let others: Vec<String> =

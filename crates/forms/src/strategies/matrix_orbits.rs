@@ -3,7 +3,9 @@
 use super::ahead::{Ahead, coordinates};
 use super::blocks::{behind, gathers_first, statements};
 use super::cell_groups::cell_groups;
-use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, spread_halves, spread_length, tiled};
+use super::fragments::{
+    Axes, CELLS, LANES, Nest, TILE, exactly, fragment, spread_halves, spread_length, tiled,
+};
 use super::matrix_cells::{
     ITEMS, MatrixCells, MatrixSizes, REST, RESULTS, VALUES, row_length, tiles, to_fragment,
 };
@@ -528,7 +530,7 @@ impl Strategy<'_> {
         let kept = usize::try_from(self.args.kept_tables).unwrap_or(usize::MAX);
         for table in parts.small.iter().chain(axes.tables.iter().take(kept)) {
             let fetch = PrefetchArray::new(table, &places.group, AddressSpace::Local);
-            let fetch = fetch.by_work_items([32, length(self.args.sub_groups)]);
+            let fetch = fetch.by_work_items([LANES, length(self.args.sub_groups)]);
             let (copy, _) = s.prefetch_as(fetch, &format!("{table}_kept"))?;
             if axes.tables.contains(table) {
                 spread_halves(s, &copy)?;

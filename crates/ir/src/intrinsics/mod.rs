@@ -82,6 +82,30 @@ pub const MMA_M16N8K8_F64: &str = include_str!("mma_m16n8k8_f64.txt");
 /// PTX ISA, *Matrix Fragments for mma.m16n8k4 with .f64 type*.
 pub const MMA_M16N8K4_F64: &str = include_str!("mma_m16n8k4_f64.txt");
 
+/// Work-items of the sub-groups for which the code of a callee is written, as its text says behind the
+/// name: `{sub_group(64)}`, else 32. What deals work out to the lanes of an instruction asks here.
+#[must_use]
+pub const fn width(text: &str) -> i64 {
+    let (text, word) = (text.as_bytes(), b"{sub_group(");
+    let mut at = 0;
+    while at < text.len() && text[at] != b'\n' {
+        let mut known = 0;
+        while known < word.len() && at + known < text.len() && text[at + known] == word[known] {
+            known += 1;
+        }
+        if known == word.len() {
+            let (mut digit, mut width) = (at + known, 0);
+            while digit < text.len() && text[digit].is_ascii_digit() {
+                width = 10 * width + (text[digit] - b'0') as i64;
+                digit += 1;
+            }
+            return width;
+        }
+        at += 1;
+    }
+    32
+}
+
 /// Whether a callee is one of these, word for word: its code is Purlin's own.
 ///
 /// Code of any other callee comes from whoever wrote the kernel or the recipe that holds it, and is
@@ -114,6 +138,18 @@ mod tests {
     use super::*;
     use crate::calls::Piece;
     use crate::text::{parse, print};
+
+    /// The width that is read without parsing is the one that is parsed.
+    #[test]
+    fn widths_are_those_of_the_texts() {
+        let wide = MMA_M8N8K4_F64.replacen("callee mma_m8n8k4_f64", "callee wide {sub_group(64)}", 1);
+        let texts = ALL.map(str::to_owned).into_iter().chain([wide.clone()]);
+        for text in texts {
+            let [callee] = parse_callees(&text).unwrap().try_into().unwrap();
+            assert_eq!(width(&text), i64::from(callee.kernel.sub_group.width()), "{text}");
+        }
+        assert_eq!(width(&wide), 64);
+    }
 
     /// Each is known for what it is, also behind the text of a kernel, and nothing else is.
     #[test]

@@ -1,6 +1,7 @@
 //! Callees as text: `callee name`, a kernel's declarations and body, and the code of targets, all
 //! indented.
 
+use super::attributes::{sub_group_width, write_attributes};
 use super::cursor::Cursor;
 use super::declaration::label;
 use super::error::{Fail, fail, fail_help};
@@ -23,7 +24,9 @@ type Result<T> = std::result::Result<T, Fail>;
 pub(super) fn print(f: &mut fmt::Formatter<'_>, callee: &Callee) -> fmt::Result {
     let kernel = &callee.kernel;
     let names = Names { kernel, rule: None };
-    writeln!(f, "callee {}", kernel.name)?;
+    write!(f, "callee {}", kernel.name)?;
+    write_attributes(f, kernel)?;
+    writeln!(f)?;
     for id in kernel.vars.ids() {
         f.write_str("  ")?;
         declaration(f, &names, id)?;
@@ -87,8 +90,13 @@ impl<'s> Parser<'s> {
         c.advance();
         let span = c.whole_span();
         let name = c.expect_word("the name of the callee").and_then(|(name, at)| {
+            let mut kernel = Kernel { name: name.to_owned(), ..Kernel::default() };
+            if c.take_symbol("{") {
+                kernel.sub_group = sub_group_width(&mut c)?;
+                c.expect_symbol("}", "after the width of sub-groups")?;
+            }
             c.expect_end("the name")?;
-            let id = self.kernel.callees.push(Callee::new(empty(name)));
+            let id = self.kernel.callees.push(Callee::new(kernel));
             self.statement_of(name, span);
             self.names.declare(name, at, Entity::Callee(id)).map(|()| (name, id))
         });
@@ -101,7 +109,7 @@ impl<'s> Parser<'s> {
         let base = inner.iter().map(|l| l.indent).min().unwrap_or(0);
         let (code, lines): (Vec<Line<'s>>, Vec<Line<'s>>) =
             inner.iter().map(|l| Line { indent: l.indent - base, ..l.clone() }).partition(|l| is_code(l));
-        match Parser::of_callee(name, span).read(&lines) {
+        match Parser::of_callee(self.kernel.callees[id].kernel.clone(), span).read(&lines) {
             Ok(kernel) => self.kernel.callees[id].kernel = kernel,
             Err(errors) => {
                 self.names.mark_broken(name);
@@ -138,10 +146,6 @@ impl<'s> Parser<'s> {
             )),
         }
     }
-}
-
-fn empty(name: &str) -> Kernel {
-    Kernel { name: name.to_owned(), ..Kernel::default() }
 }
 
 fn is_code(line: &Line<'_>) -> bool {
@@ -274,7 +278,7 @@ fn push_text(text: &mut Vec<Piece>, more: &str) {
 /// An element of an argument of the callee; the errors are at the whole line of code.
 fn element_of(kernel: &Kernel, text: &str, span: Span) -> Result<Access> {
     let (tokens, errors) = tokens(text);
-    let mut parser = Parser::of_callee("", span);
+    let mut parser = Parser::of_callee(Kernel::default(), span);
     parser.kernel = kernel.clone();
     let at = |why: &str| fail(span, format!("`{{{text}}}` in the code: {why}"));
     let parsed = || -> Result<Access> {

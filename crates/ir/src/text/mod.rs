@@ -34,7 +34,7 @@
 //!
 //! | item | form |
 //! |---|---|
-//! | first line | `kernel name`, with attributes behind it, as in `kernel name {resident_groups(4), dynamic_local}`: a compute unit shall have registers for so many groups; all arrays in local memory are parts of one that the launch provides |
+//! | first line | `kernel name`, with attributes behind it, as in `kernel name {resident_groups(4), dynamic_local, sub_group(64)}`: a compute unit shall have registers for so many groups; all arrays in local memory are parts of one that the launch provides; a sub-group has so many work-items, else 32 |
 //! | declaration | `param`, `arg`, `temp`, `table` `name: type[shape]`, then any of `in` `out` `inout`, an address space, `strides(...)`, `vector(axis)`, `storage(name)` |
 //! | loop | `for name in lo..hi`, or `for name where set`, or both; then `{tag}` |
 //! | lower bound | an affine expression, `ceil(affine/c)`, or `max(...)` of several |
@@ -51,6 +51,7 @@
 //! `atomic` among the tags of an update makes it atomic; a label of that name is written
 //! `"atomic"`, in quotes, as any tag that is not an identifier.
 
+mod attributes;
 mod callee;
 mod cursor;
 mod declaration;

@@ -1,5 +1,6 @@
 //! Text to kernels.
 
+use super::attributes::attributes;
 use super::cursor::Cursor;
 use super::declaration::{VARIABLE_WORDS, label};
 use super::error::{Fail, ParseError, ParseErrors, fail, fail_help, suggestion};
@@ -112,9 +113,9 @@ impl<'s> Parser<'s> {
     }
 
     /// For the kernel of a callee, which has its name from the line that declares it.
-    pub(super) fn of_callee(name: &str, header: Span) -> Self {
+    pub(super) fn of_callee(kernel: Kernel, header: Span) -> Self {
         let mut parser = Self::new(Vec::new());
-        parser.kernel.name = name.to_owned();
+        parser.kernel = kernel;
         parser.named = true;
         parser.header = header;
         parser
@@ -501,35 +502,6 @@ pub(super) fn statement(line: &Line<'_>) -> Statement {
         Some(Kind::Name("for")) => Statement::Loop,
         _ => Statement::Insn,
     }
-}
-
-/// Reads `{resident_groups(4), dynamic_local}`.
-fn attributes(c: &mut Cursor<'_, '_>, kernel: &mut Kernel) -> Result<(), Fail> {
-    c.advance();
-    loop {
-        if c.take_word("resident_groups") {
-            kernel.resident_groups = Some(resident_groups(c)?);
-        } else if c.take_word("dynamic_local") {
-            kernel.dynamic_local = true;
-        } else {
-            return Err(c.expected("`resident_groups(...)` or `dynamic_local`"));
-        }
-        if !c.take_symbol(",") {
-            return c.expect_symbol("}", "after the attributes of the kernel");
-        }
-    }
-}
-
-fn resident_groups(c: &mut Cursor<'_, '_>) -> Result<u32, Fail> {
-    c.expect_symbol("(", "after `resident_groups`")?;
-    let groups = match c.peek() {
-        Some(Kind::Int(groups)) => groups.parse().ok().filter(|n| RESIDENT_GROUPS.contains(n)),
-        _ => None,
-    };
-    let groups = groups.ok_or_else(|| c.expected("a number of work-groups, 1 to 32"))?;
-    c.advance();
-    c.expect_symbol(")", "after the number of work-groups")?;
-    Ok(groups)
 }
 
 fn not_a_statement(c: &Cursor<'_, '_>) -> Fail {

@@ -1,5 +1,6 @@
 //! Kernels as text.
 
+use super::attributes::write_attributes;
 use super::number::write_table_real;
 use super::show::{Names, write_label};
 use crate::calls::{Call, groups};
@@ -52,12 +53,7 @@ impl fmt::Display for Printed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let k = self.kernel;
         write!(f, "kernel {}", k.name)?;
-        let resident = k.resident_groups.map(|groups| format!("resident_groups({groups})"));
-        let dynamic = k.dynamic_local.then(|| "dynamic_local".to_owned());
-        let attributes: Vec<String> = resident.into_iter().chain(dynamic).collect();
-        if !attributes.is_empty() {
-            write!(f, " {{{}}}", attributes.join(", "))?;
-        }
+        write_attributes(f, k)?;
         writeln!(f)?;
         if k.vars.len() + k.rules.len() + k.assumptions.len() > 0 {
             writeln!(f)?;

@@ -163,10 +163,9 @@ fn stream(device: &dyn Device) -> Result<(f64, u64), RuntimeError> {
         ("c", Arg::Buffer(&c)),
     ];
     let sum = [("n", Arg::Param(n)), ("x", Arg::Buffer(&b)), ("out", Arg::Buffer(&a))];
-    let target = info.backend.target();
     let bytes_f = bytes as f64;
-    let triad_s = fastest(device, &programs::triads(target), &triad)?;
-    let sum_s = fastest(device, &programs::sums(target), &sum)?;
+    let triad_s = fastest(device, &programs::triads(info.backend), &triad)?;
+    let sum_s = fastest(device, &programs::sums(info.backend), &sum)?;
     Ok(((3.0 * bytes_f / triad_s).max(bytes_f / sum_s), bytes))
 }
 

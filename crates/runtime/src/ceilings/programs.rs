@@ -53,16 +53,17 @@ fn chunks() -> HostExpr {
 }
 
 /// Programs for `a[i] = b[i] + s*c[i]`, i in 0..n, n a multiple of 1024; the fastest counts.
-pub(crate) fn triads(target: Target) -> Vec<Program> {
-    match target {
-        Target::C => vec![triad(target, TRIAD_C.into(), 1)],
-        Target::OpenCl => {
+pub(crate) fn triads(backend: Backend) -> Vec<Program> {
+    let target = backend.target();
+    match backend {
+        Backend::C => vec![triad(target, TRIAD_C.into(), 1)],
+        Backend::OpenCl => {
             vec![
                 triad(target, format!("{FP64}{TRIAD_OPENCL}"), 64),
                 triad(target, format!("{FP64}{TRIAD_WIDE}"), 1),
             ]
         }
-        Target::Cuda => vec![triad(target, TRIAD_CUDA.into(), 64)],
+        Backend::Cuda => vec![triad(target, TRIAD_CUDA.into(), 64)],
     }
 }
 
@@ -80,13 +81,14 @@ fn triad(target: Target, source: String, block: u64) -> Program {
 
 /// Programs that sum `x` in pieces, every element read once; n a multiple of 1024; the fastest
 /// counts.
-pub(crate) fn sums(target: Target) -> Vec<Program> {
-    match target {
-        Target::C => vec![sum(target, SUM_C.into(), 1)],
-        Target::OpenCl => {
+pub(crate) fn sums(backend: Backend) -> Vec<Program> {
+    let target = backend.target();
+    match backend {
+        Backend::C => vec![sum(target, SUM_C.into(), 1)],
+        Backend::OpenCl => {
             vec![sum(target, format!("{FP64}{SUM_OPENCL}"), 64), sum(target, format!("{FP64}{SUM_WIDE}"), 1)]
         }
-        Target::Cuda => vec![sum(target, SUM_CUDA.into(), 64)],
+        Backend::Cuda => vec![sum(target, SUM_CUDA.into(), 64)],
     }
 }
 

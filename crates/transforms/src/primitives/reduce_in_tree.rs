@@ -21,10 +21,9 @@ use crate::refusal::Refusal;
 use crate::schedule::{Array, Handles, Loop, Made, Statement};
 use crate::tree::{edit_siblings, loop_body};
 use purlin_analysis::Analysis;
-use purlin_analysis::placement::SUB_GROUP;
 use purlin_ir::{
     Access, AddressSpace, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Node,
-    ScalarType, UpdateOp, VarId, VarKind, Variable, WriteOp,
+    ScalarType, SubGroup, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,7 +73,7 @@ use std::fmt;
 /// }` is empty for every read `t` of it. Where no term is, the element lies in the array and, of a
 /// temporary or output, has surely been written. Terms of an `i32` extremum fit an `i32`. The
 /// length of the loop has a constant bound. If loops are on axes, the placement must hold. By
-/// shuffles, the length is a power of two of at most 32, on `l.0`; that all work-items of the
+/// shuffles, the length is a power of two, at most the width of the kernel's sub-groups, on `l.0`; that all work-items of the
 /// sub-group take part is for code generation to prove.
 ///
 /// # Errors
@@ -168,7 +167,7 @@ const LANES_AXIS: Obligation =
 /// Every step halves the work-items of a sub-group.
 const LANES_LENGTH: Obligation = Obligation::new(
     "reduce_in_tree.lanes_length",
-    "a sub-group joins as many terms as a power of two of at most 32",
+    "a sub-group joins as many terms as a power of two, at most its width",
 );
 
 /// An update whose terms may be regrouped, and the tree that joins them.
@@ -261,7 +260,7 @@ impl Primitive for ReduceInTree {
         let full = insn.predicate.is_none() && is_full(kernel, iname, values.length);
         let name = self.tree.clone().unwrap_or_else(|| format!("{}_tree", insn.name));
         if self.shuffle {
-            check_lanes(&self.iname, values.length, tag)?;
+            check_lanes(&self.iname, values.length, tag, kernel.sub_group)?;
         }
         let plan = Plan { iname, id, op, tag, name, values, full, shuffle: self.shuffle };
         plan.check_names(kernel)?;
@@ -375,16 +374,20 @@ fn check_terms_fit(kernel: &Kernel, insn: &Insn, op: UpdateOp) -> Result<(), Ref
 }
 
 /// Whether the work-items of a sub-group can hold as many leaves.
-fn check_lanes(iname: &str, length: i64, tag: AxisTag) -> Result<(), Refusal> {
+fn check_lanes(iname: &str, length: i64, tag: AxisTag, width: SubGroup) -> Result<(), Refusal> {
     LANES_AXIS.require(tag == AxisTag::Local(0), || {
         format!(
             "the work-items of a sub-group are neighbours along l.0, and `{iname}` is on {tag}; reduce on l.0"
         )
     })?;
-    let joined = length <= SUB_GROUP && u64::try_from(length).is_ok_and(u64::is_power_of_two);
-    LANES_LENGTH.require(joined, || {
+    let mut joined = (0..=width.width().ilog2()).map(|k| 1_i64 << k);
+    LANES_LENGTH.require(joined.any(|n| n == length), || {
+        let (below, last) = (width.width().ilog2(), width.width());
+        let below: Vec<String> = (0..below).map(|k| (1 << k).to_string()).collect();
+        let numbers =
+            if below.is_empty() { last.to_string() } else { format!("{} or {last}", below.join(", ")) };
         format!(
-            "`{iname}` has up to {length} terms, and a sub-group joins 1, 2, 4, 8, 16 or {SUB_GROUP} by shuffles; \
+            "`{iname}` has up to {length} terms, and a sub-group joins {numbers} by shuffles; \
              split it, and take the loop inside a block"
         )
     })

@@ -2,13 +2,13 @@
 
 use super::placed;
 use crate::deps::tests::trace::{Event, Touch, Trace};
-use crate::placement::{Barrier, PlacementError, SUB_GROUP, Scope};
+use crate::placement::{Barrier, PlacementError, Scope};
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 use purlin_interp::Memory;
 use purlin_ir::affine::Atom;
 use purlin_ir::ids::{InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel, VarKind, WriteOp};
+use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel, SubGroup, VarKind, WriteOp};
 use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 use std::cell::Cell;
 
@@ -106,7 +106,7 @@ impl<'a> Launch<'a> {
 
     fn in_one_sub_group(&self, a: &Event, b: &Event) -> bool {
         self.items.iter().all(|axis| {
-            let block = if *axis == AxisTag::Local(0) { SUB_GROUP } else { 1 };
+            let block = if *axis == AxisTag::Local(0) { self.kernel.sub_group.width().into() } else { 1 };
             let (p, q) = (self.place(a, *axis), self.place(b, *axis));
             matches!((p, q), (Place::At(p), Place::At(q)) if p.div_euclid(block) == q.div_euclid(block))
         })
@@ -209,7 +209,7 @@ fn unordered(launch: &Launch, events: &[&Event], touches: &[Touch], var: VarId) 
     None
 }
 
-/// The kernel with tags, address spaces and atomics drawn from picks.
+/// The kernel with tags, address spaces, atomics and a width of sub-groups drawn from picks.
 fn tagged(mut kernel: Kernel, picks: &[u8]) -> Kernel {
     let mut picks = picks.iter().copied().cycle();
     let mut pick = || picks.next().unwrap_or(0);
@@ -225,6 +225,9 @@ fn tagged(mut kernel: Kernel, picks: &[u8]) -> Kernel {
     for l in loops {
         kernel.inames[l].tag = tags[usize::from(pick()) % tags.len()];
     }
+    // 32 in half of them; loops are short, so that narrow ones tell sub-groups apart
+    let widths = [32, 1, 32, 2, 32, 4];
+    kernel.sub_group = SubGroup::new(widths[usize::from(pick()) % widths.len()]).expect("powers of two");
     for var in kernel.vars.values_mut().filter(|v| v.kind == VarKind::Temporary) {
         let spaces = [AddressSpace::Private, AddressSpace::Local, AddressSpace::Global];
         var.space = spaces[usize::from(pick()) % 3];

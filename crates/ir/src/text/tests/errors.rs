@@ -66,10 +66,28 @@ error: expected a number of work-groups, 1 to 32, found `33`
   |                           ^^
 "#;
     residence_by_another_name: errors("kernel k {resident(4)}"), @r#"
-error: expected `resident_groups(...)` or `dynamic_local`, found `resident`
+error: expected `resident_groups(...)`, `dynamic_local` or `sub_group(...)`, found `resident`
  --> 1:11
 1 | kernel k {resident(4)}
   |           ^^^^^^^^
+"#;
+    width_of_no_sub_group: errors("kernel k {sub_group(48)}"), @r#"
+error: expected a number of work-items, a power of two from 1 to 128, found `48`
+ --> 1:21
+1 | kernel k {sub_group(48)}
+  |                     ^^
+"#;
+    width_beyond: errors("kernel k {sub_group(256)}"), @r#"
+error: expected a number of work-items, a power of two from 1 to 128, found `256`
+ --> 1:21
+1 | kernel k {sub_group(256)}
+  |                     ^^^
+"#;
+    width_of_a_callee: errors("kernel k\ncallee c {dynamic_local}\n  arg y: f64[1] out\n  s: y[0] = 1.0"), @r#"
+error: expected `sub_group(...)`, found `dynamic_local`
+ --> 2:11
+2 | callee c {dynamic_local}
+  |           ^^^^^^^^^^^^^
 "#;
     residence_without_end: errors("kernel k {resident_groups(4)} x"), @r#"
 error: expected an operator or the end of the attributes of the kernel, found `x`

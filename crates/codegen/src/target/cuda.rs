@@ -1,0 +1,167 @@
+//! CUDA C++, as NVRTC compiles it.
+
+use super::{
+    Atomics, Banks, Completion, Contraction, Execution, Limits, Posix, ShuffleWord, SubGroups, Target,
+    TargetDescription, Vectors, Words,
+};
+use crate::ast::Fence;
+use crate::plan::Feature;
+use crate::print::{Function, combine};
+use purlin_analysis::placement::Scope;
+use purlin_ir::{ScalarType, UpdateOp};
+
+pub(crate) const CUDA: TargetDescription = TargetDescription {
+    target: Target::Cuda,
+    name: "cuda",
+    summary: "CUDA C++",
+    extension: "cu",
+    execution: Execution::Device,
+    sub_groups: SubGroups::Hardware {
+        widths: &[32],
+        shuffle: &[
+            ShuffleWord::To,
+            ShuffleWord::Text(" = __shfl_sync("),
+            ShuffleWord::Mask,
+            ShuffleWord::Text(", "),
+            ShuffleWord::Value,
+            ShuffleWord::Text(", "),
+            ShuffleWord::Lane,
+            ShuffleWord::Text(", "),
+            ShuffleWord::Width,
+            ShuffleWord::Text(");"),
+        ],
+    },
+    limits: Limits {
+        // the programming guide's
+        work_items: Some(1024),
+        constant: Some(64 * 1024),
+        // compute capability 9.0; the runtime compares with the card's own
+        local: Some(227 * 1024),
+        declared_local: Some(48 * 1024),
+        // local memory of a thread on every compute capability so far (programming guide, technical
+        // specifications)
+        private: 512 * 1024,
+        stack: None,
+    },
+    banks: Banks { count: 32, word: 4, sector: 32 },
+    contraction: Contraction { options: Some(["--fmad=true", "--fmad=false"]), forbidden: "" },
+    vectors: Vectors::Accesses { widest: 16 },
+    atomics: Atomics {
+        native: &[
+            (UpdateOp::Add, ScalarType::F32, "atomicAdd"),
+            (UpdateOp::Add, ScalarType::F64, "atomicAdd"),
+            (UpdateOp::Add, ScalarType::I32, "atomicAdd"),
+            (UpdateOp::Min, ScalarType::I32, "atomicMin"),
+            (UpdateOp::Min, ScalarType::I64, "atomicMin"),
+            (UpdateOp::Max, ScalarType::I32, "atomicMax"),
+            (UpdateOp::Max, ScalarType::I64, "atomicMax"),
+        ],
+        spaces: false,
+        wide: None,
+        source: atomic,
+    },
+    posix: Posix::Known,
+    completions: PTX,
+    feature: capability,
+    features: "`sm_80` and the like",
+    cuts_at_barriers: false,
+    words: Words {
+        ty,
+        vector: |of, width| match of {
+            ScalarType::I64 => format!("longlong{width}"),
+            of @ (ScalarType::F32 | ScalarType::F64 | ScalarType::I16 | ScalarType::I32) => {
+                format!("{}{width}", ty(of))
+            }
+        },
+        lane: |k| format!(".{}", ["x", "y", "z", "w"][usize::from(k.min(3))]),
+        aligned: |bytes| format!("__align__({bytes}) "),
+        long_suffix: "LL",
+        single_suffix: "f",
+        preamble: |_, _| String::new(),
+        head,
+        global: "",
+        local: "__shared__ ",
+        constant: "__constant__",
+        restrict: "__restrict__ ",
+        inline: "__device__ static inline",
+        barrier,
+        hardware,
+        // NVRTC has no header for them
+        nan: ["__int_as_float(0x7fc00000)", "__longlong_as_double(0x7ff8000000000000LL)"],
+        infinity: ["__int_as_float(0x7f800000)", "__longlong_as_double(0x7ff0000000000000LL)"],
+        // A loop that is tagged so, and a short one of varying length. NVVM (CUDA 13.0, before sm_100)
+        // unrolls the inner loop of `for i in 0..3 for j in i..3` around a call, and then leaves the outer
+        // one after its first iteration: `tests/compilers/nvvm_leaves_a_triangle.cu`;
+        // `tests/forms/nvrtc.rs` shows it.
+        rolled: Some("#pragma unroll 1"),
+        extremes: false,
+    },
+};
+
+/// Beginnings of PTX instructions that go on by themselves, and of those that wait for them.
+pub(super) const PTX: &[Completion] = &[
+    Completion {
+        instruction: "cp.async",
+        waits: &["cp.async.wait_all", "cp.async.wait_group", "cp.async.bulk.wait_group", "mbarrier."],
+    },
+    Completion { instruction: "cp.reduce.async", waits: &["cp.async.bulk.wait_group", "mbarrier."] },
+    Completion { instruction: "st.async", waits: &["mbarrier."] },
+    Completion { instruction: "wgmma.mma_async", waits: &["wgmma.wait_group"] },
+];
+
+/// `sm_80` is a compute capability of 8.0.
+fn capability(name: &str) -> Option<Feature> {
+    name.strip_prefix("sm_")?.parse().ok().map(Feature::ComputeCapability)
+}
+
+fn ty(ty: ScalarType) -> &'static str {
+    match ty {
+        ScalarType::F32 => "float",
+        ScalarType::F64 => "double",
+        ScalarType::I16 => "short",
+        ScalarType::I32 => "int",
+        ScalarType::I64 => "long long",
+    }
+}
+
+fn head(function: &Function) -> String {
+    let Function { name, block: [x, y, z], .. } = function;
+    let resident = function.resident_groups.map(|n| format!(", {n}")).unwrap_or_default();
+    format!("extern \"C\" __global__ void __launch_bounds__({}{resident}) {name}", x * y * z)
+}
+
+fn barrier(fence: &Fence) -> &'static str {
+    if fence.scope == Scope::SubGroup { "__syncwarp();" } else { "__syncthreads();" }
+}
+
+fn hardware(group: bool, axis: u8) -> String {
+    let index = if group { "blockIdx" } else { "threadIdx" };
+    format!("{index}.{}", ["x", "y", "z"][usize::from(axis.min(2))])
+}
+
+fn atomic(op: UpdateOp, of: ScalarType, _local: bool, name: &str) -> String {
+    let t = ty(of);
+    if (op, of) == (UpdateOp::Add, ScalarType::I64) {
+        return format!(
+            "__device__ static inline void {name}(long long *p, const long long v)\n{{\n    \
+             atomicAdd((unsigned long long *)p, (unsigned long long)v);\n}}\n"
+        );
+    }
+    let (word, from, to) = match of {
+        ScalarType::F64 => (
+            "unsigned long long",
+            "__longlong_as_double((long long)seen)",
+            "(unsigned long long)__double_as_longlong",
+        ),
+        ScalarType::F32 => ("unsigned int", "__uint_as_float(seen)", "__float_as_uint"),
+        // no variable of 16 bits is written
+        ScalarType::I16 | ScalarType::I32 => ("unsigned int", "(int)seen", "(unsigned int)"),
+        ScalarType::I64 => ("unsigned long long", "(long long)seen", "(unsigned long long)"),
+    };
+    let next = combine(op, of, &CUDA, "now", "v");
+    format!(
+        "__device__ static inline void {name}({t} *p, const {t} v)\n{{\n    {word} *const word = ({word} *)p;\n    \
+         {word} old = *word, seen;\n    do {{\n        seen = old;\n        const {t} now = {from};\n        \
+         old = atomicCAS(word, seen, {to}({next}));\n    }} while (old != seen);\n}}\n"
+    )
+}

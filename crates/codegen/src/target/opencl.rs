@@ -1,0 +1,131 @@
+//! OpenCL C 1.2, with the extensions for double precision and for atomic updates of 64 bits.
+
+use super::{
+    Atomics, Contraction, Execution, Limits, Posix, SubGroups, Target, TargetDescription, Vectors, Words,
+    cuda,
+};
+use crate::ast::Fence;
+use crate::plan::Feature;
+use crate::print::{Function, combine};
+use purlin_ir::{ScalarType, UpdateOp};
+
+pub(crate) const OPENCL: TargetDescription = TargetDescription {
+    target: Target::OpenCl,
+    name: "opencl",
+    summary: "OpenCL C 1.2",
+    extension: "cl",
+    execution: Execution::Device,
+    // 1.2 has no sub-groups
+    sub_groups: SubGroups::InLocalMemory,
+    limits: Limits {
+        // devices report theirs, and the runtime compares
+        work_items: None,
+        local: None,
+        declared_local: None,
+        // the least that a device offers
+        constant: Some(64 * 1024),
+        // there is no query for it; NVIDIA's devices have the limit of CUDA
+        private: 512 * 1024,
+        stack: None,
+    },
+    banks: cuda::CUDA.banks,
+    // on by default
+    contraction: Contraction { options: None, forbidden: "#pragma OPENCL FP_CONTRACT OFF\n\n" },
+    vectors: Vectors::Operators,
+    atomics: Atomics {
+        native: &[
+            (UpdateOp::Add, ScalarType::I32, "atomic_add"),
+            (UpdateOp::Min, ScalarType::I32, "atomic_min"),
+            (UpdateOp::Max, ScalarType::I32, "atomic_max"),
+        ],
+        spaces: true,
+        wide: Some(Feature::Int64Atomics),
+        source: atomic,
+    },
+    posix: Posix::Missing,
+    // inline assembly of NVIDIA's compiler
+    completions: cuda::PTX,
+    feature: |_| None,
+    features: "none",
+    // pocl
+    cuts_at_barriers: true,
+    words: Words {
+        ty,
+        vector: |of, width| format!("{}{width}", ty(of)),
+        lane: |k| format!(".s{k:x}"),
+        aligned: |bytes| format!("__attribute__((aligned({bytes}))) "),
+        long_suffix: "L",
+        // functions are generic
+        single_suffix: "",
+        preamble,
+        head,
+        global: "__global ",
+        local: "__local ",
+        constant: "__constant",
+        restrict: "restrict ",
+        inline: "static inline",
+        barrier,
+        hardware: |group, axis| format!("get_{}_id({axis})", if group { "group" } else { "local" }),
+        nan: ["NAN", "(double)NAN"],
+        infinity: ["INFINITY", "(double)INFINITY"],
+        rolled: None,
+        extremes: true,
+    },
+};
+
+fn ty(ty: ScalarType) -> &'static str {
+    match ty {
+        ScalarType::F32 => "float",
+        ScalarType::F64 => "double",
+        ScalarType::I16 => "short",
+        ScalarType::I32 => "int",
+        ScalarType::I64 => "long",
+    }
+}
+
+fn preamble(doubles: bool, wide_atomics: bool) -> String {
+    let mut text = String::new();
+    if doubles {
+        text.push_str("#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n");
+    }
+    if wide_atomics {
+        text.push_str("#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n");
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn head(function: &Function) -> String {
+    let Function { name, block: [x, y, z], .. } = function;
+    format!("__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))\nvoid {name}")
+}
+
+fn barrier(fence: &Fence) -> &'static str {
+    match (fence.local, fence.global) {
+        (true, true) => "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+        (false, true) => "barrier(CLK_GLOBAL_MEM_FENCE);",
+        (_, false) => "barrier(CLK_LOCAL_MEM_FENCE);",
+    }
+}
+
+/// The first read is atomic too, else a race checker takes the loop for a race.
+fn atomic(op: UpdateOp, of: ScalarType, local: bool, name: &str) -> String {
+    let t = ty(of);
+    let space = if local { "__local" } else { "__global" };
+    if (op, of) == (UpdateOp::Add, ScalarType::I64) {
+        return format!(
+            "static inline void {name}(volatile {space} long *p, const long v)\n{{\n    atom_add(p, v);\n}}\n"
+        );
+    }
+    let (word, prefix) = if of.bytes() == 8 { ("ulong", "atom") } else { ("uint", "atomic") };
+    let next = combine(op, of, &OPENCL, "now", "v");
+    format!(
+        "static inline void {name}(volatile {space} {t} *p, const {t} v)\n{{\n    \
+         volatile {space} {word} *const word = (volatile {space} {word} *)p;\n    \
+         {word} old = {prefix}_add(word, 0), seen;\n    do {{\n        seen = old;\n        \
+         const {t} now = as_{t}(seen);\n        old = {prefix}_cmpxchg(word, seen, as_{word}({next}));\n    \
+         }} while (old != seen);\n}}\n"
+    )
+}
