@@ -40,7 +40,7 @@
 //! | lower bound | an affine expression, `ceil(affine/c)`, or `max(...)` of several |
 //! | upper bound (excluded) | the same with `min(...)` |
 //! | set | comparisons of affine expressions (`mod` and `floor_div` by constants included) under `and` and `or` |
-//! | instruction | `name: lhs = rhs` or `lhs += rhs`, `*=`, `min=`, `max=`; then `if predicate`; then `{tags}` |
+//! | instruction | `name: lhs = rhs` or `lhs += rhs`, `*=`, `min=`, `max=`; then `if predicate`; then `{tags}`; without a name it is `s0`, `s1`, as such instructions follow each other and words of the text are free |
 //! | callee | `callee name`, then indented a kernel's declarations and body, and `code target needs(feature) memory(y: local) aligned(16) completes("statement") ("line" ...)` with places `{y[0]}`, `{&y[0]}` for arguments |
 //! | call | `call name` around statements that are the callee's; the arguments are printed as a remark |
 //! | reduction | `sum`, `product`, `minimum`, `maximum` `(name in lo..hi, ...: body)` |
@@ -67,6 +67,7 @@ mod print;
 mod set;
 mod show;
 mod show_set;
+mod unnamed;
 
 pub use error::{ParseError, ParseErrors, edit_distance, suggestion};
 pub use layout::NamedLayout;

@@ -7,11 +7,13 @@ use super::error::{Fail, ParseError, ParseErrors, fail, fail_help, suggestion};
 use super::lex::{Kind, Span, tokens};
 use super::line::{Line, lines};
 use super::names::{Entity, NameTable};
+use super::unnamed::{Unnamed, is_unnamed};
 use crate::calls::Callee;
 use crate::expr::UpdateOp;
 use crate::ids::{CalleeId, InameId, RuleId, VarId};
-use crate::kernel::{Insn, Kernel, Node, RESIDENT_GROUPS, VarKind, WriteOp};
+use crate::kernel::{Insn, Kernel, Node, VarKind, WriteOp};
 use crate::verify::{KernelError, MAX_LOOP_DEPTH};
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 /// Reads a kernel.
@@ -68,7 +70,9 @@ pub(super) struct Parser<'s> {
     /// Tables whose values have been read.
     pub(super) filled: BTreeSet<VarId>,
     /// The statement that declares a name, for errors of the verifier.
-    statements: HashMap<&'s str, Span>,
+    statements: HashMap<Cow<'s, str>, Span>,
+    /// Names for instructions without one.
+    unnamed: Unnamed<'s>,
     errors: Vec<ParseError>,
     named: bool,
     /// Where errors stand that concern no statement.
@@ -101,6 +105,7 @@ impl<'s> Parser<'s> {
             names: NameTable::default(),
             filled: BTreeSet::new(),
             statements: HashMap::new(),
+            unnamed: Unnamed::default(),
             errors: errors.into_iter().map(|e| *e).collect(),
             named: false,
             header: Span { start: 0, end: 0 },
@@ -129,7 +134,7 @@ impl<'s> Parser<'s> {
 
     /// Notes where a name is declared, for errors of the verifier.
     pub(super) fn statement_of(&mut self, name: &'s str, span: Span) {
-        self.statements.entry(name).or_insert(span);
+        self.statements.entry(name.into()).or_insert(span);
     }
 
     pub(super) fn note<T>(&mut self, result: Result<T, Fail>) -> Option<T> {
@@ -145,6 +150,7 @@ impl<'s> Parser<'s> {
     /// Names first, then declarations, then rules and assumptions, then the loop tree: what a
     /// statement mentions may stand below it.
     fn run(&mut self, lines: &[Line<'s>]) {
+        self.unnamed = Unnamed::of(lines);
         let (mut variables, mut rules, mut assumptions, mut body) = (vec![], vec![], vec![], vec![]);
         let mut inside_callee = 0;
         for (k, line) in lines.iter().enumerate() {
@@ -227,7 +233,7 @@ impl<'s> Parser<'s> {
         let mut c = Cursor::new(&line.tokens);
         c.advance();
         let result = c.expect_word("a name after the keyword").and_then(|(name, span)| {
-            self.statements.entry(name).or_insert(c.whole_span());
+            self.statements.entry(name.into()).or_insert(c.whole_span());
             self.declare_variable(name, span)
         });
         self.note(result)
@@ -242,7 +248,7 @@ impl<'s> Parser<'s> {
 
     fn declare_rule_line(&mut self, line: &Line<'s>) -> Option<RuleId> {
         if let Some(Kind::Name(name)) = line.tokens.get(1).map(|t| &t.kind) {
-            self.statements.entry(name).or_insert(Cursor::new(&line.tokens).whole_span());
+            self.statements.entry((*name).into()).or_insert(Cursor::new(&line.tokens).whole_span());
         }
         let id = self.whole_line(line, |p, c| p.declare_rule(c));
         if id.is_none() {
@@ -365,7 +371,7 @@ impl<'s> Parser<'s> {
     fn open_loop(&mut self, line: &Line<'s>, blocks: &mut Vec<Block>) {
         let depth = self.names.scope.len();
         if let Some(Kind::Name(name)) = line.tokens.get(1).map(|t| &t.kind) {
-            self.statements.entry(name).or_insert(Cursor::new(&line.tokens).whole_span());
+            self.statements.entry((*name).into()).or_insert(Cursor::new(&line.tokens).whole_span());
         }
         self.whole_line(line, |p, c| {
             c.advance();
@@ -400,20 +406,15 @@ impl<'s> Parser<'s> {
 
     fn instruction_line(&mut self, line: &Line<'s>) -> Option<Insn> {
         let depth = self.names.scope.len();
-        let insn = self.whole_line(line, Self::instruction);
+        let insn = self.whole_line(line, |p, c| p.instruction(c, is_unnamed(&line.tokens)));
         self.names.scope.truncate(depth); // a reduction that failed leaves its loops
         insn
     }
 
-    /// Reads `name: lhs op rhs if predicate {tags}`.
-    fn instruction(&mut self, c: &mut Cursor<'_, 's>) -> Result<Insn, Fail> {
-        if c.peek_second() != Some(&Kind::Symbol(":")) {
-            return Err(not_a_statement(c));
-        }
-        let (name, span) = c.expect_word("a statement")?;
-        self.statements.entry(name).or_insert(c.whole_span());
-        self.names.declare(name, span, Entity::Insn)?;
-        c.advance();
+    /// Reads `name: lhs op rhs if predicate {tags}`, or the same without a name.
+    fn instruction(&mut self, c: &mut Cursor<'_, 's>, is_unnamed: bool) -> Result<Insn, Fail> {
+        let name = if is_unnamed { self.unnamed.name() } else { self.name_of_instruction(c)?.to_owned() };
+        self.statements.entry(name.clone().into()).or_insert(c.whole_span());
         let (lhs, _) = self.access(c)?;
         let mut op = write_op(c)?;
         let rhs = self.expression(c)?;
@@ -423,7 +424,18 @@ impl<'s> Parser<'s> {
             instruction_tags(c, &mut op, &mut tags)?;
         }
         c.expect_end("the instruction")?;
-        Ok(Insn { name: name.to_owned(), lhs, op, rhs, predicate, tags, callee: None })
+        Ok(Insn { name, lhs, op, rhs, predicate, tags, callee: None })
+    }
+
+    /// Reads `name:`.
+    fn name_of_instruction(&mut self, c: &mut Cursor<'_, 's>) -> Result<&'s str, Fail> {
+        if c.peek_second() != Some(&Kind::Symbol(":")) {
+            return Err(not_a_statement(c));
+        }
+        let (name, span) = c.expect_word("a statement")?;
+        self.names.declare(name, span, Entity::Insn)?;
+        c.advance();
+        Ok(name)
     }
 
     fn check_tables(&mut self) {
@@ -510,7 +522,7 @@ fn not_a_statement(c: &Cursor<'_, '_>) -> Fail {
         Some(Kind::Name(word)) => suggestion(word, words),
         _ => None,
     };
-    let help = "an instruction needs a name, as in `s: y[i] = x[i]`".to_owned();
+    let help = "an instruction is `y[i] = x[i]`, or with a name `s: y[i] = x[i]`".to_owned();
     fail_help(c.span(), format!("expected a statement, found {}", c.found()), found.unwrap_or(help))
 }
 

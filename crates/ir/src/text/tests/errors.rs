@@ -137,12 +137,45 @@ error: expected a statement, found `parm`
   | ^^^^
   = help: did you mean `param`?
 "#;
-    instruction_without_name: insn("x[i] = 1"), @r#"
+    no_instruction: insn("x i"), @r#"
 error: expected a statement, found `x`
  --> 8:3
-8 |   x[i] = 1
+8 |   x i
   |   ^
-  = help: an instruction needs a name, as in `s: y[i] = x[i]`
+  = help: an instruction is `y[i] = x[i]`, or with a name `s: y[i] = x[i]`
+"#;
+    unnamed_without_operator: insn("x[i] 1"), @r#"
+error: expected `=`, `+=`, `*=`, `min=` or `max=`, found `1`
+ --> 8:8
+8 |   x[i] 1
+  |        ^
+"#;
+    unnamed_comparison: insn("x[i] == 1"), @r#"
+error: expected `=`, `+=`, `*=`, `min=` or `max=`, found `==`
+ --> 8:8
+8 |   x[i] == 1
+  |        ^^
+  = help: `==` compares; write `=` to store
+"#;
+    unnamed_difference: insn("x[i] -= 1"), @r#"
+error: expected `=`, `+=`, `*=`, `min=` or `max=`, found `-`
+ --> 8:8
+8 |   x[i] -= 1
+  |        ^
+  = help: write `+= -(...)`
+"#;
+    unnamed_of_no_variable: insn("z[i] = 1"), @r#"
+error: the variable `z` is not known
+ --> 8:3
+8 |   z[i] = 1
+  |   ^
+"#;
+    unnamed_that_the_verifier_refuses: insn("dof[i] = 1"), @r#"
+error: `s0` writes to `dof`, which is an input
+ --> 8:3
+8 |   dof[i] = 1
+  |   ^^^^^^^^^^
+  = help: declare it `out`, `inout` or `temp`
 "#;
     duplicate_name: insn("x: x[i] = 1"), @r#"
 error: `x` names two things

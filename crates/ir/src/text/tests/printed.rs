@@ -88,6 +88,64 @@ fn a_first_line_with_dynamic_local_memory() {
     assert_ne!(parse("kernel k {dynamic_local}"), parse("kernel k"));
 }
 
+/// 32 is what a kernel without a width means, so that it is not printed, and not in JSON.
+#[test]
+fn a_first_line_with_the_width_of_sub_groups() {
+    let plain = parse("kernel k\n").expect("well formed");
+    assert_eq!(parse("kernel k {sub_group(32)}"), Ok(plain.clone()));
+    assert!(!serde_json::to_string(&plain).expect("data").contains("sub_group"));
+    for width in [1, 16, 64, 128] {
+        let text = format!("kernel k {{dynamic_local, sub_group({width})}}\n");
+        let kernel = parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+        assert_eq!((kernel.sub_group.width(), &kernel.to_string()), (width, &text));
+        let json = serde_json::to_string(&kernel).expect("data");
+        assert!(json.contains(&format!("\"sub_group\":{width}")), "{json}");
+        assert_eq!(serde_json::from_str::<crate::Kernel>(&json).expect("a kernel"), kernel);
+        let other = json.replace(&format!("\"sub_group\":{width}"), "\"sub_group\":48");
+        let error = serde_json::from_str::<crate::Kernel>(&other).expect_err("refused").to_string();
+        assert!(
+            error.contains("a sub-group of 48 work-items; its width is a power of two, 1 to 128"),
+            "{error}"
+        );
+    }
+    let callee = "kernel k\n\ncallee c {sub_group(64)}\n  arg y: f64[1] out\n\n  s: y[0] = 1.0\n";
+    assert_eq!(parse(callee).unwrap_or_else(|e| panic!("{}", e.render(callee))).to_string(), callee);
+}
+
+/// Names are given as instructions stand, past every word of the text, and stay once they are printed.
+#[test]
+fn instructions_without_names() {
+    let text = "kernel k
+param s1: i32
+arg x: f64[s1] in
+arg y: f64[s1] inout
+temp t: f64
+
+callee twice
+  arg a: f64[1] inout
+
+  a[0] *= 2.0
+
+for i in 0..s1
+  y[i] = x[i]
+  s3: t = 1.0
+  t min= x[i] if x[i] < 1.0 {stage}
+  call twice
+    y[i] *= 2.0
+  t *= sum(s5 in 0..2: x[i])
+t = 0.0
+t max= 1.0
+";
+    let kernel = parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+    let names: Vec<&str> = kernel.insns.values().map(|insn| insn.name.as_str()).collect();
+    assert_eq!(names, ["s0", "s3", "s2", "s4", "s6", "s7", "s8"]);
+    let callee = kernel.callees.values().next().expect("declared");
+    assert_eq!(callee.kernel.insns.values().next().expect("one").name, "s0");
+    let printed = kernel.to_string();
+    assert!(printed.contains("\n  s2: t min= x[i] if x[i] < 1.0 {stage}\n"), "{printed}");
+    assert_eq!(parse(&printed), Ok(kernel));
+}
+
 #[test]
 fn layout_and_comments_do_not_matter() {
     let spread =

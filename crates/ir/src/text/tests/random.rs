@@ -6,11 +6,13 @@ use crate::constant::Real;
 use crate::domain::{Constraint, Domain};
 use crate::expr::{BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
 use crate::ids::InameId;
+use crate::kernel::Kernel;
+use crate::text::parse;
 use crate::types::ScalarType;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use purlin_sample::config;
+use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 
 proptest! {
     #![proptest_config(config(256))]
@@ -33,6 +35,21 @@ proptest! {
         }));
     }
 
+    /// A text means the same without the names of its instructions, but for these names.
+    #[test]
+    fn unnamed(sample in arbitrary_kernel(SampleConfig::default())) {
+        let text = sample.kernel.to_string();
+        let mut expected = parse(&text).expect("well formed");
+        let unnamed: Vec<String> = text.lines().map(|line| without_name(&expected, line)).collect();
+        let found = parse(&unnamed.join("\n")).expect("well formed");
+        let again = parse(&found.to_string()).expect("well formed");
+        prop_assert_eq!(&again, &found);
+        for (insn, named) in expected.insns.values_mut().zip(found.insns.values()) {
+            insn.name.clone_from(&named.name);
+        }
+        prop_assert_eq!(&found, &expected);
+    }
+
     #[test]
     fn labels(tags in proptest::collection::btree_set(any::<String>(), 0..4), storage in any::<String>()) {
         let mut kernel = storing(|_, _| 1.0.into());
@@ -40,6 +57,13 @@ proptest! {
         kernel.vars.values_mut().for_each(|v| v.storage = Some(storage.clone()));
         round_trips(&kernel);
     }
+}
+
+/// A line of a kernel's text without the name of its instruction.
+fn without_name(kernel: &Kernel, line: &str) -> String {
+    let rest = line.trim_start();
+    let named = kernel.insns.values().find_map(|insn| rest.strip_prefix(&format!("{}: ", insn.name)));
+    named.map_or(line.to_owned(), |named| line[..line.len() - rest.len()].to_owned() + named)
 }
 
 /// A constraint `i` and `n` in positions that are filled in later.
