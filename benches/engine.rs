@@ -13,6 +13,7 @@ use purlin::ir::{AxisTag, Kernel, text};
 use purlin::kernels::Operator;
 use purlin::transforms::Recipe;
 use purlin::transforms::primitives::{SplitIname, TagIname};
+use purlin::transforms::steps;
 use purlin::tuning::{Choice, source};
 use purlin::{Mapping, transform};
 use std::fmt::Write;
@@ -160,7 +161,7 @@ fn reductions_to_cuda(bencher: Bencher<'_, '_>, n: usize) {
 /// steps.
 #[divan::bench(name = "tiled_product_to_cuda (limit 15 ms)", sample_count = 100)]
 fn tiled_product_to_cuda(bencher: Bencher<'_, '_>) {
-    let recipe = Recipe::from_json(include_str!("../examples/matmul_recipe.json")).unwrap();
+    let recipe = steps().recipe(include_str!("../examples/matmul_recipe.json")).unwrap();
     bencher.bench(|| {
         let kernel = text::parse(include_str!("../examples/matmul.purlin")).unwrap();
         generate(&recipe.apply(&kernel).unwrap(), Target::Cuda, &Options::default()).unwrap()

@@ -7,7 +7,7 @@ use purlin::runtime::Backend;
 /// Runs the example; a test does, too.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let kernel = text::parse(include_str!("matmul.purlin"))?;
-    let recipe = Recipe::from_json(include_str!("matmul_recipe.json"))?;
+    let recipe = purlin::transforms::steps().recipe(include_str!("matmul_recipe.json"))?;
     println!("{kernel}");
     let mut tiled = kernel;
     for (step, result) in recipe.trace(&tiled)? {

@@ -36,15 +36,17 @@ pub fn mutation(name: &str) -> bool {
 """
 # The test programs that see a crate, by folder and target, in the order in which they run: those of the primitives,
 # those of the crate, those of the code made of its results. For what they let pass, the random recipes.
-PRIMITIVES = ["transforms/facts", "transforms/primitives"]
+PRIMITIVES = ["primitives/facts", "primitives/primitives"]
 PROGRAMS = {
     "crates/ir": [*PRIMITIVES, "ir/facts", "ir/purlin_ir", "codegen/facts", "codegen/refusals"],
     "crates/interp": ["interp/purlin_interp", "analysis/launch"],
     "crates/analysis": [*PRIMITIVES, "analysis/facts", "analysis/purlin_analysis", "analysis/launch", "codegen/facts", "codegen/refusals"],
-    "crates/transforms": [*PRIMITIVES, "transforms/purlin_transforms"],
+    "crates/steps": [*PRIMITIVES, "steps/purlin_steps"],
+    "crates/transforms": PRIMITIVES,
+    "crates/algebra": [*PRIMITIVES, "algebra/purlin_algebra"],
     "crates/codegen": ["codegen/facts", "codegen/refusals", "codegen/purlin_codegen", "codegen/widths"],
 }
-TESTS = [word for crate in ["ir", "interp", "analysis", "transforms", "codegen"] for word in ("-p", f"purlin-{crate}")]
+TESTS = [word for crate in ["ir", "interp", "analysis", "steps", "algebra", "primitives", "codegen"] for word in ("-p", f"purlin-{crate}")]
 TESTS += ["--lib"]
 TARGETS = {program.split("/")[1] for programs in PROGRAMS.values() for program in programs}
 TESTS += [word for name in sorted(TARGETS) if not name.startswith("purlin_") for word in ("--test", name)]
@@ -174,7 +176,8 @@ def main() -> None:
 def obligations() -> list:
     """The obligations of the primitives: each can be waived by its id."""
     found = []
-    for file in sorted((ROOT / "crates/transforms/src").rglob("*.rs")):
+    folders = [ROOT / "crates" / crate / "src" for crate in ("steps", "transforms", "algebra")]
+    for file in sorted(file for folder in folders for file in folder.rglob("*.rs")):
         for name, says in re.findall(r'Obligation::new\(\s*"([a-z_.]+)",\s*"([^"]+)"', file.read_text()):
             found.append({"name": name, "condition": says, "file": str(file.relative_to(ROOT))})
     return found

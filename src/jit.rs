@@ -9,8 +9,8 @@ use purlin_forms::import::CsrPattern;
 use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
 use purlin_forms::mesh::Mesh;
 use purlin_ir::Kernel;
+use purlin_primitives::Recipe;
 use purlin_runtime::{Device, Executable, RuntimeError};
-use purlin_transforms::Recipe;
 
 /// Why a form could not be compiled or applied.
 #[derive(Debug, thiserror::Error)]

@@ -39,9 +39,9 @@ pub use purlin_ir as ir;
 pub use purlin_isl as isl;
 pub use purlin_kernels as kernels;
 pub use purlin_multigrid as multigrid;
+pub use purlin_primitives as transforms;
 pub use purlin_runtime as runtime;
 pub use purlin_solve as solve;
-pub use purlin_transforms as transforms;
 
 #[cfg(feature = "cli")]
 extern crate self as purlin; // the command line uses the library as other programs do

@@ -40,5 +40,5 @@ pub use crate::{
     ir::{AddressSpace, AxisTag, Direction, Kernel, KernelBuilder, Layout, ScalarType, text},
     runtime::{Device, TimingOptions, devices, open},
     transform,
-    transforms::{Primitive, Recipe, Schedule, Script, Selection, Step, primitives::*},
+    transforms::{Primitive, Recipe, Schedule, ScheduleSteps, Script, Selection, Step, primitives::*},
 };

@@ -7,9 +7,10 @@ use purlin_codegen::{CodegenError, Options, generate};
 use purlin_forms::program::CellKernel;
 use purlin_interp::{Memory, Value};
 use purlin_ir::{AxisTag, Kernel, Node, ScalarType};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::lists::{Definition, ListNames, ListOverflow, RowOrder};
+use purlin_primitives::{Recipe, Schedule};
 use purlin_runtime::Device;
-use purlin_transforms::lists::{Definition, ListNames, ListOverflow, RowOrder};
-use purlin_transforms::{Recipe, Schedule};
 use std::time::Instant;
 
 /// What computing inputs took.

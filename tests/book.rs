@@ -23,7 +23,8 @@
 use purlin::Mapping;
 use purlin::ir::verify::KEYWORDS;
 use purlin::ir::{AddressSpace, AxisTag, MathFn, ScalarType, text};
-use purlin::transforms::{Recipe, Script, Selection};
+use purlin::transforms::Selection;
+use purlin::transforms::steps;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -122,7 +123,7 @@ fn check(block: &Block, dir: &Path) -> Result<(), Difference> {
         "json" => parsed(json(block)),
         "console" => console(block, dir),
         "rust" | "python" | "facts" => parsed(excerpt(block)),
-        "schedule" => parsed(Script::parse(&block.body).map(|_| ()).map_err(|e| e.render(&block.body))),
+        "schedule" => parsed(steps().script(&block.body).map(|_| ()).map_err(|e| e.render(&block.body))),
         "ebnf" if block.is("schedule") => parsed(mentions(&block.body, SCHEDULE_WORDS.map(str::to_owned))),
         "ebnf" => parsed(grammar(&block.body)),
         other => Err(Difference::new(format!("`{other}` is not a kind of block that is run"))),
@@ -152,7 +153,7 @@ fn json(block: &Block) -> Result<(), String> {
         serde_json::from_str::<T>(text).map(|_| ()).map_err(|e| e.to_string())
     }
     if block.is("recipe") {
-        return Recipe::from_json(&block.body).map(|_| ()).map_err(|e| e.to_string());
+        return steps().recipe(&block.body).map(|_| ()).map_err(|e| e.to_string());
     }
     match () {
         () if block.is("selection") => block.body.lines().try_for_each(read::<Selection>),

@@ -3,11 +3,12 @@
 
 #![no_main]
 
+use purlin_primitives::steps;
 use libfuzzer_sys::fuzz_target;
 use purlin_ir::Kernel;
 use purlin_interp::{InterpError, Memory, Value, interpret_with};
-use purlin_transforms::primitives::FixParameter;
-use purlin_transforms::{Recipe, Refusal, Step};
+use purlin_primitives::primitives::FixParameter;
+use purlin_primitives::{Recipe, Refusal, Step};
 use std::sync::LazyLock;
 
 static KERNEL: LazyLock<Kernel> =
@@ -62,11 +63,11 @@ fn check(kernel: &Kernel, step: &Step) -> Option<Kernel> {
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let recipe = match Recipe::from_json(text) {
+    let recipe = match steps().recipe(text) {
         Ok(recipe) => recipe,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
-    assert_eq!(Recipe::from_json(&recipe.to_json().expect("plain data")).ok().as_ref(), Some(&recipe));
+    assert_eq!(steps().recipe(&recipe.to_json().expect("plain data")).ok().as_ref(), Some(&recipe));
     let mut kernel = KERNEL.clone();
     for step in recipe.steps.iter().take(STEPS) {
         // another size is another program

@@ -3,7 +3,8 @@
 use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
 use purlin::ir;
-use purlin::transforms::schedule::{Choice, Made, Script, parse_file, print};
+use purlin::transforms::ScheduleSteps;
+use purlin::transforms::schedule::{Choice, Made, Script, print};
 use purlin::transforms::{Recipe, Refusal, Schedule, Step, TransformError, steps};
 use pyo3::prelude::*;
 use serde::de::DeserializeSeed;
@@ -69,7 +70,7 @@ impl Engine {
     #[staticmethod]
     fn parse(py: Python<'_>, text: &str, holes: BTreeMap<String, String>) -> PyResult<Self> {
         failure::run(py, || {
-            let (kernel, script) = parse_file(text)?;
+            let (kernel, script) = steps().file(text)?;
             let engine = Self::of(kernel);
             if let Some(script) = script {
                 engine.append(&script, &holes)?;
@@ -100,13 +101,13 @@ impl Engine {
 
     /// Applies the steps of a text.
     fn apply_text(&self, py: Python<'_>, text: &str, holes: BTreeMap<String, String>) -> PyResult<()> {
-        failure::run(py, || self.append(&Script::parse(text)?, &holes))
+        failure::run(py, || self.append(&steps().script(text)?, &holes))
     }
 
     /// Applies the steps of a recipe in JSON.
     fn apply_json(&self, py: Python<'_>, json: &str) -> PyResult<()> {
         failure::run(py, || {
-            let recipe = Recipe::from_json(json).map_err(|e| Failure::new("TextError", e.to_string()))?;
+            let recipe = steps().recipe(json).map_err(|e| Failure::new("TextError", e.to_string()))?;
             self.extend(&recipe)
         })
     }

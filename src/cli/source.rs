@@ -17,7 +17,7 @@ use purlin::forms::tabulated::TabulatedError;
 use purlin::ir::{Kernel, text};
 use purlin::kernels::{BakeOff, Operator, TensorProduct};
 use purlin::transforms::Script;
-use purlin::transforms::schedule::parse_file;
+use purlin::transforms::steps;
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -549,7 +549,7 @@ fn read_file(path: &Path) -> Result<FileSource, Failure> {
         )));
     }
     let source = read(path)?;
-    let (kernel, script) = parse_file(&source).map_err(|errors| Failure::Text {
+    let (kernel, script) = steps().file(&source).map_err(|errors| Failure::Text {
         name: path.display().to_string(),
         source,
         errors,

@@ -14,6 +14,7 @@ use purlin::forms::{MappingError, relowered};
 use purlin::ir::Kernel;
 use purlin::transforms::lists::Definition;
 use purlin::transforms::schedule::{Choice, ScriptProblem};
+use purlin::transforms::steps;
 use purlin::transforms::{Lowering, Recipe, Script, ScriptError};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -280,12 +281,12 @@ pub fn mapping(text: &str) -> Result<Mapping, String> {
 fn read_steps<'s>(path: &Path) -> Result<Given<'s>, Failure> {
     let source = read(path)?;
     if source.trim_start().starts_with(['{', '[']) {
-        let recipe = Recipe::from_json(&source);
+        let recipe = steps().recipe(&source);
         return recipe
             .map(Given::Recipe)
             .map_err(|error| Failure::Usage(format!("`{}`: {error}", path.display())));
     }
-    match Script::parse(&source) {
+    match steps().script(&source) {
         Ok(script) => Ok(Given::Script(Cow::Owned(script))),
         Err(errors) => Err(Failure::Text { name: path.display().to_string(), source, errors }),
     }

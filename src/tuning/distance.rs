@@ -3,9 +3,9 @@
 use crate::LoadError;
 use purlin_codegen::{Options, Program, generate};
 use purlin_ir::{AxisTag, text};
+use purlin_primitives::Recipe;
+use purlin_primitives::primitives::{SplitIname, TagIname};
 use purlin_runtime::{Arg, Buffer, Device, Executable, download_values};
-use purlin_transforms::Recipe;
-use purlin_transforms::primitives::{SplitIname, TagIname};
 
 /// Each work-item sums every 131,072nd entry: neighbours read neighbours, and a card is full.
 const ITEMS: usize = 1 << 17;

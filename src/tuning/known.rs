@@ -28,8 +28,8 @@ use purlin_forms::program::CellKernel;
 use purlin_forms::strategies::{adds_to_numbers, line_sizes, tensor_dimension, work_items_of_planes};
 use purlin_forms::tiling::staged_tiling_sizes;
 use purlin_ir::Kernel;
+use purlin_primitives::Recipe;
 use purlin_runtime::{Backend, Cache, Device, DeviceInfo, measure_ceilings};
-use purlin_transforms::Recipe;
 use std::fmt;
 
 /// The file that `purlin tune` writes its trials to unless told otherwise; `purlin run` and

@@ -7,7 +7,7 @@ use crate::{Mapping, Problem, exclusive_room, list_room, transform_with_setup};
 use purlin_autotune::DeviceModel;
 use purlin_forms::strategies::GroupLists;
 use purlin_ir::{AddressSpace, Affine, Kernel};
-use purlin_transforms::lists::Definition;
+use purlin_primitives::lists::Definition;
 
 /// Cells of a group that are tried.
 const CELLS: [u64; 2] = [64, 128];

@@ -38,11 +38,11 @@ use purlin_codegen::{Options, Program, Target, generate};
 use purlin_forms::Mapping;
 use purlin_forms::program::CellKernel;
 use purlin_ir::Kernel;
+use purlin_primitives::Recipe;
+use purlin_primitives::lists::Definition;
 use purlin_runtime::cuda::nvrtc;
 use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{Backend, Cache, Device, Executable, Optimisation, RuntimeError};
-use purlin_transforms::Recipe;
-use purlin_transforms::lists::Definition;
 
 /// Largest relative error of a result that counts: sums of some hundred products in double
 /// precision.

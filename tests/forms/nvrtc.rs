@@ -14,7 +14,7 @@ use purlin::ir::Kernel;
 use purlin::kernels::{BoundaryValueProblem, Operator};
 use purlin::runtime::Cache;
 use purlin::runtime::cuda::nvrtc;
-use purlin::transforms::schedule::parse_file;
+use purlin::transforms::steps;
 use purlin::{Mapping, transform};
 use std::path::Path;
 
@@ -85,7 +85,7 @@ fn solvers_compile() {
     for entry in std::fs::read_dir(texts).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
         // of vectors in space, where the components are left open
-        let (kernel, script) = parse_file(&text.replace("SIDE", "3")).unwrap();
+        let (kernel, script) = steps().file(&text.replace("SIDE", "3")).unwrap();
         let schedule = script.map(|script| script.apply(&kernel).unwrap());
         compiles(schedule.as_ref().map_or(&kernel, |schedule| schedule.kernel()));
         compiled += 1;

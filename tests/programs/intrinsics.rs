@@ -14,6 +14,7 @@ use purlin::transforms::primitives::{
     DeclareCallee, InlineCall, InterchangeInames, JoinArrayAxes, JoinInames, ReplaceWithIntrinsic,
     SetAddressSpace, SplitArrayAxis, SplitIname, TagIname,
 };
+use purlin::transforms::steps;
 use purlin::{Loaded, Random, RelativeError};
 
 fn on_device(name: &str, kernel: &Kernel, memory: &Memory, output: &str) -> (String, Vec<f64>) {
@@ -148,7 +149,7 @@ fn a_matrix_product_becomes_matrix_instructions() {
     let plain = parse(PRODUCT).unwrap();
     let recipe = to_matrix_instructions();
     let replaced = recipe.apply(&plain).unwrap_or_else(|e| panic!("{e}\n{}", e.kernel));
-    assert_eq!(Recipe::from_json(&recipe.to_json().unwrap()).unwrap(), recipe);
+    assert_eq!(steps().recipe(&recipe.to_json().unwrap()).unwrap(), recipe);
     let n = 3;
     let mut values = |len: usize| random.numbers(len);
     let memory = Memory::new()

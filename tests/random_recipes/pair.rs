@@ -12,7 +12,8 @@ use purlin::ir::{
 };
 use purlin::transforms::lists::{Definition, ListNames, RowOrder};
 use purlin::transforms::primitives::FixParameter;
-use purlin::transforms::{Instances, Order, Recipe, Refusal, Script, Step, schedule};
+use purlin::transforms::steps;
+use purlin::transforms::{Instances, Order, Recipe, Refusal, Step, schedule};
 use purlin_sample::plan::Plan;
 use purlin_sample::{Sample, SampleConfig, memory, names, sample, under_names};
 use serde::{Deserialize, Serialize};
@@ -46,7 +47,7 @@ pub struct Pair {
 
 fn recipe<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Recipe, D::Error> {
     let json = serde_json::Value::deserialize(deserializer)?;
-    Recipe::from_json(&json.to_string()).map_err(serde::de::Error::custom)
+    steps().recipe(&json.to_string()).map_err(serde::de::Error::custom)
 }
 
 impl Pair {
@@ -110,7 +111,7 @@ fn give_lists(lists: &ListNames, memory: &mut Memory) -> bool {
 /// The text of a recipe, read and applied, is the recipe.
 pub fn check_text(pair: &Pair) {
     let text = schedule::print(&pair.recipe);
-    let script = Script::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+    let script = steps().script(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
     let before = purlin::ir::text::parse(&pair.before).unwrap();
     let applied = script.apply(&before).unwrap_or_else(|e| panic!("{e}\n{text}{before}"));
     assert_eq!(applied.recipe(), &pair.recipe, "{text}");

@@ -5,6 +5,7 @@ use crate::pair::Pair;
 use crate::shrink::replay;
 use purlin::codegen::Target;
 use purlin::transforms::Recipe;
+use purlin::transforms::steps;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -100,7 +101,7 @@ fn what_is_found_is_saved_where_that_is_possible() {
 /// The pair of a file.
 fn load(file: &Path) -> Pair {
     let before = std::fs::read_to_string(file).unwrap();
-    let recipe = Recipe::from_json(&std::fs::read_to_string(file.with_extension("json")).unwrap()).unwrap();
+    let recipe = steps().recipe(&std::fs::read_to_string(file.with_extension("json")).unwrap()).unwrap();
     let head = before.lines().next().unwrap().trim_start_matches("# ");
     let value = |name: &str| -> u64 {
         let item = head.split("; ").find_map(|item| item.strip_prefix(name)?.strip_prefix(" = "));

@@ -13,7 +13,7 @@ use crate::strategies::{
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
-use purlin_transforms::{Lowering, Recipe};
+use purlin_primitives::{Lowering, Recipe};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

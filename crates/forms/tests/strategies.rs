@@ -6,8 +6,8 @@ use purlin_forms::program::{CellLoop, NotAnAction};
 use purlin_forms::strategies::{SingleCell, StrategyError, single_cell_per_work_item};
 use purlin_interp::{Memory, interpret};
 use purlin_ir::{AxisTag, Kernel};
-use purlin_transforms::Recipe;
-use purlin_transforms::schedule::Loop;
+use purlin_primitives::Recipe;
+use purlin_primitives::schedule::Loop;
 
 const ACTION: &str = "kernel action
 param n: i32

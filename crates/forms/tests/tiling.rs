@@ -8,7 +8,7 @@ use purlin_forms::tiling::TilingParameters;
 use purlin_interp::Value;
 use purlin_interp::{Memory, interpret};
 use purlin_ir::Kernel;
-use purlin_transforms::Recipe;
+use purlin_primitives::Recipe;
 
 type Mapped = Result<(Kernel, Recipe), StrategyError>;
 

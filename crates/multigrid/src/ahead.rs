@@ -4,11 +4,12 @@
 use crate::schedules::Steps;
 use crate::{Dimension, Precision};
 use purlin_ir::AddressSpace;
-use purlin_transforms::intrinsics::{COPY_ASYNC_F32, COPY_ASYNC_F64};
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::intrinsics::{COPY_ASYNC_F32, COPY_ASYNC_F64};
+use purlin_primitives::primitives::{
     DeclareCallee, DistributeLoop, PipelineLoop, PrefetchArray, ReplaceWithIntrinsic, SplitIname,
 };
-use purlin_transforms::{Schedule, Selection};
+use purlin_primitives::{Schedule, Selection};
 
 /// The loop over groups where patches are taken in turn; `p0` is then that over the patches of a group.
 pub(crate) const GROUPS: &str = "p0_groups";

@@ -6,9 +6,9 @@ use purlin_codegen::CodegenError;
 use purlin_forms::element::ElementError;
 use purlin_forms::quadrature::QuadratureError;
 use purlin_ir::text::ParseErrors;
+use purlin_primitives::TransformError;
 use purlin_runtime::RuntimeError;
 use purlin_solve::SolveError;
-use purlin_transforms::TransformError;
 
 /// Why there is no hierarchy, or no solution.
 #[derive(Debug, thiserror::Error)]

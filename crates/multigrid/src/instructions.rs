@@ -7,11 +7,11 @@ use crate::schedules::Steps;
 use crate::{Dimension, Element, MultigridError, Precision};
 use purlin_forms::strategies::{InstructionLines, pad_lines};
 use purlin_ir::AddressSpace;
-use purlin_transforms::primitives::{
+use purlin_primitives::primitives::{
     AliasStorage, CopyTable, CropTable, DistributeLoop, ExpandArray, MakeAtomic, PadInames, PrefetchArray,
     RemoveUnusedVars, SetAddressSpace, SplitSum,
 };
-use purlin_transforms::{Schedule, Selection};
+use purlin_primitives::{Schedule, Selection};
 use std::collections::BTreeMap;
 
 /// Nodes of a tile.

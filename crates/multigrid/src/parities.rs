@@ -6,10 +6,10 @@ use crate::line::Line;
 use crate::schedules::Steps;
 use crate::{Element, MultigridError};
 use purlin_ir::AddressSpace;
-use purlin_transforms::primitives::{
+use purlin_primitives::primitives::{
     CopyTable, DecomposeParity, DistributeLoop, ExpandArray, FixArgument, PrefetchArray, StageValue,
 };
-use purlin_transforms::{Schedule, Selection};
+use purlin_primitives::{Schedule, Selection};
 
 /// Places for the parts of a parity: the lines of half a tile of sixteen.
 pub(crate) const HALF: usize = 8;

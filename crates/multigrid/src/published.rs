@@ -5,8 +5,9 @@ use crate::kernels::Operation;
 use crate::schedules::{Steps, pad_as_a_patch, share};
 use crate::{Dimension, Element};
 use purlin_ir::{AddressSpace, AxisTag};
-use purlin_transforms::primitives::{AliasStorage, PrefetchArray, TagInames};
-use purlin_transforms::{Schedule, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{AliasStorage, PrefetchArray, TagInames};
+use purlin_primitives::{Schedule, TransformError};
 
 /// A structure of the publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

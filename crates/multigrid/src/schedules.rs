@@ -12,12 +12,13 @@ use crate::{Dimension, Element, MultigridError, Precision};
 use purlin_codegen::{Options, Program, generate};
 use purlin_ir::kernel::VarKind;
 use purlin_ir::{AddressSpace, Affine, AxisTag, BinaryOp, Expr, Insn, Kernel, UpdateOp, Variable};
-use purlin_runtime::Backend;
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{
     AliasStorage, ContractArray, ExpandArray, FixArgument, MakeAtomic, PadArray, PrefetchArray,
     SetAddressSpace, SetResidentGroups, SplitIname, SplitSum, TagInames,
 };
-use purlin_transforms::{Schedule, Selection, TransformError};
+use purlin_primitives::{Schedule, Selection, TransformError};
+use purlin_runtime::Backend;
 
 pub(crate) type Steps = Result<(), TransformError>;
 

@@ -5,8 +5,8 @@ use purlin_codegen::CodegenError;
 use purlin_forms::MappingError;
 use purlin_forms::form::FormError;
 use purlin_ir::text::ParseErrors;
+use purlin_primitives::ScriptError;
 use purlin_runtime::RuntimeError;
-use purlin_transforms::ScriptError;
 
 /// Why a system cannot be set up or solved.
 #[derive(Debug, thiserror::Error)]

@@ -2,8 +2,8 @@
 
 use crate::SolveError;
 use purlin_codegen::{Options, generate};
+use purlin_primitives::steps;
 use purlin_runtime::{Backend, Device, Executable};
-use purlin_transforms::schedule::parse_file;
 
 /// A kernel of this crate by the name of its file.
 macro_rules! text {
@@ -18,7 +18,7 @@ pub(crate) use text;
 /// # Errors
 /// A text that is no kernel, a step that is refused, a device that refuses the code.
 pub fn compiled(device: &dyn Device, text: &str) -> Result<Executable, SolveError> {
-    let (kernel, script) = parse_file(text)?;
+    let (kernel, script) = steps().file(text)?;
     let kernel = match script {
         Some(script) => script.apply(&kernel)?.kernel().clone(),
         None => kernel,

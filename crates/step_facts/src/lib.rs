@@ -9,7 +9,7 @@
 //! ```no_run
 //! # use std::{path::Path, process::ExitCode};
 //! fn main() -> ExitCode {
-//!     let set = purlin_transforms::steps().clone(); // with::<YourPrimitive>()
+//!     let set = purlin_primitives::steps().clone(); // with::<YourPrimitive>()
 //!     purlin_step_facts::main(&set, Path::new("facts"))
 //! }
 //! ```
@@ -21,9 +21,9 @@ pub mod story;
 use purlin_analysis::Analysis;
 use purlin_facts::{Answers, Fact};
 use purlin_ir::Kernel;
-use purlin_transforms::refusal::{PLACEMENT, STORAGE};
-use purlin_transforms::schedule::ScriptProblem;
-use purlin_transforms::{PrimitiveInfo, Refusal, Step, StepSet};
+use purlin_primitives::refusal::{PLACEMENT, STORAGE};
+use purlin_primitives::schedule::ScriptProblem;
+use purlin_primitives::{PrimitiveInfo, Refusal, Step, StepSet};
 use std::path::Path;
 use std::process::ExitCode;
 

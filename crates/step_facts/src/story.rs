@@ -4,9 +4,9 @@
 use purlin_analysis::Analysis;
 use purlin_interp::{InterpError, Memory, Run, Value, impose_symmetries, interpret};
 use purlin_ir::{Assumption, Atom, Direction, Kernel, ScalarType, TableData, VarKind};
-use purlin_transforms::lists::{Definition, ListNames};
-use purlin_transforms::primitives::{FixArgument, FixParameter, PassTable};
-use purlin_transforms::{Instances, Order, Step};
+use purlin_primitives::lists::{Definition, ListNames};
+use purlin_primitives::primitives::{FixArgument, FixParameter, PassTable};
+use purlin_primitives::{Instances, Order, Step};
 
 /// Sizes a story runs at: nothing, one, fewer than a block, around multiples of it.
 const SIZES: [i64; 7] = [0, 1, 2, 3, 4, 7, 8];

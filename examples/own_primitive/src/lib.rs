@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use own_primitive::{RotateIname, steps};
-//! use purlin_transforms::Schedule;
+//! use purlin_primitives::Schedule;
 //!
 //! let kernel = purlin_ir::text::parse("kernel scale\narg y: f64[8] inout\n\nfor i in 0..8\n  s: y[i] = 2.0*y[i]\n")?;
 //! let mut schedule = Schedule::of(&kernel);
@@ -26,12 +26,12 @@
 
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, InameId, Kernel};
-use purlin_transforms::draw::{self, Picks};
-use purlin_transforms::kit;
-use purlin_transforms::proofs::ORDER;
-use purlin_transforms::proofs::bounds::check_places_follow;
-use purlin_transforms::proofs::order::{Reordering, check_order};
-use purlin_transforms::{Keeps, Obligation, Primitive, Refusal, StepSet, StepSetError};
+use purlin_primitives::draw::{self, Picks};
+use purlin_primitives::kit;
+use purlin_primitives::proofs::ORDER;
+use purlin_primitives::proofs::bounds::check_places_follow;
+use purlin_primitives::proofs::order::{Reordering, check_order};
+use purlin_primitives::{Keeps, Obligation, Primitive, Refusal, StepSet, StepSetError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -41,7 +41,7 @@ use std::fmt;
 /// # Errors
 /// A name that Purlin has already; names with that of a crate in front are never Purlin's.
 pub fn steps() -> Result<StepSet, StepSetError> {
-    purlin_transforms::steps().clone().with::<RotateIname>()
+    purlin_primitives::steps().clone().with::<RotateIname>()
 }
 
 /// Starts a loop at iteration `first` and runs the iterations before it last, so that work-groups that run the same

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use purlin_interp::interpret;
 use purlin_ir::TableData;
+use purlin_primitives::StepSetError;
+use purlin_primitives::draw::{Inputs, Picks};
 use purlin_sample::{SampleConfig, arbitrary_kernel, config};
-use purlin_transforms::StepSetError;
-use purlin_transforms::draw::{Inputs, Picks};
 use std::cell::Cell;
 
 /// No values: the primitive needs none.
@@ -58,14 +58,14 @@ fn accepted_steps_keep_what_they_promise() {
 #[test]
 fn a_set_has_each_name_once() {
     assert_eq!(steps().unwrap().with::<RotateIname>(), Err(StepSetError::Taken("acme.rotate_iname")));
-    let both = purlin_transforms::steps().clone().and(&steps().unwrap());
+    let both = purlin_primitives::steps().clone().and(&steps().unwrap());
     assert!(matches!(both, Err(StepSetError::Taken(_))));
-    assert!(steps().unwrap().rows().len() == 1 + purlin_transforms::steps().rows().len());
+    assert!(steps().unwrap().rows().len() == 1 + purlin_primitives::steps().rows().len());
 }
 
 #[test]
 fn a_set_without_it_names_what_it_lacks() {
     let json = r#"{"purlin_recipe": 1, "steps": [{"acme.rotate_iname": {"iname": "i", "first": 3}}]}"#;
-    let message = purlin_transforms::steps().recipe(json).unwrap_err().to_string();
+    let message = purlin_primitives::steps().recipe(json).unwrap_err().to_string();
     assert!(message.contains("there is no step `acme.rotate_iname`"), "{message}");
 }

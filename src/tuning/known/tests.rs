@@ -15,8 +15,9 @@ use purlin_forms::relowered;
 use purlin_forms::strategies::Objective;
 use purlin_ir::text;
 use purlin_kernels::Operator;
+use purlin_primitives::schedule;
+use purlin_primitives::steps;
 use purlin_sample::is_long_run;
-use purlin_transforms::{Script, schedule};
 
 fn device(name: &str, backend: Backend, arch: &str) -> DeviceInfo {
     DeviceInfo {
@@ -280,7 +281,7 @@ fn kind(mapping: &Mapping) -> &'static str {
 /// the kernel that they say they start from.
 fn replays(form: &LoweredForm, mapping: &Mapping, case: &str) {
     let (kernel, recipe) = transform(form, mapping).unwrap_or_else(|e| panic!("{case}: {mapping}: {e}"));
-    let read = Recipe::from_json(&recipe.to_json().unwrap()).unwrap();
+    let read = steps().recipe(&recipe.to_json().unwrap()).unwrap();
     assert_eq!(read, recipe, "{case}: {mapping}");
     let start = relowered(form, &read.lowering).unwrap().map_or_else(|| form.kernel.clone(), |f| f.kernel);
     assert_eq!(mapping.lowering().is_empty(), read.lowering.is_empty(), "{case}: {mapping}");
@@ -288,7 +289,7 @@ fn replays(form: &LoweredForm, mapping: &Mapping, case: &str) {
     let replayed = read.apply(&start).unwrap_or_else(|e| panic!("{case}: {mapping}: {e}"));
     assert!(replayed == kernel, "{case}: {mapping}:\n{replayed}\n{kernel}");
     // what the steps of the text are, without their proofs once more
-    let script = Script::parse(&schedule::print(&recipe)).unwrap();
+    let script = steps().script(&schedule::print(&recipe)).unwrap();
     assert_eq!(script.lowering(), recipe.lowering, "{case}: {mapping}");
 }
 

@@ -4,6 +4,7 @@ use purlin::codegen::{CodegenError, generate};
 use purlin::ir::text::{ParseErrors, parse};
 use purlin::prelude::{Options, Recipe, Schedule};
 use purlin::runtime::{Device, Executable, RuntimeError};
+use purlin::transforms::steps;
 use purlin::transforms::{RecipeSyntaxError, TransformError};
 
 /// Why there are no kernels.
@@ -55,7 +56,7 @@ impl Vectors {
 
 fn compiled(device: &dyn Device, kernel: &str, recipe: &str) -> Result<Executable, VectorsError> {
     let kernel = parse(kernel)?;
-    let recipe = Recipe::from_json(recipe)?;
+    let recipe = steps().recipe(recipe)?;
     let mut schedule = Schedule::of(&kernel);
     schedule.replay(&recipe)?;
     let program = generate(schedule.kernel(), device.info().backend.target(), &Options::default())?;

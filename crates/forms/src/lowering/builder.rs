@@ -16,7 +16,7 @@ use crate::tabulated::{
     Evaluation, Integral, IntegralType, MathFunction, Precision, Role, Side, Table, TabulatedForm,
 };
 use purlin_ir::{Access, Affine, Expr, InsnId, KernelBuilder, ScalarType, TableData, UpdateOp, VarId};
-use purlin_transforms::schedule::{Loop, Statement};
+use purlin_primitives::schedule::{Loop, Statement};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Writes the kernel of integrals over the same entities; `first` is that of the first of a form.

@@ -30,7 +30,7 @@ pub enum MatrixResult {
     /// [`MatrixResult::Sparse`]. [`CsrPattern::upper`](crate::import::CsrPattern::upper) has them.
     ///
     /// That the matrices of entities are symmetric is proved as
-    /// [`MirrorTriangle`](purlin_transforms::primitives::MirrorTriangle) does; other forms are refused.
+    /// [`MirrorTriangle`](purlin_primitives::primitives::MirrorTriangle) does; other forms are refused.
     SymmetricHalf,
     /// The entries of a sparse matrix, at places that are found by bisection of the columns of
     /// their row (Trotter et al. 2023, Algorithm 4). A bisection takes as many steps as the longest

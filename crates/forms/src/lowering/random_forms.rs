@@ -15,8 +15,8 @@ use crate::tiling::TilingParameters;
 use proptest::prelude::*;
 use purlin_interp::interpret;
 use purlin_ir::Kernel;
+use purlin_primitives::Recipe;
 use purlin_sample::config;
-use purlin_transforms::Recipe;
 
 const CELL: CellShape = CellShape::Triangle;
 

@@ -7,7 +7,7 @@ use crate::strategies::{
     straight_cells,
 };
 use purlin_ir::Kernel;
-use purlin_transforms::Recipe;
+use purlin_primitives::Recipe;
 
 impl Mapping {
     /// The mapping of the symmetric form, which combines its degrees of freedom in orbits.

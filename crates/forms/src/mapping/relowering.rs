@@ -6,7 +6,7 @@ use crate::program::CellKernel;
 use crate::quadrature::QuadratureScheme;
 use crate::strategies::StrategyError;
 use purlin_ir::Kernel;
-use purlin_transforms::{Lowering, Recipe};
+use purlin_primitives::{Lowering, Recipe};
 
 /// What a mapping lowers a form with, so that its kernel has other tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ use crate::lowering::LoweredForm;
 use crate::quadrature::QuadratureScheme;
 use crate::strategies::Orbits;
 use purlin_ir::{Kernel, ScalarType};
-use purlin_transforms::schedule::{Array, Loop, Statement};
+use purlin_primitives::schedule::{Array, Loop, Statement};
 use std::borrow::Cow;
 
 /// An operator action by the roles of its parts, as Kulkarni & Klöckner 2025's Algorithm 2 has

@@ -3,7 +3,7 @@
 use super::derive::{BlockRoles, EvaluationRoles, ProductRoles, ResultRoles, Roles, SumRoles};
 use super::{CellLoop, CellProgram, NotAnAction, stage};
 use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, VarId};
-use purlin_transforms::schedule::{Loop, Statement};
+use purlin_primitives::schedule::{Loop, Statement};
 
 impl CellProgram {
     /// Reads the roles of a kernel's parts from the tags of its instructions ([`stage`]) and their

@@ -5,10 +5,11 @@ use super::fragments::{Axes, CELLS, LANES};
 use super::staging::{CellNest, deal};
 use crate::program::{CellProgram, stage};
 use purlin_ir::{AddressSpace, Kernel};
-use purlin_transforms::intrinsics::COPY_ASYNC_F64;
-use purlin_transforms::primitives::{DeclareCallee, PipelineLoop, ReplaceWithIntrinsic, SetAddressSpace};
-use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Schedule, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::intrinsics::COPY_ASYNC_F64;
+use purlin_primitives::primitives::{DeclareCallee, PipelineLoop, ReplaceWithIntrinsic, SetAddressSpace};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Schedule, TransformError};
 
 /// What is copied for the next block of cells.
 pub(super) struct Ahead {

@@ -2,9 +2,10 @@
 
 use crate::program::{CellProgram, ElementResult, Gather};
 use purlin_ir::{Kernel, Node};
-use purlin_transforms::primitives::MoveInsns;
-use purlin_transforms::schedule::{Array, Loop, Statement};
-use purlin_transforms::{Schedule, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::MoveInsns;
+use purlin_primitives::schedule::{Array, Loop, Statement};
+use purlin_primitives::{Schedule, TransformError};
 
 /// The statements of the loop over cells: those that gather what is evaluated, those that transform
 /// it, and the first one that does neither.

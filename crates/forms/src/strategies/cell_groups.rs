@@ -4,9 +4,10 @@ use super::fragments::LANES;
 use super::length;
 use crate::program::{CellProgram, stage};
 use purlin_ir::{AddressSpace, AxisTag};
-use purlin_transforms::primitives::{MakeAtomic, SetAddressSpace};
-use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Schedule, Selection, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{MakeAtomic, SetAddressSpace};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Schedule, Selection, TransformError};
 
 /// Most points of a cell whose factors are in local memory together.
 const MAX_POINTS: i64 = 256;

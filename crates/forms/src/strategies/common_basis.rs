@@ -6,11 +6,12 @@ use super::fragments::exactly;
 use super::staging::roll_gathers;
 use crate::program::CellProgram;
 use purlin_ir::Insn;
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{
     ContractArray, CopyTable, FactorOut, FactorRank, HoistNest, JoinArrays, MoveInsns, RemoveUnusedVars,
 };
-use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Schedule, Selection, TransformError};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Schedule, Selection, TransformError};
 
 /// A nest over components, directions and modes.
 #[derive(Clone)]

@@ -7,9 +7,10 @@ use super::fragments::{
 };
 use crate::program::{Block, Evaluation, Products};
 use purlin_ir::{AddressSpace, Expr, Kernel, VarId};
-use purlin_transforms::primitives::{JoinArrays, MoveInsns, PrefetchArray};
-use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Schedule, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{JoinArrays, MoveInsns, PrefetchArray};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Schedule, TransformError};
 
 /// Statements that do the same for one component after the other, with one table.
 pub(super) struct Components {

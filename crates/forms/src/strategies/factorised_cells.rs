@@ -5,7 +5,7 @@ use super::sum_factorise::{check_factorable, factorise_all, tensor_contractions,
 use super::{StrategyError, applied};
 use crate::program::CellLoop;
 use purlin_ir::{Access, Insn, Kernel, UpdateOp, VarKind};
-use purlin_transforms::Recipe;
+use purlin_primitives::Recipe;
 
 /// Arguments of [`factorised_cells`].
 #[derive(Clone, Debug, PartialEq, Eq)]

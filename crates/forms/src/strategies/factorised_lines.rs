@@ -11,13 +11,14 @@ use crate::program::{CellLoop, stage};
 use purlin_ir::{
     AddressSpace, Affine, AxisTag, Direction, Expr, InameId, Insn, Kernel, TableData, VarKind, Variable,
 };
-use purlin_transforms::draw::loops_of;
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::draw::loops_of;
+use purlin_primitives::primitives::{
     AliasStorage, BufferWrites, MoveInsns, PadArray, PrefetchArray, SetAddressSpace, SkipZeroTerms,
     SplitArrayAxis, TagInames, TransposeArrayAxes,
 };
-use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Recipe, Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

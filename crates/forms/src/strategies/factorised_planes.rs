@@ -8,11 +8,12 @@ use super::sum_factorise::{
 use super::{StrategyError, applied, is_gathered, length, operands};
 use crate::program::CellLoop;
 use purlin_ir::{AddressSpace, AxisTag, Kernel, VarKind, Variable};
-use purlin_transforms::draw::loops_of;
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::draw::loops_of;
+use purlin_primitives::primitives::{
     BufferWrites, ContractArray, PrefetchArray, SetAddressSpace, SplitArrayAxis, TagInames,
 };
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::{Recipe, Schedule, TransformError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Columns along an axis up to which every work-item computes all sums by itself: those of the

@@ -1,13 +1,14 @@
 //! Chained contractions by FP64 matrix instructions, a line of nodes at a time.
 
 use purlin_ir::{AddressSpace, AxisTag};
-use purlin_transforms::intrinsics::{self, MMA_M16N8K8_F64};
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::intrinsics::{self, MMA_M16N8K8_F64};
+use purlin_primitives::primitives::{
     DeclareCallee, JoinArrayAxes, JoinInames, PadArray, ReplaceWithIntrinsic, SetAddressSpace,
     SkipZeroBlocks, SplitArrayAxis, TransposeArrayAxes,
 };
-use purlin_transforms::schedule::Loop;
-use purlin_transforms::{Schedule, TransformError};
+use purlin_primitives::schedule::Loop;
+use purlin_primitives::{Schedule, TransformError};
 
 type Steps = Result<(), TransformError>;
 
@@ -76,7 +77,7 @@ impl InstructionLines {
     }
 
     /// Of arrays of even and odd parts, eight of each along every axis
-    /// ([`DecomposeParity`](purlin_transforms::primitives::DecomposeParity)). Matrices have two blocks, and
+    /// ([`DecomposeParity`](purlin_primitives::primitives::DecomposeParity)). Matrices have two blocks, and
     /// a sub-group has the same planes of both parities.
     #[must_use]
     pub fn of_parities(sub_groups: i64) -> Self {

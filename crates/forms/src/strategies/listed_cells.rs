@@ -8,9 +8,10 @@ use super::{StrategyError, applied, length};
 use crate::program::CellProgram;
 use crate::program::stage::GATHER;
 use purlin_ir::{AxisTag, Expr, Insn, Kernel};
-use purlin_transforms::primitives::{ListElements, ReorderRows, SetResidentGroups};
-use purlin_transforms::schedule::{Array, Loop, Statement};
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{ListElements, ReorderRows, SetResidentGroups};
+use purlin_primitives::schedule::{Array, Loop, Statement};
+use purlin_primitives::{Recipe, Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -5,9 +5,10 @@ use super::single_cell::{SingleCell, map_cells};
 use super::{StrategyError, applied, length};
 use crate::program::{CellProgram, ElementResult, Products};
 use purlin_ir::{Atom, Expr, Kernel};
-use purlin_transforms::primitives::{PadInames, SplitArrayAxis, TransposeArrayAxes, VectoriseIname};
-use purlin_transforms::schedule::Loop;
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{PadInames, SplitArrayAxis, TransposeArrayAxes, VectoriseIname};
+use purlin_primitives::schedule::Loop;
+use purlin_primitives::{Recipe, Schedule, TransformError};
 
 /// Arguments of [`loops_in_lanes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -13,13 +13,14 @@ use super::staging::{CellNest, Staged, deal, stage_results};
 use super::{StrategyError, applied};
 use crate::program::{CellProgram, NotAnAction};
 use purlin_ir::{AddressSpace, AxisTag, Kernel};
-use purlin_transforms::intrinsics::MMA_M16N8K8_F64;
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::intrinsics::MMA_M16N8K8_F64;
+use purlin_primitives::primitives::{
     AliasStorage, ContractArray, DeclareCallee, FactorRank, PadInames, PrefetchArray, ReplaceWithIntrinsic,
     SetAddressSpace, SetResidentGroups, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
 };
-use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Recipe, Schedule, TransformError};
 
 /// What the arrays of cells that fill no block end with.
 const REST: &str = "rest";

@@ -13,13 +13,14 @@ use super::staging::{CellNest, Staged, check_parts, deal_parts, stage_results};
 use super::{StrategyError, applied, length};
 use crate::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products};
 use purlin_ir::{AddressSpace, AxisTag, Kernel};
-use purlin_transforms::intrinsics::MMA_M16N8K8_F64;
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::intrinsics::MMA_M16N8K8_F64;
+use purlin_primitives::primitives::{
     AliasStorage, DeclareCallee, JoinArrayAxes, PadArray, PadInames, PrefetchArray, ReplaceWithIntrinsic,
     SetAddressSpace, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
 };
-use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Recipe, Schedule, TransformError};
 
 /// Arguments of [`matrix_cells`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -17,13 +17,14 @@ use super::staging::{CellNest, check_parts, deal_parts, roll_gathers};
 use super::{Stopped, StrategyError, applied, decided};
 use crate::program::{CellProgram, Gather, NotAnAction};
 use purlin_ir::{AddressSpace, AxisTag, Expr, Kernel};
-use purlin_transforms::intrinsics::MMA_M16N8K8_F64;
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::intrinsics::MMA_M16N8K8_F64;
+use purlin_primitives::primitives::{
     AliasStorage, DeclareCallee, JoinArrayAxes, PadArray, PadInames, ReplaceWithIntrinsic, SetAddressSpace,
     SetResidentGroups, SplitIname, SplitLives, Tail, TransposeArrayAxes,
 };
-use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Recipe, Schedule, TransformError};
 
 /// Maps sixteen cells to a group and a component to a sub-group as
 /// [`matrix_groups`](super::matrix_groups()) does, with degrees of freedom combined in orbits as

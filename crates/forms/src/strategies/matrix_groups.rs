@@ -10,13 +10,14 @@ use super::staging::{CellNest, Staged, check_parts, deal_parts, roll_gathers, st
 use super::{StrategyError, applied};
 use crate::program::{CellProgram, Gather, NotAnAction};
 use purlin_ir::{AddressSpace, AxisTag, Kernel};
-use purlin_transforms::intrinsics::{MMA_M16N8K4_F64, MMA_M16N8K8_F64};
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::intrinsics::{MMA_M16N8K4_F64, MMA_M16N8K8_F64};
+use purlin_primitives::primitives::{
     AliasStorage, ContractArray, DeclareCallee, PadInames, ReplaceWithIntrinsic, SetAddressSpace,
     SetResidentGroups, SplitIname, SplitLives, Tail,
 };
-use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Recipe, Schedule, TransformError};
 
 /// What the arrays of cells that fill no block end with.
 const REST: &str = "rest";

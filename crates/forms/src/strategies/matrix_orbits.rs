@@ -18,14 +18,15 @@ use crate::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Produc
 use purlin_ir::{
     AddressSpace, Affine, AxisTag, InsnId, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
 };
-use purlin_transforms::intrinsics::MMA_M16N8K8_F64;
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::intrinsics::MMA_M16N8K8_F64;
+use purlin_primitives::primitives::{
     AliasStorage, CombineOrbits, DeclareCallee, DropZeroTerms, FactorQuadrature, JoinArrayAxes, PadArray,
     PadInames, PeelIname, PrefetchArray, RemoveUnusedVars, ReplaceWithIntrinsic, SetAddressSpace, ShiftIname,
     SplitIname, SplitLives, Tail,
 };
-use purlin_transforms::schedule::{Array, Loop, Statement};
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::schedule::{Array, Loop, Statement};
+use purlin_primitives::{Recipe, Schedule, TransformError};
 use std::collections::BTreeSet;
 
 /// Maps sixteen cells to a sub-group as [`matrix_cells`](super::matrix_cells()) does, with degrees

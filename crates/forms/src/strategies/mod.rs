@@ -68,8 +68,8 @@ pub use summed_cells::{SummedCells, adds_to_numbers, summed_cells};
 use crate::program::{NotAnAction, stage};
 use crate::tiling::TilingError;
 use purlin_ir::{AddressSpace, Insn, Kernel, VarId, VarKind, Variable};
-use purlin_transforms::primitives::{SetAddressSpace, SetDynamicLocal};
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::primitives::{SetAddressSpace, SetDynamicLocal};
+use purlin_primitives::{Recipe, Schedule, TransformError};
 
 /// A mapping that was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,11 +5,12 @@ use super::blocks::statements;
 use super::{StrategyError, applied};
 use crate::program::{Block, CellProgram};
 use purlin_ir::{InsnId, Kernel, VarId};
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{
     AssignToRule, ExpandRule, FactorQuadrature, MoveInsns, RemoveUnusedVars,
 };
-use purlin_transforms::schedule::Loop;
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::schedule::Loop;
+use purlin_primitives::{Recipe, Schedule, TransformError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sums over modes instead of the points of each quadrature rule whose terms allow it.

@@ -3,9 +3,9 @@
 use super::modes::split_terms;
 use crate::program::CellProgram;
 use purlin_ir::Kernel;
-use purlin_transforms::primitives::{CombineOrbits, FactorQuadrature, RemoveUnusedVars};
-use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Schedule, TransformError};
+use purlin_primitives::primitives::{CombineOrbits, FactorQuadrature, RemoveUnusedVars};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Schedule, TransformError};
 
 /// The orbits of the nodes of an element, each a list of nodes by permutation.
 pub type Orbits = Vec<Vec<u32>>;

@@ -4,8 +4,9 @@ use super::single_cell::make_atomic;
 use super::{StrategyError, applied, constant_tables, length};
 use crate::program::CellLoop;
 use purlin_ir::{Access, AddressSpace, Atom, AxisTag, Kernel, VarId, VarKind, Variable};
-use purlin_transforms::primitives::{ExpandArray, SetAddressSpace, TransposeArrayAxes};
-use purlin_transforms::{Recipe, Schedule};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{ExpandArray, SetAddressSpace, TransposeArrayAxes};
+use purlin_primitives::{Recipe, Schedule};
 
 /// Arguments of [`owned_rows`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,11 +4,12 @@ use super::blocks::statements;
 use super::orbit_basis::{Orbits, orbits_of};
 use crate::program::{Block, CellProgram};
 use purlin_ir::{Kernel, VarKind};
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{
     CombineOrbits, DropZeroTerms, RemoveUnusedVars, SplitArrayAxis, TransposeArrayAxes,
 };
-use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Schedule, TransformError};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Schedule, TransformError};
 use std::collections::BTreeSet;
 
 /// Replaces the degrees of freedom in `values` and the element vectors by combinations in orbits, and

@@ -5,9 +5,10 @@ use super::single_cell::{SingleCell, map_cells};
 use super::{StrategyError, applied, length};
 use crate::program::{Block, CellProgram, Products};
 use purlin_ir::{AxisTag, Kernel};
-use purlin_transforms::primitives::{MirrorTriangle, PeelIname};
-use purlin_transforms::schedule::Loop;
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{MirrorTriangle, PeelIname};
+use purlin_primitives::schedule::Loop;
+use purlin_primitives::{Recipe, Schedule, TransformError};
 
 /// Arguments of [`point_tiles`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

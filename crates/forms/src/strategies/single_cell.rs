@@ -3,9 +3,10 @@
 use super::{StrategyError, applied, constant_tables, length};
 use crate::program::CellLoop;
 use purlin_ir::{AddressSpace, AxisTag, Kernel, VarKind, Variable};
-use purlin_transforms::primitives::{MakeAtomic, SetAddressSpace};
-use purlin_transforms::schedule::Statement;
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{MakeAtomic, SetAddressSpace};
+use purlin_primitives::schedule::Statement;
+use purlin_primitives::{Recipe, Schedule, TransformError};
 
 /// Arguments of [`single_cell_per_work_item`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,12 +11,13 @@ use super::staging::{CellNest, Flat, Staged, check_parts, flat, roll_gathers, st
 use super::{StrategyError, applied, constant_tables, length};
 use crate::program::CellProgram;
 use purlin_ir::{AddressSpace, Affine, AxisTag, Kernel, VarKind, Variable};
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{
     AliasStorage, CopyTable, MoveInsns, PrefetchArray, ReduceInTree, SetAddressSpace, SetResidentGroups,
     SkipZeroTerms, SplitIname, SplitLives, Tail,
 };
-use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Recipe, Schedule, Selection, TransformError};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Recipe, Schedule, Selection, TransformError};
 
 /// Arguments of [`staged_cells`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -4,11 +4,12 @@ use super::matrix_orbits::loops_in;
 use super::{StrategyError, length};
 use crate::program::{CellProgram, Gather};
 use purlin_ir::AddressSpace;
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{
     ExpandArray, JoinArrayAxes, JoinArrays, MoveInsns, PadArray, PeelIname, SetAddressSpace, ShiftIname,
 };
-use purlin_transforms::schedule::{Array, Loop, Statement};
-use purlin_transforms::{Schedule, TransformError};
+use purlin_primitives::schedule::{Array, Loop, Statement};
+use purlin_primitives::{Schedule, TransformError};
 
 /// Most rounds of a gather that are written out.
 const MAX_ROUNDS: i64 = 64;

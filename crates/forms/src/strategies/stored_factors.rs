@@ -3,9 +3,10 @@
 use super::{StrategyError, applied};
 use crate::program::{Block, CellProgram, NotAnAction, stage};
 use purlin_ir::{Direction, Insn, Kernel, VarId, VarKind, Variable};
-use purlin_transforms::primitives::{CollectFactors, HoistInsn, PassValues, RemoveUnusedVars};
-use purlin_transforms::schedule::Array;
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{CollectFactors, HoistInsn, PassValues, RemoveUnusedVars};
+use purlin_primitives::schedule::Array;
+use purlin_primitives::{Recipe, Schedule, TransformError};
 use std::collections::BTreeSet;
 
 /// Passes what multiplies the values of functions at each point: geometry, weights and the

@@ -3,12 +3,13 @@
 use super::blocks::statements;
 use super::{StrategyError, applied};
 use purlin_ir::{Access, BinaryOp, Expr, InameId, Insn, Kernel, ScalarType, UpdateOp, VarKind};
-use purlin_transforms::draw::loops_of;
-use purlin_transforms::primitives::{
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::draw::loops_of;
+use purlin_primitives::primitives::{
     FactorOut, FactorTable, HoistNest, InterchangeInames, MoveInsns, RemoveUnusedVars, SplitSum,
 };
-use purlin_transforms::schedule::{Array, Loop, Statement};
-use purlin_transforms::{Primitive, Recipe, Schedule, TransformError};
+use purlin_primitives::schedule::{Array, Loop, Statement};
+use purlin_primitives::{Primitive, Recipe, Schedule, TransformError};
 use std::collections::BTreeSet;
 
 /// A contraction with a table that is a tensor product: an update `v[i] += T[i, j]*x[j]` in the

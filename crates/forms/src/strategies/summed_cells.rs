@@ -4,9 +4,10 @@ use super::single_cell::make_atomic;
 use super::{StrategyError, applied, constant_tables, length};
 use crate::program::{CellLoop, NotAnAction};
 use purlin_ir::{AxisTag, Expr, Kernel};
-use purlin_transforms::primitives::ReduceInTree;
-use purlin_transforms::schedule::Loop;
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::ReduceInTree;
+use purlin_primitives::schedule::Loop;
+use purlin_primitives::{Recipe, Schedule, TransformError};
 
 /// Arguments of [`summed_cells`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

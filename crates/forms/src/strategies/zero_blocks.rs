@@ -3,8 +3,8 @@
 
 use super::fewest_operations::operations;
 use purlin_ir::{Expr, InameId, Insn, Kernel, TableData, UpdateOp, VarKind};
-use purlin_transforms::primitives::{DropZeroTerms, PeelIname};
-use purlin_transforms::{Schedule, TransformError};
+use purlin_primitives::primitives::{DropZeroTerms, PeelIname};
+use purlin_primitives::{Schedule, TransformError};
 use std::collections::BTreeSet;
 
 /// Most parts of a loop: where zero and other columns alternate, the code would grow more than the

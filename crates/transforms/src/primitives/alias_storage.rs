@@ -1,14 +1,14 @@
 //! Lets temporaries share one buffer.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::elements::TEMPORARY;
-use crate::proofs::elements::temporary;
-use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{Kernel, VarId};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::elements::TEMPORARY;
+use purlin_steps::proofs::elements::temporary;
+use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,14 +1,5 @@
 //! Replaces a temporary by its definition as a substitution rule.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::CURRENT;
-use crate::proofs::stale::witness;
-use crate::refusal::{LostValue, Refusal, StaleValue};
-use crate::schedule::RuleHandle;
-use crate::tree::prune_insn;
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
@@ -17,6 +8,15 @@ use purlin_ir::{
     Atom, Expr, ExprType, Id, InameId, InsnId, Kernel, Rule, ScalarType, VarId, VarKind, WriteOp,
 };
 use purlin_isl as isl;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::CURRENT;
+use purlin_steps::proofs::stale::witness;
+use purlin_steps::refusal::{LostValue, Refusal, StaleValue};
+use purlin_steps::schedule::RuleHandle;
+use purlin_steps::tree::prune_insn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

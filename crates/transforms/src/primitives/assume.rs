@@ -1,16 +1,16 @@
 //! Adds what the user asserts.
 
-use super::use_symmetry::{self, ImageAxis, UseSymmetry};
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::ScalarType;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Assumption, Atom, Constraint, Direction, Kernel, TableData, VarId, VarKind};
 use purlin_isl as isl;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::refusal::Refusal;
+use purlin_steps::symmetry::{self, ImageAxis};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -121,7 +121,7 @@ impl fmt::Display for Assume {
             Self::MultipleOf { param, factor } => write!(f, "assume `{param} mod {factor} == 0`"),
             Self::Injective { array } => write!(f, "assume `injective({array})`"),
             Self::Symmetric { array, axes, negated } => {
-                write!(f, "assume `{}`", use_symmetry::text(array, axes, *negated))
+                write!(f, "assume `{}`", symmetry::text(array, axes, *negated))
             }
         }
     }
@@ -194,15 +194,15 @@ fn true_multiple(param: &str, inputs: &dyn draw::Inputs, factor: i64) -> Option<
 /// The symmetries that the inputs of a run have.
 fn true_symmetries(kernel: &Kernel, inputs: &dyn draw::Inputs) -> Vec<Assume> {
     let is_input = |v: &purlin_ir::Variable| v.kind == VarKind::Argument(Direction::In);
-    let is_true = |step: &UseSymmetry| {
-        let symmetry = use_symmetry::symmetry(kernel, &step.var, &step.axes, step.negated).ok()?;
+    let is_true = |var: &str, axes: &[ImageAxis], negated: bool| {
+        let symmetry = symmetry::symmetry(kernel, var, axes, negated).ok()?;
         let value = |atom: &Atom| match atom {
             Atom::Var(v) => inputs.param(&kernel.vars[*v].name),
             Atom::Iname(_) | Atom::Floor(..) => None,
         };
         let extent = |e: &Affine| usize::try_from(e.eval(&mut |atom| value(atom))?).ok();
         let shape = kernel.vars[symmetry.var].shape.iter().map(extent).collect::<Option<Vec<_>>>()?;
-        let clash = match inputs.array(&step.var)? {
+        let clash = match inputs.array(var)? {
             TableData::Int(v) => symmetry.clash(&shape, &v),
             TableData::Real(v) => {
                 let values: Vec<f64> = v.iter().map(|x| x.0).collect();
@@ -211,10 +211,15 @@ fn true_symmetries(kernel: &Kernel, inputs: &dyn draw::Inputs) -> Vec<Assume> {
         };
         clash.is_none().then_some(())
     };
-    let steps = draw::vars(kernel, is_input).into_iter().flat_map(|name| use_symmetry::images(kernel, &name));
-    let assumed =
-        |UseSymmetry { var, axes, negated, insns: _ }| Assume::Symmetric { array: var, axes, negated };
-    steps.filter(|step| is_true(step).is_some()).map(assumed).collect()
+    let mut found = Vec::new();
+    for array in draw::vars(kernel, is_input) {
+        for (axes, negated) in symmetry::images(kernel, &array) {
+            if is_true(&array, &axes, negated).is_some() {
+                found.push(Assume::Symmetric { array: array.clone(), axes, negated });
+            }
+        }
+    }
+    found
 }
 
 /// Whether `{ params : all assumptions }` has a point.
@@ -283,7 +288,7 @@ impl Assume {
             }
             Self::Injective { array } => Assumption::Injective(integer_array(kernel, array)?),
             Self::Symmetric { array, axes, negated } => {
-                let symmetry = use_symmetry::symmetry(kernel, array, axes, *negated)?;
+                let symmetry = symmetry::symmetry(kernel, array, axes, *negated)?;
                 unwritten(kernel, symmetry.var)?;
                 Assumption::Symmetric(symmetry)
             }

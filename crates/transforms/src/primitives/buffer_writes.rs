@@ -1,24 +1,5 @@
 //! Writes to a temporary that stands for a box of an array, and stores it once.
 
-use crate::argument;
-use crate::draw::{self, Picks};
-use crate::keeps::Keeps;
-use crate::lookup;
-use crate::lookup::NO_REDUCTION;
-use crate::nest::wrapped;
-use crate::neutral::neutral;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::elements::ONLY_ACCESSED;
-use crate::proofs::elements::check_only_accessed;
-use crate::proofs::footprint::CONSTANT_BOX;
-use crate::proofs::stale::witness;
-use crate::refusal::{LostValue, Refusal};
-use crate::schedule::{Array, Handles, Loop, Made, Statement};
-use crate::staging::{
-    BOX_NOT_EMPTY, BOX_SIZE, NO_RULE_READS, Tile, check_no_rule_reads, check_work_items, memory,
-};
-use crate::tree::{body_of, edit_body, insns_of, loops_down_to};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, Mode};
@@ -28,6 +9,26 @@ use purlin_ir::{
     VarId, VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
+use purlin_steps::argument;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Keeps;
+use purlin_steps::lookup;
+use purlin_steps::lookup::NO_REDUCTION;
+use purlin_steps::nest::wrapped;
+use purlin_steps::neutral::neutral;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::elements::ONLY_ACCESSED;
+use purlin_steps::proofs::elements::check_only_accessed;
+use purlin_steps::proofs::footprint::CONSTANT_BOX;
+use purlin_steps::proofs::stale::witness;
+use purlin_steps::refusal::{LostValue, Refusal};
+use purlin_steps::schedule::{Array, Handles, Loop, Made, Statement};
+use purlin_steps::staging::{
+    BOX_NOT_EMPTY, BOX_SIZE, NO_RULE_READS, Tile, check_no_rule_reads, check_work_items, memory,
+};
+use purlin_steps::tree::loops_down_to;
+use purlin_steps::tree::{body_of, edit_body, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

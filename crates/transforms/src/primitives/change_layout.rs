@@ -1,17 +1,17 @@
 //! Changes where the elements of an array lie.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::elements::MOVABLE;
-use crate::proofs::elements::check_movable;
-use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::layout::vector_lanes;
 use purlin_ir::text::NamedLayout;
 use purlin_ir::verify::KernelError;
 use purlin_ir::{Arena, Kernel, Layout, VarId};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::elements::MOVABLE;
+use purlin_steps::proofs::elements::check_movable;
+use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,16 +1,16 @@
 //! Drops an axis of a temporary.
 
-use crate::draw::{self, Picks};
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::alive::{Alive, check_readers};
-use crate::proofs::elements::AXIS;
-use crate::proofs::elements::ONLY_ACCESSED;
-use crate::proofs::elements::TEMPORARY;
-use crate::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
-use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{Kernel, VarId};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::alive::{Alive, check_readers};
+use purlin_steps::proofs::elements::AXIS;
+use purlin_steps::proofs::elements::ONLY_ACCESSED;
+use purlin_steps::proofs::elements::TEMPORARY;
+use purlin_steps::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
+use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,13 +1,13 @@
 //! Makes an accumulation an update.
 
-use crate::draw::{self, Picks};
-use crate::keeps::Keeps;
-use crate::lookup::Selection;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{Access, BinaryOp, Expr, ExprType, Insn, InsnId, Kernel, UnaryOp, UpdateOp, WriteOp};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Keeps;
+use purlin_steps::lookup::Selection;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

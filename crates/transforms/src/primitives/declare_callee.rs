@@ -1,13 +1,13 @@
 //! Declares a kernel that parts of the program may become calls of.
 
-use crate::draw::Picks;
-use crate::intrinsics::MMA_M16N8K4_F64;
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{Callee, Kernel};
+use purlin_steps::draw::Picks;
+use purlin_steps::intrinsics::MMA_M16N8K4_F64;
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,21 +1,22 @@
 //! Distributes a loop over the parts of its body.
 
-use crate::copy::copy_loop;
-use crate::draw::{self, Picks};
-use crate::keeps::Keeps;
-use crate::lookup;
-use crate::lookup::NO_REDUCTION;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::ORDER;
-use crate::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
-use crate::proofs::order::{Reordering, check_order};
-use crate::refusal::Refusal;
-use crate::schedule::Loop;
-use crate::substitute::substitute_in_nodes;
-use crate::tree::{body_of, insns_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Id, InameId, Kernel, Node};
+use purlin_steps::copy::copy_loop;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Keeps;
+use purlin_steps::lookup;
+use purlin_steps::lookup::NO_REDUCTION;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::ORDER;
+use purlin_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
+use purlin_steps::proofs::order::{Reordering, check_order};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::schedule::Loop;
+use purlin_steps::substitute::substitute_in_nodes;
+use purlin_steps::tree::body_of;
+use purlin_steps::tree::{insns_of, loop_body, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

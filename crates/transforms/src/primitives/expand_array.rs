@@ -1,22 +1,22 @@
 //! Gives a temporary an axis for each of some loops.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::elements::NO_RULE;
-use crate::proofs::elements::ONLY_ACCESSED;
-use crate::proofs::elements::TEMPORARY;
-use crate::proofs::elements::{check_no_rule, check_only_accessed, rewrite_accesses, temporary};
-use crate::proofs::extent::parametric_extent;
-use crate::proofs::inside::NO_FAULT;
-use crate::refusal::{LostValue, Refusal};
-use crate::tree::loop_body;
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::Dependence;
 use purlin_analysis::polyhedral::{Polyhedral, step};
 use purlin_ir::{Affine, Expr, InameId, InsnId, Kernel, VarId};
 use purlin_isl as isl;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::elements::NO_RULE;
+use purlin_steps::proofs::elements::ONLY_ACCESSED;
+use purlin_steps::proofs::elements::TEMPORARY;
+use purlin_steps::proofs::elements::{check_no_rule, check_only_accessed, rewrite_accesses, temporary};
+use purlin_steps::proofs::extent::parametric_extent;
+use purlin_steps::proofs::inside::NO_FAULT;
+use purlin_steps::refusal::{LostValue, Refusal};
+use purlin_steps::tree::loop_body;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

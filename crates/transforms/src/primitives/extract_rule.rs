@@ -1,13 +1,13 @@
 //! Makes a substitution rule of a subexpression.
 
-use crate::draw::Picks;
-use crate::lookup::{self, Selection};
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::refusal::Refusal;
-use crate::schedule::RuleHandle;
 use purlin_analysis::Analysis;
 use purlin_ir::{Expr, Id, Insn, InsnId, Kernel, Rule, RuleId};
+use purlin_steps::draw::Picks;
+use purlin_steps::lookup::{self, Selection};
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::refusal::Refusal;
+use purlin_steps::schedule::RuleHandle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

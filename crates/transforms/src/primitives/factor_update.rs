@@ -1,32 +1,33 @@
 //! Accumulates into partial values that are joined behind the loop.
 
-use crate::draw::{self, Picks};
-use crate::expected::Expected;
-use crate::keeps::Keeps;
-use crate::lookup;
-use crate::lookup::NO_REDUCTION;
-use crate::nest::{copy_loops, renamed, wrapped};
-use crate::neutral::neutral;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::accumulation::HAS_ELEMENT;
-use crate::proofs::accumulation::HAS_VALUE;
-use crate::proofs::accumulation::IS_UPDATE;
-use crate::proofs::accumulation::NO_REDUCTIONS;
-use crate::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
-use crate::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
-use crate::proofs::extent::parametric_extent;
-use crate::proofs::length::never_empty;
-use crate::proofs::written::may_be_undefined;
-use crate::proofs::{ORDER, VALUES};
-use crate::refusal::Refusal;
-use crate::schedule::{Array, Handles, Loop, Made, Statement};
-use crate::tree::{body_of, edit_siblings, loop_body, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, AddressSpace, Affine, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarKind, Variable,
     WriteOp,
 };
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::expected::Expected;
+use purlin_steps::keeps::Keeps;
+use purlin_steps::lookup;
+use purlin_steps::lookup::NO_REDUCTION;
+use purlin_steps::nest::{copy_loops, renamed, wrapped};
+use purlin_steps::neutral::neutral;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::accumulation::HAS_ELEMENT;
+use purlin_steps::proofs::accumulation::HAS_VALUE;
+use purlin_steps::proofs::accumulation::IS_UPDATE;
+use purlin_steps::proofs::accumulation::NO_REDUCTIONS;
+use purlin_steps::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
+use purlin_steps::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
+use purlin_steps::proofs::extent::parametric_extent;
+use purlin_steps::proofs::length::never_empty;
+use purlin_steps::proofs::written::may_be_undefined;
+use purlin_steps::proofs::{ORDER, VALUES};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::schedule::{Array, Handles, Loop, Made, Statement};
+use purlin_steps::tree::body_of;
+use purlin_steps::tree::{edit_siblings, loop_body, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

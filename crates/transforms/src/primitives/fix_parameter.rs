@@ -1,14 +1,14 @@
 //! Gives a parameter a value for good.
 
 use super::assume::has_solution;
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Assumption, Atom, Kernel, ScalarType, VarId, VarKind};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -90,6 +90,10 @@ impl Primitive for FixParameter {
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[PARAMETER, FITS, ALLOWED, SATISFIABLE, EXTENTS];
+
+    fn fixes(&self) -> Option<(&str, i64)> {
+        Some((&self.param, self.value))
+    }
 
     fn check(&self, analysis: &Analysis) -> Result<FixedParameter, Refusal> {
         let kernel = analysis.kernel();

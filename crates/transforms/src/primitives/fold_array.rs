@@ -1,15 +1,15 @@
 //! Lets the elements along an axis of a temporary take turns.
 
-use crate::draw::{self, Picks};
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::alive::{Alive, check_readers};
-use crate::proofs::elements::{AXIS, ONLY_ACCESSED, TEMPORARY};
-use crate::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
-use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, BinaryOp, Expr, Kernel, VarId};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::alive::{Alive, check_readers};
+use purlin_steps::proofs::elements::{AXIS, ONLY_ACCESSED, TEMPORARY};
+use purlin_steps::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
+use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

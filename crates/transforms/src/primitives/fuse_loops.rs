@@ -1,22 +1,23 @@
 //! Fuses two neighbouring loops.
 
-use crate::draw::{self, Picks};
-use crate::expected::Expected;
-use crate::keeps::Keeps;
-use crate::lookup;
-use crate::lookup::NO_REDUCTION;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::ORDER;
-use crate::proofs::bounds::{BOUNDS_STAY, CONSTANT_BOUNDS, check_bounds_stay, check_constant_value};
-use crate::proofs::order::{Reordering, check_order};
-use crate::refusal::Refusal;
-use crate::substitute::{simplify_indices, substitute_iname};
-use crate::tree::{body_of, edit_siblings, insns_of, siblings};
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Side, cross};
 use purlin_ir::{Affine, Atom, Domain, InameId, Kernel, Node};
 use purlin_isl as isl;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::expected::Expected;
+use purlin_steps::keeps::Keeps;
+use purlin_steps::lookup;
+use purlin_steps::lookup::NO_REDUCTION;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::ORDER;
+use purlin_steps::proofs::bounds::{BOUNDS_STAY, CONSTANT_BOUNDS, check_bounds_stay, check_constant_value};
+use purlin_steps::proofs::order::{Reordering, check_order};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::substitute::{simplify_indices, substitute_iname};
+use purlin_steps::tree::body_of;
+use purlin_steps::tree::{edit_siblings, insns_of, siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

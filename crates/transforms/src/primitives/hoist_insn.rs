@@ -1,21 +1,22 @@
 //! Moves an instruction that does not depend on a loop in front of it.
 
-use crate::condition::where_runs;
-use crate::draw::{self, Picks};
-use crate::expected::Expected;
-use crate::keeps::Instances;
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::CURRENT;
-use crate::proofs::length::runs_if;
-use crate::proofs::stale::{Place, check_unchanged, witness};
-use crate::refusal::{Refusal, WrongOrder};
-use crate::tree::{edit_siblings, loops_of, prune_insn};
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::{Analysis, Witness};
 use purlin_ir::{Atom, Expr, GuardedRange, Id, InameId, InsnId, Kernel, Node, WriteOp};
+use purlin_steps::condition::where_runs;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::expected::Expected;
+use purlin_steps::keeps::Instances;
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::CURRENT;
+use purlin_steps::proofs::length::runs_if;
+use purlin_steps::proofs::stale::{Place, check_unchanged, witness};
+use purlin_steps::refusal::{Refusal, WrongOrder};
+use purlin_steps::tree::loops_of;
+use purlin_steps::tree::{edit_siblings, prune_insn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,20 +1,21 @@
 //! Swaps two loops.
 
-use crate::draw::{self, Picks};
-use crate::keeps::Keeps;
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::ORDER;
-use crate::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
-use crate::proofs::length::never_empty;
-use crate::proofs::order::{Reordering, check_order};
-use crate::refusal::Refusal;
-use crate::tree::{body_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Side, cross};
 use purlin_ir::{Affine, Atom, Constraint, Domain, InameId, Kernel, Node};
 use purlin_isl as isl;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Keeps;
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::ORDER;
+use purlin_steps::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
+use purlin_steps::proofs::length::never_empty;
+use purlin_steps::proofs::order::{Reordering, check_order};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::tree::body_of;
+use purlin_steps::tree::{loop_body, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

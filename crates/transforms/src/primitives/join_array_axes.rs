@@ -1,16 +1,16 @@
 //! Joins two neighbouring axes of a temporary or table.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::elements::AXIS;
-use crate::proofs::elements::ONLY_ACCESSED;
-use crate::proofs::elements::TEMPORARY;
-use crate::proofs::elements::{check_axis, check_only_accessed, product, rewrite_accesses, temporary};
-use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{BinaryOp, Expr, Kernel, VarId, VarKind, Variable};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::elements::AXIS;
+use purlin_steps::proofs::elements::ONLY_ACCESSED;
+use purlin_steps::proofs::elements::TEMPORARY;
+use purlin_steps::proofs::elements::{check_axis, check_only_accessed, product, rewrite_accesses, temporary};
+use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

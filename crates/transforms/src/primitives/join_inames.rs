@@ -1,16 +1,16 @@
 //! Joins two nested loops into one.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
-use crate::refusal::Refusal;
-use crate::schedule::Loop;
-use crate::substitute::{simplify_indices, substitute_iname};
-use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, Iname, InameId, Kernel, Node};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::schedule::Loop;
+use purlin_steps::substitute::{simplify_indices, substitute_iname};
+use purlin_steps::tree::{insns_of, loop_body, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

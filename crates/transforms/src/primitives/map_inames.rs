@@ -1,23 +1,24 @@
 //! Runs a nest along other directions.
 
 use super::interchange_inames::has_linear_bounds;
-use crate::draw::{self, Picks};
-use crate::keeps::Keeps;
-use crate::lookup;
-use crate::lookup::NO_REDUCTION;
-use crate::nest::wrapped;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::ORDER;
-use crate::proofs::order::{Reordering, check_order};
-use crate::refusal::Refusal;
-use crate::schedule::Loop;
-use crate::substitute::{simplify_indices, substitute_iname};
-use crate::tree::{body_of, insns_of, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Disjuncts, Side, cross};
 use purlin_ir::{Affine, AxisTag, Domain, Iname, InameId, Kernel, Node};
 use purlin_isl as isl;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Keeps;
+use purlin_steps::lookup;
+use purlin_steps::lookup::NO_REDUCTION;
+use purlin_steps::nest::wrapped;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::ORDER;
+use purlin_steps::proofs::order::{Reordering, check_order};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::schedule::Loop;
+use purlin_steps::substitute::{simplify_indices, substitute_iname};
+use purlin_steps::tree::body_of;
+use purlin_steps::tree::{insns_of, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

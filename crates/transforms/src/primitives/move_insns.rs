@@ -1,18 +1,18 @@
 //! Reorders the statements of a body.
 
-use crate::draw::{self, Picks};
-use crate::expected::Expected;
-use crate::keeps::Keeps;
-use crate::lookup::NO_REDUCTION;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::ORDER;
-use crate::proofs::order::{Reordering, check_order};
-use crate::refusal::Refusal;
-use crate::run::{same, statement};
-use crate::tree::{edit_siblings, siblings};
 use purlin_analysis::Analysis;
 use purlin_ir::{Kernel, Node};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::expected::Expected;
+use purlin_steps::keeps::Keeps;
+use purlin_steps::lookup::NO_REDUCTION;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::ORDER;
+use purlin_steps::proofs::order::{Reordering, check_order};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::run::{same, statement};
+use purlin_steps::tree::{edit_siblings, siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,20 +1,20 @@
 //! Makes a callee of statements.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::windows::{ArgAxis, axes_of};
-use crate::refusal::Refusal;
-use crate::run::CONTIGUOUS;
-use crate::run::NOT_CALLED;
-use crate::run::{self, Run};
-use crate::tree::{inames_of, insns_of};
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, AddressSpace, Affine, Arena, Atom, Callee, Direction, Domain, Expr, InameId, Insn, InsnId,
     Kernel, Node, ScalarType, VarId, VarKind, Variable,
 };
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::windows::{ArgAxis, axes_of};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::run::CONTIGUOUS;
+use purlin_steps::run::NOT_CALLED;
+use purlin_steps::run::{self, Run};
+use purlin_steps::tree::{inames_of, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,17 +1,17 @@
 //! Puts arrays side by side into one.
 
 use super::join_arrays::{PLAIN, plain_temporaries, remove_unmentioned};
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::elements::TEMPORARY;
-use crate::proofs::elements::redirect_accesses;
-use crate::refusal::Refusal;
-use crate::schedule::Array;
 use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, BinaryOp, Expr, Kernel, VarId, VarKind, Variable};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::elements::TEMPORARY;
+use purlin_steps::proofs::elements::redirect_accesses;
+use purlin_steps::refusal::Refusal;
+use purlin_steps::schedule::Array;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,18 +1,17 @@
 //! Leaves room between the rows of an array.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::elements::AXIS;
-use crate::proofs::elements::ONLY_ACCESSED;
-use crate::proofs::elements::{
-    check_axis, check_only_accessed, dense_or_given_strides, product, with_longer_axis,
-};
-use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Kernel, VarId, VarKind, Variable};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::elements::AXIS;
+use purlin_steps::proofs::elements::ONLY_ACCESSED;
+use purlin_steps::proofs::elements::with_longer_axis;
+use purlin_steps::proofs::elements::{check_axis, check_only_accessed, dense_or_given_strides, product};
+use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

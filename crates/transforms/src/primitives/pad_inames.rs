@@ -1,22 +1,22 @@
 //! Runs loops further, over zeros.
 
-use super::skip_zero_terms::entries;
-use crate::draw::{self, Picks};
-use crate::keeps::{Instances, Keeps};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::accumulation;
-use crate::proofs::elements::with_longer_axis;
-use crate::proofs::finite::check_finite;
-use crate::refusal::Refusal;
-use crate::run::NOT_CALLED;
-use crate::tree::edit_siblings;
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, Real,
     UnaryOp, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::{Instances, Keeps};
+use purlin_steps::lookup;
+use purlin_steps::lookup::table_factors;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::accumulation;
+use purlin_steps::proofs::elements::with_longer_axis;
+use purlin_steps::proofs::finite::check_finite;
+use purlin_steps::refusal::Refusal;
+use purlin_steps::run::NOT_CALLED;
+use purlin_steps::tree::edit_siblings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -386,7 +386,7 @@ impl Scope<'_> {
 
     /// Whether a factor of a product is an entry behind those of a table.
     fn has_zero_factor(&self, insn: &Insn) -> bool {
-        entries(self.kernel, insn).into_iter().any(|access| self.is_grown(access))
+        table_factors(self.kernel, insn).into_iter().any(|access| self.is_grown(access))
     }
 }
 

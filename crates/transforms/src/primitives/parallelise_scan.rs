@@ -2,26 +2,6 @@
 //! work-items gives.
 
 use super::reduce_in_tree::{Values, work_item_tag};
-use crate::argument;
-use crate::draw::{self, Picks};
-use crate::keeps::Keeps;
-use crate::lookup;
-use crate::lookup::NO_REDUCTION;
-use crate::nest::{copy_loops, new_loop, renamed, wrapped};
-use crate::neutral::neutral;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::accumulation::IS_UPDATE;
-use crate::proofs::accumulation::NO_REDUCTIONS;
-use crate::proofs::accumulation::{mentions, refuse_reductions, update};
-use crate::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
-use crate::proofs::elements::NO_RULE;
-use crate::proofs::elements::check_no_rule;
-use crate::proofs::stale;
-use crate::proofs::written::{NewRead, reads_constants};
-use crate::refusal::{AtParameters, LostValue, Refusal};
-use crate::schedule::Array;
-use crate::tree::{body_of, edit_siblings, insns_of};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
@@ -30,6 +10,27 @@ use purlin_ir::{
     Access, AddressSpace, Affine, AxisTag, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
     VarId, VarKind, Variable, WriteOp,
 };
+use purlin_steps::argument;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Keeps;
+use purlin_steps::lookup;
+use purlin_steps::lookup::NO_REDUCTION;
+use purlin_steps::nest::{copy_loops, new_loop, renamed, wrapped};
+use purlin_steps::neutral::neutral;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::accumulation::IS_UPDATE;
+use purlin_steps::proofs::accumulation::NO_REDUCTIONS;
+use purlin_steps::proofs::accumulation::{mentions, refuse_reductions, update};
+use purlin_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
+use purlin_steps::proofs::elements::NO_RULE;
+use purlin_steps::proofs::elements::check_no_rule;
+use purlin_steps::proofs::stale;
+use purlin_steps::proofs::written::{NewRead, reads_constants};
+use purlin_steps::refusal::{AtParameters, LostValue, Refusal};
+use purlin_steps::schedule::Array;
+use purlin_steps::tree::body_of;
+use purlin_steps::tree::{edit_siblings, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,18 +1,19 @@
 //! Peels iterations off a loop.
 
-use crate::copy::copy_nest;
-use crate::draw::{self, Picks};
-use crate::keeps::Instances;
-use crate::lookup;
-use crate::lookup::NO_REDUCTION;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
-use crate::refusal::Refusal;
-use crate::schedule::Loop;
-use crate::tree::{body_of, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, AxisTag, Constraint, Domain, GuardedRange, Iname, InameId, Kernel, Node};
+use purlin_steps::copy::copy_nest;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Instances;
+use purlin_steps::lookup;
+use purlin_steps::lookup::NO_REDUCTION;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::schedule::Loop;
+use purlin_steps::tree::body_of;
+use purlin_steps::tree::replace_loop;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

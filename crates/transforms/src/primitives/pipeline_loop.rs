@@ -2,26 +2,6 @@
 
 use super::expand_array::ExpandArray;
 use super::peel_iname::{LoopEnd, end_of_range};
-use crate::copy::copy_nest;
-use crate::draw::{self, Picks};
-use crate::keeps::Instances;
-use crate::lookup;
-use crate::lookup::NO_REDUCTION;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::VALUES;
-use crate::proofs::bounds::{BOUNDS_STAY, CONSTANT_BOUNDS, check_bounds_stay, check_constant_value};
-use crate::proofs::elements::NO_RULE;
-use crate::proofs::elements::ONLY_ACCESSED;
-use crate::proofs::elements::TEMPORARY;
-use crate::proofs::elements::{check_no_rule, check_only_accessed, product, rewrite_accesses, temporary};
-use crate::proofs::inside::INSIDE;
-use crate::proofs::inside::NO_FAULT;
-use crate::proofs::order::relation_text;
-use crate::refusal::{Refusal, WrongOrder};
-use crate::schedule::Loop;
-use crate::substitute::substitute_in_nodes;
-use crate::tree::{body_of, insns_of, loops_down_to, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::{Dependence, DependenceKind};
 use purlin_analysis::polyhedral::{equal_values, step};
@@ -30,6 +10,30 @@ use purlin_ir::{
     Node, VarId, Variable,
 };
 use purlin_isl as isl;
+use purlin_steps::copy::copy_nest;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Instances;
+use purlin_steps::lookup;
+use purlin_steps::lookup::NO_REDUCTION;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::VALUES;
+use purlin_steps::proofs::bounds::{BOUNDS_STAY, CONSTANT_BOUNDS, check_bounds_stay, check_constant_value};
+use purlin_steps::proofs::elements::NO_RULE;
+use purlin_steps::proofs::elements::ONLY_ACCESSED;
+use purlin_steps::proofs::elements::TEMPORARY;
+use purlin_steps::proofs::elements::{
+    check_no_rule, check_only_accessed, product, rewrite_accesses, temporary,
+};
+use purlin_steps::proofs::inside::INSIDE;
+use purlin_steps::proofs::inside::NO_FAULT;
+use purlin_steps::proofs::order::relation_text;
+use purlin_steps::refusal::{Refusal, WrongOrder};
+use purlin_steps::schedule::Loop;
+use purlin_steps::substitute::substitute_in_nodes;
+use purlin_steps::tree::body_of;
+use purlin_steps::tree::loops_down_to;
+use purlin_steps::tree::{insns_of, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,27 +1,27 @@
 //! Stores what a substitution rule gives before it is used.
 
-use crate::argument;
-use crate::draw::{self, Picks};
-use crate::lookup::{self, Selection};
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::CURRENT;
-use crate::proofs::footprint::CONSTANT_BOX;
-use crate::proofs::inside::INSIDE;
-use crate::proofs::inside::NO_FAULT;
-use crate::proofs::inside::check_inside;
-use crate::proofs::stale::{Place, check_unchanged};
-use crate::proofs::width::{NO_WIDE_UPDATE, cast_stored, fits_i32, stores_wide};
-use crate::refusal::Refusal;
-use crate::staging::{
-    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Filled, Filling, Footprint, Region, SOMETHING_READS,
-    Temporary,
-};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::Mode;
 use purlin_ir::{
     AddressSpace, Affine, Direction, Expr, ExprType, InsnId, Kernel, RuleId, ScalarType, VarId, VarKind,
     Variable,
+};
+use purlin_steps::argument;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup::{self, Selection};
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::CURRENT;
+use purlin_steps::proofs::footprint::CONSTANT_BOX;
+use purlin_steps::proofs::inside::INSIDE;
+use purlin_steps::proofs::inside::NO_FAULT;
+use purlin_steps::proofs::inside::check_inside;
+use purlin_steps::proofs::stale::{Place, check_unchanged};
+use purlin_steps::proofs::width::{NO_WIDE_UPDATE, cast_stored, fits_i32, stores_wide};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::staging::{
+    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Filled, Filling, Footprint, Region, SOMETHING_READS,
+    Temporary,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

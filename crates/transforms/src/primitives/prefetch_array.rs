@@ -1,20 +1,20 @@
 //! Copies what a region reads of an array to a temporary.
 
-use crate::argument;
-use crate::draw::{self, Picks};
-use crate::lookup::{self, Selection};
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::CURRENT;
-use crate::proofs::footprint::CONSTANT_BOX;
-use crate::proofs::stale::{Place, check_unchanged};
-use crate::refusal::Refusal;
-use crate::staging::{
+use purlin_analysis::Analysis;
+use purlin_ir::{AddressSpace, InsnId, Kernel, VarId};
+use purlin_steps::argument;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup::{self, Selection};
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::CURRENT;
+use purlin_steps::proofs::footprint::CONSTANT_BOX;
+use purlin_steps::proofs::stale::{Place, check_unchanged};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::staging::{
     AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, DEFINED_BOX, Filled, Filling, Footprint,
     NO_RULE_READS, Region, SOMETHING_READS, Temporary, check_no_rule_reads, rule_that_reads,
 };
-use purlin_analysis::Analysis;
-use purlin_ir::{AddressSpace, InsnId, Kernel, VarId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,23 +1,23 @@
 //! Turns a reduction into a loop.
 
-use crate::draw::{self, Picks};
-use crate::keeps::Keeps;
-use crate::lookup;
-use crate::neutral::of_nothing;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::accumulation::{NO_REDUCTIONS, refuse_reductions};
-use crate::proofs::reread::{Parts, UNREAD};
-use crate::proofs::width::{NO_WIDE_UPDATE, accumulator_type, cast_stored, stores_wide};
-use crate::refusal::Refusal;
-use crate::run::NOT_CALLED;
-use crate::schedule::{Array, Handles, Made, Statement};
-use crate::tree::edit_siblings;
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, AddressSpace, BinaryOp, Expr, ExprType, Id, InameId, Insn, InsnId, Kernel, Node, Reduction,
     ScalarType, UpdateOp, VarKind, Variable, WriteOp,
 };
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Keeps;
+use purlin_steps::lookup;
+use purlin_steps::neutral::of_nothing;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::accumulation::{NO_REDUCTIONS, refuse_reductions};
+use purlin_steps::proofs::reread::{Parts, UNREAD};
+use purlin_steps::proofs::width::{NO_WIDE_UPDATE, accumulator_type, cast_stored, stores_wide};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::run::NOT_CALLED;
+use purlin_steps::schedule::{Array, Handles, Made, Statement};
+use purlin_steps::tree::edit_siblings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

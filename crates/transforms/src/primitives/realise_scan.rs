@@ -2,23 +2,6 @@
 
 use super::convert_to_update::{joined, terms_beside};
 use super::realise_reduction::search;
-use crate::condition::range_runs;
-use crate::draw::{self, Picks};
-use crate::keeps::Keeps;
-use crate::lookup;
-use crate::neutral::of_nothing;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::accumulation::{NO_REDUCTIONS, mentions, refuse_reductions};
-use crate::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
-use crate::proofs::elements::TEMPORARY;
-use crate::proofs::length::always;
-use crate::proofs::stale;
-use crate::proofs::width::{NO_WIDE_UPDATE, accumulator_type, cast_stored, stores_wide};
-use crate::refusal::{LostValue, Refusal};
-use crate::schedule::{Array, Statement};
-use crate::substitute::with_value;
-use crate::tree::{body_of, edit_siblings, insns_of};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
@@ -28,6 +11,24 @@ use purlin_ir::{
     Insn, InsnId, Kernel, Node, Reduction, ScalarType, UpdateOp, VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
+use purlin_steps::condition::range_runs;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Keeps;
+use purlin_steps::lookup;
+use purlin_steps::neutral::of_nothing;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::accumulation::{NO_REDUCTIONS, mentions, refuse_reductions};
+use purlin_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
+use purlin_steps::proofs::elements::TEMPORARY;
+use purlin_steps::proofs::length::always;
+use purlin_steps::proofs::stale;
+use purlin_steps::proofs::width::{NO_WIDE_UPDATE, accumulator_type, cast_stored, stores_wide};
+use purlin_steps::refusal::{LostValue, Refusal};
+use purlin_steps::schedule::{Array, Statement};
+use purlin_steps::substitute::with_value;
+use purlin_steps::tree::body_of;
+use purlin_steps::tree::{edit_siblings, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

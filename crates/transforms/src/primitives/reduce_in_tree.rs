@@ -1,30 +1,30 @@
 //! Joins the terms of an update pairwise, in logarithmically many steps.
 
-use crate::argument;
-use crate::draw::{self, Picks};
-use crate::keeps::{Instances, Keeps};
-use crate::lookup;
-use crate::lookup::NO_REDUCTION;
-use crate::nest::new_loop;
-use crate::neutral::neutral;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::ORDER;
-use crate::proofs::accumulation::HAS_ELEMENT;
-use crate::proofs::accumulation::HAS_VALUE;
-use crate::proofs::accumulation::IS_UPDATE;
-use crate::proofs::accumulation::NO_REDUCTIONS;
-use crate::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
-use crate::proofs::extent::{parametric_extent, points_of};
-use crate::proofs::width::fits_i32;
-use crate::refusal::Refusal;
-use crate::schedule::{Array, Handles, Loop, Made, Statement};
-use crate::tree::{edit_siblings, loop_body};
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, AddressSpace, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Node,
     ScalarType, SubGroup, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
+use purlin_steps::argument;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::{Instances, Keeps};
+use purlin_steps::lookup;
+use purlin_steps::lookup::NO_REDUCTION;
+use purlin_steps::nest::new_loop;
+use purlin_steps::neutral::neutral;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::ORDER;
+use purlin_steps::proofs::accumulation::HAS_ELEMENT;
+use purlin_steps::proofs::accumulation::HAS_VALUE;
+use purlin_steps::proofs::accumulation::IS_UPDATE;
+use purlin_steps::proofs::accumulation::NO_REDUCTIONS;
+use purlin_steps::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
+use purlin_steps::proofs::extent::{parametric_extent, points_of};
+use purlin_steps::proofs::width::fits_i32;
+use purlin_steps::refusal::Refusal;
+use purlin_steps::schedule::{Array, Handles, Loop, Made, Statement};
+use purlin_steps::tree::{edit_siblings, loop_body};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

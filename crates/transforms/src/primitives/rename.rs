@@ -1,13 +1,13 @@
 //! Gives a loop, an instruction, a variable or a rule another name.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::refusal::Refusal;
-use crate::schedule::{Array, Handles, Loop, Made, RuleHandle, Statement};
 use purlin_analysis::Analysis;
 use purlin_ir::{InameId, InsnId, Kernel, RuleId, VarId, VarKind};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::refusal::Refusal;
+use purlin_steps::schedule::{Array, Handles, Loop, Made, RuleHandle, Statement};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

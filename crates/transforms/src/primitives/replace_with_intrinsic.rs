@@ -1,16 +1,16 @@
 //! Makes statements a call of a kernel that they are an instance of.
 
-use crate::draw::{self, Picks};
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::refusal::Refusal;
-use crate::run::CONTIGUOUS;
-use crate::run::NOT_CALLED;
-use crate::run::Run;
-use crate::{lookup, run};
 use purlin_analysis::Analysis;
 use purlin_ir::calls::{Mismatch, unify};
 use purlin_ir::{CalleeId, Kernel, KernelError, Node};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::refusal::Refusal;
+use purlin_steps::run::CONTIGUOUS;
+use purlin_steps::run::NOT_CALLED;
+use purlin_steps::run::Run;
+use purlin_steps::{lookup, run};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

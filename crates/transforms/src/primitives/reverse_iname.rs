@@ -1,17 +1,17 @@
 //! Runs a loop backward.
 
-use crate::draw::{self, Picks};
-use crate::keeps::Keeps;
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::ORDER;
-use crate::proofs::any_order::{Together, check_any_order};
-use crate::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
-use crate::refusal::Refusal;
-use crate::substitute::remap_iname;
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, InameId, Kernel};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Keeps;
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::ORDER;
+use purlin_steps::proofs::any_order::{Together, check_any_order};
+use purlin_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::substitute::remap_iname;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,17 +1,17 @@
 //! Makes a loop of statements that repeat each other.
 
-use crate::draw::{self, Picks};
-use crate::expected::Expected;
-use crate::keeps::Instances;
-use crate::lookup;
-use crate::nest::new_loop;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::refusal::Refusal;
-use crate::schedule::Loop;
-use crate::tree::{edit_siblings, siblings};
 use purlin_analysis::Analysis;
 use purlin_ir::{Access, Affine, AxisTag, Expr, Id, InameId, Insn, InsnId, Kernel, Node};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::expected::Expected;
+use purlin_steps::keeps::Instances;
+use purlin_steps::lookup;
+use purlin_steps::nest::new_loop;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::refusal::Refusal;
+use purlin_steps::schedule::Loop;
+use purlin_steps::tree::{edit_siblings, siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,17 +1,17 @@
 //! Makes one array of each index along an axis.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::elements::AXIS;
-use crate::proofs::elements::ONLY_ACCESSED;
-use crate::proofs::elements::TEMPORARY;
-use crate::proofs::elements::{check_axis, check_only_accessed, map_accesses, temporary};
-use crate::refusal::Refusal;
-use crate::schedule::Array;
 use purlin_analysis::Analysis;
 use purlin_ir::{Access, Expr, Kernel, VarId, Variable};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::elements::AXIS;
+use purlin_steps::proofs::elements::ONLY_ACCESSED;
+use purlin_steps::proofs::elements::TEMPORARY;
+use purlin_steps::proofs::elements::{check_axis, check_only_accessed, map_accesses, temporary};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::schedule::Array;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

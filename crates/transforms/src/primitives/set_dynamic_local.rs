@@ -1,11 +1,11 @@
 //! Puts all arrays of a group into memory that the launch provides.
 
-use crate::draw::Picks;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{AddressSpace, Kernel};
+use purlin_steps::draw::Picks;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,11 +1,11 @@
 //! Asks for registers for several work-groups at a time.
 
-use crate::draw::Picks;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{AxisTag, Kernel, RESIDENT_GROUPS};
+use purlin_steps::draw::Picks;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,14 +1,14 @@
 //! Lets a loop count from elsewhere.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::bounds::{PLACES_FOLLOW, check_places_follow};
-use crate::refusal::Refusal;
-use crate::substitute::remap_iname;
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, InameId, Kernel, VarKind};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::bounds::{PLACES_FOLLOW, check_places_follow};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::substitute::remap_iname;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,17 +1,17 @@
 //! Adds a multiple of an outer loop to the values of an inner one.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::bounds::{PLACES_FOLLOW, check_places_follow};
-use crate::refusal::Refusal;
-use crate::substitute::remap_iname;
-use crate::tree::{inames_of, loop_body};
 use purlin_analysis::Analysis;
 use purlin_analysis::placement::index_origin;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Atom, AxisTag, Expr, InameId, Kernel};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::bounds::{PLACES_FOLLOW, check_places_follow};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::substitute::remap_iname;
+use purlin_steps::tree::{inames_of, loop_body};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,21 +1,21 @@
 //! Splits an axis of a temporary or a table.
 
-use crate::draw::{self, Picks};
-use crate::expected::Expected;
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::elements::AXIS;
-use crate::proofs::elements::ONLY_ACCESSED;
-use crate::proofs::elements::TEMPORARY;
-use crate::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
-use crate::proofs::extent::points_of;
-use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Access, Affine, Atom, BinaryOp, Expr, InameId, Kernel, VarId, VarKind};
 use purlin_isl as isl;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::expected::Expected;
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::elements::AXIS;
+use purlin_steps::proofs::elements::ONLY_ACCESSED;
+use purlin_steps::proofs::elements::TEMPORARY;
+use purlin_steps::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
+use purlin_steps::proofs::extent::points_of;
+use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

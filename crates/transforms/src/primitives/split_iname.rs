@@ -1,23 +1,24 @@
 //! Splits a loop into blocks.
 
-use crate::copy::copy_nest;
-use crate::draw::{self, Picks};
-use crate::keeps::Instances;
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::bounds::{
-    BOUNDS_STAY, CONSTANT_BOUNDS, changing_bounds, check_bounds_stay, check_constant_value,
-};
-use crate::proofs::length::RangeOf;
-use crate::refusal::{AtParameters, Refusal};
-use crate::schedule::Loop;
-use crate::substitute::substitute_iname;
-use crate::tree::{body_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Affine, Atom, AxisTag, Constraint, Domain, Expr, GuardedRange, Id, Iname, InameId, Kernel, Node,
 };
+use purlin_steps::copy::copy_nest;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Instances;
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::bounds::{
+    BOUNDS_STAY, CONSTANT_BOUNDS, changing_bounds, check_bounds_stay, check_constant_value,
+};
+use purlin_steps::proofs::length::RangeOf;
+use purlin_steps::refusal::{AtParameters, Refusal};
+use purlin_steps::schedule::Loop;
+use purlin_steps::substitute::substitute_iname;
+use purlin_steps::tree::body_of;
+use purlin_steps::tree::{loop_body, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,14 +1,14 @@
 //! Gives a part of the program temporaries of its own.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::elements::{NO_RULE, ONLY_ACCESSED, check_no_rule, check_only_accessed};
-use crate::refusal::{LostValue, Refusal};
-use crate::schedule::Array;
 use purlin_analysis::Analysis;
 use purlin_ir::{Expr, InameId, InsnId, Kernel, VarId, VarKind, Variable};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::elements::{NO_RULE, ONLY_ACCESSED, check_no_rule, check_only_accessed};
+use purlin_steps::refusal::{LostValue, Refusal};
+use purlin_steps::schedule::Array;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

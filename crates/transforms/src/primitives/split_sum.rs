@@ -1,20 +1,20 @@
 //! Stores a sum term by term.
 
-use crate::draw::{self, Picks};
-use crate::keeps::Keeps;
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::accumulation::{NO_REDUCTIONS, refuse_reductions};
-use crate::proofs::reread::{Parts, UNREAD};
-use crate::refusal::Refusal;
-use crate::run::NOT_CALLED;
-use crate::schedule::Statement;
-use crate::tree::edit_siblings;
 use purlin_analysis::Analysis;
 use purlin_ir::{
     BinaryOp, Expr, ExprType, Id, Insn, InsnId, Kernel, Node, ScalarType, UnaryOp, UpdateOp, WriteOp,
 };
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Keeps;
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::accumulation::{NO_REDUCTIONS, refuse_reductions};
+use purlin_steps::proofs::reread::{Parts, UNREAD};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::run::NOT_CALLED;
+use purlin_steps::schedule::Statement;
+use purlin_steps::tree::edit_siblings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

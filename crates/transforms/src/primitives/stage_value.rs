@@ -1,19 +1,19 @@
 //! Computes the value of an instruction into a temporary first.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::width::fits_i32;
-use crate::refusal::Refusal;
-use crate::schedule::{Array, Statement};
-use crate::tree::edit_siblings;
 use purlin_analysis::Analysis;
 use purlin_ir::typing::ExprType;
 use purlin_ir::{
     Access, AddressSpace, Expr, Insn, InsnId, Kernel, KernelError, Node, ScalarType, VarKind, Variable,
     WriteOp,
 };
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::width::fits_i32;
+use purlin_steps::refusal::Refusal;
+use purlin_steps::schedule::{Array, Statement};
+use purlin_steps::tree::edit_siblings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

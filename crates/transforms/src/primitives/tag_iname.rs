@@ -1,15 +1,15 @@
 //! Says where the iterations of a loop run.
 
 use super::unroll_iname::{NO_AXIS, TRIP_COUNT, VALUES_BOUNDED, check_unrolled};
-use crate::argument;
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::refusal::Refusal;
-use crate::tree::loop_body;
 use purlin_analysis::Analysis;
 use purlin_ir::{AxisTag, InameId, Kernel};
+use purlin_steps::argument;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::refusal::Refusal;
+use purlin_steps::tree::loop_body;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -118,9 +118,4 @@ pub(crate) fn checked_tag(analysis: &Analysis, iname: InameId, tag: AxisTag) -> 
         format!("`{}` runs inside a reduction; realise the reduction first", kernel.inames[iname].name)
     })?;
     Ok(tag)
-}
-
-/// Checks that the tags of a kernel keep every dependence.
-pub(crate) fn check_placement(kernel: &Kernel) -> Result<(), Refusal> {
-    Ok(Analysis::of(kernel).check_placement()?)
 }

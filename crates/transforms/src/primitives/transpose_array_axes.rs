@@ -1,15 +1,15 @@
 //! Changes the order of the axes of an array.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::elements::MOVABLE;
-use crate::proofs::elements::{check_movable, dense_strides, rewrite_accesses};
-use crate::proofs::entries::constant_shape;
-use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Kernel, TableData, VarId, VarKind};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::elements::MOVABLE;
+use purlin_steps::proofs::elements::{check_movable, dense_strides, rewrite_accesses};
+use purlin_steps::proofs::entries::constant_shape;
+use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,14 +1,15 @@
 //! Runs the iterations of a loop in the lanes of a vector.
 
-use crate::draw::{self, Picks};
-use crate::lookup;
-use crate::lookup::NO_REDUCTION;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::refusal::Refusal;
-use crate::tree::{body_of, inames_of, loop_body};
 use purlin_analysis::Analysis;
 use purlin_ir::{AxisTag, InameId, Kernel};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::lookup;
+use purlin_steps::lookup::NO_REDUCTION;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::refusal::Refusal;
+use purlin_steps::tree::body_of;
+use purlin_steps::tree::{inames_of, loop_body};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

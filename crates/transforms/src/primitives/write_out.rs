@@ -1,20 +1,22 @@
 //! Writes the iterations of a loop as statements of their own.
 
-use crate::copy::copy_nodes;
-use crate::draw::{self, Picks};
-use crate::keeps::Instances;
-use crate::lookup;
-use crate::lookup::NO_REDUCTION;
-use crate::obligation::Obligation;
-use crate::primitive::Primitive;
-use crate::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
-use crate::refusal::Refusal;
-use crate::run::NOT_CALLED;
-use crate::schedule::{Loop, Made, Statement};
-use crate::substitute::{simplify_indices, substitute_in_nodes};
-use crate::tree::{body_of, inames_of, insns_of, replace_loop};
 use purlin_analysis::Analysis;
-use purlin_ir::{Affine, AxisTag, InameId, Kernel, Node};
+use purlin_ir::Node;
+use purlin_ir::{Affine, AxisTag, InameId, Kernel};
+use purlin_steps::copy::copy_nodes;
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Instances;
+use purlin_steps::lookup;
+use purlin_steps::lookup::NO_REDUCTION;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::run::NOT_CALLED;
+use purlin_steps::schedule::{Loop, Made, Statement};
+use purlin_steps::substitute::{simplify_indices, substitute_in_nodes};
+use purlin_steps::tree::body_of;
+use purlin_steps::tree::{inames_of, insns_of, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -4,8 +4,9 @@ use super::super::blocks::{gathers_first, statements};
 use super::tiles::Tiles;
 use super::{Axes, Shape};
 use crate::program::CellProgram;
-use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Schedule, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Schedule, TransformError};
 use std::collections::BTreeMap;
 
 /// Gathered degrees of freedom as they are kept, for each of [`CellProgram::gathers`]: one array a

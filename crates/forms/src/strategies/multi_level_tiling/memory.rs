@@ -6,9 +6,10 @@ use super::{Axes, Shape};
 use crate::program::CellProgram;
 use crate::strategies::staging::{CellNest, flat, to_local};
 use purlin_ir::{AddressSpace, Kernel};
-use purlin_transforms::primitives::{AliasStorage, AssignToRule, ExpandRule, PrefetchArray, SetAddressSpace};
-use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Schedule, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{AliasStorage, AssignToRule, ExpandRule, PrefetchArray, SetAddressSpace};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Schedule, TransformError};
 
 /// Degrees of freedom of all cells of the group to local memory, and results from there.
 pub(super) fn through_local(

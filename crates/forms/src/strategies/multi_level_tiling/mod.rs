@@ -11,9 +11,10 @@ use super::{StrategyError, applied, length};
 use crate::program::{Block, CellProgram, Evaluation, Products, Tiled};
 use crate::tiling::{TilingParameters, TilingSizes};
 use purlin_ir::{AxisTag, Kernel};
-use purlin_transforms::primitives::MoveInsns;
-use purlin_transforms::schedule::Loop;
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::MoveInsns;
+use purlin_primitives::schedule::Loop;
+use purlin_primitives::{Recipe, Schedule, TransformError};
 
 /// Most sums and degrees of freedom of a column tile that a work-item keeps in registers together;
 /// beyond, degrees of freedom are read when their column's turn comes. A work-item has 127

@@ -4,9 +4,10 @@ use super::cells::CellsOfTiles;
 use super::{Axes, BlockSizes, Shape};
 use crate::program::Evaluation;
 use crate::strategies::staging::{Staged, stage_results};
-use purlin_transforms::primitives::{ContractArray, MoveInsns, SinkAccumulation, SplitArrayAxis};
-use purlin_transforms::schedule::{Loop, Statement};
-use purlin_transforms::{Schedule, TransformError};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{ContractArray, MoveInsns, SinkAccumulation, SplitArrayAxis};
+use purlin_primitives::schedule::{Loop, Statement};
+use purlin_primitives::{Schedule, TransformError};
 
 /// Rows of a tile: those of a work-item, one round after the other.
 #[derive(Clone)]

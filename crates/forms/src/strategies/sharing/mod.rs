@@ -7,13 +7,13 @@ use super::{Stopped, StrategyError, decided};
 use graph::SharingGraph;
 use nest::Nest;
 use purlin_ir::{AddressSpace, Expr, Kernel, UpdateOp, VarKind};
-use purlin_transforms::lookup::Selection;
-use purlin_transforms::polynomial::{Atoms, Sum};
-use purlin_transforms::primitives::{
+use purlin_primitives::lookup::Selection;
+use purlin_primitives::polynomial::{Atoms, Sum};
+use purlin_primitives::primitives::{
     EliminateCommonSubexpressions, ExpandProducts, ExpandRule, ExtractRule, FactoriseSum, PrecomputeRule,
     Reassociate,
 };
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_primitives::{Recipe, Schedule, TransformError};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

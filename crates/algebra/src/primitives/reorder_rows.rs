@@ -1,0 +1,287 @@
+//! Runs the iterations of a loop in the order of a partition, by inputs whose rows are in that order.
+
+use super::list_elements::size;
+use purlin_analysis::Analysis;
+use purlin_ir::{
+    Access, Affine, Assumption, Direction, Expr, InameId, Insn, Kernel, VarId, VarKind, Variable,
+};
+use purlin_steps::draw::{self, Picks};
+use purlin_steps::keeps::Keeps;
+use purlin_steps::lists::{Definition, RowOrder};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::ORDER;
+use purlin_steps::proofs::any_order::{Together, check_any_order};
+use purlin_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
+use purlin_steps::refusal::Refusal;
+use purlin_steps::run::NOT_CALLED;
+use purlin_steps::schedule::Array;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Runs the iterations of `iname` in an order in which blocks of `block` of them are compact: the
+/// inputs whose rows an iteration names are passed with their rows in that order.
+///
+/// # Rewrite
+/// ```text
+/// for c in 0..n                          =>  for c in 0..n
+///   s: y[map[c, 0]] += w[c]*u[map[c, 1]]       s: y[map_rows[c, 0]] += w_rows[c]*u[map_rows[c, 1]]
+/// ```
+/// An iteration has the place of the mean of the points to which its row of `map` leads. The set of
+/// all is cut in two across its longest side, at a multiple of the block, and so on. The order is
+/// found before the launch, once for all launches with the same map ([`ReorderRows::order`]), and
+/// iterations of a block keep theirs. Lists of a map ([`ListElements`](super::ListElements)) then are
+/// short.
+///
+/// # Precondition
+/// The loop is `0..n`, inside nothing that changes `n`, and `n` is the length of the map and of the
+/// inputs that it reads by its iteration. Nothing else depends on its iteration: it occurs as the first index of
+/// inputs alone, neither in other expressions nor in bounds. So an iteration computes what its rows
+/// say, wherever they lie. The loop carries no dependence, as for
+/// [`ReverseIname`](super::ReverseIname), so that iterations may run in any order. Updates that commute
+/// may be reordered.
+///
+/// # Errors
+/// Unknown names, names that are taken, a `map` or `points` that is no input, another mention of the
+/// iteration with its instruction, a dependence that the loop carries, with two instances.
+///
+/// # Elsewhere
+/// OP2 renumbers sets by a partition; recursive coordinate bisection (Berger & Bokhari 1987).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReorderRows {
+    /// The loop.
+    pub iname: String,
+    /// The input of integers whose row leads to the points of an iteration.
+    pub map: String,
+    /// The input of coordinates, a point a row.
+    pub points: String,
+    /// Iterations that shall be close to each other.
+    pub block: i64,
+}
+
+impl ReorderRows {
+    /// Reorders `iname` in compact blocks of `block`, by the `points` of the rows of `map`.
+    pub fn new(
+        iname: impl Into<String>,
+        map: impl Into<String>,
+        points: impl Into<String>,
+        block: i64,
+    ) -> Self {
+        Self { iname: iname.into(), map: map.into(), points: points.into(), block }
+    }
+
+    /// The order, and the inputs that are passed in it.
+    ///
+    /// # Errors
+    /// Those of the step.
+    pub fn order(&self, kernel: &Kernel) -> Result<RowOrder, Refusal> {
+        let proof = self.check(&Analysis::of(kernel))?;
+        let columns = |name: &str| {
+            let shape = &kernel.vars[lookup::var(kernel, name)?].shape;
+            let columns: i64 = shape.iter().skip(1).filter_map(Affine::as_constant).product();
+            size(columns, kernel)
+        };
+        let copies = proof.inputs.iter().map(|v| {
+            let name = kernel.vars[*v].name.clone();
+            (name.clone(), copy_name(&name))
+        });
+        Ok(RowOrder {
+            map: self.map.clone(),
+            columns: columns(&self.map)?,
+            points: self.points.clone(),
+            dimension: columns(&self.points)?,
+            block: size(self.block, kernel)?,
+            copies: copies.collect(),
+        })
+    }
+}
+
+impl fmt::Display for ReorderRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { iname, map, points, block } = self;
+        write!(f, "reorder `{iname}` in compact blocks of {block} by the `{points}` of `{map}`")
+    }
+}
+
+/// Rows are those of all iterations.
+const ALL_ROWS: Obligation = Obligation::new(
+    "reorder_rows.all_rows",
+    "the loop is `0..n`, and the map and inputs that it indexes have `n` rows",
+);
+
+/// What an iteration computes depends on its rows alone.
+const ROWS_ALONE: Obligation = Obligation::new(
+    "reorder_rows.rows_alone",
+    "the iteration occurs as the first index of inputs alone, which nothing writes",
+);
+
+/// What the order is made of is there before.
+const KNOWN: Obligation = Obligation::new(
+    "reorder_rows.known",
+    "the map is an input of integers and the points are an input of reals, with constant rows",
+);
+
+/// A loop whose iterations know their rows alone.
+pub struct Reordered {
+    iname: InameId,
+    /// The inputs that it indexes, in the order of the kernel.
+    inputs: BTreeSet<VarId>,
+}
+
+impl Primitive for ReorderRows {
+    const NAME: &'static str = "reorder_rows";
+    const SUMMARY: &'static str =
+        "Runs iterations in compact blocks, by inputs with their rows in that order.";
+
+    type Proof = Reordered;
+    type Made = Vec<Array>;
+
+    const OBLIGATIONS: &'static [Obligation] =
+        &[ALL_ROWS, ROWS_ALONE, KNOWN, NOT_CALLED, CONSTANT_BOUNDS, ORDER];
+    const KEEPS: Keeps = Keeps::REASSOCIATED;
+    const DEFINES: bool = true;
+
+    fn check(&self, analysis: &Analysis) -> Result<Reordered, Refusal> {
+        let kernel = analysis.kernel();
+        let iname = lookup::iname(kernel, &self.iname)?;
+        if self.block < 1 {
+            return Err(Refusal::argument("block", format!("{}", self.block), "at least 1"));
+        }
+        self.check_known(kernel)?;
+        let inputs = self.inputs(kernel, iname)?;
+        let range = kernel.inames[iname].domain.as_guarded_range(iname);
+        let n = range.filter(|r| r.lo == Affine::constant(0) && r.guard.is_empty()).map(|r| r.hi);
+        let map = lookup::var(kernel, &self.map)?;
+        let other = inputs.iter().chain([&map]).find(|v| Some(&kernel.vars[**v].shape[0]) != n.as_ref());
+        ALL_ROWS.require(other.is_none(), || {
+            let [name, rows] = other.map_or_else(Default::default, |v| {
+                let var = &kernel.vars[*v];
+                [var.name.clone(), kernel.show_affine(&var.shape[0]).to_string()]
+            });
+            format!(
+                "`{}` does not take all {rows} rows of `{name}`; reorder a loop `0..n`, by a map and over inputs with \
+                 `n` rows",
+                kernel.show_domain(iname, &kernel.inames[iname].domain)
+            )
+        })?;
+        for var in &inputs {
+            lookup::free(kernel, &copy_name(&kernel.vars[*var].name))?;
+        }
+        let last = n.unwrap_or_else(|| Affine::constant(0)).plus_constant(-1);
+        let backward = last.minus(&Affine::iname(iname));
+        check_constant_value(kernel, iname, &backward)?;
+        check_any_order(analysis, iname, &backward, Together::Iteration, &|source, sink| {
+            format!("distribute `{source}` and `{sink}` first, or keep `{}` in this order", self.iname)
+        })?;
+        Ok(Reordered { iname, inputs })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Reordered) -> Vec<Array> {
+        let mut copies = Vec::new();
+        for var in &proof.inputs {
+            let original = kernel.vars[*var].clone();
+            let copy = kernel.vars.push(Variable { name: copy_name(&original.name), ..original });
+            if kernel.assumptions.contains(&Assumption::Injective(*var)) {
+                kernel.assumptions.push(Assumption::Injective(copy));
+            }
+            copies.push((*var, copy));
+        }
+        let moved = |access: &Access| {
+            let by_iteration = access.index.first() == Some(&Expr::Iname(proof.iname));
+            let copy = copies.iter().find(|(var, _)| by_iteration && *var == access.var);
+            copy.map(|(_, copy)| Access::new(*copy, access.index.clone()))
+        };
+        for insn in kernel.insns.values_mut() {
+            insn.map_expressions(&mut |e| match e {
+                Expr::Load(access) => Expr::Load(moved(&access).unwrap_or(access)),
+                other => other,
+            });
+        }
+        copies.into_iter().map(|(_, copy)| Array::named(&kernel.vars[copy].name)).collect()
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let input = |v: &Variable| v.kind == VarKind::Argument(Direction::In) && !v.shape.is_empty();
+        let map = p.of(&draw::vars(kernel, |v| input(v) && !v.ty.is_float()))?;
+        let points = p.of(&draw::vars(kernel, |v| input(v) && v.ty.is_float()))?;
+        let block = p.between(1, 4);
+        let all = draw::loops(kernel).into_iter().map(|l| Self::new(l, &map, &points, block));
+        draw::possible(kernel, all.collect(), p)
+    }
+
+    fn definition(&self, kernel: &Kernel) -> Result<Option<Definition>, Refusal> {
+        self.order(kernel).map(|order| Some(Definition::Rows(order)))
+    }
+}
+
+fn copy_name(name: &str) -> String {
+    format!("{name}_rows")
+}
+
+impl ReorderRows {
+    fn check_known(&self, kernel: &Kernel) -> Result<(), Refusal> {
+        for (name, real) in [(&self.map, false), (&self.points, true)] {
+            let data = &kernel.vars[lookup::var(kernel, name)?];
+            let constant = data.shape.iter().skip(1).all(|e| e.as_constant().is_some_and(|e| e >= 1));
+            let input = data.kind == VarKind::Argument(Direction::In) && !data.shape.is_empty();
+            KNOWN.require(input && constant && data.ty.is_float() == real, || {
+                let what = if real { "reals" } else { "integers" };
+                format!("`{name}` is no input of {what} with rows of constant length; name one that is")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The inputs that are indexed by the loop.
+    fn inputs(&self, kernel: &Kernel, iname: InameId) -> Result<BTreeSet<VarId>, Refusal> {
+        let mut found = BTreeSet::new();
+        for insn in kernel.insns.values() {
+            let (mentions, rows) = self.mentions(kernel, insn, iname, &mut found);
+            ROWS_ALONE.require(mentions == rows, || {
+                format!(
+                    "`{}` depends on `{}` otherwise than by rows of inputs; expand temporaries and compute with \
+                     the iteration behind this step, or pass an input that holds it",
+                    insn.name, self.iname
+                )
+            })?;
+            NOT_CALLED.require(mentions == 0 || insn.callee.is_none(), || {
+                format!("`{}` belongs to a call; inline the call first", insn.name)
+            })?;
+        }
+        let bound = kernel.inames.iter().find(|(id, i)| *id != iname && i.domain.mentions(iname));
+        ROWS_ALONE.forbid(bound, |(_, inner)| {
+            format!("the bounds of `{}` depend on `{}`; read them from an input", inner.name, self.iname)
+        })?;
+        Ok(found)
+    }
+
+    /// How often an instruction mentions the loop, and how often as a row of an input.
+    fn mentions(
+        &self,
+        kernel: &Kernel,
+        insn: &Insn,
+        iname: InameId,
+        found: &mut BTreeSet<VarId>,
+    ) -> (usize, usize) {
+        let (mut mentions, mut rows) = (0, 0);
+        for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+            e.for_each(&mut |e| {
+                if *e == Expr::Iname(iname) {
+                    mentions += 1;
+                }
+                if let Expr::Load(access) = e
+                    && access.index.first() == Some(&Expr::Iname(iname))
+                    && kernel.vars[access.var].kind == VarKind::Argument(Direction::In)
+                {
+                    found.insert(access.var);
+                    rows += 1;
+                }
+            });
+        }
+        (mentions, rows)
+    }
+}

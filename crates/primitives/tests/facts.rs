@@ -1,0 +1,9 @@
+//! The facts of the primitives: `facts/PRIMITIVE/*.txt`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts"));
+    purlin_step_facts::main(purlin_primitives::steps(), folder)
+}

@@ -1,0 +1,47 @@
+//! The frame of transformations: what a primitive is, schedules that apply steps and record them, recipes, and
+//! the proofs, edits and names that primitives share ([`kit`], [`proofs`], [`staging`]).
+//!
+//! The primitives themselves are in `purlin-transforms` and `purlin-algebra`; `purlin-primitives` has all of them
+//! as one set.
+
+// a new variant must not fall into an old arm unseen
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
+pub mod accuracy;
+pub mod argument;
+pub mod condition;
+pub mod copy;
+pub mod draw;
+pub mod expected;
+pub mod keeps;
+pub mod kit;
+pub mod lists;
+pub mod lookup;
+pub mod nest;
+pub mod neutral;
+pub mod obligation;
+pub mod primitive;
+pub mod proofs;
+pub mod recipe;
+pub mod refusal;
+pub mod run;
+pub mod schedule;
+pub mod staging;
+mod step;
+pub mod step_set;
+pub mod substitute;
+pub mod symmetry;
+pub mod tree;
+
+pub use purlin_ir::intrinsics;
+
+pub use keeps::{Instances, Keeps, Order};
+pub use lookup::Selection;
+pub use obligation::Obligation;
+pub use primitive::Primitive;
+pub use recipe::{Lowering, LoweringSyntaxError, Recipe, RecipeError, RecipeSyntaxError};
+pub use refusal::{Refusal, TransformError, WrongOrder};
+pub use schedule::{Made, Schedule, Script, ScriptError};
+pub use staging::{Filled, Footprint};
+pub use step::Step;
+pub use step_set::{PrimitiveInfo, StepSet, StepSetError};

@@ -1,0 +1,45 @@
+//! What operators start from.
+
+use purlin_ir::{Expr, Real, ScalarType, UpdateOp};
+
+/// The value that changes no other one when an operator joins them, as partial values start that
+/// are joined to what was there before. Of a minimum or maximum of reals that is nan, the one value
+/// that both ignore: an infinity would replace a nan.
+pub fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
+    match op {
+        UpdateOp::Min | UpdateOp::Max if ty.is_float() => Expr::from(f64::NAN),
+        UpdateOp::Add | UpdateOp::Mul | UpdateOp::Min | UpdateOp::Max => of_nothing(op, ty),
+    }
+}
+
+/// The value of a reduction over nothing, from which its meaning starts.
+pub fn of_nothing(op: UpdateOp, ty: ScalarType) -> Expr {
+    let real = |real: f64, int: i64| if ty.is_float() { Expr::from(real) } else { Expr::from(int) };
+    let (least, most) =
+        if ty == ScalarType::I32 { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (i64::MIN, i64::MAX) };
+    match op {
+        UpdateOp::Add => real(0.0, 0),
+        UpdateOp::Mul => real(1.0, 1),
+        UpdateOp::Min => real(f64::INFINITY, most),
+        UpdateOp::Max => real(f64::NEG_INFINITY, least),
+    }
+}
+
+/// Whether a value is neutral, whatever is written for it.
+pub fn is_neutral(value: &Expr, op: UpdateOp, ty: ScalarType) -> bool {
+    is_number(value, &neutral(op, ty))
+}
+
+/// Whether a value is that of a reduction over nothing.
+pub fn is_of_nothing(value: &Expr, op: UpdateOp, ty: ScalarType) -> bool {
+    is_number(value, &of_nothing(op, ty))
+}
+
+fn is_number(value: &Expr, wanted: &Expr) -> bool {
+    match (value, wanted) {
+        (Expr::Int(a), Expr::Int(b)) => a == b,
+        (Expr::Int(a), Expr::Real(Real(b))) => *a as f64 == *b,
+        (Expr::Real(Real(a)), Expr::Real(Real(b))) => a == b || (a.is_nan() && b.is_nan()),
+        _ => false,
+    }
+}

@@ -1,0 +1,250 @@
+//! What primitives that regroup the terms of an update must know: that nobody sees the element in
+//! between, that it is found by the same way later, and that there is one where no term is.
+
+use crate::lookup;
+use crate::obligation::Obligation;
+use crate::proofs::order::relation_text;
+use crate::proofs::stale;
+use crate::proofs::written::{NewRead, may_be_undefined};
+use crate::refusal::{AtParameters, LostValue, Refusal, WrongOrder};
+use purlin_analysis::Analysis;
+use purlin_analysis::deps::pair::{Order, pair_relation};
+use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
+use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, difference, symbol_ranges};
+use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, UpdateOp};
+use purlin_isl as isl;
+
+/// A sum is accumulated by an update.
+pub const IS_UPDATE: Obligation = Obligation::new("is_update", "the instruction is an update");
+
+/// Expressions that will stand in two places hold no loop of their own.
+pub const NO_REDUCTIONS: Obligation =
+    Obligation::new("no_reductions", "no reduction is in an expression that would stand in two places");
+
+/// A sum without terms is added to an element, too.
+pub const HAS_ELEMENT: Obligation =
+    Obligation::new("has_element", "the updated element is there also where the sum has no term");
+
+/// A sum without terms is added to a value, too.
+pub const HAS_VALUE: Obligation =
+    Obligation::new("has_value", "the updated element has a value also where the sum has no term");
+
+/// The update of a name and its operator.
+///
+/// # Errors
+/// An unknown name, or a plain store.
+pub fn update(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp), Refusal> {
+    let id = lookup::insn(kernel, name)?;
+    let insn = &kernel.insns[id];
+    let op = insn.update_op().ok_or_else(|| {
+        IS_UPDATE.unfit(format!(
+            "`{name}` is a plain store to `{}`, needed an update such as `+=`; convert it to an update first, if it \
+             accumulates",
+            kernel.vars[insn.lhs.var].name
+        ))
+    })?;
+    Ok((id, op))
+}
+
+/// Whether an iname occurs in an expression.
+pub fn mentions(e: &Expr, iname: InameId) -> bool {
+    let mut found = false;
+    e.for_each(&mut |e| found |= *e == Expr::Iname(iname));
+    found
+}
+
+/// Refuses a reduction in expressions that will stand in two places: its loop can stand in one
+/// only.
+///
+/// # Errors
+/// [`Refusal::Argument`] with the reduction.
+pub fn refuse_reductions(kernel: &Kernel, insn: &Insn, expressions: &[&Expr]) -> Result<(), Refusal> {
+    let mut found = None;
+    for e in expressions {
+        e.for_each(&mut |e| {
+            if let Expr::Reduce(r) = e {
+                found = found.or(r.inames.first().copied());
+            }
+        });
+    }
+    let Some(iname) = found else { return Ok(()) };
+    Err(NO_REDUCTIONS.unfit(format!(
+        "`{}` holds the reduction over `{}` in an expression that would stand in two places; store it in a temporary \
+         first",
+        insn.name, kernel.inames[iname].name
+    )))
+}
+
+/// An update inside the loop from whose end on its terms will count.
+pub struct Delayed<'a, 'k> {
+    /// The kernel.
+    pub analysis: &'a Analysis<'k>,
+    /// The update.
+    pub id: InsnId,
+    /// How many of the loops around it are around the loop that ends first.
+    pub outer: usize,
+}
+
+impl Delayed<'_, '_> {
+    fn kernel(&self) -> &Kernel {
+        self.analysis.expanded()
+    }
+
+    fn poly(&self) -> &Polyhedral<'_> {
+        self.analysis.polyhedral()
+    }
+
+    /// The loops around the one that ends first.
+    fn around(&self) -> &[InameId] {
+        &self.poly().loops(self.id)[..self.outer]
+    }
+
+    /// Whether an access lies inside the loop that ends first.
+    fn is_inside(&self, site: &AccessSite) -> bool {
+        self.poly().loops(site.insn).starts_with(&self.poly().loops(self.id)[..=self.outer])
+    }
+
+    /// Checks that nobody inside the loop sees the element after the update.
+    ///
+    /// Formula: with `o` the loops around, for every access `s` inside the loop to the variable
+    /// that is no update by the same operator,
+    /// `{ u -> s : o = o', element(u) = element(s), u before s }` is empty.
+    ///
+    /// # Errors
+    /// [`ORDER`] not proved, with the smallest pair of that set, or a failure of isl.
+    pub fn check_unseen(&self, help: &str) -> Result<(), Refusal> {
+        let all = self.analysis.sites(self.kernel().insns[self.id].lhs.var);
+        let Some(own) = all.iter().find(|s| s.insn == self.id && s.writes()) else { return Ok(()) };
+        for site in all.iter().filter(|s| self.is_inside(s) && s.mode != own.mode) {
+            let Some(pair) = pair_relation(self.poly(), own, site, Order::Within(self.around())) else {
+                continue;
+            };
+            let Some(witness) = stale::witness(self.kernel(), own, site, &pair.map(self.poly())?)? else {
+                continue;
+            };
+            let kind = match site.mode {
+                Mode::Read | Mode::Update(_) => DependenceKind::Flow,
+                Mode::Assign => DependenceKind::Output,
+            };
+            let (relation, help) = (relation_text(kind, &witness.element), help.to_owned());
+            return Err(crate::proofs::ORDER.not_proved(WrongOrder { witness, relation, help }));
+        }
+        Ok(())
+    }
+
+    /// Checks that some expressions of the update have the same value at the end of the loop.
+    ///
+    /// Formula: for every read `r` of them and every write `w` inside the loop,
+    /// `{ r -> w : o = o', element(r) = element(w), r before w }` is empty.
+    ///
+    /// # Errors
+    /// [`VALUES`](super::VALUES) not proved, with the smallest pair of that set, or a failure of
+    /// isl.
+    pub fn check_operands_stay(&self, operands: &[&Expr]) -> Result<(), Refusal> {
+        for read in self.analysis.all_sites().iter().flatten().filter(|s| self.is_among(s, operands)) {
+            for write in
+                self.analysis.sites(read.access.var).iter().filter(|s| s.writes() && self.is_inside(s))
+            {
+                let Some(pair) = pair_relation(self.poly(), read, write, Order::Within(self.around())) else {
+                    continue;
+                };
+                let Some(witness) = stale::witness(self.kernel(), read, write, &pair.map(self.poly())?)?
+                else {
+                    continue;
+                };
+                let var = &self.kernel().vars[read.access.var].name;
+                let found = format!(
+                    "{} finds what it updates by `{}`, which {} overwrites before the loop ends",
+                    witness.source, witness.element, witness.sink
+                );
+                let help = format!("replace `{var}` by its definition, or keep its values in an array");
+                return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an access of the update stands in one of the expressions.
+    fn is_among(&self, site: &AccessSite, operands: &[&Expr]) -> bool {
+        let mut found = false;
+        for operand in operands {
+            operand.for_each(&mut |e| {
+                if let Expr::Load(access) = e {
+                    found |= *access == site.access && site.bound_of.is_none();
+                }
+            });
+        }
+        found && site.insn == self.id
+    }
+
+    /// Checks that the element exists and has a value wherever it will be updated: where at least
+    /// one term is, or where the index is inside the array by itself and something in front of the
+    /// loop has surely written it.
+    ///
+    /// Formula: with `D` the values of `loops` (under `condition`), `I` those at which the update
+    /// runs, and `W` those at which something in front has written the element, `{ x in D \ I :
+    /// element(x) outside the shape }` is empty, and for temporaries and outputs `D \ I \ W`, too.
+    ///
+    /// # Errors
+    /// [`Refusal::Argument`] with the smallest point of one of these sets, or a failure of isl.
+    pub fn check_element_exists(&self, loops: &[InameId], condition: Option<&Expr>) -> Result<(), Refusal> {
+        let poly = self.poly();
+        let var = self.kernel().insns[self.id].lhs.var;
+        let (sites, iname) = (self.analysis.sites(var), poly.loops(self.id)[self.outer]);
+        let read = NewRead { poly, sites, id: self.id, iname, loops, condition };
+        let rest = read.without()?;
+        if rest.is_empty()? {
+            return Ok(());
+        }
+        let space = isl::SetSpace::new(&poly.names(loops, Side::Source), &poly.params);
+        let outside = match self.outside() {
+            Some(outside) => rest.intersect(&isl::Set::from_disjuncts(&space, &outside)?)?,
+            None => rest.clone(),
+        };
+        let ranges = symbol_ranges(self.kernel());
+        if let Some(point) = outside.lexmin_point_within(&ranges)? {
+            return Err(self.no_element(&point));
+        }
+        if !may_be_undefined(&self.kernel().vars[var].kind) {
+            return Ok(());
+        }
+        read.unwritten(rest)?.lexmin_point_within(&ranges)?.map_or(Ok(()), |point| Err(self.no_value(&point)))
+    }
+
+    /// Where the index of the update leaves the array; `None` if nobody knows.
+    fn outside(&self) -> Option<Disjuncts> {
+        let insn = &self.kernel().insns[self.id];
+        let shape = &self.kernel().vars[insn.lhs.var].shape;
+        let mut outside = Vec::new();
+        for (index, extent) in insn.lhs.index.iter().zip(shape) {
+            let index = self.poly().affine(&index.as_affine()?, Side::Source)?;
+            let extent = self.poly().affine(extent, Side::Source)?;
+            let below = isl::Affine::constant(-1).add_scaled(-1, &index);
+            outside.push(vec![isl::Constraint::non_negative(below)]);
+            outside.push(vec![isl::Constraint::non_negative(difference(&index, &extent))]);
+        }
+        Some(outside)
+    }
+
+    fn no_element(&self, point: &[(String, i64)]) -> Refusal {
+        let insn = &self.kernel().insns[self.id];
+        let reason = format!(
+            "and nothing says that `{}` has the element to which their sum would be added; assume sizes at which its \
+             loops are not empty",
+            self.kernel().vars[insn.lhs.var].name
+        );
+        let found = format!("`{}` has no term", insn.name);
+        HAS_ELEMENT.not_proved(AtParameters { params: point.to_vec(), found, reason })
+    }
+
+    fn no_value(&self, point: &[(String, i64)]) -> Refusal {
+        let insn = &self.kernel().insns[self.id];
+        let reason = format!(
+            "and nothing has surely written the element of `{}` to which their sum would be added; write it in front of \
+             the loop without a condition",
+            self.kernel().vars[insn.lhs.var].name
+        );
+        let found = format!("`{}` perhaps has no term", insn.name);
+        HAS_VALUE.not_proved(AtParameters { params: point.to_vec(), found, reason })
+    }
+}

@@ -1,0 +1,68 @@
+//! What a step computes with that is known not to be finite.
+//!
+//! Many laws of sums and products hold where values are finite: zero times an infinity is no zero, and
+//! the difference of two infinities is none. Values of arrays are known at run time. Numbers of the
+//! program and entries of tables are known here.
+
+use crate::obligation::Obligation;
+use crate::proofs::entries::constant_shape;
+use crate::refusal::Refusal;
+use purlin_ir::{Expr, Kernel, TableData, VarId, VarKind, Variable};
+use std::collections::BTreeSet;
+
+/// The laws of sums and products hold.
+pub const FINITE: Obligation = Obligation::new(
+    "finite",
+    "no number and no entry of a table that is computed with is an infinity or a nan",
+);
+
+/// Checks the numbers and the tables of an expression of an instruction, also those of rules.
+pub fn check_finite(kernel: &Kernel, insn: &str, e: &Expr) -> Result<(), Refusal> {
+    check_finite_in(kernel, &format!("`{insn}`"), e)
+}
+
+/// The same for what is not the value of one instruction.
+pub fn check_finite_in(kernel: &Kernel, what: &str, e: &Expr) -> Result<(), Refusal> {
+    let (mut number, mut tables) = (None, BTreeSet::new());
+    kernel.expand_rules(e).for_each(&mut |e| match e {
+        Expr::Real(value) if !value.0.is_finite() => number = Some(value.0),
+        Expr::Load(access) => drop(tables.insert(access.var)),
+        Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => {}
+    });
+    FINITE.forbid(number, |number| {
+        format!("{what} computes with {number}; pass it as an argument, or keep what computes with it")
+    })?;
+    tables.into_iter().try_for_each(|var| check_finite_table(kernel, var))
+}
+
+/// Checks the entries of a variable, if it is a table.
+pub fn check_finite_table(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
+    let table = &kernel.vars[var];
+    let VarKind::Table(TableData::Real(values)) = &table.kind else { return Ok(()) };
+    let Some(at) = values.iter().position(|v| !v.0.is_finite()) else { return Ok(()) };
+    let element = element(table, &constant_shape(kernel, table)?, at);
+    FINITE.require(false, || {
+        format!("`{element}` is {}; pass the table as an argument, or keep it as it is", values[at].0)
+    })
+}
+
+/// The name of an element by its place, row by row.
+pub fn element(table: &Variable, extents: &[usize], mut at: usize) -> String {
+    let mut index = Vec::new();
+    for extent in extents.iter().rev() {
+        index.push((at % extent).to_string());
+        at /= extent;
+    }
+    index.reverse();
+    format!("{}[{}]", table.name, index.join(", "))
+}

@@ -1,0 +1,120 @@
+//! The place of the temporary, and the elements of the array it must hold.
+
+use crate::lookup;
+use crate::proofs::written::may_be_undefined;
+use crate::refusal::Refusal;
+use crate::staging::{AFFINE_READS, DEFINED_BOX, Footprint, SOMETHING_READS, Tile};
+use crate::tree::{body_of, insns_of, loops_down_to};
+use purlin_analysis::deps::{AccessSite, Mode};
+use purlin_analysis::polyhedral::Polyhedral;
+use purlin_ir::{Affine, InameId, InsnId, Kernel, VarId, VarKind};
+
+/// What is put into the temporary, and where.
+pub struct Region {
+    /// The array.
+    pub var: VarId,
+    /// The loop in whose body it is filled; the kernel if none.
+    pub at: Option<InameId>,
+    /// Loops around that place.
+    pub around: Vec<InameId>,
+    /// Position among the nodes of the body of the first one that reads.
+    pub node: usize,
+    /// The first instruction of that node.
+    pub first: InsnId,
+    /// The instructions that read the temporary instead.
+    pub insns: Vec<InsnId>,
+}
+
+impl Region {
+    /// Finds what `reads` accepts of the instructions inside a loop, or in the whole kernel.
+    ///
+    /// # Errors
+    /// An unknown loop, or one in which nothing reads.
+    pub fn of(
+        kernel: &Kernel,
+        var: VarId,
+        at: Option<&str>,
+        reads: &dyn Fn(InsnId) -> bool,
+    ) -> Result<Self, Refusal> {
+        let name = at;
+        let at = name.map(|name| lookup::tree_loop(kernel, name)).transpose()?;
+        let body = body_of(kernel, at)?;
+        let of_node = |node| insns_of(std::slice::from_ref(node));
+        let Some(node) = body.iter().position(|node| of_node(node).into_iter().any(reads)) else {
+            let place = name.map_or_else(|| "the kernel".to_owned(), |at| format!("`{at}`"));
+            return Err(SOMETHING_READS.unfit(format!(
+                "nothing in {place} reads `{}`; choose a loop around its reads",
+                kernel.vars[var].name
+            )));
+        };
+        let insns: Vec<_> = insns_of(body).into_iter().filter(|i| reads(*i)).collect();
+        let first = of_node(&body[node])[0];
+        let around = loops_down_to(kernel, at)?;
+        Ok(Self { var, at, around, node, first, insns })
+    }
+
+    /// The reads that are replaced, which must all be affine.
+    ///
+    /// # Errors
+    /// [`AFFINE_READS`] with a read through another index.
+    pub fn reads<'s>(
+        &self,
+        poly: &Polyhedral,
+        sites: &'s [AccessSite],
+    ) -> Result<Vec<&'s AccessSite>, Refusal> {
+        let inside = |s: &&AccessSite| s.mode == Mode::Read && self.insns.contains(&s.insn);
+        let reads: Vec<_> = sites.iter().filter(inside).collect();
+        for site in &reads {
+            AFFINE_READS.decide(site.is_affine(), || {
+                format!(
+                    "`{}` reads `{}` through an index that is not affine in the loops and parameters, so what it reads \
+                     is not known; prefetch in a loop without that read",
+                    poly.kernel.insns[site.insn].name, poly.kernel.vars[self.var].name
+                )
+            })?;
+        }
+        Ok(reads)
+    }
+
+    /// What the reads need of an array of this shape; without a shape it ends nowhere.
+    ///
+    /// # Errors
+    /// An extent that is not a constant, nothing that is read; a failure of isl.
+    pub fn tile(
+        &self,
+        poly: &Polyhedral,
+        reads: &[&AccessSite],
+        footprint: Footprint,
+        shape: Option<&[Affine]>,
+    ) -> Result<Tile, Refusal> {
+        let tile = Tile::around(poly, self.var, reads, &self.around, shape)?;
+        match footprint {
+            Footprint::Box => Ok(tile),
+            Footprint::Exact => tile.narrow(poly, self.var, reads, &self.around),
+        }
+    }
+
+    /// Undefined elements must not be read: of what may hold some, the copy reads what was read
+    /// anyway.
+    ///
+    /// # Errors
+    /// [`DEFINED_BOX`] if the array may hold undefined elements that nothing reads; a failure of
+    /// isl.
+    pub fn check_defined(
+        &self,
+        poly: &Polyhedral,
+        reads: &[&AccessSite],
+        tile: &Tile,
+    ) -> Result<(), Refusal> {
+        let var = &poly.kernel.vars[self.var];
+        let defined = !may_be_undefined(&var.kind) || tile.is_filled_by(poly, reads, &self.around)?;
+        DEFINED_BOX.decide(defined, || {
+            format!(
+                "the box around what is read of `{}` holds elements that are perhaps never read, and of {} they may be \
+                 undefined; prefetch in a loop whose reads fill a box",
+                var.name,
+                if var.kind == VarKind::Temporary { "a temporary" } else { "an output" }
+            )
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! A box of an array that a temporary stands for.
+
+use crate::proofs::attained;
+use crate::proofs::footprint::{Span, certain_elements, element_names, possible_elements, span};
+use crate::refusal::Refusal;
+use crate::staging::{BOX_NOT_EMPTY, BOX_SIZE};
+use purlin_analysis::deps::AccessSite;
+use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
+use purlin_ir::{Affine, Constraint, Expr, InameId, VarId};
+use purlin_isl as isl;
+
+/// The box of elements that some accesses touch in one iteration of the loops around.
+#[derive(Debug)]
+pub struct Tile {
+    /// Its axes.
+    pub axes: Vec<Axis>,
+    /// What its elements satisfy besides, by the names of the loops around and of
+    /// [`element_names`].
+    pub conditions: Disjuncts,
+}
+
+/// An axis of the box.
+#[derive(Debug)]
+pub struct Axis {
+    pub span: Span,
+    /// Whether elements below and beyond the array must be left out.
+    guard: [bool; 2],
+    /// Elements of the array, if it ends anywhere.
+    shape: Option<Affine>,
+    /// Whether the temporary has it.
+    pub kept: bool,
+}
+
+impl Tile {
+    /// The box around what affine accesses of `var` touch in one iteration of `around`; without a
+    /// shape the array ends nowhere.
+    ///
+    /// # Errors
+    /// Loops that are empty, extents that are no constants, more than 2^31 elements; a failure of
+    /// isl.
+    pub fn around(
+        poly: &Polyhedral,
+        var: VarId,
+        sites: &[&AccessSite],
+        around: &[InameId],
+        shape: Option<&[Affine]>,
+    ) -> Result<Self, Refusal> {
+        let mut axes = Vec::new();
+        for axis in 0..poly.kernel.vars[var].shape.len() {
+            let span = span(poly, sites, axis, around.len())?.ok_or_else(|| nothing(poly, var, sites))?;
+            axes.push(Axis::new(poly, around, span, shape.and_then(|s| s.get(axis)))?);
+        }
+        let elements = axes.iter().try_fold(1_i64, |n, a| n.checked_mul(a.span.extent));
+        match elements {
+            Some(n) if n <= 1 << 31 => Ok(Self { axes, conditions: vec![Vec::new()] }),
+            _ => {
+                Err(BOX_SIZE.unfit("the box has more than 2^31 elements; prefetch in a loop further inside"))
+            }
+        }
+    }
+
+    /// Leaves out what the accesses, as far as indices, bounds and conditions are affine, do not
+    /// touch.
+    ///
+    /// # Errors
+    /// Nothing that is touched; a failure of isl.
+    pub fn narrow(
+        mut self,
+        poly: &Polyhedral,
+        var: VarId,
+        sites: &[&AccessSite],
+        around: &[InameId],
+    ) -> Result<Self, Refusal> {
+        let inside = self.set(poly, around)?;
+        let touched = possible_elements(poly, sites, around, self.axes.len())?;
+        if touched.intersect(&inside)?.is_empty()? {
+            return Err(nothing(poly, var, sites));
+        }
+        self.conditions = touched.gist(&inside)?.coalesce()?.remove_redundancies()?.disjuncts()?;
+        Ok(self)
+    }
+
+    /// `{ (L, e) : e in the temporary }`, with the loops around in their domains.
+    fn set(&self, poly: &Polyhedral, around: &[InameId]) -> Result<isl::Set, Refusal> {
+        let names = element_names(self.axes.len());
+        let inside: Vec<_> =
+            self.axes.iter().zip(&names).flat_map(|(axis, name)| axis.bounds(poly, name)).collect();
+        let (domain, _) = poly.domains(around, Side::Source);
+        let mut dims = poly.names(around, Side::Source);
+        dims.extend(names);
+        let space = isl::SetSpace::new(&dims, &poly.params);
+        let all = cross(&cross(&poly.in_context(domain), &[inside]), &self.conditions);
+        Ok(isl::Set::from_disjuncts(&space, &all)?)
+    }
+
+    /// Whether accesses surely touch all that the temporary holds.
+    ///
+    /// Formula: `{ (L, e) : e in the temporary }` is a subset of
+    /// `{ (L, e) : e is surely touched }`.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub fn is_filled_by(
+        &self,
+        poly: &Polyhedral,
+        sites: &[&AccessSite],
+        around: &[InameId],
+    ) -> Result<bool, Refusal> {
+        let touched = certain_elements(poly, sites, around, self.axes.len())?;
+        Ok(self.set(poly, around)?.is_subset(&touched)?)
+    }
+
+    /// Shape of the temporary.
+    pub fn shape(&self) -> Vec<Affine> {
+        self.axes.iter().filter(|a| a.kept).map(|a| Affine::constant(a.span.extent)).collect()
+    }
+
+    /// Index in the temporary of an element of the array.
+    pub fn index(&self, of_array: &[Expr]) -> Vec<Expr> {
+        let shift = |(index, axis): (&Expr, &Axis)| {
+            let shifted = index.as_affine().map(|i| Expr::from_affine(&i.minus(&axis.span.lower)));
+            shifted.unwrap_or_else(|| index.clone() - Expr::from_affine(&axis.span.lower))
+        };
+        of_array.iter().zip(&self.axes).filter(|(_, a)| a.kept).map(shift).collect()
+    }
+
+    /// Index in the temporary of the element at these offsets.
+    pub fn temporary_at(&self, offsets: &[Affine]) -> Vec<Expr> {
+        let kept = self.axes.iter().zip(offsets).filter(|(a, _)| a.kept);
+        kept.map(|(_, d)| Expr::from_affine(d)).collect()
+    }
+
+    /// Index in the array of the element at these offsets.
+    pub fn array_at(&self, offsets: &[Affine]) -> Vec<Expr> {
+        self.element_at(offsets).iter().map(Expr::from_affine).collect()
+    }
+
+    /// The same as affine expressions.
+    pub fn element_at(&self, offsets: &[Affine]) -> Vec<Affine> {
+        self.axes.iter().zip(offsets).map(|(a, d)| a.span.lower.plus(d)).collect()
+    }
+}
+
+impl Axis {
+    fn new(
+        poly: &Polyhedral,
+        around: &[InameId],
+        span: Span,
+        shape: Option<&Affine>,
+    ) -> Result<Self, Refusal> {
+        let guard = match shape {
+            None => [false; 2],
+            Some(shape) => {
+                let last = span.lower.plus_constant(span.extent - 1);
+                [
+                    reachable(poly, around, &Constraint::lt(&span.lower, &Affine::default()))?,
+                    reachable(poly, around, &Constraint::le(shape, &last))?,
+                ]
+            }
+        };
+        let kept = span.extent > 1 || guard != [false; 2];
+        Ok(Self { span, guard, shape: shape.cloned(), kept })
+    }
+
+    /// What an offset in the box satisfies for its element to be in the array.
+    pub fn guards(&self, offset: &Affine) -> Vec<Constraint> {
+        let index = self.span.lower.plus(offset);
+        let below = self.guard[0].then(|| Constraint::le(&Affine::default(), &index));
+        let beyond = self.shape.as_ref().filter(|_| self.guard[1]).map(|n| Constraint::lt(&index, n));
+        below.into_iter().chain(beyond).collect()
+    }
+
+    /// The same of the element itself, called `name`, and that it is in the box.
+    fn bounds(&self, poly: &Polyhedral, name: &str) -> Vec<isl::Constraint> {
+        let e = isl::Affine::name(name);
+        let mut bounds = Vec::new();
+        if let Some(lower) = poly.affine(&self.span.lower, Side::Source) {
+            let offset = difference(&e, &lower);
+            let last = isl::Affine::constant(self.span.extent - 1);
+            bounds.push(isl::Constraint::non_negative(difference(&last, &offset)));
+            bounds.push(isl::Constraint::non_negative(offset));
+        }
+        if self.guard[0] {
+            bounds.push(isl::Constraint::non_negative(e.clone()));
+        }
+        let extent = self.shape.as_ref().filter(|_| self.guard[1]);
+        if let Some(extent) = extent.and_then(|n| poly.affine(n, Side::Source)) {
+            bounds.push(isl::Constraint::non_negative(difference(&extent, &e).offset(-1)));
+        }
+        bounds
+    }
+}
+
+/// Whether some iteration of the loops satisfies a constraint.
+fn reachable(poly: &Polyhedral, around: &[InameId], outside: &Constraint) -> Result<bool, Refusal> {
+    if let Some(decided) = attained::reachable(poly, around, outside) {
+        return Ok(decided);
+    }
+    let Some(outside) = poly.constraint(outside, Side::Source) else { return Ok(true) };
+    let (domain, _) = poly.domains(around, Side::Source);
+    let all = cross(&poly.in_context(domain), &[vec![outside]]);
+    let dims = poly.names(around, Side::Source);
+    Ok(!isl::Set::from_disjuncts(&isl::SetSpace::new(&dims, &poly.params), &all)?.is_empty()?)
+}
+
+fn nothing(poly: &Polyhedral, var: VarId, sites: &[&AccessSite]) -> Refusal {
+    let verb = if sites.iter().any(|s| s.writes()) { "touch" } else { "read" };
+    let name = &poly.kernel.vars[var].name;
+    BOX_NOT_EMPTY.unfit(format!("the loops that {verb} `{name}` are empty; nothing is copied"))
+}

@@ -1,0 +1,285 @@
+//! Sets of primitives, to which every crate can add its own.
+
+use crate::draw::Picks;
+use crate::keeps::{Instances, Keeps};
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::recipe::{Recipe, RecipeSyntaxError, json};
+use crate::schedule::{Arguments, Script, fields_of, is_word};
+use crate::step::Step;
+use purlin_ir::Kernel;
+use purlin_ir::text::{ParseErrors, parse, suggestion};
+use schemars::{Schema, SchemaGenerator};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Primitives by their names: what recipes and schedules are read with, and what random recipes draw from.
+///
+/// A crate adds a primitive of its own to those of Purlin; from there on it has a place in JSON, text,
+/// schemas and random recipes. `examples/own_primitive` is such a crate.
+///
+/// ```
+/// use purlin_primitives::steps;
+///
+/// let recipe = steps().recipe(r#"{"purlin_recipe": 1, "steps": [{"split_iname": {"iname": "i", "factor": 4}}]}"#)?;
+/// assert_eq!(recipe.steps[0].name(), "split_iname");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct StepSet(Arc<BTreeMap<&'static str, PrimitiveInfo>>);
+
+/// A row of the table of primitives.
+#[derive(Clone, Copy, Debug)]
+pub struct PrimitiveInfo {
+    /// The name in recipes, and of the file.
+    pub name: &'static str,
+    /// Name of the arguments' type.
+    pub type_name: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// What it proves, besides what every step keeps: [`STORAGE`](crate::refusal::STORAGE) and
+    /// [`PLACEMENT`](crate::refusal::PLACEMENT).
+    pub obligations: &'static [Obligation],
+    /// What it keeps of the results, if its arguments say nothing else.
+    pub keeps: Keeps,
+    /// How often instructions run after it, if its arguments say nothing else.
+    pub instances: Instances,
+    /// The JSON schema of its arguments; its description is the documentation of the type.
+    pub schema: fn() -> Schema,
+    arguments: Arguments,
+    weight: usize,
+    read: Read,
+    draw: fn(&Kernel, &mut Picks<'_>) -> Option<Step>,
+}
+
+type Read = fn(&mut dyn erased_serde::Deserializer<'_>) -> Result<Step, erased_serde::Error>;
+
+impl PrimitiveInfo {
+    /// The row of a primitive.
+    #[must_use]
+    pub fn of<P: Primitive>() -> Self {
+        let path = std::any::type_name::<P>();
+        Self {
+            name: P::NAME,
+            type_name: path.rsplit("::").next().unwrap_or(path),
+            summary: P::SUMMARY,
+            obligations: P::OBLIGATIONS,
+            keeps: P::KEEPS,
+            instances: P::INSTANCES,
+            schema: || SchemaGenerator::default().into_root_schema_for::<P>(),
+            arguments: fields_of::<P>(),
+            weight: P::WEIGHT,
+            read: |json| erased_serde::deserialize::<P>(json).map(Step::from),
+            draw: |kernel, picks| P::draw(kernel, picks).map(Step::from),
+        }
+    }
+
+    /// The names of its arguments in the order in which a schedule takes them.
+    #[must_use]
+    pub fn arguments(&self) -> &'static [&'static str] {
+        self.arguments.names
+    }
+
+    /// Whether its arguments are alternatives, of which one is given by its name.
+    #[must_use]
+    pub fn takes_one_of(&self) -> bool {
+        self.arguments.alternatives
+    }
+
+    /// A step with arguments that have a chance on a kernel, if there are any.
+    pub fn draw(&self, kernel: &Kernel, picks: &mut Picks<'_>) -> Option<Step> {
+        (self.draw)(kernel, picks)
+    }
+}
+
+/// The primitives of a crate, from rows `module::Primitive, further types;`: re-exports their types, and defines
+/// `rows()`, of which a [`StepSet`] is made.
+#[macro_export]
+macro_rules! table {
+    ($($module:ident::$primitive:ident $(, $more:ident)*;)*) => {
+        $(pub use $module::{$primitive $(, $more)*};)*
+
+        pub(crate) fn rows() -> Vec<$crate::PrimitiveInfo> {
+            vec![$($crate::PrimitiveInfo::of::<$primitive>()),*]
+        }
+    };
+}
+
+/// A primitive that a set does not take.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StepSetError {
+    /// Two primitives of one name.
+    #[error("the set has a primitive `{0}` already; put the name of your crate in front, as in `acme.{0}`")]
+    Taken(&'static str),
+    /// A name that the text of a schedule cannot have.
+    #[error("`{0}` is no name of a step; needed letters, digits, `_` and `.`, a letter first")]
+    NotAName(&'static str),
+}
+
+impl StepSet {
+    /// The set with one primitive more.
+    ///
+    /// # Errors
+    /// A name that the set has, or that is no word of a schedule.
+    pub fn with<P: Primitive>(mut self) -> Result<Self, StepSetError> {
+        if !is_word(P::NAME) {
+            return Err(StepSetError::NotAName(P::NAME));
+        }
+        if self.0.contains_key(P::NAME) {
+            return Err(StepSetError::Taken(P::NAME));
+        }
+        Arc::make_mut(&mut self.0).insert(P::NAME, PrimitiveInfo::of::<P>());
+        Ok(self)
+    }
+
+    /// The set with the primitives of another one.
+    ///
+    /// # Errors
+    /// A name that both have.
+    pub fn and(mut self, other: &Self) -> Result<Self, StepSetError> {
+        if let Some(name) = other.0.keys().find(|name| self.0.contains_key(*name)) {
+            return Err(StepSetError::Taken(name));
+        }
+        Arc::make_mut(&mut self.0).extend(other.0.iter());
+        Ok(self)
+    }
+
+    /// The set of some rows, whose names differ.
+    #[must_use]
+    pub fn of(rows: impl IntoIterator<Item = PrimitiveInfo>) -> Self {
+        Self(Arc::new(rows.into_iter().map(|row| (row.name, row)).collect()))
+    }
+
+    /// Its primitives in the order of their names.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &PrimitiveInfo> {
+        self.0.values()
+    }
+
+    /// The primitive of this name.
+    #[must_use]
+    pub fn row(&self, name: &str) -> Option<&PrimitiveInfo> {
+        self.0.get(name)
+    }
+
+    /// Reads a recipe from JSON.
+    ///
+    /// # Errors
+    /// Malformed JSON, a step that the set does not have, an unknown version, with line and column.
+    pub fn recipe(&self, text: &str) -> Result<Recipe, RecipeSyntaxError> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let recipe = json::RecipeIn(self).deserialize(&mut reader)?;
+        reader.end()?;
+        Ok(recipe)
+    }
+
+    /// Reads a schedule, and checks the names of its steps and arguments.
+    ///
+    /// # Errors
+    /// Every line that is no step, unknown steps and arguments with the nearest names, values that
+    /// the argument does not take; each with its place.
+    pub fn script(&self, text: &str) -> Result<Script, ParseErrors> {
+        Script::parse_in(self, text, 0)
+    }
+
+    /// Reads a kernel and, after a line `schedule`, the schedule that belongs to it.
+    ///
+    /// # Errors
+    /// Everything wrong with the kernel, else with the schedule, each with its place in the file.
+    pub fn file(&self, text: &str) -> Result<(Kernel, Option<Script>), ParseErrors> {
+        let Some((end, start)) = heading(text) else { return Ok((parse(text)?, None)) };
+        let kernel = parse(&text[..end])?;
+        Ok((kernel, Some(Script::parse_in(self, text, start)?)))
+    }
+
+    /// A step of a random primitive, each in proportion to its weight; none where the kernel has nothing
+    /// that the primitive could be tried on.
+    pub fn draw(&self, kernel: &Kernel, picks: &mut Picks<'_>) -> Option<Step> {
+        let mut at = picks.below(self.rows().map(|row| row.weight).sum());
+        let row = self.rows().find(|row| {
+            let found = at < row.weight;
+            at = at.saturating_sub(row.weight);
+            found
+        })?;
+        row.draw(kernel, picks)
+    }
+
+    /// What may be meant by a name that the set does not have.
+    pub fn hint(&self, name: &str) -> String {
+        suggestion(name, self.0.keys().copied()).unwrap_or_else(|| "`purlin primitives` lists them".into())
+    }
+}
+
+impl fmt::Debug for StepSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// By names: within a process a name is one primitive, or else the sets could not be joined.
+impl PartialEq for StepSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.keys().eq(other.0.keys())
+    }
+}
+
+impl Eq for StepSet {}
+
+/// Reads one step.
+impl<'de> DeserializeSeed<'de> for &StepSet {
+    type Value = Step;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Step, D::Error> {
+        deserializer.deserialize_map(OneStep(self))
+    }
+}
+
+struct OneStep<'s>(&'s StepSet);
+
+impl<'de> Visitor<'de> for OneStep<'_> {
+    type Value = Step;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a step such as {\"split_iname\": {\"iname\": \"i\", \"factor\": 4}}")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Step, A::Error> {
+        let name: String = map.next_key()?.ok_or_else(|| A::Error::custom("a step without a name"))?;
+        let Some(row) = self.0.row(&name) else {
+            let hint = self.0.hint(&name);
+            return Err(A::Error::custom(format_args!("there is no step `{name}`; {hint}")));
+        };
+        let step = map.next_value_seed(Fields(row.read))?;
+        match map.next_key::<String>()? {
+            None => Ok(step),
+            Some(other) => Err(A::Error::custom(format_args!(
+                "found `{other}` behind `{name}`, needed each step in brackets of its own"
+            ))),
+        }
+    }
+}
+
+/// Reads the arguments of a step.
+struct Fields(Read);
+
+impl<'de> DeserializeSeed<'de> for Fields {
+    type Value = Step;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Step, D::Error> {
+        (self.0)(&mut <dyn erased_serde::Deserializer>::erase(deserializer)).map_err(D::Error::custom)
+    }
+}
+
+/// Where the line `schedule` begins, and where the one after it does.
+fn heading(text: &str) -> Option<(usize, usize)> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let content = line.split_once('#').map_or(line, |(content, _)| content);
+        if content.trim_end() == "schedule" {
+            return Some((at, at + line.len()));
+        }
+        at += line.len();
+    }
+    None
+}

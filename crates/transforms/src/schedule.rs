@@ -1,0 +1,364 @@
+//! Steps of a schedule in short: methods that make a primitive of this crate and choose free names.
+
+use crate::primitives::{
+    DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, JoinInames, NameKind, PrefetchArray,
+    RealiseReduction, Rename, RollInsns, SeparateArray, SplitAccumulation, SplitIname, StageValue, TagIname,
+    TagInames, UnrollIname, VectoriseIname,
+};
+use purlin_ir::{AddressSpace, AxisTag, InameId, Node};
+use purlin_steps::lookup;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::refusal::{Refusal, TransformError};
+use purlin_steps::schedule::{Array, Loop, Made, Schedule, Statement};
+
+type Applied<T> = Result<T, TransformError>;
+
+/// What [`PrefetchArray`] puts behind the name of its temporary for its loops.
+const COPY_LOOPS: [&str; 8] = ["_0", "_1", "_2", "_3", "_o", "_l0", "_l1", "_l2"];
+
+/// Loops are reordered within a nest.
+pub const NEST: Obligation = Obligation::new(
+    "nest",
+    "each of the loops is directly inside another one of them, but for the outermost",
+);
+
+/// The primitives of this crate as methods of a schedule, with names of their own where one is needed.
+///
+/// ```
+/// use purlin_steps::Schedule;
+/// use purlin_transforms::ScheduleSteps;
+/// use purlin_ir::AxisTag;
+///
+/// let kernel = purlin_ir::text::parse(
+///     "kernel scale\nparam n: i32\narg y: f64[n] inout\n\nfor i in 0..n\n  s: y[i] = 2.0*y[i]\n",
+/// )?;
+/// let mut s = Schedule::of(&kernel);
+/// let [block, item] = s.split("i", 128)?;
+/// s.tag(&block, AxisTag::Group(0))?;
+/// s.tag(&item, AxisTag::Local(0))?;
+/// assert_eq!(s.recipe().apply(&kernel)?, *s.kernel());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait ScheduleSteps {
+    /// The schedule that steps are applied to.
+    fn schedule(&mut self) -> &mut Schedule;
+
+    /// Splits a loop into blocks of `factor` iterations: the loop over blocks, and the loop inside
+    /// a block.
+    ///
+    /// # Errors
+    /// Those of [`SplitIname`].
+    fn split(&mut self, iname: impl Into<String>, factor: i64) -> Applied<[Loop; 2]> {
+        self.schedule().make(SplitIname::new(iname, factor))
+    }
+
+    /// Says where the iterations of a loop run; `unroll` and `vector` are checked as such.
+    ///
+    /// # Errors
+    /// Those of [`TagIname`], [`UnrollIname`] and [`VectoriseIname`].
+    fn tag(&mut self, iname: impl Into<String>, tag: AxisTag) -> Applied<()> {
+        match tag {
+            AxisTag::Unrolled => self.schedule().apply(UnrollIname::new(iname)),
+            AxisTag::Vector => self.schedule().apply(VectoriseIname::new(iname)),
+            AxisTag::Sequential | AxisTag::Rolled | AxisTag::Group(_) | AxisTag::Local(_) => {
+                self.schedule().apply(TagIname::new(iname, tag))
+            }
+        }
+        .map(|_| ())
+    }
+
+    /// Writes out the iterations of a loop.
+    ///
+    /// # Errors
+    /// Those of [`UnrollIname`].
+    fn unroll(&mut self, iname: impl Into<String>) -> Applied<()> {
+        self.tag(iname, AxisTag::Unrolled)
+    }
+
+    /// Nests the loops of a perfect nest in this order, outer first, by interchanges of neighbours.
+    ///
+    /// # Errors
+    /// A name that is no loop, loops that are not one directly inside another, and those of
+    /// [`InterchangeInames`]. The schedule stays as it was.
+    fn reorder<I: Into<String>>(&mut self, order: impl IntoIterator<Item = I>) -> Applied<()> {
+        let order: Vec<String> = order.into_iter().map(Into::into).collect();
+        let operation = format!("reorder {}", quoted(&order));
+        let refused = |cause| TransformError { operation: operation.clone(), cause };
+        let mut draft = self.schedule().clone();
+        for k in 0..order.len() {
+            loop {
+                let nest = nest(&draft, &order).map_err(refused)?;
+                let at = nest.iter().position(|name| *name == order[k]).unwrap_or(k);
+                if at <= k {
+                    break;
+                }
+                draft.apply(InterchangeInames::new(&nest[at - 1], &nest[at]))?;
+            }
+        }
+        *self.schedule() = draft;
+        Ok(())
+    }
+
+    /// Copies what an iteration of `at` reads of an array to a temporary.
+    ///
+    /// # Errors
+    /// Those of [`PrefetchArray`].
+    fn prefetch(
+        &mut self,
+        array: impl Into<String>,
+        at: impl Into<String>,
+        space: AddressSpace,
+    ) -> Applied<Array> {
+        Ok(self.schedule().make(PrefetchArray::new(array, at, space))?.temporary)
+    }
+
+    /// Turns the reduction over a loop into a loop that accumulates in a temporary.
+    ///
+    /// # Errors
+    /// Those of [`RealiseReduction`].
+    fn realise(&mut self, iname: impl Into<String>, accumulator: impl Into<String>) -> Applied<Array> {
+        let accumulator = accumulator.into();
+        self.schedule().apply(RealiseReduction::new(iname).into_temporary(&accumulator))?;
+        Ok(Array::named(accumulator))
+    }
+
+    /// Gives a temporary an axis for each of some loops.
+    ///
+    /// # Errors
+    /// Those of [`ExpandArray`].
+    fn expand<I: Into<String>>(
+        &mut self,
+        array: impl Into<String>,
+        loops: impl IntoIterator<Item = I>,
+    ) -> Applied<()> {
+        self.schedule().apply(ExpandArray::new(array, loops)).map(|_| ())
+    }
+
+    /// Distributes a loop over the parts of its body; a part begins before each of the named
+    /// statements or loops.
+    ///
+    /// # Errors
+    /// Those of [`DistributeLoop`].
+    fn distribute<I: Into<String>>(
+        &mut self,
+        iname: impl Into<String>,
+        before: impl IntoIterator<Item = I>,
+    ) -> Applied<Vec<Loop>> {
+        self.schedule().make(DistributeLoop::new(iname, before))
+    }
+
+    /// Fuses two neighbouring loops; the first one's name stays.
+    ///
+    /// # Errors
+    /// Those of [`FuseLoops`].
+    fn fuse(&mut self, first: impl Into<String>, second: impl Into<String>) -> Applied<Loop> {
+        let first = first.into();
+        self.schedule().apply(FuseLoops::new(&first, second))?;
+        Ok(Loop::named(first))
+    }
+
+    /// Gives a loop another name.
+    ///
+    /// # Errors
+    /// Those of [`Rename`].
+    fn rename_loop(&mut self, iname: impl Into<String>, name: impl Into<String>) -> Applied<Loop> {
+        let name = name.into();
+        self.schedule().apply(Rename::iname(iname, &name))?;
+        Ok(Loop::named(name))
+    }
+    /// [`split`](ScheduleSteps::split) into loops with names from two stems.
+    ///
+    /// # Errors
+    /// Those of [`SplitIname`].
+    fn split_as(&mut self, iname: impl Into<String>, factor: i64, stems: [&str; 2]) -> Applied<[Loop; 2]> {
+        let mut names = self.schedule().fresh_names(&stems).into_iter();
+        self.schedule().make(SplitIname {
+            outer: names.next(),
+            inner: names.next(),
+            ..SplitIname::new(iname, factor)
+        })
+    }
+
+    /// [`distribute`](ScheduleSteps::distribute) into loops with names from stems, one for each part behind the
+    /// first.
+    ///
+    /// # Errors
+    /// Those of [`DistributeLoop`].
+    fn distribute_as<I: Into<String>>(
+        &mut self,
+        iname: impl Into<String>,
+        before: impl IntoIterator<Item = I>,
+        stems: &[&str],
+    ) -> Applied<Vec<Loop>> {
+        let names = self.schedule().fresh_names(stems);
+        self.schedule().make(DistributeLoop { names, ..DistributeLoop::new(iname, before) })
+    }
+
+    /// The same before one part; returns the loop over it and what follows.
+    ///
+    /// # Errors
+    /// Those of [`DistributeLoop`].
+    fn distribute_one(
+        &mut self,
+        iname: impl Into<String>,
+        before: impl Into<String>,
+        stem: &str,
+    ) -> Applied<Loop> {
+        let name = self.schedule().fresh(stem);
+        self.schedule()
+            .make(DistributeLoop { names: vec![name.clone()], ..DistributeLoop::new(iname, [before]) })?;
+        Ok(Loop::named(name))
+    }
+
+    /// Joins a loop and the loop directly inside it.
+    ///
+    /// # Errors
+    /// Those of [`JoinInames`].
+    fn join(&mut self, outer: impl Into<String>, inner: impl Into<String>) -> Applied<Loop> {
+        let (outer, inner) = (outer.into(), inner.into());
+        let joined = Some(self.schedule().fresh(&format!("{outer}_{inner}")));
+        self.schedule().make(JoinInames { joined, ..JoinInames::new(outer, inner) })
+    }
+
+    /// Swaps a loop and the loop directly inside it.
+    ///
+    /// # Errors
+    /// Those of [`InterchangeInames`].
+    fn interchange(&mut self, outer: impl Into<String>, inner: impl Into<String>) -> Applied<()> {
+        self.schedule().apply(InterchangeInames::new(outer, inner)).map(|_| ())
+    }
+
+    /// Applies a prefetch into a temporary with a name from `stem`; returns it and the copy loops.
+    ///
+    /// # Errors
+    /// Those of [`PrefetchArray`].
+    fn prefetch_as(&mut self, fetch: PrefetchArray, stem: &str) -> Applied<(Array, Vec<Loop>)> {
+        let derived = |name: &str| {
+            let loops = COPY_LOOPS.iter().map(|end| format!("{name}{end}"));
+            loops.chain([format!("fetch_{name}")]).collect()
+        };
+        let name = self.schedule().fresh_with(stem, derived);
+        let filled = self.schedule().make(fetch.into_temporary(name))?;
+        Ok((filled.temporary, filled.loops))
+    }
+
+    /// Makes one array of each index along an axis.
+    ///
+    /// # Errors
+    /// Those of [`SeparateArray`].
+    fn separate(&mut self, array: impl Into<String>, axis: u32) -> Applied<Vec<Array>> {
+        let mut array = array.into();
+        let id = self.schedule().kernel().var(&array);
+        let extent =
+            id.and_then(|v| self.schedule().kernel().vars[v].shape.get(axis as usize)?.as_constant());
+        let extent = extent.unwrap_or(0); // default: the step tells of an array or axis that is not there
+        let parts = |name: &str| (0..extent).map(|k| format!("{name}_{k}")).collect::<Vec<_>>();
+        if parts(&array).iter().any(|part| self.schedule().fresh(part) != *part) {
+            let to = self.schedule().fresh_with(&array, parts);
+            self.schedule().apply(Rename { kind: NameKind::Var, from: array, to: to.clone() })?;
+            array = to;
+        }
+        self.schedule().make(SeparateArray::new(array, axis))
+    }
+
+    /// Commits an accumulator that is started and committed in a loop each before the statement
+    /// `before`, too, and accumulates the rest in a temporary of its own: returns that, the loops
+    /// of the new commit and of the new start, and their instructions, those of the commit first.
+    ///
+    /// # Errors
+    /// Those of [`SplitAccumulation`].
+    fn split_accumulation(
+        &mut self,
+        array: impl Into<String>,
+        before: impl Into<String>,
+    ) -> Applied<(Array, [Loop; 2], Vec<Statement>)> {
+        let step = SplitAccumulation::new(array, before);
+        let operation = step.to_string();
+        let Made { arrays, loops, insns, .. } = self.schedule().apply(step)?;
+        let made = arrays.into_iter().next().zip(loops.try_into().ok());
+        let (array, loops) = made.ok_or_else(|| {
+            let says = "the accumulator is not started and committed in a loop each";
+            let cause = Refusal::internal(says, self.schedule().kernel());
+            TransformError { operation, cause }
+        })?;
+        Ok((array, loops, insns))
+    }
+
+    /// Computes the value of an instruction into a temporary with a name from `stem` first; returns
+    /// it and the instruction that sets it.
+    ///
+    /// # Errors
+    /// Those of [`StageValue`].
+    fn stage(&mut self, insn: impl Into<String>, stem: &str) -> Applied<(Array, Statement)> {
+        let name = self.schedule().fresh_with(stem, |name| vec![format!("set_{name}")]);
+        self.schedule().make(StageValue::new(insn, name))
+    }
+
+    /// Makes a loop, with a name from `stem`, of statements that repeat each other.
+    ///
+    /// # Errors
+    /// Those of [`RollInsns`].
+    fn roll<I: Into<String>>(&mut self, insns: impl IntoIterator<Item = I>, stem: &str) -> Applied<Loop> {
+        let name = self.schedule().fresh(stem);
+        self.schedule().make(RollInsns::new(insns, name))
+    }
+
+    /// Says where the iterations of several loops run, in one step; of none, nothing is done.
+    ///
+    /// # Errors
+    /// Those of [`TagInames`].
+    fn tag_all(&mut self, loops: &[Loop], tag: AxisTag) -> Applied<()> {
+        if loops.is_empty() {
+            return Ok(());
+        }
+        self.schedule().apply(TagInames::new(loops, tag)).map(|_| ())
+    }
+}
+
+impl ScheduleSteps for Schedule {
+    fn schedule(&mut self) -> &mut Schedule {
+        self
+    }
+}
+
+/// The names of a nest in today's order, if each of the loops is directly inside another.
+fn nest(schedule: &Schedule, names: &[String]) -> Result<Vec<String>, Refusal> {
+    let wanted = names.iter().map(|n| lookup::iname(schedule.kernel(), n)).collect::<Result<Vec<_>, _>>()?;
+    let mut found: Vec<InameId> = Vec::new();
+    let mut nodes = schedule.kernel().body.as_slice();
+    while let Some((l, body)) = next_loop(nodes, &wanted, found.is_empty()) {
+        found.push(l);
+        nodes = body;
+    }
+    let all = wanted.iter().all(|l| found.contains(l)) && found.len() == wanted.len();
+    let name = |l: &InameId| schedule.kernel().inames[*l].name.clone();
+    match all {
+        true => Ok(found.iter().map(name).collect()),
+        false => Err(NEST.unfit(format!(
+            "{} are not a nest of loops, one directly inside the other; name each loop of such a nest once",
+            quoted(names)
+        ))),
+    }
+}
+
+/// The loop in `nodes` that belongs to a nest; everywhere below while none has been found, else
+/// directly inside.
+fn next_loop<'k>(nodes: &'k [Node], wanted: &[InameId], first: bool) -> Option<(InameId, &'k [Node])> {
+    let loops = nodes.iter().filter_map(|node| match node {
+        Node::Loop(l, body) => Some((*l, body.as_slice())),
+        Node::Insn(_) => None,
+    });
+    if first {
+        return loops.into_iter().find_map(|(l, body)| {
+            if wanted.contains(&l) { Some((l, body)) } else { next_loop(body, wanted, true) }
+        });
+    }
+    match nodes {
+        [Node::Loop(l, body)] if wanted.contains(l) => Some((*l, body)),
+        _ => None,
+    }
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" ")
+}
