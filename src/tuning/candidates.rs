@@ -14,6 +14,7 @@ use purlin_forms::strategies::{
     matrix_sizes, stored_factor_count, table_products, tensor_dimension,
 };
 use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
+use purlin_ir::intrinsics::{self, MMA_M16N8K8_F64};
 use purlin_ir::{Kernel, VarKind, Variable};
 use std::cmp::Ordering;
 
@@ -54,7 +55,7 @@ pub struct Choice<'m> {
 }
 
 impl<'m> Choice<'m> {
-    /// The space of an action on so many cells within the constraints of its cost model, with at
+    /// The space of an action on a given number of cells within the constraints of its cost model, with at
     /// most `local_bytes` of local memory.
     ///
     /// # Errors
@@ -135,7 +136,7 @@ impl<'m> Choice<'m> {
     }
 }
 
-/// What to try on an action on so many cells: one cell a work-item, its variants if the tables are
+/// What to try on an action on a given number of cells: one cell a work-item, its variants if the tables are
 /// small, straight-line code if it is short, tiles of quadrature points, sums axis by axis if
 /// tables are tensor products, the `budget` best ranked tilings, and half as many staged ones;
 /// tilings only of what [can be tiled](purlin_forms::program::CellProgram::tiled). Where quadrature
@@ -157,7 +158,8 @@ pub fn candidates(
     if budget == 0 {
         return Ok(found);
     }
-    if model.occupancy.as_ref().is_some_and(|o| o.sub_group == 32) {
+    let lanes = intrinsics::width(MMA_M16N8K8_F64);
+    if model.occupancy.as_ref().is_some_and(|o| i64::try_from(o.sub_group) == Ok(lanes)) {
         found.extend(matrix(form, local_bytes).into_iter().map(Candidate::unranked));
     }
     if let Some(kernel) = with_fewer_modes(form) {
@@ -165,7 +167,7 @@ pub fn candidates(
         found
             .extend(with_modes.into_iter().map(|c| Candidate { parameters: c.parameters.with_modes(), ..c }));
     }
-    if model.occupancy.as_ref().is_some_and(|o| o.sub_group == 32) {
+    if model.is_card() {
         found.extend(orbits(form, local_bytes).into_iter().map(Candidate::unranked));
         found.extend(stored(form).map(Candidate::unranked));
     }
@@ -175,7 +177,7 @@ pub fn candidates(
         let named = |c: Candidate| Candidate { parameters: c.parameters.with_rules(FEWEST), ..c };
         found.extend(with_rules.into_iter().map(named));
     }
-    if model.occupancy.as_ref().is_some_and(|o| o.sub_group == 32) {
+    if model.is_card() {
         found.extend(in_parts(form, &found));
     }
     Ok(found)
@@ -184,9 +186,9 @@ pub fn candidates(
 /// The scheme with the fewest points of each degree.
 const FEWEST: QuadratureScheme = QuadratureScheme::Default;
 
-/// Cells of a group, and groups that a multiprocessor shall have registers for, with which cells
+/// Cells of a group, and groups that a multiprocessor should have registers for, with which cells
 /// that fill no group are tried in groups of their own: 2-D P5 elasticity then takes 850 µs in
-/// place of 989, 3-D P4 Helmholtz 312 in place of 334, but 3-D P4 Laplace 312 in place of 299
+/// place of 989, 3-D P4 Helmholtz 312 instead of 334, but 3-D P4 Laplace 312 instead of 299
 /// (H200, 2026-11-26).
 const WHOLE_GROUPS: [(u64, Option<u32>); 3] = [(32, None), (64, None), (128, Some(3))];
 
@@ -372,7 +374,7 @@ pub fn tiles_of_points(form: &impl CellKernel) -> Vec<Mapping> {
 const MATRIX_CELLS: [[u64; 2]; 5] = [[4, 264], [8, 132], [12, 132], [4, 396], [4, 528]];
 
 /// The same where the next block of cells is copied while products are computed: of five that were
-/// tried in 18 cases, these were the fastest of all ten that gained (H200, 2026-11-24); behind
+/// tried in 18 cases, these were the fastest of all ten that gained (H200, 2026-11-24); after
 /// orbits seven of twelve cases gain by the first one, 6 to 13 % (H200, 2026-11-26).
 const MATRIX_CELLS_AHEAD: [[u64; 2]; 2] = [[8, 132], [12, 132]];
 
@@ -413,8 +415,8 @@ pub fn matrix(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
 /// elasticity, with 60, takes 1.35 ms so and 1.69 with a sub-group a component (H200, 2026-11-26).
 const HELD_RESULTS: i64 = 64;
 
-/// Registers for so many groups of one sub-group are asked for, which 2-D P4 hyperelasticity gains
-/// by: 1.99 ms in place of 2.15; with more degrees of freedom it spills (H200, 2026-11-26).
+/// Registers for this many groups of one sub-group are asked for, which 2-D P4 hyperelasticity gains
+/// by: 1.99 ms instead of 2.15; with more degrees of freedom it spills (H200, 2026-11-26).
 const RESIDENT_ALONE: u32 = 10;
 
 /// A sub-group for each component, with the registers that the compiler takes and with those for
@@ -455,7 +457,7 @@ pub fn summed(form: &impl CellKernel) -> Vec<Mapping> {
     [32, 128, 256].map(|cells| Mapping::SummedCells { cells, constant_tables }).to_vec()
 }
 
-/// Whether tables of so many bytes are as fast in constant memory as in registers.
+/// Whether tables of that number of bytes are as fast in constant memory as in registers.
 pub(super) const fn fits_constant_cache(table_bytes: u64) -> bool {
     table_bytes <= CONSTANT_CACHE_BYTES
 }

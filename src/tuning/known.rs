@@ -27,7 +27,7 @@ use purlin_forms::Mapping;
 use purlin_forms::program::CellKernel;
 use purlin_forms::strategies::{adds_to_numbers, line_sizes, tensor_dimension, work_items_of_planes};
 use purlin_forms::tiling::staged_tiling_sizes;
-use purlin_ir::Kernel;
+use purlin_ir::{Kernel, SubGroup};
 use purlin_primitives::Recipe;
 use purlin_runtime::{Backend, Cache, Device, DeviceInfo, measure_ceilings};
 use std::fmt;
@@ -166,7 +166,7 @@ pub fn known(
         matching.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(r, s)| (r.parameters.clone(), *s))
     };
     let hash = form.kernel().content_hash();
-    // behind the hash of a file's kernel stand its parameters
+    // after the hash of a file's kernel stand its parameters
     let is_kernel = |r: &Record| r.workload.kernel.split(' ').next() == Some(&hash);
     let mut found = Vec::new();
     if let Some((mapping, median_s)) = fastest(&is_kernel) {
@@ -225,7 +225,7 @@ pub fn is_functional(form: &impl CellKernel) -> bool {
 fn cells_of_lines(items: u64) -> u64 {
     let used = |cells: u64| {
         let items = cells * items;
-        items as f64 / items.next_multiple_of(32) as f64
+        items as f64 / items.next_multiple_of(SubGroup::default().width().into()) as f64
     };
     let better = |best, cells| if used(cells) > used(best) { cells } else { best };
     (2..=WORK_ITEMS_OF_CELLS / items).fold(1, better)
@@ -332,7 +332,7 @@ pub fn for_device(
     found
 }
 
-/// Those of some mappings that need no inputs to be computed for a mesh first, for kernels that take
+/// The mappings that need no inputs to be computed for a mesh first, for kernels that take
 /// another mesh with each call, whose numbers are in [any order](in_any_order).
 #[must_use]
 pub fn without_setup(mut known: Vec<Known>) -> Vec<Known> {
@@ -341,7 +341,7 @@ pub fn without_setup(mut known: Vec<Known>) -> Vec<Known> {
 }
 
 /// The same mappings with transfers of all degrees of freedom together: those of entities by
-/// themselves are slower where numbers are not by dimension (Laplace on 2-D P3: 263 µs in place of
+/// themselves are slower where numbers are not by dimension (Laplace on 2-D P3: 263 µs instead of
 /// 226 for its scatter; H200, 2026-11-26).
 #[must_use]
 pub fn in_any_order(mut known: Vec<Known>) -> Vec<Known> {
@@ -388,7 +388,7 @@ pub fn mapped(
 /// The first mapping for which an attempt succeeds, and what it gave.
 ///
 /// # Errors
-/// That of the last attempt, of one cell a work-item.
+/// The error of the last attempt, of one cell a work-item.
 pub fn first<T, E>(
     known: Vec<Known>,
     mut attempt: impl FnMut(&Known) -> Result<T, E>,
@@ -432,7 +432,7 @@ pub fn default_first(
     sought: Sought<'_>,
     device: &dyn Device,
 ) -> Vec<Candidate> {
-    // a processor has no registers for a whole cell: 12 ms in place of 2.8 for the P4 Laplace
+    // a processor has no registers for a whole cell: 12 ms instead of 2.8 for the P4 Laplace
     // operator on the bracket (AMD EPYC, 2026-11-23)
     candidates.retain(|c| device.info().backend != Backend::C || !c.parameters.is_straight());
     let attempt = |known: &Known| mapped(form, &known.mapping, device.info(), &Options::default());

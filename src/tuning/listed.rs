@@ -24,7 +24,7 @@ struct Variant {
     places: bool,
     /// Whether geometry is stored.
     stored: bool,
-    /// Whether degrees of freedom that a group has alone are told apart.
+    /// Whether degrees of freedom that a group has alone are kept apart.
     exclusive: bool,
 }
 
@@ -71,7 +71,7 @@ pub fn candidates_in_order(
     first: Option<usize>,
 ) -> Result<Vec<Candidate>, CandidatesError> {
     let mut found = candidates_on_mesh(case, model, local_bytes, budget)?;
-    let is_card = model.occupancy.as_ref().is_some_and(|o| o.sub_group == 32);
+    let is_card = model.is_card();
     if is_card && found.len() > 1 {
         found = by_prediction(found, case, &ThroughputModel::new(model)?);
     }
@@ -85,7 +85,7 @@ pub fn candidates_in_order(
 #[must_use]
 pub fn listed(case: &FormCase, model: &DeviceModel, local_bytes: u64) -> Vec<Candidate> {
     let form = &case.lowered;
-    let is_card = model.occupancy.as_ref().is_some_and(|o| o.sub_group == 32);
+    let is_card = model.is_card();
     if !is_card || words_in_registers(form).is_none() {
         return Vec::new();
     }
@@ -120,7 +120,7 @@ pub fn listed(case: &FormCase, model: &DeviceModel, local_bytes: u64) -> Vec<Can
 struct Room {
     /// Degrees of freedom that other groups may have, too.
     others: u64,
-    /// Those that no other group has, if they are told apart.
+    /// Those that no other group has, if they are kept apart.
     exclusive: Option<u64>,
     /// If vertices are listed, too.
     vertices: Option<u64>,

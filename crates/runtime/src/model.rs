@@ -1,6 +1,6 @@
 //! What a device can do at most, as data: three ceilings, and what bounds the work in flight.
 
-use crate::device::{Backend, DeviceInfo};
+use crate::device::DeviceInfo;
 use serde::{Deserialize, Serialize};
 
 /// What a device can do at most: written down, or measured by [`crate::measure_ceilings`].
@@ -61,13 +61,11 @@ impl Occupancy {
     /// the Titan V (Kulkarni & Klöckner 2025, Table 3).
     #[must_use]
     pub fn of(info: &DeviceInfo) -> Self {
-        let gpu = match info.backend {
-            Backend::Cuda => true,
-            Backend::C | Backend::OpenCl => false,
-        };
+        let width = info.backend.target().description().widths().and_then(|widths| widths.first());
+        let gpu = width.is_some();
         let local = info.local_mem_bytes.max(1);
         Self {
-            sub_group: if gpu { 32 } else { 8 },
+            sub_group: width.map_or(8, |width| u64::from(*width)),
             max_work_group: info.max_work_group_size.max(1),
             local_bytes_per_group: local,
             local_bytes_per_unit: local,
@@ -75,6 +73,12 @@ impl Occupancy {
             sub_groups_to_saturate_global: 1.0,
             sub_groups_to_saturate_local: if gpu { 12.0 } else { 1.0 },
         }
+    }
+
+    /// Whether it is that of a card, whose units have several groups at a time.
+    #[must_use]
+    pub fn is_card(&self) -> bool {
+        self.groups_per_unit > 1
     }
 
     /// Whether all limits are positive, and a work-group can have all of its local memory.
@@ -90,6 +94,12 @@ impl Occupancy {
 }
 
 impl DeviceModel {
+    /// Whether it is known to be a card.
+    #[must_use]
+    pub fn is_card(&self) -> bool {
+        self.occupancy.is_some_and(|o| o.is_card())
+    }
+
     /// Whether the ceilings are positive numbers, so that rooflines and predictions mean something.
     #[must_use]
     pub fn is_plausible(&self) -> bool {

@@ -61,6 +61,20 @@ fn sectors_are_those_of_the_map() {
     assert_eq!((t.writes.sectors, t.writes.elements, t.arithmetic), (9.0, 33.0, 2.0));
 }
 
+/// A sub-group is as wide as the kernel says: 64 work-items issue one instruction.
+#[test]
+fn sub_groups_have_the_width_of_the_kernel() {
+    let text = SCALE.replace("kernel scale", "kernel scale {sub_group(64)}");
+    let kernel = purlin_ir::text::parse(&text).unwrap();
+    let placed = PlacedKernel::new(&kernel).unwrap();
+    let code = placed.code(Target::OpenCl, &Options::default()).unwrap();
+    for (map, sectors) in [((|i| i) as fn(i64) -> i64, 16.0), (|_| 3, 1.0)] {
+        let t = traffic(&code, [0; 3], &Given { n: 640, map });
+        assert_eq!(t.reads.sectors, sectors + 8.0 + 16.0, "{t:?}");
+        assert_eq!((t.arithmetic, t.writes.instructions, t.sub_groups), (1.0, 1.0, 1));
+    }
+}
+
 #[test]
 fn banks_and_long_loops() {
     let text = "kernel k

@@ -3,7 +3,7 @@
 use super::super::{AccessKind, bank_traffic};
 use purlin_interp::{Memory, Observer, interpret_with};
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
+use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel, SubGroup};
 use purlin_ir::layout::strides;
 use purlin_ir::text::parse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +47,17 @@ fn a_column_is_in_one_bank_until_it_is_padded() {
     assert_eq!(counted(&transposition("f64", " strides(33, 1)")), expected([256, 0, 256, 0]));
     // rows two banks apart: half of a column
     assert_eq!(counted(&transposition("f64", " strides(34, 1)")), expected([256, 0, 512, 256]));
+}
+
+/// Sub-groups of 16 issue twice as many accesses, and meet in a bank half as often.
+#[test]
+fn a_narrower_sub_group_meets_less_often() {
+    for ty in ["f32", "f64"] {
+        let kernel = Kernel { sub_group: SubGroup::new(16).unwrap(), ..transposition(ty, "") };
+        let wavefronts: Vec<_> =
+            counted(&kernel).into_iter().map(|(_, _, all, beyond)| (all, beyond)).collect();
+        assert_eq!(wavefronts, [(256, 0), (4096, 3840)], "{ty}");
+    }
 }
 
 /// What work-items do at the same time: an instruction, the values of its other loops, the place of
