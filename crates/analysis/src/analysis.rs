@@ -354,7 +354,7 @@ impl<'k> Analysis<'k> {
     /// Checks that the tags of the loops keep every dependence; without parallel loops they do.
     ///
     /// # Errors
-    /// Those of [`Analysis::place`].
+    /// As [`Analysis::place`].
     pub fn check_placement(&self) -> Result<(), PlacementError> {
         let sequential = |tag| match tag {
             AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => true,
@@ -371,7 +371,7 @@ impl<'k> Analysis<'k> {
     /// into again.
     ///
     /// # Errors
-    /// Those of [`Kernel::verify`].
+    /// As [`Kernel::verify`].
     pub fn verify(&self) -> Result<(), KernelError> {
         if self.facts.verified.get().is_none() {
             self.kernel.verify_but(&self.facts.kept_insns)?;
@@ -411,7 +411,7 @@ impl<'k> Analysis<'k> {
         inside::first_outside(self)
     }
 
-    /// Which accesses stay inside of their arrays for all parameters that the assumptions allow: what
+    /// Which accesses stay inside their arrays for all parameters that the assumptions allow: what
     /// [`purlin_interp::check_launch`] needs for many launches of one kernel.
     pub fn access_proofs(&self) -> Vec<purlin_interp::AccessProof> {
         inside::access_proofs(self)
@@ -421,7 +421,7 @@ impl<'k> Analysis<'k> {
     /// could leave its array ([`purlin_interp::check_launch`], with what is proved here).
     ///
     /// # Errors
-    /// Those of [`purlin_interp::check_launch`].
+    /// As [`purlin_interp::check_launch`].
     pub fn check_launch(&self, memory: &Memory) -> Result<LaunchReport, InterpError> {
         inside::check_launch(self, memory)
     }
@@ -429,7 +429,7 @@ impl<'k> Analysis<'k> {
     /// Operations, accesses and footprints at these parameters.
     ///
     /// # Errors
-    /// Those of [`stats::statistics`].
+    /// As [`stats::statistics`].
     pub fn statistics(&self, params: &BTreeMap<String, i64>) -> Result<Statistics, StatsError> {
         stats::statistics(self.kernel, params)
     }
@@ -505,7 +505,7 @@ mod tests {
         let (before, after) = edited(|k| {
             let (load, store) = (k.insn("load").unwrap(), k.insn("store").unwrap());
             k.insns[store].rhs = Expr::Int(0);
-            // in front of all others
+            // before all others
             let first = Insn { name: "first".into(), ..k.insns[store].clone() };
             let first = k
                 .insns

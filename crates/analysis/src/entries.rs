@@ -9,7 +9,7 @@ use purlin_ir::types::ScalarType;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// A kernel with an instruction in front of each loop whose bounds may change, which reads them.
+/// A kernel with an instruction before each loop whose bounds may change, which reads them.
 ///
 /// A loop reads its bounds when it is entered, also if it holds no instance. What is inside reads
 /// them too, as far as dependences say, but only where it runs.
@@ -43,7 +43,7 @@ impl<'k> Entries<'k> {
         this
     }
 
-    /// The instruction, or one inside the loop in front of which it stands.
+    /// The instruction, or one inside the loop before which it stands.
     pub fn inside(&self, insn: InsnId) -> InsnId {
         let added = insn.index().checked_sub(self.own).and_then(|k| self.inside.get(k));
         added.copied().unwrap_or(insn)

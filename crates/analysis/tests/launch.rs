@@ -82,9 +82,9 @@ assume ascending(own)
 table order = [0, 2, 2]
 ";
     let starts = |values: Vec<i32>| Memory::new().param("n", values.len() as i64).value("starts", values);
-    assert!(refusal(text, &starts(vec![0, 5, 4])).starts_with("`starts[2]` = 4 behind 5, needed entries"));
+    assert!(refusal(text, &starts(vec![0, 5, 4])).starts_with("`starts[2]` = 4 after 5, needed entries"));
     let falls = text.replace("[0, 2, 2]", "[0, 2, 1]");
-    assert!(refusal(&falls, &starts(vec![])).starts_with("`order[2]` = 1 behind 2, needed entries"));
+    assert!(refusal(&falls, &starts(vec![])).starts_with("`order[2]` = 1 after 2, needed entries"));
     let found = report(text, &starts(vec![3]));
     assert_eq!(found.ascending, ["starts", "order"]);
     assert_eq!(found.unchecked, ["own"]);
@@ -117,7 +117,7 @@ fn one_pass_over_a_map_is_enough() {
     assert_eq!((found.proved, found.ranged, found.followed), (2, 1, 0));
     assert_eq!(
         found.to_string(),
-        "3 accesses inside of their arrays (2 for all parameters, 1 by the range of the maps, 0 instance by \
+        "3 accesses inside their arrays (2 for all parameters, 1 by the range of the maps, 0 instance by \
          instance); 1 assumptions on parameters hold"
     );
 }
@@ -360,7 +360,7 @@ fn wrong_lists_are_refused_with_the_entry() {
     };
     // an element that is not the map's
     assert_eq!(wrong([0, 1, 4, 3, 3, 3], counts, numbers), "`map_items[0, 1]` = 1, needed 2");
-    // a number that exchanges two elements, one of another block, one behind the list
+    // a number that exchanges two elements, one of another block, one after the list
     assert_eq!(wrong(items, counts, [0, 1, 0, 2, 1, 0]), "`map_items[0, 1]` = 2, needed 4");
     assert_eq!(
         wrong(items, counts, [0, 2, 1, 2, 1, 0]),
@@ -461,7 +461,7 @@ fn items_that_are_not_exclusive_are_refused() {
         let memory = listed(items, [3, 3], [0, 1, 2, 1, 2, 0]).value("map", vec![0, 4, 4, 2, 2, 3]);
         memory.value("alone", alone.to_vec())
     };
-    // what stands behind the exclusive ones of a block in front of the others means nothing
+    // what stands after the exclusive ones of a block before the others means nothing
     assert_eq!(report(EXCLUSIVE, &with([0, 4, 2, 3, 3, 2], [2, 1])).listed, ["map"]);
     assert_eq!(report(EXCLUSIVE, &with([0, 4, 2, 3, 0, 2], [2, 1])).listed, ["map"]);
     let wrong = |items, alone| {

@@ -31,7 +31,7 @@ pub struct Fact {
 pub struct Question {
     /// Its line, from 1.
     pub line: usize,
-    /// What stands behind `>`.
+    /// What stands after `>`.
     pub text: String,
     /// The expected answer.
     pub answer: Body,
@@ -124,7 +124,7 @@ impl FactFile {
     fn kernel(&self, start: usize, end: usize) -> Result<Body, ParseError> {
         let (_, body) = self.why(start, end);
         if let Some(k) = body.clone().find(|k| is_question(&self.lines[*k])) {
-            return Err(error(k, "a question outside of facts; needed `== fact NAME on KERNEL` above it"));
+            return Err(error(k, "a question outside facts; needed `== fact NAME on KERNEL` above it"));
         }
         let body = self.body(body);
         if body.text.is_empty() { Err(error(start, "needed a program in the lines below")) } else { Ok(body) }
@@ -300,7 +300,7 @@ no
         assert_eq!(said("== kernel a\n\n"), "1: needed a program in the lines below");
         assert_eq!(
             said("== kernel a\nx\n> q\n"),
-            "3: a question outside of facts; needed `== fact NAME on KERNEL` above it"
+            "3: a question outside facts; needed `== fact NAME on KERNEL` above it"
         );
         assert_eq!(said("== kernel a\nx\n"), "1: no fact is about `a`");
         assert_eq!(

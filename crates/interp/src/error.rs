@@ -52,7 +52,7 @@ pub enum InterpError {
     )]
     NotInjective { name: String, first: String, second: String, value: i64 },
     #[error(
-        "`{name}[{at}]` = {second} behind {first}, needed entries that ascend, as `ascending({name})` says; correct \
+        "`{name}[{at}]` = {second} after {first}, needed entries that ascend, as `ascending({name})` says; correct \
          it, or make the updates by its ranges atomic instead of assuming that"
     )]
     NotAscending { name: String, at: usize, first: i64, second: i64 },

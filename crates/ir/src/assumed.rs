@@ -8,7 +8,7 @@ use crate::symmetry::{NoSymmetry, Symmetry};
 use crate::verify::KernelError;
 
 impl Kernel {
-    /// Whether a variable is an array of integers with so many axes.
+    /// Whether a variable is an array of integers with a given number of axes.
     pub(crate) fn verify_integers(
         &self,
         var: VarId,

@@ -50,7 +50,7 @@ impl Depth {
         Self { nested: self.nested.max(other.nested), path: self.path.max(other.path) }
     }
 
-    /// With another expression in place of a leaf.
+    /// With another expression instead of a leaf.
     #[must_use]
     pub(crate) fn and(self, leaf: Self) -> Self {
         Self { nested: self.nested.saturating_add(leaf.nested), path: self.path.saturating_add(leaf.path) }

@@ -190,7 +190,7 @@ impl Domain {
 pub struct GuardedRange {
     /// The first value.
     pub lo: Affine,
-    /// The value behind the last one.
+    /// The value after the last one.
     pub hi: Affine,
     /// Conditions on loops around, parameters and scalars.
     pub guard: Vec<Constraint>,

@@ -21,7 +21,7 @@ use std::ops::RangeInclusive;
 pub struct Kernel {
     /// Name of the kernel and of the generated entry point.
     pub name: String,
-    /// Work-groups that a compute unit shall have registers for at a time; none leaves it to the
+    /// Work-groups that a compute unit should have registers for at a time; none leaves it to the
     /// compiler.
     #[serde(default)]
     pub resident_groups: Option<u32>,
@@ -62,7 +62,7 @@ impl SubGroup {
     /// The widest.
     pub const MAX: u32 = 128;
 
-    /// That of so many work-items; none if there is no such sub-group.
+    /// The sub-group of `width` work-items; none if there is no such sub-group.
     #[must_use]
     pub const fn new(width: u32) -> Option<Self> {
         if width.is_power_of_two() && width <= Self::MAX { Some(Self(width)) } else { None }
@@ -241,7 +241,7 @@ pub enum AddressSpace {
     Global,
     /// The whole launch, read-only, written into the source.
     Constant,
-    /// The same, with the entries whose indices are numbers in place of their loads.
+    /// The same, with the entries whose indices are numbers instead of their loads.
     Literal,
     /// One work-group.
     Local,

@@ -37,7 +37,7 @@ pub fn keeps_elements_apart(shape: &[Affine], strides: &[Affine], known: &[Affin
 }
 
 /// Elements of the vectors that lie along the vector axis of a variable, or why there are none: its
-/// extent is 2, 4, 8 or 16, its elements lie beside each other, and every vector starts at a
+/// extent is 2, 4, 8 or 16, its elements lie next to each other, and every vector starts at a
 /// multiple of that number.
 ///
 /// # Errors
@@ -52,7 +52,7 @@ pub fn vector_lanes(variable: &Variable) -> Result<i64, &'static str> {
     };
     for (k, (stride, extent)) in strides.iter().zip(&variable.shape).enumerate() {
         if k == axis && stride.as_constant() != Some(1) {
-            return Err("its elements do not lie beside each other");
+            return Err("its elements do not lie next to each other");
         }
         let whole =
             |e: &Affine| e.constant_term() % lanes == 0 && e.terms().iter().all(|(_, c)| c % lanes == 0);
@@ -125,7 +125,10 @@ mod tests {
         assert_eq!(lanes(&[3, 4], None, None), Err("it has none"));
         assert_eq!(lanes(&[3, 4], None, Some(0)), Err("its extent is not 2, 4, 8 or 16"));
         assert_eq!(lanes(&[4, 3], None, Some(0)), Err("it is not the innermost one"));
-        assert_eq!(lanes(&[3, 4], Some(&[4, 12]), Some(1)), Err("its elements do not lie beside each other"));
+        assert_eq!(
+            lanes(&[3, 4], Some(&[4, 12]), Some(1)),
+            Err("its elements do not lie next to each other")
+        );
         assert_eq!(
             lanes(&[3, 4], Some(&[5, 1]), Some(1)),
             Err("another stride is no multiple of its extent")

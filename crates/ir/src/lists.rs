@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 /// the map its number in the list of its block.
 ///
 /// For every row `r` and column `i`, with `b = floor(r/block)` and `k = numbers[i, r]`:
-/// `0 <= k < counts[b]` and `items[b, k] = map[r, i]`. Entries of `items` behind `counts[b]` mean
+/// `0 <= k < counts[b]` and `items[b, k] = map[r, i]`. Entries of `items` after `counts[b]` mean
 /// nothing.
 ///
 /// With the inverse of the numbers, every element of the map in a block occurs once among `places` of
 /// the block, under its number: `places[b, p] = i*block + r - b*block` for exactly one `p` in
-/// `starts[b, k]..starts[b, k + 1]`, and there is no other place. Behind the last number, `starts`
+/// `starts[b, k]..starts[b, k + 1]`, and there is no other place. After the last number, `starts`
 /// repeats.
 ///
 /// With exclusive items, with `first = exclusive.room` and `e = exclusive.counts`, the items with

@@ -16,7 +16,7 @@ use crate::expr::{Access, BinaryOp, Expr, UnaryOp};
 use crate::ids::{Id, InameId, VarId};
 use crate::kernel::{Assumption, Kernel, VarKind, Variable};
 
-/// The largest power of two that is asked for: so many elements have the widest vectors.
+/// The largest power of two that is asked for: the elements of the widest vectors.
 pub const MOST: u64 = 16;
 
 /// The largest power of two, at most [`MOST`], that divides an integer.
@@ -25,19 +25,19 @@ pub fn of_constant(c: i64) -> u64 {
     (1 << c.trailing_zeros().min(4)).min(MOST)
 }
 
-/// That of a sum.
+/// The same of a sum.
 #[must_use]
 pub fn of_sum(a: u64, b: u64) -> u64 {
     a.min(b)
 }
 
-/// That of a product.
+/// The same of a product.
 #[must_use]
 pub fn of_product(a: u64, b: u64) -> u64 {
     (a * b).min(MOST)
 }
 
-/// That of `floor(x/d)`, where `a` is that of `x`; a divisor that does not divide `a` tells nothing.
+/// The same of `floor(x/d)`, where `a` divides `x`; a divisor that does not divide `a` tells nothing.
 #[must_use]
 pub fn of_quotient(a: u64, d: i64) -> u64 {
     match u64::try_from(d) {
@@ -93,7 +93,7 @@ impl Multiples {
         grown
     }
 
-    /// That of an atom by `e = 0`: with `c` its coefficient, `c*atom` is minus the other terms.
+    /// The divisor of an atom by `e = 0`: with `c` its coefficient, `c*atom` is minus the other terms.
     fn solved(&self, e: &Affine, atom: &Atom) -> u64 {
         let c = e.coefficient(atom);
         if c == 0 {
@@ -103,19 +103,19 @@ impl Multiples {
         (self.of_affine(&others) / of_constant(c)).max(1)
     }
 
-    /// That of a parameter or an integer scalar.
+    /// The divisor of a parameter or an integer scalar.
     #[must_use]
     pub fn of_var(&self, var: VarId) -> u64 {
         self.vars[var.index()]
     }
 
-    /// That of a loop variable.
+    /// The divisor of a loop variable.
     #[must_use]
     pub fn of_iname(&self, iname: InameId) -> u64 {
         self.inames[iname.index()]
     }
 
-    /// That of a quasi-affine integer.
+    /// The divisor of a quasi-affine integer.
     #[must_use]
     pub fn of_affine(&self, e: &Affine) -> u64 {
         let terms = e.terms().iter().map(|(atom, c)| of_product(self.of_atom(atom), of_constant(*c)));
@@ -130,7 +130,7 @@ impl Multiples {
         }
     }
 
-    /// That of an index.
+    /// The divisor of an index.
     fn of_index(&self, e: &Expr) -> u64 {
         if let Some(affine) = e.as_affine() {
             return self.of_affine(&affine);
@@ -154,7 +154,7 @@ impl Multiples {
         }
     }
 
-    /// That of the flat position of an element in its array: with `o` its index and `S` the strides,
+    /// The divisor of the flat position of an element in its array: with `o` its index and `S` the strides,
     /// of `sum_k S[k] o[k]`, where strides may be products of parameters.
     #[must_use]
     pub fn of_element(&self, kernel: &Kernel, element: &Access) -> u64 {
@@ -235,7 +235,7 @@ mod tests {
         parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)))
     }
 
-    /// That of the element that the kernel writes.
+    /// The divisor of the position of the element that the kernel writes.
     fn found(assumptions: &str, shape: &str, index: &str) -> u64 {
         let kernel = kernel(assumptions, shape, index);
         let written = kernel.insns.values().next().unwrap().lhs.clone();

@@ -155,7 +155,7 @@ mod tests {
         arg x: f64[n] inout\nrule f(a) := 2.0*a\n\nfor i in 0..floor_div(n, 2)\n  s: x[i] = f(x[map[i]]) + sum(j in 0..n: x[j])\n  \
         call g\n    t: x[i] = x[i]\ncallee g\n  arg y: f64 inout\n  s: y = y\n  code c (\"{y} = {y};\")\n";
 
-    /// Every number in the serialised form, replaced by others in turn: a kernel that verifies also
+    /// Every number in the serialised form, replaced by others one by one: a kernel that verifies also
     /// prints, and nothing panics.
     #[test]
     fn hostile_numbers_are_refused_or_harmless() {

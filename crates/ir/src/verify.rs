@@ -169,7 +169,7 @@ impl Kernel {
     /// variables of the same kinds, types and ranks, and with the same rules.
     ///
     /// # Errors
-    /// Those of [`Kernel::verify`].
+    /// As [`Kernel::verify`].
     pub fn verify_but(&self, known: &[InsnId]) -> Result<(), KernelError> {
         let mut is_known = vec![false; self.insns.len()];
         for s in known {

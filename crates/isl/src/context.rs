@@ -109,7 +109,7 @@ pub fn with_operation_limit<T>(
     work()
 }
 
-/// Sets the limit and starts counting anew.
+/// Sets the limit and starts counting again.
 ///
 /// # Safety
 /// `ctx` is a live context of this thread (it is by construction).

@@ -13,7 +13,7 @@ use crate::set::Set;
 /// A quasi-affine function by cases, as plain data.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct PwAffine {
-    /// The cases; their domains are disjoint. Outside of all of them the function is not defined.
+    /// The cases; their domains are disjoint. Outside all of them the function is not defined.
     pub pieces: Vec<PwAffinePiece>,
 }
 

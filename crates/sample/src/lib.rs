@@ -6,7 +6,7 @@
 //! generator makes of them, results can be compared.
 //!
 //! What occurs: one to three nests of one to three loops with one to four statements in all,
-//! perfect and imperfect; in half of the samples one idiom behind them (a sum in a scalar, values
+//! perfect and imperfect; in half of the samples one idiom after them (a sum in a scalar, values
 //! handed over in an array or in the columns of one, a recurrence, a prefix sum, a sum of
 //! products, one over the points of a rule, a scalar that instructions of a loop share); rectangular, triangular, banded, strided, split
 //! (union) and data-dependent (`for j in 0..count`) bounds, parametric and constant, also under
@@ -65,7 +65,7 @@ pub struct SampleConfig {
     pub depth: usize,
     /// Maximum number of statements in all.
     pub statements: usize,
-    /// Maximum number of idioms behind the nests.
+    /// Maximum number of idioms after the nests.
     pub idioms: usize,
     /// Largest value of a parameter.
     pub extent: i64,

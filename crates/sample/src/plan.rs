@@ -17,7 +17,7 @@ pub struct Plan {
     pub seed: u64,
     /// Nests in order.
     pub nests: Vec<NestPlan>,
-    /// Nests of a known form, behind the others.
+    /// Nests of a known form, after the others.
     pub idioms: Vec<IdiomPlan>,
     /// Whether an `out` argument is written at the end.
     pub output: bool,
@@ -71,7 +71,7 @@ pub struct RangePlan {
 pub struct StatementPlan {
     /// Picks how many loops are around it.
     pub depth: u8,
-    /// Whether it stands behind the deeper loops.
+    /// Whether it stands after the deeper loops.
     pub after: bool,
     /// Picks the array it writes.
     pub target: u8,

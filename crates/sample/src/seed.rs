@@ -15,8 +15,8 @@ pub fn is_long_run() -> bool {
 /// The seed of tests that draw programs, steps or malformed input, printed.
 ///
 /// An ordinary run always draws the same, so that a change fails on what it breaks and on nothing
-/// else. A run with `PURLIN_TEST_ALL` draws anew. `PURLIN_SEED` has the last word: a number repeats
-/// a run, `fresh` draws anew.
+/// else. A run with `PURLIN_TEST_ALL` draws again. `PURLIN_SEED` has the last word: a number repeats
+/// a run, `fresh` draws again.
 ///
 /// # Panics
 /// If `PURLIN_SEED` is neither.

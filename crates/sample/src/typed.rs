@@ -66,7 +66,7 @@ impl Draw {
     }
 
     /// An integer for a real: within the slopes of `atan`, and where the ends of `i32` and `i64`
-    /// are told apart.
+    /// differ.
     pub(super) fn integer_as_real(&mut self, plan: &ExprPlan) -> Expr {
         let value = Expr::Cast(ScalarType::F64, Box::new(self.integer(plan)));
         Expr::call(purlin_ir::expr::MathFn::Atan, [value * 2.0_f64.powi(-31)])

@@ -47,7 +47,7 @@ fn declared(set: &StepSet, step: &str, refusal: &Refusal) -> Result<(), String> 
     }
 }
 
-/// What a step keeps of a placed kernel is what is found anew.
+/// What a step keeps of a placed kernel is what is found again.
 fn check_kept(before: &Kernel, step: &Step) -> Result<(), String> {
     let analysis = Analysis::of(before);
     if analysis.check_placement().is_err() {
@@ -60,7 +60,7 @@ fn check_kept(before: &Kernel, step: &Step) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "`{step}` keeps of the placement what is not found anew:\n{after}",
+            "`{step}` keeps of the placement what is not found again:\n{after}",
             after = after.kernel()
         ))
     }

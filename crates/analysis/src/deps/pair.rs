@@ -35,7 +35,7 @@ pub struct PairRelation {
 pub struct Span {
     /// First of the common loops, counted from outside; on those before it both agree.
     pub start: usize,
-    /// One behind the last of them.
+    /// One after the last of them.
     pub end: usize,
     /// Whether pairs belong to the relation that agree on all common loops.
     pub textual: bool,
@@ -182,7 +182,7 @@ fn is_injective(poly: &Polyhedral, map: VarId) -> bool {
 }
 
 /// The array of which both indices are entries, if no instruction writes it, and where those are,
-/// as far as it is known. An entry may be found through an injective array in turn.
+/// as far as it is known. An entry may be found through an injective array itself.
 pub(super) fn map_entries(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<(VarId, Vec<(Affine, Affine)>)> {
     let (Expr::Load(p), Expr::Load(q)) = (x, y) else { return None };
     if p.var != q.var || poly.kernel.insns.values().any(|i| i.lhs.var == p.var) {
@@ -196,7 +196,7 @@ pub(super) fn map_entries(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<(VarI
     Some((p.var, entries.collect()))
 }
 
-/// Arrays that nobody writes and both accesses find their element through, on any axis, with the
+/// Arrays that nothing writes and both accesses find their element through, on any axis, with the
 /// entries that would be the same if the array was injective.
 pub(crate) fn common_maps(
     poly: &Polyhedral,

@@ -7,7 +7,7 @@ use purlin_ir::ids::{InsnId, VarId};
 use purlin_ir::kernel::{Assumption, WriteOp};
 
 /// If the value is the counter of a loop over `starts[e] .. starts[e + 1]` of an array that ascends
-/// and that nobody writes: the array and `e`.
+/// and that nothing writes: the array and `e`.
 ///
 /// Formula: from `s[e] <= k < s[e + 1]`, `s[f] <= k < s[f + 1]` and an `s` that ascends follows
 /// `e = f`: of `e < f` would follow `k < s[e + 1] <= s[f] <= k`.

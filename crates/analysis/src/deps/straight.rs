@@ -117,7 +117,7 @@ impl Scan {
         let earlier = std::mem::take(&mut self.run);
         let reads = std::mem::take(&mut self.reads);
         let commutes = op.is_some() && op == earlier.op;
-        // Reads follow the run before them, so that behind reads an overwritten run needs no edge;
+        // Reads follow the run before them, so that after reads an overwritten run needs no edge;
         // an update reads what the run leaves.
         let seen = if commutes { earlier.members.len().saturating_sub(1) } else { 0 };
         if reads.is_empty() || op.is_some() {

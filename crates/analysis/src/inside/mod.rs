@@ -1,4 +1,4 @@
-//! Whether accesses stay inside of their arrays.
+//! Whether accesses stay inside their arrays.
 //!
 //! An access at quasi-affine indices is inside for all values that the assumptions leave to the
 //! parameters if, with `D` the instances of its loops under the conditions around it and `n` the
@@ -21,7 +21,7 @@
 //! for i in 0..n - 1\n  s: a[i] = a[i + 2]\n";
 //! let kernel = text::parse(shift)?;
 //! let outside = Analysis::of(&kernel).first_outside();
-//! assert_eq!(outside.map(|o| o.to_string()).unwrap_or_default(), "`s[0]` accesses `a[2]` with n = 2, outside of \
+//! assert_eq!(outside.map(|o| o.to_string()).unwrap_or_default(), "`s[0]` accesses `a[2]` with n = 2, outside \
 //!     its shape [n]; correct the index or the loops, or assume what the parameters satisfy");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -102,7 +102,7 @@ impl fmt::Display for Outside {
         let Self { instance, element, shape, params } = self;
         write!(
             f,
-            "{instance} accesses `{element}`{}, outside of its shape {shape}; correct the index or the loops, or \
+            "{instance} accesses `{element}`{}, outside its shape {shape}; correct the index or the loops, or \
              assume what the parameters satisfy",
             params_text(params)
         )

@@ -61,7 +61,7 @@ fn witnesses_have_values_of_the_types() {
     let wide = "param m: i64\narg a: f64[m] inout\nfor j in 0..m\n  t: a[j + m - 1099511627776] = 2.0 if j + m >= 1099511627776\n";
     assert!(outside(wide).contains("with m = 109951162777"), "{}", outside(wide));
     let least = "arg a: f64[7] inout\nfor j in 0..1\n  t: a[3 + n] = 2.0\n";
-    assert_eq!(outside(least), needed("`t[0]` accesses `a[-1]` with n = -4, outside of its shape [7]"));
+    assert_eq!(outside(least), needed("`t[0]` accesses `a[-1]` with n = -4, outside its shape [7]"));
 }
 
 #[test]
@@ -75,13 +75,13 @@ for i in 0..n
 ";
     assert_eq!(outside(text), "");
     let wrong = "arg a: f64[n] inout\nfor i in 0..n\n  s: a[i] = 1.0 if a[i - 1] > 0.0 and i > 0\n";
-    assert_eq!(outside(wrong), needed("`s[0]` accesses `a[-1]` with n = 1, outside of its shape [n]"));
+    assert_eq!(outside(wrong), needed("`s[0]` accesses `a[-1]` with n = 1, outside its shape [n]"));
     for wrong in ["1.0 if i > 0 or a[i - 1] > 0.0", "a[i - 1] if i > 0 or i < 2"] {
         let wrong = format!("arg a: f64[n] inout\nfor i in 0..n\n  s: a[i] = {wrong}\n");
-        assert_eq!(outside(&wrong), needed("`s[0]` accesses `a[-1]` with n = 1, outside of its shape [n]"));
+        assert_eq!(outside(&wrong), needed("`s[0]` accesses `a[-1]` with n = 1, outside its shape [n]"));
     }
     let wrong = "arg a: f64[n] inout\nfor i in 0..n\n  s: a[i] = select(i > 0, 0.0, a[i - 1])\n";
-    assert_eq!(outside(wrong), needed("`s[0]` accesses `a[-1]` with n = 1, outside of its shape [n]"));
+    assert_eq!(outside(wrong), needed("`s[0]` accesses `a[-1]` with n = 1, outside its shape [n]"));
 }
 
 #[test]
@@ -90,19 +90,19 @@ fn witness_is_the_smallest_instance() {
         "param m: i32\narg a: f64[n, m] inout\nfor i in 0..n\n  for j in 0..n\n    s: a[i, j] += 1.0\n";
     assert_eq!(
         outside(text),
-        needed("`s[0,0]` accesses `a[0,0]` with n = 1, m = 0, outside of its shape [n, m]")
+        needed("`s[0,0]` accesses `a[0,0]` with n = 1, m = 0, outside its shape [n, m]")
     );
     assert_eq!(outside(&text.replace("for i", "assume n <= m\nfor i")), "");
     let text = "arg a: f64[7] in\narg y: f64[n] out\nfor i in 0..n\n  s: y[i] = sum(k in 0..4: a[2*k + 1])\n";
-    assert_eq!(outside(text), needed("`s[0,3]` accesses `a[7]` with n = 1, outside of its shape [7]"));
+    assert_eq!(outside(text), needed("`s[0,3]` accesses `a[7]` with n = 1, outside its shape [7]"));
     let text = "temp t: f64[4] private\ns: t[4] = 1.0\n";
-    assert_eq!(outside(text), needed("`s` accesses `t[4]`, outside of its shape [4]"));
+    assert_eq!(outside(text), needed("`s` accesses `t[4]`, outside its shape [4]"));
 }
 
 #[test]
 fn parameters_need_what_the_kernel_takes_for_granted() {
     let text = "arg y: f64[n] out\ns: y[0] = 1.0\n";
-    assert_eq!(outside(text), needed("`s` accesses `y[0]` with n = 0, outside of its shape [n]"));
+    assert_eq!(outside(text), needed("`s` accesses `y[0]` with n = 0, outside its shape [n]"));
     assert_eq!(outside(&text.replace("\ns:", "\nassume n >= 1\ns:")), "");
 }
 
@@ -148,21 +148,21 @@ for i in 0..n
 fn accesses_of_rules_stand_where_they_are_used() {
     let text =
         "arg a: f64[n] in\narg y: f64[n] out\nrule next(k) := a[k + 1]\nfor i in 0..n\n  s: y[i] = next(i)\n";
-    assert_eq!(outside(text), needed("`s[0]` accesses `a[1]` with n = 1, outside of its shape [n]"));
+    assert_eq!(outside(text), needed("`s[0]` accesses `a[1]` with n = 1, outside its shape [n]"));
 }
 
 #[test]
 fn what_holds_elsewhere_does_not_count() {
     // what was decided under a condition
     let text = "arg a: f64[n] inout\nfor i in 0..n\n  r: a[i] = a[i - 1] if i > 0\n  s: a[i] = a[i - 1]\n";
-    assert_eq!(outside(text), needed("`s[0]` accesses `a[-1]` with n = 1, outside of its shape [n]"));
+    assert_eq!(outside(text), needed("`s[0]` accesses `a[-1]` with n = 1, outside its shape [n]"));
     // `j < k <= i < 5`, but of two values of `k`
     let text = "temp k: i32 private\narg a: f64[5] inout\nstart: k = 10\nfor j in 0..k\n  less: k = 0\n  \
                 for i in k..5\n    s: a[j] = 1.0\n";
     assert_eq!(known(text), ["domain"]);
     // `2*n >= 3`, so that `n >= 2`
     let text = "arg x: f64[2*n - 3] in\narg y: f64[n] out\ns: y[5] = 1.0\n";
-    assert_eq!(outside(text), needed("`s` accesses `y[5]` with n = 2, outside of its shape [n]"));
+    assert_eq!(outside(text), needed("`s` accesses `y[5]` with n = 2, outside its shape [n]"));
 }
 
 /// One instruction accesses its arrays elsewhere.
@@ -194,7 +194,7 @@ fn shifted(mut kernel: Kernel, pick: prop::sample::Index, by: i64) -> Kernel {
 proptest! {
     #![proptest_config(config(400))]
 
-    /// What is proved stays inside of its array when it runs, and so does what is drawn to.
+    /// What is proved stays inside its array when it runs, and so does what is drawn to.
     #[test]
     fn proofs_hold_on_random_kernels(
         sample in arbitrary_kernel(SampleConfig::default()),

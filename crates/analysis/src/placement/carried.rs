@@ -11,11 +11,11 @@ use purlin_ir::ids::Id;
 use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
 
 /// For each variable the barriers that its dependences need, if they are those of the kernel
-/// before; else they are checked anew.
+/// before; else they are checked again.
 pub(crate) type Carried = Vec<Option<Vec<Barrier>>>;
 
 /// The variables of a draft, which an edit made of a placed kernel, whose dependences are checked
-/// anew; none: those of all.
+/// again; none: those of all.
 ///
 /// What the check of the dependences through a variable reads: the accesses of the variable, the
 /// instructions that they stand in, the loops around these with their domains and tags, the order

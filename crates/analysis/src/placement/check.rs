@@ -19,7 +19,7 @@ use purlin_isl as isl;
 pub enum Scope {
     /// None: a work-item waits for calls that it made itself and that complete later.
     WorkItem,
-    /// Those of a sub-group: neighbours along `l.0` in blocks of the kernel's width
+    /// The work-items of a sub-group: neighbours along `l.0` in blocks of the kernel's width
     /// ([`Kernel::sub_group`](purlin_ir::Kernel::sub_group)), at one index of the
     /// other axes.
     SubGroup,
@@ -392,7 +392,7 @@ impl Checker<'_, '_> {
     }
 
     /// Lanes of a vector run together: nothing may flow or clash between them, except the reuse of
-    /// private memory, of which every lane has its copy. The copies are gone behind the vector.
+    /// private memory, of which every lane has its copy. The copies are gone after the vector.
     fn check_lanes(&self, d: &Dependence) -> Result<(), PlacementError> {
         let kernel = &*self.poly.kernel;
         let lanes = |l: &&InameId| kernel.inames[**l].tag == AxisTag::Vector;

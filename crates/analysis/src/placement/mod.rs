@@ -15,12 +15,13 @@
 //! | sub-group | as local | as local, and between sub-groups a flow is refused |
 //! | global | commuting updates, which must be atomic | atomic updates, or a barrier |
 //!
-//! A scalar in the bounds of a loop is read wherever the loop runs, in front of everything inside.
+//! A scalar in the bounds of a loop is read wherever the loop runs, before everything inside.
 //!
 //! A sub-group's arrays are registers: every write goes to the element at the work-item's own index
 //! along
 //! `l.0`, and the others read it by a shuffle, which orders what it reads like a barrier would. A
-//! sub-group is as many neighbours along `l.0` as the kernel says (32 by default), or all of them where they are fewer.
+//! sub-group is as many neighbours along `l.0` as the kernel says (32 by default), or all of them where
+//! they are fewer.
 //!
 //! A barrier orders two instances only if the source comes strictly first once the parallel loops
 //! are left out of the loop tree.
@@ -29,7 +30,7 @@
 //! different sub-groups then need not wait for each other.
 //!
 //! What a call of [asynchronous](purlin_ir::calls::Callee::is_asynchronous) code touches is done only
-//! behind a completion by the work-item that made the call. The pairs that need one are among the
+//! after a completion by the work-item that made the call. The pairs that need one are among the
 //! barriers, those of a single work-item with the scope of it.
 //!
 //! Lanes of a vector run together: between them nothing may flow or clash, and no private value but

@@ -9,7 +9,7 @@ use purlin_isl as isl;
 pub(crate) struct Footprint {
     /// When the access happens.
     pub(crate) at: Shared<Instances>,
-    /// Along each axis the index, or, where nobody knows it, the extent if that is known.
+    /// Along each axis the index, or, where it is not known, the extent if that is known.
     pub(crate) index: Vec<Index>,
 }
 

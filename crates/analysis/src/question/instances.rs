@@ -51,7 +51,7 @@ pub(crate) type Union = Vec<Vec<Row>>;
 pub(crate) struct Instances {
     /// Number of loops around the instruction.
     pub(crate) loops: usize,
-    /// Number of reduction loops inside of it.
+    /// Number of reduction loops inside it.
     pub(crate) reductions: usize,
     /// All of these hold.
     parts: Vec<Shared<Union>>,

@@ -1,4 +1,4 @@
-//! A pair of instances found without isl: small values are tried in turn.
+//! A pair of instances found without isl: small values are tried one by one.
 //!
 //! A barrier is needed where pairs exist, and where they do some have small numbers. What is found
 //! satisfies every constraint; what is not found may exist.
@@ -116,7 +116,7 @@ pub(super) fn is_found(
     let assumed = pairs.symbols.assumed();
     all.extend(assumed.iter().map(|row| Condition::row(row, End::Sink)));
 
-    // loops of both ends in turn, so that what they have in common comes first
+    // loops of both ends alternately, so that what they have in common comes first
     let longest = depths[0].max(depths[1]);
     let order = (0..longest).flat_map(|k| [(0, k), (1, k)]).filter(|(end, k)| *k < depths[*end]);
     let order: Vec<(usize, usize)> = order.collect();

@@ -142,7 +142,7 @@ struct Banks<'a> {
 struct Roles {
     /// Those that number the work-items, with the axis of each.
     items: Vec<(InameId, usize)>,
-    /// Those whose elements lie beside each other in one access.
+    /// Those whose elements lie next to each other in one access.
     lanes: Vec<InameId>,
     /// Others whose values decide which work-items take part, or where their elements lie to each
     /// other.
@@ -228,7 +228,7 @@ impl Banks<'_> {
         })
     }
 
-    /// Whether the elements of a vector's lanes lie beside each other, in at most 16 bytes.
+    /// Whether the elements of a vector's lanes lie next to each other, in at most 16 bytes.
     fn is_lane(&self, dim: InameId) -> bool {
         let beside = self.address.coefficient(&Atom::Iname(dim)) == 1
             && floors(&self.address).iter().all(|dims| !dims.contains(&dim));

@@ -54,9 +54,9 @@ pub(super) struct Collector<'s, 'k> {
     /// By instruction.
     pub(super) insns: Vec<InsnCost>,
     loops: BTreeMap<Vec<InameId>, Rc<Context>>,
-    /// Of the instruction at hand.
+    /// Of the current instruction.
     flops: u64,
-    /// Whether an operation of the instruction at hand was counted inexactly.
+    /// Whether an operation of the current instruction was counted inexactly.
     inexact: bool,
 }
 

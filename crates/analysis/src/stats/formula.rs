@@ -1,6 +1,6 @@
 //! Boolean combinations of quasi-affine constraints, and what they are over a box.
 //!
-//! Dimensions are inames; the axes of an array take ids behind those of the kernel.
+//! Dimensions are inames; the axes of an array take ids after those of the kernel.
 
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::{Constraint, Domain};

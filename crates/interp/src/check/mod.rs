@@ -2,7 +2,7 @@
 //! covers.
 //!
 //! An access stays open before the launch where its index, a bound or a condition is read from
-//! memory. With the values at hand, the smallest and the largest entry of each map decide most of
+//! memory. With the values, the smallest and the largest entry of each map decide most of
 //! them in one pass over the map; what they leave open is followed instance by instance, by the
 //! instructions that indices, bounds and conditions depend on and by no others.
 
@@ -48,7 +48,7 @@ pub struct LaunchReport {
     /// Arrays that are assumed injective, ascending, symmetric or to have lists, and that the kernel fills
     /// itself: nothing is known of them.
     pub unchecked: Vec<String>,
-    /// Accesses that stay inside of their arrays for all parameters that the assumptions allow.
+    /// Accesses that stay inside their arrays for all parameters that the assumptions allow.
     pub proved: usize,
     /// Accesses that stay inside as the smallest and the largest entry of each map do.
     pub ranged: usize,
@@ -62,7 +62,7 @@ impl fmt::Display for LaunchReport {
         let Self { proved, ranged, followed, .. } = self;
         write!(
             f,
-            "{} accesses inside of their arrays ({proved} for all parameters, {ranged} by the range of the maps, \
+            "{} accesses inside their arrays ({proved} for all parameters, {ranged} by the range of the maps, \
              {followed} instance by instance)",
             proved + ranged + followed
         )?;

@@ -31,7 +31,7 @@ fn undefined_element() {
     let kernel = nest(8, F64, |t, cell, j| Expr::load(t, [cell, j]));
     let needed = "`gather[cell=0, j=0]` reads `t[0, 0]`, which nothing has written; write it before";
     assert_eq!(refusal(&kernel, Memory::new()), needed);
-    // half of a row is written: the first element behind it
+    // half of a row is written: the first element after it
     let half = nest(8, F64, |t, cell, j| {
         let before = Expr::binary(BinaryOp::Lt, j.clone(), 7);
         let next = Expr::load(t, [cell, j + 1]);
@@ -192,7 +192,7 @@ fn arrays_that_do_not_ascend_as_assumed() {
     let kernel = b.finish().unwrap();
     assert_eq!(
         refusal(&kernel, Memory::new().value("starts", vec![0, 3, 2, 4])),
-        "`starts[2]` = 2 behind 3, needed entries that ascend, as `ascending(starts)` says; correct it, or make the \
+        "`starts[2]` = 2 after 3, needed entries that ascend, as `ascending(starts)` says; correct it, or make the \
          updates by its ranges atomic instead of assuming that"
     );
     interpret(&kernel, &mut Memory::new().value("starts", vec![0, 3, 3, 4])).unwrap();

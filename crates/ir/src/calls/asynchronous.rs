@@ -1,7 +1,7 @@
 //! Calls that go on by themselves after their code has run, until a statement completes them.
 //!
 //! What such a call reads and writes is done when the work-item that made it has run the
-//! *completion* of its code. Until then nobody may read or write what it writes, and nobody may
+//! *completion* of its code. Until then nothing may read or write what it writes, and nothing may
 //! write what it reads. Placement asks for a completion on every such dependence, code generation
 //! puts it there, and the last check of the code asks for it once more.
 

@@ -75,7 +75,7 @@ pub struct TargetCode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aligned: Option<u64>,
     /// If the call goes on by itself after the code has run: the statement of the target's language
-    /// behind which all calls that the work-item has made are done.
+    /// after which all calls that the work-item has made are done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completes: Option<String>,
     /// Statements of the target's language, with places for arguments.

@@ -162,7 +162,7 @@ fn what_is_no_call_of_a_callee_with_more_arguments() {
             "  param m: i64\n  arg y: f64[4] inout\n  for l in 0..4\n    s: y[l] += f64(m)\n",
             &swept("      t: v[i, j] += f64(j)\n"),
         ),
-        // the second element lies `n` behind the first
+        // the second element lies `n` after the first
         case(
             "  arg x: f64[5] in\n  arg y: f64[4] inout\n  for l in 0..4\n    s: y[l] += x[l]\n    r: y[l] *= x[l + 1]\n",
             &swept("      t: v[i, j] += u[i, j]\n      p: v[i, j] *= u[i, j + n]\n"),
@@ -356,7 +356,7 @@ a callee
 2:1: callee `copy`: the code for cuda: it completes later, and the value of `b` is not there yet; take its address
 2:1: callee `copy`: the code for cuda: it completes later, and several work-items make a call; let one make it
 2:1: callee `copy`: the code for cuda: it completes by nothing; say by which statement
-7:23: expected the statement behind which the call is done, in quotes, found `wait`
+7:23: expected the statement after which the call is done, in quotes, found `wait`
 2:1: callee `copy`: the code for cuda: it takes addresses at multiples of 12 bytes, needed 1, 2, 4, 8 or 16
 7:21: expected a number of bytes, found `many`
 7:20: `c` is no argument of the callee

@@ -93,7 +93,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Works through the goals; at a dead end takes the last choice anew. The error is that of the
+    /// Works through the goals; at a dead end tries the next alternative of the last choice. The error is that of the
     /// first way.
     fn run(&mut self) -> Matched {
         let mut first: Option<Mismatch> = None;
@@ -221,12 +221,12 @@ impl<'a> State<'a> {
                 Ok(())
             }
             (Node::Insn(a), Node::Loop(b, _)) => Err(Mismatch::new(
-                format!("in place of `{}`", self.callee.insns[*a].name),
+                format!("instead of `{}`", self.callee.insns[*a].name),
                 format!("the loop `{}`", self.kernel.inames[*b].name),
                 "an instruction",
             )),
             (Node::Loop(a, _), Node::Insn(b)) => Err(Mismatch::new(
-                format!("in place of the loop `{}`", self.callee.inames[*a].name),
+                format!("instead of the loop `{}`", self.callee.inames[*a].name),
                 format!("the instruction `{}`", self.kernel.insns[*b].name),
                 "a loop",
             )),

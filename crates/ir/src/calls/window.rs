@@ -150,7 +150,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// `o = g - M f`, outside of the loops.
+    /// `o = g - M f`, outside the loops.
     fn offset(&self, steps: &[i64]) -> Affine {
         let terms = self.needed.iter().zip(steps).map(|((_, f), step)| f.times(*step));
         terms.fold(self.found.1.clone(), |o, term| o.minus(&term))

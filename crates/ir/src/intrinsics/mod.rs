@@ -82,7 +82,7 @@ pub const MMA_M16N8K8_F64: &str = include_str!("mma_m16n8k8_f64.txt");
 /// PTX ISA, *Matrix Fragments for mma.m16n8k4 with .f64 type*.
 pub const MMA_M16N8K4_F64: &str = include_str!("mma_m16n8k4_f64.txt");
 
-/// Work-items of the sub-groups for which the code of a callee is written, as its text says behind the
+/// Work-items of the sub-groups for which the code of a callee is written, as its text says after the
 /// name: `{sub_group(64)}`, else 32. What deals work out to the lanes of an instruction asks here.
 #[must_use]
 pub const fn width(text: &str) -> i64 {
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(width(&wide), 64);
     }
 
-    /// Each is known for what it is, also behind the text of a kernel, and nothing else is.
+    /// Each is known for what it is, also after the text of a kernel, and nothing else is.
     #[test]
     fn what_is_shipped_is_told_from_what_is_not() {
         for text in ALL {

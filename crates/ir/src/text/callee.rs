@@ -225,7 +225,7 @@ fn bytes(c: &mut Cursor<'_, '_>) -> Result<u64> {
     };
     let found = found.ok_or_else(|| c.expected("a number of bytes"))?;
     c.advance();
-    c.expect_symbol(")", "behind the bytes")?;
+    c.expect_symbol(")", "after the bytes")?;
     Ok(found)
 }
 
@@ -233,10 +233,10 @@ fn bytes(c: &mut Cursor<'_, '_>) -> Result<u64> {
 fn completion(c: &mut Cursor<'_, '_>) -> Result<String> {
     c.expect_symbol("(", "and a statement in quotes")?;
     let Some(Kind::Text(statement)) = c.peek() else {
-        return Err(c.expected("the statement behind which the call is done, in quotes"));
+        return Err(c.expected("the statement after which the call is done, in quotes"));
     };
     c.advance();
-    c.expect_symbol(")", "behind the statement")?;
+    c.expect_symbol(")", "after the statement")?;
     Ok(statement.clone())
 }
 

@@ -203,7 +203,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Reads `lists(map, items, counts, numbers, block)`, with `starts, places` before the block where
-    /// there is an inverse, and the counts and the room of exclusive items behind it.
+    /// there is an inverse, and the counts and the room of exclusive items after it.
     fn lists(&mut self, c: &mut Cursor<'_, 's>) -> Result<Assumption> {
         let start = c.span();
         c.advance();

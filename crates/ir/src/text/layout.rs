@@ -60,7 +60,7 @@ impl NamedLayout {
     /// The layout in a kernel, in which `find` looks up a parameter.
     ///
     /// # Errors
-    /// That of `find`.
+    /// The error of `find`.
     pub fn resolve<E>(&self, mut find: impl FnMut(&str) -> Result<VarId, E>) -> Result<Layout, E> {
         let vars = self.params.iter().map(|name| find(name)).collect::<Result<Vec<_>, E>>()?;
         let replace = |atom: &Atom| match atom {

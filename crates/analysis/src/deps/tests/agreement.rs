@@ -75,7 +75,7 @@ fn boxed(set: &isl::Set) -> Result<isl::Set, isl::IslError> {
 fn reach(len: usize, pairs: &BTreeSet<(usize, usize)>) -> Vec<Vec<bool>> {
     let mut reach = vec![vec![false; len]; len];
     for (a, b) in pairs.iter().rev() {
-        // sources descend, so that everything behind `b` is known
+        // sources descend, so that everything after `b` is known
         let behind = reach[*b].clone();
         reach[*a].iter_mut().zip(behind).for_each(|(x, y)| *x |= y);
         reach[*a][*b] = true;
