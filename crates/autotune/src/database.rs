@@ -102,7 +102,7 @@ impl<M: Mapping> Database<M> {
         }
     }
 
-    /// The records behind `place`, which moves behind the last whole line: what others have added
+    /// The records after `place`, which moves after the last whole line: what others have added
     /// since it was there.
     pub(crate) fn news(&self, place: &mut u64) -> Result<Vec<Record<M>>, DatabaseError> {
         let bytes = self.bytes_from(*place)?;

@@ -12,7 +12,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 pub const FONT: &str = "sans-serif";
 const DARK: RGBColor = RGBColor(30, 30, 30);
 const GREY: RGBColor = RGBColor(225, 225, 225);
-/// Colours of what is compared in a picture, in the order in which it appears; told apart with all
+/// Colours of what is compared in a picture, in the order in which it appears; they differ with all
 /// common kinds of sight.
 pub const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
@@ -366,7 +366,7 @@ mod tests {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// No text begins or ends outside of a picture, however long and many the names are.
+    /// No text begins or ends outside a picture, however long and many the names are.
     #[test]
     fn nothing_is_cut_off() {
         let long = "an_operator_of_a_name_that_is_much_longer_than_usual";

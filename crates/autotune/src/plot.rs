@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    /// No text begins or ends outside of the picture, however long names are and wherever points
+    /// No text begins or ends outside the picture, however long names are and wherever points
     /// lie.
     #[test]
     fn nothing_is_cut_off() {

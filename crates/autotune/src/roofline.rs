@@ -92,7 +92,7 @@ impl Work {
         Self { flops: flops.filter(|flops| *flops > 0).unwrap_or(self.flops), ..self }
     }
 
-    /// How near a launch of so many seconds comes to the rooflines of `device`.
+    /// How near a launch that takes `seconds` comes to the rooflines of `device`.
     #[must_use]
     pub fn shares(&self, executed_flops: Option<u64>, seconds: f64, device: &DeviceModel) -> Shares {
         let ran = self.executed(executed_flops);

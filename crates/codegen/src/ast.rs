@@ -57,7 +57,7 @@ pub struct Fence {
     pub local: bool,
     /// Global memory.
     pub global: bool,
-    /// Statements of the target that every work-item runs before, behind which calls that it made
+    /// Statements of the target that every work-item runs before, after which calls that it made
     /// are done.
     pub completions: BTreeSet<Name>,
 }
@@ -179,7 +179,7 @@ pub enum Extent {
     Whole,
     /// A lane of a variable or an element that holds a vector.
     Lane(u8),
-    /// Elements of this type and number that lie beside each other from the offset on, as one
+    /// Elements of this type and number that lie next to each other from the offset on, as one
     /// vector.
     Vector(ScalarType, u8),
 }

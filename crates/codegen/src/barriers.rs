@@ -5,12 +5,12 @@
 //! over the end of the body to child `b`. Inner lists come first, so that their barriers serve
 //! outer syncs; in a list the syncs are taken by their last gap (the greedy cover of intervals by
 //! points, which is smallest), and one barrier at the end of the body serves all carried syncs that
-//! are still open. Syncs between sub-groups come first: their barriers serve those inside of one,
+//! are still open. Syncs between sub-groups come first: their barriers serve those inside one,
 //! too.
 //!
 //! A call that completes later asks for its completion at the barrier as well, and for both as late
 //! as the dependence allows: a completion waits for all calls before it, so that it must not stand
-//! behind those of the next iteration.
+//! after those of the next iteration.
 
 use crate::ast::{Fence, Name};
 use crate::completions::Completions;
@@ -111,7 +111,7 @@ struct Need {
     scope: Scope,
     /// What completes the source.
     completion: Option<Name>,
-    /// The gap behind the last child of the list.
+    /// The gap after the last child of the list.
     end: usize,
 }
 

@@ -29,7 +29,7 @@ fn check_waits(callee: &str, code: &TargetCode, target: &TargetDescription) -> R
 }
 
 impl Completions {
-    /// Those of the code of a target. A host runs the work-items of a group one after the other, and
+    /// The completions of the code of a target. A host runs the work-items of a group one after the other, and
     /// takes the meaning instead.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Completions {
         self.0.values().cloned().collect()
     }
 
-    /// That of an instruction.
+    /// The completion of an instruction.
     pub(crate) fn of_insn(&self, insn: InsnId) -> Option<&Name> {
         self.0.iter().find(|((source, _), _)| *source == insn).map(|(_, completion)| completion)
     }

@@ -2,7 +2,7 @@
 //! value.
 //!
 //! A scalar goes into a sequential loop only if each iteration assigns it before it reads it; an
-//! array stays outside of sequential loops. Loops over work-groups, work-items and vector lanes are
+//! array stays outside sequential loops. Loops over work-groups, work-items and vector lanes are
 //! parallel: what is used inside only is declared inside.
 
 use crate::ast::{Block, Declare, Expr, LoopKind, Name, Stmt};

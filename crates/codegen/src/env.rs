@@ -36,14 +36,14 @@ pub(crate) struct Env<'k> {
     var_ranges: Vec<Interval>,
     /// Expressions that are not negative here.
     facts: Vec<Affine>,
-    /// Ranges that facts sharpen inside of each other: a fact may hold a quotient of what it
+    /// Ranges that facts sharpen inside each other: a fact may hold a quotient of what it
     /// bounds.
     sharpened: Cell<usize>,
     /// What integers reach at a launch.
     pub(crate) reach: Reach,
 }
 
-/// Maximum number of ranges that facts sharpen inside of each other.
+/// Maximum number of ranges that facts sharpen inside each other.
 const SHARPENED: usize = 2;
 
 impl<'k> Env<'k> {

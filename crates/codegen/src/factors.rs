@@ -103,7 +103,7 @@ fn may_be_part(rest: &Affine, floor: &Atom, numerator: &Affine, a: i64) -> bool 
     divisor == 1 || rest.terms().iter().any(is_there) || numerator.terms().iter().any(cancels)
 }
 
-/// As often as makes the quotient vanish, if so many of `n` are there.
+/// As often as makes the quotient vanish, if `n` has that many.
 fn exact_part(rest: &Affine, floor: &Atom, n: &Affine, d: i64) -> Option<i64> {
     let c = rest.coefficient(floor);
     (c % d == 0).then(|| -(c / d)).filter(|k| holds(rest, n, *k))

@@ -1,4 +1,4 @@
-//! Entries of maps are read once: those that do not depend on a loop in front of it, those that
+//! Entries of maps are read once: those that do not depend on a loop before it, those that
 //! neighbouring statements share before the first of them.
 //!
 //! A map is an integer array that the program only reads, so that no write can come in between. An
@@ -14,7 +14,7 @@ use crate::names::Names;
 use purlin_ir::ScalarType;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of entries that wait in front of one loop.
+/// Maximum number of entries that wait before one loop.
 const LOOP_LIMIT: usize = 8;
 /// Maximum number of statements from one use of a shared entry to the next.
 const REACH: usize = 8;
@@ -81,7 +81,7 @@ impl Hoist<'_> {
         declared
     }
 
-    /// Visits the entries that every run of the block reads; those inside of an entry if `visit`
+    /// Visits the entries that every run of the block reads; those inside an entry if `visit`
     /// refuses it.
     fn certain_entries(&self, block: &Block, visit: &mut dyn FnMut(&Place) -> bool) {
         for stmt in block {
@@ -105,7 +105,7 @@ impl Hoist<'_> {
         match e {
             Expr::Load(place)
                 if place.offset.is_some() && self.maps.contains_key(&place.name) && visit(place) => {}
-            // What is behind may not be evaluated.
+            // What follows may not be evaluated.
             Expr::Select(first, ..) | Expr::Binary(Op::And | Op::Or, first, _) => self.entries(first, visit),
             other @ (Expr::Int(..)
             | Expr::Real(..)
@@ -186,7 +186,7 @@ impl Hoist<'_> {
         let name = self.names.fresh(&format!("{}_entry", entry.name));
         let uses: usize = statements.iter_mut().map(|s| replace(s, &entry, &name)).sum();
         let ty = *self.maps.get(&entry.name)?;
-        // An entry inside of another one may have gone with that.
+        // An entry inside another one may have gone with that.
         (uses > 0).then_some(Stmt::Declare(Declare::constant(name, ty, Expr::Load(entry))))
     }
 }

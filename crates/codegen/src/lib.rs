@@ -38,7 +38,7 @@
 //! - **Indices.** Quotients that ranges decide vanish (`floor(l/32)` for `l < 32`),
 //!   `x - 4*floor(x/4)` is `x % 4`, and operators stand for rounded division where the operand is
 //!   proved not to be negative.
-//! - **Accesses** are proved inside of their arrays ([`purlin_analysis::inside`]), or the kernel is
+//! - **Accesses** are proved inside their arrays ([`purlin_analysis::inside`]), or the kernel is
 //!   refused with an instance that leaves one; those that memory decides are left to
 //!   [`purlin_analysis::Analysis::check_launch`].
 //! - **`restrict`** on every buffer but those through which work-items tell each other something (a
@@ -52,7 +52,7 @@
 //!   ([`CodegenError::PrivateMemory`]). In C those of a thread beyond 256 KiB are `_Thread_local`, the largest first.
 //! - **Names** are those of the kernel, unless one of the targets' compilers knows the word: then it gets a suffix, the
 //!   same for every target. Labels stand in comments as the text format writes them.
-//! - **Maps.** An entry of an integer array that is only read is read once: in front of the loops it does not depend
+//! - **Maps.** An entry of an integer array that is only read is read once: before the loops it does not depend
 //!   on, as far as they surely run and no condition is left, and once for statements close by. More than eight
 //!   entries would cost more registers than loads, and stay in the loop.
 //! - **Barriers** cover the placement's pairs greedily; an independent walk over the final code checks
@@ -63,8 +63,8 @@
 //!   work-items move into its uniform loops, the updates stand in loops of their own, and private variables
 //!   that live across are expanded as at barriers, up to 256 KiB a group.
 //! - **Vectors.** The tag `vector` is `omp simd` in C, whose compilers make the vectors. In CUDA and OpenCL elements that
-//!   lie beside each other are loaded and stored at once, and scalars of a lane, sums and private arrays that are
-//!   declared inside of the loop hold a vector. OpenCL calculates with vectors; CUDA's have no operators, and its
+//!   lie next to each other are loaded and stored at once, and scalars of a lane, sums and private arrays that are
+//!   declared inside the loop hold a vector. OpenCL calculates with vectors; CUDA's have no operators, and its
 //!   work-items no vector unit, so that what gains there is the wide load and store. Maps, other strides, guards and
 //!   choices that differ among lanes, and atomic updates are done for one lane after the other. CUDA's vectors have at
 //!   most 16 bytes and start at multiples of their size: the offset must be proved to, arrays in local memory are

@@ -2,17 +2,17 @@
 //!
 //! pocl 3.1, with LLVM 15, makes loops or copies of what stands between two barriers, and takes
 //! wrong parts where a loop that holds a barrier is entered without one. Two reductions in trees, one
-//! behind the other, give wrong sums: in 18 of 18 variants with work-groups of 64, and in none with a
-//! barrier in front of each loop. A loop whose body begins with an inner loop and ends with a barrier
+//! after the other, give wrong sums: in 18 of 18 variants with work-groups of 64, and in none with a
+//! barrier before each loop. A loop whose body begins with an inner loop and ends with a barrier
 //! stops its compiler by an assertion (`exit != NULL`) where work-groups have two work-items; a
-//! barrier at the head of the body mends that, one in front of the loop does not. All of it was seen
+//! barrier at the head of the body mends that, one before the loop does not. All of it was seen
 //! with optimisation alone (2026-11-28). Barriers cost little where all work-items have just met at one.
 
 use crate::ast::{Block, Fence, Stmt};
 use purlin_analysis::placement::Scope;
 use std::collections::BTreeSet;
 
-/// Puts a barrier in front of each loop that holds one, and at the head of its body, where none
+/// Puts a barrier before each loop that holds one, and at the head of its body, where none
 /// stands. All work-items of a group arrive there, as they do at the one inside.
 pub(crate) fn enclose(block: &mut Block) {
     for mut stmt in std::mem::take(block) {

@@ -36,14 +36,14 @@ pub enum NoVectors {
     Length,
     /// It holds a barrier, a call or lanes of another loop.
     Inside,
-    /// Lanes share a private variable, or one keeps its value behind the loop.
+    /// Lanes share a private variable, or one keeps its value after the loop.
     Shared {
         /// The variable.
         variable: String,
     },
-    /// Lanes find no elements beside each other in memory that vectors are loaded from.
+    /// Lanes find no elements next to each other in memory that vectors are loaded from.
     Apart,
-    /// Lanes find elements beside each other, and the first is at no multiple of the smallest vector
+    /// Lanes find elements next to each other, and the first is at no multiple of the smallest vector
     /// for all that is known.
     Unaligned {
         /// The array.
@@ -62,10 +62,10 @@ impl fmt::Display for NoVectors {
             Self::Length => f.write_str("no vector of the target divides its length"),
             Self::Inside => f.write_str("it holds a barrier, a call or other lanes"),
             Self::Shared { variable } => {
-                write!(f, "its lanes share `{variable}`, or its value is needed behind the loop")
+                write!(f, "its lanes share `{variable}`, or its value is needed after the loop")
             }
             Self::Apart => f.write_str(
-                "its lanes find no elements beside each other in memory that vectors are loaded from",
+                "its lanes find no elements next to each other in memory that vectors are loaded from",
             ),
             Self::Unaligned { array, known, needed } => write!(
                 f,
@@ -118,7 +118,7 @@ pub(crate) fn at_one_index(kernel: &Kernel, axes: &Axes) -> Vec<Note> {
 
 struct Finder<'a> {
     kernel: &'a Kernel,
-    /// Those of the axis.
+    /// The loops of the axis.
     inames: &'a [InameId],
     axis: AxisTag,
     group: bool,
@@ -128,7 +128,7 @@ impl Finder<'_> {
     fn nodes(&self, nodes: &[Node], notes: &mut Vec<Note>) {
         for node in nodes {
             let Node::Loop(iname, body) = node else { continue };
-            // what is inside of the axis runs at all of its indices
+            // what is inside the axis runs at all of its indices
             if self.inames.contains(iname) {
                 continue;
             }

@@ -66,7 +66,7 @@ const PASSES: [Pass; 12] = [
     },
     Pass {
         name: "loop_barriers",
-        summary: "in OpenCL, puts barriers in front of loops that hold one, and at the head of their bodies",
+        summary: "in OpenCL, puts barriers before loops that hold one, and at the head of their bodies",
         place: "after barriers that none needs are dropped: a compiler needs these, not the program",
         run: enclose_loops,
     },
@@ -79,13 +79,13 @@ const PASSES: [Pass; 12] = [
     Pass {
         name: "work_items",
         summary: "declares the hardware indices; in C writes loops over the work-items between barriers",
-        place: "after the last change of barriers; inside of what belongs to a group",
+        place: "after the last change of barriers; inside what belongs to a group",
         run: work_items,
     },
     Pass {
         name: "local_arrays",
         summary: "declares the arrays in local memory",
-        place: "around the loops over work-items, which share them; inside of those over groups",
+        place: "around the loops over work-items, which share them; inside those over groups",
         run: local_arrays,
     },
     Pass {
@@ -102,8 +102,8 @@ const PASSES: [Pass; 12] = [
     },
     Pass {
         name: "hoist",
-        summary: "reads entries of maps once, in front of the loops that repeat them",
-        place: "after declarations: an entry is read behind what its index needs",
+        summary: "reads entries of maps once, before the loops that repeat them",
+        place: "after declarations: an entry is read after what its index needs",
         run: hoist_maps,
     },
     Pass {

@@ -30,7 +30,7 @@ impl<'k> PlacedKernel<'k> {
     /// As [`PlacedKernel::new`], of a kernel of which something is known already.
     ///
     /// # Errors
-    /// Those of [`PlacedKernel::new`].
+    /// As [`PlacedKernel::new`].
     pub fn of(analysis: &Analysis<'k>) -> Result<Self, CodegenError> {
         match analysis.place() {
             Ok(placement) => Ok(Self { kernel: analysis.kernel(), placement: placement.clone() }),

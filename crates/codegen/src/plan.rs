@@ -48,7 +48,7 @@ pub struct LaunchPlan {
     pub block: [u64; 3],
     /// Local memory of one work-group, in bytes.
     pub local_bytes: u64,
-    /// Those of them that the launch has to provide because the source does not declare their
+    /// The part of them that the launch has to provide because the source does not declare their
     /// number: what is beyond
     /// [`Limits::declared_local`](crate::target::Limits::declared_local).
     #[serde(default)]

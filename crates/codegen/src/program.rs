@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[non_exhaustive]
 pub struct Options {
     /// Whether compilers may compute `a*b + c` with one rounding instead of two, as they do by
-    /// themselves: NVRTC, OpenCL C, and GCC outside of ISO modes. Without, all targets round each
+    /// themselves: NVRTC, OpenCL C, and GCC outside ISO modes. Without, all targets round each
     /// operation, as the interpreter does.
     pub contraction: bool,
     /// Whether code of callees that Purlin does not ship may be compiled and run: it is text of
@@ -66,7 +66,7 @@ pub struct Code {
     pub function: Function,
     /// Bytes of local memory of a group.
     pub local_bytes: u64,
-    /// Those of them that the launch provides: see [`Function::provided`].
+    /// The part of them that the launch provides: see [`Function::provided`].
     pub dynamic_local_bytes: u64,
     /// Integers that parameters may take beyond 64 bits.
     pub integers: Vec<Precondition>,

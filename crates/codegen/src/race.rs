@@ -248,7 +248,7 @@ fn events(
             Stmt::If { body, .. } => Some(Event::If(events(body, by_name, is_end, fences))),
             Stmt::For(f) => Some(Event::For(by_name(&f.name), events(&f.body, by_name, is_end, fences))),
         };
-        // behind two runs of the same instructions a third one finds what the second one found
+        // after two runs of the same instructions a third one finds what the second one found
         let again = match (&event, &found[..]) {
             (Some(new @ (Event::Run(_) | Event::Issue(_))), [.., a, b]) => a == new && b == new,
             _ => false,
@@ -467,7 +467,7 @@ impl Walk<'_> {
         }
         let depth = |l: Loop| self.ends.common.iter().position(|other| *other == l);
         match (depth(l), self.ends.carrier.and_then(|carrier| depth(Some(carrier)))) {
-            // inside of what carries the sync any two iterations are a pair
+            // inside what carries the sync any two iterations are a pair
             (Some(own), Some(carrier)) if own > carrier => state,
             // an iteration of a common loop that does not carry the sync: its pairs are elsewhere
             (Some(_), _) => State::default(),

@@ -22,7 +22,7 @@ const STACK_LIMIT: u64 = 256 * 1024;
 const VECTOR_LIMIT: u64 = 8 << 20;
 
 /// Puts the statements between barriers into loops over the work-items. Also names their number in the
-/// group at hand, where it is another one in the last group alone.
+/// current group, where the last group has another one.
 pub(crate) fn work_item_loops(
     body: Block,
     env: &mut Env<'_>,
@@ -143,7 +143,7 @@ struct Uses {
     runs: usize,
     /// Whether an iteration of a loop around a run may read what an earlier one left.
     carried: bool,
-    /// Whether a bound or condition outside of the runs uses it.
+    /// Whether a bound or condition outside the runs uses it.
     outside: bool,
 }
 
@@ -207,7 +207,7 @@ fn flat_index(env: &Env<'_>, axes: &Axes) -> Expr {
     index.unwrap_or(Expr::int(0))
 }
 
-/// Gives expanded variables the index of the work-item (outside of the runs: of the first one, as
+/// Gives expanded variables the index of the work-item (outside the runs: of the first one, as
 /// all have the same value there).
 fn rewrite(block: &mut Block, expanded: &BTreeMap<Name, Uses>, items: i64, index: &Expr, inside: &Expr) {
     for stmt in block {

@@ -13,13 +13,13 @@ use crate::declare::Private;
 use crate::vectors::host;
 use purlin_ir::ScalarType;
 
-/// Loops of at most so many iterations are unrolled by compilers and their arrays kept in
+/// Loops of at most this many iterations are unrolled by compilers and their arrays kept in
 /// registers: spread, the mass actions of P1 and P2 on triangles took 1.2 to 1.4 times as long.
 const SHORT: i64 = 6;
 
 /// A body in runs.
 pub(crate) struct Spread {
-    /// The statements: loops over the work-items inside of uniform loops.
+    /// The statements: loops over the work-items inside uniform loops.
     pub(crate) code: Block,
     /// Scalars that the body declared itself; they may live across runs now.
     pub(crate) scalars: Vec<Private>,

@@ -1,6 +1,6 @@
 //! How much memory private arrays take, and where large ones are kept.
 //!
-//! A work-item of CUDA and OpenCL has so many bytes and no more. In C the arrays of a group would
+//! A work-item of CUDA and OpenCL has a fixed number of bytes. In C the arrays of a group would
 //! lie on the stack of the thread that runs it, which may have 2 MiB or less: where they are many,
 //! the largest become `_Thread_local` objects, which the dynamic linker takes from the heap when a
 //! thread first runs the code.

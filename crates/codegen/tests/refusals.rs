@@ -129,7 +129,7 @@ fn a_call_at_one_work_item_reads_what_that_one_holds() {
     assert!(program.source.contains("y[0] += r;") && !program.source.contains("shfl"), "{}", program.source);
 }
 
-/// The shuffle in front of a call stands under the conditions of the call.
+/// The shuffle before a call stands under the conditions of the call.
 #[test]
 fn refuses_a_shuffle_for_a_call_that_sends_work_items_apart() {
     let text = "kernel k\nparam n: i32\narg x: f64[32] in\narg y: f64[32] inout\ntemp r: f64[32] subgroup\n\

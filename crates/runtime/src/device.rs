@@ -284,7 +284,7 @@ pub enum Arg<'a> {
     Foreign(Foreign<'a>),
 }
 
-/// A program with its arguments, to be launched in turn with others.
+/// A program with its arguments, to be launched in a sequence with others.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
     /// The program.

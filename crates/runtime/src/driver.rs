@@ -40,7 +40,7 @@ pub(crate) trait Driver: Send + Sync {
     type Memory: Send + Sync + 'static;
 
     fn info(&self) -> &DeviceInfo;
-    /// The lock that operations hold; devices that cannot run beside each other share one.
+    /// The lock that operations hold; devices that cannot run concurrently share one.
     fn queue(&self) -> Arc<Mutex<()>> {
         Arc::default()
     }
@@ -256,7 +256,7 @@ impl<D: Driver> Device for Checked<D> {
             return Ok(Executable { origin: Origin::Memory, shared });
         }
         let (code, origin) = {
-            // Compilers run beside each other and beside kernels: a tuner compiles on many threads.
+            // Compilers run concurrently with each other and with kernels: a tuner compiles on many threads.
             let _queue = self.driver.is_checker().then(|| lock(&self.queue));
             self.driver.build(program, optimisation)?
         };

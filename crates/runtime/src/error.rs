@@ -442,9 +442,9 @@ pub enum RuntimeError {
         entry: String,
     },
 
-    /// A foreign array among launches that run in turn.
+    /// A foreign array among launches that run in sequence.
     #[error(
-        "array `{name}` of `{entry}` is not the device's own memory; launches in turn take buffers of \
+        "array `{name}` of `{entry}` is not the device's own memory; launches in sequence take buffers of \
          the device: copy it into one"
     )]
     ForeignInTurn {
@@ -496,7 +496,7 @@ pub enum RuntimeError {
     /// A device whose driver does not live on in a child of a fork.
     #[error(
         "`{device}` was opened before this process was forked, and its driver does not live on in the child; open it \
-         in the child alone, or start processes anew (`multiprocessing.get_context(\"spawn\")`)"
+         in the child alone, or start processes again (`multiprocessing.get_context(\"spawn\")`)"
     )]
     Forked {
         /// The device.

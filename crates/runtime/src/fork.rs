@@ -19,7 +19,7 @@ static FORKS: AtomicU64 = AtomicU64::new(0);
 static GATE: RwLock<()> = RwLock::new(());
 
 thread_local! {
-    /// The gate, from before a fork to behind it.
+    /// The gate, from before a fork to after it.
     static HELD: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 

@@ -24,7 +24,7 @@ const EVERY: Duration = Duration::from_millis(50);
 struct Watch {
     is_requested: fn() -> bool,
     asked: Instant,
-    /// A request stays: work that goes on behind an error ends at the next question.
+    /// A request stays: work that goes on after an error ends at the next question.
     stopped: bool,
 }
 

@@ -4,7 +4,7 @@
 //! that does not transform, compile, launch or agree with the reference is recorded with its reason
 //! and passed over. What the database holds already is not done again, so a run that was stopped
 //! goes on where it was. Processes that share a database share its trials: each is claimed by the
-//! one that does it, and on one device they time in turn.
+//! one that does it, and on one device they time alternately.
 //!
 //! # Source
 //! Kulkarni & Klöckner 2025, §4.3 and §6.2: the b best ranked variants and the single-cell one, 5
@@ -150,7 +150,7 @@ pub struct Task<S: Subject> {
 /// What happens while tuning.
 #[derive(Debug)]
 pub enum Event<'e, M> {
-    /// So many trials are to be done, after so many that the database holds.
+    /// The number of trials to run, without those that the database holds.
     Planned {
         /// To be done.
         trials: usize,
@@ -193,7 +193,7 @@ pub trait Observer<M>: Sync {
 pub enum Ending {
     /// Everything was tried.
     Complete,
-    /// The observer or the time limit stopped it; so many trials are left.
+    /// The observer or the time limit stopped it, and some trials are left.
     Stopped {
         /// Trials that are left.
         left: usize,

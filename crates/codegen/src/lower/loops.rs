@@ -473,7 +473,7 @@ impl<'k> Lower<'k> {
         Ok(guarded(outer, code?))
     }
 
-    /// What is written out inside of the loop must not change there; the bounds of a counted loop
+    /// What is written out inside the loop must not change there; the bounds of a counted loop
     /// are taken before.
     fn check_unchanged(&self, iname: InameId, shape: &Shape, written: &[VarId]) -> Result<(), CodegenError> {
         let values = match &shape.form {

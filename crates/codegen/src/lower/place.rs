@@ -116,7 +116,7 @@ impl<'k> Lower<'k> {
     }
 
     /// Whether an integer temporary has one value for all work-items of a group: no loop over
-    /// work-items sets it. What is set outside of them is made of such values, as the placement
+    /// work-items sets it. What is set outside them is made of such values, as the placement
     /// lets no value flow through private memory to another work-item.
     pub(super) fn is_uniform_scalar(&self, var: VarId) -> bool {
         is_uniform_scalar(self.kernel, var)

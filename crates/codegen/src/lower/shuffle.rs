@@ -1,7 +1,7 @@
 //! Arrays that the work-items of a sub-group hold in registers: reads of what another one holds,
 //! where the hardware has shuffles.
 //!
-//! A read is a statement of its own in front of the instruction, so that nothing but a condition or
+//! A read is a statement of its own before the instruction, so that nothing but a condition or
 //! a loop around the instruction can keep a work-item from taking part; `convergence` refuses those
 //! that may.
 

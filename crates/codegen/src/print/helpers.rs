@@ -15,7 +15,7 @@ pub(crate) enum Helper {
     Splat(ScalarType, u8),
     /// The vector of lanes of two others.
     Shuffle(ScalarType, u8),
-    /// A function of so many vectors, lane by lane.
+    /// A function of a given number of vectors, lane by lane.
     Lanes(MathFn, ScalarType, u8, usize),
     /// Copies of an array for the threads of C.
     Copies(ScalarType),

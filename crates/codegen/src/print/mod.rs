@@ -30,18 +30,18 @@ pub struct Function {
     pub constants: Vec<Constant>,
     /// Work-items of a group along each axis.
     pub block: [u64; 3],
-    /// Work-groups that a compute unit shall have registers for.
+    /// Work-groups that a compute unit should have registers for.
     pub resident_groups: Option<u32>,
     /// Names of the extents of the axes of groups that the C code loops over, outermost first.
     pub grid: Vec<(u8, Name)>,
     /// Arrays in local memory that are accessed by vectors, and the bytes to whose multiples they
     /// are aligned.
     pub aligned: Vec<(Name, u64)>,
-    /// Arrays in local memory that are parts of what the launch provides, one behind the other.
+    /// Arrays in local memory that are parts of what the launch provides, one after the other.
     pub provided: Vec<Name>,
     /// Arrays of the C code that are too large for the stack.
     pub kept: Vec<Name>,
-    /// In C, the number of work-items of the group at hand, where only that of the last group is another
+    /// In C, the number of work-items of the current group, where only that of the last group is another
     /// one than in [`block`](Self::block).
     pub items_of_last: Option<Name>,
     /// The statements.
@@ -60,7 +60,7 @@ pub struct Param {
     /// Whether work-items tell each other something through it. Compilers may move accesses through
     /// a `restrict` pointer past a barrier, since nobody else seems to have the pointer.
     pub is_shared: bool,
-    /// A remark behind it.
+    /// A remark after it.
     pub remark: Option<String>,
     /// What the address of a buffer must be a multiple of, in bytes, where the code accesses more than
     /// an element at once.
@@ -69,7 +69,7 @@ pub struct Param {
     pub elements: Option<String>,
 }
 
-/// What is said behind a parameter.
+/// What is said after a parameter.
 fn remark(param: &Param) -> Option<String> {
     let remark = param.remark.as_ref()?;
     Some(match param.aligned {
@@ -397,7 +397,7 @@ impl Printer {
         self.braced(&f.body);
     }
 
-    /// Whether the iterations shall run in lanes: see [`may_vectorise`]. Lanes have no copies of what
+    /// Whether the iterations should run in lanes: see [`may_vectorise`]. Lanes have no copies of what
     /// outlives them, and the last group is not worth the code.
     fn may_vectorise(&self, body: &Block) -> bool {
         !self.in_last_group && may_vectorise(body) && !declares(body, &self.kept)

@@ -3,7 +3,7 @@
 //!
 //! What runs in the last group alone, where that has fewer work-items than the others, is rare: GCC writes
 //! rare loops small. As vectors and written out, it would be half of the time that GCC takes for a function:
-//! the action of Darcy's equations of RT2 and DG1 1.4 s in place of 0.8, its matrices 1.1 s in place of 0.5
+//! the action of Darcy's equations of RT2 and DG1 1.4 s instead of 0.8, its matrices 1.1 s instead of 0.5
 //! (GCC 12, `-O3`, Zen 4, 2026-11-28).
 
 use super::{Printer, innermost, is_width};
@@ -34,7 +34,7 @@ impl Printer {
         self.in_last_group = around;
     }
 
-    /// What stands in front of a loop over work-items.
+    /// What stands before a loop over work-items.
     pub(super) fn work_items_pragma(&mut self, f: &For) {
         let holds_loops = f.body.iter().any(|s| matches!(s, Stmt::For(_)));
         // Compilers write a loop of a vector out, which the pragma would keep them from. Rolled, these loops

@@ -17,7 +17,7 @@ pub(super) fn concerning(events: &[Event], wanted: &dyn Fn(InsnId) -> bool) -> V
     events.iter().filter_map(of_event).filter(holds).collect()
 }
 
-/// Whether a call may be under way behind these events, if one may be before them.
+/// Whether a call may be under way after these events, if one may be before them.
 pub(super) fn is_outstanding(
     events: &[Event],
     fences: &[Option<Fence>],

@@ -67,7 +67,7 @@ fn every_completion_is_needed() {
     let outline = Outline::of(&kernel, syncs, &completions, &names, &body);
     assert!(outline.is_sound());
     let completed: Vec<bool> = outline.fences.iter().flatten().map(|f| !f.completions.is_empty()).collect();
-    assert_eq!(completed, [true, false], "behind the copies, and nothing behind the reads");
+    assert_eq!(completed, [true, false], "after the copies, and nothing after the reads");
     let mut outline = outline;
     outline.fences[0].as_mut().unwrap().completions.clear();
     let race = outline.first_race().unwrap();
@@ -76,7 +76,7 @@ fn every_completion_is_needed() {
     assert_eq!(outline.first_outstanding().map(|c| &**c), Some("wait;"));
 }
 
-/// A completion behind the barrier is not seen by the others.
+/// A completion after the barrier is not seen by the others.
 #[test]
 fn a_completion_comes_before_the_barrier() {
     let kernel = purlin_ir::text::parse(COPIES).unwrap();

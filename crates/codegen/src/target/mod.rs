@@ -150,11 +150,11 @@ pub struct Limits {
     pub constant: Option<u64>,
     /// Bytes of local memory of a group.
     pub local: Option<u64>,
-    /// Those of them that a source may declare; the launch provides what is beyond.
+    /// The part of them that a source may declare; the launch provides what is beyond.
     pub declared_local: Option<u64>,
     /// Bytes of private arrays of a work-item, or of a thread of a host.
     pub private: u64,
-    /// Those of them that may lie on the stack; what is beyond is kept elsewhere.
+    /// The part of them that may lie on the stack; what is beyond is kept elsewhere.
     pub stack: Option<u64>,
 }
 
@@ -188,7 +188,7 @@ pub enum Vectors {
         /// Bytes of the widest.
         widest: u64,
     },
-    /// Those of GCC and Clang.
+    /// Types of GCC and Clang.
     OfCompilers,
 }
 

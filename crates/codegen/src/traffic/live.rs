@@ -22,7 +22,7 @@ impl Lives {
         number
     }
 
-    /// A value of so many words is written; an update keeps the one that is there.
+    /// A value of a number of words is written; an update keeps the one that is there.
     pub(super) fn written(&mut self, name: &Name, element: i64, now: u64, words: u64, updates: bool) {
         let key = (self.number(name), element);
         if updates && let Some((_, last, _)) = self.open.get_mut(&key) {

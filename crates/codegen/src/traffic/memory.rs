@@ -27,9 +27,9 @@ pub(super) struct Addresses<'a> {
 enum Asked {
     /// Nobody takes part.
     Nothing,
-    /// Addresses of so many work-items, in bytes; each once.
+    /// Addresses of `items` work-items, in bytes; each once.
     Known { addresses: Vec<i64>, items: usize },
-    /// Addresses of so many work-items that are not known.
+    /// Addresses of `items` work-items that are not known.
     Unknown { items: usize },
 }
 

@@ -52,9 +52,9 @@ pub(super) struct Walker<'w> {
     mask: Vec<bool>,
     /// Sub-groups that take part.
     active: f64,
-    /// Times that the statement at hand stands for.
+    /// Times that the current statement stands for.
     weight: f64,
-    /// Variables of loops around the statement at hand.
+    /// Variables of loops around the current statement.
     loops: Vec<Name>,
     lives: Lives,
     now: u64,

@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 64;
 /// The private arrays and the tables of a function in C, with the types of their elements.
 type Arrays = BTreeMap<Name, ScalarType>;
 
-/// Whether a group of so many work-items is a vector of 64-bit reals.
+/// Whether a group of that number of work-items is a vector of 64-bit reals.
 pub(crate) fn is_width(extent: i64) -> bool {
     matches!(extent, 2 | 4 | 8)
 }
@@ -199,7 +199,7 @@ impl HostLanes<'_> {
         ty == ScalarType::F64 && u64::from(self.width) * ty.bytes() <= MAX_BYTES
     }
 
-    /// The elements of all lanes, which lie beside each other.
+    /// The elements of all lanes, which lie next to each other.
     fn neighbours(&self, place: &Place) -> Option<(Place, ScalarType)> {
         let ty = *self.arrays.get(&place.name)?;
         let item = Expr::var(self.item);

@@ -174,7 +174,7 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// A statement for one lane after the other; what it surely loads beside each other is loaded
+    /// A statement for one lane after the other; what it surely loads next to each other is loaded
     /// before.
     fn lane_by_lane(&mut self, mut stmt: Stmt, out: &mut Block) {
         for e in stmt.expressions_mut() {
@@ -295,7 +295,7 @@ impl<'a> Lanes<'a> {
     }
 
     /// The vector that starts where the first lane finds its element, and the type of its elements,
-    /// if the lanes find theirs beside each other and the target loads and stores them at once.
+    /// if the lanes find theirs next to each other and the target loads and stores them at once.
     fn vector_at(&mut self, place: &Place) -> Option<(Place, ScalarType)> {
         let offset = place.offset.as_ref()?;
         let (ty, space) = *self.symbols.get(&place.name)?;

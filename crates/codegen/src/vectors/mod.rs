@@ -1,7 +1,7 @@
 //! Loops over lanes as vectors, for CUDA and OpenCL.
 //!
 //! Lanes do not depend on each other (placement proves it): a statement may run for all lanes of a
-//! vector before the next one does. Elements that lie beside each other are loaded and stored at
+//! vector before the next one does. Elements that lie next to each other are loaded and stored at
 //! once. OpenCL calculates with vectors; CUDA's have no operators, so that their lanes are
 //! calculated one by one. What differs among lanes in another way (a map, a stride, a guard, an
 //! atomic update) is done for one lane after the other. A loop where nothing can be loaded or

@@ -1,5 +1,5 @@
 //! Stores of private arrays of the work-items of a vector, for C: the elements of a work-item lie
-//! beside each other where they are stored, those of all work-items where they are computed.
+//! next to each other where they are stored, those of all work-items where they are computed.
 //!
 //! A loop over the elements around a loop over the work-items stores one real at a time. As many
 //! vectors as a vector has lanes are transposed in registers instead, and each work-item's elements
@@ -31,7 +31,7 @@ pub(super) fn transpose(block: &mut Block, symbols: &Symbols, names: &mut Names)
 
 /// `y[base + stride*item + j] op= a[start + width*j + item]` for `j` in `0..count`, in loops around.
 struct Stores<'a> {
-    /// The loops around those that count elements beside each other, the outermost first.
+    /// The loops around those that count elements next to each other, the outermost first.
     outer: Vec<&'a For>,
     /// The loop whose name counts the elements.
     elements: &'a For,

@@ -23,7 +23,7 @@ const FORMAT: &str = "purlin cache 2";
 /// with mode 0700.
 ///
 /// Entries are written to a temporary file and renamed, so that readers see whole ones, and end in
-/// a digest of key and content: one that does not match is ignored and built anew. An entry is
+/// a digest of key and content: one that does not match is ignored and built again. An entry is
 /// read once, and what is loaded is what was read. A directory that cannot be written means no
 /// caching, never an error.
 #[derive(Clone, Debug)]

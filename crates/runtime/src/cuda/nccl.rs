@@ -208,7 +208,7 @@ impl Rank {
         Stream(self.work as u64)
     }
 
-    /// Sends and receives behind the kernels so far, beside later ones.
+    /// Sends and receives after the kernels so far, beside later ones.
     ///
     /// # Errors
     /// A buffer of another device or that is too small, a rank that is not there, a failing driver.
@@ -246,7 +246,7 @@ impl Rank {
         self.wait_for(self.arrived, self.work)
     }
 
-    /// Replaces numbers, each at a place of a buffer, by their sums over all cards, behind the
+    /// Replaces numbers, each at a place of a buffer, by their sums over all cards, after the
     /// kernels so far. All cards get the same sums.
     ///
     /// # Errors

@@ -125,7 +125,7 @@ fn after<'a>(line: &'a str, marker: &str) -> Option<&'a str> {
     line.find(marker).and_then(|at| line.get(at + marker.len()..))
 }
 
-/// The number in front of `marker`; 0 if there is none.
+/// The number before `marker`; 0 if there is none.
 fn before(line: &str, marker: &str) -> u64 {
     let number = line.find(marker).and_then(|at| line.get(..at)?.split_whitespace().last()?.parse().ok());
     number.unwrap_or(0)

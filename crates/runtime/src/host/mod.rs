@@ -70,7 +70,7 @@ impl HostDriver {
     }
 
     /// The loaded object of `program`. A stored one may need a library that is gone: it is built
-    /// anew.
+    /// again.
     fn load(
         &self,
         program: &Program,

@@ -180,7 +180,7 @@ impl Driver for OpenClDriver {
 
     fn fill(&self, memory: &OpenClMemory, byte: u8, bytes: u64) -> Result<(), RuntimeError> {
         let size = usize::try_from(bytes).unwrap_or(usize::MAX);
-        // oclgrind 21.10 takes what clEnqueueFillBuffer fills for unwritten, which poison shall be
+        // oclgrind 21.10 takes what clEnqueueFillBuffer fills for unwritten, which poison has to be
         if self.is_checker() && byte != POISON {
             return self.write(memory, &vec![byte; size]);
         }

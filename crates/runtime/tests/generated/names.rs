@@ -128,7 +128,7 @@ fn check(kernel: &Kernel, random: &mut Random) {
     }
 }
 
-/// Each name is that of each part of a kernel in turn.
+/// Each name is that of each part of a kernel, one part at a time.
 #[test]
 fn names_that_targets_know_are_renamed() {
     assert_eq!(NAMES.iter().collect::<BTreeSet<_>>().len(), NAMES.len());
