@@ -55,7 +55,7 @@ pub enum NodeMismatch {
         node: usize,
         /// Its reference coordinates as given.
         found: Vec<f64>,
-        /// Those of the element.
+        /// The coordinates that the element has.
         needed: Vec<f64>,
         /// Whether the nodes are those of the element in another order.
         reordered: bool,

@@ -118,7 +118,7 @@ impl Inputs {
         self.order
     }
 
-    /// Those of the values that `form` takes, where several forms share one set.
+    /// The values that `form` takes, where several forms share one set.
     #[must_use]
     pub fn of(&self, form: &Form) -> Self {
         let names = Names::of(form);

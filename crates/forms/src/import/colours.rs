@@ -56,7 +56,7 @@ pub fn map_colours(map: &[i32], columns: usize, n: usize) -> Result<Vec<Vec<u32>
     coloured(map, columns, n, ["degrees of freedom", "degree of freedom"])
 }
 
-/// Entities by colour, where each has so many of `n` places.
+/// Entities by colour, where each has that number of the `n` places.
 fn coloured(
     places: &[i32],
     size: usize,

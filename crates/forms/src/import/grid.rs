@@ -168,7 +168,7 @@ impl<'m> Grid<'m> {
         none_missing(found, "cells", subdomains, mesh.tags().map(CellTags::all).into_iter().flatten())
     }
 
-    /// The cells and local numbers of the facets of a part of the mesh, which have so many cells;
+    /// The cells and local numbers of the facets of a part of the mesh, which have a given number of cells;
     /// all of them if no part is named.
     ///
     /// # Errors

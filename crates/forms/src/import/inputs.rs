@@ -75,7 +75,7 @@ fn number(space: &Space, nodes: Option<&[Vec<f64>]>, grid: &Grid<'_>) -> Numbere
 }
 
 impl Imported {
-    /// Arrays of all arguments on the unit interval, square or cube with so many divisions a side,
+    /// Arrays of all arguments on the unit interval, square or cube with a given number of divisions a side,
     /// its points moved smoothly so that no two cells are alike. `random` draws from [-1, 1).
     ///
     /// Degrees of freedom are numbered by the points of a space's nodes. Where a space has none

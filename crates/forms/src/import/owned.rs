@@ -19,7 +19,7 @@ pub struct OwnedRows {
     /// Which degree of freedom of the entity it is, i32 `[pairs]`.
     pub rows: Vec<i32>,
     /// Where the columns of the entity's degrees of freedom stand in the rows, i32 `[words, pairs]`: the
-    /// first component of each, behind which the others follow, several in a number as [`SlotPacking`]
+    /// first component of each, after which the others follow, several in a number as [`SlotPacking`]
     /// says.
     pub slots: Vec<i32>,
 }
@@ -36,10 +36,10 @@ pub enum SlotPacking {
 }
 
 impl SlotPacking {
-    /// The one for rows of so many entries.
+    /// The one for rows of a given number of entries.
     #[must_use]
     pub const fn of(longest: usize) -> Self {
-        // the place behind the others has a bit less, so that numbers are not negative
+        // the place after the others has a bit less, so that numbers are not negative
         match longest {
             0..=128 => Self::Four,
             129..=32_768 => Self::Two,
@@ -67,7 +67,7 @@ impl SlotPacking {
         }
     }
 
-    /// Numbers for so many places.
+    /// Numbers for a given number of places.
     #[must_use]
     pub const fn words(self, columns: usize) -> usize {
         columns.div_ceil(self.slots())
@@ -93,7 +93,7 @@ impl CsrPattern {
         self.row_starts.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0).unsigned_abs() as usize
     }
 
-    /// The pairs of degrees of freedom and entities, of spaces whose degrees of freedom have so many
+    /// The pairs of degrees of freedom and entities, of spaces whose degrees of freedom have a given number of
     /// components each, with places packed as of rows that are as long as the longest, or longer.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::import::CsrPart;
 
-    /// Intervals in a row, so many components a node.
+    /// Intervals in a row, a given number of components a node.
     fn intervals(cells: i32, components: usize) -> CsrPattern {
         let map: Vec<i32> = (0..cells).flat_map(|c| [c, c + 1]).collect();
         let part = CsrPart { extents: [2, 2], rows: &map, columns: &map };

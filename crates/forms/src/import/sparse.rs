@@ -28,7 +28,7 @@ const ROWS_OF_A_BLOCK: usize = 4096;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsrPattern {
-    /// Place of the first entry of each row, and behind them the number of entries.
+    /// Place of the first entry of each row, and after them the number of entries.
     pub row_starts: Vec<i32>,
     /// The column of each entry, ascending in a row.
     pub columns: Vec<i32>,
@@ -36,7 +36,7 @@ pub struct CsrPattern {
     pub extents: [usize; 2],
     /// Rows and columns of the block of two degrees of freedom.
     pub(super) components: [usize; 2],
-    /// The first block of each degree of freedom, and behind them the number of blocks.
+    /// The first block of each degree of freedom, and after them the number of blocks.
     pub(super) block_starts: Vec<i32>,
     /// The degree of freedom of each of an entity's rows, `[entities, rows]`.
     pub(super) owners: Vec<i32>,
@@ -64,7 +64,7 @@ pub enum EntryOrder {
 pub struct BlockPattern {
     /// Rows and columns of a block.
     pub extents: [usize; 2],
-    /// Place of the first block of each row of blocks, and behind them the number of blocks.
+    /// Place of the first block of each row of blocks, and after them the number of blocks.
     pub row_starts: Vec<i32>,
     /// The column of blocks of each block, ascending in a row.
     pub columns: Vec<i32>,
@@ -110,7 +110,7 @@ impl CsrPart<'_> {
 /// The entities that touch each row.
 struct Touching<'p> {
     starts: Vec<i32>,
-    /// Places in the rows of all parts, one behind the other.
+    /// Places in the rows of all parts, one after the other.
     places: Vec<i32>,
     /// Where the rows of each part start among them.
     firsts: Vec<usize>,
@@ -151,7 +151,7 @@ impl CsrPattern {
     /// `[entities, width]`.
     ///
     /// # Errors
-    /// [`TabulatedError::Invalid`]: lists of other lengths, a number outside of the matrix, more
+    /// [`TabulatedError::Invalid`]: lists of other lengths, a number outside the matrix, more
     /// entries than 32 bits count.
     pub fn of_rows(
         n_rows: usize,
@@ -178,8 +178,8 @@ impl CsrPattern {
         Self::of_components([n_rows, n_columns], [1, 1], parts)
     }
 
-    /// As [`CsrPattern::joint`], where each row of a part stands for so many of the matrix, and
-    /// each column likewise: degree of freedom `d` has the rows `d*components[0]` and those behind.
+    /// As [`CsrPattern::joint`], where each row of a part stands for several of the matrix, and
+    /// each column likewise: degree of freedom `d` has the rows `d*components[0]` and those after.
     /// `sizes` count degrees of freedom.
     ///
     /// # Errors

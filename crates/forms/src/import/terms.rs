@@ -20,14 +20,14 @@ pub struct RowTerms {
 /// added to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryTerms {
-    /// The first term of each entry, and behind them the number of terms: i32 `[entries + 1]`.
+    /// The first term of each entry, and after them the number of terms: i32 `[entries + 1]`.
     pub starts: Vec<i32>,
     /// Where each term stands in `[entities, rows, columns]`, i32 `[terms]`.
     pub places: Vec<i32>,
 }
 
 impl EntryTerms {
-    /// A map of degrees of freedom, transposed: of each of `n`, with so many components, the places in the
+    /// A map of degrees of freedom, transposed: of each of `n`, with a given number of components, the places in the
     /// vectors of entities, `[entities, columns, components]`.
     ///
     /// ```

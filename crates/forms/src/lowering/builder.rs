@@ -124,7 +124,7 @@ pub(super) struct Builder<'a> {
     sums: BTreeMap<usize, VarId>,
     /// Temporaries of nodes that were declared before they are written.
     declared: BTreeMap<usize, VarId>,
-    /// Points of the integral that is being written; 1 outside of them.
+    /// Points of the integral that is being written; 1 outside them.
     points: usize,
     ty: ScalarType,
 }

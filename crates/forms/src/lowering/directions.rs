@@ -54,7 +54,7 @@ impl Directions {
         }
     }
 
-    /// Those of a form: along the axes where nothing is differentiated.
+    /// The directions of a form: along the axes where nothing is differentiated.
     ///
     /// # Errors
     /// What is differentiated along the axes only.

@@ -145,7 +145,7 @@ impl LoweringOptions {
         Self { vector, ..self }
     }
 
-    /// For coefficients that are given by their degrees of freedom in each cell, E-vectors, in place of
+    /// For coefficients that are given by their degrees of freedom in each cell, E-vectors, instead of
     /// those of the mesh, on any spaces ([`MeshForm`]); [`lower`] takes those of the mesh. With
     /// [`VectorResult::Entities`] a kernel neither gathers nor scatters.
     ///

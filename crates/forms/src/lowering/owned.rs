@@ -8,7 +8,7 @@ use crate::import::SlotPacking;
 use crate::tabulated::TabulatedForm;
 use purlin_ir::{Access, Affine, Assumption, BinaryOp, Expr, ScalarType, VarId};
 
-/// Degrees of freedom of a slice, whose pairs stand one behind the other: a sub-group reads what lies
+/// Degrees of freedom of a slice, whose pairs stand one after the other: a sub-group reads what lies
 /// side by side.
 pub(crate) const SLICE: usize = 32;
 
@@ -166,7 +166,7 @@ pub(super) fn open_pairs(w: &mut Builder<'_>, owned: &OwnedRows) {
     w.entity = Some(Expr::scalar(pair));
 }
 
-/// Adds the rows of a cell to those of the owner; behind the last cell, those to the entries.
+/// Adds the rows of a cell to those of the owner; after the last cell, those to the entries.
 pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows, owner: Expr) -> Result<(), FormError> {
     let name = w.form.outputs[owned.output].name.clone();
     let (cell, pair) = (w.sum_of(owned.output)?, w.entity());

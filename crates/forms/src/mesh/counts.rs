@@ -26,7 +26,7 @@ pub struct MeshCounts {
 }
 
 impl MeshCounts {
-    /// Those of the unit interval, square or cube with so many divisions a side.
+    /// The counts of the unit interval, square or cube with a given number of divisions a side.
     ///
     /// # Errors
     /// [`MeshError::Divisions`] if there is none, or its vertices cannot be numbered with 32 bits.
@@ -43,7 +43,7 @@ impl MeshCounts {
         Ok(Self { shape, vertices: power(divisions + 1), cells: of_block * power(divisions) })
     }
 
-    /// Those of a mesh.
+    /// The counts of a mesh.
     #[must_use]
     pub fn of(mesh: &Mesh) -> Self {
         let (vertices, cells) = (mesh.n_vertices() as u64, mesh.n_cells() as u64);

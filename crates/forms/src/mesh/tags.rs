@@ -77,7 +77,7 @@ impl CellTags {
         self.sets.iter().flatten().copied().collect()
     }
 
-    /// Those of some cells, in the order given.
+    /// The tags of some cells, in the order given.
     pub(super) fn rows(&self, cells: impl IntoIterator<Item = usize>) -> Self {
         Self::new(cells.into_iter().map(|cell| self.of(cell)))
     }

@@ -76,7 +76,7 @@ pub struct EntityTransform {
 }
 
 impl EntityTransform {
-    /// Those of an element, in the order of the [states](Numbering::states) of a cell.
+    /// The transforms of an element, in the order of the [states](Numbering::states) of a cell.
     #[must_use]
     pub fn all(element: &FiniteElement) -> Vec<Self> {
         let mut transforms = Vec::new();

@@ -20,7 +20,7 @@ pub enum NumberingOrder {
     /// has its new numbers in one run.
     #[default]
     FirstTouch,
-    /// Those of edges, then of faces, then of cells, and those of vertices last; each of these in the
+    /// First the numbers of edges, then of faces, then of cells, and of vertices last; each of these in the
     /// order of first touch.
     ///
     /// The numbers of an edge or a face are a block, and all blocks of a dimension are equally long.
@@ -31,7 +31,7 @@ pub enum NumberingOrder {
     /// # Source
     /// On an H200 (2026-11-26) the time of an atomic scatter follows the sectors that the updates
     /// of a sub-group touch. With transfers that take the entities of one dimension at a time, P5 on
-    /// triangles touches 5.2 sectors a cell in place of 8.1, P5 on tetrahedra 15.4 in place of 22.6.
+    /// triangles touches 5.2 sectors a cell instead of 8.1, P5 on tetrahedra 15.4 instead of 22.6.
     ByDimension,
 }
 

@@ -256,7 +256,7 @@ impl Deriving<'_> {
 
     /// A gathered variable with the instructions that gather it and the loop around them.
     fn gather(&self, var: VarId, gathers: &[String]) -> Found<Gather> {
-        // transforms write it outside of the nest
+        // transforms write it outside the nest
         let is_gather = |id: &InsnId| gathers.contains(&self.kernel.insns[*id].name);
         let writes = |id: &InsnId| self.kernel.insns[*id].lhs.var == var && is_gather(id);
         let writers: Vec<_> = self.schedule.iter().filter(|(id, _)| writes(id)).collect();
@@ -285,7 +285,7 @@ impl Deriving<'_> {
         }
     }
 
-    /// Variables that instructions read outside of indices, in order of appearance.
+    /// Variables that instructions read outside indices, in order of appearance.
     fn read_by(&self, insns: &[String], wanted: impl Fn(&Variable) -> bool) -> Found<Vec<Array>> {
         let mut found = Vec::new();
         for insn in insns {

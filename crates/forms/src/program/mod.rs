@@ -1,6 +1,6 @@
 //! Cell programs: the loops, arrays and instructions of an operator action by their roles.
 //!
-//! [`lower`](crate::lowering::lower) hands one over with each kernel. That of a kernel in a text is
+//! [`lower`](crate::lowering::lower) hands one over with each kernel. The cell program of a kernel in a text is
 //! [read](CellProgram::read) from the tags of its instructions, which are those of [`stage`].
 //!
 //! ```

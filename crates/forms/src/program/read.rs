@@ -143,7 +143,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The transforms of gathered degrees of freedom, and those of results, which are behind the
+    /// The transforms of gathered degrees of freedom, and those of results, which are after the
     /// products.
     fn transforms(&self, products: &[InsnId]) -> (Vec<String>, Vec<String>) {
         let place = |insn: &InsnId| self.schedule.iter().position(|(i, _)| i == insn);

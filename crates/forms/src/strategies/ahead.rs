@@ -49,7 +49,7 @@ impl Ahead {
         Ok((Self { values, vertices: Some(vertices) }, rest))
     }
 
-    /// Fills the arrays for the next iteration of `turn` behind their last use, by copies that go on.
+    /// Fills the arrays for the next iteration of `turn` after their last use, by copies that go on.
     pub(super) fn pipeline(&self, s: &mut Schedule, turn: &Loop) -> Result<(), TransformError> {
         let arrays = || self.vertices.iter().map(|v| &v.array).chain([&self.values]);
         s.apply(PipelineLoop::new(turn, arrays().map(String::from)).with_buffers(1))?;

@@ -18,7 +18,7 @@ pub(super) struct Statements {
     pub(super) first: String,
 }
 
-/// Moves the gathers of what is evaluated, and then its transforms, in front of all other
+/// Moves the gathers of what is evaluated, and then its transforms, before all other
 /// statements of the loop `cell` over cells.
 pub(super) fn gathers_first(
     s: &mut Schedule,
@@ -105,7 +105,7 @@ pub(super) fn accumulations(
     Ok(all)
 }
 
-/// The statement behind a loop of the kernel's body.
+/// The statement after a loop of the kernel's body.
 pub(super) fn behind(kernel: &Kernel, iname: &str) -> Option<Loop> {
     let name = |node: &Node| match node {
         Node::Loop(l, _) => kernel.inames[*l].name.clone(),

@@ -72,8 +72,8 @@ pub(super) struct Algebra {
 
 /// Replaces the tables of a quadrature loop by products with a basis of their columns
 /// ([`FactorRank`]), and computes products with coefficients apart from those with the basis: of
-/// functions in front of the loop, of the result behind it. Numbers of modes are multiples of
-/// `multiple`. What is outside of the loop `block` keeps the tables.
+/// functions before the loop, of the result after it. Numbers of modes are multiples of
+/// `multiple`. What is outside the loop `block` keeps the tables.
 pub(super) fn common_basis(
     s: &mut Schedule,
     program: &CellProgram,
@@ -153,7 +153,7 @@ pub(super) fn common_basis(
     })
 }
 
-/// The coefficients of a function: sums over its degrees of freedom, in front of those over modes.
+/// The coefficients of a function: sums over its degrees of freedom, before those over modes.
 fn evaluation(s: &mut Schedule, dofs: &Loop, nest: Modal, insn: String) -> Result<Sums, TransformError> {
     let Modal { component, direction, mode } = &nest;
     s.reorder([component, direction, mode, dofs])?;
@@ -166,7 +166,7 @@ fn evaluation(s: &mut Schedule, dofs: &Loop, nest: Modal, insn: String) -> Resul
     Ok(Sums { start: nest, sum, terms: dofs.clone(), insn, product, whole, modes })
 }
 
-/// The sums over points of the result, in front of the products with coefficients.
+/// The sums over points of the result, before the products with coefficients.
 fn sums_of_result(
     s: &mut Schedule,
     quadrature: &Quadrature<'_>,
@@ -193,7 +193,7 @@ fn sums_of_result(
     Ok(Sums { start: nest, sum: summed, terms: rows.clone(), insn, product, whole, modes })
 }
 
-/// One nest in place of several neighbours.
+/// One nest instead of several neighbours.
 fn fused<'n>(s: &mut Schedule, nests: impl Iterator<Item = &'n Modal>) -> Result<Modal, TransformError> {
     let mut all: Option<Modal> = None;
     for nest in nests {
@@ -249,7 +249,7 @@ fn join(s: &mut Schedule, of_tables: &[Components], stem: &str) -> Result<Array,
     Ok(array)
 }
 
-/// Loops over directions, and inside over components, in place of neighbouring statements by component
+/// Loops over directions, and inside over components, instead of neighbouring statements by component
 /// and direction.
 fn roll(s: &mut Schedule, insns: &[Vec<String>], stem: &str) -> Result<[Loop; 2], TransformError> {
     let mut all: Option<Loop> = None;

@@ -264,13 +264,13 @@ fn first_insns(of_tables: &[Components]) -> Vec<String> {
     of_tables.iter().filter_map(|c| c.insns.first().cloned()).collect()
 }
 
-/// Loops over components in place of the statements of a quadrature loop.
+/// Loops over components instead of the statements of a quadrature loop.
 pub(super) fn roll_block(
     s: &mut Schedule,
     quadrature: &Quadrature<'_>,
 ) -> Result<RolledBlock, TransformError> {
     let Quadrature { evaluated, of_tables, .. } = quadrature;
-    // what sets a value to zero stands in front of all evaluations, in the order of those
+    // what sets a value to zero stands before all evaluations, in the order of those
     let inits = |e: &Evaluated<'_>| {
         let kernel = s.kernel();
         let of = |array: &Array| {

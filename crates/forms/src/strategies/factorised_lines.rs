@@ -136,7 +136,7 @@ impl Stage {
         self.loops().next().map_or("", String::as_str)
     }
 
-    /// Gives the loops that read a line a nest of their own in front of it.
+    /// Gives the loops that read a line a nest of their own before it.
     fn read_first(&mut self, s: &mut Schedule, line: &Array) -> Result<(), TransformError> {
         let Some(mut rest) = self.line.first().cloned() else { return Ok(()) };
         self.reads = self.items.clone();

@@ -331,7 +331,7 @@ fn moments(s: &Schedule, program: &CellProgram) -> Result<WithMoments, Transform
     Ok((!steps.is_empty()).then_some((steps, best)))
 }
 
-/// Most monomials of which all sets are tried; what comes behind keeps its points.
+/// Most monomials of which all sets are tried; what comes after keeps its points.
 const MAX_MONOMIALS: usize = 6;
 
 /// Operations of a kernel for one cell; as many as there can be where they cannot be counted.

@@ -136,7 +136,7 @@ pub(super) fn lay_out(s: &mut Schedule, array: &Array, wide: bool, held: bool) -
     lay_out_of(s, array, 1, wide, held)
 }
 
-/// The same of an array with several axes of components behind those of cells and columns.
+/// The same of an array with several axes of components after those of cells and columns.
 pub(super) fn lay_out_of(
     s: &mut Schedule,
     array: &Array,
@@ -229,7 +229,7 @@ pub(super) fn spread_halves(s: &mut Schedule, copy: &Array) -> Result<(), Transf
     s.apply(ChangeLayout::new(copy, NamedLayout::strides(strides))).map(drop)
 }
 
-/// Doubles from one half of the columns of each of so many tiles to the other.
+/// Doubles from one half of the columns of each of a number of tiles to the other.
 const fn column_halves(tiles: i64) -> i64 {
     BANKS * tiles + COLUMN_HALVES
 }
@@ -239,7 +239,7 @@ const fn row_halves(tiles: i64) -> i64 {
     2 * BANKS * tiles + ROW_HALVES
 }
 
-/// Doubles of a table of so many elements that [`spread_halves`] laid out.
+/// Doubles of a table of that number of elements that [`spread_halves`] laid out.
 pub(super) const fn spread_length(elements: i64) -> i64 {
     let tiles = elements / (TILE * TILE);
     BANKS * tiles + column_halves(tiles) + row_halves(tiles)
@@ -274,7 +274,7 @@ pub(super) fn product(
     Ok(Product { tile: Some(tile), g, t, own: vec![i, j, h, k], is_short: false })
 }
 
-/// Terms that an instruction of half the length takes for those behind the last full tile; none if
+/// Terms that an instruction of half the length takes for those after the last full tile; none if
 /// it would save nothing.
 pub(super) fn short_terms(n: i64) -> Option<i64> {
     (n > TILE && (1..=TILE / 2).contains(&(n % TILE))).then_some(TILE / 2)

@@ -18,7 +18,7 @@ const TILE: i64 = 8;
 /// Work-items of a sub-group, as the instruction has them.
 const LANES: i64 = intrinsics::width(MMA_M16N8K8_F64);
 
-/// Pads a local array with planes along `axis`, lines and nodes behind it, so that sixteen work-items
+/// Pads a local array with planes along `axis`, lines and nodes after it, so that sixteen work-items
 /// which read along any two axes meet in no bank: the strides of lines and of planes are then four
 /// doubles more than a multiple of sixteen, or less.
 ///

@@ -23,7 +23,7 @@ pub struct GroupLists {
     pub cells: u64,
     /// Distinct degrees of freedom that a group has room for.
     pub items: u64,
-    /// Whether groups take cells that are close to each other, in place of those with numbers in a
+    /// Whether groups take cells that are close to each other, instead of those with numbers in a
     /// row.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compact: bool,
@@ -41,7 +41,7 @@ pub struct GroupLists {
     /// Whether numbers in lists and places have 16 bits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub short: bool,
-    /// Room for degrees of freedom that no other group has, among `items`, if those are told apart:
+    /// Room for degrees of freedom that no other group has, among `items`, if those are kept apart:
     /// they are added to without atomic updates of global memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclusive: Option<u64>,
@@ -74,7 +74,7 @@ pub struct ListedCells {
     pub lists: GroupLists,
     /// The orbits of the nodes of each element, if degrees of freedom are combined by them.
     pub orbits: Vec<Orbits>,
-    /// Groups that a compute unit shall have registers for; none leaves it to the compiler.
+    /// Groups that a compute unit should have registers for; none leaves it to the compiler.
     pub resident_groups: Option<u32>,
 }
 

@@ -28,7 +28,7 @@ const REST: &str = "rest";
 /// Arguments of [`matrix_basis`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MatrixBasis {
-    /// Work-groups that a compute unit shall have registers for.
+    /// Work-groups that a compute unit should have registers for.
     pub resident_groups: Option<u32>,
 }
 

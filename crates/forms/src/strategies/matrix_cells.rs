@@ -27,9 +27,9 @@ use purlin_primitives::{Recipe, Schedule, TransformError};
 pub struct MatrixCells {
     /// Sub-groups of a group, of sixteen cells each.
     pub sub_groups: u64,
-    /// Groups of a launch, each of which takes every so many blocks of cells.
+    /// Groups of a launch, each of which takes every n-th block of cells.
     pub groups: u64,
-    /// Tables that a group keeps in local memory, the first so many; others are read where they are.
+    /// Tables that a group keeps in local memory, counted from the first; others are read where they are.
     pub kept_tables: u64,
     /// Whether the degrees of freedom of the next block of cells are copied while products are
     /// computed.
@@ -205,7 +205,7 @@ struct Strategy<'a> {
     args: &'a MatrixCells,
 }
 
-/// Loops over the cells of a block, and what they are inside of.
+/// Loops over the cells of a block, and what they are inside.
 struct Places<'a> {
     /// Around the gather.
     cell: Loop,
@@ -240,7 +240,7 @@ impl Strategy<'_> {
         let (program, parts) = (self.program, self.parts);
         let [sub_groups, groups] = [self.args.sub_groups, self.args.groups].map(length);
         let result = &program.results[0];
-        // full blocks of cells, every so many to a group; what remains to a group a cell
+        // full blocks of cells, every n-th to a group; what remains to a group a cell
         let [block, cell] = s.make(SplitIname {
             outer: Some(s.fresh("cell_block")),
             inner: Some(s.fresh("cell_gather")),

@@ -81,7 +81,7 @@ impl<'p> Parts<'p> {
 /// Arguments of [`matrix_groups`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MatrixGroups {
-    /// Work-groups that a compute unit shall have registers for.
+    /// Work-groups that a compute unit should have registers for.
     pub resident_groups: Option<u32>,
     /// Tiles of eight points whose values are in local memory together; none is one. With several
     /// there are fewer barriers, and degrees of freedom are read less often, but more registers are
@@ -92,7 +92,7 @@ pub struct MatrixGroups {
     /// of points.
     pub short_terms: bool,
     /// Whether one sub-group has all components of its cells, and a group is one sub-group: values
-    /// at points stay in registers then, and nobody waits for others.
+    /// at points stay in registers then, and no work-item waits for others.
     pub one_sub_group: bool,
     /// Degrees of freedom that are gathered and scattered by themselves, as in
     /// [`StagedCells`](super::StagedCells).

@@ -364,7 +364,7 @@ impl Strategy<'_> {
         let program = self.program;
         let [sub_groups, groups] = [self.args.sub_groups, self.args.groups].map(length);
         let result = &program.results[0];
-        // full blocks of cells, every so many to a group; what remains to a group a cell
+        // full blocks of cells, every n-th to a group; what remains to a group a cell
         let [block, cell] = s.make(SplitIname {
             outer: Some(s.fresh("cell_block")),
             inner: Some(s.fresh("cell_gather")),
@@ -426,7 +426,7 @@ impl Strategy<'_> {
             s.apply(PadInames::new(all, tiled(parts.orbits)))?;
         }
         let multiplied = match (self.args.overlapped, around.first()) {
-            // behind this loop nothing reads what was gathered
+            // after this loop nothing reads what was gathered
             (true, Some(first)) => s.distribute_one(&sub_group, first, "sub_group_products")?,
             (true, None) | (false, _) => sub_group.clone(),
         };

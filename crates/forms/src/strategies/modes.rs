@@ -103,7 +103,7 @@ pub(super) fn split_terms(s: &mut Schedule, block: &Block) -> Result<Vec<Loop>, 
     Ok(quads)
 }
 
-/// Moves the statements of a loop that belong to a group in front of all others; returns the first
+/// Moves the statements of a loop that belong to a group before all others; returns the first
 /// of these, if there are both.
 fn gather_group(
     s: &mut Schedule,

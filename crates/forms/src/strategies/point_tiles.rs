@@ -30,7 +30,7 @@ const MAX_POINTS: i64 = 8;
 /// one loop over degrees of freedom.
 ///
 /// The sum of one point is a chain of dependent additions, whose latency bounds forms with few sums
-/// a point; those of several points run beside each other. A degree of freedom is read once for all
+/// a point; those of several points run concurrently. A degree of freedom is read once for all
 /// points of a tile, and an entry of the element vector is read and written once. The 3-D P4 mass
 /// action of 750 cells takes 263 µs a point at a time and 118 µs with tiles of 8 (Zen 4, AVX-512,
 /// GCC 12, 2026-11-22).

@@ -54,9 +54,9 @@ pub struct StraightCells {
     pub work_group: u64,
     /// The orbits of the nodes of each element, if degrees of freedom are combined by them.
     pub orbits: Vec<Orbits>,
-    /// Whether points are combined in orbits, too, in place of modes.
+    /// Whether points are combined in orbits, too, instead of modes.
     pub point_orbits: bool,
-    /// Groups that a compute unit shall have registers for; none leaves it to the compiler.
+    /// Groups that a compute unit should have registers for; none leaves it to the compiler.
     pub resident_groups: Option<u32>,
     /// Whether cells that fill no group are mapped to a group each, so that nothing in the code of the
     /// others is conditional.
@@ -73,7 +73,7 @@ pub struct StraightCells {
 /// ([`LoweringOptions::point_orbits`](crate::lowering::LoweringOptions::point_orbits)).
 ///
 /// With whole groups, the loop over cells is split with its remainder peeled. Cells of a full group
-/// then have code without conditions, which stands there once. The cells behind them are mapped to a
+/// then have code without conditions, which stands there once. The cells after them are mapped to a
 /// group each, in loops that are short to write: the first groups do both. There is no such code where
 /// the kernel assumes that groups divide the cells.
 ///
@@ -122,7 +122,7 @@ pub fn straight_cells(
     })
 }
 
-/// Full groups of cells, and what is behind them.
+/// Full groups of cells, and what is after them.
 struct WholeGroups {
     group: Loop,
     cell: Loop,
@@ -252,7 +252,7 @@ struct Ends {
     results: Vec<Array>,
 }
 
-/// All commits behind what is computed.
+/// All commits after what is computed.
 fn commits_last(s: &mut Schedule, staged: &[Staged]) -> Result<(), TransformError> {
     if let [others @ .., last] = staged
         && !others.is_empty()
@@ -262,7 +262,7 @@ fn commits_last(s: &mut Schedule, staged: &[Staged]) -> Result<(), TransformErro
     Ok(())
 }
 
-/// Loops to groups and work-items, `rounds` written out; with whole groups, what is behind them to a
+/// Loops to groups and work-items, `rounds` written out; with whole groups, what is after them to a
 /// group a cell.
 fn place(
     s: &mut Schedule,

@@ -28,7 +28,7 @@ pub(super) struct Staged {
     pub(super) commit: Statement,
 }
 
-/// The loop `scatter` stores what it adds, and a loop behind it commits that: all components of a
+/// The loop `scatter` stores what it adds, and a loop after it commits that: all components of a
 /// degree of freedom in a loop, or all columns of a row.
 pub(super) fn stage_results(
     s: &mut Schedule,
@@ -123,8 +123,8 @@ pub(super) fn flat(
     deal_parts(s, nest, stem, items, parts)
 }
 
-/// As [`deal`], the first rows, those that follow them and so on each by themselves: so many rows, of
-/// which the last are all that are left. Rows of the first part are dealt out cell by cell, those of
+/// As [`deal`], the first rows, those that follow them and so on each by themselves: `parts` says how many,
+/// and the last part is what is left. Rows of the first part are dealt out cell by cell, those of
 /// the others row by row. Without parts, all rows are dealt out row by row.
 ///
 /// Degrees of freedom of entities of one dimension are such a part. If they are numbered one after

@@ -97,7 +97,7 @@ pub(super) fn store_cell_values(s: &mut Schedule, program: &CellProgram) -> Resu
     pass(s, &values, inputs)
 }
 
-/// The factors of the values of functions, computed in front of the loops over points.
+/// The factors of the values of functions, computed before the loops over points.
 fn factors_of_cells(s: &mut Schedule, program: &CellProgram) -> Result<Vec<Array>, TransformError> {
     let mut factors = Vec::new();
     for block in &program.blocks {

@@ -347,7 +347,7 @@ fn nests(s: &mut Schedule, sums: &[PartialSum], columns: &[Loop]) -> Result<Vec<
     for (k, (sum, column)) in sums.iter().zip(columns.iter().rev().skip(1)).enumerate() {
         let mut cuts: Vec<String> = nests.iter().skip(1).map(String::from).collect();
         if k > 0 {
-            // it starts the sum of the last nest, and stands in front of all
+            // it starts the sum of the last nest, and stands before all
             let last = s.expected(cuts.pop(), "nest of the last sum")?;
             s.apply(MoveInsns::before([&sum.start], last))?;
             cuts.push(sum.start.name().to_owned());

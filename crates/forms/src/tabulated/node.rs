@@ -340,7 +340,7 @@ fn wrong(word: &str, needed: &str) -> String {
     format!("found other operands in a `{word}` node, needed {needed}")
 }
 
-/// Exactly so many places.
+/// Exactly this many places.
 fn indices<const N: usize>(word: &str, rest: &[Atom]) -> Result<[usize; N], String> {
     let index = |a: &Atom| match a {
         Atom::Index(k) => usize::try_from(*k).ok(),

@@ -50,7 +50,7 @@ impl JsonSchema for Node {
         let words: Vec<&str> = others.into_iter().chain(arithmetic).collect();
         json_schema!({
             "type": "array",
-            "description": "a word, and behind it names and places of operands",
+            "description": "a word, and after it names and places of operands",
             "prefixItems": [{ "enum": words }],
             "items": { "type": ["string", "number"] },
             "minItems": 1,

@@ -76,7 +76,7 @@ struct Found {
     entries: Vec<f64>,
 }
 
-/// An entry in so many lists.
+/// An entry in a number of lists.
 struct Level<'f> {
     found: &'f mut Found,
     depth: usize,

@@ -93,7 +93,7 @@ impl<'a> Tiling<'a> {
     /// Two for each fetched tile (one before it is read, one before the next overwrites it) and two
     /// for each tile of the quadrature loop: between evaluation and quadrature, and before the next
     /// tile. The source multiplies the last two with the row tiles of the evaluation,
-    /// `ceil(q / T_e^r)`, but both barriers of Algorithm 4 (its lines 58 and 99) stand outside of
+    /// `ceil(q / T_e^r)`, but both barriers of Algorithm 4 (its lines 58 and 99) stand outside
     /// that loop; the figures agree where `T_e^r = T^Q`.
     ///
     /// # Source

@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
         self.at += rest.iter().position(|b| *b == b'\n').map_or(0, |i| i + 1);
     }
 
-    /// Skips to behind the word `$End` + `section`.
+    /// Skips to after the word `$End` + `section`.
     pub(super) fn skip_section(&mut self, section: &str) -> Result<(), GmshError> {
         let end = format!("$End{section}");
         match self.bytes[self.at..].windows(end.len()).position(|w| w == end.as_bytes()) {

@@ -105,7 +105,7 @@ pub(super) fn elements(file: &mut File, cursor: &mut Cursor) -> Result<(), GmshE
         let Some(kind) = Kind::of(number) else {
             return Err(GmshError::UnknownType { place: cursor.place(), number });
         };
-        // `$Entities` may stand behind the elements, so groups are looked up at the end
+        // `$Entities` may stand after the elements, so groups are looked up at the end
         for _ in 0..cursor.size()? {
             let element =
                 Element { element: cursor.size()?, kind, entity, group: None, first: file.corners.len() };

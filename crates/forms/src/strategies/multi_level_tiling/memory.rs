@@ -128,7 +128,7 @@ pub(super) fn factors_to_local(
     Ok(())
 }
 
-/// §4.2.2: tiles of the matrices to local memory, all in the same memory (equation (22)). Behind
+/// §4.2.2: tiles of the matrices to local memory, all in the same memory (equation (22)). After
 /// the tags: the placement of every prefetch is that of the result, and no step of placing follows.
 pub(super) fn prefetch(
     s: &mut Schedule,

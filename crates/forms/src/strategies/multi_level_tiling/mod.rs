@@ -88,7 +88,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// Those of parameters that suit the sizes of a program and any device.
+    /// From parameters that suit the sizes of a program and any device.
     fn new(
         p: &TilingParameters,
         program: &CellProgram,

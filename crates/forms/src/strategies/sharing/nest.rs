@@ -86,7 +86,7 @@ impl<'k> Nest<'k> {
         })
     }
 
-    /// Those of some loops that an expression depends on.
+    /// The loops among `linear` that an expression depends on.
     pub fn among(&self, linear: &[usize], e: &Expr) -> Vec<usize> {
         let depends = self.depends(e);
         linear.iter().copied().filter(|l| depends.contains(l)).collect()
