@@ -19,7 +19,7 @@ use purlin::{Mapping, transform};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// That of the command line.
+/// The allocator of the command line.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Meshes the bracket of scripts/bracket.geo with so many vertices, about, by Gmsh's parallel algorithm.
+"""Meshes the bracket of scripts/bracket.geo with about a given number of vertices by Gmsh's parallel algorithm.
 
     python3 scripts/bracket_mesh.py MILLIONS FILE.msh [THREADS]
 

@@ -4,7 +4,7 @@ H(div), and of matrices.
 
 Both begin with the form of UFL and end with a loaded library: export, lowering, mapping, code
 generation and the C compiler on the one side; UFL's preprocessing, code generation and the C compiler,
-with the options that FFCx gives it, on the other. Each runs in a process of its own, behind a small form
+with the options that FFCx gives it, on the other. Each runs in a process of its own, after a small form
 that loads the packages, with an empty cache. Time is that of the process and of its children, user and
 system; the least of the repetitions counts, as the machine may do other things.
 

@@ -1,6 +1,6 @@
 """Times DOLFINx's assembly of Poisson's matrix on the unit cube, for a comparison.
 
-The matrix is assembled anew over what is there, by two processes if MPI starts two. PETSc's matrix
+The matrix is assembled again over what is there, by two processes if MPI starts two. PETSc's matrix
 (`--matrix petsc`) and DOLFINx's own (`--matrix dolfinx`) are timed; the wall time of the slowest process
 counts. Prints a line of JSON. `scripts/dolfinx_assembly.sh` runs it in turns with Purlin.
 

@@ -149,7 +149,7 @@ def positions(dofs, block):
     row = stored // n
     start = np.searchsorted(row, np.arange(n))
     width = np.bincount(row, minlength=n)
-    # row `block*i + a` begins behind those of smaller nodes, and is `block` times as wide as that of its node
+    # row `block*i + a` begins after those of smaller nodes, and is `block` times as wide as that of its node
     first = block * block * start[dofs][:, :, None, None, None]
     wide = (block * width[dofs])[:, :, None, None, None]
     component = np.arange(block)
@@ -370,7 +370,7 @@ class Peer:
         return json.loads(kept.read_text())
 
     def call(self, what, y, first=0, count=None):
-        """A call that computes what is asked for of so many cells."""
+        """A call that computes what is asked for of a given number of cells."""
         p = self.problem
         place = p.positions[0] if what == "sparse" else np.zeros(1, np.int32)
         entry = getattr(self.library, f"peer_{what}")
@@ -400,7 +400,7 @@ class Purlin:
         self.parameters = [p for p in parameters if not p[2].startswith("groups_")]
 
     def call(self, y, first=0, count=None):
-        """A call that computes what is asked for of so many cells."""
+        """A call that computes what is asked for of a given number of cells."""
         p = self.problem
         count = len(p.cells) - first if count is None else count
         dofs, strides, kept, pointers, n_cells = f"p{p.q}_dofs", [], [], [], None
@@ -508,7 +508,7 @@ def plain_time(plain, problem, budget):
 
 
 def affordable(call, y, problem, most):
-    """So many cells, a multiple of a batch or all, as take a call at most so many seconds."""
+    """The number of cells, a multiple of a batch or all, that take a call at most a given number of seconds."""
     n = len(problem.cells)
     [one] = interleaved([call(y, 0, BATCH)], 0.0, 2)
     batches = max(1, int(most / one))
@@ -574,7 +574,7 @@ def measure(binary, name, q, nf, mappings, budget, most):
 
 
 def errors_of(peer, problem, directory, cells, sparse, n):
-    """How far the matrices of so many cells are from FFCx's, and whether those of FFCx with exact tables are needed."""
+    """How far the matrices of a given number of cells are from FFCx's, and whether those of FFCx with exact tables are needed."""
     found = {"cells": n, "error": None, "sparse_error": None, "ffcx_rounds_tables": False}
     if peer is None:
         return found

@@ -21,16 +21,16 @@ pub fn laid_out<'m>(kernel: &Kernel, memory: &'m Memory) -> Cow<'m, Memory> {
 /// The elements of a variable row by row, from an array that lies as its layout says.
 #[must_use]
 pub fn gathered(kernel: &Kernel, var: &Variable, memory: &Memory, value: Value) -> Value {
-    fn of<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
+    fn picked<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
         places.iter().filter_map(|place| values.get(*place)).copied().collect()
     }
     let Some((places, _)) = places(kernel, var, memory) else { return value };
     match value {
-        Value::F64(v) => Value::F64(of(&v, &places)),
-        Value::F32(v) => Value::F32(of(&v, &places)),
-        Value::I32(v) => Value::I32(of(&v, &places)),
-        Value::I64(v) => Value::I64(of(&v, &places)),
-        Value::I16(v) => Value::I16(of(&v, &places)),
+        Value::F64(v) => Value::F64(picked(&v, &places)),
+        Value::F32(v) => Value::F32(picked(&v, &places)),
+        Value::I32(v) => Value::I32(picked(&v, &places)),
+        Value::I64(v) => Value::I64(picked(&v, &places)),
+        Value::I16(v) => Value::I16(picked(&v, &places)),
     }
 }
 
@@ -56,16 +56,16 @@ fn places(kernel: &Kernel, var: &Variable, memory: &Memory) -> Option<(Vec<usize
 }
 
 fn spread(value: &Value, places: &[usize], size: usize) -> Value {
-    fn of<T: Copy>(values: &[T], places: &[usize], size: usize, rest: T) -> Vec<T> {
+    fn placed<T: Copy>(values: &[T], places: &[usize], size: usize, rest: T) -> Vec<T> {
         let mut all = vec![rest; size];
         places.iter().zip(values).for_each(|(place, v)| all[*place] = *v);
         all
     }
     match value {
-        Value::F64(v) => Value::F64(of(v, places, size, f64::NAN)),
-        Value::F32(v) => Value::F32(of(v, places, size, f32::NAN)),
-        Value::I32(v) => Value::I32(of(v, places, size, -1)),
-        Value::I64(v) => Value::I64(of(v, places, size, -1)),
-        Value::I16(v) => Value::I16(of(v, places, size, -1)),
+        Value::F64(v) => Value::F64(placed(v, places, size, f64::NAN)),
+        Value::F32(v) => Value::F32(placed(v, places, size, f32::NAN)),
+        Value::I32(v) => Value::I32(placed(v, places, size, -1)),
+        Value::I64(v) => Value::I64(placed(v, places, size, -1)),
+        Value::I16(v) => Value::I16(placed(v, places, size, -1)),
     }
 }

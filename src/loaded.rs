@@ -18,7 +18,7 @@ pub enum LoadError {
     /// The device or its compiler refused.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-    /// What is given breaks an assumption or leads outside of an array.
+    /// What is given breaks an assumption or leads outside an array.
     #[error(transparent)]
     Values(#[from] InterpError),
     /// A size has no value.
@@ -57,9 +57,9 @@ enum Slot {
     Array(Buffer, ScalarType),
 }
 
-/// A compiled program, or several that run in turn, with every argument in the device's memory.
+/// A compiled program, or several that run in sequence, with every argument in the device's memory.
 ///
-/// Programs that run in turn share arguments of the same name: what one writes, a later one reads.
+/// Programs that run in sequence share arguments of the same name: what one writes, a later one reads.
 ///
 /// Arrays that the program only writes hold poison (NaN, -1), so that an element it forgets is
 /// seen.
@@ -81,7 +81,7 @@ impl<'d> Loaded<'d> {
 
     /// As [`Loaded::new`] of what is [`laid_out`], after
     /// [`Analysis::check_launch`]: that what `kernel`, of which `program` is the code, assumes
-    /// holds for these values, and that no map leads outside of an array. Takes a pass over each
+    /// holds for these values, and that no map leads outside an array. Takes a pass over each
     /// map, or longer where the entries alone do not decide.
     ///
     /// # Errors
@@ -108,8 +108,8 @@ impl<'d> Loaded<'d> {
         Self::in_turn(device, vec![executable], memory)
     }
 
-    /// As [`Loaded::compiled`], of programs that run in turn. An array that one of them writes needs no
-    /// value for those behind it.
+    /// As [`Loaded::compiled`], of programs that run in sequence. An array that one of them writes needs no
+    /// value for those after it.
     ///
     /// # Errors
     /// As [`Loaded::compiled`], and an array that two of them take in different sizes.
@@ -179,7 +179,7 @@ impl<'d> Loaded<'d> {
         }
     }
 
-    /// Runs the programs once, in turn. Updated arrays go on from where they are.
+    /// Runs the programs once, in sequence. Updated arrays go on from where they are.
     ///
     /// # Errors
     /// As [`Device::launch`].
@@ -190,7 +190,7 @@ impl<'d> Loaded<'d> {
         }
     }
 
-    /// Runs the programs repeatedly, in turn, and times them together; updated arrays hold nothing of
+    /// Runs the programs repeatedly, in sequence, and times them together; updated arrays hold nothing of
     /// use afterwards.
     ///
     /// # Errors

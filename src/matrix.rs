@@ -5,7 +5,7 @@
 pub struct CsrMatrix {
     /// Number of columns.
     pub n_columns: usize,
-    /// Place of the first entry of each row, and behind them the number of entries.
+    /// Place of the first entry of each row, and after them the number of entries.
     pub row_starts: Vec<i32>,
     /// The column of each entry, ascending in a row.
     pub columns: Vec<i32>,

@@ -225,7 +225,7 @@ impl Problem {
 const COPIES: u64 = 4;
 
 /// About the bytes of a problem: [`COPIES`] of its arguments. The degrees of freedom of degree p
-/// are counted as p^d a vertex, which is exact inside of a structured mesh and more than there are
+/// are counted as p^d a vertex, which is exact inside a structured mesh and more than there are
 /// elsewhere.
 fn bytes_of(lowered: &LoweredForm, counts: &MeshCounts) -> u64 {
     let dim = counts.shape.dim() as u32;

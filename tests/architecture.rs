@@ -4,6 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
+#[path = "architecture/words.rs"]
+mod words;
+
 /// Which of our crates each crate may depend on outside tests: one direction of flow.
 const ALLOWED: [(&str, &str, &[&str]); 23] = [
     ("purlin-capacity", "crates/capacity", &[]),
@@ -258,7 +261,7 @@ fn files_are_written_and_read_in_one_place() {
 }
 
 /// Where something has to be there, a default in its place hides a bug: it is an error that says so. A default
-/// that is meant says why, behind `default:` in a comment on its line or on the one above.
+/// that is meant says why, after `default:` in a comment on its line or on the one above.
 #[test]
 fn defaults_in_primitives_and_strategies_have_reasons() {
     let mut files = Vec::new();

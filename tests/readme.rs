@@ -26,7 +26,7 @@ fn the_code_is_that_of_the_example() {
     assert_eq!(shown, code, "copy the region of the example into README.md");
 }
 
-/// A paragraph is a line: what is longer is read by nobody.
+/// A paragraph is a line: nobody reads longer ones.
 #[test]
 fn paragraphs_are_short() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -18,7 +18,7 @@ def checked(function: Function) -> Function:
     ``function`` is a :class:`Compiled` kernel, an :class:`Operator`, or what is built on one, as the
     functions of :mod:`purlin.dolfinx` are. A call then looks at every map that it takes, as
     :meth:`Compiled.check` does, on cards too, and raises :class:`ArgumentError` for an entry that
-    leads outside of an array. This takes a pass over the maps, and waits for what makes their values.
+    leads outside an array. This takes a pass over the maps, and waits for what makes their values.
 
     With ``PURLIN_CHECK=1`` in the environment, all calls are checked.
     """

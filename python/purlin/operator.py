@@ -67,7 +67,7 @@ class Operator:
     ``op(y, u=u, kappa=2.0)`` adds the result to ``y``; positions are those of the results. Names
     are those of :attr:`arguments`, and parameters follow from the shapes of arrays. A constant ``K``
     with components is given as an array, or as the numbers ``K_0``, ``K_1``, … A form with
-    integrals over several kinds of entities has several :attr:`parts`, which run in turn. What only
+    integrals over several kinds of entities has several :attr:`parts`, which run in sequence. What only
     one of them gets stands in a dictionary under its name:
     ``op(y, u=u, interior_facets={"facet_cells": ...})``.
     """
@@ -138,7 +138,7 @@ class Operator:
     def recipe(self) -> str:
         """The steps to it as text; they start from the kernel :attr:`Schedule.start` of :attr:`schedule`.
 
-        A mapping may lower the form anew, such as ``orbits`` and ``rules``; the first line then says so, and
+        A mapping may lower the form again, such as ``orbits`` and ``rules``; the first line then says so, and
         the command line takes the text with the form: ``purlin steps laplace --recipe mine.txt``.
         """
         return self.compiled.recipe
@@ -316,7 +316,7 @@ def _components(name: str, value: Any, shape: tuple[int, ...]) -> list[Any]:
 
 
 def _of(part: Part, given: dict[str, Any]) -> dict[str, Any]:
-    """Those of the arguments that a part takes."""
+    """The arguments that a part takes."""
     own = {a.name for a in part.compiled.arguments}
     return {**{name: value for name, value in given.items() if name in own}, **given.get(part.name, {})}
 

@@ -149,7 +149,7 @@ class Schedule:
 
     @classmethod
     def parse(cls, text: str, **holes: Union[int, str]) -> Schedule:
-        """A kernel and, behind a line ``schedule``, its steps; ``holes`` are values for its holes."""
+        """A kernel and, after a line ``schedule``, its steps; ``holes`` are values for its holes."""
         return cls._of(_purlin.Engine.parse(text, {k: str(v) for k, v in holes.items()}))
 
     @property

@@ -24,7 +24,7 @@ class Solution:
     converged: bool
     #: Why it stopped; of the first column that did not converge, if there is one.
     reason: str
-    #: Norms of the residual before the first iteration and behind each; of the column with the most.
+    #: Norms of the residual before the first iteration and after each; of the column with the most.
     residuals: list[float]
     #: Seconds of its kernels by the device's clock.
     seconds: float
@@ -136,7 +136,7 @@ class NewtonSolution:
     converged: bool
     #: Why it stopped.
     reason: str
-    #: Norms of the residual at the start and behind each step.
+    #: Norms of the residual at the start and after each step.
     residuals: list[float]
     #: The part of each step that was taken.
     steps: list[float]

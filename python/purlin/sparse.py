@@ -30,7 +30,7 @@ class Pattern:
     name: str
     #: Number of rows and of columns.
     shape: tuple[int, int]
-    #: Place of the first entry of each row, and behind them the number of entries; ``int32``.
+    #: Place of the first entry of each row, and after them the number of entries; ``int32``.
     indptr: Any
     #: The column of each entry, ascending in a row; ``int32``.
     indices: Any

@@ -130,7 +130,7 @@ pub(crate) fn memory(
                 let id = kernel.var(name).filter(|id| wanted.contains(id));
                 if let (Some(array), Some(id)) = (array, id) {
                     let bytes = fetched((device, executable), array, foreign)?;
-                    let outside = || format!("bug of purlin: `{name}` has elements outside of its bytes");
+                    let outside = || format!("bug of purlin: `{name}` has elements outside its bytes");
                     let values = elements(array, &bytes, kernel.vars[id].ty);
                     memory.set(*name, values.ok_or_else(|| Failure::new("InternalError", outside()))?);
                 }

@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An exception of the module `purlin.errors`, to be raised where the interpreter is at hand.
+/// An exception of the module `purlin.errors`, to be raised where the interpreter is available.
 #[derive(Debug)]
 pub(crate) struct Failure {
     class: &'static str,

@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 /// The native part of the package `purlin`.
 #[pymodule]
 fn _purlin(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    // a program may fork before it opens a device, behind the regions of another library
+    // a program may fork before it opens a device, after the regions of another library
     purlin::runtime::watch_forks();
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<kernel::Kernel>()?;

@@ -185,7 +185,7 @@ impl Program {
         })
     }
 
-    /// Checks what the kernel assumes of these values, and that none leads it outside of an array.
+    /// Checks what the kernel assumes of these values, and that none leads it outside an array.
     fn check(
         &self,
         py: Python<'_>,

@@ -66,7 +66,7 @@ impl Engine {
         Self::of((*kernel.get().0).clone())
     }
 
-    /// The schedule of a text with a kernel and, behind a line `schedule`, its steps.
+    /// The schedule of a text with a kernel and, after a line `schedule`, its steps.
     #[staticmethod]
     fn parse(py: Python<'_>, text: &str, holes: BTreeMap<String, String>) -> PyResult<Self> {
         failure::run(py, || {
@@ -134,7 +134,7 @@ impl Engine {
         })
     }
 
-    /// Each step in words, with the kernel behind it.
+    /// Each step in words, with the kernel after it.
     fn steps(&self, py: Python<'_>) -> PyResult<Vec<(String, Kernel)>> {
         failure::run(py, || {
             let recipe = self.lock().recipe().clone();

@@ -52,7 +52,7 @@ impl From<SolveError> for Failure {
     }
 }
 
-/// Solves with one matrix for several right-hand sides, one behind the other: the solutions, a report
+/// Solves with one matrix for several right-hand sides, one after the other: the solutions, a report
 /// each, and the seconds that the preconditioner took to make.
 #[pyfunction]
 pub(crate) fn solve_rows<'py>(

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import dolfinx_solver  # noqa: F401 (loads MPI in front of the bindings)
+import dolfinx_solver  # noqa: F401 (loads MPI before the bindings)
 import numpy as np
 import ufl
 from basix.ufl import element, mixed_element

@@ -52,7 +52,7 @@ def test_real_values_that_nothing_depends_on_are_not_copied():
     text = ROWS.replace("x[map[i], j]", "x[map[map[i]], j]")
     with pytest.raises(purlin.ArgumentError, match="map\\[5"):
         purlin.compile(text).check(**rows(5))
-    assert "accesses inside of their arrays" in purlin.compile(text).check(**rows(0))
+    assert "accesses inside their arrays" in purlin.compile(text).check(**rows(0))
 
 
 SCRIPT = """

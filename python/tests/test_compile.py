@@ -281,7 +281,7 @@ def test_maps_are_checked_when_asked():
     rows = purlin.compile(ROWS)
     x, y = np.ones((2, 3), dtype=np.float32), np.full(2, 7, dtype=np.float32)
     given = {"x": x, "y": y}
-    assert "accesses inside of their arrays" in rows.check(map=np.array([0, 1], dtype=np.int32), **given)
+    assert "accesses inside their arrays" in rows.check(map=np.array([0, 1], dtype=np.int32), **given)
     for wrong in (2, -1):
         with pytest.raises(purlin.ArgumentError, match=f"x\\[{wrong}"):
             rows.check(map=np.array([0, wrong], dtype=np.int32), **given)
@@ -289,7 +289,7 @@ def test_maps_are_checked_when_asked():
     op = purlin.jit("laplace", dim=2, degree=1)
     cells = np.array([[0, 1, 2]], dtype=np.int32)
     mesh = {"coords": np.array([[0.0, 0], [1, 0], [0, 1]]), "cell_vertices": cells, "u": np.ones(3)}
-    assert "accesses inside of their arrays" in op.check(np.zeros(3), dofs=cells, **mesh)
+    assert "accesses inside their arrays" in op.check(np.zeros(3), dofs=cells, **mesh)
     with pytest.raises(purlin.ArgumentError, match="dofs"):
         op.check(np.zeros(3), dofs=cells + 1, **mesh)
 

@@ -37,7 +37,7 @@ class Card:
         assert getattr(self.cuda, name)(*args) == 0, name
 
     def array(self, values, offset=0):
-        """A copy on the card, `offset` bytes behind the start of a block."""
+        """A copy on the card, `offset` bytes after the start of a block."""
         pointer = ctypes.c_uint64()
         self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(values.nbytes + offset))
         array = OnCard(self, pointer.value + offset, values)

@@ -185,7 +185,7 @@ def test_hexahedron_sizes() -> None:
 
 
 def test_averages_of_cells() -> None:
-    """`cell_avg` in place of its function keeps the integral on affine cells."""
+    """`cell_avg` instead of its function keeps the integral on affine cells."""
     u = ufl.Coefficient(space_of("triangle", 2, element("P", "triangle", 2)))
     plain, mean = assembled(u * ufl.dx)[0], assembled(ufl.cell_avg(u) * ufl.dx)[0]
     assert np.isclose(plain, mean, rtol=1e-13)

@@ -143,7 +143,7 @@ def test_drivers_that_a_fork_loses_say_so():
 
 
 def interrupted(text, after, signals=(signal.SIGINT,)):
-    """What a script prints that gets signals some seconds behind its word `ready`, and how long it takes to end."""
+    """What a script prints that gets signals some seconds after its word `ready`, and how long it takes to end."""
     command = [sys.executable, "-c", BEGIN + textwrap.dedent(text)]
     child = subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "ready\n", child.communicate(timeout=60)

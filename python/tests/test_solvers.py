@@ -15,7 +15,7 @@ RANDOM = np.random.default_rng()
 
 
 def csr(dense, shuffled=False, side=1):
-    """A dense matrix by rows, with all entries of blocks of so many rows on the diagonal; shuffled, its
+    """A dense matrix by rows, with all entries of blocks of a given number of rows on the diagonal; shuffled, its
     rows are out of order, and an entry comes in two parts."""
     starts, columns, data = [0], [], []
     for i, row in enumerate(dense):

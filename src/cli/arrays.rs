@@ -80,7 +80,7 @@ fn save(
 }
 
 /// The format of Kern (2007), "NEP 1: A simple file format for NumPy arrays", version 1.0: the 128
-/// bytes in front of the elements do not justify the parser of Python literals that each crate for
+/// bytes before the elements do not justify the parser of Python literals that each crate for
 /// the format brings.
 fn write(to: &mut dyn Write, shape: &[u64], value: &Value) -> std::io::Result<()> {
     let ty = match value {

@@ -18,7 +18,7 @@ pub struct DevicesArgs {
     /// Measure memory bandwidth, FP64 rate and local-memory bandwidth of each device
     #[arg(long)]
     ceilings: bool,
-    /// Measure anew, whatever was measured before
+    /// Measure again, whatever was measured before
     #[arg(long, requires = "ceilings")]
     remeasure: bool,
 }

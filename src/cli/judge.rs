@@ -276,7 +276,7 @@ fn text(value: &Value, k: usize) -> String {
 /// What is wrong with an element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
-    /// It differs, by so many times the tolerance.
+    /// It differs, by this many times the tolerance.
     Differs(f64),
     /// It is not written.
     Forgotten,

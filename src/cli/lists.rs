@@ -42,7 +42,7 @@ Examples:
   purlin recipe laplace --recipe mine.json --start > start.purlin
                                                the kernel that its steps start from
 
-A mapping may lower the form anew, such as `orbits` and `rules`; the recipe then says so, and goes
+A mapping may lower the form again, such as `orbits` and `rules`; the recipe then says so, and goes
 with the form. Of a kernel's text it takes that of --start.")]
 pub struct RecipeArgs {
     #[command(flatten)]

@@ -21,7 +21,7 @@ pub struct LoweredArrays {
 }
 
 impl LoweredArrays {
-    /// Those of a kernel in which lowering's instructions still load the vertices of a cell through
+    /// The arrays of a kernel in which lowering's instructions still load the vertices of a cell through
     /// a map.
     pub fn of(kernel: &Kernel) -> Option<Self> {
         let loads_vertices = |insn: &&Insn| insn.tags.contains(stage::GATHER) && insn.tags.contains("of_x");
@@ -166,7 +166,7 @@ fn last_extent(kernel: &Kernel, array: VarId) -> Option<i64> {
     kernel.vars[array].shape.last()?.as_constant()
 }
 
-/// The degree of the Lagrange element with so many functions on a simplex.
+/// The degree of the Lagrange element with a given number of functions on a simplex.
 fn degree(dim: usize, functions: i64) -> Option<usize> {
     let count = |p: i64| if dim == 2 { (p + 1) * (p + 2) / 2 } else { (p + 1) * (p + 2) * (p + 3) / 6 };
     let shape = if dim == 2 { CellShape::Triangle } else { CellShape::Tetrahedron };

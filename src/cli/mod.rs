@@ -120,7 +120,7 @@ pub fn main() -> ExitCode {
     end(dispatch(&cli.command))
 }
 
-/// The command line, where `-1` behind an option is its value, for the option to refuse.
+/// The command line, where `-1` after an option is its value, for the option to refuse.
 fn command() -> clap::Command {
     let numbers = |arg: Arg| match arg.get_action().takes_values() {
         true => arg.allow_negative_numbers(true),
@@ -185,7 +185,7 @@ mod tests {
         command().debug_assert();
     }
 
-    /// Longer lines would be broken behind what is aligned in them.
+    /// Longer lines would be broken after what is aligned in them.
     #[test]
     fn examples_fit_a_terminal() {
         let command = command();

@@ -62,7 +62,7 @@ impl Excerpt {
         }
         let mut after = source[begin..].split('\n');
         let line = after.next().unwrap_or_default();
-        // a third of what is shown stands in front of the place
+        // a third of what is shown stands before the place
         let column = line[..start - begin].chars().count();
         let left_out = if line.chars().nth(QUOTED).is_some() { column.saturating_sub(QUOTED / 3) } else { 0 };
         let shown: String = line.chars().skip(left_out).take(QUOTED).collect();
@@ -139,7 +139,7 @@ mod tests {
         let span = SourceSpan::from(place);
         let read = excerpt.read_span(&span, 0, 0).unwrap();
         assert_eq!((read.line(), read.column(), read.name()), (2, 1000, Some("name")));
-        // at each place of a short text, and behind it
+        // at each place of a short text, and after it
         let source = "one\n\nthree ä\n";
         for at in (0..=source.len() + 1).filter(|at| *at > source.len() || source.is_char_boundary(*at)) {
             let (excerpt, place) = Excerpt::new("name", source, &(at..at + 1));

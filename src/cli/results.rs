@@ -122,7 +122,7 @@ fn keep(
     Err(Failure::Usage(format!("no record is of a {what} `{wanted}`; there are {shown}{more}")))
 }
 
-/// The mapping of the one record, or of each behind its case.
+/// The mapping of the one record, or of each after its case.
 fn mappings(best: &[&Record]) -> Result<String, Failure> {
     let mut text = String::new();
     for record in best {

@@ -88,7 +88,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub no_contraction: bool,
     /// Before the launch, check what is assumed of parameters and maps, and that no map leads
-    /// outside of an array
+    /// outside an array
     #[arg(long)]
     pub check: bool,
     #[command(flatten)]

@@ -93,7 +93,7 @@ pub struct SolveArgs {
     /// trilinear cells, by GMRES
     #[arg(long, value_name = "PART", requires = "multigrid", conflicts_with = "mesh")]
     pub(super) deform: Option<f64>,
-    /// A coefficient of 1 and of this in turn in the quadrants or octants, by GMRES
+    /// A coefficient that alternates between 1 and this in the quadrants or octants, by GMRES
     #[arg(long, value_name = "KAPPA", requires = "multigrid")]
     pub(super) jump: Option<f64>,
     /// Gmsh file (MSH 4.1 or 2.2) with triangles or tetrahedra, with --multigrid quadrilaterals or
@@ -126,7 +126,7 @@ pub struct SolveArgs {
     /// Iterations of Newton's method that are allowed, in each load step
     #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "multigrid")]
     newton_iterations: usize,
-    /// Apply prescribed values and forces in so many equal parts; one that fails is halved
+    /// Apply prescribed values and forces in this number of equal parts; one that fails is halved
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000),
         conflicts_with = "multigrid")]
     load_steps: u32,

@@ -139,7 +139,7 @@ impl Solved {
 /// What is solved.
 pub(super) fn problem(args: &SolveArgs) -> String {
     let deformed = args.deform.map(|part| format!(", vertices moved by {part}"));
-    let jump = args.jump.map(|jump| format!(", a coefficient of 1 and {jump} in turn"));
+    let jump = args.jump.map(|jump| format!(", a coefficient that alternates between 1 and {jump}"));
     let [deformed, jump] = [deformed, jump].map(Option::unwrap_or_default);
     format!("poisson, Q{}, a source of 1{deformed}{jump}", args.degree)
 }

@@ -109,7 +109,7 @@ impl FormOptions {
 pub enum Scheme {
     /// The fewest points of each degree
     Default,
-    /// Those of Xiao & Gimbutas 2010, as Kulkarni & Klöckner 2025 has them
+    /// Rules of Xiao & Gimbutas 2010, as Kulkarni & Klöckner 2025 has them
     #[value(alias = "document")]
     XiaoGimbutas,
 }
@@ -140,7 +140,7 @@ pub enum Source {
     File(Box<FileSource>),
 }
 
-/// A kernel from a file, and the schedule behind it.
+/// A kernel from a file, and the schedule after it.
 pub struct FileSource {
     /// The kernel.
     pub kernel: Kernel,
@@ -540,7 +540,7 @@ fn read_form(what: &str, options: &TabulatedOptions) -> Result<FileSource, Failu
     Ok(FileSource::of_form(form, place))
 }
 
-/// Reads and parses a kernel, and the schedule that may stand behind it.
+/// Reads and parses a kernel, and the schedule that may stand after it.
 fn read_file(path: &Path) -> Result<FileSource, Failure> {
     if path.extension().is_some_and(|end| end == "msh") {
         return Err(Failure::Usage(format!(

@@ -35,7 +35,7 @@ pub struct TrialArgs {
     /// How many of the best ranked mappings to try, besides the default and one cell a work-item
     #[arg(long, visible_alias = "top", value_name = "B", default_value_t = 9)]
     pub budget: usize,
-    /// Of the mappings of a form try the so many that are predicted to be the fastest; on cards
+    /// Of the mappings of a form try this many, those that are predicted to be the fastest; on cards
     #[arg(long, value_name = "N", conflicts_with = "mapping")]
     pub first: Option<usize>,
     /// Try this mapping alone, as the records have it in JSON; may be given several times
@@ -126,7 +126,7 @@ pub(super) fn restart() {
     }
     // `exec` returns only if it fails.
     let error = std::os::unix::process::CommandExt::exec(&mut command);
-    eprintln!("error: cannot start anew: {error}; give the same command again");
+    eprintln!("error: cannot start again: {error}; give the same command again");
     std::process::exit(1);
 }
 
@@ -147,7 +147,7 @@ pub(super) fn say(ending: Ending) {
             eprintln!("{left} trials are left; the same command goes on with them");
         }
         Ending::DeviceLost { left } => {
-            eprintln!("the device refuses everything since the last trial, {left} are left; starting anew");
+            eprintln!("the device refuses everything since the last trial, {left} are left; starting again");
             restart();
         }
     }

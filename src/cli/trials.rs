@@ -117,7 +117,7 @@ impl Observer<Mapping> for Trials {
     }
 
     fn hangs(&self, record: &Record) {
-        self.say(&format!("{}, {}: it hangs; starting anew", record.workload.case, record.parameters));
+        self.say(&format!("{}, {}: it hangs; starting again", record.workload.case, record.parameters));
         (self.restart)();
     }
 }

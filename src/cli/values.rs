@@ -17,7 +17,7 @@ use std::str::FromStr;
 pub enum Order {
     /// As cells first touch them
     FirstTouch,
-    /// Those of edges, of faces, of cells, and of vertices last
+    /// First edges, then faces, cells, and vertices last
     ByDimension,
 }
 
@@ -121,7 +121,7 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
     files::check_writable(path).map_err(|error| Failure::of_write(path, &error))
 }
 
-/// The cells of a form in so many dimensions.
+/// The cells of a form in a given number of dimensions.
 pub const fn simplex(dim: usize) -> CellShape {
     if dim == 2 { CellShape::Triangle } else { CellShape::Tetrahedron }
 }

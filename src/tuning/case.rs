@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// The mesh on which candidates are timed.
 #[derive(Clone, Debug)]
 pub enum CaseMesh {
-    /// The unit square or cube with so many divisions a side; it is made when it is needed.
+    /// The unit square or cube with a given number of divisions a side; it is made when it is needed.
     Unit(usize),
     /// Another one.
     Given {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 const FEWER: f64 = 1.7;
 
 /// Nodes of the expressions of a kernel up to which the [fewest](HostVectors::fewest) operations are
-/// counted for a default. Sums of products are written out for that. Those of matrices of elasticity
+/// counted for a default. Sums of products are written out for that. Sums of matrices of elasticity
 /// (1,491 nodes) take seconds in a build that is not optimised, those of hyperelasticity (4,173) minutes.
 const COUNTED_NODES: usize = 4000;
 
@@ -35,7 +35,7 @@ pub struct HostVectors {
 }
 
 impl HostVectors {
-    /// Those of a device; those of AVX-512 where it does not say.
+    /// The vectors of a device; AVX-512 where it does not say.
     #[must_use]
     pub fn of(device: &DeviceInfo) -> Self {
         let bytes = if device.vector_bytes == 0 { 64 } else { device.vector_bytes };

@@ -177,7 +177,7 @@ fn monomials_are_weighed_as_published() {
     let f = |k: usize| coefficient(format!("f{k}"), &space);
     let [mass] = &of(&(u.clone() * v.clone() * dx()))[..] else { panic!("one monomial") };
     assert_eq!((mass.increase, mass.monomial.products, mass.is_possible), (1, mass.monomial.elements, true));
-    // 9 elements, a product in place of one at each of 3 points
+    // 9 elements, a product instead of one at each of 3 points
     assert_eq!((mass.monomial.points, mass.theta), (3, 2 * 9 * (1 - 3)));
     let [one] = &of(&(f(0) * u.clone() * v.clone() * dx()))[..] else { panic!("one monomial") };
     assert_eq!((one.increase, one.monomial.basis, one.monomial.points), (3, Some(3), 6));

@@ -152,7 +152,7 @@ fn check_problem(problem: &Problem, name: &str) {
     }
 }
 
-/// What steps keep of the placement of the kernel before is what is found anew.
+/// What steps keep of the placement of the kernel before is what is found again.
 #[test]
 fn placements_are_kept_as_they_are_found() {
     let problem = Problem::operator(Operator::Laplace, 2, None, bent_mesh(3, 1), 0).unwrap();

@@ -109,7 +109,7 @@ fn products_are_matrix_instructions() {
     assert!(!opencl.source.contains("mma"), "{}", opencl.source);
 }
 
-/// The copies of the next block are issued in front of the products, and the only wait in the loop
+/// The copies of the next block are issued before the products, and the only wait in the loop
 /// is at its end.
 #[test]
 fn copies_are_under_way_while_products_are_computed() {
@@ -121,7 +121,7 @@ fn copies_are_under_way_while_products_are_computed() {
     let products: Vec<usize> = cuda.match_indices("mma.sync").map(|(at, _)| at).collect();
     let commit = cuda.find("atomicAdd").unwrap();
     let [first, last] = waits[..] else { panic!("{} waits in\n{cuda}", waits.len()) };
-    // 16 cells of 20 degrees of freedom and four vertices, by 32 work-items, in front of the loop and in it
+    // 16 cells of 20 degrees of freedom and four vertices, by 32 work-items, before the loop and in it
     assert_eq!(copies.len(), 2 * (10 + 2 * 3));
     let (before, inside) = copies.split_at(copies.len() / 2);
     assert!(before.iter().all(|at| *at < first));
@@ -143,7 +143,7 @@ fn sizes_are_those_of_the_kernel() {
         };
         for kept in 0..=3 {
             let needed = bytes(matrix_cells(4, 8, kept));
-            // the last row of an array has no room behind it
+            // the last row of an array has no room after it
             assert_eq!(sizes.tables_that_fit(4, false, needed + 200), Some(kept), "{operator}, {needed}");
             let needed = bytes(overlapped(4, 8, kept));
             assert_eq!(sizes.tables_that_fit(4, true, needed + 200), Some(kept), "{operator}, {needed}");

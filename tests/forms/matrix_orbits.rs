@@ -90,7 +90,7 @@ fn copies_go_on_while_products_are_computed() {
     let copies: Vec<usize> = blocks.match_indices("cp.async.ca").map(|(at, _)| at).collect();
     let products: Vec<usize> = blocks.match_indices("mma.sync").map(|(at, _)| at).collect();
     let [first, last] = waits[..] else { panic!("{} waits in\n{blocks}", waits.len()) };
-    // 16 cells of 15 degrees of freedom and three vertices, by 32 work-items, in front of the loop
+    // 16 cells of 15 degrees of freedom and three vertices, by 32 work-items, before the loop
     // and in it
     assert_eq!(copies.len(), 2 * (8 + 2 * 2));
     let (before, inside) = copies.split_at(copies.len() / 2);
@@ -112,7 +112,7 @@ fn sizes_are_those_of_the_kernel() {
         };
         for (kept, ahead) in [(0, false), (2, false), (2, true)] {
             let needed = bytes(if ahead { overlapped(4, 8, kept) } else { matrix(4, 8, kept) });
-            // the last row of an array has no room behind it
+            // the last row of an array has no room after it
             let found = sizes.tables_that_fit(4, ahead, needed + 200);
             assert_eq!(found, Some(kept), "{operator}, {needed}, {sizes:?}");
         }

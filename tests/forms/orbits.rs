@@ -50,7 +50,7 @@ fn directions_do_not_change_the_result() {
     }
 }
 
-/// The same with points in orbits in place of modes.
+/// The same with points in orbits instead of modes.
 fn with_points(cells: u64, whole_groups: bool) -> Mapping {
     let then = Box::new(Mapping::StraightCells { cells, whole_groups, parts: Vec::new() });
     Mapping::Orbits { resident_groups: None, points: true, then }

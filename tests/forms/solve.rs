@@ -104,7 +104,7 @@ impl Assembly {
         form.assemble(&[&u], matrix.values(), &mut calls); // poison
         let before = device.traffic();
         run(device, &calls).unwrap();
-        run(device, &calls).unwrap(); // anew, whatever was there
+        run(device, &calls).unwrap(); // again, whatever was there
         assert_eq!(device.traffic(), before, "nothing is copied");
         let values: Vec<f64> = download_values(device, matrix.values()).unwrap();
         let pattern = patterns.into_iter().next().unwrap();
@@ -296,7 +296,7 @@ fn prescribed_updates_may_be_left_out_of_the_right_hand_side() {
     }
 }
 
-/// Devices with the strategies of assembly: C and OpenCL in turn, in long runs both with each.
+/// Devices with the strategies of assembly: C and OpenCL alternately, in long runs both with each.
 fn each() -> impl Iterator<Item = (Box<dyn Device>, AssemblyStrategy)> {
     AssemblyStrategy::ALL.into_iter().enumerate().flat_map(|(s, strategy)| {
         let devices = devices().into_iter().enumerate().filter(move |(d, _)| is_long_run() || d % 2 == s % 2);

@@ -1,7 +1,7 @@
 //! The sources of all operator actions under every kind of mapping stay what they are, byte for
 //! byte.
 //!
-//! `BLESS=1 PURLIN_TEST_ALL=1 cargo nextest run --test forms source_hashes::` writes the table anew. A
+//! `BLESS=1 PURLIN_TEST_ALL=1 cargo nextest run --test forms source_hashes::` writes the table again. A
 //! line that changes is reviewed like a snapshot: `purlin print` with its mapping shows the source.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does

@@ -43,7 +43,7 @@ fn names(definitions: &[Definition]) -> Vec<String> {
     definitions.iter().flat_map(Definition::results).collect()
 }
 
-/// Copies of all factors stand in front of everything else, in the memory that the mapping says.
+/// Copies of all factors stand before everything else, in the memory that the mapping says.
 fn has_copies_first(kernel: &Kernel, mapping: &Mapping, count: usize) {
     let Mapping::StoredFactors { then } = mapping else { panic!("{mapping}") };
     let space = match **then {

@@ -33,7 +33,7 @@ fn the_longest_sums_go_all_the_way() {
     let longest = text::parse(&program(TERMS)).unwrap();
     assert_eq!(text::parse(&longest.to_string()).unwrap(), longest);
     assert_eq!(longest.longest_path(), MAX_PATH);
-    // the index is two operations deeper behind a split
+    // the index is two operations deeper after a split
     let kernel = text::parse(&program(TERMS - 2)).unwrap();
     let split = SplitIname::new("i", 2).apply(&kernel).unwrap();
     let placed = TagIname::new("i_o", AxisTag::Group(0)).apply(&split).unwrap();

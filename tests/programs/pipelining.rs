@@ -89,13 +89,13 @@ fn products_agree() {
 
 #[test]
 fn one_barrier_in_an_iteration() {
-    // OpenCL has further ones in front of loops, for pocl
+    // OpenCL has further ones before loops, for pocl
     let barriers = |pipelined| {
         let program = generate(&kernel(pipelined), Target::Cuda, &Options::default()).unwrap();
         let source = program.source;
         let from = source.find("for (int k_o").unwrap_or_else(|| panic!("{source}"));
         source[from..].matches("__sync").count()
     };
-    // what is stored behind the loop is what each work-item has added up itself
+    // what is stored after the loop is what each work-item has added up itself
     assert_eq!((barriers(false), barriers(true)), (2, 1));
 }

@@ -32,7 +32,7 @@ fn is_right(name: &str, program: &str, recipe: &str, more: &[&str]) -> bool {
     output.status.success()
 }
 
-/// Sums in trees of work-items, one behind the other, block by block.
+/// Sums in trees of work-items, one after the other, block by block.
 fn trees(number: usize, items: usize) -> (String, String) {
     let mut program = String::from("kernel trees\nparam n: i32\narg x: f64[n] in\n");
     let mut loops = String::new();

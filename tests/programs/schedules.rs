@@ -1,4 +1,4 @@
-//! Schedules as text on the command line: behind a kernel, in a file of their own, and with holes
+//! Schedules as text on the command line: after a kernel, in a file of their own, and with holes
 //! that are tuned.
 
 #![allow(clippy::unwrap_used)]
@@ -51,9 +51,9 @@ fn a_schedule_stands_behind_its_kernel_or_in_a_file() {
     let plain = write(dir.path(), "plain.purlin", AXPY);
     let scheduled = write(dir.path(), "axpy.purlin", &format!("{AXPY}\nschedule\n{BLOCKS}"));
     let blocks = write(dir.path(), "blocks.txt", BLOCKS);
-    let (behind, _) = run(&["print", &scheduled], 0);
-    assert!(behind.contains("for i_i in 0..min(16, n - 16*i_o) {l.0}"), "{behind}");
-    assert_eq!(run(&["print", &plain, "--recipe", &blocks], 0).0, behind);
+    let (printed, _) = run(&["print", &scheduled], 0);
+    assert!(printed.contains("for i_i in 0..min(16, n - 16*i_o) {l.0}"), "{printed}");
+    assert_eq!(run(&["print", &plain, "--recipe", &blocks], 0).0, printed);
     // what is asked for comes before what stands in the file
     assert_eq!(run(&["print", &scheduled, "--strategy", "none"], 0).0, run(&["print", &plain], 0).0);
     let (checked, _) = run(&["run", &scheduled, "--param", "n=37", "--device", "c", "--no-time"], 0);

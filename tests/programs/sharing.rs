@@ -111,7 +111,7 @@ for j in 0..7
     assert!(decisions[0].to_string().ends_with("; it stays, 70 operations"), "{}", decisions[0]);
 }
 
-/// Figure 2: `b_j` is factorised, and `c_i + d_i` computed outside of the loop over `j`.
+/// Figure 2: `b_j` is factorised, and `c_i + d_i` computed outside the loop over `j`.
 #[test]
 fn a_common_factor_is_taken_once() {
     let source = "

@@ -65,7 +65,7 @@ enum Method {
 /// Programs at which pocl's compiler aborted or did not end.
 pub static ABORTED: AtomicU64 = AtomicU64::new(0);
 
-/// Those of them at which it aborts either way: they are judged elsewhere only.
+/// Programs at which it aborts either way: they are judged elsewhere only.
 pub static UNJUDGED: AtomicU64 = AtomicU64::new(0);
 
 /// Programs that are right on pocl only by the other method.

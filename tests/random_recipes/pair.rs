@@ -261,7 +261,7 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
     let result = match step.apply_to(&analysis) {
         Ok((after, _)) => {
             if after.analysis().place() != Analysis::of(after.kernel()).place() {
-                return Err(format!("{step}: what is kept of the placement is not what is found anew"));
+                return Err(format!("{step}: what is kept of the placement is not what is found again"));
             }
             after.into_kernel()
         }

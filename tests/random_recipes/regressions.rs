@@ -124,7 +124,7 @@ fn is_excused(place: Place, pair: &Pair) -> bool {
 }
 
 /// Whether it runs somewhere: a fault of ptxas that cannot be printed around takes down the context
-/// on the card, and with it the pairs behind it (`tests/compilers`). Faults of pocl, each of which
+/// on the card, and with it the pairs after it (`tests/compilers`). Faults of pocl, each of which
 /// takes seconds to be told from ours, are left to long runs.
 fn runs_at(file: &Path, place: Place, all: bool) -> bool {
     let of_ptxas = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ptxas_"));

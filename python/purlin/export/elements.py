@@ -32,7 +32,7 @@ def check_element(element: Element) -> None:
 
 
 def cell_name(element: Element) -> str:
-    """The cell's name; `element.cell` makes all sub-entities anew, which takes 0.3 ms."""
+    """The cell's name; `element.cell` makes all sub-entities again, which takes 0.3 ms."""
     return str(element.cell_type.name)
 
 

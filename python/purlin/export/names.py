@@ -42,7 +42,7 @@ class Names:
         self.taken[name] = of
 
     def unique(self, wanted: str) -> str:
-        """`wanted`, or `wanted` with the first free number behind it."""
+        """`wanted`, or `wanted` with the first free number after it."""
         name, number = wanted, 1
         while name in self.taken:
             number += 1

@@ -209,7 +209,7 @@ class Frame:
 
 @lru_cache(maxsize=512)
 def _inside(element: Element, cell: basix.CellType, order: int) -> Array:
-    """All derivatives up to an order in six points inside of the reference cell."""
+    """All derivatives up to an order in six points inside the reference cell."""
     tdim = len(basix.topology(cell)) - 1
     points = np.random.default_rng(1).uniform(0.05, 0.3, (6, tdim))
     return np.asarray(element.tabulate(order, points))
@@ -217,7 +217,7 @@ def _inside(element: Element, cell: basix.CellType, order: int) -> Array:
 
 @lru_cache(maxsize=512)
 def _scale(element: Element, cell: basix.CellType, order: int) -> float:
-    """The largest derivative of an order inside of the reference cell."""
+    """The largest derivative of an order inside the reference cell."""
     if element.is_real:
         return 1.0
     tdim = len(basix.topology(cell)) - 1

@@ -304,8 +304,8 @@ fn shipped_for(case: &str) -> Vec<Mapping> {
     lines.map(|mapping| serde_json::from_str(mapping).unwrap()).collect()
 }
 
-/// One with modes or matrix instructions has one over points behind it, one with other rules has one
-/// with those of the kernel, one with orbits one without; one with lists has one behind it that needs
+/// One with modes or matrix instructions has one over points after it, one with other rules has one
+/// with those of the kernel, one with orbits one without; one with lists has one after it that needs
 /// no setup.
 #[test]
 fn what_is_shipped_has_what_suits_others_behind_it() {
@@ -397,7 +397,7 @@ fn what_was_tuned_here_comes_first() {
     let mut coarser = record(&lowered, "a processor", cells(4), 0.1);
     coarser.workload.kernel = "another rule".into();
     assert_eq!(of(std::slice::from_ref(&coarser)), Known { mapping: cells(4), source: Source::SameCase });
-    // the record of a file's kernel has its parameters behind the hash
+    // the record of a file's kernel has its parameters after the hash
     let mut of_file = record(&lowered, "a processor", cells(32), 0.9);
     of_file.workload.kernel.push_str(" n_cells=8");
     let tuned = Known { mapping: cells(32), source: Source::Tuned { median_s: 0.9 } };

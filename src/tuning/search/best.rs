@@ -1,4 +1,4 @@
-//! The best of many candidates, of which only so many are kept.
+//! The best of many candidates, of which a limited number is kept.
 
 use super::space::Ranked;
 use std::cmp::Ordering;

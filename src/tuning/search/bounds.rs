@@ -86,7 +86,7 @@ impl SearchBounds {
         work_items <= self.largest() && work_items as f64 >= self.simd_efficiency * lanes as f64
     }
 
-    /// Whether Constraint 2 allows tiles of which the smallest and the largest have so many words.
+    /// Whether Constraint 2 allows tiles of which the smallest and the largest have this many words.
     pub(super) fn allow_tiles(&self, smallest: u64, largest: u64) -> bool {
         smallest as f64 >= self.alias_efficiency * largest as f64
     }
@@ -97,7 +97,7 @@ impl SearchBounds {
 pub struct Cut {
     /// The constraint.
     pub constraint: String,
-    /// Of what there are so many.
+    /// What is counted.
     pub of: String,
     /// Before it, capped at the largest integer.
     pub before: u64,

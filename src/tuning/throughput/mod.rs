@@ -163,7 +163,7 @@ pub fn demands(case: &FormCase, mappings: &[Mapping]) -> Vec<Result<Demand, Refu
 }
 
 /// Candidates in the order of predicted times, each with its place and its time; those that spill come
-/// behind all others, and those of which nothing is predicted last, in the order that they had.
+/// after all others, and those of which nothing is predicted last, in the order that they had.
 #[must_use]
 pub fn by_prediction(
     candidates: Vec<Candidate<Mapping>>,

@@ -391,7 +391,7 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The finest mesh of at most so many nodes.
+/// The finest mesh of at most a given number of nodes.
 fn largest(element: Element, most: f64) -> Result<usize, Failure> {
     let fits =
         |cells: &usize| (element.nodes_of_side(*cells) as f64).powi(element.dimension.axes() as i32) <= most;

@@ -217,7 +217,7 @@ pub(crate) fn picture(panels: Vec<Panel>) -> Result<String, PictureError> {
 /// Draws a panel, by its number.
 type DrawPanel<'p> = dyn Fn(usize, &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), Failure> + 'p;
 
-/// So many panels side by side.
+/// `panels` panels side by side.
 pub(crate) fn drawing(panels: usize, draw: &DrawPanel<'_>) -> Result<String, PictureError> {
     let mut svg = String::new();
     draw_all(&mut svg, panels, draw).map_err(|e| PictureError::Draw(e.to_string()))?;

@@ -18,7 +18,7 @@ pub struct Scale {
     pub element: Element,
     /// Cells a side.
     pub cells: usize,
-    /// Cubes behind each other along the slowest axis.
+    /// Cubes one after the other along the slowest axis.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub height: usize,
     /// Nodes of the mesh, those at the boundary among them.
@@ -87,7 +87,7 @@ fn median(seconds: &[f64]) -> f64 {
     all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Solves for a product of sines on so many devices, once to warm up and `runs` times, and times
+/// Solves for a product of sines on a given number of devices, once to warm up and `runs` times, and times
 /// V-cycles.
 ///
 /// # Errors

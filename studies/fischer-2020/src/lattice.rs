@@ -16,7 +16,7 @@ pub struct Lattice {
     pub given_boundary: bool,
 }
 
-/// Vertices move by at most so many cell widths along each axis.
+/// Vertices move by at most this many cell widths along each axis.
 const MOVED: f64 = 0.1;
 
 impl Lattice {

@@ -64,7 +64,7 @@ struct TimeArgs {
     /// Sizes for each factor of ten
     #[arg(long, value_name = "N", default_value_t = 2.0)]
     per_decade: f64,
-    /// Time an iteration of conjugate gradients, as a part of so many, instead of the action alone
+    /// Time an iteration of conjugate gradients, as a part of this many, instead of the action alone
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     iterations: Option<u16>,
     /// Mapping in JSON instead of the default one

@@ -141,7 +141,7 @@ impl PredictionArgs {
     }
 }
 
-/// The fastest of the measured records of a case, and others evenly, so many in all.
+/// The fastest of the measured records of a case, and others evenly, up to a total.
 fn chosen<'r>(records: &[&'r Record], most: usize) -> Vec<&'r Record> {
     let mut timed: Vec<&Record> = records.iter().copied().filter(|r| r.median_s().is_some()).collect();
     if let Some(best) = (0..timed.len()).min_by(|a, b| {
@@ -215,7 +215,7 @@ impl Trials {
         self.measured.iter().map(|(t, _)| t.measured_s).fold(f64::INFINITY, f64::min)
     }
 
-    /// How many times longer than the best the best of the first so many takes.
+    /// How many times longer than the best the best of the first ones takes.
     fn within(&self, first: usize) -> f64 {
         let found = self.measured.iter().take(first).map(|(t, _)| t.measured_s).fold(f64::INFINITY, f64::min);
         found / self.best()

@@ -144,7 +144,7 @@ impl Prepared {
         Ok(Self { mesh, degree, source, order, reference, x, product, pattern, pattern_s })
     }
 
-    /// A uniform mesh of so many divisions a side, as [`Prepared::new`] takes it.
+    /// A uniform mesh of a given number of divisions a side, as [`Prepared::new`] takes it.
     ///
     /// # Errors
     /// No such mesh; as [`Prepared::new`].

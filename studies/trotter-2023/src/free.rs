@@ -20,7 +20,7 @@ use purlin::tuning::known::{Sought, for_device, without_setup};
 const PROBLEM: BoundaryValueProblem = BoundaryValueProblem::Poisson;
 /// Iterations that are timed.
 const ITERATIONS: usize = 64;
-/// Largest difference of the solutions of so many iterations, relative: roundings grow with them.
+/// Largest difference of the solutions of a given number of iterations, relative: roundings grow with them.
 const TOLERANCE: f64 = 1e-11;
 
 /// The kernels of a form under the best mappings that are known for the device.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Where the mesh of a measurement comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Cubes of six tetrahedra each, so many a side of the unit cube.
+    /// Cubes of six tetrahedra each, with a given number of cubes a side of the unit cube.
     Cube(usize),
     /// A file of Gmsh's.
     File(PathBuf),
