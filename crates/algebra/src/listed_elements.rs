@@ -100,7 +100,7 @@ impl Sweep {
     }
 }
 
-/// Puts nodes before and behind what touches some instructions in the body of a loop.
+/// Puts nodes before and after what touches some instructions in the body of a loop.
 pub(crate) fn put_around(
     kernel: &mut Kernel,
     at: InameId,
@@ -132,7 +132,7 @@ pub(crate) struct ExclusiveUpdates<'l> {
 }
 
 impl ExclusiveUpdates<'_> {
-    /// Fills the temporary in front of updates and joins it to the array behind them: what no other
+    /// Fills the temporary before updates and joins it to the array after them: what no other
     /// block has starts from the array and is stored.
     pub(crate) fn put_around(&self, kernel: &mut Kernel, insns: &[InsnId]) -> ListedElements {
         let array = kernel.vars[self.var].clone();
@@ -189,7 +189,7 @@ pub(crate) struct ListedUpdates {
 
 impl ListedUpdates {
     /// Gives each element of the map in a block an element of the temporary `name`, and sums those of
-    /// each number behind the updates.
+    /// each number after the updates.
     pub(crate) fn sum_by_places(&self, kernel: &mut Kernel, name: &str) -> ListedElements {
         let array = kernel.vars[self.var].clone();
         let width = self.columns * self.lists.block;

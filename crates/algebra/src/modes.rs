@@ -4,7 +4,7 @@
 //! Q^T A` has a row a mode, and `C^T C = A^T A`. The basis is found by modified Gram–Schmidt with
 //! pivots and reorthogonalisation (Björck 1967), for each connected
 //! component of the Gram graph by itself, so that blocks of a symmetry have modes of their own.
-//! Nothing relies on it: [`Points::certify`] sums both sides anew.
+//! Nothing relies on it: [`Points::certify`] sums both sides again.
 
 use purlin_steps::accuracy::is_near;
 use std::collections::BTreeSet;

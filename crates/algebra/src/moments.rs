@@ -81,7 +81,7 @@ impl Moments {
 struct Writer<'p, 'k> {
     of: &'p Moments,
     kernel: &'k mut Kernel,
-    /// What stands in front of the loop, at the end of its body, and behind it.
+    /// What stands before the loop, at the end of its body, and after it.
     zero: Vec<Node>,
     inside: Vec<Node>,
     behind: Vec<Node>,
@@ -178,7 +178,7 @@ impl Writer<'_, '_> {
         Some(Expr::scalar(scalar))
     }
 
-    /// `P[k, j] = sum_l M[k, l]*C[l, j]`, behind the loop.
+    /// `P[k, j] = sum_l M[k, l]*C[l, j]`, after the loop.
     fn product(&mut self, stem: &str, left: VarId, right: VarId, shape: [usize; 2]) -> VarId {
         let product = self.array(stem, &shape);
         let [k, j] = [self.range("k", shape[0]), self.range("j", shape[1])];

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) const WHOLE: Obligation =
     Obligation::new("moved_terms.whole", "all terms of a summand leave the loop, or none");
 
-/// The updates may run behind the loop.
+/// The updates may run after the loop.
 pub(crate) const LOOPS: Obligation = Obligation::new(
     "moved_terms.loops",
     "the loops around updates that lose a term run from 0, or from another one of them, to constants",
@@ -33,7 +33,7 @@ pub(crate) struct Part {
 /// What leaves the loop of an update.
 pub(crate) struct Moved {
     pub(crate) insn: InsnId,
-    /// The loops around it inside of the loop.
+    /// The loops around it inside the loop.
     pub(crate) loops: Vec<InameId>,
     /// The summands that stay, and whether each is subtracted.
     pub(crate) kept: Vec<(Expr, bool)>,
@@ -99,7 +99,7 @@ pub(crate) struct Leaving<'p> {
 }
 
 impl Leaving<'_> {
-    /// Puts nodes in front of the loop, at the end of its body and behind it, and the updates behind
+    /// Puts nodes before the loop, at the end of its body and after it, and the updates after
     /// all, where `arrays` hold the sums.
     pub(crate) fn take_out(
         &self,

@@ -125,7 +125,7 @@ pub(crate) fn of_parts(
             Rows::Weights => parts.weights(&line(values)),
         };
         for (k, value) in line.into_iter().enumerate() {
-            // places behind those of the pairs are zero
+            // places after those of the pairs are zero
             let pair = (k % parts.half).min(parts.pairs() - 1);
             let scale = scales[pair].min(scales[parts.elements - 1 - pair]);
             let value = if value.abs() <= ROUNDING * scale { 0.0 } else { value };

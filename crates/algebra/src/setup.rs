@@ -1,8 +1,8 @@
 //! Slices of a kernel: what computes some of its temporaries, as a kernel of its own.
 
 use purlin_ir::{
-    AddressSpace, Assumption, Atom, AxisTag, Direction, Expr, InameId, InsnId, Kernel, Layout, Node, VarId,
-    VarKind,
+    AddressSpace, Assumption, Atom, AxisTag, Direction, Expr, InameId, InsnId, Kernel, Layout, Node, SubGroup,
+    VarId, VarKind,
 };
 use std::collections::BTreeSet;
 
@@ -66,6 +66,7 @@ impl Slice {
         setup.name = format!("{}_setup", kernel.name);
         setup.resident_groups = None;
         setup.dynamic_local = false;
+        setup.sub_group = SubGroup::default();
         setup.callees = [].into_iter().collect();
         setup.body = kept(&kernel.body, &self.insns);
         for insn in setup.insns.values_mut() {
@@ -141,7 +142,7 @@ fn kept(nodes: &[Node], insns: &BTreeSet<InsnId>) -> Vec<Node> {
     nodes.iter().filter_map(keep).collect()
 }
 
-/// The instructions of a slice that only serve it: they write what nothing outside of it reads.
+/// The instructions of a slice that only serve it: they write what nothing outside it reads.
 pub(crate) fn only_for(kernel: &Kernel, slice: &Slice, vars: &[VarId]) -> BTreeSet<InsnId> {
     let mut gone: BTreeSet<InsnId> =
         kernel.insns.ids().filter(|s| vars.contains(&kernel.insns[*s].lhs.var)).collect();

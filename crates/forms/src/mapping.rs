@@ -127,7 +127,7 @@ pub enum Mapping {
         sub_groups: u64,
         /// Work-groups of a launch.
         groups: u64,
-        /// Tables that a work-group keeps in local memory, the first so many.
+        /// Tables that a work-group keeps in local memory, counted from the first.
         kept_tables: u64,
         /// Whether the next block of cells is copied while products are computed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -140,7 +140,7 @@ pub enum Mapping {
     /// Sixteen cells a work-group and a sub-group for each component, products with tables by
     /// matrix instructions.
     MatrixGroups {
-        /// Work-groups that a compute unit shall have registers for; none leaves it to the
+        /// Work-groups that a compute unit should have registers for; none leaves it to the
         /// compiler.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resident_groups: Option<u32>,
@@ -162,7 +162,7 @@ pub enum Mapping {
     /// Sixteen cells a work-group and a sub-group for each derivative of a component, values at
     /// points by a basis of the columns of tables, products by matrix instructions.
     MatrixBasis {
-        /// Work-groups that a compute unit shall have registers for; none leaves it to the
+        /// Work-groups that a compute unit should have registers for; none leaves it to the
         /// compiler.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resident_groups: Option<u32>,
@@ -205,11 +205,11 @@ pub enum Mapping {
     /// Degrees of freedom combined in orbits of symmetric vertices, derivatives along symmetric
     /// directions, sums over modes, in straight-line code or by matrix instructions.
     Orbits {
-        /// Work-groups that a compute unit shall have registers for; none leaves it to the
+        /// Work-groups that a compute unit should have registers for; none leaves it to the
         /// compiler.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resident_groups: Option<u32>,
-        /// Whether quadrature points are combined in orbits, too, in place of modes: of integrands
+        /// Whether quadrature points are combined in orbits, too, instead of modes: of integrands
         /// that have none.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         points: bool,
@@ -289,7 +289,7 @@ impl Mapping {
         parts: Vec::new(),
     };
 
-    /// The same behind modes instead of quadrature points.
+    /// The same after modes instead of quadrature points.
     #[must_use]
     pub fn with_modes(self) -> Self {
         Self::Modes { then: Box::new(self) }
@@ -308,7 +308,7 @@ impl Mapping {
             || self.behind().is_some_and(Self::is_by_instructions)
     }
 
-    /// The mapping behind what this one does first; none where it does nothing first.
+    /// The mapping after what this one does first; none where it does nothing first.
     fn behind(&self) -> Option<&Self> {
         match self {
             Self::Modes { then }
@@ -354,7 +354,7 @@ impl Mapping {
             || self.behind().is_some_and(Self::lists_vertices)
     }
 
-    /// The same behind rules of a scheme.
+    /// The same after rules of a scheme.
     #[must_use]
     pub fn with_rules(self, scheme: QuadratureScheme) -> Self {
         Self::Rules { scheme, then: Box::new(self) }

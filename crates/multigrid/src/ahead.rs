@@ -1,4 +1,4 @@
-//! Patches that a group solves for in turn, each copied to local memory by asynchronous copies while
+//! Patches that a group solves for one after the other, each copied to local memory by asynchronous copies while
 //! the one before is computed.
 
 use crate::schedules::Steps;
@@ -11,7 +11,7 @@ use purlin_primitives::primitives::{
 };
 use purlin_primitives::{Schedule, Selection};
 
-/// The loop over groups where patches are taken in turn; `p0` is then that over the patches of a group.
+/// The loop over groups where patches are taken one after the other; `p0` is then that over the patches of a group.
 pub(crate) const GROUPS: &str = "p0_groups";
 
 /// Nodes of a patch before they are needed.
@@ -24,7 +24,7 @@ pub(crate) const SOURCE: &str = "b_ahead";
 pub(crate) const SOURCE_LOOPS: [&str; 3] = ["k_b", "j_b", "i_b"];
 pub(crate) const NODES_LOOPS: [&str; 3] = ["k_x", "j_x", "i_x"];
 
-/// Gives each group so many patches of a row in turn.
+/// Gives each group a number of patches of a row, one after the other.
 pub(crate) fn take_in_turn(s: &mut Schedule, patches: u32) -> Steps {
     let (outer, inner) = (Some(GROUPS.to_owned()), Some("p0_turn".to_owned()));
     s.apply(SplitIname { outer, inner, ..SplitIname::new("p0", i64::from(patches)) })?;
@@ -60,7 +60,7 @@ pub(crate) fn part(s: &mut Schedule, along: &str, dimension: Dimension, copies_s
     s.apply(DistributeLoop::new(along, there)).map(drop)
 }
 
-/// Fills the arrays for the next patch of a group behind their last use, by copies that go on.
+/// Fills the arrays for the next patch of a group after their last use, by copies that go on.
 pub(crate) fn pipeline(s: &mut Schedule, arrays: &[&str], precision: Precision) -> Steps {
     for array in arrays {
         s.apply(PipelineLoop::new("p0", [*array]).with_buffers(1))?;

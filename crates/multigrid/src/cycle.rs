@@ -15,11 +15,11 @@ pub enum Order {
 }
 
 impl Hierarchy<'_> {
-    /// One V-cycle on a level, for its right-hand side, with so many smoothing steps before and
+    /// One V-cycle on a level, for its right-hand side, with a given number of smoothing steps before and
     /// after as [`HierarchyOptions::steps`](crate::HierarchyOptions::steps) has. Returns its
     /// seconds by the device's clock.
     ///
-    /// Steps behind the coarser level take the colours in the order `after`: backward makes the
+    /// Steps after the coarser level take the colours in the order `after`: backward makes the
     /// cycle symmetric if there are as many before it, forward is that of the publication.
     ///
     /// # Errors

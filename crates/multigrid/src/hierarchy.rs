@@ -87,7 +87,7 @@ pub struct Hierarchy<'d> {
     steps: [u32; 2],
     line: Line,
     pub(crate) matrices: Matrices,
-    /// What is launched for a colour, in turn.
+    /// What is launched for a colour, in sequence.
     pub(crate) smooth: Vec<(Operation, Executable)>,
     /// What solves on the coarsest level, if the smoother does not.
     pub(crate) coarse: Vec<(Operation, Executable)>,
@@ -574,7 +574,7 @@ pub(crate) fn bytes(
         .unwrap_or(u64::MAX)
 }
 
-/// Whether so many bytes fit, before any is allocated.
+/// Whether this many bytes fit, before any is allocated.
 pub(crate) fn fits(device: &dyn Device, needed: u64) -> Result<(), MultigridError> {
     let info = device.info();
     match info.available_bytes() {

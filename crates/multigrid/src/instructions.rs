@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// Nodes of a tile.
 const TILE: i64 = 8;
 
-/// A sum of a contraction: its loops over terms, with the matrix of each, and what stands behind it.
+/// A sum of a contraction: its loops over terms, with the matrix of each, and what stands after it.
 struct Sum {
     terms: &'static [(&'static str, &'static str)],
     behind: &'static str,
@@ -34,7 +34,7 @@ const fn by_vectors(sums: &'static [Sum], along: usize, read: &'static [&'static
     Contraction { along, sums, read }
 }
 
-/// The nests of the fused kernel, in turn.
+/// The nests of the fused kernel, in sequence.
 const CONTRACTIONS: [Contraction; 9] = [
     Contraction {
         along: 0,
@@ -161,7 +161,7 @@ pub(crate) fn map(s: &mut Schedule, length: i64, (sub_groups, parities): (i64, b
     s.apply(MakeAtomic { insns: Selection::Writes("x".into()) }).map(drop)
 }
 
-/// Takes patches in turn, with copies of what they need in local memory: the nodes, and the right-hand
+/// Takes patches one after the other, with copies of what they need in local memory: the nodes, and the right-hand
 /// side where two groups have room for it.
 pub(crate) fn copy_ahead(s: &mut Schedule, element: Element, patches: u32) -> Steps {
     ahead::take_in_turn(s, patches)?;
@@ -261,7 +261,7 @@ impl Loops {
     }
 }
 
-/// Gives the sums of a contraction, what sets them to zero, what stands behind them and the lines that
+/// Gives the sums of a contraction, what sets them to zero, what stands after them and the lines that
 /// they take nests of their own.
 fn apart(
     s: &mut Schedule,

@@ -182,7 +182,7 @@ pub enum Variant {
     Fused,
     /// In one kernel, of the nodes at the boundary of a patch alone.
     Boundary,
-    /// *Separate*, with the inverse of a patch as a dense matrix in place of fast diagonalisation:
+    /// *Separate*, with the inverse of a patch as a dense matrix instead of fast diagonalisation:
     /// the slow variant of Figure 3.
     Inverse,
     /// Point Gauss–Seidel (Table 3): the nodes of a patch one after the other, those of the same
@@ -197,7 +197,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// What is launched for a colour, in turn.
+    /// What is launched for a colour, in sequence.
     #[must_use]
     pub const fn operations(self) -> &'static [Operation] {
         match self {
@@ -221,7 +221,7 @@ pub fn plain(operation: Operation, element: Element, precision: Precision) -> Re
     parse_plain(operation.text(element.dimension), element, precision, 2 * element.degree - 1)
 }
 
-/// The plain kernel of a text with room for so many eigenvectors along a line, of which some may be zero.
+/// The plain kernel of a text with room for a given number of eigenvectors along a line, of which some may be zero.
 /// Of the fused kernel in three dimensions alone; others have as many as there are.
 pub(crate) fn parse_plain(
     text: &str,

@@ -294,7 +294,7 @@ fn facet(shape: CellShape, placed: &Placed, axis: usize, side: usize) -> usize {
     shape.facets().iter().position(|facet| lies_there(facet)).unwrap_or(0)
 }
 
-/// The cell behind a facet of another, turned as that one; none if they share no facet so.
+/// The cell after a facet of another, turned as that one; none if they share no facet so.
 fn beside(mesh: &Mesh, placed: &Placed, (axis, side): (usize, usize), cell: usize) -> Option<Placed> {
     let axes = mesh.shape().dim();
     let own = |corner: usize| {

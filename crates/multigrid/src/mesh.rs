@@ -103,7 +103,7 @@ impl DeformedMesh {
         Ok(Self { coefficient, ..self })
     }
 
-    /// The same mesh with a coefficient of 1 and of `jump` in turn in the quadrants or octants.
+    /// The same mesh with a coefficient that alternates between 1 and `jump` in the quadrants or octants.
     ///
     /// # Errors
     /// A `jump` that is not positive.

@@ -23,7 +23,7 @@ pub(crate) const PAIRS: [([&str; 3], &str, usize); 3] = [
 ];
 
 /// Arrays of one length along an axis that depend on each other there: nodes of a patch, its inner nodes
-/// before the eigenvectors, and those behind, whose parts are halves so that nodes are sums of parts.
+/// before the eigenvectors, and those after, whose parts are halves so that nodes are sums of parts.
 const LINES: [(&[(&str, u32)], bool); 9] = [
     (&[("u", 2)], false),
     (&[("u", 1), ("mu", 1), ("au", 1)], false),

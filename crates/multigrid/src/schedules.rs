@@ -23,7 +23,7 @@ use purlin_runtime::Backend;
 pub(crate) type Steps = Result<(), TransformError>;
 
 /// Whether lines take each other's place. It saves half of the local memory; in three dimensions up
-/// to degree 4, where that does not bind, the rows of equal length cost more: 7.8 in place of 9.3
+/// to degree 4, where that does not bind, the rows of equal length cost more: 7.8 instead of 9.3
 /// billion nodes a second at degree 4 (H200, 2026-11-24).
 const fn takes_places(element: Element) -> bool {
     match element.dimension {
@@ -127,7 +127,7 @@ pub fn program(
     Ok(generate(schedule.kernel(), backend.target(), &Options::default())?)
 }
 
-/// Leaves registers for so many groups.
+/// Leaves registers for a given number of groups.
 fn reside(s: &mut Schedule, groups: Option<u32>) -> Steps {
     groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
 }
@@ -145,7 +145,7 @@ pub(crate) fn loops(kernel: &Kernel, stem: &str) -> Vec<String> {
     kernel.inames.values().map(|iname| &iname.name).filter(|name| name.starts_with(stem)).cloned().collect()
 }
 
-/// All arrays of a patch, which have at least so many axes, to local memory.
+/// All arrays of a patch, which have at least a given number of axes, to local memory.
 pub(crate) fn share(s: &mut Schedule, axes: usize) -> Result<Vec<String>, TransformError> {
     let is_array = |v: &&Variable| {
         v.kind == VarKind::Temporary && v.shape.len() >= axes && v.space == AddressSpace::Private
@@ -482,8 +482,8 @@ fn lines(
 pub(crate) fn pad_as_a_patch(s: &mut Schedule, array: &str, axes: usize, side: i64) -> Steps {
     let Some(var) = s.kernel().var(array) else { return Ok(()) };
     let extents: Vec<i64> = s.kernel().vars[var].shape.iter().filter_map(Affine::as_constant).collect();
-    let first = extents.len() - axes; // behind the patch of the group, if there are several
-    // all axes but the outermost: that one too where patches lie one behind the other
+    let first = extents.len() - axes; // after the patch of the group, if there are several
+    // all axes but the outermost: that one too where patches lie one after the other
     let rows = extents.iter().enumerate().skip(if first == 0 { 1 } else { first });
     for (axis, extent) in rows.filter(|(_, extent)| **extent < side) {
         s.apply(PadArray::new(array, axis as u32, side - extent))?;

@@ -48,7 +48,7 @@ impl Relaxation {
     }
 }
 
-/// What a smoother launches for a colour, in turn.
+/// What a smoother launches for a colour, in sequence.
 pub(crate) const fn launched(
     variant: Variant,
     relaxation: Relaxation,
@@ -101,7 +101,7 @@ const COARSE_REDUCTION: f64 = 1e-3;
 const MOST_COARSE_STEPS: u32 = 60;
 
 impl Hierarchy<'_> {
-    /// One step of the smoother: each colour in turn, all its patches in parallel. Returns its
+    /// One step of the smoother: one colour after the other, all its patches in parallel. Returns its
     /// seconds by the device's clock.
     ///
     /// # Errors

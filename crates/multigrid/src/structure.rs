@@ -45,7 +45,7 @@ pub enum Structure {
         /// Corrections are added by atomic updates, for whose old values nobody waits.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         atomic: bool,
-        /// Patches in turn of a group, the next of which is copied while one is solved for. Of the
+        /// Successive patches of a group, the next of which is copied while one is solved for. Of the
         /// fused kernel alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ahead: Option<u32>,
@@ -58,21 +58,21 @@ pub enum Structure {
         /// Sub-groups of a patch, each with as many of its planes: a power of two, of two planes at
         /// least.
         sub_groups: u32,
-        /// Even and odd parts in place of nodes, so that matrices have two blocks: half of the
+        /// Even and odd parts instead of nodes, so that matrices have two blocks: half of the
         /// instructions. Of lines of two tiles alone: degrees 5, 6, 7.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         parities: bool,
         /// Groups of a compute unit that the compiler leaves registers for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resident_groups: Option<u32>,
-        /// Patches in turn of a group, the next of which is copied while one is solved for.
+        /// Successive patches of a group, the next of which is copied while one is solved for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ahead: Option<u32>,
     },
 }
 
 impl Structure {
-    /// Lines with so many patches or cells a work-group, nothing else.
+    /// Lines with a given number of patches or cells a work-group, nothing else.
     #[must_use]
     pub const fn lines(patches: u32) -> Self {
         Self::Lines { patches, resident_groups: None, separate_terms: false, atomic: false, ahead: None }

@@ -111,7 +111,7 @@ fn certify(
     Ok(())
 }
 
-/// The place of each point along each axis, in rows, columns and layers of so many. None if there
+/// The place of each point along each axis, in rows, columns and layers of given lengths. None if there
 /// is not one point at each place.
 fn rows(points: &[f64], axes: usize, n: usize) -> Option<Vec<Vec<usize>>> {
     let mut line: Vec<f64> = points.iter().step_by(axes).copied().collect();

@@ -12,7 +12,7 @@ use purlin_runtime::{Buffer, Device, Executable, download_values};
 /// An iteration takes two products and keeps six vectors, however many there were before. The lengths of
 /// steps stay on the device; from a residual on that is small enough the kernels change nothing. The host
 /// reads five numbers an iteration, [`LinearOptions::look_every`] iterations at once. The last residual
-/// is computed from the solution: where the recurrence has drifted from it, the method starts anew from
+/// is computed from the solution: where the recurrence has drifted from it, the method starts again from
 /// there.
 ///
 /// # Source

@@ -47,7 +47,7 @@ fn own(of_closure: &[u64]) -> Vec<u64> {
 }
 
 impl SystemSize {
-    /// Of a vector space of so many components on a mesh of simplices.
+    /// Of a vector space of a given number of components on a mesh of simplices.
     #[must_use]
     pub fn of(mesh: &Mesh, degree: usize, components: usize, strategy: AssemblyStrategy) -> Self {
         Self::of_counts(
@@ -60,7 +60,7 @@ impl SystemSize {
         )
     }
 
-    /// Of a mesh with so many vertices and cells.
+    /// Of a mesh with given numbers of vertices and cells.
     #[must_use]
     pub fn of_counts(
         dim: usize,

@@ -49,7 +49,7 @@ impl Spectrum {
         }
     }
 
-    /// Factors of the preconditioned residual and of the last direction in the directions behind the
+    /// Factors of the preconditioned residual and of the last direction in the directions after the
     /// first: the first is `residual/θ` alone.
     fn factors(self) -> Factors {
         let (middle, half) = ((self.largest + self.least) / 2.0, (self.largest - self.least) / 2.0);
@@ -291,7 +291,7 @@ pub struct Eigenvalues<'d> {
 }
 
 impl<'d> Eigenvalues<'d> {
-    /// Compiles the kernels for so many iterations, allocates vectors of `n` numbers, and uploads one
+    /// Compiles the kernels for a given number of iterations, allocates vectors of `n` numbers, and uploads one
     /// of pseudo-random numbers.
     ///
     /// # Errors

@@ -178,7 +178,7 @@ impl<'d> ConjugateGradients<'d> {
         Ok(())
     }
 
-    /// So many iterations, and their sums.
+    /// A number of iterations, and their sums.
     fn iterate(
         &self,
         count: usize,
@@ -266,7 +266,7 @@ impl<'d> ConjugateGradients<'d> {
         Call::of(&self.dot, &self.sizes(k), &arrays)
     }
 
-    /// Solution and residual of iteration `k`, and the squares of the residual behind it.
+    /// Solution and residual of iteration `k`, and the squares of the residual after it.
     pub(crate) fn improve<'a>(
         &'a self,
         k: usize,
@@ -300,7 +300,7 @@ impl<'d> ConjugateGradients<'d> {
         call.with("plain", 1.0 - scaled).with("scaled", scaled)
     }
 
-    /// The direction behind iteration `k`.
+    /// The direction after iteration `k`.
     pub(crate) fn turn_direction<'a>(&'a self, k: usize, preconditioning: Preconditioning<'a>) -> Call<'a> {
         let Self { r, p, z, .. } = self;
         match preconditioning {

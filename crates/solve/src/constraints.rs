@@ -6,7 +6,7 @@ use crate::{Call, SolveError};
 use purlin_forms::import::{CsrPattern, EntryOrder};
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
 
-/// Unknowns and the values that they shall have.
+/// Unknowns and the values that they must have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PrescribedValues {
     /// The unknowns, each once.
@@ -147,7 +147,7 @@ impl List {
 ///
 /// An update of the unknowns brings the prescribed ones to their values: it has the *gap* there.
 /// Rows and columns of prescribed unknowns are those of the identity, and what their columns held
-/// is on the right-hand side. The matrix is assembled whole and changed behind that, at listed
+/// is on the right-hand side. The matrix is assembled whole and changed after that, at listed
 /// entries: no entry asks whether it is prescribed, as in Algorithm 4 of the source, and none is
 /// computed twice for the right-hand side.
 ///

@@ -7,7 +7,7 @@ use purlin_runtime::{Buffer, Device, Executable, download_values};
 /// Where a preconditioner stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PreconditionerSide {
-    /// Behind the operator. Residuals are those of the system; the preconditioner may change.
+    /// After the operator. Residuals are those of the system; the preconditioner may change.
     #[default]
     Right,
     /// Before the operator. Residuals are preconditioned, and directions are not stored.
@@ -23,7 +23,7 @@ pub struct GmresOptions {
     pub absolute: f64,
     /// Iterations that are allowed.
     pub max_iterations: usize,
-    /// Iterations after which it starts anew from the solution so far; at least 1.
+    /// Iterations after which it starts again from the solution so far; at least 1.
     pub restart: usize,
     /// Where the preconditioner stands, if there is one.
     pub side: PreconditionerSide,
@@ -42,7 +42,7 @@ impl Default for GmresOptions {
 }
 
 impl GmresOptions {
-    /// Why a solve ends behind the last of these residuals, if it does.
+    /// Why a solve ends after the last of these residuals, if it does.
     pub(crate) fn ended(&self, residuals: &[f64], limit: f64) -> Option<LinearReason> {
         let last = residuals.last().copied().unwrap_or(f64::NAN);
         if !last.is_finite() {
@@ -57,10 +57,10 @@ impl GmresOptions {
 
 /// The generalised minimal residual method for any operator.
 ///
-/// Behind a preconditioner on the right, its directions are stored, so that it need be neither
+/// After a preconditioner on the right, its directions are stored, so that it need be neither
 /// linear nor the same in each iteration: it may compute in another precision. Vectors are
 /// allocated when an iteration needs them, two each (else one). An iteration is one list of
-/// launches; behind it the host reads its column of the Hessenberg matrix.
+/// launches; after it the host reads its column of the Hessenberg matrix.
 ///
 /// # Source
 /// Saad & Schultz 1986; from the right Saad 1993, Algorithm 2.2 (FGMRES).
@@ -107,7 +107,7 @@ impl<'d> Gmres<'d> {
 
     /// Solves `A x = b` from a start of zero, with something near the inverse of `A`.
     ///
-    /// Residuals are those of the recurrence; the one behind the last iteration before a restart or
+    /// Residuals are those of the recurrence; the one after the last iteration before a restart or
     /// the end is computed from the solution.
     ///
     /// # Errors
@@ -326,7 +326,7 @@ impl LeastSquares {
         Self { columns: Vec::new(), rotations: Vec::new(), rhs: vec![residual] }
     }
 
-    /// Adds column `j` from the products with the basis and, behind them, the square of what is
+    /// Adds column `j` from the products with the basis and, after them, the square of what is
     /// left: the length of that, the residual with the column, and whether what is left is
     /// roundings alone, so that the basis holds the solution.
     pub(crate) fn take(&mut self, sums: &[f64], j: usize) -> (f64, f64, bool) {

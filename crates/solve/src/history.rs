@@ -35,7 +35,7 @@ impl History {
     ) -> Option<LinearReason> {
         let first = *self.first.get_or_insert(squares.first().copied().unwrap_or(f64::NAN));
         let options = self.options;
-        // behind a residual that is nothing but rounding there is nothing to be learnt of the matrix
+        // after a residual that is nothing but rounding there is nothing to be learnt of the matrix
         let why = |least: f64, reason| match least <= f64::EPSILON.powi(2) * first {
             true => LinearReason::Stagnated,
             false => reason,

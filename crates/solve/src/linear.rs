@@ -113,7 +113,7 @@ impl PreconditionerKind {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::None, Self::Jacobi, Self::BlockJacobi, Self::Chebyshev, Self::Amg];
 
-    /// Bytes that it takes on a device for a matrix of so many unknowns of `components` each.
+    /// Bytes that it takes on a device for a matrix of a number of unknowns of `components` each.
     #[must_use]
     pub const fn bytes(self, unknowns: u64, components: u64) -> u64 {
         match self {
@@ -153,7 +153,7 @@ impl fmt::Display for LinearChoice {
     }
 }
 
-/// Iterations of GMRES after which it starts anew.
+/// Iterations of GMRES after which it starts again.
 const RESTART: usize = 50;
 /// Iterations that find the largest eigenvalue.
 const OF_LARGEST: usize = 12;
@@ -245,7 +245,7 @@ struct Multilevel {
     needs: Renewal,
 }
 
-/// What of a hierarchy is made anew for a matrix.
+/// What of a hierarchy is made again for a matrix.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Renewal {
     Nothing,
@@ -391,7 +391,7 @@ impl<'d> LinearSolver<'d> {
 
     /// Makes the preconditioner of a matrix, whose unknowns are `u` (points move with displacements); wall
     /// time in seconds. A hierarchy is kept from matrix to matrix until a solve with it takes half as many
-    /// iterations again as the first one, and four. Then its numbers are found anew, and if they do no
+    /// iterations again as the first one, and four. Then its numbers are found again, and if they do no
     /// better than that, its sets of nodes too.
     ///
     /// # Errors

@@ -42,7 +42,7 @@ impl Load {
         }
     }
 
-    /// Behind a step of such a length, which ends the load if it is no whole one.
+    /// After a step of such a length, which ends the load if it is no whole one.
     pub fn moved(self, length: f64) -> Self {
         let moved = match length < 1.0 {
             true => self.moved + length * (self.target - self.moved),
@@ -51,7 +51,7 @@ impl Load {
         Self { target: moved, moved }
     }
 
-    /// The whole load behind a step that moved prescribed unknowns some way.
+    /// The whole load after a step that moved prescribed unknowns some way.
     pub const fn lost(self) -> Self {
         Self { moved: self.target, ..self }
     }
@@ -82,7 +82,7 @@ impl Path {
         Load { target, moved: self.reached }
     }
 
-    /// The next step behind one that converged: as long as it was, or longer where it was not
+    /// The next step after one that converged: as long as it was, or longer where it was not
     /// shortened.
     fn succeed(&mut self, asked: f64, reached: f64) {
         let done = reached - self.reached;

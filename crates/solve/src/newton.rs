@@ -16,7 +16,7 @@ pub struct NewtonOptions {
     pub max_iterations: usize,
     /// Halvings of a step that are allowed.
     pub max_halvings: usize,
-    /// Load steps: prescribed values and forces are applied in so many equal parts, at least one.
+    /// Load steps: prescribed values and forces are applied in this many equal parts, at least one.
     pub load_steps: usize,
     /// Halvings of a load step that are allowed where Newton's method fails.
     pub max_cutbacks: u32,
@@ -55,7 +55,7 @@ const SUFFICIENT: f64 = 1e-4;
 /// Residuals below this part of the largest one are roundings.
 const ROUNDING: f64 = 1e-12;
 /// A step of part of the load ends at an update below this part of its first one: the next load
-/// step starts there, and is solved for in turn.
+/// step starts there, and is solved for next.
 const NEAR: f64 = 1e-3;
 
 /// Equations on a device.
@@ -301,7 +301,7 @@ pub(crate) trait NewtonEquations {
     /// The product of the residual and the update.
     fn slope(&mut self) -> Result<f64, SolveError>;
 
-    /// Adds so many times the update to the unknown.
+    /// Adds a multiple of the update to the unknown.
     fn advance(&mut self, length: f64) -> Result<(), SolveError>;
 
     /// The load from here on, the whole one at first.

@@ -58,7 +58,7 @@ pub struct LinearOptions {
     pub max_iterations: usize,
     /// Growth of the residual, relative to the right-hand side, that is allowed.
     pub divergence: f64,
-    /// Iterations between two looks of the host at the residuals; at least 1. Those behind
+    /// Iterations between two looks of the host at the residuals; at least 1. Those after
     /// convergence change nothing.
     pub look_every: usize,
 }

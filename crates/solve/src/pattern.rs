@@ -113,11 +113,11 @@ impl PatternKernels {
         })
     }
 
-    /// The pattern of a matrix of so many rows and columns, from the numbers of the rows and columns of each
+    /// The pattern of a matrix of given numbers of rows and columns, from the numbers of the rows and columns of each
     /// entity's matrix.
     ///
     /// # Errors
-    /// Lists of other lengths, a number outside of the matrix, more than 32 bits count; no memory, a failing
+    /// Lists of other lengths, a number outside the matrix, more than 32 bits count; no memory, a failing
     /// driver.
     pub fn find(
         &self,

@@ -40,7 +40,7 @@ impl fmt::Display for LinearReason {
 pub struct LinearReport {
     /// Why it stopped.
     pub reason: LinearReason,
-    /// The norm of the residual before the first iteration and behind each.
+    /// The norm of the residual before the first iteration and after each.
     pub residuals: Vec<f64>,
     /// Seconds of its kernels by the device's clock.
     pub seconds: f64,

@@ -13,7 +13,7 @@ macro_rules! text {
 }
 pub(crate) use text;
 
-/// Compiles a kernel with the schedule behind it, if there is one.
+/// Compiles a kernel with the schedule after it, if there is one.
 ///
 /// # Errors
 /// A text that is no kernel, a step that is refused, a device that refuses the code.

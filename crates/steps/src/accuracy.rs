@@ -31,7 +31,7 @@ impl<const N: u32> Default for Digits<N> {
     }
 }
 
-/// What stands behind a step that was asked for other digits; nothing otherwise.
+/// What stands after a step that was asked for other digits; nothing otherwise.
 impl<const N: u32> fmt::Display for Digits<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_default() { Ok(()) } else { write!(f, " to {} digits", self.0) }

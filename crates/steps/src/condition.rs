@@ -21,7 +21,7 @@ pub fn range_runs(range: &GuardedRange) -> Expr {
 }
 
 /// The condition of an instruction where a range has a value; the range first, as the rest may be
-/// defined inside of its loop only.
+/// defined inside its loop only.
 pub fn where_runs(range: &GuardedRange, condition: Option<Expr>) -> Expr {
     let runs = range_runs(range);
     match condition {

@@ -4,7 +4,7 @@ use crate::substitute::substitute_in_nodes;
 use crate::tree::inames_of;
 use purlin_ir::{Affine, Atom, Domain, Expr, Iname, InameId, Kernel, Node};
 
-/// A copy of `nodes`: loops, reductions and instructions are new, with `_{suffix}` behind their
+/// A copy of `nodes`: loops, reductions and instructions are new, with `_{suffix}` after their
 /// names (and a number where that is taken). The copy is not put into the tree.
 pub fn copy_nodes(kernel: &mut Kernel, nodes: &[Node], suffix: &str) -> Vec<Node> {
     let inames: Vec<_> = inames_of(kernel, nodes)

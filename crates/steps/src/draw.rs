@@ -94,12 +94,12 @@ pub fn vars(kernel: &Kernel, wanted: impl Fn(&Variable) -> bool) -> Vec<String> 
     kernel.vars.values().filter(|v| wanted(v)).map(|v| v.name.clone()).collect()
 }
 
-/// Temporaries with at least so many axes.
+/// Temporaries with at least a given number of axes.
 pub fn temporaries(kernel: &Kernel, axes: usize) -> Vec<String> {
     vars(kernel, |v| v.kind == VarKind::Temporary && v.shape.len() >= axes)
 }
 
-/// Arguments and temporaries with at least so many axes.
+/// Arguments and temporaries with at least a given number of axes.
 pub fn arrays(kernel: &Kernel, axes: usize) -> Vec<String> {
     let kind = |k: &VarKind| matches!(k, VarKind::Temporary | VarKind::Argument(_));
     vars(kernel, |v| kind(&v.kind) && v.shape.len() >= axes)
@@ -110,7 +110,7 @@ pub fn tables(kernel: &Kernel) -> Vec<String> {
     vars(kernel, |v| matches!(v.kind, VarKind::Table(_)))
 }
 
-/// The names of the tables with at least so many axes.
+/// The names of the tables with at least a given number of axes.
 pub fn tables_with_axes(kernel: &Kernel, axes: usize) -> Vec<String> {
     vars(kernel, |v| matches!(v.kind, VarKind::Table(_)) && v.shape.len() >= axes)
 }
@@ -221,7 +221,7 @@ pub fn read_inside(kernel: &Kernel, iname: &str) -> Vec<String> {
     found.into_iter().filter(array).map(|v| kernel.vars[v].name.clone()).collect()
 }
 
-/// Pairs of temporary arrays of one type in one memory, the last use of the first in front of the
+/// Pairs of temporary arrays of one type in one memory, the last use of the first before the
 /// second.
 pub fn one_after_the_other(kernel: &Kernel) -> Vec<(String, String)> {
     let mut uses = BTreeMap::<_, (usize, usize)>::new();

@@ -31,7 +31,7 @@ impl Keeps {
     /// Everything up to the order of sums and products.
     pub const REASSOCIATED: Self = Self { order: Order::Reassociated, finite_only: false };
 
-    /// Everything up to tables that are equal to so many decimal digits.
+    /// Everything up to tables that are equal to a number of decimal digits.
     #[must_use]
     pub const fn within(digits: u32) -> Self {
         Self { order: Order::Within(digits), finite_only: false }

@@ -139,7 +139,7 @@ pub struct ListNames {
 /// The values of lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListValues {
-    /// `[blocks, capacity]`; the last entry of a list stands behind it, too.
+    /// `[blocks, capacity]`; the last entry of a list stands after it, too.
     pub items: Vec<i64>,
     /// `[blocks]`.
     pub counts: Vec<i64>,
@@ -392,7 +392,7 @@ fn distinct(entries: &[i64]) -> Vec<i64> {
     distinct
 }
 
-/// The distinct values of a block: those that no other one has, and behind the room for them the
+/// The distinct values of a block: those that no other one has, and after the room for them the
 /// others, both in ascending order.
 struct Ordered {
     own: Vec<i64>,
@@ -401,7 +401,7 @@ struct Ordered {
 }
 
 impl Ordered {
-    /// One behind the last place.
+    /// One after the last place.
     fn end(&self) -> usize {
         self.first + self.others.len()
     }

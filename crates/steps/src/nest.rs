@@ -11,7 +11,7 @@ pub fn new_loop(kernel: &mut Kernel, name: &str, extent: i64, tag: AxisTag) -> I
 }
 
 /// Copies of loops, outer first, over the same values and with the same tags, with `_{suffix}`
-/// behind their names; old and new inames. What they mention of other loops stays.
+/// after their names; old and new inames. What they mention of other loops stays.
 pub fn copy_loops(kernel: &mut Kernel, loops: &[InameId], suffix: &str) -> Vec<(InameId, InameId)> {
     let mut pairs = Vec::with_capacity(loops.len());
     for old in loops {

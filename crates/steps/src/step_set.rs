@@ -254,7 +254,7 @@ impl<'de> Visitor<'de> for OneStep<'_> {
         match map.next_key::<String>()? {
             None => Ok(step),
             Some(other) => Err(A::Error::custom(format_args!(
-                "found `{other}` behind `{name}`, needed each step in brackets of its own"
+                "found `{other}` after `{name}`, needed each step in brackets of its own"
             ))),
         }
     }

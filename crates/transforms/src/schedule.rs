@@ -13,7 +13,7 @@ use purlin_steps::schedule::{Array, Loop, Made, Schedule, Statement};
 
 type Applied<T> = Result<T, TransformError>;
 
-/// What [`PrefetchArray`] puts behind the name of its temporary for its loops.
+/// What [`PrefetchArray`] puts after the name of its temporary for its loops.
 const COPY_LOOPS: [&str; 8] = ["_0", "_1", "_2", "_3", "_o", "_l0", "_l1", "_l2"];
 
 /// Loops are reordered within a nest.
@@ -179,7 +179,7 @@ pub trait ScheduleSteps {
         })
     }
 
-    /// [`distribute`](ScheduleSteps::distribute) into loops with names from stems, one for each part behind the
+    /// [`distribute`](ScheduleSteps::distribute) into loops with names from stems, one for each part after the
     /// first.
     ///
     /// # Errors

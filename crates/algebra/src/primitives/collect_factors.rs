@@ -35,9 +35,9 @@ use std::fmt;
 ///
 /// # Precondition
 /// The instructions store scalars of type `f64` in one body, without a condition. With the stores of
-/// the body before them in place of the scalars that these give, `e = sum_k f_k u_k`: `u_k` are the
+/// the body before them instead of the scalars that these give, `e = sum_k f_k u_k`: `u_k` are the
 /// scalars `of`, and no `f_k` depends on them. What a factor reads is written nowhere between the place
-/// where it was read and the place in front of the first instruction, and no `u_k` between the place
+/// where it was read and the place before the first instruction, and no `u_k` between the place
 /// where it was read and the instruction: `{ w : read before w before use }` is empty. Results are equal
 /// where values are finite, up to the order of sums and products. If loops are on axes, the placement
 /// must hold.
@@ -98,7 +98,7 @@ pub struct Collected {
     factors: Vec<Factor>,
     /// The factor of each scalar in each instruction, by number.
     values: Vec<(InsnId, Vec<(usize, VarId)>)>,
-    /// In front of this one the factors are computed.
+    /// Before this one the factors are computed.
     first: InsnId,
     /// What nothing reads any more.
     gone: Vec<InsnId>,

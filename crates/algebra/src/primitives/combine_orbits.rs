@@ -46,7 +46,7 @@ use std::fmt;
 /// With orbits of `2^k` entries there are as many combinations: in `c`, entry `g` has the sign
 /// `(-1)^popcount(c & g)`, a character of the group of `k` swaps that commute. An element may stand
 /// in its orbit several times, each as often as the others. A temporary to which products are added
-/// is treated the other way round: the products add to combinations, and a loop behind them computes
+/// is treated the other way round: the products add to combinations, and a loop after them computes
 /// the elements by place in their orbits, where they are read.
 ///
 /// # Precondition
@@ -371,7 +371,7 @@ impl Edit<'_> {
         Node::Insn(kernel.insns.push(Insn { name, lhs, op, rhs, predicate, tags: BTreeSet::new(), callee }))
     }
 
-    /// The loop that combines values, in front of the products.
+    /// The loop that combines values, before the products.
     fn combine(&self, kernel: &mut Kernel, to: &[VarId], extents: &[i64]) -> (InameId, Node) {
         let (loops, rest) = self.loops(kernel, extents);
         let orbit = Expr::Iname(loops[0]);

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Drops the entries of a table outside of the box that is loaded, so that indices start at 0.
+/// Drops the entries of a table outside the box that is loaded, so that indices start at 0.
 ///
 /// # Rewrite
 /// ```text
@@ -63,7 +63,7 @@ const BOUNDED: Obligation =
 
 /// There is something to drop.
 const SMALLER: Obligation =
-    Obligation::new("crop_table.smaller", "some entry of the table is outside of the box that is loaded");
+    Obligation::new("crop_table.smaller", "some entry of the table is outside the box that is loaded");
 
 /// A table, with the first index and the extent of the box along each axis.
 pub struct LoadedBox {

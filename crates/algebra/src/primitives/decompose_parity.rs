@@ -1,4 +1,4 @@
-//! Keeps the even and the odd part of lines of temporaries in place of their elements.
+//! Keeps the even and the odd part of lines of temporaries instead of their elements.
 
 use crate::parity::{
     ALONE, Lost, OTHERS, Parts, Role, Rows, also, certify, check_pairs, combined, entry, loads_of, mentions,
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Keeps sums and differences of mirrored elements of temporaries along an axis in place of the elements.
+/// Keeps sums and differences of mirrored elements of temporaries along an axis instead of the elements.
 ///
 /// # Rewrite
 /// ```text
@@ -38,7 +38,7 @@ use std::fmt;
 /// for i in 0..4                                 for i in 0..4
 ///   s: y[i] = sum(l in 0..4: t[i, l]*u[l])        s: y[i] = sum(l in 0..4: t_parts[i, l]*u[l])
 /// ```
-/// Elements `0..half` along the axis are the even parts then, `u[j] + u[n - 1 - j]`, and those behind
+/// Elements `0..half` along the axis are the even parts then, `u[j] + u[n - 1 - j]`, and those after
 /// them the odd ones, `u[j] - u[n - 1 - j]`; or halves of both, if `halved`. With `half` above half of
 /// `n`, some pairs stand there twice, the second time with weights of zero. A table of which the rows
 /// are values, or the columns weights of lines, is transformed once. One that a reflection leaves alone
@@ -129,7 +129,7 @@ const WRITTEN: Obligation = Obligation::new(
 /// A whole line is read as a sum of products with weights.
 const SUMS: Obligation = Obligation::new(
     "decompose_parity.sums",
-    "other reads of an array are sums over its axis of products with an entry of a table, outside of loops that write it",
+    "other reads of an array are sums over its axis of products with an entry of a table, outside loops that write it",
 );
 
 /// The tables over parts stand for the old ones.
@@ -139,7 +139,7 @@ const CERTIFICATE: Obligation = Obligation::new(
      precision",
 );
 
-/// The kernel with parts in place of elements.
+/// The kernel with parts instead of elements.
 pub struct Decomposed(Kernel);
 
 /// The arrays and how they are used.
@@ -153,7 +153,7 @@ struct Lines {
 
 impl Primitive for DecomposeParity {
     const NAME: &'static str = "decompose_parity";
-    const SUMMARY: &'static str = "Keeps the even and the odd part of lines in place of their elements.";
+    const SUMMARY: &'static str = "Keeps the even and the odd part of lines instead of their elements.";
 
     type Proof = Decomposed;
     type Made = ();

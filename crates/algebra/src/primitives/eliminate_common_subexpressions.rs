@@ -43,7 +43,7 @@ use std::fmt;
 /// # Precondition
 /// With `L` the loops around all uses `U` of a temporary: (1) nothing writes an operand between the
 /// temporary and a use, `{ w -> u : u in U, L = L', element(w) = element(u), w before u }` is empty
-/// for writes behind the temporary; (2) one use is surely evaluated in every iteration of
+/// for writes after the temporary; (2) one use is surely evaluated in every iteration of
 /// `L`: it stands under no condition, and the loops between `L` and it are not empty. The value is
 /// the same bit by bit. If loops are on axes, the placement must hold. Uses that a write separates
 /// get temporaries of their own, or stay.
@@ -177,12 +177,12 @@ struct Candidate {
     uses: Vec<Use>,
 }
 
-/// A place for a temporary: in front of a node in the body of the last of the loops.
+/// A place for a temporary: before a node in the body of the last of the loops.
 struct Spot {
     e: Expr,
     ty: ScalarType,
     insns: Vec<InsnId>,
-    /// The node in front of which it is computed, without its body.
+    /// The node before which it is computed, without its body.
     node: Node,
 }
 
@@ -365,7 +365,7 @@ fn loops_around<'p>(poly: &'p Polyhedral, uses: &[Use]) -> &'p [InameId] {
     &all[..depth]
 }
 
-/// The instruction that comes first behind the place of a temporary, and the node that holds it.
+/// The instruction that comes first after the place of a temporary, and the node that holds it.
 fn point(poly: &Polyhedral, uses: &[Use]) -> Option<(InsnId, Node)> {
     let first = uses.first()?.insn;
     let around = loops_around(poly, uses);
@@ -477,7 +477,7 @@ impl<'k> Collector<'k> {
         let Ok(ExprType::Scalar(ty)) = self.kernel.type_of(e, &[]) else { return None };
         let mut movable = ty.is_float();
         e.for_each(&mut |e| match e {
-            // the iname of a reduction around has no value outside of it
+            // the iname of a reduction around has no value outside it
             Expr::Iname(i) => movable &= loops.contains(i),
             Expr::Reduce(_) | Expr::Rule(..) | Expr::RuleParam(_) => movable = false,
             _ => {}

@@ -55,7 +55,7 @@ const TABLE: Obligation = Obligation::new("embed_table.table", "the variable is 
 
 /// There is a load whose value is known.
 const CONSTANT_INDEX: Obligation =
-    Obligation::new("embed_table.constant_index", "a load of the table has a constant index inside of it");
+    Obligation::new("embed_table.constant_index", "a load of the table has a constant index inside it");
 
 /// A table that is loaded at a constant index.
 pub struct KnownValues {

@@ -34,11 +34,11 @@ use std::fmt;
 /// Takes the factors that do not change out of a sum: of a reduction, or of an update in a loop.
 ///
 /// # Rewrite
-/// Of a reduction, the sum over `iname` and the inames behind it becomes a sum of its own:
+/// Of a reduction, the sum over `iname` and the inames after it becomes a sum of its own:
 /// ```text
 /// s: y[i] = sum(l in 0..n, m in 0..n: b[i, l]*c[m]*u[l, m])   =>   s: y[i] = sum(l in 0..n: b[i, l]*sum(m in 0..n: c[m]*u[l, m]))
 /// ```
-/// Of an update `insn` in a loop, the terms are summed apart and multiplied behind the loop:
+/// Of an update `insn` in a loop, the terms are summed apart and multiplied after the loop:
 /// ```text
 /// for k in 0..n              =>   s_part_init: s_part = 0.0
 ///   s: t[i] += c[i]*x[k]          for k in 0..n
@@ -89,7 +89,7 @@ pub struct FactorOut {
 }
 
 impl FactorOut {
-    /// Out of the sum over `iname` and the inames behind it in the same reduction.
+    /// Out of the sum over `iname` and the inames after it in the same reduction.
     pub fn of_reduction(iname: impl Into<String>) -> Self {
         Self { iname: iname.into(), insn: None, partial: None }
     }

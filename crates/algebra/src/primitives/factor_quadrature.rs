@@ -99,14 +99,14 @@ impl FactorQuadrature {
         Self { iname: iname.into(), digits: Digits::default(), multiple: one(), blocks: false }
     }
 
-    /// To so many digits.
+    /// To a given number of digits.
     #[must_use]
     pub fn with_digits(mut self, digits: u32) -> Self {
         self.digits = Digits(digits);
         self
     }
 
-    /// To a multiple of so many modes, by modes that are zero.
+    /// To a multiple of a number of modes, by modes that are zero.
     #[must_use]
     pub fn in_multiples_of(mut self, multiple: u32) -> Self {
         self.multiple = multiple;
@@ -115,7 +115,7 @@ impl FactorQuadrature {
 }
 
 impl FactorQuadrature {
-    /// With the modes that the same tables have in blocks, each a multiple of so many modes by itself.
+    /// With the modes that the same tables have in blocks, each a multiple of a number of modes by itself.
     #[must_use]
     pub fn in_blocks_of(mut self, multiple: u32) -> Self {
         self.multiple = multiple;

@@ -91,7 +91,7 @@ impl FactorRank {
         Self { vars: vars.into_iter().map(Into::into).collect(), digits: Digits::default(), multiple: one() }
     }
 
-    /// To a multiple of so many modes, by modes that are zero.
+    /// To a multiple of a number of modes, by modes that are zero.
     #[must_use]
     pub fn in_multiples_of(mut self, multiple: u32) -> Self {
         self.multiple = multiple;
@@ -321,7 +321,7 @@ impl FactorRank {
         Ok(basis)
     }
 
-    /// Updates that stand one behind the other, of which none reads what another one adds to.
+    /// Updates that stand one after the other, of which none reads what another one adds to.
     fn runs(
         &self,
         analysis: &Analysis,

@@ -41,13 +41,13 @@ use std::num::NonZeroUsize;
 ///                                                  s: a[…] = u_items[map_numbers[i, 2*b + r]]
 /// ```
 /// Updates go to a temporary that starts from the neutral element, and `map_counts[b]` elements of it
-/// are joined to the array behind them. The lists are inputs that are computed from the map before
+/// are joined to the array after them. The lists are inputs that are computed from the map before
 /// the launch ([`ListElements::lists`]). That they are those of the map is assumed, `lists(map,
 /// map_items, map_counts, map_numbers, 2)`, and checked on the real ones where a launch asks for it.
 /// A second step with the same map takes the same lists.
 ///
 /// With `places`, the lists say where each number occurs, and updates need not meet: each has an
-/// element of a temporary of its own, and behind them the elements of each number are summed.
+/// element of a temporary of its own, and after them the elements of each number are summed.
 /// ```text
 /// for b in 0..n                       =>  for b in 0..n
 ///   for r in 0..2                           for start_y_parts_0 in 0..6
@@ -64,7 +64,7 @@ use std::num::NonZeroUsize;
 ///                                             store_y_parts: y[map_items[…]] += …
 /// ```
 /// With `exclusive`, that many items of a list at most come first that no other block has. Such an
-/// element starts from the array behind the neutral element, and is stored behind the updates; no
+/// element starts from the array after the neutral element, and is stored after the updates; no
 /// other block touches it, so that nothing need be atomic.
 /// ```text
 /// start_y_items: y_items[k] = 0.0
@@ -110,7 +110,7 @@ pub struct ListElements {
     /// Whether numbers and places have 16 bits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub short: bool,
-    /// Items in front of each list that no other block has, if they are told apart.
+    /// Items before each list that no other block has, if they are told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclusive: Option<i64>,
 }

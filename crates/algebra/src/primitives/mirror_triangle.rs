@@ -316,7 +316,7 @@ impl<'p> Uses<'p> {
             updates.extend(users);
             last = Some(node.clone());
         }
-        let Some(last) = last else { return Err(unfit("is not updated by `+=` behind its start")) };
+        let Some(last) = last else { return Err(unfit("is not updated by `+=` after its start")) };
         Ok(Self { step, var, extent, prefix, around, updates, last })
     }
 

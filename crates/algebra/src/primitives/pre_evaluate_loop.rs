@@ -296,7 +296,7 @@ fn constant_term(
     Some(whole)
 }
 
-/// The products of factors that are worth a scalar in front of the loop: those that hold an
+/// The products of factors that are worth a scalar before the loop: those that hold an
 /// operation and nothing but scalars, where all loops around their updates run.
 fn scalars(
     kernel: &Kernel,

@@ -28,7 +28,7 @@ use std::fmt;
 /// An operand depends on a loop that it mentions, or that holds a write of what it reads. Operands
 /// are ordered by the innermost loop that they depend on, literals first, and joined from left to
 /// right: what does not depend on the inner loops is one subexpression then, which can be moved out
-/// of them (`extract_rule`, `precompute_rule`). Sums inside of products are ordered, too. Like terms
+/// of them (`extract_rule`, `precompute_rule`). Sums inside products are ordered, too. Like terms
 /// become one.
 ///
 /// # Precondition

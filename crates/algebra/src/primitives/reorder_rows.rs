@@ -59,7 +59,7 @@ pub struct ReorderRows {
     pub map: String,
     /// The input of coordinates, a point a row.
     pub points: String,
-    /// Iterations that shall be close to each other.
+    /// Iterations that should be close to each other.
     pub block: i64,
 }
 
@@ -244,7 +244,7 @@ impl ReorderRows {
             ROWS_ALONE.require(mentions == rows, || {
                 format!(
                     "`{}` depends on `{}` otherwise than by rows of inputs; expand temporaries and compute with \
-                     the iteration behind this step, or pass an input that holds it",
+                     the iteration after this step, or pass an input that holds it",
                     insn.name, self.iname
                 )
             })?;

@@ -142,7 +142,7 @@ pub(super) fn check_zero_terms(kernel: &Kernel, insn: &Insn) -> Result<(), Refus
     NO_QUOTIENT.forbid(divisor, |divisor| {
         let shown = kernel.show_expr(divisor);
         format!(
-            "`{}` divides by `{shown}`, and zero over zero is no zero; divide the sum behind the loop \
+            "`{}` divides by `{shown}`, and zero over zero is no zero; divide the sum after the loop \
              (`factor_out`), or multiply by a reciprocal that is stored before",
             insn.name
         )

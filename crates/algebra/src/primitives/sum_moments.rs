@@ -56,7 +56,7 @@ use std::fmt;
 /// ```text
 /// sum_q c(q) S(q, i) T(q, j) = sum_kl C_S(k, i) M(k, l) C_T(l, j),   M(k, l) = sum_q c(q) B(q, k) B(q, l)
 /// ```
-/// The loop sums the symmetric moments `M`. Behind it, products with one table, then with the other,
+/// The loop sums the symmetric moments `M`. After it, products with one table, then with the other,
 /// give a sum for each pair of tables, which all updates share; a symmetric one is computed once. What
 /// does not change with the loop multiplies these sums, and products of scalars are computed in front.
 /// One table whose columns are independent is its own basis, so that the moments are the sums. A term
@@ -68,7 +68,7 @@ use std::fmt;
 /// another of them, to constants. What the loop adds to anything outside is a sum of products of
 /// entries `T[q, i]` of tables of `f64`, of factors that change with the loop alone, and of factors
 /// that do not change with it. A factor that changes is made of what is written outside, and of
-/// scalars all of whose writes in an iteration are in front of all their uses. Other scalars that
+/// scalars all of whose writes in an iteration are before all their uses. Other scalars that
 /// are stored before they are used in an iteration, and only used inside, are replaced by their
 /// values to see this. A summand of an update stays or leaves as a whole. The basis is certified,
 /// for all entries: `|T(q, i) - sum_k B(q, k) C(k, i)| <= 10^-digits R(q, i)`, by compensated sums, with
@@ -78,7 +78,7 @@ use std::fmt;
 /// A loop whose bounds are no such constants; a name that is no table with a row for each iteration;
 /// no term that leaves; a term with more than two such entries, or indexed otherwise; a summand with
 /// terms that stay beside others that leave; a condition, an index of a write or an inner bound that
-/// changes with the loop; a scalar that is written behind a use; anything else that is written other
+/// changes with the loop; a scalar that is written after a use; anything else that is written other
 /// than by `+=` or read inside; an infinity or a nan in a table; entries that the basis does not give, with
 /// the one that differs most.
 ///

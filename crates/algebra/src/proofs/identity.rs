@@ -221,7 +221,7 @@ impl<'a, 'k> Point<'a, 'k> {
     }
 
     /// Every read of the variable in the iterations that are compared finds the same elements: all
-    /// writes stand in front of the reader, and none in the loop.
+    /// writes stand before the reader, and none in the loop.
     fn check_kept(&self, var: VarId, writers: &[InsnId], reader: InsnId) -> Result<(), String> {
         let kernel = self.kernel();
         let late = writers.iter().find(|w| {
@@ -231,7 +231,7 @@ impl<'a, 'k> Point<'a, 'k> {
         let name = |id: InsnId| &kernel.insns[id].name;
         if let Some(writer) = late {
             return Err(format!(
-                "`{}` reads `{}`, which `{}` writes in between; store it once, in front of the loops",
+                "`{}` reads `{}`, which `{}` writes in between; store it once, before the loops",
                 name(reader),
                 kernel.vars[var].name,
                 name(*writer)

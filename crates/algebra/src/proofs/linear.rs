@@ -100,7 +100,7 @@ pub(crate) struct Body<'k> {
     of: Vec<VarId>,
     /// Where each variable is read by what ends up in a factor.
     read: BTreeMap<VarId, BTreeSet<usize>>,
-    /// Stores whose values were put in place of their scalars.
+    /// Stores whose values were put instead of their scalars.
     pub(crate) replaced: BTreeSet<InsnId>,
 }
 
@@ -132,9 +132,7 @@ impl<'k> Body<'k> {
             SAME.require(writer.is_none(), || {
                 let name = writer.map_or("", |i| &i.name);
                 let var = &self.kernel.vars[*var].name;
-                format!(
-                    "`{name}` writes `{var}` between the places where it is read; move it in front of them"
-                )
+                format!("`{name}` writes `{var}` between the places where it is read; move it before them")
             })?;
         }
         Ok(())

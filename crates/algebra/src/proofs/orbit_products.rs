@@ -28,7 +28,7 @@ pub(crate) const ALONE: Obligation = Obligation::new(
 pub(crate) const FULL: Obligation = Obligation::new(
     "combine_orbits.full",
     "in the body that holds all accesses, every element is stored before the first product, and read by others \
-     only behind the last one",
+     only after the last one",
 );
 
 /// Elements may lie elsewhere.
@@ -279,10 +279,7 @@ impl<'k> Uses<'k> {
         };
         FULL.require(between.is_none(), || {
             let name = between.map_or("", |i| self.kernel.insns[i].name.as_str());
-            format!(
-                "`{name}` uses `{}` between the products; move it in front of them or behind",
-                self.name()
-            )
+            format!("`{name}` uses `{}` between the products; move it before them or after", self.name())
         })?;
         Ok((at, if side == Side::Values { first } else { last + 1 }))
     }
@@ -296,7 +293,7 @@ impl<'k> Uses<'k> {
         let all: i64 = self.extents.iter().product();
         FULL.require(stored.len() as i64 == all, || {
             format!(
-                "{} of {all} elements of `{}` are surely stored in front of the products in the body that holds all \
+                "{} of {all} elements of `{}` are surely stored before the products in the body that holds all \
                  its accesses, each by a loop over an axis without a condition",
                 stored.len(),
                 self.name()
@@ -317,7 +314,7 @@ impl<'k> Uses<'k> {
         }
     }
 
-    /// The elements that an instruction inside of these loops surely stores.
+    /// The elements that an instruction inside these loops surely stores.
     fn stored_by(&self, insn: &Insn, loops: &[InameId], stored: &mut BTreeSet<Vec<i64>>) {
         let plain = insn.lhs.var == self.var && insn.op == WriteOp::Assign && insn.predicate.is_none();
         let range = |l: &InameId| {

@@ -1,6 +1,6 @@
 //! How the terms that a loop sums depend on its iteration: through entries of tables only.
 //!
-//! Every value inside of a loop `q` is described by *terms*, each a product of what changes with
+//! Every value inside a loop `q` is described by *terms*, each a product of what changes with
 //! `q`: a value stands for `sum_m g_m m(q)` with the terms `m` and factors `g_m` that are the same
 //! in all iterations. A term is a product of weights `w[q]` and of entries `T[q, j]`, of which it
 //! holds the tables. The terms of a scalar are those of all values that it is given, so that the
@@ -35,7 +35,7 @@ pub(crate) const ALIKE: Obligation = Obligation::new(
 /// Nothing is carried but the sums.
 pub(crate) const LOCAL: Obligation = Obligation::new(
     "factor_quadrature.local",
-    "a scalar that is stored inside of the loop is stored before its other uses, all of which are inside",
+    "a scalar that is stored inside the loop is stored before its other uses, all of which are inside",
 );
 
 /// What is left of the iterations is sums.
@@ -151,7 +151,7 @@ impl Loop<'_> {
                     && outside.is_none();
                 LOCAL.require(holds, || match outside {
                     Some(s) => format!(
-                        "`{}` is also used by `{}`, outside of the loop; give the loop a scalar of its own",
+                        "`{}` is also used by `{}`, outside the loop; give the loop a scalar of its own",
                         name(var),
                         kernel.insns[*s].name
                     ),

@@ -29,7 +29,7 @@ pub(crate) const ALIKE: Obligation = Obligation::new(
 /// Nothing is carried but the sums.
 pub(crate) const LOCAL: Obligation = Obligation::new(
     "separable.local",
-    "a scalar that is stored inside of the loop is stored once, before its uses, all of which are inside",
+    "a scalar that is stored inside the loop is stored once, before its uses, all of which are inside",
 );
 
 /// What is left of the iterations is sums.
@@ -47,7 +47,7 @@ pub(crate) const TABLES: Obligation = Obligation::new(
 /// Scalars of an iteration have one value where they are used.
 pub(crate) const POINTS: Obligation = Obligation::new(
     "separable.points",
-    "a scalar that changes with the iteration is written in front of all its uses in the body of the loop",
+    "a scalar that changes with the iteration is written before all its uses in the body of the loop",
 );
 
 /// What may change with the iteration.
@@ -64,7 +64,7 @@ pub(crate) enum Changing {
 pub(crate) enum Slot {
     /// The iteration of the loop.
     Point,
-    /// The loop inside of this number.
+    /// The loop inside this number.
     Axis(InameId),
     /// A number.
     Number(i64),
@@ -130,7 +130,7 @@ pub(crate) fn separate(kernel: &Kernel, iname: InameId, changing: Changing) -> R
         if of_loop.is_local(insn) {
             match of_loop.local(place) {
                 Ok(value) => {
-                    // a rule may stand behind the loop, where the store is gone
+                    // a rule may stand after the loop, where the store is gone
                     if let Some(rule) = rule_that_reads(kernel, insn.lhs.var) {
                         return Err(POINTS.unfit(format!(
                             "rule `{}` reads `{}`, whose store goes; expand the rule first",
@@ -293,7 +293,7 @@ impl Loop<'_> {
         });
         POINTS.require(early.is_none(), || {
             format!(
-                "`{}` is written inside, and not only in front of `{}`, which reads it; give each value a scalar of its own",
+                "`{}` is written inside, and not only before `{}`, which reads it; give each value a scalar of its own",
                 self.name(var),
                 early.map_or("", |i| &self.kernel.insns[i.id].name)
             )
@@ -303,7 +303,7 @@ impl Loop<'_> {
         Ok(())
     }
 
-    /// The store at a place is the only one, and in front of all uses.
+    /// The store at a place is the only one, and before all uses.
     fn check_local(&self, place: usize) -> Result<(), Refusal> {
         let Inside { id: store, around, .. } = &self.insns[place];
         let var = self.kernel.insns[*store].lhs.var;
@@ -316,7 +316,7 @@ impl Loop<'_> {
             let behind = at.is_some_and(|at| at > place && self.insns[at].around.starts_with(around));
             LOCAL.require(behind && insn.lhs.var != var, || {
                 format!(
-                    "`{}` is also used by `{}`, otherwise than behind `{}` in the same iteration; give each a scalar of \
+                    "`{}` is also used by `{}`, otherwise than after `{}` in the same iteration; give each a scalar of \
                      its own",
                     self.name(var),
                     insn.name,

@@ -3,7 +3,7 @@
 use super::Mapping;
 
 impl Mapping {
-    /// The same with so many degrees of freedom gathered and scattered by themselves, as
+    /// The same with parts of degrees of freedom gathered and scattered by themselves, as
     /// [straight cells](Self::StraightCells) have them; none where nothing is transferred so.
     #[must_use]
     pub fn with_parts(&self, parts: &[u64]) -> Option<Self> {

@@ -1,4 +1,4 @@
-//! Mappings that lower the form anew, and recipes that start from what they lower.
+//! Mappings that lower the form again, and recipes that start from what they lower.
 
 use super::{Mapping, MappingError};
 use crate::lowering::LoweredForm;
@@ -103,7 +103,7 @@ impl Mapping {
             }
             Self::Orbits { points: true, .. } => vec![Relowering::PointOrbits],
             Self::Orbits { points: false, .. } => vec![Relowering::SymmetricDirections],
-            // of what is behind steps there is no form
+            // of what is after steps there is no form
             Self::Modes { .. }
             | Self::StoredFactors { .. }
             | Self::FewestOperations { .. }

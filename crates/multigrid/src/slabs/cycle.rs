@@ -95,7 +95,7 @@ pub(super) struct SlabCycle {
 }
 
 impl SlabCycle {
-    /// Levels in slabs from the finest mesh down, as long as slabs have so many layers of cells.
+    /// Levels in slabs from the finest mesh down, as long as slabs have enough layers of cells.
     pub(super) fn new(
         device: &dyn Device,
         element: Element,
@@ -193,7 +193,7 @@ impl SlabCycle {
         communicator.run(&calls)
     }
 
-    /// Patches from a layer on, so many above each other, in every colour of the other axes.
+    /// Patches from a layer on, several above each other, in every colour of the other axes.
     fn colours<'a>(&'a self, at: OnLevel<'a>, layer: usize, patches: usize, calls: &mut Vec<Call<'a>>) {
         let others = self.element.dimension.axes() - 1;
         let m = &self.matrices;
@@ -323,7 +323,7 @@ impl SlabCycle {
         }
         self.v_cycle(communicator, level - 1, below)?;
         let arrays = [("xc", x), ("P", p), ("x", at.x)];
-        // the plane of the cut above belongs to the layer behind it
+        // the plane of the cut above belongs to the layer after it
         let sizes = layers(at.slab.own / 2 + at.slab.above);
         communicator.run(&[Call::of(&self.prolongate, &sizes, &arrays)])?;
         self.smooth(communicator, at)

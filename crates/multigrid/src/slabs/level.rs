@@ -5,7 +5,7 @@ use purlin_runtime::{Buffer, Device};
 use purlin_solve::{Communicator, Wire};
 use std::ops::Range;
 
-/// The finest mesh: cubes of `cells` cells a side, `height` of them behind each other along the
+/// The finest mesh: cubes of `cells` cells a side, `height` of them after each other along the
 /// slowest axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlabMesh {
@@ -14,13 +14,13 @@ pub(crate) struct SlabMesh {
 }
 
 impl SlabMesh {
-    /// Cells a side and layers of the level with so many cells a side.
+    /// Cells a side and layers of the level with a given number of cells a side.
     pub(crate) const fn at(self, cells: usize) -> (usize, usize) {
         (cells, self.height * cells)
     }
 
     /// Cells a side of the levels in slabs and of those that every part has as a whole, the finest
-    /// first. In slabs are the finest one, and those with so many layers a slab and a level below.
+    /// first. In slabs are the finest one, and those with enough layers a slab and a level below.
     pub(crate) fn levels(self, parts: usize, least: usize) -> (Vec<usize>, Vec<usize>) {
         let is_in_slabs = |cells: &usize| {
             let layers = self.height * cells;
@@ -35,7 +35,7 @@ impl SlabMesh {
     }
 
     /// Steps of the smoother on the coarsest level, two cells a side. A cube has one patch there,
-    /// which one step solves for. Of several behind each other, patches overlap by half and a step
+    /// which one step solves for. Of several after each other, patches overlap by half and a step
     /// leaves less than a tenth of the error: the slowest mode decays as exp(-√2 π z) along the
     /// axis in three dimensions.
     pub(crate) const fn steps_of_coarsest(self) -> usize {
@@ -70,7 +70,7 @@ pub(crate) struct Planes {
 }
 
 impl Slab {
-    /// Of a mesh with so many layers of cells.
+    /// Of a mesh with a given number of layers of cells.
     pub(crate) fn of((cells, layers): (usize, usize), rank: usize, size: usize) -> Self {
         let own = layers / size;
         let (below, above) = (usize::from(rank > 0), usize::from(rank + 1 < size));

@@ -1,13 +1,13 @@
 //! The hierarchy on several devices, each of which has a slab of the mesh.
 //!
 //! Slabs are layers of cells along the slowest axis, an even number each, with one layer of the
-//! neighbours' cells beside them. The first half of the colours has patches within slabs. Behind it
+//! neighbours' cells beside them. The first half of the colours has patches within slabs. After it
 //! neighbours exchange a layer, while the patches of the second half that lie within slabs are smoothed.
 //! Those across a cut come last and are smoothed on both sides alike, so that no more is exchanged.
 //!
 //! That is the order of one device: the patches of the second half that lie above each other, in
 //! whichever of its colours, change no node that the other one reads. Residuals are added at the cuts
-//! behind a restriction. Levels with few layers are on every device as a whole.
+//! after a restriction. Levels with few layers are on every device as a whole.
 
 mod cycle;
 mod level;

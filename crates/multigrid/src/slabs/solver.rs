@@ -22,7 +22,7 @@ pub struct SlabOptions {
     pub least_layers: usize,
     /// When GMRES ends; its preconditioner stands on the right in any case.
     pub gmres: GmresOptions,
-    /// Unit squares or cubes behind each other along the slowest axis, at least 1: the domain is so
+    /// Unit squares or cubes after each other along the slowest axis, at least 1: the domain is so
     /// many times as long along it.
     pub height: usize,
 }
@@ -47,7 +47,7 @@ struct Part<'d> {
 }
 
 /// GMRES in double precision around V-cycles for Poisson's equation on the unit square or cube, or
-/// on several behind each other, each device with a slab of the mesh. Iterations are those of
+/// on several after each other, each device with a slab of the mesh. Iterations are those of
 /// [`PreconditionedSolver`](crate::PreconditionedSolver) up to the order in which numbers are
 /// added.
 ///

@@ -65,7 +65,7 @@ type Replaced = [(&'static str, &'static str)];
 /// The first of the sizes of a vector, which is that of the slowest axis.
 const HEIGHT: (&str, &str) = ("f64[{k}*n + 1", "f64[{k}*nl + 1");
 
-/// What is replaced in turn: `@` is the slowest axis, `!` the loop along it in the last nest.
+/// What is replaced for each: `@` is the slowest axis, `!` the loop along it in the last nest.
 fn replaced(operation: Operation) -> Result<&'static Replaced, MultigridError> {
     Ok(match operation {
         Operation::Smooth => &[

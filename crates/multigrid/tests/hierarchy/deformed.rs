@@ -328,7 +328,7 @@ fn solutions_converge_with_the_order_of_the_elements() {
     }
 }
 
-/// Two quadrilaterals beside each other, turned against each other, with four cells a side.
+/// Two quadrilaterals next to each other, turned against each other, with four cells a side.
 fn boxes() -> DeformedMesh {
     let coordinates = vec![1.2, 0.0, 0.1, 0.9, 2.0, 0.3, 0.0, 0.0, 1.9, 1.1, 1.0, 1.0];
     let mesh = Mesh::new(CellShape::Quadrilateral, coordinates, vec![5, 1, 0, 3, 2, 4, 0, 5], None).unwrap();

@@ -110,7 +110,7 @@ fn the_schedule_keeps_what_the_kernel_computes() {
     }
 }
 
-/// A group that takes patches in turn, and copies the next one while it solves for one, does what
+/// A group that takes patches one after the other, and copies the next one while it solves for one, does what
 /// one patch at a time does: rows of two patches and of one.
 #[test]
 fn patches_in_turn_equal_patches_at_once() {
@@ -137,7 +137,7 @@ fn patches_in_turn_equal_patches_at_once() {
     }
 }
 
-/// Lines that take two patches twice in turn, copied ahead: rows of three patches, by the
+/// Lines that take two patches twice, one after the other, copied ahead: rows of three patches, by the
 /// interpreter and as asynchronous copies that are waited for.
 #[test]
 fn patches_of_lines_are_copied_ahead() {

@@ -93,7 +93,7 @@ fn slabs_of_other_devices_are_as_one() {
     compare(&devices, Dimension::Two, 2, 8, 2);
 }
 
-/// Cubes behind each other take as many iterations as one, in any number of slabs, to the same
+/// Cubes after each other take as many iterations as one, in any number of slabs, to the same
 /// error in the mean.
 #[test]
 fn slabs_of_longer_boxes_are_as_one() {

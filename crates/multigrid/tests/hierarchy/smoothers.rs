@@ -90,7 +90,7 @@ fn sum_of_patches(element: Element, cells: usize, a: &DMatrix<f64>) -> DMatrix<f
     sum
 }
 
-/// The error behind a step is a Chebyshev polynomial of the preconditioned operator times that before.
+/// The error after a step is a Chebyshev polynomial of the preconditioned operator times that before.
 #[test]
 fn additive_patches_are_a_polynomial_of_the_dense_operator() {
     for device in devices() {

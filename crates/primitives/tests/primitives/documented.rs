@@ -9,7 +9,7 @@
 //! | `S(i, j)`, `s: S(i, j)` | an instruction of that name with `i, j` as its indices, or with such an operand |
 //! | `temp t: f64[8]` | a declaration that begins so |
 //! | `…`, `...` | any text, or any lines |
-//! | text behind two blanks in brackets at the end | a remark |
+//! | text after two blanks in brackets at the end | a remark |
 
 use crate::page::documented_blocks;
 use purlin_facts::Fact;
@@ -72,7 +72,7 @@ fn schematic(shown: &str) -> Option<(&str, &str)> {
     is_name.then_some((label.unwrap_or(name), operand))
 }
 
-/// The first line that a program does not have behind those before.
+/// The first line that a program does not have after those before.
 fn missing<'a>(lines: &'a [String], program: &str) -> Option<&'a String> {
     let mut rest = program.lines();
     let any = |line: &String| line == "..." || line.starts_with("…,");

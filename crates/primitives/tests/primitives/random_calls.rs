@@ -47,7 +47,7 @@ fn points(extents: &[i64]) -> Vec<Vec<i64>> {
     })
 }
 
-/// Position in the array's buffer of each element of a window; `None` outside of the array.
+/// Position in the array's buffer of each element of a window; `None` outside the array.
 fn positions(kernel: &Kernel, memory: &Memory, window: &Window, extents_of: &[i64]) -> Vec<Option<usize>> {
     let shape = extents(kernel, memory, &kernel.vars[window.var]);
     let position = |point: Vec<i64>| {

@@ -80,7 +80,7 @@ fn refuses_an_unknown_version() {
     assert_snapshot!(refusal(r#"{"purlin_recipe": 3, "steps": [{"splat_iname": {"iname": "i"}}]}"#));
 }
 
-/// What the form is lowered with stands in the file, whose version says so, and behind a refusal.
+/// What the form is lowered with stands in the file, whose version says so, and after a refusal.
 #[test]
 fn what_the_form_is_lowered_with_is_saved() {
     let lowering =

@@ -17,7 +17,7 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// Nodes with so many unknowns each.
+    /// Nodes with a given number of unknowns each.
     pub fn of_widths(widths: impl Iterator<Item = usize>) -> Self {
         let mut starts = vec![0];
         starts.extend(widths.scan(0, |end, width| {

@@ -15,7 +15,7 @@ use purlin_runtime::{Backend, Buffer, Device, Executable, available_memory, buff
 use setup::{Coarsest, Levels, SmoothedLevel, Structure};
 use std::sync::Arc;
 
-/// Steps of Chebyshev's iteration before and behind the coarser level.
+/// Steps of Chebyshev's iteration before and after the coarser level.
 const STEPS: usize = 2;
 /// Steps where there is none.
 const STEPS_ALONE: usize = 4;
@@ -193,7 +193,7 @@ impl Amg {
     }
 
     /// Makes it that of another matrix of the same pattern: sets of nodes and the places of all entries are
-    /// kept, numbers are found anew and overwrite those on the device. False, with nothing done, if they
+    /// kept, numbers are found again and overwrite those on the device. False, with nothing done, if they
     /// do not fit the matrix, which takes a [new](Self::new) hierarchy then.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ pub struct Unknowns {
 pub(super) type NearKernel = DMatrix<f64>;
 
 impl Unknowns {
-    /// Unknowns of so many components, anywhere.
+    /// Unknowns of a number of components, anywhere.
     #[must_use]
     pub const fn of_components(components: usize) -> Self {
         Self { components, points: Vec::new(), dim: 0 }

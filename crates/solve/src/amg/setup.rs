@@ -123,7 +123,7 @@ impl Levels {
         Self::above(levels, matrix, ratio)
     }
 
-    /// The levels of another matrix with the structures of these: numbers are found anew, sets of nodes and
+    /// The levels of another matrix with the structures of these: numbers are found again, sets of nodes and
     /// places of blocks are not. None if the near kernel has other ranks on these sets, or if the matrix
     /// connects nodes that were not connected.
     ///

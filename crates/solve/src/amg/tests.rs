@@ -70,7 +70,7 @@ fn random(n: usize, seed: u64) -> DVector<f64> {
     })
 }
 
-/// Steps by the roots of the Chebyshev polynomial of degree two on the interval, in place of its
+/// Steps by the roots of the Chebyshev polynomial of degree two on the interval, instead of its
 /// recurrence.
 fn smoothed(a: &DMatrix<f64>, spectrum: Spectrum, b: &DVector<f64>, mut x: DVector<f64>) -> DVector<f64> {
     let (middle, half) =

@@ -13,7 +13,7 @@ pub trait Communicator: Send {
     /// How many parts there are.
     fn size(&self) -> usize;
 
-    /// Runs kernels behind those before; it may not wait for them.
+    /// Runs kernels after those before; it may not wait for them.
     ///
     /// # Errors
     /// As [`Device::launch`](purlin_runtime::Device::launch).

@@ -72,7 +72,7 @@ pub struct PartLayout {
     pub sends: Vec<(usize, Vec<i32>)>,
 }
 
-/// The layouts of all parts, for degrees of freedom of so many components.
+/// The layouts of all parts, for degrees of freedom of a given number of components.
 #[must_use]
 pub fn layouts(partition: &Partition, meshes: &[PartMesh], components: usize) -> Vec<PartLayout> {
     let mut all: Vec<PartLayout> = Vec::with_capacity(meshes.len());

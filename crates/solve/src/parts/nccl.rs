@@ -9,7 +9,7 @@ use std::ops::Range;
 /// A card that exchanges with other cards by NCCL.
 ///
 /// Nothing is waited for but by [`Communicator::wait`]: kernels, sums and transfers are ordered on the
-/// card, and transfers run beside the kernels behind their start.
+/// card, and transfers run beside the kernels after their start.
 pub struct NcclCommunicator<'d> {
     device: &'d dyn Device,
     rank: Rank,

@@ -25,7 +25,7 @@ pub struct PartEnergy {
 
 impl PartEnergy {
     /// A form of one given array, whose degrees of freedom have the numbers `dofs` on the whole
-    /// mesh and so many components, and are among those of the part's mesh.
+    /// mesh and the same number of components, and are among those of the part's mesh.
     ///
     /// # Errors
     /// No memory, a device that refuses the kernel.

@@ -15,7 +15,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Buffers for pieces that are sent, which may overlap, and for pieces that are received, one behind the
+    /// Buffers for pieces that are sent, which may overlap, and for pieces that are received, one after the
     /// other. Each piece is that of a part by its rank; the other part has a piece as long.
     ///
     /// # Errors

@@ -261,7 +261,7 @@ fn the_host_moves_what_is_exchanged_and_nothing_else() {
     let (a, b) = (device.allocate(24).unwrap(), device.allocate(24).unwrap());
     upload_values(&*device, &a, &[1.0, 2.0, 3.0]).unwrap();
     upload_values(&*device, &b, &[10.0, 20.0, 30.0]).unwrap();
-    // what is sent waits in its channel, so the sums of the second part come behind its ghosts
+    // what is sent waits in its channel, so the sums of the second part come after its ghosts
     let receiving = Halo::new(&*device, &layouts[1]).unwrap();
     second.finish_exchange(receiving.wire()).unwrap();
     let ghosts: Vec<f64> = download_values(&*device, receiving.ghosts()).unwrap();

@@ -122,7 +122,7 @@ fn all_scatters_add_the_same() {
     }
 }
 
-/// The coefficient by its values in each cell, in place of those of the mesh.
+/// The coefficient by its values in each cell, instead of those of the mesh.
 fn by_cells(form: &Form, vector: VectorResult) -> MeshForm {
     let options = LoweringOptions::new("action").with_vector(vector).with_cell_values(["u"]);
     MeshForm::new(form, &options).unwrap()

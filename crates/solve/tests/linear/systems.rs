@@ -54,7 +54,7 @@ pub fn pattern(n: usize) -> CsrPattern {
     blocks(n, 1)
 }
 
-/// Blocks of `side` unknowns in place of each unknown of that pattern.
+/// Blocks of `side` unknowns instead of each unknown of that pattern.
 pub fn blocks(n: usize, side: usize) -> CsrPattern {
     let edges = (0..n).flat_map(|i| [i + 1, i + 7].into_iter().filter(move |j| *j < n).map(move |j| [i, j]));
     let mut map: Vec<i32> = edges.flatten().map(|i| i as i32).collect();

@@ -178,7 +178,7 @@ impl Delayed<'_, '_> {
     }
 
     /// Checks that the element exists and has a value wherever it will be updated: where at least
-    /// one term is, or where the index is inside the array by itself and something in front of the
+    /// one term is, or where the index is inside the array by itself and something before the
     /// loop has surely written it.
     ///
     /// Formula: with `D` the values of `loops` (under `condition`), `I` those at which the update
@@ -240,7 +240,7 @@ impl Delayed<'_, '_> {
     fn no_value(&self, point: &[(String, i64)]) -> Refusal {
         let insn = &self.kernel().insns[self.id];
         let reason = format!(
-            "and nothing has surely written the element of `{}` to which their sum would be added; write it in front of \
+            "and nothing has surely written the element of `{}` to which their sum would be added; write it before \
              the loop without a condition",
             self.kernel().vars[insn.lhs.var].name
         );

@@ -183,7 +183,7 @@ pub fn certain_elements(
 }
 
 /// The elements that accesses may touch, likewise: conditions that are not affine count as true,
-/// and so do those behind which a part of the condition reads.
+/// and so do those after which a part of the condition reads.
 ///
 /// # Errors
 /// A failure of isl.

@@ -28,7 +28,7 @@ pub fn index_cases(poly: &Polyhedral, index: &Expr) -> Option<Vec<IndexCase>> {
     cases.iter().all(known).then_some(cases)
 }
 
-/// An expression with an operand in place of each minimum and maximum, and where it is the value.
+/// An expression with an operand instead of each minimum and maximum, and where it is the value.
 type Choice = (Expr, Vec<Constraint>);
 
 fn choices(e: &Expr) -> Option<Vec<Choice>> {

@@ -20,7 +20,7 @@ pub const INSIDE: Obligation = Obligation::new(
 pub const NO_FAULT: Obligation =
     Obligation::new("no_fault", "no division or cast is computed besides that some values do not allow");
 
-/// Checks that an instruction, wherever it runs, reads defined elements inside of their arrays, and
+/// Checks that an instruction, wherever it runs, reads defined elements inside their arrays, and
 /// computes what all values allow.
 ///
 /// Formula: for every read `r` along an axis of extent `n`, `{ i in D : r(i) < 0 or r(i) >= n }` is
@@ -59,7 +59,7 @@ pub fn check_inside(analysis: &Analysis, insn: InsnId, help: &str) -> Result<(),
                 return refuse(&format!("`{var}` through an index that is not affine"));
             }
             Reach::Open(Unknown::Domain | Unknown::Solver) => {
-                return refuse(&format!("`{}`, perhaps outside of its shape", read.access));
+                return refuse(&format!("`{}`, perhaps outside its shape", read.access));
             }
         }
     }

@@ -67,10 +67,10 @@ impl NewRead<'_, '_> {
         })
     }
 
-    /// Those among some values of its loops at which nothing in front of the loop has surely
+    /// Those among some values of its loops at which nothing before the loop has surely
     /// written the element.
     ///
-    /// Formula: `points` without the union, over the writes `w` in front of the loop, of
+    /// Formula: `points` without the union, over the writes `w` before the loop, of
     /// `{ x : w runs surely in the iteration x of the common loops, element(w) = element(x) }`.
     ///
     /// # Errors

@@ -87,7 +87,7 @@ impl From<Lowering> for String {
     }
 }
 
-/// Behind the refusal of a step: which kernel the recipe is for, if it is not that of a form by itself.
+/// After the refusal of a step: which kernel the recipe is for, if it is not that of a form by itself.
 pub struct StartsFrom<'l>(pub &'l [Lowering]);
 
 impl fmt::Display for StartsFrom<'_> {

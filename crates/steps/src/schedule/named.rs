@@ -1,9 +1,9 @@
-//! Names for what a step makes: a stem as it is where it is free, else with a number behind it.
+//! Names for what a step makes: a stem as it is where it is free, else with a number after it.
 
 use super::Schedule;
 
 impl Schedule {
-    /// A free name: `stem`, or with a number behind it.
+    /// A free name: `stem`, or with a number after it.
     pub fn fresh(&self, stem: &str) -> String {
         self.kernel().fresh_name(stem)
     }

@@ -49,7 +49,7 @@ impl Handles for Filled {
 }
 
 impl Temporary<'_> {
-    /// Plans the temporary, filled in front of the region's first read.
+    /// Plans the temporary, filled before the region's first read.
     ///
     /// # Errors
     /// Names that are taken or of the wrong number; [`CLOSED_FORM`].

@@ -56,7 +56,7 @@ pub enum Assume {
         /// Its largest value.
         value: i64,
     },
-    /// `param mod factor == 0`, so that blocks of so many fill a loop over it.
+    /// `param mod factor == 0`, so that blocks of that many fill a loop over it.
     MultipleOf {
         /// The parameter.
         param: String,

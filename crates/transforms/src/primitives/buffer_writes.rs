@@ -35,7 +35,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 /// Lets one iteration of the loop `at` write a temporary instead of `var`, from the first node of
-/// its body that writes `var` to the last one, and stores the temporary behind that.
+/// its body that writes `var` to the last one, and stores the temporary after that.
 ///
 /// # Rewrite
 /// Where `var` is only updated, by one operator, the temporary starts from the neutral element and

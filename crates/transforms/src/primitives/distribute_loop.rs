@@ -198,7 +198,7 @@ impl DistributeLoop {
     }
 }
 
-/// `{stem}_{k}`, or with more behind it if that is taken.
+/// `{stem}_{k}`, or with more after it if that is taken.
 fn numbered(kernel: &Kernel, stem: &str, k: usize) -> String {
     kernel.fresh_name(&format!("{stem}_{k}"))
 }

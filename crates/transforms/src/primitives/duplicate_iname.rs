@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Moves the chosen instructions of the loop `iname` to a new loop over the same values, right
-/// behind it or in front of it.
+/// after it or before it.
 ///
 /// # Rewrite
 /// ```text
@@ -42,7 +42,7 @@ use std::fmt;
 ///
 /// # Precondition
 /// With `C` the chosen instructions and `o` the loops around, for every flow, anti and output
-/// dependence `D` no pair is turned around: behind the loop, `{ s[o, i] -> t[o, i'] in D : s in C,
+/// dependence `D` no pair is turned around: after the loop, `{ s[o, i] -> t[o, i'] in D : s in C,
 /// t not in C }` is empty; in front of it, `{ s[o, i] -> t[o, i'] in D : s not in C, t in C }`.
 /// Nothing inside writes a scalar in the bounds of a loop that is duplicated. If loops are on axes,
 /// the placement must still hold.
@@ -61,22 +61,22 @@ pub struct DuplicateIname {
     pub iname: String,
     /// The instructions; those outside the loop stay as they are.
     pub insns: Selection,
-    /// Name of the new loop; `{iname}_dup` if absent. Loops in between get `_dup` behind their
+    /// Name of the new loop; `{iname}_dup` if absent. Loops in between get `_dup` after their
     /// names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whether the new loop stands in front of the old one instead of behind it.
+    /// Whether the new loop stands before the old one instead of after it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub before: bool,
 }
 
 impl DuplicateIname {
-    /// Moves the chosen instructions of `iname` to a loop of their own behind it.
+    /// Moves the chosen instructions of `iname` to a loop of their own after it.
     pub fn new(iname: impl Into<String>, insns: Selection) -> Self {
         Self { iname: iname.into(), insns, name: None, before: false }
     }
 
-    /// Puts the new loop in front of the old one.
+    /// Puts the new loop before the old one.
     #[must_use]
     pub fn in_front(mut self) -> Self {
         self.before = true;
@@ -90,7 +90,7 @@ impl DuplicateIname {
 
 impl fmt::Display for DuplicateIname {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = if self.before { "in front of" } else { "behind" };
+        let side = if self.before { "before" } else { "after" };
         write!(f, "duplicate `{}` as `{}` {side} it for {}", self.iname, self.new_name(), self.insns)
     }
 }

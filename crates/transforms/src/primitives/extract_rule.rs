@@ -136,7 +136,7 @@ impl Primitive for ExtractRule {
 }
 
 impl ExtractRule {
-    /// The rule, which is declared behind all others.
+    /// The rule, which is declared after all others.
     fn declaration(&self, kernel: &Kernel) -> Result<Rule, Refusal> {
         let line = format!("rule {}({}) := {}", self.name, self.params.join(", "), self.template);
         let no_template = |why: &str| TEMPLATE.unfit(format!("`{}` is no template: {why}", self.template));

@@ -1,4 +1,4 @@
-//! Accumulates into partial values that are joined behind the loop.
+//! Accumulates into partial values that are joined after the loop.
 
 use purlin_analysis::Analysis;
 use purlin_ir::{
@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Lets an update accumulate into a partial value for each iteration of some loops, and adds the
-/// partial values behind the outermost of them.
+/// partial values after the outermost of them.
 ///
 /// # Rewrite
 /// ```text
@@ -58,7 +58,7 @@ use std::fmt;
 /// inside the outermost named loop that is no update by the same operator. What the element's index
 /// reads stays until the sum. Where no term is, the element lies in the array and, of a temporary
 /// or output, has surely been written. The bounds of the new loops mention only loops that the
-/// partial values have an axis for, and do not change; those read from memory are inside of no loop
+/// partial values have an axis for, and do not change; those read from memory are inside no loop
 /// that is summed over and may be empty. If loops are on axes, the placement must hold.
 ///
 /// # Errors
@@ -120,7 +120,7 @@ const BOUNDS_HAVE_VALUES: Obligation = Obligation::new(
     "no loop around a bound that is read from memory is summed over and may be empty",
 );
 
-/// The new loops stand outside of what is summed over.
+/// The new loops stand outside what is summed over.
 const BOUNDS_NOT_SUMMED: Obligation = Obligation::new(
     "factor_update.bounds_not_summed",
     "the bounds of a loop with an axis mention no loop that is summed over",
@@ -167,7 +167,7 @@ impl Handles for PartialValues {
 
 impl Primitive for FactorUpdate {
     const NAME: &'static str = "factor_update";
-    const SUMMARY: &'static str = "Accumulates into partial values that are joined behind the loop.";
+    const SUMMARY: &'static str = "Accumulates into partial values that are joined after the loop.";
 
     type Proof = PartialSums;
     type Made = PartialValues;

@@ -1,4 +1,4 @@
-//! Moves an instruction that does not depend on a loop in front of it.
+//! Moves an instruction that does not depend on a loop before it.
 
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Moves an instruction in front of the loop around it, whose iterations it does not depend on.
+/// Moves an instruction before the loop around it, whose iterations it does not depend on.
 ///
 /// # Rewrite
 /// ```text
@@ -102,7 +102,7 @@ const ONLY_WRITE: Obligation = Obligation::new(
     "no other instruction in the loop writes what the instruction writes",
 );
 
-/// In front of an empty loop it must not run.
+/// Before an empty loop it must not run.
 const CONDITION: Obligation =
     Obligation::new("hoist_insn.condition", "the loop is never empty, or is a range, whose bounds say when");
 
@@ -116,7 +116,7 @@ pub struct Invariant {
 
 impl Primitive for HoistInsn {
     const NAME: &'static str = "hoist_insn";
-    const SUMMARY: &'static str = "Moves an instruction in front of a loop that it does not depend on.";
+    const SUMMARY: &'static str = "Moves an instruction before a loop that it does not depend on.";
 
     type Proof = Invariant;
     type Made = ();

@@ -1,4 +1,4 @@
-//! Moves statements that do not depend on a loop in front of it.
+//! Moves statements that do not depend on a loop before it.
 
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
@@ -25,7 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Moves statements, instructions or loops with all they hold, in front of the loop around them,
+/// Moves statements, instructions or loops with all they hold, before the loop around them,
 /// whose iterations they do not depend on.
 ///
 /// # Rewrite
@@ -43,7 +43,7 @@ use std::fmt;
 /// condition. Updates and reductions may be among the statements.
 ///
 /// # Precondition
-/// The statements stand one behind the other in the loop and mention it nowhere, their bounds
+/// The statements stand one after the other in the loop and mention it nowhere, their bounds
 /// included. With `L` the loops around the loop and `S` the statements:
 /// (1) they start afresh: no read in `S` finds an element that `S` writes, and that no store of `S`
 /// has written before in the same iteration, `{ r : exists w } \ { r : exists w, L = L', w before r
@@ -108,7 +108,7 @@ const ONLY_WRITE: Obligation = Obligation::new(
     "no other instruction in the loop writes what the statements write",
 );
 
-/// In front of an empty loop they must not run.
+/// Before an empty loop they must not run.
 const CONDITION: Obligation = Obligation::new(
     "hoist_nest.condition",
     "the loop is never empty, or is a range, whose bounds say when, and no bound of the statements is read from memory",
@@ -126,7 +126,7 @@ pub struct Invariant {
 
 impl Primitive for HoistNest {
     const NAME: &'static str = "hoist_nest";
-    const SUMMARY: &'static str = "Moves statements in front of a loop that they do not depend on.";
+    const SUMMARY: &'static str = "Moves statements before a loop that they do not depend on.";
 
     type Proof = Invariant;
     type Made = ();
@@ -248,7 +248,7 @@ fn check_condition(
     Ok(bounds)
 }
 
-/// What the statements read and write is touched inside the loop by themselves only, or behind
+/// What the statements read and write is touched inside the loop by themselves only, or after
 /// them.
 fn check_accesses(rerun: &Rerun) -> Result<(), Refusal> {
     let Some((iname, outer)) = rerun.around.split_last() else { return Ok(()) };

@@ -60,7 +60,7 @@ impl fmt::Display for JoinArrayAxes {
 const CONSTANT_EXTENT: Obligation =
     Obligation::new("join_array_axes.constant_extent", "the extent of the second axis is constant");
 
-/// The rows lie directly behind each other.
+/// The rows lie directly after each other.
 const ONE_STRIDE: Obligation = Obligation::new("join_array_axes.one_stride", "one stride serves both axes");
 
 /// Vectors lie along an axis of their own.

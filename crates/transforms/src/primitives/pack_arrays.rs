@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Puts temporaries of constant size one behind the other into one allocation.
+/// Puts temporaries of constant size one after the other into one allocation.
 ///
 /// # Rewrite
 /// ```text
@@ -26,7 +26,7 @@ use std::fmt;
 ///   r: b[k] = u[k, j]                r: b[k] = pool[3*k + j + 8]
 /// ```
 /// `alias_storage` lays arrays over each other where their lives do not meet; packed arrays may be
-/// alive together, and their pool may in turn share its storage with another array. An access
+/// alive together, and their pool may itself share its storage with another array. An access
 /// through a map stands for any element of the pool from then on.
 ///
 /// # Precondition
@@ -68,7 +68,7 @@ impl fmt::Display for PackArrays {
 const ALIKE: Obligation =
     Obligation::new("pack_arrays.alike", "the arrays are of one type and in memory of one kind");
 
-/// The place behind an array is known.
+/// The place after an array is known.
 const CONSTANT_SHAPE: Obligation =
     Obligation::new("pack_arrays.constant_shape", "the shapes of the arrays are constant");
 
@@ -154,7 +154,7 @@ fn elements(variable: &Variable) -> Result<(i64, Vec<i64>), Refusal> {
     });
     let size = CONSTANT_SHAPE.find(size, || {
         format!(
-            "`{}` has no constant shape, so that the place behind it is not known; fix its parameters first",
+            "`{}` has no constant shape, so that the place after it is not known; fix its parameters first",
             variable.name
         )
     })?;

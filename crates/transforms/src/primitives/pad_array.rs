@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Leaves room for `by` elements behind the last one along an axis, so that its rows start farther
+/// Leaves room for `by` elements after the last one along an axis, so that its rows start farther
 /// apart (against bank conflicts, or for alignment).
 ///
 /// # Rewrite
@@ -26,7 +26,7 @@ use std::fmt;
 /// ```
 /// The strides of the axes outside the padded one grow; shape and indices stay. An array given by
 /// the caller has the new strides, too: its layout in memory is part of what the kernel asks for. A
-/// table, which is row-major, gets zeros behind its values that nothing reads.
+/// table, which is row-major, gets zeros after its values that nothing reads.
 ///
 /// # Precondition
 /// `1 <= by`, and a stride outside the axis is a multiple of the room its rows take now; elements
@@ -84,7 +84,7 @@ pub enum Padded {
         /// Its new strides.
         strides: Vec<Affine>,
     },
-    /// Zeros behind values.
+    /// Zeros after values.
     Zeros {
         /// The table.
         var: VarId,

@@ -34,16 +34,16 @@ use std::fmt;
 ///   s: e += w[j]*u[j]                 s: e += w[j]*u[j]
 /// table w = [0.5, 2.0, 1.0]         table w = [0.5, 2.0, 1.0, 0.0]
 /// ```
-/// Tables with an axis of a loop get zeros behind their entries, and temporaries of which every
+/// Tables with an axis of a loop get zeros after their entries, and temporaries of which every
 /// element is written by these loops, at the index of the loop, get elements. An instruction that
 /// reads anything else at an index of the loop has a condition, and sets elements to zero where it
 /// assigns them without reading their array.
 ///
 /// # Precondition
 /// Each loop runs over `0..n`, `n >= 1`, the same for all, and `length > n`; none is inside another,
-/// and no bound or condition inside mentions it. Elements behind the old ones are read and written
+/// and no bound or condition inside mentions it. Elements after the old ones are read and written
 /// by iterations from `n` on alone, in the order of those of element 0, so that they have values
-/// where it has one. What they add elsewhere is a product with an entry behind those of a table,
+/// where it has one. What they add elsewhere is a product with an entry after those of a table,
 /// zero, and all its factors are sums and products of numbers, tables and such elements: finite
 /// where the values of all arrays are. An infinity or a nan among the numbers or in a table is none of
 /// these: what would compute with it has a condition. Everything else has a condition that does not hold. A result
@@ -87,7 +87,7 @@ const RANGE: Obligation =
 /// An axis is counted by the iterations that run.
 const NO_AXIS: Obligation = Obligation::new("pad_inames.no_axis", "no loop has a tag");
 
-/// Elements behind the old ones have values where element 0 has one.
+/// Elements after the old ones have values where element 0 has one.
 const ALIKE: Obligation =
     Obligation::new("pad_inames.alike", "no bound and no condition inside a loop mentions it");
 
@@ -289,7 +289,7 @@ fn grown(kernel: &Kernel, inside: &[(InsnId, InameId)], n: i64) -> BTreeMap<VarI
     grown
 }
 
-/// The instructions that do nothing behind the old iterations, with their loop and whether zeros are
+/// The instructions that do nothing after the old iterations, with their loop and whether zeros are
 /// assigned there instead.
 fn idle(
     kernel: &Kernel,
@@ -351,7 +351,7 @@ impl Scope<'_> {
         axis.is_some() && axis_of(self.kernel, access, self.iname) == axis.copied()
     }
 
-    /// Whether an instruction may run behind the old iterations: what it reads there has values,
+    /// Whether an instruction may run after the old iterations: what it reads there has values,
     /// and it changes nothing but new elements.
     fn computes_with_zeros(&self, insn: &Insn) -> bool {
         let adds_zero = insn.op == WriteOp::Update { op: UpdateOp::Add, atomic: false }
@@ -384,13 +384,13 @@ impl Scope<'_> {
         }
     }
 
-    /// Whether a factor of a product is an entry behind those of a table.
+    /// Whether a factor of a product is an entry after those of a table.
     fn has_zero_factor(&self, insn: &Insn) -> bool {
         table_factors(self.kernel, insn).into_iter().any(|access| self.is_grown(access))
     }
 }
 
-/// Assigns zero in front of an instruction that assigns.
+/// Assigns zero before an instruction that assigns.
 fn fill(kernel: &mut Kernel, id: InsnId) {
     let insn = kernel.insns[id].clone();
     let ty = kernel.vars[insn.lhs.var].ty;

@@ -351,10 +351,9 @@ fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) 
     DEFINED.refute(Some(AtParameters {
         params: point,
         found: format!("nothing surely writes `{total}` before `{iname}` starts"),
-        reason:
-            "where perhaps no iteration reads it and the scan would; write it in front of the loop without a \
+        reason: "where perhaps no iteration reads it and the scan would; write it before the loop without a \
                  condition"
-                .into(),
+            .into(),
     }))?;
     Ok(HasValue::Always)
 }

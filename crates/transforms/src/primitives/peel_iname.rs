@@ -27,7 +27,7 @@ use std::fmt;
 ///                         for i in 1..n
 ///                           s: S(i)
 /// ```
-/// Loops and instructions of the copy get new names, with `_first` or `_last` behind them;
+/// Loops and instructions of the copy get new names, with `_first` or `_last` after them;
 /// everything else of them is copied.
 ///
 /// # Precondition

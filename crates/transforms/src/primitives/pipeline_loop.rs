@@ -57,7 +57,7 @@ use std::fmt;
 /// what is used lie in different buffers.
 ///
 /// With one buffer, what is fetched for the next iteration follows the last statement of this one that
-/// uses it, and runs beside the statements behind.
+/// uses it, and runs beside the statements after.
 ///
 /// # Precondition
 /// The loop is on no axis, begins at one value, `lo <= t`, and ends before some others,
@@ -69,9 +69,9 @@ use std::fmt;
 /// depends on an iteration that then runs later, `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }`
 /// is empty for every flow, anti and output dependence `D` from `R` to `F`, with `a =
 /// 0` through `vars` (an iteration fills them before it uses them) and `a = n - 1` through other
-/// variables. A buffer is written again `n` iterations later, which then run at `t + 1`, behind the
-/// last use. With one buffer `a` is 0 for the statements of `R` in front of what is fetched, among
-/// which are all that use `vars`, and 1 for those behind. If loops are on axes, the placement must
+/// variables. A buffer is written again `n` iterations later, which then run at `t + 1`, after the
+/// last use. With one buffer `a` is 0 for the statements of `R` before what is fetched, among
+/// which are all that use `vars`, and 1 for those after. If loops are on axes, the placement must
 /// hold.
 ///
 /// # Errors
@@ -129,7 +129,7 @@ impl fmt::Display for PipelineLoop {
 /// Iterations run one after the other.
 const OFF_AXIS: Obligation = Obligation::new("pipeline_loop.off_axis", "the loop is on no axis");
 
-/// It has a first iteration, and one behind another.
+/// It has a first iteration, and one after another.
 const RANGE: Obligation = Obligation::new(
     "pipeline_loop.range",
     "the loop is a range `lo..hi` or `lo..min(...)`, perhaps under conditions that do not mention it",
@@ -165,8 +165,8 @@ pub struct Stages {
     /// Loops around it.
     around: Vec<InameId>,
     buffered: Vec<Buffered>,
-    /// Statements that fill the temporaries, and the others: those that stay in front of them, and
-    /// those behind.
+    /// Statements that fill the temporaries, and the others: those that stay before them, and
+    /// those after.
     fetch: Vec<Node>,
     front: Vec<Node>,
     behind: Vec<Node>,
@@ -336,7 +336,7 @@ impl PipelineLoop {
         }
         let mut around = loops_down_to(kernel, iname)?;
         around.pop();
-        // with one buffer the next values come behind the last use of these
+        // with one buffer the next values come after the last use of these
         let uses = |node: &Node| buffered.iter().any(|b| mentions(kernel, node, b.var));
         let used = if self.buffers == 1 { rest.iter().rposition(uses) } else { None };
         let mut front = rest;
@@ -344,7 +344,7 @@ impl PipelineLoop {
         Ok(Stages { iname, range, around, buffered, fetch, front, behind })
     }
 
-    /// An axis of buffers in front of the others.
+    /// An axis of buffers before the others.
     fn add_buffers(&self, kernel: &mut Kernel, stages: &Stages) {
         let counted = Expr::from_affine(&Affine::iname(stages.iname).minus(&stages.range.lo));
         let buffer = Expr::binary(BinaryOp::Mod, counted, Expr::Int(self.buffers));

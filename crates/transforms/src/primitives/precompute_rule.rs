@@ -52,7 +52,7 @@ use std::fmt;
 /// With `L` the loops around the new instruction, for every operand `x` of the rule, every write
 /// `w` of it after that place and every use `u`,
 /// `{ w -> u : L = L', element(w) = element(u), w before u }` is empty. The rule is evaluated for
-/// arguments that are surely used, or else reads nothing outside of its arrays and nothing that may
+/// arguments that are surely used, or else reads nothing outside its arrays and nothing that may
 /// be undefined there, divides integers only by constants or `max(…, 1)`, and casts no number to an
 /// integer type that it may not fit. If loops are on axes, the placement must hold.
 ///
@@ -324,7 +324,7 @@ impl PrecomputeRule {
         let poly = analysis.polyhedral();
         let position = poly.position(region.first);
         let place = Place { loops: &region.around, position, what: "the computation" };
-        let help = "precompute it in a loop further inside, or behind that write";
+        let help = "precompute it in a loop further inside, or after that write";
         for (var, sites) in kernel.vars.ids().zip(analysis.all_sites()) {
             if !operands.contains(&var) {
                 continue;

@@ -191,7 +191,7 @@ impl Primitive for PrefetchArray {
         let (poly, sites) = (analysis.polyhedral(), analysis.sites(region.var));
         let reads = region.reads(poly, sites)?;
         let place = Place { loops: &region.around, position: poly.position(region.first), what: "the copy" };
-        let help = "prefetch it in a loop further inside, or behind that write";
+        let help = "prefetch it in a loop further inside, or after that write";
         check_unchanged(poly, sites, &reads, place, help)?;
         let array = &kernel.vars[region.var];
         let tile = region.tile(poly, &reads, self.footprint, Some(&array.shape))?;

@@ -271,7 +271,7 @@ struct Sum {
     prefix: Prefix,
     /// Type of the total.
     wide: ScalarType,
-    /// Values of the term's iname in front of the loop, if there are any.
+    /// Values of the term's iname before the loop, if there are any.
     first: Option<Domain>,
     /// Where there is a newest term, if it is not everywhere.
     condition: Option<Expr>,
@@ -521,7 +521,7 @@ fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<()
     INDEX_STAYS.require(false, || {
         format!(
             "the index at which `{name}` stores mentions `{}`, which `{}` writes inside the loop over `{}`, so that the \
-             iteration before stored to another element; keep the recurrence, or set it outside of the loop",
+             iteration before stored to another element; keep the recurrence, or set it outside the loop",
             kernel.vars[writer.lhs.var].name, writer.name, kernel.inames[scan.iname].name
         )
     })
@@ -556,7 +556,7 @@ fn check_own_element(analysis: &Analysis, scan: &Scan, step: &Recurrence) -> Res
     Ok(())
 }
 
-/// Values of the term's iname in front of the loop: all but the newest of the first iteration, if
+/// Values of the term's iname before the loop: all but the newest of the first iteration, if
 /// it runs; `None` if there are none.
 fn first_terms(poly: &Polyhedral, scan: &Scan, prefix: &Prefix) -> Result<Option<Domain>, Refusal> {
     let replace = |atom: &Atom| (*atom == Atom::Iname(scan.iname)).then(|| scan.range.lo.clone());
@@ -576,7 +576,7 @@ fn first_terms(poly: &Polyhedral, scan: &Scan, prefix: &Prefix) -> Result<Option
     Ok(Some(Domain::conjunction(all)))
 }
 
-/// Puts nodes in front of the loop, and the update in front of the instruction.
+/// Puts nodes before the loop, and the update before the instruction.
 fn insert(kernel: &mut Kernel, scan: &Scan, before: &[Node], update: InsnId) {
     let own = Node::Insn(scan.id);
     edit_siblings(&mut kernel.body, &|n| *n == own, &mut |siblings| {

@@ -30,7 +30,7 @@ use std::fmt;
 /// split like any other: the components of a vector along the work-items, say.
 ///
 /// # Precondition
-/// The statements stand one behind the other, in the order given. With `S_k` the `k`-th of them,
+/// The statements stand one after the other, in the order given. With `S_k` the `k`-th of them,
 /// there is a statement `S(c)` with `S(k) = S_k` for all `k`: same operator, same expressions, and
 /// indices that grow by the same constant from each statement to the next. The instances and their
 /// order are then the same: `S_k(x)` is `S(x, k)`.
@@ -66,7 +66,7 @@ impl fmt::Display for RollInsns {
 
 /// The instances keep their order.
 const NEIGHBOURS: Obligation =
-    Obligation::new("roll_insns.neighbours", "the statements stand one behind the other in the order given");
+    Obligation::new("roll_insns.neighbours", "the statements stand one after the other in the order given");
 
 /// A call stays one.
 const NO_CALL: Obligation = Obligation::new("roll_insns.no_call", "no statement is part of a call");
@@ -145,7 +145,7 @@ fn check_neighbours(kernel: &Kernel, ids: &[InsnId]) -> Result<(), Refusal> {
     NEIGHBOURS.require(run.eq(ids.iter().map(|i| Node::Insn(*i)).collect::<Vec<_>>().iter()), || {
         let names: Vec<_> = ids.iter().map(|i| format!("`{}`", kernel.insns[*i].name)).collect();
         format!(
-            "{} do not stand one behind the other in this order; move the statements between them first",
+            "{} do not stand one after the other in this order; move the statements between them first",
             names.join(", ")
         )
     })

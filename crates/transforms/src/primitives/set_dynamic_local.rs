@@ -21,7 +21,7 @@ use std::fmt;
 /// for i in 0..32 {l.0}                 for i in 0..32 {l.0}
 ///   s: t[i] = x[i]                       s: t[i] = x[i]
 /// ```
-/// In CUDA these are one `extern __shared__` array, with the temporaries one behind the other in the
+/// In CUDA these are one `extern __shared__` array, with the temporaries one after the other in the
 /// order of their declarations. Without, a kernel declares what fits into 48 KiB, the smallest arrays
 /// first, and the launch provides the rest. Compilers know that declared arrays do not overlap, and
 /// place them as they like; parts of one array stay in order. Which is faster depends on the kernel.

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Says for how many work-groups at a time a compute unit shall have registers.
+/// Says for how many work-groups at a time a compute unit should have registers.
 ///
 /// # Rewrite
 /// ```text
@@ -45,7 +45,7 @@ pub struct SetResidentGroups {
 }
 
 impl SetResidentGroups {
-    /// For so many work-groups.
+    /// For a given number of work-groups.
     pub const fn new(groups: u32) -> Self {
         Self { groups }
     }

@@ -42,9 +42,9 @@ use std::fmt;
 /// # Precondition
 /// `t` is accessed only by one statement before the loop, which assigns the neutral element of
 /// `op`, or the infinity that an extremum of nothing is if the loop runs at least once; inside, by
-/// updates `t op= …`; and by one statement behind, whose instructions are `y[f] op= t[g]`. With `c`
+/// updates `t op= …`; and by one statement after, whose instructions are `y[f] op= t[g]`. With `c`
 /// the commits and `s` the instructions from the loop to them, no dependence orders `s` before or
-/// behind `c` other than through `t`, except updates `y op= …`, which commute: `{ s -> c in D } = {
+/// after `c` other than through `t`, except updates `y op= …`, which commute: `{ s -> c in D } = {
 /// c -> s in D } = {}` within the same iteration of the loops around. If loops are on axes, the
 /// placement must hold.
 ///
@@ -68,7 +68,7 @@ pub struct SinkAccumulation {
 }
 
 impl SinkAccumulation {
-    /// Accumulates `var` anew in every iteration of `into`.
+    /// Accumulates `var` again in every iteration of `into`.
     pub fn new(var: impl Into<String>, into: impl Into<String>) -> Self {
         Self { var: var.into(), into: into.into() }
     }
@@ -83,7 +83,7 @@ impl fmt::Display for SinkAccumulation {
 /// Nobody else sees the accumulator.
 const USERS: Obligation = Obligation::new(
     "sink_accumulation.users",
-    "one statement before the loop, the loop, and one statement behind it use the accumulator",
+    "one statement before the loop, the loop, and one statement after it use the accumulator",
 );
 
 /// The parts of the iterations are summed.

@@ -67,7 +67,7 @@ impl fmt::Display for SplitArrayAxis {
     }
 }
 
-/// A table has no values behind its last one.
+/// A table has no values after its last one.
 const FULL: Obligation =
     Obligation::new("split_array_axis.full", "the factor divides the axis, if it is one of a table");
 

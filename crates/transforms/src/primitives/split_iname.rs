@@ -33,7 +33,7 @@ use std::fmt;
 /// ```
 /// Bounds that hold for every block are dropped. The iname of a reduction is split likewise.
 ///
-/// With the tail strategy `peel` the blocks are full and the remainder has a nest of its own behind
+/// With the tail strategy `peel` the blocks are full and the remainder has a nest of its own after
 /// them; everything in it is copied:
 /// ```text
 /// for i in 0..n      =>   for i_o in 0..floor_div(n, 4)
@@ -162,11 +162,11 @@ pub struct Blocks {
     domains: (Domain, Domain),
     /// The value of the loop that is split.
     value: Affine,
-    /// The values behind full blocks, and the body that runs for them.
+    /// The values after full blocks, and the body that runs for them.
     remainder: Option<(Remainder, Vec<Node>)>,
 }
 
-/// The values behind the full blocks.
+/// The values after the full blocks.
 struct Remainder {
     start: Affine,
     range: GuardedRange,
@@ -179,7 +179,7 @@ impl Primitive for SplitIname {
     const SUMMARY: &'static str = "Splits a loop into blocks of constant length.";
 
     type Proof = Blocks;
-    /// The loop over blocks and the one inside a block. That over what remains has its name behind
+    /// The loop over blocks and the one inside a block. That over what remains has its name after
     /// `_tail`.
     type Made = [Loop; 2];
 
@@ -341,7 +341,7 @@ impl SplitIname {
         AtParameters { params, found, reason }
     }
 
-    /// What remains behind full blocks.
+    /// What remains after full blocks.
     fn remainder(&self, of: &RangeOf) -> Result<Remainder, Refusal> {
         let (f, range) = (self.factor, &of.range);
         if loop_body(&of.analysis.kernel().body, of.iname).is_none() {

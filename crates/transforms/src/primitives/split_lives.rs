@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Gives the instructions inside a loop temporaries of their own in place of those that others use,
+/// Gives the instructions inside a loop temporaries of their own instead of those that others use,
 /// too.
 ///
 /// # Rewrite
@@ -48,7 +48,7 @@ use std::fmt;
 pub struct SplitLives {
     /// The loop.
     pub iname: String,
-    /// What the names of the new temporaries end with, behind `_`.
+    /// What the names of the new temporaries end with, after `_`.
     pub suffix: String,
     /// The temporaries; all whose values stay on one side if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -248,7 +248,7 @@ fn joined(sum: Option<Expr>, term: &Expr, minus: bool) -> Option<Expr> {
     })
 }
 
-/// `{insn}_1`, `{insn}_2`, …, or with more behind them where they are taken.
+/// `{insn}_1`, `{insn}_2`, …, or with more after them where they are taken.
 fn names(kernel: &Kernel, insn: &str, count: usize) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(count);
     let mut k = 0;

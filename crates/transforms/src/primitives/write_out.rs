@@ -35,7 +35,7 @@ pub const MAX_COPIES: i64 = 4096;
 ///                                         s_2: y[2*i + 2] += w[2]*a[i, 2]
 /// ```
 /// The statements of the first iteration keep their names; copies have the number of the iteration
-/// behind theirs, loops inside as well. Unlike a loop that is tagged `unroll`, the copies can be
+/// after theirs, loops inside as well. Unlike a loop that is tagged `unroll`, the copies can be
 /// moved and changed one by one: constant indices of tables become literals (`embed_table`).
 ///
 /// # Precondition

@@ -135,7 +135,7 @@ impl Hole {
 /// Every combination of values of lists, the last list fastest.
 pub(super) struct Combinations {
     lists: Vec<(String, Vec<Json>)>,
-    /// Positions of the next combination; `None` behind the last one.
+    /// Positions of the next combination; `None` after the last one.
     next: Option<Vec<usize>>,
 }
 

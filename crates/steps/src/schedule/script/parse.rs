@@ -16,7 +16,7 @@ pub(super) enum Line {
     /// `threads = tile*tile`.
     Derived((String, Span), Arithmetic),
     Require(Requirement),
-    /// `lowering rules(default)`, with the place of what stands behind the keyword.
+    /// `lowering rules(default)`, with the place of what stands after the keyword.
     Lowering((String, Span)),
     Step(Statement),
 }
