@@ -1,8 +1,8 @@
 //! Slices of a kernel: what computes some of its temporaries, as a kernel of its own.
 
 use purlin_ir::{
-    AddressSpace, Assumption, Atom, AxisTag, Direction, Expr, InameId, InsnId, Kernel, Layout, Node, SubGroup,
-    VarId, VarKind,
+    AddressSpace, Assumption, Atom, AxisTag, Direction, Expr, InameId, InsnId, Kernel, Layout, Node,
+    SubGroup, VarId, VarKind,
 };
 use std::collections::BTreeSet;
 
