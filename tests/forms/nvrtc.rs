@@ -208,6 +208,41 @@ for i in 0..3
     }
 }
 
+/// NVVM reads an array once that the loop around writes, where the arrays that are written have
+/// `__restrict__`: printed so that it does not.
+#[test]
+fn what_a_loop_writes_is_read_again() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let reads = |name: &str, source: &str| {
+        let ptx = nvrtc::compile_for("sm_90", name, source, &Cache::disabled()).unwrap().ptx;
+        ptx.matches("ld.global.f64").count()
+    };
+    let kernel = "kernel reads
+arg x: f64[3] inout
+arg y: f64[9] inout
+arg g: f32[9] in
+for i in 0..3 where i mod 2 == 0
+  for j in 0..3
+    s: y[0] += -max(sin(y[6 - 3*i]), x[i] + g[6 - 3*i + j])
+for k in 0..3
+  t: x[k] = 0.0
+";
+    let kernel = purlin::ir::text::parse(kernel).unwrap();
+    let source = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
+    assert!(source.contains("double *x,") && source.contains("double *y,"), "{source}");
+    assert!(source.contains("const float *__restrict__ g"), "{source}");
+    let reproducer = std::fs::read_to_string("tests/compilers/nvvm_reads_once.cu").unwrap();
+    let right = reproducer.replace("double *__restrict__ ", "double *");
+    // `y[6 - 3*i]` for each `j`, `y[0]` and `x[i]`
+    assert_eq!([reads("reads", &right), reads("reads", &source)], [5, 5], "{source}");
+    if reads("reads", &reproducer) == 5 {
+        println!("{}: the fault that is printed around is gone", nvrtc::version().unwrap());
+    }
+}
+
 /// The program of a fact of code generation.
 fn kernel_of(name: &str) -> Kernel {
     let facts = purlin_facts::load(Path::new("crates/codegen/facts")).unwrap();

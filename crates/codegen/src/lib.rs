@@ -43,7 +43,8 @@
 //!   [`purlin_analysis::Analysis::check_launch`].
 //! - **`restrict`** on every buffer but those through which work-items tell each other something (a
 //!   barrier stands between a write and an access of another one): compilers move accesses through
-//!   such a pointer past barriers.
+//!   such a pointer past barriers. In CUDA not on those that are written, where a loop of a work-item reads one
+//!   of them elsewhere than it writes it: NVVM may read it once before the loop.
 //! - **Temporaries** in private and local memory have constant extents: one of parametric size is refused
 //!   ([`CodegenError::ShapeNotConstant`]), as no target can declare it; fix the parameter, contract the array, or keep it
 //!   in global memory, which the runtime allocates for a launch. Those that share a buffer have one type and one

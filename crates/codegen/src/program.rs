@@ -21,7 +21,8 @@ use purlin_analysis::Analysis;
 use purlin_analysis::placement::{Barrier, Placement, Scope};
 use purlin_ir::calls::{Arg, Piece};
 use purlin_ir::{
-    AddressSpace, Affine, Atom, Constraint, Direction, Id, Kernel, Layout, SubGroup, VarId, VarKind, Variable,
+    AddressSpace, Affine, Atom, AxisTag, Constraint, Direction, Id, InameId, Kernel, Layout, SubGroup, VarId,
+    VarKind, Variable,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -359,6 +360,7 @@ fn parameters(
     constants: &mut Vec<Constant>,
 ) -> Vec<Param> {
     let mut params = Vec::new();
+    let rereads = rereads(kernel);
     for (id, var) in kernel.vars.iter() {
         let name = names[id.index()].clone();
         let shape: Vec<String> = var.shape.iter().map(|e| crate::axes::show(kernel, e)).collect();
@@ -381,9 +383,35 @@ fn parameters(
             VarKind::Argument(Direction::Out | Direction::InOut) => Some(false),
         };
         let is_shared = shared.contains(&id);
-        params.push(Param { name, ty: var.ty, buffer, is_shared, remark, aligned: None, elements });
+        let is_reread = rereads && buffer == Some(false);
+        params.push(Param {
+            name,
+            ty: var.ty,
+            buffer,
+            is_shared,
+            is_reread,
+            remark,
+            aligned: None,
+            elements,
+        });
     }
     params
+}
+
+/// Whether a loop of a work-item reads an array elsewhere than it writes it.
+fn rereads(kernel: &Kernel) -> bool {
+    let schedule = kernel.schedule();
+    let sequential = |l: &InameId| !matches!(kernel.inames[*l].tag, AxisTag::Group(_) | AxisTag::Local(_));
+    let share = |a: &[InameId], b: &[InameId]| a.iter().any(|l| sequential(l) && b.contains(l));
+    schedule.iter().any(|(reader, around)| {
+        kernel.insns[*reader].reads().iter().any(|read| {
+            kernel.vars[read.var].space == AddressSpace::Global
+                && schedule.iter().any(|(writer, loops)| {
+                    let written = &kernel.insns[*writer].lhs;
+                    written.var == read.var && written != *read && share(around, loops)
+                })
+        })
+    })
 }
 
 /// C code of the number of elements of an array that lie one after the other, if its extents are

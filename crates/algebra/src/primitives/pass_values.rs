@@ -144,7 +144,7 @@ const KNOWN: Obligation = Obligation::new(
     "the values depend on parameters, tables and the inputs `from` alone",
 );
 
-/// `{ r -> w : element(r) = element(w), r before w, r not in S }` is empty.
+/// `{ r -> w : element(r) = element(w), r before w, r stays }` is empty.
 const LAST: Obligation =
     Obligation::new("pass_values.last", "nobody else reads an element before its last write");
 
@@ -172,8 +172,10 @@ impl Primitive for PassValues {
         let from = self.inputs(kernel)?;
         let slice = Slice::of(kernel, &vars);
         check_known(kernel, &slice, &from)?;
+        let gone = only_for(kernel, &slice, &vars);
         for d in analysis.dependences_of(&|v| vars.contains(&v))? {
-            if d.kind != DependenceKind::Anti || slice.insns.contains(&d.source) {
+            // what serves the values alone goes; what computes with them beside that still reads them
+            if d.kind != DependenceKind::Anti || gone.contains(&d.source) {
                 continue;
             }
             LAST.refute(d.witness(kernel, &d.relation()?)?.map(|witness| {
@@ -186,7 +188,6 @@ impl Primitive for PassValues {
                 LostValue { witness, found, help }
             }))?;
         }
-        let gone = only_for(kernel, &slice, &vars);
         Ok(KnownBefore { vars, gone })
     }
 

@@ -41,7 +41,8 @@ impl TargetDescription {
         let Some(read_only) = p.buffer else { return format!("const {ty} {name}") };
         let qualifier = if read_only { "const " } else { "" };
         // a host has one thread a group
-        let restrict = if p.is_shared && !self.is_host() { "" } else { self.words.restrict };
+        let promised = !(p.is_shared && !self.is_host() || p.is_reread && self.words.reads_once);
+        let restrict = if promised { self.words.restrict } else { "" };
         format!("{}{qualifier}{ty} *{restrict}{name}", self.words.global)
     }
 

@@ -47,6 +47,7 @@ pub(crate) const C: TargetDescription = TargetDescription {
         local: "",
         constant: "static const",
         restrict: "restrict ",
+        reads_once: false,
         inline: "static inline",
         // before the pass `work_items` only: loops over work-items end and begin there
         barrier: |_| "// barrier",

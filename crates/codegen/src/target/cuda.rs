@@ -83,6 +83,8 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
         local: "__shared__ ",
         constant: "__constant__",
         restrict: "__restrict__ ",
+        // `tests/compilers/nvvm_reads_once.cu`; `tests/forms/nvrtc.rs` shows it
+        reads_once: true,
         inline: "__device__ static inline",
         barrier,
         hardware,

@@ -248,6 +248,8 @@ pub(crate) struct Words {
     pub(crate) local: &'static str,
     pub(crate) constant: &'static str,
     pub(crate) restrict: &'static str,
+    /// Whether its compiler takes `restrict` for a promise that nothing is written where it reads.
+    pub(crate) reads_once: bool,
     /// In front of a function of the source.
     pub(crate) inline: &'static str,
     /// A barrier of a group, or of a sub-group where the hardware has them.

@@ -63,6 +63,7 @@ pub(crate) const OPENCL: TargetDescription = TargetDescription {
         local: "__local ",
         constant: "__constant",
         restrict: "restrict ",
+        reads_once: false,
         inline: "static inline",
         barrier,
         hardware: |group, axis| format!("get_{}_id({axis})", if group { "group" } else { "local" }),
