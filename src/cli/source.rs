@@ -13,7 +13,7 @@ use purlin::forms::lowering::{
 use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, NotAnAction, OtherRules};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::forms::strategies::Orbits;
-use purlin::forms::tabulated::TabulatedError;
+use purlin::forms::tabulated::{IntegralType, TabulatedError};
 use purlin::ir::{Kernel, text};
 use purlin::kernels::{BakeOff, Operator, TensorProduct};
 use purlin::transforms::Script;
@@ -413,6 +413,14 @@ impl CellKernel for Lowered {
             Self::Form(form) => form.program(),
             Self::File(kernel) => kernel.program(),
             Self::Imported(lowered) => lowered.program(),
+        }
+    }
+
+    fn over(&self) -> Option<IntegralType> {
+        match self {
+            Self::Form(form) => form.over(),
+            Self::File(kernel) => kernel.over(),
+            Self::Imported(lowered) => lowered.over(),
         }
     }
 

@@ -277,6 +277,10 @@ impl CellKernel for LoweredKernel {
     fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
         self.program.as_ref().map(Cow::Borrowed).map_err(Clone::clone)
     }
+
+    fn over(&self) -> Option<IntegralType> {
+        Some(self.over)
+    }
 }
 
 /// Lowers a tabulated form: one kernel for the integrals over the same kind of entity and the same

@@ -53,7 +53,7 @@ use crate::form::{Form, FormError, FunctionSpace, expand};
 use crate::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, NotAnAction, OtherRules};
 use crate::quadrature::QuadratureScheme;
 use crate::strategies::Orbits;
-use crate::tabulated::{Integral, TabulatedForm};
+use crate::tabulated::{Integral, IntegralType, TabulatedForm};
 use pull::PulledForm;
 use purlin_ir::Kernel;
 use std::borrow::Cow;
@@ -210,6 +210,10 @@ impl CellKernel for LoweredForm {
 
     fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
         Ok(Cow::Borrowed(&self.program))
+    }
+
+    fn over(&self) -> Option<IntegralType> {
+        Some(IntegralType::Cell)
     }
 
     fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {

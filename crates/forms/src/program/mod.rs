@@ -28,6 +28,7 @@ use crate::form::FormError;
 use crate::lowering::LoweredForm;
 use crate::quadrature::QuadratureScheme;
 use crate::strategies::Orbits;
+use crate::tabulated::IntegralType;
 use purlin_ir::{Kernel, ScalarType};
 use purlin_primitives::schedule::{Array, Loop, Statement};
 use std::borrow::Cow;
@@ -314,6 +315,11 @@ pub trait CellKernel {
     /// # Errors
     /// As [`CellProgram::read`].
     fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction>;
+
+    /// What its outermost loop runs over, where lowering says so.
+    fn over(&self) -> Option<IntegralType> {
+        None
+    }
 
     /// The same with quadrature rules of a scheme, where both are exact.
     ///
