@@ -19,14 +19,14 @@ pub use available::available_memory;
 
 /// Something does not fit in the memory of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} would take {needed} bytes, and {available} are free here; {help}")]
+#[error("{what} would take {needed} bytes, and {}; {help}", free(*available))]
 pub struct OutOfMemory {
     /// What was asked for.
     pub what: String,
     /// Bytes it takes, all copies together.
     pub needed: u64,
-    /// Bytes that this process may still have; 0 if the system does not say.
-    pub available: u64,
+    /// Bytes that this process may still have; none if the system does not say.
+    pub available: Option<u64>,
     /// What to do.
     pub help: &'static str,
 }
@@ -35,7 +35,15 @@ impl OutOfMemory {
     /// That `what` was refused.
     #[must_use]
     pub fn new(what: impl Into<String>, needed: u64, help: &'static str) -> Self {
-        Self { what: what.into(), needed, available: available_memory().unwrap_or(0), help }
+        Self { what: what.into(), needed, available: available_memory(), help }
+    }
+}
+
+/// What a message says is free.
+fn free(available: Option<u64>) -> String {
+    match available {
+        Some(bytes) => format!("{bytes} are free here"),
+        None => "the allocator refused them".into(),
     }
 }
 
@@ -51,7 +59,7 @@ pub fn check_memory(what: &str, needed: u64, help: &'static str) -> Result<(), O
         return Ok(());
     }
     match available_memory() {
-        Some(available) if needed > available => {
+        available @ Some(bytes) if needed > bytes => {
             Err(OutOfMemory { what: what.into(), needed, available, help })
         }
         Some(_) | None => Ok(()),
@@ -59,6 +67,7 @@ pub fn check_memory(what: &str, needed: u64, help: &'static str) -> Result<(), O
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // how a test fails
 mod tests {
     use super::*;
 
@@ -70,6 +79,16 @@ mod tests {
             return;
         };
         assert_eq!((error.needed, error.help), (u64::MAX, "ask for less"));
-        assert!(error.to_string().starts_with("everything would take 18446744073709551615 bytes, and "));
+        let free = format!("and {} are free here; ask for less", error.available.unwrap());
+        assert_eq!(error.to_string(), format!("everything would take 18446744073709551615 bytes, {free}"));
+    }
+
+    #[test]
+    fn a_system_that_does_not_say_is_not_quoted() {
+        let error =
+            OutOfMemory { what: "the mesh".into(), needed: 5, available: None, help: "use fewer cells" };
+        let expected = "the mesh would take 5 bytes, and the allocator refused them; use fewer cells";
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(OutOfMemory::new("the mesh", 5, "use fewer cells").available.is_some(), available_memory().is_some());
     }
 }
