@@ -87,6 +87,13 @@ impl CellKernel for Lowered {
         }
     }
 
+    fn over(&self) -> Option<IntegralType> {
+        match self {
+            Self::Named(form) => form.over(),
+            Self::Imported(kernel) => kernel.over(),
+        }
+    }
+
     fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {
         match self {
             Self::Named(form) => form.with_scheme(scheme),

@@ -34,6 +34,9 @@ const RARE: [&str; 22] = [
     "sum_moments",
 ];
 
+/// What joins terms in a tree.
+const TREE: &str = "reduce_in_tree";
+
 /// What a sample is run with.
 struct Sample<'m>(&'m Memory);
 
@@ -54,11 +57,16 @@ impl Inputs for Sample<'_> {
 }
 
 /// A step, chosen by `bytes`; none where the kernel has nothing that the primitive could be tried
-/// on. Every fourth is of a primitive of [`RARE`], if one would be accepted.
+/// on. Every fourth is of a primitive of [`RARE`], if one would be accepted; every eighth is a tree, so that
+/// programs have several.
 pub fn step(kernel: &Kernel, memory: &Memory, bytes: &[u8]) -> Option<Step> {
     let (first, bytes) = bytes.split_first()?;
     let sample = Sample(memory);
-    let step = if first % 4 == 3 { rare(kernel, &sample, bytes) } else { None };
+    let step = match first % 8 {
+        3 | 7 => rare(kernel, &sample, bytes),
+        5 => first_accepted([TREE], kernel, &sample, bytes),
+        _ => None,
+    };
     let step = step.or_else(|| steps().draw(kernel, &mut Picks::new(bytes, &sample)))?;
     // nobody passes the values of a table that a step has made or changed
     let is_made = |name: &str| {
@@ -72,8 +80,17 @@ pub fn step(kernel: &Kernel, memory: &Memory, bytes: &[u8]) -> Option<Step> {
 fn rare(kernel: &Kernel, sample: &Sample<'_>, bytes: &[u8]) -> Option<Step> {
     let (first, bytes) = bytes.split_first()?;
     let start = usize::from(*first) % RARE.len();
-    let names = RARE[start..].iter().chain(&RARE[..start]);
-    let rows = names.filter_map(|name| steps().row(name));
+    first_accepted(RARE[start..].iter().chain(&RARE[..start]).copied(), kernel, sample, bytes)
+}
+
+/// The first step of some primitives that is accepted.
+fn first_accepted<'n>(
+    names: impl IntoIterator<Item = &'n str>,
+    kernel: &Kernel,
+    sample: &Sample<'_>,
+    bytes: &[u8],
+) -> Option<Step> {
+    let rows = names.into_iter().filter_map(|name| steps().row(name));
     let mut drawn = rows.filter_map(|row| row.draw(kernel, &mut Picks::new(bytes, sample)));
     drawn.find(|step| step.apply(kernel).is_ok())
 }

@@ -5,14 +5,20 @@
 //! A pair that pocl gets wrong by both of its methods is asked of oclgrind: pocl is at fault where
 //! that and C are right.
 //!
+//! The texts of such programs are also changed at random, and the checks are asked what they accept
+//! (`mutants.rs`).
+//!
 //! `PURLIN_SEED` chooses the pairs (a number, or `fresh`),
-//! `PURLIN_PAIRS` how many, `PURLIN_TEST_ALL` a long run; CONTRIBUTING.md says how to run them on a
-//! machine with a card. What they find is saved below `target/tmp`, or below the directory for
+//! `PURLIN_PAIRS` how many, `PURLIN_PROGRAMS` how many changed programs, `PURLIN_TEST_ALL` a long run;
+//! CONTRIBUTING.md says how to run them on a machine with a card.
+//! What they find is saved below `target/tmp`, or below the directory for
 //! temporary files where that cannot be written, and printed.
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
 mod devices;
 mod draw;
+mod mutants;
+mod mutate;
 mod pair;
 mod regressions;
 mod shrink;
@@ -23,6 +29,7 @@ use pair::{Broken, Draft, Pair};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use purlin::transforms::primitives::ReduceInTree;
 use purlin_sample::{SampleConfig, plan::arbitrary_plan};
 use shrink::Tree;
 use std::collections::BTreeMap;
@@ -90,6 +97,8 @@ struct Sum {
     /// Pairs that ran everywhere, and those of them whose code has a barrier and an atomic update.
     pairs: u64,
     replicated: u64,
+    /// Pairs whose recipes make several trees.
+    forests: u64,
     /// Pairs without code, by reason.
     refused: BTreeMap<String, u64>,
     tally: Tally,
@@ -112,6 +121,7 @@ impl Sum {
             eprintln!("{} of {} pairs", self.pairs, self.wanted);
         }
         self.replicated += batch.replicated;
+        self.forests += batch.forests;
         self.tally.add(&batch.tally);
         batch.refused.into_iter().for_each(|(why, times)| *self.refused.entry(why).or_default() += times);
     }
@@ -138,9 +148,10 @@ fn accepted_recipes_keep_results_everywhere() {
     let share = if wanted < MANY { ", in OpenCL half of them" } else { "" };
     println!("{} pairs ran in the interpreter and in {places:?}{share}; PURLIN_SEED={seed}", sum.pairs);
     println!(
-        "{} steps accepted; {} pairs have a barrier and an atomic update",
+        "{} steps accepted; {} pairs have a barrier and an atomic update, {} several trees",
         sum.tally.accepted(),
-        sum.replicated
+        sum.replicated,
+        sum.forests
     );
     let aborted = devices::ABORTED.load(Ordering::Relaxed);
     if aborted > 0 {
@@ -175,6 +186,7 @@ fn accepted_recipes_keep_results_everywhere() {
     let short = wanted < LONG;
     rare.retain(|name| !(short && UNCOMMON.contains(&name.as_str())));
     assert_eq!(rare, Vec::<String>::new(), "never accepted; PURLIN_SEED={seed}");
+    assert!(wanted < MANY || 500 * sum.forests >= sum.pairs, "few pairs have several trees; PURLIN_SEED={seed}");
 }
 
 /// Where pairs run: everywhere that this machine has.
@@ -283,6 +295,7 @@ fn batch(seed: u64, number: u64, places: &[Place], sum: &Mutex<Sum>) {
             Some(why) => *done.refused.entry(class(why)).or_default() += 1,
             None => {
                 done.pairs += 1;
+                done.forests += u64::from(trees_of(pair) > 1);
                 done.replicated += u64::from(found.iter().any(|(place, _)| *place == Place::Replicated));
             }
         }
@@ -293,6 +306,11 @@ fn batch(seed: u64, number: u64, places: &[Place], sum: &Mutex<Sum>) {
         return;
     }
     sum.lock().unwrap().add(done);
+}
+
+/// How many trees a recipe makes.
+fn trees_of(pair: &Pair) -> usize {
+    pair.recipe.steps.iter().filter(|step| step.get::<ReduceInTree>().is_some()).count()
 }
 
 /// Whether a wrong result is a compiler's fault, which is saved and counted, or follows one on the

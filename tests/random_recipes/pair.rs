@@ -43,6 +43,9 @@ pub struct Pair {
     #[serde(deserialize_with = "recipe")]
     pub recipe: Recipe,
     pub after: String,
+    /// Whether code is to round as the interpreter does, and results are compared to the last bit.
+    #[serde(default)]
+    pub exact: bool,
 }
 
 fn recipe<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Recipe, D::Error> {
@@ -219,7 +222,8 @@ impl Draft {
 
     fn done(&self, before: &Kernel, recipe: Recipe, after: &Kernel) -> Pair {
         let Plan { n, m, seed, .. } = self.plan;
-        Pair { n, m, seed, names: self.names(), before: before.to_string(), recipe, after: after.to_string() }
+        let (before, after) = (before.to_string(), after.to_string());
+        Pair { n, m, seed, names: self.names(), before, recipe, after, exact: false }
     }
 }
 

@@ -79,7 +79,7 @@ fn what_is_found_is_saved_where_that_is_possible() {
     let kernel = "kernel k\narg y: f64[1] inout\n\ns: y[0] = 1.0\n";
     let before = purlin::ir::text::parse(kernel).unwrap().to_string();
     let (names, recipe) = (Default::default(), Recipe::default());
-    let pair = Pair { n: 3, m: 2, seed: 7, names, after: before.clone(), before, recipe };
+    let pair = Pair { n: 3, m: 2, seed: 7, names, after: before.clone(), before, recipe, exact: false };
     let dir = tempfile::tempdir().unwrap();
     let (file, missing) = (dir.path().join("file"), dir.path().join("not/yet/there"));
     std::fs::write(&file, "").unwrap();
@@ -110,7 +110,7 @@ fn load(file: &Path) -> Pair {
     let (n, m, seed) = (value("n") as i64, value("m") as i64, value("seed"));
     let named = |item: &str| item.split_once(" is ").map(|(own, name)| (own.to_owned(), name.to_owned()));
     let names = head.split("; ").filter_map(named).collect();
-    Pair { n, m, seed, names, after: before.clone(), before, recipe }
+    Pair { n, m, seed, names, after: before.clone(), before, recipe, exact: false }
 }
 
 /// Whether the fault was pocl's: another version of it may get the program wrong in another way.

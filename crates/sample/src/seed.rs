@@ -55,7 +55,12 @@ impl Random {
     /// Starts from a fresh seed.
     #[allow(clippy::new_without_default)] // no two are equal
     pub fn new() -> Self {
-        let seed = RandomState::new().build_hasher().finish();
+        Self::of(RandomState::new().build_hasher().finish())
+    }
+
+    /// Repeats the numbers of a seed.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
         Self { seed, state: seed }
     }
 

@@ -317,9 +317,7 @@ pub trait CellKernel {
     fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction>;
 
     /// What its outermost loop runs over, where lowering says so.
-    fn over(&self) -> Option<IntegralType> {
-        None
-    }
+    fn over(&self) -> Option<IntegralType>;
 
     /// The same with quadrature rules of a scheme, where both are exact.
     ///
@@ -427,5 +425,9 @@ impl CellKernel for Kernel {
 
     fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
         CellProgram::read(self).map(Cow::Owned)
+    }
+
+    fn over(&self) -> Option<IntegralType> {
+        None
     }
 }
