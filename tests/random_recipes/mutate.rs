@@ -183,7 +183,8 @@ impl Text<'_> {
     fn number(&mut self) -> Option<()> {
         let (l, w) = self.word(|word| word.parse::<i64>().is_ok())?;
         let number: i64 = self.lines[l].words[w].parse().ok()?;
-        let others = [number + 1, (number - 1).max(0), 2 * number, 0, 1, number + 7, 1 << 31, i64::MAX];
+        let (more, fewer) = (number.saturating_add(1), (number - 1).max(0));
+        let others = [more, fewer, number.saturating_mul(2), 0, 1, number.saturating_add(7), 1 << 31, i64::MAX];
         // mostly small ones, which leave a program that runs
         let k = self.below(4 * others.len());
         self.lines[l].words[w] = others[if k < others.len() { k } else { k % 2 }].to_string();
