@@ -13,4 +13,5 @@ mod page;
 mod pipeline_loop;
 mod random_calls;
 mod recipes;
+mod schedule;
 mod selections;

@@ -1,7 +1,5 @@
 //! Where arrays of more local memory than a CUDA kernel may declare are; facts cannot say it,
 //! because they run on devices that have less.
-#![allow(clippy::unwrap_used)] // what a failed test does
-
 use purlin_codegen::{Options, Program, Target, generate};
 use purlin_ir::text;
 

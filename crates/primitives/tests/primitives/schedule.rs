@@ -10,8 +10,8 @@ use purlin_primitives::primitives::{JoinInames, MapInames, PrefetchArray, SplitI
 use purlin_primitives::steps;
 use purlin_primitives::{Schedule, schedule};
 
-const MATMUL: &str = include_str!("../../../examples/matmul.purlin");
-const RECIPE: &str = include_str!("../../../examples/matmul_recipe.json");
+const MATMUL: &str = include_str!("../../../../examples/matmul.purlin");
+const RECIPE: &str = include_str!("../../../../examples/matmul_recipe.json");
 
 fn kernel(text: &str) -> Kernel {
     parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)))

@@ -1,6 +1,4 @@
 //! Maps: construction, composition, orders, closure, witnesses.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use purlin_isl::{Affine, Constraint, IslError, Map, MapSpace, Set, SetSpace, lex_less, lex_less_or_equal};
 
 fn map(text: &str) -> Map {

@@ -1,7 +1,5 @@
 //! Temporaries share a buffer element by element: what the proof takes keeps its results when both
 //! arrays are one, whatever their indices.
-#![allow(clippy::unwrap_used)] // what a failed test does
-
 use purlin_analysis::Analysis;
 use purlin_interp::{Memory, interpret};
 use purlin_ir::Kernel;

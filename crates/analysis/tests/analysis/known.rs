@@ -1,7 +1,5 @@
 //! What one analysis of a kernel finds out, the next one knows.
 
-#![allow(clippy::unwrap_used)]
-
 use purlin_analysis::Known;
 
 #[test]

@@ -1,7 +1,5 @@
 //! The proof conditions that `scripts/mutation_check.py` deletes are still in the sources: a mutation
 //! that fits no more is no check.
-#![allow(clippy::unwrap_used)] // what a failed test does
-
 use std::path::Path;
 use std::process::Command;
 

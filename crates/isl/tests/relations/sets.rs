@@ -1,6 +1,4 @@
 //! Sets: construction from constraints, algebra, names.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use purlin_isl::{Affine, Constraint, IslError, Set, SetSpace};
 
 fn ge(expr: Affine) -> Constraint {

@@ -1,7 +1,5 @@
 //! A call means what stands in it.
 
-#![allow(clippy::panic)] // how a test fails
-
 use purlin_analysis::Analysis;
 use purlin_interp::{Memory, interpret};
 use purlin_ir::Kernel;

@@ -1,7 +1,5 @@
 //! Refusals that are more than a fact: of programs that are made here, or in several variants.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use purlin_analysis::placement::RefusalReason;
 use purlin_codegen::{CodegenError, Options, Target, generate};
 use purlin_ir::text::parse;

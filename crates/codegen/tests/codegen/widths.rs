@@ -1,8 +1,6 @@
 //! Integers of generated code at the ends of `i32`: a machine with C's types runs single work-items
 //! and stops at the first 32-bit operation that leaves 32 bits.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use purlin_codegen::ast::{Block, Expr, IntFn, Op, Stmt};
 use purlin_codegen::{Options, PlacedKernel, Target};
 use purlin_ir::ScalarType;

@@ -1,6 +1,4 @@
 //! Dataflow on small programs.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use purlin_isl::{Dataflow, IslError, Map};
 
 fn map(text: &str) -> Map {

@@ -1,7 +1,5 @@
 //! What is checked before a launch, and in which words it is refused.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use proptest::prelude::*;
 use purlin_analysis::Analysis;
 use purlin_interp::{InterpError, LaunchReport, Memory, Value, interpret};

@@ -1,21 +1,19 @@
 //! What README shows is what runs.
 
-#![allow(clippy::unwrap_used)]
-
 #[allow(dead_code)] // takes minutes: only compiled
-#[path = "../examples/cuda_resources.rs"]
+#[path = "../../examples/cuda_resources.rs"]
 mod cuda_resources;
-#[path = "../examples/01_first_kernel.rs"]
+#[path = "../../examples/01_first_kernel.rs"]
 mod first_kernel;
-#[path = "../examples/02_operator_action.rs"]
+#[path = "../../examples/02_operator_action.rs"]
 mod operator_action;
-#[path = "../examples/03_refused.rs"]
+#[path = "../../examples/03_refused.rs"]
 mod refused;
-#[path = "../examples/04_tiled_matmul.rs"]
+#[path = "../../examples/04_tiled_matmul.rs"]
 mod tiled_matmul;
 
-const README: &str = include_str!("../README.md");
-const EXAMPLE: &str = include_str!("../examples/01_first_kernel.rs");
+const README: &str = include_str!("../../README.md");
+const EXAMPLE: &str = include_str!("../../examples/01_first_kernel.rs");
 
 #[test]
 fn the_code_is_that_of_the_example() {
@@ -46,7 +44,7 @@ fn the_front_page_is_short() {
         lines <= 120,
         "README.md has {lines} lines, at most 120; details belong into docs/status.md or the book"
     );
-    let status = include_str!("../docs/status.md");
+    let status = include_str!("../../docs/status.md");
     for row in status.lines().filter(|line| line.starts_with('|')) {
         let length = row.chars().count();
         assert!(length <= 160, "docs/status.md: a row of {length} characters, at most 160: {row}");

@@ -1,6 +1,4 @@
 //! Witnesses, counts, enumeration, piecewise bounds; threads and memory.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use purlin_isl::{Affine, Constraint, IslError, Set, SetSpace};
 
 fn set(text: &str) -> Set {

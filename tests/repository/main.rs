@@ -1,0 +1,8 @@
+//! The repository itself: its shape, its words, its pages.
+#![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
+
+mod architecture;
+mod bibliography;
+mod mutations;
+mod readme;
+mod words;
