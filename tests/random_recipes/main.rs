@@ -186,7 +186,10 @@ fn accepted_recipes_keep_results_everywhere() {
     let short = wanted < LONG;
     rare.retain(|name| !(short && UNCOMMON.contains(&name.as_str())));
     assert_eq!(rare, Vec::<String>::new(), "never accepted; PURLIN_SEED={seed}");
-    assert!(wanted < MANY || 500 * sum.forests >= sum.pairs, "few pairs have several trees; PURLIN_SEED={seed}");
+    assert!(
+        wanted < MANY || 500 * sum.forests >= sum.pairs,
+        "few pairs have several trees; PURLIN_SEED={seed}"
+    );
 }
 
 /// Where pairs run: everywhere that this machine has.

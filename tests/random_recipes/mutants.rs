@@ -75,7 +75,8 @@ fn end(pair: &Pair) -> Result<End, String> {
         match devices::refusal(pair, target) {
             None => has_code |= target == Target::C,
             Some(Verdict::Refused(message)) => {
-                let is_ours = message.starts_with(|c: char| !c.is_uppercase()) && !message.ends_with(['.', '\n']);
+                let is_ours =
+                    message.starts_with(|c: char| !c.is_uppercase()) && !message.ends_with(['.', '\n']);
                 is_ours.then_some(()).ok_or_else(|| format!("a message in another style: {message}"))?;
             }
             Some(Verdict::Wrong(why)) => return Err(format!("code for {target}: {why}")),

@@ -96,14 +96,22 @@ fn words(text: &str) -> Vec<String> {
     found
 }
 
-/// The text with functions that libraries round alike in place of those that they do not, so that
+/// The text with functions that libraries round alike instead of those that they do not, so that
 /// results are equal to the last bit.
 pub fn with_exact_functions(text: &str) -> String {
-    let exact = |word: &str| match MathFn::from_name(word) {
-        Some(function) if !EXACT.contains(&function) => if function.arity() == 1 { "fabs" } else { "fmin" },
-        Some(_) | None => word,
-    }
-    .to_owned();
+    let exact = |word: &str| {
+        match MathFn::from_name(word) {
+            Some(function) if !EXACT.contains(&function) => {
+                if function.arity() == 1 {
+                    "fabs"
+                } else {
+                    "fmin"
+                }
+            }
+            Some(_) | None => word,
+        }
+        .to_owned()
+    };
     let line = |text: &str| {
         let mut line = Line::of(text);
         let is_call = |words: &[String], k: usize| words.get(k + 1).is_some_and(|w| w == "(");
@@ -184,7 +192,8 @@ impl Text<'_> {
         let (l, w) = self.word(|word| word.parse::<i64>().is_ok())?;
         let number: i64 = self.lines[l].words[w].parse().ok()?;
         let (more, fewer) = (number.saturating_add(1), (number - 1).max(0));
-        let others = [more, fewer, number.saturating_mul(2), 0, 1, number.saturating_add(7), 1 << 31, i64::MAX];
+        let others =
+            [more, fewer, number.saturating_mul(2), 0, 1, number.saturating_add(7), 1 << 31, i64::MAX];
         // mostly small ones, which leave a program that runs
         let k = self.below(4 * others.len());
         self.lines[l].words[w] = others[if k < others.len() { k } else { k % 2 }].to_string();
@@ -284,7 +293,10 @@ fn a_text_is_the_lines_of_its_words() {
     let line = Line::of("  s1: x[i, 0] min= 1.5e-3*x[i + 1, 1] if i <= 7");
     assert!(line.is_insn() && !line.is_loop() && line.words.contains(&"1.5e-3".to_owned()));
     assert!(line.words.contains(&"min=".to_owned()) && line.words.contains(&"<=".to_owned()));
-    assert_eq!(with_exact_functions("s: x = sin(a[sin]) + pow(b, sqrt(c))\n"), "s: x = fabs(a[sin]) + fmin(b, sqrt(c))\n");
+    assert_eq!(
+        with_exact_functions("s: x = sin(a[sin]) + pow(b, sqrt(c))\n"),
+        "s: x = fabs(a[sin]) + fmin(b, sqrt(c))\n"
+    );
 }
 
 /// Each change changes something, keeps the number of characters that it does not touch, and is drawn.

@@ -1,72 +1,45 @@
 //! The shape of the repository: direction of dependencies, length of files and functions.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Which of our crates each crate may depend on outside tests: one direction of flow.
-const ALLOWED: [(&str, &str, &[&str]); 23] = [
-    ("purlin-capacity", "crates/capacity", &[]),
-    ("purlin-files", "crates/files", &[]),
-    ("purlin-facts", "crates/facts", &[]),
-    ("purlin-features", "crates/features", &[]),
-    ("purlin-isl", "crates/isl", &[]),
-    ("purlin-ir", "crates/ir", &[]),
-    ("purlin-interp", "crates/interp", &["purlin-ir"]),
-    ("purlin-sample", "crates/sample", &["purlin-ir", "purlin-interp"]),
-    ("purlin-analysis", "crates/analysis", &["purlin-isl", "purlin-ir", "purlin-interp"]),
-    ("purlin-steps", "crates/steps", &["purlin-isl", "purlin-ir", "purlin-analysis"]),
+/// The crates by what they are for: a crate depends on those of its own group and of the groups before it.
+/// Cargo refuses circles; `docs/crates.md` has the arrows themselves.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Ground", &["capacity", "files"]),
     (
-        "purlin-transforms",
-        "crates/transforms",
-        &["purlin-isl", "purlin-ir", "purlin-analysis", "purlin-steps"],
-    ),
-    ("purlin-algebra", "crates/algebra", &["purlin-isl", "purlin-ir", "purlin-analysis", "purlin-steps"]),
-    ("purlin-primitives", "crates/primitives", &["purlin-steps", "purlin-transforms", "purlin-algebra"]),
-    (
-        "purlin-step-facts",
-        "crates/step_facts",
-        &["purlin-facts", "purlin-ir", "purlin-interp", "purlin-analysis", "purlin-primitives"],
-    ),
-    ("own-primitive", "examples/own_primitive", &["purlin-ir", "purlin-analysis", "purlin-primitives"]),
-    ("purlin-codegen", "crates/codegen", &["purlin-isl", "purlin-ir", "purlin-analysis"]),
-    ("purlin-runtime", "crates/runtime", &["purlin-capacity", "purlin-ir", "purlin-codegen"]),
-    (
-        "purlin-autotune",
-        "crates/autotune",
-        &["purlin-files", "purlin-isl", "purlin-ir", "purlin-primitives", "purlin-codegen", "purlin-runtime"],
-    ),
-    (
-        "purlin-forms",
-        "crates/forms",
-        &["purlin-capacity", "purlin-files", "purlin-ir", "purlin-interp", "purlin-primitives"],
-    ),
-    (
-        "purlin-solve",
-        "crates/solve",
+        "Engine",
         &[
-            "purlin-ir",
-            "purlin-interp",
-            "purlin-primitives",
-            "purlin-codegen",
-            "purlin-runtime",
-            "purlin-forms",
+            "isl",
+            "ir",
+            "interp",
+            "analysis",
+            "steps",
+            "transforms",
+            "algebra",
+            "primitives",
+            "codegen",
+            "runtime",
         ],
     ),
-    ("purlin-kernels", "kernels", &["purlin-ir", "purlin-forms", "purlin-primitives"]),
-    (
-        "purlin-multigrid",
-        "crates/multigrid",
-        &[
-            "purlin-capacity",
-            "purlin-ir",
-            "purlin-primitives",
-            "purlin-codegen",
-            "purlin-runtime",
-            "purlin-forms",
-            "purlin-solve",
-        ],
-    ),
-    ("purlin-python", "python", &[]), // the façade alone
+    ("Tests", &["facts", "features", "sample", "step_facts"]),
+    ("Finite elements", &["forms", "kernels"]),
+    ("Products", &["autotune", "solve", "multigrid"]),
 ];
+
+/// What stands on all of them: the façade, and what knows it alone.
+const TOP: [(&str, &str); 2] = [("own-primitive", "examples/own_primitive"), ("purlin-python", "python")];
+
+/// Folder of a crate of a group.
+fn folder(of: &str) -> String {
+    if of == "kernels" { of.to_owned() } else { format!("crates/{of}") }
+}
+
+/// Folders of all crates but the root package.
+fn folders() -> Vec<String> {
+    let grouped = GROUPS.iter().flat_map(|(_, crates)| crates.iter().map(|c| folder(c)));
+    grouped.chain(TOP.iter().map(|(_, f)| (*f).to_owned())).collect()
+}
 
 /// Lines of a source file outside its tests.
 const FILE_LINES: usize = 600;
@@ -92,31 +65,83 @@ fn dependencies(manifest: &str) -> Vec<String> {
     found
 }
 
-#[test]
-fn dependencies_point_one_way() {
-    for (name, folder, allowed) in ALLOWED {
-        let manifest = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
-        assert!(manifest.contains(&format!("name = \"{name}\"")), "{folder} holds no {name}");
-        for dependency in dependencies(&manifest) {
-            assert!(
-                allowed.contains(&dependency.as_str()),
-                "{name} depends on {dependency}, needed one of {allowed:?}: a dependency that points the other way is a design error"
-            );
-        }
-    }
+/// The crate of a dependency, as `GROUPS` has it.
+fn short(name: &str) -> String {
+    name.trim_start_matches("purlin-").replace('-', "_")
+}
+
+/// Our crates that a crate depends on.
+fn below(folder: &str) -> BTreeSet<String> {
+    let manifest = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+    dependencies(&manifest).iter().map(|name| short(name)).collect()
 }
 
 #[test]
-fn every_crate_has_a_row() {
-    let mut folders: Vec<_> = std::fs::read_dir(root().join("crates")).unwrap().flatten().collect();
-    folders.retain(|f| f.path().join("Cargo.toml").is_file());
-    for folder in folders {
-        let name = format!("crates/{}", folder.file_name().to_string_lossy());
-        assert!(
-            ALLOWED.iter().any(|(_, f, _)| *f == name),
-            "{name} is not in the table of allowed dependencies"
-        );
+fn dependencies_point_one_way() {
+    let mut there = BTreeSet::new();
+    for (group, crates) in GROUPS {
+        there.extend(crates.iter().map(|c| (*c).to_owned()));
+        for name in crates {
+            let up: Vec<_> = below(&folder(name)).difference(&there).cloned().collect();
+            assert!(up.is_empty(), "{name}, of `{group}`, depends on {up:?}, which stand on it by design");
+        }
     }
+    assert_eq!(below("python"), BTreeSet::new(), "Python knows the façade alone");
+}
+
+#[test]
+fn every_crate_has_a_group() {
+    let mut found: Vec<_> = std::fs::read_dir(root().join("crates")).unwrap().flatten().collect();
+    found.retain(|f| f.path().join("Cargo.toml").is_file());
+    for name in found.iter().map(|f| f.file_name().to_string_lossy().into_owned()) {
+        assert!(GROUPS.iter().any(|(_, crates)| crates.contains(&name.as_str())), "{name} is in no group");
+    }
+}
+
+/// The arrows between crates, as their manifests have them: one that others imply is left out.
+#[test]
+fn the_page_of_crates_is_that_of_the_manifests() {
+    let names: Vec<&str> =
+        GROUPS.iter().filter(|(g, _)| *g != "Tests").flat_map(|(_, c)| *c).copied().collect();
+    let arrows: BTreeMap<&str, BTreeSet<String>> = names.iter().map(|n| (*n, below(&folder(n)))).collect();
+    let mut picture = "```mermaid\ngraph LR\n".to_owned();
+    for (group, crates) in GROUPS.iter().filter(|(g, _)| *g != "Tests") {
+        picture += &format!("  subgraph {}\n", group.replace(' ', "_"));
+        crates.iter().for_each(|name| picture += &format!("    {name}\n"));
+        picture += "  end\n";
+    }
+    for (name, direct) in &arrows {
+        let implied = |to: &String| direct.iter().any(|via| via != to && reaches(&arrows, via, to));
+        for to in direct.iter().filter(|to| !implied(to)) {
+            picture += &format!("  {to} --> {name}\n");
+        }
+    }
+    picture += "```\n";
+    let described = |name: &str| {
+        let manifest = std::fs::read_to_string(root().join(folder(name)).join("Cargo.toml")).unwrap();
+        let line = manifest.lines().find_map(|l| l.strip_prefix("description = \""));
+        line.unwrap_or_else(|| panic!("{name} has no description")).trim_end_matches('"').to_owned()
+    };
+    let mut table = "| crate | what it is |\n|---|---|\n".to_owned();
+    for name in GROUPS.iter().flat_map(|(_, crates)| *crates) {
+        table += &format!("| [{name}](../{}) | {} |\n", folder(name), described(name));
+    }
+    let page = format!(
+        "# Crates\n\nGenerated of Cargo's manifests by\n\n    PURLIN_WRITE_PAGES=1 cargo test --test repository crates\n\n\
+         An arrow leads from a crate to one that is built on it; those that others imply are left out. The façade, \
+         `purlin`, stands on all of them.\n\n{picture}\n{table}"
+    );
+    let path = root().join("docs/crates.md");
+    if std::env::var_os("PURLIN_WRITE_PAGES").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), page, "PURLIN_WRITE_PAGES=1 rewrites it");
+}
+
+/// Whether a crate depends on another one, directly or not.
+fn reaches(arrows: &BTreeMap<&str, BTreeSet<String>>, from: &str, to: &str) -> bool {
+    let direct = arrows.get(from).into_iter().flatten();
+    direct.clone().any(|next| next == to) || direct.into_iter().any(|next| reaches(arrows, next, to))
 }
 
 /// A wildcard over an enum hides what a new variant needs: clippy finds them in each crate, outside
@@ -124,7 +149,7 @@ fn every_crate_has_a_row() {
 #[test]
 fn every_crate_has_exhaustive_matches() {
     let lint = "#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]";
-    let roots = ALLOWED.iter().map(|(_, folder, _)| format!("{folder}/src/lib.rs"));
+    let roots = folders().into_iter().map(|folder| format!("{folder}/src/lib.rs"));
     for file in roots.chain(["src/lib.rs", "src/main.rs"].map(str::to_owned)) {
         let text = std::fs::read_to_string(root().join(&file)).unwrap();
         assert!(text.contains(lint), "{file} lacks `{lint}`");
@@ -133,9 +158,11 @@ fn every_crate_has_exhaustive_matches() {
 
 /// Every manifest of the library: its crates, its kernels and the root package.
 fn manifests() -> Vec<(String, String)> {
-    let folders =
-        ALLOWED.iter().map(|(_, folder, _)| format!("{folder}/Cargo.toml")).chain(["Cargo.toml".into()]);
-    folders.map(|path| (path.clone(), std::fs::read_to_string(root().join(path)).unwrap())).collect()
+    let manifests = folders().into_iter().map(|folder| format!("{folder}/Cargo.toml"));
+    manifests
+        .chain(["Cargo.toml".into()])
+        .map(|path| (path.clone(), std::fs::read_to_string(root().join(path)).unwrap()))
+        .collect()
 }
 
 /// The part of a manifest under `[name]`, without comments.
@@ -192,8 +219,9 @@ fn features(selection: &[&str]) -> std::collections::BTreeSet<String> {
 fn features_are_those_of_the_workspace() {
     let all = features(&["--workspace"]);
     assert!(all.len() > 100);
-    for (name, ..) in ALLOWED {
-        let other: Vec<_> = features(&["-p", name]).into_iter().filter(|line| !all.contains(line)).collect();
+    let crates = GROUPS.iter().flat_map(|(_, c)| *c).map(|c| format!("purlin-{}", c.replace('_', "-")));
+    for name in crates.chain(TOP.iter().map(|(name, _)| (*name).to_owned())) {
+        let other: Vec<_> = features(&["-p", &name]).into_iter().filter(|line| !all.contains(line)).collect();
         assert!(
             other.is_empty(),
             "crates/features lacks features that the workspace has: -p {name} has {other:?}"

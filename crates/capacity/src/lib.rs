@@ -89,6 +89,9 @@ mod tests {
             OutOfMemory { what: "the mesh".into(), needed: 5, available: None, help: "use fewer cells" };
         let expected = "the mesh would take 5 bytes, and the allocator refused them; use fewer cells";
         assert_eq!(error.to_string(), expected);
-        assert_eq!(OutOfMemory::new("the mesh", 5, "use fewer cells").available.is_some(), available_memory().is_some());
+        assert_eq!(
+            OutOfMemory::new("the mesh", 5, "use fewer cells").available.is_some(),
+            available_memory().is_some()
+        );
     }
 }
