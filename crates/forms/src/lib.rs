@@ -5,14 +5,30 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub mod element;
+#[allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "private kinds of nodes and roles, of which most functions ask for few"
+)]
 pub mod form;
+#[allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "private kinds of nodes and roles, of which most functions ask for few"
+)]
 pub mod import;
+#[allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "private kinds of nodes and roles, of which most functions ask for few"
+)]
 pub mod lowering;
 mod mapping;
 pub mod mesh;
 pub mod numbering;
 pub mod program;
 pub mod quadrature;
+#[allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "private kinds of nodes and roles, of which most functions ask for few"
+)]
 pub mod reference;
 pub mod strategies;
 pub mod tabulated;

@@ -184,23 +184,7 @@ fn terminal_name(node: &Expr) -> Option<&str> {
     match node.kind() {
         Kind::Coefficient(c) => Some(&c.name),
         Kind::Constant(c) => Some(&c.name),
-        Kind::Literal(_)
-        | Kind::Identity(_)
-        | Kind::Argument(..)
-        | Kind::Coordinate
-        | Kind::FacetNormal
-        | Kind::Size(_)
-        | Kind::Components(_)
-        | Kind::Unary(..)
-        | Kind::Binary(..)
-        | Kind::Math(..)
-        | Kind::Index(..)
-        | Kind::Conditional(..)
-        | Kind::Restricted(..)
-        | Kind::Variable(..)
-        | Kind::Diff(..)
-        | Kind::Gateaux(..)
-        | Kind::Error(_) => None,
+        _ => None,
     }
 }
 
@@ -290,24 +274,6 @@ fn level(expr: &Expr) -> Level {
         Kind::Binary(Binary::Multiply | Binary::Divide, ..) => Level::Product,
         Kind::Unary(Unary::Negate, _) => Level::Prefix,
         Kind::Literal(value) if *value < 0.0 => Level::Prefix,
-        Kind::Literal(_)
-        | Kind::Identity(_)
-        | Kind::Constant(_)
-        | Kind::Coefficient(_)
-        | Kind::Argument(..)
-        | Kind::Coordinate
-        | Kind::FacetNormal
-        | Kind::Size(_)
-        | Kind::Components(_)
-        | Kind::Unary(..)
-        | Kind::Binary(..)
-        | Kind::Math(..)
-        | Kind::Index(..)
-        | Kind::Conditional(..)
-        | Kind::Restricted(..)
-        | Kind::Variable(..)
-        | Kind::Diff(..)
-        | Kind::Gateaux(..)
-        | Kind::Error(_) => Level::Atom,
+        _ => Level::Atom,
     }
 }

@@ -280,24 +280,7 @@ impl Expr {
     pub fn error(&self) -> Option<&FormError> {
         match self.kind() {
             Kind::Error(error) => Some(error),
-            Kind::Literal(_)
-            | Kind::Identity(_)
-            | Kind::Constant(_)
-            | Kind::Coefficient(_)
-            | Kind::Argument(..)
-            | Kind::Coordinate
-            | Kind::FacetNormal
-            | Kind::Size(_)
-            | Kind::Components(_)
-            | Kind::Unary(..)
-            | Kind::Binary(..)
-            | Kind::Math(..)
-            | Kind::Index(..)
-            | Kind::Conditional(..)
-            | Kind::Restricted(..)
-            | Kind::Variable(..)
-            | Kind::Diff(..)
-            | Kind::Gateaux(..) => None,
+            _ => None,
         }
     }
 

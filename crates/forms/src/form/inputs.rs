@@ -37,23 +37,7 @@ impl Names {
                 Kind::Constant(c) => {
                     names.constants.insert(c.name.clone());
                 }
-                Kind::Literal(_)
-                | Kind::Identity(_)
-                | Kind::Argument(..)
-                | Kind::Coordinate
-                | Kind::FacetNormal
-                | Kind::Size(_)
-                | Kind::Components(_)
-                | Kind::Unary(..)
-                | Kind::Binary(..)
-                | Kind::Math(..)
-                | Kind::Index(..)
-                | Kind::Restricted(..)
-                | Kind::Variable(..)
-                | Kind::Conditional(..)
-                | Kind::Diff(..)
-                | Kind::Gateaux(..)
-                | Kind::Error(_) => {}
+                _ => {}
             });
         }
         names

@@ -213,22 +213,7 @@ impl ScalarGraph {
     pub fn literal_value(&self, id: ScalarId) -> Option<f64> {
         match self.node(id) {
             Scalar::Literal(bits) => Some(bits.value()),
-            Scalar::Constant(..)
-            | Scalar::Coordinate(_)
-            | Scalar::Jet(_)
-            | Scalar::FacetNormal(..)
-            | Scalar::Size(..)
-            | Scalar::Symbol(_)
-            | Scalar::Variable(..)
-            | Scalar::Negate(_)
-            | Scalar::Add(..)
-            | Scalar::Subtract(..)
-            | Scalar::Multiply(..)
-            | Scalar::Divide(..)
-            | Scalar::Power(..)
-            | Scalar::Math(..)
-            | Scalar::Atan2(..)
-            | Scalar::Conditional(..) => None,
+            _ => None,
         }
     }
 
@@ -272,20 +257,7 @@ impl ScalarGraph {
             Scalar::Literal(bits) => self.literal(-bits.value()),
             Scalar::Negate(inner) => inner,
             Scalar::Subtract(x, y) => self.insert(Scalar::Subtract(y, x)),
-            Scalar::Constant(..)
-            | Scalar::Coordinate(_)
-            | Scalar::Jet(_)
-            | Scalar::FacetNormal(..)
-            | Scalar::Size(..)
-            | Scalar::Symbol(_)
-            | Scalar::Variable(..)
-            | Scalar::Add(..)
-            | Scalar::Multiply(..)
-            | Scalar::Divide(..)
-            | Scalar::Power(..)
-            | Scalar::Math(..)
-            | Scalar::Atan2(..)
-            | Scalar::Conditional(..) => self.insert(Scalar::Negate(a)),
+            _ => self.insert(Scalar::Negate(a)),
         }
     }
 
@@ -357,23 +329,7 @@ impl ScalarGraph {
     fn literal_factor(&self, a: ScalarId) -> Option<(f64, ScalarId)> {
         match self.node(a) {
             Scalar::Multiply(x, y) if self.moves_numbers => self.literal_value(x).map(|factor| (factor, y)),
-            Scalar::Literal(_)
-            | Scalar::Constant(..)
-            | Scalar::Coordinate(_)
-            | Scalar::Jet(_)
-            | Scalar::FacetNormal(..)
-            | Scalar::Size(..)
-            | Scalar::Symbol(_)
-            | Scalar::Variable(..)
-            | Scalar::Negate(_)
-            | Scalar::Add(..)
-            | Scalar::Subtract(..)
-            | Scalar::Multiply(..)
-            | Scalar::Divide(..)
-            | Scalar::Power(..)
-            | Scalar::Math(..)
-            | Scalar::Atan2(..)
-            | Scalar::Conditional(..) => None,
+            _ => None,
         }
     }
 
@@ -406,21 +362,7 @@ impl ScalarGraph {
                 Some(inner) => self.scale(factor * inner, y),
                 None => self.scaled(factor, a),
             },
-            Scalar::Literal(_)
-            | Scalar::Constant(..)
-            | Scalar::Coordinate(_)
-            | Scalar::Jet(_)
-            | Scalar::FacetNormal(..)
-            | Scalar::Size(..)
-            | Scalar::Symbol(_)
-            | Scalar::Variable(..)
-            | Scalar::Add(..)
-            | Scalar::Subtract(..)
-            | Scalar::Divide(..)
-            | Scalar::Power(..)
-            | Scalar::Math(..)
-            | Scalar::Atan2(..)
-            | Scalar::Conditional(..) => self.scaled(factor, a),
+            _ => self.scaled(factor, a),
         }
     }
 
@@ -543,22 +485,7 @@ impl ScalarGraph {
         for (k, node) in self.nodes.iter().enumerate().filter(|(k, _)| needed[*k]) {
             moved[k] = match *node {
                 Scalar::Variable(_, _, value) => moved[value.index()],
-                other @ (Scalar::Literal(_)
-                | Scalar::Constant(..)
-                | Scalar::Coordinate(_)
-                | Scalar::Jet(_)
-                | Scalar::FacetNormal(..)
-                | Scalar::Size(..)
-                | Scalar::Symbol(_)
-                | Scalar::Negate(_)
-                | Scalar::Add(..)
-                | Scalar::Subtract(..)
-                | Scalar::Multiply(..)
-                | Scalar::Divide(..)
-                | Scalar::Power(..)
-                | Scalar::Math(..)
-                | Scalar::Atan2(..)
-                | Scalar::Conditional(..)) => copy.rebuild(other, &mut |o| moved[o.index()]),
+                other => copy.rebuild(other, &mut |o| moved[o.index()]),
             };
         }
         (copy, roots.iter().map(|r| moved[r.index()]).collect())

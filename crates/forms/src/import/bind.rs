@@ -102,21 +102,8 @@ impl Imported {
                     let values = arrays.get(&constant.name).map(|a| &a.values);
                     memory.set(name, component_of(values, component, &constant.name)?);
                 }
-                LoweredRole::CellCount
-                | LoweredRole::EntityCount
-                | LoweredRole::DofCount { .. }
-                | LoweredRole::NonzeroCount { .. }
-                | LoweredRole::SparseCount { .. } => {}
-                LoweredRole::Map { .. }
-                | LoweredRole::States { .. }
-                | LoweredRole::Function { .. }
-                | LoweredRole::CellValues { .. }
-                | LoweredRole::Output { .. }
-                | LoweredRole::EntityCells
-                | LoweredRole::LocalFacets
-                | LoweredRole::FacetStates
-                | LoweredRole::Positions { .. }
-                | LoweredRole::SparseList { .. } => match arrays.get(name) {
+                role if role.is_count() => {}
+                _ => match arrays.get(name) {
                     Some(array) => memory.set(name, array.values.clone()),
                     None => memory.set(name, lowered.zeros(name, &params)),
                 },
@@ -166,45 +153,12 @@ impl LoweredKernel {
                         }
                     }
                 }
-                LoweredRole::CellCount
-                | LoweredRole::EntityCount
-                | LoweredRole::DofCount { .. }
-                | LoweredRole::NonzeroCount { .. }
-                | LoweredRole::SparseCount { .. } => {}
-                LoweredRole::Map { .. }
-                | LoweredRole::States { .. }
-                | LoweredRole::Function { .. }
-                | LoweredRole::CellValues { .. }
-                | LoweredRole::Output { .. }
-                | LoweredRole::EntityCells
-                | LoweredRole::LocalFacets
-                | LoweredRole::FacetStates
-                | LoweredRole::Positions { .. }
-                | LoweredRole::SparseList { .. } => {
-                    self.array_sizes(&argument.name, argument.role, given, &mut sizes)?
-                }
+                role if role.is_count() => {}
+                _ => self.array_sizes(&argument.name, argument.role, given, &mut sizes)?,
             }
         }
         for argument in &self.arguments {
-            let is_param = match argument.role {
-                LoweredRole::CellCount
-                | LoweredRole::EntityCount
-                | LoweredRole::DofCount { .. }
-                | LoweredRole::NonzeroCount { .. }
-                | LoweredRole::SparseCount { .. } => true,
-                LoweredRole::Constant { .. }
-                | LoweredRole::Map { .. }
-                | LoweredRole::States { .. }
-                | LoweredRole::Function { .. }
-                | LoweredRole::CellValues { .. }
-                | LoweredRole::Output { .. }
-                | LoweredRole::EntityCells
-                | LoweredRole::LocalFacets
-                | LoweredRole::FacetStates
-                | LoweredRole::Positions { .. }
-                | LoweredRole::SparseList { .. } => false,
-            };
-            if is_param && !sizes.contains_key(&argument.name) {
+            if argument.role.is_count() && !sizes.contains_key(&argument.name) {
                 let needed = "an array whose extent it is";
                 return Err(binding(&argument.name, "no array that says its value", needed));
             }
@@ -240,21 +194,7 @@ impl LoweredKernel {
         let Some(found) = given.get(name) else {
             return match role {
                 LoweredRole::Output { .. } => Ok(()),
-                LoweredRole::CellCount
-                | LoweredRole::EntityCount
-                | LoweredRole::DofCount { .. }
-                | LoweredRole::NonzeroCount { .. }
-                | LoweredRole::Map { .. }
-                | LoweredRole::States { .. }
-                | LoweredRole::Function { .. }
-                | LoweredRole::CellValues { .. }
-                | LoweredRole::Constant { .. }
-                | LoweredRole::EntityCells
-                | LoweredRole::LocalFacets
-                | LoweredRole::FacetStates
-                | LoweredRole::Positions { .. }
-                | LoweredRole::SparseList { .. }
-                | LoweredRole::SparseCount { .. } => Err(binding(name, "no array", needed)),
+                _ => Err(binding(name, "no array", needed)),
             };
         };
         self.check_type(name, name, found)?;

@@ -121,20 +121,7 @@ impl Imported {
         for argument in &kernel.arguments {
             let output = match argument.role {
                 LoweredRole::Output { output } | LoweredRole::Positions { output } => output,
-                LoweredRole::CellCount
-                | LoweredRole::EntityCount
-                | LoweredRole::DofCount { .. }
-                | LoweredRole::NonzeroCount { .. }
-                | LoweredRole::SparseCount { .. }
-                | LoweredRole::SparseList { .. }
-                | LoweredRole::Map { .. }
-                | LoweredRole::States { .. }
-                | LoweredRole::Function { .. }
-                | LoweredRole::CellValues { .. }
-                | LoweredRole::Constant { .. }
-                | LoweredRole::EntityCells
-                | LoweredRole::LocalFacets
-                | LoweredRole::FacetStates => continue,
+                _ => continue,
             };
             if let Some(space) = kernel.result_space(form, output) {
                 let block = form.spaces[space].block as u64;

@@ -54,14 +54,7 @@ impl ArgumentRole {
     pub(super) fn dof_map_degree(&self) -> Option<usize> {
         match self {
             Self::DofMap { degree } => Some(*degree),
-            Self::CellCount
-            | Self::VertexCount
-            | Self::DofCount { .. }
-            | Self::Coordinates
-            | Self::CellVertices
-            | Self::Coefficient(_)
-            | Self::Constant(..)
-            | Self::Output(_) => None,
+            _ => None,
         }
     }
 }
@@ -88,14 +81,7 @@ impl LoweredForm {
         for argument in &self.arguments {
             let degree = match &argument.role {
                 ArgumentRole::DofCount { degree } => *degree,
-                ArgumentRole::CellCount
-                | ArgumentRole::VertexCount
-                | ArgumentRole::Coordinates
-                | ArgumentRole::CellVertices
-                | ArgumentRole::DofMap { .. }
-                | ArgumentRole::Coefficient(_)
-                | ArgumentRole::Constant(..)
-                | ArgumentRole::Output(_) => continue,
+                _ => continue,
             };
             let numbering = Numbering::new_in_order(mesh, degree, inputs.order());
             numberings.insert(degree, numbering.map_err(|e| FormError::Discretisation(e.to_string()))?);

@@ -181,21 +181,7 @@ impl Graph {
     fn power(&mut self, operands: Vec<usize>) -> usize {
         let exponent = match self.nodes[operands[1]].op {
             Op::Literal(bits) => Some(f64::from_bits(bits)),
-            Op::Constant(..)
-            | Op::CellValue(_)
-            | Op::FacetValue(..)
-            | Op::Evaluation(..)
-            | Op::Weight(_)
-            | Op::Table(..)
-            | Op::Negate
-            | Op::Arithmetic(_)
-            | Op::Math(_)
-            | Op::Bessel(..)
-            | Op::Compare(_)
-            | Op::And
-            | Op::Or
-            | Op::Not
-            | Op::Select => None,
+            _ => None,
         };
         match exponent.filter(|n| n.fract() == 0.0 && n.abs() <= MAX_POWER) {
             None => self.operation(Op::Arithmetic(Arithmetic::Power), operands),

@@ -229,6 +229,20 @@ pub enum LoweredRole {
     },
 }
 
+impl LoweredRole {
+    /// Whether it is a number that the extents of arrays say.
+    pub(crate) const fn is_count(self) -> bool {
+        matches!(
+            self,
+            Self::CellCount
+                | Self::EntityCount
+                | Self::DofCount { .. }
+                | Self::NonzeroCount { .. }
+                | Self::SparseCount { .. }
+        )
+    }
+}
+
 /// A kernel of integrals over the same entities, and what it computes.
 #[derive(Clone, Debug)]
 pub struct LoweredKernel {

@@ -108,19 +108,7 @@ pub(super) fn used_columns(
                 let count = integral.tables[e.table].dofs();
                 push(Used { of: e.function, side: e.side, columns: Columns::new(e.offset, e.stride, count) });
             }
-            Op::Literal(_)
-            | Op::Constant(..)
-            | Op::Weight(_)
-            | Op::Table(..)
-            | Op::Negate
-            | Op::Arithmetic(_)
-            | Op::Math(_)
-            | Op::Bessel(..)
-            | Op::Compare(_)
-            | Op::And
-            | Op::Or
-            | Op::Not
-            | Op::Select => {}
+            _ => {}
         }
     }
     let is_position = |u: &Used| form.functions[u.of].role == Role::Coordinates;

@@ -290,16 +290,7 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
                 ArgumentRole::Constant(pulled.graph.constants()[*constant].clone(), *component)
             }
             LoweredRole::Output { .. } => ArgumentRole::Output(test.clone()),
-            LoweredRole::EntityCount
-            | LoweredRole::CellValues { .. }
-            | LoweredRole::NonzeroCount { .. }
-            | LoweredRole::States { .. }
-            | LoweredRole::EntityCells
-            | LoweredRole::LocalFacets
-            | LoweredRole::FacetStates
-            | LoweredRole::Positions { .. }
-            | LoweredRole::SparseList { .. }
-            | LoweredRole::SparseCount { .. } => return None,
+            _ => return None,
         })
     };
     let argument = |a: &LoweredArgument| {

@@ -476,18 +476,7 @@ impl MeshForm {
                 };
                 memory.set_param(name, value as i64);
             }
-            LoweredRole::CellCount
-            | LoweredRole::EntityCount
-            | LoweredRole::DofCount { .. }
-            | LoweredRole::Map { .. }
-            | LoweredRole::States { .. }
-            | LoweredRole::Function { .. }
-            | LoweredRole::CellValues { .. }
-            | LoweredRole::Constant { .. }
-            | LoweredRole::Output { .. }
-            | LoweredRole::EntityCells
-            | LoweredRole::LocalFacets
-            | LoweredRole::FacetStates => return Err(unknown(name)),
+            _ => return Err(unknown(name)),
         }
         Ok(())
     }

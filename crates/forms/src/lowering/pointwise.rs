@@ -73,21 +73,7 @@ fn is_sum(op: &Op) -> bool {
 
 /// Conditions are no values of temporaries.
 fn is_condition(op: &Op) -> bool {
-    match op {
-        Op::Compare(_) | Op::And | Op::Or | Op::Not => true,
-        Op::Literal(_)
-        | Op::Constant(..)
-        | Op::CellValue(_)
-        | Op::FacetValue(..)
-        | Op::Evaluation(..)
-        | Op::Weight(_)
-        | Op::Table(..)
-        | Op::Negate
-        | Op::Arithmetic(_)
-        | Op::Math(_)
-        | Op::Bessel(..)
-        | Op::Select => false,
-    }
+    matches!(op, Op::Compare(_) | Op::And | Op::Or | Op::Not)
 }
 
 /// An operation on the values of its operands.

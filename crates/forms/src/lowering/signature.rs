@@ -69,21 +69,7 @@ pub(super) fn used_constants(graph: &Graph, uses: &Uses) -> BTreeSet<(usize, usi
     let needed = graph.nodes.iter().enumerate().filter(|(k, _)| uses.is_needed(*k));
     let constant = |op: &Op| match op {
         Op::Constant(place, component) => Some((*place, *component)),
-        Op::Literal(_)
-        | Op::CellValue(_)
-        | Op::FacetValue(..)
-        | Op::Evaluation(..)
-        | Op::Weight(_)
-        | Op::Table(..)
-        | Op::Negate
-        | Op::Arithmetic(_)
-        | Op::Math(_)
-        | Op::Bessel(..)
-        | Op::Compare(_)
-        | Op::And
-        | Op::Or
-        | Op::Not
-        | Op::Select => None,
+        _ => None,
     };
     needed.filter_map(|(_, node)| constant(&node.op)).collect()
 }
@@ -365,21 +351,7 @@ impl Signature<'_> {
         let direction = match role {
             LoweredRole::Output { .. } if self.sets_result => Direction::Out,
             LoweredRole::Output { .. } => Direction::InOut,
-            LoweredRole::CellCount
-            | LoweredRole::EntityCount
-            | LoweredRole::DofCount { .. }
-            | LoweredRole::NonzeroCount { .. }
-            | LoweredRole::Map { .. }
-            | LoweredRole::States { .. }
-            | LoweredRole::Function { .. }
-            | LoweredRole::CellValues { .. }
-            | LoweredRole::Constant { .. }
-            | LoweredRole::EntityCells
-            | LoweredRole::LocalFacets
-            | LoweredRole::FacetStates
-            | LoweredRole::Positions { .. }
-            | LoweredRole::SparseList { .. }
-            | LoweredRole::SparseCount { .. } => Direction::In,
+            _ => Direction::In,
         };
         let name = self.names.fresh(stem);
         self.arguments.push(LoweredArgument { name: name.clone(), role });

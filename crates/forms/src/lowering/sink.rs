@@ -67,19 +67,7 @@ impl Sink for StageSink<'_> {
             }
             Op::CellValue(value) => self.cell_value(value).ok_or_else(none),
             // Evaluations, weights and tables are among the terminals of their stage.
-            Op::Evaluation(..)
-            | Op::FacetValue(..)
-            | Op::Weight(_)
-            | Op::Table(..)
-            | Op::Negate
-            | Op::Arithmetic(_)
-            | Op::Math(_)
-            | Op::Bessel(..)
-            | Op::Compare(_)
-            | Op::And
-            | Op::Or
-            | Op::Not
-            | Op::Select => Err(none()),
+            _ => Err(none()),
         }
     }
 

@@ -391,21 +391,7 @@ impl<'f> Tabulating<'f> {
                         jets.push((k, jet, *id));
                     }
                 }
-                Scalar::Literal(_)
-                | Scalar::Constant(..)
-                | Scalar::FacetNormal(..)
-                | Scalar::Size(..)
-                | Scalar::Symbol(_)
-                | Scalar::Variable(..)
-                | Scalar::Negate(_)
-                | Scalar::Add(..)
-                | Scalar::Subtract(..)
-                | Scalar::Multiply(..)
-                | Scalar::Divide(..)
-                | Scalar::Power(..)
-                | Scalar::Math(..)
-                | Scalar::Atan2(..)
-                | Scalar::Conditional(..) => {}
+                _ => {}
             }
         }
         positions.sort_unstable();

@@ -118,25 +118,7 @@ impl Terminals {
                 Kind::Constant(c) if !constants.contains(c) => constants.push(c.clone()),
                 Kind::Argument(Role::Test, space) if !tests.contains(space) => tests.push(space.clone()),
                 Kind::Argument(Role::Trial, _) => trial = true,
-                Kind::Literal(_)
-                | Kind::Identity(_)
-                | Kind::Constant(_)
-                | Kind::Coefficient(_)
-                | Kind::Argument(..)
-                | Kind::Coordinate
-                | Kind::FacetNormal
-                | Kind::Size(_)
-                | Kind::Components(_)
-                | Kind::Unary(..)
-                | Kind::Binary(..)
-                | Kind::Math(..)
-                | Kind::Index(..)
-                | Kind::Conditional(..)
-                | Kind::Restricted(..)
-                | Kind::Variable(..)
-                | Kind::Diff(..)
-                | Kind::Gateaux(..)
-                | Kind::Error(_) => {}
+                _ => {}
             });
         }
         match tests.as_slice() {
