@@ -48,6 +48,14 @@ def test_a_text_that_is_no_kernel_says_where():
     assert isinstance(caught.value, ValueError)
 
 
+def test_a_kernel_has_sub_groups_of_its_width_and_names_for_its_statements():
+    text = "kernel k{}\narg x: f64[64] inout\n\nfor i in 0..64\n  x[i] *= 2.0\n  last: x[i] += 1.0\n"
+    plain, wide = purlin.Kernel.parse(text.format("")), purlin.Kernel.parse(text.format(" {sub_group(64)}"))
+    assert (plain.sub_group, wide.sub_group) == (32, 64)
+    assert plain.statements == wide.statements == ["s0", "last"]
+    assert str(wide).startswith("kernel k {sub_group(64)}\n") and purlin.Kernel.parse(str(wide)) == wide != plain
+
+
 def test_handles_are_arguments_of_further_steps():
     s = purlin.Schedule(SCALE)
     i_o, i_i = s.split("i", 128)

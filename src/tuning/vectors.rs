@@ -75,7 +75,7 @@ impl HostVectors {
     /// Vectors stay as they are: upwind fluxes of DG2 on tetrahedra take 0.72 of the time in lanes,
     /// penalties 0.88, an impedance in N1curl 0.97. Matrices of several results, or between two sides, have
     /// sums enough for tiles of points: upwind fluxes take 0.47 of the time in lanes, penalties of DG1 0.82,
-    /// of DG2 on triangles 0.74. Those of one side stay in lanes, where they take 0.87 of the time of such
+    /// of DG2 on triangles 0.74. Matrices of one side stay in lanes, where they take 0.87 of the time of such
     /// tiles (one core with AVX-512, GCC 12, 2026-11-28).
     #[must_use]
     pub fn facets(&self, form: &impl CellKernel) -> Option<Mapping> {

@@ -134,6 +134,15 @@ fn words(line: &str) -> String {
     format!(" {} ", words.filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" "))
 }
 
+/// Whether a sentence of a line begins with a pronoun for the item that is documented.
+fn begins_with_pronoun(line: &str) -> bool {
+    let start = line.trim_start_matches(['/', '!', '#', ':', '"', ' ']);
+    let sentences = [start].into_iter().chain(line.split(". ").skip(1));
+    sentences
+        .into_iter()
+        .any(|sentence| sentence.starts_with("Those of ") || sentence.starts_with("That of "))
+}
+
 /// The phrases of a line that stand there on their own.
 fn found(line: &str) -> Vec<&'static Phrase> {
     // most lines have none of the words
@@ -167,6 +176,9 @@ fn prose_has_the_words_of_the_field() {
             for (phrase, instead, _) in found(line) {
                 wrong.push(format!("{name}:{}: `{phrase}`; write {instead}", k + 1));
             }
+            if begins_with_pronoun(line) {
+                wrong.push(format!("{name}:{}: a sentence begins with a pronoun; write what it is", k + 1));
+            }
         }
     }
     assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
@@ -184,5 +196,7 @@ fn phrases_are_found_in_prose_alone() {
     assert!(found("_{behind} and {in turn}").len() == 1);
     assert!(found("a write is left behind, or not").is_empty());
     assert_eq!(found("left behind, and behind it").len(), 1);
+    assert!(begins_with_pronoun("/ Those of a mesh.") && begins_with_pronoun("one. That of the others"));
+    assert!(!begins_with_pronoun("lengths are those of the mesh"));
     assert_eq!(found("It Shall be inside of them").len(), 2);
 }

@@ -236,7 +236,7 @@ struct Loops {
     all: Vec<([String; 3], usize, [u32; 3])>,
     /// Nests of sums, with the axis of their lines and the loop over terms.
     sums: Vec<([String; 3], usize, String)>,
-    /// Those of [`Self::sums`] as [`Self::all`] has them.
+    /// The nests of [`Self::sums`] as [`Self::all`] has them.
     numbers: Vec<([String; 3], [u32; 3])>,
     /// Loops over terms, with their axis and its number.
     terms: Vec<(String, usize, u32)>,

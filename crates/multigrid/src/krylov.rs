@@ -45,7 +45,7 @@ impl LevelOperator {
         })
     }
 
-    /// That of -div(κ grad) on a mesh, with its coefficient.
+    /// The operator -div(κ grad) on a mesh, with its coefficient.
     ///
     /// # Errors
     /// A mesh of another dimension, no memory, a device that refuses its kernels.

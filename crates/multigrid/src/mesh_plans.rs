@@ -50,7 +50,7 @@ const LOAD_3D: [Contraction; 7] = [
     ("k_6", &["j_6", "i_6"], &["z1"]),
 ];
 
-/// That of the residual, or of integrals of a function. Slopes along the last axis, the metric and the
+/// The plan of the residual, or of integrals of a function. Slopes along the last axis, the metric and the
 /// transpose of the slopes are one nest: what lies between them stays in registers.
 pub(crate) const fn plan(operation: Operation, dimension: Dimension) -> Plan {
     let is_residual = matches!(operation, Operation::MeshResidual);

@@ -159,7 +159,7 @@ impl Structure {
         }
     }
 
-    /// That of an operation of a smoother: this one where it works on patches, else the fastest.
+    /// The structure for an operation of a smoother: this one where it works on patches, else the fastest.
     #[must_use]
     pub fn of_smoother(
         self,

@@ -32,7 +32,7 @@ pub struct TensorTables {
 }
 
 impl TensorTables {
-    /// Those of the element of degree k in the nodes of Gauss, Lobatto and Legendre, at k + 1
+    /// The tables of the element of degree k in the nodes of Gauss, Lobatto and Legendre, at k + 1
     /// points, shown to be the factors of the tables of the form.
     ///
     /// They are evaluated as products over the nodes. Read off the tables of the form, roundings of

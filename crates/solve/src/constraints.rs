@@ -174,7 +174,7 @@ pub struct Constraints {
 }
 
 impl Constraints {
-    /// Those of the unknowns of a matrix of this pattern.
+    /// The constraints of the unknowns of a matrix of this pattern.
     ///
     /// # Errors
     /// An unknown that is not there or is prescribed twice, a row without an entry on the diagonal,

@@ -72,7 +72,7 @@ impl<T: Field> Field for Option<T> {
 /// Writes the name of a value.
 ///
 /// # Errors
-/// Those of the serializer.
+/// As the serializer.
 pub fn write<T: Field, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     value.write(serializer)
 }

@@ -138,7 +138,7 @@ pub trait Primitive:
     /// The kernel after this step.
     ///
     /// # Errors
-    /// Those of [`Primitive::apply_to`].
+    /// As [`Primitive::apply_to`].
     fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
         self.apply_to(&Analysis::of(kernel)).map(|(after, _)| after.into_kernel())
     }

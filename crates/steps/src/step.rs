@@ -127,7 +127,7 @@ impl Step {
     /// What computes the inputs that the step adds to the kernel.
     ///
     /// # Errors
-    /// Those of [`Primitive::definition`].
+    /// As [`Primitive::definition`].
     pub fn definition(&self, kernel: &Kernel) -> Result<Option<Definition>, TransformError> {
         let refused = |cause| TransformError { operation: self.to_string(), cause };
         self.0.definition(kernel).map_err(refused)
@@ -144,7 +144,7 @@ impl Step {
     /// The kernel after this step.
     ///
     /// # Errors
-    /// Those of [`Step::apply_to`].
+    /// As [`Step::apply_to`].
     pub fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
         self.apply_to(&Analysis::of(kernel)).map(|(after, _)| after.into_kernel())
     }

@@ -47,7 +47,7 @@ pub trait ScheduleSteps {
     /// a block.
     ///
     /// # Errors
-    /// Those of [`SplitIname`].
+    /// As [`SplitIname`].
     fn split(&mut self, iname: impl Into<String>, factor: i64) -> Applied<[Loop; 2]> {
         self.schedule().make(SplitIname::new(iname, factor))
     }
@@ -55,7 +55,7 @@ pub trait ScheduleSteps {
     /// Says where the iterations of a loop run; `unroll` and `vector` are checked as such.
     ///
     /// # Errors
-    /// Those of [`TagIname`], [`UnrollIname`] and [`VectoriseIname`].
+    /// As [`TagIname`], [`UnrollIname`] and [`VectoriseIname`].
     fn tag(&mut self, iname: impl Into<String>, tag: AxisTag) -> Applied<()> {
         match tag {
             AxisTag::Unrolled => self.schedule().apply(UnrollIname::new(iname)),
@@ -70,7 +70,7 @@ pub trait ScheduleSteps {
     /// Writes out the iterations of a loop.
     ///
     /// # Errors
-    /// Those of [`UnrollIname`].
+    /// As [`UnrollIname`].
     fn unroll(&mut self, iname: impl Into<String>) -> Applied<()> {
         self.tag(iname, AxisTag::Unrolled)
     }
@@ -102,7 +102,7 @@ pub trait ScheduleSteps {
     /// Copies what an iteration of `at` reads of an array to a temporary.
     ///
     /// # Errors
-    /// Those of [`PrefetchArray`].
+    /// As [`PrefetchArray`].
     fn prefetch(
         &mut self,
         array: impl Into<String>,
@@ -115,7 +115,7 @@ pub trait ScheduleSteps {
     /// Turns the reduction over a loop into a loop that accumulates in a temporary.
     ///
     /// # Errors
-    /// Those of [`RealiseReduction`].
+    /// As [`RealiseReduction`].
     fn realise(&mut self, iname: impl Into<String>, accumulator: impl Into<String>) -> Applied<Array> {
         let accumulator = accumulator.into();
         self.schedule().apply(RealiseReduction::new(iname).into_temporary(&accumulator))?;
@@ -125,7 +125,7 @@ pub trait ScheduleSteps {
     /// Gives a temporary an axis for each of some loops.
     ///
     /// # Errors
-    /// Those of [`ExpandArray`].
+    /// As [`ExpandArray`].
     fn expand<I: Into<String>>(
         &mut self,
         array: impl Into<String>,
@@ -138,7 +138,7 @@ pub trait ScheduleSteps {
     /// statements or loops.
     ///
     /// # Errors
-    /// Those of [`DistributeLoop`].
+    /// As [`DistributeLoop`].
     fn distribute<I: Into<String>>(
         &mut self,
         iname: impl Into<String>,
@@ -150,7 +150,7 @@ pub trait ScheduleSteps {
     /// Fuses two neighbouring loops; the first one's name stays.
     ///
     /// # Errors
-    /// Those of [`FuseLoops`].
+    /// As [`FuseLoops`].
     fn fuse(&mut self, first: impl Into<String>, second: impl Into<String>) -> Applied<Loop> {
         let first = first.into();
         self.schedule().apply(FuseLoops::new(&first, second))?;
@@ -160,7 +160,7 @@ pub trait ScheduleSteps {
     /// Gives a loop another name.
     ///
     /// # Errors
-    /// Those of [`Rename`].
+    /// As [`Rename`].
     fn rename_loop(&mut self, iname: impl Into<String>, name: impl Into<String>) -> Applied<Loop> {
         let name = name.into();
         self.schedule().apply(Rename::iname(iname, &name))?;
@@ -169,7 +169,7 @@ pub trait ScheduleSteps {
     /// [`split`](ScheduleSteps::split) into loops with names from two stems.
     ///
     /// # Errors
-    /// Those of [`SplitIname`].
+    /// As [`SplitIname`].
     fn split_as(&mut self, iname: impl Into<String>, factor: i64, stems: [&str; 2]) -> Applied<[Loop; 2]> {
         let mut names = self.schedule().fresh_names(&stems).into_iter();
         self.schedule().make(SplitIname {
@@ -183,7 +183,7 @@ pub trait ScheduleSteps {
     /// first.
     ///
     /// # Errors
-    /// Those of [`DistributeLoop`].
+    /// As [`DistributeLoop`].
     fn distribute_as<I: Into<String>>(
         &mut self,
         iname: impl Into<String>,
@@ -197,7 +197,7 @@ pub trait ScheduleSteps {
     /// The same before one part; returns the loop over it and what follows.
     ///
     /// # Errors
-    /// Those of [`DistributeLoop`].
+    /// As [`DistributeLoop`].
     fn distribute_one(
         &mut self,
         iname: impl Into<String>,
@@ -213,7 +213,7 @@ pub trait ScheduleSteps {
     /// Joins a loop and the loop directly inside it.
     ///
     /// # Errors
-    /// Those of [`JoinInames`].
+    /// As [`JoinInames`].
     fn join(&mut self, outer: impl Into<String>, inner: impl Into<String>) -> Applied<Loop> {
         let (outer, inner) = (outer.into(), inner.into());
         let joined = Some(self.schedule().fresh(&format!("{outer}_{inner}")));
@@ -223,7 +223,7 @@ pub trait ScheduleSteps {
     /// Swaps a loop and the loop directly inside it.
     ///
     /// # Errors
-    /// Those of [`InterchangeInames`].
+    /// As [`InterchangeInames`].
     fn interchange(&mut self, outer: impl Into<String>, inner: impl Into<String>) -> Applied<()> {
         self.schedule().apply(InterchangeInames::new(outer, inner)).map(|_| ())
     }
@@ -231,7 +231,7 @@ pub trait ScheduleSteps {
     /// Applies a prefetch into a temporary with a name from `stem`; returns it and the copy loops.
     ///
     /// # Errors
-    /// Those of [`PrefetchArray`].
+    /// As [`PrefetchArray`].
     fn prefetch_as(&mut self, fetch: PrefetchArray, stem: &str) -> Applied<(Array, Vec<Loop>)> {
         let derived = |name: &str| {
             let loops = COPY_LOOPS.iter().map(|end| format!("{name}{end}"));
@@ -245,7 +245,7 @@ pub trait ScheduleSteps {
     /// Makes one array of each index along an axis.
     ///
     /// # Errors
-    /// Those of [`SeparateArray`].
+    /// As [`SeparateArray`].
     fn separate(&mut self, array: impl Into<String>, axis: u32) -> Applied<Vec<Array>> {
         let mut array = array.into();
         let id = self.schedule().kernel().var(&array);
@@ -266,7 +266,7 @@ pub trait ScheduleSteps {
     /// of the new commit and of the new start, and their instructions, those of the commit first.
     ///
     /// # Errors
-    /// Those of [`SplitAccumulation`].
+    /// As [`SplitAccumulation`].
     fn split_accumulation(
         &mut self,
         array: impl Into<String>,
@@ -288,7 +288,7 @@ pub trait ScheduleSteps {
     /// it and the instruction that sets it.
     ///
     /// # Errors
-    /// Those of [`StageValue`].
+    /// As [`StageValue`].
     fn stage(&mut self, insn: impl Into<String>, stem: &str) -> Applied<(Array, Statement)> {
         let name = self.schedule().fresh_with(stem, |name| vec![format!("set_{name}")]);
         self.schedule().make(StageValue::new(insn, name))
@@ -297,7 +297,7 @@ pub trait ScheduleSteps {
     /// Makes a loop, with a name from `stem`, of statements that repeat each other.
     ///
     /// # Errors
-    /// Those of [`RollInsns`].
+    /// As [`RollInsns`].
     fn roll<I: Into<String>>(&mut self, insns: impl IntoIterator<Item = I>, stem: &str) -> Applied<Loop> {
         let name = self.schedule().fresh(stem);
         self.schedule().make(RollInsns::new(insns, name))
@@ -306,7 +306,7 @@ pub trait ScheduleSteps {
     /// Says where the iterations of several loops run, in one step; of none, nothing is done.
     ///
     /// # Errors
-    /// Those of [`TagInames`].
+    /// As [`TagInames`].
     fn tag_all(&mut self, loops: &[Loop], tag: AxisTag) -> Applied<()> {
         if loops.is_empty() {
             return Ok(());

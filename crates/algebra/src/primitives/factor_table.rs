@@ -68,7 +68,7 @@ pub struct FactorTable {
     /// `[[0, 1], [1, 0]]` the digits of the second axis count the other way round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factors: Vec<Vec<u32>>,
-    /// Names of the factors; `{var}_0`, `{var}_1`, … if empty. Those of factors that are equal to
+    /// Names of the factors; `{var}_0`, `{var}_1`, … if empty. Names of factors that are equal to
     /// an earlier one are not used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,

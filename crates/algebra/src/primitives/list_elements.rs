@@ -146,7 +146,7 @@ impl ListElements {
     /// The lists that the step adds to a kernel; none if it takes those of an earlier step.
     ///
     /// # Errors
-    /// Those of the step.
+    /// As the step.
     pub fn lists(&self, kernel: &Kernel) -> Result<Option<ListNames>, Refusal> {
         let proof = self.check(&Analysis::of(kernel))?;
         Ok(proof.known.is_none().then_some(proof.names))

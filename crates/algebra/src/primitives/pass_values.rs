@@ -76,7 +76,7 @@ impl PassValues {
     /// which the step is to be applied to, and its results have the names of the temporaries.
     ///
     /// # Errors
-    /// Those of the step.
+    /// As the step.
     pub fn defining_kernel(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let proof = self.check(&Analysis::of(kernel))?;
         Ok(Slice::of(kernel, &proof.vars).kernel(kernel, &proof.vars))
@@ -111,7 +111,7 @@ impl PassValues {
     /// ```
     ///
     /// # Errors
-    /// Those of the step; the schedule stays as it was.
+    /// As the step; the schedule stays as it was.
     pub fn cut_off(self, schedule: &mut Schedule) -> Result<Kernel, TransformError> {
         let refused = |cause| TransformError { operation: self.to_string(), cause };
         let definition = self.defining_kernel(schedule.kernel()).map_err(refused)?;

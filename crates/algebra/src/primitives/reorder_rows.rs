@@ -77,7 +77,7 @@ impl ReorderRows {
     /// The order, and the inputs that are passed in it.
     ///
     /// # Errors
-    /// Those of the step.
+    /// As the step.
     pub fn order(&self, kernel: &Kernel) -> Result<RowOrder, Refusal> {
         let proof = self.check(&Analysis::of(kernel))?;
         let columns = |name: &str| {

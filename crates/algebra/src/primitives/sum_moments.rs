@@ -265,7 +265,7 @@ impl SumMoments {
     /// factors change with the loop.
     ///
     /// # Errors
-    /// Those of the step.
+    /// As the step.
     pub fn least_operations(&self, analysis: &Analysis) -> Result<u64, Refusal> {
         self.check(analysis).map(|proof| proof.operations())
     }

@@ -20,7 +20,7 @@ pub struct Halo {
 }
 
 impl Halo {
-    /// That of a layout.
+    /// The halo of a layout.
     ///
     /// # Errors
     /// No memory, a device that refuses the kernel.

@@ -9,7 +9,7 @@ use purlin_ir::{Affine, Atom, InameId, Kernel};
 pub struct Sizes(Vec<(InameId, i64)>);
 
 impl Sizes {
-    /// Those of some loops that are plain ranges of constant length.
+    /// The sizes of some loops that are plain ranges of constant length.
     pub fn of(kernel: &Kernel, inames: &[InameId]) -> Self {
         let size = |i: &InameId| {
             let (lo, hi) = kernel.inames[*i].domain.as_range(*i)?;

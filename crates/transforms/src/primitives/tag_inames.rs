@@ -26,7 +26,7 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// That of [`TagIname`](super::TagIname), for the kernel with all tags.
+/// The one of [`TagIname`](super::TagIname), for the kernel with all tags.
 ///
 /// # Errors
 /// No inames; otherwise as the two.
