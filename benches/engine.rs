@@ -31,7 +31,7 @@ fn main() {
 }
 
 fn cuda(kernel: &Kernel) -> Program {
-    let (kernel, _) = transform(kernel, &Mapping::SINGLE_CELL).unwrap();
+    let (kernel, _) = transform(kernel, &Mapping::single_cell()).unwrap();
     generate(&kernel, Target::Cuda, &Options::default()).unwrap()
 }
 

@@ -13,7 +13,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mesh = Mesh::unit_square(16)?;
     let problem = Problem::new("diffusion", &diffusion, None, mesh, Random::fresh_seed())?;
-    let (kernel, recipe) = transform(&problem.lowered.kernel, &Mapping::SINGLE_CELL)?;
+    let (kernel, recipe) = transform(&problem.lowered.kernel, &Mapping::single_cell())?;
     println!("{}\n{recipe}\n{kernel}", problem.lowered.kernel);
 
     let device = open("c")?;

@@ -35,7 +35,7 @@ fn row(operator: Operator, dim: usize, degree: usize) -> Result<String, Box<dyn 
     let name = format!("{operator}_{dim}d_p{degree}");
     let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::XiaoGimbutas);
     let lowered = lower(&operator.form(dim, degree)?, &options)?;
-    let (kernel, _) = transform(&lowered.kernel, &Mapping::SINGLE_CELL)?;
+    let (kernel, _) = transform(&lowered.kernel, &Mapping::single_cell())?;
     let program = generate(&kernel, Target::Cuda, &Options::default())?;
     let object = nvrtc::compile_for("sm_90", &name, &program.source, &Cache::from_environment())?;
     let r = object.resources.first().ok_or("ptxas reported no kernel")?;

@@ -8,6 +8,7 @@ use purlin_forms::import::CsrPattern;
 use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
 use purlin_forms::mesh::Mesh;
 use purlin_forms::numbering::{Numbering, NumberingError};
+use purlin_forms::strategies::OwnedRows;
 use purlin_kernels::{BoundaryValueProblem, Prescribed};
 use purlin_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values};
 use purlin_solve::{
@@ -310,7 +311,9 @@ pub(crate) fn compiled(
         let known = for_device(lowered, Sought { case: None, dim }, device, &trials);
         // what owners of rows look up belongs in local memory
         let owned = match (lowered.matrix, device.info().backend) {
-            (MatrixResult::OwnedRows { .. }, Backend::Cuda) => Some(Mapping::OwnedRows { owners: OWNERS }),
+            (MatrixResult::OwnedRows { .. }, Backend::Cuda) => {
+                Some(Mapping::from(OwnedRows { owners: OWNERS }))
+            }
             (_, Backend::C | Backend::OpenCl | Backend::Cuda) => None,
         };
         owned.into_iter().chain(without_setup(known).into_iter().map(|known| known.mapping)).collect()

@@ -16,7 +16,7 @@
 //! use purlin::{forms::mesh::Mesh, kernels::Operator, prelude::*};
 //!
 //! let problem = Problem::operator(Operator::Laplace, 2, None, Mesh::unit_square(4)?, 7)?;
-//! let (kernel, _recipe) = transform(&problem.lowered, &Mapping::SINGLE_CELL)?;
+//! let (kernel, _recipe) = transform(&problem.lowered, &Mapping::single_cell())?;
 //! let device = open("c")?;
 //! let program = generate(&kernel, device.info().backend.target(), &Options::default())?;
 //! let loaded = Loaded::new(&*device, &program, &problem.memory)?;
@@ -50,6 +50,7 @@ mod boundary_value;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod jit;
+pub mod judge;
 mod layout;
 mod loaded;
 mod matrix;

@@ -5,6 +5,7 @@ use crate::{LoadError, Loaded, Mapping, laid_out};
 use purlin_autotune::{Refusal, Stage};
 use purlin_codegen::{CodegenError, Options, generate};
 use purlin_forms::program::CellKernel;
+use purlin_forms::relowered;
 use purlin_interp::{Memory, Value};
 use purlin_ir::{AxisTag, Kernel, Node, ScalarType};
 use purlin_primitives::ScheduleSteps;
@@ -46,33 +47,29 @@ pub enum SetUpError {
     Load(#[from] LoadError),
 }
 
-/// The kernels that compute what a mapping passes to the kernel of a form, in the order in which they
+/// As [`transform`], with the kernels that compute what the mapping passes, in the order in which they
 /// have to run; most mappings pass nothing.
 ///
 /// # Errors
 /// As [`Mapping::apply`].
-pub fn definitions(
-    form: &impl CellKernel,
-    mapping: &Mapping,
-    recipe: &Recipe,
-) -> Result<Vec<Definition>, Refusal> {
-    let refused = |e: &dyn std::fmt::Display| Refusal::new(Stage::Transform, e.to_string());
-    let ruled = mapping.ruled(form).map_err(|e| refused(&e))?;
-    let kernel = ruled.as_ref().map_or_else(|| form.kernel(), |form| &form.kernel);
-    recipe.definitions(kernel).map_err(|e| refused(&e))
-}
-
-/// As [`transform`], with the kernels that compute what the mapping passes.
-///
-/// # Errors
-/// As [`Mapping::apply`].
 pub fn transform_with_setup(
-    form: &impl CellKernel,
+    form: &dyn CellKernel,
     mapping: &Mapping,
 ) -> Result<(Kernel, Recipe, Vec<Definition>), Refusal> {
     let (kernel, recipe) = transform(form, mapping)?;
-    let definitions = definitions(form, mapping, &recipe)?;
+    let definitions = definitions(form, &recipe)?;
     Ok((kernel, recipe, definitions))
+}
+
+/// The kernels that compute what a recipe passes to the kernel of a form.
+///
+/// # Errors
+/// A form that is not lowered as the recipe says.
+pub fn definitions(form: &dyn CellKernel, recipe: &Recipe) -> Result<Vec<Definition>, Refusal> {
+    let refused = |e: &dyn std::fmt::Display| Refusal::new(Stage::Transform, e.to_string());
+    let start = relowered(form, &recipe.lowering).map_err(|e| refused(&e))?;
+    let kernel = start.as_ref().map_or_else(|| form.kernel(), |form| &form.kernel);
+    recipe.definitions(kernel).map_err(|e| refused(&e))
 }
 
 /// Runs the kernels that compute inputs on a device, and puts their results into `memory`.

@@ -32,7 +32,7 @@ fn lowered((operator, dim, degree): (Operator, usize, usize)) -> Kernel {
 }
 
 fn mapped(case: (Operator, usize, usize)) -> Kernel {
-    transform(&lowered(case), &Mapping::SINGLE_CELL).unwrap().0
+    transform(&lowered(case), &Mapping::single_cell()).unwrap().0
 }
 
 /// The text of a kernel without the values of its tables.
@@ -125,7 +125,7 @@ fn every_operator_has_a_case() {
 #[test]
 fn laplace_step_by_step() {
     let kernel = lowered((Operator::Laplace, 2, 2));
-    let (last, recipe) = transform(&kernel, &Mapping::SINGLE_CELL).unwrap();
+    let (last, recipe) = transform(&kernel, &Mapping::single_cell()).unwrap();
     check("steps_of_laplace_2d_p2.0", &format!("as lowered\n\n{}", text(&kernel)));
     let trace = recipe.trace(&kernel).unwrap();
     for (k, (step, result)) in trace.iter().enumerate() {

@@ -11,17 +11,20 @@ use purlin::forms::lowering::{
     LoweredForm, LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, VectorResult,
     lower,
 };
-use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, OtherRules};
+use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, Orbits, OtherRules};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::forms::relowered;
-use purlin::forms::strategies::Orbits;
+use purlin::forms::strategies::{
+    ConstantCells, PointTiles, SingleCell, StagedCells, StagedTiling, SummedCells, strategies,
+};
+use purlin::forms::strategy::{Arguments, Question};
 use purlin::forms::tabulated::IntegralType;
 use purlin::ir;
 use purlin::kernels::Operator;
 use purlin::runtime::{Backend, Device};
 use purlin::transforms::Recipe;
 use purlin::tuning::known::{Known, Sought, first, for_device, mapped, trials, without_setup};
-use purlin::tuning::{beyond_single_cell, staged_tilings, summed, table_bytes, tiles_of_points};
+use purlin::tuning::staged_tilings;
 use purlin::{Mapping, NotAnAction, staged_tiling_sizes, transform};
 use pyo3::prelude::*;
 use std::borrow::Cow;
@@ -263,19 +266,21 @@ impl Form {
         failure::run(py, || {
             let device = device(device_name)?;
             let known = for_device(&self.lowered, self.sought(), &*device, &[]);
-            let mut all = vec![Mapping::SINGLE_CELL];
+            let mut all = vec![Mapping::single_cell()];
             // as they are for numbers by dimension, and for any others
-            let usable = known.iter().filter(|k| !k.mapping.needs_setup());
+            let usable = known.iter().filter(|k| !k.mapping.needs().setup);
             all.extend(usable.map(|k| k.mapping.clone()));
             all.extend(without_setup(known).into_iter().map(|k| k.mapping));
-            all.extend(beyond_single_cell(table_bytes(self.lowered.kernel())));
-            all.extend(tiles_of_points(&self.lowered));
-            all.extend(summed(&self.lowered));
+            let (form, local_bytes) = (&self.lowered, device.info().local_mem_bytes);
+            let is_card = device.info().backend == Backend::Cuda;
+            let question = Question { form, is_card, has_matrix_instructions: false, local_bytes };
+            let quick = strategies().rows().filter(|row| QUICK.contains(&row.name));
+            all.extend(quick.flat_map(|row| row.candidates(&question)));
             if device.info().backend == Backend::Cuda
                 && let Ok(sizes) = staged_tiling_sizes(&self.lowered)
             {
                 let tilings = staged_tilings(&sizes, device.info().local_mem_bytes).take(STAGED);
-                all.extend(tilings.map(Mapping::StagedTiling));
+                all.extend(tilings.map(|p| Mapping::from(StagedTiling(p))));
             }
             let mut json: Vec<String> = Vec::new();
             for mapping in all {
@@ -288,6 +293,10 @@ impl Form {
         })
     }
 }
+
+/// Strategies of which everything is tried that they say.
+const QUICK: [&str; 5] =
+    [SingleCell::NAME, ConstantCells::NAME, StagedCells::NAME, PointTiles::NAME, SummedCells::NAME];
 
 /// Most staged tilings that are tried.
 const STAGED: usize = 5;

@@ -1,11 +1,11 @@
 //! Arrays of a run as NumPy files.
 
 use super::failure::Failure;
-use super::judge::results;
 use purlin::Loaded;
 use purlin::files;
 use purlin::interp::{Memory, Value};
 use purlin::ir::{Affine, Atom, Direction, Kernel, VarKind, Variable};
+use purlin::judge::results;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

@@ -20,7 +20,7 @@ use purlin::tuning::known::{Known, Sought, first, for_device, in_any_order, mapp
 pub fn choose(
     args: &RunArgs,
     source: &Source,
-    form: &impl CellKernel,
+    form: &dyn CellKernel,
     sought: Option<Sought<'_>>,
     device: &dyn Device,
     memory: &Memory,
@@ -44,7 +44,7 @@ pub fn choose(
     };
     let attempt = |known: &Known| -> Result<_, Failure> {
         let (kernel, recipe, program) = mapped(form, &known.mapping, info, &args.options())?;
-        let definitions = purlin::definitions(form, &known.mapping, &recipe)?;
+        let definitions = purlin::definitions(form, &recipe)?;
         check_room(&definitions, memory)?;
         Ok((kernel, recipe, program, definitions))
     };

@@ -8,9 +8,10 @@ use purlin::analysis::stats::StatsError;
 use purlin::autotune::{DatabaseError, Refusal, Stage};
 use purlin::codegen::CodegenError;
 use purlin::files::is_lack_of_room;
+use purlin::forms::MappingError;
 use purlin::forms::form::FormError;
-use purlin::forms::strategies::StrategyError;
 use purlin::ir::text::ParseErrors;
+use purlin::judge::HostError;
 use purlin::runtime::RuntimeError;
 use purlin::solve::SolveError;
 use purlin::transforms::schedule::ScriptProblem;
@@ -125,8 +126,8 @@ impl From<RecipeError> for Failure {
     }
 }
 
-impl From<StrategyError> for Failure {
-    fn from(error: StrategyError) -> Self {
+impl From<MappingError> for Failure {
+    fn from(error: MappingError) -> Self {
         Self::Refused(error.to_string())
     }
 }
@@ -233,6 +234,15 @@ impl From<SolveError> for Failure {
             | SolveError::Unprepared
             | SolveError::PartEnded { .. }
             | SolveError::NoDiagonal { .. } => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+impl From<HostError> for Failure {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::Codegen(error) => error.into(),
+            HostError::Load(error) => error.into(),
         }
     }
 }

@@ -5,7 +5,6 @@ use super::default_mapping::choose;
 use super::failure::Failure;
 use super::imported::imported_inputs;
 use super::inputs::{Inputs, Wanted, index_bound, inputs};
-use super::judge::{Comparison, Expected, STEPS, results, with_tables};
 use super::out;
 use super::progress::Progress;
 use super::report::Measured;
@@ -17,6 +16,7 @@ use purlin::codegen::Program;
 use purlin::files;
 use purlin::interp::{InterpError, Memory};
 use purlin::ir::{Kernel, VarId, VarKind};
+use purlin::judge::{Comparison, Expected, STEPS, results, with_tables};
 use purlin::runtime::{Device, TimingOptions};
 use purlin::tuning::known::Sought;
 use purlin::{Loaded, kernel_work, set_up_with};
@@ -214,7 +214,7 @@ pub fn reference(
         Err(why) => {
             let what = format!(
                 "not compared: {large}, and the kernel as it is written does not run in C ({}); give {smaller}",
-                why.text()
+                Failure::from(why).text()
             );
             (None, Some(what))
         }

@@ -7,9 +7,9 @@ use super::source::{FileSource, ImportedKernel, Source};
 use super::values::read_mesh;
 use purlin::forms::element::CellShape;
 use purlin::forms::program::CellKernel;
+use purlin::forms::strategies::{ConstantCells, SingleCell, SummedCells, is_functional, table_bytes};
 use purlin::ir::Kernel;
-use purlin::tuning::known::is_functional;
-use purlin::tuning::{Candidate, factorised, table_bytes};
+use purlin::tuning::{Candidate, factorised};
 use purlin::{Mapping, Random};
 
 /// Divisions of a side of the unit mesh, by dimension: the interpreter judges the result.
@@ -81,11 +81,11 @@ pub fn kernels_of(source: Source, what: &str) -> Vec<Source> {
 
 /// Mappings of one entity to a work-item: those of kernels that no other strategy takes, and of
 /// squares and cubes.
-pub fn single_cells(form: &impl CellKernel) -> Vec<Candidate> {
+pub fn single_cells(form: &dyn CellKernel) -> Vec<Candidate> {
     let sizes = [32, 64, 128, 256];
-    let plain = sizes.map(|cells| Mapping::SingleCell { cells });
-    let constant = sizes.map(|cells| Mapping::ConstantCells { cells });
-    let summed = sizes.map(|cells| Mapping::SummedCells { cells, constant_tables: true });
+    let plain = sizes.map(|cells| Mapping::from(SingleCell { cells }));
+    let constant = sizes.map(|cells| Mapping::from(ConstantCells { cells }));
+    let summed = sizes.map(|cells| Mapping::from(SummedCells { cells, constant_tables: true }));
     let summed = summed.into_iter().filter(|_| is_functional(form));
     let all = plain.into_iter().chain(constant).chain(summed).map(Candidate::unranked);
     all.chain(factorised(form)).collect()

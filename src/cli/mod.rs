@@ -16,7 +16,6 @@ mod form_run;
 mod imported;
 mod inputs;
 mod json_lines;
-mod judge;
 mod lists;
 mod mesh_inputs;
 mod print;

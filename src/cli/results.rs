@@ -9,6 +9,7 @@ use super::trials::first_line;
 use clap::Args;
 use purlin::autotune::{Outcome, Share, Shares, bars_svg, best_of_each, share_svg};
 use purlin::files;
+use purlin::forms::strategies::SingleCell;
 use purlin::tuning::{Contents, Database, Record};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -165,7 +166,8 @@ pub fn warn_of_damage(contents: &Contents, path: &Path) {
 /// seconds.
 #[must_use]
 pub fn single_cell_s(best: &Record, records: &[Record]) -> Option<f64> {
-    let single = records.iter().filter(|r| r.is_beside(best)).filter(|r| r.parameters.is_single_cell());
+    let single =
+        records.iter().filter(|r| r.is_beside(best)).filter(|r| r.parameters.get::<SingleCell>().is_some());
     single.filter_map(Record::median_s).min_by(f64::total_cmp)
 }
 

@@ -10,9 +10,10 @@ use purlin::forms::import::{self, Imported};
 use purlin::forms::lowering::{
     LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, tabulate,
 };
-use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, NotAnAction, OtherRules};
+use purlin::forms::program::{
+    CellKernel, CellLoop, CellProgram, NoSymmetry, NotAnAction, Orbits, OtherRules,
+};
 use purlin::forms::quadrature::QuadratureScheme;
-use purlin::forms::strategies::Orbits;
 use purlin::forms::tabulated::{IntegralType, TabulatedError};
 use purlin::ir::{Kernel, text};
 use purlin::kernels::{BakeOff, Operator, TensorProduct};

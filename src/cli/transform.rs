@@ -7,10 +7,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use purlin::Mapping;
 use purlin::forms::lowering::LoweredForm;
 use purlin::forms::program::CellKernel;
-use purlin::forms::strategies::{
-    FewestOperations, StrategyError, bipartitions, considered, eliminate_sharing,
-};
-use purlin::forms::{MappingError, relowered};
+use purlin::forms::strategies::{FactorisedCells, Sequential, SharingElimination, StrategyError};
+use purlin::forms::{Combinator, MappingError, relowered};
 use purlin::ir::Kernel;
 use purlin::transforms::lists::Definition;
 use purlin::transforms::schedule::{Choice, ScriptProblem};
@@ -43,17 +41,17 @@ pub struct TransformArgs {
 /// Mappings with names of their own, and what they do.
 fn named() -> [(&'static str, &'static str, Mapping); 4] {
     [
-        ("none", "As it is written, in order", Mapping::Sequential),
-        ("single-cell", "One cell a work-item, 32 cells a work-group", Mapping::SINGLE_CELL),
+        ("none", "As it is written, in order", Mapping::sequential()),
+        ("single-cell", "One cell a work-item, 32 cells a work-group", Mapping::single_cell()),
         (
             "factorised",
             "One cell a work-item, sums of tensor products axis by axis",
-            Mapping::FactorisedCells { cells: 8 },
+            Mapping::from(FactorisedCells { cells: 8 }),
         ),
         (
             "sharing-elimination",
             "Fewer operations by expansion, factorisation and code motion, in order",
-            Mapping::SharingElimination { then: Box::new(Mapping::Sequential) },
+            SharingElimination {}.before(Sequential {}),
         ),
     ]
 }
@@ -62,7 +60,7 @@ fn named() -> [(&'static str, &'static str, Mapping); 4] {
 fn strategies() -> impl TypedValueParser<Value = Mapping> {
     let names = named().map(|(name, help, _)| PossibleValue::new(name).help(help));
     let of = |name: String| named().into_iter().find(|(n, _, _)| *n == name).map(|(_, _, m)| m);
-    PossibleValuesParser::new(names).map(move |name| of(name).unwrap_or(Mapping::Sequential))
+    PossibleValuesParser::new(names).map(move |name| of(name).unwrap_or(Mapping::sequential()))
 }
 
 /// The name of a mapping that has one of its own.
@@ -99,15 +97,15 @@ impl TransformArgs {
     pub fn strategy_for(&self, source: &Source) -> Mapping {
         match (&self.strategy, source) {
             (Some(strategy), _) => strategy.clone(),
-            (None, Source::Form(_)) => Mapping::SINGLE_CELL,
-            (None, Source::File(file)) if file.form.is_some() => Mapping::SINGLE_CELL,
-            (None, Source::File(_)) => Mapping::Sequential,
+            (None, Source::Form(_)) => Mapping::single_cell(),
+            (None, Source::File(file)) if file.form.is_some() => Mapping::single_cell(),
+            (None, Source::File(_)) => Mapping::sequential(),
         }
     }
 
     /// Applies the recipe, or else the mapping, the strategy that is asked for, the schedule of the
     /// file, or else the usual strategy.
-    pub fn apply(&self, source: &Source, form: &impl CellKernel) -> Result<Transformed, Failure> {
+    pub fn apply(&self, source: &Source, form: &dyn CellKernel) -> Result<Transformed, Failure> {
         match self.given(source)? {
             Some(Given::Recipe(recipe)) => {
                 let lowered = start(source, form, &recipe.lowering)?;
@@ -138,28 +136,11 @@ impl TransformArgs {
         Ok(Transformed { kernel, recipe, name, definitions })
     }
 
-    /// What a mapping decided, a line each: what the integer program of sharing elimination
-    /// factorises; for the fewest operations also the monomials, and the sets of them that may be
-    /// evaluated in advance.
-    pub fn decisions(&self, form: &impl CellKernel) -> Result<Vec<String>, Failure> {
-        let kernel = form.kernel();
-        match self.mapping.as_ref().or(self.strategy.as_ref()) {
-            Some(Mapping::SharingElimination { .. }) => {
-                let (_, _, decisions) = eliminate_sharing(kernel)?;
-                Ok(decisions.iter().map(ToString::to_string).collect())
-            }
-            Some(Mapping::FewestOperations { memory, objective, .. }) => {
-                let program = form.program().map_err(StrategyError::from)?;
-                let args = FewestOperations { memory: *memory, objective: *objective };
-                let monomials = considered(kernel, &program)?;
-                let all = bipartitions(kernel, &program, &args)?;
-                let (_, _, shared) = eliminate_sharing(kernel)?;
-                let lines = monomials.iter().map(ToString::to_string);
-                let lines = lines.chain(shared.iter().map(ToString::to_string));
-                Ok(lines.chain(all.iter().map(ToString::to_string)).collect())
-            }
-            Some(_) | None => Ok(Vec::new()),
-        }
+    /// [What a mapping decided](Mapping::decisions), a line each.
+    pub fn decisions(&self, form: &dyn CellKernel) -> Result<Vec<String>, Failure> {
+        let given = self.mapping.as_ref().or(self.strategy.as_ref());
+        let decided = given.map_or_else(|| Ok(Vec::new()), |mapping| mapping.decisions(form));
+        decided.map_err(Failure::from)
     }
 
     /// Refuses values of holes where there is no schedule.
@@ -198,9 +179,10 @@ impl TransformArgs {
                 let (recipe, behind) = match mapping.apply(&form) {
                     Ok((_, recipe)) => (recipe, None),
                     Err(MappingError::Strategy(StrategyError::Step(step))) => {
-                        (step.recipe.clone(), Some(StrategyError::Step(step).into()))
+                        let recipe = step.recipe.clone();
+                        (recipe, Some(MappingError::from(StrategyError::Step(step)).into()))
                     }
-                    Err(error) => return Err(Failure::Refused(error.to_string())),
+                    Err(error) => return Err(error.into()),
                 };
                 Ok((from(form, &recipe.lowering)?, recipe, behind))
             }
@@ -250,7 +232,7 @@ impl TransformArgs {
 /// it is: steps are proved for what they meet.
 pub fn start(
     source: &Source,
-    form: &impl CellKernel,
+    form: &dyn CellKernel,
     lowering: &[Lowering],
 ) -> Result<Option<LoweredForm>, Failure> {
     match source {

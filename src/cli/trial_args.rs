@@ -282,15 +282,15 @@ pub(super) fn model_of_arch(arch: &str) -> Result<DeviceModel, Failure> {
 }
 
 /// Fills the cache of compiled kernels with that of each case and mapping.
-pub(super) fn compile_only(
+pub(super) fn compile_only<K: CellKernel + Sync>(
     arch: &str,
-    jobs: &[(&str, &(impl CellKernel + Sync), Mapping)],
+    jobs: &[(&str, &K, Mapping)],
     progress: &Progress,
 ) -> Result<(), Failure> {
     nvrtc::version().map_err(|e| Failure::Missing(e.to_string()))?;
     let cache = Cache::from_environment();
     let done = AtomicUsize::new(0);
-    let compile = |(case, form, parameters): &(&str, &_, Mapping)| {
+    let compile = |(case, form, parameters): &(&str, &K, Mapping)| {
         let result = source(*form, parameters, Target::Cuda).and_then(|(program, _)| {
             let object = nvrtc::compile_program(arch, &program, Optimisation::Full, &cache);
             let resources = object.map_err(|e| Refusal::new(Stage::Compile, e))?.resources;

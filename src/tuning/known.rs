@@ -16,7 +16,7 @@
 //!
 //! The first that the form and the device can take is used.
 
-use super::candidates::{fits_constant_cache, table_bytes, usual_cells, with_fewer_modes, with_modes};
+use super::candidates::{usual_cells, with_fewer_modes};
 use super::search::staged_tilings;
 use super::similar::{FormSizes, similar};
 use super::vectors::HostVectors;
@@ -25,7 +25,11 @@ use purlin_autotune::{DatabaseError, DeviceModel, DeviceModelError, Refusal, Sta
 use purlin_codegen::{Options, Program, generate};
 use purlin_forms::Mapping;
 use purlin_forms::program::CellKernel;
-use purlin_forms::strategies::{adds_to_numbers, line_sizes, tensor_dimension, work_items_of_planes};
+use purlin_forms::strategies::{
+    ConstantCells, FactorisedLines, FactorisedPlanes, SingleCell, StagedCells, StagedTiling, SummedCells,
+    is_functional, line_sizes, tensor_dimension, with_modes, work_items_of_planes,
+};
+use purlin_forms::strategy::Question;
 use purlin_forms::tiling::staged_tiling_sizes;
 use purlin_ir::{Kernel, SubGroup};
 use purlin_primitives::Recipe;
@@ -154,7 +158,7 @@ impl fmt::Display for Source {
 /// device, what is shipped for its architecture, and one cell a work-item, which suits every
 /// device. A later one is for devices that lack what the one before it needs.
 pub fn known(
-    form: &impl CellKernel,
+    form: &dyn CellKernel,
     sought: Sought<'_>,
     device: &DeviceInfo,
     records: &[Record],
@@ -175,19 +179,21 @@ pub fn known(
         found.push(Known { mapping, source: Source::SameCase });
     }
     if device.backend == Backend::Cuda && is_functional(form) {
-        let constant_tables = fits_constant_cache(table_bytes(form.kernel()));
-        let mapping = Mapping::SummedCells { cells: GROUP_OF_ANY, constant_tables };
+        let constant_tables = fits_constant_cache(form);
+        let mapping = Mapping::from(SummedCells { cells: GROUP_OF_ANY, constant_tables });
         found.push(Known { mapping, source: Source::Sums });
     }
     let factorable = tensor_dimension(form.kernel()).is_some_and(|dim| dim as usize == sought.dim);
     if device.backend == Backend::Cuda && factorable && !is_functional(form) {
-        let lines = line_sizes(form.kernel()).map(|lines| Mapping::FactorisedLines {
-            cells: cells_of_lines(lines.work_items),
-            literal_tables: lines.work_items == NINE_POINTS && lines.evaluations >= 3,
-            factors: None,
+        let lines = line_sizes(form.kernel()).map(|lines| {
+            Mapping::from(FactorisedLines {
+                cells: cells_of_lines(lines.work_items),
+                literal_tables: lines.work_items == NINE_POINTS && lines.evaluations >= 3,
+                factors: None,
+            })
         });
         let planes = work_items_of_planes(form.kernel())
-            .map(|items| Mapping::FactorisedPlanes { cells: (WORK_ITEMS_OF_CELLS / items).max(1) });
+            .map(|items| Mapping::from(FactorisedPlanes { cells: (WORK_ITEMS_OF_CELLS / items).max(1) }));
         let mappings = lines.into_iter().chain(planes);
         found.extend(mappings.map(|mapping| Known { mapping, source: Source::Factorised }));
     }
@@ -207,14 +213,14 @@ pub fn known(
         let lanes = [vectors.tiles(), vectors.of_any()];
         found.extend(lanes.map(|mapping| Known { mapping, source: Source::Lanes }));
     }
-    found.push(Known { mapping: Mapping::SINGLE_CELL, source: Source::Nothing });
+    found.push(Known { mapping: Mapping::single_cell(), source: Source::Nothing });
     found
 }
 
-/// Whether all cells add to the same numbers.
-#[must_use]
-pub fn is_functional(form: &impl CellKernel) -> bool {
-    form.cell_loop().is_ok_and(|cells| adds_to_numbers(form.kernel(), &cells))
+/// Whether the tables of a form are as fast in constant memory as in registers.
+fn fits_constant_cache(form: &dyn CellKernel) -> bool {
+    Question { form, is_card: true, has_matrix_instructions: false, local_bytes: 0 }
+        .tables_fit_constant_cache()
 }
 
 /// Cells of a group in which `items` work-items share a cell: the fewest that leave the least part
@@ -233,7 +239,7 @@ fn cells_of_lines(items: u64) -> u64 {
 
 /// What is shipped for the architecture of a card: for the operator, or else for the nearest one,
 /// and what suits most forms.
-fn shipped(form: &impl CellKernel, sought: Sought<'_>, device: &DeviceInfo) -> Vec<Known> {
+fn shipped(form: &dyn CellKernel, sought: Sought<'_>, device: &DeviceInfo) -> Vec<Known> {
     let is_arch = |arch: &str| device.backend == Backend::Cuda && device.arch.trim_end_matches('a') == arch;
     let Some((_, name, text)) = SHIPPED.into_iter().find(|(arch, _, _)| is_arch(arch)) else {
         return Vec::new();
@@ -270,30 +276,30 @@ fn shipped(form: &impl CellKernel, sought: Sought<'_>, device: &DeviceInfo) -> V
 
 /// A mapping of another form, with transfers in the parts of this one where it has them in those of
 /// the other; all degrees of freedom together where this one has no parts.
-fn in_own_parts(form: &impl CellKernel, mapping: Mapping) -> Mapping {
+fn in_own_parts(form: &dyn CellKernel, mapping: Mapping) -> Mapping {
     let together = mapping.with_parts(&[]).filter(|together| *together != mapping);
     let own = form.entity_parts().unwrap_or_default();
     together.and_then(|together| together.with_parts(&own)).unwrap_or(mapping)
 }
 
 /// What suits most forms on a card, as far as tables in constant memory and tilings are possible.
-fn usual(form: &impl CellKernel, device: &DeviceInfo) -> Option<Mapping> {
+fn usual(form: &dyn CellKernel, device: &DeviceInfo) -> Option<Mapping> {
     if let Some(mapping) = usual_cells(form) {
         return Some(mapping);
     }
-    let small = fits_constant_cache(table_bytes(form.kernel()));
+    let small = fits_constant_cache(form);
     match (staged_tiling_sizes(form), small) {
-        (Ok(_), true) => Some(Mapping::StagedCells { cells: 32, constant_tables: true }),
+        (Ok(_), true) => Some(Mapping::from(StagedCells { cells: 32, constant_tables: true })),
         (Ok(sizes), false) => {
-            staged_tilings(&sizes, device.local_mem_bytes).next().map(Mapping::StagedTiling)
+            staged_tilings(&sizes, device.local_mem_bytes).next().map(|p| Mapping::from(StagedTiling(p)))
         }
-        (Err(_), true) => Some(Mapping::ConstantCells { cells: GROUP_OF_ANY }),
-        (Err(_), false) => Some(Mapping::SingleCell { cells: GROUP_OF_ANY }),
+        (Err(_), true) => Some(Mapping::from(ConstantCells { cells: GROUP_OF_ANY })),
+        (Err(_), false) => Some(Mapping::from(SingleCell { cells: GROUP_OF_ANY })),
     }
 }
 
 /// The tiling that the cost model ranks first, for a card of which nothing is known.
-fn ranked(form: &impl CellKernel, model: &DeviceModel, local_bytes: u64) -> Option<Known> {
+fn ranked(form: &dyn CellKernel, model: &DeviceModel, local_bytes: u64) -> Option<Known> {
     // the number of cells does not change the order
     let best = Choice::new(form, 1, model, local_bytes).ok()?.ranked(1).into_iter().next()?;
     Some(Known { mapping: best.parameters, source: Source::Ranked })
@@ -316,7 +322,7 @@ fn named_model(info: &DeviceInfo) -> Result<Option<DeviceModel>, DeviceModelErro
 /// As [`known()`], with the best ranked tiling for a card of which nothing is known. Where no model
 /// has its name, its ceilings are measured, which takes seconds once a day.
 pub fn for_device(
-    form: &impl CellKernel,
+    form: &dyn CellKernel,
     sought: Sought<'_>,
     device: &dyn Device,
     records: &[Record],
@@ -336,7 +342,7 @@ pub fn for_device(
 /// another mesh with each call, whose numbers are in [any order](in_any_order).
 #[must_use]
 pub fn without_setup(mut known: Vec<Known>) -> Vec<Known> {
-    known.retain(|known| !known.mapping.needs_setup());
+    known.retain(|known| !known.mapping.needs().setup);
     in_any_order(known)
 }
 
@@ -368,7 +374,7 @@ pub fn trials(path: Option<&std::path::Path>) -> Result<Vec<Record>, DatabaseErr
 /// A mapping that the form or the target does not take, or that needs more local memory than the
 /// device has.
 pub fn mapped(
-    form: &impl CellKernel,
+    form: &dyn CellKernel,
     mapping: &Mapping,
     device: &DeviceInfo,
     options: &Options,
@@ -393,7 +399,7 @@ pub fn first<T, E>(
     known: Vec<Known>,
     mut attempt: impl FnMut(&Known) -> Result<T, E>,
 ) -> Result<(Known, T), E> {
-    let last = Known { mapping: Mapping::SINGLE_CELL, source: Source::Nothing };
+    let last = Known { mapping: Mapping::single_cell(), source: Source::Nothing };
     for known in known.into_iter().filter(|k| *k != last) {
         if let Ok(found) = attempt(&known) {
             return Ok((known, found));
@@ -407,7 +413,7 @@ pub fn first<T, E>(
 #[must_use]
 pub fn with_vectors(
     mut candidates: Vec<Candidate>,
-    form: &impl CellKernel,
+    form: &dyn CellKernel,
     device: &DeviceInfo,
 ) -> Vec<Candidate> {
     let of_vectors = match device.backend {
@@ -428,13 +434,13 @@ pub fn with_vectors(
 #[must_use]
 pub fn default_first(
     mut candidates: Vec<Candidate>,
-    form: &impl CellKernel,
+    form: &dyn CellKernel,
     sought: Sought<'_>,
     device: &dyn Device,
 ) -> Vec<Candidate> {
     // a processor has no registers for a whole cell: 12 ms instead of 2.8 for the P4 Laplace
     // operator on the bracket (AMD EPYC, 2026-11-23)
-    candidates.retain(|c| device.info().backend != Backend::C || !c.parameters.is_straight());
+    candidates.retain(|c| device.info().backend != Backend::C || !c.parameters.needs().cell_in_registers);
     let attempt = |known: &Known| mapped(form, &known.mapping, device.info(), &Options::default());
     let Ok((Known { mapping, .. }, _)) = first(for_device(form, sought, device, &[]), attempt) else {
         return candidates;

@@ -1,11 +1,10 @@
 //! Which mappings with lists of degrees of freedom to try on a mesh.
 
-use super::candidates::{with_modes, words_in_registers};
 use super::throughput::{ThroughputModel, by_prediction};
 use super::{Candidate, CandidatesError, FormCase, candidates, with_dynamic_local};
 use crate::{Mapping, Problem, exclusive_room, list_room, transform_with_setup};
 use purlin_autotune::DeviceModel;
-use purlin_forms::strategies::GroupLists;
+use purlin_forms::strategies::{ListedCells, with_modes, words_in_registers};
 use purlin_ir::{AddressSpace, Affine, Kernel};
 use purlin_primitives::lists::Definition;
 
@@ -98,8 +97,8 @@ pub fn listed(case: &FormCase, model: &DeviceModel, local_bytes: u64) -> Vec<Can
     let mapping = |cells, room: Room, Variant { places, stored, .. }: Variant| {
         let Room { vertices, exclusive, .. } = room;
         let (items, compact, short) = (room.items(), true, true);
-        let lists = GroupLists { cells, items, compact, places, vertices, stored, short, exclusive };
-        let mapping = Mapping::ListedCells(lists);
+        let lists = ListedCells { cells, items, compact, places, vertices, stored, short, exclusive };
+        let mapping = Mapping::from(lists);
         if over_modes { mapping.with_modes() } else { mapping }
     };
     let fitted = |(cells, variant): (u64, Variant)| {
@@ -147,7 +146,8 @@ impl Room {
         let of_lists = list_room(&definitions, &problem.memory).ok()?;
         let needed = |room: Option<&u64>| room.map(|room| room.next_multiple_of(MULTIPLE));
         // the list of vertices is made first
-        let (vertices, items) = of_lists.split_at(usize::from(mapping.lists_vertices()));
+        let lists_vertices = mapping.find::<ListedCells>().is_some_and(|lists| lists.vertices.is_some());
+        let (vertices, items) = of_lists.split_at(usize::from(lists_vertices));
         let others = items.iter().max().map(|items| (*items - exclusive.unwrap_or(0)).max(1));
         Some(Self { others: needed(others.as_ref())?, exclusive, vertices: needed(vertices.first()) })
     }

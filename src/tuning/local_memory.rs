@@ -6,14 +6,15 @@ use purlin_forms::program::CellKernel;
 use rayon::prelude::*;
 
 /// The mappings by matrix instructions whose CUDA kernels cannot declare all of their local memory,
-/// [with all of it in one array](purlin_forms::Mapping::DynamicLocal), in their order.
+/// [with all of it in one array](purlin_forms::strategies::DynamicLocal), in their order.
 ///
 /// Of those in the table of an H200, 3-D P6 Laplace takes 976 µs so and 1059 with the small arrays
 /// declared, elasticity 7.02 and 6.53 ms (2026-11-26).
 #[must_use]
 pub fn with_dynamic_local(form: &(impl CellKernel + Sync), found: &[Candidate]) -> Vec<Candidate> {
     let is_asked = |c: &&Candidate| {
-        let made = c.parameters.is_by_instructions().then(|| source(form, &c.parameters, Target::Cuda));
+        let made =
+            c.parameters.needs().matrix_instructions.then(|| source(form, &c.parameters, Target::Cuda));
         made.is_some_and(|made| made.is_ok_and(|(program, _)| program.plan.dynamic_local_bytes > 0))
     };
     let asked = found.par_iter().filter(is_asked);
@@ -26,6 +27,7 @@ mod tests {
     use super::*;
     use purlin_forms::Mapping;
     use purlin_forms::lowering::{LoweringOptions, lower};
+    use purlin_forms::strategies::MatrixCells;
     use purlin_kernels::Operator;
 
     #[test]
@@ -34,12 +36,18 @@ mod tests {
         let form = lower(&form, &LoweringOptions::new("k")).unwrap();
         let cells = |sub_groups, kept_tables| {
             let (groups, overlapped, parts) = (2, false, Vec::new());
-            Candidate::unranked(Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped, parts })
+            Candidate::unranked(Mapping::from(MatrixCells {
+                sub_groups,
+                groups,
+                kept_tables,
+                overlapped,
+                parts,
+            }))
         };
         // 16 cells of 12 doubles and more a sub-group
         let found = with_dynamic_local(
             &form,
-            &[cells(2, 0), Candidate::unranked(Mapping::SINGLE_CELL), cells(28, 0)],
+            &[cells(2, 0), Candidate::unranked(Mapping::single_cell()), cells(28, 0)],
         );
         assert_eq!(found, [Candidate::unranked(cells(28, 0).parameters.with_dynamic_local())]);
         let (program, _) = source(&form, &found[0].parameters, Target::Cuda).unwrap();

@@ -9,6 +9,7 @@
 mod candidates;
 mod case;
 mod distance;
+mod kernel;
 pub mod known;
 mod listed;
 mod local_memory;
@@ -19,10 +20,9 @@ mod similar;
 pub mod throughput;
 pub mod vectors;
 
-pub use candidates::{
-    CandidatesError, Choice, beyond_single_cell, candidates, factorised, summed, table_bytes, tiles_of_points,
-};
+pub use candidates::{CandidatesError, Choice, candidates, candidates_of, factorised, question};
 pub use case::{CaseError, CaseMesh, FormCase, numbering};
+pub use kernel::{KernelProgram, KernelSession, KernelSubject, Scheduled};
 pub use listed::{candidates_in_order, candidates_on_mesh, listed};
 pub use local_memory::with_dynamic_local;
 pub use search::{
@@ -35,14 +35,16 @@ use crate::kernel_work;
 use purlin_autotune::tuner::{Built, Subject};
 use purlin_autotune::{Refusal, Stage, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
-use purlin_forms::Mapping;
 use purlin_forms::program::CellKernel;
+use purlin_forms::{Mapping, StrategySet};
 use purlin_ir::Kernel;
 use purlin_primitives::Recipe;
 use purlin_primitives::lists::Definition;
 use purlin_runtime::cuda::nvrtc;
 use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{Backend, Cache, Device, Executable, Optimisation, RuntimeError};
+use serde::de::DeserializeSeed;
+use std::path::PathBuf;
 
 /// Largest relative error of a result that counts: sums of some hundred products in double
 /// precision.
@@ -60,11 +62,25 @@ pub type Database = purlin_autotune::Database<Mapping>;
 /// What a database holds; see [`purlin_autotune::Contents`].
 pub type Contents = purlin_autotune::Contents<Mapping>;
 
+/// The trials in a file, whose mappings are of the strategies of a set.
+///
+/// ```
+/// use purlin::forms::strategies::strategies;
+///
+/// let database = purlin::tuning::database_of(strategies(), "no-such-file.jsonl");
+/// assert!(database.read()?.records.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn database_of(set: &StrategySet, path: impl Into<PathBuf>) -> Database {
+    let set = set.clone();
+    Database::read_by(path, move |json| DeserializeSeed::deserialize(&set, json))
+}
+
 /// [`Mapping::apply`] as a stage of a trial.
 ///
 /// # Errors
 /// As [`Mapping::apply`].
-pub fn transform(form: &impl CellKernel, mapping: &Mapping) -> Result<(Kernel, Recipe), Refusal> {
+pub fn transform(form: &dyn CellKernel, mapping: &Mapping) -> Result<(Kernel, Recipe), Refusal> {
     mapping.apply(form).map_err(|e| Refusal::new(Stage::Transform, e))
 }
 
@@ -73,7 +89,7 @@ pub fn transform(form: &impl CellKernel, mapping: &Mapping) -> Result<(Kernel, R
 /// # Errors
 /// Which stage refused, and why.
 pub fn source(
-    form: &impl CellKernel,
+    form: &dyn CellKernel,
     parameters: &Mapping,
     target: Target,
 ) -> Result<(Program, Kernel), Refusal> {

@@ -3,7 +3,7 @@
 use purlin_forms::Mapping;
 use purlin_forms::element::CellShape;
 use purlin_forms::quadrature::{QuadratureScheme, rule};
-use purlin_forms::tiling::{SpaceSizes, TilingParameters, TilingSizes};
+use purlin_forms::tiling::{SpaceSizes, TilingSizes};
 use purlin_kernels::Operator;
 
 /// Largest factor between two sizes of forms that share a mapping: from one polynomial degree to
@@ -30,25 +30,17 @@ pub(super) fn similar(form: FormSizes<'_>, dim: usize, table: &str) -> Option<(S
     let of_line = |(case, mapping): (&str, &str)| {
         let mapping: Mapping = serde_json::from_str(mapping).ok()?;
         // lists have room for the longest of the operator's mesh
-        if mapping.needs_setup() {
+        if mapping.needs().setup {
             return None;
         }
-        let over_modes = is_over_modes(&mapping);
+        let over_modes = mapping.is_over_modes();
         let sizes = if over_modes { form.modes? } else { form.points };
         let (case_dim, known) = operator_sizes(case, over_modes)?;
         let far = if case_dim == dim { distance(sizes, &known)? } else { return None };
-        Some((far, case.to_owned(), transferred(mapping, &known, sizes)))
+        Some((far, case.to_owned(), mapping.rescaled(&known, sizes)))
     };
     let nearest = lines.filter_map(of_line).min_by(|a, b| a.0.total_cmp(&b.0));
     nearest.map(|(_, case, mapping)| (case, mapping))
-}
-
-/// Whether loops run over modes instead of quadrature points.
-fn is_over_modes(mapping: &Mapping) -> bool {
-    if let Mapping::DynamicLocal { then } = mapping {
-        return is_over_modes(then);
-    }
-    matches!(mapping, Mapping::Modes { .. } | Mapping::MatrixCells { .. } | Mapping::Orbits { .. })
 }
 
 /// Dimension and sizes of an operator action by its name, such as `laplace.3D.P4`, with the rules
@@ -117,77 +109,14 @@ fn distance(a: &TilingSizes, b: &TilingSizes) -> Option<f64> {
     (apart.iter().all(|d| *d <= FACTOR.ln())).then(|| apart.iter().sum())
 }
 
-/// The mapping with as many tiles along each loop as it has for the sizes `from`.
-fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mapping {
-    match mapping {
-        Mapping::Tiling(p) => Mapping::Tiling(retiled(&p, from, to)),
-        Mapping::StagedTiling(p) => Mapping::StagedTiling(retiled(&p, from, to)),
-        Mapping::SharingElimination { then } => {
-            Mapping::SharingElimination { then: Box::new(transferred(*then, from, to)) }
-        }
-        Mapping::Modes { then } => Mapping::Modes { then: Box::new(transferred(*then, from, to)) },
-        Mapping::StoredFactors { then } => transferred(*then, from, to).with_stored_factors(),
-        Mapping::Rules { scheme, then } => {
-            Mapping::Rules { scheme, then: Box::new(transferred(*then, from, to)) }
-        }
-        Mapping::Orbits { resident_groups, points, then } => {
-            Mapping::Orbits { resident_groups, points, then: Box::new(transferred(*then, from, to)) }
-        }
-        Mapping::DynamicLocal { then } => transferred(*then, from, to).with_dynamic_local(),
-        Mapping::FewestOperations { memory, objective, then } => {
-            Mapping::FewestOperations { memory, objective, then: Box::new(transferred(*then, from, to)) }
-        }
-        same @ (Mapping::Sequential
-        | Mapping::SingleCell { .. }
-        | Mapping::ConstantCells { .. }
-        | Mapping::PointTiles { .. }
-        | Mapping::StagedCells { .. }
-        | Mapping::StraightCells { .. }
-        | Mapping::ListedCells(_)
-        | Mapping::LoopLanes { .. }
-        | Mapping::OwnedRows { .. }
-        | Mapping::SummedCells { .. }
-        | Mapping::FactorisedCells { .. }
-        | Mapping::FactorisedPlanes { .. }
-        | Mapping::FactorisedLines { .. }
-        | Mapping::MatrixCells { .. }
-        | Mapping::MatrixGroups { .. }
-        | Mapping::MatrixBasis { .. }
-        | Mapping::Schedule { .. }) => same,
-    }
-}
-
-fn retiled(p: &TilingParameters, from: &TilingSizes, to: &TilingSizes) -> TilingParameters {
-    let same_count = |tile: u64, from: u64, to: u64| to.div_ceil(from.div_ceil(tile.max(1)).max(1)).max(1);
-    let quad_tile = same_count(p.quad_tile, from.quadrature_points, to.quadrature_points);
-    // functions beyond those of the known form are cut like its last one
-    let cols = |(k, space): (usize, &SpaceSizes)| {
-        let place = k.min(p.eval_cols.len().saturating_sub(1));
-        let (tile, known) = (p.eval_cols.get(place), from.trial.get(place));
-        match (tile, known) {
-            (Some(tile), Some(known)) => same_count(*tile, known.nodes, space.nodes),
-            (None, _) | (_, None) => space.nodes,
-        }
-    };
-    TilingParameters {
-        cells: p.cells,
-        work_items_per_cell: p.work_items_per_cell.min(quad_tile),
-        quad_tile,
-        eval_rows: same_count(p.eval_rows, p.quad_tile, quad_tile),
-        eval_cols: to.trial.iter().enumerate().map(cols).collect(),
-        quad_rows: same_count(p.quad_rows, from.test.nodes, to.test.nodes),
-        quad_cols: same_count(p.quad_cols, p.quad_tile, quad_tile),
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
     use crate::staged_tiling_sizes;
     use purlin_forms::lowering::{LoweringOptions, lower};
-    use purlin_forms::program::CellKernel;
-    use purlin_forms::strategies::factored_quadrature;
+    use purlin_forms::strategies::StagedTiling;
+    use purlin_forms::tiling::TilingParameters;
 
     /// The sizes in closed form are those of the lowered operators.
     #[test]
@@ -205,8 +134,7 @@ mod tests {
                 let case = operator.action_name(dim, degree);
                 assert_eq!(operator_sizes(&case, false), Some(expected), "{case}");
                 let Some(over_modes) = operator_sizes(&case, true) else { continue };
-                let program = lowered.program().unwrap();
-                let (kernel, _) = factored_quadrature(lowered.kernel(), &program).unwrap();
+                let (kernel, _) = Mapping::sequential().with_modes().apply(&lowered).unwrap();
                 let expected = unnamed(staged_tiling_sizes(&kernel).unwrap());
                 assert_eq!(over_modes, expected, "{case} over modes");
             }
@@ -241,7 +169,7 @@ mod tests {
             quad_rows: 18,
             quad_cols: 24,
         };
-        assert_eq!(mapping, Mapping::StagedTiling(expected));
+        assert_eq!(mapping, Mapping::from(StagedTiling(expected)));
     }
 
     #[test]

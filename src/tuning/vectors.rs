@@ -2,10 +2,12 @@
 
 use super::Candidate;
 use crate::kernel_work;
-use purlin_forms::Mapping;
 use purlin_forms::program::CellKernel;
-use purlin_forms::strategies::Objective;
+use purlin_forms::strategies::{
+    ConstantCells, FactorisedCells, FewestOperations, LoopLanes, Objective, PointTiles, SingleCell,
+};
 use purlin_forms::tabulated::IntegralType;
+use purlin_forms::{Combinator, Mapping};
 use purlin_ir::{Kernel, VarKind};
 use purlin_runtime::DeviceInfo;
 use std::collections::BTreeMap;
@@ -43,7 +45,7 @@ impl HostVectors {
         // AVX-512 and NEON have 32 registers, AVX2 and SSE 16
         let sums = if bytes >= 64 || device.arch == "aarch64" { 16 } else { 8 };
         let memory = match device.core_cache_bytes {
-            0 => Mapping::MEMORY_OF_TABLES,
+            0 => FewestOperations::MEMORY,
             known => known,
         };
         Self { lanes: (bytes / 8).clamp(2, 8), sums, memory }
@@ -51,22 +53,22 @@ impl HostVectors {
 
     /// Tiles of quadrature points. Tables are part of the source, so that compilers know their entries.
     #[must_use]
-    pub const fn tiles(&self) -> Mapping {
-        Mapping::PointTiles { cells: self.lanes, sums: self.sums }
+    pub fn tiles(&self) -> Mapping {
+        Mapping::from(PointTiles { cells: self.lanes, sums: self.sums })
     }
 
     /// The same for kernels that have no cell program: those of texts without the tags of one.
     #[must_use]
-    pub const fn of_any(&self) -> Mapping {
-        Mapping::SingleCell { cells: self.lanes }
+    pub fn of_any(&self) -> Mapping {
+        Mapping::from(SingleCell { cells: self.lanes })
     }
 
     /// The same with the sums of tensor products axis by axis: the Laplace action of Q1 on hexahedra
     /// takes 0.66 of the time of tiles of points, of Q3 0.30, and no form on quadrilaterals more than
     /// 1.1 (AMD EPYC with AVX-512, one core, 2026-11-22).
     #[must_use]
-    pub const fn factorised(&self) -> Mapping {
-        Mapping::FactorisedCells { cells: self.lanes }
+    pub fn factorised(&self) -> Mapping {
+        Mapping::from(FactorisedCells { cells: self.lanes })
     }
 
     /// What suits facets, of which a mesh has few: one at a time. Each reads tables of its own number, so
@@ -78,28 +80,27 @@ impl HostVectors {
     /// of DG2 on triangles 0.74. Matrices of one side stay in lanes, where they take 0.87 of the time of such
     /// tiles (one core with AVX-512, GCC 12, 2026-11-28).
     #[must_use]
-    pub fn facets(&self, form: &impl CellKernel) -> Option<Mapping> {
+    pub fn facets(&self, form: &dyn CellKernel) -> Option<Mapping> {
         let program = form.program().ok().filter(|program| !program.shares_tables)?;
         let matrices = program.results.iter().filter(|result| result.columns.is_some()).count();
         let has_sides = form.over() == Some(IntegralType::InteriorFacet);
         match matrices {
             0 if program.results.is_empty() => None,
-            0 => Some(Mapping::ConstantCells { cells: 1 }),
+            0 => Some(ConstantCells { cells: 1 }.into()),
             1 if !has_sides => None,
-            _ => Some(Mapping::PointTiles { cells: 1, sums: 2 * self.sums }),
+            _ => Some(PointTiles { cells: 1, sums: 2 * self.sums }.into()),
         }
     }
 
     /// The fewest operations a cell.
     #[must_use]
     pub fn fewest(&self, objective: Objective) -> Mapping {
-        let then = Box::new(Mapping::ConstantCells { cells: self.lanes });
-        Mapping::FewestOperations { memory: self.memory, objective, then }
+        FewestOperations { memory: self.memory, objective }.before(ConstantCells { cells: self.lanes })
     }
 
     /// The fewest operations, where they are many times fewer for the matrices of cells.
     #[must_use]
-    pub fn fewest_if_worthwhile(&self, form: &impl CellKernel) -> Option<Mapping> {
+    pub fn fewest_if_worthwhile(&self, form: &dyn CellKernel) -> Option<Mapping> {
         if !has_matrices(form) || nodes(form.kernel()) > COUNTED_NODES {
             return None;
         }
@@ -113,23 +114,23 @@ impl HostVectors {
     /// fewer sums; for matrices of cells the fewest operations by either objective, and loops over
     /// columns in lanes.
     #[must_use]
-    pub fn candidates(&self, form: &impl CellKernel) -> Vec<Candidate> {
+    pub fn candidates(&self, form: &dyn CellKernel) -> Vec<Candidate> {
         if form.program().is_err() {
             return Vec::new();
         }
-        let tiles = |sums| Mapping::PointTiles { cells: self.lanes, sums };
+        let tiles = |sums| Mapping::from(PointTiles { cells: self.lanes, sums });
         let mut mappings = vec![self.tiles(), tiles(2 * self.sums), tiles(self.sums / 2)];
         if has_matrices(form) {
             mappings.push(self.fewest(Objective::Operations));
             mappings.push(self.fewest(Objective::OperationsAndMisses));
-            mappings.push(Mapping::LoopLanes { lanes: self.lanes });
+            mappings.push(Mapping::from(LoopLanes { lanes: self.lanes }));
         }
         mappings.into_iter().map(Candidate::unranked).collect()
     }
 }
 
 /// Whether a result is a matrix of each cell.
-fn has_matrices(form: &impl CellKernel) -> bool {
+fn has_matrices(form: &dyn CellKernel) -> bool {
     form.program().is_ok_and(|program| program.results.iter().any(|result| result.columns.is_some()))
 }
 

@@ -43,7 +43,7 @@ fn check(operator: Operator, dim: usize, degree: usize) {
     let expected = problem.reference().unwrap();
     assert!(expected.iter().any(|y| y.abs() > 1e-6), "a result of nothing but zeros checks nothing");
     let plain = &problem.lowered.kernel;
-    let (mapped, _) = transform(plain, &Mapping::SINGLE_CELL).unwrap();
+    let (mapped, _) = transform(plain, &Mapping::single_cell()).unwrap();
     let results = [
         ("interpreter, as lowered", interpreted(&problem, plain)),
         ("interpreter, single-cell", interpreted(&problem, &mapped)),

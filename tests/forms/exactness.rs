@@ -131,7 +131,7 @@ fn action(
     let form = operator.form(mesh.shape().dim(), degree).unwrap();
     let options = LoweringOptions::new("action");
     let lowered = lower(&form, &rule.map_or(options.clone(), |d| options.with_degree(d))).unwrap();
-    let (kernel, _) = transform(&lowered.kernel, &Mapping::SINGLE_CELL).unwrap();
+    let (kernel, _) = transform(&lowered.kernel, &Mapping::single_cell()).unwrap();
     let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
     let inputs = Inputs::new().field(operator.acts_on(), given.u.clone());
     let inputs = match operator {

@@ -5,6 +5,7 @@
 use crate::support::{bent_mesh, compiled};
 use purlin::analysis::Analysis;
 use purlin::codegen::{Options, Target, generate};
+use purlin::forms::Combinator;
 use purlin::forms::element::CellShape;
 use purlin::forms::form::{
     Expr, Form, FunctionSpace, Inputs, coefficient, dx, grad, inner, test, transpose, trial,
@@ -12,7 +13,9 @@ use purlin::forms::form::{
 use purlin::forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
 use purlin::forms::program::CellProgram;
 use purlin::forms::reference::action as action_of;
-use purlin::forms::strategies::{FewestOperations, Objective, bipartitions, considered, fewest_operations};
+use purlin::forms::strategies::{
+    FewestOperations, LoopLanes, Objective, Sequential, bipartitions, considered,
+};
 use purlin::interp::interpret;
 use purlin::ir::{Kernel, TableData, VarKind};
 use purlin::runtime::open;
@@ -37,9 +40,8 @@ fn lowered(form: &Form) -> MeshForm {
     MeshForm::new(form, &LoweringOptions::new("form").with_matrix(MatrixResult::Cells)).unwrap()
 }
 
-fn fewest(form: &MeshForm, args: &FewestOperations) -> Kernel {
-    let kernel = &form.kernels()[0].kernel;
-    fewest_operations(kernel, &CellProgram::read(kernel).unwrap(), args).unwrap().0
+fn fewest(form: &MeshForm, args: FewestOperations) -> Kernel {
+    args.before(Sequential {}).apply(&form.kernels()[0].kernel).unwrap().0
 }
 
 /// The forms of Luporini et al. 2017, §7.1, with `nf` functions of the degree of the elements.
@@ -109,7 +111,7 @@ fn there_are_few_operations() {
         ("elasticity, q = 3, nf = 2", elasticity(3, 2), 91_000),
     ] {
         let form = lowered(&form);
-        let (before, after) = (operations(&form.kernels()[0].kernel), operations(&fewest(&form, &TABLES)));
+        let (before, after) = (operations(&form.kernels()[0].kernel), operations(&fewest(&form, TABLES)));
         assert!(after <= most && after < before, "{name}: {after} operations, {before} before");
     }
 }
@@ -130,7 +132,7 @@ fn matrices_are_those_of_the_reference() {
     ];
     for (name, of, space, nf) in cases {
         let form = lowered(&of(trial(space), space, nf));
-        let kernel = fewest(&form, &TABLES);
+        let kernel = fewest(&form, TABLES);
         assert!(kernel.to_string().contains("moment"), "{name}: {kernel}");
         let inputs = functions(2, nf, seed);
         let block = if space == &vector { 3 } else { 1 };
@@ -140,7 +142,8 @@ fn matrices_are_those_of_the_reference() {
         let u = Random::new(seed ^ 1).numbers(27 * block);
         let action = of(coefficient("u", space), space, nf);
         let expected = action_of(&action, &mesh, &inputs.clone().field("u", u.clone())).unwrap();
-        let lanes = [2, 4, 8].map(|lanes| Mapping::LoopLanes { lanes }.apply(&form.kernels()[0]).unwrap().0);
+        let lanes =
+            [2, 4, 8].map(|lanes| Mapping::from(LoopLanes { lanes }).apply(&form.kernels()[0]).unwrap().0);
         let [two, four, eight] = &lanes;
         let places =
             [("interpreter", &kernel), ("c", &kernel), ("interpreter", two), ("c", four), ("c", eight)];
@@ -199,11 +202,11 @@ fn monomials_of_one_loop_may_differ() {
     let kernel = &form.kernels()[0].kernel;
     let program = CellProgram::read(kernel).unwrap();
     assert_eq!(considered(kernel, &program).unwrap().len(), 2);
-    let all = bipartitions(kernel, &program, &TABLES).unwrap();
+    let all = bipartitions(kernel, &program, TABLES).unwrap();
     let best = all.iter().min_by(|a, b| a.cost.total_cmp(&b.cost)).unwrap();
     assert_eq!(best.in_advance.len(), 1, "{best}");
     assert_eq!(best.in_advance[0].tables, ["phi_p2_d0", "phi_p2_d1", "phi_p2_d2"]);
-    let (seed, fewest) = (Random::fresh_seed(), fewest(&form, &TABLES));
+    let (seed, fewest) = (Random::fresh_seed(), fewest(&form, TABLES));
     assert!(operations(&fewest) <= best.operations, "{best}");
     let inputs = functions(2, 1, seed);
     let expected = values(&form, kernel, "interpreter", &inputs);
@@ -217,7 +220,7 @@ fn monomials_of_one_loop_may_differ() {
 #[test]
 fn zero_blocks_are_skipped() {
     let form = lowered(&helmholtz(2, 1));
-    let text = fewest(&form, &TABLES).to_string();
+    let text = fewest(&form, TABLES).to_string();
     assert!(text.contains("add_moment_sum") && text.contains(" in 5..10"), "{text}");
 }
 
@@ -228,10 +231,10 @@ fn tables_stay_below_the_threshold() {
     let form = lowered(&elasticity(4, 0));
     let kernel = &form.kernels()[0].kernel;
     let small = FewestOperations { memory: 15 << 10, objective: Objective::Operations };
-    let kept = fewest(&form, &small);
+    let kept = fewest(&form, small);
     assert_eq!(kept, MirrorTriangle::new("y_cell").apply(kernel).unwrap());
     let weighed = FewestOperations { objective: Objective::OperationsAndMisses, ..small };
-    assert_eq!(operations(&fewest(&form, &weighed)), operations(&fewest(&form, &TABLES)));
+    assert_eq!(operations(&fewest(&form, weighed)), operations(&fewest(&form, TABLES)));
 }
 
 /// A form gives the same matrices, vectors or numbers; also where its points are kept.
@@ -252,14 +255,10 @@ fn forms_of_every_rank_stay_what_they_are() {
         let form = lowered(&form);
         let inputs = functions(q, nf, seed);
         let expected = values(&form, &form.kernels()[0].kernel, "interpreter", &inputs);
-        let mapping = Mapping::FewestOperations {
-            memory: Mapping::MEMORY_OF_TABLES,
-            objective: Objective::Operations,
-            then: Box::new(Mapping::SINGLE_CELL),
-        };
+        let mapping = TABLES.before(Mapping::single_cell());
         let mapped = mapping.apply(&form.kernels()[0].kernel).unwrap().0;
         for (kernel, place) in
-            [(&fewest(&form, &TABLES), "interpreter"), (&mapped, "interpreter"), (&mapped, "c")]
+            [(&fewest(&form, TABLES), "interpreter"), (&mapped, "interpreter"), (&mapped, "c")]
         {
             let found = values(&form, kernel, place, &inputs);
             let error = RelativeError::between(&found, &expected);
@@ -275,7 +274,7 @@ fn forms_of_every_rank_stay_what_they_are() {
 fn mass_is_one_reference_matrix() {
     for q in 1..=4 {
         let form = lowered(&mass(q, 0));
-        let kernel = fewest(&form, &TABLES);
+        let kernel = fewest(&form, TABLES);
         let n = (q + 1) * (q + 2) * (q + 3) / 6;
         let tables: Vec<_> = kernel
             .vars

@@ -8,13 +8,15 @@ use purlin::codegen::{Options, generate};
 use purlin::forms::import::{Imported, from_json, from_json_with};
 use purlin::forms::lowering::{LoweredRole, MatrixResult, TabulatedOptions};
 use purlin::forms::program::{CellKernel, CellProgram};
-use purlin::forms::strategies::tensor_dimension;
+use purlin::forms::strategies::{
+    FactorisedCells, MultiLevelTiling, PointTiles, SingleCell, StagedCells, StagedTiling, SummedCells,
+    is_functional, tensor_dimension,
+};
 use purlin::forms::tabulated::{Precision, Role, Space};
 use purlin::forms::tiling::{TilingParameters, TilingSizes};
 use purlin::interp::{Memory, interpret};
 use purlin::ir::{Kernel, ScalarType};
 use purlin::runtime::open;
-use purlin::tuning::known::is_functional;
 use purlin::tuning::transform;
 use purlin::{Loaded, Mapping, Random, RelativeError, laid_out, staged_tiling_sizes, tiling_sizes};
 
@@ -66,24 +68,24 @@ fn tiling(sizes: &TilingSizes) -> TilingParameters {
 
 /// Mappings that take a kernel: of one that can be tiled all kinds, or else two of them; of other
 /// cell programs all but tilings.
-fn mappings(kernel: &impl CellKernel, all_kinds: bool) -> Vec<Mapping> {
-    let mut all = vec![Mapping::SingleCell { cells: 8 }];
+fn mappings(kernel: &dyn CellKernel, all_kinds: bool) -> Vec<Mapping> {
+    let mut all = vec![Mapping::from(SingleCell { cells: 8 })];
     if is_functional(kernel) {
-        all.push(Mapping::SummedCells { cells: 6, constant_tables: true });
+        all.push(Mapping::from(SummedCells { cells: 6, constant_tables: true }));
     }
     if tensor_dimension(kernel.kernel()).is_some() {
-        all.push(Mapping::FactorisedCells { cells: 4 });
+        all.push(Mapping::from(FactorisedCells { cells: 4 }));
     }
     let Ok(program) = kernel.program() else { return all };
     let is_tiled = program.tiled(kernel.kernel()).is_ok();
     if !is_tiled || all_kinds {
-        all.push(Mapping::StagedCells { cells: 8, constant_tables: false });
-        all.push(Mapping::PointTiles { cells: 8, sums: 4 });
+        all.push(Mapping::from(StagedCells { cells: 8, constant_tables: false }));
+        all.push(Mapping::from(PointTiles { cells: 8, sums: 4 }));
     }
     if is_tiled {
-        all.push(Mapping::StagedTiling(tiling(&staged_tiling_sizes(kernel).unwrap())));
+        all.push(Mapping::from(StagedTiling(tiling(&staged_tiling_sizes(kernel).unwrap()))));
         if all_kinds {
-            all.push(Mapping::Tiling(tiling(&tiling_sizes(kernel).unwrap())));
+            all.push(Mapping::from(MultiLevelTiling(tiling(&tiling_sizes(kernel).unwrap()))));
         }
     }
     all
@@ -142,7 +144,7 @@ samples! {
 #[test]
 fn a_strategy_says_why_it_does_not_take_a_kernel() {
     let imported = from_json(&read("energy")).unwrap();
-    let mapping = Mapping::Tiling(TilingParameters {
+    let mapping = Mapping::from(MultiLevelTiling(TilingParameters {
         cells: 4,
         work_items_per_cell: 2,
         quad_tile: 2,
@@ -150,7 +152,7 @@ fn a_strategy_says_why_it_does_not_take_a_kernel() {
         eval_cols: vec![2],
         quad_rows: 2,
         quad_cols: 2,
-    });
+    }));
     let error = transform(&imported.kernels[0], &mapping).unwrap_err().to_string();
     let expected = "transform: the kernel `energy` is no operator action of known stages: the result of a cell is a \
                     number, which the strategies `single_cell`, `staged_cells` and `point_tiles` take; kernels of forms \
@@ -200,7 +202,8 @@ fn parts_of_the_mesh_are_mapped() {
             quad_rows: 6,
             quad_cols: 3,
         };
-        let mapping = if staged { Mapping::StagedTiling(p) } else { Mapping::Tiling(p) };
+        let mapping =
+            if staged { Mapping::from(StagedTiling(p)) } else { Mapping::from(MultiLevelTiling(p)) };
         transform(facets, &mapping).unwrap_err().to_string()
     };
     let expected = "transform: the kernel `interior_penalty_exterior_facets_1` is no operator action of known stages: \
@@ -212,7 +215,7 @@ fn parts_of_the_mesh_are_mapped() {
 #[test]
 fn only_functionals_are_summed() {
     let refused = |name: &str| {
-        let mapping = Mapping::SummedCells { cells: 8, constant_tables: false };
+        let mapping = Mapping::from(SummedCells { cells: 8, constant_tables: false });
         transform(&from_json(&read(name)).unwrap().kernels[0], &mapping).unwrap_err().to_string()
     };
     let end = "; kernels of forms have them, with the tags of lowering";

@@ -6,7 +6,7 @@ use purlin::autotune::known_devices;
 use purlin::codegen::{Options, generate};
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::forms::mesh::Mesh;
-use purlin::forms::strategies::GroupLists;
+use purlin::forms::strategies::{ListedCells, Modes};
 use purlin::interp::interpret;
 use purlin::kernels::Operator;
 use purlin::runtime::open;
@@ -17,37 +17,37 @@ use purlin::{
     list_room, set_up, transform_with_setup,
 };
 
-fn lists(cells: u64, items: u64) -> GroupLists {
-    GroupLists { cells, items, ..GroupLists::default() }
+fn lists(cells: u64, items: u64) -> ListedCells {
+    ListedCells { cells, items, ..ListedCells::default() }
 }
 
 fn mapping(cells: u64, items: u64) -> Mapping {
-    Mapping::ListedCells(lists(cells, items))
+    Mapping::from(lists(cells, items))
 }
 
 fn compact(cells: u64, items: u64) -> Mapping {
-    Mapping::ListedCells(GroupLists { compact: true, ..lists(cells, items) })
+    Mapping::from(ListedCells { compact: true, ..lists(cells, items) })
 }
 
 fn with_vertices(cells: u64, items: u64, places: bool) -> Mapping {
     let vertices = Some(items);
-    Mapping::ListedCells(GroupLists { compact: true, places, vertices, ..lists(cells, items) })
+    Mapping::from(ListedCells { compact: true, places, vertices, ..lists(cells, items) })
 }
 
 fn summed(cells: u64, items: u64) -> Mapping {
-    Mapping::ListedCells(GroupLists { compact: true, places: true, ..lists(cells, items) })
+    Mapping::from(ListedCells { compact: true, places: true, ..lists(cells, items) })
 }
 
 fn stored(cells: u64, items: u64, places: bool) -> Mapping {
-    Mapping::ListedCells(GroupLists { compact: true, places, stored: true, ..lists(cells, items) })
+    Mapping::from(ListedCells { compact: true, places, stored: true, ..lists(cells, items) })
 }
 
-fn short(cells: u64, items: u64) -> GroupLists {
-    GroupLists { compact: true, short: true, ..lists(cells, items) }
+fn short(cells: u64, items: u64) -> ListedCells {
+    ListedCells { compact: true, short: true, ..lists(cells, items) }
 }
 
 fn exclusive(cells: u64, items: u64, room: u64) -> Mapping {
-    Mapping::ListedCells(GroupLists { exclusive: Some(room), ..short(cells, items) })
+    Mapping::from(ListedCells { exclusive: Some(room), ..short(cells, items) })
 }
 
 fn problem(operator: Operator, dim: usize, degree: usize, seed: u64) -> Problem {
@@ -69,7 +69,7 @@ fn results_are_those_of_the_reference() {
         (Operator::Helmholtz, 2, 2, compact(4, 24).with_orbits()),
         (Operator::Hyperelasticity, 3, 1, compact(7, 28)),
         (Operator::Mass, 3, 2, summed(6, 60).with_modes()),
-        (Operator::Mass, 2, 3, Mapping::ListedCells(GroupLists { places: true, ..lists(3, 30) })),
+        (Operator::Mass, 2, 3, Mapping::from(ListedCells { places: true, ..lists(3, 30) })),
         (Operator::Laplace, 3, 3, summed(4, 80).with_orbits()),
         (Operator::Laplace, 3, 2, with_vertices(6, 60, false).with_modes()),
         (Operator::Hyperelasticity, 2, 2, with_vertices(5, 30, true)),
@@ -82,18 +82,13 @@ fn results_are_those_of_the_reference() {
         (Operator::Helmholtz, 3, 2, stored(6, 60, false).with_modes()),
         (Operator::Laplace, 2, 3, stored(3, 30, false).with_orbits()),
         (Operator::Hyperelasticity, 2, 1, stored(5, 15, true)),
-        (
-            Operator::Mass,
-            2,
-            2,
-            Mapping::ListedCells(GroupLists { stored: true, ..short(5, 30) }).with_modes(),
-        ),
-        (Operator::Laplace, 3, 2, Mapping::ListedCells(GroupLists { places: true, ..short(6, 60) })),
+        (Operator::Mass, 2, 2, Mapping::from(ListedCells { stored: true, ..short(5, 30) }).with_modes()),
+        (Operator::Laplace, 3, 2, Mapping::from(ListedCells { places: true, ..short(6, 60) })),
         (
             Operator::Hyperelasticity,
             2,
             1,
-            Mapping::ListedCells(GroupLists { places: true, vertices: Some(15), ..short(5, 15) }),
+            Mapping::from(ListedCells { places: true, vertices: Some(15), ..short(5, 15) }),
         ),
         (Operator::Mass, 2, 3, exclusive(5, 60, 8).with_modes()),
         (Operator::Laplace, 3, 2, exclusive(6, 70, 1).with_orbits()),
@@ -104,11 +99,12 @@ fn results_are_those_of_the_reference() {
         let problem = problem(operator, dim, degree, seed);
         let expected = problem.reference().unwrap();
         let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
-        let definitions = definitions(&problem.lowered, &mapping, &recipe).unwrap();
+        let definitions = definitions(&problem.lowered, &recipe).unwrap();
         let orders = definitions.iter().filter(|d| matches!(d, Definition::Rows(_))).count();
         assert_eq!(orders == 1, mapping.to_string().contains("compact groups"), "{definitions:?}");
         let is_stored = mapping.to_string().contains("stored geometry");
-        let lists = 1 + usize::from(mapping.lists_vertices());
+        let vertices = mapping.find::<ListedCells>().and_then(|lists| lists.vertices);
+        let lists = 1 + usize::from(vertices.is_some());
         assert_eq!(definitions.len(), orders + lists + usize::from(is_stored), "{definitions:?}");
         let reads_vertices = kernel.insns.values().any(|i| i.name.starts_with("gather_x"));
         assert_eq!(reads_vertices, !is_stored, "{kernel}");
@@ -141,7 +137,7 @@ fn results_are_those_of_the_reference() {
 fn lists_that_are_too_short_are_refused_with_the_block() {
     let problem = problem(Operator::Laplace, 2, 2, 1);
     let (_, recipe) = transform(&problem.lowered, &mapping(4, 7)).unwrap();
-    let definitions = definitions(&problem.lowered, &mapping(4, 7), &recipe).unwrap();
+    let definitions = definitions(&problem.lowered, &recipe).unwrap();
     let error = set_up(&*open("c").unwrap(), &definitions, &mut problem.memory.clone()).unwrap_err();
     assert!(matches!(error, SetUpError::Overflow(_)));
     assert!(error.to_string().starts_with("block 0 of `dofs` has "), "{error}");
@@ -161,13 +157,13 @@ fn lists_are_tried_with_room_for_the_longest() {
     let all = candidates_on_mesh(&case, model, 48 << 10, 1).unwrap();
     for candidate in &found {
         assert!(all.iter().any(|c| c.parameters == candidate.parameters));
-        let Mapping::Modes { then } = &candidate.parameters else { panic!("{candidate:?}") };
-        let Mapping::ListedCells(found) = **then else { panic!("{candidate:?}") };
+        assert!(candidate.parameters.get::<Modes>().is_some(), "{candidate:?}");
+        let Some(&found) = candidate.parameters.find::<ListedCells>() else { panic!("{candidate:?}") };
         for divisions in [3, 4] {
             let mesh = Mesh::unit_cube(divisions).unwrap();
             let problem = Problem::operator(Operator::Mass, 2, None, mesh, 1).unwrap();
             let needed = |items| {
-                let mapping = Mapping::ListedCells(GroupLists { items, ..found }).with_modes();
+                let mapping = Mapping::from(ListedCells { items, ..found }).with_modes();
                 let (_, _, definitions) = transform_with_setup(&problem.lowered, &mapping).unwrap();
                 (check_room(&definitions, &problem.memory), list_room(&definitions, &problem.memory))
             };

@@ -11,7 +11,6 @@ mod imported;
 mod jit;
 mod listed_cells;
 mod mappings;
-mod matrix_basis;
 mod matrix_cells;
 mod matrix_group_orbits;
 mod matrix_groups;

@@ -12,7 +12,10 @@ use purlin::forms::form::{
 };
 use purlin::forms::lowering::LoweredForm;
 use purlin::forms::program::CellProgram;
-use purlin::forms::strategies::{factored_quadrature, matrix_group_dofs, matrix_sizes};
+use purlin::forms::strategies::{
+    ConstantCells, MatrixCells, MatrixGroups, MultiLevelTiling, PointTiles, SingleCell, StagedCells,
+    StagedTiling, StraightCells, matrix_group_dofs, matrix_sizes,
+};
 use purlin::forms::tiling::{TilingParameters, TilingSizes};
 use purlin::interp::interpret;
 use purlin::ir::Kernel;
@@ -80,16 +83,16 @@ fn check_problem(problem: &Problem, name: &str) {
     let (sizes, staged) = (tiling_sizes(form).unwrap(), staged_tiling_sizes(form).unwrap());
     let parts = parts(form, &mut random);
     let mut mappings = vec![
-        Mapping::ConstantCells { cells: 1 + random.below(9) },
-        Mapping::PointTiles { cells: 1 + random.below(9), sums: 1 + random.below(40) },
-        Mapping::StagedCells { cells: 1 + random.below(9), constant_tables: random.below(2) == 0 },
-        Mapping::StraightCells {
+        Mapping::from(ConstantCells { cells: 1 + random.below(9) }),
+        Mapping::from(PointTiles { cells: 1 + random.below(9), sums: 1 + random.below(40) }),
+        Mapping::from(StagedCells { cells: 1 + random.below(9), constant_tables: random.below(2) == 0 }),
+        Mapping::from(StraightCells {
             cells: 1 + random.below(9),
             whole_groups: random.below(2) == 1,
             parts: parts.clone(),
-        },
+        }),
         // one quadrature tile: results share memory with degrees of freedom
-        Mapping::StagedTiling(TilingParameters {
+        Mapping::from(StagedTiling(TilingParameters {
             cells: 3,
             work_items_per_cell: 2,
             quad_tile: staged.quadrature_points,
@@ -97,25 +100,25 @@ fn check_problem(problem: &Problem, name: &str) {
             eval_cols: staged.trial.iter().map(|s| s.nodes).collect(),
             quad_rows: staged.test.nodes,
             quad_cols: staged.quadrature_points,
-        }),
+        })),
     ];
     for _ in 0..if is_long_run() { 40 } else { 1 } {
-        mappings.push(Mapping::Tiling(tiling(&sizes, &mut random)));
-        mappings.push(Mapping::StagedTiling(tiling(&staged, &mut random)));
+        mappings.push(Mapping::from(MultiLevelTiling(tiling(&sizes, &mut random))));
+        mappings.push(Mapping::from(StagedTiling(tiling(&staged, &mut random))));
     }
-    if let Ok((modes, _)) = factored_quadrature(&form.kernel, &form.program) {
+    if let Ok((modes, _)) = Mapping::sequential().with_modes().apply(form) {
         let (sizes, staged) = (tiling_sizes(&modes).unwrap(), staged_tiling_sizes(&modes).unwrap());
         let with_modes = [
-            Mapping::SingleCell { cells: 1 + random.below(9) },
-            Mapping::PointTiles { cells: 1 + random.below(9), sums: 1 + random.below(40) },
-            Mapping::StagedCells { cells: 1 + random.below(9), constant_tables: true },
-            Mapping::StraightCells {
+            Mapping::from(SingleCell { cells: 1 + random.below(9) }),
+            Mapping::from(PointTiles { cells: 1 + random.below(9), sums: 1 + random.below(40) }),
+            Mapping::from(StagedCells { cells: 1 + random.below(9), constant_tables: true }),
+            Mapping::from(StraightCells {
                 cells: 1 + random.below(9),
                 whole_groups: random.below(2) == 1,
                 parts: parts.clone(),
-            },
-            Mapping::Tiling(tiling(&sizes, &mut random)),
-            Mapping::StagedTiling(tiling(&staged, &mut random)),
+            }),
+            Mapping::from(MultiLevelTiling(tiling(&sizes, &mut random))),
+            Mapping::from(StagedTiling(tiling(&staged, &mut random))),
         ];
         mappings.extend(with_modes.map(Mapping::with_modes));
     }
@@ -123,22 +126,22 @@ fn check_problem(problem: &Problem, name: &str) {
         let [sub_groups, groups, kept_tables] = [3, 4, 4].map(|n| random.below(n));
         let (sub_groups, groups) = (1 + sub_groups, 1 + groups);
         let overlapped = random.below(2) == 1;
-        mappings.push(Mapping::MatrixCells {
+        mappings.push(Mapping::from(MatrixCells {
             sub_groups,
             groups,
             kept_tables,
             overlapped,
             parts: parts.clone(),
-        });
+        }));
     }
     if matrix_group_dofs(&form.kernel, &form.program).is_some() {
-        mappings.push(Mapping::MatrixGroups {
+        mappings.push(Mapping::from(MatrixGroups {
             resident_groups: None,
             point_tiles: (random.below(2) == 1).then_some(2),
             short_terms: random.below(2) == 1,
             one_sub_group: random.below(2) == 1,
             parts: parts.clone(),
-        });
+        }));
     }
     for (m, mapping) in mappings.iter().enumerate() {
         // two mappings in OpenCL, the others too in a long run
@@ -160,9 +163,9 @@ fn placements_are_kept_as_they_are_found() {
     let (sizes, staged) = (tiling_sizes(form).unwrap(), staged_tiling_sizes(form).unwrap());
     let mut random = Random::new(seed());
     let tilings = [
-        Mapping::Tiling(tiling(&sizes, &mut random)),
-        Mapping::StagedTiling(tiling(&staged, &mut random)),
-        Mapping::StagedCells { cells: 4, constant_tables: true },
+        Mapping::from(MultiLevelTiling(tiling(&sizes, &mut random))),
+        Mapping::from(StagedTiling(tiling(&staged, &mut random))),
+        Mapping::from(StagedCells { cells: 4, constant_tables: true }),
     ];
     for mapping in tilings {
         let (_, recipe) = transform(form, &mapping).unwrap_or_else(|e| panic!("{mapping}: {e}"));

@@ -4,7 +4,7 @@
 
 use crate::support::{bent_mesh, is_long_run};
 use purlin::codegen::{Options, Target, generate};
-use purlin::forms::strategies::matrix_sizes;
+use purlin::forms::strategies::{MatrixCells, matrix_sizes};
 use purlin::ir::AxisTag;
 use purlin::kernels::Operator;
 use purlin::prelude::interpret;
@@ -16,12 +16,12 @@ fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed
 }
 
 fn matrix_cells(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
-    Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped: false, parts: Vec::new() }
+    Mapping::from(MatrixCells { sub_groups, groups, kept_tables, overlapped: false, parts: Vec::new() })
 }
 
 /// The same with copies of the next block under way.
 fn overlapped(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
-    Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped: true, parts: Vec::new() }
+    Mapping::from(MatrixCells { sub_groups, groups, kept_tables, overlapped: true, parts: Vec::new() })
 }
 
 /// Fewer cells than a block, full blocks and a rest, several blocks a group; rows and modes that
@@ -87,7 +87,7 @@ fn arrays_in_dynamic_local_memory_hold_the_same() {
     let error = RelativeError::between(memory.f64s(problem.output()).unwrap(), &expected);
     assert!(error.is_within(1e-12), "seed {seed}: {error:?}");
     // a kernel without local memory has nothing to place
-    let refused = transform(&problem.lowered, &Mapping::SINGLE_CELL.with_dynamic_local()).unwrap_err();
+    let refused = transform(&problem.lowered, &Mapping::single_cell().with_dynamic_local()).unwrap_err();
     assert!(refused.reason.contains("no temporary is in local memory"), "{}", refused.reason);
 }
 

@@ -4,6 +4,8 @@
 
 use crate::support::{bent_mesh, compiled};
 use purlin::codegen::{Options, Target, generate};
+use purlin::forms::relowered;
+use purlin::forms::strategies::MatrixGroups;
 use purlin::interp::interpret;
 use purlin::kernels::Operator;
 use purlin::runtime::open;
@@ -15,7 +17,7 @@ fn elasticity(dim: usize, degree: usize, divisions: usize, seed: u64) -> Problem
 }
 
 fn mapping() -> Mapping {
-    Mapping::MATRIX_GROUPS.with_orbits()
+    Mapping::from(MatrixGroups::default()).with_orbits()
 }
 
 fn compare(dim: usize, degree: usize, divisions: usize, mapping: &Mapping, places: &[&str]) {
@@ -23,7 +25,7 @@ fn compare(dim: usize, degree: usize, divisions: usize, mapping: &Mapping, place
     let problem = elasticity(dim, degree, divisions, seed);
     let expected = problem.reference().unwrap();
     let (kernel, recipe) = transform(&problem.lowered, mapping).unwrap();
-    let symmetric = mapping.ruled(&problem.lowered).unwrap().unwrap();
+    let symmetric = relowered(&problem.lowered, &recipe.lowering).unwrap().unwrap();
     assert_eq!(recipe.apply(&symmetric.kernel).unwrap(), kernel);
     let check = |found: &[f64], place: &str| {
         let error = RelativeError::between(found, &expected);
@@ -51,22 +53,22 @@ fn a_rest_is_that_of_the_reference() {
 /// has as many.
 #[test]
 fn results_are_those_of_the_reference() {
-    let several = Mapping::MatrixGroups {
+    let several = Mapping::from(MatrixGroups {
         resident_groups: Some(6),
         point_tiles: Some(2),
         short_terms: false,
         one_sub_group: false,
         parts: Vec::new(),
-    };
+    });
     compare(2, 4, 3, &several.with_orbits(), &["c", "opencl"]);
     compare(3, 2, 2, &mapping().with_parts(&[4, 6]).unwrap(), &["c", "opencl"]);
-    let alone = Mapping::MatrixGroups {
+    let alone = Mapping::from(MatrixGroups {
         resident_groups: None,
         point_tiles: Some(2),
         short_terms: false,
         one_sub_group: true,
         parts: Vec::new(),
-    };
+    });
     // of vertices, edges and the interior by themselves
     let alone = alone.with_orbits().with_parts(&[3, 9, 3]).unwrap();
     compare(2, 4, 3, &alone, &["c", "opencl"]);

@@ -4,7 +4,7 @@
 
 use crate::support::{bent_mesh, compiled, is_long_run};
 use purlin::codegen::{Options, Target, generate};
-use purlin::forms::strategies::matrix_group_dofs;
+use purlin::forms::strategies::{MatrixGroups, matrix_group_dofs};
 use purlin::kernels::Operator;
 use purlin::prelude::interpret;
 use purlin::runtime::{Cache, cuda::nvrtc, open};
@@ -16,22 +16,14 @@ fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed
 }
 
 /// The mapping with instructions of half the length for the last degrees of freedom.
-const SHORT: Mapping = Mapping::MatrixGroups {
-    resident_groups: None,
-    point_tiles: None,
-    short_terms: true,
-    one_sub_group: false,
-    parts: Vec::new(),
-};
+fn short() -> Mapping {
+    MatrixGroups { short_terms: true, ..MatrixGroups::default() }.into()
+}
 
 /// The mapping with a sub-group a group.
-const ONE: Mapping = Mapping::MatrixGroups {
-    resident_groups: None,
-    point_tiles: None,
-    short_terms: false,
-    one_sub_group: true,
-    parts: Vec::new(),
-};
+fn one() -> Mapping {
+    MatrixGroups { one_sub_group: true, ..MatrixGroups::default() }.into()
+}
 
 /// No full block, full blocks and a rest; modes, and points that tiles do not divide; two
 /// components and three, one function and two; instructions of half the length where they help,
@@ -40,12 +32,12 @@ const ONE: Mapping = Mapping::MatrixGroups {
 fn results_are_those_of_the_reference() {
     let seed = Random::fresh_seed();
     let cases = [
-        (Operator::Elasticity, 2, 1, 2, Mapping::MATRIX_GROUPS),
-        (Operator::Elasticity, 3, 2, 2, SHORT),
-        (Operator::Hyperelasticity, 2, 3, 3, SHORT),
-        (Operator::Hyperelasticity, 2, 2, 3, ONE),
-        (Operator::Elasticity, 2, 4, 4, SHORT),
-        (Operator::Hyperelasticity, 2, 2, 3, Mapping::MATRIX_GROUPS),
+        (Operator::Elasticity, 2, 1, 2, Mapping::from(MatrixGroups::default())),
+        (Operator::Elasticity, 3, 2, 2, short()),
+        (Operator::Hyperelasticity, 2, 3, 3, short()),
+        (Operator::Hyperelasticity, 2, 2, 3, one()),
+        (Operator::Elasticity, 2, 4, 4, short()),
+        (Operator::Hyperelasticity, 2, 2, 3, Mapping::from(MatrixGroups::default())),
     ];
     let taken = if is_long_run() { 6 } else { 4 };
     for (operator, dim, degree, divisions, mapping) in cases.into_iter().take(taken) {
@@ -69,7 +61,7 @@ fn results_are_those_of_the_reference() {
 #[test]
 fn products_are_matrix_instructions() {
     let problem = problem(Operator::Hyperelasticity, 2, 3, 1, 1);
-    let (kernel, _) = transform(&problem.lowered, &Mapping::MATRIX_GROUPS).unwrap();
+    let (kernel, _) = transform(&problem.lowered, &Mapping::from(MatrixGroups::default())).unwrap();
     let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
     // two derivatives, 10 degrees of freedom in tiles of 8; two functions, and one result
     assert_eq!(cuda.source.matches("mma.sync.aligned.m16n8k8").count(), 2 * 2 * 3);
@@ -84,7 +76,7 @@ fn products_are_matrix_instructions() {
 #[test]
 fn one_sub_group_has_all_components() {
     let problem = problem(Operator::Hyperelasticity, 2, 3, 3, Random::fresh_seed());
-    let (kernel, _) = transform(&problem.lowered, &ONE).unwrap();
+    let (kernel, _) = transform(&problem.lowered, &one()).unwrap();
     let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
     // two derivatives of two components, 10 degrees of freedom in tiles of 8; two functions, one
     // result
@@ -112,16 +104,16 @@ fn the_last_terms_take_half_an_instruction() {
         let (kernel, _) = transform(&problem.lowered, mapping).unwrap();
         generate(&kernel, Target::Cuda, &Options::default()).unwrap().source
     };
-    let short = source(&SHORT);
-    let count = |what: &str| short.matches(what).count();
+    let halved = source(&short());
+    let count = |what: &str| halved.matches(what).count();
     assert_eq!(count("mma.sync.aligned.m16n8k8"), 2 * 2 * (1 + 1));
     assert_eq!(count("mma.sync.aligned.m16n8k4"), 2 * 2);
-    assert!(!short.contains("__shfl"), "{short}");
+    assert!(!halved.contains("__shfl"), "{halved}");
     if let Err(reason) = nvrtc::version() {
         println!("skipped: {reason}");
         return;
     }
-    let object = nvrtc::compile_for("sm_90", "short", &short, &Cache::from_environment()).unwrap();
+    let object = nvrtc::compile_for("sm_90", "short", &halved, &Cache::from_environment()).unwrap();
     assert!(object.resources.iter().all(|r| r.registers > 0), "{}", object.log);
 }
 
@@ -131,6 +123,6 @@ fn what_has_no_components_is_refused() {
     assert_eq!(matrix_group_dofs(&vector.kernel, &vector.program), Some(10));
     let scalar = problem(Operator::Laplace, 2, 2, 1, 1).lowered;
     assert_eq!(matrix_group_dofs(&scalar.kernel, &scalar.program), None);
-    let message = transform(&scalar, &Mapping::MATRIX_GROUPS).unwrap_err().to_string();
+    let message = transform(&scalar, &Mapping::from(MatrixGroups::default())).unwrap_err().to_string();
     assert!(message.contains("the result has no components, which `matrix_cells` is for"), "{message}");
 }

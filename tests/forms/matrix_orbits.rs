@@ -5,7 +5,8 @@
 use crate::support::{bent_mesh, compiled};
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::program::CellKernel;
-use purlin::forms::strategies::matrix_orbit_sizes;
+use purlin::forms::relowered;
+use purlin::forms::strategies::{MatrixCells, matrix_orbit_sizes};
 use purlin::interp::interpret;
 use purlin::kernels::Operator;
 use purlin::runtime::open;
@@ -17,13 +18,13 @@ fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed
 }
 
 fn matrix(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
-    Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped: false, parts: Vec::new() }
+    Mapping::from(MatrixCells { sub_groups, groups, kept_tables, overlapped: false, parts: Vec::new() })
         .with_orbits()
 }
 
 /// The same with copies of the next block under way.
 fn overlapped(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
-    Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped: true, parts: Vec::new() }
+    Mapping::from(MatrixCells { sub_groups, groups, kept_tables, overlapped: true, parts: Vec::new() })
         .with_orbits()
 }
 
@@ -44,7 +45,7 @@ fn results_are_those_of_the_reference() {
         let parts = problem.lowered.entity_parts().filter(|_| degree % 2 == 0 && divisions > 1);
         let mapping = parts.and_then(|parts| mapping.with_parts(&parts)).unwrap_or(mapping);
         let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
-        let symmetric = mapping.ruled(&problem.lowered).unwrap().unwrap();
+        let symmetric = relowered(&problem.lowered, &recipe.lowering).unwrap().unwrap();
         assert_eq!(recipe.apply(&symmetric.kernel).unwrap(), kernel);
         let check = |found: &[f64], place: &str| {
             let error = RelativeError::between(found, &expected);

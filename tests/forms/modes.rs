@@ -4,7 +4,6 @@
 use crate::support::bent_mesh;
 use purlin::forms::lowering::LoweredForm;
 use purlin::forms::program::CellProgram;
-use purlin::forms::strategies::factored_quadrature;
 use purlin::kernels::Operator;
 use purlin::tuning::known::{Sought, Source, known};
 use purlin::tuning::transform;
@@ -20,7 +19,7 @@ fn lowered(operator: Operator, dim: usize, degree: usize) -> LoweredForm {
 
 /// The number of modes of each loop.
 fn modes(form: &LoweredForm) -> Vec<i64> {
-    let (kernel, _) = factored_quadrature(&form.kernel, &form.program).unwrap();
+    let (kernel, _) = Mapping::sequential().with_modes().apply(form).unwrap();
     CellProgram::read(&kernel).unwrap().blocks.iter().map(|block| block.points).collect()
 }
 
@@ -61,7 +60,7 @@ fn helmholtz_has_the_modes_of_mass_and_laplace() {
 #[test]
 fn hyperelasticity_keeps_its_points() {
     let form = lowered(Operator::Hyperelasticity, 2, 2);
-    let refusal = factored_quadrature(&form.kernel, &form.program).unwrap_err();
+    let refusal = Mapping::sequential().with_modes().apply(&form).unwrap_err();
     assert_eq!(
         refusal.to_string(),
         "step 1: factor quadrature `q`: `set_t_12` multiplies `phi_p2_d0`, `phi_p2_d0`, `phi_p2_d0`; the sum must be \
@@ -80,7 +79,7 @@ fn results_are_those_of_the_reference() {
         (Operator::Mass, 3, 6),
     ] {
         let problem = Problem::operator(operator, degree, None, bent_mesh(dim, 1), numbers).unwrap();
-        let (kernel, _) = transform(&problem.lowered, &Mapping::Sequential.with_modes()).unwrap();
+        let (kernel, _) = transform(&problem.lowered, &Mapping::sequential().with_modes()).unwrap();
         let mut memory = problem.memory.clone();
         purlin::interp::interpret(&kernel, &mut memory).unwrap();
         let error =

@@ -9,6 +9,7 @@ use purlin::codegen::{Options, Target, generate};
 use purlin::forms::element::CellShape;
 use purlin::forms::lowering::{LoweringOptions, MeshForm, lower};
 use purlin::forms::quadrature::QuadratureScheme;
+use purlin::forms::strategies::{FactorisedLines, FactorisedPlanes, SingleCell, StagedCells, StagedTiling};
 use purlin::forms::tiling::TilingParameters;
 use purlin::ir::Kernel;
 use purlin::kernels::{BoundaryValueProblem, Operator};
@@ -33,7 +34,7 @@ fn cuda_sources_compile() {
         let name = format!("{operator}_{dim}d_p{degree}");
         let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::XiaoGimbutas);
         let lowered = lower(&operator.form(dim, degree).unwrap(), &options).unwrap();
-        let (kernel, _) = transform(&lowered.kernel, &Mapping::SINGLE_CELL).unwrap();
+        let (kernel, _) = transform(&lowered.kernel, &Mapping::single_cell()).unwrap();
         let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
         let object = nvrtc::compile_for("sm_90", &name, &program.source, &cache).unwrap();
         let [resources] = object.resources.as_slice() else { panic!("{name}: {}", object.log) };
@@ -53,8 +54,8 @@ fn factorised_sums_compile() {
     let space = Operator::Laplace.space_on(CellShape::Hexahedron, 3);
     let form = Operator::Laplace.action_on(&space);
     let lowered = MeshForm::new(&form, &LoweringOptions::new("laplace_q3")).unwrap();
-    let lines = |literal_tables| Mapping::FactorisedLines { cells: 5, literal_tables, factors: None };
-    for mapping in [Mapping::FactorisedPlanes { cells: 4 }, lines(false), lines(true)] {
+    let lines = |literal_tables| Mapping::from(FactorisedLines { cells: 5, literal_tables, factors: None });
+    for mapping in [Mapping::from(FactorisedPlanes { cells: 4 }), lines(false), lines(true)] {
         let (kernel, _) = transform(&lowered.kernels()[0], &mapping).unwrap();
         let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
         let cache = Cache::from_environment();
@@ -96,7 +97,7 @@ fn solvers_compile() {
     for form in [problem.energy(&space), problem.residual(&space), problem.tangent(&space)] {
         let form = MeshForm::new(&form, &LoweringOptions::new("neo_hookean")).unwrap();
         for lowered in form.kernels() {
-            compiles(&transform(lowered, &Mapping::SingleCell { cells: 128 }).unwrap().0);
+            compiles(&transform(lowered, &Mapping::from(SingleCell { cells: 128 })).unwrap().0);
         }
     }
 }
@@ -125,8 +126,8 @@ fn modes_compile() {
             quad_rows: 10,
             quad_cols: tile,
         };
-        let single = Mapping::StagedCells { cells: 32, constant_tables: true };
-        for mapping in [single, Mapping::StagedTiling(tiling)] {
+        let single = Mapping::from(StagedCells { cells: 32, constant_tables: true });
+        for mapping in [single, Mapping::from(StagedTiling(tiling))] {
             let mapping = mapping.with_modes();
             let (kernel, _) = transform(&lowered, &mapping).unwrap();
             let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();

@@ -70,7 +70,7 @@ fn child() {
     assert!(device.info().driver.contains("Oclgrind"), "{}", device.info().driver);
     let mesh = bent_mesh(2, 5);
     let mut problem = Problem::operator(Operator::Mass, 1, None, mesh, Random::fresh_seed()).unwrap();
-    let (kernel, _) = transform(&problem.lowered.kernel, &Mapping::SINGLE_CELL).unwrap();
+    let (kernel, _) = transform(&problem.lowered.kernel, &Mapping::single_cell()).unwrap();
     let mut program = generate(&kernel, Target::OpenCl, &Options::default()).unwrap();
     match std::env::var(PLANTED).unwrap().as_str() {
         "nothing" => {}

@@ -6,6 +6,8 @@ use crate::support::{bent_mesh, compiled, is_long_run};
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::lowering::{Directions, LoweringOptions, lower};
 use purlin::forms::program::{CellKernel, NoSymmetry};
+use purlin::forms::strategies::{InOrbits, StraightCells};
+use purlin::forms::{Combinator, relowered};
 use purlin::interp::interpret;
 use purlin::ir::Kernel;
 use purlin::kernels::Operator;
@@ -16,12 +18,12 @@ use purlin::tuning::transform;
 use purlin::{Loaded, Mapping, Problem, Random, RelativeError};
 
 fn straight(cells: u64) -> Mapping {
-    Mapping::StraightCells { cells, whole_groups: false, parts: Vec::new() }.with_orbits()
+    Mapping::from(StraightCells::new(cells)).with_orbits()
 }
 
 /// The same with cells that fill no group in loops of their own.
 fn whole(cells: u64) -> Mapping {
-    Mapping::StraightCells { cells, whole_groups: true, parts: Vec::new() }.with_orbits()
+    Mapping::from(StraightCells { cells, whole_groups: true, parts: Vec::new() }).with_orbits()
 }
 
 fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed: u64) -> Problem {
@@ -52,8 +54,8 @@ fn directions_do_not_change_the_result() {
 
 /// The same with points in orbits instead of modes.
 fn with_points(cells: u64, whole_groups: bool) -> Mapping {
-    let then = Box::new(Mapping::StraightCells { cells, whole_groups, parts: Vec::new() });
-    Mapping::Orbits { resident_groups: None, points: true, then }
+    let straight = StraightCells { whole_groups, ..StraightCells::new(cells) };
+    InOrbits { points: true, ..InOrbits::default() }.before(straight)
 }
 
 /// In the interpreter, in C and a third in OpenCL, for cells that do not fill the last group; small
@@ -77,7 +79,7 @@ fn results_are_those_of_the_reference() {
         let problem = problem(operator, dim, degree, 2, seed);
         let expected = problem.reference().unwrap();
         let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
-        let symmetric = mapping.ruled(&problem.lowered).unwrap().unwrap();
+        let symmetric = relowered(&problem.lowered, &recipe.lowering).unwrap().unwrap();
         assert_eq!(recipe.apply(&symmetric.kernel).unwrap(), kernel);
         let check = |found: &[f64], place: &str| {
             let error = RelativeError::between(found, &expected);
@@ -112,7 +114,7 @@ fn whole_groups_have_no_conditions() {
         s.finish().0
     };
     let conditions = |kernel: &Kernel| {
-        let mapping = Mapping::StraightCells { cells: 32, whole_groups: true, parts: Vec::new() };
+        let mapping = Mapping::from(StraightCells { cells: 32, whole_groups: true, parts: Vec::new() });
         let kernel = mapping.apply(kernel).unwrap().0;
         let source = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
         let of_group = source.find("if (g0 < purlin_floor_div_i32(n_cells, 32)) {").unwrap_or(0);
@@ -150,7 +152,7 @@ fn products(operator: Operator, dim: usize, degree: usize, mapping: &Mapping) ->
 /// leave three quarters.
 #[test]
 fn tables_have_blocks() {
-    let modes = Mapping::StraightCells { cells: 32, whole_groups: false, parts: Vec::new() }.with_modes();
+    let modes = Mapping::from(StraightCells::new(32)).with_modes();
     for (operator, dim, degree, least) in
         [(Operator::Laplace, 3, 4, 3.0), (Operator::Helmholtz, 3, 3, 2.5), (Operator::Laplace, 2, 5, 1.5)]
     {
@@ -164,12 +166,7 @@ fn tables_have_blocks() {
 /// points stay; points that a permutation leaves where they are count twice.
 #[test]
 fn points_in_orbits_halve_the_products() {
-    let plain = products(
-        Operator::Hyperelasticity,
-        2,
-        3,
-        &Mapping::StraightCells { cells: 32, whole_groups: false, parts: Vec::new() },
-    );
+    let plain = products(Operator::Hyperelasticity, 2, 3, &Mapping::from(StraightCells::new(32)));
     let halved = products(Operator::Hyperelasticity, 2, 3, &with_points(32, false));
     let ratio = plain as f64 / halved as f64;
     assert!((1.7..=2.0).contains(&ratio), "{plain} to {halved}");
@@ -182,8 +179,7 @@ fn what_has_no_orbits_of_points_is_refused() {
     let message = transform(&solid.lowered, &with_points(32, false)).unwrap_err().to_string();
     assert!(message.contains("needed orbits of points; take another scheme"), "{message}");
     let plane = problem(Operator::Laplace, 2, 2, 1, 1);
-    let then = Box::new(Mapping::SINGLE_CELL);
-    let mapping = Mapping::Orbits { resident_groups: None, points: true, then };
+    let mapping = InOrbits { points: true, ..InOrbits::default() }.before(Mapping::single_cell());
     let message = transform(&plane.lowered, &mapping).unwrap_err().to_string();
     assert!(message.contains("combines no points in orbits, needed `straight_cells`"), "{message}");
 }
@@ -193,7 +189,7 @@ fn what_has_no_symmetry_is_refused() {
     let problem = problem(Operator::Laplace, 2, 2, 1, 1);
     let refused = |mapping: Mapping| transform(&problem.lowered, &mapping).unwrap_err().to_string();
     assert_eq!(
-        refused(Mapping::SINGLE_CELL.with_orbits()),
+        refused(Mapping::single_cell().with_orbits()),
         "transform: `single cell, 32 a group` combines no degrees of freedom in orbits, needed `straight_cells`, `listed_cells`, `matrix_cells` or `matrix_groups`"
     );
     let kernel = &problem.lowered.kernel;

@@ -67,7 +67,7 @@ fn actions_are_the_same_on_cells_of_either_orientation() {
         let plain = if dim == 2 { Mesh::unit_square(2) } else { Mesh::unit_cube(1) }.unwrap();
         let form = operator.form(dim, degree).unwrap();
         let lowered = lower(&form, &LoweringOptions::new("action")).unwrap();
-        let (kernel, _) = transform(&lowered.kernel, &Mapping::SINGLE_CELL).unwrap();
+        let (kernel, _) = transform(&lowered.kernel, &Mapping::single_cell()).unwrap();
         let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
         let mut results = Vec::new();
         for mesh in [with_turned_cells(&plain), plain] {

@@ -13,6 +13,7 @@ use purlin::forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, Mesh
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::Numbering;
 use purlin::forms::reference;
+use purlin::forms::strategies::{ConstantCells, OwnedRows, PointTiles};
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Backend, Device, buffer_of, download_values, open};
 use purlin::solve::{
@@ -24,13 +25,18 @@ use purlin::{BoundaryValueSystem, CsrMatrix, Mapping, Random};
 use purlin_sample::{is_long_run, seed};
 
 /// For processors and for cards.
-const MAPPINGS: [Mapping; 2] =
-    [Mapping::PointTiles { cells: 8, sums: 16 }, Mapping::ConstantCells { cells: 64 }];
+fn both() -> [Mapping; 2] {
+    [PointTiles { cells: 8, sums: 16 }.into(), card()]
+}
+
+fn card() -> Mapping {
+    ConstantCells { cells: 64 }.into()
+}
 
 const TABLE: AssemblyStrategy = AssemblyStrategy::LookupTable;
 
 fn mappings(_: &LoweredKernel) -> Vec<Mapping> {
-    MAPPINGS.to_vec()
+    both().to_vec()
 }
 
 /// The tangent of a problem on a mesh at a small random field.
@@ -143,8 +149,8 @@ fn matrices_equal_the_reference_entry_by_entry() {
         let largest =
             columns.iter().flat_map(|(_, column)| column).fold(0.0_f64, |most, x| most.max(x.abs()));
         for (device, strategy) in each() {
-            let owned = [Mapping::OwnedRows { owners: 16 }, MAPPINGS[1].clone()];
-            let mappings = if strategy == AssemblyStrategy::OwnedRows { owned } else { MAPPINGS };
+            let owned = [Mapping::from(OwnedRows { owners: 16 }), card()];
+            let mappings = if strategy == AssemblyStrategy::OwnedRows { owned } else { both() };
             // compilers take long for the loops of high degrees, that of OpenCL for all
             let one_of_opencl = device.info().backend == Backend::OpenCl && !is_long_run();
             for mapping in mappings.into_iter().skip(usize::from(case.degree > 2 || one_of_opencl)) {
@@ -173,7 +179,7 @@ fn places_of_owned_rows_are_packed_as_their_length_allows() {
     let seed = seed();
     let mut case = Assembly::new(BoundaryValueProblem::Hyperelasticity, Mesh::unit_cube(1).unwrap(), 1, seed);
     for device in devices() {
-        let of = |case: &Assembly, strategy| case.on_device(&*device, strategy, &MAPPINGS[1]);
+        let of = |case: &Assembly, strategy| case.on_device(&*device, strategy, &card());
         let expected = of(&case, TABLE).values;
         let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
         for room in [0, 129, 32_769] {
@@ -201,11 +207,11 @@ fn entries_stand_by_blocks_where_that_is_asked_for() {
     let blocks = form.patterns(&case.mesh).unwrap()[0].by_blocks();
     assert_eq!((blocks.extents, blocks.row_starts.len()), ([3, 3], 28));
     for device in devices() {
-        let by_rows = case.on_device(&*device, TABLE, &MAPPINGS[1]);
+        let by_rows = case.on_device(&*device, TABLE, &card());
         let largest = by_rows.values.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
         for strategy in [TABLE, AssemblyStrategy::Partial, AssemblyStrategy::Rowwise] {
             case.order = EntryOrder::Blocks;
-            let by_blocks = case.on_device(&*device, strategy, &MAPPINGS[1]).values;
+            let by_blocks = case.on_device(&*device, strategy, &card()).values;
             case.order = EntryOrder::Rows;
             for dof in 0..27 {
                 for block in blocks.row_starts[dof] as usize..blocks.row_starts[dof + 1] as usize {
@@ -257,7 +263,7 @@ fn the_diagonal_is_that_of_the_matrix() {
             form.add_to(&[&u], &sums, &mut calls);
             run(&*device, &calls).unwrap();
             let found: Vec<f64> = download_values(&*device, &sums).unwrap();
-            let matrix = case.on_device(&*device, TABLE, &MAPPINGS[1]);
+            let matrix = case.on_device(&*device, TABLE, &card());
             for (i, found) in found.iter().enumerate() {
                 let expected = matrix.row(i).find(|(j, _)| *j == i).unwrap().1;
                 // sums of a dozen products over two dozen cells
@@ -356,7 +362,7 @@ fn what_is_not_atomic_is_added_the_same_way_each_time() {
     let case = Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(3).unwrap(), 2, seed());
     let device = open("opencl").unwrap();
     for strategy in [AssemblyStrategy::Partial, AssemblyStrategy::OwnedRows] {
-        let once = || case.on_device(&*device, strategy, &MAPPINGS[1]).values;
+        let once = || case.on_device(&*device, strategy, &card()).values;
         assert_eq!(once(), once());
     }
 }
@@ -407,7 +413,7 @@ fn rows_over_facets_and_other_results_are_refused() {
 fn a_form_applied_is_its_matrix() {
     let seed = seed();
     let case = Assembly::new(BoundaryValueProblem::Hyperelasticity, Mesh::unit_cube(2).unwrap(), 1, seed);
-    let matrix = case.on_device(&*open("c").unwrap(), AssemblyStrategy::LookupTable, &MAPPINGS[0]);
+    let matrix = case.on_device(&*open("c").unwrap(), AssemblyStrategy::LookupTable, &both()[0]);
     let n = case.u.len();
     let fixed = [0, 1, 2, 40, 80];
     let x = Random::new(seed ^ 1).numbers(n);

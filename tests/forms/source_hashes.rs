@@ -9,6 +9,7 @@
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::lowering::{LoweredForm, LoweringOptions, lower};
 use purlin::forms::quadrature::QuadratureScheme;
+use purlin::forms::strategies::{ConstantCells, MultiLevelTiling, SingleCell, StagedCells, StagedTiling};
 use purlin::forms::tiling::{TilingParameters, TilingSizes};
 use purlin::kernels::Operator;
 use purlin::{Mapping, staged_tiling_sizes, tiling_sizes, transform};
@@ -66,14 +67,14 @@ fn mappings(kernel: &LoweredForm, name: Case) -> Vec<Mapping> {
     let name = format!("{name} ");
     let shipped = SHIPPED.lines().find_map(|line| line.strip_prefix(&name)).unwrap();
     vec![
-        Mapping::SingleCell { cells: 32 },
-        Mapping::ConstantCells { cells: 128 },
-        Mapping::StagedCells { cells: 32, constant_tables: true },
-        Mapping::StagedCells { cells: 64, constant_tables: false },
-        Mapping::Tiling(tiling(&sizes, 1)),
-        Mapping::Tiling(tiling(&sizes, 2)),
-        Mapping::StagedTiling(tiling(&staged, 1)),
-        Mapping::StagedTiling(tiling(&staged, 2)),
+        Mapping::from(SingleCell { cells: 32 }),
+        Mapping::from(ConstantCells { cells: 128 }),
+        Mapping::from(StagedCells { cells: 32, constant_tables: true }),
+        Mapping::from(StagedCells { cells: 64, constant_tables: false }),
+        Mapping::from(MultiLevelTiling(tiling(&sizes, 1))),
+        Mapping::from(MultiLevelTiling(tiling(&sizes, 2))),
+        Mapping::from(StagedTiling(tiling(&staged, 1))),
+        Mapping::from(StagedTiling(tiling(&staged, 2))),
         serde_json::from_str(shipped).unwrap(),
     ]
 }

@@ -6,7 +6,7 @@ use purlin::codegen::Options;
 use purlin::forms::element::CellShape;
 use purlin::forms::import::Imported;
 use purlin::forms::lowering::{LoweringOptions, TabulatedOptions, tabulate};
-use purlin::forms::strategies::FactorCopy;
+use purlin::forms::strategies::{ConstantCells, FactorCopy, FactorisedCells, FactorisedLines, StoredFactors};
 use purlin::interp::{Memory, interpret};
 use purlin::ir::{AddressSpace, Kernel};
 use purlin::kernels::{BakeOff, Operator};
@@ -45,11 +45,11 @@ fn names(definitions: &[Definition]) -> Vec<String> {
 
 /// Copies of all factors stand before everything else, in the memory that the mapping says.
 fn has_copies_first(kernel: &Kernel, mapping: &Mapping, count: usize) {
-    let Mapping::StoredFactors { then } = mapping else { panic!("{mapping}") };
-    let space = match **then {
-        Mapping::FactorisedLines { factors: Some(FactorCopy::Private), .. } => AddressSpace::Private,
-        Mapping::FactorisedLines { factors: Some(FactorCopy::Local), .. } => AddressSpace::Local,
-        _ => return,
+    assert!(mapping.get::<StoredFactors>().is_some(), "{mapping}");
+    let space = match mapping.find::<FactorisedLines>().and_then(|lines| lines.factors) {
+        Some(FactorCopy::Private) => AddressSpace::Private,
+        Some(FactorCopy::Local) => AddressSpace::Local,
+        None => return,
     };
     for (insn, _) in kernel.schedule().into_iter().take(count) {
         let insn = &kernel.insns[insn];
@@ -60,9 +60,9 @@ fn has_copies_first(kernel: &Kernel, mapping: &Mapping, count: usize) {
 
 #[test]
 fn stored_factors_give_the_same_results() {
-    let lines = |factors| Mapping::FactorisedLines { cells: 2, literal_tables: false, factors };
+    let lines = |factors| Mapping::from(FactorisedLines { cells: 2, literal_tables: false, factors });
     let then = [
-        Mapping::FactorisedCells { cells: 2 },
+        Mapping::from(FactorisedCells { cells: 2 }),
         lines(None),
         lines(Some(FactorCopy::Private)),
         lines(Some(FactorCopy::Local)),
@@ -77,7 +77,7 @@ fn stored_factors_give_the_same_results() {
         let lowered = &form.kernels[0];
         for mapping in then.clone().map(Mapping::with_stored_factors) {
             let (kernel, recipe) = transform(lowered, &mapping).unwrap();
-            let definitions = definitions(lowered, &mapping, &recipe).unwrap();
+            let definitions = definitions(lowered, &recipe).unwrap();
             assert_eq!(names(&definitions).len(), count, "{definitions:?}");
             // nothing of the mesh but maps of degrees of freedom is left
             assert!(!kernel.insns.values().any(|i| i.name.starts_with("gather_x")), "{kernel}");
@@ -113,10 +113,10 @@ fn cells_of_simplices_store_what_is_the_same_at_all_points() {
     ] {
         let problem = Problem::operator(operator, degree, None, bent_mesh(dim, 2), 3).unwrap();
         let expected = problem.reference().unwrap();
-        let mapping = Mapping::ConstantCells { cells: 4 }.with_stored_factors();
+        let mapping = Mapping::from(ConstantCells { cells: 4 }).with_stored_factors();
         let mapping = if modes { mapping.with_modes() } else { mapping };
         let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
-        let definitions = definitions(&problem.lowered, &mapping, &recipe).unwrap();
+        let definitions = definitions(&problem.lowered, &recipe).unwrap();
         let mut stored = names(&definitions);
         stored.sort();
         assert_eq!(stored.join(" "), names_of, "{operator} {dim}-D P{degree}");
@@ -139,7 +139,7 @@ fn a_nonlinear_integrand_keeps_its_geometry() {
     let form =
         tabulate(&Operator::Hyperelasticity.action_on(&space), &LoweringOptions::new("action")).unwrap();
     let form = Imported::new(form, &TabulatedOptions::default()).unwrap();
-    let mapping = Mapping::FactorisedCells { cells: 1 }.with_stored_factors();
+    let mapping = Mapping::from(FactorisedCells { cells: 1 }).with_stored_factors();
     let refusal = transform(&form.kernels[0], &mapping).unwrap_err().to_string();
     assert!(refusal.contains("collect_factors."), "{refusal}");
 }

@@ -14,10 +14,9 @@ use purlin::forms::form::{FunctionSpace, Inputs, coefficient, dx, grad, inner, t
 use purlin::forms::lowering::{LoweringOptions, MeshForm};
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::Numbering;
-use purlin::forms::program::CellLoop;
-use purlin::forms::strategies::{
-    FactorisedLines, FactorisedPlanes, factorised_lines, factorised_planes, sum_factorise,
-};
+use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
+use purlin::forms::strategies::{FactorisedLines, FactorisedPlanes, sum_factorise};
+use purlin::forms::tabulated::IntegralType;
 use purlin::interp::{Memory, interpret};
 use purlin::ir::{Kernel, text};
 use purlin::runtime::open;
@@ -28,6 +27,7 @@ use purlin::transforms::primitives::{
 use purlin::transforms::schedule::Loop;
 use purlin::tuning::transform;
 use purlin_sample::is_long_run;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The contraction with `q` points and `p` nodes along each axis.
@@ -242,17 +242,37 @@ fn assert_shared(before: &Kernel, shared: &Kernel, inputs: &Memory) {
     assert_eq!(differ, None, "{expected:?}\n{found:?}\n{shared}");
 }
 
+/// A kernel whose loop over cells is `e`, without a scatter.
+struct OverElements<'k>(&'k Kernel);
+
+impl CellKernel for OverElements<'_> {
+    fn kernel(&self) -> &Kernel {
+        self.0
+    }
+
+    fn cell_loop(&self) -> Result<Cow<'_, CellLoop>, NotAnAction> {
+        Ok(Cow::Owned(CellLoop { cell: Loop::named("e"), commits: Vec::new() }))
+    }
+
+    fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
+        self.0.program()
+    }
+
+    fn over(&self) -> Option<IntegralType> {
+        self.0.over()
+    }
+}
+
 /// Rows and columns in the same order, as no rule of a form has them.
 #[test]
 fn work_items_share_cells() {
     for (p, q, dim) in [(2, 3, 2), (3, 4, 2), (2, 2, 3), (3, 4, 3)] {
         let before = mass(p, q, dim);
-        let cells = CellLoop { cell: Loop::named("e"), commits: Vec::new() };
-        let lines = |literal_tables| {
-            factorised_lines(&before, &cells, &FactorisedLines { cells: 2, literal_tables, factors: None })
-        };
-        let planes = factorised_planes(&before, &cells, &FactorisedPlanes { cells: 2 });
-        for mapped in [planes, lines(false), lines(true)] {
+        let lines =
+            |literal_tables| Mapping::from(FactorisedLines { cells: 2, literal_tables, factors: None });
+        let planes = Mapping::from(FactorisedPlanes { cells: 2 });
+        for mapping in [planes, lines(false), lines(true)] {
+            let mapped = mapping.apply(&OverElements(&before));
             let (after, recipe) = mapped.unwrap_or_else(|e| panic!("{p} {q} {dim}: {e}"));
             assert_eq!(recipe.apply(&before).as_ref(), Ok(&after));
             let number = |k: u64| (k as f64).cos();
@@ -305,8 +325,8 @@ fn the_strategy_factorises_forms() {
             let (after, _) = sum_factorise(before).unwrap_or_else(|e| panic!("{what}: {e}"));
             assert_same(before, &after, &memory);
             if name == "nonlinear" {
-                let planes = Mapping::FactorisedPlanes { cells: 3 };
-                let lines = Mapping::FactorisedLines { cells: 3, literal_tables: false, factors: None };
+                let planes = Mapping::from(FactorisedPlanes { cells: 3 });
+                let lines = Mapping::from(FactorisedLines { cells: 3, literal_tables: false, factors: None });
                 for mapping in [planes, lines] {
                     let (shared, _) = transform(&lowered.kernels()[0], &mapping)
                         .unwrap_or_else(|e| panic!("{what}, {mapping}: {e}"));
@@ -341,9 +361,8 @@ fn lines_of_squares_and_cubes_are_refused_together() {
         product(3)
     );
     let kernel = text::parse(&kernel).unwrap_or_else(|e| panic!("{}", e.render(&kernel)));
-    let cells = CellLoop { cell: Loop::named("e"), commits: Vec::new() };
-    let args = FactorisedLines { cells: 2, literal_tables: false, factors: None };
-    let refused = factorised_lines(&kernel, &cells, &args).unwrap_err().to_string();
+    let lines = Mapping::from(FactorisedLines { cells: 2, literal_tables: false, factors: None });
+    let refused = lines.apply(&OverElements(&kernel)).unwrap_err().to_string();
     assert!(refused.starts_with("tables are tensor products of two axes and of three"), "{refused}");
 }
 

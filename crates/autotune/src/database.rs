@@ -9,11 +9,13 @@
 use crate::mapping::Mapping;
 use crate::record::{Key, Record};
 use purlin_runtime::Claims;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{ErrorKind, Seek, SeekFrom};
-use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Why the database cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -70,17 +72,37 @@ impl<M> Default for Contents<M> {
     }
 }
 
+/// Reads a mapping.
+type Reader<M> = Arc<dyn Fn(Value) -> Result<M, serde_json::Error> + Send + Sync>;
+
 /// A file of records of mappings `M`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Database<M> {
     path: PathBuf,
-    holds: PhantomData<fn() -> M>,
+    reader: Reader<M>,
+}
+
+impl<M> std::fmt::Debug for Database<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 impl<M: Mapping> Database<M> {
     /// The database in `path`, which is made when the first record comes.
-    pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), holds: PhantomData }
+    pub fn at(path: impl Into<PathBuf>) -> Self
+    where
+        M: DeserializeOwned,
+    {
+        Self::read_by(path, |json| serde_json::from_value(json))
+    }
+
+    /// The same of mappings that `reader` reads: those of a set that others may have added to.
+    pub fn read_by(
+        path: impl Into<PathBuf>,
+        reader: impl Fn(Value) -> Result<M, serde_json::Error> + Send + Sync + 'static,
+    ) -> Self {
+        Self { path: path.into(), reader: Arc::new(reader) }
     }
 
     /// Its file.
@@ -95,7 +117,7 @@ impl<M: Mapping> Database<M> {
     /// The file cannot be read, or holds something else. Lines of records that are damaged are no
     /// error: see [`Contents::damaged`].
     pub fn read(&self) -> Result<Contents<M>, DatabaseError> {
-        let contents = parse(&self.bytes_from(0)?);
+        let contents = parse(&self.bytes_from(0)?, &*self.reader);
         match contents.records.is_empty() && contents.damaged.iter().any(|d| !is_like_a_record(&d.text)) {
             true => Err(DatabaseError::Foreign { path: self.path.clone(), lines: contents.damaged.len() }),
             false => Ok(contents),
@@ -108,7 +130,7 @@ impl<M: Mapping> Database<M> {
         let bytes = self.bytes_from(*place)?;
         let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |last| last + 1);
         *place += whole as u64;
-        Ok(parse(&bytes[..whole]).records)
+        Ok(parse(&bytes[..whole], &*self.reader).records)
     }
 
     /// The bytes from a place on; none if there is no file, or if it is shorter.
@@ -158,14 +180,15 @@ fn is_like_a_record(line: &str) -> bool {
     begins.iter().any(|begin| line.starts_with(begin) || begin.starts_with(line))
 }
 
-fn parse<M: Mapping>(bytes: &[u8]) -> Contents<M> {
+fn parse<M: Mapping>(bytes: &[u8], reader: &dyn Fn(Value) -> Result<M, serde_json::Error>) -> Contents<M> {
     let mut contents = Contents::default();
     let mut places: HashMap<Key, usize> = HashMap::new();
     for (k, line) in bytes.split(|b| *b == b'\n').enumerate() {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let record: Record<M> = match serde_json::from_slice(line) {
+        let record = serde_json::from_slice(line).and_then(|record: Record<Value>| record.map(reader));
+        let record = match record {
             Ok(record) => record,
             Err(e) => {
                 let text = String::from_utf8_lossy(line).into_owned();

@@ -1,7 +1,6 @@
 //! What the tuner asks of a mapping.
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::fmt::{Debug, Display};
 
 /// How a kernel is mapped onto a device: what the tuner chooses and records.
@@ -15,7 +14,6 @@ use std::fmt::{Debug, Display};
 ///
 /// # Elsewhere
 /// Halide's autoschedulers and Loopy's tuning parameters play this part.
-pub trait Mapping: Clone + Debug + Display + PartialEq + Serialize + DeserializeOwned + Send + Sync {}
+pub trait Mapping: Clone + Debug + Display + PartialEq + Serialize + Send + Sync {}
 
-impl<M> Mapping for M where M: Clone + Debug + Display + PartialEq + Serialize + DeserializeOwned + Send + Sync
-{}
+impl<M> Mapping for M where M: Clone + Debug + Display + PartialEq + Serialize + Send + Sync {}

@@ -249,6 +249,13 @@ impl<M: Mapping> Record<M> {
 }
 
 impl<M> Record<M> {
+    /// The same trial with its mapping as something else.
+    pub(crate) fn map<N, E>(self, change: impl FnOnce(M) -> Result<N, E>) -> Result<Record<N>, E> {
+        let Self { version, workload, device, parameters, rank, predicted_s, outcome, seed, unix_s } = self;
+        let parameters = change(parameters)?;
+        Ok(Record { version, workload, device, parameters, rank, predicted_s, outcome, seed, unix_s })
+    }
+
     /// Whether both are trials of the same work on the same device, on data in whatever order.
     #[must_use]
     pub fn is_beside(&self, other: &Self) -> bool {

@@ -20,7 +20,6 @@ pub mod import;
     reason = "private kinds of nodes and roles, of which most functions ask for few"
 )]
 pub mod lowering;
-mod mapping;
 pub mod mesh;
 pub mod numbering;
 pub mod program;
@@ -31,7 +30,11 @@ pub mod quadrature;
 )]
 pub mod reference;
 pub mod strategies;
+pub mod strategy;
 pub mod tabulated;
 pub mod tiling;
 
-pub use mapping::{Mapping, MappingError, Relowering, relowered};
+pub use strategy::mapping::Mapping;
+pub use strategy::relowering::{Relowering, relowered};
+pub use strategy::set::{StrategyInfo, StrategySet, TakenName};
+pub use strategy::{Combinator, MappingError, Strategy};

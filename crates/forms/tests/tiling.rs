@@ -2,31 +2,38 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use insta::assert_snapshot;
-use purlin_forms::program::CellProgram;
-use purlin_forms::strategies::{self, PointTiles, StagedCells, StrategyError};
+use purlin_forms::strategies::{MultiLevelTiling, PointTiles, StagedCells, StagedTiling, StrategyError};
 use purlin_forms::tiling::TilingParameters;
+use purlin_forms::{Mapping, MappingError};
 use purlin_interp::Value;
 use purlin_interp::{Memory, interpret};
 use purlin_ir::Kernel;
 use purlin_primitives::Recipe;
 
-type Mapped = Result<(Kernel, Recipe), StrategyError>;
+type Mapped = Result<(Kernel, Recipe), MappingError>;
 
 fn multi_level_tiling(kernel: &Kernel, parameters: &TilingParameters) -> Mapped {
-    strategies::multi_level_tiling(kernel, &CellProgram::read(kernel)?, parameters)
+    Mapping::from(MultiLevelTiling(parameters.clone())).apply(kernel)
 }
 
 fn staged_multi_level_tiling(kernel: &Kernel, parameters: &TilingParameters) -> Mapped {
-    strategies::staged_multi_level_tiling(kernel, &CellProgram::read(kernel)?, parameters)
+    Mapping::from(StagedTiling(parameters.clone())).apply(kernel)
 }
 
-fn staged_cells(kernel: &Kernel, args: &StagedCells) -> Mapped {
-    strategies::staged_cells(kernel, &CellProgram::read(kernel)?, args)
+fn staged_cells(kernel: &Kernel, cells: u64, constant_tables: bool) -> Mapped {
+    Mapping::from(StagedCells { cells, constant_tables }).apply(kernel)
 }
 
 fn point_tiles(kernel: &Kernel, sums: u64) -> Mapped {
-    let args = PointTiles { work_group: 4, sums, constant_tables: true };
-    strategies::point_tiles(kernel, &CellProgram::read(kernel)?, &args)
+    Mapping::from(PointTiles { cells: 4, sums }).apply(kernel)
+}
+
+/// What a strategy made, or the kernel that a step was refused for.
+fn made(mapped: Mapped) -> (Kernel, Recipe) {
+    mapped.unwrap_or_else(|e| match e {
+        MappingError::Strategy(StrategyError::Step(e)) => panic!("{e}\n{}", e.kernel),
+        other => panic!("{other}"),
+    })
 }
 
 /// A scalar and a vector function, three quadrature points, four test functions.
@@ -134,10 +141,7 @@ fn run_on(kernel: &Kernel, inputs: &[&str]) -> Value {
 #[test]
 fn tiles() {
     let kernel = action();
-    let (tiled, recipe) = multi_level_tiling(&kernel, &parameters()).unwrap_or_else(|e| match e {
-        StrategyError::Step(e) => panic!("{e}\n{}", e.kernel),
-        other => panic!("{other}"),
-    });
+    let (tiled, recipe) = made(multi_level_tiling(&kernel, &parameters()));
     assert_eq!(run(&kernel), run(&tiled));
     assert_snapshot!(format!("{recipe}\n=== result\n\n{tiled}"));
 }
@@ -145,10 +149,7 @@ fn tiles() {
 #[test]
 fn tiles_with_staging() {
     let kernel = action();
-    let (tiled, recipe) = staged_multi_level_tiling(&kernel, &parameters()).unwrap_or_else(|e| match e {
-        StrategyError::Step(e) => panic!("{e}\n{}", e.kernel),
-        other => panic!("{other}"),
-    });
+    let (tiled, recipe) = made(staged_multi_level_tiling(&kernel, &parameters()));
     assert_eq!(run(&kernel), run(&tiled));
     assert_snapshot!(format!("{recipe}\n=== result\n\n{tiled}"));
 }
@@ -156,12 +157,7 @@ fn tiles_with_staging() {
 #[test]
 fn stages_cells() {
     let kernel = action();
-    let (staged, recipe) =
-        staged_cells(&kernel, &StagedCells { work_group: 4, constant_tables: true, parts: Vec::new() })
-            .unwrap_or_else(|e| match e {
-                StrategyError::Step(e) => panic!("{e}\n{}", e.kernel),
-                other => panic!("{other}"),
-            });
+    let (staged, recipe) = made(staged_cells(&kernel, 4, true));
     assert_eq!(run(&kernel), run(&staged));
     assert_snapshot!(format!("{recipe}\n=== result\n\n{staged}"));
 }
@@ -170,10 +166,7 @@ fn stages_cells() {
 #[test]
 fn takes_several_points_at_once() {
     let kernel = action();
-    let (tiled, recipe) = point_tiles(&kernel, 4).unwrap_or_else(|e| match e {
-        StrategyError::Step(e) => panic!("{e}\n{}", e.kernel),
-        other => panic!("{other}"),
-    });
+    let (tiled, recipe) = made(point_tiles(&kernel, 4));
     assert_eq!(run(&kernel), run(&tiled));
     assert_snapshot!(format!("{recipe}\n=== result\n\n{tiled}"));
 }
@@ -211,11 +204,7 @@ fn refuses_parameters_out_of_bounds() {
     ];
     let mut messages: Vec<String> =
         cases.iter().map(|args| multi_level_tiling(&kernel, args).unwrap_err().to_string()).collect();
-    messages.push(
-        staged_cells(&kernel, &StagedCells { work_group: 0, constant_tables: false, parts: Vec::new() })
-            .unwrap_err()
-            .to_string(),
-    );
+    messages.push(staged_cells(&kernel, 0, false).unwrap_err().to_string());
     assert_snapshot!(messages.join("\n"));
 }
 
@@ -318,7 +307,9 @@ fn every_order_of_functions_is_tiled() {
                 Ok((mapped, _)) => {
                     assert_eq!(run_on(&mapped, &["c", "u", "v", "w", "x"]), expected, "{mapped}")
                 }
-                Err(StrategyError::Step(e)) => panic!("{gathered:?} {evaluated:?}: {e}\n{}", e.kernel),
+                Err(MappingError::Strategy(StrategyError::Step(e))) => {
+                    panic!("{gathered:?} {evaluated:?}: {e}\n{}", e.kernel)
+                }
                 Err(other) => panic!("{gathered:?} {evaluated:?}: {other}"),
             };
             found(staged_multi_level_tiling(&kernel, &parameters()));
@@ -326,10 +317,7 @@ fn every_order_of_functions_is_tiled() {
                 &kernel,
                 &TilingParameters { eval_cols: vec![3, 4, 2, 1], ..parameters() },
             ));
-            found(staged_cells(
-                &kernel,
-                &StagedCells { work_group: 4, constant_tables: false, parts: Vec::new() },
-            ));
+            found(staged_cells(&kernel, 4, false));
             found(point_tiles(&kernel, 8));
         }
     }

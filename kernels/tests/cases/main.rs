@@ -2,6 +2,5 @@
 //! `cargo nextest run --test cases operators::`.
 
 mod bake_off;
-mod matrix_basis;
 mod operators;
 mod tiling_sizes;

@@ -4,6 +4,7 @@
 use super::*;
 use crate::tuning::{CaseMesh, FormCase};
 use purlin_autotune::{Errors, Measurement, Outcome, RECORD_VERSION, Workload};
+use purlin_forms::Combinator;
 use purlin_forms::element::CellShape;
 use purlin_forms::form::{Form, FunctionSpace, coefficient, dx, grad, inner, test, trial};
 use purlin_forms::lowering::{
@@ -12,7 +13,10 @@ use purlin_forms::lowering::{
 };
 use purlin_forms::quadrature::QuadratureScheme;
 use purlin_forms::relowered;
-use purlin_forms::strategies::Objective;
+use purlin_forms::strategies::{
+    ConstantCells, FactorisedCells, FactorisedLines, FewestOperations, InOrbits, LoopLanes, Objective,
+    PointTiles, Rules, SingleCell, StagedCells, StraightCells, SummedCells,
+};
 use purlin_ir::text;
 use purlin_kernels::Operator;
 use purlin_primitives::schedule;
@@ -44,7 +48,7 @@ fn device(name: &str, backend: Backend, arch: &str) -> DeviceInfo {
 
 /// Of a processor with AVX-512, as [`device`] says.
 fn tiles() -> Mapping {
-    Mapping::PointTiles { cells: 8, sums: 16 }
+    Mapping::from(PointTiles { cells: 8, sums: 16 })
 }
 
 fn lowered(operator: Operator, dim: usize, degree: usize, scheme: QuadratureScheme) -> FormCase {
@@ -123,10 +127,7 @@ fn forms_of_known_sizes_share_the_mapping() {
     let laplace = inner(grad(coefficient("u", &space)), grad(test(&space))) * dx();
     let lowered = imported(&laplace, MatrixResult::Cells);
     let found = known(&lowered, sought, &card, &[]);
-    assert_eq!(
-        found[0].mapping,
-        Mapping::StraightCells { cells: 32, whole_groups: false, parts: Vec::new() }.with_modes()
-    );
+    assert_eq!(found[0].mapping, Mapping::from(StraightCells::new(32)).with_modes());
     transform(&lowered, &found[0].mapping).unwrap();
     // many more functions than any operator has
     let spaces = FunctionSpace::vector(CellShape::Triangle, 1);
@@ -135,7 +136,7 @@ fn forms_of_known_sizes_share_the_mapping() {
     let form = product * test(&FunctionSpace::scalar(CellShape::Triangle, 1)) * dx().with_degree(1);
     let lowered = imported(&form, MatrixResult::Cells);
     let found = known(&lowered, Sought { case: None, dim: 2 }, &card, &[]);
-    let straight = Mapping::StraightCells { cells: 64, whole_groups: false, parts: Vec::new() };
+    let straight = Mapping::from(StraightCells::new(64));
     assert_eq!(found[0], Known { mapping: straight, source: Source::Usual("NVIDIA H200") });
 }
 
@@ -147,14 +148,14 @@ fn facets_are_quick_to_compile() {
     let card = device("NVIDIA H200", Backend::Cuda, "sm_90");
     let space = FunctionSpace::discontinuous(CellShape::Triangle, 2);
     let (u, w, v) = (coefficient("u", &space), trial(&space), test(&space));
-    let one = Mapping::ConstantCells { cells: 1 };
+    let one = Mapping::from(ConstantCells { cells: 1 });
     let facets = |mapping| Known { mapping, source: Source::Facets };
     let lanes = Known { mapping: tiles(), source: Source::Lanes };
     let cases = [
         (jump(&u) * jump(&v) * dS(), facets(one.clone())),
         (&u * &v * ds(), facets(one)),
         // one result over both sides
-        (jump(&w) * jump(&v) * dS(), facets(Mapping::PointTiles { cells: 1, sums: 32 })),
+        (jump(&w) * jump(&v) * dS(), facets(PointTiles { cells: 1, sums: 32 }.into())),
         (&w * &v * ds(), lanes.clone()),
         (avg(&u) * avg(&u) * dS(), lanes),
     ];
@@ -177,7 +178,7 @@ fn kernels_that_are_not_tiled_have_a_group_of_their_own() {
     let sought = Sought { case: None, dim: 3 };
     let first = |device| known(&lowered, sought, &device, &[]).swap_remove(0);
     let card = first(device("NVIDIA H200", Backend::Cuda, "sm_90"));
-    let group = Mapping::ConstantCells { cells: 128 };
+    let group = Mapping::from(ConstantCells { cells: 128 });
     assert_eq!(card, Known { mapping: group, source: Source::Usual("NVIDIA H200") });
     let host = device("a processor", Backend::C, "x86_64");
     let on_host = |lowered: &LoweredKernel| {
@@ -194,7 +195,7 @@ fn kernels_that_are_not_tiled_have_a_group_of_their_own() {
     let space = FunctionSpace::scalar(CellShape::Triangle, 2);
     let form = inner(grad(coefficient("u", &space)), grad(test(&space))) * dx();
     let lowered = imported(&form, MatrixResult::Cells);
-    let staged = Mapping::StagedCells { cells: 32, constant_tables: false };
+    let staged = Mapping::from(StagedCells { cells: 32, constant_tables: false });
     let refused = mapped(&lowered, &staged, &small, &Options::default()).unwrap_err().to_string();
     assert_eq!(
         refused,
@@ -210,7 +211,7 @@ fn functionals_are_summed_in_groups() {
     let card = device("another card", Backend::Cuda, "sm_80");
     let attempt = |k: &Known| mapped(&lowered, &k.mapping, &card, &Options::default());
     let (chosen, _) = super::first(known(&lowered, sought, &card, &[]), attempt).unwrap();
-    let mapping = Mapping::SummedCells { cells: 128, constant_tables: true };
+    let mapping = Mapping::from(SummedCells { cells: 128, constant_tables: true });
     assert_eq!(chosen, Known { mapping, source: Source::Sums });
     let host = device("a processor", Backend::C, "x86_64");
     assert!(known(&lowered, sought, &host, &[]).iter().all(|k| k.source != Source::Sums));
@@ -226,7 +227,7 @@ fn forms_with_fewer_modes_than_points_have_modes() {
     let lowered = purlin_forms::import::from_json(text).unwrap().kernels.remove(0);
     let sought = Sought { case: None, dim: 3 };
     let found = known(&lowered, sought, &card, &[]).swap_remove(0);
-    let straight = Mapping::StraightCells { cells: 64, whole_groups: false, parts: Vec::new() }.with_modes();
+    let straight = Mapping::from(StraightCells::new(64)).with_modes();
     assert_eq!(found, Known { mapping: straight, source: Source::Usual("NVIDIA H200") });
     transform(&lowered, &found.mapping).unwrap();
     let on_host = Known { mapping: tiles().with_modes(), source: Source::Modes };
@@ -254,25 +255,22 @@ fn squares_and_cubes_are_factorised() {
         let card = found(&device("NVIDIA H200", Backend::Cuda, "sm_90"));
         assert_eq!(
             card,
-            factorised(Mapping::FactorisedLines { cells, literal_tables: false, factors: None })
+            factorised(Mapping::from(FactorisedLines { cells, literal_tables: false, factors: None }))
         );
         assert_eq!(
             found(&device("a processor", Backend::C, "x86_64")),
-            factorised(Mapping::FactorisedCells { cells: 8 })
+            factorised(Mapping::from(FactorisedCells { cells: 8 }))
         );
     }
 }
 
 /// What a shipped mapping needs to suit a kernel.
 fn kind(mapping: &Mapping) -> &'static str {
-    match mapping {
-        Mapping::DynamicLocal { then } => kind(then),
-        Mapping::Rules { .. } => "rules",
-        Mapping::Orbits { .. } => "orbits",
-        Mapping::Modes { .. }
-        | Mapping::MatrixCells { .. }
-        | Mapping::MatrixGroups { .. }
-        | Mapping::MatrixBasis { .. } => "modes",
+    match mapping.name() {
+        "dynamic_local" => mapping.then().map_or("nothing", kind),
+        "rules" => "rules",
+        "orbits" => "orbits",
+        "modes" | "matrix_cells" | "matrix_groups" => "modes",
         _ => "points",
     }
 }
@@ -284,7 +282,8 @@ fn replays(form: &LoweredForm, mapping: &Mapping, case: &str) {
     let read = steps().recipe(&recipe.to_json().unwrap()).unwrap();
     assert_eq!(read, recipe, "{case}: {mapping}");
     let start = relowered(form, &read.lowering).unwrap().map_or_else(|| form.kernel.clone(), |f| f.kernel);
-    assert_eq!(mapping.lowering().is_empty(), read.lowering.is_empty(), "{case}: {mapping}");
+    let lowers = mapping.find::<Rules>().is_some() || mapping.find::<InOrbits>().is_some();
+    assert_eq!(lowers, !read.lowering.is_empty(), "{case}: {mapping}");
     let start = text::parse(&start.to_string()).unwrap();
     let replayed = read.apply(&start).unwrap_or_else(|e| panic!("{case}: {mapping}: {e}"));
     assert!(replayed == kernel, "{case}: {mapping}:\n{replayed}\n{kernel}");
@@ -314,7 +313,7 @@ fn what_is_shipped_has_what_suits_others_behind_it() {
         for (dim, degree) in shipped_degrees() {
             let case = operator.action_name(dim, degree);
             let mappings = shipped_for(&case);
-            let plain = mappings.iter().skip_while(|m| m.needs_setup());
+            let plain = mappings.iter().skip_while(|m| m.needs().setup);
             let kinds: Vec<&str> = plain.map(kind).collect();
             let modes = ["modes", "points"];
             let orders = [
@@ -390,7 +389,7 @@ fn what_was_tuned_here_comes_first() {
     let sought = Sought { case: Some(&name), dim: 3 };
     let of = |records: &[Record]| known(kernel, sought, &host, records).swap_remove(0);
     assert_eq!(of(&[]), Known { mapping: tiles().with_modes(), source: Source::Modes });
-    let cells = |cells| Mapping::SingleCell { cells };
+    let cells = |cells| Mapping::from(SingleCell { cells });
     let slow = record(&lowered, "a processor", cells(8), 2.0);
     let fast = record(&lowered, "a processor", cells(16), 1.0);
     let elsewhere = record(&lowered, "another one", cells(64), 0.5);
@@ -419,10 +418,10 @@ fn the_default_is_tried_first() {
         default_first(candidates, &form, sought, &*device)
     };
     let (single, default) =
-        (Candidate::unranked(Mapping::SINGLE_CELL), Candidate::unranked(vectors.tiles().with_modes()));
+        (Candidate::unranked(Mapping::single_cell()), Candidate::unranked(vectors.tiles().with_modes()));
     assert_eq!(first(&[&single]), [default.clone(), single.clone()]);
     let ranked = Candidate { rank: Some(3), ..default };
-    let other = Candidate::unranked(Mapping::ConstantCells { cells: 32 });
+    let other = Candidate::unranked(Mapping::from(ConstantCells { cells: 32 }));
     assert_eq!(first(&[&single, &other, &ranked]), [ranked, single, other]);
     let more = with_vectors(vec![Candidate::unranked(vectors.tiles())], &form, device.info());
     assert_eq!(more, vectors.candidates(&form));
@@ -437,7 +436,7 @@ fn mappings_are_as_wide_as_the_vectors_of_a_processor() {
         DeviceInfo { vector_bytes, core_cache_bytes, ..device("a processor", Backend::C, arch) }
     };
     let of = |device: &DeviceInfo| HostVectors::of(device);
-    let tiles = |cells, sums| Mapping::PointTiles { cells, sums };
+    let tiles = |cells, sums| Mapping::from(PointTiles { cells, sums });
     assert_eq!(of(&wide(64, "x86_64")).tiles(), tiles(8, 16));
     assert_eq!(of(&wide(32, "x86_64")).tiles(), tiles(4, 8));
     assert_eq!(of(&wide(16, "x86_64")).tiles(), tiles(2, 8));
@@ -450,17 +449,14 @@ fn mappings_are_as_wide_as_the_vectors_of_a_processor() {
     };
     let sought = Sought { case: None, dim: 3 };
     let laplace = matrices(2);
-    let fewest = Mapping::FewestOperations {
-        memory: 512 << 10,
-        objective: Objective::Operations,
-        then: Box::new(Mapping::ConstantCells { cells: 4 }),
-    };
+    let fewest = FewestOperations { memory: 512 << 10, objective: Objective::Operations };
+    let fewest = fewest.before(ConstantCells { cells: 4 });
     assert_eq!(
         known(&laplace, sought, &host, &[])[0],
         Known { mapping: fewest.clone(), source: Source::Operations }
     );
     let tried: Vec<Mapping> = of(&host).candidates(&laplace).into_iter().map(|c| c.parameters).collect();
-    for mapping in [tiles(4, 8), tiles(4, 16), tiles(4, 4), fewest, Mapping::LoopLanes { lanes: 4 }] {
+    for mapping in [tiles(4, 8), tiles(4, 16), tiles(4, 4), fewest, Mapping::from(LoopLanes { lanes: 4 })] {
         assert!(tried.contains(&mapping), "{mapping}");
     }
     let action = lowered(Operator::Laplace, 3, 2, QuadratureScheme::Default).lowered;
@@ -472,16 +468,16 @@ fn mappings_are_as_wide_as_the_vectors_of_a_processor() {
 fn transfers_have_the_parts_of_their_form() {
     let p3 = lowered(Operator::Laplace, 2, 3, QuadratureScheme::Default).lowered;
     let straight = |parts: &[u64]| {
-        let mapping = Mapping::StraightCells { cells: 64, whole_groups: false, parts: parts.to_vec() };
+        let mapping = Mapping::from(StraightCells { cells: 64, whole_groups: false, parts: parts.to_vec() });
         mapping.with_modes().with_orbits()
     };
     assert_eq!(in_own_parts(&p3, straight(&[3, 12, 6])), straight(&[3, 6, 1]));
     assert_eq!(in_own_parts(&p3, straight(&[])), straight(&[]));
-    assert_eq!(in_own_parts(&p3, Mapping::SINGLE_CELL), Mapping::SINGLE_CELL);
+    assert_eq!(in_own_parts(&p3, Mapping::single_cell()), Mapping::single_cell());
     // a kernel of a file does not say which degrees of freedom are those of vertices
     assert_eq!(in_own_parts(&p3.kernel, straight(&[3, 12, 6])), straight(&[]));
     let known = |mapping| Known { mapping, source: Source::SameCase };
-    let setup = Mapping::ConstantCells { cells: 128 }.with_stored_factors();
-    let found = without_setup(vec![known(setup), known(straight(&[3, 6, 1])), known(Mapping::SINGLE_CELL)]);
-    assert_eq!(found, [known(straight(&[])), known(Mapping::SINGLE_CELL)]);
+    let setup = Mapping::from(ConstantCells { cells: 128 }).with_stored_factors();
+    let found = without_setup(vec![known(setup), known(straight(&[3, 6, 1])), known(Mapping::single_cell())]);
+    assert_eq!(found, [known(straight(&[])), known(Mapping::single_cell())]);
 }

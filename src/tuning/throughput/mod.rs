@@ -95,7 +95,7 @@ impl<'c> SampleMeshes<'c> {
 
     fn problem(&self, mapping: &Mapping) -> Option<&Problem> {
         // maps and coordinates do not depend on the seed
-        if mapping.needs_setup() || matches!(self.case.mesh, CaseMesh::Given { .. }) {
+        if mapping.needs().setup || matches!(self.case.mesh, CaseMesh::Given { .. }) {
             let made = || self.case.problem_to_measure(0).ok();
             return self.measured.get_or_init(made).as_ref();
         }

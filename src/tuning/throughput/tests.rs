@@ -5,7 +5,7 @@ use super::*;
 use purlin_autotune::known_devices;
 use purlin_forms::lowering::{LoweringOptions, lower};
 use purlin_forms::numbering::NumberingOrder;
-use purlin_forms::strategies::GroupLists;
+use purlin_forms::strategies::{ConstantCells, ListedCells, StraightCells};
 use purlin_kernels::Operator;
 
 fn case(operator: Operator, dim: usize, degree: usize, divisions: usize) -> FormCase {
@@ -19,21 +19,21 @@ fn updates_are_those_of_the_launch() {
     let case = case(Operator::Mass, 2, 1, 40);
     let cells = case.workload.size as f64;
     let demand = |mapping: &Mapping| SampleMeshes::new(&case).demand(mapping).unwrap();
-    let direct = demand(&Mapping::ConstantCells { cells: 128 });
+    let direct = demand(&Mapping::from(ConstantCells { cells: 128 }));
     let updates = direct.traffic.reductions.elements / cells;
     assert!((updates - 3.0).abs() < 0.01, "{updates} updates a cell");
     assert!((direct.groups - cells / 128.0).abs() <= 1.0, "{direct:?}");
     // each degree of freedom of a group once: more than half a cell's, as groups have borders
-    let lists = GroupLists { cells: 128, items: 128, compact: true, ..GroupLists::default() };
-    let listed = demand(&Mapping::ListedCells(lists));
+    let lists = ListedCells { cells: 128, items: 128, compact: true, ..ListedCells::default() };
+    let listed = demand(&Mapping::from(lists));
     let updates = listed.traffic.reductions.elements / cells;
     assert!((0.5..1.0).contains(&updates), "{updates} updates a cell");
     assert!(listed.traffic.local_rounds > 0.0 && direct.traffic.local_rounds == 0.0);
     // sums by places take no atomic update of local memory
-    let summed = demand(&Mapping::ListedCells(GroupLists { places: true, ..lists }));
+    let summed = demand(&Mapping::from(ListedCells { places: true, ..lists }));
     assert_eq!(summed.traffic.local_atomics, 0.0);
     // stored geometry leaves the gather of vertices out: a number of a cell takes its place
-    let stored = demand(&Mapping::ListedCells(GroupLists { stored: true, ..lists }));
+    let stored = demand(&Mapping::from(ListedCells { stored: true, ..lists }));
     assert!(stored.traffic.reads.instructions < listed.traffic.reads.instructions);
     assert!(stored.traffic.reads.sectors < listed.traffic.reads.sectors);
 }
@@ -44,12 +44,9 @@ fn candidates_are_in_the_order_of_their_times_and_none_is_lost() {
     let device = models.iter().find(|m| m.name == "H200").unwrap();
     let model = ThroughputModel::new(device).unwrap();
     let case = case(Operator::Laplace, 2, 4, 16);
-    let impossible = Mapping::ListedCells(GroupLists { cells: 64, items: 1, ..GroupLists::default() });
-    let mappings = [
-        impossible.clone(),
-        Mapping::SINGLE_CELL,
-        Mapping::StraightCells { cells: 32, whole_groups: false, parts: Vec::new() }.with_modes(),
-    ];
+    let impossible = Mapping::from(ListedCells { cells: 64, items: 1, ..ListedCells::default() });
+    let mappings =
+        [impossible.clone(), Mapping::single_cell(), Mapping::from(StraightCells::new(32)).with_modes()];
     let candidates: Vec<_> = mappings.iter().cloned().map(Candidate::unranked).collect();
     let ordered = by_prediction(candidates, &case, &model);
     let ranks: Vec<_> = ordered.iter().map(|c| c.rank).collect();
@@ -64,7 +61,7 @@ fn candidates_are_in_the_order_of_their_times_and_none_is_lost() {
 #[test]
 fn numbering_by_dimension_touches_fewer_sectors() {
     let case = case(Operator::Mass, 2, 5, 16);
-    let together = Mapping::StraightCells { cells: 32, whole_groups: false, parts: Vec::new() };
+    let together = Mapping::from(StraightCells::new(32));
     let in_parts = together.with_parts(&case.lowered.entity_parts().unwrap()).unwrap();
     let sectors = |case: &FormCase, mapping: &Mapping| {
         let demand = SampleMeshes::new(case).demand(mapping).unwrap();
@@ -79,7 +76,7 @@ fn numbering_by_dimension_touches_fewer_sectors() {
 #[test]
 fn a_matrix_instruction_of_half_the_terms_counts_half() {
     let case = case(Operator::Mass, 2, 1, 3);
-    let demand = SampleMeshes::new(&case).demand(&Mapping::SINGLE_CELL).unwrap();
+    let demand = SampleMeshes::new(&case).demand(&Mapping::single_cell()).unwrap();
     assert_eq!(demand.matrix_instructions(), 0.0);
     let calls = [("mma_m16n8k8_f64".to_owned(), 3.0), ("mma_m16n8k4_f64".to_owned(), 2.0)];
     let traffic = Traffic { calls: calls.into_iter().collect(), ..demand.traffic.clone() };
@@ -92,9 +89,7 @@ fn values_that_registers_do_not_hold_come_last() {
     let device = models.iter().find(|m| m.name == "H200").unwrap();
     let model = ThroughputModel::new(device).unwrap();
     let case = case(Operator::Laplace, 2, 2, 3);
-    let demand = SampleMeshes::new(&case)
-        .demand(&Mapping::StraightCells { cells: 32, whole_groups: false, parts: Vec::new() })
-        .unwrap();
+    let demand = SampleMeshes::new(&case).demand(&Mapping::from(StraightCells::new(32))).unwrap();
     // six degrees of freedom, six results and five numbers of the geometry in double precision
     assert!((20..64).contains(&demand.traffic.live_words), "{demand:?}");
     let fits = model.verdict(&demand);

@@ -153,10 +153,10 @@ fn actions(
     degree: usize,
 ) -> Result<(), Failure> {
     let iterations = args.iterations.map(usize::from);
-    let stores = args.mapping.as_ref().is_some_and(Mapping::needs_setup);
+    let stores = args.mapping.as_ref().is_some_and(|mapping| mapping.needs().setup);
     let same = |mapping: &Mapping| args.mapping.as_ref().is_none_or(|asked| asked == mapping);
     let alike =
-        |r: &&Record| r.mapping.needs_setup() == stores && r.scatter == args.scatter && same(&r.mapping);
+        |r: &&Record| r.mapping.needs().setup == stores && r.scatter == args.scatter && same(&r.mapping);
     let name = &device.info().name;
     let is_done = |n: usize| done.iter().filter(alike).any(|r| r.is_of(problem, degree, n, iterations, name));
     let sizes: Vec<usize> = divisions(args, degree).into_iter().filter(|n| !is_done(*n)).collect();

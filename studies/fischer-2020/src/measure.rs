@@ -130,7 +130,7 @@ impl<'d> Action<'d> {
                 (known.mapping, done)
             }
         };
-        let definitions = definitions(kernel, &mapping, &recipe).map_err(MeasureError::Mapping)?;
+        let definitions = definitions(kernel, &recipe).map_err(MeasureError::Mapping)?;
         let source = blake3::hash(program.source.as_bytes()).to_hex().to_string();
         let executable = device.compile(&program)?;
         let mut random = Random::new(seed);

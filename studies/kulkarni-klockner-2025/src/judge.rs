@@ -1,8 +1,8 @@
 //! How good the ranking is: the best of the best ranked against the best of many drawn at random.
 
-use purlin::Mapping;
 use purlin::autotune::{best_of_each, rank_correlation};
 use purlin::cli::{markdown, seconds, table};
+use purlin::forms::strategies::MultiLevelTiling;
 use purlin::tuning::Record;
 use std::fmt::Write as _;
 
@@ -97,7 +97,7 @@ fn groups(records: &[Record]) -> Vec<Group<'_>> {
         let tilings = records
             .iter()
             .filter(|r| r.is_beside(best))
-            .filter(|r| matches!(r.parameters, Mapping::Tiling(_)));
+            .filter(|r| r.parameters.get::<MultiLevelTiling>().is_some());
         tilings.partition(|r| r.rank.is_some())
     };
     let best = best_of_each(records).into_iter();

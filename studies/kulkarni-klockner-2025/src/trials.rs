@@ -69,7 +69,7 @@ pub fn draw(args: &DrawArgs) -> Result<(), Failure> {
     let cases = args.cases.lowered(&CASES)?;
     let single = <[_; 1]>::try_from(cases.named).ok().map(|[case]| case);
     let found = args.trials.tune(cases.lowered, &|case, model, local_bytes| {
-        let mut candidates = vec![Candidate::unranked(Mapping::SINGLE_CELL)];
+        let mut candidates = vec![Candidate::unranked(Mapping::single_cell())];
         let choice = Choice::new(&case.lowered.kernel, case.workload.size, model, local_bytes);
         let choice = choice.map_err(|e| Failure::Usage(e.to_string()))?;
         candidates.extend(choice.ranked(TOP));

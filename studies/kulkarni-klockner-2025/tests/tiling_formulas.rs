@@ -8,6 +8,7 @@
 use purlin::analysis::stats::{Statistics, statistics};
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::lowering::{LoweredForm, LoweringOptions, lower};
+use purlin::forms::strategies::MultiLevelTiling;
 use purlin::forms::tiling::{Tiling, TilingParameters, TilingSizes};
 use purlin::{Mapping, Random, tiling_sizes, transform};
 use purlin_sample::{is_long_run, seed};
@@ -82,7 +83,8 @@ fn barriers(source: &str) -> Option<u64> {
 
 fn check(form: &LoweredForm, sizes: &TilingSizes, p: &TilingParameters) -> bool {
     let tiling = Tiling::new(sizes, p).unwrap();
-    let (tiled, _) = transform(form, &Mapping::Tiling(p.clone())).unwrap_or_else(|e| panic!("{p}: {e}"));
+    let (tiled, _) =
+        transform(form, &Mapping::from(MultiLevelTiling(p.clone()))).unwrap_or_else(|e| panic!("{p}: {e}"));
     let params = [("n_cells", p.cells as i64), ("n_vertices", 100), ("n_dofs", 100)];
     let params: BTreeMap<String, i64> = params.map(|(n, v)| (n.to_owned(), v)).into();
     let stats = statistics(&tiled, &params).unwrap();

@@ -12,6 +12,7 @@ use purlin::forms::lowering::{LoweringOptions, MeshForm};
 use purlin::forms::mesh::{Mesh, MeshError};
 use purlin::forms::numbering::NumberingError;
 use purlin::forms::reference;
+use purlin::forms::strategies::SingleCell;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Buffer, Device, RuntimeError, Timing, TimingOptions, buffer_of, download_values};
 use purlin::solve::{
@@ -96,7 +97,7 @@ fn action_form(degree: usize) -> Result<MeshForm, FormError> {
 
 /// The action of the form on a vector, on a device, without a matrix.
 fn product(device: &dyn Device, mesh: &Mesh, degree: usize, x: &[f64]) -> Result<Vec<f64>, MeasureError> {
-    let cells = Mapping::SingleCell { cells: 32 };
+    let cells = Mapping::from(SingleCell { cells: 32 });
     let programs = FormPrograms::compile(device, action_form(degree)?, &|_| vec![cells.clone()])?;
     let inputs = Inputs::new().field("du", x.to_vec()).of(programs.form().form());
     let form = DeviceForm::new(device, &programs, mesh, &inputs, &[], &["du"], &mut Arrays::default())?;

@@ -1,10 +1,11 @@
 //! The mappings that are tried of a strategy.
 
 use purlin::Mapping;
+use purlin::forms::Combinator;
 use purlin::forms::element::CellShape;
 use purlin::forms::form::FormError;
 use purlin::forms::lowering::{LoweringOptions, MeshForm};
-use purlin::forms::strategies::Objective;
+use purlin::forms::strategies::{ConstantCells, FewestOperations, Objective, OwnedRows, StraightCells};
 use purlin::kernels::BoundaryValueProblem;
 use purlin::solve::AssemblyStrategy;
 use purlin::tuning::vectors::HostVectors;
@@ -33,22 +34,20 @@ pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Ma
         Some(host) if strategy == AssemblyStrategy::SymmetricHalf => vec![host.tiles()],
         Some(host) => vec![
             host.tiles(),
-            Mapping::ConstantCells { cells: host.lanes },
+            Mapping::from(ConstantCells { cells: host.lanes }),
             host.fewest(Objective::Operations),
         ],
         None => {
             if strategy == AssemblyStrategy::OwnedRows {
-                return [32, 64, 128].map(|owners| Mapping::OwnedRows { owners }).to_vec();
+                return [32, 64, 128].map(|owners| Mapping::from(OwnedRows { owners })).to_vec();
             }
-            let cells = [64, 128].map(|cells| Mapping::ConstantCells { cells });
-            let fewest = [64, 128].map(|cells| Mapping::FewestOperations {
-                memory: Mapping::MEMORY_OF_TABLES,
-                objective: Objective::Operations,
-                then: Box::new(Mapping::ConstantCells { cells }),
-            });
+            let cells = [64, 128].map(|cells| Mapping::from(ConstantCells { cells }));
+            let (memory, objective) = (FewestOperations::MEMORY, Objective::Operations);
+            let fewest = FewestOperations { memory, objective };
+            let fewest = [64, 128].map(|cells| fewest.before(ConstantCells { cells }));
             let straight = match strategy {
                 AssemblyStrategy::LookupTable => {
-                    vec![Mapping::StraightCells { cells: 64, whole_groups: false, parts: Vec::new() }]
+                    vec![Mapping::from(StraightCells::new(64))]
                 }
                 AssemblyStrategy::Partial
                 | AssemblyStrategy::Full

@@ -50,9 +50,8 @@ pub(crate) use owned::SLICE;
 
 use crate::element::{CellShape, LagrangeElement, Nodes};
 use crate::form::{Form, FormError, FunctionSpace, expand};
-use crate::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, NotAnAction, OtherRules};
+use crate::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, NotAnAction, Orbits, OtherRules};
 use crate::quadrature::QuadratureScheme;
-use crate::strategies::Orbits;
 use crate::tabulated::{Integral, IntegralType, TabulatedForm};
 use pull::PulledForm;
 use purlin_ir::Kernel;
@@ -183,7 +182,7 @@ pub struct LoweredForm {
 impl LoweredForm {
     /// The degrees of freedom of a component on the vertices, edges, faces and in the interior of a
     /// cell, as far as there are any: what mappings transfer by
-    /// [parts](crate::mapping::Mapping::StraightCells). None where functions of several degrees are
+    /// [parts](crate::strategies::StraightCells). None where functions of several degrees are
     /// gathered, or cells are no simplices.
     #[must_use]
     pub fn entity_parts(&self) -> Option<Vec<u64>> {

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{LoweredForm, LoweringOptions, lower};
+use super::{LoweringOptions, lower};
+use crate::Mapping;
 use crate::element::CellShape;
 use crate::form::*;
 use crate::mesh::Mesh;
@@ -10,12 +11,10 @@ use crate::numbering::Numbering;
 use crate::program::CellProgram;
 use crate::quadrature::QuadratureScheme;
 use crate::reference;
-use crate::strategies::*;
+use crate::strategies::{MultiLevelTiling, SingleCell, StagedCells, StagedTiling, StraightCells};
 use crate::tiling::TilingParameters;
 use proptest::prelude::*;
 use purlin_interp::interpret;
-use purlin_ir::Kernel;
-use purlin_primitives::Recipe;
 use purlin_sample::config;
 
 const CELL: CellShape = CellShape::Triangle;
@@ -134,29 +133,19 @@ proptest! {
     }
 }
 
-type Mapped = Result<(Kernel, Recipe), StrategyError>;
-
-/// Every strategy, with sizes that `picks` chooses.
-fn mapped(lowered: &LoweredForm, picks: &[i64]) -> Vec<(&'static str, Mapped)> {
-    let (kernel, program) = (&lowered.kernel, &lowered.program);
+/// Some mappings, with sizes that `picks` chooses.
+fn mappings(program: &CellProgram, picks: &[i64]) -> Vec<Mapping> {
     let mut picks = picks.iter().copied().cycle();
     let mut up_to = |n: i64| 1 + (picks.next().unwrap_or(0) % n.max(1)).unsigned_abs();
-    let single = SingleCell { work_group: up_to(4), constant_tables: false };
+    let single = SingleCell { cells: up_to(4) };
     // all degrees of freedom together, or in two parts
     let count = program.count().filter(|count| *count > 1 && up_to(2) == 2);
     let parts = count.map_or_else(Vec::new, |count| {
         let first = up_to(count - 1);
         vec![first, count.unsigned_abs() - first]
     });
-    let cells = StagedCells { work_group: up_to(4), constant_tables: true, parts: parts.clone() };
-    let straight = StraightCells {
-        work_group: up_to(4),
-        orbits: Vec::new(),
-        point_orbits: false,
-        resident_groups: None,
-        whole_groups: up_to(2) == 2,
-        parts,
-    };
+    let staged_cells = StagedCells { cells: up_to(4), constant_tables: true };
+    let straight = StraightCells { cells: up_to(4), whole_groups: up_to(2) == 2, parts };
     let mut tiling = |program: &CellProgram| {
         let points = up_to(program.blocks.iter().map(|b| b.points).max().unwrap_or(1)).cast_signed();
         let evaluations = program.blocks.iter().flat_map(|b| &b.evaluations);
@@ -172,11 +161,11 @@ fn mapped(lowered: &LoweredForm, picks: &[i64]) -> Vec<(&'static str, Mapped)> {
     };
     let (plain, staged) = (tiling(program), tiling(&program.with_shared_columns()));
     vec![
-        ("single cell", single_cell_per_work_item(kernel, &program.cells, &single)),
-        ("staged cells", staged_cells(kernel, program, &cells)),
-        ("straight cells", straight_cells(kernel, program, &straight)),
-        ("tiling", multi_level_tiling(kernel, program, &plain)),
-        ("staged tiling", staged_multi_level_tiling(kernel, program, &staged)),
+        single.into(),
+        staged_cells.into(),
+        straight.into(),
+        MultiLevelTiling(plain).into(),
+        StagedTiling(staged).into(),
     ]
 }
 
@@ -205,15 +194,16 @@ proptest! {
         let expected = reference::action(&form, &mesh, &inputs).unwrap();
         let lowered = lower(&form, &LoweringOptions::new("random")).unwrap();
         prop_assert_eq!(&CellProgram::read(&lowered.kernel).unwrap(), &lowered.program);
-        for (name, result) in mapped(&lowered, &picks) {
-            let (kernel, recipe) = result.map_err(|e| TestCaseError::fail(format!("{name}: {e}")))?;
+        for mapping in mappings(&lowered.program, &picks) {
+            let mapped = mapping.apply(&lowered);
+            let (kernel, recipe) = mapped.map_err(|e| TestCaseError::fail(format!("{mapping}: {e}")))?;
             prop_assert_eq!(&recipe.apply(&lowered.kernel).unwrap(), &kernel);
             let mut memory = lowered.bind(&mesh, &inputs).unwrap();
             interpret(&kernel, &mut memory).unwrap();
             let size = expected.iter().fold(1.0_f64, |m, y| m.max(y.abs()));
             for (found, expected) in memory.f64s("y").unwrap().iter().zip(&expected) {
                 // as above; sums in another order
-                prop_assert!((found - expected).abs() <= 1e-10 * size, "{name}: {found} instead of {expected}");
+                prop_assert!((found - expected).abs() <= 1e-10 * size, "{mapping}: {found} instead of {expected}");
             }
         }
     }

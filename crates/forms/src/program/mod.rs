@@ -27,9 +27,9 @@ pub(crate) use derive::{BlockRoles, EvaluationRoles, ProductRoles, ResultRoles, 
 use crate::form::FormError;
 use crate::lowering::LoweredForm;
 use crate::quadrature::QuadratureScheme;
-use crate::strategies::Orbits;
 use crate::tabulated::IntegralType;
 use purlin_ir::{Kernel, ScalarType};
+use purlin_primitives::Script;
 use purlin_primitives::schedule::{Array, Loop, Statement};
 use std::borrow::Cow;
 
@@ -298,6 +298,9 @@ impl CellProgram {
     }
 }
 
+/// The orbits of the nodes of an element, each a list of nodes by permutation.
+pub type Orbits = Vec<Vec<u32>>;
+
 /// A kernel whose parts have roles: those that lowering handed over, or those that the tags of a
 /// text say.
 pub trait CellKernel {
@@ -348,6 +351,11 @@ pub trait CellKernel {
     /// The degrees of freedom of a component on vertices, edges, faces and in the interior of a cell,
     /// where the form says so: see [`LoweredForm::entity_parts`].
     fn entity_parts(&self) -> Option<Vec<u64>> {
+        None
+    }
+
+    /// The schedule that belongs to the kernel, whose holes a mapping may have values for.
+    fn script(&self) -> Option<&Script> {
         None
     }
 }

@@ -1,18 +1,11 @@
 //! Contractions axis by axis, one cell a work-item.
 
-use super::single_cell::{SingleCell, map_cells};
+use super::single_cell::{GroupOfCells, map_cells};
 use super::sum_factorise::{check_factorable, factorise_all, tensor_contractions, with_split_sums};
-use super::{StrategyError, applied};
-use crate::program::CellLoop;
+use crate::strategy::{Arguments, Question, Stopped, Strategy, Work};
 use purlin_ir::{Access, Insn, Kernel, UpdateOp, VarKind};
-use purlin_primitives::Recipe;
-
-/// Arguments of [`factorised_cells`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FactorisedCells {
-    /// Cells, and so work-items, of a work-group.
-    pub work_group: u64,
-}
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The number of axes of the tensor products that the tables of all contractions of a kernel are,
 /// as those of squares and cubes; none if a table is no such product. Constant tables of simplices
@@ -40,16 +33,38 @@ pub fn tensor_dimension(kernel: &Kernel) -> Option<u32> {
 ///
 /// # Source
 /// Orszag 1980.
-pub fn factorised_cells(
-    kernel: &Kernel,
-    cells: &CellLoop,
-    args: &FactorisedCells,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    check_factorable(kernel)?;
-    applied(kernel, |s| {
-        factorise_all(s, kernel)?;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FactorisedCells {
+    /// Cells, and so work-items, of a group.
+    pub cells: u64,
+}
+
+impl fmt::Display for FactorisedCells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "factorised sums, {} cells a group", self.cells)
+    }
+}
+
+impl Arguments for FactorisedCells {
+    const NAME: &'static str = "factorised_cells";
+    const SUMMARY: &'static str = "One cell a work-item, sums of tensor products axis by axis.";
+}
+
+impl Strategy for FactorisedCells {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        let form = on.form();
+        check_factorable(form.kernel())?;
+        let (cells, s) = (form.cell_loop()?, on.schedule());
+        factorise_all(s, form.kernel())?;
         let factorised = s.kernel().clone();
-        let mapping = SingleCell { work_group: args.work_group, constant_tables: true };
-        map_cells(s, &factorised, cells, &mapping)
-    })
+        let args = GroupOfCells { cells: self.cells, constant_tables: true };
+        Ok(map_cells(s, &factorised, &cells, args)?)
+    }
+
+    fn candidates(question: &Question<'_>) -> Vec<Self> {
+        let cells: &[u64] =
+            if tensor_dimension(question.form.kernel()).is_some() { &[1, 2, 4, 8, 16, 32] } else { &[] };
+        cells.iter().map(|cells| Self { cells: *cells }).collect()
+    }
 }

@@ -1,13 +1,16 @@
 //! Contractions axis by axis, a work-item for each line of points.
 
 use super::blocks::statements;
+use super::factorised_cells::tensor_dimension;
 use super::factorised_planes::OWN_SUMS;
 use super::single_cell::make_atomic;
 use super::sum_factorise::{
     Factorised, TensorContraction, check_factorable, factorise_in, tensor_contractions, with_split_sums,
 };
-use super::{StrategyError, applied, is_gathered, length, operands};
-use crate::program::{CellLoop, stage};
+use super::summed_cells::is_functional;
+use super::{is_gathered, length, operands};
+use crate::program::stage;
+use crate::strategy::{Arguments, Question, Stopped, Strategy, StrategyError, Work};
 use purlin_ir::{
     AddressSpace, Affine, AxisTag, Direction, Expr, InameId, Insn, Kernel, TableData, VarKind, Variable,
 };
@@ -18,20 +21,10 @@ use purlin_primitives::primitives::{
     SplitArrayAxis, TagInames, TransposeArrayAxes,
 };
 use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Recipe, Schedule, TransformError};
+use purlin_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Arguments of [`factorised_lines`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FactorisedLines {
-    /// Cells of a work-group.
-    pub cells: u64,
-    /// Whether entries of matrices are literals, or else operands of constant memory.
-    pub literal_tables: bool,
-    /// Where factors at points are copied to before anything else; none reads them where they are needed.
-    pub factors: Option<FactorCopy>,
-}
+use std::fmt;
 
 /// Where a work-group copies to what it reads of the mesh at points, so that it is there when it is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -43,7 +36,7 @@ pub enum FactorCopy {
     Local,
 }
 
-/// What a kernel needs in [`factorised_lines`].
+/// What a kernel needs in [`FactorisedLines`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineSizes {
     /// Most work-items that a cell takes.
@@ -52,7 +45,7 @@ pub struct LineSizes {
     pub evaluations: usize,
 }
 
-/// What a kernel needs in [`factorised_lines`]; none for one without contractions with tensor
+/// What a kernel needs in [`FactorisedLines`]; none for one without contractions with tensor
 /// products.
 #[must_use]
 pub fn line_sizes(kernel: &Kernel) -> Option<LineSizes> {
@@ -81,18 +74,49 @@ pub fn line_sizes(kernel: &Kernel) -> Option<LineSizes> {
 ///
 /// # Source
 /// Świrydowicz et al. 2019, §6, with lines in the place of layers.
-pub fn factorised_lines(
-    kernel: &Kernel,
-    cells: &CellLoop,
-    args: &FactorisedLines,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    check_factorable(kernel)?;
-    let all = tensor_contractions(&with_split_sums(kernel));
-    if all.iter().any(|c| c.dim != all[0].dim) {
-        return Err(StrategyError::MixedTensors);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FactorisedLines {
+    /// Cells of a group.
+    pub cells: u64,
+    /// Whether entries of matrices are literals, or else operands of constant memory.
+    pub literal_tables: bool,
+    /// Where factors at points are copied to before anything else; none reads them where they are needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factors: Option<FactorCopy>,
+}
+
+impl fmt::Display for FactorisedLines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tables = if self.literal_tables { ", literal tables" } else { "" };
+        let copied = match self.factors {
+            None => "",
+            Some(FactorCopy::Private) => ", factors in registers",
+            Some(FactorCopy::Local) => ", factors in local memory",
+        };
+        write!(f, "factorised sums by lines, {} cells a group{tables}{copied}", self.cells)
     }
-    applied(kernel, |s| {
-        let nests = factorise_in(s, kernel, slowest_first)?;
+}
+
+impl Arguments for FactorisedLines {
+    const NAME: &'static str = "factorised_lines";
+    const SUMMARY: &'static str =
+        "Sums of tensor products axis by axis, a work-item for each line of points.";
+}
+
+/// Most work-items of a group that share lines; one cell may take more.
+const MAX_OF_LINES: u64 = 256;
+
+impl Strategy for FactorisedLines {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        let form = on.form();
+        check_factorable(form.kernel())?;
+        let all = tensor_contractions(&with_split_sums(form.kernel()));
+        if all.iter().any(|c| c.dim != all[0].dim) {
+            return Err(StrategyError::MixedTensors.into());
+        }
+        let (cells, s) = (form.cell_loop()?, on.schedule());
+        let nests = factorise_in(s, form.kernel(), slowest_first)?;
         let mut lines = Lines::of(s, &nests, cells.cell.name());
         for nest in &nests {
             lines.cut(s, nest)?;
@@ -102,8 +126,19 @@ pub fn factorised_lines(
         lines.fuse_points(s)?;
         lines.share(s)?;
         make_atomic(s, &cells.commits)?;
-        lines.place(s, args)
-    })
+        Ok(lines.place(s, self)?)
+    }
+
+    fn candidates(question: &Question<'_>) -> Vec<Self> {
+        let kernel = question.form.kernel();
+        if tensor_dimension(kernel).is_none() || is_functional(question.form) {
+            return Vec::new();
+        }
+        let items = line_sizes(kernel).map_or(1, |lines| lines.work_items);
+        let of_group = [1, 2, 3, 4, 5, 8, 16].into_iter().filter(|cells| cells * items <= MAX_OF_LINES);
+        let with = |cells| [false, true].map(|literal_tables| Self { cells, literal_tables, factors: None });
+        of_group.flat_map(with).collect()
+    }
 }
 
 /// Whether the outermost axis of the columns is contracted first. Work-items then gather and scatter

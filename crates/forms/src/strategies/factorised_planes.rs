@@ -1,39 +1,36 @@
 //! Contractions axis by axis, the work-items of a group sharing a cell.
 
 use super::blocks::statements;
+use super::factorised_cells::tensor_dimension;
 use super::single_cell::make_atomic;
 use super::sum_factorise::{
     Factorised, check_factorable, factorise_all, tensor_contractions, with_split_sums,
 };
-use super::{StrategyError, applied, is_gathered, length, operands};
-use crate::program::CellLoop;
+use super::summed_cells::is_functional;
+use super::{is_gathered, length, operands};
+use crate::strategy::{Arguments, Question, Stopped, Strategy, Work};
 use purlin_ir::{AddressSpace, AxisTag, Kernel, VarKind, Variable};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::draw::loops_of;
 use purlin_primitives::primitives::{
     BufferWrites, ContractArray, PrefetchArray, SetAddressSpace, SplitArrayAxis, TagInames,
 };
-use purlin_primitives::{Recipe, Schedule, TransformError};
+use purlin_primitives::{Schedule, TransformError};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// Columns along an axis up to which every work-item computes all sums by itself: those of the
 /// vertices of a cell.
 pub(super) const OWN_SUMS: u32 = 2;
 
-/// Most work-items that a cell takes in [`factorised_planes`]; none for a kernel without
+/// Most work-items that a cell takes in [`FactorisedPlanes`]; none for a kernel without
 /// contractions with tensor products.
 #[must_use]
 pub fn work_items_of_planes(kernel: &Kernel) -> Option<u64> {
     let all = tensor_contractions(&with_split_sums(kernel));
     let width = all.iter().flat_map(|c| c.sizes).max()?;
     Some(u64::from(width).pow(2))
-}
-
-/// Arguments of [`factorised_planes`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FactorisedPlanes {
-    /// Cells of a work-group.
-    pub cells: u64,
 }
 
 /// Computes contractions with tensor products axis by axis
@@ -50,24 +47,46 @@ pub struct FactorisedPlanes {
 ///
 /// # Source
 /// Świrydowicz et al. 2019, §6, with the sums of a layer in local memory.
-pub fn factorised_planes(
-    kernel: &Kernel,
-    cells: &CellLoop,
-    args: &FactorisedPlanes,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    check_factorable(kernel)?;
-    applied(kernel, |s| {
-        let nests = factorise_all(s, kernel)?;
-        let cell = cells.cell.name();
-        let mut planes = Planes::of(s, &nests, cell);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FactorisedPlanes {
+    /// Cells of a group.
+    pub cells: u64,
+}
+
+impl fmt::Display for FactorisedPlanes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "factorised sums by layers, {} cells a group", self.cells)
+    }
+}
+
+impl Arguments for FactorisedPlanes {
+    const NAME: &'static str = "factorised_planes";
+    const SUMMARY: &'static str =
+        "Sums of tensor products axis by axis, a work-item for each point of a layer.";
+}
+
+impl Strategy for FactorisedPlanes {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        let form = on.form();
+        check_factorable(form.kernel())?;
+        let (cells, s) = (form.cell_loop()?, on.schedule());
+        let nests = factorise_all(s, form.kernel())?;
+        let mut planes = Planes::of(s, &nests, cells.cell.name());
         for nest in &nests {
             planes.share(s, nest)?;
         }
         planes.split_points(s)?;
         planes.fuse_layers(s)?;
         make_atomic(s, &cells.commits)?;
-        planes.place(s, length(args.cells))
-    })
+        Ok(planes.place(s, length(self.cells))?)
+    }
+
+    fn candidates(question: &Question<'_>) -> Vec<Self> {
+        let suits = tensor_dimension(question.form.kernel()).is_some() && !is_functional(question.form);
+        let cells: &[u64] = if suits { &[1, 2, 4, 8] } else { &[] };
+        cells.iter().map(|cells| Self { cells: *cells }).collect()
+    }
 }
 
 /// What becomes of the loops of a cell.

@@ -1,28 +1,20 @@
 //! The fewest operations a cell: sums over quadrature points in advance where that takes fewer.
 
-use super::sharing::{eliminate_sharing, fewest_symbols};
+use super::decided;
+use super::sharing::{eliminate_all, eliminate_sharing, fewest_symbols};
 use super::zero_blocks::skip_zero_blocks;
-use super::{Stopped, StrategyError, decided};
-use crate::program::CellProgram;
+use crate::program::{CellKernel, CellProgram};
+use crate::strategy::mapping::Mapping;
+use crate::strategy::{Arguments, Combinator, MappingError, Stopped, Work};
 use purlin_ir::{Kernel, VarKind};
 use purlin_primitives::monomials::{Monomial, monomials};
 use purlin_primitives::primitives::{MirrorTriangle, PreEvaluateLoop, RemoveUnusedVars, SumMoments};
-use purlin_primitives::{Recipe, Schedule, TransformError};
+use purlin_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
-/// Arguments of [`fewest_operations`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FewestOperations {
-    /// What tables may occupy in all, bytes, where they occupied less before (the threshold `T_H` of
-    /// Constraint 2).
-    pub memory: u64,
-    /// What is minimised.
-    pub objective: Objective,
-}
-
-/// What [`fewest_operations`] minimises.
+/// What [`FewestOperations`] minimises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Objective {
@@ -138,68 +130,78 @@ impl fmt::Display for Bipartition {
 ///
 /// # Source
 /// Luporini et al. 2017, §3.3, §3.4, and Algorithm 3 in §4.1; the comments name its steps.
-pub fn fewest_operations(
-    kernel: &Kernel,
-    program: &CellProgram,
-    args: &FewestOperations,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    let (kernel, recipe) = decided(kernel, |s| {
-        mirror(s, program)?;
-        // step 4
-        let all = tried(s, program, args)?.into_iter();
-        if let Some((_, best)) = all.reduce(|a, b| if b.0.cost < a.0.cost { b } else { a }) {
-            *s = best;
-        }
-        // step 5
-        s.attempt(RemoveUnusedVars {})?; // refused where all are used
-        Ok(())
-    })?;
-    let (eliminated, more, _) = eliminate_sharing(&kernel)?;
-    let (kernel, recipe) = readable((kernel, recipe), eliminated, more);
-    if CellProgram::read(&kernel).is_ok() {
-        return Ok((kernel, recipe)); // mappings tile its loops
-    }
-    let (kernel, more) = decided(&kernel, |s| {
-        skip_zero_blocks(s)?;
-        Ok(())
-    })?;
-    Ok((kernel, recipe.followed_by(more)))
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FewestOperations {
+    /// What tables may occupy in all, bytes, where they occupied less before (the threshold `T_H` of
+    /// Constraint 2).
+    #[serde(default = "FewestOperations::memory")]
+    pub memory: u64,
+    /// What is minimised.
+    #[serde(default)]
+    pub objective: Objective,
 }
 
-/// The kernel after more steps, unless it had roles, which mappings read, and loses them.
-fn readable((kernel, recipe): (Kernel, Recipe), after: Kernel, more: Recipe) -> (Kernel, Recipe) {
-    match CellProgram::read(&kernel).is_err() || CellProgram::read(&after).is_ok() {
-        true => (after, recipe.followed_by(more)),
-        false => (kernel, recipe),
+impl FewestOperations {
+    /// Bytes that tables of sums may occupy if nothing else is said: the second-level cache of the
+    /// processor of Luporini et al. 2017, §7.1.
+    pub const MEMORY: u64 = 256 << 10;
+
+    const fn memory() -> u64 {
+        Self::MEMORY
     }
 }
 
-/// Computes one triangle of each symmetric matrix.
-fn mirror(s: &mut Schedule, program: &CellProgram) -> Result<(), TransformError> {
-    for result in program.results.iter().filter(|r| r.columns.is_some()) {
-        s.attempt(MirrorTriangle::new(result.array.name()))?; // refused where the matrix is not symmetric
+impl fmt::Display for FewestOperations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let misses = match self.objective {
+            Objective::Operations => "",
+            Objective::OperationsAndMisses => " and misses",
+        };
+        write!(f, "fewest operations{misses}, tables of {} bytes", self.memory)
     }
-    Ok(())
 }
 
-/// The monomials of a kernel, as [`fewest_operations`] considers them.
+impl Arguments for FewestOperations {
+    const NAME: &'static str = "fewest_operations";
+    const SUMMARY: &'static str = "Sums over quadrature points in advance where that takes fewer operations.";
+}
+
+impl Combinator for FewestOperations {
+    fn apply(&self, on: &mut Work<'_>, then: &Mapping) -> Result<(), Stopped> {
+        let form = on.form();
+        fewest_operations(on.schedule(), &*form.program()?, *self)?;
+        on.go_on(then)
+    }
+
+    /// Also the monomials, and the sets of them that may be evaluated in advance.
+    fn decisions(&self, form: &dyn CellKernel) -> Result<Vec<String>, MappingError> {
+        let (kernel, program) = (form.kernel(), form.program()?);
+        let monomials = considered(kernel, &program)?;
+        let (_, _, shared) = eliminate_sharing(kernel)?;
+        let all = bipartitions(kernel, &program, *self)?;
+        let lines = monomials.iter().map(ToString::to_string);
+        let lines = lines.chain(shared.iter().map(ToString::to_string));
+        Ok(lines.chain(all.iter().map(ToString::to_string)).collect())
+    }
+}
+
+/// The monomials of a kernel, as [`FewestOperations`] considers them.
 ///
 /// # Errors
 /// An integer program that the solver gives up.
 ///
 /// # Source
 /// Luporini et al. 2017, §4.1, step 1 of Algorithm 3, and §4.2.
-pub fn considered(kernel: &Kernel, program: &CellProgram) -> Result<Vec<Considered>, StrategyError> {
-    let mut found = Vec::new();
-    decided(kernel, |s| {
+pub fn considered(kernel: &Kernel, program: &CellProgram) -> Result<Vec<Considered>, MappingError> {
+    let found = decided(kernel, |s| {
         mirror(s, program)?;
-        found = monomials_of(s, program)?;
-        Ok(())
-    })?;
-    Ok(found)
+        monomials_of(s, program)
+    });
+    Ok(found?.0)
 }
 
-/// The sets of monomials that [`fewest_operations`] chooses from, in the order in which they are
+/// The sets of monomials that [`FewestOperations`] chooses from, in the order in which they are
 /// tried.
 ///
 /// # Errors
@@ -210,15 +212,43 @@ pub fn considered(kernel: &Kernel, program: &CellProgram) -> Result<Vec<Consider
 pub fn bipartitions(
     kernel: &Kernel,
     program: &CellProgram,
-    args: &FewestOperations,
-) -> Result<Vec<Bipartition>, StrategyError> {
-    let mut found = Vec::new();
-    decided(kernel, |s| {
+    args: FewestOperations,
+) -> Result<Vec<Bipartition>, MappingError> {
+    let found = decided(kernel, |s| {
         mirror(s, program)?;
-        found = tried(s, program, args)?.into_iter().map(|(choice, _)| choice).collect();
-        Ok(())
-    })?;
-    Ok(found)
+        Ok(tried(s, program, args)?.into_iter().map(|(choice, _)| choice).collect())
+    });
+    Ok(found?.0)
+}
+
+/// The steps.
+fn fewest_operations(s: &mut Schedule, program: &CellProgram, args: FewestOperations) -> Result<(), Stopped> {
+    mirror(s, program)?;
+    // step 4
+    let all = tried(s, program, args)?.into_iter();
+    if let Some((_, best)) = all.reduce(|a, b| if b.0.cost < a.0.cost { b } else { a }) {
+        *s = best;
+    }
+    // step 5
+    s.attempt(RemoveUnusedVars {})?; // refused where all are used
+    let before = s.clone();
+    eliminate_all(s)?;
+    // mappings read the roles of a kernel, which it may lose
+    if CellProgram::read(s.kernel()).is_err() && CellProgram::read(before.kernel()).is_ok() {
+        *s = before;
+    }
+    match CellProgram::read(s.kernel()) {
+        Ok(_) => Ok(()), // mappings tile its loops
+        Err(_) => Ok(skip_zero_blocks(s)?),
+    }
+}
+
+/// Computes one triangle of each symmetric matrix.
+fn mirror(s: &mut Schedule, program: &CellProgram) -> Result<(), TransformError> {
+    for result in program.results.iter().filter(|r| r.columns.is_some()) {
+        s.attempt(MirrorTriangle::new(result.array.name()))?; // refused where the matrix is not symmetric
+    }
+    Ok(())
 }
 
 /// Step 1: the monomials, and which of them may be evaluated in advance.
@@ -261,7 +291,7 @@ fn step_of(monomial: &Monomial) -> PreEvaluateLoop {
 fn tried(
     s: &Schedule,
     program: &CellProgram,
-    args: &FewestOperations,
+    args: FewestOperations,
 ) -> Result<Vec<(Bipartition, Schedule)>, Stopped> {
     let all = monomials_of(s, program)?;
     let possible: Vec<&Monomial> =
@@ -343,7 +373,7 @@ pub(super) fn operations(s: &Schedule) -> u64 {
 
 /// Operations, bytes of tables, and the objective of a kernel, for one cell; what exceeds the
 /// threshold, and the tables before, is never best.
-fn cost(before: &Schedule, s: &Schedule, args: &FewestOperations) -> (u64, u64, f64) {
+fn cost(before: &Schedule, s: &Schedule, args: FewestOperations) -> (u64, u64, f64) {
     let (operations, bytes) = (operations(s), table_bytes(s.kernel()));
     let exceeds = bytes > args.memory.max(table_bytes(before.kernel()));
     let misses = match args.objective {

@@ -46,8 +46,6 @@ pub(super) struct Axes {
     pub(super) items: Vec<Loop>,
     /// On `l.1`.
     pub(super) sub_groups: Vec<Loop>,
-    /// On `l.2`.
-    pub(super) planes: Vec<Loop>,
     /// Held by the work-items of a sub-group.
     pub(super) fragments: Vec<Array>,
     /// In local memory.
@@ -84,12 +82,6 @@ impl Axes {
     /// A loop over components: a sub-group each, or written out in one.
     pub(super) fn add_components(&mut self, component: &Loop) {
         if self.one_sub_group { &mut self.unrolled } else { &mut self.sub_groups }.push(component.clone());
-    }
-
-    /// Loops on `l.1` and on `l.2`.
-    pub(super) fn on_axes(&mut self, [sub_group, plane]: [&Loop; 2]) {
-        self.sub_groups.push(sub_group.clone());
-        self.planes.push(plane.clone());
     }
 }
 

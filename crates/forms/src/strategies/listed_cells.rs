@@ -1,24 +1,49 @@
 //! One cell a work-item, with the degrees of freedom of a group listed once.
 
-use super::orbit_basis::{Orbits, orbit_basis};
+use super::length;
+use super::orbit_basis::orbit_basis;
 use super::single_cell::make_atomic;
 use super::staged_cells::straight_line;
 use super::stored_factors::store_cell_values;
-use super::{StrategyError, applied, length};
-use crate::program::CellProgram;
 use crate::program::stage::GATHER;
+use crate::program::{CellProgram, Orbits};
+use crate::strategy::{Arguments, CombinedOrbits, Needs, Stopped, Strategy, StrategyError, Work};
 use purlin_ir::{AxisTag, Expr, Insn, Kernel};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::primitives::{ListElements, ReorderRows, SetResidentGroups};
 use purlin_primitives::schedule::{Array, Loop, Statement};
-use purlin_primitives::{Recipe, Schedule, TransformError};
+use purlin_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The lists of a group, and what it does with them.
+/// As [`StraightCells`](super::StraightCells), but each degree of freedom of a group is read once
+/// and updated once: lists of them are computed for a mesh, cells read local memory by their
+/// numbers in the list, and add to local memory by the same numbers. Groups of cells that are close
+/// to each other have short lists; cells are put in such an order for a mesh, too. By `places`,
+/// cells do not update elements that they share: each adds to its own, and the list of a degree of
+/// freedom says which of them to sum. With `stored`, cells read what the integrand takes from their
+/// geometry, and no vertices. With `short`, numbers and places have 16 bits, which halves what they
+/// take of memory. With `exclusive`, degrees of freedom that no other group has are read and
+/// stored.
+///
+/// # Rewrite
+/// ```text
+/// for cell in 0..n_cells               =>  for cell_group {g.0}
+///   u_cell[i] = u[dofs[cell, i]]             u_items[k] = u[dofs_items[cell_group, k]]
+///   ...                                      for cell_item {l.0}
+///   y[dofs[cell, i]] += y_cell[i]              u_cell[i] = u_items[dofs_numbers[i, cell]]
+///                                              ...
+///                                              y_items[dofs_numbers[i, cell]] += y_cell[i]
+///                                            y[dofs_items[cell_group, k]] += y_items[k]
+/// ```
+///
+/// # Errors
+/// A group of no or more than 1024 work-items, functionals, degrees of freedom that no map gives,
+/// lists of vertices that nothing reads beside stored geometry; with orbits, an integrand without
+/// modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct GroupLists {
+pub struct ListedCells {
     /// Cells, and so work-items, of a group.
     pub cells: u64,
     /// Distinct degrees of freedom that a group has room for.
@@ -47,10 +72,10 @@ pub struct GroupLists {
     pub exclusive: Option<u64>,
 }
 
-impl fmt::Display for GroupLists {
+impl fmt::Display for ListedCells {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cells, items, compact, places, vertices, stored, short, exclusive } = self;
-        write!(f, "{cells} a group, {items} degrees of freedom")?;
+        write!(f, "listed cells, {cells} a group, {items} degrees of freedom")?;
         if let Some(exclusive) = exclusive {
             write!(f, ", {exclusive} of them exclusive")?;
         }
@@ -67,92 +92,90 @@ impl fmt::Display for GroupLists {
     }
 }
 
-/// Arguments of [`listed_cells`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ListedCells {
-    /// The lists.
-    pub lists: GroupLists,
-    /// The orbits of the nodes of each element, if degrees of freedom are combined by them.
-    pub orbits: Vec<Orbits>,
-    /// Groups that a compute unit should have registers for; none leaves it to the compiler.
-    pub resident_groups: Option<u32>,
-}
-
 /// Most rounds of a transfer that are written out.
 const MAX_ROUNDS: i64 = 32;
 
-/// As [`straight_cells`](super::straight_cells), but each degree of freedom of a group is read once
-/// and updated once: lists of them are computed for a mesh, cells read local memory by their
-/// numbers in the list, and add to local memory by the same numbers. Groups of cells that are close
-/// to each other have short lists; cells are put in such an order for a mesh, too. By `places`,
-/// cells do not update elements that they share: each adds to its own, and the list of a degree of
-/// freedom says which of them to sum. With `stored`, cells read what the integrand takes from their
-/// geometry, and no vertices. With `short`, numbers and places have 16 bits, which halves what they
-/// take of memory. With `exclusive`, degrees of freedom that no other group has are read and
-/// stored.
-///
-/// # Rewrite
-/// ```text
-/// for cell in 0..n_cells               =>  for cell_group {g.0}
-///   u_cell[i] = u[dofs[cell, i]]             u_items[k] = u[dofs_items[cell_group, k]]
-///   ...                                      for cell_item {l.0}
-///   y[dofs[cell, i]] += y_cell[i]              u_cell[i] = u_items[dofs_numbers[i, cell]]
-///                                              ...
-///                                              y_items[dofs_numbers[i, cell]] += y_cell[i]
-///                                            y[dofs_items[cell_group, k]] += y_items[k]
-/// ```
-///
-/// # Errors
-/// A group of no or more than 1024 work-items, functionals, degrees of freedom that no map gives,
-/// lists of vertices that nothing reads beside stored geometry; with orbits, an integrand without
-/// modes.
-pub fn listed_cells(
-    kernel: &Kernel,
-    program: &CellProgram,
-    args: &ListedCells,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    let lists = &args.lists;
-    if !(1..=1024).contains(&lists.cells) {
-        return Err(StrategyError::Parameter {
-            symbol: "the number of cells of a group".into(),
-            found: lists.cells,
-            needed: "1 to 1024, the work-items of a group on any device".into(),
-        });
+impl ListedCells {
+    /// The map of the vertices of cells and their coordinates, if they are asked for; refuses arguments
+    /// that make no sense together.
+    fn check(&self, kernel: &Kernel, program: &CellProgram) -> Result<Option<[String; 2]>, StrategyError> {
+        if !(1..=1024).contains(&self.cells) {
+            return Err(StrategyError::Parameter {
+                symbol: "the number of cells of a group".into(),
+                found: self.cells,
+                needed: "1 to 1024, the work-items of a group on any device".into(),
+            });
+        }
+        if program.results.is_empty() {
+            return Err(StrategyError::Parameter {
+                symbol: "the number of results with degrees of freedom".into(),
+                found: 0,
+                needed: "at least one; sums of functionals are mapped by `summed_cells`".into(),
+            });
+        }
+        let asked = self.compact || self.stored || self.vertices.is_some();
+        let vertices = vertices(kernel).filter(|_| asked);
+        if asked && vertices.is_none() {
+            return Err(StrategyError::Parameter {
+                symbol: "the number of gathers of vertices".into(),
+                found: 0,
+                needed: "at least one, for groups that are compact by vertices, list them or store geometry"
+                    .into(),
+            });
+        }
+        if let Some(found) = self.vertices.filter(|_| self.stored) {
+            return Err(StrategyError::Parameter {
+                symbol: "the number of vertices of a group".into(),
+                found,
+                needed: "none beside stored geometry, which reads no coordinates".into(),
+            });
+        }
+        Ok(vertices)
     }
-    if program.results.is_empty() {
-        return Err(StrategyError::Parameter {
-            symbol: "the number of results with degrees of freedom".into(),
-            found: 0,
-            needed: "at least one; sums of functionals are mapped by `summed_cells`".into(),
-        });
+
+    /// Applies the steps; with the orbits of the nodes of each element, degrees of freedom are combined
+    /// by them.
+    fn map(&self, on: &mut Work<'_>, orbits: &[Orbits], how: CombinedOrbits) -> Result<(), Stopped> {
+        let form = on.form();
+        let program = form.program()?;
+        let vertices = self.check(form.kernel(), &program)?;
+        let s = on.schedule();
+        map_cells(s, &program, self, orbits, vertices)?;
+        let groups = how.resident_groups;
+        Ok(groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))?)
     }
-    let asked = lists.compact || lists.stored || lists.vertices.is_some();
-    let vertices = vertices(kernel).filter(|_| asked);
-    if asked && vertices.is_none() {
-        return Err(StrategyError::Parameter {
-            symbol: "the number of gathers of vertices".into(),
-            found: 0,
-            needed: "at least one, for groups that are compact by vertices, list them or store geometry"
-                .into(),
-        });
+}
+
+impl Arguments for ListedCells {
+    const NAME: &'static str = "listed_cells";
+    const SUMMARY: &'static str = "One cell a work-item, degrees of freedom of a group by lists for a mesh.";
+}
+
+impl Strategy for ListedCells {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        self.map(on, &[], CombinedOrbits::default())
     }
-    if let Some(found) = lists.vertices.filter(|_| lists.stored) {
-        return Err(StrategyError::Parameter {
-            symbol: "the number of vertices of a group".into(),
-            found,
-            needed: "none beside stored geometry, which reads no coordinates".into(),
-        });
+
+    fn needs(&self) -> Needs {
+        Needs { cell_in_registers: true, setup: true, ..Needs::default() }
     }
-    applied(kernel, |s| map_cells(s, program, args, vertices))
+
+    fn in_orbits(&self, on: &mut Work<'_>, how: CombinedOrbits) -> Result<(), Stopped> {
+        if how.points {
+            return Err(how.refused(self));
+        }
+        let orbits = how.lower(on)?;
+        self.map(on, &orbits, how)
+    }
 }
 
 fn map_cells(
     s: &mut Schedule,
     program: &CellProgram,
-    args: &ListedCells,
+    lists: &ListedCells,
+    orbits: &[Orbits],
     vertices: Option<[String; 2]>,
 ) -> Result<(), TransformError> {
-    let lists = &args.lists;
     let cells_of_group = length(lists.cells);
     if let Some([map, points]) = vertices.as_ref().filter(|_| lists.compact) {
         s.make(ReorderRows::new(program.cells.cell.name(), map, points, cells_of_group))?;
@@ -191,15 +214,14 @@ fn map_cells(
         }
         listed.extend([var, String::from(&made.array)]);
     }
-    if !args.orbits.is_empty() {
+    if !orbits.is_empty() {
         let tiles: Vec<Array> = gathers.iter().map(|g| g.array.clone()).collect();
-        orbit_basis(s, program, &tiles, &args.orbits)?;
+        orbit_basis(s, program, &tiles, orbits)?;
     }
     straight_line(s, program, &item, None)?;
     s.tag_all(&transfers.rounds, AxisTag::Unrolled)?;
     s.tag(&group, AxisTag::Group(0))?;
-    s.tag_all(&transfers.items, AxisTag::Local(0))?;
-    args.resident_groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
+    s.tag_all(&transfers.items, AxisTag::Local(0))
 }
 
 /// The map of the vertices of cells and their coordinates: what the gather of the points of a cell

@@ -1,21 +1,17 @@
 //! One cell at a time, the columns of its matrix in the lanes of vectors.
 
 use super::blocks::statements;
-use super::single_cell::{SingleCell, map_cells};
-use super::{StrategyError, applied, length};
+use super::length;
+use super::single_cell::{GroupOfCells, map_cells};
 use crate::program::{CellProgram, ElementResult, Products};
+use crate::strategy::{Arguments, Stopped, Strategy, StrategyError, Work};
 use purlin_ir::{Atom, Expr, Kernel};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::primitives::{PadInames, SplitArrayAxis, TransposeArrayAxes, VectoriseIname};
 use purlin_primitives::schedule::Loop;
-use purlin_primitives::{Recipe, Schedule, TransformError};
-
-/// Arguments of [`loops_in_lanes`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct LoopLanes {
-    /// Lanes of a vector: 2, 4, 8, …
-    pub lanes: u64,
-}
+use purlin_primitives::{Schedule, TransformError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Runs the columns of the matrices of cells in the lanes of vectors, one cell at a time.
 ///
@@ -36,28 +32,47 @@ pub struct LoopLanes {
 ///
 /// # Source
 /// Luporini et al. 2017, §6.3, and Luporini et al. 2015: padding and alignment of the innermost loop.
-pub fn loops_in_lanes(
-    kernel: &Kernel,
-    program: &CellProgram,
-    args: &LoopLanes,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    let is_matrix = |result: &&ElementResult| result.columns.is_some();
-    if program.results.iter().find(is_matrix).is_none() {
-        return Err(StrategyError::Parameter {
-            symbol: "the number of element matrices".into(),
-            found: 0,
-            needed: "at least 1; a linear form has vectors, whose cells run in lanes".into(),
-        });
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoopLanes {
+    /// Lanes of a vector: 2, 4, 8, …
+    pub lanes: u64,
+}
+
+impl fmt::Display for LoopLanes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "loops in lanes, {} columns a vector", self.lanes)
     }
-    applied(kernel, |s| {
+}
+
+impl Arguments for LoopLanes {
+    const NAME: &'static str = "loop_lanes";
+    const SUMMARY: &'static str = "One cell at a time, the columns of its matrix in the lanes of vectors.";
+}
+
+impl Strategy for LoopLanes {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        let form = on.form();
+        let program = form.program()?;
+        let is_matrix = |result: &&ElementResult| result.columns.is_some();
+        if program.results.iter().find(is_matrix).is_none() {
+            return Err(StrategyError::Parameter {
+                symbol: "the number of element matrices".into(),
+                found: 0,
+                needed: "at least 1; a linear form has vectors, whose cells run in lanes".into(),
+            }
+            .into());
+        }
+        let s = on.schedule();
         let mut lanes = Vec::new();
         for result in program.results.iter().filter(is_matrix) {
-            lanes.extend(tiles_of_columns(s, program, result, length(args.lanes))?);
+            lanes.extend(tiles_of_columns(s, &program, result, length(self.lanes))?);
         }
-        map_cells(s, kernel, &program.cells, &SingleCell { work_group: 1, constant_tables: true })?;
+        let cells = GroupOfCells { cells: 1, constant_tables: true };
+        map_cells(s, form.kernel(), &program.cells, cells)?;
         // lanes share no array but those of their cell, which are private now
-        lanes.iter().try_for_each(|lane| s.make(VectoriseIname::new(lane.name())))
-    })
+        Ok(lanes.iter().try_for_each(|lane| s.make(VectoriseIname::new(lane.name())))?)
+    }
 }
 
 /// Tiles the columns of a matrix; returns the loops over the columns of a tile.

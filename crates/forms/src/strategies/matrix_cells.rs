@@ -7,11 +7,13 @@ use super::fragments::{
     Axes, CELLS, LANES, Nest, Product, TILE, exactly, fragment, lay_out_spread_table, lay_out_table, product,
     spread_halves, spread_length, tiled,
 };
+use super::matrix_orbits::matrix_orbits;
 use super::modes::factor;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Staged, check_parts, deal_parts, stage_results};
-use super::{StrategyError, applied, length};
+use super::{length, show_parts, trial};
 use crate::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products};
+use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strategy, StrategyError, Work};
 use purlin_ir::{AddressSpace, AxisTag, Kernel};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::intrinsics::MMA_M16N8K8_F64;
@@ -20,10 +22,37 @@ use purlin_primitives::primitives::{
     SetAddressSpace, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
 };
 use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Recipe, Schedule, TransformError};
+use purlin_primitives::{Schedule, TransformError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
-/// Arguments of [`matrix_cells`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// Maps sixteen cells to a sub-group, and multiplies by tables with matrix instructions: modes times
+/// degrees of freedom by cells. The values of modes stay in registers, where the result of an
+/// instruction is a factor of the next one.
+///
+/// Sums run over [modes](super::Modes), in a number that tiles divide; rows and
+/// columns that are added are zero. Gather and scatter go through local memory along the degrees of
+/// freedom. Tables stay in local memory, as far as asked for, while a group takes one block of cells
+/// after the other.
+/// Cells that fill no block are mapped to a group each.
+///
+/// Overlapped, degrees of freedom and vertices of the next block are copied to local memory without
+/// waiting, from when those of a block are in registers on; what the scatter adds has its own place.
+///
+/// # Rewrite
+/// ```text
+/// for q in 0..m                     =>  for q_tile in 0..ceil(m/8)
+///   for j in 0..n                         for j_tile in 0..ceil(n/8) {unroll}
+///     e += phi[q, j]*u[j]                   call mma  # e of 16 cells and 8 modes
+///   f = g*e                               f = g*e, each work-item its own
+///   for i in 0..n                         for i_tile in 0..ceil(n/8) {unroll}
+///     y[i] += phi[q, i]*f                   call mma  # y of 16 cells and 8 rows
+/// ```
+///
+/// # Errors
+/// Integrands without modes; functions with components; a step that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MatrixCells {
     /// Sub-groups of a group, of sixteen cells each.
     pub sub_groups: u64,
@@ -33,10 +62,106 @@ pub struct MatrixCells {
     pub kept_tables: u64,
     /// Whether the degrees of freedom of the next block of cells are copied while products are
     /// computed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overlapped: bool,
     /// Degrees of freedom that are gathered and scattered by themselves, as in
-    /// [`StagedCells`](super::StagedCells).
+    /// [`StraightCells`](super::StraightCells).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<u64>,
+}
+
+impl fmt::Display for MatrixCells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { sub_groups, groups, kept_tables, overlapped, parts } = self;
+        let tables = if *kept_tables == 1 { "table" } else { "tables" };
+        let ahead = if *overlapped { ", copies ahead" } else { "" };
+        write!(
+            f,
+            "matrix cells, {sub_groups} sub-groups, {groups} groups, {kept_tables} {tables} kept{ahead}"
+        )?;
+        show_parts(f, parts)
+    }
+}
+
+impl Arguments for MatrixCells {
+    const NAME: &'static str = "matrix_cells";
+    const SUMMARY: &'static str =
+        "Sixteen cells a sub-group, products with tables over modes by matrix instructions.";
+}
+
+/// Sub-groups of a group and groups of a launch that are tried with matrix instructions: two groups
+/// on each of the 132 multiprocessors of an H100 or H200, or up to four, as registers and local
+/// memory allow, and one.
+const TRIED: [[u64; 2]; 5] = [[4, 264], [8, 132], [12, 132], [4, 396], [4, 528]];
+
+/// The same where the next block of cells is copied while products are computed: of five that were
+/// tried in 18 cases, these were the fastest of all ten that gained (H200, 2026-11-24); after
+/// orbits seven of twelve cases gain by the first one, 6 to 13 % (H200, 2026-11-26).
+const TRIED_AHEAD: [[u64; 2]; 2] = [[8, 132], [12, 132]];
+
+/// Groups of a launch that are one a multiprocessor.
+pub(super) const MULTIPROCESSORS: u64 = 132;
+
+/// Fewest degrees of freedom of a cell for which matrix instructions pay: the Laplace operator
+/// takes 692 µs by them on 2-D P5, with 21, and 541 µs in straight-line code, and on P6, with 28,
+/// 934 µs and 1112 µs (results/h200/tuned.jsonl).
+const MATRIX_DOFS: i64 = 28;
+
+impl MatrixCells {
+    /// What is tried of a kernel, with as many tables in local memory as fit beside the cells of a
+    /// group that has `local_bytes` of it.
+    pub(super) fn that_fit(sizes: &MatrixSizes, local_bytes: impl Fn(u64) -> u64) -> Vec<Self> {
+        if sizes.dofs < MATRIX_DOFS {
+            return Vec::new();
+        }
+        let of = |[sub_groups, groups]: [u64; 2], overlapped| {
+            let kept_tables = sizes.tables_that_fit(sub_groups, overlapped, local_bytes(groups))?;
+            Some(Self { sub_groups, groups, kept_tables, overlapped, parts: Vec::new() })
+        };
+        let waiting = TRIED.into_iter().filter_map(|sizes| of(sizes, false));
+        waiting.chain(TRIED_AHEAD.into_iter().filter_map(|sizes| of(sizes, true))).collect()
+    }
+}
+
+impl Strategy for MatrixCells {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        self.check()?;
+        let form = on.form();
+        let s = on.schedule();
+        factor(s, &*form.program()?, TILE as u32)?;
+        let kernel = s.kernel().clone();
+        let program = CellProgram::read(&kernel)?;
+        let parts = Parts::of(&kernel, &program)?;
+        check_parts(&self.parts, [parts.gather.count, program.results[0].count])?;
+        Ok(Plan { program: &program, parts: &parts, args: self }.map(s)?)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { matrix_instructions: true, ..Needs::default() }
+    }
+
+    fn is_over_modes(&self) -> bool {
+        true
+    }
+
+    fn candidates(question: &Question<'_>) -> Vec<Self> {
+        let sizes = |program: &CellProgram| matrix_sizes(question.form.kernel(), program);
+        let sizes =
+            question.form.program().ok().filter(|_| question.has_matrix_instructions).and_then(|p| sizes(&p));
+        sizes.map_or_else(Vec::new, |sizes| Self::that_fit(&sizes, |_| question.local_bytes))
+    }
+
+    fn with_parts(&self, parts: &[u64]) -> Option<Self> {
+        Some(Self { parts: parts.to_vec(), ..self.clone() })
+    }
+
+    fn in_orbits(&self, on: &mut Work<'_>, how: CombinedOrbits) -> Result<(), Stopped> {
+        if how != CombinedOrbits::default() {
+            return Err(how.refused(self));
+        }
+        let orbits = how.lower(on)?;
+        matrix_orbits(on, self, &orbits)
+    }
 }
 
 /// Work-items of a sub-group, along both axes of a group.
@@ -95,48 +220,7 @@ impl<'p> Parts<'p> {
     }
 }
 
-/// Maps sixteen cells to a sub-group, and multiplies by tables with matrix instructions: modes times
-/// degrees of freedom by cells. The values of modes stay in registers, where the result of an
-/// instruction is a factor of the next one.
-///
-/// Sums run over [modes](super::factored_quadrature), in a number that tiles divide; rows and
-/// columns that are added are zero. Gather and scatter go through local memory along the degrees of
-/// freedom. Tables stay in local memory, as far as asked for, while a group takes one block of cells
-/// after the other.
-/// Cells that fill no block are mapped to a group each.
-///
-/// Overlapped, degrees of freedom and vertices of the next block are copied to local memory without
-/// waiting, from when those of a block are in registers on; what the scatter adds has its own place.
-///
-/// # Rewrite
-/// ```text
-/// for q in 0..m                     =>  for q_tile in 0..ceil(m/8)
-///   for j in 0..n                         for j_tile in 0..ceil(n/8) {unroll}
-///     e += phi[q, j]*u[j]                   call mma  # e of 16 cells and 8 modes
-///   f = g*e                               f = g*e, each work-item its own
-///   for i in 0..n                         for i_tile in 0..ceil(n/8) {unroll}
-///     y[i] += phi[q, i]*f                   call mma  # y of 16 cells and 8 rows
-/// ```
-///
-/// # Errors
-/// Integrands without modes; functions with components; a step that was refused.
-pub fn matrix_cells(
-    kernel: &Kernel,
-    program: &CellProgram,
-    args: &MatrixCells,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    args.check()?;
-    let (kernel, modes) = applied(kernel, |s| factor(s, program, TILE as u32))?;
-    let program = CellProgram::read(&kernel)?;
-    let parts = Parts::of(&kernel, &program)?;
-    check_parts(&args.parts, [parts.gather.count, program.results[0].count])?;
-    match applied(&kernel, |s| Strategy { program: &program, parts: &parts, args }.map(s)) {
-        Ok((kernel, rest)) => Ok((kernel, modes.followed_by(rest))),
-        Err(error) => Err(error.behind(modes)),
-    }
-}
-
-/// What [`matrix_cells`] needs of local memory.
+/// What [`MatrixCells`] needs of local memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatrixSizes {
     /// Degrees of freedom of a cell.
@@ -167,10 +251,10 @@ impl MatrixSizes {
     }
 }
 
-/// The sizes of a kernel that [`matrix_cells`] can map.
+/// The sizes of a kernel that [`MatrixCells`] can map.
 #[must_use]
 pub fn matrix_sizes(kernel: &Kernel, program: &CellProgram) -> Option<MatrixSizes> {
-    let (kernel, _) = applied(kernel, |s| factor(s, program, TILE as u32)).ok()?;
+    let kernel = trial(kernel, |s| factor(s, program, TILE as u32))?;
     let program = CellProgram::read(&kernel).ok()?;
     let parts = Parts::of(&kernel, &program).ok()?;
     let n = parts.gather.count;
@@ -199,7 +283,7 @@ pub(super) fn row_length(n: i64) -> i64 {
     tiled(n) + TILE / 2
 }
 
-struct Strategy<'a> {
+struct Plan<'a> {
     program: &'a CellProgram,
     parts: &'a Parts<'a>,
     args: &'a MatrixCells,
@@ -235,7 +319,7 @@ pub(super) struct Tiles<'p> {
     multiply: Nest,
 }
 
-impl Strategy<'_> {
+impl Plan<'_> {
     fn map(&self, s: &mut Schedule) -> Result<(), TransformError> {
         let (program, parts) = (self.program, self.parts);
         let [sub_groups, groups] = [self.args.sub_groups, self.args.groups].map(length);

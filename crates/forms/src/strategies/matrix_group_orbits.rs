@@ -11,11 +11,10 @@ use super::matrix_cells::{REST, row_length};
 use super::matrix_groups::MatrixGroups;
 use super::matrix_orbits::{ModeBlock, Parts, algebra, loops_in};
 use super::modes::split_terms;
-use super::orbit_basis::Orbits;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, check_parts, deal_parts, roll_gathers};
-use super::{Stopped, StrategyError, applied, decided};
-use crate::program::{CellProgram, Gather, NotAnAction};
+use crate::program::{CellProgram, Gather, NotAnAction, Orbits};
+use crate::strategy::{Stopped, Work};
 use purlin_ir::{AddressSpace, AxisTag, Expr, Kernel};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::intrinsics::MMA_M16N8K8_F64;
@@ -24,11 +23,11 @@ use purlin_primitives::primitives::{
     SetResidentGroups, SplitIname, SplitLives, Tail, TransposeArrayAxes,
 };
 use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Recipe, Schedule, TransformError};
+use purlin_primitives::{Schedule, TransformError};
 
 /// Maps sixteen cells to a group and a component to a sub-group as
-/// [`matrix_groups`](super::matrix_groups()) does, with degrees of freedom combined in orbits as
-/// [`matrix_orbits`](super::matrix_orbits()) does: for linear operators on vectors.
+/// [`MatrixGroups`] does, with degrees of freedom combined in orbits as
+/// `matrix_orbits` does: for linear operators on vectors.
 ///
 /// Each sub-group holds the combinations of its component in registers, and its sums; blocks of
 /// modes in which the table of a combination is zero leave it out. The values of eight modes go
@@ -49,31 +48,27 @@ use purlin_primitives::{Recipe, Schedule, TransformError};
 /// ```
 ///
 /// # Errors
-/// As `matrix_groups`; integrands without modes, degrees of freedom that no orbits hold,
+/// As [`MatrixGroups`]; integrands without modes, degrees of freedom that no orbits hold,
 /// derivatives that are zero in a block of modes.
-pub fn matrix_group_orbits(
-    kernel: &Kernel,
-    program: &CellProgram,
+pub(super) fn matrix_group_orbits(
+    on: &mut Work<'_>,
     args: &MatrixGroups,
     orbits: &[Orbits],
-) -> Result<(Kernel, Recipe), StrategyError> {
-    vector_gather(kernel, program)?;
-    let (kernel, terms) =
-        applied(kernel, |s| program.blocks.iter().try_for_each(|block| split_terms(s, block).map(drop)))?;
+) -> Result<(), Stopped> {
+    let form = on.form();
+    let program = form.program()?;
+    vector_gather(form.kernel(), &program)?;
+    let s = on.schedule();
+    program.blocks.iter().try_for_each(|block| split_terms(s, block).map(drop))?;
+    let kernel = s.kernel().clone();
     let program = CellProgram::read(&kernel)?;
     let (gather, components) = vector_gather(&kernel, &program)?;
     check_parts(&args.parts, [gather.count, program.results[0].count])?;
-    let map = |s: &mut Schedule| {
-        Strategy { program: &program, gather, components, orbits, args }.map(s)?;
-        if let Some(groups) = args.resident_groups {
-            s.apply(SetResidentGroups::new(groups))?;
-        }
-        Ok(())
-    };
-    match decided(&kernel, map) {
-        Ok((kernel, rest)) => Ok((kernel, terms.followed_by(rest))),
-        Err(error) => Err(error.behind(terms)),
+    Plan { program: &program, gather, components, orbits, args }.map(s)?;
+    if let Some(groups) = args.resident_groups {
+        s.apply(SetResidentGroups::new(groups))?;
     }
+    Ok(())
 }
 
 /// The only function that is evaluated, with as many components as the result, and their number.
@@ -95,7 +90,7 @@ fn refusal(kernel: &Kernel, found: &str) -> NotAnAction {
     NotAnAction { kernel: kernel.name.clone(), found }
 }
 
-struct Strategy<'a> {
+struct Plan<'a> {
     program: &'a CellProgram,
     gather: &'a Gather,
     components: i64,
@@ -120,7 +115,7 @@ struct Ends {
     rest: Option<Loop>,
 }
 
-impl Strategy<'_> {
+impl Plan<'_> {
     fn map(&self, s: &mut Schedule) -> Result<(), Stopped> {
         let program = self.program;
         let result = &program.results[0];
@@ -138,7 +133,7 @@ impl Strategy<'_> {
         let blocks: Vec<Quadrature<'_>> = blocks.collect::<Option<_>>().ok_or_else(|| {
             let found =
                 "a table multiplies some components only, or a derivative is zero in a block of modes";
-            Stopped::Undecided(refusal(s.kernel(), found).into())
+            Stopped::from(refusal(s.kernel(), found))
         })?;
         let (rolled, of_blocks) = self.roll(s, &parts, &blocks)?;
         if parts.orbits % TILE != 0 {

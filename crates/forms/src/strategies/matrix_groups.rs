@@ -4,11 +4,13 @@ use super::blocks::{behind, gathers_first, statements, written};
 use super::cell_groups::cell_groups;
 use super::component_products::{Evaluated, Quadrature, RolledBlock, of_table, products, roll_block};
 use super::fragments::{Axes, CELLS, LANES, Nest, TILE, exactly, fragment, lay_out, spread_columns, tiled};
+use super::matrix_group_orbits::matrix_group_orbits;
 use super::modes::factor;
+use super::show_parts;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Staged, check_parts, deal_parts, roll_gathers, stage_results};
-use super::{StrategyError, applied};
 use crate::program::{CellProgram, Gather, NotAnAction};
+use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strategy, Work};
 use purlin_ir::{AddressSpace, AxisTag, Kernel};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::intrinsics::{MMA_M16N8K4_F64, MMA_M16N8K8_F64};
@@ -17,7 +19,9 @@ use purlin_primitives::primitives::{
     SetResidentGroups, SplitIname, SplitLives, Tail,
 };
 use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Recipe, Schedule, TransformError};
+use purlin_primitives::{Schedule, TransformError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What the arrays of cells that fill no block end with.
 const REST: &str = "rest";
@@ -78,45 +82,13 @@ impl<'p> Parts<'p> {
     }
 }
 
-/// Arguments of [`matrix_groups`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct MatrixGroups {
-    /// Work-groups that a compute unit should have registers for.
-    pub resident_groups: Option<u32>,
-    /// Tiles of eight points whose values are in local memory together; none is one. With several
-    /// there are fewer barriers, and degrees of freedom are read less often, but more registers are
-    /// taken.
-    pub point_tiles: Option<u32>,
-    /// Whether the last of the degrees of freedom are multiplied by instructions of half the length
-    /// where these hold them all, which is where fewer zeros are multiplied. Not with several tiles
-    /// of points.
-    pub short_terms: bool,
-    /// Whether one sub-group has all components of its cells, and a group is one sub-group: values
-    /// at points stay in registers then, and no work-item waits for others.
-    pub one_sub_group: bool,
-    /// Degrees of freedom that are gathered and scattered by themselves, as in
-    /// [`StagedCells`](super::StagedCells).
-    pub parts: Vec<u64>,
-}
-
-impl MatrixGroups {
-    pub(super) fn tiles(&self) -> i64 {
-        self.point_tiles.map_or(1, i64::from).max(1)
-    }
-
-    /// Sub-groups of a group.
-    pub(super) const fn sub_groups(&self, components: i64) -> i64 {
-        if self.one_sub_group { 1 } else { components }
-    }
-}
-
 /// Maps sixteen cells to a group, of which each sub-group multiplies one component by tables with
 /// matrix instructions: modes or points times degrees of freedom by cells.
 ///
 /// Degrees of freedom, values at points and the factors of the products are in local memory as
 /// fragments lie; what a component adds to the result stays in the registers of its sub-group.
 /// Pointwise groups are dealt out to all work-items. One sub-group may have all components instead,
-/// with values at points in its registers. Sums run over [modes](super::factored_quadrature) where
+/// with values at points in its registers. Sums run over [modes](super::Modes) where
 /// the integrand is linear. Cells that fill no block are mapped to a group each.
 ///
 /// # Rewrite
@@ -135,39 +107,161 @@ impl MatrixGroups {
 /// # Errors
 /// Functions without components, or with others than the result; tables that multiply some
 /// components only; a step that was refused.
-pub fn matrix_groups(
-    kernel: &Kernel,
-    program: &CellProgram,
-    args: &MatrixGroups,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    let (kernel, modes) = match applied(kernel, |s| factor(s, program, TILE as u32)) {
-        Ok(found) => found,
-        Err(_) => (kernel.clone(), Recipe::default()),
-    };
-    let program = CellProgram::read(&kernel)?;
-    let mut parts = Parts::of(&kernel, &program)?;
-    check_parts(&args.parts, [parts.count])?;
-    let short = args.short_terms.then_some(parts.count);
-    for quadrature in &mut parts.blocks {
-        (quadrature.tiles, quadrature.short) = (args.tiles(), short);
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixGroups {
+    /// Work-groups that a compute unit should have registers for; none leaves it to the compiler.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resident_groups: Option<u32>,
+    /// Tiles of eight points whose values are in local memory together; none is one. With several
+    /// there are fewer barriers, and degrees of freedom are read less often, but more registers are
+    /// taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub point_tiles: Option<u32>,
+    /// Whether the last of the degrees of freedom are multiplied by instructions of half the length
+    /// where these hold them all, which is where fewer zeros are multiplied. Not with several tiles
+    /// of points.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub short_terms: bool,
+    /// Whether one sub-group has all components of its cells, and a group is one sub-group: values
+    /// at points stay in registers then, and nobody waits for others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_sub_group: bool,
+    /// Degrees of freedom that are gathered and scattered by themselves, as in
+    /// [`StraightCells`](super::StraightCells).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<u64>,
+}
+
+impl MatrixGroups {
+    pub(super) fn tiles(&self) -> i64 {
+        self.point_tiles.map_or(1, i64::from).max(1)
     }
-    let map = |s: &mut Schedule| {
-        Strategy { program: &program, parts: &parts, args }.map(s)?;
-        args.resident_groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
-    };
-    match applied(&kernel, map) {
-        Ok((kernel, rest)) => Ok((kernel, modes.followed_by(rest))),
-        Err(error) => Err(error.behind(modes)),
+
+    /// Sub-groups of a group.
+    pub(super) const fn sub_groups(&self, components: i64) -> i64 {
+        if self.one_sub_group { 1 } else { components }
     }
 }
 
-/// Degrees of freedom of a component of what [`matrix_groups`] can map.
+impl fmt::Display for MatrixGroups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { resident_groups, point_tiles, short_terms, one_sub_group, parts } = self;
+        f.write_str("matrix groups")?;
+        f.write_str(if *one_sub_group { " of one sub-group" } else { "" })?;
+        resident_groups.map_or(Ok(()), |groups| write!(f, ", {groups} at a time"))?;
+        point_tiles.map_or(Ok(()), |tiles| write!(f, ", {} points at a time", 8 * tiles))?;
+        f.write_str(if *short_terms { ", short terms" } else { "" })?;
+        show_parts(f, parts)
+    }
+}
+
+impl Arguments for MatrixGroups {
+    const NAME: &'static str = "matrix_groups";
+    const SUMMARY: &'static str =
+        "Sixteen cells a group and a sub-group for each component, products by matrix instructions.";
+}
+
+impl Strategy for MatrixGroups {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        let form = on.form();
+        let s = on.schedule();
+        let before = s.clone();
+        match factor(s, &*form.program()?, TILE as u32) {
+            Ok(()) => {}
+            // the integrand is not linear: sums run over points
+            Err(error) if error.is_misfit() => *s = before,
+            Err(error) => return Err(error.into()),
+        }
+        let kernel = s.kernel().clone();
+        let program = CellProgram::read(&kernel)?;
+        let mut parts = Parts::of(&kernel, &program)?;
+        check_parts(&self.parts, [parts.count])?;
+        let short = self.short_terms.then_some(parts.count);
+        for quadrature in &mut parts.blocks {
+            (quadrature.tiles, quadrature.short) = (self.tiles(), short);
+        }
+        Plan { program: &program, parts: &parts, args: self }.map(s)?;
+        let groups = self.resident_groups;
+        Ok(groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))?)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { matrix_instructions: true, ..Needs::default() }
+    }
+
+    fn candidates(question: &Question<'_>) -> Vec<Self> {
+        let Some(program) = question.form.program().ok().filter(|_| question.has_matrix_instructions) else {
+            return Vec::new();
+        };
+        Self::that_pay(question.form.kernel(), &program)
+    }
+
+    fn with_parts(&self, parts: &[u64]) -> Option<Self> {
+        Some(Self { parts: parts.to_vec(), ..self.clone() })
+    }
+
+    fn in_orbits(&self, on: &mut Work<'_>, how: CombinedOrbits) -> Result<(), Stopped> {
+        if how != CombinedOrbits::default() || self.short_terms {
+            return Err(how.refused(self));
+        }
+        let orbits = how.lower(on)?;
+        matrix_group_orbits(on, self, &orbits)
+    }
+}
+
+/// Fewest degrees of freedom of a component for which matrix instructions pay in operators on
+/// vectors: of 2-D P3, with 10, no action gained by them, of 2-D P4, with 15, the hyperelastic one
+/// (results/h200/tuned.jsonl).
+const MATRIX_GROUP_DOFS: i64 = 15;
+
+/// Sub-groups of a multiprocessor for which registers are asked for: 168 for each work-item. 3-D P5
+/// elasticity takes 3.05 ms with twelve and 3.98 ms with the eight that its 255 registers allow;
+/// P4, with 152, loses by it (H200, 2026-11-23).
+const RESIDENT_SUB_GROUPS: i64 = 12;
+
+/// Most doubles of a result that a work-item holds where a sub-group has all components: 3-D P4
+/// elasticity, with 60, takes 1.35 ms so and 1.69 with a sub-group a component (H200, 2026-11-26).
+const HELD_RESULTS: i64 = 64;
+
+/// Registers for this many groups of one sub-group are asked for, which 2-D P4 hyperelasticity gains
+/// by: 1.99 ms instead of 2.15; with more degrees of freedom it spills (H200, 2026-11-26).
+const RESIDENT_ALONE: u32 = 10;
+
+impl MatrixGroups {
+    /// A sub-group for each component, with the registers that the compiler takes and with those for
+    /// [`RESIDENT_SUB_GROUPS`], and one for all, each also with instructions of half the length where
+    /// the last degrees of freedom are as few; nothing where there are too few of them.
+    pub(super) fn that_pay(kernel: &Kernel, program: &CellProgram) -> Vec<Self> {
+        if matrix_group_dofs(kernel, program).is_none_or(|n| n < MATRIX_GROUP_DOFS) {
+            return Vec::new();
+        }
+        let shapes = program.results.iter().map(|r| (r.components, r.count));
+        let Some((components, count)) = shapes.max() else { return Vec::new() };
+        let groups = u32::try_from((RESIDENT_SUB_GROUPS / components.max(1)).max(1)).ok();
+        let mut shapes = vec![(None, false), (groups, false)];
+        // sixteen cells, 32 work-items, degrees of freedom in tiles of eight
+        if components * ((count + 7) / 8) * 4 <= HELD_RESULTS {
+            shapes.extend([(None, true), (Some(RESIDENT_ALONE), true)]);
+        }
+        let lengths: &[bool] = if (1..=4).contains(&(count % 8)) { &[false, true] } else { &[false] };
+        let of = |(resident_groups, one_sub_group), short_terms| Self {
+            resident_groups,
+            short_terms,
+            one_sub_group,
+            ..Self::default()
+        };
+        lengths.iter().flat_map(|short| shapes.iter().map(|shape| of(*shape, *short))).collect()
+    }
+}
+
+/// Degrees of freedom of a component of what [`MatrixGroups`] can map.
 #[must_use]
 pub fn matrix_group_dofs(kernel: &Kernel, program: &CellProgram) -> Option<i64> {
     Parts::of(kernel, program).ok().map(|parts| parts.count)
 }
 
-struct Strategy<'a> {
+struct Plan<'a> {
     program: &'a CellProgram,
     parts: &'a Parts<'a>,
     args: &'a MatrixGroups,
@@ -191,7 +285,7 @@ struct Ends<'a> {
     rest: Option<&'a Loop>,
 }
 
-impl Strategy<'_> {
+impl Plan<'_> {
     fn map(&self, s: &mut Schedule) -> Result<(), TransformError> {
         let (program, parts) = (self.program, self.parts);
         let result = &program.results[0];

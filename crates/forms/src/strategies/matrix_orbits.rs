@@ -10,11 +10,12 @@ use super::matrix_cells::{
     ITEMS, MatrixCells, MatrixSizes, REST, RESULTS, VALUES, row_length, tiles, to_fragment,
 };
 use super::modes::split_terms;
-use super::orbit_basis::{Orbits, orbits_of};
+use super::orbit_basis::orbits_of;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, check_parts, deal_parts};
-use super::{StrategyError, applied, length};
-use crate::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products, stage};
+use super::{length, trial};
+use crate::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Orbits, Products, stage};
+use crate::strategy::{Stopped, Work};
 use purlin_ir::{
     AddressSpace, Affine, AxisTag, InsnId, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
 };
@@ -26,10 +27,10 @@ use purlin_primitives::primitives::{
     SplitIname, SplitLives, Tail,
 };
 use purlin_primitives::schedule::{Array, Loop, Statement};
-use purlin_primitives::{Recipe, Schedule, TransformError};
+use purlin_primitives::{Schedule, TransformError};
 use std::collections::BTreeSet;
 
-/// Maps sixteen cells to a sub-group as [`matrix_cells`](super::matrix_cells()) does, with degrees
+/// Maps sixteen cells to a sub-group as [`MatrixCells`] does, with degrees
 /// of freedom combined in orbits: each combination of an orbit is multiplied by its own table, and
 /// blocks of modes in which a table is zero leave it out.
 ///
@@ -48,32 +49,27 @@ use std::collections::BTreeSet;
 /// Overlapped, copies of the next block begin when all combinations of a block are in registers.
 ///
 /// # Errors
-/// As `matrix_cells`; degrees of freedom that no orbits hold.
-pub fn matrix_orbits(
-    kernel: &Kernel,
-    program: &CellProgram,
-    args: &MatrixCells,
-    orbits: &[Orbits],
-) -> Result<(Kernel, Recipe), StrategyError> {
+/// As [`MatrixCells`]; degrees of freedom that no orbits hold.
+pub(super) fn matrix_orbits(on: &mut Work<'_>, args: &MatrixCells, orbits: &[Orbits]) -> Result<(), Stopped> {
     args.check()?;
-    scalar_gather(kernel, program)?;
-    let (kernel, terms) =
-        applied(kernel, |s| program.blocks.iter().try_for_each(|block| split_terms(s, block).map(drop)))?;
+    let form = on.form();
+    let program = form.program()?;
+    scalar_gather(form.kernel(), &program)?;
+    let s = on.schedule();
+    program.blocks.iter().try_for_each(|block| split_terms(s, block).map(drop))?;
+    let kernel = s.kernel().clone();
     let program = CellProgram::read(&kernel)?;
     let gather = scalar_gather(&kernel, &program)?;
     check_parts(&args.parts, [gather.count, program.results[0].count])?;
-    match applied(&kernel, |s| Strategy { program: &program, gather, orbits, args }.map(s)) {
-        Ok((kernel, rest)) => Ok((kernel, terms.followed_by(rest))),
-        Err(error) => Err(error.behind(terms)),
-    }
+    Ok(Plan { program: &program, gather, orbits, args }.map(s)?)
 }
 
-/// The sizes of a kernel that [`matrix_orbits`] can map.
+/// The sizes of a kernel that `matrix_orbits` can map.
 #[must_use]
 pub fn matrix_orbit_sizes(kernel: &Kernel, program: &CellProgram, orbits: &[Orbits]) -> Option<MatrixSizes> {
     scalar_gather(kernel, program).ok()?;
     let terms = |s: &mut Schedule| program.blocks.iter().try_for_each(|b| split_terms(s, b).map(drop));
-    let (kernel, _) = applied(kernel, terms).ok()?;
+    let kernel = trial(kernel, terms)?;
     let program = CellProgram::read(&kernel).ok()?;
     let gather = scalar_gather(&kernel, &program).ok()?;
     let mut s = Schedule::of(&kernel);
@@ -337,7 +333,7 @@ fn mode_block(kernel: &Kernel, quad: &Loop) -> Option<ModeBlock> {
     Some(ModeBlock { block, evaluation, products })
 }
 
-struct Strategy<'a> {
+struct Plan<'a> {
     program: &'a CellProgram,
     gather: &'a Gather,
     orbits: &'a [Orbits],
@@ -359,7 +355,7 @@ struct Places {
     rest: Option<Loop>,
 }
 
-impl Strategy<'_> {
+impl Plan<'_> {
     fn map(&self, s: &mut Schedule) -> Result<(), TransformError> {
         let program = self.program;
         let [sub_groups, groups] = [self.args.sub_groups, self.args.groups].map(length);

@@ -2,16 +2,21 @@
 //! with the point.
 
 use super::blocks::statements;
-use super::{StrategyError, applied};
-use crate::program::{Block, CellProgram};
+use super::trial;
+use crate::program::{Block, CellKernel, CellProgram};
+use crate::strategy::mapping::Mapping;
+use crate::strategy::{Arguments, Combinator, Stopped, Work};
 use purlin_ir::{InsnId, Kernel, VarId};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::primitives::{
     AssignToRule, ExpandRule, FactorQuadrature, MoveInsns, RemoveUnusedVars,
 };
 use purlin_primitives::schedule::Loop;
-use purlin_primitives::{Recipe, Schedule, TransformError};
+use purlin_primitives::{Schedule, TransformError};
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// Sums over modes instead of the points of each quadrature rule whose terms allow it.
 ///
@@ -30,11 +35,50 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// # Errors
 /// The first refusal, if every rule keeps its points.
-pub fn factored_quadrature(
-    kernel: &Kernel,
-    program: &CellProgram,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    applied(kernel, |s| factor(s, program, 1))
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Modes {}
+
+impl fmt::Display for Modes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("modes")
+    }
+}
+
+impl Arguments for Modes {
+    const NAME: &'static str = "modes";
+    const SUMMARY: &'static str =
+        "Sums over modes instead of quadrature points where the integrand is linear.";
+}
+
+impl Combinator for Modes {
+    fn apply(&self, on: &mut Work<'_>, then: &Mapping) -> Result<(), Stopped> {
+        let form = on.form();
+        factor(on.schedule(), &*form.program()?, 1)?;
+        on.go_on(then)
+    }
+
+    fn is_over_modes(&self, _: &Mapping) -> bool {
+        true
+    }
+}
+
+impl Mapping {
+    /// The same after modes instead of quadrature points.
+    #[must_use]
+    pub fn with_modes(self) -> Self {
+        Modes {}.before(self)
+    }
+}
+
+/// The kernel with modes instead of quadrature points, and how its products of a cell with entries
+/// of tables compare with those over points; none where no quadrature loop has modes.
+#[must_use]
+pub fn with_modes(form: &dyn CellKernel) -> Option<(Kernel, Ordering)> {
+    let program = form.program().ok()?;
+    let kernel = trial(form.kernel(), |s| factor(s, &program, 1))?;
+    let products = table_products(&*kernel.program().ok()?).cmp(&table_products(&program));
+    Some((kernel, products))
 }
 
 /// The steps, with numbers of modes that are multiples of `multiple`.

@@ -1,14 +1,11 @@
 //! Degrees of freedom of a cell in sums and differences of those that symmetric vertices exchange.
 
 use super::modes::split_terms;
-use crate::program::CellProgram;
+use crate::program::{CellProgram, Orbits};
 use purlin_ir::Kernel;
 use purlin_primitives::primitives::{CombineOrbits, FactorQuadrature, RemoveUnusedVars};
 use purlin_primitives::schedule::{Array, Loop};
 use purlin_primitives::{Schedule, TransformError};
-
-/// The orbits of the nodes of an element, each a list of nodes by permutation.
-pub type Orbits = Vec<Vec<u32>>;
 
 /// Replaces the degrees of freedom in `values`, which quadrature loops evaluate, and the element
 /// vectors by combinations in orbits, and the points of the loops by modes. Tables over modes then

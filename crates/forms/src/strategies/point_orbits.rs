@@ -1,8 +1,8 @@
 //! Points of quadrature rules in sums and differences of those that symmetric vertices exchange.
 
 use super::blocks::statements;
-use super::orbit_basis::{Orbits, orbits_of};
-use crate::program::{Block, CellProgram};
+use super::orbit_basis::orbits_of;
+use crate::program::{Block, CellProgram, Orbits};
 use purlin_ir::{Kernel, VarKind};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::primitives::{

@@ -1,26 +1,17 @@
 //! One cell a work-item, with several quadrature points at once.
 
 use super::blocks::statements;
-use super::single_cell::{SingleCell, map_cells};
-use super::{StrategyError, applied, length};
-use crate::program::{Block, CellProgram, Products};
-use purlin_ir::{AxisTag, Kernel};
+use super::length;
+use super::single_cell::{GroupOfCells, map_cells};
+use crate::program::{Block, Products};
+use crate::strategy::{Arguments, Question, Stopped, Strategy, StrategyError, Work};
+use purlin_ir::AxisTag;
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::primitives::{MirrorTriangle, PeelIname};
 use purlin_primitives::schedule::Loop;
-use purlin_primitives::{Recipe, Schedule, TransformError};
-
-/// Arguments of [`point_tiles`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PointTiles {
-    /// Cells, and so work-items, of a group.
-    pub work_group: u64,
-    /// Maximum of the sums of a work-item in one loop over degrees of freedom; those of one
-    /// quadrature point are never parted.
-    pub sums: u64,
-    /// Whether the tables go to constant memory.
-    pub constant_tables: bool,
-}
+use purlin_primitives::{Schedule, TransformError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Maximum of the points of a tile: the latency of a fused multiply-add (4 cycles) times the number
 /// of them that start in a cycle (2), on the processors of Intel, AMD and Arm.
@@ -50,31 +41,59 @@ const MAX_POINTS: i64 = 8;
 ///
 /// # Errors
 /// A number of sums below 1, or a step that was refused.
-pub fn point_tiles(
-    kernel: &Kernel,
-    program: &CellProgram,
-    args: &PointTiles,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    if args.sums < 1 {
-        return Err(StrategyError::Parameter {
-            symbol: "the number of sums".into(),
-            found: args.sums,
-            needed: "at least 1".into(),
-        });
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PointTiles {
+    /// Cells, and so work-items, of a group.
+    pub cells: u64,
+    /// Maximum of the sums of a work-item in one loop over degrees of freedom; those of one
+    /// quadrature point are never parted.
+    pub sums: u64,
+}
+
+impl fmt::Display for PointTiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tiles of points, {} cells a group, {} sums, constant tables", self.cells, self.sums)
     }
-    applied(kernel, |s| {
+}
+
+impl Arguments for PointTiles {
+    const NAME: &'static str = "point_tiles";
+    const SUMMARY: &'static str = "One cell a work-item, several quadrature points in one loop.";
+}
+
+impl Strategy for PointTiles {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        if self.sums < 1 {
+            return Err(StrategyError::Parameter {
+                symbol: "the number of sums".into(),
+                found: self.sums,
+                needed: "at least 1".into(),
+            }
+            .into());
+        }
+        let form = on.form();
+        let program = form.program()?;
+        let s = on.schedule();
         for result in program.results.iter().filter(|r| r.columns.is_some()) {
             s.attempt(MirrorTriangle::new(result.array.name()))?; // refused where the matrix is not symmetric
         }
         for block in &program.blocks {
-            let points = points_of_tile(block, length(args.sums));
+            let points = points_of_tile(block, length(self.sums));
             if points > 1 {
                 tile(s, block, points)?;
             }
         }
-        let cells = SingleCell { work_group: args.work_group, constant_tables: args.constant_tables };
-        map_cells(s, kernel, &program.cells, &cells)
-    })
+        let cells = GroupOfCells { cells: self.cells, constant_tables: true };
+        Ok(map_cells(s, form.kernel(), &program.cells, cells)?)
+    }
+
+    /// Eight cells are a vector of a processor, 32 a sub-group of a card.
+    fn candidates(question: &Question<'_>) -> Vec<Self> {
+        let tiles: &[(u64, u64)] =
+            if question.form.program().is_ok() { &[(8, 16), (8, 8), (32, 16), (32, 8)] } else { &[] };
+        tiles.iter().map(|(cells, sums)| Self { cells: *cells, sums: *sums }).collect()
+    }
 }
 
 /// Points whose sums are made in one loop: as many as have no more than `sums`, evened out over the

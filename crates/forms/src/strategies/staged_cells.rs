@@ -4,12 +4,15 @@
 use super::blocks::{behind, gathers_first};
 use super::cell_groups::{Lanes, cell_groups};
 use super::matrix_cells::REST;
-use super::orbit_basis::{Orbits, orbit_basis};
+use super::modes::table_products;
+use super::orbit_basis::orbit_basis;
 use super::point_orbits::point_orbits;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Flat, Staged, check_parts, flat, roll_gathers, stage_results};
-use super::{StrategyError, applied, constant_tables, length};
-use crate::program::CellProgram;
+use super::summed_cells::is_functional;
+use super::{constant_tables, length, show_parts};
+use crate::program::{CellKernel, CellProgram, Orbits};
+use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strategy, StrategyError, Work};
 use purlin_ir::{AddressSpace, Affine, AxisTag, Kernel, VarKind, Variable};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::primitives::{
@@ -17,55 +20,91 @@ use purlin_primitives::primitives::{
     SkipZeroTerms, SplitIname, SplitLives, Tail,
 };
 use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Recipe, Schedule, Selection, TransformError};
+use purlin_primitives::{Schedule, Selection, TransformError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
-/// Arguments of [`staged_cells`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// Maps every cell to one work-item, but gathers and scatters all degrees of freedom of the group's
+/// cells through local memory, one after the other along the work-items.
+///
+/// The single-cell strategy (Kulkarni & Klöckner 2025, §4.1) reads and updates with a stride of one
+/// cell between work-items, so that every work-item touches a memory segment of its own; here
+/// neighbours touch neighbours, as far as the numbering has them together. Arithmetic is the same.
+/// What a group adds to a functional is summed in a tree.
+///
+/// # Errors
+/// A group of no or more than 1024 work-items, or a step that was refused.
+///
+/// # Source
+/// Kulkarni & Klöckner 2025, §6.3.1 names the layout of the degrees of freedom as what bounds low
+/// orders.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StagedCells {
     /// Cells, and so work-items, of a group.
-    pub work_group: u64,
-    /// Whether the tables go to constant memory.
+    pub cells: u64,
+    /// Whether the tables are in constant memory.
     pub constant_tables: bool,
-    /// Degrees of freedom that are gathered and scattered by themselves, such as those of vertices,
-    /// edges and the interior; none does all together.
-    pub parts: Vec<u64>,
 }
 
-impl StagedCells {
-    fn check(&self, program: &CellProgram) -> Result<(), StrategyError> {
+impl fmt::Display for StagedCells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tables = if self.constant_tables { ", constant tables" } else { "" };
+        write!(f, "staged cells, {} a group{tables}", self.cells)
+    }
+}
+
+impl Arguments for StagedCells {
+    const NAME: &'static str = "staged_cells";
+    const SUMMARY: &'static str = "One cell a work-item, gather and scatter through local memory.";
+}
+
+impl Strategy for StagedCells {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        let form = on.form();
+        let program = form.program()?;
+        let args = Transfers { cells: self.cells, parts: &[] };
+        args.check(&program)?;
+        let s = on.schedule();
+        stage(s, &program, args, None)?;
+        if self.constant_tables {
+            constant_tables(s, form.kernel())?;
+        }
+        Ok(())
+    }
+
+    fn candidates(question: &Question<'_>) -> Vec<Self> {
+        let cells: &[u64] = if question.tables_fit_constant_cache() { &[32, 64] } else { &[] };
+        cells.iter().map(|cells| Self { cells: *cells, constant_tables: true }).collect()
+    }
+}
+
+/// How gather and scatter are dealt to the work-items of a group.
+#[derive(Clone, Copy)]
+struct Transfers<'a> {
+    /// Cells, and so work-items, of a group.
+    cells: u64,
+    /// Degrees of freedom that are gathered and scattered by themselves; none does all together.
+    parts: &'a [u64],
+}
+
+impl Transfers<'_> {
+    fn check(self, program: &CellProgram) -> Result<(), StrategyError> {
         let results = program.results.iter().map(|result| result.count);
         let gathered = program.evaluated().into_iter().map(|k| program.gathers[k].count);
-        check_parts(&self.parts, gathered.chain(results))?;
-        if (1..=1024).contains(&self.work_group) {
+        check_parts(self.parts, gathered.chain(results))?;
+        if (1..=1024).contains(&self.cells) {
             return Ok(());
         }
         Err(StrategyError::Parameter {
             symbol: "the number of cells of a group".into(),
-            found: self.work_group,
+            found: self.cells,
             needed: "1 to 1024, the work-items of a group on any device".into(),
         })
     }
 }
 
-/// Arguments of [`straight_cells`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct StraightCells {
-    /// Cells, and so work-items, of a group.
-    pub work_group: u64,
-    /// The orbits of the nodes of each element, if degrees of freedom are combined by them.
-    pub orbits: Vec<Orbits>,
-    /// Whether points are combined in orbits, too, instead of modes.
-    pub point_orbits: bool,
-    /// Groups that a compute unit should have registers for; none leaves it to the compiler.
-    pub resident_groups: Option<u32>,
-    /// Whether cells that fill no group are mapped to a group each, so that nothing in the code of the
-    /// others is conditional.
-    pub whole_groups: bool,
-    /// Degrees of freedom that are gathered and scattered by themselves, as in [`StagedCells`].
-    pub parts: Vec<u64>,
-}
-
-/// As [`staged_cells`], with the work of a cell in straight-line code: every loop of it written out,
+/// As [`StagedCells`], with the work of a cell in straight-line code: every loop of it written out,
 /// degrees of freedom and results in registers, entries of tables as numbers in the code, and terms
 /// that they make zero left out. With orbits, degrees of freedom are combined in them and points
 /// become modes, so that most entries are zero; or points are combined in orbits, too, of rules that
@@ -85,28 +124,49 @@ pub struct StraightCells {
 /// ```
 ///
 /// # Errors
-/// As [`staged_cells`]; with orbits, an integrand without modes, or points that are in no orbits; with
+/// As [`StagedCells`]; with orbits, an integrand without modes, or points that are in no orbits; with
 /// whole groups, a kernel that is no action. Code generation refuses loops that are too long to be
 /// written out.
-pub fn straight_cells(
-    kernel: &Kernel,
-    program: &CellProgram,
-    args: &StraightCells,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    let (work_group, parts) = (args.work_group, args.parts.clone());
-    let staged = StagedCells { work_group, constant_tables: true, parts };
-    staged.check(program)?;
-    if args.whole_groups {
-        program.tiled(kernel)?;
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StraightCells {
+    /// Cells, and so work-items, of a group.
+    pub cells: u64,
+    /// Whether cells that fill no group are mapped to a group each, so that nothing in the code of the
+    /// others is conditional.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole_groups: bool,
+    /// Degrees of freedom that are gathered and scattered by themselves, in their order in a cell: those
+    /// of vertices, edges, faces and the interior. None does all together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<u64>,
+}
+
+impl StraightCells {
+    /// A group of this number of cells, their degrees of freedom together.
+    #[must_use]
+    pub const fn new(cells: u64) -> Self {
+        Self { cells, whole_groups: false, parts: Vec::new() }
     }
-    applied(kernel, |s| {
-        let whole = args.whole_groups.then(|| whole_groups(s, program, length(args.work_group)));
+
+    /// Applies the steps; with the orbits of the nodes of each element, degrees of freedom are combined
+    /// by them.
+    fn map(&self, on: &mut Work<'_>, orbits: &[Orbits], how: CombinedOrbits) -> Result<(), Stopped> {
+        let form = on.form();
+        let program = &*form.program()?;
+        let staged = Transfers { cells: self.cells, parts: &self.parts };
+        staged.check(program)?;
+        if self.whole_groups {
+            program.tiled(form.kernel())?;
+        }
+        let s = on.schedule();
+        let whole = self.whole_groups.then(|| whole_groups(s, program, length(self.cells)));
         let whole = whole.transpose()?;
-        let Ends { compute, tiles, results } = stage(s, program, &staged, whole.as_ref())?;
-        if !args.orbits.is_empty() {
-            match args.point_orbits {
-                true => point_orbits(s, program, &tiles, &args.orbits)?,
-                false => drop(orbit_basis(s, program, &tiles, &args.orbits)?),
+        let Ends { compute, tiles, results } = stage(s, program, staged, whole.as_ref())?;
+        if !orbits.is_empty() {
+            match how.points {
+                true => point_orbits(s, program, &tiles, orbits)?,
+                false => drop(orbit_basis(s, program, &tiles, orbits)?),
             }
             // a row of results takes the place of a row of degrees of freedom that its work-item has read
             let read: Vec<&Array> = program.evaluated().iter().map(|k| &program.gathers[*k].array).collect();
@@ -118,8 +178,74 @@ pub fn straight_cells(
             }
         }
         straight_line(s, program, &compute, whole.as_ref().and_then(|whole| whole.rest.as_ref()))?;
-        args.resident_groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
-    })
+        let groups = how.resident_groups;
+        Ok(groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))?)
+    }
+}
+
+impl fmt::Display for StraightCells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = if self.whole_groups { ", whole groups" } else { "" };
+        write!(f, "straight cells, {} a group{whole}", self.cells)?;
+        show_parts(f, &self.parts)
+    }
+}
+
+impl Arguments for StraightCells {
+    const NAME: &'static str = "straight_cells";
+    const SUMMARY: &'static str = "One cell a work-item in straight-line code.";
+}
+
+impl Strategy for StraightCells {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        self.map(on, &[], CombinedOrbits::default())
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { cell_in_registers: true, ..Needs::default() }
+    }
+
+    fn candidates(question: &Question<'_>) -> Vec<Self> {
+        let cells: &[u64] = if is_short(question.form) { &[32, 64, 128] } else { &[] };
+        cells.iter().map(|cells| Self::new(*cells)).collect()
+    }
+
+    fn with_parts(&self, parts: &[u64]) -> Option<Self> {
+        Some(Self { parts: parts.to_vec(), ..self.clone() })
+    }
+
+    fn in_orbits(&self, on: &mut Work<'_>, how: CombinedOrbits) -> Result<(), Stopped> {
+        let orbits = how.lower(on)?;
+        self.map(on, &orbits, how)
+    }
+}
+
+/// Most products with entries of tables that are written out in one kernel. 3-D P4 Helmholtz has
+/// 6,650 and gains 1.46 times; 3-D P5 Laplace, 11,760, spills and is three times slower than a
+/// tiling (H200, 2026-11-23).
+pub(super) const STRAIGHT_PRODUCTS: i64 = 9_000;
+
+/// Most degrees of freedom of a cell, read and added to, for which straight-line code is the best
+/// known: 255 registers hold them, and what is computed from them. Elasticity on 3-D P3 has 120 and
+/// is three times slower than in tiles, on 2-D P5 84 and is 1.4 times faster (H200, 2026-11-23).
+const STRAIGHT_WORDS: i64 = 84;
+
+/// Whether the work of a cell is short as straight-line code, in which entries of tables are
+/// numbers: not those of facets, each of which reads its own.
+fn is_short(form: &dyn CellKernel) -> bool {
+    form.program().is_ok_and(|p| p.shares_tables && table_products(&p) <= STRAIGHT_PRODUCTS)
+}
+
+/// Degrees of freedom of a cell, read and added to, where straight-line code has registers for
+/// them.
+#[must_use]
+pub fn words_in_registers(form: &dyn CellKernel) -> Option<i64> {
+    let program = form.program().ok()?;
+    let read = program.evaluated().into_iter().map(|k| &program.gathers[k]);
+    let read: i64 = read.map(|g| g.count * g.insns.len() as i64).sum();
+    let written = program.results.iter().map(|r| r.count * r.columns.unwrap_or(r.components));
+    let words = read + written.sum::<i64>();
+    (words <= STRAIGHT_WORDS && !is_functional(form) && is_short(form)).then_some(words)
 }
 
 /// Full groups of cells, and what is after them.
@@ -213,35 +339,6 @@ fn loops_in(kernel: &Kernel, iname: &str) -> Vec<Loop> {
     found
 }
 
-/// Maps every cell to one work-item, but gathers and scatters all degrees of freedom of the group's
-/// cells through local memory, one after the other along the work-items.
-///
-/// The single-cell strategy (Kulkarni & Klöckner 2025, §4.1) reads and updates with a stride of one
-/// cell between work-items, so that every work-item touches a memory segment of its own; here
-/// neighbours touch neighbours, as far as the numbering has them together. Arithmetic is the same.
-/// What a group adds to a functional is summed in a tree.
-///
-/// # Errors
-/// A group of no or more than 1024 work-items, or a step that was refused.
-///
-/// # Source
-/// Kulkarni & Klöckner 2025, §6.3.1 names the layout of the degrees of freedom as what bounds low
-/// orders.
-pub fn staged_cells(
-    kernel: &Kernel,
-    program: &CellProgram,
-    args: &StagedCells,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    args.check(program)?;
-    applied(kernel, |s| {
-        stage(s, program, args, None)?;
-        if args.constant_tables {
-            constant_tables(s, kernel)?;
-        }
-        Ok(())
-    })
-}
-
 /// What is between gather and scatter.
 struct Ends {
     /// The loop over the cells of a group that computes.
@@ -286,10 +383,10 @@ fn place(
 fn stage(
     s: &mut Schedule,
     program: &CellProgram,
-    args: &StagedCells,
+    args: Transfers<'_>,
     whole: Option<&WholeGroups>,
 ) -> Result<Ends, TransformError> {
-    let cells_of_group = length(args.work_group);
+    let cells_of_group = length(args.cells);
     let mut staged: Vec<Staged> = Vec::new();
     for result in &program.results {
         let columns = result.scatter_columns.as_ref().zip(result.columns);
@@ -340,7 +437,7 @@ fn stage(
             component: components[k].as_ref(),
             shape: [g.count, g.insns.len() as i64],
         };
-        flats.extend(flat(s, &nest, g.dofs.name(), work_group, &args.parts)?);
+        flats.extend(flat(s, &nest, g.dofs.name(), work_group, args.parts)?);
     }
     for (k, (staged, result)) in staged.iter().zip(&program.results).enumerate() {
         let commit = &cells[compute + 1 + k];
@@ -348,7 +445,7 @@ fn stage(
             make_atomic(s, std::slice::from_ref(&staged.commit))?;
         }
         let nest = staged.nest(commit, result.count);
-        flats.extend(flat(s, &nest, "commit", work_group, &args.parts)?);
+        flats.extend(flat(s, &nest, "commit", work_group, args.parts)?);
     }
     // a functional: one update of it a group
     for terms in cells.iter().skip(compute + 1 + staged.len()) {

@@ -1,7 +1,8 @@
 //! Sum factorisation: contractions with tables of tensor products, one axis after the other.
 
 use super::blocks::statements;
-use super::{StrategyError, applied};
+use super::decided;
+use crate::strategy::{MappingError, StrategyError};
 use purlin_ir::{Access, BinaryOp, Expr, InameId, Insn, Kernel, ScalarType, UpdateOp, VarKind};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::draw::loops_of;
@@ -140,9 +141,10 @@ fn root(n: i64, dim: u32) -> Option<u32> {
 ///
 /// # Errors
 /// A kernel without such a contraction, or a step that was refused.
-pub fn sum_factorise(kernel: &Kernel) -> Result<(Kernel, Recipe), StrategyError> {
+pub fn sum_factorise(kernel: &Kernel) -> Result<(Kernel, Recipe), MappingError> {
     check_factorable(kernel)?;
-    applied(kernel, |s| factorise_all(s, kernel).map(drop))
+    let (_, kernel, recipe) = decided(kernel, |s| Ok(factorise_all(s, kernel)?))?;
+    Ok((kernel, recipe))
 }
 
 /// Refuses a kernel with nothing to factorise.

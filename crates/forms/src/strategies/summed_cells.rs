@@ -1,27 +1,21 @@
 //! One cell a work-item, with the sum of a group's cells in a tree: functionals.
 
 use super::single_cell::make_atomic;
-use super::{StrategyError, applied, constant_tables, length};
-use crate::program::{CellLoop, NotAnAction};
+use super::{constant_tables, length};
+use crate::program::{CellKernel, CellLoop, NotAnAction};
+use crate::strategy::{Arguments, Question, Stopped, Strategy, Work};
 use purlin_ir::{AxisTag, Expr, Kernel};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::primitives::ReduceInTree;
 use purlin_primitives::schedule::Loop;
-use purlin_primitives::{Recipe, Schedule, TransformError};
-
-/// Arguments of [`summed_cells`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SummedCells {
-    /// Cells, and so work-items, of a group.
-    pub work_group: u64,
-    /// Whether the tables go to constant memory.
-    pub constant_tables: bool,
-}
+use purlin_primitives::{Schedule, TransformError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Maps every cell to one work-item, and adds what the cells of a group add to one number in a tree
 /// in local memory, so that a group updates the result once.
 ///
-/// By [`single_cell_per_work_item`](super::single_cell_per_work_item), all work-items of the launch
+/// By [`SingleCell`](super::SingleCell), all work-items of the launch
 /// update one address, one after the other.
 ///
 /// # Rewrite
@@ -36,23 +30,51 @@ pub struct SummedCells {
 ///
 /// # Errors
 /// A result of more than one number for all cells; a step that was refused.
-pub fn summed_cells(
-    kernel: &Kernel,
-    cells: &CellLoop,
-    args: &SummedCells,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    let sums = cells.commits.iter().map(|s| sum_of(kernel, s.name())).collect::<Result<Vec<_>, _>>()?;
-    if sums.is_empty() {
-        let found = "each cell stores a result of its own, which the strategy `single_cell` takes".into();
-        return Err(NotAnAction { kernel: kernel.name.clone(), found }.into());
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SummedCells {
+    /// Cells, and so work-items, of a group.
+    pub cells: u64,
+    /// Whether the tables are in constant memory.
+    pub constant_tables: bool,
+}
+
+impl fmt::Display for SummedCells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tables = if self.constant_tables { ", constant tables" } else { "" };
+        write!(f, "summed cells, {} a group{tables}", self.cells)
     }
-    applied(kernel, |s| map(s, kernel, cells, &sums, args))
+}
+
+impl Arguments for SummedCells {
+    const NAME: &'static str = "summed_cells";
+    const SUMMARY: &'static str = "One cell a work-item, the sum of a group in a tree: functionals.";
+}
+
+impl Strategy for SummedCells {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        let form = on.form();
+        let (kernel, cells) = (form.kernel(), form.cell_loop()?);
+        let sums = cells.commits.iter().map(|s| sum_of(kernel, s.name())).collect::<Result<Vec<_>, _>>()?;
+        if sums.is_empty() {
+            let found = "each cell stores a result of its own, which the strategy `single_cell` takes".into();
+            return Err(NotAnAction { kernel: kernel.name.clone(), found }.into());
+        }
+        Ok(map(on.schedule(), kernel, &cells, &sums, *self)?)
+    }
+
+    fn candidates(question: &Question<'_>) -> Vec<Self> {
+        let constant_tables = question.tables_fit_constant_cache();
+        let cells: &[u64] = if is_functional(question.form) { &[32, 128, 256] } else { &[] };
+        cells.iter().map(|cells| Self { cells: *cells, constant_tables }).collect()
+    }
 }
 
 /// Whether all cells add to the same numbers.
 #[must_use]
-pub fn adds_to_numbers(kernel: &Kernel, cells: &CellLoop) -> bool {
-    !cells.commits.is_empty() && cells.commits.iter().all(|s| sum_of(kernel, s.name()).is_ok())
+pub fn is_functional(form: &dyn CellKernel) -> bool {
+    let is_sum = |cells: &CellLoop| cells.commits.iter().all(|s| sum_of(form.kernel(), s.name()).is_ok());
+    form.cell_loop().is_ok_and(|cells| !cells.commits.is_empty() && is_sum(&cells))
 }
 
 /// The temporary that an instruction adds to a number that is the same for all cells.
@@ -87,13 +109,13 @@ fn map(
     kernel: &Kernel,
     cells: &CellLoop,
     sums: &[String],
-    args: &SummedCells,
+    args: SummedCells,
 ) -> Result<(), TransformError> {
     if args.constant_tables {
         constant_tables(s, kernel)?;
     }
     let names = ["group", "item"].map(|end| format!("{}_{end}", cells.cell));
-    let [group, item] = s.split_as(&cells.cell, length(args.work_group), [&names[0], &names[1]])?;
+    let [group, item] = s.split_as(&cells.cell, length(args.cells), [&names[0], &names[1]])?;
     for sum in sums {
         s.expand(sum, [&item])?;
     }

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, Table 2.
-pub fn tiling_sizes(form: &impl CellKernel) -> Result<TilingSizes, NotAnAction> {
+pub fn tiling_sizes(form: &dyn CellKernel) -> Result<TilingSizes, NotAnAction> {
     let program = form.program()?;
     Ok(TilingSizes::of(&program, &program.tiled(form.kernel())?))
 }
@@ -24,7 +24,7 @@ pub fn tiling_sizes(form: &impl CellKernel) -> Result<TilingSizes, NotAnAction> 
 ///
 /// # Errors
 /// As [`tiling_sizes`].
-pub fn staged_tiling_sizes(form: &impl CellKernel) -> Result<TilingSizes, NotAnAction> {
+pub fn staged_tiling_sizes(form: &dyn CellKernel) -> Result<TilingSizes, NotAnAction> {
     let program = form.program()?;
     Ok(TilingSizes::of(&program.with_shared_columns(), &program.tiled(form.kernel())?))
 }

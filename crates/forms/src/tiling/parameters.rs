@@ -1,6 +1,6 @@
 //! The parameters of the tiling, and which of them mean something.
 
-use super::sizes::TilingSizes;
+use super::sizes::{SpaceSizes, TilingSizes};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -112,6 +112,31 @@ impl TilingParameters {
     pub fn check(&self, sizes: &TilingSizes) -> Result<(), TilingError> {
         sizes.check()?;
         self.within(sizes)
+    }
+
+    /// Parameters for a form of other sizes, with as many tiles along each loop.
+    #[must_use]
+    pub fn rescaled(&self, from: &TilingSizes, to: &TilingSizes) -> Self {
+        let same_count =
+            |tile: u64, from: u64, to: u64| to.div_ceil(from.div_ceil(tile.max(1)).max(1)).max(1);
+        let quad_tile = same_count(self.quad_tile, from.quadrature_points, to.quadrature_points);
+        // functions beyond those of the known form are cut like its last one
+        let cols = |(k, space): (usize, &SpaceSizes)| {
+            let place = k.min(self.eval_cols.len().saturating_sub(1));
+            match (self.eval_cols.get(place), from.trial.get(place)) {
+                (Some(tile), Some(known)) => same_count(*tile, known.nodes, space.nodes),
+                (None, _) | (_, None) => space.nodes,
+            }
+        };
+        Self {
+            cells: self.cells,
+            work_items_per_cell: self.work_items_per_cell.min(quad_tile),
+            quad_tile,
+            eval_rows: same_count(self.eval_rows, self.quad_tile, quad_tile),
+            eval_cols: to.trial.iter().enumerate().map(cols).collect(),
+            quad_rows: same_count(self.quad_rows, from.test.nodes, to.test.nodes),
+            quad_cols: same_count(self.quad_cols, self.quad_tile, quad_tile),
+        }
     }
 
     /// As [`Self::check`], for sizes that are those of a kernel.

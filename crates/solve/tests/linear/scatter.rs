@@ -12,6 +12,7 @@ use purlin_forms::form::{Form, FunctionSpace, Inputs, coefficient, ds, dx, grad,
 use purlin_forms::lowering::{LoweringOptions, MeshForm, VectorResult};
 use purlin_forms::mesh::Mesh;
 use purlin_forms::reference;
+use purlin_forms::strategies::{ConstantCells, FactorisedLines, StagedCells};
 use purlin_interp::interpret;
 use purlin_runtime::{Device, buffer_of, download_values};
 use purlin_sample::{Random, is_long_run};
@@ -77,14 +78,18 @@ fn interpreted(form: &Form, mesh: &Mesh, inputs: &Inputs) -> Vec<f64> {
 
 /// Spaces, cells a side and mappings.
 fn cases() -> [(FunctionSpace, usize, Mapping); 4] {
-    let lines = |cells| Mapping::FactorisedLines { cells, literal_tables: false, factors: None };
+    let lines = |cells| Mapping::from(FactorisedLines { cells, literal_tables: false, factors: None });
     let scalar = |shape, degree| FunctionSpace::scalar(shape, degree);
     // compilers take long for higher degrees
     [
         (scalar(CellShape::Hexahedron, 2), 2, lines(2)),
-        (FunctionSpace::vector(CellShape::Hexahedron, 1), 2, Mapping::ConstantCells { cells: 8 }),
+        (FunctionSpace::vector(CellShape::Hexahedron, 1), 2, Mapping::from(ConstantCells { cells: 8 })),
         (scalar(CellShape::Quadrilateral, 3), 3, lines(3)),
-        (scalar(CellShape::Tetrahedron, 2), 2, Mapping::StagedCells { cells: 8, constant_tables: true }),
+        (
+            scalar(CellShape::Tetrahedron, 2),
+            2,
+            Mapping::from(StagedCells { cells: 8, constant_tables: true }),
+        ),
     ]
 }
 
@@ -231,7 +236,7 @@ fn colours_and_stored_vectors_need_no_atomic_update() {
     let form = helmholtz(&FunctionSpace::scalar(CellShape::Hexahedron, 2));
     for vector in ALL {
         let lowered = lowered(&form, vector);
-        let mapping = Mapping::FactorisedLines { cells: 2, literal_tables: false, factors: None };
+        let mapping = Mapping::from(FactorisedLines { cells: 2, literal_tables: false, factors: None });
         let (kernel, _) = mapping.apply(&lowered.kernels()[0]).unwrap();
         let source = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
         assert_eq!(source.contains("atomicAdd"), vector == VectorResult::Assembled, "{source}");

@@ -5,16 +5,19 @@ mod memory;
 mod tiles;
 
 use super::blocks::{Accumulation, accumulations};
+use super::length;
 use super::single_cell::make_atomic;
 use super::staging::roll_gathers;
-use super::{StrategyError, applied, length};
 use crate::program::{Block, CellProgram, Evaluation, Products, Tiled};
+use crate::strategy::{Arguments, Stopped, Strategy, StrategyError, Work};
 use crate::tiling::{TilingParameters, TilingSizes};
-use purlin_ir::{AxisTag, Kernel};
+use purlin_ir::AxisTag;
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::primitives::MoveInsns;
 use purlin_primitives::schedule::Loop;
-use purlin_primitives::{Recipe, Schedule, TransformError};
+use purlin_primitives::{Schedule, TransformError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Most sums and degrees of freedom of a column tile that a work-item keeps in registers together;
 /// beyond, degrees of freedom are read when their column's turn comes. A work-item has 127
@@ -34,24 +37,44 @@ const MAX_GROUP: u64 = 1024;
 ///
 /// Every quadrature loop is tiled by itself, with an element vector of its own; one with fewer
 /// points than a tile has them all in one. Geometry and gathered degrees of freedom are shared.
-/// Evaluations are in textual order. Returns the kernel and the recipe that made it.
+/// Evaluations are in textual order.
 ///
 /// # Errors
 /// What [`CellProgram::tiled`] refuses, a parameter out of its bounds, or a step that was refused.
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, §4.2, equations (16) to (22), and Algorithm 4.
-pub fn multi_level_tiling(
-    kernel: &Kernel,
-    program: &CellProgram,
-    parameters: &TilingParameters,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    let parts = program.tiled(kernel)?;
-    let shape = Shape::new(parameters, program, &parts, false)?;
-    applied(kernel, |s| tile(s, program, &parts, parameters, shape))
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MultiLevelTiling(pub TilingParameters);
+
+impl fmt::Display for MultiLevelTiling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
-/// As [`multi_level_tiling`], and beyond the source: degrees of freedom of the cells of a group, and
+impl Arguments for MultiLevelTiling {
+    const NAME: &'static str = "tiling";
+    const SUMMARY: &'static str =
+        "Several work-items a cell, tiles of the reference matrices in local memory.";
+}
+
+impl Strategy for MultiLevelTiling {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        let form = on.form();
+        let program = form.program()?;
+        let parts = program.tiled(form.kernel())?;
+        let shape = Shape::new(&self.0, &program, &parts, false)?;
+        Ok(tile(on.schedule(), &program, &parts, &self.0, shape)?)
+    }
+
+    fn rescaled(&self, from: &TilingSizes, to: &TilingSizes) -> Self {
+        Self(self.0.rescaled(from, to))
+    }
+}
+
+/// As [`MultiLevelTiling`], and beyond the source: degrees of freedom of the cells of a group, and
 /// what is added to the result, go through local memory, read and updated by consecutive
 /// work-items.
 ///
@@ -59,19 +82,37 @@ pub fn multi_level_tiling(
 /// `eval_cols`. Rows of local arrays have an odd number of words.
 ///
 /// # Errors
-/// As [`multi_level_tiling`].
-pub fn staged_multi_level_tiling(
-    kernel: &Kernel,
-    program: &CellProgram,
-    parameters: &TilingParameters,
-) -> Result<(Kernel, Recipe), StrategyError> {
-    let parts = program.tiled(kernel)?;
-    let shared = program.with_shared_columns();
-    let shape = Shape::new(parameters, &shared, &parts, true)?;
-    applied(kernel, |s| {
-        share_columns(s, program)?;
-        tile(s, &shared, &parts, parameters, shape)
-    })
+/// As [`MultiLevelTiling`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StagedTiling(pub TilingParameters);
+
+impl fmt::Display for StagedTiling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, staged", self.0)
+    }
+}
+
+impl Arguments for StagedTiling {
+    const NAME: &'static str = "staged_tiling";
+    const SUMMARY: &'static str = "Tiles of the reference matrices, gather and scatter through local memory.";
+}
+
+impl Strategy for StagedTiling {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        let form = on.form();
+        let program = form.program()?;
+        let parts = program.tiled(form.kernel())?;
+        let shared = program.with_shared_columns();
+        let shape = Shape::new(&self.0, &shared, &parts, true)?;
+        let s = on.schedule();
+        share_columns(s, &program)?;
+        Ok(tile(s, &shared, &parts, &self.0, shape)?)
+    }
+
+    fn rescaled(&self, from: &TilingSizes, to: &TilingSizes) -> Self {
+        Self(self.0.rescaled(from, to))
+    }
 }
 
 /// What all quadrature loops share of the parameters.

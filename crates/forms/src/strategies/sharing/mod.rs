@@ -3,7 +3,10 @@
 mod graph;
 mod nest;
 
-use super::{Stopped, StrategyError, decided};
+use super::decided;
+use crate::program::CellKernel;
+use crate::strategy::mapping::Mapping;
+use crate::strategy::{Arguments, Combinator, MappingError, Stopped, StrategyError, Work};
 use graph::SharingGraph;
 use nest::Nest;
 use purlin_ir::{AddressSpace, Expr, Kernel, UpdateOp, VarKind};
@@ -14,6 +17,7 @@ use purlin_primitives::primitives::{
     Reassociate,
 };
 use purlin_primitives::{Recipe, Schedule, TransformError};
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -93,31 +97,66 @@ impl fmt::Display for SharingDecision {
 ///
 /// # Source
 /// Luporini et al. 2017, §3.2.2, Algorithm 1; the comments name its steps.
-pub fn eliminate_sharing(kernel: &Kernel) -> Result<(Kernel, Recipe, Vec<SharingDecision>), StrategyError> {
-    let mut decisions = Vec::new();
-    let (kernel, recipe) = decided(kernel, |s| {
-        let adds: Vec<String> = s
-            .kernel()
-            .insns
-            .values()
-            .filter(|i| i.update_op() == Some(UpdateOp::Add) && i.callee.is_none())
-            .map(|i| i.name.clone())
-            .collect();
-        for insn in adds {
-            decisions.extend(eliminate(s, &insn)?);
-        }
-        share_moved(s)?;
-        Ok(())
-    })?;
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SharingElimination {}
+
+impl fmt::Display for SharingElimination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sharing eliminated")
+    }
+}
+
+impl Arguments for SharingElimination {
+    const NAME: &'static str = "sharing_elimination";
+    const SUMMARY: &'static str = "Fewer operations by expansion, factorisation and code motion.";
+}
+
+impl Combinator for SharingElimination {
+    fn apply(&self, on: &mut Work<'_>, then: &Mapping) -> Result<(), Stopped> {
+        eliminate_all(on.schedule())?;
+        on.go_on(then)
+    }
+
+    fn decisions(&self, form: &dyn CellKernel) -> Result<Vec<String>, MappingError> {
+        let (_, _, decisions) = eliminate_sharing(form.kernel())?;
+        Ok(decisions.iter().map(ToString::to_string).collect())
+    }
+}
+
+/// [`SharingElimination`] alone: the kernel, the recipe, and what was decided for each update.
+///
+/// # Errors
+/// As [`SharingElimination`].
+pub fn eliminate_sharing(kernel: &Kernel) -> Result<(Kernel, Recipe, Vec<SharingDecision>), MappingError> {
+    let (decisions, kernel, recipe) = decided(kernel, eliminate_all)?;
     Ok((kernel, recipe, decisions))
+}
+
+/// The steps; returns what was decided for each update.
+pub(super) fn eliminate_all(s: &mut Schedule) -> Result<Vec<SharingDecision>, Stopped> {
+    let mut decisions = Vec::new();
+    let adds: Vec<String> = s
+        .kernel()
+        .insns
+        .values()
+        .filter(|i| i.update_op() == Some(UpdateOp::Add) && i.callee.is_none())
+        .map(|i| i.name.clone())
+        .collect();
+    let before = s.recipe().steps.len();
+    for insn in adds {
+        decisions.extend(eliminate(s, &insn)?);
+    }
+    // nothing has moved where there is no step
+    if s.recipe().steps.len() > before {
+        share_moved(s)?;
+    }
+    Ok(decisions)
 }
 
 /// Computes equal parts of what has moved once, where that takes operations away. Operands of products
 /// and of sums are in order there, so that what is equal up to associativity is written alike.
 fn share_moved(s: &mut Schedule) -> Result<(), TransformError> {
-    if s.recipe().steps.is_empty() {
-        return Ok(());
-    }
     let mut tried = s.clone();
     let shared = tried.attempt(EliminateCommonSubexpressions::default())?;
     if shared.is_some() && operations(&tried) < operations(s) {

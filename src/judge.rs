@@ -1,12 +1,11 @@
 //! Whether the results of a device are those of the interpreter, element by element.
 
-use super::failure::Failure;
-use super::run::TOLERANCE;
-use purlin::codegen::{Options, Target, generate};
-use purlin::interp::{InterpError, Memory, Observer, Value, interpret_with};
-use purlin::ir::{Affine, Atom, Direction, Id, Kernel, ScalarType, TableData, VarId, VarKind, Variable};
-use purlin::runtime::open;
-use purlin::{Loaded, Random, gathered};
+use crate::tuning::TOLERANCE;
+use crate::{LoadError, Loaded, Random, gathered};
+use purlin_codegen::{CodegenError, Options, Target, generate};
+use purlin_interp::{InterpError, Memory, Observer, Value, interpret_with};
+use purlin_ir::{Affine, Atom, Direction, Id, Kernel, ScalarType, TableData, VarId, VarKind, Variable};
+use purlin_runtime::{RuntimeError, open};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
@@ -23,6 +22,23 @@ const PERTURBED: u64 = 4;
 /// How much further than such a run an element may be: a device rounds each of its operations once,
 /// and may sum in another order.
 const SLACK: f64 = 16.0;
+
+/// Why a kernel was not computed on the host.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// It has no code in C.
+    #[error(transparent)]
+    Codegen(#[from] CodegenError),
+    /// Its inputs do not fit, or there is no compiler.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+impl From<RuntimeError> for HostError {
+    fn from(error: RuntimeError) -> Self {
+        Self::Load(error.into())
+    }
+}
 
 /// What the interpreter makes of the memory.
 pub struct Expected {
@@ -72,6 +88,9 @@ fn is_out(var: &Variable) -> bool {
 
 impl Expected {
     /// Interprets the kernel, for at most `limit` steps.
+    ///
+    /// # Errors
+    /// Inputs that do not fit, more steps than that.
     pub fn new(kernel: &Kernel, memory: &Memory, limit: u64) -> Result<Self, InterpError> {
         let mut memory = memory.clone();
         let mut observer = Written(vec![Vec::new(); kernel.vars.len()]);
@@ -104,7 +123,7 @@ impl Expected {
     ///
     /// # Errors
     /// No C compiler, a kernel that has no code, inputs that do not fit.
-    pub fn by_host(kernel: &Kernel, inputs: &Memory) -> Result<Self, Failure> {
+    pub fn by_host(kernel: &Kernel, inputs: &Memory) -> Result<Self, HostError> {
         // what calls mean, and not what somebody has written for a target
         let mut kernel = kernel.clone();
         kernel.callees.values_mut().for_each(|callee| callee.code.clear());
@@ -117,7 +136,10 @@ impl Expected {
     }
 
     /// Fills what a program only writes with patterns that tell an element that it forgets.
-    pub fn poison(&self, loaded: &Loaded<'_>) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// The device refuses.
+    pub fn poison(&self, loaded: &Loaded<'_>) -> Result<(), LoadError> {
         for (name, byte) in &self.poison {
             loaded.fill(name, *byte)?;
         }
@@ -125,6 +147,7 @@ impl Expected {
     }
 
     /// What a device has computed, held against this.
+    #[must_use]
     pub fn compare(&self, results: &[(String, Value)]) -> Comparison {
         Comparison(results.iter().filter_map(|(name, found)| self.one(name, found)).collect())
     }
@@ -313,11 +336,13 @@ pub struct Comparison(Vec<OneResult>);
 
 impl Comparison {
     /// Whether all is as it should be.
+    #[must_use]
     pub fn is_right(&self) -> bool {
         self.0.iter().all(|r| r.faults.is_empty())
     }
 
     /// What was compared.
+    #[must_use]
     pub fn compared(&self) -> String {
         let one = |r: &OneResult| match r.elements - r.compared {
             0 => format!("`{}`: {} elements", r.name, r.compared),
@@ -330,6 +355,7 @@ impl Comparison {
     }
 
     /// The largest error of what was compared.
+    #[must_use]
     pub fn error(&self) -> String {
         if self.0.iter().all(|r| r.compared == 0) {
             return "nothing to compare: no element of a result is written".into();
@@ -359,6 +385,7 @@ impl Comparison {
     }
 
     /// How many elements are nan or infinite in both, if some are: they prove nothing.
+    #[must_use]
     pub fn not_finite(&self) -> Option<String> {
         let some = self.0.iter().filter(|r| r.not_finite > 0);
         let one = |r: &OneResult| format!("`{}`: {} of {} elements", r.name, r.not_finite, r.compared);
@@ -372,11 +399,13 @@ impl Comparison {
     }
 
     /// The largest relative error of any result in double precision, or its equivalent in single.
+    #[must_use]
     pub fn largest(&self) -> f64 {
         self.0.iter().map(|r| r.error * TOLERANCE).fold(0.0, f64::max)
     }
 
     /// What roundings decide, if there is something.
+    #[must_use]
     pub fn ill_conditioned(&self, kernel: &Kernel, memory: &Memory) -> Option<String> {
         let (result, off) = worst(self.0.iter().flat_map(|r| r.excused.iter().map(move |off| (r, off))))?;
         let count: usize = self.0.iter().map(|r| r.excused.len()).sum();
@@ -390,6 +419,7 @@ impl Comparison {
     }
 
     /// The worst element, with what was found and what is needed.
+    #[must_use]
     pub fn fault(&self, kernel: &Kernel, memory: &Memory) -> Option<String> {
         let (result, off) = worst(self.0.iter().flat_map(|r| r.faults.iter().map(move |off| (r, off))))?;
         let place = element(kernel, memory, &result.name, off.element);
@@ -437,16 +467,20 @@ fn element(kernel: &Kernel, memory: &Memory, name: &str, mut position: usize) ->
 }
 
 /// What the kernel wrote, by argument, row by row.
+///
+/// # Errors
+/// The device refuses.
 pub fn results(
     kernel: &Kernel,
     loaded: &Loaded<'_>,
     memory: &Memory,
-) -> Result<Vec<(String, Value)>, Failure> {
+) -> Result<Vec<(String, Value)>, LoadError> {
     let written = kernel.vars.values().filter(|v| v.is_output());
     written.map(|v| Ok((v.name.clone(), gathered(kernel, v, memory, loaded.value(&v.name)?)))).collect()
 }
 
 /// The memory with the values of tables that have become arguments.
+#[must_use]
 pub fn with_tables(before: &Kernel, after: &Kernel, memory: &Memory) -> Memory {
     let mut result = memory.clone();
     for var in after.vars.values().filter(|v| matches!(v.kind, VarKind::Argument(Direction::In))) {
