@@ -28,7 +28,11 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// What stands on all of them: the façade, and what knows it alone.
-const TOP: [(&str, &str); 2] = [("own-primitive", "examples/own_primitive"), ("purlin-python", "python")];
+const TOP: [(&str, &str); 3] = [
+    ("own-primitive", "examples/own_primitive"),
+    ("own-strategy", "examples/own_strategy"),
+    ("purlin-python", "python"),
+];
 
 /// Folder of a crate of a group.
 fn folder(of: &str) -> String {
