@@ -7,6 +7,9 @@ mod cuda_resources;
 mod first_kernel;
 #[path = "../../examples/02_operator_action.rs"]
 mod operator_action;
+#[allow(dead_code)] // `main` writes it
+#[path = "../../examples/05_picture.rs"]
+mod picture;
 #[path = "../../examples/03_refused.rs"]
 mod refused;
 #[path = "../../examples/04_tiled_matmul.rs"]
@@ -69,4 +72,10 @@ fn links_lead_somewhere() {
             assert!(link.starts_with("https://") || folder.join(link).exists(), "{name} links to {link}");
         }
     }
+}
+
+#[test]
+fn the_picture_is_that_of_the_example() {
+    let drawn = picture::picture().unwrap();
+    assert_eq!(drawn, include_str!("../../docs/axpy.svg"), "cargo run --example 05_picture draws it");
 }
