@@ -2,7 +2,7 @@
 
 use purlin::codegen::{CodegenError, generate};
 use purlin::ir::text::{ParseErrors, parse};
-use purlin::prelude::{Options, Recipe, Schedule};
+use purlin::prelude::{Options, Schedule};
 use purlin::runtime::{Device, Executable, RuntimeError};
 use purlin::transforms::steps;
 use purlin::transforms::{RecipeSyntaxError, TransformError};

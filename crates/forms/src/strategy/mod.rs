@@ -3,7 +3,7 @@
 //! A [`Strategy`] maps the cells of a form onto a device. A [`Combinator`] changes what is computed, and
 //! hands the rest to another one. Either is plain data with a name, a text and a JSON form; a
 //! [`Mapping`](crate::Mapping) holds any of them, and a [`StrategySet`](crate::StrategySet) reads them.
-//! Those of Purlin are in [`strategies`](crate::strategies); `examples/own_strategy` is a crate with one
+//! Purlin has its own in [`strategies`](crate::strategies); `examples/own_strategy` is a crate with one
 //! of its own.
 
 mod error;
@@ -142,7 +142,7 @@ pub trait Combinator: Arguments {
     /// The text of both.
     ///
     /// # Errors
-    /// Those of the formatter.
+    /// As [`fmt::Display::fmt`].
     fn show(&self, then: &Mapping, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}, {then}")
     }

@@ -62,7 +62,7 @@ impl<'f> Work<'f> {
     /// is no form, but its tags say what its parts are.
     ///
     /// # Errors
-    /// Those of the mapping; one that lowers the form again.
+    /// As the mapping; one that lowers the form again is refused.
     pub fn go_on(&mut self, then: &Mapping) -> Result<(), Stopped> {
         self.form = MappedKernel::Made(Rc::new(self.schedule.kernel().clone()));
         then.apply_to(self)
@@ -71,7 +71,7 @@ impl<'f> Work<'f> {
     /// Applies another mapping to the form as it is.
     ///
     /// # Errors
-    /// Those of the mapping.
+    /// As the mapping.
     pub fn hand_on(&mut self, then: &Mapping) -> Result<(), Stopped> {
         then.apply_to(self)
     }
