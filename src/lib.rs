@@ -54,7 +54,6 @@ pub mod judge;
 mod layout;
 mod loaded;
 mod matrix;
-mod partitioned;
 pub mod prelude;
 mod problem;
 mod random;
@@ -62,12 +61,13 @@ mod setup;
 pub mod tuning;
 mod work;
 
-pub use boundary_value::{BoundaryValueSetupError, BoundaryValueSystem, SetupTimes};
+pub use boundary_value::{
+    BoundaryValueSetupError, BoundaryValueSystem, Exchange, SetupTimes, UnknownExchange,
+};
 pub use jit::{Compiled, Jit, JitError, jit, jit_with};
 pub use layout::{gathered, laid_out};
 pub use loaded::{LoadError, Loaded};
 pub use matrix::CsrMatrix;
-pub use partitioned::{Exchange, PartitionedReport, PartitionedSystem, UnknownExchange};
 pub use problem::{Problem, ProblemError, RelativeError};
 pub use purlin_capacity::{OutOfMemory, check_memory};
 pub use purlin_forms::Mapping;

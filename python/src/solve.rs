@@ -27,9 +27,11 @@ impl From<SolveError> for Failure {
     fn from(error: SolveError) -> Self {
         match error {
             SolveError::Runtime(error) => error.into(),
-            SolveError::Text(_) | SolveError::Schedule(_) | SolveError::Code(_) | SolveError::Unprepared => {
-                Self::new("InternalError", error.to_string())
-            }
+            SolveError::Text(_)
+            | SolveError::Schedule(_)
+            | SolveError::Code(_)
+            | SolveError::NotInPart { .. }
+            | SolveError::Unprepared => Self::new("InternalError", error.to_string()),
             SolveError::Memory { .. } | SolveError::PartEnded { .. } => {
                 Self::new("DeviceError", error.to_string())
             }
@@ -44,6 +46,7 @@ impl From<SolveError> for Failure {
             | SolveError::Spectrum { .. }
             | SolveError::Choice { .. }
             | SolveError::Parts { .. }
+            | SolveError::PartsChoice { .. }
             | SolveError::HalfOfRows { .. }
             | SolveError::Norm { .. }
             | SolveError::Option { .. }

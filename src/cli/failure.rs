@@ -218,6 +218,7 @@ impl From<SolveError> for Failure {
             | SolveError::Missing { .. }
             | SolveError::Prescribed { .. }
             | SolveError::Parts { .. }
+            | SolveError::PartsChoice { .. }
             | SolveError::HalfOfRows { .. }
             | SolveError::Choice { .. }
             | SolveError::Norm { .. }
@@ -232,6 +233,7 @@ impl From<SolveError> for Failure {
             | SolveError::NoBlock { .. }
             | SolveError::Spectrum { .. }
             | SolveError::Unprepared
+            | SolveError::NotInPart { .. }
             | SolveError::PartEnded { .. }
             | SolveError::NoDiagonal { .. } => Self::Refused(error.to_string()),
         }

@@ -27,7 +27,6 @@ mod run;
 mod solve;
 mod solve_domain;
 mod solve_multigrid;
-mod solve_parts;
 mod solve_slabs;
 mod source;
 mod space;

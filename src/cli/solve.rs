@@ -12,7 +12,7 @@ use purlin::forms::element::LagrangeElement;
 use purlin::forms::mesh::{Mesh, MeshCounts, Vtu, VtuEncoding};
 use purlin::forms::numbering::Numbering;
 use purlin::kernels::BoundaryValueProblem;
-use purlin::runtime::{Device, Traffic};
+use purlin::runtime::{Device, Traffic, open};
 use purlin::solve::{
     AssemblyStrategy, LinearChoice, LinearMethod, LinearOptions, LinearReason, NewtonOptions, NewtonReason,
     NewtonReport, NewtonStep, PreconditionerKind, ResidualNorm, SystemSize,
@@ -235,24 +235,30 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     }
     let problem: BoundaryValueProblem = args.problem.parse().map_err(|e| Failure::Usage(format!("{e}")))?;
     let options = options(args, problem)?;
-    if !args.devices.is_empty() {
-        return super::solve_parts::run(args, problem, options);
-    }
     let progress = Progress::new();
-    let device = open_device(args.device.as_deref())?;
+    let devices: Vec<Box<dyn Device>> = match &args.devices[..] {
+        [] => vec![open_device(args.device.as_deref())?],
+        names => names.iter().map(|name| open(name)).collect::<Result<_, _>>()?,
+    };
+    let devices: Vec<&dyn Device> = devices.iter().map(|device| &**device).collect();
+    let exchange = args.exchange.unwrap_or_else(|| Exchange::between(&devices));
     progress.stage("reading the mesh");
-    let mesh = mesh(args, problem, &[&*device])?;
+    let mesh = mesh(args, problem, &devices)?;
     progress.stage("setting up");
-    let mut system = BoundaryValueSystem::new(&*device, problem, &mesh, args.degree, args.assembly, options)?;
-    let before = device.traffic();
+    let mut system =
+        BoundaryValueSystem::on(&devices, exchange, problem, &mesh, args.degree, args.assembly, options)?;
+    let before = system.copied();
     progress.stage("solving");
     let mut tell = |iteration: usize, step: &NewtonStep| {
         progress.stage(format!("iteration {iteration}: update {:.1e}", step.update));
     };
     let report = system.solve(&mut tell)?;
-    let traffic = device.traffic().since(before);
+    let traffic = system.copied().since(before);
     drop(progress);
-    out(&described(problem, args, &mesh, &*device, &system))?;
+    out(&described((problem, exchange), args, &mesh, &devices, &system))?;
+    if devices.len() > 1 {
+        out(&parts(&devices, &system))?;
+    }
     out(&history(&report))?;
     out(&ended(&report, &system, traffic))?;
     if !report.converged() {
@@ -287,11 +293,7 @@ fn options(args: &SolveArgs, problem: BoundaryValueProblem) -> Result<NewtonOpti
 }
 
 /// The mesh of a file, or a unit mesh that is refused before it is made if its system does not fit.
-pub(super) fn mesh(
-    args: &SolveArgs,
-    problem: BoundaryValueProblem,
-    devices: &[&dyn Device],
-) -> Result<Mesh, Failure> {
+fn mesh(args: &SolveArgs, problem: BoundaryValueProblem, devices: &[&dyn Device]) -> Result<Mesh, Failure> {
     if let Some(path) = &args.mesh {
         if args.cells.is_some() {
             let said =
@@ -331,19 +333,24 @@ fn check_size(
 }
 
 fn described(
-    problem: BoundaryValueProblem,
+    (problem, exchange): (BoundaryValueProblem, Exchange),
     args: &SolveArgs,
     mesh: &Mesh,
-    device: &dyn Device,
+    devices: &[&dyn Device],
     system: &BoundaryValueSystem<'_>,
 ) -> String {
     let count = |n: usize| grouped(n as u64);
-    let (info, times) = (device.info(), system.times);
-    let mut mappings = system.mappings.clone();
+    let times = system.times;
+    let mut mappings: Vec<&String> = system.mappings().flatten().collect();
     mappings.dedup();
+    let mappings: Vec<&str> = mappings.into_iter().map(String::as_str).collect();
+    let on = match devices {
+        [device] => ("device", named(*device)),
+        _ => ("exchange", format!("{exchange}, {} bytes a product", grouped(system.halo_bytes()))),
+    };
     facts([
         ("problem", format!("{problem}, P{}", args.degree)),
-        ("device", format!("{} ({})", info.name, info.selector())),
+        on,
         ("cells", count(mesh.n_cells())),
         ("unknowns", format!("{}, {} of them prescribed", count(system.unknowns), count(system.fixed))),
         ("entries", count(system.entries())),
@@ -362,8 +369,21 @@ fn described(
     ])
 }
 
+fn named(device: &dyn Device) -> String {
+    format!("{} ({})", device.info().name, device.info().selector())
+}
+
+/// What each of several devices has.
+fn parts(devices: &[&dyn Device], system: &BoundaryValueSystem<'_>) -> String {
+    let count = |n: usize| grouped(n as u64);
+    let rows = devices.iter().zip(system.parts()).enumerate().map(|(part, (device, [owned, ghosts]))| {
+        [part.to_string(), named(*device), count(owned), count(ghosts)]
+    });
+    table(["part", "device", "unknowns", "ghosts"], rows)
+}
+
 /// Why there is no solution, and what may help.
-pub(super) fn unconverged(problem: BoundaryValueProblem, report: &NewtonReport) -> Failure {
+fn unconverged(problem: BoundaryValueProblem, report: &NewtonReport) -> Failure {
     let loads = report.steps.last().filter(|step| step.load < 1.0).map_or_else(String::new, |step| {
         format!(" under {} of its load, of which {} was solved for", step.load, report.load)
     });
@@ -388,7 +408,7 @@ pub(super) fn unconverged(problem: BoundaryValueProblem, report: &NewtonReport) 
 }
 
 /// The iterations, with their loads if any of them is under a part of it.
-pub(super) fn history(report: &NewtonReport) -> String {
+fn history(report: &NewtonReport) -> String {
     let rows = report.steps.iter().enumerate().map(|(k, step)| {
         let linear = match step.linear.converged() {
             true => step.linear.iterations().to_string(),
@@ -445,6 +465,7 @@ fn ended(report: &NewtonReport, system: &BoundaryValueSystem<'_>, traffic: Traff
     let (steps, linear) = (report.steps.len(), report.linear_iterations());
     let linear_s: f64 = report.steps.iter().map(|s| s.linear.seconds).sum();
     let assembly_s: f64 = report.steps.iter().map(|s| s.assembly_s).sum();
+    let to = if system.parts().len() > 1 { "devices" } else { "device" };
     let rate =
         |n: usize, s: f64| format!("{:.1} million unknowns a second", (n * system.unknowns) as f64 / s / 1e6);
     let mut all = vec![
@@ -456,7 +477,7 @@ fn ended(report: &NewtonReport, system: &BoundaryValueSystem<'_>, traffic: Traff
         (
             "copied in setup",
             format!(
-                "{} bytes to the device, {} back",
+                "{} bytes to the {to}, {} back",
                 grouped(system.traffic.to_device),
                 grouped(system.traffic.to_host)
             ),
@@ -464,13 +485,13 @@ fn ended(report: &NewtonReport, system: &BoundaryValueSystem<'_>, traffic: Traff
         (
             "copied since",
             format!(
-                "{} bytes to the device, {} back ({})",
+                "{} bytes to the {to}, {} back ({})",
                 grouped(traffic.to_device),
                 grouped(traffic.to_host),
-                if system.hierarchy().is_some() {
-                    "norms, curvatures and hierarchies"
-                } else {
-                    "norms and curvatures"
+                match (system.hierarchy(), system.parts().len()) {
+                    (Some(_), _) => "norms, curvatures and hierarchies",
+                    (None, 1) => "norms and curvatures",
+                    (None, _) => "norms, curvatures and what parts exchange",
                 }
             ),
         ),
@@ -484,7 +505,7 @@ fn ended(report: &NewtonReport, system: &BoundaryValueSystem<'_>, traffic: Traff
 }
 
 /// Writes a solution on its mesh.
-pub(super) fn write_vtu(
+fn write_vtu(
     args: &SolveArgs,
     path: &Path,
     mesh: &Mesh,

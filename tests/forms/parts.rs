@@ -6,7 +6,7 @@ use purlin::forms::mesh::Mesh;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Device, open};
 use purlin::solve::{AssemblyStrategy, LinearOptions, NewtonOptions};
-use purlin::{BoundaryValueSystem, Exchange, PartitionedSystem};
+use purlin::{BoundaryValueSystem, Exchange};
 use purlin_sample::is_long_run;
 
 const POISSON: BoundaryValueProblem = BoundaryValueProblem::Poisson;
@@ -49,21 +49,20 @@ fn several_devices_have_the_solution_of_one() {
             let devices: Vec<&dyn Device> = group.iter().map(|device| &**device).collect();
             let exchange = Exchange::between(&devices);
             let mut system =
-                PartitionedSystem::new(&devices, POISSON, &mesh, degree, assembly, options(), exchange)
+                BoundaryValueSystem::on(&devices, exchange, POISSON, &mesh, degree, assembly, options())
                     .unwrap();
             assert_eq!((system.unknowns, system.entries()), (alone.unknowns, alone.entries()));
+            let before = system.copied();
             let found = system.solve(&mut |_, _| ()).unwrap();
+            let traffic = system.copied().since(before);
             let what = format!("P{degree}, {} parts", group.len());
-            assert!(found.newton.converged(), "{what}: {found:?}");
-            assert!(
-                found.newton.linear_iterations().abs_diff(report.linear_iterations()) <= 1,
-                "{what}: {found:?}"
-            );
+            assert!(found.converged(), "{what}: {found:?}");
+            assert!(found.linear_iterations().abs_diff(report.linear_iterations()) <= 1, "{what}: {found:?}");
             let solution = system.solution().unwrap();
             let worst = solution.iter().zip(&expected).fold(0.0_f64, |most, (a, b)| most.max((a - b).abs()));
             assert!(worst <= 1e-10 * largest, "{what}: {worst:e}");
             if exchange == Exchange::Nccl {
-                assert_eq!(found.traffic.to_device, 0, "{what}");
+                assert_eq!(traffic.to_device, 0, "{what}");
             }
         }
     }
@@ -79,10 +78,10 @@ fn takes_the_steps_of_one(problem: BoundaryValueProblem, mesh: &Mesh, parts: usi
     let report = alone.solve(&mut |_, _| ()).unwrap();
     let expected = alone.solution().unwrap();
     let mut system =
-        PartitionedSystem::new(&devices, problem, mesh, 1, assembly, options, Exchange::Host).unwrap();
+        BoundaryValueSystem::on(&devices, Exchange::Host, problem, mesh, 1, assembly, options).unwrap();
     for _ in 0..2 {
         let mut told = 0;
-        let found = system.solve(&mut |iteration, _| told = iteration).unwrap().newton;
+        let found = system.solve(&mut |iteration, _| told = iteration).unwrap();
         assert!(found.converged() && report.converged(), "{found:?}");
         assert_eq!((found.steps.len(), told), (report.steps.len(), report.steps.len()));
         for (one, other) in found.steps.iter().zip(&report.steps) {
@@ -94,7 +93,7 @@ fn takes_the_steps_of_one(problem: BoundaryValueProblem, mesh: &Mesh, parts: usi
         let worst = solution.iter().zip(&expected).fold(0.0_f64, |most, (a, b)| most.max((a - b).abs()));
         // the last update is below 1e-12
         assert!(worst <= 1e-10 * largest, "{worst:e}");
-        system.restart().unwrap();
+        system.restart(options).unwrap();
     }
 }
 

@@ -19,7 +19,7 @@ use purlin::runtime::{Backend, Device, buffer_of, download_values, open};
 use purlin::solve::{
     Arrays, AssemblyStrategy, Constraints, CsrOperator, DeviceForm, FormOperator, FormPrograms, LinearChoice,
     LinearOptions, MatrixAssembly, NewtonOptions, NewtonReason, NewtonReport, Operator, PreconditionerKind,
-    PrescribedValues, run,
+    PrescribedValues, Queue, run,
 };
 use purlin::{BoundaryValueSystem, CsrMatrix, Mapping, Random};
 use purlin_sample::{is_long_run, seed};
@@ -439,9 +439,9 @@ fn a_form_applied_is_its_matrix() {
     let [u, at] = [&case.u, &x].map(|v| buffer_of(device, v).unwrap());
     let y = device.allocate(8 * n as u64).unwrap(); // poison
     let operator = FormOperator::new(device, n, &form, &constraints, &u).unwrap();
-    let mut calls = Vec::new();
-    operator.apply(&at, &y, &mut calls);
-    run(device, &calls).unwrap();
+    let mut queue = Queue::new();
+    operator.apply(&at, &y, &mut queue);
+    queue.run(device).unwrap();
     let found: Vec<f64> = download_values(device, &y).unwrap();
     let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
     let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);

@@ -3,7 +3,7 @@
 use crate::MultigridError;
 use crate::hierarchy::{At, Hierarchy};
 use purlin_runtime::Buffer;
-use purlin_solve::{Call, Operator};
+use purlin_solve::{Call, Operator, Queue};
 
 /// The order in which the colours of a smoother take their turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,24 +28,24 @@ impl Hierarchy<'_> {
     /// # Source
     /// Cui et al. 2024, Algorithm 2.1. On the coarsest level one step of the smoother is exact.
     pub fn v_cycle(&self, level: usize, after: Order) -> Result<f64, MultigridError> {
-        let mut calls = Vec::new();
-        self.cycle_in(level, self.at(level), after, &mut calls);
-        self.run(&calls)
+        let mut queue = Queue::new();
+        self.cycle_in(level, self.at(level), after, &mut queue);
+        self.run(&queue)
     }
 
     /// The launches of a V-cycle on a level, on these vectors of its length.
-    pub(crate) fn cycle_in<'a>(&'a self, level: usize, at: At<'a>, after: Order, calls: &mut Vec<Call<'a>>) {
+    pub(crate) fn cycle_in<'a>(&'a self, level: usize, at: At<'a>, after: Order, queue: &mut Queue<'a>) {
         if level == 0 {
-            return self.solve_in(at, calls);
+            return self.solve_in(at, queue);
         }
         let below = self.at(level - 1);
         let [before, behind] = self.steps();
-        (0..before).for_each(|_| self.smooth_in(at, Order::Forward, calls));
-        self.residual_in(at, calls);
-        self.restrict_in(at.r, below, calls);
-        self.cycle_in(level - 1, below, after, calls);
-        calls.push(self.prolongated(below, at.x));
-        (0..behind).for_each(|_| self.smooth_in(at, after, calls));
+        (0..before).for_each(|_| self.smooth_in(at, Order::Forward, queue));
+        self.residual_in(at, queue);
+        self.restrict_in(at.r, below, queue);
+        self.cycle_in(level - 1, below, after, queue);
+        queue.push(self.prolongated(below, at.x));
+        (0..behind).for_each(|_| self.smooth_in(at, after, queue));
     }
 }
 
@@ -77,20 +77,20 @@ impl Operator for VCycle<'_, '_> {
         self.hierarchy.element().nodes(self.hierarchy.cells(self.level))
     }
 
-    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
         let levels = self.hierarchy;
         let own = levels.at(self.level);
         let n = [("n", self.size())];
         match levels.narrow_and_widen() {
             None => {
-                calls.push(levels.cleared(own.cells, y));
-                levels.cycle_in(self.level, At { x: y, b: x, ..own }, self.after, calls);
+                queue.push(levels.cleared(own.cells, y));
+                levels.cycle_in(self.level, At { x: y, b: x, ..own }, self.after, queue);
             }
             Some([narrow, widen]) => {
-                calls.push(Call::of(narrow, &n, &[("from", x), ("to", own.b)]));
-                calls.push(levels.cleared(own.cells, own.x));
-                levels.cycle_in(self.level, own, self.after, calls);
-                calls.push(Call::of(widen, &n, &[("from", own.x), ("to", y)]));
+                queue.push(Call::of(narrow, &n, &[("from", x), ("to", own.b)]));
+                queue.push(levels.cleared(own.cells, own.x));
+                levels.cycle_in(self.level, own, self.after, queue);
+                queue.push(Call::of(widen, &n, &[("from", own.x), ("to", y)]));
             }
         }
     }

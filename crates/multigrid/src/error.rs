@@ -263,7 +263,9 @@ impl From<SolveError> for MultigridError {
             | SolveError::Norm { .. }
             | SolveError::Option { .. }
             | SolveError::Unprepared
+            | SolveError::NotInPart { .. }
             | SolveError::Parts { .. }
+            | SolveError::PartsChoice { .. }
             | SolveError::HalfOfRows { .. }
             | SolveError::PartEnded { .. }
             | SolveError::Prescribed { .. }

@@ -9,7 +9,7 @@ use crate::smoother::{Relaxation, launched};
 use crate::texts::{Vectors, narrow_and_widen};
 use crate::{Element, MultigridError, Precision};
 use purlin_runtime::{Arg, Buffer, Device, Executable, RuntimeError, download_values, upload_values};
-use purlin_solve::{Call, run};
+use purlin_solve::{Call, Queue, run};
 
 /// The vectors of a level.
 struct Level {
@@ -298,13 +298,13 @@ impl<'d> Hierarchy<'d> {
     /// # Errors
     /// A failing driver.
     pub fn compute_residual(&self, level: usize) -> Result<(), MultigridError> {
-        let mut calls = Vec::new();
-        self.residual_in(self.at(level), &mut calls);
-        run(self.device, &calls)?;
+        let mut queue = Queue::new();
+        self.residual_in(self.at(level), &mut queue);
+        self.run(&queue)?;
         Ok(())
     }
 
-    pub(crate) fn residual_in<'a>(&'a self, at: At<'a>, calls: &mut Vec<Call<'a>>) {
+    pub(crate) fn residual_in<'a>(&'a self, at: At<'a>, queue: &mut Queue<'a>) {
         let n = Arg::Param(at.cells as i64);
         let copied = vec![("n", n), ("b", Arg::Buffer(at.b)), ("r", Arg::Buffer(at.r))];
         let mut args = vec![
@@ -316,8 +316,8 @@ impl<'d> Hierarchy<'d> {
             ("r", Arg::Buffer(at.r)),
         ];
         args.extend(at.mesh.into_iter().flat_map(MeshArrays::args));
-        calls.push(Call::new(&self.copy, copied));
-        calls.push(Call::new(&self.residual, taken(&self.residual, args)));
+        queue.push(Call::new(&self.copy, copied));
+        queue.push(Call::new(&self.residual, taken(&self.residual, args)));
     }
 
     /// The residual that was computed last.
@@ -351,21 +351,21 @@ impl<'d> Hierarchy<'d> {
     /// # Errors
     /// A failing driver.
     pub fn restrict(&self, level: usize) -> Result<(), MultigridError> {
-        let mut calls = Vec::new();
-        self.restrict_in(self.at(level).r, self.at(level - 1), &mut calls);
-        run(self.device, &calls)?;
+        let mut queue = Queue::new();
+        self.restrict_in(self.at(level).r, self.at(level - 1), &mut queue);
+        self.run(&queue)?;
         Ok(())
     }
 
-    pub(crate) fn restrict_in<'a>(&'a self, fine: &'a Buffer, coarse: At<'a>, calls: &mut Vec<Call<'a>>) {
-        calls.extend([self.cleared(coarse.cells, coarse.b), self.cleared(coarse.cells, coarse.x)]);
+    pub(crate) fn restrict_in<'a>(&'a self, fine: &'a Buffer, coarse: At<'a>, queue: &mut Queue<'a>) {
+        queue.extend([self.cleared(coarse.cells, coarse.b), self.cleared(coarse.cells, coarse.x)]);
         let args = vec![
             ("n", Arg::Param(coarse.cells as i64)),
             ("r", Arg::Buffer(fine)),
             ("P", Arg::Buffer(&self.matrices.prolongation)),
             ("rc", Arg::Buffer(coarse.b)),
         ];
-        calls.push(Call::new(&self.restrict, args));
+        queue.push(Call::new(&self.restrict, args));
     }
 
     /// The solution of the level below is added to that of `level`.
@@ -388,8 +388,8 @@ impl<'d> Hierarchy<'d> {
     }
 
     /// Runs kernels of the hierarchy; seconds by the device's clock.
-    pub(crate) fn run(&self, calls: &[Call<'_>]) -> Result<f64, MultigridError> {
-        Ok(run(self.device, calls)?)
+    pub(crate) fn run(&self, queue: &Queue<'_>) -> Result<f64, MultigridError> {
+        Ok(queue.run(self.device)?)
     }
 
     /// What rounds to the precision of the hierarchy and what goes back, unless it is double.

@@ -8,7 +8,7 @@ use crate::schedules::{Structure, program};
 use crate::texts::compiled;
 use crate::{Element, Hierarchy, Line, MultigridError, Order, Precision, VCycle};
 use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of, download_values, upload_values};
-use purlin_solve::{Call, Gmres, GmresOptions, LinearReport, Operator, run};
+use purlin_solve::{Call, Gmres, GmresOptions, LinearReport, Operator, Queue, run};
 use std::f64::consts::PI;
 
 /// The operator of a mesh without its matrix, in double precision: inner nodes among each other.
@@ -71,8 +71,8 @@ impl Operator for LevelOperator {
         self.element.nodes(self.cells)
     }
 
-    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
-        calls.push(Call::of(&self.clear, &[("n", self.size())], &[("v", y)]));
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
+        queue.push(Call::of(&self.clear, &[("n", self.size())], &[("v", y)]));
         let mut args =
             vec![("n", Arg::Param(self.cells as i64)), ("x", Arg::Buffer(x)), ("r", Arg::Buffer(y))];
         // the kernels subtract the product
@@ -87,7 +87,7 @@ impl Operator for LevelOperator {
                 args.extend(arrays.args());
             }
         }
-        calls.push(Call::new(&self.residual, taken(&self.residual, args)));
+        queue.push(Call::new(&self.residual, taken(&self.residual, args)));
     }
 }
 
@@ -407,9 +407,9 @@ impl<'d> PreconditionedSolver<'d> {
     /// A failing driver.
     pub fn time_operator(&self) -> Result<f64, MultigridError> {
         let System { operator, x, b, .. } = self.finest();
-        let mut calls = Vec::new();
-        operator.apply(x, b, &mut calls);
-        Ok(run(self.device, &calls)?)
+        let mut queue = Queue::new();
+        operator.apply(x, b, &mut queue);
+        Ok(queue.run(self.device)?)
     }
 
     /// The solution: all nodes in lexicographic order.

@@ -5,7 +5,7 @@ use crate::kernels::{Operation, Variant};
 use crate::on_mesh::MeshArrays;
 use crate::{MultigridError, Order};
 use purlin_runtime::{Arg, Buffer, Executable};
-use purlin_solve::Call;
+use purlin_solve::{Call, Queue};
 use serde::{Deserialize, Serialize};
 
 /// How the corrections of patches are put together.
@@ -110,22 +110,22 @@ impl Hierarchy<'_> {
     /// # Source
     /// Cui et al. 2024, Algorithm 2.3.
     pub fn smooth(&self, level: usize, order: Order) -> Result<f64, MultigridError> {
-        let mut calls = Vec::new();
-        self.smooth_in(self.at(level), order, &mut calls);
-        self.run(&calls)
+        let mut queue = Queue::new();
+        self.smooth_in(self.at(level), order, &mut queue);
+        self.run(&queue)
     }
 
-    pub(crate) fn smooth_in<'a>(&'a self, at: At<'a>, order: Order, calls: &mut Vec<Call<'a>>) {
+    pub(crate) fn smooth_in<'a>(&'a self, at: At<'a>, order: Order, queue: &mut Queue<'a>) {
         let colours = 1_usize << self.element().dimension.axes();
         match (self.relaxation(), at.polynomial) {
             (Relaxation::Additive { degree }, Some(vectors)) => {
                 let largest = colours as f64 * at.mesh.map_or(1.0, |mesh| mesh.bounds[1]);
                 let steps = chebyshev([0.25 * largest, largest], degree);
-                self.polynomial_in(at, vectors, (&steps, colours), &self.smooth, calls);
+                self.polynomial_in(at, vectors, (&steps, colours), &self.smooth, queue);
             }
             _ => match order {
-                Order::Forward => self.colours_in(at, 0..colours, order, calls),
-                Order::Backward => self.colours_in(at, (0..colours).rev(), order, calls),
+                Order::Forward => self.colours_in(at, 0..colours, order, queue),
+                Order::Backward => self.colours_in(at, (0..colours).rev(), order, queue),
             },
         }
     }
@@ -137,16 +137,16 @@ impl Hierarchy<'_> {
         [d, z]: &'a [Buffer; 2],
         (steps, colours): (&[[f64; 2]], usize),
         smoother: &'a [(Operation, Executable)],
-        calls: &mut Vec<Call<'a>>,
+        queue: &mut Queue<'a>,
     ) {
-        calls.push(self.cleared(at.cells, d));
+        queue.push(self.cleared(at.cells, d));
         for factors in steps {
-            self.residual_in(at, calls);
-            calls.push(self.cleared(at.cells, z));
+            self.residual_in(at, queue);
+            queue.push(self.cleared(at.cells, z));
             for colour in 0..colours {
-                self.colour_in(At { x: z, ..at }, colour, Order::Forward, smoother, calls);
+                self.colour_in(At { x: z, ..at }, colour, Order::Forward, smoother, queue);
             }
-            calls.push(self.advanced(at.cells, [d, z, at.x], *factors));
+            queue.push(self.advanced(at.cells, [d, z, at.x], *factors));
         }
     }
 
@@ -156,15 +156,15 @@ impl Hierarchy<'_> {
     /// # Errors
     /// A failing driver.
     pub fn run_operation(&self, level: usize, operation: Operation) -> Result<f64, MultigridError> {
-        let mut calls = Vec::new();
+        let mut queue = Queue::new();
         for colour in 0..1_usize << self.element().dimension.axes() {
             let of = self.smooth.iter().filter(|(of, _)| *of == operation);
             for (operation, executable) in of {
                 let args = self.smoothing(self.at(level), (colour, [0; 3]), *operation, executable);
-                calls.push(Call::new(executable, args));
+                queue.push(Call::new(executable, args));
             }
         }
-        self.run(&calls)
+        self.run(&queue)
     }
 
     /// The patches of some colours, one after the other: those around the vertices of which bit `a`
@@ -177,9 +177,9 @@ impl Hierarchy<'_> {
         level: usize,
         colours: impl Iterator<Item = usize>,
     ) -> Result<f64, MultigridError> {
-        let mut calls = Vec::new();
-        self.colours_in(self.at(level), colours, Order::Forward, &mut calls);
-        self.run(&calls)
+        let mut queue = Queue::new();
+        self.colours_in(self.at(level), colours, Order::Forward, &mut queue);
+        self.run(&queue)
     }
 
     pub(crate) fn colours_in<'a>(
@@ -187,22 +187,22 @@ impl Hierarchy<'_> {
         at: At<'a>,
         colours: impl Iterator<Item = usize>,
         order: Order,
-        calls: &mut Vec<Call<'a>>,
+        queue: &mut Queue<'a>,
     ) {
         for colour in colours {
-            self.colour_in(at, colour, order, &self.smooth, calls);
+            self.colour_in(at, colour, order, &self.smooth, queue);
         }
     }
 
     /// The coarsest level has one patch, which is solved exactly, or on a deformed mesh by Chebyshev's
     /// iteration.
-    pub(crate) fn solve_in<'a>(&'a self, at: At<'a>, calls: &mut Vec<Call<'a>>) {
+    pub(crate) fn solve_in<'a>(&'a self, at: At<'a>, queue: &mut Queue<'a>) {
         if let (Some(mesh), Some(vectors)) = (at.mesh, at.polynomial) {
             let steps = chebyshev(mesh.bounds, degree_for(mesh.bounds, COARSE_REDUCTION));
-            return self.polynomial_in(at, vectors, (&steps, 1), &self.coarse, calls);
+            return self.polynomial_in(at, vectors, (&steps, 1), &self.coarse, queue);
         }
         let solver = if self.coarse.is_empty() { &self.smooth } else { &self.coarse };
-        self.colour_in(at, 0, Order::Forward, solver, calls);
+        self.colour_in(at, 0, Order::Forward, solver, queue);
     }
 
     fn colour_in<'a>(
@@ -211,7 +211,7 @@ impl Hierarchy<'_> {
         colour: usize,
         order: Order,
         smoother: &'a [(Operation, Executable)],
-        calls: &mut Vec<Call<'a>>,
+        queue: &mut Queue<'a>,
     ) {
         for (operation, executable) in smoother {
             let mut places = self.places(*operation, colour);
@@ -220,7 +220,7 @@ impl Hierarchy<'_> {
             }
             for place in places {
                 let args = self.smoothing(at, (colour, place), *operation, executable);
-                calls.push(Call::new(executable, args));
+                queue.push(Call::new(executable, args));
             }
         }
     }

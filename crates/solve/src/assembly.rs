@@ -209,21 +209,26 @@ impl MatrixAssembly {
     }
 
     /// Appends what assembles the matrix, whatever `values` held.
-    pub fn assemble<'a>(&'a self, given: &[&'a Buffer], values: &'a Buffer, calls: &mut Vec<Call<'a>>) {
+    pub fn assemble<'a>(
+        &'a self,
+        given: &[&'a Buffer],
+        values: &'a Buffer,
+        calls: &mut impl Extend<Call<'a>>,
+    ) {
         let zero = |n: usize, v: &'a Buffer| Call::of(&self.clear, &[("n", n)], &[("v", v)]);
         if !self.overwrites {
-            calls.push(zero(self.n_entries, values));
+            calls.extend([zero(self.n_entries, values)]);
         }
         if self.stored.is_empty() {
             self.form.add_to(given, values, calls);
         }
         for (kernel, stored) in self.stored.iter().enumerate() {
             let Stored { n_terms, matrices, starts, places } = stored;
-            calls.push(zero(*n_terms, matrices));
+            calls.extend([zero(*n_terms, matrices)]);
             calls.extend(self.form.add_kernel_to(kernel, given, matrices));
             let sizes = [("n", self.n_entries), ("n_terms", *n_terms)];
             let arrays = [("starts", starts), ("places", places), ("stored", matrices), ("values", values)];
-            calls.push(Call::of(&self.add, &sizes, &arrays));
+            calls.extend([Call::of(&self.add, &sizes, &arrays)]);
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::history::History;
 use crate::texts::{compiled, text};
 use crate::{
-    Call, LinearMethod, LinearOptions, LinearReason, LinearReport, Operator, SolveError, Vectors, run,
+    Call, LinearMethod, LinearOptions, LinearReason, LinearReport, Operator, Queue, SolveError, Vectors, run,
 };
 use purlin_runtime::{Buffer, Device, Executable, download_values};
 
@@ -177,11 +177,11 @@ impl<'d> BiCgStab<'d> {
     ) -> Result<LinearReason, SolveError> {
         loop {
             let count = history.next();
-            let mut calls = Vec::with_capacity(8 * count);
+            let mut queue = Queue::new();
             for k in 0..count {
-                self.iteration(k, operator, preconditioner, x, &mut calls);
+                self.iteration(k, operator, preconditioner, x, &mut queue);
             }
-            *seconds += run(self.device, &calls)?;
+            *seconds += queue.run(self.device)?;
             let read = |sums| download_values::<f64>(self.device, sums);
             let [squares, rho, sv, ts, tt] =
                 [read(&self.rr)?, read(&self.rho)?, read(&self.sv)?, read(&self.ts)?, read(&self.tt)?];
@@ -202,24 +202,24 @@ impl<'d> BiCgStab<'d> {
         operator: &'a dyn Operator,
         preconditioner: &'a dyn Operator,
         x: &'a Buffer,
-        calls: &mut Vec<Call<'a>>,
+        queue: &mut Queue<'a>,
     ) {
         let Self { r, shadow, p, v, t, y, z, rho, rr, sv, ts, tt, enough, .. } = self;
         let sizes = [("n", self.n), ("n_sums", self.n_sums()), ("k", k)];
-        preconditioner.apply(p, y, calls);
-        operator.apply(y, v, calls);
-        calls.push(Call::of(&self.dot, &sizes, &[("v", shadow), ("w", v), ("sums", sv)]));
+        preconditioner.apply(p, y, queue);
+        operator.apply(y, v, queue);
+        queue.push(Call::of(&self.dot, &sizes, &[("v", shadow), ("w", v), ("sums", sv)]));
         let half = [("limit", enough), ("rr", rr), ("rho", rho), ("sv", sv), ("v", v), ("r", r)];
-        calls.push(Call::of(&self.half, &sizes, &half));
-        preconditioner.apply(r, z, calls);
-        operator.apply(z, t, calls);
-        calls.push(Call::of(&self.dots, &sizes, &[("t", t), ("s", r), ("ts", ts), ("tt", tt)]));
+        queue.push(Call::of(&self.half, &sizes, &half));
+        preconditioner.apply(r, z, queue);
+        operator.apply(z, t, queue);
+        queue.push(Call::of(&self.dots, &sizes, &[("t", t), ("s", r), ("ts", ts), ("tt", tt)]));
         let sums = [("limit", enough), ("sv", sv), ("ts", ts), ("tt", tt), ("rho", rho), ("rr", rr)];
         let update = [("shadow", shadow), ("y", y), ("z", z), ("t", t), ("x", x), ("r", r)];
         let arrays: Vec<_> = sums.into_iter().chain(update).collect();
-        calls.push(Call::of(&self.update, &sizes, &arrays));
+        queue.push(Call::of(&self.update, &sizes, &arrays));
         let arrays: Vec<_> = sums.into_iter().chain([("r", r), ("v", v), ("p", p)]).collect();
-        calls.push(Call::of(&self.direction, &sizes, &arrays));
+        queue.push(Call::of(&self.direction, &sizes, &arrays));
     }
 
     fn turned(&self) -> Call<'_> {
@@ -236,10 +236,10 @@ impl<'d> BiCgStab<'d> {
         x: &Buffer,
         seconds: &mut f64,
     ) -> Result<f64, SolveError> {
-        let mut calls = Vec::new();
-        operator.apply(x, &self.t, &mut calls);
-        calls.push(Call::of(&self.subtract, &[("n", self.n)], &[("b", b), ("q", &self.t), ("r", &self.r)]));
-        *seconds += run(self.device, &calls)?;
+        let mut queue = Queue::new();
+        operator.apply(x, &self.t, &mut queue);
+        queue.push(Call::of(&self.subtract, &[("n", self.n)], &[("b", b), ("q", &self.t), ("r", &self.r)]));
+        *seconds += queue.run(self.device)?;
         self.vectors.norm(&self.r)
     }
 }

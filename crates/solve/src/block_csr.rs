@@ -1,7 +1,7 @@
 //! Matrices by rows of dense blocks on a device.
 
 use crate::texts::text;
-use crate::{Call, CsrOperator, Operator, SolveError, compile_text};
+use crate::{Call, CsrOperator, Operator, Queue, SolveError, compile_text};
 use purlin_forms::import::{BlockPattern, CsrPattern};
 use purlin_runtime::{Backend, Buffer, Device, Executable, buffer_of};
 
@@ -58,10 +58,10 @@ impl Operator for BlockCsrOperator {
         self.side * self.rows
     }
 
-    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
         let matrix = [("row_starts", &self.row_starts), ("columns", &self.columns), ("values", &self.values)];
         let arrays = [&matrix[..], &[("x", x), ("y", y)]].concat();
-        calls.push(Call::of(&self.product, &[("n", self.rows), ("n_blocks", self.n_blocks)], &arrays));
+        queue.push(Call::of(&self.product, &[("n", self.rows), ("n_blocks", self.n_blocks)], &arrays));
     }
 }
 

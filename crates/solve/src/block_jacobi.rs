@@ -1,6 +1,6 @@
 //! Block Jacobi: the inverses of the blocks on the diagonal.
 
-use crate::{Call, CsrOperator, Operator, SolveError, compile_text};
+use crate::{Call, CsrOperator, Operator, Queue, SolveError, compile_text};
 use purlin_forms::import::CsrPattern;
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
 
@@ -79,8 +79,8 @@ impl Operator for BlockJacobi {
         self.n
     }
 
-    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
         let sizes = [("n", self.n / self.side)];
-        calls.push(Call::of(&self.multiply, &sizes, &[("blocks", &self.blocks), ("x", x), ("y", y)]));
+        queue.push(Call::of(&self.multiply, &sizes, &[("blocks", &self.blocks), ("x", x), ("y", y)]));
     }
 }

@@ -3,7 +3,7 @@
 use crate::history::History;
 use crate::texts::{compiled, text};
 use crate::{
-    Call, ConjugateGradients, LinearMethod, LinearOptions, LinearReport, Operator, Preconditioning,
+    Call, ConjugateGradients, LinearMethod, LinearOptions, LinearReport, Operator, Preconditioning, Queue,
     SolveError, run,
 };
 use purlin_runtime::{Buffer, Device, Executable, buffer_of, download_values};
@@ -122,7 +122,7 @@ impl Chebyshev {
         from_zero: bool,
         b: &'a Buffer,
         x: &'a Buffer,
-        calls: &mut Vec<Call<'a>>,
+        queue: &mut Queue<'a>,
     ) {
         let Self { r, d, q, .. } = self;
         let Smoothing { operator, inverse, spectrum, steps } = *with;
@@ -132,16 +132,16 @@ impl Chebyshev {
         let first = match from_zero {
             true => Call::of(&self.start, &n, &vectors),
             false => {
-                operator.apply(x, q, calls);
+                operator.apply(x, q, queue);
                 Call::of(&self.restart, &n, &[&vectors[..], &[("q", q)]].concat())
             }
         };
-        calls.push(first.with("a", factors.first()));
+        queue.push(first.with("a", factors.first()));
         for _ in 1..steps {
-            operator.apply(d, q, calls);
+            operator.apply(d, q, queue);
             let (a, c) = factors.next();
             let arrays = [("inverse", inverse), ("q", q), ("r", r), ("d", d), ("x", x)];
-            calls.push(Call::of(&self.step, &n, &arrays).with("a", a).with("c", c));
+            queue.push(Call::of(&self.step, &n, &arrays).with("a", a).with("c", c));
         }
     }
 }
@@ -173,8 +173,8 @@ impl Operator for ChebyshevPreconditioner<'_> {
         self.chebyshev.n
     }
 
-    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
-        self.chebyshev.smooth(&self.smoothing, true, x, y, calls);
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
+        self.chebyshev.smooth(&self.smoothing, true, x, y, queue);
     }
 }
 
@@ -250,15 +250,15 @@ impl<'d> ChebyshevSolver<'d> {
         let mut history = History::new(self.options);
         let reason = loop {
             let count = history.next();
-            let mut calls = Vec::with_capacity(2 * count);
+            let mut queue = Queue::new();
             for k in 0..count {
-                operator.apply(d, q, &mut calls);
+                operator.apply(d, q, &mut queue);
                 let (a, c) = factors.next();
                 let vectors = [("inverse", inverse), ("q", q), ("x", x), ("r", r), ("d", d)];
                 let arrays = [&vectors[..], &[("limit", &self.enough), ("rr", &self.rr)]].concat();
-                calls.push(Call::of(&self.update, &sizes(k), &arrays).with("a", a).with("c", c));
+                queue.push(Call::of(&self.update, &sizes(k), &arrays).with("a", a).with("c", c));
             }
-            seconds += run(self.device, &calls)?;
+            seconds += queue.run(self.device)?;
             let squares: Vec<f64> = download_values(self.device, &self.rr)?;
             if let Some(reason) = history.judge(&squares[..=count], |_| None) {
                 break reason;

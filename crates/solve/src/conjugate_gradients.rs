@@ -1,8 +1,12 @@
 //! Conjugate gradients: with Jacobi's preconditioner in four kernels an iteration, or around any other.
 
 use crate::history::History;
+use crate::parts::Guard;
 use crate::texts::{compiled, text};
-use crate::{Call, LinearOptions, LinearReason, LinearReport, Operator, ResidualNorm, SolveError, run};
+use crate::{
+    Alone, Call, Communicator, LinearOptions, LinearReason, LinearReport, Operator, Queue, ResidualNorm,
+    SolveError,
+};
 use nalgebra::DMatrix;
 use purlin_runtime::{Buffer, Device, Executable, download_values};
 
@@ -24,9 +28,9 @@ pub enum Preconditioning<'a> {
 /// # Source
 /// Hestenes & Stiefel 1952; fused as in Świrydowicz et al. 2019 and Fischer et al. 2020.
 pub struct ConjugateGradients<'d> {
-    pub(crate) device: &'d dyn Device,
-    pub(crate) n: usize,
-    pub(crate) options: LinearOptions,
+    device: &'d dyn Device,
+    n: usize,
+    options: LinearOptions,
     start: Executable,
     limit: Executable,
     dot: Executable,
@@ -38,16 +42,16 @@ pub struct ConjugateGradients<'d> {
     residual: Executable,
     next: Executable,
     r: Buffer,
-    pub(crate) p: Buffer,
-    pub(crate) q: Buffer,
+    p: Buffer,
+    q: Buffer,
     /// The residual, preconditioned, where that is no part of the kernels.
     z: Buffer,
     /// Squares of the residual in the norm of the preconditioner.
-    pub(crate) rz: Buffer,
+    rz: Buffer,
     /// Squares of the residual, in the norm that it is judged by.
-    pub(crate) rr: Buffer,
+    rr: Buffer,
     /// Squares of the direction in the norm of the operator.
-    pub(crate) pq: Buffer,
+    pq: Buffer,
     enough: Buffer,
 }
 
@@ -104,11 +108,30 @@ impl<'d> ConjugateGradients<'d> {
         b: &Buffer,
         x: &Buffer,
     ) -> Result<LinearReport, SolveError> {
-        let mut seconds = self.start(operator, preconditioning, b, x)?;
+        self.solve_over(&Alone::new(self.device), operator, preconditioning, b, x)
+    }
+
+    /// The same together with the threads of other parts, each of which calls this with its own part:
+    /// vectors have the unknowns that it owns. Iterations are those of one part up to the order in which
+    /// numbers are added.
+    ///
+    /// # Errors
+    /// As [`ConjugateGradients::solve`]; a part that ended. The other parts end likewise.
+    pub fn solve_over(
+        &self,
+        communicator: &dyn Communicator,
+        operator: &dyn Operator,
+        preconditioning: Preconditioning<'_>,
+        b: &Buffer,
+        x: &Buffer,
+    ) -> Result<LinearReport, SolveError> {
+        let mut guard = Guard::new(communicator);
+        let before = communicator.seconds();
+        self.start(communicator, operator, preconditioning, b, x)?;
         let mut history = History::new(self.options);
         let reason = loop {
             let count = history.next();
-            let sums = self.iterate(count, operator, preconditioning, x, &mut seconds)?;
+            let sums = self.iterate(count, communicator, operator, preconditioning, x)?;
             let reason = history.judge(&sums.rr[..=count], |k| {
                 // the negation takes no number for an answer
                 let definite = sums.pq[k] > 0.0 && sums.rz[k] > 0.0;
@@ -117,11 +140,13 @@ impl<'d> ConjugateGradients<'d> {
             if let Some(reason) = reason {
                 break reason;
             }
-            seconds += run(self.device, &[self.turned()])?;
+            communicator.perform(&[self.turned()].into_iter().collect())?;
         };
+        guard.is_done = true;
         if reason == LinearReason::Indefinite && history.residuals.len() == 1 {
             self.device.copy(&self.p, x)?;
         }
+        let seconds = communicator.seconds() - before;
         Ok(LinearReport { reason, residuals: history.residuals, seconds })
     }
 
@@ -142,18 +167,20 @@ impl<'d> ConjugateGradients<'d> {
         b: &Buffer,
         x: &Buffer,
     ) -> Result<Vec<f64>, SolveError> {
-        let mut seconds = self.start(operator, preconditioning, b, x)?;
-        let sums = self.iterate(self.options.look_every, operator, preconditioning, x, &mut seconds)?;
-        Ok(sums.eigenvalues())
+        let alone = Alone::new(self.device);
+        self.start(&alone, operator, preconditioning, b, x)?;
+        Ok(self.iterate(self.options.look_every, &alone, operator, preconditioning, x)?.eigenvalues())
     }
 
+    /// The first direction and its sums, and the square of the residual that is small enough.
     fn start(
         &self,
+        communicator: &dyn Communicator,
         operator: &dyn Operator,
         preconditioning: Preconditioning<'_>,
         b: &Buffer,
         x: &Buffer,
-    ) -> Result<f64, SolveError> {
+    ) -> Result<(), SolveError> {
         let of_preconditioner = match preconditioning {
             Preconditioning::Diagonal(_) => None,
             Preconditioning::Operator(operator) => Some(operator.size()),
@@ -163,40 +190,36 @@ impl<'d> ConjugateGradients<'d> {
                 return Err(SolveError::Length { what, found, needed: self.n });
             }
         }
-        self.reset(b)?;
-        let mut calls = self.first(preconditioning, x);
-        calls.push(self.limit());
-        run(self.device, &calls)
-    }
-
-    /// The residual becomes the right-hand side, and all sums zero.
-    pub(crate) fn reset(&self, b: &Buffer) -> Result<(), SolveError> {
         self.device.copy(b, &self.r)?;
         for sums in [&self.rz, &self.rr, &self.pq] {
             self.device.fill(sums, 0)?;
         }
-        Ok(())
+        let mut queue = Queue::new();
+        self.first(preconditioning, x, &mut queue);
+        queue.sum(&self.rz, 0);
+        queue.sum(&self.rr, 0);
+        let limit = [("rr", &self.rr), ("limit", &self.enough)];
+        let limit = Call::of(&self.limit, &[("n_sums", self.n_sums())], &limit);
+        let limit = limit.with("relative", self.options.relative.powi(2));
+        queue.push(limit.with("absolute", self.options.absolute.powi(2)));
+        communicator.perform(&queue)
     }
 
-    /// A number of iterations, and their sums.
+    /// So many iterations, and their sums.
     fn iterate(
         &self,
         count: usize,
+        communicator: &dyn Communicator,
         operator: &dyn Operator,
         preconditioning: Preconditioning<'_>,
         x: &Buffer,
-        seconds: &mut f64,
     ) -> Result<Sums, SolveError> {
-        let mut calls = Vec::with_capacity(4 * count);
+        let mut queue = Queue::new();
         for k in 0..count {
-            self.iteration(k, operator, preconditioning, x, &mut calls);
+            self.iteration(k, operator, preconditioning, x, &mut queue);
         }
-        *seconds += run(self.device, &calls)?;
-        self.sums()
-    }
-
-    /// The sums of the last iterations.
-    pub(crate) fn sums(&self) -> Result<Sums, SolveError> {
+        communicator.perform(&queue)?;
+        communicator.wait()?;
         let read = |sums| download_values(self.device, sums);
         Ok(Sums { rr: read(&self.rr)?, rz: read(&self.rz)?, pq: read(&self.pq)? })
     }
@@ -205,48 +228,61 @@ impl<'d> ConjugateGradients<'d> {
         self.options.look_every + 1
     }
 
-    /// What starts from zero: the first direction and its sums.
-    pub(crate) fn first<'a>(&'a self, preconditioning: Preconditioning<'a>, x: &'a Buffer) -> Vec<Call<'a>> {
+    /// What starts from zero.
+    fn first<'a>(&'a self, preconditioning: Preconditioning<'a>, x: &'a Buffer, queue: &mut Queue<'a>) {
         let Self { r, p, rz, rr, .. } = self;
-        let sizes = [("n", self.n), ("n_sums", self.n_sums())];
-        let at = [("n", self.n), ("n_sums", self.n_sums()), ("k", 0)];
-        let mut calls = Vec::new();
         match preconditioning {
             Preconditioning::Diagonal(inverse) => {
+                let sizes = [("n", self.n), ("n_sums", self.n_sums())];
                 let arrays = [("inverse", inverse), ("r", r), ("x", x), ("p", p), ("rz", rz), ("rr", rr)];
-                calls.push(self.measured(Call::of(&self.start, &sizes, &arrays)));
+                queue.push(self.measured(Call::of(&self.start, &sizes, &arrays)));
             }
             Preconditioning::Operator(preconditioner) => {
-                calls.push(Call::of(&self.clear, &[("n", self.n)], &[("v", x)]));
-                preconditioner.apply(r, p, &mut calls);
+                queue.push(Call::of(&self.clear, &[("n", self.n)], &[("v", x)]));
+                preconditioner.apply(r, p, queue);
                 let judged = if self.options.norm == ResidualNorm::Plain { r } else { p };
-                calls.push(Call::of(&self.square, &at, &[("v", judged), ("sums", rr)]));
-                calls.push(Call::of(&self.dot, &at, &[("v", r), ("w", p), ("sums", rz)]));
+                queue.push(Call::of(&self.square, &self.sizes(0), &[("v", judged), ("sums", rr)]));
+                queue.push(Call::of(&self.dot, &self.sizes(0), &[("v", r), ("w", p), ("sums", rz)]));
             }
         }
-        calls
     }
 
-    /// The square of the residual that is small enough, from that of the first one.
-    pub(crate) fn limit(&self) -> Call<'_> {
-        let arrays = [("rr", &self.rr), ("limit", &self.enough)];
-        let limit = Call::of(&self.limit, &[("n_sums", self.n_sums())], &arrays);
-        let limit = limit.with("relative", self.options.relative.powi(2));
-        limit.with("absolute", self.options.absolute.powi(2))
-    }
-
+    /// Iteration `k`: the curvature along its direction, solution and residual, the next direction.
     fn iteration<'a>(
         &'a self,
         k: usize,
         operator: &'a dyn Operator,
         preconditioning: Preconditioning<'a>,
         x: &'a Buffer,
-        calls: &mut Vec<Call<'a>>,
+        queue: &mut Queue<'a>,
     ) {
-        operator.apply(&self.p, &self.q, calls);
-        calls.push(self.curvature(k));
-        self.improve(k, preconditioning, x, calls);
-        calls.push(self.turn_direction(k, preconditioning));
+        let Self { r, p, q, z, rz, rr, pq, .. } = self;
+        operator.apply(p, q, queue);
+        queue.push(Call::of(&self.dot, &self.sizes(k), &[("v", p), ("w", q), ("sums", pq)]));
+        queue.sum(pq, k);
+        let vectors = [("p", p), ("q", q), ("x", x), ("r", r)];
+        let direction = match preconditioning {
+            Preconditioning::Diagonal(inverse) => {
+                let vectors = [&[("inverse", inverse)], &vectors[..]].concat();
+                queue.push(self.measured(Call::of(&self.update, &self.sizes(k), &self.with(&vectors))));
+                let vectors = [("inverse", inverse), ("r", r), ("p", p)];
+                Call::of(&self.direction, &self.sizes(k), &self.with(&vectors))
+            }
+            Preconditioning::Operator(preconditioner) => {
+                let residual = Call::of(&self.residual, &self.sizes(k), &self.with(&vectors));
+                queue.push(residual.with("plain", 1.0 - self.options.norm.scaled()));
+                preconditioner.apply(r, z, queue);
+                let at = self.sizes(k + 1);
+                if self.options.norm == ResidualNorm::Preconditioned {
+                    queue.push(Call::of(&self.square, &at, &[("v", z), ("sums", rr)]));
+                }
+                queue.push(Call::of(&self.dot, &at, &[("v", r), ("w", z), ("sums", rz)]));
+                Call::of(&self.next, &self.sizes(k), &self.with(&[("z", z), ("p", p)]))
+            }
+        };
+        queue.sum(rz, k + 1);
+        queue.sum(rr, k + 1);
+        queue.push(direction);
     }
 
     /// Sizes of iteration `k`.
@@ -260,61 +296,13 @@ impl<'d> ConjugateGradients<'d> {
         [&[("limit", enough), ("pq", pq), ("rr", rr), ("rz", rz)], vectors].concat()
     }
 
-    /// The curvature along the direction of iteration `k`, whose product with the operator is there.
-    pub(crate) fn curvature(&self, k: usize) -> Call<'_> {
-        let arrays = [("v", &self.p), ("w", &self.q), ("sums", &self.pq)];
-        Call::of(&self.dot, &self.sizes(k), &arrays)
-    }
-
-    /// Solution and residual of iteration `k`, and the squares of the residual after it.
-    pub(crate) fn improve<'a>(
-        &'a self,
-        k: usize,
-        preconditioning: Preconditioning<'a>,
-        x: &'a Buffer,
-        calls: &mut Vec<Call<'a>>,
-    ) {
-        let Self { r, p, q, z, rz, .. } = self;
-        let vectors = [("p", p), ("q", q), ("x", x), ("r", r)];
-        match preconditioning {
-            Preconditioning::Diagonal(inverse) => {
-                let vectors = [&[("inverse", inverse)], &vectors[..]].concat();
-                calls.push(self.measured(Call::of(&self.update, &self.sizes(k), &self.with(&vectors))));
-            }
-            Preconditioning::Operator(preconditioner) => {
-                let residual = Call::of(&self.residual, &self.sizes(k), &self.with(&vectors));
-                calls.push(residual.with("plain", 1.0 - self.options.norm.scaled()));
-                preconditioner.apply(r, z, calls);
-                let at = self.sizes(k + 1);
-                if self.options.norm == ResidualNorm::Preconditioned {
-                    calls.push(Call::of(&self.square, &at, &[("v", z), ("sums", &self.rr)]));
-                }
-                calls.push(Call::of(&self.dot, &at, &[("v", r), ("w", z), ("sums", rz)]));
-            }
-        }
-    }
-
     /// A kernel with what the preconditioner is multiplied by in the norm of residuals.
     fn measured<'a>(&self, call: Call<'a>) -> Call<'a> {
         let scaled = self.options.norm.scaled();
         call.with("plain", 1.0 - scaled).with("scaled", scaled)
     }
 
-    /// The direction after iteration `k`.
-    pub(crate) fn turn_direction<'a>(&'a self, k: usize, preconditioning: Preconditioning<'a>) -> Call<'a> {
-        let Self { r, p, z, .. } = self;
-        match preconditioning {
-            Preconditioning::Diagonal(inverse) => {
-                let vectors = [("inverse", inverse), ("r", r), ("p", p)];
-                Call::of(&self.direction, &self.sizes(k), &self.with(&vectors))
-            }
-            Preconditioning::Operator(_) => {
-                Call::of(&self.next, &self.sizes(k), &self.with(&[("z", z), ("p", p)]))
-            }
-        }
-    }
-
-    pub(crate) fn turned(&self) -> Call<'_> {
+    fn turned(&self) -> Call<'_> {
         let sums = [("rz", &self.rz), ("rr", &self.rr), ("pq", &self.pq)];
         Call::of(&self.turn, &[("n_sums", self.n_sums())], &sums)
     }

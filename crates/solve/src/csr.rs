@@ -1,7 +1,7 @@
 //! Matrices by rows on a device.
 
 use crate::texts::{compiled, compiled_product, text};
-use crate::{Call, Operator, SolveError};
+use crate::{Call, Operator, Queue, SolveError};
 use purlin_forms::import::{CsrPattern, EntryOrder};
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
 use rayon::prelude::*;
@@ -127,7 +127,7 @@ impl Operator for CsrOperator {
         self.n
     }
 
-    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
         let sizes = [("n", self.n), ("n_entries", self.n_entries), ("n_columns", self.n)];
         let arrays: [(&str, &Buffer); 5] = [
             ("row_starts", &self.row_starts),
@@ -137,10 +137,10 @@ impl Operator for CsrOperator {
             ("y", y),
         ];
         match &self.half {
-            None => calls.push(Call::of(&self.product, &sizes, &arrays)),
+            None => queue.push(Call::of(&self.product, &sizes, &arrays)),
             Some(Half { clear, add }) => {
-                calls.push(Call::of(clear, &sizes[..1], &[("v", y)]));
-                calls.push(Call::of(add, &sizes[..2], &arrays));
+                queue.push(Call::of(clear, &sizes[..1], &[("v", y)]));
+                queue.push(Call::of(add, &sizes[..2], &arrays));
             }
         }
     }

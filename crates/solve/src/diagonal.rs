@@ -1,7 +1,7 @@
 //! Diagonal matrices: Jacobi's preconditioner.
 
 use crate::texts::{compiled, text};
-use crate::{Call, CsrOperator, Operator, SolveError};
+use crate::{Call, CsrOperator, Operator, Queue, SolveError};
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
 
 /// A diagonal matrix.
@@ -39,7 +39,7 @@ impl Operator for Diagonal {
         self.n
     }
 
-    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
-        calls.push(Call::of(&self.multiply, &[("n", self.n)], &[("d", &self.values), ("x", x), ("y", y)]));
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
+        queue.push(Call::of(&self.multiply, &[("n", self.n)], &[("d", &self.values), ("x", x), ("y", y)]));
     }
 }

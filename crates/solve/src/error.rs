@@ -119,6 +119,18 @@ pub enum SolveError {
         /// The parts that were asked for.
         parts: usize,
     },
+    /// A solver that needs the whole matrix.
+    #[error("{choice} on several devices: needed conjugate gradients and at most Jacobi's preconditioner")]
+    PartsChoice {
+        /// What was asked for.
+        choice: LinearChoice,
+    },
+    /// A degree of freedom of cells that are not in a part.
+    #[error("bug of purlin: degree of freedom {dof} of a part is not on its mesh")]
+    NotInPart {
+        /// The degree of freedom of the whole mesh.
+        dof: i32,
+    },
     /// A part whose numbers no longer come.
     #[error("part {part} of the system ended before the others; its own error says why")]
     PartEnded {

@@ -269,7 +269,7 @@ impl DeviceForm {
 
     /// Appends what adds the form to `result`, with the arrays in the order of the names that
     /// [`DeviceForm::new`] was given.
-    pub fn add_to<'a>(&'a self, given: &[&'a Buffer], result: &'a Buffer, calls: &mut Vec<Call<'a>>) {
+    pub fn add_to<'a>(&'a self, given: &[&'a Buffer], result: &'a Buffer, calls: &mut impl Extend<Call<'a>>) {
         for (place, kernel) in self.kernels.iter().enumerate() {
             let Some(Vectors { sum, n, n_terms, stored, starts, places }) = &kernel.vectors else {
                 calls.extend(self.add_kernel_to(place, given, result));
@@ -278,7 +278,7 @@ impl DeviceForm {
             calls.extend(self.add_kernel_to(place, given, stored));
             let sizes = [("n", *n), ("n_terms", *n_terms)];
             let arrays = [("starts", starts), ("places", places), ("stored", stored), ("values", result)];
-            calls.push(Call::of(sum, &sizes, &arrays));
+            calls.extend([Call::of(sum, &sizes, &arrays)]);
         }
     }
 

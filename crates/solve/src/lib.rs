@@ -11,11 +11,11 @@
 //! | its pattern, found on the device | [`DevicePattern`], by [`PatternKernels`] |
 //! | how it is assembled | [`AssemblyStrategy`] |
 //! | prescribed values | [`Constraints`] |
-//! | what solvers multiply by | [`Operator`]: a matrix, or a form applied ([`FormOperator`]) |
+//! | what solvers multiply by | [`Operator`]: a matrix, or a form applied ([`FormOperator`]), in a [`Queue`] |
 //! | linear systems | [`ConjugateGradients`], [`Gmres`], [`BiCgStab`], [`ChebyshevSolver`]; by name [`LinearSolver`] |
 //! | preconditioners | any [`Operator`]: [`Diagonal`], [`BlockJacobi`], [`ChebyshevPreconditioner`], [`AmgPreconditioner`] |
 //! | nonlinear systems | [`Newton`] |
-//! | systems in parts, one a device | [`Partition`], [`PartMatrix`], [`Communicator`], [`ConjugateGradients::solve_part`] |
+//! | systems in parts, one a device | [`Partition`], [`PartRows`], [`Communicator`]: the same solvers, `solve_over` it |
 //! | why a solver stopped | [`LinearReport`], [`NewtonReport`] |
 //! | bytes, before anything is allocated | [`SystemSize`] |
 //!
@@ -33,10 +33,12 @@ mod block_jacobi;
 mod boundary;
 mod capacity;
 mod chebyshev;
+mod choice;
 mod conjugate_gradients;
 mod constraints;
 mod csr;
 mod diagonal;
+mod energy;
 mod error;
 mod form;
 mod gmres;
@@ -49,6 +51,7 @@ mod operator;
 mod options;
 mod parts;
 mod pattern;
+mod queue;
 mod report;
 mod scaling;
 mod sparse;
@@ -63,23 +66,26 @@ pub use block_jacobi::BlockJacobi;
 pub use boundary::{Side, bounds, facet_dofs};
 pub use capacity::SystemSize;
 pub use chebyshev::{Chebyshev, ChebyshevPreconditioner, ChebyshevSolver, Eigenvalues, Smoothing, Spectrum};
+pub use choice::{LinearChoice, LinearMethod, PreconditionerKind, UnknownSolver};
 pub use conjugate_gradients::{ConjugateGradients, Preconditioning};
 pub use constraints::{Constraints, PrescribedValues};
 pub use csr::CsrOperator;
 pub use diagonal::Diagonal;
+pub use energy::Energy;
 pub use error::SolveError;
 pub use form::{Arrays, DeviceForm, FormPrograms};
 pub use gmres::{Gmres, GmresOptions, PreconditionerSide};
 pub use launch::{Call, run};
-pub use linear::{LinearChoice, LinearMethod, LinearSolver, PreconditionerKind, UnknownSolver};
+pub use linear::LinearSolver;
 pub use newton::{Newton, NewtonOptions, NewtonSystem};
 pub use operator::{FormOperator, Operator};
 pub use options::{LinearOptions, ResidualNorm};
 pub use parts::{
-    Communicator, Halo, HostCommunicator, NcclCommunicator, PartEnergy, PartEquations, PartGmres, PartLayout,
-    PartMatrix, PartMesh, PartNewton, PartOperator, PartSystem, Partition, Wire, layouts,
+    Alone, Communicator, Halo, HostCommunicator, NcclCommunicator, PartLayout, PartMatrix, PartMesh,
+    PartRows, Partition, SystemMatrix, Wire, in_parts, layouts,
 };
 pub use pattern::{DevicePattern, PatternKernels};
+pub use queue::{Item, Queue};
 pub use report::{LinearReason, LinearReport, NewtonReason, NewtonReport, NewtonStep};
 pub use scaling::PowerOfTwo;
 pub use texts::compiled as compile_text;

@@ -1,160 +1,18 @@
-//! Solvers of linear systems by name, with their preconditioners.
+//! Solvers of linear systems with their preconditioners.
 
+use crate::choice::RESTART;
 use crate::scaling::is_usual;
 use crate::{
-    Amg, AmgPreconditioner, BiCgStab, BlockJacobi, BlocksOfRows, Chebyshev, ChebyshevPreconditioner,
-    ChebyshevSolver, ConjugateGradients, CsrOperator, Diagonal, Eigenvalues, Gmres, GmresOptions,
-    HierarchySize, HostMatrix, LinearOptions, LinearReport, Operator, PowerOfTwo, PreconditionerSide,
-    Preconditioning, Smoothing, SolveError, Spectrum, Unknowns, run,
+    Alone, Amg, AmgPreconditioner, BiCgStab, BlockJacobi, BlocksOfRows, Chebyshev, ChebyshevPreconditioner,
+    ChebyshevSolver, Communicator, ConjugateGradients, CsrOperator, Diagonal, Eigenvalues, Gmres,
+    GmresOptions, HierarchySize, HostMatrix, LinearChoice, LinearMethod, LinearOptions, LinearReport,
+    Operator, PartRows, PowerOfTwo, PreconditionerKind, PreconditionerSide, Preconditioning, Queue,
+    Smoothing, SolveError, Spectrum, SystemMatrix, Unknowns, run,
 };
 use purlin_forms::import::{CsrPattern, EntryOrder};
 use purlin_runtime::{Buffer, Device, buffer_of, download_values, upload_values};
-use std::fmt;
-use std::str::FromStr;
 use std::time::Instant;
 
-/// A method for linear systems.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum LinearMethod {
-    /// [`ConjugateGradients`], for symmetric positive definite matrices.
-    #[default]
-    ConjugateGradients,
-    /// [`Gmres`], for any matrix.
-    Gmres,
-    /// [`BiCgStab`], for any matrix.
-    BiCgStab,
-    /// [`ChebyshevSolver`], for symmetric positive definite matrices.
-    Chebyshev,
-}
-
-/// What is near the inverse of a matrix.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum PreconditionerKind {
-    /// Nothing.
-    None,
-    /// The inverse of the [`Diagonal`].
-    #[default]
-    Jacobi,
-    /// The inverses of the blocks on the diagonal, [`BlockJacobi`].
-    BlockJacobi,
-    /// A polynomial, [`Chebyshev`].
-    Chebyshev,
-    /// Algebraic multigrid, [`Amg`].
-    Amg,
-}
-
-/// A method and a preconditioner.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct LinearChoice {
-    /// The method.
-    pub method: LinearMethod,
-    /// The preconditioner.
-    pub preconditioner: PreconditionerKind,
-}
-
-/// A name that no method or preconditioner has.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {what} `{name}`; known: {known}")]
-pub struct UnknownSolver {
-    what: &'static str,
-    name: String,
-    known: String,
-}
-
-pub(crate) fn named<T: Copy + fmt::Display>(
-    what: &'static str,
-    all: &[T],
-    name: &str,
-) -> Result<T, UnknownSolver> {
-    let found = all.iter().find(|one| one.to_string() == name).copied();
-    found.ok_or_else(|| {
-        let known: Vec<String> = all.iter().map(ToString::to_string).collect();
-        UnknownSolver { what, name: name.into(), known: known.join(", ") }
-    })
-}
-
-impl LinearMethod {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::ConjugateGradients, Self::Gmres, Self::BiCgStab, Self::Chebyshev];
-
-    /// Vectors that it keeps beside right-hand side and solution, at most.
-    #[must_use]
-    pub const fn vectors(self) -> u64 {
-        match self {
-            Self::ConjugateGradients => 4,
-            Self::Gmres => 2 * RESTART as u64 + 1,
-            Self::BiCgStab => 7,
-            // those of the search for eigenvalues too
-            Self::Chebyshev => 9,
-        }
-    }
-}
-
-impl fmt::Display for LinearMethod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ConjugateGradients => "cg",
-            Self::Gmres => "gmres",
-            Self::BiCgStab => "bicgstab",
-            Self::Chebyshev => "chebyshev",
-        })
-    }
-}
-
-impl FromStr for LinearMethod {
-    type Err = UnknownSolver;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        named("method", &Self::ALL, name)
-    }
-}
-
-impl PreconditionerKind {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::None, Self::Jacobi, Self::BlockJacobi, Self::Chebyshev, Self::Amg];
-
-    /// Bytes that it takes on a device for a matrix of a number of unknowns of `components` each.
-    #[must_use]
-    pub const fn bytes(self, unknowns: u64, components: u64) -> u64 {
-        match self {
-            Self::None | Self::Jacobi => 8 * unknowns,
-            Self::BlockJacobi => (8 + 4) * unknowns * components,
-            // its diagonal, its vectors, those of the search for eigenvalues
-            Self::Chebyshev => 8 * 10 * unknowns,
-            // the vectors of the finest level; matrices are counted once they are known ([`Amg::new`])
-            Self::Amg => 8 * 6 * unknowns,
-        }
-    }
-}
-
-impl fmt::Display for PreconditionerKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "none",
-            Self::Jacobi => "jacobi",
-            Self::BlockJacobi => "block-jacobi",
-            Self::Chebyshev => "chebyshev",
-            Self::Amg => "amg",
-        })
-    }
-}
-
-impl FromStr for PreconditionerKind {
-    type Err = UnknownSolver;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        named("preconditioner", &Self::ALL, name)
-    }
-}
-
-impl fmt::Display for LinearChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, preconditioner {}", self.method, self.preconditioner)
-    }
-}
-
-/// Iterations of GMRES after which it starts again.
-const RESTART: usize = 50;
 /// Iterations that find the largest eigenvalue.
 const OF_LARGEST: usize = 12;
 /// Iterations that find the least one, too.
@@ -245,7 +103,7 @@ struct Multilevel {
     needs: Renewal,
 }
 
-/// What of a hierarchy is made again for a matrix.
+/// What of a hierarchy is made anew for a matrix.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Renewal {
     Nothing,
@@ -297,6 +155,18 @@ impl Multilevel {
             () => Renewal::Nothing,
         };
     }
+}
+
+/// A system, as it is to be solved.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    communicator: &'a dyn Communicator,
+    /// The matrix, of a part its own rows and columns.
+    matrix: &'a CsrOperator,
+    /// All of a part's rows.
+    rows: Option<&'a PartRows>,
+    b: &'a Buffer,
+    x: &'a Buffer,
 }
 
 /// A solver with its preconditioner, for matrices of one pattern.
@@ -362,6 +232,29 @@ impl<'d> LinearSolver<'d> {
         Ok(Self { device, n, choice, absolute: options.absolute, method, preconditioner, blocks })
     }
 
+    /// The same for the unknowns that a part owns, `n` of them.
+    ///
+    /// # Errors
+    /// [`SolveError::PartsChoice`] but of conjugate gradients with Jacobi's preconditioner or none; as
+    /// [`LinearSolver::new`].
+    pub fn of_part(
+        device: &'d dyn Device,
+        n: usize,
+        choice: LinearChoice,
+        options: LinearOptions,
+    ) -> Result<Self, SolveError> {
+        let options = options.checked()?;
+        Ok(Self {
+            device,
+            n,
+            choice: choice.for_parts()?,
+            absolute: options.absolute,
+            method: Method::new(device, n, choice, options)?,
+            preconditioner: Preconditioner::Diagonal(Diagonal::identity(device, n)?),
+            blocks: None,
+        })
+    }
+
     /// Takes other options, for later solves.
     ///
     /// # Errors
@@ -391,29 +284,43 @@ impl<'d> LinearSolver<'d> {
 
     /// Makes the preconditioner of a matrix, whose unknowns are `u` (points move with displacements); wall
     /// time in seconds. A hierarchy is kept from matrix to matrix until a solve with it takes half as many
-    /// iterations again as the first one, and four. Then its numbers are found again, and if they do no
+    /// iterations again as the first one, and four. Then its numbers are found anew, and if they do no
     /// better than that, its sets of nodes too.
     ///
     /// # Errors
     /// [`SolveError::Spectrum`] of a matrix that has no positive eigenvalue where the method needs the
     /// largest; a failing driver.
     pub fn prepare(&mut self, matrix: &CsrOperator, u: Option<&Buffer>) -> Result<f64, SolveError> {
+        self.prepare_over(&Alone::new(self.device), matrix, u)
+    }
+
+    /// The same of the rows and columns that a part owns, together with the threads of other parts.
+    ///
+    /// # Errors
+    /// As [`LinearSolver::prepare`].
+    pub fn prepare_over(
+        &mut self,
+        communicator: &dyn Communicator,
+        matrix: &CsrOperator,
+        u: Option<&Buffer>,
+    ) -> Result<f64, SolveError> {
         let start = Instant::now();
+        let invert = |call| communicator.perform(&[call].into_iter().collect());
         let by_jacobi = self.choice.preconditioner != PreconditionerKind::None;
         match &mut self.preconditioner {
             Preconditioner::Diagonal(diagonal) => {
                 if by_jacobi {
-                    run(self.device, &[diagonal.invert(matrix)])?;
+                    invert(diagonal.invert(matrix))?;
                 }
                 if let Method::Chebyshev { eigenvalues, spectrum, .. } = &mut self.method {
                     *spectrum = Some(Spectrum::of_all(&eigenvalues.of(matrix, diagonal.values())?)?);
                 }
             }
             Preconditioner::BlockJacobi(blocks) => {
-                run(self.device, &[blocks.invert(matrix)])?;
+                invert(blocks.invert(matrix))?;
             }
             Preconditioner::Chebyshev { diagonal, eigenvalues, spectrum, .. } => {
-                run(self.device, &[diagonal.invert(matrix)])?;
+                invert(diagonal.invert(matrix))?;
                 let values = eigenvalues.of(matrix, diagonal.values())?;
                 *spectrum = Some(Spectrum::of_upper(&values, POLYNOMIAL.1)?);
             }
@@ -435,14 +342,38 @@ impl<'d> LinearSolver<'d> {
         b: &Buffer,
         x: &Buffer,
     ) -> Result<LinearReport, SolveError> {
-        let mut report = self.solve_as_given(matrix, b, x)?;
+        let communicator = &Alone::new(self.device);
+        self.solve_any(&Asked { communicator, matrix, rows: None, b, x })
+    }
+
+    /// The same together with the threads of other parts, if the matrix is that of a part.
+    ///
+    /// # Errors
+    /// As [`LinearSolver::solve`]; a part that ended. The other parts end likewise.
+    pub fn solve_over(
+        &mut self,
+        communicator: &dyn Communicator,
+        matrix: &SystemMatrix,
+        b: &Buffer,
+        x: &Buffer,
+    ) -> Result<LinearReport, SolveError> {
+        let rows = match matrix {
+            SystemMatrix::Whole(_) => None,
+            SystemMatrix::Part(rows) => Some(&**rows),
+        };
+        self.solve_any(&Asked { communicator, matrix: matrix.own(), rows, b, x })
+    }
+
+    fn solve_any(&mut self, asked: &Asked<'_>) -> Result<LinearReport, SolveError> {
+        let mut report = self.solve_as_given(asked)?;
         let first = report.residuals.first().copied();
         if first.is_some_and(|norm| !is_usual(norm)) {
-            let mut values = download_values::<f64>(self.device, b)?;
-            if let Some(scale) = PowerOfTwo::to_one(&values) {
+            let mut values = download_values::<f64>(self.device, asked.b)?;
+            if let Some(scale) = self.scale_of_all(asked.communicator, &values)? {
                 scale.scale(&mut values);
                 let seconds = report.seconds;
-                report = self.solve_scaled(matrix, &buffer_of(self.device, &values)?, x, scale)?;
+                let b = &buffer_of(self.device, &values)?;
+                report = self.solve_scaled(&Asked { b, ..*asked }, scale)?;
                 report.seconds += seconds;
             }
         }
@@ -452,42 +383,54 @@ impl<'d> LinearSolver<'d> {
         Ok(report)
     }
 
-    /// Solves for a multiple `b` of the right-hand side; the solution and the report are those without it.
-    fn solve_scaled(
-        &mut self,
-        matrix: &CsrOperator,
-        b: &Buffer,
-        x: &Buffer,
-        scale: PowerOfTwo,
-    ) -> Result<LinearReport, SolveError> {
+    /// What takes the largest number of all parts to one.
+    fn scale_of_all(
+        &self,
+        communicator: &dyn Communicator,
+        own: &[f64],
+    ) -> Result<Option<PowerOfTwo>, SolveError> {
+        if communicator.size() == 1 {
+            return Ok(PowerOfTwo::to_one(own));
+        }
+        // each part adds its own to zeros
+        let mut of_parts = vec![0.0; communicator.size()];
+        of_parts[communicator.rank()] = PowerOfTwo::largest(own);
+        let largest = buffer_of(self.device, &of_parts)?;
+        let mut queue = Queue::new();
+        (0..communicator.size()).for_each(|part| queue.sum(&largest, part));
+        communicator.perform(&queue)?;
+        communicator.wait()?;
+        Ok(PowerOfTwo::to_one(&download_values::<f64>(self.device, &largest)?))
+    }
+
+    /// Solves for a multiple of the right-hand side, which is given; the solution and the report are those
+    /// without it.
+    fn solve_scaled(&mut self, asked: &Asked<'_>, scale: PowerOfTwo) -> Result<LinearReport, SolveError> {
         // what is beyond all numbers is larger than all residuals
         self.method.set_absolute(scale.times(self.absolute).min(f64::MAX));
-        let solved = self.solve_as_given(matrix, b, x);
+        let solved = self.solve_as_given(asked);
         self.method.set_absolute(self.absolute);
         let mut report = solved?;
-        let mut solution = download_values::<f64>(self.device, x)?;
+        let mut solution = download_values::<f64>(self.device, asked.x)?;
         scale.inverse().scale(&mut solution);
         scale.inverse().scale(&mut report.residuals);
-        upload_values(self.device, x, &solution)?;
+        upload_values(self.device, asked.x, &solution)?;
         Ok(report)
     }
 
-    fn solve_as_given(
-        &mut self,
-        matrix: &CsrOperator,
-        b: &Buffer,
-        x: &Buffer,
-    ) -> Result<LinearReport, SolveError> {
+    fn solve_as_given(&mut self, asked: &Asked<'_>) -> Result<LinearReport, SolveError> {
+        let Asked { communicator, matrix, rows, b, x } = *asked;
         if matrix.size() != self.n {
             return Err(SolveError::Length { what: "operator", found: matrix.size(), needed: self.n });
         }
         let mut copied = 0.0;
-        let operator: &dyn Operator = match &self.blocks {
-            Some(blocks) => {
+        let operator: &dyn Operator = match (rows, &self.blocks) {
+            (Some(rows), _) => rows,
+            (None, Some(blocks)) => {
                 copied = run(self.device, &[blocks.take(matrix)])?;
                 blocks.blocks()
             }
-            None => matrix,
+            (None, None) => matrix,
         };
         let is_identity = self.choice.preconditioner == PreconditionerKind::None;
         let (polynomial, cycle);
@@ -513,9 +456,11 @@ impl<'d> LinearSolver<'d> {
                     Some(diagonal) => Preconditioning::Diagonal(diagonal.values()),
                     None => Preconditioning::Operator(other),
                 };
-                solver.solve(operator, preconditioning, b, x)
+                solver.solve_over(communicator, operator, preconditioning, b, x)
             }
-            Method::Gmres(solver) => solver.solve(operator, (!is_identity).then_some(other), b, x),
+            Method::Gmres(solver) => {
+                solver.solve_over(communicator, operator, (!is_identity).then_some(other), b, x)
+            }
             Method::BiCgStab(solver) => solver.solve(operator, other, b, x),
             Method::Chebyshev { solver, spectrum, .. } => {
                 let spectrum = spectrum.ok_or(SolveError::Unprepared)?;

@@ -1,9 +1,11 @@
 //! Newton's method with a line search.
 
 use crate::load::{Load, follow};
+use crate::parts::{Guard, number};
 use crate::{
-    Call, Constraints, CsrOperator, DeviceForm, LinearChoice, LinearOptions, LinearReason, LinearReport,
-    LinearSolver, MatrixAssembly, NewtonReason, NewtonReport, NewtonStep, SolveError, Vectors, run,
+    Communicator, Constraints, DeviceForm, Energy, LinearChoice, LinearOptions, LinearReason, LinearReport,
+    LinearSolver, MatrixAssembly, NewtonReason, NewtonReport, NewtonStep, Operator, Queue, SolveError,
+    SystemMatrix, Vectors,
 };
 use purlin_runtime::{Buffer, Device};
 
@@ -58,18 +60,16 @@ const ROUNDING: f64 = 1e-12;
 /// step starts there, and is solved for next.
 const NEAR: f64 = 1e-3;
 
-/// Equations on a device.
-pub struct NewtonSystem<'s> {
+/// Equations on a device: those of a part on its mesh, all of whose cells have an unknown that it owns.
+pub struct NewtonSystem {
     /// The residual, of one given array, the unknown.
-    pub residual: &'s DeviceForm,
+    pub residual: DeviceForm,
     /// Its derivative, likewise.
-    pub tangent: &'s MatrixAssembly,
-    /// The matrix that the derivative is assembled to.
-    pub matrix: &'s CsrOperator,
-    /// Prescribed values.
-    pub constraints: &'s Constraints,
-    /// What the residual is the derivative of, a functional of one given array, if there is such.
-    pub energy: Option<&'s DeviceForm>,
+    pub tangent: MatrixAssembly,
+    /// Prescribed values, those of ghosts among them.
+    pub constraints: Constraints,
+    /// What the residual is the derivative of, if there is such.
+    pub energy: Option<Energy>,
 }
 
 /// Where a step starts: the norm of the residual, and of energies their value and slope.
@@ -95,20 +95,38 @@ struct Place {
 pub struct Newton<'d> {
     device: &'d dyn Device,
     options: NewtonOptions,
-    vectors: Vectors<'d>,
     solver: LinearSolver<'d>,
+    matrix: SystemMatrix,
+    /// Vectors of all unknowns of the mesh.
+    on_mesh: NewtonVectors<'d>,
+    /// Those of owned ones, if other parts own some.
+    owned: Option<NewtonVectors<'d>>,
+    /// The unknown where a load step starts, if equations are not linear.
+    kept: Option<Buffer>,
+    sum: Buffer,
+}
+
+/// Vectors of one length.
+struct NewtonVectors<'d> {
+    kernels: Vectors<'d>,
     residual: Buffer,
     right: Buffer,
     update: Buffer,
-    path: Option<LoadVectors>,
+    /// The residual of the start, if equations are not linear.
+    loads: Option<Buffer>,
 }
 
-/// What load steps need of equations that are not linear.
-struct LoadVectors {
-    /// The residual of the start.
-    loads: Buffer,
-    /// The unknown where a load step starts.
-    kept: Buffer,
+impl<'d> NewtonVectors<'d> {
+    fn new(device: &'d dyn Device, n: usize, options: NewtonOptions) -> Result<Self, SolveError> {
+        let kernels = Vectors::new(device, n)?;
+        Ok(Self {
+            residual: kernels.allocate()?,
+            right: kernels.allocate()?,
+            update: kernels.allocate()?,
+            loads: (!options.linear).then(|| kernels.allocate()).transpose()?,
+            kernels,
+        })
+    }
 }
 
 impl Place {
@@ -128,31 +146,45 @@ impl Place {
 }
 
 impl<'d> Newton<'d> {
-    /// Compiles the kernels and allocates three vectors of `n` numbers, or five for equations that
-    /// are not linear. The linear systems are solved by `solver`, whose choice and options are
-    /// those of `options`, as a rule.
+    /// Compiles the kernels and allocates three vectors for the unknowns of a matrix, or five for
+    /// equations that are not linear; of a part, as many for those that it owns. The linear systems are
+    /// solved by `solver`, whose choice and options are those of `options`, as a rule.
     ///
     /// # Errors
     /// A device that refuses them, no memory.
     pub fn new(
         device: &'d dyn Device,
-        n: usize,
+        matrix: SystemMatrix,
         options: NewtonOptions,
         solver: LinearSolver<'d>,
     ) -> Result<Self, SolveError> {
-        let vectors = Vectors::new(device, n)?;
-        let [residual, right, update] = [vectors.allocate()?, vectors.allocate()?, vectors.allocate()?];
-        let path = match options.linear {
-            true => None,
-            false => Some(LoadVectors { loads: vectors.allocate()?, kept: vectors.allocate()? }),
+        let on_mesh = NewtonVectors::new(device, matrix.n_mesh(), options)?;
+        let owned = match &matrix {
+            SystemMatrix::Whole(_) => None,
+            SystemMatrix::Part(rows) => Some(NewtonVectors::new(device, rows.size(), options)?),
         };
-        Ok(Self { device, options, vectors, solver, residual, right, update, path })
+        let kept = (!options.linear).then(|| on_mesh.kernels.allocate()).transpose()?;
+        Ok(Self { device, options, solver, matrix, on_mesh, owned, kept, sum: device.allocate(8)? })
     }
 
     /// What solves the linear systems.
     #[must_use]
     pub const fn solver(&self) -> &LinearSolver<'d> {
         &self.solver
+    }
+
+    /// The matrix of the linear systems.
+    #[must_use]
+    pub const fn matrix(&self) -> &SystemMatrix {
+        &self.matrix
+    }
+
+    /// Says whether products with owned columns run while ghosts are under way, as they do at first.
+    pub fn set_overlaps(&mut self, overlaps: bool) {
+        match &mut self.matrix {
+            SystemMatrix::Whole(_) => {}
+            SystemMatrix::Part(rows) => rows.overlaps = overlaps,
+        }
     }
 
     /// Takes other options, but for the choice of the solver and whether the equations are linear.
@@ -164,59 +196,94 @@ impl<'d> Newton<'d> {
         self.solver.set_options(options.systems)
     }
 
-    /// Solves from what `u` holds. `progress` is told of each iteration.
+    /// Solves from what `u` holds on the mesh, together with the threads of the other parts, if there
+    /// are any: each calls this with its own part, and all take the same steps. `progress` is told of
+    /// each iteration.
     ///
     /// # Errors
-    /// A failing driver. That it does not converge is in the report.
+    /// A failing driver, a part that ended; the other parts end likewise. That it does not converge is in
+    /// the report.
     pub fn solve(
         &mut self,
-        system: &NewtonSystem<'_>,
+        communicator: &dyn Communicator,
+        system: &NewtonSystem,
         u: &Buffer,
         progress: &mut dyn FnMut(usize, &NewtonStep),
     ) -> Result<NewtonReport, SolveError> {
+        let mut guard = Guard::new(communicator);
         let options = self.options;
-        follow(options, &mut OnDevice { newton: self, system, u, load: Load::WHOLE }, progress)
+        let mut at = OfPart { newton: self, communicator, system, u, load: Load::WHOLE };
+        let report = follow(options, &mut at, progress)?;
+        guard.is_done = true;
+        Ok(report)
+    }
+
+    /// The vectors of owned unknowns.
+    fn own(&self) -> &NewtonVectors<'d> {
+        self.owned.as_ref().unwrap_or(&self.on_mesh)
+    }
+
+    /// Takes owned unknowns of a vector on the mesh, unless all are.
+    fn restrict<'a>(&'a self, on_mesh: &'a Buffer, owned: &'a Buffer, queue: &mut Queue<'a>) {
+        match &self.matrix {
+            SystemMatrix::Whole(_) => {}
+            SystemMatrix::Part(rows) => queue.push(rows.halo.restrict(on_mesh, owned)),
+        }
     }
 }
 
-/// Newton's method on one device.
-struct OnDevice<'o, 'd> {
+/// Newton's method of a part, which may be the whole.
+struct OfPart<'o, 'd> {
     newton: &'o mut Newton<'d>,
-    system: &'o NewtonSystem<'o>,
+    communicator: &'o dyn Communicator,
+    system: &'o NewtonSystem,
     u: &'o Buffer,
     load: Load,
 }
 
-impl NewtonEquations for OnDevice<'_, '_> {
+impl OfPart<'_, '_> {
+    /// The number that the kernels of all parts add up to.
+    fn number<'a>(&'a self, calls: impl FnOnce(&'a Buffer, &mut Queue<'a>)) -> Result<f64, SolveError> {
+        number(self.communicator, self.newton.device, &self.newton.sum, calls)
+    }
+}
+
+impl NewtonEquations for OfPart<'_, '_> {
     fn evaluate(&mut self) -> Result<f64, SolveError> {
-        let (Newton { device, vectors, residual, path, .. }, system) = (&*self.newton, self.system);
-        device.fill(residual, 0)?;
-        let mut calls = Vec::new();
-        system.residual.add_to(&[self.u], residual, &mut calls);
-        calls.push(system.constraints.clear(residual));
-        if let (Some(path), true) = (path, self.load.is_part()) {
-            calls.push(vectors.axpy(-self.load.missing(), &path.loads, residual));
-        }
-        run(*device, &calls)?;
-        vectors.norm(residual)
+        let (Self { newton, system, u, load, .. }, own) = (&*self, self.newton.own());
+        let NewtonVectors { kernels, residual, loads, .. } = &newton.on_mesh;
+        newton.device.fill(residual, 0)?;
+        let square = self.number(|sum, queue| {
+            system.residual.add_to(&[u], residual, queue);
+            queue.push(system.constraints.clear(residual));
+            if let (Some(loads), true) = (loads, load.is_part()) {
+                queue.push(kernels.axpy(-load.missing(), loads, residual));
+            }
+            newton.restrict(residual, &own.residual, queue);
+            queue.push(own.kernels.square_to(&own.residual, sum));
+        })?;
+        Ok(square.sqrt())
     }
 
     fn energy(&mut self) -> Result<Option<f64>, SolveError> {
-        let (Newton { vectors, path, .. }, u) = (&*self.newton, self.u);
-        let Some(form) = self.system.energy else {
+        let (Self { newton, u, load, .. }, own) = (&*self, self.newton.own());
+        let Some(energy) = &self.system.energy else {
             return Ok(None);
         };
-        let of_all = vectors.number(|sum| {
-            let mut calls = Vec::new();
-            form.add_to(&[u], sum, &mut calls);
-            calls
+        let of_all = self.number(|sum, queue| energy.add_to(u, sum, queue))?;
+        let Some(loads) = own.loads.as_ref().filter(|_| load.is_part()) else {
+            return Ok(Some(of_all));
+        };
+        let at = match &newton.owned {
+            None => u,
+            // the right-hand side is free between systems
+            Some(owned) => &owned.right,
+        };
+        let work = self.number(|sum, queue| {
+            newton.restrict(u, at, queue);
+            queue.push(own.kernels.dot_to(loads, at, sum));
         })?;
-        Ok(Some(match path {
-            Some(path) if self.load.is_part() => {
-                of_all - self.load.missing() * vectors.dot(&path.loads, u)?
-            }
-            Some(_) | None => of_all,
-        }))
+        Ok(Some(of_all - load.missing() * work))
     }
 
     fn has_energy(&self) -> bool {
@@ -224,39 +291,59 @@ impl NewtonEquations for OnDevice<'_, '_> {
     }
 
     fn linearise(&mut self) -> Result<(f64, f64, LinearReport), SolveError> {
-        let (newton, u) = (&mut *self.newton, self.u);
-        let NewtonSystem { tangent, matrix, constraints, .. } = self.system;
+        let Self { newton, communicator, system, u, load } = self;
+        let Newton { device, options, solver, matrix, on_mesh, owned, .. } = &mut **newton;
+        let NewtonSystem { tangent, constraints, .. } = system;
+        let NewtonVectors { kernels, residual, right, update, .. } = &*on_mesh;
         let values = matrix.values();
-        let mut calls = Vec::new();
-        tangent.assemble(&[u], values, &mut calls);
-        let assembly_s = run(newton.device, &calls)?;
-        newton.device.copy(&newton.residual, &newton.right)?;
-        let mut calls: Vec<Call<'_>> = Vec::new();
-        calls.push(newton.vectors.scale(-1.0, &newton.right));
-        calls.push(constraints.measure_gap(u, self.load.gap()));
-        match newton.options.lifts {
-            true => calls.extend(constraints.lift(values, &newton.right)),
-            false => calls.push(constraints.set_gap(&newton.right)),
+        let before = communicator.seconds();
+        let mut queue = Queue::new();
+        tangent.assemble(&[u], values, &mut queue);
+        communicator.perform(&queue)?;
+        communicator.wait()?;
+        let assembly_s = communicator.seconds() - before;
+        device.copy(residual, right)?;
+        let mut queue = Queue::new();
+        queue.extend([kernels.scale(-1.0, right), constraints.measure_gap(u, load.gap())]);
+        match options.lifts {
+            true => queue.extend(constraints.lift(values, right)),
+            false => queue.push(constraints.set_gap(right)),
         }
-        calls.extend(constraints.eliminate(values));
-        run(newton.device, &calls)?;
-        drop(calls);
-        let preconditioner_s = newton.solver.prepare(matrix, Some(u))?;
-        let linear = newton.solver.solve(matrix, &newton.right, &newton.update)?;
+        queue.extend(constraints.eliminate(values));
+        let own = owned.as_ref().unwrap_or(on_mesh);
+        if let SystemMatrix::Part(rows) = &*matrix {
+            queue.extend(rows.gather());
+            queue.push(rows.halo.restrict(right, &own.right));
+        }
+        communicator.perform(&queue)?;
+        let preconditioner_s = solver.prepare_over(*communicator, matrix.own(), Some(u))?;
+        let linear = solver.solve_over(*communicator, matrix, &own.right, &own.update)?;
+        if let SystemMatrix::Part(rows) = &*matrix {
+            let halo = &rows.halo;
+            // what other parts own of the update
+            let mut queue = Queue::new();
+            queue.push(halo.pack(&own.update));
+            queue.start(halo.wire());
+            queue.finish(halo.wire());
+            queue.extend(halo.prolong(&own.update, update));
+            communicator.perform(&queue)?;
+        }
         Ok((assembly_s, preconditioner_s, linear))
     }
 
     fn update_norm(&mut self) -> Result<f64, SolveError> {
-        self.newton.vectors.norm(&self.newton.update)
+        let NewtonVectors { kernels, update, .. } = self.newton.own();
+        Ok(self.number(|sum, queue| queue.push(kernels.square_to(update, sum)))?.sqrt())
     }
 
     fn slope(&mut self) -> Result<f64, SolveError> {
-        self.newton.vectors.dot(&self.newton.residual, &self.newton.update)
+        let NewtonVectors { kernels, residual, update, .. } = self.newton.own();
+        self.number(|sum, queue| queue.push(kernels.dot_to(residual, update, sum)))
     }
 
     fn advance(&mut self, length: f64) -> Result<(), SolveError> {
-        let Newton { device, vectors, update, .. } = &*self.newton;
-        run(*device, &[vectors.axpy(length, update, self.u)]).map(drop)
+        let NewtonVectors { kernels, update, .. } = &self.newton.on_mesh;
+        self.communicator.perform(&[kernels.axpy(length, update, self.u)].into_iter().collect())
     }
 
     fn set_load(&mut self, load: Load) {
@@ -264,23 +351,27 @@ impl NewtonEquations for OnDevice<'_, '_> {
     }
 
     fn keep_loads(&mut self) -> Result<(), SolveError> {
-        let Newton { device, path, residual, .. } = &*self.newton;
-        path.as_ref().map_or(Ok(()), |path| Ok(device.copy(residual, &path.loads)?))
+        let Newton { device, on_mesh, owned, .. } = &*self.newton;
+        let keep = |of: &NewtonVectors<'_>| match &of.loads {
+            Some(loads) => device.copy(&of.residual, loads),
+            None => Ok(()),
+        };
+        Ok([Some(on_mesh), owned.as_ref()].into_iter().flatten().try_for_each(keep)?)
     }
 
     fn keep(&mut self) -> Result<(), SolveError> {
-        let Newton { device, path, .. } = &*self.newton;
-        path.as_ref().map_or(Ok(()), |path| Ok(device.copy(self.u, &path.kept)?))
+        let Newton { device, kept, .. } = &*self.newton;
+        kept.as_ref().map_or(Ok(()), |kept| Ok(device.copy(self.u, kept)?))
     }
 
     fn take_back(&mut self) -> Result<(), SolveError> {
-        let Newton { device, path, .. } = &*self.newton;
-        path.as_ref().map_or(Ok(()), |path| Ok(device.copy(&path.kept, self.u)?))
+        let Newton { device, kept, .. } = &*self.newton;
+        kept.as_ref().map_or(Ok(()), |kept| Ok(device.copy(kept, self.u)?))
     }
 }
 
-/// Equations where Newton's method stands: on one device, or in a part of a system, whose parts
-/// take the same steps as norms and energies are those of the whole.
+/// Equations where Newton's method stands. The parts of a system take the same steps, as norms and
+/// energies are those of the whole.
 pub(crate) trait NewtonEquations {
     /// The norm of the residual under the load, without prescribed unknowns.
     fn evaluate(&mut self) -> Result<f64, SolveError>;

@@ -1,7 +1,7 @@
 //! What solvers multiply by.
 
 use crate::texts::{compiled, text};
-use crate::{Call, Constraints, DeviceForm, SolveError};
+use crate::{Call, Constraints, DeviceForm, Queue, SolveError};
 use purlin_runtime::{Buffer, Device, Executable};
 
 /// A square linear operator on vectors of a device.
@@ -10,7 +10,7 @@ pub trait Operator {
     fn size(&self) -> usize;
 
     /// Appends what computes `y = A x`. What `y` held is lost; `x` is as before in the end.
-    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>);
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>);
 }
 
 /// The action of a bilinear form, applied without a matrix: rows and columns of prescribed unknowns
@@ -44,10 +44,10 @@ impl Operator for FormOperator<'_> {
         self.n
     }
 
-    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
-        calls.extend([self.constraints.keep(x), self.constraints.clear(x)]);
-        calls.push(Call::of(&self.clear, &[("n", self.n)], &[("v", y)]));
-        self.form.add_to(&[self.unknown, x], y, calls);
-        calls.extend([self.constraints.put_back(x), self.constraints.put_back(y)]);
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
+        queue.extend([self.constraints.keep(x), self.constraints.clear(x)]);
+        queue.push(Call::of(&self.clear, &[("n", self.n)], &[("v", y)]));
+        self.form.add_to(&[self.unknown, x], y, queue);
+        queue.extend([self.constraints.put_back(x), self.constraints.put_back(y)]);
     }
 }

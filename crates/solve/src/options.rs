@@ -1,6 +1,6 @@
 //! When linear solvers stop.
 
-use crate::linear::named;
+use crate::choice::named;
 use crate::{LinearMethod, SolveError, UnknownSolver};
 use std::fmt;
 use std::str::FromStr;

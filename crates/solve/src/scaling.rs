@@ -19,10 +19,14 @@ impl PowerOfTwo {
     /// one is infinite or no number.
     #[must_use]
     pub fn to_one(values: &[f64]) -> Option<Self> {
-        let largest = largest(values);
+        let largest = Self::largest(values);
+        (largest.is_finite() && largest > 0.0).then(|| Self(-exponent(largest)))
+    }
+
+    /// The largest of some numbers but for their signs, or not a number if one is infinite or none.
+    pub(crate) fn largest(values: &[f64]) -> f64 {
         // a maximum leaves out what is no number
-        let are_finite = values.iter().all(|value| value.is_finite());
-        (are_finite && largest > 0.0).then(|| Self(-exponent(largest)))
+        if values.iter().all(|value| value.is_finite()) { largest(values) } else { f64::NAN }
     }
 
     /// The same unless sums of squares of these numbers need none.

@@ -79,7 +79,7 @@ pub fn solve(
             unknowns: system.unknowns,
             entries: system.entries(),
             strategy: strategy.to_string(),
-            mappings: system.mappings.clone(),
+            mappings: system.mappings().flatten().cloned().collect(),
             device: device.info().into(),
             reason: report.reason.to_string(),
             converged: report.converged(),

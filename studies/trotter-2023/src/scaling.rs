@@ -6,7 +6,7 @@ use purlin::forms::mesh::Mesh;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::Device;
 use purlin::solve::{AssemblyStrategy, LinearOptions, NewtonOptions};
-use purlin::{BoundaryValueSystem, Exchange, PartitionedSystem};
+use purlin::{BoundaryValueSystem, Exchange};
 
 const PROBLEM: BoundaryValueProblem = BoundaryValueProblem::Poisson;
 const ASSEMBLY: AssemblyStrategy = AssemblyStrategy::OwnedRows;
@@ -92,22 +92,26 @@ impl Alone {
     /// As [`Alone::solve`]; a solution or a number of iterations that differs.
     pub fn beside(&self, devices: &[&dyn Device], exchange: Exchange) -> Result<Vec<Scaled>, NewtonError> {
         let Self { mesh, divisions, degree, iterations, solution } = self;
+        let start = std::time::Instant::now();
         let mut system =
-            PartitionedSystem::new(devices, PROBLEM, mesh, *degree, ASSEMBLY, options(), exchange)?;
+            BoundaryValueSystem::on(devices, exchange, PROBLEM, mesh, *degree, ASSEMBLY, options())?;
+        let setup_s = start.elapsed().as_secs_f64();
         let mut records = Vec::new();
         for overlaps in [true, false] {
-            system.overlaps = overlaps;
-            system.restart()?;
+            system.set_overlaps(overlaps);
+            system.restart(options())?;
             let mut report = system.solve(&mut |_, _| ())?;
-            let mut seconds = Vec::new();
+            let (mut seconds, mut traffic) = (Vec::new(), Default::default());
             for _ in 0..RUNS {
-                system.restart()?;
+                system.restart(options())?;
+                let before = system.copied();
                 report = system.solve(&mut |_, _| ())?;
-                seconds.push(report.newton.steps.iter().map(|step| step.linear.seconds).sum());
+                traffic = system.copied().since(before);
+                seconds.push(report.steps.iter().map(|step| step.linear.seconds).sum());
             }
-            let iterations_here = report.newton.linear_iterations();
-            if !report.newton.converged() {
-                let reason = report.newton.reason.to_string();
+            let iterations_here = report.linear_iterations();
+            if !report.converged() {
+                let reason = report.reason.to_string();
                 return Err(NewtonError::Unconverged { devices: devices.len(), reason });
             }
             let found = system.solution()?;
@@ -131,9 +135,9 @@ impl Alone {
                 halo_bytes: system.halo_bytes(),
                 iterations: iterations_here,
                 solve_s: median(seconds),
-                setup_s: system.setup_s,
-                to_device: report.traffic.to_device,
-                to_host: report.traffic.to_host,
+                setup_s,
+                to_device: traffic.to_device,
+                to_host: traffic.to_host,
                 error,
             });
         }

@@ -10,7 +10,7 @@ use crate::texts::{compiled, narrow_and_widen};
 use crate::{Element, HierarchyOptions, MultigridError, Precision};
 use purlin_codegen::Program;
 use purlin_runtime::{Arg, Backend, Buffer, Device, Executable};
-use purlin_solve::{Call, Communicator, PartOperator, SolveError, Wire};
+use purlin_solve::{Call, Communicator, Operator, Queue, Wire};
 
 /// A program for a kind of device.
 struct Made {
@@ -95,7 +95,7 @@ pub(super) struct SlabCycle {
 }
 
 impl SlabCycle {
-    /// Levels in slabs from the finest mesh down, as long as slabs have enough layers of cells.
+    /// Levels in slabs from the finest mesh down, as long as slabs have so many layers of cells.
     pub(super) fn new(
         device: &dyn Device,
         element: Element,
@@ -158,43 +158,37 @@ impl SlabCycle {
         levels - self.levels.last().map_or(0, |level| of(&level.wire)) + of(&self.gathering.wire)
     }
 
-    /// The launches of one step of the smoother, with what is exchanged in its midst.
-    fn smooth(&self, communicator: &dyn Communicator, at: OnLevel<'_>) -> Result<(), SolveError> {
+    /// One step of the smoother, with what is exchanged in its midst.
+    fn smooth<'a>(&'a self, at: OnLevel<'a>, queue: &mut Queue<'a>) {
         let Slab { below, own, above, .. } = at.slab;
         let cuts = [(below > 0).then_some(0), (above > 0).then_some(below + own - 1)];
-        let inner = |calls: &mut Vec<_>| {
+        let inner = |queue: &mut Queue<'a>| {
             if own > 2 {
-                self.colours(at, below + 1, own / 2 - 1, calls);
+                self.colours(at, below + 1, own / 2 - 1, queue);
             }
         };
-        let mut calls = Vec::new();
-        self.colours(at, below, own / 2, &mut calls);
+        self.colours(at, below, own / 2, queue);
         let exchanged = at.wire.filter(|_| self.exchanges != Exchanges::LeftOut);
         if let Some(wire) = exchanged {
             let [sent, received] = at.slab.of_vectors(self.element);
-            calls.extend(self.packed(at.slab, at.x, sent, wire));
-            communicator.run(&calls)?;
-            communicator.start_exchange(wire)?;
-            calls.clear();
+            queue.extend(self.packed(at.slab, at.x, sent, wire));
+            queue.start(wire);
             if self.exchanges == Exchanges::Overlapped {
-                inner(&mut calls);
-                communicator.run(&calls)?;
-                calls.clear();
+                inner(queue);
             }
-            communicator.finish_exchange(wire)?;
-            calls.extend(self.received(&self.texts.unpack, at.slab, at.x, received, wire));
+            queue.finish(wire);
+            queue.extend(self.received(&self.texts.unpack, at.slab, at.x, received, wire));
         }
         if exchanged.is_none() || self.exchanges == Exchanges::InTurn {
-            inner(&mut calls);
+            inner(queue);
         }
         for layer in cuts.into_iter().flatten() {
-            self.colours(at, layer, 1, &mut calls);
+            self.colours(at, layer, 1, queue);
         }
-        communicator.run(&calls)
     }
 
-    /// Patches from a layer on, several above each other, in every colour of the other axes.
-    fn colours<'a>(&'a self, at: OnLevel<'a>, layer: usize, patches: usize, calls: &mut Vec<Call<'a>>) {
+    /// Patches from a layer on, so many above each other, in every colour of the other axes.
+    fn colours<'a>(&'a self, at: OnLevel<'a>, layer: usize, patches: usize, queue: &mut Queue<'a>) {
         let others = self.element.dimension.axes() - 1;
         let m = &self.matrices;
         for colour in 0..1_i64 << others {
@@ -213,7 +207,7 @@ impl SlabCycle {
             ];
             let bits = ["c0", "c1"].into_iter().enumerate().take(others);
             args.extend(bits.map(|(axis, name)| (name, Arg::Param(colour >> axis & 1))));
-            calls.push(Call::new(&self.smooth, taken(&self.smooth, args)));
+            queue.push(Call::new(&self.smooth, taken(&self.smooth, args)));
         }
     }
 
@@ -272,9 +266,9 @@ impl SlabCycle {
     }
 
     /// The residual at all nodes that a restriction reads.
-    fn residual<'a>(&'a self, at: OnLevel<'a>, calls: &mut Vec<Call<'a>>) {
+    fn residual<'a>(&'a self, at: OnLevel<'a>, queue: &mut Queue<'a>) {
         let n = at.slab.nodes(self.element);
-        calls.push(Call::of(&self.texts.copy, &[("n", n)], &[("from", at.b), ("to", at.r)]));
+        queue.push(Call::of(&self.texts.copy, &[("n", n)], &[("from", at.b), ("to", at.r)]));
         let args = vec![
             ("n", Arg::Param(at.slab.cells as i64)),
             ("nz", Arg::Param((at.slab.below + at.slab.own) as i64)),
@@ -285,7 +279,7 @@ impl SlabCycle {
             ("M", Arg::Buffer(&self.matrices.cell_mass)),
             ("r", Arg::Buffer(at.r)),
         ];
-        calls.push(Call::new(&self.residual, taken(&self.residual, args)));
+        queue.push(Call::new(&self.residual, taken(&self.residual, args)));
     }
 
     /// Sizes of a transfer between a level and the one below: of the coarser one its cells a side,
@@ -295,18 +289,12 @@ impl SlabCycle {
         [("n", n), ("z", z), ("nl", nl), ("zf", fine.below), ("nf", fine.layers())]
     }
 
-    fn v_cycle(
-        &self,
-        communicator: &dyn Communicator,
-        level: usize,
-        at: OnLevel<'_>,
-    ) -> Result<(), SolveError> {
+    fn v_cycle<'a>(&'a self, level: usize, at: OnLevel<'a>, queue: &mut Queue<'a>) {
         let Some(below) = level.checked_sub(1).map(|below| self.levels[below].vectors()) else {
-            return (0..self.steps).try_for_each(|_| self.smooth(communicator, at));
+            return (0..self.steps).for_each(|_| self.smooth(at, queue));
         };
-        self.smooth(communicator, at)?;
-        let mut calls = Vec::new();
-        self.residual(at, &mut calls);
+        self.smooth(at, queue);
+        self.residual(at, queue);
         let p = &self.matrices.prolongation;
         let is_gathered = level == self.n_whole;
         let OnLevel { slab, x, b, .. } = below;
@@ -314,85 +302,69 @@ impl SlabCycle {
         let n = slab.nodes(self.element);
         let sizes = Self::between((slab.cells, first, slab.layers()), at.slab);
         let layers = |layers: usize| [&sizes[..], &[("nz", layers)]].concat();
-        calls.extend([self.cleared(n, b), self.cleared(n, x)]);
+        queue.extend([self.cleared(n, b), self.cleared(n, x)]);
         let arrays = [("r", at.r), ("P", p), ("rc", b)];
-        calls.push(Call::of(&self.restrict, &layers(at.slab.own / 2), &arrays));
+        queue.push(Call::of(&self.restrict, &layers(at.slab.own / 2), &arrays));
         match is_gathered {
-            true => self.gather(communicator, below, calls)?,
-            false => self.share_right_hand_side(communicator, below, calls)?,
+            true => self.gather(below, queue),
+            false => self.share_right_hand_side(below, queue),
         }
-        self.v_cycle(communicator, level - 1, below)?;
+        self.v_cycle(level - 1, below, queue);
         let arrays = [("xc", x), ("P", p), ("x", at.x)];
-        // the plane of the cut above belongs to the layer after it
+        // the plane of the cut above belongs to the layer behind it
         let sizes = layers(at.slab.own / 2 + at.slab.above);
-        communicator.run(&[Call::of(&self.prolongate, &sizes, &arrays)])?;
-        self.smooth(communicator, at)
+        queue.push(Call::of(&self.prolongate, &sizes, &arrays));
+        self.smooth(at, queue);
     }
 
-    /// Runs what is given, then adds what neighbours have of a right-hand side.
-    fn share_right_hand_side(
-        &self,
-        communicator: &dyn Communicator,
-        at: OnLevel<'_>,
-        calls: Vec<Call<'_>>,
-    ) -> Result<(), SolveError> {
-        let Some(wire) = at.wire.filter(|_| self.exchanges != Exchanges::LeftOut) else {
-            return communicator.run(&calls);
-        };
+    /// Adds what neighbours have of a right-hand side.
+    fn share_right_hand_side<'a>(&'a self, at: OnLevel<'a>, queue: &mut Queue<'a>) {
+        let Some(wire) = at.wire.filter(|_| self.exchanges != Exchanges::LeftOut) else { return };
         let [sent, added] = at.slab.of_right_hand_sides(self.element);
-        communicator.run(&calls)?;
-        communicator.run(&self.packed(at.slab, at.b, sent, wire))?;
-        communicator.start_exchange(wire)?;
-        communicator.finish_exchange(wire)?;
-        communicator.run(&self.received(&self.texts.add, at.slab, at.b, added, wire))
+        queue.extend(self.packed(at.slab, at.b, sent, wire));
+        queue.start(wire);
+        queue.finish(wire);
+        queue.extend(self.received(&self.texts.add, at.slab, at.b, added, wire));
     }
 
-    /// Runs what is given, then adds what all others have of a right-hand side.
-    fn gather(
-        &self,
-        communicator: &dyn Communicator,
-        OnLevel { slab: whole, b, .. }: OnLevel<'_>,
-        calls: Vec<Call<'_>>,
-    ) -> Result<(), SolveError> {
-        communicator.run(&calls)?;
+    /// Adds what all others have of a right-hand side.
+    fn gather<'a>(&'a self, OnLevel { slab: whole, b, .. }: OnLevel<'a>, queue: &mut Queue<'a>) {
         let Gathering { slab, rank, size, wire } = &self.gathering;
-        let Some(wire) = wire.as_ref().filter(|_| self.exchanges != Exchanges::LeftOut) else {
-            return Ok(());
-        };
+        let Some(wire) = wire.as_ref().filter(|_| self.exchanges != Exchanges::LeftOut) else { return };
         let (plane, all) = (slab.plane(self.element), whole.nodes(self.element));
         let piece = self.element.nodes_of_side(slab.own) * plane;
         let first = |part: usize| self.element.degree * slab.own * part * plane;
         let sizes = [("n", piece), ("first", first(*rank)), ("n_from", all), ("at", 0), ("n_to", piece)];
-        communicator.run(&[Call::of(&self.texts.pack, &sizes, &[("from", b), ("to", wire.packed())])])?;
-        communicator.start_exchange(wire)?;
-        communicator.finish_exchange(wire)?;
+        queue.push(Call::of(&self.texts.pack, &sizes, &[("from", b), ("to", wire.packed())]));
+        queue.start(wire);
+        queue.finish(wire);
         let others = (0..*size).filter(|peer| peer != rank).enumerate();
-        let add = |(at, peer): (usize, usize)| {
+        queue.extend(others.map(|(at, peer)| {
             let place = [("at", at * piece), ("n_from", wire.n_sent())];
             let sizes = [&[("n", piece), ("first", first(peer)), ("n_to", all)][..], &place].concat();
             Call::of(&self.texts.add, &sizes, &[("from", wire.ghosts()), ("to", b)])
-        };
-        communicator.run(&others.map(add).collect::<Vec<_>>())
+        }));
     }
 }
 
-impl PartOperator for SlabCycle {
+impl Operator for SlabCycle {
+    fn size(&self) -> usize {
+        self.finest().slab.nodes(self.element)
+    }
+
     /// A V-cycle from zero.
-    fn apply(&self, communicator: &dyn Communicator, x: &Buffer, y: &Buffer) -> Result<(), SolveError> {
-        let own = self.finest();
-        let n = own.slab.nodes(self.element);
-        let level = self.levels.len() - 1;
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
+        let (own, n, level) = (self.finest(), self.size(), self.levels.len() - 1);
         match &self.narrow_and_widen {
             None => {
-                communicator.run(&[self.cleared(n, y)])?;
-                self.v_cycle(communicator, level, OnLevel { x: y, b: x, ..own })
+                queue.push(self.cleared(n, y));
+                self.v_cycle(level, OnLevel { x: y, b: x, ..own }, queue);
             }
             Some([narrow, widen]) => {
-                let calls =
-                    [Call::of(narrow, &[("n", n)], &[("from", x), ("to", own.b)]), self.cleared(n, own.x)];
-                communicator.run(&calls)?;
-                self.v_cycle(communicator, level, own)?;
-                communicator.run(&[Call::of(widen, &[("n", n)], &[("from", own.x), ("to", y)])])
+                queue.push(Call::of(narrow, &[("n", n)], &[("from", x), ("to", own.b)]));
+                queue.push(self.cleared(n, own.x));
+                self.v_cycle(level, own, queue);
+                queue.push(Call::of(widen, &[("n", n)], &[("from", own.x), ("to", y)]));
             }
         }
     }
@@ -428,8 +400,12 @@ impl SlabOperator {
     }
 }
 
-impl PartOperator for SlabOperator {
-    fn apply(&self, communicator: &dyn Communicator, x: &Buffer, y: &Buffer) -> Result<(), SolveError> {
+impl Operator for SlabOperator {
+    fn size(&self) -> usize {
+        self.slab.nodes(self.element)
+    }
+
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
         let layers = Arg::Param(self.slab.layers() as i64);
         let args = vec![
             ("n", Arg::Param(self.slab.cells as i64)),
@@ -441,9 +417,7 @@ impl PartOperator for SlabOperator {
             ("M", Arg::Buffer(&self.mass)),
             ("r", Arg::Buffer(y)),
         ];
-        communicator.run(&[
-            Call::of(&self.clear, &[("n", self.slab.nodes(self.element))], &[("v", y)]),
-            Call::new(&self.residual, taken(&self.residual, args)),
-        ])
+        queue.push(Call::of(&self.clear, &[("n", self.size())], &[("v", y)]));
+        queue.push(Call::new(&self.residual, taken(&self.residual, args)));
     }
 }

@@ -8,7 +8,8 @@ use crate::kernels::Operation;
 use crate::{Element, Line, MultigridError, Precision};
 use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of, download_values};
 use purlin_solve::{
-    Call, Communicator, GmresOptions, LinearReport, PartGmres, PartOperator, SolveError, run,
+    Call, Communicator, Gmres, GmresOptions, LinearReport, Operator, PreconditionerSide, Queue, SolveError,
+    in_parts, run,
 };
 use std::time::Instant;
 
@@ -39,7 +40,7 @@ struct Part<'d> {
     slab: Slab,
     cycle: SlabCycle,
     operator: SlabOperator,
-    gmres: PartGmres<'d>,
+    gmres: Gmres<'d>,
     load: Executable,
     squared_error: Executable,
     x: Buffer,
@@ -133,7 +134,7 @@ impl<'d> SlabSolver<'d> {
         let parts = self.parts.iter_mut().zip(&mut self.communicators);
         let mut reports = each(parts, |(part, communicator)| {
             let Part { cycle, operator, gmres, x, b, .. } = part;
-            Ok(gmres.solve(&**communicator, operator, cycle, b, x)?)
+            Ok(gmres.solve_over(&**communicator, operator, Some(cycle), b, x)?)
         })?;
         Ok(reports.swap_remove(0))
     }
@@ -151,10 +152,14 @@ impl<'d> SlabSolver<'d> {
             let mut seconds = Vec::new();
             for _ in 0..runs {
                 device.fill(&sum, 0)?;
-                communicator.sum(&[&sum], 0)?; // all start at once
+                let mut queue = Queue::new();
+                queue.sum(&sum, 0); // all start at once
+                communicator.perform(&queue)?;
                 communicator.wait()?;
                 let begin = Instant::now();
-                cycle.apply(communicator, b, x)?;
+                let mut queue = Queue::new();
+                cycle.apply(b, x, &mut queue);
+                communicator.perform(&queue)?;
                 communicator.wait()?;
                 seconds.push(begin.elapsed().as_secs_f64());
             }
@@ -269,7 +274,12 @@ impl<'d> Part<'d> {
             device,
             slab,
             operator: SlabOperator::new(device, element, slab, programs)?,
-            gmres: PartGmres::new(device, slab.nodes(element), slab.owned(element), gmres)?,
+            gmres: Gmres::of_part(
+                device,
+                slab.nodes(element),
+                slab.owned(element),
+                GmresOptions { side: PreconditionerSide::Right, ..gmres },
+            )?,
             load: programs.compile(device, Operation::Load, Precision::Double)?,
             squared_error: programs.compile(device, Operation::SquaredError, Precision::Double)?,
             x: vector()?,
@@ -309,28 +319,11 @@ fn bytes_of_part(element: Element, mesh: SlabMesh, parts: usize, options: SlabOp
     all.sum::<Option<u64>>().unwrap_or(u64::MAX)
 }
 
-/// Does something for each part in a thread of its own. Of errors, the first that has a cause of
-/// its own.
+/// Does something for each part in a thread of its own.
 fn each<I: Send, T: Send>(
     parts: impl Iterator<Item = I>,
     work: impl Fn(I) -> Result<T, MultigridError> + Sync,
 ) -> Result<Vec<T>, MultigridError> {
-    let work = &work;
-    let results: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
-        let joined = threads.into_iter().enumerate();
-        let ended = |part| Err(MultigridError::Solve(SolveError::PartEnded { part }));
-        joined.map(|(part, thread)| thread.join().unwrap_or_else(|_| ended(part))).collect()
-    });
-    let is_other =
-        |error: &MultigridError| matches!(error, MultigridError::Solve(SolveError::PartEnded { .. }));
-    let (mut done, mut ended) = (Vec::new(), None);
-    for result in results {
-        match result {
-            Ok(value) => done.push(value),
-            Err(error) if is_other(&error) => ended = Some(error),
-            Err(error) => return Err(error),
-        }
-    }
-    ended.map_or(Ok(done), Err)
+    let has_ended = |error: &_| matches!(error, MultigridError::Solve(SolveError::PartEnded { .. }));
+    in_parts(parts, &work, &work, has_ended)
 }

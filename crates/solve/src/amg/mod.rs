@@ -9,7 +9,7 @@ pub use near_kernel::Unknowns;
 
 use crate::sparse::SparseMatrix;
 use crate::texts::{compiled, text};
-use crate::{Call, Chebyshev, Operator, Smoothing, SolveError, Spectrum};
+use crate::{Call, Chebyshev, Operator, Queue, Smoothing, SolveError, Spectrum};
 use blocks::{BlockMatrix, Nodes, Pattern};
 use purlin_runtime::{Backend, Buffer, Device, Executable, available_memory, buffer_of, upload_values};
 use setup::{Coarsest, Levels, SmoothedLevel, Structure};
@@ -233,24 +233,24 @@ impl Amg {
         operator: &'a dyn Operator,
         b: &'a Buffer,
         x: &'a Buffer,
-        calls: &mut Vec<Call<'a>>,
+        queue: &mut Queue<'a>,
     ) {
         let Some(own) = self.levels.get(level) else {
-            return self.cycle_on_coarsest(operator, b, x, calls);
+            return self.cycle_on_coarsest(operator, b, x, queue);
         };
         let operator: &dyn Operator = match &own.matrix {
             Some(matrix) => matrix,
             None => operator,
         };
         let smoothing = Smoothing { operator, inverse: &own.inverse, spectrum: own.spectrum, steps: STEPS };
-        own.smoother.smooth(&smoothing, true, b, x, calls);
-        operator.apply(x, &own.q, calls);
+        own.smoother.smooth(&smoothing, true, b, x, queue);
+        operator.apply(x, &own.q, queue);
         let n = [("n", own.interpolation.rows)];
-        calls.push(Call::of(&self.subtract, &n, &[("b", b), ("q", &own.q), ("r", &own.r)]));
-        calls.push(own.restriction.times(&own.r, &own.coarse_b));
-        self.cycle(level + 1, operator, &own.coarse_b, &own.coarse_x, calls);
-        calls.push(own.interpolation.add_times(&own.coarse_x, x));
-        own.smoother.smooth(&smoothing, false, b, x, calls);
+        queue.push(Call::of(&self.subtract, &n, &[("b", b), ("q", &own.q), ("r", &own.r)]));
+        queue.push(own.restriction.times(&own.r, &own.coarse_b));
+        self.cycle(level + 1, operator, &own.coarse_b, &own.coarse_x, queue);
+        queue.push(own.interpolation.add_times(&own.coarse_x, x));
+        own.smoother.smooth(&smoothing, false, b, x, queue);
     }
 }
 
@@ -261,17 +261,17 @@ impl Amg {
         operator: &'a dyn Operator,
         b: &'a Buffer,
         x: &'a Buffer,
-        calls: &mut Vec<Call<'a>>,
+        queue: &mut Queue<'a>,
     ) {
         match &self.coarsest {
             DeviceCoarsest::Inverse(n, inverse) => {
-                calls.push(Call::of(&self.dense, &[("n", *n)], &[("a", inverse), ("x", b), ("y", x)]));
+                queue.push(Call::of(&self.dense, &[("n", *n)], &[("a", inverse), ("x", b), ("y", x)]));
             }
             DeviceCoarsest::Smoothed(own) => {
                 let operator = own.matrix.as_ref().map_or(operator, |matrix| matrix as &dyn Operator);
                 let (inverse, spectrum) = (&own.inverse, own.spectrum);
                 let smoothing = Smoothing { operator, inverse, spectrum, steps: STEPS_ALONE };
-                own.smoother.smooth(&smoothing, true, b, x, calls);
+                own.smoother.smooth(&smoothing, true, b, x, queue);
             }
         }
     }
@@ -321,8 +321,8 @@ impl Operator for SparseMatrix {
         self.rows
     }
 
-    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
-        calls.push(self.times(x, y));
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
+        queue.push(self.times(x, y));
     }
 }
 
@@ -384,8 +384,8 @@ impl Operator for AmgPreconditioner<'_> {
         self.hierarchy.n
     }
 
-    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
-        self.hierarchy.cycle(0, self.operator, x, y, calls);
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
+        self.hierarchy.cycle(0, self.operator, x, y, queue);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cycles beside dense ones.
 
 use super::*;
-use crate::run;
+use crate::Queue;
 use nalgebra::{DMatrix, DVector};
 use purlin_runtime::{download_values, open};
 use purlin_sample::seed;
@@ -128,9 +128,9 @@ fn a_cycle_of_two_levels_is_the_dense_one() {
         let applied = |v: &DVector<f64>| {
             let from = buffer_of(&*device, v.as_slice()).unwrap();
             let to = device.allocate(8 * n as u64).unwrap();
-            let mut calls = Vec::new();
-            cycle.apply(&from, &to, &mut calls);
-            run(&*device, &calls).unwrap();
+            let mut queue = Queue::new();
+            cycle.apply(&from, &to, &mut queue);
+            queue.run(&*device).unwrap();
             DVector::from_vec(download_values::<f64>(&*device, &to).unwrap())
         };
         let found = applied(&b);

@@ -1,11 +1,12 @@
 //! What a part runs kernels with, and hears of the others through.
 
 use super::Wire;
-use crate::{Call, SolveError};
-use purlin_runtime::Buffer;
+use crate::{Call, Item, Queue, SolveError};
+use purlin_runtime::{Buffer, Device, download_values};
+use std::cell::Cell;
 
 /// How the thread of a part runs kernels and exchanges numbers with the threads of the other parts. All
-/// parts exchange and sum in the same order.
+/// parts exchange and sum in the same order. A system on one device is that of one part, [`Alone`].
 pub trait Communicator: Send {
     /// Which part it is.
     fn rank(&self) -> usize;
@@ -13,30 +14,12 @@ pub trait Communicator: Send {
     /// How many parts there are.
     fn size(&self) -> usize;
 
-    /// Runs kernels after those before; it may not wait for them.
+    /// Does what a queue asks for behind all before; it may not wait for the kernels. Sums next to
+    /// each other are one message.
     ///
     /// # Errors
-    /// As [`Device::launch`](purlin_runtime::Device::launch).
-    fn run(&self, calls: &[Call<'_>]) -> Result<(), SolveError>;
-
-    /// Sends what is [packed](Wire::packed), beside the kernels that follow.
-    ///
-    /// # Errors
-    /// A part that ended, a failing driver.
-    fn start_exchange(&self, wire: &Wire) -> Result<(), SolveError>;
-
-    /// Has the [ghosts](Wire::ghosts) there before the kernels that follow.
-    ///
-    /// # Errors
-    /// As [`Communicator::start_exchange`].
-    fn finish_exchange(&self, wire: &Wire) -> Result<(), SolveError>;
-
-    /// Replaces the number at a place of each of some vectors by its sum over all parts, the same bit by
-    /// bit in each.
-    ///
-    /// # Errors
-    /// As [`Communicator::start_exchange`].
-    fn sum(&self, vectors: &[&Buffer], place: usize) -> Result<(), SolveError>;
+    /// As [`Device::launch`](purlin_runtime::Device::launch); a part that ended.
+    fn perform(&self, queue: &Queue<'_>) -> Result<(), SolveError>;
 
     /// Waits for all kernels.
     ///
@@ -44,8 +27,103 @@ pub trait Communicator: Send {
     /// A failing driver.
     fn wait(&self) -> Result<(), SolveError>;
 
+    /// Seconds since a moment of its own: by the clock of the device, which stands still between
+    /// kernels, if there is one part, else by the wall clock.
+    fn seconds(&self) -> f64;
+
     /// Lets the other parts know that no more numbers come, so that they do not wait for them.
     fn abandon(&self);
+}
+
+/// What communicators do with neighbouring entries of a queue.
+pub(super) trait Parts {
+    fn run(&self, calls: &[&Call<'_>]) -> Result<(), SolveError>;
+    fn start(&self, wire: &Wire) -> Result<(), SolveError>;
+    fn finish(&self, wire: &Wire) -> Result<(), SolveError>;
+    fn sum(&self, numbers: &[(&Buffer, usize)]) -> Result<(), SolveError>;
+}
+
+/// Does what a queue asks for: kernels, and sums, as far as they are next to each other, at once.
+pub(super) fn perform(parts: &dyn Parts, queue: &Queue<'_>) -> Result<(), SolveError> {
+    let (mut calls, mut numbers): (Vec<&Call<'_>>, Vec<(&Buffer, usize)>) = Default::default();
+    let mut items = queue.items().iter().peekable();
+    while let Some(item) = items.next() {
+        match item {
+            Item::Call(call) => {
+                calls.push(call);
+                if !matches!(items.peek(), Some(Item::Call(_))) {
+                    parts.run(&calls)?;
+                    calls.clear();
+                }
+            }
+            Item::Sum(vector, place) => {
+                numbers.push((*vector, *place));
+                if !matches!(items.peek(), Some(Item::Sum(..))) {
+                    parts.sum(&numbers)?;
+                    numbers.clear();
+                }
+            }
+            Item::Start(wire) => parts.start(wire)?,
+            Item::Finish(wire) => parts.finish(wire)?,
+        }
+    }
+    Ok(())
+}
+
+/// A system of one part: a queue is one list of launches.
+pub struct Alone<'d> {
+    device: &'d dyn Device,
+    seconds: Cell<f64>,
+}
+
+impl<'d> Alone<'d> {
+    /// On a device.
+    #[must_use]
+    pub const fn new(device: &'d dyn Device) -> Self {
+        Self { device, seconds: Cell::new(0.0) }
+    }
+}
+
+impl Communicator for Alone<'_> {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn perform(&self, queue: &Queue<'_>) -> Result<(), SolveError> {
+        self.seconds.set(self.seconds.get() + queue.run(self.device)?);
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<(), SolveError> {
+        Ok(())
+    }
+
+    fn seconds(&self) -> f64 {
+        self.seconds.get()
+    }
+
+    fn abandon(&self) {}
+}
+
+/// The number of all parts to which kernels add; copies 8 bytes to the host.
+pub(crate) fn number<'a>(
+    communicator: &dyn Communicator,
+    device: &dyn Device,
+    sum: &'a Buffer,
+    calls: impl FnOnce(&'a Buffer, &mut Queue<'a>),
+) -> Result<f64, SolveError> {
+    device.fill(sum, 0)?;
+    let mut queue = Queue::new();
+    calls(sum, &mut queue);
+    queue.sum(sum, 0);
+    communicator.perform(&queue)?;
+    communicator.wait()?;
+    let sum: Vec<f64> = download_values(device, sum)?;
+    sum.first().copied().ok_or(SolveError::Length { what: "sum", found: 0, needed: 1 })
 }
 
 /// Gives the others up if the part's own work ends before it is done.

@@ -51,6 +51,11 @@ impl Halo {
         self.wire.n_sent()
     }
 
+    /// Unknowns of the part's mesh.
+    pub(crate) const fn n_mesh(&self) -> usize {
+        self.n_mesh
+    }
+
     /// What is under way.
     #[must_use]
     pub const fn wire(&self) -> &Wire {

@@ -1,10 +1,12 @@
 //! Exchange through the memory of the host, between any devices.
 
+use super::communicator::{Parts, perform};
 use super::{Communicator, Wire};
-use crate::{Call, SolveError, run};
-use purlin_runtime::{Buffer, Device, download_values, upload_values};
+use crate::{Call, Queue, SolveError};
+use purlin_runtime::{Buffer, Device, Launch, download_values, upload_values};
 use std::cell::RefCell;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
 
 /// A part that exchanges through the memory of the host.
 ///
@@ -16,6 +18,7 @@ pub struct HostCommunicator<'d> {
     /// To each part; empty once the part is given up.
     to: RefCell<Vec<Sender<Vec<f64>>>>,
     from: Vec<Receiver<Vec<f64>>>,
+    since: Instant,
 }
 
 impl<'d> HostCommunicator<'d> {
@@ -27,6 +30,7 @@ impl<'d> HostCommunicator<'d> {
             rank,
             to: RefCell::default(),
             from: Vec::new(),
+            since: Instant::now(),
         };
         let mut all: Vec<Self> = devices.iter().enumerate().map(part).collect();
         for from in 0..all.len() {
@@ -62,16 +66,36 @@ impl Communicator for HostCommunicator<'_> {
         self.from.len()
     }
 
-    fn run(&self, calls: &[Call<'_>]) -> Result<(), SolveError> {
-        run(self.device, calls).map(drop)
+    fn perform(&self, queue: &Queue<'_>) -> Result<(), SolveError> {
+        perform(self, queue)
     }
 
-    fn start_exchange(&self, wire: &Wire) -> Result<(), SolveError> {
+    fn wait(&self) -> Result<(), SolveError> {
+        Ok(())
+    }
+
+    fn seconds(&self) -> f64 {
+        self.since.elapsed().as_secs_f64()
+    }
+
+    fn abandon(&self) {
+        self.to.borrow_mut().clear();
+    }
+}
+
+impl Parts for HostCommunicator<'_> {
+    fn run(&self, calls: &[&Call<'_>]) -> Result<(), SolveError> {
+        let launches: Vec<Launch<'_>> = calls.iter().map(|call| call.launch()).collect();
+        self.device.launch_all(&launches)?;
+        Ok(())
+    }
+
+    fn start(&self, wire: &Wire) -> Result<(), SolveError> {
         let packed: Vec<f64> = download_values(self.device, &wire.packed)?;
         wire.sends.iter().try_for_each(|(peer, range)| self.send(*peer, packed[range.clone()].to_vec()))
     }
 
-    fn finish_exchange(&self, wire: &Wire) -> Result<(), SolveError> {
+    fn finish(&self, wire: &Wire) -> Result<(), SolveError> {
         let mut ghosts: Vec<f64> = Vec::new();
         for (peer, range) in &wire.receives {
             let numbers = self.receive(*peer)?;
@@ -84,15 +108,15 @@ impl Communicator for HostCommunicator<'_> {
         Ok(upload_values(self.device, &wire.ghosts, &ghosts)?)
     }
 
-    fn sum(&self, vectors: &[&Buffer], place: usize) -> Result<(), SolveError> {
+    fn sum(&self, numbers: &[(&Buffer, usize)]) -> Result<(), SolveError> {
         if self.size() == 1 {
             return Ok(());
         }
         let mut all: Vec<Vec<f64>> = Vec::new();
-        for vector in vectors {
+        for (vector, _) in numbers {
             all.push(download_values(self.device, vector)?);
         }
-        let own: Vec<f64> = all.iter().map(|v| v[place]).collect();
+        let own: Vec<f64> = all.iter().zip(numbers).map(|(v, (_, place))| v[*place]).collect();
         for peer in 0..self.size() {
             self.send(peer, own.clone())?;
         }
@@ -103,18 +127,10 @@ impl Communicator for HostCommunicator<'_> {
                 *sum += number;
             }
         }
-        for ((buffer, mut vector), sum) in vectors.iter().zip(all).zip(sums) {
-            vector[place] = sum;
+        for (((buffer, place), mut vector), sum) in numbers.iter().zip(all).zip(sums) {
+            vector[*place] = sum;
             upload_values(self.device, buffer, &vector)?;
         }
         Ok(())
-    }
-
-    fn wait(&self) -> Result<(), SolveError> {
-        Ok(())
-    }
-
-    fn abandon(&self) {
-        self.to.borrow_mut().clear();
     }
 }

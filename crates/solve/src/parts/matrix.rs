@@ -2,7 +2,7 @@
 
 use super::{Halo, PartLayout};
 use crate::texts::{compiled, text};
-use crate::{Call, CsrOperator, SolveError};
+use crate::{Call, CsrOperator, Operator, Queue, SolveError};
 use purlin_forms::import::CsrPattern;
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
 use rayon::prelude::*;
@@ -154,7 +154,7 @@ impl PartMatrix {
     #[must_use]
     pub fn add_ghosts<'a>(&'a self, halo: &'a Halo, y: &'a Buffer) -> Call<'a> {
         let Coupling { n, n_entries, n_ghosts, add, rows, row_starts, columns, values } = &self.coupling;
-        let n_rows = crate::Operator::size(&self.own);
+        let n_rows = self.own.size();
         let sizes = [("n", *n), ("n_entries", *n_entries), ("n_ghosts", *n_ghosts), ("n_rows", n_rows)];
         let arrays = [
             ("rows", rows),
@@ -165,5 +165,109 @@ impl PartMatrix {
             ("y", y),
         ];
         Call::of(add, &sizes, &arrays)
+    }
+}
+
+/// The rows of a part with what it exchanges: an operator on the unknowns that it owns.
+pub struct PartRows {
+    /// The rows.
+    pub rows: PartMatrix,
+    /// What is exchanged.
+    pub halo: Halo,
+    /// Whether products with owned columns run while ghosts are under way.
+    pub overlaps: bool,
+    /// Entries of the matrix of the part's mesh.
+    values: Buffer,
+}
+
+impl PartRows {
+    /// Rows of matrices that have a pattern on the part's mesh; their values are poison.
+    ///
+    /// # Errors
+    /// As [`PartMatrix::new`].
+    pub fn new(device: &dyn Device, pattern: &CsrPattern, layout: &PartLayout) -> Result<Self, SolveError> {
+        Ok(Self {
+            rows: PartMatrix::new(device, pattern, layout)?,
+            halo: Halo::new(device, layout)?,
+            overlaps: true,
+            values: device.allocate(8 * pattern.columns.len() as u64)?,
+        })
+    }
+
+    /// The entries of the matrix of the part's mesh, f64.
+    #[must_use]
+    pub const fn values(&self) -> &Buffer {
+        &self.values
+    }
+
+    /// Takes the rows from the matrix of the part's mesh.
+    #[must_use]
+    pub fn gather(&self) -> [Call<'_>; 2] {
+        self.rows.gather(&self.values)
+    }
+}
+
+impl Operator for PartRows {
+    fn size(&self) -> usize {
+        self.rows.own.size()
+    }
+
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
+        let Self { rows, halo, .. } = self;
+        queue.push(halo.pack(x));
+        queue.start(halo.wire());
+        if !self.overlaps {
+            queue.finish(halo.wire());
+        }
+        rows.own.apply(x, y, queue);
+        if self.overlaps {
+            queue.finish(halo.wire());
+        }
+        queue.push(rows.add_ghosts(halo, y));
+    }
+}
+
+/// The matrix of a linear system: of all unknowns, or the rows of a part.
+pub enum SystemMatrix {
+    /// All of it.
+    Whole(Box<CsrOperator>),
+    /// The rows of the unknowns that a part owns.
+    Part(Box<PartRows>),
+}
+
+impl SystemMatrix {
+    /// The entries of the matrix that is assembled, which is that of the part's mesh; f64.
+    #[must_use]
+    pub const fn values(&self) -> &Buffer {
+        match self {
+            Self::Whole(matrix) => matrix.values(),
+            Self::Part(rows) => rows.values(),
+        }
+    }
+
+    /// Owned rows in owned columns.
+    #[must_use]
+    pub const fn own(&self) -> &CsrOperator {
+        match self {
+            Self::Whole(matrix) => matrix,
+            Self::Part(rows) => rows.rows.own(),
+        }
+    }
+
+    /// Stored entries of owned rows.
+    #[must_use]
+    pub const fn n_entries(&self) -> usize {
+        match self {
+            Self::Whole(matrix) => matrix.n_entries(),
+            Self::Part(rows) => rows.rows.n_entries(),
+        }
+    }
+
+    /// Unknowns of the mesh.
+    pub(crate) fn n_mesh(&self) -> usize {
+        match self {
+            Self::Whole(matrix) => matrix.size(),
+            Self::Part(rows) => rows.halo.n_mesh(),
+        }
     }
 }

@@ -2,32 +2,30 @@
 //!
 //! Each [part](Partition) owns unknowns, and has the rows of the matrix that are theirs: the entries in
 //! its own columns apart from those in columns of other parts, whose numbers are its *ghosts*. A product
-//! sends what others need, multiplies by its own columns meanwhile, and adds the ghosts after that. Each
-//! part is run by a thread of its own, and hears of the others through a [`Communicator`].
+//! sends what others need, multiplies by its own columns meanwhile, and adds the ghosts behind that. Each
+//! part is run by a thread of its own, and hears of the others through a [`Communicator`]. Solvers know no
+//! other systems: that of one part is [`Alone`].
 //!
 //! # Source
 //! Saad 2003, §11.5.6: distributed sparse products. The division is that of Berger & Bokhari 1987.
 
 mod communicator;
-mod gmres;
 mod halo;
 mod host;
 mod layout;
 mod matrix;
 mod nccl;
-mod newton;
 mod partition;
-mod solver;
+mod threads;
 mod wire;
 
-pub use communicator::Communicator;
-pub use gmres::{PartGmres, PartOperator};
+pub use communicator::{Alone, Communicator};
+pub(crate) use communicator::{Guard, number};
 pub use halo::Halo;
 pub use host::HostCommunicator;
 pub use layout::{PartLayout, PartMesh, layouts};
-pub use matrix::PartMatrix;
+pub use matrix::{PartMatrix, PartRows, SystemMatrix};
 pub use nccl::NcclCommunicator;
-pub use newton::{PartEnergy, PartEquations, PartNewton};
 pub use partition::Partition;
-pub use solver::PartSystem;
+pub use threads::in_parts;
 pub use wire::Wire;

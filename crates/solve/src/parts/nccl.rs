@@ -1,10 +1,12 @@
 //! Exchange between cards by NCCL.
 
+use super::communicator::{Parts, perform};
 use super::{Communicator, Wire};
-use crate::{Call, SolveError};
+use crate::{Call, Queue, SolveError};
 use purlin_runtime::cuda::nccl::{Piece, Rank};
 use purlin_runtime::{Buffer, Device};
 use std::ops::Range;
+use std::time::Instant;
 
 /// A card that exchanges with other cards by NCCL.
 ///
@@ -13,6 +15,7 @@ use std::ops::Range;
 pub struct NcclCommunicator<'d> {
     device: &'d dyn Device,
     rank: Rank,
+    since: Instant,
 }
 
 impl<'d> NcclCommunicator<'d> {
@@ -22,7 +25,12 @@ impl<'d> NcclCommunicator<'d> {
     /// As [`Rank::of_devices`].
     pub fn of_devices(devices: &[&'d dyn Device]) -> Result<Vec<Self>, SolveError> {
         let ranks = Rank::of_devices(devices)?;
-        Ok(ranks.into_iter().zip(devices).map(|(rank, device)| Self { device: *device, rank }).collect())
+        let since = Instant::now();
+        Ok(ranks
+            .into_iter()
+            .zip(devices)
+            .map(|(rank, device)| Self { device: *device, rank, since })
+            .collect())
     }
 }
 
@@ -45,7 +53,25 @@ impl Communicator for NcclCommunicator<'_> {
         self.rank.size()
     }
 
-    fn run(&self, calls: &[Call<'_>]) -> Result<(), SolveError> {
+    fn perform(&self, queue: &Queue<'_>) -> Result<(), SolveError> {
+        perform(self, queue)
+    }
+
+    fn wait(&self) -> Result<(), SolveError> {
+        Ok(self.rank.wait()?)
+    }
+
+    fn seconds(&self) -> f64 {
+        self.since.elapsed().as_secs_f64()
+    }
+
+    fn abandon(&self) {
+        self.rank.abandon();
+    }
+}
+
+impl Parts for NcclCommunicator<'_> {
+    fn run(&self, calls: &[&Call<'_>]) -> Result<(), SolveError> {
         for call in calls {
             let launch = call.launch();
             self.device.launch_on(launch.executable, launch.args, Some(self.rank.stream()))?;
@@ -53,28 +79,19 @@ impl Communicator for NcclCommunicator<'_> {
         Ok(())
     }
 
-    fn start_exchange(&self, wire: &Wire) -> Result<(), SolveError> {
+    fn start(&self, wire: &Wire) -> Result<(), SolveError> {
         let (sends, receives) = (pieces(&wire.packed, &wire.sends), pieces(&wire.ghosts, &wire.receives));
         Ok(self.rank.start_exchange(&sends, &receives)?)
     }
 
-    fn finish_exchange(&self, _: &Wire) -> Result<(), SolveError> {
+    fn finish(&self, _: &Wire) -> Result<(), SolveError> {
         Ok(self.rank.finish_exchange()?)
     }
 
-    fn sum(&self, vectors: &[&Buffer], place: usize) -> Result<(), SolveError> {
+    fn sum(&self, numbers: &[(&Buffer, usize)]) -> Result<(), SolveError> {
         if self.size() == 1 {
             return Ok(());
         }
-        let numbers: Vec<(&Buffer, usize)> = vectors.iter().map(|vector| (*vector, place)).collect();
-        Ok(self.rank.sum(&numbers)?)
-    }
-
-    fn wait(&self) -> Result<(), SolveError> {
-        Ok(self.rank.wait()?)
-    }
-
-    fn abandon(&self) {
-        self.rank.abandon();
+        Ok(self.rank.sum(numbers)?)
     }
 }

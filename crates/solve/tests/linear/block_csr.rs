@@ -6,7 +6,7 @@ use crate::systems::{Numbers, blocks, every_device};
 use purlin_forms::import::BlockPattern;
 use purlin_runtime::{buffer_of, download_values, upload_values};
 use purlin_sample::seed;
-use purlin_solve::{BlockCsrOperator, BlocksOfRows, CsrOperator, Operator, SolveError, run};
+use purlin_solve::{BlockCsrOperator, BlocksOfRows, CsrOperator, Operator, Queue, SolveError, run};
 
 #[test]
 fn products_are_those_of_scalars() {
@@ -41,9 +41,9 @@ fn products_are_those_of_scalars() {
             let from = buffer_of(&*device, &x).unwrap();
             let product = |operator: &dyn Operator| -> Vec<f64> {
                 let to = device.allocate(8 * x.len() as u64).unwrap();
-                let mut calls = Vec::new();
-                operator.apply(&from, &to, &mut calls);
-                run(&*device, &calls).unwrap();
+                let mut queue = Queue::new();
+                operator.apply(&from, &to, &mut queue);
+                queue.run(&*device).unwrap();
                 download_values(&*device, &to).unwrap()
             };
             let copy = BlocksOfRows::new(&*device, &pattern).unwrap();

@@ -10,8 +10,8 @@ use purlin_runtime::{Backend, Device, buffer_of, download_values, open};
 use purlin_sample::seed;
 use purlin_solve::{
     BiCgStab, BlockJacobi, Diagonal, Eigenvalues, LinearChoice, LinearMethod, LinearOptions, LinearReason,
-    LinearReport, LinearSolver, Operator, PreconditionerKind, ResidualNorm, SolveError, Spectrum, Unknowns,
-    run,
+    LinearReport, LinearSolver, Operator, PreconditionerKind, Queue, ResidualNorm, SolveError, Spectrum,
+    Unknowns,
 };
 
 fn solve(
@@ -263,9 +263,9 @@ fn blocks_on_the_diagonal_are_inverted() {
             }
             let expected = eliminated(own, x.clone());
             let (from, to) = (buffer_of(&*device, &x).unwrap(), device.allocate(8 * n as u64).unwrap());
-            let mut calls = vec![jacobi.invert(&matrix)];
-            jacobi.apply(&from, &to, &mut calls);
-            run(&*device, &calls).unwrap();
+            let mut queue: Queue<'_> = [jacobi.invert(&matrix)].into_iter().collect();
+            jacobi.apply(&from, &to, &mut queue);
+            queue.run(&*device).unwrap();
             let found: Vec<f64> = download_values(&*device, &to).unwrap();
             // conditions below 1e2, some tens of operations
             let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12 * (1.0 + b.abs());

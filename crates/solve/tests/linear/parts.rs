@@ -6,12 +6,22 @@ use crate::systems::{Numbers, TIGHT, eliminated, operator, symmetric};
 use purlin_forms::import::{CsrPart, CsrPattern};
 use purlin_forms::mesh::Mesh;
 use purlin_forms::numbering::Numbering;
-use purlin_runtime::{Device, buffer_of, download_values, open, upload_values};
+use purlin_runtime::{Buffer, Device, buffer_of, download_values, open, upload_values};
 use purlin_sample::{is_long_run, seed};
 use purlin_solve::{
-    Communicator, ConjugateGradients, Diagonal, Halo, HostCommunicator, LinearReport, PartLayout, PartMatrix,
-    PartMesh, PartSystem, Partition, Preconditioning, SolveError, layouts, run,
+    Communicator, ConjugateGradients, Diagonal, Gmres, GmresOptions, Halo, HostCommunicator, LinearChoice,
+    LinearMethod, LinearReport, LinearSolver, PartLayout, PartMesh, PartRows, Partition, Preconditioning,
+    Queue, SolveError, SystemMatrix, layouts, run,
 };
+
+/// What solves a system in parts.
+#[derive(Clone, Copy)]
+enum By {
+    ConjugateGradients,
+    Gmres,
+    /// By name.
+    Solver,
+}
 
 /// A mesh with a random matrix that has the pattern of its elements.
 struct Whole {
@@ -58,7 +68,7 @@ impl Whole {
         (mesh, layout): (&PartMesh, &PartLayout),
         communicator: &dyn Communicator,
         b: &[f64],
-        overlaps: bool,
+        (by, overlaps): (By, bool),
     ) -> Result<(LinearReport, Vec<(usize, f64)>), SolveError> {
         let pattern = pattern_of(&mesh.numbering, self.components);
         let of = |unknown: i32| self.whole(mesh, unknown);
@@ -69,26 +79,40 @@ impl Whole {
             })
             .map(|(row, k)| self.dense[of(row as i32)][of(pattern.columns[k as usize])])
             .collect();
-        let on_mesh = buffer_of(device, &entries)?;
-        let matrix = PartMatrix::new(device, &pattern, layout)?;
-        let halo = Halo::new(device, layout)?;
+        let mut matrix = PartRows::new(device, &pattern, layout)?;
+        matrix.overlaps = overlaps;
+        upload_values(device, matrix.values(), &entries)?;
         let n = layout.owned.len();
-        let diagonal = Diagonal::identity(device, n)?;
-        run(device, &matrix.gather(&on_mesh))?;
-        run(device, &[diagonal.invert(matrix.own())])?;
+        run(device, &matrix.gather())?;
         let of_mesh: Vec<f64> = (0..pattern.row_starts.len() as i32 - 1).map(|u| b[of(u)]).collect();
         let (of_mesh, right, x) =
             (buffer_of(device, &of_mesh)?, device.allocate(8 * n as u64)?, device.allocate(8 * n as u64)?);
-        run(device, &[halo.restrict(&of_mesh, &right)])?;
-        let solver = ConjugateGradients::new(device, n, TIGHT)?;
-        let preconditioning = Preconditioning::Diagonal(diagonal.values());
-        let system = PartSystem { matrix: &matrix, halo: &halo, communicator, preconditioning, overlaps };
-        let report = solver.solve_part(&system, &right, &x)?;
+        run(device, &[matrix.halo.restrict(&of_mesh, &right)])?;
+        let diagonal = Diagonal::identity(device, n)?;
+        run(device, &[diagonal.invert(matrix.rows.own())])?;
+        let report = match by {
+            By::ConjugateGradients => {
+                let solver = ConjugateGradients::new(device, n, TIGHT)?;
+                let preconditioning = Preconditioning::Diagonal(diagonal.values());
+                solver.solve_over(communicator, &matrix, preconditioning, &right, &x)?
+            }
+            By::Gmres => {
+                let options = GmresOptions { relative: TIGHT.relative, ..GmresOptions::default() };
+                let mut solver = Gmres::new(device, n, options)?;
+                solver.solve_over(communicator, &matrix, Some(&diagonal), &right, &x)?
+            }
+            By::Solver => {
+                let matrix = SystemMatrix::Part(Box::new(matrix));
+                let mut solver = LinearSolver::of_part(device, n, LinearChoice::default(), TIGHT)?;
+                solver.prepare_over(communicator, matrix.own(), None)?;
+                solver.solve_over(communicator, &matrix, &right, &x)?
+            }
+        };
         let found: Vec<f64> = download_values(device, &x)?;
         Ok((report, layout.owned.iter().map(|unknown| of(*unknown)).zip(found).collect()))
     }
 
-    fn solve(&self, devices: &[&dyn Device], b: &[f64], overlaps: bool) -> (LinearReport, Vec<f64>) {
+    fn solve(&self, devices: &[&dyn Device], b: &[f64], how: (By, bool)) -> (LinearReport, Vec<f64>) {
         let (meshes, layouts) = self.parts(devices.len());
         let communicators = HostCommunicator::of_devices(devices);
         let results: Vec<_> = std::thread::scope(|scope| {
@@ -98,7 +122,7 @@ impl Whole {
                     let part = communicator.rank();
                     let of_part = (&meshes[part], &layouts[part]);
                     scope.spawn(move || {
-                        self.solve_part(devices[part], of_part, &communicator, b, overlaps).unwrap()
+                        self.solve_part(devices[part], of_part, &communicator, b, how).unwrap()
                     })
                 })
                 .collect();
@@ -159,7 +183,7 @@ fn parts_have_the_solution_of_the_whole() {
         };
         for (parts, overlaps) in divisions.into_iter().take(taken) {
             let devices: Vec<&dyn Device> = pool[..parts].iter().map(|device| &**device).collect();
-            let (report, x) = whole.solve(&devices, &b, overlaps);
+            let (report, x) = whole.solve(&devices, &b, (By::ConjugateGradients, overlaps));
             let what = format!("P{degree}, {components} components, {parts} parts, seed {seed}");
             assert!(report.converged(), "{what}: {report:?}");
             assert!(report.iterations().abs_diff(alone.iterations()) <= 1, "{what}: {report:?} {alone:?}");
@@ -168,6 +192,31 @@ fn parts_have_the_solution_of_the_whole() {
             assert!(worst <= 1e-10 * largest, "{what}: {worst:e}");
         }
     }
+}
+
+#[test]
+fn every_solver_of_parts_has_the_solution_of_the_whole() {
+    let seed = seed();
+    let mut numbers = Numbers(seed);
+    let pool = devices(2);
+    let devices: Vec<&dyn Device> = pool.iter().map(|device| &**device).collect();
+    let whole = Whole::new(Mesh::unit_square(7).unwrap(), 1, 1, &mut numbers);
+    // of different sizes in the two parts
+    let mut b = numbers.list(whole.dense.len());
+    b.iter_mut().zip(1..).for_each(|(b, k)| *b *= f64::from(k));
+    let expected = eliminated(whole.dense.clone(), b.clone());
+    let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+    // squares of the last one are zero, and parts have to scale by the same power of two
+    for (by, size) in [(By::Gmres, 1.0), (By::Solver, 1.0), (By::Solver, 1e-180)] {
+        let of_size: Vec<f64> = b.iter().map(|b| b * size).collect();
+        let (report, x) = whole.solve(&devices, &of_size, (by, true));
+        assert!(report.converged() && report.iterations() > 10, "{size:e}, seed {seed}: {report:?}");
+        let worst = x.iter().zip(&expected).fold(0.0_f64, |most, (a, b)| most.max((a / size - b).abs()));
+        assert!(worst <= 1e-10 * largest, "{size:e}, seed {seed}: {worst:e}");
+    }
+    let choice = LinearChoice { method: LinearMethod::Gmres, ..LinearChoice::default() };
+    let refused = LinearSolver::of_part(devices[0], 4, choice, TIGHT).err().unwrap();
+    assert!(matches!(refused, SolveError::PartsChoice { .. }), "{refused}");
 }
 
 #[test]
@@ -232,7 +281,9 @@ fn a_part_that_fails_ends_the_others() {
                 let layout = if part == 1 { layout } else { layouts[part].clone() };
                 scope.spawn(move || {
                     let of_part = (&meshes[part], &layout);
-                    whole.solve_part(devices[part], of_part, &communicator, b, true).unwrap_err()
+                    whole
+                        .solve_part(devices[part], of_part, &communicator, b, (By::ConjugateGradients, true))
+                        .unwrap_err()
                 })
             })
             .collect();
@@ -254,8 +305,10 @@ fn the_host_moves_what_is_exchanged_and_nothing_else() {
     let [first, second] = HostCommunicator::of_devices(&pair).try_into().ok().unwrap();
     let v = buffer_of(&*device, &[1.0; 24]).unwrap();
     let before = device.traffic();
-    first.run(&[halo.pack(&v)]).unwrap();
-    first.start_exchange(halo.wire()).unwrap();
+    let mut queue = Queue::new();
+    queue.push(halo.pack(&v));
+    queue.start(halo.wire());
+    first.perform(&queue).unwrap();
     let traffic = device.traffic().since(before);
     assert_eq!((traffic.to_device, traffic.to_host), (0, 8 * halo.n_sent() as u64));
     let (a, b) = (device.allocate(24).unwrap(), device.allocate(24).unwrap());
@@ -263,15 +316,19 @@ fn the_host_moves_what_is_exchanged_and_nothing_else() {
     upload_values(&*device, &b, &[10.0, 20.0, 30.0]).unwrap();
     // what is sent waits in its channel, so the sums of the second part come after its ghosts
     let receiving = Halo::new(&*device, &layouts[1]).unwrap();
-    second.finish_exchange(receiving.wire()).unwrap();
+    let mut queue = Queue::new();
+    queue.finish(receiving.wire());
+    second.perform(&queue).unwrap();
     let ghosts: Vec<f64> = download_values(&*device, receiving.ghosts()).unwrap();
     assert_eq!(ghosts, vec![1.0; layouts[1].ghosts.len()]);
+    let sum = |communicator: HostCommunicator<'_>, vector: &Buffer| {
+        let mut queue = Queue::new();
+        queue.sum(vector, 1);
+        communicator.perform(&queue).unwrap();
+    };
     std::thread::scope(|scope| {
-        let one = scope.spawn(|| {
-            let first = first;
-            first.sum(&[&a], 1).unwrap();
-        });
-        second.sum(&[&b], 1).unwrap();
+        let one = scope.spawn(|| sum(first, &a));
+        sum(second, &b);
         one.join().unwrap();
     });
     let found: [Vec<f64>; 2] = [&a, &b].map(|v| download_values(&*device, v).unwrap());

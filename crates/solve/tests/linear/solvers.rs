@@ -11,8 +11,8 @@ use purlin_runtime::{Device, buffer_of, download_values, open};
 use purlin_sample::seed;
 use purlin_solve::{
     ConjugateGradients, Constraints, CsrOperator, Diagonal, Gmres, GmresOptions, LinearOptions, LinearReason,
-    LinearReport, Operator, PreconditionerSide, Preconditioning, PrescribedValues, ResidualNorm, SolveError,
-    run,
+    LinearReport, Operator, PreconditionerSide, Preconditioning, PrescribedValues, Queue, ResidualNorm,
+    SolveError, run,
 };
 
 fn solve(
@@ -226,9 +226,9 @@ fn the_half_of_a_matrix_multiplies_and_solves_as_all_of_it() {
         assert_eq!(2 * matrix.n_entries(), pattern.columns.len() + n);
         let (from, to) = (buffer_of(device, &x).unwrap(), device.allocate(8 * n as u64).unwrap());
         device.fill(&to, 0xFF).unwrap();
-        let mut calls = Vec::new();
-        matrix.apply(&from, &to, &mut calls);
-        run(device, &calls).unwrap();
+        let mut queue = Queue::new();
+        matrix.apply(&from, &to, &mut queue);
+        queue.run(device).unwrap();
         let found: Vec<f64> = download_values(device, &to).unwrap();
         let row = |i: usize| dense[i].iter().zip(&x).map(|(a, x)| a * x).sum::<f64>();
         // five products of numbers up to five

@@ -1,0 +1,169 @@
+//! Methods and preconditioners of linear systems by name.
+
+use crate::SolveError;
+use std::fmt;
+use std::str::FromStr;
+
+/// Iterations of GMRES after which it starts anew.
+pub(crate) const RESTART: usize = 50;
+
+/// A method for linear systems.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LinearMethod {
+    /// [`ConjugateGradients`], for symmetric positive definite matrices.
+    #[default]
+    ConjugateGradients,
+    /// [`Gmres`], for any matrix.
+    Gmres,
+    /// [`BiCgStab`], for any matrix.
+    BiCgStab,
+    /// [`ChebyshevSolver`], for symmetric positive definite matrices.
+    Chebyshev,
+}
+
+/// What is near the inverse of a matrix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PreconditionerKind {
+    /// Nothing.
+    None,
+    /// The inverse of the [`Diagonal`].
+    #[default]
+    Jacobi,
+    /// The inverses of the blocks on the diagonal, [`BlockJacobi`].
+    BlockJacobi,
+    /// A polynomial, [`Chebyshev`].
+    Chebyshev,
+    /// Algebraic multigrid, [`Amg`].
+    Amg,
+}
+
+/// A method and a preconditioner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LinearChoice {
+    /// The method.
+    pub method: LinearMethod,
+    /// The preconditioner.
+    pub preconditioner: PreconditionerKind,
+}
+
+/// A name that no method or preconditioner has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {what} `{name}`; known: {known}")]
+pub struct UnknownSolver {
+    what: &'static str,
+    name: String,
+    known: String,
+}
+
+pub(crate) fn named<T: Copy + fmt::Display>(
+    what: &'static str,
+    all: &[T],
+    name: &str,
+) -> Result<T, UnknownSolver> {
+    let found = all.iter().find(|one| one.to_string() == name).copied();
+    found.ok_or_else(|| {
+        let known: Vec<String> = all.iter().map(ToString::to_string).collect();
+        UnknownSolver { what, name: name.into(), known: known.join(", ") }
+    })
+}
+
+impl LinearMethod {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::ConjugateGradients, Self::Gmres, Self::BiCgStab, Self::Chebyshev];
+
+    /// Vectors that it keeps beside right-hand side and solution, at most.
+    #[must_use]
+    pub const fn vectors(self) -> u64 {
+        match self {
+            Self::ConjugateGradients => 4,
+            Self::Gmres => 2 * RESTART as u64 + 1,
+            Self::BiCgStab => 7,
+            // those of the search for eigenvalues too
+            Self::Chebyshev => 9,
+        }
+    }
+}
+
+impl fmt::Display for LinearMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ConjugateGradients => "cg",
+            Self::Gmres => "gmres",
+            Self::BiCgStab => "bicgstab",
+            Self::Chebyshev => "chebyshev",
+        })
+    }
+}
+
+impl FromStr for LinearMethod {
+    type Err = UnknownSolver;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        named("method", &Self::ALL, name)
+    }
+}
+
+impl PreconditionerKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::None, Self::Jacobi, Self::BlockJacobi, Self::Chebyshev, Self::Amg];
+
+    /// Bytes that it takes on a device for a matrix of so many unknowns of `components` each.
+    #[must_use]
+    pub const fn bytes(self, unknowns: u64, components: u64) -> u64 {
+        match self {
+            Self::None | Self::Jacobi => 8 * unknowns,
+            Self::BlockJacobi => (8 + 4) * unknowns * components,
+            // its diagonal, its vectors, those of the search for eigenvalues
+            Self::Chebyshev => 8 * 10 * unknowns,
+            // the vectors of the finest level; matrices are counted once they are known ([`Amg::new`])
+            Self::Amg => 8 * 6 * unknowns,
+        }
+    }
+}
+
+impl fmt::Display for PreconditionerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Jacobi => "jacobi",
+            Self::BlockJacobi => "block-jacobi",
+            Self::Chebyshev => "chebyshev",
+            Self::Amg => "amg",
+        })
+    }
+}
+
+impl FromStr for PreconditionerKind {
+    type Err = UnknownSolver;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        named("preconditioner", &Self::ALL, name)
+    }
+}
+
+impl LinearChoice {
+    /// The same, if several parts solve so together.
+    ///
+    /// # Errors
+    /// [`SolveError::PartsChoice`] of what needs the whole matrix.
+    pub const fn for_parts(self) -> Result<Self, SolveError> {
+        match (self.method, self.preconditioner) {
+            (LinearMethod::ConjugateGradients, PreconditionerKind::None | PreconditionerKind::Jacobi) => {
+                Ok(self)
+            }
+            (
+                LinearMethod::ConjugateGradients
+                | LinearMethod::Gmres
+                | LinearMethod::BiCgStab
+                | LinearMethod::Chebyshev,
+                _,
+            ) => Err(SolveError::PartsChoice { choice: self }),
+        }
+    }
+}
+
+impl fmt::Display for LinearChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, preconditioner {}", self.method, self.preconditioner)
+    }
+}

@@ -1,0 +1,81 @@
+//! What operators ask for: kernels, and what parts of a system do with each other between them.
+
+use crate::{Call, SolveError, Wire};
+use purlin_runtime::{Buffer, Device, Launch};
+
+/// An entry of a [`Queue`].
+pub enum Item<'a> {
+    /// A kernel.
+    Call(Call<'a>),
+    /// Sends what is [packed](Wire::packed), beside the kernels that follow.
+    Start(&'a Wire),
+    /// Has the [ghosts](Wire::ghosts) there before the kernels that follow.
+    Finish(&'a Wire),
+    /// Replaces the number at a place of a vector by its sum over all parts.
+    Sum(&'a Buffer, usize),
+}
+
+/// Kernels in their order, with marks where parts of a system exchange numbers. A system of one part
+/// skips the marks, so that all kernels are one list of launches.
+#[derive(Default)]
+pub struct Queue<'a>(Vec<Item<'a>>);
+
+impl<'a> Queue<'a> {
+    /// Nothing yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Appends a kernel.
+    pub fn push(&mut self, call: Call<'a>) {
+        self.0.push(Item::Call(call));
+    }
+
+    /// Appends [`Item::Start`].
+    pub fn start(&mut self, wire: &'a Wire) {
+        self.0.push(Item::Start(wire));
+    }
+
+    /// Appends [`Item::Finish`].
+    pub fn finish(&mut self, wire: &'a Wire) {
+        self.0.push(Item::Finish(wire));
+    }
+
+    /// Appends [`Item::Sum`].
+    pub fn sum(&mut self, vector: &'a Buffer, place: usize) {
+        self.0.push(Item::Sum(vector, place));
+    }
+
+    /// All entries.
+    #[must_use]
+    pub fn items(&self) -> &[Item<'a>] {
+        &self.0
+    }
+
+    /// Runs the kernels as one list, and waits for the last: the seconds they took by the device's
+    /// clock. Marks are skipped, as there are no other parts.
+    ///
+    /// # Errors
+    /// As [`Device::launch_all`].
+    pub fn run(&self, device: &dyn Device) -> Result<f64, SolveError> {
+        let calls = self.0.iter().filter_map(|item| match item {
+            Item::Call(call) => Some(call.launch()),
+            Item::Start(_) | Item::Finish(_) | Item::Sum(..) => None,
+        });
+        let launches: Vec<Launch<'_>> = calls.collect();
+        Ok(device.launch_all(&launches)?)
+    }
+}
+
+impl<'a> Extend<Call<'a>> for Queue<'a> {
+    fn extend<I: IntoIterator<Item = Call<'a>>>(&mut self, calls: I) {
+        self.0.extend(calls.into_iter().map(Item::Call));
+    }
+}
+
+impl<'a> FromIterator<Call<'a>> for Queue<'a> {
+    fn from_iter<I: IntoIterator<Item = Call<'a>>>(calls: I) -> Self {
+        Self(calls.into_iter().map(Item::Call).collect())
+    }
+}

@@ -1,0 +1,126 @@
+//! A boundary value problem divided among several devices, each of which owns a part of the unknowns.
+
+use super::{BoundaryValueSetupError, each_part};
+use purlin_forms::form::Inputs;
+use purlin_forms::lowering::{LoweredKernel, LoweredRole};
+use purlin_forms::mesh::{FacetSide, Mesh};
+use purlin_forms::numbering::Numbering;
+use purlin_forms::tabulated::IntegralType;
+use purlin_interp::{Memory, Value};
+use purlin_runtime::Device;
+use purlin_solve::{
+    Arrays, DeviceForm, Energy, FormPrograms, PartLayout, PartMesh, Partition, PrescribedValues, layouts,
+};
+
+/// Which part owns which unknowns, and has which cells.
+pub(super) struct Division<'q> {
+    mesh: &'q Mesh,
+    numbering: &'q Numbering,
+    components: usize,
+    partition: Partition,
+    pub(super) meshes: Vec<PartMesh>,
+    pub(super) layouts: Vec<PartLayout>,
+    /// The facets of the mesh's boundary, ascending, if an energy is integrated.
+    boundary: Vec<FacetSide>,
+    /// The prescribed value of each unknown of the whole system, if it has one.
+    prescribed: Vec<Option<f64>>,
+}
+
+impl<'q> Division<'q> {
+    /// Divides the unknowns by where they are.
+    pub(super) fn new(
+        mesh: &'q Mesh,
+        numbering: &'q Numbering,
+        (values, components): (&PrescribedValues, usize),
+        parts: usize,
+        has_energy: bool,
+    ) -> Result<Self, BoundaryValueSetupError> {
+        let partition = Partition::bisect(&numbering.dof_points(mesh), mesh.shape().dim(), parts)?;
+        let mut prescribed = vec![None; numbering.n_dofs() * components];
+        for (unknown, value) in values.unknowns.iter().zip(&values.values) {
+            prescribed[*unknown as usize] = Some(*value);
+        }
+        let of_part = |part| Ok(PartMesh::new(mesh, numbering, &partition, part)?);
+        let meshes = each_part(0..parts, of_part, of_part)?;
+        let layouts = layouts(&partition, &meshes, components);
+        let boundary = if has_energy { mesh.boundary() } else { Vec::new() };
+        Ok(Self { mesh, numbering, components, partition, meshes, layouts, boundary, prescribed })
+    }
+
+    /// The energy of the cells whose first degree of freedom a part owns: each cell counts once.
+    pub(super) fn energy(
+        &self,
+        part: usize,
+        device: &dyn Device,
+        programs: &FormPrograms,
+    ) -> Result<Energy, BoundaryValueSetupError> {
+        let (of_part, components) = (&self.meshes[part], self.components);
+        let first = |cell: &usize| self.numbering.cell(*cell).first().map(|dof| self.partition.owner(*dof));
+        let own: Vec<usize> =
+            of_part.cells.iter().copied().filter(|cell| first(cell) == Some(part)).collect();
+        if own.is_empty() {
+            return Ok(Energy::of_part(device, DeviceForm::default(), &[], of_part, components)?);
+        }
+        let cells = PartMesh::of_cells(self.mesh, self.numbering, own)?;
+        let inputs = Inputs::new().field("u", vec![0.0; cells.dofs.len() * components]);
+        let (inputs, arrays) = (inputs.of(programs.form().form()), &mut Arrays::default());
+        let mut form = DeviceForm::default();
+        for (place, executable) in programs.executables().enumerate() {
+            let mut memory = programs.form().bind_to(place, &cells.mesh, &inputs, &[])?;
+            let kernel = &programs.form().kernels()[place];
+            if kernel.over == IntegralType::ExteriorFacet {
+                let kept = self.on_boundary(kernel, &memory, &cells);
+                if kept.is_empty() {
+                    continue;
+                }
+                memory = kernel.on_entities(&memory, &kept);
+            }
+            let given = (programs.form().output(place), &["u"][..]);
+            form.add_kernel(device, executable, &memory, given, None, arrays)?;
+        }
+        Ok(Energy::of_part(device, form, &cells.dofs, of_part, components)?)
+    }
+
+    /// Which of a kernel's facets are on the boundary of the whole mesh; the others are where cells of other
+    /// parts were cut off.
+    fn on_boundary(&self, kernel: &LoweredKernel, memory: &Memory, cells: &PartMesh) -> Vec<u32> {
+        let list = |role: LoweredRole| {
+            let argument = kernel.arguments.iter().find(|argument| argument.role == role);
+            match argument.and_then(|argument| memory.get(&argument.name)) {
+                Some(Value::I32(list)) => &list[..],
+                Some(Value::F64(_) | Value::F32(_) | Value::I16(_) | Value::I64(_)) | None => &[],
+            }
+        };
+        let sides = list(LoweredRole::EntityCells).iter().zip(list(LoweredRole::LocalFacets));
+        let whole = sides
+            .map(|(cell, facet)| FacetSide { cell: cells.cells[*cell as usize] as u32, facet: *facet as u8 });
+        let kept = whole.zip(0..).filter(|(side, _)| self.boundary.binary_search(side).is_ok());
+        kept.map(|(_, place)| place).collect()
+    }
+
+    /// The prescribed values on the mesh of a part.
+    pub(super) fn prescribed(&self, part: usize) -> PrescribedValues {
+        let (of_part, components) = (&self.meshes[part], self.components);
+        let mut values = PrescribedValues::default();
+        for (place, dof) in of_part.dofs.iter().enumerate() {
+            for component in 0..components {
+                if let Some(value) = self.prescribed[*dof as usize * components + component] {
+                    values.unknowns.push((place * components + component) as i32);
+                    values.values.push(value);
+                }
+            }
+        }
+        values
+    }
+
+    /// The unknowns of the whole system that a part owns, in its order, with those of its mesh that they
+    /// are.
+    pub(super) fn owned(&self, part: usize) -> Vec<(usize, usize)> {
+        let (of_part, components) = (&self.meshes[part], self.components);
+        let whole = |unknown: &i32| {
+            let (place, component) = (*unknown as usize / components, *unknown as usize % components);
+            (of_part.dofs[place] as usize * components + component, *unknown as usize)
+        };
+        self.layouts[part].owned.iter().map(whole).collect()
+    }
+}

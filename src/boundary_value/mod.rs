@@ -1,0 +1,580 @@
+//! A boundary value problem on a mesh, set up on one device or several and solved there.
+
+mod division;
+mod exchange;
+
+pub use exchange::{Exchange, UnknownExchange};
+
+use crate::tuning::known::{Sought, for_device, trials, without_setup};
+use division::Division;
+use purlin_autotune::DatabaseError;
+use purlin_forms::Mapping;
+use purlin_forms::form::{FormError, Inputs};
+use purlin_forms::import::CsrPattern;
+use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
+use purlin_forms::mesh::Mesh;
+use purlin_forms::numbering::{Numbering, NumberingError};
+use purlin_forms::strategies::OwnedRows;
+use purlin_kernels::{BoundaryValueProblem, Prescribed};
+use purlin_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values};
+use purlin_solve::{
+    Arrays, AssemblyStrategy, Communicator, Constraints, CsrOperator, DeviceForm, FormPrograms,
+    HierarchySize, LinearChoice, LinearSolver, MatrixAssembly, Newton, NewtonOptions, NewtonReport,
+    NewtonStep, NewtonSystem, PartRows, PrescribedValues, Side, SolveError, SystemMatrix, SystemSize,
+    Unknowns, bounds, facet_dofs, in_parts,
+};
+use std::time::Instant;
+
+/// Work-items of a group that own rows: two sub-groups of a card.
+const OWNERS: u64 = 64;
+
+/// Why a boundary value problem cannot be set up or solved.
+#[derive(Debug, thiserror::Error)]
+pub enum BoundaryValueSetupError {
+    /// The degrees of freedom cannot be numbered.
+    #[error(transparent)]
+    Numbering(#[from] NumberingError),
+    /// The solver refuses.
+    #[error(transparent)]
+    Solve(#[from] SolveError),
+    /// The trials of `purlin tune` could not be read.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// An assembly that is not for several devices.
+    #[error("{what} on several devices: needed {needed}")]
+    Parts {
+        /// What was asked for.
+        what: String,
+        /// What would do.
+        needed: &'static str,
+    },
+    /// A problem that is not for such cells.
+    #[error("`{problem}` on {found}: needed {needed}")]
+    Cells {
+        /// The problem.
+        problem: BoundaryValueProblem,
+        /// The cells of the mesh.
+        found: String,
+        /// What would do.
+        needed: &'static str,
+    },
+}
+
+impl From<FormError> for BoundaryValueSetupError {
+    fn from(error: FormError) -> Self {
+        Self::Solve(error.into())
+    }
+}
+
+/// Seconds of the parts of a setup.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SetupTimes {
+    /// Lowering, transformations, compilers.
+    pub compile_s: f64,
+    /// Numbering, and the pattern with its lookup table.
+    pub pattern_s: f64,
+    /// Arrays to the device.
+    pub arrays_s: f64,
+}
+
+impl SetupTimes {
+    /// The longer ones of both.
+    fn or(self, other: Self) -> Self {
+        Self {
+            compile_s: self.compile_s.max(other.compile_s),
+            pattern_s: self.pattern_s.max(other.pattern_s),
+            arrays_s: self.arrays_s.max(other.arrays_s),
+        }
+    }
+}
+
+/// A boundary value problem on a mesh with everything it needs on a device, or on several, among which
+/// its unknowns are divided.
+///
+/// Of several parts, each assembles its rows from all cells that have an unknown of its own, so that nothing
+/// is exchanged for that. Products and updates exchange ghosts, and sums go over all parts.
+///
+/// ```
+/// use purlin::kernels::BoundaryValueProblem;
+/// use purlin::forms::mesh::Mesh;
+/// use purlin::solve::{AssemblyStrategy, NewtonOptions};
+/// use purlin::{BoundaryValueSystem, Exchange};
+///
+/// let mesh = Mesh::unit_square(16)?;
+/// let (problem, assembly) = (BoundaryValueProblem::Poisson, AssemblyStrategy::LookupTable);
+/// let options = NewtonOptions { linear: true, ..NewtonOptions::default() };
+/// let devices = [purlin::runtime::open("c")?, purlin::runtime::open("c")?];
+/// let [one, other] = [&*devices[0], &*devices[1]];
+/// for devices in [&[one][..], &[one, other]] {
+///     let exchange = Exchange::between(devices);
+///     let mut system =
+///         BoundaryValueSystem::on(devices, exchange, problem, &mesh, 1, assembly, options)?;
+///     let before = one.traffic();
+///     let report = system.solve(&mut |_, _| ())?;
+///     assert!(report.converged());
+///     // one device reads norms, and is told nothing
+///     assert!(devices.len() > 1 || one.traffic().since(before).to_device == 0);
+///     let largest = system.solution()?.into_iter().fold(0.0, f64::max);
+///     assert!((largest - 0.0737).abs() < 1e-3); // of -Δu = 1 on the unit square
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct BoundaryValueSystem<'d> {
+    /// Unknowns.
+    pub unknowns: usize,
+    /// Unknowns with prescribed values.
+    pub fixed: usize,
+    /// Seconds of the setup, of several parts of that which took the longest.
+    pub times: SetupTimes,
+    /// What the setup copied.
+    pub traffic: Traffic,
+    numbering: Numbering,
+    parts: Vec<Part<'d>>,
+    communicators: Vec<Box<dyn Communicator + 'd>>,
+}
+
+/// A part of a system with everything it needs on its device.
+struct Part<'d> {
+    device: &'d dyn Device,
+    mappings: Vec<String>,
+    times: SetupTimes,
+    /// The unknowns of the whole system that it owns, with those of its mesh that they are, if other
+    /// parts own some, and how many of its mesh others own.
+    owned: Option<(Vec<(usize, usize)>, usize)>,
+    equations: NewtonSystem,
+    newton: Newton<'d>,
+    /// The unknown on its mesh, at ghosts as their owners have it.
+    unknown: Buffer,
+}
+
+/// What all parts are made from.
+struct Question<'q> {
+    problem: BoundaryValueProblem,
+    degree: usize,
+    assembly: AssemblyStrategy,
+    options: NewtonOptions,
+    mesh: &'q Mesh,
+    numbering: &'q Numbering,
+    values: &'q PrescribedValues,
+    /// None of one part.
+    division: Option<Division<'q>>,
+}
+
+impl<'d> BoundaryValueSystem<'d> {
+    /// Lowers and compiles residual and derivative, numbers the mesh, finds the pattern and what the
+    /// assembly reads, and uploads all of it. The unknown starts at zero.
+    ///
+    /// # Errors
+    /// Cells that the problem is not for; [`SolveError::Memory`] before anything is allocated; what
+    /// the device refuses.
+    pub fn new(
+        device: &'d dyn Device,
+        problem: BoundaryValueProblem,
+        mesh: &Mesh,
+        degree: usize,
+        assembly: AssemblyStrategy,
+        options: NewtonOptions,
+    ) -> Result<Self, BoundaryValueSetupError> {
+        Self::on(&[device], Exchange::Host, problem, mesh, degree, assembly, options)
+    }
+
+    /// The same on several devices: the unknowns are divided by where they are, and each part is set up
+    /// on its device, all at once.
+    ///
+    /// # Errors
+    /// As [`BoundaryValueSystem::new`]. Of several devices a solver other than conjugate gradients with
+    /// Jacobi's preconditioner or none, the half of a matrix, fewer unknowns than devices.
+    pub fn on(
+        devices: &[&'d dyn Device],
+        exchange: Exchange,
+        problem: BoundaryValueProblem,
+        mesh: &Mesh,
+        degree: usize,
+        assembly: AssemblyStrategy,
+        options: NewtonOptions,
+    ) -> Result<Self, BoundaryValueSetupError> {
+        check_cells(problem, mesh)?;
+        let components = problem.space(mesh.shape(), degree).components();
+        if devices.len() == 1 {
+            let size = SystemSize::of(mesh, degree, components, assembly);
+            size.with_solver(options.solver, components).check("the system", devices[0].info())?;
+        } else {
+            check_options(assembly, options)?;
+        }
+        let communicators = exchange.communicators(devices)?;
+        let before = copied(devices);
+        let start = Instant::now();
+        let numbering = Numbering::new(mesh, degree)?;
+        let values = prescribed(problem, mesh, &numbering, components);
+        let has_energy = !problem.is_linear();
+        let division = match devices.len() {
+            1 => None,
+            parts => Some(Division::new(mesh, &numbering, (&values, components), parts, has_energy)?),
+        };
+        let pattern_s = start.elapsed().as_secs_f64();
+        let question = Question {
+            problem,
+            degree,
+            assembly,
+            options,
+            mesh,
+            numbering: &numbering,
+            values: &values,
+            division,
+        };
+        let of_part = |(part, device)| question.part(part, device);
+        let parts = each_part(devices.iter().copied().enumerate(), of_part, of_part)?;
+        let mut times = parts.iter().fold(SetupTimes::default(), |times, part| times.or(part.times));
+        times.pattern_s += pattern_s;
+        Ok(Self {
+            unknowns: numbering.n_dofs() * components,
+            fixed: values.unknowns.len(),
+            times,
+            traffic: copied(devices).since(before),
+            parts,
+            communicators,
+            numbering,
+        })
+    }
+
+    /// Says whether products with owned columns run while ghosts are under way, as they do at first.
+    pub fn set_overlaps(&mut self, overlaps: bool) {
+        self.parts.iter_mut().for_each(|part| part.newton.set_overlaps(overlaps));
+    }
+
+    /// Sets the unknown to zero, for another solve under other options, but for the choice of the solver.
+    ///
+    /// # Errors
+    /// No memory, a failing driver.
+    pub fn restart(&mut self, options: NewtonOptions) -> Result<(), BoundaryValueSetupError> {
+        for part in &mut self.parts {
+            part.newton.set_options(options)?;
+            part.device.fill(&part.unknown, 0).map_err(SolveError::from)?;
+        }
+        Ok(())
+    }
+
+    /// Solves from what the unknown holds, each part but the first in a thread of its own; `progress` is
+    /// told of each iteration. Seconds of several parts are by the wall clock.
+    ///
+    /// # Errors
+    /// A failing driver. That it does not converge is in the report.
+    pub fn solve(
+        &mut self,
+        progress: &mut dyn FnMut(usize, &NewtonStep),
+    ) -> Result<NewtonReport, BoundaryValueSetupError> {
+        type OfPart<'p, 'd> = (&'p mut Part<'d>, &'p mut Box<dyn Communicator + 'd>);
+        let first = |(part, communicator): OfPart<'_, '_>| part.solve(&**communicator, progress);
+        let others = |(part, communicator): OfPart<'_, '_>| part.solve(&**communicator, &mut |_, _| ());
+        let parts = self.parts.iter_mut().zip(&mut self.communicators);
+        // all parts have the same report, but for the time
+        let mut reports = each_part(parts, first, others)?;
+        Ok(reports.swap_remove(0))
+    }
+
+    /// The unknown, `[dofs, components]` row-major, copied from the devices.
+    ///
+    /// # Errors
+    /// A failing driver.
+    pub fn solution(&self) -> Result<Vec<f64>, BoundaryValueSetupError> {
+        let mut all = vec![f64::NAN; self.unknowns];
+        for part in &self.parts {
+            let values: Vec<f64> = download_values(part.device, &part.unknown).map_err(SolveError::from)?;
+            match &part.owned {
+                None => all = values,
+                Some((owned, _)) => owned.iter().for_each(|(unknown, place)| all[*unknown] = values[*place]),
+            }
+        }
+        Ok(all)
+    }
+
+    /// The numbering of the degrees of freedom, each of which has all components.
+    #[must_use]
+    pub const fn numbering(&self) -> &Numbering {
+        &self.numbering
+    }
+
+    /// How the kernels of residual and derivative are mapped on each device.
+    pub fn mappings(&self) -> impl Iterator<Item = &[String]> {
+        self.parts.iter().map(|part| &part.mappings[..])
+    }
+
+    /// What solves linear systems.
+    #[must_use]
+    pub fn solver(&self) -> LinearChoice {
+        self.parts[0].newton.solver().choice()
+    }
+
+    /// What the hierarchy of the preconditioner consists of, if it has one.
+    #[must_use]
+    pub fn hierarchy(&self) -> Option<&HierarchySize> {
+        self.parts[0].newton.solver().hierarchy()
+    }
+
+    /// Stored entries of the matrix.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        self.parts.iter().map(|part| part.newton.matrix().n_entries()).sum()
+    }
+
+    /// The unknowns that each part owns, and its ghosts.
+    #[must_use]
+    pub fn parts(&self) -> Vec<[usize; 2]> {
+        let of = |part: &Part<'_>| match &part.owned {
+            None => [self.unknowns, 0],
+            Some((owned, ghosts)) => [owned.len(), *ghosts],
+        };
+        self.parts.iter().map(of).collect()
+    }
+
+    /// Bytes that the parts send to each other in a product.
+    #[must_use]
+    pub fn halo_bytes(&self) -> u64 {
+        let sent = |part: &Part<'_>| match part.newton.matrix() {
+            SystemMatrix::Whole(_) => 0,
+            SystemMatrix::Part(rows) => 8 * rows.halo.n_sent() as u64,
+        };
+        self.parts.iter().map(sent).sum()
+    }
+
+    /// What was copied between the host and all devices so far.
+    #[must_use]
+    pub fn copied(&self) -> Traffic {
+        copied(&self.parts.iter().map(|part| part.device).collect::<Vec<_>>())
+    }
+}
+
+impl Part<'_> {
+    fn solve(
+        &mut self,
+        communicator: &dyn Communicator,
+        progress: &mut dyn FnMut(usize, &NewtonStep),
+    ) -> Result<NewtonReport, BoundaryValueSetupError> {
+        Ok(self.newton.solve(communicator, &self.equations, &self.unknown, progress)?)
+    }
+}
+
+/// What was copied between the host and some devices; those that are given twice count once.
+fn copied(devices: &[&dyn Device]) -> Traffic {
+    let mut all = Traffic::default();
+    for (place, device) in devices.iter().enumerate() {
+        if !devices[..place].iter().any(|other| std::ptr::addr_eq(*other, *device)) {
+            let traffic = device.traffic();
+            all.to_device += traffic.to_device;
+            all.to_host += traffic.to_host;
+        }
+    }
+    all
+}
+
+/// Does something for each part, the first in the caller's thread and each other in one of its own.
+fn each_part<I: Send, T: Send>(
+    parts: impl Iterator<Item = I>,
+    first: impl FnOnce(I) -> Result<T, BoundaryValueSetupError>,
+    others: impl Fn(I) -> Result<T, BoundaryValueSetupError> + Sync,
+) -> Result<Vec<T>, BoundaryValueSetupError> {
+    let has_ended = |error: &_| matches!(error, BoundaryValueSetupError::Solve(SolveError::PartEnded { .. }));
+    in_parts(parts, first, others, has_ended)
+}
+
+/// Refuses what several devices do not solve.
+fn check_options(assembly: AssemblyStrategy, options: NewtonOptions) -> Result<(), BoundaryValueSetupError> {
+    if assembly == AssemblyStrategy::SymmetricHalf {
+        let what = format!("assembly {assembly}");
+        return Err(BoundaryValueSetupError::Parts { what, needed: "rows that are whole; use lookup-table" });
+    }
+    options.solver.for_parts()?;
+    Ok(())
+}
+
+impl Question<'_> {
+    /// A part on its device: the matrix and the right-hand side of its mesh, of which it takes its rows.
+    fn part<'d>(&self, part: usize, device: &'d dyn Device) -> Result<Part<'d>, BoundaryValueSetupError> {
+        let Self { problem, degree, assembly, options, division, .. } = self;
+        let of_part = division.as_ref().map(|all| (all, &all.meshes[part], &all.layouts[part]));
+        let mesh = of_part.map_or(self.mesh, |(_, of_part, _)| &of_part.mesh);
+        let space = problem.space(mesh.shape(), *degree);
+        let components = space.components();
+        if division.is_some() {
+            let size = SystemSize::of(mesh, *degree, components, *assembly);
+            let size = size.with_solver(options.solver, components);
+            // the rows are kept beside the matrix of the part's mesh while they are taken
+            let device_bytes = size.device_bytes.saturating_add(20 * size.entries);
+            SystemSize { device_bytes, ..size }.check("a part of the system", device.info())?;
+        }
+        let mut times = SetupTimes::default();
+        let start = Instant::now();
+        let of = |part: &str| {
+            LoweringOptions::new(format!("{problem}_{part}")).with_geometry_degree(mesh.geometry_degree())
+        };
+        let residual = programs(device, &problem.residual(&space), &of("residual"), mesh)?;
+        let energy = match problem.is_linear() {
+            true => None,
+            false => Some(programs(device, &problem.energy(&space), &of("energy"), mesh)?),
+        };
+        times.compile_s = start.elapsed().as_secs_f64();
+
+        let start = Instant::now();
+        let lowered = |matrix| MeshForm::new(&problem.tangent(&space), &of("tangent").with_matrix(matrix));
+        let patterns = lowered(assembly.pattern())?.patterns(mesh)?;
+        let [pattern, ..] = &patterns[..] else {
+            return Err(FormError::Bug("a bilinear form without a pattern".into()).into());
+        };
+        times.pattern_s = start.elapsed().as_secs_f64();
+
+        let start = Instant::now();
+        let longest = patterns.iter().map(CsrPattern::longest_row).max().unwrap_or(0);
+        let tangent = compiled(device, lowered(assembly.matrix(longest))?, mesh)?;
+        times.compile_s += start.elapsed().as_secs_f64();
+
+        let start = Instant::now();
+        let n = of_part.map_or(self.numbering.n_dofs(), |(_, of_part, _)| of_part.dofs.len()) * components;
+        let (inputs, arrays) = (Inputs::new().field("u", vec![0.0; n]), &mut Arrays::default());
+        let of_tangent = inputs.of(tangent.form().form());
+        let tangent_on_device =
+            MatrixAssembly::new(device, &tangent, mesh, &of_tangent, &patterns, &["u"], arrays)?;
+        let mut load = |programs: &FormPrograms| {
+            let inputs = inputs.of(programs.form().form());
+            DeviceForm::new(device, programs, mesh, &inputs, &[], &["u"], arrays)
+        };
+        let residual_on_device = load(&residual)?;
+        let energy = match (energy, of_part) {
+            (None, _) => None,
+            (Some(energy), None) => Some(load(&energy)?.into()),
+            (Some(energy), Some((all, ..))) => Some(all.energy(part, device, &energy)?),
+        };
+        let values = of_part.map(|(all, ..)| all.prescribed(part));
+        let equations = NewtonSystem {
+            residual: residual_on_device,
+            tangent: tangent_on_device,
+            constraints: Constraints::new(device, pattern, values.as_ref().unwrap_or(self.values))?,
+            energy,
+        };
+        let (matrix, solver) = self.matrix_and_solver(device, pattern, part, components)?;
+        Ok(Part {
+            device,
+            mappings: [residual, tangent]
+                .iter()
+                .flat_map(FormPrograms::mappings)
+                .map(ToString::to_string)
+                .collect(),
+            owned: of_part.map(|(all, _, layout)| (all.owned(part), layout.ghosts.len())),
+            equations,
+            newton: Newton::new(device, matrix, *options, solver)?,
+            unknown: buffer_of(device, &vec![0.0; n]).map_err(SolveError::from)?,
+            times: SetupTimes { arrays_s: start.elapsed().as_secs_f64(), ..times },
+        })
+    }
+
+    /// The matrix, or the rows that a part owns, and what solves with it.
+    fn matrix_and_solver<'d>(
+        &self,
+        device: &'d dyn Device,
+        pattern: &CsrPattern,
+        part: usize,
+        components: usize,
+    ) -> Result<(SystemMatrix, LinearSolver<'d>), BoundaryValueSetupError> {
+        let (choice, systems) = (self.options.solver, self.options.systems);
+        Ok(match &self.division {
+            None => {
+                let (dim, points) = (self.mesh.shape().dim(), self.numbering.dof_points(self.mesh));
+                let unknowns = Unknowns { components, points, dim };
+                let matrix = SystemMatrix::Whole(Box::new(CsrOperator::new(device, pattern)?));
+                (matrix, LinearSolver::new(device, pattern, &unknowns, choice, systems)?)
+            }
+            Some(division) => {
+                let layout = &division.layouts[part];
+                let rows = PartRows::new(device, pattern, layout)?;
+                let solver = LinearSolver::of_part(device, layout.owned.len(), choice, systems)?;
+                (SystemMatrix::Part(Box::new(rows)), solver)
+            }
+        })
+    }
+}
+
+fn check_cells(problem: BoundaryValueProblem, mesh: &Mesh) -> Result<(), BoundaryValueSetupError> {
+    let refuse = |needed| {
+        Err(BoundaryValueSetupError::Cells {
+            problem,
+            found: format!("cells of the shape `{}`", mesh.shape()),
+            needed,
+        })
+    };
+    let dim = mesh.shape().dim();
+    if !mesh.shape().is_simplex() {
+        return refuse("triangles or tetrahedra");
+    }
+    match problem {
+        BoundaryValueProblem::Hyperelasticity | BoundaryValueProblem::Twist if dim != 3 => {
+            refuse("tetrahedra")
+        }
+        BoundaryValueProblem::Poisson
+        | BoundaryValueProblem::Hyperelasticity
+        | BoundaryValueProblem::Twist => Ok(()),
+    }
+}
+
+/// The kernels of a form, by the best mappings that are known.
+fn programs(
+    device: &dyn Device,
+    form: &purlin_forms::form::Form,
+    options: &LoweringOptions,
+    mesh: &Mesh,
+) -> Result<FormPrograms, BoundaryValueSetupError> {
+    compiled(device, MeshForm::new(form, options)?, mesh)
+}
+
+fn compiled(
+    device: &dyn Device,
+    form: MeshForm,
+    mesh: &Mesh,
+) -> Result<FormPrograms, BoundaryValueSetupError> {
+    let (trials, dim) = (trials(None)?, mesh.shape().dim());
+    let mappings = |lowered: &LoweredKernel| {
+        let known = for_device(lowered, Sought { case: None, dim }, device, &trials);
+        // what owners of rows look up belongs in local memory
+        let owned = match (lowered.matrix, device.info().backend) {
+            (MatrixResult::OwnedRows { .. }, Backend::Cuda) => {
+                Some(Mapping::from(OwnedRows { owners: OWNERS }))
+            }
+            (_, Backend::C | Backend::OpenCl | Backend::Cuda) => None,
+        };
+        owned.into_iter().chain(without_setup(known).into_iter().map(|known| known.mapping)).collect()
+    };
+    Ok(FormPrograms::compile(device, form, &mappings)?)
+}
+
+/// The unknowns with prescribed values.
+fn prescribed(
+    problem: BoundaryValueProblem,
+    mesh: &Mesh,
+    numbering: &Numbering,
+    components: usize,
+) -> PrescribedValues {
+    let (dim, bounds) = (mesh.shape().dim(), bounds(mesh));
+    let points = numbering.dof_points(mesh);
+    let mut all = PrescribedValues::default();
+    for part in problem.prescribed() {
+        let on_part = |point: &[f64]| match part {
+            Prescribed::Everywhere => true,
+            Prescribed::Near => Side { axis: 0, high: false }.holds(point, &bounds),
+            Prescribed::Far => Side { axis: 0, high: true }.holds(point, &bounds),
+        };
+        let dofs = facet_dofs(mesh, numbering, &on_part);
+        let at = |dof: i32| &points[dof as usize * dim..(dof as usize + 1) * dim];
+        let middle = |axis: usize| {
+            let along = dofs.iter().map(|dof| at(*dof)[axis]);
+            let (low, high) =
+                along.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
+            (low + high) / 2.0
+        };
+        let center: Vec<f64> = (0..dim).map(middle).collect();
+        for dof in &dofs {
+            for (component, value) in problem.value(*part, at(*dof), &center).into_iter().enumerate() {
+                all.unknowns.push(dof * components as i32 + component as i32);
+                all.values.push(value);
+            }
+        }
+    }
+    all
+}
