@@ -28,7 +28,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let kernel = &file.kernel;
     let seed = args.seed();
     let arrays = args.arrays()?;
-    let wanted = args.inputs.wanted(args.transform.fixed_params(source)?);
+    let wanted = args.inputs.wanted(args.transform.fixed_params(source, &args.inputs.given()?)?);
     let Inputs { memory, origin } = match &file.form {
         Some(of) => imported_inputs(&wanted, of, seed)?,
         None => inputs(&wanted, kernel, seed)?,

@@ -45,6 +45,11 @@ impl InputArgs {
         Wanted { cells: self.cells, mesh, order: self.numbering, param: &self.param, fixed, values }
     }
 
+    /// The parameters that are given.
+    pub fn given(&self) -> Result<BTreeMap<String, i64>, Failure> {
+        ParamArg::collect(&self.param)
+    }
+
     /// The order of the degrees of freedom of a form.
     pub fn order(&self) -> NumberingOrder {
         order_of(self.numbering)

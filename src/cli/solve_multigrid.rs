@@ -46,7 +46,7 @@ impl From<MultigridError> for Failure {
             | MultigridError::Host(_)
             | MultigridError::Memory { .. } => Self::Usage(error.to_string()),
             MultigridError::NotPositive(_)
-            | MultigridError::NoSlab { .. }
+            | MultigridError::NoSlab(_)
             | MultigridError::Element(_)
             | MultigridError::Quadrature(_)
             | MultigridError::NoRows { .. }

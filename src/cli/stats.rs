@@ -51,7 +51,7 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
             (problem.lowered.kernel, problem.memory.params().clone(), Some(cells))
         }
         Source::File(file) => {
-            let fixed = args.transform.fixed_params(&source)?;
+            let fixed = args.transform.fixed_params(&source, &ParamArg::collect(&args.param)?)?;
             (file.kernel.clone(), params_of(&args.param, &fixed, &file.kernel)?, None)
         }
     };

@@ -58,11 +58,9 @@ const OPTIONS: TimingOptions = TimingOptions { warm_up: 1, min_runs: 3, min_seco
 const DIVISIONS: usize = 4;
 
 impl TimeArgs {
-    /// The parameters that are given, and those that the steps fix.
-    pub fn params(&self, fixed: &BTreeMap<String, i64>) -> Result<BTreeMap<String, i64>, Failure> {
-        let mut params = ParamArg::collect(&self.param)?;
-        params.extend(fixed.iter().map(|(name, value)| (name.clone(), *value)));
-        Ok(params)
+    /// The parameters that are given.
+    pub fn given(&self) -> Result<BTreeMap<String, i64>, Failure> {
+        ParamArg::collect(&self.param)
     }
 }
 

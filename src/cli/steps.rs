@@ -48,8 +48,9 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     let (form, recipe, behind) = args.transform.recipe(&source, lowered)?;
     let kernel = form.kernel();
     let total = recipe.steps.len();
-    let fixed = recipe.fixed_params();
-    let params = args.time.params(&fixed)?;
+    let mut params = args.time.given()?;
+    let fixed = recipe.fixed_params(&params);
+    params.extend(fixed.clone());
     let (trace, refusal) = follow(&recipe, kernel);
     let mut times = args.time.time.then(|| StepTimes::new(&args.time, fixed, &source, &form)).transpose()?;
     let mut before = kernel_text(kernel, true);

@@ -45,7 +45,8 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     let prepared = args.trials.prepare(&progress)?;
     let Prepared { device, measured, seed, .. } = &prepared;
     // a parameter that a hole fixes has as many values as the hole
-    let fixed = script.as_ref().map(|s| s.fixed_params(&Choice::default())).unwrap_or_default();
+    let given = args.inputs.given()?;
+    let fixed = script.as_ref().map(|s| s.fixed_params(&Choice::default(), &given)).unwrap_or_default();
     let wanted = args.inputs.wanted(fixed);
     let memory = match &form {
         Some(of) => imported_inputs(&wanted, of, *seed)?.memory,

@@ -1,4 +1,4 @@
-//! Replacing a parameter by a constant.
+//! Replacing a parameter by a constant or by other parameters.
 
 use crate::affine::{Affine, Atom};
 use crate::expr::{Access, BinaryOp, Expr, Reduction, UpdateOp};
@@ -13,14 +13,25 @@ impl Kernel {
     /// [`Kernel::with_typed_extrema`].
     #[must_use]
     pub fn with_var_fixed(&self, var: VarId, value: i64) -> Self {
+        self.with_var_defined(var, &Affine::constant(value))
+    }
+
+    /// The same with a quasi-affine value of other integer scalars.
+    #[must_use]
+    pub fn with_var_defined(&self, var: VarId, value: &Affine) -> Self {
         let moved = |v: VarId| VarId::from_index(v.index() - usize::from(v.index() > var.index()));
+        let stands = value.substitute(&|atom| match atom {
+            Atom::Var(v) => Some(Affine::var(moved(*v))),
+            Atom::Iname(_) | Atom::Floor(..) => None,
+        });
+        let expr = Expr::from_affine(&stands);
         let replace = |atom: &Atom| match atom {
-            Atom::Var(v) if *v == var => Some(Affine::constant(value)),
+            Atom::Var(v) if *v == var => Some(stands.clone()),
             Atom::Var(v) => Some(Affine::var(moved(*v))),
             Atom::Iname(_) | Atom::Floor(..) => None,
         };
         let mut rewrite = |e: Expr| match e {
-            Expr::Load(a) if a.var == var => Expr::Int(value),
+            Expr::Load(a) if a.var == var => expr.clone(),
             Expr::Load(a) => Expr::Load(Access { var: moved(a.var), index: a.index }),
             other @ (Expr::Int(_)
             | Expr::Real(_)
@@ -35,7 +46,7 @@ impl Kernel {
             | Expr::RuleParam(_)) => other,
         };
         let is_it = |e: &Expr| matches!(e, Expr::Load(a) if a.var == var);
-        let mut kernel = self.with_typed_extrema(&|e| is_it(e).then_some(Expr::Int(value)));
+        let mut kernel = self.with_typed_extrema(&|e| is_it(e).then(|| Expr::from_affine(value)));
         let kept = |(id, v): (VarId, &Variable)| (id != var).then(|| v.clone());
         kernel.vars = self.vars.iter().filter_map(kept).collect::<Arena<_, _>>();
         for v in kernel.vars.values_mut() {

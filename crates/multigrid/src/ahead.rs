@@ -7,9 +7,9 @@ use purlin_ir::AddressSpace;
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::intrinsics::{COPY_ASYNC_F32, COPY_ASYNC_F64};
 use purlin_primitives::primitives::{
-    DeclareCallee, DistributeLoop, PipelineLoop, PrefetchArray, ReplaceWithIntrinsic, SplitIname,
+    DeclareCallee, PipelineLoop, PrefetchArray, ReplaceWithIntrinsic, SplitIname,
 };
-use purlin_primitives::{Schedule, Selection};
+use purlin_primitives::{Schedule, Selection, TransformError};
 
 /// The loop over groups where patches are taken one after the other; `p0` is then that over the patches of a group.
 pub(crate) const GROUPS: &str = "p0_groups";
@@ -51,13 +51,18 @@ pub(crate) fn copy_source(s: &mut Schedule, dimension: Dimension, space: Address
 }
 
 /// Parts of a loop over the patches of a group at a time: the copies, what uses them, and the rest.
-pub(crate) fn part(s: &mut Schedule, along: &str, dimension: Dimension, copies_source: bool) -> Steps {
+pub(crate) fn part(
+    s: &mut Schedule,
+    along: &str,
+    dimension: Dimension,
+    copies_source: bool,
+) -> Result<Vec<String>, TransformError> {
     let before: &[&str] = match dimension {
         Dimension::Two => &["mass0", "fetch_b_ahead", "residual", "to_modes0"],
         Dimension::Three => &["mass0", "mass1", "fetch_b_ahead", "residual", "to_modes1"],
     };
     let there = before.iter().copied().filter(|name| copies_source || *name != "fetch_b_ahead");
-    s.apply(DistributeLoop::new(along, there)).map(drop)
+    Ok(s.distribute(along, there)?.iter().map(String::from).collect())
 }
 
 /// Fills the arrays for the next patch of a group after their last use, by copies that go on.

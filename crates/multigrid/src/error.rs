@@ -200,14 +200,9 @@ pub enum MultigridError {
         /// A number of slabs that suits.
         nearest: usize,
     },
-    /// A text that has no form for a slab.
-    #[error("bug of purlin: `{operation:?}` on a slab: its text has no `{pattern}`")]
-    NoSlab {
-        /// What was asked for.
-        operation: Operation,
-        /// What would be replaced.
-        pattern: String,
-    },
+    /// An operation that slabs do not have.
+    #[error("bug of purlin: `{0:?}` is no operation on a slab")]
+    NoSlab(Operation),
     /// A cycle that smooths nowhere.
     #[error("0 smoothing steps before the coarser level and 0 after it: needed one of them at least")]
     NoSteps,

@@ -1,8 +1,11 @@
 //! The kernels of a level as texts.
 
 use crate::{Dimension, Element, MultigridError, Precision};
-use purlin_ir::Kernel;
 use purlin_ir::text::parse;
+use purlin_ir::{Kernel, Variable};
+use purlin_primitives::primitives::fix_parameter::ParamValue;
+use purlin_primitives::primitives::{Assume, FixParameter, SetPrecision};
+use purlin_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 
 /// What a kernel of a level does.
@@ -117,29 +120,28 @@ impl Operation {
         }
     }
 
-    /// The loops over patches or cells, outer first.
-    pub(crate) fn blocks(self, dimension: Dimension) -> Vec<String> {
-        let stem = match self {
+    /// Whether it works on slabs of a mesh too.
+    pub(crate) const fn is_on_slabs(self) -> bool {
+        match self {
             Self::Smooth
-            | Self::SmoothBoundary
-            | Self::PatchResidual
-            | Self::PatchSolve
-            | Self::PatchInverse
-            | Self::MeshSolve
-            | Self::MovePatch
-            | Self::MoveResidual
-            | Self::MoveSolution
-            | Self::Point => 'p',
-            Self::Copy
             | Self::Residual
             | Self::Prolongate
             | Self::Restrict
             | Self::Load
+            | Self::SquaredError => true,
+            Self::SmoothBoundary
+            | Self::PatchResidual
+            | Self::PatchSolve
+            | Self::PatchInverse
+            | Self::Point
+            | Self::MovePatch
+            | Self::MoveResidual
+            | Self::MoveSolution
+            | Self::Copy
             | Self::MeshResidual
-            | Self::MeshLoad
-            | Self::SquaredError => 'e',
-        };
-        (0..dimension.axes()).rev().map(|axis| format!("{stem}{axis}")).collect()
+            | Self::MeshSolve
+            | Self::MeshLoad => false,
+        }
     }
 
     /// Whether it adds corrections of patches to a solution.
@@ -182,7 +184,7 @@ pub enum Variant {
     Fused,
     /// In one kernel, of the nodes at the boundary of a patch alone.
     Boundary,
-    /// *Separate*, with the inverse of a patch as a dense matrix instead of fast diagonalisation:
+    /// *Separate*, with the inverse of a patch as a dense matrix in place of fast diagonalisation:
     /// the slow variant of Figure 3.
     Inverse,
     /// Point Gauss–Seidel (Table 3): the nodes of a patch one after the other, those of the same
@@ -197,7 +199,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// What is launched for a colour, in sequence.
+    /// What is launched for a colour, in turn.
     #[must_use]
     pub const fn operations(self) -> &'static [Operation] {
         match self {
@@ -218,17 +220,77 @@ impl Variant {
 /// # Errors
 /// A text that is no kernel: a bug.
 pub fn plain(operation: Operation, element: Element, precision: Precision) -> Result<Kernel, MultigridError> {
-    parse_plain(operation.text(element.dimension), element, precision, 2 * element.degree - 1)
+    Ok(unscheduled(operation, element, precision, Region::Mesh, 2 * element.degree - 1)?.kernel().clone())
 }
 
-/// The plain kernel of a text with room for a given number of eigenvectors along a line, of which some may be zero.
-/// Of the fused kernel in three dimensions alone; others have as many as there are.
-pub(crate) fn parse_plain(
-    text: &str,
+/// What a kernel works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Region {
+    /// All layers of cells of a mesh.
+    Mesh,
+    /// Some layers of a slab of it, `nl` layers long: `nz` layers of cells, or of patches of one colour,
+    /// from layer `z` on, of the smoother from the layer that the last colour names. Between levels those
+    /// sizes are of the coarser slab, and the finer one has `nf` layers, of which those from `zf` on
+    /// count.
+    Slab,
+}
+
+/// The schedule of an operation before any loop is mapped, with room for so many eigenvectors along a
+/// line, of which some may be zero. Of the fused kernel in three dimensions alone; others have as many as
+/// there are.
+pub(crate) fn unscheduled(
+    operation: Operation,
     element: Element,
     precision: Precision,
+    region: Region,
     modes: usize,
-) -> Result<Kernel, MultigridError> {
+) -> Result<Schedule, MultigridError> {
+    let mut s = Schedule::of(&parse_sized(operation.text(element.dimension), element, modes)?);
+    if precision == Precision::Single {
+        let is_real = |v: &&Variable| v.ty.is_float();
+        let reals: Vec<String> = s.kernel().vars.values().filter(is_real).map(|v| v.name.clone()).collect();
+        s.apply(SetPrecision::new(reals, precision.into()))?;
+    }
+    match region {
+        Region::Mesh => take_all_layers(&mut s, operation, element.dimension)?,
+        Region::Slab if operation.is_on_slabs() => {}
+        Region::Slab => return Err(MultigridError::NoSlab(operation)),
+    }
+    Ok(s)
+}
+
+/// Makes the sizes and the place along the slowest axis those of a mesh.
+fn take_all_layers(
+    s: &mut Schedule,
+    operation: Operation,
+    dimension: Dimension,
+) -> Result<(), TransformError> {
+    if operation == Operation::Smooth {
+        let colour = match dimension {
+            Dimension::Two => "c1",
+            Dimension::Three => "c2",
+        };
+        s.apply(Assume::AtMost { param: colour.into(), value: 1 })?;
+        s.apply(FixParameter::new("nl", "n"))?;
+        return s.apply(FixParameter::new("nz", ParamValue::sum([("n", 1), (colour, -1)], 0, 2))).map(drop);
+    }
+    let all = [
+        ("z", 0.into()),
+        ("zf", 0.into()),
+        ("nf", ParamValue::sum([("n", 2)], 0, 1)),
+        ("nl", "n".into()),
+        ("nz", "n".into()),
+    ];
+    for (param, value) in all {
+        if s.kernel().var(param).is_some() {
+            s.apply(FixParameter::new(param, value))?;
+        }
+    }
+    Ok(())
+}
+
+/// The kernel of a text for an element.
+fn parse_sized(text: &str, element: Element, modes: usize) -> Result<Kernel, MultigridError> {
     let k = element.degree;
     let nodes = (2 * k - 1).pow(element.dimension.axes() as u32);
     let sizes = [
@@ -241,5 +303,5 @@ pub(crate) fn parse_plain(
         ("{g}", k + 2),
     ];
     let text = sizes.iter().fold(text.to_owned(), |text, (name, size)| text.replace(name, &size.to_string()));
-    Ok(parse(&text.replace("f64", precision.type_name()))?)
+    Ok(parse(&text)?)
 }

@@ -40,7 +40,7 @@ impl LevelOperator {
                 mass: buffer_of(device, &line.cell_mass.entries)?,
                 stiffness: buffer_of(device, &line.cell_stiffness.entries)?,
             },
-            clear: compiled(device, include_str!("../kernels/clear.purlin"), Precision::Double)?,
+            clear: compiled(device, include_str!("../kernels/clear.purlin"), &["v"], Precision::Double)?,
             residual: executable(device, Operation::Residual, element)?,
         })
     }
@@ -60,7 +60,7 @@ impl LevelOperator {
             element,
             cells: mesh.cells(),
             arrays: OperatorArrays::Mesh(arrays),
-            clear: compiled(device, include_str!("../kernels/clear.purlin"), Precision::Double)?,
+            clear: compiled(device, include_str!("../kernels/clear.purlin"), &["v"], Precision::Double)?,
             residual: executable(device, Operation::MeshResidual, element)?,
         })
     }
@@ -230,7 +230,7 @@ impl<'d> PreconditionedSolver<'d> {
         let transfer = match start {
             Start::Zero => None,
             Start::Nested => Some(Transfer {
-                clear: compiled(device, include_str!("../kernels/clear.purlin"), Precision::Double)?,
+                clear: compiled(device, include_str!("../kernels/clear.purlin"), &["v"], Precision::Double)?,
                 restrict: executable(device, Operation::Restrict, element)?,
                 prolongate: executable(device, Operation::Prolongate, element)?,
                 prolongation: buffer_of(device, &hierarchy.line().prolongation.entries)?,
@@ -279,6 +279,7 @@ impl<'d> PreconditionedSolver<'d> {
             ("n", Arg::Param(cells as i64)),
             ("factor", Arg::F64(factor)),
             ("line", Arg::Buffer(&line)),
+            ("column", Arg::Buffer(&line)),
             ("b", Arg::Buffer(&self.finest().b)),
         ];
         Ok(self.device.launch(&self.load, &args)?)
@@ -439,8 +440,14 @@ impl<'d> PreconditionedSolver<'d> {
             buffer_of(self.device, &exact)?,
         ];
         let [values, weights, exact] = &arrays;
-        let of =
-            [("x", &self.finest().x), ("B", values), ("w", weights), ("exact", exact), ("squares", &squares)];
+        let of = [
+            ("x", &self.finest().x),
+            ("B", values),
+            ("w", weights),
+            ("exact", exact),
+            ("column", exact),
+            ("squares", &squares),
+        ];
         run(self.device, &[Call::of(&self.squared_error, &[("n", cells)], &of)])?;
         let squares: Vec<f64> = download_values(self.device, &squares)?;
         Ok(squares.iter().sum::<f64>().sqrt())

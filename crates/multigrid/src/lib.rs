@@ -92,13 +92,13 @@ impl Precision {
             Self::Single => 4,
         }
     }
+}
 
-    /// The type in texts of kernels.
-    #[must_use]
-    pub const fn type_name(self) -> &'static str {
-        match self {
-            Self::Double => "f64",
-            Self::Single => "f32",
+impl From<Precision> for purlin_primitives::primitives::Precision {
+    fn from(precision: Precision) -> Self {
+        match precision {
+            Precision::Double => Self::F64,
+            Precision::Single => Self::F32,
         }
     }
 }

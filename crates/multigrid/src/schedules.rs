@@ -2,7 +2,7 @@
 
 use crate::ahead::{self, GROUPS, SOURCE};
 use crate::instructions::{self, length};
-use crate::kernels::{Operation, parse_plain};
+use crate::kernels::{Operation, Region, unscheduled};
 use crate::line::Line;
 use crate::mesh_plans;
 use crate::parities::{HALF, decompose};
@@ -11,7 +11,7 @@ pub use crate::structure::Structure;
 use crate::{Dimension, Element, MultigridError, Precision};
 use purlin_codegen::{Options, Program, generate};
 use purlin_ir::kernel::VarKind;
-use purlin_ir::{AddressSpace, Affine, AxisTag, BinaryOp, Expr, Insn, Kernel, UpdateOp, Variable};
+use purlin_ir::{AddressSpace, Affine, AxisTag, BinaryOp, Expr, InameId, Insn, Kernel, UpdateOp, Variable};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::primitives::{
     AliasStorage, ContractArray, ExpandArray, FixArgument, MakeAtomic, PadArray, PrefetchArray,
@@ -43,12 +43,12 @@ pub fn schedule(
     structure: Structure,
     precision: Precision,
 ) -> Result<Schedule, MultigridError> {
-    schedule_of(operation.text(element.dimension), operation, element, structure, precision)
+    schedule_on(Region::Mesh, operation, element, structure, precision)
 }
 
-/// The schedule of an operation whose text is this one.
-pub(crate) fn schedule_of(
-    text: &str,
+/// The schedule of an operation on a region.
+fn schedule_on(
+    region: Region,
     operation: Operation,
     element: Element,
     structure: Structure,
@@ -56,7 +56,8 @@ pub(crate) fn schedule_of(
 ) -> Result<Schedule, MultigridError> {
     let parities = matches!(structure, Structure::Instructions { parities: true, .. });
     let modes = if parities { 2 * HALF } else { 2 * element.degree - 1 };
-    let mut s = Schedule::of(&parse_plain(text, element, precision, modes)?);
+    let mut s = unscheduled(operation, element, precision, region, modes)?;
+    let blocks = blocks(s.kernel(), element.dimension);
     if let Structure::Instructions { sub_groups, parities, ahead, .. } = structure {
         length(operation, element, precision, (sub_groups, parities))?;
         ahead.map_or(Ok(()), |patches| instructions::copy_ahead(&mut s, element, patches))?;
@@ -64,7 +65,7 @@ pub(crate) fn schedule_of(
             decompose(&mut s, element)?;
         }
     }
-    for sum in loops(s.kernel(), "l_") {
+    for sum in sums(s.kernel()) {
         s.realise(&sum, format!("r_{sum}"))?;
     }
     if let Some(update) = operation.shared() {
@@ -72,11 +73,11 @@ pub(crate) fn schedule_of(
     }
     match structure {
         Structure::Blocks => {}
-        _ if matches!(operation, Operation::Copy | Operation::Load) => rows(&mut s, "e0", 256)?,
-        _ if operation == Operation::Point => rows(&mut s, "p0", 32)?,
-        Structure::Layers => layers(&mut s, &[("j_", 1), ("i_", 0)])?,
-        Structure::Nodes => layers(&mut s, &[("k_", 2), ("j_", 1), ("i_", 0)])?,
-        Structure::Linear => linear(&mut s)?,
+        _ if matches!(operation, Operation::Copy | Operation::Load) => rows(&mut s, &blocks, 256)?,
+        _ if operation == Operation::Point => rows(&mut s, &blocks, 32)?,
+        Structure::Layers => layers(&mut s, element.dimension, &[1, 0])?,
+        Structure::Nodes => layers(&mut s, element.dimension, &[2, 1, 0])?,
+        Structure::Linear => linear(&mut s, element.dimension)?,
         Structure::Basic => map(&mut s, operation, element, Published::Basic)?,
         Structure::LinearIndexing => {
             map(&mut s, operation, element, Published::LinearIndexing)?;
@@ -90,7 +91,7 @@ pub(crate) fn schedule_of(
             }
             fix_matrices(&mut s, operation, element, (precision, AddressSpace::Constant))?;
             let ahead = ahead.filter(|_| operation == Operation::Smooth);
-            lines(&mut s, (operation, element, precision), patches, ahead)?;
+            lines(&mut s, (operation, element, precision), &blocks, patches, ahead)?;
             if atomic && operation.adds() {
                 s.apply(MakeAtomic { insns: Selection::Insn("correct".into()) })?;
             }
@@ -105,11 +106,27 @@ pub(crate) fn schedule_of(
             reside(&mut s, resident_groups)?;
         }
     }
-    for (axis, block) in operation.blocks(element.dimension).iter().rev().enumerate() {
-        let in_turn = axis == 0 && s.kernel().iname(GROUPS).is_some();
-        s.tag(if in_turn { GROUPS } else { block }, AxisTag::Group(axis as u8))?;
+    // where patches are taken in turn, the groups are around them
+    let groups = self::blocks(s.kernel(), element.dimension);
+    for (axis, block) in groups.iter().rev().enumerate() {
+        s.tag(block, AxisTag::Group(axis as u8))?;
     }
     Ok(s)
+}
+
+/// The code of an operation on a slab of the mesh, with the fastest structure that is known.
+///
+/// # Errors
+/// As [`program`], and an operation that slabs do not have.
+pub fn program_on_slab(
+    operation: Operation,
+    element: Element,
+    precision: Precision,
+    (backend, arch): (Backend, &str),
+) -> Result<Program, MultigridError> {
+    let structure = Structure::of((backend, arch), operation, element, precision);
+    let schedule = schedule_on(Region::Slab, operation, element, structure, precision)?;
+    Ok(generate(schedule.kernel(), backend.target(), &Options::default())?)
 }
 
 /// The code of an operation.
@@ -140,9 +157,37 @@ fn split_sums(s: &mut Schedule) -> Steps {
     found.iter().try_for_each(|insn| s.apply(SplitSum::new(insn)).map(|_| ()))
 }
 
-/// Loops whose names begin so, in the order in which they were made.
-pub(crate) fn loops(kernel: &Kernel, stem: &str) -> Vec<String> {
-    kernel.inames.values().map(|iname| &iname.name).filter(|name| name.starts_with(stem)).cloned().collect()
+/// The loops over sums, in the order in which they were made.
+fn sums(kernel: &Kernel) -> Vec<String> {
+    let schedule = kernel.schedule();
+    let is_loop = |iname: &InameId| schedule.iter().any(|(_, loops)| loops.contains(iname));
+    let sums = kernel.inames.ids().filter(|iname| !is_loop(iname));
+    sums.map(|iname| kernel.inames[iname].name.clone()).collect()
+}
+
+/// The loops over patches or cells, outer first.
+fn blocks(kernel: &Kernel, dimension: Dimension) -> Vec<String> {
+    let schedule = kernel.schedule();
+    let around = schedule.first().map_or(&[][..], |(_, loops)| loops);
+    around.iter().take(dimension.axes()).map(|iname| kernel.inames[*iname].name.clone()).collect()
+}
+
+/// The loops over planes, rows and columns of nodes, those of the same depth in blocks together, each in
+/// the order in which they were made.
+fn nodes(kernel: &Kernel, dimension: Dimension) -> Vec<Vec<String>> {
+    let axes = dimension.axes();
+    let mut found = vec![Vec::new(); axes];
+    for (_, loops) in kernel.schedule() {
+        for (depth, iname) in loops.iter().skip(axes).take(axes).enumerate() {
+            if !found[depth].contains(iname) {
+                found[depth].push(*iname);
+            }
+        }
+    }
+    for loops in &mut found {
+        loops.sort_unstable();
+    }
+    found.iter().map(|loops| loops.iter().map(|l| kernel.inames[*l].name.clone()).collect()).collect()
 }
 
 /// All arrays of a patch, which have at least a given number of axes, to local memory.
@@ -158,20 +203,21 @@ pub(crate) fn share(s: &mut Schedule, axes: usize) -> Result<Vec<String>, Transf
 }
 
 /// Pieces of rows of the mesh, a node or patch a work-item.
-fn rows(s: &mut Schedule, row: &str, length: i64) -> Steps {
+fn rows(s: &mut Schedule, blocks: &[String], length: i64) -> Steps {
+    let Some(row) = blocks.last() else { return Ok(()) };
     let [group, inner] = [format!("{row}_group"), format!("{row}_in")];
     let (outer, inside) = (Some(group.clone()), Some(inner.clone()));
     s.apply(SplitIname { outer, inner: inside, ..SplitIname::new(row, length) })?;
     s.tag(inner, AxisTag::Local(0))?;
-    s.rename_loop(group, row).map(|_| ())
+    s.rename_loop(group, row.as_str()).map(|_| ())
 }
 
-/// Loops whose names begin so along axes of a group: rows of a patch along `l.1` and columns along
-/// `l.0`, perhaps planes along `l.2`.
-fn layers(s: &mut Schedule, axes: &[(&str, u8)]) -> Steps {
+/// The innermost loops over nodes along these axes of a group: rows of a patch along `l.1` and columns
+/// along `l.0`, perhaps planes along `l.2`.
+fn layers(s: &mut Schedule, dimension: Dimension, axes: &[u8]) -> Steps {
     share(s, 1)?;
-    for (stem, axis) in axes {
-        let along = loops(s.kernel(), stem);
+    let nodes = nodes(s.kernel(), dimension);
+    for (along, axis) in nodes.into_iter().rev().zip(axes.iter().rev()).rev() {
         if !along.is_empty() {
             s.apply(TagInames::new(along, AxisTag::Local(*axis)))?;
         }
@@ -180,14 +226,15 @@ fn layers(s: &mut Schedule, axes: &[(&str, u8)]) -> Steps {
 }
 
 /// Nodes of a layer along `l.0`, one row after the other.
-fn linear(s: &mut Schedule) -> Steps {
+fn linear(s: &mut Schedule, dimension: Dimension) -> Steps {
     share(s, 2)?;
-    let mut nodes = Vec::new();
-    for row in loops(s.kernel(), "j_") {
-        let column = row.replacen('j', "i", 1);
-        nodes.push(String::from(&s.join(row, column)?));
+    let mut joined = Vec::new();
+    if let [.., rows, columns] = &nodes(s.kernel(), dimension)[..] {
+        for (row, column) in rows.iter().zip(columns) {
+            joined.push(String::from(&s.join(row.as_str(), column.as_str())?));
+        }
     }
-    s.apply(TagInames::new(nodes, AxisTag::Local(0))).map(|_| ())
+    s.apply(TagInames::new(joined, AxisTag::Local(0))).map(|_| ())
 }
 
 /// The matrices of the degree as tables in a memory.
@@ -412,6 +459,7 @@ const fn side(operation: Operation, element: Element) -> i64 {
 fn lines(
     s: &mut Schedule,
     (operation, element, precision): (Operation, Element, Precision),
+    blocks: &[String],
     patches: u32,
     ahead: Option<u32>,
 ) -> Steps {
@@ -438,23 +486,19 @@ fn lines(
     }
     let local = share(s, 2)?; // lines have one axis
     let axes = plan.copies.len() as u8;
-    let block = operation.blocks(dimension).pop().unwrap_or_default();
-    if patches > 1 {
-        let split = SplitIname {
-            outer: Some(format!("{block}_group")),
-            inner: Some(format!("{block}_in")),
-            ..SplitIname::new(&block, i64::from(patches))
-        };
-        s.apply(split)?;
+    if let Some(block) = blocks.last().filter(|_| patches > 1) {
+        let [group, inner] = [format!("{block}_group"), format!("{block}_in")];
+        let (outer, inside) = (Some(group.clone()), Some(inner.clone()));
+        s.apply(SplitIname { outer, inner: inside, ..SplitIname::new(block, i64::from(patches)) })?;
         for array in &local {
-            s.apply(ExpandArray::new(array, [format!("{block}_in")]))?;
+            s.apply(ExpandArray::new(array, [inner.clone()]))?;
         }
+        let mut parts = vec![inner.clone()];
         if ahead.is_some() {
-            ahead::part(s, &format!("{block}_in"), dimension, copies_source)?;
+            parts.extend(ahead::part(s, &inner, dimension, copies_source)?);
         }
-        let inside = loops(s.kernel(), &format!("{block}_in"));
-        s.apply(TagInames::new(inside, AxisTag::Local(axes - 1)))?;
-        s.rename_loop(format!("{block}_group"), block)?;
+        s.apply(TagInames::new(parts, AxisTag::Local(axes - 1)))?;
+        s.rename_loop(group, block.as_str())?;
     }
     let in_place = takes_places(element);
     // copies that are under way take no turns
@@ -470,9 +514,9 @@ fn lines(
             s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{first}")))?;
         }
     }
-    let Some(in_turn) = ahead else { return place(s, &plan, &[]) };
+    let Some(in_turn) = ahead else { return place(s, &plan, blocks, &[]) };
     ahead::take_in_turn(s, in_turn)?;
-    place(s, &plan, &ahead::SOURCE_LOOPS)?;
+    place(s, &plan, blocks, &ahead::SOURCE_LOOPS)?;
     let arrays: &[_] = if copies_source { &["u", SOURCE] } else { &["u"] };
     ahead::pipeline(s, arrays, precision)
 }
@@ -492,7 +536,7 @@ pub(crate) fn pad_as_a_patch(s: &mut Schedule, array: &str, axes: usize, side: i
 }
 
 /// Lines on the axes of a group, as the loops of another copy, everything inside them written out.
-fn place(s: &mut Schedule, plan: &Plan, more: &'static [&'static str]) -> Steps {
+fn place(s: &mut Schedule, plan: &Plan, blocks: &[String], more: &'static [&'static str]) -> Steps {
     let lanes = plan.contractions.iter().map(|(_, lanes, _)| *lanes);
     let copies = &plan.copies[1..];
     for depth in 0..copies.len() {
@@ -503,6 +547,6 @@ fn place(s: &mut Schedule, plan: &Plan, more: &'static [&'static str]) -> Steps 
     }
     let rest: Vec<String> =
         s.kernel().inames.values().filter(|i| i.tag == AxisTag::Sequential).map(|i| i.name.clone()).collect();
-    let inside = rest.into_iter().filter(|name| !name.starts_with(['p', 'e']));
+    let inside = rest.into_iter().filter(|name| name != GROUPS && !blocks.contains(name));
     s.apply(TagInames::new(inside, AxisTag::Unrolled)).map(|_| ())
 }

@@ -1,16 +1,27 @@
 //! Kernels on vectors of any length: texts with their schedules.
 
 use crate::{MultigridError, Precision};
+use purlin_codegen::{Options, generate};
+use purlin_primitives::Primitive;
+use purlin_primitives::primitives::SetPrecision;
+use purlin_primitives::steps;
 use purlin_runtime::{Buffer, Device, Executable, download_values};
-use purlin_solve::{Call, compile_text, run};
+use purlin_solve::{Call, SolveError, compile_text, run};
 
-/// A kernel of one precision.
+/// A kernel that has some variables in a precision.
 pub(crate) fn compiled(
     device: &dyn Device,
     text: &str,
+    vars: &[&str],
     precision: Precision,
 ) -> Result<Executable, MultigridError> {
-    Ok(compile_text(device, &text.replace("{t}", precision.type_name()))?)
+    let (kernel, script) = steps().file(text)?;
+    let kernel = SetPrecision::new(vars.iter().copied(), precision.into()).apply(&kernel)?;
+    let kernel = match script {
+        Some(script) => script.apply(&kernel).map_err(SolveError::from)?.kernel().clone(),
+        None => kernel,
+    };
+    Ok(device.compile(&generate(&kernel, device.info().backend.target(), &Options::default())?)?)
 }
 
 /// What rounds a vector to single precision, and what goes back.
@@ -30,9 +41,14 @@ pub(crate) struct Vectors {
 impl Vectors {
     pub(crate) fn new(device: &dyn Device, precision: Precision) -> Result<Self, MultigridError> {
         Ok(Self {
-            clear: compiled(device, include_str!("../kernels/clear.purlin"), precision)?,
-            direction: compiled(device, include_str!("../kernels/direction.purlin"), precision)?,
-            square: compiled(device, include_str!("../kernels/square.purlin"), precision)?,
+            clear: compiled(device, include_str!("../kernels/clear.purlin"), &["v"], precision)?,
+            direction: compiled(
+                device,
+                include_str!("../kernels/direction.purlin"),
+                &["old", "new", "z", "d", "x"],
+                precision,
+            )?,
+            square: compiled(device, include_str!("../kernels/square.purlin"), &["v"], precision)?,
             sum: device.allocate(8)?,
         })
     }

@@ -3,8 +3,9 @@
 
 use purlin_analysis::Analysis;
 use purlin_interp::{InterpError, Memory, Run, Value, impose_symmetries, interpret};
-use purlin_ir::{Assumption, Atom, Direction, Kernel, ScalarType, TableData, VarKind};
+use purlin_ir::{Assumption, Atom, Direction, Kernel, ScalarType, TableData, VarId, VarKind};
 use purlin_primitives::lists::{Definition, ListNames};
+use purlin_primitives::primitives::fix_parameter::ParamValue;
 use purlin_primitives::primitives::{FixArgument, FixParameter, PassTable};
 use purlin_primitives::{Instances, Order, Step};
 
@@ -52,12 +53,19 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
     }
     let mut runs = 0;
     for n in SIZES {
-        let mut expected = memory(before, n);
-        let mut found = memory(before, n);
+        let fixed = match step.get() {
+            None => None,
+            // that of a program with this value
+            Some(FixParameter { value: ParamValue::Constant(value), .. }) if *value != n => continue,
+            Some(FixParameter { param, value }) => match value.eval(|_| Some(n)) {
+                Some(value) => Some((param.as_str(), value)),
+                None => continue,
+            },
+        };
+        let mut expected = memory_with(before, n, fixed);
+        let mut found = memory_with(before, n, fixed);
         give_constants(before, step, &mut expected, &mut found);
-        let other = |fix: &FixParameter| expected.get_param(&fix.param) != Some(fix.value);
-        let fixed = step.get::<FixParameter>().is_some_and(other);
-        let Ok(first) = (if fixed { continue } else { interpret(before, &mut expected) }) else {
+        let Ok(first) = interpret(before, &mut expected) else {
             continue; // a size the program does not allow
         };
         match step.definition(before).unwrap() {
@@ -75,6 +83,7 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
                 interpret(&kernel, &mut found).unwrap();
             }
         }
+        round_arguments(after, &mut found);
         let second = match interpret(after, &mut found) {
             Ok(run) => run,
             Err(
@@ -145,6 +154,20 @@ fn give_constants(before: &Kernel, step: &Step, expected: &mut Memory, found: &m
     memory.set(name.clone(), value);
 }
 
+/// Arguments of another precision are given in it.
+fn round_arguments(after: &Kernel, memory: &mut Memory) {
+    for var in after.vars.values().filter(|v| matches!(v.kind, VarKind::Argument(_))) {
+        let Some(value) = memory.get(&var.name).filter(|value| value.ty() != var.ty) else { continue };
+        match var.ty {
+            ScalarType::F32 => {
+                memory.set(var.name.clone(), Value::F32(value.to_f64().iter().map(|x| *x as f32).collect()));
+            }
+            ScalarType::F64 => memory.set(var.name.clone(), Value::F64(value.to_f64())),
+            ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => {}
+        }
+    }
+}
+
 /// The lists that a step takes, of the map that the program was given.
 fn give_lists(lists: &ListNames, memory: &mut Memory) {
     let Some(given) = memory.get(&lists.map) else { panic!("{} is no map", lists.map) };
@@ -192,15 +215,25 @@ fn values<'m>(kernel: &Kernel, memory: &'m Memory) -> Vec<(&'m String, &'m Value
 /// Small integers for every argument;
 /// `n` for every parameter. Integer arrays hold indices below `n`.
 fn memory(kernel: &Kernel, n: i64) -> Memory {
+    memory_with(kernel, n, None)
+}
+
+/// The same with another value of a parameter.
+fn memory_with(kernel: &Kernel, n: i64, other: Option<(&str, i64)>) -> Memory {
     let mut memory = Memory::new();
-    let params = kernel.vars.values().filter(|v| v.kind == VarKind::Param);
-    params.for_each(|v| memory.set_param(v.name.clone(), n));
+    let of =
+        |var: VarId| other.filter(|(name, _)| *name == kernel.vars[var].name).map_or(n, |(_, value)| value);
+    let params = kernel.vars.iter().filter(|(_, v)| v.kind == VarKind::Param);
+    params.for_each(|(id, v)| memory.set_param(v.name.clone(), of(id)));
     for (id, var) in kernel.vars.iter() {
         if !matches!(var.kind, VarKind::Argument(_)) {
             continue;
         }
-        let extent =
-            |e: &purlin_ir::Affine| e.eval(&mut |a| matches!(a, Atom::Var(_)).then_some(n)).unwrap().max(0);
+        let value = |atom: &Atom| match atom {
+            Atom::Var(var) => Some(of(*var)),
+            Atom::Iname(_) | Atom::Floor(..) => None,
+        };
+        let extent = |e: &purlin_ir::Affine| e.eval(&mut |atom| value(atom)).unwrap().max(0);
         let len = var.shape.iter().map(extent).product::<i64>();
         let injective = kernel.assumptions.contains(&Assumption::Injective(id));
         let real = |k: i64| ((k * 7 + 3) % 9 - 4) as f64;

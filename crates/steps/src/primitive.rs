@@ -78,8 +78,9 @@ pub trait Primitive:
         Self::INSTANCES
     }
 
-    /// The parameter that it gives a value for good, and the value.
-    fn fixes(&self) -> Option<(&str, i64)> {
+    /// The parameter that it gives a value for good, and the value, if those of other parameters that it
+    /// needs are known.
+    fn fixes(&self, _known: &dyn Fn(&str) -> Option<i64>) -> Option<(&str, i64)> {
         None
     }
 

@@ -54,13 +54,19 @@ pub struct RecipeError {
 )]
 pub struct RecipeSyntaxError(#[from] serde_json::Error);
 
-/// The parameters that steps give a value for good, and the values.
-pub fn fixed_params<'s>(steps: impl IntoIterator<Item = &'s Step>) -> BTreeMap<String, i64> {
-    let mut fixed = BTreeMap::new();
-    for step in steps {
-        // of two steps the second one is refused
-        if let Some((param, value)) = step.fixes() {
-            fixed.entry(param.to_owned()).or_insert(value);
+/// The parameters that steps give a value for good, and the values; `given` are values of others, which
+/// expressions may need.
+pub fn fixed_params<'s>(
+    steps: impl DoubleEndedIterator<Item = &'s Step>,
+    given: &BTreeMap<String, i64>,
+) -> BTreeMap<String, i64> {
+    let mut fixed: BTreeMap<String, i64> = BTreeMap::new();
+    // an expression is of parameters that later steps may fix; of two steps the second one is refused
+    for step in steps.rev() {
+        if let Some((param, value)) = step.fixes(&|name| fixed.get(name).or_else(|| given.get(name)).copied())
+        {
+            let param = param.to_owned();
+            fixed.insert(param, value);
         }
     }
     fixed
@@ -82,10 +88,11 @@ impl Recipe {
         self
     }
 
-    /// The parameters that its steps give a value for good, and the values.
+    /// The parameters that its steps give a value for good, and the values; `given` are values of other
+    /// parameters, without which those of expressions are not known.
     #[must_use]
-    pub fn fixed_params(&self) -> BTreeMap<String, i64> {
-        fixed_params(&self.steps)
+    pub fn fixed_params(&self, given: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
+        fixed_params(self.steps.iter(), given)
     }
 
     /// Adds a step.

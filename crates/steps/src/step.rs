@@ -36,7 +36,7 @@ trait ErasedStep: Any + fmt::Debug + fmt::Display + Send + Sync + erased_serde::
     fn keeps(&self) -> Keeps;
     fn instances(&self) -> Instances;
     fn defines(&self) -> bool;
-    fn fixes(&self) -> Option<(&str, i64)>;
+    fn fixes(&self, known: &dyn Fn(&str) -> Option<i64>) -> Option<(&str, i64)>;
     fn definition(&self, kernel: &Kernel) -> Result<Option<Definition>, Refusal>;
     fn arguments(&self) -> Arguments;
 }
@@ -74,8 +74,8 @@ impl<P: Primitive> ErasedStep for P {
         P::DEFINES
     }
 
-    fn fixes(&self) -> Option<(&str, i64)> {
-        Primitive::fixes(self)
+    fn fixes(&self, known: &dyn Fn(&str) -> Option<i64>) -> Option<(&str, i64)> {
+        Primitive::fixes(self, known)
     }
 
     fn definition(&self, kernel: &Kernel) -> Result<Option<Definition>, Refusal> {
@@ -112,10 +112,11 @@ impl Step {
         self.0.instances()
     }
 
-    /// The parameter that it gives a value for good, and the value.
+    /// The parameter that it gives a value for good, and the value, if those of other parameters that it
+    /// needs are known.
     #[must_use]
-    pub fn fixes(&self) -> Option<(&str, i64)> {
-        self.0.fixes()
+    pub fn fixes(&self, known: &dyn Fn(&str) -> Option<i64>) -> Option<(&str, i64)> {
+        self.0.fixes(known)
     }
 
     /// Whether [`Step::definition`] may give something.

@@ -17,7 +17,7 @@ use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Buffer, Device, RuntimeError, Timing, TimingOptions, buffer_of, download_values};
 use purlin::solve::{
     Arrays, AssemblyStrategy, Call, CsrOperator, DeviceForm, FormPrograms, MatrixAssembly, Operator,
-    SolveError, run,
+    Queue, SolveError, run,
 };
 use purlin::{CsrMatrix, Mapping, Random};
 use std::fmt;
@@ -246,9 +246,9 @@ impl OnDevice {
         run(device, &self.calls())?;
         let x: Buffer = buffer_of(device, &on.x)?;
         let y = device.allocate(8 * on.unknowns() as u64)?;
-        let mut calls = Vec::new();
-        self.matrix.apply(&x, &y, &mut calls);
-        run(device, &calls)?;
+        let mut queue = Queue::new();
+        self.matrix.apply(&x, &y, &mut queue);
+        queue.run(device)?;
         let found: Vec<f64> = download_values(device, &y)?;
         let product = largest_difference(found.iter().zip(&on.product));
         let Some(reference) = &on.reference else { return Ok((0.0, product)) };
@@ -308,7 +308,7 @@ pub fn measure(
     let calls = assembly.calls();
     let options = TimingOptions { warm_up: 2, min_runs: 9, min_seconds: 0.0, max_runs: 9 };
     let timing = Timing::sample(&options, || run(device, &calls))?;
-    let (x, mut product) = (buffer_of(device, &large.x)?, Vec::new());
+    let (x, mut product) = (buffer_of(device, &large.x)?, Queue::new());
     let y = device.allocate(8 * large.unknowns() as u64)?;
     assembly.matrix.apply(&x, &y, &mut product);
     let resources: Vec<String> =
@@ -333,7 +333,7 @@ pub fn measure(
         bytes: calls.iter().map(Call::bytes).sum(),
         error,
         product_error,
-        product_s: Some(Timing::sample(&options, || run(device, &product))?.median_s),
+        product_s: Some(Timing::sample(&options, || product.run(device))?.median_s),
         setup_s: assembly.setup_s,
     })
 }

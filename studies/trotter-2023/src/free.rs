@@ -13,7 +13,7 @@ use purlin::runtime::{Device, Timing, TimingOptions, buffer_of, download_values,
 use purlin::solve::{
     Arrays, AssemblyStrategy, BlockCsrOperator, ConjugateGradients, Constraints, CsrOperator, DeviceForm,
     Diagonal, FormOperator, FormPrograms, LinearOptions, MatrixAssembly, Operator, Preconditioning,
-    PrescribedValues, SolveError, facet_dofs, run,
+    PrescribedValues, Queue, SolveError, facet_dofs, run,
 };
 use purlin::tuning::known::{Sought, for_device, without_setup};
 
@@ -74,9 +74,9 @@ pub fn measure(device: &dyn Device, on: &Prepared, degree: usize, seed: u64) -> 
     let x = device.allocate(8 * n as u64)?;
     let times = TimingOptions { warm_up: 2, min_runs: 9, min_seconds: 0.0, max_runs: 9 };
     let each = |operator: &dyn Operator| -> Result<(f64, f64, Vec<f64>), MeasureError> {
-        let mut calls = Vec::new();
-        operator.apply(&b, &x, &mut calls);
-        let product = Timing::sample(&times, || run(device, &calls))?;
+        let mut queue = Queue::new();
+        operator.apply(&b, &x, &mut queue);
+        let product = Timing::sample(&times, || queue.run(device))?;
         let mut solved = Vec::new();
         for _ in 0..3 {
             solved.push(solver.solve(operator, Preconditioning::Diagonal(jacobi.values()), &b, &x)?.seconds);
@@ -142,9 +142,9 @@ pub fn measure_blocks(
     let y = device.allocate(8 * n as u64)?;
     let times = TimingOptions { warm_up: 2, min_runs: 15, min_seconds: 0.0, max_runs: 15 };
     let each = |operator: &dyn Operator| -> Result<(f64, Vec<f64>), MeasureError> {
-        let mut calls = Vec::new();
-        operator.apply(&x, &y, &mut calls);
-        let timing = Timing::sample(&times, || run(device, &calls))?;
+        let mut queue = Queue::new();
+        operator.apply(&x, &y, &mut queue);
+        let timing = Timing::sample(&times, || queue.run(device))?;
         Ok((timing.median_s, download_values(device, &y)?))
     };
     let ((rows_s, expected), (blocks_s, found)) = (each(&rows)?, each(&blocks)?);

@@ -2,10 +2,10 @@
 
 use super::Exchanges;
 use super::level::{Gathering, Level, OnLevel, Planes, Slab, SlabMesh};
-use super::text::program_on_slab;
 use crate::hierarchy::{Matrices, scale, taken};
 use crate::kernels::Operation;
 use crate::line::Line;
+use crate::schedules::program_on_slab;
 use crate::texts::{compiled, narrow_and_widen};
 use crate::{Element, HierarchyOptions, MultigridError, Precision};
 use purlin_codegen::Program;
@@ -59,7 +59,7 @@ impl Programs {
         };
         match self.0.iter().find(suits) {
             Some(made) => Ok(device.compile(&made.program)?),
-            None => Err(MultigridError::NoSlab { operation, pattern: info.arch.clone() }),
+            None => Err(MultigridError::NoSlab(operation)),
         }
     }
 }
@@ -112,7 +112,7 @@ impl SlabCycle {
         let levels = of_slabs.chain(of_whole).rev().collect::<Result<_, _>>()?;
         let options = HierarchyOptions { precision, ..HierarchyOptions::default() };
         let made = |operation| programs.compile(device, operation, precision);
-        let text = |text| compiled(device, text, precision);
+        let text = |text, vars: &[&str]| compiled(device, text, vars, precision);
         Ok(Self {
             element,
             precision,
@@ -123,11 +123,11 @@ impl SlabCycle {
             restrict: made(Operation::Restrict)?,
             prolongate: made(Operation::Prolongate)?,
             texts: Texts {
-                clear: text(include_str!("../../kernels/clear.purlin"))?,
-                copy: text(include_str!("../../kernels/copy.purlin"))?,
-                pack: text(include_str!("../../kernels/pack.purlin"))?,
-                unpack: text(include_str!("../../kernels/unpack.purlin"))?,
-                add: text(include_str!("../../kernels/add_received.purlin"))?,
+                clear: text(include_str!("../../kernels/clear.purlin"), &["v"])?,
+                copy: text(include_str!("../../kernels/copy.purlin"), &["from", "to"])?,
+                pack: text(include_str!("../../kernels/pack.purlin"), &["from"])?,
+                unpack: text(include_str!("../../kernels/unpack.purlin"), &["to"])?,
+                add: text(include_str!("../../kernels/add_received.purlin"), &["to"])?,
             },
             narrow_and_widen: match precision {
                 Precision::Double => None,
@@ -194,7 +194,6 @@ impl SlabCycle {
         for colour in 0..1_i64 << others {
             let mut args = vec![
                 ("n", Arg::Param(at.slab.cells as i64)),
-                ("z", Arg::Param(layer as i64)),
                 ("nz", Arg::Param(patches as i64)),
                 ("nl", Arg::Param(at.slab.layers() as i64)),
                 ("scale", self.scale(at.slab)),
@@ -205,8 +204,9 @@ impl SlabCycle {
                 ("S", Arg::Buffer(&m.eigenvectors)),
                 ("lambda", Arg::Buffer(&m.eigenvalues)),
             ];
-            let bits = ["c0", "c1"].into_iter().enumerate().take(others);
-            args.extend(bits.map(|(axis, name)| (name, Arg::Param(colour >> axis & 1))));
+            // along the slowest axis it is the first layer
+            let places = (0..others).map(|axis| colour >> axis & 1).chain([layer as i64]);
+            args.extend(["c0", "c1", "c2"].into_iter().zip(places.map(Arg::Param)));
             queue.push(Call::new(&self.smooth, taken(&self.smooth, args)));
         }
     }
@@ -394,7 +394,7 @@ impl SlabOperator {
             slab,
             mass: purlin_runtime::buffer_of(device, &line.cell_mass.entries)?,
             stiffness: purlin_runtime::buffer_of(device, &line.cell_stiffness.entries)?,
-            clear: compiled(device, include_str!("../../kernels/clear.purlin"), Precision::Double)?,
+            clear: compiled(device, include_str!("../../kernels/clear.purlin"), &["v"], Precision::Double)?,
             residual: programs.compile(device, Operation::Residual, Precision::Double)?,
         })
     }

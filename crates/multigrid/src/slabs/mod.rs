@@ -12,7 +12,6 @@
 mod cycle;
 mod level;
 mod solver;
-mod text;
 
 pub use solver::{SlabOptions, SlabSolver};
 

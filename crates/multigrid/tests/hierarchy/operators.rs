@@ -220,6 +220,11 @@ fn schedules_keep_what_kernels_compute() {
                 memory = memory.value("lambda", line.eigenvalues.clone());
                 memory = memory.value("V", line.inverse(dimension).entries);
                 memory = with_products(memory, element, n as usize, &mut random);
+                let of_column = match operation {
+                    Operation::Load => element.nodes_of_side(n as usize),
+                    _ => n as usize * (degree + 2),
+                };
+                memory = memory.value("column", random.numbers(of_column));
                 let run = |kernel| {
                     let mut memory = memory.clone().of_kernel(kernel);
                     interpret(kernel, &mut memory).unwrap();

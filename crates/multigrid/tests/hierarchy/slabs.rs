@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use purlin_ir::VarKind;
+use purlin_multigrid::kernels::{Operation, plain};
+use purlin_multigrid::schedules::program_on_slab;
 use purlin_multigrid::{
     Dimension, Element, Exchanges, HierarchyOptions, MultigridError, Precision, PreconditionedSolver,
     SlabOptions, SlabSolver, Start, sine_load,
 };
-use purlin_runtime::{Device, open};
+use purlin_runtime::{Backend, Device, open};
 use purlin_solve::{Communicator, GmresOptions, HostCommunicator, LinearReport};
 use std::f64::consts::PI;
 
@@ -155,4 +158,39 @@ fn slabs_that_do_not_nest_are_refused() {
     assert!(matches!(refused(4, 4), MultigridError::Slabs { layers: 4, parts: 4, nearest: 2, .. }));
     assert!(matches!(refused(2, 12), MultigridError::Cells { cells: 12, nearest: 16 }));
     assert!(matches!(refused(2, 2), MultigridError::Cells { cells: 2, nearest: 4 }));
+}
+
+/// A mesh fixes the sizes and places of slabs, so that its kernels know its cells and the colours alone.
+#[test]
+fn nothing_of_slabs_is_left_on_a_mesh() {
+    for dimension in [Dimension::Two, Dimension::Three] {
+        let element = Element::new(dimension, 2).unwrap();
+        for operation in Operation::ALL {
+            let kernel = plain(operation, element, Precision::Single).unwrap();
+            let params = kernel.vars.values().filter(|v| v.kind == VarKind::Param).map(|v| &*v.name);
+            let others: Vec<&str> =
+                params.filter(|name| !["n", "c0", "c1", "c2", "r0", "r1", "r2"].contains(name)).collect();
+            assert_eq!(others, [""; 0], "{operation:?}");
+            let of_colours = kernel.assumptions.len();
+            assert!(of_colours <= 1 + 2 * 2 * dimension.axes(), "{operation:?}: {kernel}");
+        }
+    }
+}
+
+/// The steps of every operation are proved on a slab for a card, also those of matrix instructions.
+#[test]
+fn cards_have_kernels_of_slabs() {
+    let all = purlin_sample::is_long_run(); // a minute
+    let on = (Backend::Cuda, "sm_90");
+    for degree in if all { &[2, 7][..] } else { &[1] } {
+        let element = Element::new(Dimension::Three, *degree).unwrap();
+        let of = |operation| program_on_slab(operation, element, Precision::Double, on).unwrap().source;
+        let smooth = of(Operation::Smooth);
+        assert!(smooth.contains("nz") && (*degree == 7) == smooth.contains("mma.sync"), "{smooth}");
+        for operation in [Operation::Residual, Operation::Restrict, Operation::Prolongate] {
+            assert!(of(operation).contains("nz"), "{operation:?}");
+        }
+        let refused = program_on_slab(Operation::Copy, element, Precision::Double, on).unwrap_err();
+        assert!(matches!(refused, MultigridError::NoSlab(Operation::Copy)), "{refused}");
+    }
 }

@@ -50,6 +50,7 @@ pub mod roll_insns;
 pub mod separate_array;
 pub mod set_address_space;
 pub mod set_dynamic_local;
+pub mod set_precision;
 pub mod set_resident_groups;
 pub mod shift_iname;
 pub mod sink_accumulation;
@@ -115,6 +116,7 @@ purlin_steps::table! {
     separate_array::SeparateArray;
     set_address_space::SetAddressSpace;
     set_dynamic_local::SetDynamicLocal;
+    set_precision::SetPrecision, Precision;
     set_resident_groups::SetResidentGroups;
     shift_iname::ShiftIname;
     sink_accumulation::SinkAccumulation;

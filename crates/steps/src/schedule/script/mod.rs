@@ -224,14 +224,14 @@ impl Script {
     }
 
     /// The parameters that its steps give a value for good, and the values; those without one by this
-    /// choice are left out.
+    /// choice are left out. `given` are values of other parameters, which expressions may need.
     #[must_use]
-    pub fn fixed_params(&self, choice: &Choice) -> BTreeMap<String, i64> {
+    pub fn fixed_params(&self, choice: &Choice, given: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
         let words = self.words(&choice.0).unwrap_or_else(|| choice.0.clone());
         // a step that mentions a handle fixes nothing
         let steps: Vec<Step> =
             self.statements.iter().filter_map(|s| step_of(&self.set, s, &words).ok()).collect();
-        fixed_params(&steps)
+        fixed_params(steps.iter(), given)
     }
 
     /// Applies the steps in order.
