@@ -151,7 +151,7 @@ impl TransformArgs {
         }
     }
 
-    /// The form that the steps start from, and the steps, also those behind which a step of a strategy
+    /// The form that the steps start from, and the steps, also those after which a step of a strategy
     /// is refused, with that refusal.
     pub fn recipe(
         &self,
@@ -189,7 +189,7 @@ impl TransformArgs {
         }
     }
 
-    /// The steps of `--recipe`, or those behind the kernel if nothing else is asked for.
+    /// The steps of `--recipe`, or those after the kernel if nothing else is asked for.
     fn given<'s>(&self, source: &'s Source) -> Result<Option<Given<'s>>, Failure> {
         if let Some(path) = &self.recipe {
             return read_steps(path).map(Some);
@@ -202,8 +202,8 @@ impl TransformArgs {
         Ok(script.map(|script| Given::Script(Cow::Borrowed(script))))
     }
 
-    /// The parameters that the recipe or the schedule gives a value for good, by those that are `given`:
-    /// nobody else has to.
+    /// The parameters that the recipe or the schedule gives a value, by those that are `given`: no option
+    /// has to.
     pub fn fixed_params(
         &self,
         source: &Source,

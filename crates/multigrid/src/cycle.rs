@@ -1,7 +1,8 @@
 //! The V-cycle, alone and as a preconditioner.
 
 use crate::MultigridError;
-use crate::hierarchy::{At, Hierarchy};
+use crate::hierarchy::Hierarchy;
+use crate::level::At;
 use purlin_runtime::Buffer;
 use purlin_solve::{Call, Operator, Queue};
 
@@ -26,7 +27,8 @@ impl Hierarchy<'_> {
     /// A failing driver.
     ///
     /// # Source
-    /// Cui et al. 2024, Algorithm 2.1. On the coarsest level one step of the smoother is exact.
+    /// Cui et al. 2024, Algorithm 2.1. On the coarsest level of a square or cube one step of the smoother is
+    /// exact.
     pub fn v_cycle(&self, level: usize, after: Order) -> Result<f64, MultigridError> {
         let mut queue = Queue::new();
         self.cycle_in(level, self.at(level), after, &mut queue);
@@ -42,9 +44,12 @@ impl Hierarchy<'_> {
         let [before, behind] = self.steps();
         (0..before).for_each(|_| self.smooth_in(at, Order::Forward, queue));
         self.residual_in(at, queue);
-        self.restrict_in(at.r, below, queue);
+        self.restrict_in(at, below, queue);
+        if let Some(neighbours) = &self.neighbours {
+            self.add_residuals(neighbours, level, below, queue);
+        }
         self.cycle_in(level - 1, below, after, queue);
-        queue.push(self.prolongated(below, at.x));
+        queue.push(self.prolongated(below, at));
         (0..behind).for_each(|_| self.smooth_in(at, after, queue));
     }
 }
@@ -74,7 +79,7 @@ impl<'h, 'd> VCycle<'h, 'd> {
 
 impl Operator for VCycle<'_, '_> {
     fn size(&self) -> usize {
-        self.hierarchy.element().nodes(self.hierarchy.cells(self.level))
+        self.hierarchy.at(self.level).slab.nodes(self.hierarchy.element())
     }
 
     fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
@@ -83,12 +88,12 @@ impl Operator for VCycle<'_, '_> {
         let n = [("n", self.size())];
         match levels.narrow_and_widen() {
             None => {
-                queue.push(levels.cleared(own.cells, y));
+                queue.push(levels.cleared(own, y));
                 levels.cycle_in(self.level, At { x: y, b: x, ..own }, self.after, queue);
             }
             Some([narrow, widen]) => {
                 queue.push(Call::of(narrow, &n, &[("from", x), ("to", own.b)]));
-                queue.push(levels.cleared(own.cells, own.x));
+                queue.push(levels.cleared(own, own.x));
                 levels.cycle_in(self.level, own, self.after, queue);
                 queue.push(Call::of(widen, &n, &[("from", own.x), ("to", y)]));
             }

@@ -1,41 +1,17 @@
 //! The levels of a mesh on a device.
 
 use crate::kernels::{Operation, Variant};
+use crate::level::{At, Level, levels};
 use crate::line::{Line, Matrix};
 use crate::mesh::DeformedMesh;
 use crate::on_mesh::{MeshArrays, upload};
 use crate::schedules::{Structure, program};
+use crate::slabs::{Neighbours, Slab};
 use crate::smoother::{Relaxation, launched};
 use crate::texts::{Vectors, narrow_and_widen};
 use crate::{Element, MultigridError, Precision};
 use purlin_runtime::{Arg, Buffer, Device, Executable, RuntimeError, download_values, upload_values};
 use purlin_solve::{Call, Queue, run};
-
-/// The vectors of a level.
-struct Level {
-    cells: usize,
-    /// The solution, or the correction of the level above.
-    x: Buffer,
-    /// The right-hand side, or the residual of the level above.
-    b: Buffer,
-    /// The residual.
-    r: Buffer,
-    /// The direction of a polynomial and what is added to it, if the smoother has one.
-    polynomial: Option<[Buffer; 2]>,
-    /// The mesh, if it is deformed.
-    mesh: Option<MeshArrays>,
-}
-
-/// What the kernels of a level work on: its own vectors, or others of its length.
-#[derive(Clone, Copy)]
-pub(crate) struct At<'a> {
-    pub(crate) cells: usize,
-    pub(crate) x: &'a Buffer,
-    pub(crate) b: &'a Buffer,
-    pub(crate) r: &'a Buffer,
-    pub(crate) polynomial: Option<&'a [Buffer; 2]>,
-    pub(crate) mesh: Option<&'a MeshArrays>,
-}
 
 /// Matrices of the reference element on the device.
 pub(crate) struct Matrices {
@@ -94,11 +70,22 @@ pub struct Hierarchy<'d> {
     residual: Executable,
     prolongate: Executable,
     restrict: Executable,
-    copy: Executable,
     vectors: Vectors,
     /// From double precision and to it, where the vectors are others.
     narrow_and_widen: Option<[Executable; 2]>,
-    levels: Vec<Level>,
+    pub(crate) levels: Vec<Level>,
+    /// What the other parts of a mesh in slabs are to this one.
+    pub(crate) neighbours: Option<Neighbours>,
+}
+
+/// The kernels of a hierarchy between its levels, with the smoother of a colour and, if it is another, that
+/// of the coarsest level.
+pub(crate) struct LevelKernels {
+    pub(crate) smooth: Vec<(Operation, Executable)>,
+    pub(crate) coarse: Vec<(Operation, Executable)>,
+    pub(crate) residual: Executable,
+    pub(crate) prolongate: Executable,
+    pub(crate) restrict: Executable,
 }
 
 impl<'d> Hierarchy<'d> {
@@ -185,13 +172,7 @@ impl<'d> Hierarchy<'d> {
         };
         let levels = levels(device, element, cells, mesh, &line, options)?;
         let is_deformed = mesh.is_some();
-        Ok(Self {
-            device,
-            element,
-            precision,
-            relaxation,
-            steps,
-            matrices: Matrices::new(device, element, &line, options)?,
+        let kernels = LevelKernels {
             smooth: all(launched(variant, relaxation, is_deformed))?,
             coarse: match relaxation {
                 _ if is_deformed => all(&[Operation::MeshSolve])?,
@@ -201,7 +182,33 @@ impl<'d> Hierarchy<'d> {
             residual: best(if is_deformed { Operation::MeshResidual } else { Operation::Residual })?,
             prolongate: best(Operation::Prolongate)?,
             restrict: best(Operation::Restrict)?,
-            copy: best(Operation::Copy)?,
+        };
+        Self::of_levels(device, element, options, kernels, levels)
+    }
+
+    /// A hierarchy of these levels, without neighbours.
+    pub(crate) fn of_levels(
+        device: &'d dyn Device,
+        element: Element,
+        options: HierarchyOptions,
+        kernels: LevelKernels,
+        levels: Vec<Level>,
+    ) -> Result<Self, MultigridError> {
+        let HierarchyOptions { precision, relaxation, steps, .. } = options;
+        let line = Line::new(element.degree)?;
+        let LevelKernels { smooth, coarse, residual, prolongate, restrict } = kernels;
+        Ok(Self {
+            device,
+            element,
+            precision,
+            relaxation,
+            steps,
+            matrices: Matrices::new(device, element, &line, options)?,
+            smooth,
+            coarse,
+            residual,
+            prolongate,
+            restrict,
             vectors: Vectors::new(device, precision)?,
             narrow_and_widen: match precision {
                 Precision::Double => None,
@@ -209,6 +216,7 @@ impl<'d> Hierarchy<'d> {
             },
             line,
             levels,
+            neighbours: None,
         })
     }
 
@@ -233,7 +241,7 @@ impl<'d> Hierarchy<'d> {
     /// Cells a side of a level, from 0 on.
     #[must_use]
     pub fn cells(&self, level: usize) -> usize {
-        self.levels[level].cells
+        self.levels[level].slab.cells
     }
 
     /// Smoothing steps before the coarser level and after it.
@@ -248,8 +256,7 @@ impl<'d> Hierarchy<'d> {
 
     /// The vectors of a level.
     pub(crate) fn at(&self, level: usize) -> At<'_> {
-        let Level { cells, x, b, r, polynomial, mesh } = &self.levels[level];
-        At { cells: *cells, x, b, r, polynomial: polynomial.as_ref(), mesh: mesh.as_ref() }
+        self.levels[level].at()
     }
 
     /// The solution of a level: all nodes in lexicographic order, the last axis of the mesh
@@ -275,7 +282,7 @@ impl<'d> Hierarchy<'d> {
     /// A vector of another length, a failing driver.
     pub fn set(&self, level: usize, what: Which, values: &[f64]) -> Result<(), MultigridError> {
         let at = &self.levels[level];
-        let needed = self.element.nodes(at.cells);
+        let needed = at.slab.nodes(self.element);
         if values.len() != needed {
             return Err(MultigridError::Length { found: values.len(), needed });
         }
@@ -305,10 +312,11 @@ impl<'d> Hierarchy<'d> {
     }
 
     pub(crate) fn residual_in<'a>(&'a self, at: At<'a>, queue: &mut Queue<'a>) {
-        let n = Arg::Param(at.cells as i64);
-        let copied = vec![("n", n), ("b", Arg::Buffer(at.b)), ("r", Arg::Buffer(at.r))];
         let mut args = vec![
-            ("n", n),
+            ("n", Arg::Param(at.slab.cells as i64)),
+            // what a restriction reads: no plane above that of the cut
+            ("nz", Arg::Param((at.slab.below + at.slab.own) as i64)),
+            ("nl", Arg::Param(at.slab.layers() as i64)),
             ("scale", self.scale(at)),
             ("x", Arg::Buffer(at.x)),
             ("A", Arg::Buffer(&self.matrices.cell_stiffness)),
@@ -316,7 +324,7 @@ impl<'d> Hierarchy<'d> {
             ("r", Arg::Buffer(at.r)),
         ];
         args.extend(at.mesh.into_iter().flat_map(MeshArrays::args));
-        queue.push(Call::new(&self.copy, copied));
+        queue.push(self.vectors.copied(at.slab.nodes(self.element), at.b, at.r));
         queue.push(Call::new(&self.residual, taken(&self.residual, args)));
     }
 
@@ -352,20 +360,35 @@ impl<'d> Hierarchy<'d> {
     /// A failing driver.
     pub fn restrict(&self, level: usize) -> Result<(), MultigridError> {
         let mut queue = Queue::new();
-        self.restrict_in(self.at(level).r, self.at(level - 1), &mut queue);
+        self.restrict_in(self.at(level), self.at(level - 1), &mut queue);
         self.run(&queue)?;
         Ok(())
     }
 
-    pub(crate) fn restrict_in<'a>(&'a self, fine: &'a Buffer, coarse: At<'a>, queue: &mut Queue<'a>) {
-        queue.extend([self.cleared(coarse.cells, coarse.b), self.cleared(coarse.cells, coarse.x)]);
-        let args = vec![
-            ("n", Arg::Param(coarse.cells as i64)),
-            ("r", Arg::Buffer(fine)),
+    pub(crate) fn restrict_in<'a>(&'a self, fine: At<'a>, coarse: At<'a>, queue: &mut Queue<'a>) {
+        queue.extend([self.cleared(coarse, coarse.b), self.cleared(coarse, coarse.x)]);
+        let mut args = self.between(coarse.slab, fine.slab, fine.slab.own / 2);
+        args.extend([
+            ("r", Arg::Buffer(fine.r)),
             ("P", Arg::Buffer(&self.matrices.prolongation)),
             ("rc", Arg::Buffer(coarse.b)),
+        ]);
+        queue.push(Call::new(&self.restrict, taken(&self.restrict, args)));
+    }
+
+    /// Sizes of a transfer of some layers of the coarser level: its cells a side, its first layer that
+    /// counts and all its layers, and of the finer one likewise. A whole mesh takes the first alone.
+    fn between<'a>(&self, coarse: Slab, fine: Slab, layers: usize) -> Vec<(&'a str, Arg<'a>)> {
+        let first = self.neighbours.as_ref().map_or(coarse.below, |all| all.first_layer(coarse, fine));
+        let sizes = [
+            ("n", coarse.cells),
+            ("z", first),
+            ("nz", layers),
+            ("nl", coarse.layers()),
+            ("zf", fine.below),
+            ("nf", fine.layers()),
         ];
-        queue.push(Call::new(&self.restrict, args));
+        sizes.into_iter().map(|(name, size)| (name, Arg::Param(size as i64))).collect()
     }
 
     /// The solution of the level below is added to that of `level`.
@@ -373,18 +396,19 @@ impl<'d> Hierarchy<'d> {
     /// # Errors
     /// A failing driver.
     pub fn prolongate(&self, level: usize) -> Result<(), MultigridError> {
-        run(self.device, &[self.prolongated(self.at(level - 1), self.at(level).x)])?;
+        run(self.device, &[self.prolongated(self.at(level - 1), self.at(level))])?;
         Ok(())
     }
 
-    pub(crate) fn prolongated<'a>(&'a self, coarse: At<'a>, fine: &'a Buffer) -> Call<'a> {
-        let args = vec![
-            ("n", Arg::Param(coarse.cells as i64)),
+    pub(crate) fn prolongated<'a>(&'a self, coarse: At<'a>, fine: At<'a>) -> Call<'a> {
+        // the plane of the cut above belongs to the layer after it
+        let mut args = self.between(coarse.slab, fine.slab, fine.slab.own / 2 + fine.slab.above);
+        args.extend([
             ("xc", Arg::Buffer(coarse.x)),
             ("P", Arg::Buffer(&self.matrices.prolongation)),
-            ("x", Arg::Buffer(fine)),
-        ];
-        Call::new(&self.prolongate, args)
+            ("x", Arg::Buffer(fine.x)),
+        ]);
+        Call::new(&self.prolongate, taken(&self.prolongate, args))
     }
 
     /// Runs kernels of the hierarchy; seconds by the device's clock.
@@ -410,15 +434,15 @@ impl<'d> Hierarchy<'d> {
         Ok(self.device.fill(&self.levels[level].x, 0)?)
     }
 
-    /// A vector of a mesh is set to zero.
-    pub(crate) fn cleared<'a>(&'a self, cells: usize, v: &'a Buffer) -> Call<'a> {
-        self.vectors.cleared(self.element.nodes(cells), v)
+    /// A vector of a level is set to zero.
+    pub(crate) fn cleared<'a>(&'a self, at: At<'_>, v: &'a Buffer) -> Call<'a> {
+        self.vectors.cleared(at.slab.nodes(self.element), v)
     }
 
     /// `d = old d + new z` and `x += d`.
     pub(crate) fn advanced<'a>(
         &'a self,
-        cells: usize,
+        at: At<'_>,
         [d, z, x]: [&'a Buffer; 3],
         [old, new]: [f64; 2],
     ) -> Call<'a> {
@@ -427,7 +451,7 @@ impl<'d> Hierarchy<'d> {
             Precision::Single => Arg::F32(x as f32),
         };
         let args = vec![
-            ("n", Arg::Param(self.element.nodes(cells) as i64)),
+            ("n", Arg::Param(at.slab.nodes(self.element) as i64)),
             ("old", number(old)),
             ("new", number(new)),
             ("z", Arg::Buffer(z)),
@@ -440,7 +464,7 @@ impl<'d> Hierarchy<'d> {
     /// What the sum of products of reference matrices is multiplied with; of a deformed mesh all
     /// that is in the matrices.
     pub(crate) fn scale(&self, at: At<'_>) -> Arg<'static> {
-        let scale = if at.mesh.is_some() { 1.0 } else { scale(self.element, at.cells) };
+        let scale = if at.mesh.is_some() { 1.0 } else { scale(self.element, at.slab.cells) };
         match self.precision {
             Precision::Double => Arg::F64(scale),
             Precision::Single => Arg::F32(scale as f32),
@@ -477,36 +501,6 @@ impl Matrices {
             },
         })
     }
-}
-
-/// The vectors of all levels, with their meshes.
-fn levels(
-    device: &dyn Device,
-    element: Element,
-    cells: usize,
-    mesh: Option<&DeformedMesh>,
-    line: &Line,
-    HierarchyOptions { precision, relaxation, .. }: HierarchyOptions,
-) -> Result<Vec<Level>, MultigridError> {
-    let mut levels = Vec::new();
-    let mut mesh = mesh.cloned();
-    let mut of_level = cells;
-    while of_level >= 2 {
-        let vector = || device.allocate(precision.bytes() * element.nodes(of_level) as u64);
-        let iterates = relaxation != Relaxation::Multiplicative || (mesh.is_some() && of_level == 2);
-        let polynomial = if iterates { Some([vector()?, vector()?]) } else { None };
-        let arrays = mesh.as_ref().map(|mesh| MeshArrays::new(device, mesh, line, precision, true));
-        let mesh_arrays = arrays.transpose()?;
-        let [x, b, r] = [vector()?, vector()?, vector()?];
-        levels.push(Level { cells: of_level, x, b, r, polynomial, mesh: mesh_arrays });
-        of_level /= 2;
-        mesh = match mesh {
-            Some(mesh) if of_level >= 2 => Some(mesh.coarser()?),
-            _ => None,
-        };
-    }
-    levels.reverse();
-    Ok(levels)
 }
 
 fn download(device: &dyn Device, buffer: &Buffer, precision: Precision) -> Result<Vec<f64>, RuntimeError> {

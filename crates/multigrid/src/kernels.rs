@@ -184,7 +184,7 @@ pub enum Variant {
     Fused,
     /// In one kernel, of the nodes at the boundary of a patch alone.
     Boundary,
-    /// *Separate*, with the inverse of a patch as a dense matrix in place of fast diagonalisation:
+    /// *Separate*, with the inverse of a patch as a dense matrix instead of fast diagonalisation:
     /// the slow variant of Figure 3.
     Inverse,
     /// Point Gauss–Seidel (Table 3): the nodes of a patch one after the other, those of the same
@@ -199,7 +199,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// What is launched for a colour, in turn.
+    /// What is launched for a colour, in sequence.
     #[must_use]
     pub const fn operations(self) -> &'static [Operation] {
         match self {
@@ -235,7 +235,7 @@ pub(crate) enum Region {
     Slab,
 }
 
-/// The schedule of an operation before any loop is mapped, with room for so many eigenvectors along a
+/// The schedule of an operation before any loop is mapped, with room for a number of eigenvectors along a
 /// line, of which some may be zero. Of the fused kernel in three dimensions alone; others have as many as
 /// there are.
 pub(crate) fn unscheduled(

@@ -5,6 +5,7 @@ use crate::kernels::Operation;
 use crate::mesh::DeformedMesh;
 use crate::on_mesh::MeshArrays;
 use crate::schedules::{Structure, program};
+use crate::slabs::Slab;
 use crate::texts::compiled;
 use crate::{Element, Hierarchy, Line, MultigridError, Order, Precision, VCycle};
 use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of, download_values, upload_values};
@@ -14,7 +15,7 @@ use std::f64::consts::PI;
 /// The operator of a mesh without its matrix, in double precision: inner nodes among each other.
 pub struct LevelOperator {
     element: Element,
-    cells: usize,
+    slab: Slab,
     arrays: OperatorArrays,
     clear: Executable,
     residual: Executable,
@@ -32,16 +33,28 @@ impl LevelOperator {
     /// # Errors
     /// A device that refuses its kernels.
     pub fn new(device: &dyn Device, element: Element, cells: usize) -> Result<Self, MultigridError> {
+        let residual = executable(device, Operation::Residual, element)?;
+        Self::of_slab(device, element, Slab::of((cells, cells), 0, 1), residual)
+    }
+
+    /// The operator of a slab. What it makes is right at all nodes but those of the outermost planes beside the
+    /// slab, which nothing reads.
+    pub(crate) fn of_slab(
+        device: &dyn Device,
+        element: Element,
+        slab: Slab,
+        residual: Executable,
+    ) -> Result<Self, MultigridError> {
         let line = Line::new(element.degree)?;
         Ok(Self {
             element,
-            cells,
+            slab,
             arrays: OperatorArrays::Cells {
                 mass: buffer_of(device, &line.cell_mass.entries)?,
                 stiffness: buffer_of(device, &line.cell_stiffness.entries)?,
             },
             clear: compiled(device, include_str!("../kernels/clear.purlin"), &["v"], Precision::Double)?,
-            residual: executable(device, Operation::Residual, element)?,
+            residual,
         })
     }
 
@@ -58,7 +71,7 @@ impl LevelOperator {
         let arrays = MeshArrays::new(device, mesh, &line, Precision::Double, false)?;
         Ok(Self {
             element,
-            cells: mesh.cells(),
+            slab: Slab::of((mesh.cells(), mesh.cells()), 0, 1),
             arrays: OperatorArrays::Mesh(arrays),
             clear: compiled(device, include_str!("../kernels/clear.purlin"), &["v"], Precision::Double)?,
             residual: executable(device, Operation::MeshResidual, element)?,
@@ -68,17 +81,18 @@ impl LevelOperator {
 
 impl Operator for LevelOperator {
     fn size(&self) -> usize {
-        self.element.nodes(self.cells)
+        self.slab.nodes(self.element)
     }
 
     fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
         queue.push(Call::of(&self.clear, &[("n", self.size())], &[("v", y)]));
-        let mut args =
-            vec![("n", Arg::Param(self.cells as i64)), ("x", Arg::Buffer(x)), ("r", Arg::Buffer(y))];
+        let layers = Arg::Param(self.slab.layers() as i64);
+        let sizes = [("n", Arg::Param(self.slab.cells as i64)), ("nz", layers), ("nl", layers)];
+        let mut args = [&sizes[..], &[("x", Arg::Buffer(x)), ("r", Arg::Buffer(y))]].concat();
         // the kernels subtract the product
         match &self.arrays {
             OperatorArrays::Cells { mass, stiffness } => args.extend([
-                ("scale", Arg::F64(-scale(self.element, self.cells))),
+                ("scale", Arg::F64(-scale(self.element, self.slab.cells))),
                 ("A", Arg::Buffer(stiffness)),
                 ("M", Arg::Buffer(mass)),
             ]),
@@ -269,7 +283,7 @@ impl<'d> PreconditionedSolver<'d> {
     /// # Errors
     /// A line of another length, a failing driver.
     pub fn set_product(&self, factor: f64, line: &[f64]) -> Result<(), MultigridError> {
-        let LevelOperator { element, cells, .. } = self.finest().operator;
+        let LevelOperator { element, slab: Slab { cells, .. }, .. } = self.finest().operator;
         let needed = element.nodes_of_side(cells);
         if line.len() != needed {
             return Err(MultigridError::Length { found: line.len(), needed });
@@ -376,7 +390,7 @@ impl<'d> PreconditionedSolver<'d> {
             let [coarse, fine] = pair else { continue };
             calls.push(Call::of(clear, &[("n", coarse.operator.size())], &[("v", &coarse.b)]));
             let arrays = [("r", &fine.b), ("P", prolongation), ("rc", &coarse.b)];
-            calls.push(Call::of(restrict, &[("n", coarse.operator.cells)], &arrays));
+            calls.push(Call::of(restrict, &[("n", coarse.operator.slab.cells)], &arrays));
         }
         Ok(run(self.device, &calls)?)
     }
@@ -388,7 +402,7 @@ impl<'d> PreconditionedSolver<'d> {
         let arrays = [("xc", &coarse.x), ("P", prolongation), ("x", &fine.x)];
         let calls = [
             Call::of(clear, &[("n", fine.operator.size())], &[("v", &fine.x)]),
-            Call::of(prolongate, &[("n", coarse.operator.cells)], &arrays),
+            Call::of(prolongate, &[("n", coarse.operator.slab.cells)], &arrays),
         ];
         Ok(run(self.device, &calls)?)
     }
@@ -427,7 +441,7 @@ impl<'d> PreconditionedSolver<'d> {
     /// # Errors
     /// A failing driver.
     pub fn error(&self, function: impl Fn(f64) -> f64) -> Result<f64, MultigridError> {
-        let LevelOperator { element, cells, .. } = self.finest().operator;
+        let LevelOperator { element, slab: Slab { cells, .. }, .. } = self.finest().operator;
         let rule = self.hierarchy.line().rule(element.degree + 2);
         let h = 1.0 / cells as f64;
         let at = |cell: usize| rule.points.iter().map(move |x| (cell as f64 + x) * h);
@@ -466,7 +480,7 @@ struct Integrals<'a> {
 impl Integrals<'_> {
     fn calls(&self) -> [Call<'_>; 2] {
         let mut args = vec![
-            ("n", Arg::Param(self.operator.cells as i64)),
+            ("n", Arg::Param(self.operator.slab.cells as i64)),
             ("scale", Arg::F64(1.0)),
             ("x", Arg::Buffer(&self.values)),
             ("r", Arg::Buffer(self.into)),

@@ -24,6 +24,7 @@ mod hierarchy;
 mod instructions;
 pub mod kernels;
 mod krylov;
+mod level;
 mod line;
 mod mapped_box;
 mod mesh;

@@ -106,7 +106,7 @@ fn schedule_on(
             reside(&mut s, resident_groups)?;
         }
     }
-    // where patches are taken in turn, the groups are around them
+    // where a group takes patches one after the other, the groups are around them
     let groups = self::blocks(s.kernel(), element.dimension);
     for (axis, block) in groups.iter().rev().enumerate() {
         s.tag(block, AxisTag::Group(axis as u8))?;

@@ -1,7 +1,8 @@
 //! The smoother of a level: patches one after the other, or all at once under a polynomial.
 
-use crate::hierarchy::{At, Hierarchy, taken};
+use crate::hierarchy::{Hierarchy, taken};
 use crate::kernels::{Operation, Variant};
+use crate::level::At;
 use crate::on_mesh::MeshArrays;
 use crate::{MultigridError, Order};
 use purlin_runtime::{Arg, Buffer, Executable};
@@ -116,6 +117,9 @@ impl Hierarchy<'_> {
     }
 
     pub(crate) fn smooth_in<'a>(&'a self, at: At<'a>, order: Order, queue: &mut Queue<'a>) {
+        if let Some(neighbours) = &self.neighbours {
+            return self.smooth_slab(neighbours, at, queue);
+        }
         let colours = 1_usize << self.element().dimension.axes();
         match (self.relaxation(), at.polynomial) {
             (Relaxation::Additive { degree }, Some(vectors)) => {
@@ -139,14 +143,14 @@ impl Hierarchy<'_> {
         smoother: &'a [(Operation, Executable)],
         queue: &mut Queue<'a>,
     ) {
-        queue.push(self.cleared(at.cells, d));
+        queue.push(self.cleared(at, d));
         for factors in steps {
             self.residual_in(at, queue);
-            queue.push(self.cleared(at.cells, z));
+            queue.push(self.cleared(at, z));
             for colour in 0..colours {
                 self.colour_in(At { x: z, ..at }, colour, Order::Forward, smoother, queue);
             }
-            queue.push(self.advanced(at.cells, [d, z, at.x], *factors));
+            queue.push(self.advanced(at, [d, z, at.x], *factors));
         }
     }
 
@@ -160,7 +164,7 @@ impl Hierarchy<'_> {
         for colour in 0..1_usize << self.element().dimension.axes() {
             let of = self.smooth.iter().filter(|(of, _)| *of == operation);
             for (operation, executable) in of {
-                let args = self.smoothing(self.at(level), (colour, [0; 3]), *operation, executable);
+                let args = self.smoothing(self.at(level), (colour, [0; 3], None), *operation, executable);
                 queue.push(Call::new(executable, args));
             }
         }
@@ -195,8 +199,11 @@ impl Hierarchy<'_> {
     }
 
     /// The coarsest level has one patch, which is solved exactly, or on a deformed mesh by Chebyshev's
-    /// iteration.
+    /// iteration; that of several cubes in a row has steps of the smoother.
     pub(crate) fn solve_in<'a>(&'a self, at: At<'a>, queue: &mut Queue<'a>) {
+        if let Some(neighbours) = &self.neighbours {
+            return (0..neighbours.steps).for_each(|_| self.smooth_slab(neighbours, at, queue));
+        }
         if let (Some(mesh), Some(vectors)) = (at.mesh, at.polynomial) {
             let steps = chebyshev(mesh.bounds, degree_for(mesh.bounds, COARSE_REDUCTION));
             return self.polynomial_in(at, vectors, (&steps, 1), &self.coarse, queue);
@@ -219,7 +226,7 @@ impl Hierarchy<'_> {
                 places.reverse();
             }
             for place in places {
-                let args = self.smoothing(at, (colour, place), *operation, executable);
+                let args = self.smoothing(at, (colour, place, None), *operation, executable);
                 queue.push(Call::new(executable, args));
             }
         }
@@ -246,10 +253,12 @@ impl Hierarchy<'_> {
         places
     }
 
-    fn smoothing<'a>(
+    /// The arguments of an operation on the patches of a colour, or on some layers of them: the first of
+    /// a slab, and how many.
+    pub(crate) fn smoothing<'a>(
         &'a self,
         at: At<'a>,
-        (colour, place): (usize, [i64; 3]),
+        (colour, place, layers): (usize, [i64; 3], Option<[usize; 2]>),
         operation: Operation,
         executable: &Executable,
     ) -> Vec<(&'a str, Arg<'a>)> {
@@ -275,7 +284,8 @@ impl Hierarchy<'_> {
             | Operation::SquaredError => (&m.mass, &m.stiffness),
         };
         let mut args = vec![
-            ("n", Arg::Param(at.cells as i64)),
+            ("n", Arg::Param(at.slab.cells as i64)),
+            ("nl", Arg::Param(at.slab.layers() as i64)),
             ("scale", self.scale(at)),
             ("x", Arg::Buffer(at.x)),
             ("b", Arg::Buffer(at.b)),
@@ -289,8 +299,13 @@ impl Hierarchy<'_> {
         args.extend(at.mesh.into_iter().flat_map(MeshArrays::args));
         args.extend(m.inverse.as_ref().map(|inverse| ("V", Arg::Buffer(inverse))));
         let axes = self.element().dimension.axes();
-        let bits = ["c0", "c1", "c2"].into_iter().enumerate().take(axes);
-        args.extend(bits.map(|(axis, name)| (name, Arg::Param((colour >> axis & 1) as i64))));
+        let first = |axis: usize| match layers {
+            Some([first, _]) if axis + 1 == axes => first as i64,
+            Some(_) | None => (colour >> axis & 1) as i64,
+        };
+        let names = ["c0", "c1", "c2"].into_iter().enumerate().take(axes);
+        args.extend(names.map(|(axis, name)| (name, Arg::Param(first(axis)))));
+        args.extend(layers.map(|[_, count]| ("nz", Arg::Param(count as i64))));
         let along = ["r0", "r1", "r2"].into_iter().zip(place).take(axes);
         args.extend(along.map(|(name, at)| (name, Arg::Param(at))));
         taken(executable, args)

@@ -33,6 +33,7 @@ pub(crate) fn narrow_and_widen(device: &dyn Device) -> Result<[Executable; 2], M
 /// Kernels on vectors, and a place for a sum.
 pub(crate) struct Vectors {
     clear: Executable,
+    copy: Executable,
     direction: Executable,
     square: Executable,
     sum: Buffer,
@@ -42,6 +43,7 @@ impl Vectors {
     pub(crate) fn new(device: &dyn Device, precision: Precision) -> Result<Self, MultigridError> {
         Ok(Self {
             clear: compiled(device, include_str!("../kernels/clear.purlin"), &["v"], precision)?,
+            copy: compiled(device, include_str!("../kernels/copy.purlin"), &["from", "to"], precision)?,
             direction: compiled(
                 device,
                 include_str!("../kernels/direction.purlin"),
@@ -56,6 +58,11 @@ impl Vectors {
     /// `v = 0`
     pub(crate) fn cleared<'a>(&'a self, n: usize, v: &'a Buffer) -> Call<'a> {
         Call::of(&self.clear, &[("n", n)], &[("v", v)])
+    }
+
+    /// `to = from`
+    pub(crate) fn copied<'a>(&'a self, n: usize, from: &'a Buffer, to: &'a Buffer) -> Call<'a> {
+        Call::of(&self.copy, &[("n", n)], &[("from", from), ("to", to)])
     }
 
     /// `d = old d + new z` and `x += d`.

@@ -4,7 +4,7 @@ use crate::SolveError;
 use std::fmt;
 use std::str::FromStr;
 
-/// Iterations of GMRES after which it starts anew.
+/// Iterations of GMRES after which it starts again.
 pub(crate) const RESTART: usize = 50;
 
 /// A method for linear systems.
@@ -107,7 +107,7 @@ impl PreconditionerKind {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::None, Self::Jacobi, Self::BlockJacobi, Self::Chebyshev, Self::Amg];
 
-    /// Bytes that it takes on a device for a matrix of so many unknowns of `components` each.
+    /// Bytes that it takes on a device for a matrix of a number of unknowns of `components` each.
     #[must_use]
     pub const fn bytes(self, unknowns: u64, components: u64) -> u64 {
         match self {

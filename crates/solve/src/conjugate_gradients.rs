@@ -205,7 +205,7 @@ impl<'d> ConjugateGradients<'d> {
         communicator.perform(&queue)
     }
 
-    /// So many iterations, and their sums.
+    /// A number of iterations, and their sums.
     fn iterate(
         &self,
         count: usize,

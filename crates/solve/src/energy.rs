@@ -28,7 +28,7 @@ impl From<DeviceForm> for Energy {
 
 impl Energy {
     /// A functional over the cells that count for a part, each of which counts for one. Its degrees of
-    /// freedom have the numbers `dofs` on the whole mesh and so many components, and are among those of
+    /// freedom have the numbers `dofs` on the whole mesh and this number of components, and are among those of
     /// the part's mesh.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Where a preconditioner stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PreconditionerSide {
-    /// Behind the operator. Residuals are those of the system; the preconditioner may change.
+    /// After the operator. Residuals are those of the system; the preconditioner may change.
     #[default]
     Right,
     /// Before the operator. Residuals are preconditioned, and directions are not stored.
@@ -25,7 +25,7 @@ pub struct GmresOptions {
     pub absolute: f64,
     /// Iterations that are allowed.
     pub max_iterations: usize,
-    /// Iterations after which it starts anew from the solution so far; at least 1.
+    /// Iterations after which it starts again from the solution so far; at least 1.
     pub restart: usize,
     /// Where the preconditioner stands, if there is one.
     pub side: PreconditionerSide,
@@ -44,7 +44,7 @@ impl Default for GmresOptions {
 }
 
 impl GmresOptions {
-    /// Why a solve ends behind the last of these residuals, if it does.
+    /// Why a solve ends after the last of these residuals, if it does.
     pub(crate) fn ended(&self, residuals: &[f64], limit: f64) -> Option<LinearReason> {
         let last = residuals.last().copied().unwrap_or(f64::NAN);
         if !last.is_finite() {
@@ -59,9 +59,9 @@ impl GmresOptions {
 
 /// The generalised minimal residual method for any operator.
 ///
-/// Behind a preconditioner on the right, its directions are stored, so that it need be neither
+/// After a preconditioner on the right, its directions are stored, so that it need be neither
 /// linear nor the same in each iteration: it may compute in another precision. Vectors are
-/// allocated when an iteration needs them, two each (else one). An iteration is one queue; behind it
+/// allocated when an iteration needs them, two each (else one). An iteration is one queue; after it
 /// the host reads its column of the Hessenberg matrix.
 ///
 /// # Source
@@ -154,7 +154,7 @@ impl<'d> Gmres<'d> {
 
     /// Solves `A x = b` from a start of zero, with something near the inverse of `A`.
     ///
-    /// Residuals are those of the recurrence; the one behind the last iteration before a restart or
+    /// Residuals are those of the recurrence; the one after the last iteration before a restart or
     /// the end is computed from the solution.
     ///
     /// # Errors
@@ -253,11 +253,11 @@ impl<'d> Gmres<'d> {
         }
     }
 
-    /// The norm of the first vector of the basis behind a queue.
-    fn norm<'a>(&'a self, communicator: &dyn Communicator, behind: Queue<'a>) -> Result<f64, SolveError> {
+    /// The norm of the first vector of the basis after a queue.
+    fn norm<'a>(&'a self, communicator: &dyn Communicator, before: Queue<'a>) -> Result<f64, SolveError> {
         let first = &self.basis[0];
         let square = number(communicator, self.device, &self.sum, |sum, queue| {
-            *queue = behind;
+            *queue = before;
             queue.push(match &self.products {
                 Products::Whole { .. } => self.vectors.square_to(first, sum),
                 Products::Owned { owned, square, .. } => self.square(owned, square, (sum, 1, 0), first),
@@ -421,7 +421,7 @@ impl LeastSquares {
         Self { columns: Vec::new(), rotations: Vec::new(), rhs: vec![residual] }
     }
 
-    /// Adds column `j` from the products with the basis and, behind them, the square of what is
+    /// Adds column `j` from the products with the basis and, after them, the square of what is
     /// left: the length of that, the residual with the column, and whether what is left is
     /// roundings alone, so that the basis holds the solution.
     pub(crate) fn take(&mut self, sums: &[f64], j: usize) -> (f64, f64, bool) {

@@ -103,7 +103,7 @@ struct Multilevel {
     needs: Renewal,
 }
 
-/// What of a hierarchy is made anew for a matrix.
+/// What of a hierarchy is made again for a matrix.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Renewal {
     Nothing,
@@ -284,7 +284,7 @@ impl<'d> LinearSolver<'d> {
 
     /// Makes the preconditioner of a matrix, whose unknowns are `u` (points move with displacements); wall
     /// time in seconds. A hierarchy is kept from matrix to matrix until a solve with it takes half as many
-    /// iterations again as the first one, and four. Then its numbers are found anew, and if they do no
+    /// iterations again as the first one, and four. Then its numbers are found again, and if they do no
     /// better than that, its sets of nodes too.
     ///
     /// # Errors

@@ -99,7 +99,7 @@ pub struct Newton<'d> {
     matrix: SystemMatrix,
     /// Vectors of all unknowns of the mesh.
     on_mesh: NewtonVectors<'d>,
-    /// Those of owned ones, if other parts own some.
+    /// Vectors of owned unknowns, if other parts own some.
     owned: Option<NewtonVectors<'d>>,
     /// The unknown where a load step starts, if equations are not linear.
     kept: Option<Buffer>,

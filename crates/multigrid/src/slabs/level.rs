@@ -1,7 +1,7 @@
 //! The part of a level that a device has.
 
-use crate::{Element, MultigridError, Precision};
-use purlin_runtime::{Buffer, Device};
+use crate::{Element, MultigridError};
+use purlin_runtime::Device;
 use purlin_solve::{Communicator, Wire};
 use std::ops::Range;
 
@@ -118,52 +118,6 @@ impl Slab {
         let (k, cut) = (element.degree, element.degree * (self.below + self.own));
         let planes = |first| Planes { first, count: k };
         [[planes(k * self.below), planes(cut + 1 - k)], [planes(1), planes(cut)]]
-    }
-}
-
-/// The vectors of a level, and what neighbours exchange of them.
-pub(crate) struct Level {
-    pub(crate) slab: Slab,
-    pub(crate) x: Buffer,
-    pub(crate) b: Buffer,
-    pub(crate) r: Buffer,
-    /// None without neighbours.
-    pub(crate) wire: Option<Wire>,
-}
-
-/// Vectors of the length of a level.
-#[derive(Clone, Copy)]
-pub(crate) struct OnLevel<'a> {
-    pub(crate) slab: Slab,
-    pub(crate) x: &'a Buffer,
-    pub(crate) b: &'a Buffer,
-    pub(crate) r: &'a Buffer,
-    pub(crate) wire: Option<&'a Wire>,
-}
-
-impl Level {
-    pub(crate) fn new(
-        device: &dyn Device,
-        element: Element,
-        slab: Slab,
-        precision: Precision,
-        rank: usize,
-    ) -> Result<Self, MultigridError> {
-        let vector = || device.allocate(precision.bytes() * slab.nodes(element) as u64);
-        let layer = element.degree * slab.plane(element);
-        let below = (slab.below > 0).then(|| (rank - 1, 0..layer));
-        let at = slab.below * layer;
-        let above = (slab.above > 0).then(|| (rank + 1, at..at + layer));
-        let pieces: Vec<_> = below.into_iter().chain(above).collect();
-        let wire = match pieces.is_empty() {
-            true => None,
-            false => Some(Wire::new(device, pieces.clone(), pieces)?),
-        };
-        Ok(Self { slab, x: vector()?, b: vector()?, r: vector()?, wire })
-    }
-
-    pub(crate) const fn vectors(&self) -> OnLevel<'_> {
-        OnLevel { slab: self.slab, x: &self.x, b: &self.b, r: &self.r, wire: self.wire.as_ref() }
     }
 }
 

@@ -13,6 +13,8 @@ mod cycle;
 mod level;
 mod solver;
 
+pub(crate) use cycle::Neighbours;
+pub(crate) use level::Slab;
 pub use solver::{SlabOptions, SlabSolver};
 
 /// What slabs do while numbers are under way.

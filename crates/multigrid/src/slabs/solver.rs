@@ -1,11 +1,11 @@
 //! Poisson's equation on several devices by GMRES around V-cycles.
 
 use super::Exchanges;
-use super::cycle::{Programs, SlabCycle, SlabOperator};
+use super::cycle::Programs;
 use super::level::{Slab, SlabMesh};
 use crate::hierarchy::fits;
 use crate::kernels::Operation;
-use crate::{Element, Line, MultigridError, Precision};
+use crate::{Element, Hierarchy, LevelOperator, Line, MultigridError, Order, Precision, VCycle};
 use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of, download_values};
 use purlin_solve::{
     Call, Communicator, Gmres, GmresOptions, LinearReport, Operator, PreconditionerSide, Queue, SolveError,
@@ -38,8 +38,8 @@ impl Default for SlabOptions {
 struct Part<'d> {
     device: &'d dyn Device,
     slab: Slab,
-    cycle: SlabCycle,
-    operator: SlabOperator,
+    hierarchy: Hierarchy<'d>,
+    operator: LevelOperator,
     gmres: Gmres<'d>,
     load: Executable,
     squared_error: Executable,
@@ -97,7 +97,9 @@ impl<'d> SlabSolver<'d> {
 
     /// What devices do while numbers are under way.
     pub fn set_exchanges(&mut self, exchanges: Exchanges) {
-        self.parts.iter_mut().for_each(|part| part.cycle.exchanges = exchanges);
+        for neighbours in self.parts.iter_mut().filter_map(|part| part.hierarchy.neighbours.as_mut()) {
+            neighbours.exchanges = exchanges;
+        }
     }
 
     /// Sets the right-hand side to the integrals of `factor` times the product of a function of
@@ -133,8 +135,9 @@ impl<'d> SlabSolver<'d> {
     pub fn solve(&mut self) -> Result<LinearReport, MultigridError> {
         let parts = self.parts.iter_mut().zip(&mut self.communicators);
         let mut reports = each(parts, |(part, communicator)| {
-            let Part { cycle, operator, gmres, x, b, .. } = part;
-            Ok(gmres.solve_over(&**communicator, operator, Some(cycle), b, x)?)
+            let Part { hierarchy, operator, gmres, x, b, .. } = part;
+            let cycle = VCycle::new(hierarchy, Order::Forward);
+            Ok(gmres.solve_over(&**communicator, operator, Some(&cycle), b, x)?)
         })?;
         Ok(reports.swap_remove(0))
     }
@@ -146,7 +149,8 @@ impl<'d> SlabSolver<'d> {
     /// A failing driver.
     pub fn time_cycles(&mut self, runs: usize) -> Result<Vec<f64>, MultigridError> {
         let parts = self.parts.iter_mut().zip(&mut self.communicators);
-        let all = each(parts, |(Part { device, cycle, x, b, .. }, communicator)| {
+        let all = each(parts, |(Part { device, hierarchy, x, b, .. }, communicator)| {
+            let cycle = VCycle::new(hierarchy, Order::Forward);
             let communicator = &**communicator;
             let sum = device.allocate(8)?;
             let mut seconds = Vec::new();
@@ -247,13 +251,13 @@ impl<'d> SlabSolver<'d> {
     /// Levels in slabs, and levels that every device has as a whole.
     #[must_use]
     pub fn levels(&self) -> [usize; 2] {
-        self.parts[0].cycle.n_levels()
+        self.parts[0].hierarchy.n_levels()
     }
 
     /// Bytes that all parts send to each other in a V-cycle.
     #[must_use]
     pub fn bytes_of_cycle(&self) -> u64 {
-        self.parts.iter().map(|part| 8 * part.cycle.sent() as u64).sum()
+        self.parts.iter().map(|part| 8 * part.hierarchy.sent() as u64).sum()
     }
 }
 
@@ -267,13 +271,14 @@ impl<'d> Part<'d> {
         programs: &Programs,
     ) -> Result<Self, MultigridError> {
         let levels = (mesh, precision, least_layers.max(2));
-        let cycle = SlabCycle::new(device, element, levels, communicator, programs)?;
-        let slab = cycle.finest().slab;
+        let hierarchy = Hierarchy::of_part(device, element, levels, communicator, programs)?;
+        let slab = hierarchy.at(hierarchy.levels() - 1).slab;
+        let residual = programs.compile(device, Operation::Residual, Precision::Double)?;
         let vector = || device.allocate(8 * slab.nodes(element) as u64);
         Ok(Self {
             device,
             slab,
-            operator: SlabOperator::new(device, element, slab, programs)?,
+            operator: LevelOperator::of_slab(device, element, slab, residual)?,
             gmres: Gmres::of_part(
                 device,
                 slab.nodes(element),
@@ -284,7 +289,7 @@ impl<'d> Part<'d> {
             squared_error: programs.compile(device, Operation::SquaredError, Precision::Double)?,
             x: vector()?,
             b: vector()?,
-            cycle,
+            hierarchy,
         })
     }
 }

@@ -14,7 +14,7 @@ pub trait Communicator: Send {
     /// How many parts there are.
     fn size(&self) -> usize;
 
-    /// Does what a queue asks for behind all before; it may not wait for the kernels. Sums next to
+    /// Does what a queue asks for after all before; it may not wait for the kernels. Sums next to
     /// each other are one message.
     ///
     /// # Errors

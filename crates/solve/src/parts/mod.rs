@@ -2,7 +2,7 @@
 //!
 //! Each [part](Partition) owns unknowns, and has the rows of the matrix that are theirs: the entries in
 //! its own columns apart from those in columns of other parts, whose numbers are its *ghosts*. A product
-//! sends what others need, multiplies by its own columns meanwhile, and adds the ghosts behind that. Each
+//! sends what others need, multiplies by its own columns meanwhile, and adds the ghosts after that. Each
 //! part is run by a thread of its own, and hears of the others through a [`Communicator`]. Solvers know no
 //! other systems: that of one part is [`Alone`].
 //!
