@@ -151,12 +151,18 @@ fn facets_are_quick_to_compile() {
     let one = Mapping::from(ConstantCells { cells: 1 });
     let facets = |mapping| Known { mapping, source: Source::Facets };
     let lanes = Known { mapping: tiles(), source: Source::Lanes };
+    let tiles_of_one = Mapping::from(PointTiles { cells: 1, sums: 32 });
+    let longer = FunctionSpace::discontinuous(CellShape::Triangle, 3);
+    let of_vectors = FunctionSpace::vector(CellShape::Triangle, 3);
     let cases = [
         (jump(&u) * jump(&v) * dS(), facets(one.clone())),
         (&u * &v * ds(), facets(one)),
         // one result over both sides
-        (jump(&w) * jump(&v) * dS(), facets(PointTiles { cells: 1, sums: 32 }.into())),
+        (jump(&w) * jump(&v) * dS(), facets(tiles_of_one.clone())),
+        // 6 columns, 10, and 10 for each of two components
         (&w * &v * ds(), lanes.clone()),
+        (trial(&longer) * test(&longer) * ds(), facets(tiles_of_one)),
+        (inner(trial(&of_vectors), test(&of_vectors)) * ds(), lanes.clone()),
         (avg(&u) * avg(&u) * dS(), lanes),
     ];
     for (form, expected) in cases {
