@@ -3,7 +3,7 @@
 use super::error::{InterpError, Site};
 use super::node::{Bound, Condition, Disjunct, Form, Int, Number, Place, Program, Step, Touch};
 use super::observe::Observer;
-use super::points::{Points, Span, TooLarge};
+use super::points::{Points, Span, Stop, TooLarge};
 use super::store::{Elements, Slot};
 use crate::op::Tally;
 use purlin_ir::expr::UpdateOp;
@@ -295,12 +295,16 @@ impl<'p, O: Observer> Machine<'p, O> {
             return Ok(Points::dense(lo, hi));
         }
         let mut spans = Vec::with_capacity(disjuncts.len());
-        for disjunct in disjuncts {
+        'disjuncts: for disjunct in disjuncts {
             let (lo, hi) = self.interval(iname, disjunct)?;
             let mut checks = Vec::with_capacity(disjunct.checks.len());
             for check in &disjunct.checks {
-                let form = self.at_entry(iname, &check.form)?;
-                checks.push(Condition { equal: check.equal, form });
+                let check = Condition { equal: check.equal, form: self.at_entry(iname, &check.form)? };
+                match check.at_all_values() {
+                    None => checks.push(check),
+                    Some(true) => {}
+                    Some(false) => continue 'disjuncts,
+                }
             }
             spans.push(Span { lo, hi, checks });
         }
@@ -372,7 +376,10 @@ impl<'p, O: Observer> Machine<'p, O> {
 
     #[inline]
     fn advance(&mut self, points: &mut Points) -> Eval<Option<i64>> {
-        let next = points.advance().map_err(|TooLarge| self.overflow("a loop bound".into(), "128 bits"))?;
+        let next = points.advance(self.limit.saturating_sub(self.steps)).map_err(|stop| match stop {
+            Stop::TooLarge => self.overflow("a loop bound".into(), "128 bits"),
+            Stop::Steps => self.step_limit(),
+        })?;
         if next.is_some() {
             self.count_step()?;
         }
@@ -403,9 +410,13 @@ impl<'p, O: Observer> Machine<'p, O> {
     fn count_step(&mut self) -> Eval<()> {
         self.steps += 1;
         if self.steps > self.limit {
-            return Err(Box::new(InterpError::StepLimit { at: self.here(), limit: self.limit }));
+            return Err(self.step_limit());
         }
         Ok(())
+    }
+
+    fn step_limit(&self) -> Box<InterpError> {
+        Box::new(InterpError::StepLimit { at: self.here(), limit: self.limit })
     }
 
     /// Where the run is.

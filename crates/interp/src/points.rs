@@ -7,6 +7,21 @@ use purlin_ir::ids::InameId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLarge;
 
+/// Why there is no next value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// See [`TooLarge`].
+    TooLarge,
+    /// More values than allowed were passed over.
+    Steps,
+}
+
+impl From<TooLarge> for Stop {
+    fn from(TooLarge: TooLarge) -> Self {
+        Self::TooLarge
+    }
+}
+
 impl Form {
     /// The value at a point; `var` reads a scalar.
     pub(crate) fn eval<E: From<TooLarge>>(
@@ -28,6 +43,22 @@ impl Form {
         }
         Ok(sum)
     }
+
+    fn mentions_inames(&self) -> bool {
+        !self.inames.is_empty() || self.floors.iter().any(|(numerator, ..)| numerator.mentions_inames())
+    }
+}
+
+impl Condition {
+    /// What it says of all values alike; none where they matter, or a number is too large.
+    pub(crate) fn at_all_values(&self) -> Option<bool> {
+        let value = self.form.eval::<TooLarge>(&|_| 0, &mut |_| Err(TooLarge)).ok();
+        value.filter(|_| !self.form.mentions_inames()).map(|v| self.allows(v))
+    }
+
+    fn allows(&self, value: i128) -> bool {
+        if self.equal { value == 0 } else { value >= 0 }
+    }
 }
 
 /// One conjunction at the entry of its loop.
@@ -43,7 +74,7 @@ impl Span {
     fn holds(&self, value: i64) -> Result<bool, TooLarge> {
         for check in &self.checks {
             let v = check.form.eval::<TooLarge>(&|_| value, &mut |_| Err(TooLarge))?;
-            if if check.equal { v != 0 } else { v < 0 } {
+            if !check.allows(v) {
                 return Ok(false);
             }
         }
@@ -82,18 +113,18 @@ impl Points {
         Self { next: (lo <= hi).then_some(lo), hi, spans: Vec::new() }
     }
 
-    /// The next value.
+    /// The next value; it passes over at most `most` values that the domain does not hold.
     #[inline]
-    pub(crate) fn advance(&mut self) -> Result<Option<i64>, TooLarge> {
+    pub(crate) fn advance(&mut self, most: u64) -> Result<Option<i64>, Stop> {
         let Some(value) = self.next else { return Ok(None) };
         if self.spans.is_empty() {
             self.next = if value < self.hi { Some(value + 1) } else { None };
             return Ok(Some(value));
         }
-        self.advance_in_spans(value)
+        self.advance_in_spans(value, most)
     }
 
-    fn advance_in_spans(&mut self, mut value: i64) -> Result<Option<i64>, TooLarge> {
+    fn advance_in_spans(&mut self, mut value: i64, mut most: u64) -> Result<Option<i64>, Stop> {
         loop {
             for span in &self.spans {
                 if span.contains(value)? {
@@ -105,6 +136,7 @@ impl Points {
             let Some(least) = value.checked_add(1) else { break };
             let starts = self.spans.iter().filter(|s| s.hi >= least).map(|s| s.lo.max(least));
             let Some(candidate) = starts.min() else { break };
+            most = most.checked_sub(1).ok_or(Stop::Steps)?;
             value = candidate;
         }
         self.next = None;
@@ -119,7 +151,7 @@ mod tests {
 
     fn all(mut points: Points) -> Vec<i64> {
         let mut found = Vec::new();
-        while let Ok(Some(v)) = points.advance() {
+        while let Ok(Some(v)) = points.advance(u64::MAX) {
             found.push(v);
         }
         found
@@ -141,6 +173,8 @@ mod tests {
         let form = Form { inames: vec![(i, 1)], floors: vec![(half, 2, -2)], ..Form::default() };
         let even = Span { lo: 0, hi: 6, checks: vec![Condition { equal: true, form }] };
         let tail = Span { lo: 5, hi: 7, checks: Vec::new() };
-        assert_eq!(all(Points::new(vec![even, tail])), [0, 2, 4, 5, 6, 7]);
+        assert_eq!(all(Points::new(vec![even.clone(), tail])), [0, 2, 4, 5, 6, 7]);
+        let mut points = Points::new(vec![even]);
+        assert_eq!([points.advance(0), points.advance(0), points.advance(1)], [Ok(Some(0)), Err(Stop::Steps), Ok(Some(2))]);
     }
 }

@@ -1,7 +1,7 @@
 //! Numbers at the ends of their ranges.
 
 use super::{F64, I64, c};
-use crate::{Memory, interpret};
+use crate::{Memory, interpret, interpret_with};
 use purlin_ir::{Access, Affine, Constraint, Direction, Domain, KernelBuilder, UpdateOp};
 
 /// Counts the iterations of `lo <= i < hi` with both bounds parameters times a coefficient.
@@ -54,4 +54,35 @@ fn a_size_beyond_memory_is_an_error() {
         refusal(i64::MAX),
         "`t` has extent 9223372036854775807 along axis 0; needed a number of elements that fits memory"
     );
+}
+
+/// A condition on parameters is decided once, and values that a loop passes over end at the limit.
+#[test]
+fn conditions_of_long_loops_are_quick() {
+    let run = |n: i64, period: i64| {
+        let mut b = KernelBuilder::new("sparse");
+        let size = b.param("n", I64);
+        let y = b.argument("y", I64, [], Direction::InOut);
+        let i = b.iname("i", |i| {
+            let i = Affine::iname(i);
+            Domain::conjunction([
+                Constraint::le(&c(1), &i),
+                Constraint::lt(&i, &c(1 << 40)),
+                Constraint::equal(&i.modulo(period), &c(0)),
+                Constraint::equal(&Affine::var(size).modulo(2), &c(1)),
+            ])
+        });
+        b.open(i);
+        b.update("s", Access::scalar(y), UpdateOp::Add, 1);
+        b.close_loop();
+        let kernel = b.finish().unwrap();
+        let mut memory = Memory::new().param("n", n).value("y", 0_i64);
+        interpret_with(&kernel, &mut memory, &mut (), Some(100)).map(drop).map_err(|e| e.to_string())
+    };
+    assert_eq!(run(2, 1), Ok(()));
+    assert_eq!(run(2, 1 << 39), Ok(()));
+    for period in [1, 1 << 39] {
+        let message = run(3, period).unwrap_err();
+        assert!(message.ends_with("more than 100 steps; raise the limit or run a smaller size"), "{message}");
+    }
 }
