@@ -12,7 +12,7 @@ use purlin::forms::quadrature::QuadratureScheme;
 use purlin::ir::{AxisTag, Kernel, text};
 use purlin::kernels::Operator;
 use purlin::transforms::Recipe;
-use purlin::transforms::primitives::{SplitIname, TagIname};
+use purlin::transforms::primitives::{SplitIname, Tag};
 use purlin::transforms::steps;
 use purlin::tuning::{Choice, source};
 use purlin::{Mapping, transform};
@@ -100,8 +100,8 @@ fn chain_to_cuda(bencher: Bencher<'_, '_>, n: usize) {
     let split = SplitIname { outer: Some("g".into()), inner: Some("l".into()), ..SplitIname::new("i", 128) };
     let recipe = Recipe::default()
         .then(split)
-        .then(TagIname::new("g", AxisTag::Group(0)))
-        .then(TagIname::new("l", AxisTag::Local(0)));
+        .then(Tag::new("g", AxisTag::Group(0)))
+        .then(Tag::new("l", AxisTag::Local(0)));
     bencher.counter(ItemsCount::new(n)).bench(|| {
         let kernel = recipe.apply(&text::parse(&source).unwrap()).unwrap();
         generate(&kernel, Target::Cuda, &Options::default()).unwrap()

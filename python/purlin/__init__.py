@@ -19,8 +19,8 @@ proved legal before it is applied. :func:`compile` makes a function on arrays of
 >>> s.tag(item, "l.0")
 >>> print(s.recipe, end="")
 split_iname(i, factor: 128)
-tag_iname(i_o, tag: g.0)
-tag_iname(i_i, tag: l.0)
+tag(i_o, tag: g.0)
+tag(i_i, tag: l.0)
 """
 
 from purlin._purlin import Kernel, __version__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import json
 import keyword
@@ -108,6 +109,21 @@ def _table() -> Iterator[tuple[str, Primitive]]:
 _TABLE = dict(_table())
 
 
+def _others() -> Iterator[tuple[str, Primitive]]:
+    for name, today, arguments in _purlin.other_names():
+        own = _TABLE[today]
+        same = tuple(arguments) == own.arguments
+        schema = {
+            "description": f"{own.summary} Another name of :meth:`{today}`.",
+            "required": own.schema.get("required", ()) if same else arguments,
+        }
+        yield name, Primitive(name, own.summary, tuple(arguments), False, {}, schema)
+
+
+#: Verbs, and names that primitives had.
+_OTHERS = dict(_others())
+
+
 def _plain(value: Any) -> Any:
     """An argument as JSON has it: handles and kernels are text."""
     if isinstance(value, Made):
@@ -190,9 +206,11 @@ class Schedule:
 
     def apply(self, step: str, /, *args: Any, **kwargs: Any) -> Made:
         """Applies the primitive of this name."""
-        primitive = _TABLE.get(step)
+        primitive = _TABLE.get(step) or _OTHERS.get(step)
         if primitive is None:
-            raise Refusal(f"there is no step `{step}`; `purlin.primitives()` lists them")
+            near = difflib.get_close_matches(step, [*_TABLE, *_OTHERS], 1)
+            hint = f"did you mean `{near[0]}`?" if near else "`purlin.primitives()` lists them"
+            raise Refusal(f"there is no step `{step}`; {hint}")
         bound = primitive.signature.bind(self, *args, **kwargs)
         names = {_python_name(name): name for name in primitive.arguments}
         given = {names[k]: _plain(v) for k, v in bound.arguments.items() if k != "self" and v is not None}
@@ -202,21 +220,21 @@ class Schedule:
         """Splits a loop into blocks; returns the loop over blocks and the one inside a block."""
         return self.apply("split_iname", iname, factor, **more)
 
-    def tag(self, iname: str, tag: str) -> None:
-        """Says where the iterations of a loop run: ``g.0``, ``l.0``, ``unroll``, ``vector``."""
-        self._engine.tag(_plain(iname), tag)
-
     def unroll(self, iname: str) -> None:
         """Writes out the iterations of a loop."""
-        self.tag(iname, "unroll")
+        self.apply("tag", iname, "unroll")
 
     def vectorise(self, iname: str) -> None:
         """Runs the iterations of an innermost loop in vector lanes."""
-        self.tag(iname, "vector")
+        self.apply("tag", iname, "vector")
 
     def reorder(self, *order: str) -> None:
         """Nests the loops of a perfect nest in this order, outer first."""
         self._engine.reorder([_plain(iname) for iname in order])
+
+    def tile(self, loops: Iterable[str], factors: Iterable[int]) -> Made:
+        """Splits loops into blocks, and nests the loops over blocks outside: returns these, then those inside."""
+        return Made(*self._engine.tile(_plain(loops), _plain(factors)))
 
     def prefetch(self, array: str, at: str, space: str = "local", **more: Any) -> Made:
         """Copies what an iteration of ``at`` reads of an array to a temporary."""
@@ -259,5 +277,6 @@ def _method(primitive: Primitive):
     return method
 
 
-for _primitive in _TABLE.values():
-    setattr(Schedule, _primitive.name, _method(_primitive))
+for _primitive in [*_TABLE.values(), *_OTHERS.values()]:
+    if not hasattr(Schedule, _primitive.name):
+        setattr(Schedule, _primitive.name, _method(_primitive))

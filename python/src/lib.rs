@@ -31,6 +31,7 @@ fn _purlin(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<program::Program>()?;
     m.add_class::<form::Form>()?;
     m.add_function(wrap_pyfunction!(schedule::primitives, m)?)?;
+    m.add_function(wrap_pyfunction!(schedule::other_names, m)?)?;
     m.add_function(wrap_pyfunction!(program::devices, m)?)?;
     m.add_function(wrap_pyfunction!(sparse::csr_pattern, m)?)?;
     m.add_function(wrap_pyfunction!(solve::solve_rows, m)?)?;

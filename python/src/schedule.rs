@@ -83,20 +83,16 @@ impl Engine {
         failure::run(py, || Ok(names(&self.lock().apply(step(name, arguments)?)?)))
     }
 
-    fn tag(&self, py: Python<'_>, iname: &str, tag: &str) -> PyResult<()> {
-        failure::run(py, || {
-            let step = match tag {
-                "unroll" => step("unroll_iname", &json!({ "iname": iname }).to_string())?,
-                "vector" => step("vectorise_iname", &json!({ "iname": iname }).to_string())?,
-                _ => step("tag_iname", &json!({ "iname": iname, "tag": tag }).to_string())?,
-            };
-            self.lock().apply(step)?;
-            Ok(())
-        })
-    }
-
     fn reorder(&self, py: Python<'_>, order: Vec<String>) -> PyResult<()> {
         failure::run(py, || Ok(self.lock().reorder(order)?))
+    }
+
+    /// The loops over blocks, then those inside a block.
+    fn tile(&self, py: Python<'_>, loops: Vec<String>, factors: Vec<i64>) -> PyResult<Names> {
+        failure::run(py, || {
+            let loops = self.lock().tile(loops, factors)?.into_iter().flatten().collect();
+            Ok(names(&Made { loops, ..Made::default() }))
+        })
     }
 
     /// Applies the steps of a text.
@@ -192,4 +188,11 @@ pub(crate) fn primitives()
         (p.name, p.summary, p.arguments().to_vec(), p.takes_one_of(), obligations, schema)
     })
     .collect()
+}
+
+/// The verbs and former names of primitives: the name of today, and the arguments that a step takes by them.
+#[pyfunction]
+pub(crate) fn other_names() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
+    let names = steps().other_names();
+    names.map(|(name, today, arguments)| (name, today.name, arguments.to_vec())).collect()
 }

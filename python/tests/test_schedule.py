@@ -62,7 +62,7 @@ def test_handles_are_arguments_of_further_steps():
     assert (i_o, i_i) == ("i_o", "i_i")
     s.tag(i_o, "g.0")
     s.tag_iname(i_i, "l.0")
-    assert s.recipe == "split_iname(i, factor: 128)\ntag_iname(i_o, tag: g.0)\ntag_iname(i_i, tag: l.0)\n"
+    assert s.recipe == "split_iname(i, factor: 128)\ntag(i_o, tag: g.0)\ntag(i_i, tag: l.0)\n"
     assert "for i_i in 0..min(128, n - 128*i_o) {l.0}" in str(s.kernel)
     assert s.start == purlin.Kernel.parse(SCALE)
     [split, *_] = s.steps()
@@ -131,6 +131,18 @@ def python_name(argument):
     return argument + "_" * keyword.iskeyword(argument)
 
 
+def test_verbs_combined_steps_and_former_names():
+    s = purlin.Schedule(SCALE)
+    blocks, inside = s.tile(["i"], [8])
+    s.tag([inside], "l.0")
+    s.tag_iname(blocks, "g.0")
+    assert s.recipe == "split_iname(i, factor: 8)\ntag(i_i, tag: l.0)\ntag(i_o, tag: g.0)\n"
+    former = purlin.Schedule(SCALE).run("split(i, 8)\nunroll_iname(i_i)\ntag_inames([i_o], g.0)\n")
+    assert former.recipe == "split_iname(i, factor: 8)\ntag(i_i, tag: unroll)\ntag(i_o, tag: g.0)\n"
+    assert list(inspect.signature(purlin.Schedule.hoist_insn).parameters) == ["self", "insn"]
+    assert "tag_iname" not in purlin.primitives()
+
+
 def test_every_primitive_is_a_documented_method():
     table = purlin.primitives()
     assert "split_iname" in table
@@ -151,7 +163,7 @@ def test_wrong_arguments_are_refused():
         s.split_iname("i", 4, facto=4)
     with pytest.raises(purlin.Refusal, match="split_iname: invalid type: string"):
         s.split_iname("i", "four")
-    with pytest.raises(purlin.Refusal, match="there is no step `splits`"):
+    with pytest.raises(purlin.Refusal, match="there is no step `splits`; did you mean `split`"):
         s.apply("splits")
 
 

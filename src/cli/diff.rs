@@ -190,7 +190,7 @@ fn unified(a: &str, b: &str, names: &[String; 2]) -> String {
 mod tests {
     use super::*;
     use purlin::ir::AxisTag;
-    use purlin::transforms::primitives::{SplitIname, TagIname, UnrollIname};
+    use purlin::transforms::primitives::{SplitIname, Tag};
 
     fn recipe(steps: impl IntoIterator<Item = Step>) -> Recipe {
         Recipe::new(steps)
@@ -199,8 +199,8 @@ mod tests {
     #[test]
     fn steps_are_removed_added_and_changed() {
         let split = |factor| Step::from(SplitIname::new("i", factor));
-        let tag = |name: &str| Step::from(TagIname::new(name, AxisTag::Group(0)));
-        let a = recipe([split(4), tag("i_o"), UnrollIname::new("i_i").into()]);
+        let tag = |name: &str| Step::from(Tag::new(name, AxisTag::Group(0)));
+        let a = recipe([split(4), tag("i_o"), Tag::new("i_i", AxisTag::Unrolled).into()]);
         let b = recipe([split(8), tag("i_o"), tag("j")]);
         let text = steps_diff(&a, &b);
         let expected = "~ 1. split `i` by 4 into `i_o`, `i_i`\n  1. split `i` by 8 into `i_o`, `i_i`\n  \
@@ -212,8 +212,10 @@ mod tests {
     #[test]
     fn what_comes_before_a_changed_step_was_added() {
         let split = |name: &str, factor| Step::from(SplitIname::new(name, factor));
-        let text =
-            steps_diff(&recipe([split("i", 4)]), &recipe([UnrollIname::new("k").into(), split("i", 2)]));
+        let text = steps_diff(
+            &recipe([split("i", 4)]),
+            &recipe([Tag::new("k", AxisTag::Unrolled).into(), split("i", 2)]),
+        );
         assert!(text.starts_with("+ 1. unroll `k`\n~ 1. split `i` by 4"), "{text}");
     }
 }

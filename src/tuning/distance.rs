@@ -4,7 +4,7 @@ use crate::LoadError;
 use purlin_codegen::{Options, Program, generate};
 use purlin_ir::{AxisTag, text};
 use purlin_primitives::Recipe;
-use purlin_primitives::primitives::{SplitIname, TagIname};
+use purlin_primitives::primitives::{SplitIname, Tag};
 use purlin_runtime::{Arg, Buffer, Device, Executable, download_values};
 
 /// Each work-item sums every 131,072nd entry: neighbours read neighbours, and a card is full.
@@ -45,8 +45,8 @@ fn program(device: &dyn Device) -> Result<Program, String> {
         SplitIname { outer: Some(group.into()), inner: Some(item.into()), ..SplitIname::new("w", 256) };
     let recipe = Recipe::default()
         .then(split)
-        .then(TagIname::new(group, AxisTag::Group(0)))
-        .then(TagIname::new(item, AxisTag::Local(0)));
+        .then(Tag::new(group, AxisTag::Group(0)))
+        .then(Tag::new(item, AxisTag::Local(0)));
     let kernel = recipe.apply(&kernel).map_err(|e| bug(e.to_string()))?;
     let target = device.info().backend.target();
     generate(&kernel, target, &Options::default()).map_err(|e| bug(e.to_string()))

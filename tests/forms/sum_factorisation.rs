@@ -22,7 +22,7 @@ use purlin::ir::{Kernel, text};
 use purlin::runtime::open;
 use purlin::transforms::Step;
 use purlin::transforms::primitives::{
-    DistributeLoop, ExpandArray, FactorOut, HoistNest, InterchangeInames, MoveInsns, RealiseReduction,
+    DistributeLoop, ExpandArray, FactorOut, Hoist, InterchangeInames, MoveInsns, RealiseReduction,
 };
 use purlin::transforms::schedule::Loop;
 use purlin::tuning::transform;
@@ -86,10 +86,10 @@ fn stages() -> Vec<Stage> {
             ],
             |p, q| 2 * q.pow(3) * (p.pow(3) + p.pow(2) + p),
         ),
-        stage("the first cut", steps![HoistNest::new(["l"]), HoistNest::new(["l"])], |p, q| {
+        stage("the first cut", steps![Hoist::new(["l"]), Hoist::new(["l"])], |p, q| {
             2 * (q * p.pow(3) + q.pow(3) * (p.pow(2) + p))
         }),
-        stage("the second cut", steps![HoistNest::new(["l_p"])], |p, q| {
+        stage("the second cut", steps![Hoist::new(["l_p"])], |p, q| {
             2 * (q * p.pow(3) + q.pow(2) * p.pow(2) + q.pow(3) * p)
         }),
     ]

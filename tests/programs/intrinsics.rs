@@ -12,7 +12,7 @@ use purlin::transforms::Recipe;
 use purlin::transforms::intrinsics;
 use purlin::transforms::primitives::{
     DeclareCallee, InlineCall, InterchangeInames, JoinArrayAxes, JoinInames, ReplaceWithIntrinsic,
-    SetAddressSpace, SplitArrayAxis, SplitIname, TagIname,
+    SetAddressSpace, SplitArrayAxis, SplitIname, Tag,
 };
 use purlin::transforms::steps;
 use purlin::{Loaded, Random, RelativeError};
@@ -132,11 +132,11 @@ fn to_matrix_instructions() -> Recipe {
         .then(SplitIname::new("k", 4))
         .then(InterchangeInames::new("k_i", "lane"))
         .then(InterchangeInames::new("k_i", "r"))
-        .then(TagIname::new("g", AxisTag::Group(0)))
+        .then(Tag::new("g", AxisTag::Group(0)))
         .then(SetAddressSpace::new("acc", AddressSpace::Local))
-        .then(TagIname::new("lane_0", AxisTag::Local(0)))
-        .then(TagIname::new("lane", AxisTag::Local(0)))
-        .then(TagIname::new("lane_1", AxisTag::Local(0)))
+        .then(Tag::new("lane_0", AxisTag::Local(0)))
+        .then(Tag::new("lane", AxisTag::Local(0)))
+        .then(Tag::new("lane_1", AxisTag::Local(0)))
         .then(SetAddressSpace::new("acc", AddressSpace::Private))
         .then(DeclareCallee::new(intrinsics::MMA_M8N8K4_F64))
         .then(ReplaceWithIntrinsic::new(["lane"], "mma_m8n8k4_f64"))

@@ -7,7 +7,7 @@ use purlin::interp::{Memory, interpret};
 use purlin::ir::depth::MAX_PATH;
 use purlin::ir::{AxisTag, Kernel, text};
 use purlin::transforms::Primitive;
-use purlin::transforms::primitives::{SplitIname, SplitSum, TagIname};
+use purlin::transforms::primitives::{SplitIname, SplitSum, Tag};
 use purlin::{Loaded, Random, RelativeError};
 
 /// Terms of the longest sum: the operations above the first term, its load and its index are a path.
@@ -36,8 +36,8 @@ fn the_longest_sums_go_all_the_way() {
     // the index is two operations deeper after a split
     let kernel = text::parse(&program(TERMS - 2)).unwrap();
     let split = SplitIname::new("i", 2).apply(&kernel).unwrap();
-    let placed = TagIname::new("i_o", AxisTag::Group(0)).apply(&split).unwrap();
-    let placed = TagIname::new("i_i", AxisTag::Local(0)).apply(&placed).unwrap();
+    let placed = Tag::new("i_o", AxisTag::Group(0)).apply(&split).unwrap();
+    let placed = Tag::new("i_i", AxisTag::Local(0)).apply(&placed).unwrap();
     assert_eq!(placed.longest_path(), MAX_PATH);
     let parts = SplitSum::new("s").from(TERMS as u32 / 2).apply(&placed).unwrap();
     let n = 5;

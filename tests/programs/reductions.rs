@@ -11,7 +11,7 @@ use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Cache, Device, oclgrind, open};
 use purlin::transforms::primitives::{
     ExpandArray, FactorUpdate, InterchangeInames, MakeAtomic, ParalleliseScan, RealiseReduction, RealiseScan,
-    ReduceInTree, SetAddressSpace, SplitIname, TagIname,
+    ReduceInTree, SetAddressSpace, SplitIname, Tag,
 };
 use purlin::transforms::{Recipe, Step};
 use purlin::{Loaded, Random};
@@ -36,8 +36,8 @@ fn split(iname: &str, factor: i64) -> SplitIname {
     SplitIname::new(iname, factor)
 }
 
-fn tag(iname: &str, tag: &str) -> TagIname {
-    TagIname::new(iname, AxisTag::parse(tag).unwrap())
+fn tag(iname: &str, tag: &str) -> Tag {
+    Tag::new(iname, AxisTag::parse(tag).unwrap())
 }
 
 const ROWS: &str = "kernel rows

@@ -60,7 +60,7 @@ fn a_schedule_stands_behind_its_kernel_or_in_a_file() {
     assert!(checked.contains("axpy, its schedule") && checked.contains("37 elements"), "{checked}");
     // JSON and text are two forms of the same steps
     let (text, _) = run(&["recipe", &scheduled, "--text"], 0);
-    assert_eq!(text, "split_iname(i, factor: 16)\ntag_iname(i_o, tag: g.0)\ntag_iname(i_i, tag: l.0)\n");
+    assert_eq!(text, "split_iname(i, factor: 16)\ntag(i_o, tag: g.0)\ntag(i_i, tag: l.0)\n");
     let json = write(dir.path(), "blocks.json", &run(&["recipe", &scheduled], 0).0);
     let (same, _) = run(&["diff", &json, &blocks, "--kernel", &plain], 0);
     assert!(same.starts_with("the same 3 steps"), "{same}");

@@ -47,7 +47,7 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 33] = [
+const UNCOMMON: [&str; 32] = [
     "collect_factors",
     "combine_orbits",
     "decompose_parity",
@@ -63,8 +63,10 @@ const UNCOMMON: [&str; 33] = [
     "inline_call",
     "join_array_axes",
     "join_inames",
+    "launch_hint",
     "list_elements",
     "mirror_triangle",
+    "pad_inames",
     "parallelise_scan",
     "pre_evaluate_loop",
     "precompute_rule",
@@ -72,15 +74,12 @@ const UNCOMMON: [&str; 33] = [
     "reorder_rows",
     "replace_with_intrinsic",
     "roll_insns",
-    "set_dynamic_local",
-    "set_resident_groups",
     "sink_accumulation",
     "skip_zero_blocks",
     "skip_zero_terms",
     "split_accumulation",
     "sum_moments",
     "use_symmetry",
-    "vectorise_iname",
 ];
 
 /// Pairs from which on all of them run in OpenCL.

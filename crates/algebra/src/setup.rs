@@ -1,7 +1,7 @@
 //! Slices of a kernel: what computes some of its temporaries, as a kernel of its own.
 
 use purlin_ir::{
-    AddressSpace, Assumption, Atom, AxisTag, Direction, Expr, InameId, InsnId, Kernel, Layout, Node,
+    AddressSpace, Assumption, Atom, AxisTag, Direction, Expr, InameId, InsnId, Kernel, Launch, Layout, Node,
     SubGroup, VarId, VarKind,
 };
 use std::collections::BTreeSet;
@@ -64,8 +64,7 @@ impl Slice {
     pub(crate) fn kernel(&self, kernel: &Kernel, vars: &[VarId]) -> Kernel {
         let mut setup = kernel.clone();
         setup.name = format!("{}_setup", kernel.name);
-        setup.resident_groups = None;
-        setup.dynamic_local = false;
+        setup.launch = Launch::default();
         setup.sub_group = SubGroup::default();
         setup.callees = [].into_iter().collect();
         setup.body = kept(&kernel.body, &self.insns);

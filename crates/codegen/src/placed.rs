@@ -45,12 +45,6 @@ impl<'k> PlacedKernel<'k> {
         }
     }
 
-    /// The kernel with a placement that was derived before. [`Analysis::place`] must have given it
-    /// for this kernel, else the code may have races.
-    pub fn with_placement(kernel: &'k Kernel, placement: Placement) -> Self {
-        Self { kernel, placement }
-    }
-
     /// The kernel.
     pub fn kernel(&self) -> &'k Kernel {
         self.kernel

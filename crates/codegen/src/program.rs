@@ -151,7 +151,7 @@ pub(crate) fn lower(
         params: parameters(kernel, &env.var_names, &shared, &mut constants),
         constants,
         block: [0, 1, 2].map(|k: usize| axes.block[k].as_ref().map_or(1, |a| a.extent.unsigned_abs())),
-        resident_groups: kernel.resident_groups,
+        resident_groups: kernel.launch.resident_groups,
         grid: Vec::new(),
         aligned: Vec::new(),
         provided: Vec::new(),
@@ -179,7 +179,7 @@ pub(crate) fn lower(
     let Work { env, mut function, private_bytes, notes, .. } = work;
     let used = names_in(&function.body);
     function.constants.retain(|table| used.contains(&table.name));
-    function.provided = provided(&storage.locals, &function.aligned, target, kernel.dynamic_local);
+    function.provided = provided(&storage.locals, &function.aligned, target, kernel.launch.dynamic_local);
     let bytes = |of: &dyn Fn(&Declare) -> bool| {
         let locals: Vec<_> = storage.locals.iter().filter(|buffer| of(buffer)).cloned().collect();
         local_bytes(&locals, &function.aligned)

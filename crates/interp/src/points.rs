@@ -175,6 +175,9 @@ mod tests {
         let tail = Span { lo: 5, hi: 7, checks: Vec::new() };
         assert_eq!(all(Points::new(vec![even.clone(), tail])), [0, 2, 4, 5, 6, 7]);
         let mut points = Points::new(vec![even]);
-        assert_eq!([points.advance(0), points.advance(0), points.advance(1)], [Ok(Some(0)), Err(Stop::Steps), Ok(Some(2))]);
+        assert_eq!(
+            [points.advance(0), points.advance(0), points.advance(1)],
+            [Ok(Some(0)), Err(Stop::Steps), Ok(Some(2))]
+        );
     }
 }

@@ -41,8 +41,7 @@ impl KernelBuilder {
     pub fn new(name: impl Into<String>) -> Self {
         let kernel = Kernel {
             name: name.into(),
-            resident_groups: None,
-            dynamic_local: false,
+            launch: crate::kernel::Launch::default(),
             sub_group: SubGroup::default(),
             vars: Arena::default(),
             inames: Arena::default(),

@@ -21,14 +21,9 @@ use std::ops::RangeInclusive;
 pub struct Kernel {
     /// Name of the kernel and of the generated entry point.
     pub name: String,
-    /// Work-groups that a compute unit should have registers for at a time; none leaves it to the
-    /// compiler.
-    #[serde(default)]
-    pub resident_groups: Option<u32>,
-    /// Whether all arrays in local memory are parts of one that the launch provides: CUDA's dynamic
-    /// shared memory. Else the code declares as many as its target lets it declare.
-    #[serde(default)]
-    pub dynamic_local: bool,
+    /// What it should be launched with.
+    #[serde(flatten)]
+    pub launch: Launch,
     /// Work-items of a sub-group. Dependences that they keep among themselves are legal, so that the
     /// width belongs to the kernel; a target says which widths it has.
     #[serde(default, skip_serializing_if = "SubGroup::is_default")]
@@ -115,7 +110,20 @@ pub struct NoSubGroup {
     pub found: u32,
 }
 
-/// What [`Kernel::resident_groups`] may be.
+/// What a kernel should be launched with; nothing of it changes what is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Launch {
+    /// Work-groups that a compute unit should have registers for at a time; none leaves it to the
+    /// compiler.
+    #[serde(default)]
+    pub resident_groups: Option<u32>,
+    /// Whether all arrays in local memory are parts of one that the launch provides: CUDA's dynamic
+    /// shared memory. Else the code declares as many as its target lets it declare.
+    #[serde(default)]
+    pub dynamic_local: bool,
+}
+
+/// What [`Launch::resident_groups`] may be.
 pub const RESIDENT_GROUPS: RangeInclusive<u32> = 1..=32;
 
 /// A node of the loop tree.

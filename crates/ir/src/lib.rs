@@ -38,7 +38,7 @@ pub use domain::{Constraint, Domain, GuardedRange};
 pub use expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp, UpdateOp};
 pub use ids::{Arena, CalleeId, Id, InameId, InsnId, RuleId, VarId};
 pub use kernel::{
-    AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Layout, NoSubGroup, Node,
+    AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Launch, Layout, NoSubGroup, Node,
     RESIDENT_GROUPS, Rule, SubGroup, VarKind, Variable, WriteOp,
 };
 pub use lists::{BlockLists, ExclusiveItems, InverseLists};

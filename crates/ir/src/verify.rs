@@ -175,7 +175,7 @@ impl Kernel {
         for s in known {
             is_known.get_mut(s.index()).into_iter().for_each(|known| *known = true);
         }
-        let beyond = self.resident_groups.filter(|n| !crate::RESIDENT_GROUPS.contains(n));
+        let beyond = self.launch.resident_groups.filter(|n| !crate::RESIDENT_GROUPS.contains(n));
         beyond.map_or(Ok(()), |found| Err(KernelError::ResidentGroups { found }))?;
         self.verify_references(&is_known)?;
         self.verify_names()?;

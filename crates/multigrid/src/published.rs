@@ -6,7 +6,7 @@ use crate::schedules::{Steps, pad_as_a_patch, share};
 use crate::{Dimension, Element};
 use purlin_ir::{AddressSpace, AxisTag};
 use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{AliasStorage, PrefetchArray, TagInames};
+use purlin_primitives::primitives::{AliasStorage, PrefetchArray, Tag};
 use purlin_primitives::{Schedule, TransformError};
 
 /// A structure of the publication.
@@ -88,9 +88,9 @@ pub(crate) fn map(s: &mut Schedule, operation: Operation, element: Element, stru
     }
     let [rows, columns] = along;
     if !rows.is_empty() {
-        s.apply(TagInames::new(rows, AxisTag::Local(1)))?;
+        s.apply(Tag::all(rows, AxisTag::Local(1)))?;
     }
-    s.apply(TagInames::new(columns, AxisTag::Local(0))).map(|_| ())
+    s.apply(Tag::all(columns, AxisTag::Local(0))).map(|_| ())
 }
 
 /// The loops over rows and columns of what copies the nodes of a patch and, where those at its

@@ -14,8 +14,8 @@ use purlin_ir::kernel::VarKind;
 use purlin_ir::{AddressSpace, Affine, AxisTag, BinaryOp, Expr, InameId, Insn, Kernel, UpdateOp, Variable};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::primitives::{
-    AliasStorage, ContractArray, ExpandArray, FixArgument, MakeAtomic, PadArray, PrefetchArray,
-    SetAddressSpace, SetResidentGroups, SplitIname, SplitSum, TagInames,
+    AliasStorage, ContractArray, ExpandArray, FixArgument, LaunchHint, MakeAtomic, PadArray, PrefetchArray,
+    SetAddressSpace, SplitIname, SplitSum, Tag,
 };
 use purlin_primitives::{Schedule, Selection, TransformError};
 use purlin_runtime::Backend;
@@ -146,7 +146,7 @@ pub fn program(
 
 /// Leaves registers for a given number of groups.
 fn reside(s: &mut Schedule, groups: Option<u32>) -> Steps {
-    groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
+    groups.map_or(Ok(()), |groups| s.apply(LaunchHint::resident_groups(groups)).map(drop))
 }
 
 /// An update for each term of what is added.
@@ -219,7 +219,7 @@ fn layers(s: &mut Schedule, dimension: Dimension, axes: &[u8]) -> Steps {
     let nodes = nodes(s.kernel(), dimension);
     for (along, axis) in nodes.into_iter().rev().zip(axes.iter().rev()).rev() {
         if !along.is_empty() {
-            s.apply(TagInames::new(along, AxisTag::Local(*axis)))?;
+            s.apply(Tag::all(along, AxisTag::Local(*axis)))?;
         }
     }
     Ok(())
@@ -234,7 +234,7 @@ fn linear(s: &mut Schedule, dimension: Dimension) -> Steps {
             joined.push(String::from(&s.join(row.as_str(), column.as_str())?));
         }
     }
-    s.apply(TagInames::new(joined, AxisTag::Local(0))).map(|_| ())
+    s.apply(Tag::all(joined, AxisTag::Local(0))).map(|_| ())
 }
 
 /// The matrices of the degree as tables in a memory.
@@ -497,7 +497,7 @@ fn lines(
         if ahead.is_some() {
             parts.extend(ahead::part(s, &inner, dimension, copies_source)?);
         }
-        s.apply(TagInames::new(parts, AxisTag::Local(axes - 1)))?;
+        s.apply(Tag::all(parts, AxisTag::Local(axes - 1)))?;
         s.rename_loop(group, block.as_str())?;
     }
     let in_place = takes_places(element);
@@ -543,10 +543,10 @@ fn place(s: &mut Schedule, plan: &Plan, blocks: &[String], more: &'static [&'sta
         let at = |nest: &[&'static str]| nest.iter().rev().nth(depth).copied();
         let along = lanes.clone().chain([copies, more]).filter_map(at);
         let along: Vec<&str> = along.filter(|name| s.kernel().iname(name).is_some()).collect();
-        s.apply(TagInames::new(along, AxisTag::Local(depth as u8)))?;
+        s.apply(Tag::all(along, AxisTag::Local(depth as u8)))?;
     }
     let rest: Vec<String> =
         s.kernel().inames.values().filter(|i| i.tag == AxisTag::Sequential).map(|i| i.name.clone()).collect();
     let inside = rest.into_iter().filter(|name| name != GROUPS && !blocks.contains(name));
-    s.apply(TagInames::new(inside, AxisTag::Unrolled)).map(|_| ())
+    s.apply(Tag::all(inside, AxisTag::Unrolled)).map(|_| ())
 }

@@ -33,5 +33,8 @@ pub mod primitives {
 /// ```
 pub fn steps() -> &'static StepSet {
     static SET: OnceLock<StepSet> = OnceLock::new();
-    SET.get_or_init(|| StepSet::of(purlin_transforms::rows().into_iter().chain(purlin_algebra::rows())))
+    SET.get_or_init(|| {
+        let rows = purlin_transforms::rows().into_iter().chain(purlin_algebra::rows());
+        StepSet::of(rows).with_combined(purlin_transforms::combined())
+    })
 }

@@ -39,8 +39,8 @@ pub fn main(set: &StepSet, folder: &Path) -> ExitCode {
 fn declared(set: &StepSet, step: &str, refusal: &Refusal) -> Result<(), String> {
     let Some(obligation) = refusal.obligation() else { return Ok(()) };
     let name = step.split('(').next().unwrap_or_default().trim();
-    let known = |p: &&PrimitiveInfo| p.name == name && p.obligations.contains(&obligation);
-    match set.rows().find(known) {
+    let known = |p: &&PrimitiveInfo| p.obligations.contains(&obligation);
+    match set.called(name).filter(known) {
         Some(_) => Ok(()),
         None if [STORAGE, PLACEMENT].contains(&obligation) => Ok(()),
         None => Err(format!("`{name}` does not declare the obligation `{}`", obligation.id())),

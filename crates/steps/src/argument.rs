@@ -113,3 +113,55 @@ pub fn copy_spaces(_: &mut SchemaGenerator) -> Schema {
         matches!(space, AddressSpace::Global | AddressSpace::Local | AddressSpace::Private)
     })
 }
+
+/// One name or a list of names, which is written as text where it is one.
+pub mod one_or_several {
+    use schemars::{Schema, SchemaGenerator, json_schema};
+    use serde::de::value::SeqAccessDeserializer;
+    use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+    use serde::ser::{Serialize, Serializer};
+    use std::fmt;
+
+    /// Writes the names.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(names: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+        match names {
+            [one] => one.serialize(serializer),
+            several => several.serialize(serializer),
+        }
+    }
+
+    /// Reads one name or several.
+    ///
+    /// # Errors
+    /// Another value.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+        struct Names;
+
+        impl<'de> Visitor<'de> for Names {
+            type Value = Vec<String>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name or a list of names")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<Vec<String>, E> {
+                Ok(vec![name.to_owned()])
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, names: A) -> Result<Vec<String>, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(names))
+            }
+        }
+
+        deserializer.deserialize_any(Names)
+    }
+
+    /// Text or a list of texts.
+    pub fn schema(_: &mut SchemaGenerator) -> Schema {
+        let names = json_schema!({ "type": "array", "items": { "type": "string" } });
+        json_schema!({ "anyOf": [{ "type": "string" }, names] })
+    }
+}

@@ -9,10 +9,12 @@
 
 pub mod accuracy;
 pub mod argument;
+pub mod combined;
 pub mod condition;
 pub mod copy;
 pub mod draw;
 pub mod expected;
+pub mod former;
 pub mod keeps;
 pub mod kit;
 pub mod lists;
@@ -35,6 +37,8 @@ pub mod tree;
 
 pub use purlin_ir::intrinsics;
 
+pub use combined::{Combined, CombinedInfo};
+pub use former::Former;
 pub use keeps::{Instances, Keeps, Order};
 pub use lookup::Selection;
 pub use obligation::Obligation;

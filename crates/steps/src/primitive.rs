@@ -1,6 +1,7 @@
 //! What a primitive is, and the frame that applies it.
 
 use crate::draw::Picks;
+use crate::former::Former;
 use crate::keeps::{Instances, Keeps};
 use crate::lists::Definition;
 use crate::obligation::Obligation;
@@ -49,6 +50,11 @@ pub trait Primitive:
     const NAME: &'static str;
     /// What it does, in a sentence.
     const SUMMARY: &'static str;
+
+    /// The verb by which schedules may call it, too: `split` for `split_iname`.
+    const VERB: Option<&'static str> = None;
+    /// The names that it had, and what becomes of the arguments that it took.
+    const FORMER: &'static [Former] = &[];
 
     /// What the check found out and the edit relies on. Only the check makes one.
     type Proof;

@@ -1,6 +1,8 @@
 //! Sets of primitives, to which every crate can add its own.
 
+use crate::combined::CombinedInfo;
 use crate::draw::Picks;
+use crate::former::{Former, Read};
 use crate::keeps::{Instances, Keeps};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -28,7 +30,31 @@ use std::sync::Arc;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct StepSet(Arc<BTreeMap<&'static str, PrimitiveInfo>>);
+pub struct StepSet(Arc<Table>);
+
+#[derive(Clone, Default)]
+struct Table {
+    rows: BTreeMap<&'static str, PrimitiveInfo>,
+    /// Verbs and former names, and the names of today.
+    others: BTreeMap<&'static str, (Former, &'static str)>,
+    combined: BTreeMap<&'static str, CombinedInfo>,
+}
+
+impl Table {
+    fn knows(&self, name: &str) -> bool {
+        self.rows.contains_key(name) || self.others.contains_key(name) || self.combined.contains_key(name)
+    }
+
+    fn add(&mut self, row: PrimitiveInfo) {
+        let others = row.former.iter().copied().chain(row.verb);
+        self.others.extend(others.map(|other| (other.name, (other, row.name))));
+        self.rows.insert(row.name, row);
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.rows.keys().chain(self.others.keys()).chain(self.combined.keys()).copied()
+    }
+}
 
 /// A row of the table of primitives.
 #[derive(Clone, Copy, Debug)]
@@ -48,13 +74,13 @@ pub struct PrimitiveInfo {
     pub instances: Instances,
     /// The JSON schema of its arguments; its description is the documentation of the type.
     pub schema: fn() -> Schema,
+    verb: Option<Former>,
+    former: &'static [Former],
     arguments: Arguments,
     weight: usize,
     read: Read,
     draw: fn(&Kernel, &mut Picks<'_>) -> Option<Step>,
 }
-
-type Read = fn(&mut dyn erased_serde::Deserializer<'_>) -> Result<Step, erased_serde::Error>;
 
 impl PrimitiveInfo {
     /// The row of a primitive.
@@ -69,6 +95,8 @@ impl PrimitiveInfo {
             keeps: P::KEEPS,
             instances: P::INSTANCES,
             schema: || SchemaGenerator::default().into_root_schema_for::<P>(),
+            verb: P::VERB.map(Former::of::<P, P>),
+            former: P::FORMER,
             arguments: fields_of::<P>(),
             weight: P::WEIGHT,
             read: |json| erased_serde::deserialize::<P>(json).map(Step::from),
@@ -124,13 +152,15 @@ impl StepSet {
     /// # Errors
     /// A name that the set has, or that is no word of a schedule.
     pub fn with<P: Primitive>(mut self) -> Result<Self, StepSetError> {
-        if !is_word(P::NAME) {
-            return Err(StepSetError::NotAName(P::NAME));
+        for name in std::iter::once(P::NAME).chain(P::VERB).chain(P::FORMER.iter().map(|f| f.name)) {
+            if !is_word(name) {
+                return Err(StepSetError::NotAName(name));
+            }
+            if self.0.knows(name) {
+                return Err(StepSetError::Taken(name));
+            }
         }
-        if self.0.contains_key(P::NAME) {
-            return Err(StepSetError::Taken(P::NAME));
-        }
-        Arc::make_mut(&mut self.0).insert(P::NAME, PrimitiveInfo::of::<P>());
+        Arc::make_mut(&mut self.0).add(PrimitiveInfo::of::<P>());
         Ok(self)
     }
 
@@ -139,28 +169,66 @@ impl StepSet {
     /// # Errors
     /// A name that both have.
     pub fn and(mut self, other: &Self) -> Result<Self, StepSetError> {
-        if let Some(name) = other.0.keys().find(|name| self.0.contains_key(*name)) {
+        if let Some(name) = other.0.names().find(|name| self.0.knows(name)) {
             return Err(StepSetError::Taken(name));
         }
-        Arc::make_mut(&mut self.0).extend(other.0.iter());
+        let table = Arc::make_mut(&mut self.0);
+        table.rows.extend(other.0.rows.iter());
+        table.others.extend(other.0.others.iter());
+        table.combined.extend(other.0.combined.iter());
         Ok(self)
     }
 
     /// The set of some rows, whose names differ.
     #[must_use]
     pub fn of(rows: impl IntoIterator<Item = PrimitiveInfo>) -> Self {
-        Self(Arc::new(rows.into_iter().map(|row| (row.name, row)).collect()))
+        let mut table = Table::default();
+        rows.into_iter().for_each(|row| table.add(row));
+        Self(Arc::new(table))
+    }
+
+    /// The set with steps that are made of others, whose names differ from all of the set.
+    #[must_use]
+    pub fn with_combined(mut self, steps: impl IntoIterator<Item = CombinedInfo>) -> Self {
+        Arc::make_mut(&mut self.0).combined.extend(steps.into_iter().map(|step| (step.name, step)));
+        self
     }
 
     /// Its primitives in the order of their names.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &PrimitiveInfo> {
-        self.0.values()
+        self.0.rows.values()
     }
 
     /// The primitive of this name.
     #[must_use]
     pub fn row(&self, name: &str) -> Option<&PrimitiveInfo> {
-        self.0.get(name)
+        self.0.rows.get(name)
+    }
+
+    /// The combined step of this name.
+    pub(crate) fn combined(&self, name: &str) -> Option<&CombinedInfo> {
+        self.0.combined.get(name)
+    }
+
+    /// How a step is read by its name, its verb or a name that it had.
+    pub(crate) fn form(&self, name: &str) -> Option<(Arguments, Read)> {
+        let today = self.row(name).map(|row| (row.arguments, row.read));
+        today.or_else(|| self.0.others.get(name).map(|(other, _)| ((other.arguments)(), other.read)))
+    }
+
+    /// The primitive of this name, of this verb, or that had this name.
+    #[must_use]
+    pub fn called(&self, name: &str) -> Option<&PrimitiveInfo> {
+        self.row(name).or_else(|| self.row(self.0.others.get(name)?.1))
+    }
+
+    /// The verbs and the former names: the primitive of today, and the arguments that a step takes by them.
+    pub fn other_names(
+        &self,
+    ) -> impl Iterator<Item = (&'static str, &PrimitiveInfo, &'static [&'static str])> {
+        self.0.others.iter().filter_map(move |(name, (other, today))| {
+            Some((*name, self.row(today)?, (other.arguments)().names))
+        })
     }
 
     /// Reads a recipe from JSON.
@@ -207,20 +275,20 @@ impl StepSet {
 
     /// What may be meant by a name that the set does not have.
     pub fn hint(&self, name: &str) -> String {
-        suggestion(name, self.0.keys().copied()).unwrap_or_else(|| "`purlin primitives` lists them".into())
+        suggestion(name, self.0.names()).unwrap_or_else(|| "`purlin primitives` lists them".into())
     }
 }
 
 impl fmt::Debug for StepSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.0.rows.keys()).finish()
     }
 }
 
 /// By names: within a process a name is one primitive, or else the sets could not be joined.
 impl PartialEq for StepSet {
     fn eq(&self, other: &Self) -> bool {
-        self.0.keys().eq(other.0.keys())
+        self.0.names().eq(other.0.names())
     }
 }
 
@@ -246,11 +314,11 @@ impl<'de> Visitor<'de> for OneStep<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Step, A::Error> {
         let name: String = map.next_key()?.ok_or_else(|| A::Error::custom("a step without a name"))?;
-        let Some(row) = self.0.row(&name) else {
+        let Some((_, read)) = self.0.form(&name) else {
             let hint = self.0.hint(&name);
             return Err(A::Error::custom(format_args!("there is no step `{name}`; {hint}")));
         };
-        let step = map.next_value_seed(Fields(row.read))?;
+        let step = map.next_value_seed(Fields(read))?;
         match map.next_key::<String>()? {
             None => Ok(step),
             Some(other) => Err(A::Error::custom(format_args!(

@@ -4,9 +4,11 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod former_types;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]
 pub mod primitives;
 mod schedule;
+mod tile;
 
 pub use schedule::ScheduleSteps;
 
@@ -14,4 +16,11 @@ pub use schedule::ScheduleSteps;
 #[must_use]
 pub fn rows() -> Vec<purlin_steps::PrimitiveInfo> {
     primitives::rows()
+}
+
+/// The steps of this crate that are made of others, for a set.
+#[must_use]
+pub fn combined() -> [purlin_steps::CombinedInfo; 2] {
+    use purlin_steps::CombinedInfo;
+    [CombinedInfo::of::<tile::Reorder>("reorder"), CombinedInfo::of::<tile::Tile>("tile")]
 }

@@ -2,9 +2,9 @@
 
 use crate::primitives::{
     DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, JoinInames, NameKind, PrefetchArray,
-    RealiseReduction, Rename, RollInsns, SeparateArray, SplitAccumulation, SplitIname, StageValue, TagIname,
-    TagInames, UnrollIname, VectoriseIname,
+    RealiseReduction, Rename, RollInsns, SeparateArray, SplitAccumulation, SplitIname, StageValue, Tag,
 };
+use crate::tile;
 use purlin_ir::{AddressSpace, AxisTag, InameId, Node};
 use purlin_steps::lookup;
 use purlin_steps::obligation::Obligation;
@@ -52,25 +52,18 @@ pub trait ScheduleSteps {
         self.schedule().make(SplitIname::new(iname, factor))
     }
 
-    /// Says where the iterations of a loop run; `unroll` and `vector` are checked as such.
+    /// Says where the iterations of a loop run.
     ///
     /// # Errors
-    /// As [`TagIname`], [`UnrollIname`] and [`VectoriseIname`].
+    /// As [`Tag`].
     fn tag(&mut self, iname: impl Into<String>, tag: AxisTag) -> Applied<()> {
-        match tag {
-            AxisTag::Unrolled => self.schedule().apply(UnrollIname::new(iname)),
-            AxisTag::Vector => self.schedule().apply(VectoriseIname::new(iname)),
-            AxisTag::Sequential | AxisTag::Rolled | AxisTag::Group(_) | AxisTag::Local(_) => {
-                self.schedule().apply(TagIname::new(iname, tag))
-            }
-        }
-        .map(|_| ())
+        self.schedule().make(Tag::new(iname, tag))
     }
 
     /// Writes out the iterations of a loop.
     ///
     /// # Errors
-    /// As [`UnrollIname`].
+    /// As [`Tag`].
     fn unroll(&mut self, iname: impl Into<String>) -> Applied<()> {
         self.tag(iname, AxisTag::Unrolled)
     }
@@ -97,6 +90,42 @@ pub trait ScheduleSteps {
         }
         *self.schedule() = draft;
         Ok(())
+    }
+
+    /// Splits loops, one inside the other, into blocks of these lengths, and brings the loops over blocks
+    /// outside: returns these and the loops inside a block, outer first.
+    ///
+    /// Where a loop holds more than the next one, temporaries that its parts share get an axis for it, and it
+    /// is distributed. Records [`split_iname`](crate::primitives::SplitIname),
+    /// [`expand_array`](ExpandArray), [`distribute_loop`](crate::primitives::DistributeLoop) and
+    /// [`interchange_inames`](InterchangeInames).
+    ///
+    /// ```
+    /// use purlin_steps::Schedule;
+    /// use purlin_transforms::ScheduleSteps;
+    ///
+    /// let kernel = purlin_ir::text::parse(
+    ///     "kernel t\narg a: f64[32, 32] in\narg b: f64[32, 32] out\n\nfor i in 0..32\n  for j in 0..32\n    s: b[i, j] = a[j, i]\n",
+    /// )?;
+    /// let mut s = Schedule::of(&kernel);
+    /// let [blocks, inside] = s.tile(["i", "j"], [8, 4])?;
+    /// assert_eq!((blocks[1].name(), inside[0].name()), ("j_o", "i_i"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Loops and factors that differ in number, loops that are not one inside the other, and those of the steps.
+    /// The schedule stays as it was.
+    fn tile<I: Into<String>>(
+        &mut self,
+        loops: impl IntoIterator<Item = I>,
+        factors: impl IntoIterator<Item = i64>,
+    ) -> Applied<[Vec<Loop>; 2]> {
+        tile::tile(
+            self.schedule(),
+            loops.into_iter().map(Into::into).collect(),
+            factors.into_iter().collect(),
+        )
     }
 
     /// Copies what an iteration of `at` reads of an array to a temporary.
@@ -306,12 +335,12 @@ pub trait ScheduleSteps {
     /// Says where the iterations of several loops run, in one step; of none, nothing is done.
     ///
     /// # Errors
-    /// As [`TagInames`].
+    /// As [`Tag`].
     fn tag_all(&mut self, loops: &[Loop], tag: AxisTag) -> Applied<()> {
         if loops.is_empty() {
             return Ok(());
         }
-        self.schedule().apply(TagInames::new(loops, tag)).map(|_| ())
+        self.schedule().apply(Tag::all(loops, tag)).map(|_| ())
     }
 }
 
@@ -359,6 +388,6 @@ fn next_loop<'k>(nodes: &'k [Node], wanted: &[InameId], first: bool) -> Option<(
     }
 }
 
-fn quoted(names: &[String]) -> String {
+pub(crate) fn quoted(names: &[String]) -> String {
     names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" ")
 }

@@ -99,13 +99,6 @@ impl FactorQuadrature {
         Self { iname: iname.into(), digits: Digits::default(), multiple: one(), blocks: false }
     }
 
-    /// To a given number of digits.
-    #[must_use]
-    pub fn with_digits(mut self, digits: u32) -> Self {
-        self.digits = Digits(digits);
-        self
-    }
-
     /// To a multiple of a number of modes, by modes that are zero.
     #[must_use]
     pub fn in_multiples_of(mut self, multiple: u32) -> Self {

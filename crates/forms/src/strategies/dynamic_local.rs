@@ -2,7 +2,7 @@
 
 use crate::strategy::mapping::Mapping;
 use crate::strategy::{Arguments, Combinator, Stopped, Work};
-use purlin_primitives::primitives::SetDynamicLocal;
+use purlin_primitives::primitives::LaunchHint;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -29,7 +29,7 @@ impl Combinator for DynamicLocal {
     fn apply(&self, on: &mut Work<'_>, then: &Mapping) -> Result<(), Stopped> {
         // last: it is about the arrays that the other mapping puts there
         on.hand_on(then)?;
-        Ok(on.schedule().apply(SetDynamicLocal {}).map(drop)?)
+        Ok(on.schedule().apply(LaunchHint::dynamic_local()).map(drop)?)
     }
 
     fn is_over_modes(&self, then: &Mapping) -> bool {

@@ -18,7 +18,7 @@ use purlin_primitives::ScheduleSteps;
 use purlin_primitives::draw::loops_of;
 use purlin_primitives::primitives::{
     AliasStorage, BufferWrites, MoveInsns, PadArray, PrefetchArray, SetAddressSpace, SkipZeroTerms,
-    SplitArrayAxis, TagInames, TransposeArrayAxes,
+    SplitArrayAxis, Tag, TransposeArrayAxes,
 };
 use purlin_primitives::schedule::{Array, Loop};
 use purlin_primitives::{Schedule, TransformError};
@@ -499,12 +499,12 @@ impl<'a> Lines<'a> {
         }
         for (axis, loops) in (0..).zip(&axes) {
             if !loops.is_empty() {
-                s.apply(TagInames::new(loops, AxisTag::Local(axis)))?;
+                s.apply(Tag::all(loops, AxisTag::Local(axis)))?;
             }
         }
         let there: BTreeSet<String> =
             unrolled.into_iter().filter(|l| s.kernel().iname(l).is_some()).collect();
-        s.apply(TagInames::new(there, AxisTag::Unrolled))?;
+        s.apply(Tag::all(there, AxisTag::Unrolled))?;
         for table in constant(s.kernel()) {
             if is_sparse(s.kernel(), &table) {
                 for update in updates_with(s.kernel(), &table) {

@@ -13,7 +13,7 @@ use purlin_ir::{AddressSpace, AxisTag, Kernel, VarKind, Variable};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::draw::loops_of;
 use purlin_primitives::primitives::{
-    BufferWrites, ContractArray, PrefetchArray, SetAddressSpace, SplitArrayAxis, TagInames,
+    BufferWrites, ContractArray, PrefetchArray, SetAddressSpace, SplitArrayAxis, Tag,
 };
 use purlin_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
@@ -274,9 +274,9 @@ impl<'a> Planes<'a> {
         s.tag(&group, AxisTag::Group(0))?;
         s.tag(&item, AxisTag::Local(2))?;
         for (axis, loops) in [(1, &self.axes[0]), (0, &self.axes[1])] {
-            s.apply(TagInames::new(loops, AxisTag::Local(axis)))?;
+            s.apply(Tag::all(loops, AxisTag::Local(axis)))?;
         }
-        s.apply(TagInames::new(&self.unrolled, AxisTag::Unrolled)).map(drop)
+        s.apply(Tag::all(&self.unrolled, AxisTag::Unrolled)).map(drop)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::program::{CellProgram, Orbits};
 use crate::strategy::{Arguments, CombinedOrbits, Needs, Stopped, Strategy, StrategyError, Work};
 use purlin_ir::{AxisTag, Expr, Insn, Kernel};
 use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{ListElements, ReorderRows, SetResidentGroups};
+use purlin_primitives::primitives::{LaunchHint, ListElements, ReorderRows};
 use purlin_primitives::schedule::{Array, Loop, Statement};
 use purlin_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
@@ -142,7 +142,7 @@ impl ListedCells {
         let s = on.schedule();
         map_cells(s, &program, self, orbits, vertices)?;
         let groups = how.resident_groups;
-        Ok(groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))?)
+        Ok(groups.map_or(Ok(()), |groups| s.apply(LaunchHint::resident_groups(groups)).map(drop))?)
     }
 }
 

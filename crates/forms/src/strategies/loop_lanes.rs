@@ -5,9 +5,9 @@ use super::length;
 use super::single_cell::{GroupOfCells, map_cells};
 use crate::program::{CellProgram, ElementResult, Products};
 use crate::strategy::{Arguments, Stopped, Strategy, StrategyError, Work};
-use purlin_ir::{Atom, Expr, Kernel};
+use purlin_ir::{Atom, AxisTag, Expr, Kernel};
 use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{PadInames, SplitArrayAxis, TransposeArrayAxes, VectoriseIname};
+use purlin_primitives::primitives::{PadInames, SplitArrayAxis, Tag, TransposeArrayAxes};
 use purlin_primitives::schedule::Loop;
 use purlin_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ impl Strategy for LoopLanes {
         let cells = GroupOfCells { cells: 1, constant_tables: true };
         map_cells(s, form.kernel(), &program.cells, cells)?;
         // lanes share no array but those of their cell, which are private now
-        Ok(lanes.iter().try_for_each(|lane| s.make(VectoriseIname::new(lane.name())))?)
+        Ok(lanes.iter().try_for_each(|lane| s.make(Tag::new(lane.name(), AxisTag::Vector)))?)
     }
 }
 

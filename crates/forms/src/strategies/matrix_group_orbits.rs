@@ -19,8 +19,8 @@ use purlin_ir::{AddressSpace, AxisTag, Expr, Kernel};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::intrinsics::MMA_M16N8K8_F64;
 use purlin_primitives::primitives::{
-    AliasStorage, DeclareCallee, JoinArrayAxes, PadArray, PadInames, ReplaceWithIntrinsic, SetAddressSpace,
-    SetResidentGroups, SplitIname, SplitLives, Tail, TransposeArrayAxes,
+    AliasStorage, DeclareCallee, JoinArrayAxes, LaunchHint, PadArray, PadInames, ReplaceWithIntrinsic,
+    SetAddressSpace, SplitIname, SplitLives, Tail, TransposeArrayAxes,
 };
 use purlin_primitives::schedule::{Array, Loop};
 use purlin_primitives::{Schedule, TransformError};
@@ -66,7 +66,7 @@ pub(super) fn matrix_group_orbits(
     check_parts(&args.parts, [gather.count, program.results[0].count])?;
     Plan { program: &program, gather, components, orbits, args }.map(s)?;
     if let Some(groups) = args.resident_groups {
-        s.apply(SetResidentGroups::new(groups))?;
+        s.apply(LaunchHint::resident_groups(groups))?;
     }
     Ok(())
 }

@@ -15,8 +15,8 @@ use purlin_ir::{AddressSpace, AxisTag, Kernel};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::intrinsics::{MMA_M16N8K4_F64, MMA_M16N8K8_F64};
 use purlin_primitives::primitives::{
-    AliasStorage, ContractArray, DeclareCallee, PadInames, ReplaceWithIntrinsic, SetAddressSpace,
-    SetResidentGroups, SplitIname, SplitLives, Tail,
+    AliasStorage, ContractArray, DeclareCallee, LaunchHint, PadInames, ReplaceWithIntrinsic, SetAddressSpace,
+    SplitIname, SplitLives, Tail,
 };
 use purlin_primitives::schedule::{Array, Loop};
 use purlin_primitives::{Schedule, TransformError};
@@ -183,7 +183,7 @@ impl Strategy for MatrixGroups {
         }
         Plan { program: &program, parts: &parts, args: self }.map(s)?;
         let groups = self.resident_groups;
-        Ok(groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))?)
+        Ok(groups.map_or(Ok(()), |groups| s.apply(LaunchHint::resident_groups(groups)).map(drop))?)
     }
 
     fn needs(&self) -> Needs {

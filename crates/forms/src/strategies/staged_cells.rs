@@ -16,7 +16,7 @@ use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strat
 use purlin_ir::{AddressSpace, Affine, AxisTag, Kernel, VarKind, Variable};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::primitives::{
-    AliasStorage, CopyTable, MoveInsns, PrefetchArray, ReduceInTree, SetAddressSpace, SetResidentGroups,
+    AliasStorage, CopyTable, LaunchHint, MoveInsns, PrefetchArray, ReduceInTree, SetAddressSpace,
     SkipZeroTerms, SplitIname, SplitLives, Tail,
 };
 use purlin_primitives::schedule::{Array, Loop};
@@ -179,7 +179,7 @@ impl StraightCells {
         }
         straight_line(s, program, &compute, whole.as_ref().and_then(|whole| whole.rest.as_ref()))?;
         let groups = how.resident_groups;
-        Ok(groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))?)
+        Ok(groups.map_or(Ok(()), |groups| s.apply(LaunchHint::resident_groups(groups)).map(drop))?)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::strategy::mapping::Mapping;
 use crate::strategy::{Arguments, Combinator, Needs, Question, Stopped, Strategy, Work};
 use purlin_ir::{Direction, Insn, Kernel, VarId, VarKind, Variable};
 use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{CollectFactors, HoistInsn, PassValues, RemoveUnusedVars};
+use purlin_primitives::primitives::{CollectFactors, Hoist, PassValues, RemoveUnusedVars};
 use purlin_primitives::schedule::Array;
 use purlin_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
@@ -189,13 +189,13 @@ fn factors_of_cells(s: &mut Schedule, program: &CellProgram) -> Result<Vec<Array
     for block in &program.blocks {
         for insn in &block.pointwise {
             // refused where it depends on the point or on the values of functions there
-            s.attempt(HoistInsn::new(insn.name()))?;
+            s.attempt(Hoist::new([insn.name()]))?;
         }
         let scalars: Vec<&Array> = block.evaluations.iter().flat_map(|e| &e.outputs).collect();
         let setters = setters(s.kernel(), block);
         let made = s.apply(CollectFactors::new(setters, scalars.iter().map(|a| a.name())))?;
         for insn in &made.insns {
-            s.apply(HoistInsn::new(insn))?;
+            s.apply(Hoist::new([insn]))?;
         }
         factors.extend(made.arrays);
     }

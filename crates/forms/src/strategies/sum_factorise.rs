@@ -7,7 +7,7 @@ use purlin_ir::{Access, BinaryOp, Expr, InameId, Insn, Kernel, ScalarType, Updat
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::draw::loops_of;
 use purlin_primitives::primitives::{
-    FactorOut, FactorTable, HoistNest, InterchangeInames, MoveInsns, RemoveUnusedVars, SplitSum,
+    FactorOut, FactorTable, Hoist, InterchangeInames, MoveInsns, RemoveUnusedVars, SplitSum,
 };
 use purlin_primitives::schedule::{Array, Loop, Statement};
 use purlin_primitives::{Primitive, Recipe, Schedule, TransformError};
@@ -337,7 +337,7 @@ fn factorise(
     let nests = nests(s, &sums, columns)?;
     for (k, nest) in nests.iter().enumerate() {
         for _ in k + 1..rows.len() {
-            s.apply(HoistNest::new([nest]))?;
+            s.apply(Hoist::new([nest]))?;
         }
     }
     Ok(sums)

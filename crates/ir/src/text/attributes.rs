@@ -8,8 +8,8 @@ use std::fmt;
 
 /// Writes `{resident_groups(4), dynamic_local, sub_group(64)}`, as far as they are not the default.
 pub(super) fn write_attributes(f: &mut fmt::Formatter<'_>, kernel: &Kernel) -> fmt::Result {
-    let resident = kernel.resident_groups.map(|groups| format!("resident_groups({groups})"));
-    let dynamic = kernel.dynamic_local.then(|| "dynamic_local".to_owned());
+    let resident = kernel.launch.resident_groups.map(|groups| format!("resident_groups({groups})"));
+    let dynamic = kernel.launch.dynamic_local.then(|| "dynamic_local".to_owned());
     let width = (!kernel.sub_group.is_default()).then(|| format!("sub_group({})", kernel.sub_group));
     let attributes: Vec<String> = resident.into_iter().chain(dynamic).chain(width).collect();
     if attributes.is_empty() { Ok(()) } else { write!(f, " {{{}}}", attributes.join(", ")) }
@@ -20,9 +20,9 @@ pub(super) fn attributes(c: &mut Cursor<'_, '_>, kernel: &mut Kernel) -> Result<
     c.advance();
     loop {
         if c.take_word("resident_groups") {
-            kernel.resident_groups = Some(resident_groups(c)?);
+            kernel.launch.resident_groups = Some(resident_groups(c)?);
         } else if c.take_word("dynamic_local") {
-            kernel.dynamic_local = true;
+            kernel.launch.dynamic_local = true;
         } else if c.is_word("sub_group") {
             kernel.sub_group = sub_group_width(c)?;
         } else {

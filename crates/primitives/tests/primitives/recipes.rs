@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use purlin_ir::{AddressSpace, AxisTag};
 use purlin_primitives::primitives::{
     Assume, ChangeLayout, DuplicateIname, FixParameter, InterchangeInames, MakeAtomic, MapInames,
-    PrefetchArray, SetAddressSpace, SplitIname, TagIname, Tail, UnrollIname,
+    PrefetchArray, SetAddressSpace, SplitIname, Tag, Tail,
 };
 use purlin_primitives::{Lowering, Recipe, Selection, Step, schedule, steps};
 use purlin_sample::config;
@@ -32,8 +32,8 @@ fn one_of_each() -> Recipe {
         .then(SplitIname::new("cell", 32))
         .then(SplitIname { outer: Some("block".into()), ..SplitIname::new("i", 4) })
         .then(SplitIname::new("k", 4).with_tail(Tail::Peel))
-        .then(TagIname::new("block", AxisTag::Group(0)))
-        .then(UnrollIname::new("j"))
+        .then(Tag::new("block", AxisTag::Group(0)))
+        .then(Tag::new("j", AxisTag::Unrolled))
         .then(MapInames::new(["i", "j"], [vec![1, 1], vec![0, 1]]).shifted([0, -1]))
         .then(DuplicateIname::new(
             "cell",
@@ -85,13 +85,17 @@ fn refuses_an_unknown_version() {
 fn what_the_form_is_lowered_with_is_saved() {
     let lowering =
         vec![Lowering::new("rules", Some("default".into())), Lowering::new("symmetric_directions", None)];
-    let recipe = Recipe { lowering: lowering.clone(), ..Recipe::default().then(UnrollIname::new("j")) };
+    let recipe =
+        Recipe { lowering: lowering.clone(), ..Recipe::default().then(Tag::new("j", AxisTag::Unrolled)) };
     let json = recipe.to_json().unwrap();
     assert_snapshot!(json);
     assert_eq!(steps().recipe(&json).unwrap(), recipe);
-    assert_eq!(recipe.to_string(), "lowering rules(default)\nlowering symmetric_directions\n1. unroll `j`\n");
+    assert_eq!(
+        recipe.to_string(),
+        "lowering rules(default)\nlowering symmetric_directions\n1. tag `j` unroll\n"
+    );
     let text = schedule::print(&recipe);
-    assert_eq!(text, "lowering rules(default)\nlowering symmetric_directions\nunroll_iname(j)\n");
+    assert_eq!(text, "lowering rules(default)\nlowering symmetric_directions\ntag(j, tag: unroll)\n");
     let script = steps().script(&text).unwrap();
     assert_eq!(script.lowering(), lowering);
     let kernel = purlin_ir::text::parse(SCALE).unwrap();
@@ -102,7 +106,7 @@ fn what_the_form_is_lowered_with_is_saved() {
     assert!(of_recipe.ends_with(says) && of_script.ends_with(says), "{of_recipe}\n{of_script}");
     assert_style(&of_recipe);
     // the start is that of the first step
-    let steps = Recipe::default().then(UnrollIname::new("k"));
+    let steps = Recipe::default().then(Tag::new("k", AxisTag::Unrolled));
     assert_eq!(recipe.clone().followed_by(steps.clone()).lowering, lowering);
     assert_eq!(Recipe::default().followed_by(recipe.clone()).lowering, lowering);
     assert_eq!(steps.followed_by(recipe).lowering, []);
@@ -208,7 +212,7 @@ fn schemas_list_the_values() {
         schema["properties"][field]["enum"].to_string()
     };
     assert_eq!(
-        values("tag_iname", "tag"),
+        values("tag", "tag"),
         r#"["sequential","unroll","nounroll","vector","g.0","g.1","g.2","l.0","l.1","l.2"]"#
     );
     assert_eq!(values("reduce_in_tree", "tag"), r#"["l.0","l.1","l.2"]"#);
@@ -228,13 +232,13 @@ fn refuses_what_is_no_json() {
 fn failing_step_is_named() {
     let recipe = Recipe::default()
         .then(SplitIname::new("i", 4))
-        .then(TagIname::new("i_o", AxisTag::Group(0)))
-        .then(TagIname::new("i_i", AxisTag::Group(0)))
-        .then(TagIname::new("i_i", AxisTag::Local(0)));
+        .then(Tag::new("i_o", AxisTag::Group(0)))
+        .then(Tag::new("i_i", AxisTag::Group(0)))
+        .then(Tag::new("i_i", AxisTag::Local(0)));
     let error = recipe.apply(&kernel(SCALE)).unwrap_err();
     assert_style(&error.to_string());
     assert_eq!((error.number, error.total), (3, 4));
-    assert_eq!(*error.step, Step::from(TagIname::new("i_i", AxisTag::Group(0))));
+    assert_eq!(*error.step, Step::from(Tag::new("i_i", AxisTag::Group(0))));
     assert_snapshot!(format!("{error}\n\n{}", error.kernel));
 }
 
@@ -242,7 +246,7 @@ fn failing_step_is_named() {
 fn trace_shows_the_kernel_after_each_step() {
     let recipe = Recipe::default()
         .then(SplitIname::new("i", 4))
-        .then(TagIname::new("i_o", AxisTag::Group(0)))
+        .then(Tag::new("i_o", AxisTag::Group(0)))
         .then(Assume::at_least("n", 1));
     let trace = recipe.trace(&kernel(SCALE)).unwrap();
     let shown: Vec<_> = trace.iter().map(|(step, kernel)| format!("=== {step}\n\n{kernel}")).collect();
@@ -298,8 +302,8 @@ fn step() -> impl Strategy<Value = Step> {
             SplitIname { outer, ..SplitIname::new(i, f) }.into()
         }),
         (name(), name()).prop_map(|(a, b)| InterchangeInames::new(a, b).into()),
-        (name(), tag()).prop_map(|(a, b)| TagIname::new(a, b).into()),
-        name().prop_map(|i| UnrollIname::new(i).into()),
+        (name(), tag()).prop_map(|(a, b)| Tag::new(a, b).into()),
+        name().prop_map(|i| Tag::new(i, AxisTag::Unrolled).into()),
         (name(), any::<i64>()).prop_map(|(p, v)| FixParameter::new(p, v).into()),
         (name(), any::<i64>()).prop_map(|(p, v)| Assume::at_most(p, v).into()),
         (name(), any::<i64>()).prop_map(|(p, v)| Assume::multiple_of(p, v).into()),
@@ -334,7 +338,6 @@ fn arguments_have_the_order_of_their_declaration() {
     assert_eq!(row("split_iname").arguments(), ["iname", "factor", "outer", "inner", "tail"]);
     assert!(!row("split_iname").takes_one_of() && row("assume").takes_one_of());
     for row in steps().rows() {
-        let none = ["remove_unused_vars", "set_dynamic_local"].contains(&row.name);
-        assert_eq!(row.arguments().is_empty(), none, "{}", row.name);
+        assert_eq!(row.arguments().is_empty(), row.name == "remove_unused_vars", "{}", row.name);
     }
 }

@@ -177,10 +177,10 @@ split_iname(j, factor: 32, outer: j_tile, inner: j)
 split_iname(k, factor: 32, outer: k_tile, inner: k)
 interchange_inames(i, inner: j_tile)
 expand_array(acc, inames: [i, j])
-tag_iname(i_tile, tag: g.1)
-tag_iname(j_tile, tag: g.0)
-tag_iname(i, tag: l.1)
-tag_iname(j, tag: l.0)
+tag(i_tile, tag: g.1)
+tag(j_tile, tag: g.0)
+tag(i, tag: l.1)
+tag(j, tag: l.0)
 distribute_loop(j, before: [k_tile, store], names: [j_sum, j_store])
 distribute_loop(i, before: [j_sum, j_store], names: [i_sum, i_store])
 interchange_inames(j_sum, inner: k_tile)
@@ -207,9 +207,9 @@ unroll_iname(lane)
     let applied = steps().script(text).unwrap().apply(&scale()).unwrap();
     assert_snapshot!(schedule::print(applied.recipe()), @"
 split_iname(i, factor: 128)
-tag_iname(i_o, tag: g.0)
+tag(i_o, tag: g.0)
 split_iname(i_i, factor: 4, inner: lane)
-unroll_iname(lane)
+tag(lane, tag: unroll)
 ");
 }
 
@@ -372,7 +372,7 @@ fn holes_are_searched_under_their_constraints() {
     );
     let second = script.choices().nth(2).unwrap();
     let applied = script.apply_with(&scale(), &second).unwrap();
-    assert_eq!(schedule::print(applied.recipe()), "split_iname(i, factor: 8)\ntag_iname(i_o, tag: g.0)\n");
+    assert_eq!(schedule::print(applied.recipe()), "split_iname(i, factor: 8)\ntag(i_o, tag: g.0)\n");
     assert_eq!(
         script.apply(&scale()).unwrap_err().to_string(),
         "line 2: `tile` has no value; choose one of 4, 8, 16, or let `purlin tune` search for the best"
@@ -485,4 +485,46 @@ fn alternatives_are_given_by_name() {
     let script = steps().script("assume(injective: {array: map})\n").unwrap();
     let applied = script.apply(&kernel(text)).unwrap();
     assert_eq!(schedule::print(applied.recipe()), "assume(injective: {array: map})\n");
+}
+
+/// Verbs and combined steps are read; recipes hold the primitives that they are.
+#[test]
+fn verbs_and_combined_steps_record_primitives() {
+    let text = "let i_o, j_o, i_i, j_i = tile([i, j], [8, 4])
+reorder([j_o, i_o])
+tag([i_o], g.0)
+split(j_i, 2)
+";
+    let kernel = parse(
+        "kernel t\narg a: f64[32, 32] in\narg b: f64[32, 32] out\n\nfor i in 0..32\n  for j in 0..32\n    s: b[i, j] = a[j, i]\n",
+    )
+    .unwrap();
+    let applied = steps().script(text).unwrap().apply(&kernel).unwrap();
+    assert_snapshot!(schedule::print(applied.recipe()));
+    assert_eq!(applied.recipe().apply(&kernel).unwrap(), *applied.kernel());
+    let reordered = steps().script("reoder([j, i])\n").unwrap_err().to_string();
+    assert!(reordered.contains("there is no step `reoder`"), "{reordered}");
+    let error = steps().script("tile([i, j], [8])\n").unwrap().apply(&kernel).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "line 1: tile `i` `j`: 2 loops and 1 factors, needed one factor for each of some loops"
+    );
+}
+
+/// A nest that is not perfect: the accumulator of a row gets an axis, and the loop over rows is distributed.
+#[test]
+fn a_nest_that_is_not_perfect_is_tiled() {
+    let kernel = parse(
+        "kernel mv\narg a: f64[32, 16] in\narg x: f64[16] in\narg y: f64[32] out\ntemp t: f64 private\n\nfor i in 0..32\n  \
+         z: t = 0.0\n  for j in 0..16\n    s: t += a[i, j]*x[j]\n  w: y[i] = t\n",
+    )
+    .unwrap();
+    let mut s = Schedule::of(&kernel);
+    let [blocks, inside] = s.tile(["i", "j"], [8, 4]).unwrap();
+    assert_eq!((blocks.len(), inside.len()), (2, 2));
+    assert_snapshot!(format!("{}\n{}", schedule::print(s.recipe()), s.kernel()));
+    let mut refused = Schedule::of(&kernel);
+    let error = refused.tile(["j", "i"], [4, 8]).unwrap_err().to_string();
+    assert!(error.contains("not loops one inside the other"), "{error}");
+    assert_eq!(refused.kernel(), &kernel);
 }

@@ -43,12 +43,6 @@ impl Partition {
         Ok(Self { owners, places, counts })
     }
 
-    /// How many parts there are.
-    #[must_use]
-    pub fn n_parts(&self) -> usize {
-        self.counts.len()
-    }
-
     /// How many degrees of freedom each part owns.
     #[must_use]
     pub fn counts(&self) -> &[usize] {

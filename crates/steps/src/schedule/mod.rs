@@ -3,7 +3,7 @@
 //!
 //! ```
 //! use purlin_steps::Schedule;
-//! use purlin_transforms::primitives::{SplitIname, TagIname};
+//! use purlin_transforms::primitives::{SplitIname, Tag};
 //! use purlin_ir::AxisTag;
 //!
 //! let kernel = purlin_ir::text::parse(
@@ -11,8 +11,8 @@
 //! )?;
 //! let mut s = Schedule::of(&kernel);
 //! let [block, item] = s.make(SplitIname::new("i", 128))?;
-//! s.apply(TagIname::new(&block, AxisTag::Group(0)))?;
-//! s.apply(TagIname::new(&item, AxisTag::Local(0)))?;
+//! s.apply(Tag::new(&block, AxisTag::Group(0)))?;
+//! s.apply(Tag::new(&item, AxisTag::Local(0)))?;
 //! assert_eq!(s.recipe().steps.len(), 3);
 //! assert_eq!(s.recipe().apply(&kernel)?, *s.kernel());
 //! # Ok::<(), Box<dyn std::error::Error>>(())

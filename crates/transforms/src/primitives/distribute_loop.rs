@@ -93,6 +93,7 @@ pub struct Parts {
 
 impl Primitive for DistributeLoop {
     const NAME: &'static str = "distribute_loop";
+    const VERB: Option<&'static str> = Some("distribute");
     const SUMMARY: &'static str = "Distributes a loop over the parts of its body.";
 
     type Proof = Parts;

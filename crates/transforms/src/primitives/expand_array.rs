@@ -104,6 +104,7 @@ pub struct OwnValues {
 
 impl Primitive for ExpandArray {
     const NAME: &'static str = "expand_array";
+    const VERB: Option<&'static str> = Some("expand");
     const SUMMARY: &'static str = "Gives a temporary an axis for each of some loops.";
 
     type Proof = OwnValues;

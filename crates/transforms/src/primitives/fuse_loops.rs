@@ -92,6 +92,7 @@ pub struct SameValues {
 
 impl Primitive for FuseLoops {
     const NAME: &'static str = "fuse_loops";
+    const VERB: Option<&'static str> = Some("fuse");
     const SUMMARY: &'static str = "Fuses two neighbouring loops over the same values up to a shift.";
 
     type Proof = SameValues;

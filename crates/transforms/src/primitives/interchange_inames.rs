@@ -120,6 +120,7 @@ fn check_bounds(analysis: &Analysis, outer: InameId, inner: InameId) -> Result<(
 
 impl Primitive for InterchangeInames {
     const NAME: &'static str = "interchange_inames";
+    const VERB: Option<&'static str> = Some("interchange");
     const SUMMARY: &'static str = "Swaps two loops of which one is directly around the other.";
 
     type Proof = Interchangeable;

@@ -20,13 +20,13 @@ pub mod factor_update;
 pub mod fix_parameter;
 pub mod fold_array;
 pub mod fuse_loops;
-pub mod hoist_insn;
-pub mod hoist_nest;
+pub mod hoist;
 pub mod inline_call;
 pub mod interchange_inames;
 pub mod join_array_axes;
 pub mod join_arrays;
 pub mod join_inames;
+pub mod launch_hint;
 pub mod make_atomic;
 pub mod map_inames;
 pub mod move_insns;
@@ -49,9 +49,7 @@ pub mod reverse_iname;
 pub mod roll_insns;
 pub mod separate_array;
 pub mod set_address_space;
-pub mod set_dynamic_local;
 pub mod set_precision;
-pub mod set_resident_groups;
 pub mod shift_iname;
 pub mod sink_accumulation;
 pub mod skew_iname;
@@ -61,12 +59,14 @@ pub mod split_iname;
 pub mod split_lives;
 pub mod split_sum;
 pub mod stage_value;
-pub mod tag_iname;
-pub mod tag_inames;
+pub mod tag;
 pub mod transpose_array_axes;
-pub mod unroll_iname;
-pub mod vectorise_iname;
 pub mod write_out;
+
+pub use crate::former_types::{
+    HoistInsn, HoistNest, SetDynamicLocal, SetResidentGroups, TagIname, TagInames, UnrollIname,
+    VectoriseIname,
+};
 
 purlin_steps::table! {
     alias_storage::AliasStorage;
@@ -86,13 +86,13 @@ purlin_steps::table! {
     fix_parameter::FixParameter;
     fold_array::FoldArray;
     fuse_loops::FuseLoops;
-    hoist_insn::HoistInsn;
-    hoist_nest::HoistNest;
+    hoist::Hoist;
     inline_call::InlineCall;
     interchange_inames::InterchangeInames;
     join_array_axes::JoinArrayAxes;
     join_arrays::JoinArrays;
     join_inames::JoinInames;
+    launch_hint::LaunchHint;
     make_atomic::MakeAtomic;
     map_inames::MapInames;
     move_insns::MoveInsns, Place;
@@ -115,9 +115,7 @@ purlin_steps::table! {
     roll_insns::RollInsns;
     separate_array::SeparateArray;
     set_address_space::SetAddressSpace;
-    set_dynamic_local::SetDynamicLocal;
     set_precision::SetPrecision, Precision;
-    set_resident_groups::SetResidentGroups;
     shift_iname::ShiftIname;
     sink_accumulation::SinkAccumulation;
     skew_iname::SkewIname;
@@ -127,10 +125,7 @@ purlin_steps::table! {
     split_lives::SplitLives;
     split_sum::SplitSum;
     stage_value::StageValue;
-    tag_iname::TagIname;
-    tag_inames::TagInames;
+    tag::Tag;
     transpose_array_axes::TransposeArrayAxes;
-    unroll_iname::UnrollIname;
-    vectorise_iname::VectoriseIname;
     write_out::WriteOut;
 }

@@ -163,6 +163,7 @@ pub struct Copied(Filling);
 
 impl Primitive for PrefetchArray {
     const NAME: &'static str = "prefetch_array";
+    const VERB: Option<&'static str> = Some("prefetch");
     const SUMMARY: &'static str = "Copies what a region reads of an array to a temporary.";
 
     type Proof = Copied;

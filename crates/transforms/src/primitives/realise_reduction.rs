@@ -191,6 +191,7 @@ impl Handles for Realised {
 
 impl Primitive for RealiseReduction {
     const NAME: &'static str = "realise_reduction";
+    const VERB: Option<&'static str> = Some("realise");
     const SUMMARY: &'static str = "Turns a reduction into a loop.";
 
     type Proof = Accumulation;

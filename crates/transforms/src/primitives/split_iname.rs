@@ -176,6 +176,7 @@ struct Remainder {
 
 impl Primitive for SplitIname {
     const NAME: &'static str = "split_iname";
+    const VERB: Option<&'static str> = Some("split");
     const SUMMARY: &'static str = "Splits a loop into blocks of constant length.";
 
     type Proof = Blocks;

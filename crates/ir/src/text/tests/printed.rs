@@ -71,9 +71,10 @@ fn all_parts() {
 fn a_first_line_with_resident_groups() {
     let text = "kernel k {resident_groups(4)}\n";
     let kernel = parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
-    assert_eq!((kernel.resident_groups, kernel.to_string().as_str()), (Some(4), text));
+    assert_eq!((kernel.launch.resident_groups, kernel.to_string().as_str()), (Some(4), text));
     for found in [0, 33] {
-        let other = crate::Kernel { resident_groups: Some(found), ..kernel.clone() };
+        let mut other = kernel.clone();
+        other.launch.resident_groups = Some(found);
         let message = other.verify().expect_err("refused").to_string();
         assert_eq!(message, format!("{found} resident groups are not within 1 to 32"));
     }
@@ -83,7 +84,7 @@ fn a_first_line_with_resident_groups() {
 fn a_first_line_with_dynamic_local_memory() {
     for text in ["kernel k {dynamic_local}\n", "kernel k {resident_groups(4), dynamic_local}\n"] {
         let kernel = parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
-        assert_eq!((kernel.dynamic_local, kernel.to_string().as_str()), (true, text));
+        assert_eq!((kernel.launch.dynamic_local, kernel.to_string().as_str()), (true, text));
     }
     assert_ne!(parse("kernel k {dynamic_local}"), parse("kernel k"));
 }

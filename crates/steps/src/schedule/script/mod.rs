@@ -8,7 +8,8 @@ mod value;
 pub use fields::{Arguments, of as fields_of};
 pub use holes::Choice;
 
-use super::Schedule;
+use super::{Made, Schedule};
+use crate::combined::Combined;
 use crate::recipe::{Lowering, Recipe, StartsFrom, fixed_params};
 use crate::refusal::TransformError;
 use crate::step::Step;
@@ -28,15 +29,16 @@ pub use value::is_word;
 ///
 /// ```text
 /// # 128 work-items a group
-/// let block, item = split_iname(i, 128)
-/// tag_iname(block, g.0)
-/// tag_iname(item, l.0)
-/// prefetch_array(x, at: block, space: local, work_items: [128])
+/// let block, item = split(i, 128)
+/// tag(block, g.0)
+/// tag(item, l.0)
+/// prefetch(x, at: block, space: local, work_items: [128])
 /// ```
 ///
 /// | part | form |
 /// |---|---|
-/// | step | a primitive's name and its arguments in brackets, by position first, then by name |
+/// | step | a primitive's name, or its verb (`split`, `tag`, `prefetch`, `realise`), and its arguments in brackets, by position first, then by name |
+/// | combined step | `reorder([j, i])`, `tile([i, j], [8, 8])`: recipes hold the steps that they are made of |
 /// | value | a word (`i`, `l.0`, `scatter_*`), a number, `true`, `false`, text in quotes as in JSON, `[a, b]`, `{name: value}` |
 /// | handles | `let a, b = step(...)` names what the step makes: arrays, then loops, rules, instructions; `_` skips one |
 ///
@@ -168,11 +170,11 @@ impl Script {
                 self.lowering.push(text.parse().map_err(|e| error(&span, format!("{e}"), None))?);
             }
             Line::Step(statement) => {
-                let checked = step_of(&self.set, &statement, words);
+                let checked = action_of(&self.set, &statement, words);
                 let handles = statement.handles.iter().filter(|(name, _)| name != "_");
                 words.extend(handles.map(|(name, _)| (name.clone(), Json::String(name.clone()))));
                 self.statements.push(statement);
-                checked?;
+                checked.map(drop)?;
             }
         }
         Ok(())
@@ -229,8 +231,11 @@ impl Script {
     pub fn fixed_params(&self, choice: &Choice, given: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
         let words = self.words(&choice.0).unwrap_or_else(|| choice.0.clone());
         // a step that mentions a handle fixes nothing
-        let steps: Vec<Step> =
-            self.statements.iter().filter_map(|s| step_of(&self.set, s, &words).ok()).collect();
+        let steps = self.statements.iter().filter_map(|s| match action_of(&self.set, s, &words) {
+            Ok(Action::Step(step)) => Some(step),
+            Ok(Action::Combined(_)) | Err(_) => None,
+        });
+        let steps: Vec<Step> = steps.collect();
         fixed_params(steps.iter(), given)
     }
 
@@ -286,11 +291,14 @@ fn run(
     words: &mut Words,
 ) -> Result<(), (Option<Box<Step>>, ScriptProblem)> {
     let refused = |e: TransformError| ScriptProblem::Refused(Box::new(e));
-    let step = step_of(set, statement, words).map_err(|e| {
+    let action = action_of(set, statement, words).map_err(|e| {
         let cause = crate::Refusal::Arguments(e.message);
         (None, refused(TransformError { operation: statement.step.0.clone(), cause }))
     })?;
-    let made = schedule.apply(step.clone()).map_err(|e| (Some(Box::new(step)), refused(e)))?;
+    let made: Made = match action {
+        Action::Step(step) => schedule.apply(step.clone()).map_err(|e| (Some(Box::new(step)), refused(e)))?,
+        Action::Combined(combined) => combined.apply(schedule).map_err(|e| (None, refused(e)))?,
+    };
     let names: Vec<String> = made.names().map(str::to_owned).collect();
     if statement.handles.len() > names.len() {
         return Err((None, ScriptProblem::Handles { needed: statement.handles.len(), made: names }));
@@ -329,13 +337,21 @@ fn check_integers(e: &Arithmetic, words: &Words) -> Result<(), ParseError> {
     Ok(())
 }
 
+/// What a statement does.
+enum Action {
+    Step(Step),
+    Combined(Box<dyn Combined>),
+}
+
 /// The step of a statement.
-fn step_of(set: &StepSet, statement: &Statement, words: &Words) -> Result<Step, ParseError> {
+fn action_of(set: &StepSet, statement: &Statement, words: &Words) -> Result<Action, ParseError> {
     let (name, span) = &statement.step;
-    let Some(row) = set.row(name) else {
+    let combined = set.combined(name);
+    let form = set.form(name).map(|(arguments, _)| arguments);
+    let form = form.or_else(|| combined.map(|combined| combined.arguments));
+    let Some(Arguments { names: known, alternatives }) = form else {
         return Err(error(span, format!("there is no step `{name}`"), Some(set.hint(name))));
     };
-    let (known, alternatives) = (row.arguments(), row.takes_one_of());
     let mut arguments = Map::new();
     for (k, Argument { name: given, value }) in statement.arguments.iter().enumerate() {
         let (field, place) = match given {
@@ -365,8 +381,15 @@ fn step_of(set: &StepSet, statement: &Statement, words: &Words) -> Result<Step, 
             return Err(error(place, format!("`{field}` is given twice"), None));
         }
     }
-    let json = Json::Object([(name.clone(), Json::Object(arguments))].into_iter().collect());
-    set.deserialize(json).map_err(|e| {
+    let arguments = Json::Object(arguments);
+    let action = match combined {
+        Some(combined) => (combined.read)(arguments).map(Action::Combined),
+        None => {
+            let json = Json::Object([(name.clone(), arguments)].into_iter().collect());
+            set.deserialize(json).map(Action::Step)
+        }
+    };
+    action.map_err(|e| {
         let help = format!("its arguments are {}", listed(known));
         error(&statement.span, format!("`{name}`: {e}"), Some(help))
     })

@@ -1,0 +1,176 @@
+//! Tells the compiler and the launch what a kernel should run with.
+
+use purlin_analysis::Analysis;
+use purlin_ir::{AddressSpace, AxisTag, Kernel, RESIDENT_GROUPS};
+use purlin_steps::draw::Picks;
+use purlin_steps::former::Former;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::primitive::Primitive;
+use purlin_steps::refusal::Refusal;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Says for how many work-groups at a time a compute unit should have registers, or that all arrays in local
+/// memory are parts of one that the launch provides.
+///
+/// # Rewrite
+/// ```text
+/// kernel k                        =>   kernel k {resident_groups(4)}
+///
+/// for i in 0..n {g.0}                  for i in 0..n {g.0}
+///   for j in 0..32 {l.0}                 for j in 0..32 {l.0}
+///     s: y[i, j] = 2.0*x[i, j]             s: y[i, j] = 2.0*x[i, j]
+/// ```
+/// The compiler gives a work-item fewer registers then, and keeps what does not fit in memory: more
+/// groups hide each other's barriers and latencies. It is the second number of CUDA's
+/// `__launch_bounds__`. A number that the registers of a device do not allow is ignored by its compiler.
+///
+/// ```text
+/// kernel k                        =>   kernel k {dynamic_local}
+///
+/// temp t: f64[32] local                temp t: f64[32] local
+///
+/// for i in 0..32 {l.0}                 for i in 0..32 {l.0}
+///   s: t[i] = x[i]                       s: t[i] = x[i]
+/// ```
+/// In CUDA these are one `extern __shared__` array, with the temporaries one after the other in the
+/// order of their declarations. Without, a kernel declares what fits into 48 KiB, the smallest arrays
+/// first, and the launch provides the rest. Compilers know that declared arrays do not overlap, and
+/// place them as they like; parts of one array stay in order. Which is faster depends on the kernel.
+/// OpenCL and C know neither hint, and compile the kernel as it is.
+///
+/// # Precondition
+/// There are groups: `{ l in loops : tag(l) = g or tag(l) = l }` is not empty, where registers are asked for.
+/// Something is provided: `{ v in temporaries : space(v) = local }` is not empty, where local memory is. The same
+/// instances run in the same order.
+///
+/// # Errors
+/// No hint; a number beyond 1 to 32, or a kernel without an axis of work-items; a kernel without a temporary in
+/// local memory.
+///
+/// # Source
+/// CUDA C++ Programming Guide, Launch Bounds and `__shared__`.
+///
+/// # Elsewhere
+/// Launch bounds and dynamic shared memory of CUDA and HIP; Triton's `maxnreg`; TVM's storage scope `shared.dyn`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LaunchHint {
+    /// Work-groups of a compute unit; as before if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resident_groups: Option<u32>,
+    /// Whether the launch provides local memory; as before if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dynamic_local: bool,
+}
+
+impl LaunchHint {
+    /// Asks for registers for a number of work-groups.
+    pub const fn resident_groups(groups: u32) -> Self {
+        Self { resident_groups: Some(groups), dynamic_local: false }
+    }
+
+    /// Lets the launch provide local memory.
+    pub const fn dynamic_local() -> Self {
+        Self { resident_groups: None, dynamic_local: true }
+    }
+}
+
+impl fmt::Display for LaunchHint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let groups = self.resident_groups.map(|groups| format!("resident groups {groups}"));
+        let local = self.dynamic_local.then(|| "dynamic local memory".to_owned());
+        let hints: Vec<String> = groups.into_iter().chain(local).collect();
+        write!(f, "launch with {}", if hints.is_empty() { "no hint".into() } else { hints.join(", ") })
+    }
+}
+
+/// There are groups.
+const GROUPS: Obligation =
+    Obligation::new("launch_hint.groups", "a loop is mapped to work-items or work-groups");
+
+/// There is something to provide.
+const LOCAL: Obligation = Obligation::new("launch_hint.local", "a temporary is in local memory");
+
+impl Primitive for LaunchHint {
+    const NAME: &'static str = "launch_hint";
+    const SUMMARY: &'static str = "Tells the compiler and the launch what a kernel should run with.";
+    const FORMER: &'static [Former] = &[
+        Former::of::<Resident, Self>("set_resident_groups"),
+        Former::of::<Dynamic, Self>("set_dynamic_local"),
+    ];
+
+    type Proof = ();
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[GROUPS, LOCAL];
+    const WEIGHT: usize = 2;
+
+    fn check(&self, analysis: &Analysis) -> Result<(), Refusal> {
+        let kernel = analysis.kernel();
+        let Self { resident_groups, dynamic_local } = self;
+        if let Some(groups) = resident_groups {
+            if !RESIDENT_GROUPS.contains(groups) {
+                return Err(Refusal::argument(
+                    "resident_groups",
+                    format!("{groups} resident groups"),
+                    "1 to 32",
+                ));
+            }
+            let mut tags = kernel.inames.values().map(|iname| iname.tag);
+            let mapped = tags.any(|tag| matches!(tag, AxisTag::Group(_) | AxisTag::Local(_)));
+            GROUPS
+                .require(mapped, || "no loop is mapped to work-items or work-groups; tag one first".into())?;
+        } else if !dynamic_local {
+            return Err(Refusal::argument(
+                "resident_groups",
+                "no hint is given",
+                "a number, or `dynamic_local`",
+            ));
+        }
+        LOCAL.require(!dynamic_local || has_local(kernel), || {
+            "no temporary is in local memory; set the address space of one first".into()
+        })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, (): &()) {
+        kernel.launch.resident_groups = self.resident_groups.or(kernel.launch.resident_groups);
+        kernel.launch.dynamic_local |= self.dynamic_local;
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        if has_local(kernel) && p.one_in(2) {
+            return Some(Self::dynamic_local());
+        }
+        Some(Self::resident_groups(p.between(1, 4).unsigned_abs() as u32))
+    }
+}
+
+fn has_local(kernel: &Kernel) -> bool {
+    kernel.vars.values().any(|var| var.space == AddressSpace::Local)
+}
+
+/// What `set_resident_groups` took.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Resident {
+    groups: u32,
+}
+
+impl From<Resident> for LaunchHint {
+    fn from(old: Resident) -> Self {
+        Self::resident_groups(old.groups)
+    }
+}
+
+/// What `set_dynamic_local` took.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Dynamic {}
+
+impl From<Dynamic> for LaunchHint {
+    fn from(_: Dynamic) -> Self {
+        Self::dynamic_local()
+    }
+}
