@@ -481,7 +481,7 @@ fn blocks_that_are_wrong_are_reported() {
         ("json", "{\n", "EOF"),
         ("json,recipe", "{\"steps\": [{\"no_such\": {}}]}\n", "there is no step `no_such`"),
         ("json,selection", "{\"insns\": \"s\"}\n", "unknown variant `insns`"),
-        ("json,mapping", "{\"strategy\": \"none\"}\n", "unknown variant `none`"),
+        ("json,mapping", "{\"strategy\": \"none\"}\n", "there is no strategy `none`"),
         ("rust", "fn f() {}\n", "an excerpt names its file"),
         ("rust,from=src/lib.rs", "fn f() {}\n", "src/lib.rs does not have the lines"),
         (

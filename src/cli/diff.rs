@@ -190,7 +190,7 @@ fn unified(a: &str, b: &str, names: &[String; 2]) -> String {
 mod tests {
     use super::*;
     use purlin::ir::AxisTag;
-    use purlin::transforms::primitives::{SplitIname, Tag};
+    use purlin::transforms::primitives::{ReverseIname, SplitIname, Tag};
 
     fn recipe(steps: impl IntoIterator<Item = Step>) -> Recipe {
         Recipe::new(steps)
@@ -200,11 +200,11 @@ mod tests {
     fn steps_are_removed_added_and_changed() {
         let split = |factor| Step::from(SplitIname::new("i", factor));
         let tag = |name: &str| Step::from(Tag::new(name, AxisTag::Group(0)));
-        let a = recipe([split(4), tag("i_o"), Tag::new("i_i", AxisTag::Unrolled).into()]);
+        let a = recipe([split(4), tag("i_o"), ReverseIname::new("i_i").into()]);
         let b = recipe([split(8), tag("i_o"), tag("j")]);
         let text = steps_diff(&a, &b);
         let expected = "~ 1. split `i` by 4 into `i_o`, `i_i`\n  1. split `i` by 8 into `i_o`, `i_i`\n  \
-                        2. tag `i_o` g.0\n- 3. unroll `i_i`\n+ 3. tag `j` g.0\n\n1 removed, 1 added, 1 changed\n";
+                        2. tag `i_o` g.0\n- 3. reverse `i_i`\n+ 3. tag `j` g.0\n\n1 removed, 1 added, 1 changed\n";
         assert_eq!(text, expected);
         assert_eq!(steps_diff(&a, &a), "the same 3 steps\n");
     }
@@ -216,6 +216,6 @@ mod tests {
             &recipe([split("i", 4)]),
             &recipe([Tag::new("k", AxisTag::Unrolled).into(), split("i", 2)]),
         );
-        assert!(text.starts_with("+ 1. unroll `k`\n~ 1. split `i` by 4"), "{text}");
+        assert!(text.starts_with("+ 1. tag `k` unroll\n~ 1. split `i` by 4"), "{text}");
     }
 }

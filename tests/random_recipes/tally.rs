@@ -22,9 +22,9 @@ impl Tally {
         }
     }
 
-    /// The primitives that were accepted fewer than `least` times.
+    /// Of the primitives that are drawn, those that were accepted fewer than `least` times.
     pub fn rare(&self, least: u64) -> Vec<String> {
-        let names = steps().rows().map(|p| p.name.to_owned());
+        let names = steps().rows().filter(|p| p.is_drawn()).map(|p| p.name.to_owned());
         names.filter(|n| self.0.get(n.as_str()).is_none_or(|[accepted, _]| *accepted < least)).collect()
     }
 

@@ -125,7 +125,7 @@ pub mod one_or_several {
     /// Writes the names.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// The errors of the serializer.
     pub fn serialize<S: Serializer>(names: &[String], serializer: S) -> Result<S::Ok, S::Error> {
         match names {
             [one] => one.serialize(serializer),

@@ -116,6 +116,12 @@ impl PrimitiveInfo {
         self.arguments.alternatives
     }
 
+    /// Whether random recipes draw it.
+    #[must_use]
+    pub const fn is_drawn(&self) -> bool {
+        self.weight > 0
+    }
+
     /// A step with arguments that have a chance on a kernel, if there are any.
     pub fn draw(&self, kernel: &Kernel, picks: &mut Picks<'_>) -> Option<Step> {
         (self.draw)(kernel, picks)
