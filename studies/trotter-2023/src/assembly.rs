@@ -16,8 +16,8 @@ use purlin::forms::strategies::SingleCell;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Buffer, Device, RuntimeError, Timing, TimingOptions, buffer_of, download_values};
 use purlin::solve::{
-    Arrays, AssemblyStrategy, Call, CsrOperator, DeviceForm, FormPrograms, MatrixAssembly, Operator,
-    Queue, SolveError, run,
+    Arrays, AssemblyStrategy, Call, CsrOperator, DeviceForm, FormPrograms, MatrixAssembly, Operator, Queue,
+    SolveError, run,
 };
 use purlin::{CsrMatrix, Mapping, Random};
 use std::fmt;
