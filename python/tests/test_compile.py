@@ -95,7 +95,7 @@ def test_a_compiled_kernel_says_what_it_is():
     assert repr(axpy) == "<purlin.Compiled axpy(n: i32, a: f64, x: f64[n], y: f64[n] inout) for c>"
     assert "axpy" in axpy._repr_html_()
     assert "__global__" in purlin.source(AXPY, "cuda")
-    with pytest.raises(purlin.Unavailable, match="no target `metal`; there are `c`, `opencl`, `cuda`"):
+    with pytest.raises(purlin.Unavailable, match="no target `metal`; there are `cuda`, `opencl`, `c`"):
         purlin.source(AXPY, "metal")
     with pytest.raises(purlin.Unavailable, match="no device `metal`; there are: "):
         purlin.compile(AXPY, "metal")

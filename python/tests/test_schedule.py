@@ -122,7 +122,7 @@ def test_refusals_of_a_text_name_the_line():
     assert caught.value.line == 11
     assert caught.value.kernel_text == str(purlin.Kernel.parse(CARRIED))
     steps = json.dumps({"steps": [{"unroll_iname": {"iname": "k"}}]})
-    with pytest.raises(purlin.Refusal, match="step 1 of 1: unroll `k`: there is no iname `k`; there is") as caught:
+    with pytest.raises(purlin.Refusal, match="step 1 of 1: tag `k` unroll: there is no iname `k`; there is") as caught:
         purlin.Schedule(CARRIED).run(steps)
     assert (caught.value.step, caught.value.witness, caught.value.obligation) == (1, None, None)
 
