@@ -9,6 +9,7 @@ use purlin::analysis::stats::StatsError;
 use purlin::codegen::{CodegenError, Options, generate};
 use purlin::interp::{Memory, Value};
 use purlin::ir::text;
+use purlin::prelude::ScheduleSteps;
 use purlin::prelude::{AxisTag, Schedule};
 use purlin::runtime::{Device, RuntimeError, TimingOptions};
 use purlin::transforms::TransformError;

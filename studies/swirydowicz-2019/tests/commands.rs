@@ -193,7 +193,7 @@ fn steps_are_printed_with_the_gain_of_each() {
     }
     assert!(!story.contains("not timed"), "{story}");
     assert_eq!(story.matches(" of streaming; ").count(), 13, "{story}");
-    assert!(story.contains("+ tag_inames([lr, ls, lt, mr, ms, mt], tag: unroll)\n"), "{story}");
+    assert!(story.contains("+ tag([lr, ls, lt, mr, ms, mt], tag: unroll)\n"), "{story}");
     assert_eq!(good(&["stale", "--kernels", "bp35.2d.16", "--degrees", "7", "--db", db]), "");
     let refused = good(&["steps", "bp35.3d.6", "--degree", "15", "--db", db]);
     assert!(refused.contains("takes 4096 work-items a group at degree 15"), "{refused}");

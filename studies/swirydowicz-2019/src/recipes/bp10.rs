@@ -7,6 +7,7 @@ use super::nest::{
     halve_contractions, literal_tables, pad, pad_even, place, place_items, realise, share, spill, unroll,
 };
 use crate::problem::Sizes;
+use purlin::prelude::ScheduleSteps;
 use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule, SetResidentGroups};
 
 pub const IDEAS: [&str; 16] = [

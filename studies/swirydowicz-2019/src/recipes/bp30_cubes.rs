@@ -3,6 +3,7 @@
 use super::Launch;
 use super::nest::{Steps, cut, expand, fetch, fetch_matrix, pad, place, realise, share, spill, unroll};
 use crate::problem::Sizes;
+use purlin::prelude::ScheduleSteps;
 use purlin::prelude::{AddressSpace, AliasStorage, BufferWrites, MoveInsns, PassValues, Schedule, Selection};
 use purlin::transforms::TransformError;
 
@@ -51,8 +52,8 @@ const PROJECTION: Part = Part {
 /// projected pass from one to the next in global memory.
 pub fn three_launches(s: &mut Schedule, sizes: Sizes) -> Result<Vec<Launch>, TransformError> {
     expand(s, &["v", "z"], &["e"])?;
-    let first = PassValues::new(["v"], ["u", "I"]).cut_off(&mut s)?;
-    let second = PassValues::new(["z"], ["v", "g", "D", "lambda"]).cut_off(&mut s)?;
+    let first = PassValues::new(["v"], ["u", "I"]).cut_off(s)?;
+    let second = PassValues::new(["z"], ["v", "g", "D", "lambda"]).cut_off(s)?;
     part(s, sizes, &PROJECTION)?;
     [(first, INTERPOLATION), (second, DIFFERENTIATION)]
         .into_iter()

@@ -10,6 +10,7 @@ use super::nest::{
     place_items, realise, share, unroll,
 };
 use crate::problem::{Sizes, differentiation, legendre_nodes};
+use purlin::prelude::ScheduleSteps;
 use purlin::prelude::{
     AddressSpace, AliasStorage, AxisTag, MoveInsns, Schedule, Selection, SetResidentGroups, TagInames,
 };

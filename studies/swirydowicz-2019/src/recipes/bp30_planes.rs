@@ -6,6 +6,7 @@ use super::nest::{
     halve_contractions, pad, place, realise, share, unroll,
 };
 use crate::problem::Sizes;
+use purlin::prelude::ScheduleSteps;
 use purlin::prelude::{
     AddressSpace, AliasStorage, MoveInsns, PrefetchArray, Schedule, Selection, TransposeArrayAxes,
 };

@@ -2,6 +2,7 @@
 
 use super::nest::{Steps, cut, expand, fetch, fetch_matrix, pad, place, realise, share, spill, unroll};
 use crate::problem::Sizes;
+use purlin::prelude::ScheduleSteps;
 use purlin::prelude::{AddressSpace, AliasStorage, BufferWrites, MoveInsns, Schedule};
 
 pub const IDEAS: [&str; 6] = [

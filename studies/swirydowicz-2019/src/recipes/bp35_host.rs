@@ -2,6 +2,7 @@
 //! vector.
 
 use super::nest::{Steps, fetch, unroll};
+use purlin::prelude::ScheduleSteps;
 use purlin::prelude::{
     AddressSpace, AxisTag, BufferWrites, MoveInsns, RealiseReduction, Schedule, Selection, TagInames,
     TransposeArrayAxes,

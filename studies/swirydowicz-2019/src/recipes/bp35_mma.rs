@@ -5,6 +5,7 @@ use super::matrix_lines::{contract_all, sub_groups};
 use super::nest::{Steps, cut, expand, fetch, group_elements, share};
 use crate::problem::{Sizes, differentiation, lobatto_nodes};
 use purlin::forms::strategies::{InstructionLines, pad_lines};
+use purlin::prelude::ScheduleSteps;
 use purlin::prelude::{AddressSpace, AliasStorage, AxisTag, BufferWrites, FixArgument, Schedule, Selection};
 use purlin::transforms::TransformError;
 

@@ -6,6 +6,7 @@ use super::nest::{
 };
 use super::{bp35_lines, bp35_mma};
 use crate::problem::Sizes;
+use purlin::prelude::ScheduleSteps;
 use purlin::prelude::{AddressSpace, AliasStorage, BufferWrites, Schedule, Selection};
 
 pub const IDEAS: [&str; 17] = [

@@ -6,6 +6,7 @@ use super::nest::{
     Steps, contract, cut, expand, fetch, group_elements, place, place_items, realise, share, unroll,
 };
 use crate::problem::{Sizes, differentiation, lobatto_nodes, lobatto_weights};
+use purlin::prelude::ScheduleSteps;
 use purlin::prelude::{
     AddressSpace, AliasStorage, ExpandRule, ExtractRule, HoistNest, JoinInames, MoveInsns, PadArray,
     PrecomputeRule, Schedule, Selection, SetResidentGroups, SplitIname,

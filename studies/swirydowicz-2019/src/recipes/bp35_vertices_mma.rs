@@ -5,6 +5,7 @@ use super::matrix_lines::{contract_all, few_sub_groups, sub_groups};
 use super::nest::{Steps, contract, cut, expand, fetch, group_elements, realise, share, unroll};
 use crate::problem::{Sizes, differentiation, lobatto_nodes, lobatto_weights};
 use purlin::forms::strategies::{InstructionLines, pad_lines};
+use purlin::prelude::ScheduleSteps;
 use purlin::prelude::{
     AddressSpace, AliasStorage, AxisTag, FixArgument, JoinInames, Schedule, Selection, SplitIname,
 };

@@ -4,6 +4,7 @@
 
 use super::nest::{Steps, cut, expand, fetch, fuse, realise};
 use crate::problem::Sizes;
+use purlin::prelude::ScheduleSteps;
 use purlin::prelude::{
     AddressSpace, BufferWrites, CopyTable, FactorUpdate, FixArgument, MoveInsns, Schedule, Selection,
     SetAddressSpace,

@@ -2,6 +2,7 @@
 
 use crate::problem::{Precision, Sizes};
 use purlin::ir::Variable;
+use purlin::prelude::ScheduleSteps;
 use purlin::prelude::{
     AddressSpace, Assume, AxisTag, ContractArray, DeclareCallee, ExpandArray, ImageAxis, MoveInsns, PadArray,
     PeelIname, PrefetchArray, ReplaceWithIntrinsic, ReverseIname, Schedule, Selection, SetAddressSpace,
