@@ -1,4 +1,4 @@
-//! README's picture: a kernel, its steps, the code and where its time stands under the roofline, as SVG.
+//! README's picture: a kernel, its steps, the code and where its time stands under the roofline.
 //!
 //! The time is a measurement, `results/h200/axpy.json`, by
 //! `purlin run examples/axpy.purlin --device cuda --param n=134217728`.
@@ -40,11 +40,11 @@ pub fn picture() -> Result<String, Box<dyn std::error::Error>> {
         ("its steps, each proved", steps.trim()),
         ("CUDA, OpenCL, C", &format!("extern{code}")),
     ];
-    Ok(composed(&panels, &roofline))
+    composed(&panels, &roofline)
 }
 
 /// Panels of text one below the other, and a picture beside them.
-fn composed(panels: &[(&str, &str)], beside: &str) -> String {
+fn composed(panels: &[(&str, &str)], beside: &str) -> Result<String, Box<dyn std::error::Error>> {
     let letters = panels.iter().flat_map(|(_, text)| text.lines().map(str::len)).max().unwrap_or(0);
     let width = (letters as f64 * LETTER).ceil() as usize + 40;
     let (mut y, mut body) = (28, String::new());
@@ -60,15 +60,13 @@ fn composed(panels: &[(&str, &str)], beside: &str) -> String {
         y += 2 * LINE;
     }
     let inner = beside.replacen("<svg ", &format!("<svg x=\"{width}\" y=\"0\" "), 1);
-    let size = |name: &str| {
-        let found = beside
-            .split_once(&format!(" {name}=\""))
-            .and_then(|(_, rest)| rest.split('"').next()?.parse().ok());
-        found.unwrap_or(0_usize) // default: a picture says its size
+    let size = |name: &str| -> Option<usize> {
+        beside.split_once(&format!(" {name}=\""))?.1.split('"').next()?.parse().ok()
     };
-    let (all, high) = (width + size("width"), y.max(size("height")));
-    format!(
+    let (wide, high) = size("width").zip(size("height")).ok_or("a picture that says its size")?;
+    let (all, high) = (width + wide, y.max(high));
+    Ok(format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{all}\" height=\"{high}\" viewBox=\"0 0 {all} {high}\" \
          font-family=\"monospace\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{body}{inner}</svg>\n"
-    )
+    ))
 }

@@ -46,6 +46,7 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     let Prepared { device, measured, seed, .. } = &prepared;
     // a parameter that a hole fixes has as many values as the hole
     let given = args.inputs.given()?;
+    // default: a kernel without a schedule fixes nothing
     let fixed = script.as_ref().map(|s| s.fixed_params(&Choice::default(), &given)).unwrap_or_default();
     let wanted = args.inputs.wanted(fixed);
     let memory = match &form {

@@ -1,5 +1,5 @@
-//! Primitives that compute with tables, sums and products: symmetries, quadrature, modes, moments, common factors.
-//! Each proves that results keep their bits, or says to how many digits they do.
+//! Primitives that compute with tables, sums and products: symmetries, quadrature, modes, moments,
+//! common factors. Each proves that results keep their bits, or says to how many digits they do.
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

@@ -319,17 +319,6 @@ impl<'k> Polyhedral<'k> {
         parts.filter_map(affine_condition).collect()
     }
 
-    /// The points where an instruction runs as an isl set, in the context of the assumptions.
-    ///
-    /// # Errors
-    /// A failure of isl.
-    pub fn instance_set(&self, insn: InsnId) -> Result<isl::Set, isl::IslError> {
-        let dims = self.names(self.loops(insn), Side::Source);
-        let space = isl::SetSpace::new(&dims, &self.params).with_tuple(&self.kernel.insns[insn].name);
-        let (disjuncts, _) = self.instances(insn, Side::Source);
-        isl::Set::from_disjuncts(&space, &self.in_context(disjuncts))
-    }
-
     /// Constraints by names as a domain; `None` if a name is neither an iname nor a variable.
     pub fn to_domain(&self, disjuncts: &[Vec<isl::Constraint>]) -> Option<Domain> {
         let one = |c: &isl::Constraint| {

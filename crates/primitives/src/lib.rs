@@ -1,4 +1,5 @@
-//! All primitives of Purlin as one set, with the frame they stand in: what recipes and strategies are written with.
+//! All primitives of Purlin as one set, with the frame they stand in: what recipes and strategies
+//! are written with.
 //!
 //! ```
 //! use purlin_primitives::{Recipe, primitives::SplitIname};

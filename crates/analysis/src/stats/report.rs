@@ -135,12 +135,6 @@ impl Statistics {
         self.within(space).map(|v| v.ty.bytes().saturating_mul(v.traffic(kind).accesses)).sum()
     }
 
-    /// Bytes of the distinct elements of an address space that are read or written: what a perfect
-    /// cache moves.
-    pub fn footprint_bytes(&self, space: AddressSpace, kind: AccessKind) -> u64 {
-        self.within(space).map(|v| v.ty.bytes().saturating_mul(v.traffic(kind).footprint)).sum()
-    }
-
     /// Whether every count is exact (footprints apart).
     pub fn exact(&self) -> bool {
         self.ops_exact
