@@ -3,6 +3,7 @@
 
 mod architecture;
 mod bibliography;
+mod changelog;
 mod mutations;
 mod readme;
 mod words;
