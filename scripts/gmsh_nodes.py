@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write `crates/forms/src/mesh/gmsh/nodes.rs`: Gmsh's nodes of each element in basix's order.
+"""Write `crates/fem/src/mesh/gmsh/nodes.rs`: Gmsh's nodes of each element in basix's order.
 
     python3 -m venv .venv && .venv/bin/pip install fenics-basix==0.11.0 gmsh==4.15.2
-    .venv/bin/python scripts/gmsh_nodes.py | rustfmt > crates/forms/src/mesh/gmsh/nodes.rs
+    .venv/bin/python scripts/gmsh_nodes.py | rustfmt > crates/fem/src/mesh/gmsh/nodes.rs
 
 Both codes say where the nodes of an element lie on its reference cell; equal places are one node.
 """

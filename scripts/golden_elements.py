@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write golden tabulations of elements for the tests of `purlin-forms`.
+"""Write golden tabulations of elements for the tests of `purlin-fem`.
 
     python3 -m venv .venv && .venv/bin/pip install fenics-basix==0.11.0
     .venv/bin/python scripts/golden_elements.py
@@ -21,7 +21,7 @@ import basix
 import numpy as np
 from basix import CellType, ElementFamily, LagrangeVariant
 
-DATA = pathlib.Path(__file__).resolve().parent.parent / "crates/forms/tests/data"
+DATA = pathlib.Path(__file__).resolve().parent.parent / "crates/fem/tests/data"
 SIMPLICES = [CellType.interval, CellType.triangle, CellType.tetrahedron]
 PRODUCTS = [CellType.quadrilateral, CellType.hexahedron]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the quadrature tables that `purlin-forms` embeds.
+"""Write the quadrature tables that `purlin-fem` embeds.
 
     python3 -m venv .venv && .venv/bin/pip install fenics-basix==0.11.0
     .venv/bin/python scripts/quadrature_tables.py JASKOWIEC_SUKUMAR.csv
@@ -18,7 +18,7 @@ import sys
 
 import basix
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "crates/forms/src/quadrature/data"
+OUT = pathlib.Path(__file__).resolve().parent.parent / "crates/fem/src/quadrature/data"
 
 
 def write(name, rules):

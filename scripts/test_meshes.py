@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the small Gmsh files `crates/forms/tests/data/sector_*.msh` of every cell, order and format.
+"""Write the small Gmsh files `crates/fem/tests/data/sector_*.msh` of every cell, order and format.
 
     python3 -m venv .venv && .venv/bin/pip install gmsh==4.15.2
     .venv/bin/python scripts/test_meshes.py
@@ -17,7 +17,7 @@ import pathlib
 
 import gmsh
 
-DATA = pathlib.Path(__file__).resolve().parent.parent / "crates/forms/tests/data"
+DATA = pathlib.Path(__file__).resolve().parent.parent / "crates/fem/tests/data"
 FORMATS = {"41": (4.1, 0), "41_binary": (4.1, 1), "22": (2.2, 0), "22_binary": (2.2, 1)}
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write `crates/forms/src/mesh/vtu/nodes.rs`: basix's nodes of each cell in VTK's order.
+"""Write `crates/fem/src/vtu/nodes.rs`: basix's nodes of each cell in VTK's order.
 
     python3 -m venv .venv && .venv/bin/pip install fenics-basix==0.11.0 vtk==9.7.2
-    .venv/bin/python scripts/vtk_nodes.py | rustfmt > crates/forms/src/mesh/vtu/nodes.rs
+    .venv/bin/python scripts/vtk_nodes.py | rustfmt > crates/fem/src/vtu/nodes.rs
 
 Both codes say where the nodes of a Lagrange cell lie on its reference cell; equal places are one
 node.

@@ -4,10 +4,10 @@ use crate::tuning::known::{Known, Sought, first, for_device, mapped, trials, wit
 use crate::{CsrMatrix, LoadError, Loaded, laid_out};
 use purlin_autotune::{DatabaseError, Refusal};
 use purlin_codegen::{Options, Program};
+use purlin_fem::mesh::Mesh;
+use purlin_fem::sparse::CsrPattern;
 use purlin_forms::form::{Form, FormError, Inputs};
-use purlin_forms::import::CsrPattern;
 use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
-use purlin_forms::mesh::Mesh;
 use purlin_ir::Kernel;
 use purlin_primitives::Recipe;
 use purlin_runtime::{Device, Executable, RuntimeError};

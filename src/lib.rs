@@ -33,7 +33,6 @@ pub use purlin_analysis as analysis;
 pub use purlin_autotune as autotune;
 pub use purlin_codegen as codegen;
 pub use purlin_files as files;
-pub use purlin_forms as forms;
 pub use purlin_interp as interp;
 pub use purlin_ir as ir;
 pub use purlin_isl as isl;
@@ -42,6 +41,12 @@ pub use purlin_multigrid as multigrid;
 pub use purlin_primitives as transforms;
 pub use purlin_runtime as runtime;
 pub use purlin_solve as solve;
+
+/// Finite elements, and variational forms with their strategies.
+pub mod forms {
+    pub use purlin_fem::*;
+    pub use purlin_forms::*;
+}
 
 #[cfg(feature = "cli")]
 extern crate self as purlin; // the command line uses the library as other programs do

@@ -1,10 +1,10 @@
 //! A form on a mesh with inputs, and what its result must be.
 
+use purlin_fem::mesh::{Mesh, MeshCounts};
+use purlin_fem::numbering::{Numbering, NumberingError, NumberingOrder};
+use purlin_fem::quadrature::QuadratureScheme;
 use purlin_forms::form::{Form, FormError, FunctionSpace, Inputs};
 use purlin_forms::lowering::{Argument, ArgumentRole, LoweredForm, LoweringOptions, lower};
-use purlin_forms::mesh::{Mesh, MeshCounts};
-use purlin_forms::numbering::{Numbering, NumberingError, NumberingOrder};
-use purlin_forms::quadrature::QuadratureScheme;
 use purlin_forms::reference;
 use purlin_interp::Memory;
 use purlin_kernels::{Operator, OperatorError};

@@ -1581,7 +1581,7 @@ fn flat_meshes_in_space_are_read_with_a_note() {
         format!("note: mesh `{mesh}`: lies in the plane y = 2, of which x and z are the coordinates\n");
     assert!(stderr(&output).contains(&note), "{}", stderr(&output));
     // over the two sides of group 11
-    let form = "crates/forms/tests/data/boundary_length.json";
+    let form = "crates/forms/tests/integrals/boundary_length.json";
     let arrays = dir.path().join("arrays");
     good(&[
         "run",

@@ -7,7 +7,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use purlin_forms::element::CellShape;
+use purlin_fem::element::CellShape;
 use purlin_forms::form::*;
 use purlin_forms::lowering::{LoweringOptions, lower};
 

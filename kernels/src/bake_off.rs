@@ -1,7 +1,7 @@
 //! The bake-off problems of the Center for Efficient Exascale Discretizations (Fischer et al. 2020).
 //!
 //! ```
-//! use purlin_forms::element::CellShape;
+//! use purlin_fem::element::CellShape;
 //! use purlin_kernels::BakeOff;
 //!
 //! let bp5: BakeOff = "bp5".parse()?;
@@ -11,9 +11,9 @@
 //! # Ok::<(), purlin_kernels::BakeOffError>(())
 //! ```
 
-use purlin_forms::element::{CellShape, ElementFamily, LagrangeVariant};
+use purlin_fem::element::{CellShape, ElementFamily, LagrangeVariant};
+use purlin_fem::quadrature::QuadratureScheme;
 use purlin_forms::form::{Form, FunctionSpace, Measure, action, coefficient, dx, grad, inner, test, trial};
-use purlin_forms::quadrature::QuadratureScheme;
 use std::fmt;
 use std::str::FromStr;
 

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use purlin_kernels::BoundaryValueProblem;
-//! use purlin_forms::element::CellShape;
+//! use purlin_fem::element::CellShape;
 //!
 //! let problem: BoundaryValueProblem = "poisson".parse()?;
 //! let space = problem.space(CellShape::Tetrahedron, 1);
@@ -12,7 +12,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use purlin_forms::element::CellShape;
+use purlin_fem::element::CellShape;
 use purlin_forms::form::{
     Expr, Form, FunctionSpace, as_vector, coefficient, constant_with_default, derivative, det, ds, dx, grad,
     identity, inner, ln, test, tr, transpose, trial,

@@ -8,7 +8,7 @@
 //! # Ok::<(), purlin_kernels::OperatorError>(())
 //! ```
 
-use purlin_forms::element::CellShape;
+use purlin_fem::element::CellShape;
 use purlin_forms::form::{
     Expr, Form, FunctionSpace, action, coefficient, constant_with_default, derivative, diff, dx, grad,
     identity, inner, sym, test, tr, transpose, trial, variable,
@@ -184,7 +184,7 @@ impl FromStr for Operator {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use purlin_forms::quadrature::{QuadratureScheme, rule};
+    use purlin_fem::quadrature::{QuadratureScheme, rule};
 
     /// Quadrature degree per operator as implied by the published table bytes (Kulkarni & Klöckner
     /// 2025, equations 23–26).

@@ -1,7 +1,7 @@
 //! The benchmark problems of Świrydowicz et al. 2019 as forms on L-vectors.
 //!
 //! ```
-//! use purlin_forms::element::CellShape;
+//! use purlin_fem::element::CellShape;
 //! use purlin_kernels::TensorProduct;
 //!
 //! let bp35: TensorProduct = "bp3.5".parse()?;
@@ -13,7 +13,7 @@
 //! ```
 
 use crate::bake_off::BakeOff;
-use purlin_forms::element::CellShape;
+use purlin_fem::element::CellShape;
 use purlin_forms::form::{Form, action, coefficient, constant, grad, inner, test, trial};
 use std::fmt;
 use std::str::FromStr;

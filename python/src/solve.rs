@@ -2,7 +2,7 @@
 
 use crate::failure::{self, Failure};
 use crate::program::device;
-use purlin::forms::import::CsrPattern;
+use purlin::forms::sparse::CsrPattern;
 use purlin::runtime::{buffer_of, download_values, upload_values};
 use purlin::solve::{
     CsrOperator, LinearChoice, LinearOptions, LinearReason, LinearSolver, PowerOfTwo, SolveError, Unknowns,

@@ -2,8 +2,9 @@
 
 use crate::failure::{self, Failure};
 use purlin::check_memory;
-use purlin::forms::import::{CsrPart, CsrPattern, Imported};
+use purlin::forms::import::Imported;
 use purlin::forms::lowering::{LoweredKernel, LoweredRole};
+use purlin::forms::sparse::{CsrPart, CsrPattern};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 

@@ -1,10 +1,10 @@
 //! A boundary value problem divided among several devices, each of which owns a part of the unknowns.
 
 use super::{BoundaryValueSetupError, each_part};
+use purlin_fem::mesh::{FacetSide, Mesh};
+use purlin_fem::numbering::Numbering;
 use purlin_forms::form::Inputs;
 use purlin_forms::lowering::{LoweredKernel, LoweredRole};
-use purlin_forms::mesh::{FacetSide, Mesh};
-use purlin_forms::numbering::Numbering;
 use purlin_forms::tabulated::IntegralType;
 use purlin_interp::{Memory, Value};
 use purlin_runtime::Device;

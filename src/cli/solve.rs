@@ -9,8 +9,9 @@ use super::{out, run::open_device};
 use clap::{Args, ValueEnum};
 use purlin::files;
 use purlin::forms::element::LagrangeElement;
-use purlin::forms::mesh::{Mesh, MeshCounts, Vtu, VtuEncoding};
+use purlin::forms::mesh::{Mesh, MeshCounts};
 use purlin::forms::numbering::Numbering;
+use purlin::forms::vtu::{Vtu, VtuEncoding};
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Device, Traffic, open};
 use purlin::solve::{

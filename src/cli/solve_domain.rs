@@ -6,8 +6,9 @@ use super::solve::SolveArgs;
 use super::values::read_mesh;
 use purlin::files;
 use purlin::forms::element::CellShape;
-use purlin::forms::mesh::{Mesh, Vtu, VtuEncoding};
+use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::Numbering;
+use purlin::forms::vtu::{Vtu, VtuEncoding};
 use purlin::multigrid::{DeformedMesh, Dimension, Element, MappedBox};
 
 /// A unit square or cube, or what a file maps it to.

@@ -4,9 +4,9 @@ use super::Candidate;
 use super::search::{CostModel, NoOccupancy, Ranked, SearchBounds, SearchSpace, staged_tilings};
 use crate::Random;
 use purlin_autotune::DeviceModel;
+use purlin_fem::quadrature::QuadratureScheme;
 use purlin_forms::lowering::LoweredForm;
 use purlin_forms::program::{CellKernel, CellProgram, NotAnAction};
-use purlin_forms::quadrature::QuadratureScheme;
 use purlin_forms::strategies::{
     ConstantCells, FactorisedCells, FactorisedLines, FactorisedPlanes, MAX_KEPT, MultiLevelTiling,
     STAGED_WORDS, StagedTiling, StoredFactors, StraightCells, strategies, with_modes, words_in_registers,

@@ -3,11 +3,11 @@
 use crate::{Problem, ProblemError, kernel_work};
 use purlin_analysis::stats::StatsError;
 use purlin_autotune::Workload;
-use purlin_forms::element::CellShape;
+use purlin_fem::element::CellShape;
+use purlin_fem::mesh::{Mesh, MeshCounts, MeshError};
+use purlin_fem::numbering::{Numbering, NumberingOrder};
 use purlin_forms::form::FormError;
 use purlin_forms::lowering::{ArgumentRole, LoweredForm};
-use purlin_forms::mesh::{Mesh, MeshCounts, MeshError};
-use purlin_forms::numbering::{Numbering, NumberingOrder};
 use std::collections::BTreeMap;
 
 /// The mesh on which candidates are timed.

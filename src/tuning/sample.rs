@@ -1,10 +1,10 @@
 //! The reference at a few degrees of freedom of a large mesh.
 
 use crate::{Problem, ProblemError, Random, RelativeError};
+use purlin_fem::mesh::{Mesh, MeshError};
+use purlin_fem::numbering::Numbering;
 use purlin_forms::form::{FormError, Inputs};
 use purlin_forms::lowering::ArgumentRole;
-use purlin_forms::mesh::{Mesh, MeshError};
-use purlin_forms::numbering::Numbering;
 use purlin_forms::reference;
 use purlin_interp::Value;
 use std::collections::BTreeMap;
@@ -107,8 +107,8 @@ fn part_of(mesh: &Mesh, cells: &[usize]) -> Result<Mesh, MeshError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use purlin_forms::element::CellShape;
-    use purlin_forms::quadrature::QuadratureScheme;
+    use purlin_fem::element::CellShape;
+    use purlin_fem::quadrature::QuadratureScheme;
     use purlin_kernels::Operator;
 
     #[test]

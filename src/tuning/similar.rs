@@ -1,8 +1,8 @@
 //! Mappings of operators that are known, for forms of nearly the same sizes.
 
+use purlin_fem::element::CellShape;
+use purlin_fem::quadrature::{QuadratureScheme, rule};
 use purlin_forms::Mapping;
-use purlin_forms::element::CellShape;
-use purlin_forms::quadrature::{QuadratureScheme, rule};
 use purlin_forms::tiling::{SpaceSizes, TilingSizes};
 use purlin_kernels::Operator;
 

@@ -35,7 +35,7 @@ fn squares_agree_with_the_interpreter() {
 /// Cells, the boundary and a part of it, each with a kernel, add to one result.
 #[test]
 fn a_boundary_term_agrees_with_the_interpreter() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/forms/tests/data/plate_curved.msh");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/fem/tests/data/plate_curved.msh");
     let mesh = Mesh::read_gmsh(file.as_ref()).unwrap();
     let cell = CellShape::Triangle;
     let space = FunctionSpace::scalar(cell, 2);

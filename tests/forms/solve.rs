@@ -8,11 +8,11 @@ use purlin::forms::element::{CellShape, ElementFamily};
 use purlin::forms::form::{
     FunctionSpace, Inputs, action, coefficient, dS, ds, dx, grad, inner, jump, test, trial,
 };
-use purlin::forms::import::{CsrPattern, EntryOrder};
 use purlin::forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::Numbering;
 use purlin::forms::reference;
+use purlin::forms::sparse::{CsrPattern, EntryOrder};
 use purlin::forms::strategies::{ConstantCells, OwnedRows, PointTiles};
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Backend, Device, buffer_of, download_values, open};

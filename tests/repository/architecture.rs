@@ -23,7 +23,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("Tests", &["facts", "features", "sample", "step_facts"]),
-    ("Finite elements", &["forms", "kernels"]),
+    ("Finite elements", &["fem", "forms", "kernels"]),
     ("Products", &["autotune", "solve", "multigrid"]),
 ];
 

@@ -28,24 +28,17 @@
 
 mod bind;
 mod bytes;
-mod colours;
+mod entities;
 mod grid;
 mod inputs;
-mod owned;
-mod sparse;
-mod terms;
-mod upper;
 
 pub use bind::{Array, Given};
-pub use colours::map_colours;
 pub use inputs::MeshInputs;
 pub(crate) use inputs::entities_of;
-pub use owned::{OwnedRows, SlotPacking};
-pub use sparse::{BlockPattern, CsrPart, CsrPattern, EntryOrder};
-pub use terms::{EntryTerms, RowTerms};
 
 use crate::lowering::{LoweredKernel, TabulatedOptions, lower_tabulated};
 use crate::tabulated::{TabulatedError, TabulatedForm};
+use purlin_fem::sparse::{CsrPart, CsrPattern};
 
 /// A form that was read and lowered.
 #[derive(Clone, Debug)]
@@ -87,5 +80,26 @@ impl Imported {
         }
         let kernels = lower_tabulated(&form, options)?;
         Ok(Self { form, kernels })
+    }
+}
+
+impl TabulatedForm {
+    /// The pattern of a matrix over cells, from the maps `[cells, columns]` of its test and trial
+    /// spaces and the numbers of their degrees of freedom.
+    ///
+    /// # Errors
+    /// As [`CsrPattern::of_components`], or an output that is no matrix.
+    pub fn pattern(
+        &self,
+        output: usize,
+        [rows, columns]: [&[i32]; 2],
+        sizes: [usize; 2],
+    ) -> Result<CsrPattern, TabulatedError> {
+        let Some([test, trial]) = self.outputs.get(output).map(|o| &o.spaces[..]) else {
+            return Err(TabulatedError::invalid("output", output, "the place of a bilinear form"));
+        };
+        let [test, trial] = [&self.spaces[*test], &self.spaces[*trial]];
+        let part = CsrPart { extents: [test.columns, trial.columns], rows, columns };
+        Ok(CsrPattern::of_part(sizes, [test.block, trial.block], part)?)
     }
 }

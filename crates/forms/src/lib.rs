@@ -1,10 +1,9 @@
-//! Variational forms, elements, quadrature, meshes, numberings, their lowering to kernels whose
+//! Variational forms, their lowering to kernels whose
 //! parts have roles, strategies that map those, and the sizes of their tilings.
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
-pub mod element;
 #[allow(
     clippy::wildcard_enum_match_arm,
     reason = "private kinds of nodes and roles, of which most functions ask for few"
@@ -20,10 +19,7 @@ pub mod import;
     reason = "private kinds of nodes and roles, of which most functions ask for few"
 )]
 pub mod lowering;
-pub mod mesh;
-pub mod numbering;
 pub mod program;
-pub mod quadrature;
 #[allow(
     clippy::wildcard_enum_match_arm,
     reason = "private kinds of nodes and roles, of which most functions ask for few"

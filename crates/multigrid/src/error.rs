@@ -3,8 +3,8 @@
 use crate::kernels::{Operation, Variant};
 use purlin_capacity::OutOfMemory;
 use purlin_codegen::CodegenError;
-use purlin_forms::element::ElementError;
-use purlin_forms::quadrature::QuadratureError;
+use purlin_fem::element::ElementError;
+use purlin_fem::quadrature::QuadratureError;
 use purlin_ir::text::ParseErrors;
 use purlin_primitives::TransformError;
 use purlin_runtime::RuntimeError;

@@ -2,7 +2,7 @@
 
 use crate::{Dimension, MultigridError, TensorTables};
 use nalgebra::{Cholesky, DMatrix, SymmetricEigen};
-use purlin_forms::quadrature::{gauss_jacobi, gauss_lobatto};
+use purlin_fem::quadrature::{gauss_jacobi, gauss_lobatto};
 
 /// A matrix, row by row.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use crate::{Dimension, Element, MultigridError};
 use nalgebra::Matrix3;
 use purlin_capacity::check_memory;
-use purlin_forms::quadrature::gauss_lobatto;
+use purlin_fem::quadrature::gauss_lobatto;
 
 /// The cells of a unit square or cube with their vertices moved, and a coefficient on them.
 ///

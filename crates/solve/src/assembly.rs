@@ -2,10 +2,10 @@
 
 use crate::texts::{compiled, text};
 use crate::{Arrays, Call, DeviceForm, FormPrograms, SolveError};
+use purlin_fem::mesh::Mesh;
+use purlin_fem::sparse::CsrPattern;
 use purlin_forms::form::Inputs;
-use purlin_forms::import::CsrPattern;
 use purlin_forms::lowering::MatrixResult;
-use purlin_forms::mesh::Mesh;
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
 use std::fmt;
 use std::str::FromStr;

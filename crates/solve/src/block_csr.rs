@@ -2,7 +2,7 @@
 
 use crate::texts::text;
 use crate::{Call, CsrOperator, Operator, Queue, SolveError, compile_text};
-use purlin_forms::import::{BlockPattern, CsrPattern};
+use purlin_fem::sparse::{BlockPattern, CsrPattern};
 use purlin_runtime::{Backend, Buffer, Device, Executable, buffer_of};
 
 /// A square matrix by rows of dense square blocks: block CSR. A block of three rows and columns takes 76

@@ -1,7 +1,7 @@
 //! Block Jacobi: the inverses of the blocks on the diagonal.
 
 use crate::{Call, CsrOperator, Operator, Queue, SolveError, compile_text};
-use purlin_forms::import::CsrPattern;
+use purlin_fem::sparse::CsrPattern;
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
 
 /// The inverses of the square blocks on the diagonal of a matrix by rows, which each degree of freedom of

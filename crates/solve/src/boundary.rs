@@ -1,7 +1,7 @@
 //! Degrees of freedom on parts of the boundary.
 
-use purlin_forms::mesh::Mesh;
-use purlin_forms::numbering::Numbering;
+use purlin_fem::mesh::Mesh;
+use purlin_fem::numbering::Numbering;
 
 /// A side of the box that holds a mesh: along an axis, where the coordinate is least or greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Bytes of a system before anything of it is allocated.
 
 use crate::{AssemblyStrategy, LinearChoice, SolveError};
-use purlin_forms::mesh::Mesh;
+use purlin_fem::mesh::Mesh;
 use purlin_runtime::{Backend, DeviceInfo, available_memory};
 
 /// How large the system of a Lagrange space on a mesh of simplices is, from counts alone.
@@ -167,8 +167,8 @@ impl SystemSize {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use purlin_forms::import::CsrPattern;
-    use purlin_forms::numbering::Numbering;
+    use purlin_fem::numbering::Numbering;
+    use purlin_fem::sparse::CsrPattern;
 
     #[test]
     fn counts_are_about_those_of_meshes() {

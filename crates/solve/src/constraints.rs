@@ -3,7 +3,7 @@
 use crate::csr::diagonal_of;
 use crate::texts::{compiled, text};
 use crate::{Call, SolveError};
-use purlin_forms::import::{CsrPattern, EntryOrder};
+use purlin_fem::sparse::{CsrPattern, EntryOrder};
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
 
 /// Unknowns and the values that they must have.

@@ -2,7 +2,7 @@
 
 use crate::texts::{compiled, compiled_product, text};
 use crate::{Call, Operator, Queue, SolveError};
-use purlin_forms::import::{CsrPattern, EntryOrder};
+use purlin_fem::sparse::{CsrPattern, EntryOrder};
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
 use rayon::prelude::*;
 use std::sync::Arc;

@@ -3,11 +3,11 @@
 use crate::texts::{compiled as compiled_text, text};
 use crate::{Call, SolveError};
 use purlin_codegen::{ArgKind, Options, generate};
+use purlin_fem::mesh::Mesh;
+use purlin_fem::sparse::{CsrPattern, EntryTerms, map_colours};
 use purlin_forms::Mapping;
 use purlin_forms::form::{FormError, Inputs};
-use purlin_forms::import::{CsrPattern, EntryTerms, map_colours};
 use purlin_forms::lowering::{LoweredKernel, MatrixResult, MeshForm, VectorResult};
-use purlin_forms::mesh::Mesh;
 use purlin_interp::{Memory, Value};
 use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of};
 use std::collections::BTreeMap;
@@ -199,8 +199,7 @@ impl DeviceForm {
             let memory = programs.form.bind_to(place, mesh, inputs, patterns)?;
             let output = programs.form.output(place);
             let lowered = &programs.form.kernels()[place];
-            let refused =
-                |e: purlin_forms::tabulated::TabulatedError| FormError::Discretisation(e.to_string());
+            let refused = |e: purlin_fem::sparse::PatternError| FormError::Discretisation(e.to_string());
             let vector = is_vector.then_some(lowered.vector);
             let colours = match (patterns.get(place), vector) {
                 (Some(pattern), _) if lowered.matrix == MatrixResult::Coloured => {

@@ -9,7 +9,7 @@ use crate::{
     Operator, PartRows, PowerOfTwo, PreconditionerKind, PreconditionerSide, Preconditioning, Queue,
     Smoothing, SolveError, Spectrum, SystemMatrix, Unknowns, run,
 };
-use purlin_forms::import::{CsrPattern, EntryOrder};
+use purlin_fem::sparse::{CsrPattern, EntryOrder};
 use purlin_runtime::{Buffer, Device, buffer_of, download_values, upload_values};
 use std::time::Instant;
 

@@ -2,8 +2,8 @@
 
 use crate::texts::{compiled, text};
 use crate::{Call, SolveError, run};
+use purlin_fem::sparse::CsrPart;
 use purlin_forms::form::FormError;
-use purlin_forms::import::CsrPart;
 use purlin_runtime::{Buffer, Device, Executable, buffer_of, download_values};
 
 /// Numbers that a work-item adds up in a scan.

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use own_strategy::{CellRuns, strategies};
-//! use purlin_forms::element::CellShape;
+//! use purlin_fem::element::CellShape;
 //! use purlin_forms::form::{FunctionSpace, coefficient, dx, test};
 //! use purlin_forms::lowering::{LoweringOptions, lower};
 //! use purlin_forms::Mapping;

@@ -1,7 +1,7 @@
 //! The bake-off problems, and those of Świrydowicz et al. 2019, as forms.
 #![allow(clippy::unwrap_used)] // how a test fails
 
-use purlin_forms::element::CellShape::{Hexahedron, Quadrilateral};
+use purlin_fem::element::CellShape::{Hexahedron, Quadrilateral};
 use purlin_kernels::{BakeOff, TensorProduct};
 
 #[test]

@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use purlin_fem::mesh::Mesh;
+use purlin_fem::numbering::Numbering;
+use purlin_fem::quadrature::QuadratureScheme;
 use purlin_forms::form::{Field, Inputs, Scalar, expand};
 use purlin_forms::lowering::{LoweringOptions, lower};
-use purlin_forms::mesh::Mesh;
-use purlin_forms::numbering::Numbering;
-use purlin_forms::quadrature::QuadratureScheme;
 use purlin_forms::reference;
 use purlin_interp::{Run, interpret};
 use purlin_kernels::Operator;

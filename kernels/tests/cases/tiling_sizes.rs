@@ -1,7 +1,7 @@
 //! The sizes that the multi-level tiling (Kulkarni & Klöckner 2025) reads from kernels of forms.
 #![allow(clippy::unwrap_used)] // what a failed test does
 
-use purlin_forms::element::{CellShape, ElementFamily};
+use purlin_fem::element::{CellShape, ElementFamily};
 use purlin_forms::form::{Form, FunctionSpace, coefficient, div, dx, grad, inner, split, test};
 use purlin_forms::lowering::{LoweringOptions, TabulatedOptions, lower, lower_tabulated, tabulate};
 use purlin_forms::program::NotAnAction;

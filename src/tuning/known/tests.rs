@@ -4,14 +4,14 @@
 use super::*;
 use crate::tuning::{CaseMesh, FormCase};
 use purlin_autotune::{Errors, Measurement, Outcome, RECORD_VERSION, Workload};
+use purlin_fem::element::CellShape;
+use purlin_fem::quadrature::QuadratureScheme;
 use purlin_forms::Combinator;
-use purlin_forms::element::CellShape;
 use purlin_forms::form::{Form, FunctionSpace, coefficient, dx, grad, inner, test, trial};
 use purlin_forms::lowering::{
     LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, lower_tabulated,
     tabulate,
 };
-use purlin_forms::quadrature::QuadratureScheme;
 use purlin_forms::relowered;
 use purlin_forms::strategies::{
     ConstantCells, FactorisedCells, FactorisedLines, FewestOperations, InOrbits, LoopLanes, Objective,

@@ -3,8 +3,8 @@
 
 use super::*;
 use purlin_autotune::known_devices;
+use purlin_fem::numbering::NumberingOrder;
 use purlin_forms::lowering::{LoweringOptions, lower};
-use purlin_forms::numbering::NumberingOrder;
 use purlin_forms::strategies::{ConstantCells, ListedCells, StraightCells};
 use purlin_kernels::Operator;
 

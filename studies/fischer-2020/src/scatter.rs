@@ -2,7 +2,7 @@
 
 use crate::measure::{Action, MeasureError};
 use crate::record::StoredInputs;
-use purlin::forms::import::{EntryTerms, map_colours};
+use purlin::forms::sparse::{EntryTerms, map_colours};
 use purlin::forms::lowering::VectorResult;
 use purlin::interp::{Memory, Value};
 use purlin::runtime::{Buffer, Device, buffer_of};

@@ -7,7 +7,7 @@ use purlin::codegen::{CodegenError, Options, generate};
 use purlin::forms::MappingError;
 use purlin::forms::element::CellShape;
 use purlin::forms::form::{FormError, Inputs, action, coefficient};
-use purlin::forms::import::CsrPattern;
+use purlin::forms::sparse::CsrPattern;
 use purlin::forms::lowering::{LoweringOptions, MeshForm};
 use purlin::forms::mesh::{Mesh, MeshError};
 use purlin::forms::numbering::NumberingError;

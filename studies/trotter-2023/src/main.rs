@@ -3,7 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use purlin::codegen::{Options, Target, generate};
-use purlin::forms::import::CsrPattern;
+use purlin::forms::sparse::CsrPattern;
 use purlin::forms::mesh::Mesh;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::cuda::nvrtc;

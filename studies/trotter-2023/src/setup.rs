@@ -4,7 +4,7 @@ use crate::assembly::MeasureError;
 use crate::record::SetUp;
 use crate::{Order, Source};
 use purlin::forms::form::FormError;
-use purlin::forms::import::{CsrPart, CsrPattern};
+use purlin::forms::sparse::{CsrPart, CsrPattern};
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::Numbering;
 use purlin::runtime::{Device, download_values};

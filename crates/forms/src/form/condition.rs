@@ -62,7 +62,7 @@ pub struct Compared {
 /// A condition: comparisons, joined by `&` and `|`, turned around by `!`.
 ///
 /// ```
-/// use purlin_forms::element::CellShape;
+/// use purlin_fem::element::CellShape;
 /// use purlin_forms::form::*;
 ///
 /// let x = coordinate(CellShape::Triangle);

@@ -2,8 +2,8 @@
 
 use super::expr::Role;
 use super::shape::Shape;
-use crate::element::{CellShape, NodeMismatch};
 use purlin_capacity::OutOfMemory;
+use purlin_fem::element::{CellShape, NodeMismatch};
 
 /// A mistake in a form, named after the operation as it was written.
 ///

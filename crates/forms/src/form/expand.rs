@@ -10,7 +10,7 @@ use super::sides::Restricted;
 use super::space::FunctionSpace;
 use super::tensor;
 use super::walk::operands_first;
-use crate::element::CellShape;
+use purlin_fem::element::CellShape;
 use std::collections::HashMap;
 
 /// A form with derivatives carried out: one scalar integrand per measure.

@@ -4,8 +4,8 @@ use super::condition::Compared;
 use super::error::FormError;
 use super::shape::Shape;
 use super::space::FunctionSpace;
-use crate::element::CellShape;
 use crate::tabulated::Side;
+use purlin_fem::element::CellShape;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 

@@ -6,7 +6,7 @@ use super::error::FormError;
 use super::expr::{Binary, Coefficient, Constant, Expr, Kind, MathFunction, Role, Size, Unary, fresh_label};
 use super::shape::Shape;
 use super::space::FunctionSpace;
-use crate::element::CellShape;
+use purlin_fem::element::CellShape;
 use std::sync::Arc;
 
 fn value_shape(space: &FunctionSpace) -> Shape {
@@ -33,7 +33,7 @@ pub fn coefficient(name: impl Into<String>, space: &FunctionSpace) -> Expr {
 /// space, or of an expression that is no function, itself.
 ///
 /// ```
-/// use purlin_forms::element::{CellShape, ElementFamily};
+/// use purlin_fem::element::{CellShape, ElementFamily};
 /// use purlin_forms::form::*;
 ///
 /// let cell = CellShape::Triangle;

@@ -4,8 +4,8 @@ use super::error::FormError;
 use super::expr::{Coefficient, Constant, Kind};
 use super::integral::Form;
 use super::walk::for_each_node;
-use crate::element::{CellShape, NodeMismatch, Nodes};
-use crate::numbering::NumberingOrder;
+use purlin_fem::element::{CellShape, NodeMismatch, Nodes};
+use purlin_fem::numbering::NumberingOrder;
 use purlin_ir::text::suggestion;
 use std::collections::{BTreeMap, BTreeSet};
 

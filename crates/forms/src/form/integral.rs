@@ -6,8 +6,8 @@ use super::replace::replace_trial;
 use super::restriction;
 use super::shape::Shape;
 use super::walk::{for_each_node, has_argument};
-use crate::element::CellShape;
-use crate::quadrature::QuadratureScheme;
+use purlin_fem::element::CellShape;
+use purlin_fem::quadrature::QuadratureScheme;
 use std::collections::BTreeMap;
 use std::ops::{Add, Mul, Neg, Sub};
 
@@ -40,10 +40,10 @@ pub fn dx() -> Measure {
 /// Integration over the boundary of the mesh, as [`dx`] over cells.
 ///
 /// ```
-/// use purlin_forms::element::CellShape;
+/// use purlin_fem::element::CellShape;
 /// use purlin_forms::form::*;
 /// use purlin_forms::lowering::{LoweringOptions, MeshForm};
-/// use purlin_forms::mesh::Mesh;
+/// use purlin_fem::mesh::Mesh;
 /// use purlin_interp::interpret;
 ///
 /// // what flows out of the square by the divergence theorem
@@ -68,10 +68,10 @@ pub fn ds() -> Measure {
 /// [`jump`](super::jump) say which.
 ///
 /// ```
-/// use purlin_forms::element::CellShape;
+/// use purlin_fem::element::CellShape;
 /// use purlin_forms::form::*;
 /// use purlin_forms::lowering::{LoweringOptions, MeshForm};
-/// use purlin_forms::mesh::Mesh;
+/// use purlin_fem::mesh::Mesh;
 /// use purlin_interp::interpret;
 ///
 /// // by how much a function of two triangles jumps along the diagonal between them

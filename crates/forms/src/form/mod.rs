@@ -1,7 +1,7 @@
 //! The form language: variational forms as Rust expressions.
 //!
 //! ```
-//! use purlin_forms::element::CellShape;
+//! use purlin_fem::element::CellShape;
 //! use purlin_forms::form::*;
 //!
 //! let space = FunctionSpace::scalar(CellShape::Triangle, 2);

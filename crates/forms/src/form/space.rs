@@ -1,7 +1,7 @@
 //! Function spaces.
 
-use crate::element::{CellShape, ComposedElement, ElementError, ElementFamily, FiniteElement};
-use crate::element::{LagrangeVariant, Pullback};
+use purlin_fem::element::{CellShape, ComposedElement, ElementError, ElementFamily, FiniteElement};
+use purlin_fem::element::{LagrangeVariant, Pullback};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A space of piecewise polynomials on a mesh of one cell shape.
 ///
 /// ```
-/// use purlin_forms::element::{CellShape, ElementFamily};
+/// use purlin_fem::element::{CellShape, ElementFamily};
 /// use purlin_forms::form::FunctionSpace;
 ///
 /// let cell = CellShape::Triangle;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// let space = FunctionSpace::mixed(cell, [flux, pressure]);
 /// assert_eq!(space.components(), 3);
 /// assert_eq!(space.element()?.n_dofs(), 7);
-/// # Ok::<(), purlin_forms::element::ElementError>(())
+/// # Ok::<(), purlin_fem::element::ElementError>(())
 /// ```
 ///
 /// Whether its element exists is checked when it is used: see [`FunctionSpace::element`].

@@ -3,6 +3,7 @@
 use super::Imported;
 use crate::lowering::{LoweredKernel, LoweredRole};
 use crate::tabulated::{TabulatedError, TabulatedForm};
+use purlin_fem::sparse::CsrPattern;
 use purlin_interp::{Memory, Value};
 use purlin_ir::text::suggestion;
 use purlin_ir::{Atom, ScalarType};
@@ -30,6 +31,13 @@ impl Array {
     /// An array of any extents.
     pub fn new(shape: impl IntoIterator<Item = usize>, values: impl Into<Value>) -> Self {
         Self { shape: shape.into_iter().collect(), values: values.into() }
+    }
+
+    /// Where the entries of each entity stand in a sparse matrix.
+    #[must_use]
+    pub fn positions(pattern: &CsrPattern) -> Self {
+        let [height, width] = pattern.extents;
+        Self::new([pattern.n_entities(), height, width], pattern.positions().into_owned())
     }
 }
 

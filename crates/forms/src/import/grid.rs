@@ -1,8 +1,8 @@
 //! Cells that the inputs of an imported form are on: a perturbed unit mesh, or a given one.
 
-use crate::element::{CellShape, orientation_of};
-use crate::mesh::{CellTags, FacetSide, Mesh, facet_key};
 use crate::tabulated::{IntegralType, TabulatedError};
+use purlin_fem::element::{CellShape, orientation_of};
+use purlin_fem::mesh::{CellTags, FacetSide, Mesh, facet_key};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 

@@ -1,11 +1,12 @@
 //! Inputs of an imported form on a mesh.
 
 use super::grid::{Grid, NodeKey};
-use super::{Array, CsrPattern, Imported};
-use crate::element::CellShape;
+use super::{Array, Imported};
 use crate::lowering::{LoweredKernel, LoweredRole};
-use crate::mesh::{Mesh, MeshCounts};
 use crate::tabulated::{IntegralType, Precision, Role, Space, TabulatedError, Transform};
+use purlin_fem::element::CellShape;
+use purlin_fem::mesh::{Mesh, MeshCounts};
+use purlin_fem::sparse::{CsrPart, CsrPattern};
 use purlin_interp::Value;
 use std::collections::BTreeMap;
 
@@ -197,7 +198,7 @@ impl Imported {
             if let LoweredRole::Positions { output } = argument.role {
                 let pattern = self.pattern(kernel.over, &arrays, output, numbered, grid.n_cells())?;
                 let n = pattern.columns.len();
-                arrays.insert(argument.name.clone(), pattern.positions_array());
+                arrays.insert(argument.name.clone(), Array::positions(&pattern));
                 arrays.insert(form.outputs[output].name.clone(), self.reals(vec![n], vec![0.0; n]));
             }
         }
@@ -230,7 +231,8 @@ impl Imported {
         let size = |space: usize| numbered[space].nodes.len() * self.form.spaces[space].block;
         let extent = |space: usize| sides * self.form.spaces[space].columns * self.form.spaces[space].block;
         let (rows, columns) = (numbers(*test), numbers(*trial));
-        CsrPattern::of_rows(size(*test), size(*trial), extent(*test), extent(*trial), &rows, &columns)
+        let part = CsrPart { extents: [extent(*test), extent(*trial)], rows: &rows, columns: &columns };
+        Ok(CsrPattern::of_part([size(*test), size(*trial)], [1, 1], part)?)
     }
 
     /// The nodes of a space; those of the position are the vertices if nothing else is said.

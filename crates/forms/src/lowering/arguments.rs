@@ -2,8 +2,8 @@
 
 use super::LoweredForm;
 use crate::form::{Coefficient, Constant, FormError, FunctionSpace, Inputs};
-use crate::mesh::Mesh;
-use crate::numbering::Numbering;
+use purlin_fem::mesh::Mesh;
+use purlin_fem::numbering::Numbering;
 use purlin_interp::{Memory, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;

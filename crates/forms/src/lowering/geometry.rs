@@ -3,9 +3,9 @@
 use super::directions::Directions;
 use super::entity::side_suffix;
 use super::pull::Symbol;
-use crate::element::CellShape;
 use crate::form::{Comparison, MathFunction, Scalar, ScalarGraph, ScalarId, tensor};
 use crate::tabulated::Side;
+use purlin_fem::element::CellShape;
 use std::collections::BTreeMap;
 
 /// The derivative of the map of a cell.

@@ -21,13 +21,13 @@ pub enum MatrixResult {
     /// the lookup table of Trotter et al. 2023, §3.6.
     Sparse,
     /// The same without atomic updates, for entities whose matrices share no entry: the kernel
-    /// assumes so. [`CsrPattern::colours`](crate::import::CsrPattern::colours) finds such sets,
+    /// assumes so. [`CsrPattern::colours`](purlin_fem::sparse::CsrPattern::colours) finds such sets,
     /// each of which is a launch.
     Coloured,
     /// The entries on and above the diagonal of a sparse matrix, which is symmetric: of each
     /// entity's matrix those on and above its own diagonal are added, at places that an argument
     /// says as for
-    /// [`MatrixResult::Sparse`]. [`CsrPattern::upper`](crate::import::CsrPattern::upper) has them.
+    /// [`MatrixResult::Sparse`]. [`CsrPattern::upper`](purlin_fem::sparse::CsrPattern::upper) has them.
     ///
     /// That the matrices of entities are symmetric is proved as
     /// [`MirrorTriangle`](purlin_primitives::primitives::MirrorTriangle) does; other forms are refused.
@@ -78,11 +78,11 @@ pub enum VectorResult {
     #[default]
     Assembled,
     /// The same without atomic updates, for entities that share no degree of freedom: the kernel
-    /// assumes so. [`map_colours`](crate::import::map_colours) finds such sets, each of which is a
+    /// assumes so. [`map_colours`](purlin_fem::sparse::map_colours) finds such sets, each of which is a
     /// launch.
     Coloured,
     /// The vector of each entity, `[entities, rows]`, in the order of its map: the E-vector. It is
-    /// overwritten. [`EntryTerms::of_map`](crate::import::EntryTerms::of_map) is the map that adds
+    /// overwritten. [`EntryTerms::of_map`](purlin_fem::sparse::EntryTerms::of_map) is the map that adds
     /// it up, transposed.
     Entities,
 }
@@ -106,7 +106,7 @@ pub enum SparseList {
     /// The pairs of each degree of freedom, i32 `[dofs]`.
     PairCounts,
     /// Places in the rows of a pair of the columns of its cell, packed
-    /// ([`crate::import::SlotPacking`]), i32 `[words, pairs]`.
+    /// ([`purlin_fem::sparse::SlotPacking`]), i32 `[words, pairs]`.
     Slots,
 }
 

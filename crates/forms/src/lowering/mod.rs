@@ -1,7 +1,8 @@
 //! Lowering: from a linear form to the kernel of Algorithm 2 of Kulkarni & Klöckner 2025.
 //!
 //! ```
-//! use purlin_forms::{element::CellShape, form::*, lowering::{LoweringOptions, lower}};
+//! use purlin_fem::element::CellShape;
+//! use purlin_forms::{form::*, lowering::{LoweringOptions, lower}};
 //!
 //! let space = FunctionSpace::scalar(CellShape::Triangle, 2);
 //! let laplace = inner(grad(coefficient("u", &space)), grad(test(&space))) * dx();
@@ -46,14 +47,13 @@ pub use kernel::{
 };
 
 pub use on_mesh::MeshForm;
-pub(crate) use owned::SLICE;
 
-use crate::element::{CellShape, LagrangeElement, Nodes};
 use crate::form::{Form, FormError, FunctionSpace, expand};
 use crate::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, NotAnAction, Orbits, OtherRules};
-use crate::quadrature::QuadratureScheme;
 use crate::tabulated::{Integral, IntegralType, TabulatedForm};
 use pull::PulledForm;
+use purlin_fem::element::{CellShape, LagrangeElement, Nodes};
+use purlin_fem::quadrature::QuadratureScheme;
 use purlin_ir::Kernel;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -80,7 +80,7 @@ pub struct LoweringOptions {
     pub directions: Directions,
     /// Whether the points of each rule stand in orbits, one after the other ([`Rule::in_orbits`]).
     ///
-    /// [`Rule::in_orbits`]: crate::quadrature::Rule::in_orbits
+    /// [`Rule::in_orbits`]: purlin_fem::quadrature::Rule::in_orbits
     pub point_orbits: bool,
 }
 
@@ -113,7 +113,7 @@ impl LoweringOptions {
     }
 
     /// For cells whose maps have a polynomial degree, that of
-    /// [`Mesh::geometry_degree`](crate::mesh::Mesh::geometry_degree); [`lower`] takes straight ones.
+    /// [`Mesh::geometry_degree`](purlin_fem::mesh::Mesh::geometry_degree); [`lower`] takes straight ones.
     #[must_use]
     pub fn with_geometry_degree(self, geometry_degree: usize) -> Self {
         Self { geometry_degree, ..self }

@@ -6,11 +6,12 @@ use super::{
     lower_tabulated, tabulated_of,
 };
 use crate::form::{Coefficient, Constant, Form, FormError, FunctionSpace, Inputs};
-use crate::import::{Array, CsrPart, CsrPattern, EntryOrder, OwnedRows, RowTerms, SlotPacking, entities_of};
-use crate::mesh::Mesh;
-use crate::numbering::{ComposedNumbering, NumberingOrder};
+use crate::import::{Array, entities_of};
 use crate::tabulated::{IntegralType, TabulatedForm};
 use purlin_capacity::check_memory;
+use purlin_fem::mesh::Mesh;
+use purlin_fem::numbering::{ComposedNumbering, NumberingOrder};
+use purlin_fem::sparse::{CsrPart, CsrPattern, EntryOrder, OwnedRows, RowTerms, SlotPacking};
 use purlin_interp::{Memory, Value};
 use rayon::prelude::*;
 use std::cell::OnceCell;
@@ -20,10 +21,10 @@ use std::collections::BTreeMap;
 /// over all cells, over the boundary, over the facets between cells, and over each part of them.
 ///
 /// ```
-/// use purlin_forms::element::{CellShape, ElementFamily};
+/// use purlin_fem::element::{CellShape, ElementFamily};
 /// use purlin_forms::form::*;
 /// use purlin_forms::lowering::{LoweringOptions, MeshForm};
-/// use purlin_forms::mesh::Mesh;
+/// use purlin_fem::mesh::Mesh;
 /// use purlin_interp::interpret;
 ///
 /// // the flux through the boundary of each cell
@@ -46,10 +47,10 @@ use std::collections::BTreeMap;
 /// diagonal.
 ///
 /// ```
-/// use purlin_forms::element::CellShape;
+/// use purlin_fem::element::CellShape;
 /// use purlin_forms::form::*;
 /// use purlin_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
-/// use purlin_forms::mesh::Mesh;
+/// use purlin_fem::mesh::Mesh;
 /// use purlin_interp::interpret;
 ///
 /// let space = FunctionSpace::scalar(CellShape::Triangle, 1);

@@ -4,13 +4,9 @@ use super::builder::Builder;
 use super::signature::{Needed, Signature};
 use super::{LoweredRole, MatrixResult, SparseCount, SparseList};
 use crate::form::FormError;
-use crate::import::SlotPacking;
 use crate::tabulated::TabulatedForm;
+use purlin_fem::sparse::{SLICE, SlotPacking};
 use purlin_ir::{Access, Affine, Assumption, BinaryOp, Expr, ScalarType, VarId};
-
-/// Degrees of freedom of a slice, whose pairs stand one after the other: a sub-group reads what lies
-/// side by side.
-pub(crate) const SLICE: usize = 32;
 
 /// The variables of rows that are owned.
 #[derive(Clone)]

@@ -3,12 +3,12 @@
 use super::directions::Directions;
 use super::entity::{side_index, side_suffix};
 use super::geometry::{FacetGeometry, Frame, Geometry, absolute, diameter};
-use crate::element::{CellShape, Pullback, derivatives};
 use crate::form::{
     ExpandedForm, Field, FormError, FunctionSpace, Jet, Measure, Region, Role, Scalar, ScalarGraph, ScalarId,
     Size, tensor, terms_in,
 };
 use crate::tabulated::Side;
+use purlin_fem::element::{CellShape, Pullback, derivatives};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 

@@ -4,16 +4,16 @@
 
 use super::{LoweringOptions, lower};
 use crate::Mapping;
-use crate::element::CellShape;
 use crate::form::*;
-use crate::mesh::Mesh;
-use crate::numbering::Numbering;
 use crate::program::CellProgram;
-use crate::quadrature::QuadratureScheme;
 use crate::reference;
 use crate::strategies::{MultiLevelTiling, SingleCell, StagedCells, StagedTiling, StraightCells};
 use crate::tiling::TilingParameters;
 use proptest::prelude::*;
+use purlin_fem::element::CellShape;
+use purlin_fem::mesh::Mesh;
+use purlin_fem::numbering::Numbering;
+use purlin_fem::quadrature::QuadratureScheme;
 use purlin_interp::interpret;
 use purlin_sample::config;
 

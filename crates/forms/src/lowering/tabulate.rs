@@ -11,15 +11,15 @@ use super::directions::Directions;
 use super::entity::side_suffix;
 use super::pull::{PulledForm, PulledIntegral, Symbol, measured_side};
 use super::samples::Samples;
-use crate::element::{ComposedElement, ElementTable, Pullback};
 use crate::form::space::element_label;
 use crate::form::{Coefficient, Comparison, Field, FormError, FunctionSpace, Jet, Region, Scalar, ScalarId};
-use crate::numbering::EntityTransform;
 use crate::tabulated::{
     Arithmetic, Bessel, Constant, Evaluation, Function, Integral, IntegralType, MathFunction, Node, Output,
     Precision, Relation, Role, Side, Space, Table, TabulatedForm, Term, TermArgument, Transform, VERSION,
     Values,
 };
+use purlin_fem::element::{ComposedElement, ElementTable, Pullback};
+use purlin_fem::numbering::EntityTransform;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A tabulated form, and what its spaces and functions were.
@@ -147,7 +147,7 @@ fn nodes(element: &ComposedElement) -> Option<Vec<Vec<f64>>> {
 }
 
 /// What cells do to the degrees of freedom of an element, in the order of the states of
-/// [`ComposedNumbering`](crate::numbering::ComposedNumbering).
+/// [`ComposedNumbering`](purlin_fem::numbering::ComposedNumbering).
 fn transforms(element: &ComposedElement) -> Result<Vec<Transform>, FormError> {
     let mut all = Vec::new();
     for part in element.parts() {

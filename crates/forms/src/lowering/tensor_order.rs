@@ -5,8 +5,8 @@
 //! therefore numbers what it gathers in that order, and finds the columns of maps by a table.
 
 use super::{MatrixResult, TabulatedOptions};
-use crate::element::CellShape;
 use crate::tabulated::{Integral, Precision, Space, TabulatedForm, Values};
+use purlin_fem::element::CellShape;
 
 /// For each new column, the old one.
 pub(super) type Order = Vec<usize>;

@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use super::{ArgumentRole, LoweringOptions, lower};
-use crate::element::CellShape;
 use crate::form::*;
-use crate::mesh::Mesh;
-use crate::numbering::Numbering;
-use crate::quadrature::QuadratureScheme;
 use crate::reference;
+use purlin_fem::element::CellShape;
+use purlin_fem::mesh::Mesh;
+use purlin_fem::numbering::Numbering;
+use purlin_fem::quadrature::QuadratureScheme;
 use purlin_interp::interpret;
 use std::time::{SystemTime, UNIX_EPOCH};
 

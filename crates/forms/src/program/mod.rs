@@ -5,7 +5,8 @@
 //!
 //! ```
 //! use purlin_forms::program::CellProgram;
-//! use purlin_forms::{element::CellShape, form::*, lowering::{LoweringOptions, lower}};
+//! use purlin_fem::element::CellShape;
+//! use purlin_forms::{form::*, lowering::{LoweringOptions, lower}};
 //!
 //! let space = FunctionSpace::scalar(CellShape::Triangle, 2);
 //! let (u, v) = (coefficient("u", &space), test(&space));
@@ -26,8 +27,8 @@ pub(crate) use derive::{BlockRoles, EvaluationRoles, ProductRoles, ResultRoles, 
 
 use crate::form::FormError;
 use crate::lowering::LoweredForm;
-use crate::quadrature::QuadratureScheme;
 use crate::tabulated::IntegralType;
+use purlin_fem::quadrature::QuadratureScheme;
 use purlin_ir::{Kernel, ScalarType};
 use purlin_primitives::Script;
 use purlin_primitives::schedule::{Array, Loop, Statement};

@@ -1,12 +1,12 @@
 //! What is the same for all cells: rules, tabulations, numberings, checked inputs.
 
-use crate::element::LagrangeElement;
 use crate::form::walk::for_each_node;
 use crate::form::{Coefficient, Constant, Expr, Form, FormError, FunctionSpace, Inputs, Kind, Role};
 use crate::lowering::check_lagrange;
-use crate::mesh::Mesh;
-use crate::numbering::Numbering;
-use crate::quadrature::rule;
+use purlin_fem::element::LagrangeElement;
+use purlin_fem::mesh::Mesh;
+use purlin_fem::numbering::Numbering;
+use purlin_fem::quadrature::rule;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use super::action;
-use crate::element::CellShape;
 use crate::form::*;
-use crate::mesh::Mesh;
-use crate::numbering::Numbering;
+use purlin_fem::element::CellShape;
+use purlin_fem::mesh::Mesh;
+use purlin_fem::numbering::Numbering;
 
 /// Degrees of freedom of the interpolant of a function with some components.
 fn interpolate(mesh: &Mesh, degree: usize, f: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 /// so the values at the points of an orbit and what these points add. Of integrands that are not linear,
 /// whose points stay: half of the entries of tables are then zero on triangles, three quarters on
 /// tetrahedra. Points of the rules have to stand in orbits
-/// ([`Rule::in_orbits`](crate::quadrature::Rule::in_orbits)).
+/// ([`Rule::in_orbits`](purlin_fem::quadrature::Rule::in_orbits)).
 ///
 /// # Rewrite
 /// ```text

@@ -1,9 +1,9 @@
 //! Other quadrature rules.
 
-use crate::quadrature::QuadratureScheme;
 use crate::strategy::mapping::Mapping;
 use crate::strategy::relowering::Relowering;
 use crate::strategy::{Arguments, Combinator, Stopped, Work};
+use purlin_fem::quadrature::QuadratureScheme;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

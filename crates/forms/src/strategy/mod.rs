@@ -41,7 +41,8 @@ pub trait Arguments:
 ///
 /// ```
 /// use purlin_forms::strategies::SingleCell;
-/// use purlin_forms::{Mapping, element::CellShape, form::*, lowering::{LoweringOptions, lower}};
+/// use purlin_fem::element::CellShape;
+/// use purlin_forms::{Mapping, form::*, lowering::{LoweringOptions, lower}};
 ///
 /// let space = FunctionSpace::scalar(CellShape::Triangle, 1);
 /// let form = coefficient("u", &space) * test(&space) * dx();

@@ -3,7 +3,7 @@
 use super::error::MappingError;
 use crate::lowering::LoweredForm;
 use crate::program::{CellKernel, Orbits};
-use crate::quadrature::QuadratureScheme;
+use purlin_fem::quadrature::QuadratureScheme;
 use purlin_primitives::Lowering;
 
 /// What a mapping lowers a form with, so that its kernel has other tables.

@@ -1,8 +1,9 @@
 //! What can be wrong with a tabulated form.
 
 use crate::form::FormError;
-use crate::mesh::MeshError;
 use purlin_capacity::OutOfMemory;
+use purlin_fem::mesh::MeshError;
+use purlin_fem::sparse::PatternError;
 
 /// Why a tabulated form is not read, checked, lowered or bound.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -63,6 +64,9 @@ pub enum TabulatedError {
         /// What the form needs.
         needed: String,
     },
+    /// A sparse matrix without such a pattern.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
     /// There is no such unit mesh.
     #[error(transparent)]
     UnitMesh(#[from] MeshError),

@@ -19,7 +19,7 @@ pub use node::{Arithmetic, Bessel, Function as MathFunction, Node, Relation};
 pub use schema::json_schema;
 pub use values::Values;
 
-use crate::element::CellShape;
+use purlin_fem::element::CellShape;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -4,9 +4,9 @@
 
 use crate::reference::{CASES, Random, dense, devices, element, inner_numbers, is_inner, largest, patches};
 use nalgebra::{DMatrix, DVector, Matrix3};
-use purlin_forms::element::CellShape;
-use purlin_forms::mesh::Mesh;
-use purlin_forms::quadrature::{gauss_jacobi, gauss_lobatto};
+use purlin_fem::element::CellShape;
+use purlin_fem::mesh::Mesh;
+use purlin_fem::quadrature::{gauss_jacobi, gauss_lobatto};
 use purlin_multigrid::kernels::Variant;
 use purlin_multigrid::{
     DeformedMesh, Dimension, Element, Hierarchy, HierarchyOptions, Line, MappedBox, MultigridError, Order,

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::reference::{Random, largest};
-use purlin_forms::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
-use purlin_forms::mesh::Mesh;
+use purlin_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
+use purlin_fem::mesh::Mesh;
 use purlin_multigrid::{DeformedMesh, Dimension, MappedBox, MultigridError};
 
 const fn shape(dimension: Dimension) -> CellShape {

@@ -4,11 +4,11 @@
 
 use nalgebra::DVector;
 use purlin_analysis::stats::{bank_traffic, statistics};
-use purlin_forms::element::{CellShape, ElementFamily, FiniteElement, LagrangeElement, LagrangeVariant};
+use purlin_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeElement, LagrangeVariant};
+use purlin_fem::mesh::Mesh;
+use purlin_fem::quadrature::{QuadratureScheme, rule};
 use purlin_forms::form::{FunctionSpace, Inputs, dx, grad, inner, test, trial};
 use purlin_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
-use purlin_forms::mesh::Mesh;
-use purlin_forms::quadrature::{QuadratureScheme, rule};
 use purlin_interp::{Memory, interpret};
 use purlin_multigrid::kernels::{Operation, Variant, plain};
 use purlin_multigrid::schedules::{Structure, program, schedule};

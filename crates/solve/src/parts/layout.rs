@@ -2,9 +2,9 @@
 
 use super::Partition;
 use crate::SolveError;
+use purlin_fem::mesh::Mesh;
+use purlin_fem::numbering::Numbering;
 use purlin_forms::form::FormError;
-use purlin_forms::mesh::Mesh;
-use purlin_forms::numbering::Numbering;
 use rayon::prelude::*;
 use std::ops::Range;
 

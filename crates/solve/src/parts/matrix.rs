@@ -3,7 +3,7 @@
 use super::{Halo, PartLayout};
 use crate::texts::{compiled, text};
 use crate::{Call, CsrOperator, Operator, Queue, SolveError};
-use purlin_forms::import::CsrPattern;
+use purlin_fem::sparse::CsrPattern;
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
 use rayon::prelude::*;
 

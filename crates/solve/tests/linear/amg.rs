@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use purlin_forms::import::CsrPattern;
+use purlin_fem::sparse::CsrPattern;
 use purlin_runtime::{Device, buffer_of, download_values, open, upload_values};
 use purlin_solve::{
     Amg, CsrOperator, HostMatrix, LinearChoice, LinearMethod, LinearOptions, LinearReport, LinearSolver,

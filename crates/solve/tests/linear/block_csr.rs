@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::systems::{Numbers, blocks, every_device};
-use purlin_forms::import::BlockPattern;
+use purlin_fem::sparse::BlockPattern;
 use purlin_runtime::{buffer_of, download_values, upload_values};
 use purlin_sample::seed;
 use purlin_solve::{BlockCsrOperator, BlocksOfRows, CsrOperator, Operator, Queue, SolveError, run};

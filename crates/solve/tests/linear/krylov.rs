@@ -5,7 +5,7 @@
 use crate::systems::{
     Numbers, TIGHT, blocks, devices, eliminated, every_device, nonsymmetric, operator, pattern, symmetric,
 };
-use purlin_forms::import::CsrPattern;
+use purlin_fem::sparse::CsrPattern;
 use purlin_runtime::{Backend, Device, buffer_of, download_values, open};
 use purlin_sample::seed;
 use purlin_solve::{

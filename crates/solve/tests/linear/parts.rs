@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::needless_range_loop)] // rows and columns go by number
 
 use crate::systems::{Numbers, TIGHT, eliminated, operator, symmetric};
-use purlin_forms::import::{CsrPart, CsrPattern};
-use purlin_forms::mesh::Mesh;
-use purlin_forms::numbering::Numbering;
+use purlin_fem::mesh::Mesh;
+use purlin_fem::numbering::Numbering;
+use purlin_fem::sparse::{CsrPart, CsrPattern};
 use purlin_runtime::{Buffer, Device, buffer_of, download_values, open, upload_values};
 use purlin_sample::{is_long_run, seed};
 use purlin_solve::{

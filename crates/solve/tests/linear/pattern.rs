@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::systems::{devices, every_device};
-use purlin_forms::import::{CsrPart, CsrPattern};
-use purlin_forms::mesh::Mesh;
-use purlin_forms::numbering::Numbering;
+use purlin_fem::mesh::Mesh;
+use purlin_fem::numbering::Numbering;
+use purlin_fem::sparse::{CsrPart, CsrPattern};
 use purlin_runtime::{Device, download_values};
 use purlin_sample::Random;
 use purlin_solve::{PatternKernels, SolveError};

@@ -6,11 +6,11 @@
 
 use crate::systems::every_device;
 use purlin_codegen::{Options, Target, generate};
+use purlin_fem::element::CellShape;
+use purlin_fem::mesh::Mesh;
 use purlin_forms::Mapping;
-use purlin_forms::element::CellShape;
 use purlin_forms::form::{Form, FunctionSpace, Inputs, coefficient, ds, dx, grad, inner, test};
 use purlin_forms::lowering::{LoweringOptions, MeshForm, VectorResult};
-use purlin_forms::mesh::Mesh;
 use purlin_forms::reference;
 use purlin_forms::strategies::{ConstantCells, FactorisedLines, StagedCells};
 use purlin_interp::interpret;

@@ -6,7 +6,7 @@ use crate::systems::{
     Numbers, TIGHT, devices, eliminated, every_device, jacobi, nonsymmetric, operator, pattern, symmetric,
     upper, values,
 };
-use purlin_forms::import::CsrPattern;
+use purlin_fem::sparse::CsrPattern;
 use purlin_runtime::{Device, buffer_of, download_values, open};
 use purlin_sample::seed;
 use purlin_solve::{

@@ -2,7 +2,7 @@
 
 #![allow(clippy::needless_range_loop, clippy::unwrap_used)] // rows and columns go by number
 
-use purlin_forms::import::{CsrPart, CsrPattern, EntryOrder};
+use purlin_fem::sparse::{CsrPart, CsrPattern, EntryOrder};
 use purlin_runtime::{Backend, Device, open, upload_values};
 use purlin_sample::is_long_run;
 use purlin_solve::{CsrOperator, LinearOptions, ResidualNorm};

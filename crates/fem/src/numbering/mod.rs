@@ -1,0 +1,390 @@
+//! Global numbering of the degrees of freedom of an element on a mesh.
+//!
+//! ```
+//! use purlin_fem::{mesh::Mesh, numbering::Numbering};
+//!
+//! let mesh = Mesh::unit_square(1)?; // two triangles
+//! let numbering = Numbering::new(&mesh, 2)?;
+//! assert_eq!(numbering.n_dofs(), 9); // 4 vertices and 5 edges
+//! assert_eq!(numbering.cell(0), [0, 1, 2, 3, 4, 5]);
+//! // shares vertices 0 and 2 and the edge between them
+//! assert_eq!(numbering.cell(1), [0, 2, 6, 7, 8, 4]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod composed;
+mod entities;
+mod order;
+
+pub use composed::ComposedNumbering;
+pub use order::NumberingOrder;
+
+use purlin_capacity::{OutOfMemory, check_memory};
+use thiserror::Error;
+
+use crate::element::{CellShape, ElementError, FiniteElement, LagrangeElement, Reorientation, vertex_order};
+use crate::mesh::{Mesh, MeshCounts};
+use entities::EntityTable;
+use order::Counters;
+
+/// Why a numbering was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NumberingError {
+    /// There is no element of the degree.
+    #[error(transparent)]
+    Element(#[from] ElementError),
+    /// The element is on other cells than those of the mesh.
+    #[error("the mesh has cells of shape {mesh}, and the element is on a {element}; needed one shape")]
+    Shape {
+        /// The shape of the mesh's cells.
+        mesh: CellShape,
+        /// The shape of the element.
+        element: CellShape,
+    },
+    /// There are more numbers than the 32-bit maps of the kernels hold.
+    #[error(
+        "P{degree} on {cells} cells has more than {max} degrees of freedom, which 32-bit maps cannot name; lower the degree or split the mesh",
+        max = i32::MAX
+    )]
+    TooMany {
+        /// The degree of the element.
+        degree: usize,
+        /// The number of cells.
+        cells: usize,
+    },
+    /// There is no memory for the map.
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
+}
+
+/// What the local degrees of freedom of one entity of a cell are multiplied by before they are
+/// coefficients of the cell's basis functions.
+///
+/// Results of a test function are multiplied by the transpose before they are added to the global
+/// ones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntityTransform {
+    /// The dimension of the entity.
+    pub dim: usize,
+    /// Its number in the cell.
+    pub entity: usize,
+    /// The degrees of freedom that are transformed.
+    pub dofs: std::ops::Range<usize>,
+    /// By state, [dofs, dofs] row-major.
+    pub matrices: Vec<Vec<f64>>,
+}
+
+impl EntityTransform {
+    /// The transforms of an element, in the order of the [states](Numbering::states) of a cell.
+    #[must_use]
+    pub fn all(element: &FiniteElement) -> Vec<Self> {
+        let mut transforms = Vec::new();
+        for dim in 0..=element.shape().dim() {
+            let Reorientation::Matrices(matrices) = element.reorientation(dim) else { continue };
+            transforms.extend((0..element.shape().entities(dim).len()).map(|entity| Self {
+                dim,
+                entity,
+                dofs: element.entity_dofs(dim, entity),
+                matrices: matrices.clone(),
+            }));
+        }
+        transforms
+    }
+}
+
+/// The map from the basis functions of each cell to the global degrees of freedom of a space.
+///
+/// Numbers are given in the order in which the cells first touch them, so a mesh in a local order
+/// (see [`Mesh::reorder_for_locality`]) has a local numbering. A [`NumberingOrder`] says whether all
+/// of them are counted as one, or by the dimension of their entities. The degrees of freedom of an
+/// edge or face refer to its vertices by ascending number, so both sides agree however their cells
+/// list them. Where that only permutes them, as of Lagrange elements, the map is permuted; else a
+/// cell says by its [states](Numbering::states) which matrix of a
+/// [transform](Numbering::transforms) turns the global degrees of freedom into its own.
+///
+/// A vector space numbers its nodes likewise, with components innermost: component `c` of `m` of
+/// degree of freedom `i` is entry `m i + c`, that is `u[i, c]` of an array [dofs, m].
+///
+/// ```
+/// use purlin_fem::element::{CellShape, ElementFamily, FiniteElement};
+/// use purlin_fem::{mesh::Mesh, numbering::Numbering};
+///
+/// let mesh = Mesh::unit_square(1)?;
+/// let element = FiniteElement::new(CellShape::Triangle, ElementFamily::NedelecFirst, 1)?;
+/// let numbering = Numbering::of(&mesh, &element)?;
+/// assert_eq!(numbering.n_dofs(), 5); // one an edge
+/// assert_eq!(numbering.transforms()[1].matrices, [[1.0], [-1.0]]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numbering {
+    element: FiniteElement,
+    order: NumberingOrder,
+    n_dofs: usize,
+    dofs: Vec<i32>,
+    transforms: Vec<EntityTransform>,
+    states: Vec<i32>,
+}
+
+impl Numbering {
+    /// Numbers the Lagrange space of `degree` on `mesh`, on equispaced nodes.
+    ///
+    /// # Errors
+    /// [`NumberingError::Element`] if there is no such element, else those of [`Numbering::of`].
+    ///
+    /// # Source
+    /// Kulkarni & Klöckner 2025, section 2.1: the indirection map of a function space.
+    pub fn new(mesh: &Mesh, degree: usize) -> Result<Self, NumberingError> {
+        Self::new_in_order(mesh, degree, NumberingOrder::FirstTouch)
+    }
+
+    /// As [`Numbering::new`], in the given order.
+    ///
+    /// # Errors
+    /// As [`Numbering::new`].
+    pub fn new_in_order(mesh: &Mesh, degree: usize, order: NumberingOrder) -> Result<Self, NumberingError> {
+        Self::of_in_order(mesh, LagrangeElement::new(mesh.shape(), degree)?.as_element(), order)
+    }
+
+    /// Numbers the space of `element` on `mesh`, in the order of first touch.
+    ///
+    /// # Errors
+    /// [`NumberingError::Shape`] if the mesh has other cells, [`NumberingError::TooMany`] above
+    /// `i32::MAX` numbers, [`NumberingError::Memory`].
+    pub fn of(mesh: &Mesh, element: &FiniteElement) -> Result<Self, NumberingError> {
+        Self::of_in_order(mesh, element, NumberingOrder::FirstTouch)
+    }
+
+    /// As [`Numbering::of`], in the given order.
+    ///
+    /// # Errors
+    /// As [`Numbering::of`].
+    pub fn of_in_order(
+        mesh: &Mesh,
+        element: &FiniteElement,
+        order: NumberingOrder,
+    ) -> Result<Self, NumberingError> {
+        if mesh.shape() != element.shape() {
+            return Err(NumberingError::Shape { mesh: mesh.shape(), element: element.shape() });
+        }
+        let (degree, cells) = (element.degree(), mesh.n_cells());
+        let what = format!("the map of P{degree} on {cells} cells");
+        let (needed, help) =
+            (bytes(&MeshCounts::of(mesh), element), "lower the degree or use a smaller mesh");
+        check_memory(&what, needed, help)?;
+        let no_memory = || OutOfMemory::new(what.clone(), needed, help);
+        let too_many = || NumberingError::TooMany { degree, cells };
+        let mut builder = Builder::new(mesh, element, order).ok_or_else(no_memory)?;
+        let mut map = CellMap::default();
+        let size = cells.checked_mul(element.n_dofs()).ok_or_else(no_memory)?;
+        map.dofs.try_reserve_exact(size).map_err(|_| no_memory())?;
+        for cell in 0..cells {
+            builder.number_cell(mesh.cell(cell), &mut map).ok_or_else(too_many)?;
+        }
+        let n_dofs = builder.counters.place(element, &mut map.dofs).ok_or_else(too_many)?;
+        let transforms = EntityTransform::all(element);
+        let CellMap { dofs, states } = map;
+        Ok(Self { element: element.clone(), order, n_dofs, dofs, transforms, states })
+    }
+
+    /// The order of the numbers.
+    #[must_use]
+    pub const fn order(&self) -> NumberingOrder {
+        self.order
+    }
+
+    /// The element whose basis functions are numbered.
+    #[must_use]
+    pub const fn element(&self) -> &FiniteElement {
+        &self.element
+    }
+
+    /// What a cell does to its degrees of freedom, by entity; empty if the map says it all.
+    #[must_use]
+    pub fn transforms(&self) -> &[EntityTransform] {
+        &self.transforms
+    }
+
+    /// Which matrix of each transform a cell takes: [cells, transforms] row-major.
+    #[must_use]
+    pub fn states(&self) -> &[i32] {
+        &self.states
+    }
+
+    /// Turns the global values of a cell's degrees of freedom, in the order of [`Numbering::cell`],
+    /// into coefficients of its basis functions. Values are left as they are if there is no such
+    /// cell or they are fewer than its degrees of freedom.
+    pub fn to_local(&self, cell: usize, values: &mut [f64]) {
+        let n = self.transforms.len();
+        let states = self.states.get(cell * n..(cell + 1) * n).unwrap_or(&[]);
+        for (transform, state) in self.transforms.iter().zip(states) {
+            let size = transform.dofs.len();
+            let (Some(part), Some(matrix)) =
+                (values.get_mut(transform.dofs.clone()), transform.matrices.get(*state as usize))
+            else {
+                continue;
+            };
+            let rows = matrix.chunks_exact(size);
+            let turned: Vec<f64> =
+                rows.map(|row| row.iter().zip(part.iter()).map(|(a, x)| a * x).sum()).collect();
+            part.copy_from_slice(&turned);
+        }
+    }
+
+    /// The number of global (scalar) degrees of freedom.
+    #[must_use]
+    pub const fn n_dofs(&self) -> usize {
+        self.n_dofs
+    }
+
+    /// The number of basis functions of a cell.
+    #[must_use]
+    pub fn dofs_per_cell(&self) -> usize {
+        self.element.n_dofs()
+    }
+
+    /// The map, [cells, dofs per cell] row-major, in the order of the cells of the mesh.
+    #[must_use]
+    pub fn dofs(&self) -> &[i32] {
+        &self.dofs
+    }
+
+    /// The degrees of freedom of one cell; empty if there is no such cell.
+    #[must_use]
+    pub fn cell(&self, cell: usize) -> &[i32] {
+        let n = self.dofs_per_cell();
+        self.dofs.get(cell * n..(cell + 1) * n).unwrap_or(&[])
+    }
+
+    /// The nodes of the degrees of freedom, [dofs, dim] row-major, on the mesh that was numbered: a
+    /// function is interpolated by its values there. A node on a shared entity is computed from the
+    /// first cell that has it. Empty if degrees of freedom are not values at points.
+    #[must_use]
+    pub fn dof_points(&self, mesh: &Mesh) -> Vec<f64> {
+        let Some(nodes) = self.element.points() else { return Vec::new() };
+        let dim = mesh.shape().dim();
+        let map = mesh.point_map(&nodes);
+        let mut points = vec![0.0; self.n_dofs * dim];
+        let mut is_placed = vec![false; self.n_dofs];
+        for cell in 0..mesh.n_cells() {
+            for (node, dof) in self.cell(cell).iter().enumerate() {
+                let at = *dof as usize;
+                if !std::mem::replace(&mut is_placed[at], true) {
+                    map.place(cell, node, &mut points[at * dim..(at + 1) * dim]);
+                }
+            }
+        }
+        points
+    }
+}
+
+/// Bytes of a map, with the tables of edges and faces while it is made.
+fn bytes(counts: &MeshCounts, element: &FiniteElement) -> u64 {
+    let states = EntityTransform::all(element).len();
+    let map = counts.cells.saturating_mul(4 * (element.n_dofs() + states) as u64);
+    let table = |dim: usize| match element.dofs_per_entity(dim) {
+        0 => 0,
+        // 24 bytes an entry, up to twice as many as there are, and the heads of their lists
+        _ => counts.entities(dim).saturating_mul(48).saturating_add(counts.cells.saturating_mul(16)),
+    };
+    let tables = (1..counts.shape.dim()).map(table).fold(0, u64::saturating_add);
+    map.saturating_add(tables).saturating_add(4 * counts.vertices)
+}
+
+/// What is known of the cells so far.
+#[derive(Default)]
+struct CellMap {
+    dofs: Vec<i32>,
+    states: Vec<i32>,
+}
+
+/// Numbers given so far, by entity.
+struct Builder {
+    shape: CellShape,
+    /// Numbers per entity of each dimension.
+    sizes: Vec<usize>,
+    reorientations: Vec<Reorientation>,
+    vertices: Vec<i32>,
+    edges: EntityTable,
+    faces: EntityTable,
+    counters: Counters,
+}
+
+/// A list of `len` equal values; none if there is no memory.
+fn filled<T: Copy>(value: T, len: usize) -> Option<Vec<T>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(len).ok()?;
+    list.resize(len, value);
+    Some(list)
+}
+
+/// Marks a vertex that has no number yet.
+const NONE: i32 = -1;
+
+impl Builder {
+    /// None if there is no memory.
+    fn new(mesh: &Mesh, element: &FiniteElement, order: NumberingOrder) -> Option<Self> {
+        let shape = mesh.shape();
+        // a table of a discontinuous element stays empty
+        let size = |dim: usize, each: usize| if element.dofs_per_entity(dim) == 0 { 1 } else { each };
+        let faces = if shape.dim() == 3 { size(2, 2 * mesh.n_cells()) } else { 1 };
+        Some(Self {
+            shape,
+            sizes: (0..=shape.dim()).map(|dim| element.dofs_per_entity(dim)).collect(),
+            reorientations: (0..=shape.dim()).map(|dim| element.reorientation(dim)).collect(),
+            vertices: filled(NONE, mesh.n_vertices())?,
+            // About 1.2 edges and 2 faces a tetrahedron, 1.5 edges a triangle, 3 edges a cube.
+            edges: EntityTable::with_capacity(size(1, 2 * mesh.n_cells()))?,
+            faces: EntityTable::with_capacity(faces)?,
+            counters: Counters::new(order),
+        })
+    }
+
+    /// Appends the numbers of one cell; none if they run out.
+    fn number_cell(&mut self, cell: &[u32], map: &mut CellMap) -> Option<()> {
+        for dim in 0..self.sizes.len() {
+            let size = self.sizes[dim];
+            if size == 0 {
+                continue;
+            }
+            for entity in self.shape.entities(dim) {
+                let mut vertices = [0; 8];
+                for (global, local) in vertices.iter_mut().zip(*entity) {
+                    *global = cell[*local];
+                }
+                self.number_entity(dim, &vertices[..entity.len()], size, map)?;
+            }
+        }
+        Some(())
+    }
+
+    fn number_entity(&mut self, dim: usize, vertices: &[u32], size: usize, map: &mut CellMap) -> Option<()> {
+        if dim == self.shape.dim() {
+            let first = self.counters.take(dim, size)?;
+            map.dofs.extend(first..first + size as i32);
+            return Some(());
+        }
+        let slot = match vertices {
+            [vertex] => self.vertices.get_mut(*vertex as usize)?,
+            [_, _] => self.edges.slot(vertices, NONE),
+            _ => self.faces.slot(vertices, NONE),
+        };
+        if *slot == NONE {
+            *slot = self.counters.take(dim, size)?;
+        }
+        let first = *slot;
+        match &self.reorientations[dim] {
+            Reorientation::None => map.dofs.extend(first..first + size as i32),
+            Reorientation::Permutations(tables) => {
+                let places = &tables[vertex_order(vertices)];
+                map.dofs.extend(places.iter().map(|i| first + *i as i32));
+            }
+            Reorientation::Matrices(_) => {
+                map.dofs.extend(first..first + size as i32);
+                map.states.push(vertex_order(vertices) as i32);
+            }
+        }
+        Some(())
+    }
+}

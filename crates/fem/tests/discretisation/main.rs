@@ -1,0 +1,10 @@
+//! Elements, rules, meshes and numberings.
+
+mod elements;
+mod finite_elements;
+mod gmsh;
+mod gmsh_flat;
+mod mesh;
+mod numbering;
+mod quadrature;
+mod vtu;
