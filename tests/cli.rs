@@ -135,7 +135,8 @@ fn a_printed_kernel_is_read_back() {
 fn code_is_shown_after_each_pass() {
     let args = ["print", "mass", "--dim", "2", "--degree", "1", "--target", "cuda"];
     let with = |more: &[&str]| good(&[&args[..], more].concat());
-    assert_eq!(with(&["--after", "stack"]), with(&[]));
+    // a source after a pass has no plan, and so no notes
+    assert!(with(&[]).ends_with(&with(&["--after", "stack"])));
     let lowered = with(&["--after", "lower"]);
     assert!(!lowered.contains("= blockIdx.x;") && with(&["--after", "work_items"]).contains("= blockIdx.x;"));
     let all = with(&["--passes"]);

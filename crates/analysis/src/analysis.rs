@@ -18,7 +18,7 @@ use purlin_ir::verify::KernelError;
 use purlin_isl::IslError;
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 /// What is known of one kernel: everything that checks ask about it goes through this.
@@ -408,7 +408,16 @@ impl<'k> Analysis<'k> {
     /// The first access in textual order that leaves its array for some parameters that the
     /// assumptions allow.
     pub fn first_outside(&self) -> Option<Outside> {
-        inside::first_outside(self)
+        self.open_arrays().err().map(|outside| *outside)
+    }
+
+    /// The arrays with accesses that only the values given at launch decide: [`Analysis::check_launch`]
+    /// looks at them.
+    ///
+    /// # Errors
+    /// What [`Analysis::first_outside`] gives.
+    pub fn open_arrays(&self) -> Result<BTreeSet<VarId>, Box<Outside>> {
+        inside::open_arrays(self)
     }
 
     /// Which accesses stay inside their arrays for all parameters that the assumptions allow: what

@@ -2,8 +2,9 @@
 //! work-items do.
 
 use crate::axes::{Axes, is_replicated};
-use purlin_ir::{AxisTag, InameId, InsnId, Kernel, Node};
+use purlin_ir::{AxisTag, InameId, InsnId, Kernel, Node, VarId};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// A remark of code generation on the code for a target, which is right all the same.
@@ -24,6 +25,11 @@ pub enum Note {
         axis: AxisTag,
         /// The instructions in it that do.
         insns: Vec<String>,
+    },
+    /// Arrays with accesses of which nothing proves that they stay inside.
+    Open {
+        /// The arrays.
+        arrays: Vec<String>,
     },
 }
 
@@ -91,19 +97,39 @@ impl fmt::Display for Note {
                     | AxisTag::Vector
                     | AxisTag::Local(_) => "one work-item of a group",
                 };
-                let insns = insns.iter().map(|i| format!("`{i}`")).collect::<Vec<_>>().join(", ");
+                let insns = quoted(insns);
                 write!(
                     f,
                     "`{iname}` runs on {who}, at index 0 of {axis}: {insns}; tag it, or an inner loop that it is \
                      split into, {axis} to share the iterations out"
                 )
             }
+            Self::Open { arrays } => write!(
+                f,
+                "nothing proves that accesses to {} stay inside: their indices, bounds or conditions are read from \
+                 memory or not affine; `check`, or `purlin run --check`, looks at the values before a launch",
+                quoted(arrays)
+            ),
         }
     }
 }
 
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// What is known before there is code; `open` are arrays with accesses that no proof covers.
+pub(crate) fn of_kernel(kernel: &Kernel, axes: &Axes, open: &BTreeSet<VarId>) -> Vec<Note> {
+    let mut notes = at_one_index(kernel, axes);
+    if !open.is_empty() {
+        let arrays = open.iter().map(|var| kernel.vars[*var].name.clone()).collect();
+        notes.push(Note::Open { arrays });
+    }
+    notes
+}
+
 /// The loops that run at index 0 of an axis; of nested ones the outermost.
-pub(crate) fn at_one_index(kernel: &Kernel, axes: &Axes) -> Vec<Note> {
+fn at_one_index(kernel: &Kernel, axes: &Axes) -> Vec<Note> {
     let mut notes = Vec::new();
     for (group, k) in [true, false].into_iter().flat_map(|group| (0..3_u8).map(move |k| (group, k))) {
         let inames = axes.inames(group, k.into());

@@ -132,9 +132,7 @@ pub(crate) fn lower(
     }
     let kernel = placed.kernel;
     check_width(kernel, target)?;
-    if let Some(outside) = Analysis::of(kernel).first_outside() {
-        return Err(CodegenError::OutOfBounds(Box::new(outside)));
-    }
+    let open = Analysis::of(kernel).open_arrays().map_err(CodegenError::OutOfBounds)?;
     let mut env = Env::new(kernel);
     let axes = Axes::new(&mut env)?;
     crate::lower::shuffle::check_size(placed, &axes)?;
@@ -173,7 +171,7 @@ pub(crate) fn lower(
         function,
         privates,
         private_bytes: 0,
-        notes: notes::at_one_index(kernel, &axes),
+        notes: notes::of_kernel(kernel, &axes, &open),
     };
     passes::run(&mut work, last)?;
     let Work { env, mut function, private_bytes, notes, .. } = work;

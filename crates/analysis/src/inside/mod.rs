@@ -35,6 +35,7 @@ use crate::Analysis;
 use crate::witness::{Instance, params_text};
 use purlin_interp::{AccessProof, InterpError, LaunchReport, Memory};
 use purlin_ir::ids::{InsnId, VarId};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// An access of an instruction, and what is known of it before a launch.
@@ -134,14 +135,19 @@ pub(crate) fn access_proofs(analysis: &Analysis) -> Vec<AccessProof> {
     analysis.accesses().iter().map(proof).collect()
 }
 
-/// See [`Analysis::first_outside`].
-pub(crate) fn first_outside(analysis: &Analysis) -> Option<Outside> {
+/// See [`Analysis::open_arrays`].
+pub(crate) fn open_arrays(analysis: &Analysis) -> Result<BTreeSet<VarId>, Box<Outside>> {
     let poly = analysis.polyhedral();
     let mut proofs = proof::Proofs::new(poly);
+    let mut open = BTreeSet::new();
     for site in sites::sites(poly) {
-        if let Reach::Outside(outside) = proofs.reach(&site) {
-            return Some(*outside);
+        match proofs.reach(&site) {
+            Reach::Inside => {}
+            Reach::Outside(outside) => return Err(outside),
+            Reach::Open(_) => {
+                open.insert(site.access.var);
+            }
         }
     }
-    None
+    Ok(open)
 }
