@@ -46,6 +46,10 @@ pub use purlin_solve as solve;
 pub mod forms {
     pub use purlin_fem::*;
     pub use purlin_forms::*;
+    pub use purlin_strategies::{
+        self as strategies, Combinator, Mapping, MappingError, Relowering, Strategy, StrategyInfo,
+        StrategySet, TakenName, relowered, strategy, tiling,
+    };
 }
 
 #[cfg(feature = "cli")]
@@ -75,9 +79,9 @@ pub use loaded::{LoadError, Loaded};
 pub use matrix::CsrMatrix;
 pub use problem::{Problem, ProblemError, RelativeError};
 pub use purlin_capacity::{OutOfMemory, check_memory};
-pub use purlin_forms::Mapping;
 pub use purlin_forms::program::NotAnAction;
-pub use purlin_forms::tiling::{staged_tiling_sizes, tiling_sizes};
+pub use purlin_strategies::Mapping;
+pub use purlin_strategies::tiling::{staged_tiling_sizes, tiling_sizes};
 pub use random::Random;
 pub use setup::{
     SetUp, SetUpError, check_room, definitions, exclusive_room, list_room, set_up, set_up_maps, set_up_with,

@@ -4,14 +4,14 @@ use crate::tuning::transform;
 use crate::{LoadError, Loaded, Mapping, laid_out};
 use purlin_autotune::{Refusal, Stage};
 use purlin_codegen::{CodegenError, Options, generate};
-use purlin_forms::program::CellKernel;
-use purlin_forms::relowered;
+use purlin_forms::CellKernel;
 use purlin_interp::{Memory, Value};
 use purlin_ir::{AxisTag, Kernel, Node, ScalarType};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::lists::{Definition, ListNames, ListOverflow, RowOrder};
 use purlin_primitives::{Recipe, Schedule};
 use purlin_runtime::Device;
+use purlin_strategies::relowered;
 use std::time::Instant;
 
 /// What computing inputs took.

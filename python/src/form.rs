@@ -6,12 +6,14 @@ use crate::program::device;
 use crate::schedule::Engine;
 use crate::sparse::{Matrix, matrices};
 use purlin::codegen::Options;
+use purlin::forms::CellKernel;
 use purlin::forms::import::{Imported, from_json_with};
 use purlin::forms::lowering::{
     LoweredForm, LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, VectorResult,
     lower,
 };
-use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, Orbits, OtherRules};
+use purlin::forms::lowering::{NoSymmetry, Orbits, OtherRules};
+use purlin::forms::program::{CellLoop, CellProgram};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::forms::relowered;
 use purlin::forms::strategies::{

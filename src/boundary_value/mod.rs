@@ -11,10 +11,8 @@ use purlin_autotune::DatabaseError;
 use purlin_fem::mesh::Mesh;
 use purlin_fem::numbering::{Numbering, NumberingError};
 use purlin_fem::sparse::CsrPattern;
-use purlin_forms::Mapping;
 use purlin_forms::form::{FormError, Inputs};
 use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
-use purlin_forms::strategies::OwnedRows;
 use purlin_kernels::{BoundaryValueProblem, Prescribed};
 use purlin_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values};
 use purlin_solve::{
@@ -23,6 +21,8 @@ use purlin_solve::{
     NewtonStep, NewtonSystem, PartRows, PrescribedValues, Side, SolveError, SystemMatrix, SystemSize,
     Unknowns, bounds, facet_dofs, in_parts,
 };
+use purlin_strategies::Mapping;
+use purlin_strategies::OwnedRows;
 use std::time::Instant;
 
 /// Work-items of a group that own rows: two sub-groups of a card.

@@ -4,15 +4,15 @@ use super::failure::Failure;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use purlin::files;
+use purlin::forms::CellKernel;
 use purlin::forms::element::CellShape;
 use purlin::forms::form::Form;
 use purlin::forms::import::{self, Imported};
 use purlin::forms::lowering::{
     LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, tabulate,
 };
-use purlin::forms::program::{
-    CellKernel, CellLoop, CellProgram, NoSymmetry, NotAnAction, Orbits, OtherRules,
-};
+use purlin::forms::lowering::{NoSymmetry, Orbits, OtherRules};
+use purlin::forms::program::{CellLoop, CellProgram, NotAnAction};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::forms::tabulated::{IntegralType, TabulatedError};
 use purlin::ir::{Kernel, text};

@@ -7,7 +7,7 @@ use super::source::SourceArgs;
 use super::table::{figure, grouped, seconds, table};
 use clap::Args;
 use purlin::autotune::{DeviceModel, known_devices};
-use purlin::forms::program::CellKernel;
+use purlin::forms::CellKernel;
 use purlin::forms::tiling::{TilingSizes, tiling_sizes};
 use purlin::runtime::{Cache, measure_ceilings, open};
 use purlin::tuning::{CostModel, Ranked, SearchBounds, SearchSpace, Survey};

@@ -11,7 +11,7 @@ use super::table::seconds;
 use super::values::ParamArg;
 use clap::Args;
 use purlin::codegen::{Options, generate};
-use purlin::forms::program::CellKernel;
+use purlin::forms::CellKernel;
 use purlin::interp::Memory;
 use purlin::ir::Kernel;
 use purlin::judge::{Expected, results, with_tables};

@@ -8,7 +8,7 @@ use super::stats::bank_line;
 use super::step_times::{StepTimes, TimeArgs};
 use super::transform::TransformArgs;
 use clap::Args;
-use purlin::forms::program::CellKernel;
+use purlin::forms::CellKernel;
 use purlin::ir::Kernel;
 use purlin::transforms::{Recipe, RecipeError, Step};
 use similar::{ChangeTag, TextDiff};

@@ -12,7 +12,7 @@ use clap::Args;
 use purlin::autotune::tuner::{Ending, Subject, Task, TunerOptions, tune};
 use purlin::autotune::{DeviceModel, Refusal, Stage, known_devices};
 use purlin::codegen::Target;
-use purlin::forms::program::CellKernel;
+use purlin::forms::CellKernel;
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{
     Backend, Cache, Device, DeviceInfo, Occupation, Optimisation, Turns, measure_ceilings,

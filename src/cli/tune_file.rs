@@ -17,7 +17,7 @@ use super::values::read_mesh;
 use purlin::autotune::DeviceModel;
 use purlin::autotune::tuner::{Ending, Subject, Task, tune};
 use purlin::codegen::Options;
-use purlin::forms::program::CellKernel;
+use purlin::forms::CellKernel;
 use purlin::forms::strategies::HoleValues;
 use purlin::interp::Memory;
 use purlin::transforms::Script;

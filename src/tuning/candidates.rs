@@ -5,17 +5,18 @@ use super::search::{CostModel, NoOccupancy, Ranked, SearchBounds, SearchSpace, s
 use crate::Random;
 use purlin_autotune::DeviceModel;
 use purlin_fem::quadrature::QuadratureScheme;
+use purlin_forms::CellKernel;
 use purlin_forms::lowering::LoweredForm;
-use purlin_forms::program::{CellKernel, CellProgram, NotAnAction};
-use purlin_forms::strategies::{
+use purlin_forms::program::{CellProgram, NotAnAction};
+use purlin_ir::Kernel;
+use purlin_ir::intrinsics::{self, MMA_M16N8K8_F64};
+use purlin_strategies::strategy::{Arguments, Question};
+use purlin_strategies::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
+use purlin_strategies::{
     ConstantCells, FactorisedCells, FactorisedLines, FactorisedPlanes, MAX_KEPT, MultiLevelTiling,
     STAGED_WORDS, StagedTiling, StoredFactors, StraightCells, strategies, with_modes, words_in_registers,
 };
-use purlin_forms::strategy::{Arguments, Question};
-use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
-use purlin_forms::{Mapping, StrategySet};
-use purlin_ir::Kernel;
-use purlin_ir::intrinsics::{self, MMA_M16N8K8_F64};
+use purlin_strategies::{Mapping, StrategySet};
 
 /// Most sums of a work-item: 72 of the 127 that its registers hold, beside geometry, addresses and
 /// a column of degrees of freedom. Beyond, ptxas spills (3-D P3 hyperelasticity, 144 sums: 768

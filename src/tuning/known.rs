@@ -23,17 +23,17 @@ use super::vectors::HostVectors;
 use super::{Candidate, Choice, Database, Record, transform};
 use purlin_autotune::{DatabaseError, DeviceModel, DeviceModelError, Refusal, Stage, known_devices};
 use purlin_codegen::{Options, Program, generate};
-use purlin_forms::Mapping;
-use purlin_forms::program::CellKernel;
-use purlin_forms::strategies::{
-    ConstantCells, FactorisedLines, FactorisedPlanes, SingleCell, StagedCells, StagedTiling, SummedCells,
-    is_functional, line_sizes, tensor_dimension, with_modes, work_items_of_planes,
-};
-use purlin_forms::strategy::Question;
-use purlin_forms::tiling::staged_tiling_sizes;
+use purlin_forms::CellKernel;
 use purlin_ir::{Kernel, SubGroup};
 use purlin_primitives::Recipe;
 use purlin_runtime::{Backend, Cache, Device, DeviceInfo, measure_ceilings};
+use purlin_strategies::Mapping;
+use purlin_strategies::strategy::Question;
+use purlin_strategies::tiling::staged_tiling_sizes;
+use purlin_strategies::{
+    ConstantCells, FactorisedLines, FactorisedPlanes, SingleCell, StagedCells, StagedTiling, SummedCells,
+    is_functional, line_sizes, tensor_dimension, with_modes, work_items_of_planes,
+};
 use std::fmt;
 
 /// The file that `purlin tune` writes its trials to unless told otherwise; `purlin run` and

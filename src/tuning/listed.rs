@@ -4,9 +4,9 @@ use super::throughput::{ThroughputModel, by_prediction};
 use super::{Candidate, CandidatesError, FormCase, candidates, with_dynamic_local};
 use crate::{Mapping, Problem, exclusive_room, list_room, transform_with_setup};
 use purlin_autotune::DeviceModel;
-use purlin_forms::strategies::{ListedCells, with_modes, words_in_registers};
 use purlin_ir::{AddressSpace, Affine, Kernel};
 use purlin_primitives::lists::Definition;
+use purlin_strategies::{ListedCells, with_modes, words_in_registers};
 
 /// Cells of a group that are tried.
 const CELLS: [u64; 2] = [64, 128];

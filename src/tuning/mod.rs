@@ -35,14 +35,14 @@ use crate::kernel_work;
 use purlin_autotune::tuner::{Built, Subject};
 use purlin_autotune::{Refusal, Stage, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
-use purlin_forms::program::CellKernel;
-use purlin_forms::{Mapping, StrategySet};
+use purlin_forms::CellKernel;
 use purlin_ir::Kernel;
 use purlin_primitives::Recipe;
 use purlin_primitives::lists::Definition;
 use purlin_runtime::cuda::nvrtc;
 use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{Backend, Cache, Device, Executable, Optimisation, RuntimeError};
+use purlin_strategies::{Mapping, StrategySet};
 use serde::de::DeserializeSeed;
 use std::path::PathBuf;
 

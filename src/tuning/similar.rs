@@ -2,9 +2,9 @@
 
 use purlin_fem::element::CellShape;
 use purlin_fem::quadrature::{QuadratureScheme, rule};
-use purlin_forms::Mapping;
-use purlin_forms::tiling::{SpaceSizes, TilingSizes};
 use purlin_kernels::Operator;
+use purlin_strategies::Mapping;
+use purlin_strategies::tiling::{SpaceSizes, TilingSizes};
 
 /// Largest factor between two sizes of forms that share a mapping: from one polynomial degree to
 /// the next but one.
@@ -115,8 +115,8 @@ mod tests {
     use super::*;
     use crate::staged_tiling_sizes;
     use purlin_forms::lowering::{LoweringOptions, lower};
-    use purlin_forms::strategies::StagedTiling;
-    use purlin_forms::tiling::TilingParameters;
+    use purlin_strategies::StagedTiling;
+    use purlin_strategies::tiling::TilingParameters;
 
     /// The sizes in closed form are those of the lowered operators.
     #[test]

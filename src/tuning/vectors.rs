@@ -2,14 +2,15 @@
 
 use super::Candidate;
 use crate::kernel_work;
-use purlin_forms::program::{CellKernel, CellProgram, ElementResult};
-use purlin_forms::strategies::{
-    ConstantCells, FactorisedCells, FewestOperations, LoopLanes, Objective, PointTiles, SingleCell,
-};
+use purlin_forms::CellKernel;
+use purlin_forms::program::{CellProgram, ElementResult};
 use purlin_forms::tabulated::IntegralType;
-use purlin_forms::{Combinator, Mapping};
 use purlin_ir::{Kernel, VarKind};
 use purlin_runtime::DeviceInfo;
+use purlin_strategies::{Combinator, Mapping};
+use purlin_strategies::{
+    ConstantCells, FactorisedCells, FewestOperations, LoopLanes, Objective, PointTiles, SingleCell,
+};
 use std::collections::BTreeMap;
 
 /// How many times fewer operations the [fewest](HostVectors::fewest) have to be for that mapping to be

@@ -5,9 +5,10 @@
 
 use crate::support::{compiled, is_long_run};
 use purlin::codegen::{Options, generate};
+use purlin::forms::CellKernel;
 use purlin::forms::import::{Imported, from_json, from_json_with};
 use purlin::forms::lowering::{LoweredRole, MatrixResult, TabulatedOptions};
-use purlin::forms::program::{CellKernel, CellProgram};
+use purlin::forms::program::CellProgram;
 use purlin::forms::strategies::{
     FactorisedCells, MultiLevelTiling, PointTiles, SingleCell, StagedCells, StagedTiling, SummedCells,
     is_functional, tensor_dimension,

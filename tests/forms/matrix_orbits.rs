@@ -4,7 +4,7 @@
 
 use crate::support::{bent_mesh, compiled};
 use purlin::codegen::{Options, Target, generate};
-use purlin::forms::program::CellKernel;
+use purlin::forms::CellKernel;
 use purlin::forms::relowered;
 use purlin::forms::strategies::{MatrixCells, matrix_orbit_sizes};
 use purlin::interp::interpret;

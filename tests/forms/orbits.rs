@@ -4,8 +4,9 @@
 
 use crate::support::{bent_mesh, compiled, is_long_run};
 use purlin::codegen::{Options, Target, generate};
+use purlin::forms::CellKernel;
+use purlin::forms::lowering::NoSymmetry;
 use purlin::forms::lowering::{Directions, LoweringOptions, lower};
-use purlin::forms::program::{CellKernel, NoSymmetry};
 use purlin::forms::strategies::{InOrbits, StraightCells};
 use purlin::forms::{Combinator, relowered};
 use purlin::interp::interpret;

@@ -4,10 +4,11 @@
 
 use crate::support::bent_mesh;
 use purlin::autotune::known_devices;
+use purlin::forms::CellKernel;
 use purlin::forms::element::CellShape;
 use purlin::forms::form::*;
+use purlin::forms::lowering::OtherRules;
 use purlin::forms::lowering::{LoweringOptions, lower};
-use purlin::forms::program::{CellKernel, OtherRules};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::forms::relowered;
 use purlin::forms::strategies::Rules;

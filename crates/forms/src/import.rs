@@ -29,12 +29,11 @@
 mod bind;
 mod bytes;
 mod entities;
-mod grid;
 mod inputs;
 
-pub use bind::{Array, Given};
+pub use crate::array::Array;
+pub use bind::Given;
 pub use inputs::MeshInputs;
-pub(crate) use inputs::entities_of;
 
 use crate::lowering::{LoweredKernel, TabulatedOptions, lower_tabulated};
 use crate::tabulated::{TabulatedError, TabulatedForm};

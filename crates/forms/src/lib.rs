@@ -1,14 +1,17 @@
-//! Variational forms, their lowering to kernels whose
-//! parts have roles, strategies that map those, and the sizes of their tilings.
+//! Variational forms: their language, their import, their lowering to kernels whose parts have roles, and a
+//! reference that evaluates them.
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod array;
+mod cell_kernel;
 #[allow(
     clippy::wildcard_enum_match_arm,
     reason = "private kinds of nodes and roles, of which most functions ask for few"
 )]
 pub mod form;
+mod grid;
 #[allow(
     clippy::wildcard_enum_match_arm,
     reason = "private kinds of nodes and roles, of which most functions ask for few"
@@ -25,12 +28,7 @@ pub mod program;
     reason = "private kinds of nodes and roles, of which most functions ask for few"
 )]
 pub mod reference;
-pub mod strategies;
-pub mod strategy;
+mod side;
 pub mod tabulated;
-pub mod tiling;
 
-pub use strategy::mapping::Mapping;
-pub use strategy::relowering::{Relowering, relowered};
-pub use strategy::set::{StrategyInfo, StrategySet, TakenName};
-pub use strategy::{Combinator, MappingError, Strategy};
+pub use cell_kernel::CellKernel;

@@ -5,8 +5,8 @@ use crate::kernels::Operation;
 use crate::parities::PAIRS;
 use crate::schedules::Steps;
 use crate::{Dimension, Element, MultigridError, Precision};
-use purlin_forms::strategies::{InstructionLines, pad_lines};
 use purlin_ir::AddressSpace;
+use purlin_primitives::instruction_lines::{InstructionLines, pad_lines};
 use purlin_primitives::primitives::{
     AliasStorage, CopyTable, CropTable, DistributeLoop, ExpandArray, MakeAtomic, PadInames, PrefetchArray,
     RemoveUnusedVars, SetAddressSpace, SplitSum,

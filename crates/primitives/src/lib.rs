@@ -21,6 +21,8 @@ pub use purlin_transforms::ScheduleSteps;
 
 use std::sync::OnceLock;
 
+pub mod instruction_lines;
+
 /// The primitives by their types, with the types of their arguments.
 pub mod primitives {
     pub use purlin_algebra::primitives::*;

@@ -2,11 +2,11 @@
 
 use crate::{LinearChoice, LinearMethod, PreconditionerKind};
 use purlin_codegen::CodegenError;
-use purlin_forms::MappingError;
 use purlin_forms::form::FormError;
 use purlin_ir::text::ParseErrors;
 use purlin_primitives::ScriptError;
 use purlin_runtime::RuntimeError;
+use purlin_strategies::MappingError;
 
 /// Why a system cannot be set up or solved.
 #[derive(Debug, thiserror::Error)]

@@ -5,11 +5,11 @@ use crate::{Call, SolveError};
 use purlin_codegen::{ArgKind, Options, generate};
 use purlin_fem::mesh::Mesh;
 use purlin_fem::sparse::{CsrPattern, EntryTerms, map_colours};
-use purlin_forms::Mapping;
 use purlin_forms::form::{FormError, Inputs};
 use purlin_forms::lowering::{LoweredKernel, MatrixResult, MeshForm, VectorResult};
 use purlin_interp::{Memory, Value};
 use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of};
+use purlin_strategies::Mapping;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

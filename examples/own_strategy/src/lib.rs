@@ -8,7 +8,7 @@
 //! use purlin_fem::element::CellShape;
 //! use purlin_forms::form::{FunctionSpace, coefficient, dx, test};
 //! use purlin_forms::lowering::{LoweringOptions, lower};
-//! use purlin_forms::Mapping;
+//! use purlin_strategies::Mapping;
 //!
 //! let space = FunctionSpace::scalar(CellShape::Triangle, 2);
 //! let form = coefficient("u", &space) * test(&space) * dx();
@@ -26,11 +26,11 @@
 //! ```
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
-use purlin_forms::strategy::{Arguments, Question, Stopped, StrategyError, Work};
-use purlin_forms::{Strategy, StrategySet, TakenName};
 use purlin_ir::{AddressSpace, AxisTag, VarKind, Variable};
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::primitives::{MakeAtomic, SetAddressSpace};
+use purlin_strategies::strategy::{Arguments, Question, Stopped, StrategyError, Work};
+use purlin_strategies::{Strategy, StrategySet, TakenName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -39,7 +39,7 @@ use std::fmt;
 /// # Errors
 /// A name that Purlin has already; names with that of a crate in front are never Purlin's.
 pub fn strategies() -> Result<StrategySet, TakenName> {
-    purlin_forms::strategies::strategies().clone().with::<CellRuns>()
+    purlin_strategies::strategies().clone().with::<CellRuns>()
 }
 
 /// Several cells in a row by each work-item, one after the other, so that what neighbours share is in its cache.

@@ -104,7 +104,7 @@ fn what_makes_no_sense_is_refused_in_words() {
 fn a_set_has_each_name_once() {
     let set = strategies().unwrap();
     assert_eq!(set.clone().with::<CellRuns>().unwrap_err(), TakenName("acme.cell_runs"));
-    assert!(purlin_forms::strategies::strategies().clone().and(&set).is_err());
+    assert!(purlin_strategies::strategies().clone().and(&set).is_err());
     let missing = set.mapping(r#"{"strategy":"acme.cell_runs","run":4}"#).unwrap_err().to_string();
     assert!(missing.contains("missing field `items`"), "{missing}");
     let other = set.mapping(r#"{"strategy":"modes","then":{"strategy":"acme.cell_run"}}"#).unwrap_err();

@@ -5,8 +5,8 @@ use purlin_fem::element::{CellShape, ElementFamily};
 use purlin_forms::form::{Form, FunctionSpace, coefficient, div, dx, grad, inner, split, test};
 use purlin_forms::lowering::{LoweringOptions, TabulatedOptions, lower, lower_tabulated, tabulate};
 use purlin_forms::program::NotAnAction;
-use purlin_forms::tiling::{SpaceSizes, TilingSizes, tiling_sizes};
 use purlin_kernels::Operator;
+use purlin_strategies::tiling::{SpaceSizes, TilingSizes, tiling_sizes};
 
 fn sizes(operator: Operator, dim: usize, degree: usize) -> TilingSizes {
     let form = operator.form(dim, degree).unwrap();

@@ -6,22 +6,22 @@ use crate::tuning::{CaseMesh, FormCase};
 use purlin_autotune::{Errors, Measurement, Outcome, RECORD_VERSION, Workload};
 use purlin_fem::element::CellShape;
 use purlin_fem::quadrature::QuadratureScheme;
-use purlin_forms::Combinator;
 use purlin_forms::form::{Form, FunctionSpace, coefficient, dx, grad, inner, test, trial};
 use purlin_forms::lowering::{
     LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, lower_tabulated,
     tabulate,
-};
-use purlin_forms::relowered;
-use purlin_forms::strategies::{
-    ConstantCells, FactorisedCells, FactorisedLines, FewestOperations, InOrbits, LoopLanes, Objective,
-    PointTiles, Rules, SingleCell, StagedCells, StraightCells, SummedCells,
 };
 use purlin_ir::text;
 use purlin_kernels::Operator;
 use purlin_primitives::schedule;
 use purlin_primitives::steps;
 use purlin_sample::is_long_run;
+use purlin_strategies::Combinator;
+use purlin_strategies::relowered;
+use purlin_strategies::{
+    ConstantCells, FactorisedCells, FactorisedLines, FewestOperations, InOrbits, LoopLanes, Objective,
+    PointTiles, Rules, SingleCell, StagedCells, StraightCells, SummedCells,
+};
 
 fn device(name: &str, backend: Backend, arch: &str) -> DeviceInfo {
     DeviceInfo {

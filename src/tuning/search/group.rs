@@ -3,7 +3,7 @@
 use super::cost::{CostModel, Demand};
 use super::options::{Columns, Launch, tile_options};
 use super::space::SearchSpace;
-use purlin_forms::tiling::{Tiling, TilingParameters, TilingSizes};
+use purlin_strategies::tiling::{Tiling, TilingParameters, TilingSizes};
 
 /// The remaining sizes of tiles: widths of the evaluation tiles, by their place, and of the
 /// quadrature tiles.

@@ -5,8 +5,8 @@ use super::*;
 use purlin_autotune::known_devices;
 use purlin_fem::numbering::NumberingOrder;
 use purlin_forms::lowering::{LoweringOptions, lower};
-use purlin_forms::strategies::{ConstantCells, ListedCells, StraightCells};
 use purlin_kernels::Operator;
+use purlin_strategies::{ConstantCells, ListedCells, StraightCells};
 
 fn case(operator: Operator, dim: usize, degree: usize, divisions: usize) -> FormCase {
     let lowered = lower(&operator.form(dim, degree).unwrap(), &LoweringOptions::new("k")).unwrap();

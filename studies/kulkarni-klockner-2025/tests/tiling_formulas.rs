@@ -1,5 +1,5 @@
 //! What the generated tilings execute, allocate and move, against the formulas of Kulkarni &
-//! Klöckner 2025 (equations (22) to (25), (28), (43) and (44) as `purlin_forms::tiling::Tiling` has
+//! Klöckner 2025 (equations (22) to (25), (28), (43) and (44) as `purlin_strategies::tiling::Tiling` has
 //! them), for random parameters that need not divide.
 //!
 //! 3 parameter sets a form in `make test`, 100 with `PURLIN_TEST_ALL`.

@@ -4,7 +4,7 @@ use super::expr::{Binary, Expr, Kind, MathFunction, Unary};
 use super::integral::{Form, Measure, Region};
 use super::shape::Shape;
 use super::walk::{operands, operands_first};
-use crate::tabulated::Side;
+use crate::side::Side;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 

@@ -4,7 +4,7 @@ use super::condition::Compared;
 use super::error::FormError;
 use super::shape::Shape;
 use super::space::FunctionSpace;
-use crate::tabulated::Side;
+use crate::side::Side;
 use purlin_fem::element::CellShape;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

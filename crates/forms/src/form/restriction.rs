@@ -6,7 +6,7 @@ use super::functions::dot;
 use super::integral::{Integral, Region};
 use super::shape::Shape;
 use super::walk::operands;
-use crate::tabulated::Side;
+use crate::side::Side;
 use std::collections::HashSet;
 
 fn restricted(side: Side, a: &Expr) -> Expr {

@@ -2,7 +2,7 @@
 
 use super::condition::Comparison;
 use super::expr::{Coefficient, Constant, MathFunction, Role, Size};
-use crate::tabulated::Side;
+use crate::side::Side;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Scalar graphs on one side of an interior facet.
 
 use super::scalar::{Jet, Scalar, ScalarGraph, ScalarId};
-use crate::tabulated::Side;
+use crate::side::Side;
 use std::collections::HashMap;
 
 /// What nodes are on each side.

@@ -1,7 +1,8 @@
 //! Function spaces.
 
+use super::FormError;
 use purlin_fem::element::{CellShape, ComposedElement, ElementError, ElementFamily, FiniteElement};
-use purlin_fem::element::{LagrangeVariant, Pullback};
+use purlin_fem::element::{LagrangeElement, LagrangeVariant, Pullback};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -183,6 +184,28 @@ impl FunctionSpace {
             }
             Kind::Element { .. } | Kind::Blocked(..) | Kind::Mixed(_) => None,
         }
+    }
+
+    /// Refuses what [`lower`](crate::lowering::lower) and the reference do not take.
+    pub(crate) fn check_lagrange(&self) -> Result<(), FormError> {
+        match self.cell() {
+            CellShape::Triangle | CellShape::Tetrahedron => {}
+            CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => {
+                return Err(FormError::Cells { place: "the form" });
+            }
+        }
+        let Some(degree) = self.lagrange_degree() else {
+            return Err(FormError::Discretisation(format!(
+                "`{self}` has neither strategies of its own nor a reference, needed continuous Lagrange \
+                 elements with equispaced nodes; take `tabulate` and `lower_tabulated` instead of `lower`"
+            )));
+        };
+        let max = LagrangeElement::max_degree(self.cell());
+        if !(1..=max).contains(&degree) {
+            let message = format!("`{self}` is not supported, needed degree 1 to {max}");
+            return Err(FormError::Discretisation(message));
+        }
+        Ok(())
     }
 
     /// How each group of components maps to cells.

@@ -1,9 +1,8 @@
 //! Arrays by the names of a form's arguments.
 
-use super::Imported;
+use super::{Array, Imported};
 use crate::lowering::{LoweredKernel, LoweredRole};
 use crate::tabulated::{TabulatedError, TabulatedForm};
-use purlin_fem::sparse::CsrPattern;
 use purlin_interp::{Memory, Value};
 use purlin_ir::text::suggestion;
 use purlin_ir::{Atom, ScalarType};
@@ -16,29 +15,6 @@ pub struct Given {
     pub ty: ScalarType,
     /// Its extents.
     pub shape: Vec<usize>,
-}
-
-/// An array with its values, row-major.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Array {
-    /// Its extents.
-    pub shape: Vec<usize>,
-    /// Its values.
-    pub values: Value,
-}
-
-impl Array {
-    /// An array of any extents.
-    pub fn new(shape: impl IntoIterator<Item = usize>, values: impl Into<Value>) -> Self {
-        Self { shape: shape.into_iter().collect(), values: values.into() }
-    }
-
-    /// Where the entries of each entity stand in a sparse matrix.
-    #[must_use]
-    pub fn positions(pattern: &CsrPattern) -> Self {
-        let [height, width] = pattern.extents;
-        Self::new([pattern.n_entities(), height, width], pattern.positions().into_owned())
-    }
 }
 
 fn binding(name: &str, found: impl Into<String>, needed: impl Into<String>) -> TabulatedError {

@@ -1,7 +1,7 @@
 //! What the inputs of an imported form take in memory, before any of them is made.
 
 use super::Imported;
-use super::grid::weights;
+use crate::grid::weights;
 use crate::lowering::{LoweredKernel, LoweredRole};
 use crate::tabulated::{IntegralType, TabulatedError};
 use purlin_capacity::check_memory;

@@ -1,7 +1,7 @@
 //! Inputs of an imported form on a mesh.
 
-use super::grid::{Grid, NodeKey};
 use super::{Array, Imported};
+use crate::grid::{Grid, NodeKey};
 use crate::lowering::{LoweredKernel, LoweredRole};
 use crate::tabulated::{IntegralType, Precision, Role, Space, TabulatedError, Transform};
 use purlin_fem::element::CellShape;
@@ -186,7 +186,7 @@ impl Imported {
         numbered: &[Numbered],
     ) -> Result<BTreeMap<String, Array>, TabulatedError> {
         let form = &self.form;
-        let mut arrays = entities(grid, kernel)?;
+        let mut arrays = grid.entities(kernel.over, &kernel.subdomains)?;
         for argument in &kernel.arguments {
             if let LoweredRole::Output { output } = argument.role
                 && let Some(space) = kernel.result_space(form, output)
@@ -277,43 +277,4 @@ impl Imported {
 
 fn state_count(transform: &Transform) -> usize {
     transform.matrices.shape().first().copied().unwrap_or(1).max(1)
-}
-
-/// The arrays of the entities of a kernel on a mesh: `listed_cells`, or `facet_cells` and
-/// `local_facets`, with `facet_states` of interior facets.
-///
-/// # Errors
-/// [`TabulatedError::Mesh`] if the mesh has no entity of a subdomain.
-pub(crate) fn entities_of(
-    mesh: &Mesh,
-    kernel: &LoweredKernel,
-) -> Result<BTreeMap<String, Array>, TabulatedError> {
-    entities(&Grid::mesh(mesh), kernel)
-}
-
-/// The arrays of the entities of a kernel.
-fn entities(grid: &Grid<'_>, kernel: &LoweredKernel) -> Result<BTreeMap<String, Array>, TabulatedError> {
-    let (over, subdomains) = (kernel.over, &kernel.subdomains);
-    let mut arrays = BTreeMap::new();
-    let facets = match over {
-        IntegralType::Cell if subdomains.is_empty() => return Ok(arrays),
-        IntegralType::Cell => {
-            let cells: Vec<i32> = grid.cells(subdomains)?.into_iter().map(|c| c as i32).collect();
-            arrays.insert("listed_cells".to_owned(), Array::new([cells.len()], cells));
-            return Ok(arrays);
-        }
-        IntegralType::ExteriorFacet | IntegralType::InteriorFacet => grid.facets(over, subdomains)?,
-    };
-    let sides = if over == IntegralType::InteriorFacet { 2 } else { 1 };
-    let shape = if sides == 1 { vec![facets.len()] } else { vec![facets.len(), 2] };
-    let list = |value: &dyn Fn(usize, usize) -> i32| {
-        let values: Vec<i32> = facets.iter().flatten().map(|(c, f)| value(*c, *f)).collect();
-        Array { shape: shape.clone(), values: Value::from(values) }
-    };
-    arrays.insert("facet_cells".to_owned(), list(&|c, _| c as i32));
-    arrays.insert("local_facets".to_owned(), list(&|_, f| f as i32));
-    if sides == 2 {
-        arrays.insert("facet_states".to_owned(), list(&|c, f| grid.state(c, f)));
-    }
-    Ok(arrays)
 }

@@ -2,11 +2,10 @@
 
 use super::{builder, symmetric, tensor_order};
 use crate::form::FormError;
-use crate::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
+use crate::program::{CellLoop, CellProgram, NotAnAction};
 use crate::tabulated::{Integral, IntegralType, Role, TabulatedForm, Term};
 use purlin_ir::Kernel;
 use purlin_ir::text::suggestion;
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// What a bilinear form is lowered to.
@@ -276,24 +275,6 @@ impl LoweredKernel {
             [test, _] if self.matrix == MatrixResult::Diagonal => Some(test),
             _ => None,
         }
-    }
-}
-
-impl CellKernel for LoweredKernel {
-    fn kernel(&self) -> &Kernel {
-        &self.kernel
-    }
-
-    fn cell_loop(&self) -> Result<Cow<'_, CellLoop>, NotAnAction> {
-        Ok(Cow::Borrowed(&self.cells))
-    }
-
-    fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
-        self.program.as_ref().map(Cow::Borrowed).map_err(Clone::clone)
-    }
-
-    fn over(&self) -> Option<IntegralType> {
-        Some(self.over)
     }
 }
 

@@ -20,6 +20,7 @@ mod arguments;
 mod builder;
 mod directions;
 mod entity;
+mod error;
 mod geometry;
 mod graph;
 mod kernel;
@@ -41,6 +42,7 @@ mod tensor_order;
 
 pub use arguments::{Argument, ArgumentRole};
 pub use directions::Directions;
+pub use error::{NoSymmetry, OtherRules};
 pub use kernel::{
     LoweredArgument, LoweredKernel, LoweredRole, MatrixResult, SparseCount, SparseList, TabulatedOptions,
     VectorResult, lower_tabulated,
@@ -49,15 +51,17 @@ pub use kernel::{
 pub use on_mesh::MeshForm;
 
 use crate::form::{Form, FormError, FunctionSpace, expand};
-use crate::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, NotAnAction, Orbits, OtherRules};
-use crate::tabulated::{Integral, IntegralType, TabulatedForm};
+use crate::program::CellProgram;
+use crate::tabulated::{Integral, TabulatedForm};
 use pull::PulledForm;
 use purlin_fem::element::{CellShape, LagrangeElement, Nodes};
 use purlin_fem::quadrature::QuadratureScheme;
 use purlin_ir::Kernel;
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use tabulate::Tabulated;
+
+/// The orbits of the nodes of an element, each a list of nodes by permutation.
+pub type Orbits = Vec<Vec<u32>>;
 
 /// How a form is lowered.
 #[derive(Clone, Debug, PartialEq)]
@@ -182,7 +186,7 @@ pub struct LoweredForm {
 impl LoweredForm {
     /// The degrees of freedom of a component on the vertices, edges, faces and in the interior of a
     /// cell, as far as there are any: what mappings transfer by
-    /// [parts](crate::strategies::StraightCells). None where functions of several degrees are
+    /// parts. None where functions of several degrees are
     /// gathered, or cells are no simplices.
     #[must_use]
     pub fn entity_parts(&self) -> Option<Vec<u64>> {
@@ -198,46 +202,26 @@ impl LoweredForm {
     }
 }
 
-impl CellKernel for LoweredForm {
-    fn kernel(&self) -> &Kernel {
-        &self.kernel
-    }
-
-    fn cell_loop(&self) -> Result<Cow<'_, CellLoop>, NotAnAction> {
-        Ok(Cow::Borrowed(&self.program.cells))
-    }
-
-    fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
-        Ok(Cow::Borrowed(&self.program))
-    }
-
-    fn over(&self) -> Option<IntegralType> {
-        Some(IntegralType::Cell)
-    }
-
-    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {
+impl LoweredForm {
+    pub(crate) fn with_scheme(&self, scheme: QuadratureScheme) -> Result<Self, OtherRules> {
         if let Some((place, reason)) = expand(&self.form)?.inexact() {
             return Err(OtherRules::Inexact { integral: place, reason });
         }
         Ok(lower(&self.form, &LoweringOptions::new(&self.kernel.name).with_scheme(scheme))?)
     }
 
-    fn symmetric(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+    pub(crate) fn symmetric(&self) -> Result<(Self, Vec<Orbits>), NoSymmetry> {
         let orbits: Option<Vec<Orbits>> = self.nodes.iter().map(Nodes::orbits).collect();
         let orbits = orbits.ok_or_else(|| NoSymmetry::Nodes { kernel: self.kernel.name.clone() })?;
         let options = LoweringOptions::new(&self.kernel.name).with_directions(Directions::Symmetric);
         Ok((lower(&self.form, &options)?, orbits))
     }
 
-    fn in_point_orbits(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+    pub(crate) fn in_point_orbits(&self) -> Result<(Self, Vec<Orbits>), NoSymmetry> {
         let orbits: Option<Vec<Orbits>> = self.nodes.iter().map(Nodes::orbits).collect();
         let orbits = orbits.ok_or_else(|| NoSymmetry::Nodes { kernel: self.kernel.name.clone() })?;
         let options = LoweringOptions::new(&self.kernel.name).with_directions(Directions::Symmetric);
         Ok((lower(&self.form, &options.with_point_orbits())?, orbits))
-    }
-
-    fn entity_parts(&self) -> Option<Vec<u64>> {
-        Self::entity_parts(self)
     }
 }
 
@@ -257,7 +241,7 @@ impl CellKernel for LoweredForm {
 pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, FormError> {
     let expanded = expand(form)?;
     let coefficients = expanded.graph.coefficients().iter().map(|c| &c.space);
-    coefficients.chain(&expanded.test).chain(&expanded.trial).try_for_each(check_lagrange)?;
+    coefficients.chain(&expanded.test).chain(&expanded.trial).try_for_each(FunctionSpace::check_lagrange)?;
     form.check_all_cells("`lower`")?;
     if expanded.trial.is_some() {
         return Err(FormError::TrialLeft);
@@ -313,28 +297,6 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
     })
 }
 
-/// Refuses what [`lower`] and the reference do not take.
-pub(crate) fn check_lagrange(space: &FunctionSpace) -> Result<(), FormError> {
-    match space.cell() {
-        CellShape::Triangle | CellShape::Tetrahedron => {}
-        CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => {
-            return Err(FormError::Cells { place: "the form" });
-        }
-    }
-    let Some(degree) = space.lagrange_degree() else {
-        return Err(FormError::Discretisation(format!(
-            "`{space}` has neither strategies of its own nor a reference, needed continuous Lagrange \
-             elements with equispaced nodes; take `tabulate` and `lower_tabulated` instead of `lower`"
-        )));
-    };
-    let max = LagrangeElement::max_degree(space.cell());
-    if !(1..=max).contains(&degree) {
-        let message = format!("`{space}` is not supported, needed degree 1 to {max}");
-        return Err(FormError::Discretisation(message));
-    }
-    Ok(())
-}
-
 /// The tabulated form of a functional, a linear or a bilinear form, on any space and cells of any
 /// shape: what [`lower_tabulated`] lowers, and [`lower`] of linear forms with Lagrange elements on
 /// straight simplices.
@@ -379,7 +341,5 @@ fn tabulated_of(form: &Form, options: &LoweringOptions) -> Result<(Form, PulledF
     Ok((form, pulled, tabulated))
 }
 
-#[cfg(test)]
-mod random_forms;
 #[cfg(test)]
 mod tests;

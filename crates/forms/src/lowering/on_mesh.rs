@@ -5,8 +5,9 @@ use super::{
     LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, SparseCount, SparseList, TabulatedOptions,
     lower_tabulated, tabulated_of,
 };
+use crate::array::Array;
 use crate::form::{Coefficient, Constant, Form, FormError, FunctionSpace, Inputs};
-use crate::import::{Array, entities_of};
+use crate::grid::Grid;
 use crate::tabulated::{IntegralType, TabulatedForm};
 use purlin_capacity::check_memory;
 use purlin_fem::mesh::Mesh;
@@ -179,7 +180,8 @@ impl MeshForm {
         let components = [test, trial].map(|space| self.tabulated.spaces[space].block);
         let mut maps = Vec::new();
         for kernel in &self.kernels {
-            let entities = entities_of(mesh, kernel).map_err(|e| refused(&e))?;
+            let entities =
+                Grid::mesh(mesh).entities(kernel.over, &kernel.subdomains).map_err(|e| refused(&e))?;
             let cells = cells_of(&entities, mesh.n_cells());
             let numbers = |numbering: &ComposedNumbering| -> Vec<i32> {
                 cells.par_iter().flat_map_iter(|cell| numbering.cell(*cell)).copied().collect()
@@ -282,7 +284,9 @@ impl MeshForm {
             return Err(FormError::Discretisation(message));
         }
         let numberings = Numberings::new(mesh, &self.spaces, self.order);
-        let entities = entities_of(mesh, lowered).map_err(|e| FormError::Discretisation(e.to_string()))?;
+        let entities = Grid::mesh(mesh)
+            .entities(lowered.over, &lowered.subdomains)
+            .map_err(|e| FormError::Discretisation(e.to_string()))?;
         let pattern = patterns.get(kernel);
         if let Some(pattern) = pattern
             && (pattern.order() == EntryOrder::UpperRows) != (lowered.matrix == MatrixResult::SymmetricHalf)

@@ -2,7 +2,6 @@
 
 use crate::form::walk::for_each_node;
 use crate::form::{Coefficient, Constant, Expr, Form, FormError, FunctionSpace, Inputs, Kind, Role};
-use crate::lowering::check_lagrange;
 use purlin_fem::element::LagrangeElement;
 use purlin_fem::mesh::Mesh;
 use purlin_fem::numbering::Numbering;
@@ -58,7 +57,7 @@ impl<'a> Tables<'a> {
         }
         let terminals = Terminals::of(form)?;
         let coefficients = terminals.coefficients.iter().map(|c| &c.space);
-        coefficients.chain([&terminals.test]).try_for_each(check_lagrange)?;
+        coefficients.chain([&terminals.test]).try_for_each(FunctionSpace::check_lagrange)?;
         form.check_all_cells("the reference")?;
         inputs.check_names(form)?;
         inputs.check_nodes(cell, &terminals.degrees().into_iter().collect())?;

@@ -14,6 +14,7 @@ mod schema;
 mod validate;
 mod values;
 
+pub use crate::side::Side;
 pub use error::TabulatedError;
 pub use node::{Arithmetic, Bessel, Function as MathFunction, Node, Relation};
 pub use schema::json_schema;
@@ -186,17 +187,6 @@ impl IntegralType {
             Self::ExteriorFacet | Self::InteriorFacet => cell.dim() - 1,
         }
     }
-}
-
-/// A side of an interior facet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-pub enum Side {
-    /// The first cell.
-    #[serde(rename = "+")]
-    Plus,
-    /// The second cell.
-    #[serde(rename = "-")]
-    Minus,
 }
 
 /// An integral with its quadrature rule.

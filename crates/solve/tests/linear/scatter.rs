@@ -8,15 +8,15 @@ use crate::systems::every_device;
 use purlin_codegen::{Options, Target, generate};
 use purlin_fem::element::CellShape;
 use purlin_fem::mesh::Mesh;
-use purlin_forms::Mapping;
 use purlin_forms::form::{Form, FunctionSpace, Inputs, coefficient, ds, dx, grad, inner, test};
 use purlin_forms::lowering::{LoweringOptions, MeshForm, VectorResult};
 use purlin_forms::reference;
-use purlin_forms::strategies::{ConstantCells, FactorisedLines, StagedCells};
 use purlin_interp::interpret;
 use purlin_runtime::{Device, buffer_of, download_values};
 use purlin_sample::{Random, is_long_run};
 use purlin_solve::{Arrays, DeviceForm, FormPrograms, run};
+use purlin_strategies::Mapping;
+use purlin_strategies::{ConstantCells, FactorisedLines, StagedCells};
 
 const ALL: [VectorResult; 3] = [VectorResult::Assembled, VectorResult::Coloured, VectorResult::Entities];
 

@@ -1,0 +1,277 @@
+//! Cells that the inputs of an imported form are on: a perturbed unit mesh, or a given one.
+
+use crate::array::Array;
+use crate::tabulated::{IntegralType, TabulatedError};
+use purlin_fem::element::{CellShape, orientation_of};
+use purlin_fem::mesh::{CellTags, FacetSide, Mesh, facet_key};
+use purlin_interp::Value;
+use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Cells by their vertices, with their geometry and tags.
+pub(crate) struct Grid<'m> {
+    cell: CellShape,
+    /// Vertices of the cells, a row a cell.
+    vertices: Vec<u32>,
+    geometry: Geometry<'m>,
+}
+
+enum Geometry<'m> {
+    /// The vertices are points of a lattice, the first axis fastest.
+    Lattice {
+        divisions: usize,
+        gdim: usize,
+    },
+    Mesh(&'m Mesh),
+}
+
+/// What a node of a cell is known by: the vertices of the smallest sub-entity that holds it, with
+/// their weights in units of 2^-20. Cells that share the sub-entity know it by the same; nodes of
+/// one element are further apart, roundings far closer.
+pub(crate) type NodeKey = Vec<(u32, i64)>;
+
+/// The orders in which axes may be walked.
+fn orders(dim: usize) -> Vec<Vec<usize>> {
+    match dim {
+        1 => vec![vec![0]],
+        2 => vec![vec![0, 1], vec![1, 0]],
+        _ => vec![vec![0, 1, 2], vec![0, 2, 1], vec![1, 0, 2], vec![1, 2, 0], vec![2, 0, 1], vec![2, 1, 0]],
+    }
+}
+
+/// The vertices from a corner along the axes in an order.
+fn path(corner: &[usize], order: &[usize]) -> Vec<Vec<usize>> {
+    let mut vertices = vec![corner.to_vec()];
+    for axis in order {
+        let mut next = vertices[vertices.len() - 1].clone();
+        next[*axis] += 1;
+        vertices.push(next);
+    }
+    vertices
+}
+
+/// The vertices of a square or cube, the first axis fastest.
+fn block(corner: &[usize]) -> Vec<Vec<usize>> {
+    let vertex = |k: usize| corner.iter().enumerate().map(|(axis, c)| c + (k >> axis & 1)).collect();
+    (0..1 << corner.len()).map(vertex).collect()
+}
+
+/// The weights of the vertices of a reference cell at a point.
+pub(crate) fn weights(cell: CellShape, point: &[f64]) -> Vec<f64> {
+    if cell.is_simplex() {
+        let first = 1.0 - point.iter().sum::<f64>();
+        return std::iter::once(first).chain(point.iter().copied()).collect();
+    }
+    let weight = |k: usize| {
+        let along = point.iter().enumerate().map(|(axis, x)| if k >> axis & 1 == 1 { *x } else { 1.0 - x });
+        along.product()
+    };
+    (0..cell.n_vertices()).map(weight).collect()
+}
+
+/// A point of the lattice in space: moved by less than a tenth of a cell, and curved out of the
+/// plane where space has more dimensions than cells.
+fn moved(point: &[f64], divisions: usize, gdim: usize) -> Vec<f64> {
+    let n = divisions as f64;
+    let wave: f64 = point.iter().enumerate().map(|(axis, p)| (1.7 + axis as f64) * p + 0.3).sum();
+    let moved = point.iter().enumerate().map(|(axis, p)| (p + 0.04 * (wave + axis as f64).sin()) / n);
+    let out = (point.len()..gdim).map(|axis| 0.2 / n * (0.8 * wave + axis as f64).cos());
+    moved.chain(out).take(gdim).collect()
+}
+
+impl<'m> Grid<'m> {
+    /// A regular mesh of the unit interval, square or cube, its points moved smoothly so that no
+    /// two cells are alike. Simplices are those of Kuhn's subdivision: one a path along the axes.
+    pub(crate) fn lattice(cell: CellShape, divisions: usize, gdim: usize) -> Self {
+        let (dim, divisions) = (cell.dim(), divisions.max(1));
+        let corner = |k: usize| -> Vec<usize> {
+            (0..dim).map(|axis| k / divisions.pow(axis as u32) % divisions).collect()
+        };
+        let corners = (0..divisions.pow(dim as u32)).map(corner);
+        let cells: Vec<Vec<usize>> = match cell.is_simplex() {
+            true => corners.flat_map(|c| orders(dim).into_iter().flat_map(move |o| path(&c, &o))).collect(),
+            false => corners.flat_map(|c| block(&c)).collect(),
+        };
+        let number = |v: &Vec<usize>| v.iter().rev().fold(0, |n, k| n * (divisions + 1) + k) as u32;
+        let vertices = cells.iter().map(number).collect();
+        Self { cell, vertices, geometry: Geometry::Lattice { divisions, gdim } }
+    }
+
+    /// The cells of a mesh.
+    pub(crate) fn mesh(mesh: &'m Mesh) -> Self {
+        Self { cell: mesh.shape(), vertices: mesh.cells().to_vec(), geometry: Geometry::Mesh(mesh) }
+    }
+
+    pub(crate) fn n_cells(&self) -> usize {
+        self.vertices.len() / self.cell.n_vertices()
+    }
+
+    fn vertices(&self, cell: usize) -> &[u32] {
+        let n = self.cell.n_vertices();
+        &self.vertices[cell * n..(cell + 1) * n]
+    }
+
+    /// What nodes of the reference cell are known by in a cell.
+    pub(crate) fn keys(&self, nodes: &[Vec<f64>]) -> impl Fn(usize, usize) -> NodeKey + use<'_> {
+        let units = |w: f64| (w * f64::from(1 << 20)).round() as i64;
+        let of_node = |node: &Vec<f64>| weights(self.cell, node).into_iter().map(units).collect();
+        let weights: Vec<Vec<i64>> = nodes.iter().map(of_node).collect();
+        move |cell, node| {
+            let pairs = self.vertices(cell).iter().copied().zip(weights[node].iter().copied());
+            let mut key: NodeKey = pairs.filter(|(_, weight)| *weight != 0).collect();
+            key.sort_unstable();
+            key
+        }
+    }
+
+    /// The points in space of nodes of cells, `(cell, node)`.
+    pub(crate) fn points(&self, nodes: &[Vec<f64>], of: &[(usize, usize)]) -> Vec<Vec<f64>> {
+        match &self.geometry {
+            Geometry::Lattice { divisions, gdim } => {
+                let weights: Vec<Vec<f64>> = nodes.iter().map(|node| weights(self.cell, node)).collect();
+                let dim = self.cell.dim();
+                let place = |cell: usize, node: usize| {
+                    let mut point = vec![0.0; dim];
+                    for (vertex, weight) in self.vertices(cell).iter().zip(&weights[node]) {
+                        for (axis, p) in point.iter_mut().enumerate() {
+                            let along = *vertex as usize / (divisions + 1).pow(axis as u32) % (divisions + 1);
+                            *p += weight * along as f64;
+                        }
+                    }
+                    moved(&point, *divisions, *gdim)
+                };
+                of.iter().map(|(cell, node)| place(*cell, *node)).collect()
+            }
+            Geometry::Mesh(mesh) => {
+                let flat: Vec<f64> = nodes.iter().flatten().copied().collect();
+                let map = mesh.point_map(&flat);
+                let place = |(cell, node): &(usize, usize)| {
+                    let mut point = vec![0.0; self.cell.dim()];
+                    map.place(*cell, *node, &mut point);
+                    point
+                };
+                of.iter().map(place).collect()
+            }
+        }
+    }
+
+    /// The cells of a part of the mesh; all of them if no part is named.
+    ///
+    /// # Errors
+    /// [`TabulatedError::Mesh`] if a given mesh has no such part.
+    pub(crate) fn cells(&self, subdomains: &[i64]) -> Result<Vec<usize>, TabulatedError> {
+        let all = 0..self.n_cells();
+        let Geometry::Mesh(mesh) = self.geometry else { return Ok(all.collect()) };
+        if subdomains.is_empty() {
+            return Ok(all.collect());
+        }
+        let of = |cell: usize| mesh.tags().map_or(&[][..], |tags| tags.of(cell));
+        let found: Vec<usize> = all.filter(|cell| is_in(subdomains, of(*cell).iter().copied())).collect();
+        none_missing(found, "cells", subdomains, mesh.tags().map(CellTags::all).into_iter().flatten())
+    }
+
+    /// The cells and local numbers of the facets of a part of the mesh, which have a given number of cells;
+    /// all of them if no part is named.
+    ///
+    /// # Errors
+    /// As [`Grid::cells`].
+    pub(crate) fn facets(
+        &self,
+        over: IntegralType,
+        subdomains: &[i64],
+    ) -> Result<Vec<Vec<(usize, usize)>>, TabulatedError> {
+        let (sides, words) = match over {
+            IntegralType::InteriorFacet => (2, "interior facets"),
+            IntegralType::ExteriorFacet | IntegralType::Cell => (1, "boundary facets"),
+        };
+        let of_cell = |c: usize| {
+            let (vertices, facets) = (self.vertices(c), self.cell.facets().iter().enumerate());
+            facets.map(move |(f, facet)| (facet_key(facet.iter().map(|v| vertices[*v])), (c, f)))
+        };
+        let mut facets: Vec<_> = (0..self.n_cells()).into_par_iter().flat_map_iter(of_cell).collect();
+        facets.par_sort_unstable();
+        let of_facet = facets.par_chunk_by(|a, b| a.0 == b.0).filter(|cells| cells.len() == sides);
+        let mut found: Vec<Vec<(usize, usize)>> =
+            of_facet.map(|cells| cells.iter().map(|(_, side)| *side).collect()).collect();
+        let Geometry::Mesh(mesh) = self.geometry else { return Ok(found) };
+        if subdomains.is_empty() {
+            return Ok(found);
+        }
+        // a facet has its tags by the lowest of its cells, and there may be another
+        let tags = |facet: &[(usize, usize)]| -> BTreeSet<i32> {
+            let side = |(cell, facet): &(usize, usize)| FacetSide { cell: *cell as u32, facet: *facet as u8 };
+            facet.iter().flat_map(|at| mesh.tags_of_facet(side(at))).collect()
+        };
+        let all: BTreeSet<i32> = found.iter().flat_map(|facet| tags(facet)).collect();
+        found.retain(|facet| is_in(subdomains, tags(facet)));
+        none_missing(found, words, subdomains, all)
+    }
+
+    /// The orientation of a facet in a cell.
+    pub(crate) fn state(&self, cell: usize, facet: usize) -> i32 {
+        let vertices: Vec<u32> = self.cell.facets()[facet].iter().map(|k| self.vertices(cell)[*k]).collect();
+        orientation_of(self.cell.entity_shape(self.cell.dim() - 1), &vertices) as i32
+    }
+
+    /// The arrays of the entities that a kernel is over: `listed_cells`, or `facet_cells` and
+    /// `local_facets`, with `facet_states` of interior facets.
+    ///
+    /// # Errors
+    /// [`TabulatedError::Mesh`] if there is no entity of a subdomain.
+    pub(crate) fn entities(
+        &self,
+        over: IntegralType,
+        subdomains: &[i64],
+    ) -> Result<BTreeMap<String, Array>, TabulatedError> {
+        let mut arrays = BTreeMap::new();
+        let facets = match over {
+            IntegralType::Cell if subdomains.is_empty() => return Ok(arrays),
+            IntegralType::Cell => {
+                let cells: Vec<i32> = self.cells(subdomains)?.into_iter().map(|c| c as i32).collect();
+                arrays.insert("listed_cells".to_owned(), Array::new([cells.len()], cells));
+                return Ok(arrays);
+            }
+            IntegralType::ExteriorFacet | IntegralType::InteriorFacet => self.facets(over, subdomains)?,
+        };
+        let sides = if over == IntegralType::InteriorFacet { 2 } else { 1 };
+        let shape = if sides == 1 { vec![facets.len()] } else { vec![facets.len(), 2] };
+        let list = |value: &dyn Fn(usize, usize) -> i32| {
+            let values: Vec<i32> = facets.iter().flatten().map(|(c, f)| value(*c, *f)).collect();
+            Array { shape: shape.clone(), values: Value::from(values) }
+        };
+        arrays.insert("facet_cells".to_owned(), list(&|c, _| c as i32));
+        arrays.insert("local_facets".to_owned(), list(&|_, f| f as i32));
+        if sides == 2 {
+            arrays.insert("facet_states".to_owned(), list(&|c, f| self.state(c, f)));
+        }
+        Ok(arrays)
+    }
+}
+
+/// Whether one of the tags is that of a part: an entity with two of them is in the part once.
+fn is_in(subdomains: &[i64], tags: impl IntoIterator<Item = i32>) -> bool {
+    tags.into_iter().any(|tag| subdomains.contains(&tag.into()))
+}
+
+/// The entities of a part of a mesh, if there are any.
+fn none_missing<T>(
+    found: Vec<T>,
+    what: &str,
+    subdomains: &[i64],
+    tags: impl IntoIterator<Item = i32>,
+) -> Result<Vec<T>, TabulatedError> {
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let numbers = |list: &mut dyn Iterator<Item = i64>| {
+        list.map(|n| n.to_string()).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
+    };
+    let tags = numbers(&mut tags.into_iter().map(i64::from));
+    let tags =
+        if tags.is_empty() { format!("{what} without tags") } else { format!("{what} of tags {tags}") };
+    let needed = format!(
+        "{what} of tag {}, the subdomain of an integral; give the mesh such a physical group",
+        numbers(&mut subdomains.iter().copied())
+    );
+    Err(TabulatedError::Mesh { found: tags, needed })
+}

@@ -1,0 +1,364 @@
+//! Quadrature loops over functions with components: a sub-group for each component multiplies by
+//! tables, and all work-items share the pointwise group.
+
+use super::fragments::{
+    Axes, CELLS, Nest, Product, TILE, exactly, fragment, lay_out, lay_out_spread_table, product,
+    short_product,
+};
+use purlin_forms::program::{Block, Evaluation, Products};
+use purlin_ir::{AddressSpace, Expr, Kernel, VarId};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{JoinArrays, MoveInsns, PrefetchArray};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Schedule, TransformError};
+
+/// Statements that do the same for one component after the other, with one table.
+pub(super) struct Components {
+    pub(super) insns: Vec<String>,
+    /// Values at a point, or factors, one a component.
+    pub(super) scalars: Vec<Array>,
+}
+
+/// A function with its tables.
+pub(super) struct Evaluated<'p> {
+    pub(super) evaluation: &'p Evaluation,
+    pub(super) of_tables: Vec<Components>,
+}
+
+/// A quadrature loop.
+pub(super) struct Quadrature<'p> {
+    pub(super) block: &'p Block,
+    pub(super) evaluated: Vec<Evaluated<'p>>,
+    pub(super) products: &'p Products,
+    pub(super) of_tables: Vec<Components>,
+    /// Tiles of points whose values are in local memory together.
+    pub(super) tiles: i64,
+    /// Degrees of freedom of a component, if the last ones are multiplied by instructions of half
+    /// the length.
+    pub(super) short: Option<i64>,
+}
+
+impl Quadrature<'_> {
+    /// Points whose values are in local memory together.
+    pub(super) const fn points_at_a_time(&self) -> i64 {
+        TILE * self.tiles
+    }
+
+    /// Whether these are several tiles.
+    const fn is_wide(&self) -> bool {
+        self.tiles > 1
+    }
+
+    /// Components of each function, and of the result.
+    fn components(&self) -> i64 {
+        self.of_tables.iter().map(|c| c.insns.len() as i64).fold(1, i64::max)
+    }
+}
+
+/// The statements that multiply a table, in order of the components of the vector that they read or
+/// add to, one of `vectors`, with what else they add to or read.
+pub(super) fn of_table(
+    kernel: &Kernel,
+    insns: &[String],
+    table: &Array,
+    vectors: &[&Array],
+    is_sum: bool,
+) -> Option<Components> {
+    let table = kernel.var(table.name())?;
+    let vectors: Vec<VarId> = vectors.iter().filter_map(|v| kernel.var(v.name())).collect();
+    let mut found = Vec::new();
+    for name in insns {
+        let insn = &kernel.insns[kernel.insn(name)?];
+        let reads = insn.reads();
+        if !reads.iter().any(|a| a.var == table) {
+            continue;
+        }
+        let own = if is_sum { &insn.lhs } else { *reads.iter().find(|a| vectors.contains(&a.var))? };
+        let scalar = match is_sum {
+            false => insn.lhs.var,
+            true => reads.iter().find(|a| a.var != table && !vectors.contains(&a.var))?.var,
+        };
+        let Some(Expr::Int(component)) = own.index.get(1) else { return None };
+        found.push((*component, name.clone(), Array::named(&kernel.vars[scalar].name)));
+    }
+    found.sort();
+    let in_order = found.iter().enumerate().all(|(k, (component, ..))| *component == k as i64);
+    let (insns, scalars) = found.into_iter().map(|(_, insn, scalar)| (insn, scalar)).unzip();
+    in_order.then_some(Components { insns, scalars })
+}
+
+/// Loops over components in a quadrature loop, and arrays of all components.
+pub(super) struct RolledBlock {
+    init: Loop,
+    /// One for each function, and its values by table.
+    evaluate: Vec<(Loop, Vec<Array>)>,
+    multiply: Loop,
+    /// By table.
+    pub(super) factors: Vec<Array>,
+}
+
+impl RolledBlock {
+    pub(super) fn values(&self) -> impl Iterator<Item = &Array> {
+        self.evaluate.iter().flat_map(|(_, values)| values)
+    }
+}
+
+/// A quadrature loop in tiles of points: evaluations and products by instructions, between them
+/// the pointwise group by all work-items.
+pub(super) fn products(
+    s: &mut Schedule,
+    quadrature: &Quadrature<'_>,
+    rolled: &RolledBlock,
+    cells: &Loop,
+    axes: &mut Axes,
+) -> Result<(), TransformError> {
+    let Quadrature { block, evaluated, products, of_tables, .. } = quadrature;
+    let wide = quadrature.is_wide();
+    let [tile, point] =
+        s.split_as(&block.quad, quadrature.points_at_a_time(), ["point_tile", "point_init"])?;
+    for array in rolled.values().chain(&rolled.factors) {
+        s.expand(array, [cells, &point])?;
+    }
+    s.interchange(cells, &tile)?;
+    let starts: Vec<String> = evaluated
+        .iter()
+        .map(|e| String::from(&e.evaluation.dofs))
+        .chain(block.pointwise.first().map(String::from))
+        .chain([String::from(&products.rows)])
+        .collect();
+    let stems = |of: &str| {
+        let ends = evaluated.iter().map(|_| "evaluate").chain(["values", "multiply"]);
+        ends.map(|end| format!("{of}_{end}")).collect::<Vec<_>>()
+    };
+    let [of_points, of_cells] = ["point", "cell"].map(stems);
+    let points = s.distribute_as(&point, starts.clone(), &refs(&of_points))?;
+    let around = s.distribute_as(cells, starts, &refs(&of_cells))?;
+    let mut nests: Vec<Nest> =
+        around.into_iter().zip(points).map(|(cells, columns)| Nest { cells, columns }).collect();
+    let [values, multiply] = exactly(s, nests.split_off(evaluated.len()), "points and products")?;
+
+    s.reorder([&rolled.init, cells, &point])?;
+    axes.add_components(&rolled.init);
+    axes.add(fragment(s, &Nest { cells: cells.clone(), columns: point }, wide)?);
+    let mut calls = evaluations(s, quadrature, rolled, &nests, axes)?;
+    let copies = at_points(s, &values, rolled, quadrature, axes)?;
+    s.reorder([&rolled.multiply, &multiply.cells, &multiply.columns, &products.rows])?;
+    axes.add_components(&rolled.multiply);
+    let (part, columns) = tile_of_points(s, &multiply, wide)?;
+    let nest = product(s, &multiply.cells, &products.rows, &columns, false)?;
+    if axes.one_sub_group {
+        for inner in part.iter().chain(&nest.tile) {
+            s.interchange(&rolled.multiply, inner)?;
+        }
+    }
+    axes.unrolled.extend(part);
+    calls.push((nest, first_insns(of_tables)));
+    for array in rolled.values() {
+        lay_out(s, array, wide, true)?;
+        axes.fragments.push(array.clone());
+    }
+    for array in copies.iter().chain(&rolled.factors) {
+        lay_out(s, array, wide, axes.one_sub_group)?;
+        if axes.one_sub_group { &mut axes.fragments } else { &mut axes.local }.push(array.clone());
+    }
+    for table in &products.tables {
+        if !axes.tables.contains(table) {
+            lay_out_spread_table(s, table, 0)?;
+            axes.tables.push(table.clone());
+        }
+    }
+    for (nest, insns) in calls {
+        nest.to_calls(s, &insns, axes)?;
+    }
+    Ok(())
+}
+
+/// The functions at the points, one nest each, with the statements that become instructions.
+fn evaluations(
+    s: &mut Schedule,
+    quadrature: &Quadrature<'_>,
+    rolled: &RolledBlock,
+    nests: &[Nest],
+    axes: &mut Axes,
+) -> Result<Vec<(Product, Vec<String>)>, TransformError> {
+    let wide = quadrature.is_wide();
+    let mut calls = Vec::new();
+    for ((e, (component, _)), nest) in quadrature.evaluated.iter().zip(&rolled.evaluate).zip(nests) {
+        let dofs = &e.evaluation.dofs;
+        s.reorder([component, &nest.cells, &nest.columns, dofs])?;
+        axes.add_components(component);
+        let insns = first_insns(&e.of_tables);
+        if let (Some(count), false) = (quadrature.short, wide) {
+            calls.extend(short_product(s, nest, dofs, count, insns)?);
+            continue;
+        }
+        let (part, columns) = tile_of_points(s, nest, wide)?;
+        let nest = product(s, &nest.cells, &columns, dofs, true)?;
+        // tables are read once for all components of a sub-group, values of degrees of freedom once
+        // for all tiles of points
+        for outer in part.iter().chain(axes.one_sub_group.then_some(component)) {
+            nest.tile.iter().try_for_each(|tile| s.interchange(outer, tile).map(drop))?;
+        }
+        if let (Some(part), true) = (&part, axes.one_sub_group) {
+            s.interchange(component, part)?;
+        }
+        axes.unrolled.extend(part);
+        calls.push((nest, insns));
+    }
+    Ok(calls)
+}
+
+/// The tiles of the points of a nest, in a loop around it, and the points of a tile.
+fn tile_of_points(s: &mut Schedule, nest: &Nest, wide: bool) -> Result<(Option<Loop>, Loop), TransformError> {
+    if !wide {
+        return Ok((None, nest.columns.clone()));
+    }
+    let [part, columns] = s.split_as(&nest.columns, TILE, ["point_part", "point_column"])?;
+    s.interchange(&nest.cells, &part)?;
+    Ok((Some(part), columns))
+}
+
+/// The pointwise group: each sub-group stores the values of its component, and pairs of points and
+/// cells are dealt out to all; one that has all components keeps them. Returns what is stored.
+fn at_points(
+    s: &mut Schedule,
+    nest: &Nest,
+    rolled: &RolledBlock,
+    quadrature: &Quadrature<'_>,
+    axes: &mut Axes,
+) -> Result<Vec<Array>, TransformError> {
+    if axes.one_sub_group {
+        axes.add(fragment(s, nest, quadrature.is_wide())?);
+        return Ok(Vec::new());
+    }
+    let [once, cells] = s.split_as(&nest.cells, CELLS, ["values_once", "cell_pair"])?;
+    let mut copies = Vec::new();
+    for array in rolled.values() {
+        let fetch = PrefetchArray::new(array, &once, AddressSpace::Private);
+        let (copy, loops) = s.prefetch_as(fetch, &format!("{array}_all"))?;
+        let [cells, columns, component] = exactly(s, loops, "values at points")?;
+        s.reorder([&component, &cells, &columns])?;
+        axes.sub_groups.push(component);
+        axes.add(fragment(s, &Nest { cells, columns }, quadrature.is_wide())?);
+        copies.push(copy);
+    }
+    let pairs = fragment(s, &Nest { cells, columns: nest.columns.clone() }, quadrature.is_wide())?;
+    axes.items.push(pairs.lanes);
+    let mut own = pairs.own.into_iter();
+    let [mut pair] = exactly(s, own.by_ref().take(1).collect(), "pairs")?;
+    for part in own {
+        pair = s.join(&pair, &part)?;
+    }
+    let [_, sub_group] = s.split_as(&pair, quadrature.components(), ["pair_round", "pair_sub_group"])?;
+    axes.sub_groups.push(sub_group);
+    axes.unrolled.push(once);
+    Ok(copies)
+}
+
+fn refs(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).collect()
+}
+
+/// The statement that is left of each group when its components are in a loop.
+fn first_insns(of_tables: &[Components]) -> Vec<String> {
+    of_tables.iter().filter_map(|c| c.insns.first().cloned()).collect()
+}
+
+/// Loops over components instead of the statements of a quadrature loop.
+pub(super) fn roll_block(
+    s: &mut Schedule,
+    quadrature: &Quadrature<'_>,
+) -> Result<RolledBlock, TransformError> {
+    let Quadrature { evaluated, of_tables, .. } = quadrature;
+    // what sets a value to zero stands before all evaluations, in the order of those
+    let inits = |e: &Evaluated<'_>| {
+        let kernel = s.kernel();
+        let of = |array: &Array| {
+            let mut inits = e.evaluation.inits.iter().map(String::from);
+            inits.find(|i| {
+                kernel.insn(i).is_some_and(|i| kernel.vars[kernel.insns[i].lhs.var].name == array.name())
+            })
+        };
+        e.of_tables.iter().map(|c| c.scalars.iter().filter_map(of).collect()).collect::<Vec<Vec<String>>>()
+    };
+    let mut groups: Vec<Vec<String>> = Vec::new();
+    for group in evaluated.iter().flat_map(inits) {
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    let late: Vec<String> =
+        evaluated.iter().skip(1).flat_map(|e| e.evaluation.inits.iter().map(String::from)).collect();
+    if let (Some(first), false) = (evaluated.first(), late.is_empty()) {
+        s.apply(MoveInsns::before(&late, &first.evaluation.dofs))?;
+    }
+    let mut evaluate = Vec::new();
+    for e in evaluated {
+        let function = &e.evaluation.function;
+        let stem = |c: &Components| {
+            let first = c.scalars.first().map_or("", Array::name);
+            first.replacen(&format!("{function}0"), function, 1)
+        };
+        evaluate.push(join(s, &e.of_tables, stem)?);
+    }
+    let factors = join(s, of_tables, |_| "factors".into())?;
+    let init = roll_groups(s, &groups, "component_init")?;
+    let insns = |of: &[Components]| of.iter().map(|c| c.insns.clone()).collect::<Vec<_>>();
+    let rolled = evaluated.iter().map(|e| roll_groups(s, &insns(&e.of_tables), "component_evaluate"));
+    let rolled = rolled.collect::<Result<Vec<_>, _>>()?;
+    let multiply = roll_groups(s, &insns(of_tables), "component_multiply")?;
+    Ok(RolledBlock { init, evaluate: rolled.into_iter().zip(evaluate).collect(), multiply, factors })
+}
+
+/// One array for the scalars of each group; groups with the same scalars share it.
+fn join(
+    s: &mut Schedule,
+    groups: &[Components],
+    stem: impl Fn(&Components) -> String,
+) -> Result<Vec<Array>, TransformError> {
+    let mut all = Vec::new();
+    for (k, group) in groups.iter().enumerate() {
+        if groups[..k].iter().any(|known| known.scalars == group.scalars) {
+            continue;
+        }
+        let array = Array::named(s.fresh(&stem(group)));
+        s.apply(JoinArrays::new(&group.scalars, &array, 0))?;
+        all.push(array);
+    }
+    Ok(all)
+}
+
+/// One loop over components for neighbouring statements: each group is a statement in it.
+pub(super) fn roll_groups(
+    s: &mut Schedule,
+    groups: &[Vec<String>],
+    stem: &str,
+) -> Result<Loop, TransformError> {
+    let schedule = s.kernel().schedule();
+    let names = schedule.iter().map(|(insn, _)| &s.kernel().insns[*insn].name);
+    let mut order: Vec<String> =
+        names.filter(|name| groups.iter().flatten().any(|i| i == *name)).cloned().collect();
+    for group in groups {
+        let (own, others): (Vec<_>, Vec<_>) = order.iter().cloned().partition(|i| group.contains(i));
+        let at = order.iter().position(|i| group.contains(i));
+        let at = s.expected(at, "statement of a group")?;
+        if let Some(next) = order[at..].iter().find(|i| !group.contains(i)).cloned() {
+            let late: Vec<&String> =
+                order.iter().skip_while(|i| **i != next).filter(|i| own.contains(i)).collect();
+            if !late.is_empty() {
+                s.apply(MoveInsns::before(late, &next))?;
+            }
+        }
+        order = others;
+    }
+    let mut all: Option<Loop> = None;
+    for group in groups {
+        let rolled = s.roll(group, stem)?;
+        all = Some(match all {
+            None => rolled,
+            Some(first) => s.fuse(&first, &rolled)?,
+        });
+    }
+    let [all] = exactly(s, all.into_iter().collect(), "components")?;
+    Ok(all)
+}

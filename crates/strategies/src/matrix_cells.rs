@@ -1,0 +1,577 @@
+//! Sixteen cells a sub-group, by matrix instructions.
+
+use super::ahead::{Ahead, coordinates};
+use super::blocks::{behind, gathers_first, statements, written};
+use super::cell_groups::cell_groups;
+use super::fragments::{
+    Axes, CELLS, LANES, Nest, Product, TILE, exactly, fragment, lay_out_spread_table, lay_out_table, product,
+    spread_halves, spread_length, tiled,
+};
+use super::matrix_orbits::matrix_orbits;
+use super::modes::factor;
+use super::single_cell::make_atomic;
+use super::staging::{CellNest, Staged, check_parts, deal_parts, stage_results};
+use super::{length, show_parts, trial};
+use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strategy, StrategyError, Work};
+use purlin_forms::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products};
+use purlin_ir::{AddressSpace, AxisTag, Kernel};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::intrinsics::MMA_M16N8K8_F64;
+use purlin_primitives::primitives::{
+    AliasStorage, DeclareCallee, JoinArrayAxes, PadArray, PadInames, PrefetchArray, ReplaceWithIntrinsic,
+    SetAddressSpace, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
+};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Schedule, TransformError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Maps sixteen cells to a sub-group, and multiplies by tables with matrix instructions: modes times
+/// degrees of freedom by cells. The values of modes stay in registers, where the result of an
+/// instruction is a factor of the next one.
+///
+/// Sums run over [modes](super::Modes), in a number that tiles divide; rows and
+/// columns that are added are zero. Gather and scatter go through local memory along the degrees of
+/// freedom. Tables stay in local memory, as far as asked for, while a group takes one block of cells
+/// after the other.
+/// Cells that fill no block are mapped to a group each.
+///
+/// Overlapped, degrees of freedom and vertices of the next block are copied to local memory without
+/// waiting, from when those of a block are in registers on; what the scatter adds has its own place.
+///
+/// # Rewrite
+/// ```text
+/// for q in 0..m                     =>  for q_tile in 0..ceil(m/8)
+///   for j in 0..n                         for j_tile in 0..ceil(n/8) {unroll}
+///     e += phi[q, j]*u[j]                   call mma  # e of 16 cells and 8 modes
+///   f = g*e                               f = g*e, each work-item its own
+///   for i in 0..n                         for i_tile in 0..ceil(n/8) {unroll}
+///     y[i] += phi[q, i]*f                   call mma  # y of 16 cells and 8 rows
+/// ```
+///
+/// # Errors
+/// Integrands without modes; functions with components; a step that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixCells {
+    /// Sub-groups of a group, of sixteen cells each.
+    pub sub_groups: u64,
+    /// Groups of a launch, each of which takes every n-th block of cells.
+    pub groups: u64,
+    /// Tables that a group keeps in local memory, counted from the first; others are read where they are.
+    pub kept_tables: u64,
+    /// Whether the degrees of freedom of the next block of cells are copied while products are
+    /// computed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overlapped: bool,
+    /// Degrees of freedom that are gathered and scattered by themselves, as in
+    /// [`StraightCells`](super::StraightCells).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<u64>,
+}
+
+impl fmt::Display for MatrixCells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { sub_groups, groups, kept_tables, overlapped, parts } = self;
+        let tables = if *kept_tables == 1 { "table" } else { "tables" };
+        let ahead = if *overlapped { ", copies ahead" } else { "" };
+        write!(
+            f,
+            "matrix cells, {sub_groups} sub-groups, {groups} groups, {kept_tables} {tables} kept{ahead}"
+        )?;
+        show_parts(f, parts)
+    }
+}
+
+impl Arguments for MatrixCells {
+    const NAME: &'static str = "matrix_cells";
+    const SUMMARY: &'static str =
+        "Sixteen cells a sub-group, products with tables over modes by matrix instructions.";
+}
+
+/// Sub-groups of a group and groups of a launch that are tried with matrix instructions: two groups
+/// on each of the 132 multiprocessors of an H100 or H200, or up to four, as registers and local
+/// memory allow, and one.
+const TRIED: [[u64; 2]; 5] = [[4, 264], [8, 132], [12, 132], [4, 396], [4, 528]];
+
+/// The same where the next block of cells is copied while products are computed: of five that were
+/// tried in 18 cases, these were the fastest of all ten that gained (H200, 2026-11-24); after
+/// orbits seven of twelve cases gain by the first one, 6 to 13 % (H200, 2026-11-26).
+const TRIED_AHEAD: [[u64; 2]; 2] = [[8, 132], [12, 132]];
+
+/// Groups of a launch that are one a multiprocessor.
+pub(super) const MULTIPROCESSORS: u64 = 132;
+
+/// Fewest degrees of freedom of a cell for which matrix instructions pay: the Laplace operator
+/// takes 692 µs by them on 2-D P5, with 21, and 541 µs in straight-line code, and on P6, with 28,
+/// 934 µs and 1112 µs (results/h200/tuned.jsonl).
+const MATRIX_DOFS: i64 = 28;
+
+impl MatrixCells {
+    /// What is tried of a kernel, with as many tables in local memory as fit beside the cells of a
+    /// group that has `local_bytes` of it.
+    pub(super) fn that_fit(sizes: &MatrixSizes, local_bytes: impl Fn(u64) -> u64) -> Vec<Self> {
+        if sizes.dofs < MATRIX_DOFS {
+            return Vec::new();
+        }
+        let of = |[sub_groups, groups]: [u64; 2], overlapped| {
+            let kept_tables = sizes.tables_that_fit(sub_groups, overlapped, local_bytes(groups))?;
+            Some(Self { sub_groups, groups, kept_tables, overlapped, parts: Vec::new() })
+        };
+        let waiting = TRIED.into_iter().filter_map(|sizes| of(sizes, false));
+        waiting.chain(TRIED_AHEAD.into_iter().filter_map(|sizes| of(sizes, true))).collect()
+    }
+}
+
+impl Strategy for MatrixCells {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        self.check()?;
+        let form = on.form();
+        let s = on.schedule();
+        factor(s, &*form.program()?, TILE as u32)?;
+        let kernel = s.kernel().clone();
+        let program = CellProgram::read(&kernel)?;
+        let parts = Parts::of(&kernel, &program)?;
+        check_parts(&self.parts, [parts.gather.count, program.results[0].count])?;
+        Ok(Plan { program: &program, parts: &parts, args: self }.map(s)?)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { matrix_instructions: true, ..Needs::default() }
+    }
+
+    fn is_over_modes(&self) -> bool {
+        true
+    }
+
+    fn candidates(question: &Question<'_>) -> Vec<Self> {
+        let sizes = |program: &CellProgram| matrix_sizes(question.form.kernel(), program);
+        let sizes =
+            question.form.program().ok().filter(|_| question.has_matrix_instructions).and_then(|p| sizes(&p));
+        sizes.map_or_else(Vec::new, |sizes| Self::that_fit(&sizes, |_| question.local_bytes))
+    }
+
+    fn with_parts(&self, parts: &[u64]) -> Option<Self> {
+        Some(Self { parts: parts.to_vec(), ..self.clone() })
+    }
+
+    fn in_orbits(&self, on: &mut Work<'_>, how: CombinedOrbits) -> Result<(), Stopped> {
+        if how != CombinedOrbits::default() {
+            return Err(how.refused(self));
+        }
+        let orbits = how.lower(on)?;
+        matrix_orbits(on, self, &orbits)
+    }
+}
+
+/// Work-items of a sub-group, along both axes of a group.
+pub(super) const ITEMS: [i64; 2] = [LANES, 1];
+/// What the arrays of cells that fill no block end with.
+pub(super) const REST: &str = "rest";
+
+impl MatrixCells {
+    pub(super) fn check(&self) -> Result<(), StrategyError> {
+        let bounded = |symbol: &str, found: u64, most: u64| {
+            let needed = format!("1 to {most}");
+            match (1..=most).contains(&found) {
+                true => Ok(()),
+                false => Err(StrategyError::Parameter { symbol: symbol.into(), found, needed }),
+            }
+        };
+        bounded("the number of sub-groups of a group", self.sub_groups, 32)?;
+        bounded("the number of groups", self.groups, 1 << 20)
+    }
+}
+
+/// What the strategy takes of a cell program: one scalar function with modes, one scalar result.
+struct Parts<'p> {
+    gather: &'p Gather,
+    blocks: Vec<(&'p Block, &'p Evaluation, &'p Products)>,
+}
+
+impl<'p> Parts<'p> {
+    fn of(kernel: &Kernel, program: &'p CellProgram) -> Result<Self, NotAnAction> {
+        let refuse = |found: &str| {
+            let found = format!("{found}; the strategies `straight_cells` and `staged_tiling` take it");
+            NotAnAction { kernel: kernel.name.clone(), found }
+        };
+        let parts = program.tiled(kernel)?;
+        let [only] = program.evaluated()[..] else {
+            return Err(refuse("several functions are evaluated, or none"));
+        };
+        let gather = &program.gathers[only];
+        if gather.components.is_some() || parts.element.components > 1 {
+            return Err(refuse("a function has components"));
+        }
+        let mut blocks = Vec::new();
+        for (block, products) in program.blocks.iter().zip(&parts.products) {
+            let [evaluation] = &block.evaluations[..] else {
+                return Err(refuse("a quadrature loop has several evaluations, or none"));
+            };
+            if block.pointwise.is_empty() {
+                return Err(refuse("a quadrature loop has no pointwise group"));
+            }
+            if block.points % TILE != 0 {
+                return Err(refuse("a quadrature loop has no modes, because its integrand is not linear"));
+            }
+            blocks.push((block, evaluation, *products));
+        }
+        Ok(Self { gather, blocks })
+    }
+}
+
+/// What [`MatrixCells`] needs of local memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatrixSizes {
+    /// Degrees of freedom of a cell.
+    pub dofs: i64,
+    /// Bytes of a cell: values of degrees of freedom, and what the geometry gives.
+    pub(super) cell: u64,
+    /// More bytes of a cell where copies overlap with products.
+    pub(super) overlap: u64,
+    /// Bytes of each table.
+    pub(super) tables: Vec<u64>,
+    /// Bytes of a cell that fills no block.
+    pub(super) rest: u64,
+}
+
+impl MatrixSizes {
+    /// How many tables fit `bytes` of local memory beside the cells of a group; none if the cells do
+    /// not.
+    #[must_use]
+    pub fn tables_that_fit(&self, sub_groups: u64, overlapped: bool, bytes: u64) -> Option<u64> {
+        let cell = self.cell + if overlapped { self.overlap } else { 0 };
+        let mut left = bytes.checked_sub(CELLS as u64 * sub_groups * cell + self.rest)?;
+        let fits = |table: &&u64| {
+            let rest = left.checked_sub(**table);
+            left = rest.unwrap_or(left);
+            rest.is_some()
+        };
+        Some(self.tables.iter().take_while(fits).count() as u64)
+    }
+}
+
+/// The sizes of a kernel that [`MatrixCells`] can map.
+#[must_use]
+pub fn matrix_sizes(kernel: &Kernel, program: &CellProgram) -> Option<MatrixSizes> {
+    let kernel = trial(kernel, |s| factor(s, program, TILE as u32))?;
+    let program = CellProgram::read(&kernel).ok()?;
+    let parts = Parts::of(&kernel, &program).ok()?;
+    let n = parts.gather.count;
+    let row = 8 * row_length(n).unsigned_abs();
+    let mut names: Vec<&Array> = Vec::new();
+    let mut tables = Vec::new();
+    let per_cell = program.per_cell.len() as u64;
+    let factors = |block: &Block| block.points.unsigned_abs() * block.factors.len() as u64;
+    let factors: u64 = program.blocks.iter().map(factors).sum();
+    for (block, _, products) in &parts.blocks {
+        for table in &products.tables {
+            if !names.contains(&table) {
+                names.push(table);
+                tables.push(8 * spread_length(block.points * tiled(n)).unsigned_abs());
+            }
+        }
+    }
+    let rest = 8 * (2 * n.unsigned_abs() + per_cell + factors);
+    let overlap = row + 8 * coordinates(&kernel, &program)?;
+    Some(MatrixSizes { dofs: n, cell: row + 8 * per_cell, overlap, tables, rest })
+}
+
+/// Doubles from one row of fragments to the next, of `n` columns in tiles: 4 or 12 of 16 apart, so
+/// that rows begin in other banks.
+pub(super) fn row_length(n: i64) -> i64 {
+    tiled(n) + TILE / 2
+}
+
+struct Plan<'a> {
+    program: &'a CellProgram,
+    parts: &'a Parts<'a>,
+    args: &'a MatrixCells,
+}
+
+/// Loops over the cells of a block, and what they are inside.
+struct Places<'a> {
+    /// Around the gather.
+    cell: Loop,
+    geometry: Loop,
+    commit: Loop,
+    /// What the commit adds.
+    staged: &'a Staged,
+    /// Over groups, and over the blocks of one.
+    group: Loop,
+    turn: Loop,
+    /// What is copied ahead, if anything is.
+    ahead: Option<Ahead>,
+    /// Over the cells that fill no block.
+    rest: Option<Loop>,
+}
+
+/// A quadrature loop in tiles of modes.
+pub(super) struct Tiles<'p> {
+    block: &'p Block,
+    products: &'p Products,
+    /// Evaluations as the instructions that make them.
+    evaluations: Vec<String>,
+    init: Nest,
+    evaluate: Nest,
+    dofs: Loop,
+    point: Nest,
+    multiply: Nest,
+}
+
+impl Plan<'_> {
+    fn map(&self, s: &mut Schedule) -> Result<(), TransformError> {
+        let (program, parts) = (self.program, self.parts);
+        let [sub_groups, groups] = [self.args.sub_groups, self.args.groups].map(length);
+        let result = &program.results[0];
+        // full blocks of cells, every n-th to a group; what remains to a group a cell
+        let [block, cell] = s.make(SplitIname {
+            outer: Some(s.fresh("cell_block")),
+            inner: Some(s.fresh("cell_gather")),
+            ..SplitIname::new(&program.cells.cell, CELLS * sub_groups).with_tail(Tail::Peel)
+        })?;
+        let rest = behind(s.kernel(), block.name());
+        if let Some(rest) = &rest {
+            s.apply(SplitLives::new(rest, REST))?;
+        }
+        let staged = stage_results(s, &result.commits, &result.scatter, None, "commit_dof")?;
+        let [turn, group] = s.split_as(&block, groups, ["turn", "cell_group"])?;
+        s.interchange(&turn, &group)?;
+
+        // loops over the cells of a block: for the gather, the geometry, the products, the scatter
+        let order = gathers_first(s, &cell, program)?;
+        for array in [&parts.gather.array, &staged.array].into_iter().chain(&program.per_cell) {
+            s.expand(array, [&cell])?;
+        }
+        let starts = [order.first.clone(), String::from(&result.zero), String::from(&staged.rows)];
+        let cells = s.distribute_as(&cell, starts, &["cell_geometry", "cell_products", "cell_commit"])?;
+        let [geometry, products, commit] = exactly(s, cells, "geometry, products and commit")?;
+        let mut axes = Axes { kept_tables: self.args.kept_tables, ..Axes::default() };
+        self.products(s, &products, &mut axes)?;
+
+        let (geometry, ahead) = match self.args.overlapped {
+            true => {
+                let (ahead, geometry) = Ahead::of(s, &parts.gather.array, geometry, &order.first)?;
+                (geometry, Some(ahead))
+            }
+            false => (geometry, None),
+        };
+        let places = Places { cell, geometry, commit, staged: &staged, group, turn, ahead, rest };
+        self.ends(s, &places, &mut axes)?;
+        self.place(s, &places, &axes)
+    }
+
+    /// Both ends by the sub-group that multiplies the cells, one degree of freedom after the other, and
+    /// the geometry by one work-item a cell, so that no sub-group waits for another; what fills no
+    /// block.
+    fn ends(&self, s: &mut Schedule, places: &Places<'_>, axes: &mut Axes) -> Result<(), TransformError> {
+        let (program, g) = (self.program, self.parts.gather);
+        let result = &program.results[0];
+        let staged = places.staged;
+        let [gather, cells] = s.split_as(&places.cell, CELLS, ["gather_sub_group", "gather_cell"])?;
+        let [commit, rows] = s.split_as(&places.commit, CELLS, ["commit_sub_group", "commit_cell"])?;
+        axes.sub_groups.extend([gather, commit]);
+        let shape = [g.count, 1];
+        let nest = CellNest { array: &g.array, cells: &cells, rows: &g.dofs, component: None, shape };
+        make_atomic(s, &result.commits)?;
+        let mut ends = deal_parts(s, &nest, g.dofs.name(), ITEMS, &self.args.parts)?;
+        let nest = staged.nest(&rows, result.count);
+        ends.extend(deal_parts(s, &nest, "commit", ITEMS, &self.args.parts)?);
+        for array in &program.per_cell {
+            s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
+        }
+        let [round, lane] = s.split_as(&places.geometry, CELLS, ["geometry_sub_group", "geometry_lane"])?;
+        axes.items.push(lane);
+        axes.sub_groups.push(round);
+        if let Some(vertices) = places.ahead.as_ref().and_then(|ahead| ahead.vertices.as_ref()) {
+            vertices.deal(s, axes)?;
+        }
+        if let Some(rest) = &places.rest {
+            let lanes = cell_groups(s, program, rest, REST, self.args.sub_groups)?;
+            axes.items.extend(lanes.items);
+            axes.sub_groups.extend(lanes.sub_groups);
+        }
+        for flat in ends {
+            if flat.has_few_rounds(CELLS, ITEMS) {
+                axes.unrolled.push(flat.round);
+            }
+            axes.items.extend(flat.items);
+        }
+        Ok(())
+    }
+
+    /// Loops to work-items, arrays to memory, products to instructions.
+    fn place(&self, s: &mut Schedule, places: &Places<'_>, axes: &Axes) -> Result<(), TransformError> {
+        let g = self.parts.gather;
+        let rows = tiled(g.count);
+        // what is gathered has no columns of zeros, but rows of one length: a sub-group finds its cells
+        // in one place of the buffer before and after
+        let shared = [(&g.array, g.count), (&places.staged.array, rows)];
+        for (array, columns) in shared {
+            s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
+            s.apply(PadArray::new(array, 1, row_length(g.count) - columns))?;
+        }
+        s.tag(&places.group, AxisTag::Group(0))?;
+        for array in &axes.fragments {
+            s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
+        }
+        s.tag_all(&axes.items, AxisTag::Local(0))?;
+        for array in &axes.fragments {
+            s.apply(SetAddressSpace::new(array, AddressSpace::SubGroup))?;
+        }
+        s.tag_all(&axes.sub_groups, AxisTag::Local(1))?;
+        if places.ahead.is_none() {
+            let vars = shared.map(|(array, _)| String::from(array)).to_vec();
+            s.apply(AliasStorage { vars, storage: s.fresh("cell_values") })?;
+        }
+        let kept = usize::try_from(self.args.kept_tables).unwrap_or(usize::MAX);
+        for table in axes.tables.iter().take(kept) {
+            let fetch = PrefetchArray::new(table, &places.group, AddressSpace::Local);
+            let fetch = fetch.by_work_items([LANES, length(self.args.sub_groups)]);
+            let (copy, _) = s.prefetch_as(fetch, &format!("{table}_kept"))?;
+            spread_halves(s, &copy)?;
+        }
+        s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
+        for call in &axes.calls {
+            s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;
+        }
+        s.tag_all(&axes.unrolled, AxisTag::Unrolled)?;
+        places.ahead.as_ref().map_or(Ok(()), |ahead| ahead.pipeline(s, &places.turn))
+    }
+
+    /// The products of the sixteen cells of each sub-group, in fragments.
+    fn products(&self, s: &mut Schedule, cells: &Loop, axes: &mut Axes) -> Result<(), TransformError> {
+        let (program, parts) = (self.program, self.parts);
+        let result = &program.results[0];
+        let n = parts.gather.count;
+        let [first, own] = s.split_as(cells, CELLS, ["sub_group_fetch", "cell_zero"])?;
+        s.expand(&result.array, [&first, &own])?;
+        let fetch = PrefetchArray::new(&parts.gather.array, &first, AddressSpace::Private);
+        let (values, copy) = s.prefetch_as(fetch, &format!("{}_fragment", parts.gather.array))?;
+        let [fetch_cells, fetch_dofs] = exactly(s, copy, "the copy of degrees of freedom")?;
+        s.expand(&values, [&first])?;
+        let sub_group = s.distribute_one(&first, &own, "sub_group")?;
+        let starts =
+            program.blocks.iter().map(|b| String::from(&b.quad)).chain([String::from(&result.scatter)]);
+        let stems: Vec<&str> = program.blocks.iter().map(|_| "cell_modes").chain(["cell_store"]).collect();
+        let mut around = s.distribute_as(&own, starts, &stems)?;
+        let [store] = exactly(s, around.split_off(program.blocks.len()), "the results")?;
+        if n % TILE != 0 {
+            let of_blocks = parts.blocks.iter().flat_map(|(_, e, p)| [&e.dofs, &p.rows]);
+            let all = [&fetch_dofs, &result.zero, &result.scatter].into_iter().chain(of_blocks);
+            s.apply(PadInames::new(all, tiled(n)))?;
+        }
+        let mut all_tiles = Vec::new();
+        for ((block, evaluation, products), cells) in parts.blocks.iter().zip(around) {
+            all_tiles.push(tiles(s, [&sub_group, &cells], block, evaluation, products)?);
+        }
+
+        // arrays and loops of each product as the instruction has them
+        let wide = |cells: &Loop, columns: &Loop| Nest { cells: cells.clone(), columns: columns.clone() };
+        let wide = [wide(&fetch_cells, &fetch_dofs), wide(&own, &result.zero), wide(&store, &result.scatter)];
+        for nest in &wide {
+            axes.add(fragment(s, nest, true)?);
+        }
+        let split = all_tiles.iter().map(|tiles| tiles.split(s, axes)).collect::<Result<Vec<_>, _>>()?;
+        to_fragment(s, &values, VALUES, axes)?;
+        to_fragment(s, &result.array, RESULTS, axes)?;
+        for (tiles, products) in all_tiles.iter().zip(split) {
+            tiles.to_fragments(s, &products, axes)?;
+        }
+        axes.sub_groups.extend([first, sub_group]);
+        Ok(())
+    }
+}
+
+/// The order of the axes of degrees of freedom, and of results, as the instruction has them.
+pub(super) const VALUES: [u32; 6] = [0, 2, 5, 3, 4, 1];
+pub(super) const RESULTS: [u32; 6] = [0, 2, 5, 3, 1, 4];
+
+/// Lays an array `[sub-groups, cells, columns]` out as the instruction has it.
+pub(super) fn to_fragment(
+    s: &mut Schedule,
+    array: &Array,
+    order: [u32; 6],
+    axes: &mut Axes,
+) -> Result<(), TransformError> {
+    for (axis, factor) in [(1, TILE), (3, TILE), (4, TILE / 2)] {
+        s.apply(SplitArrayAxis { var: array.into(), axis, factor })?;
+    }
+    s.apply(TransposeArrayAxes { var: array.into(), order: order.to_vec() })?;
+    s.apply(JoinArrayAxes { var: array.into(), axis: 1 })?;
+    axes.fragments.push(array.clone());
+    Ok(())
+}
+
+/// A quadrature loop in tiles of modes, a nest for each of its parts.
+pub(super) fn tiles<'p>(
+    s: &mut Schedule,
+    [sub_group, cells]: [&Loop; 2],
+    block: &'p Block,
+    evaluation: &'p Evaluation,
+    products: &'p Products,
+) -> Result<Tiles<'p>, TransformError> {
+    let evaluations = statements(s.kernel(), evaluation.dofs.name());
+    let [tile, mode] = s.split_as(&block.quad, TILE, ["mode_tile", "mode_init"])?;
+    for array in evaluation.outputs.iter().chain(&block.factors) {
+        s.expand(array, [sub_group, cells, &mode])?;
+    }
+    s.interchange(cells, &tile)?;
+    let point = block.pointwise.iter().take(1).map(String::from);
+    let starts: Vec<String> = [String::from(&evaluation.dofs)]
+        .into_iter()
+        .chain(point)
+        .chain([String::from(&products.rows)])
+        .collect();
+    let modes = s.distribute_as(&mode, starts.clone(), &["mode_evaluate", "mode_point", "mode_multiply"])?;
+    let around = s.distribute_as(cells, starts, &["cell_evaluate", "cell_point", "cell_multiply"])?;
+    let nests = around.into_iter().zip(modes).map(|(cells, columns)| Nest { cells, columns });
+    let [evaluate, point, multiply] =
+        exactly(s, nests.collect(), "evaluation, pointwise group and products")?;
+    let init = Nest { cells: cells.clone(), columns: mode };
+    Ok(Tiles { block, products, evaluations, init, evaluate, dofs: evaluation.dofs.clone(), point, multiply })
+}
+
+impl Tiles<'_> {
+    /// Splits the loops of both products, that of the evaluation and that of the result.
+    pub(super) fn split(&self, s: &mut Schedule, axes: &mut Axes) -> Result<[Product; 2], TransformError> {
+        axes.add(fragment(s, &self.init, false)?);
+        axes.add(fragment(s, &self.point, false)?);
+        let evaluate = product(s, &self.evaluate.cells, &self.evaluate.columns, &self.dofs, true)?;
+        let multiply = product(s, &self.multiply.cells, &self.products.rows, &self.multiply.columns, false)?;
+        Ok([evaluate, multiply])
+    }
+
+    /// Arrays as the instruction has them, and a loop over work-items for each instruction.
+    pub(super) fn to_fragments(
+        &self,
+        s: &mut Schedule,
+        [evaluate, multiply]: &[Product; 2],
+        axes: &mut Axes,
+    ) -> Result<(), TransformError> {
+        let evaluated = self.evaluations.iter().filter_map(|insn| written(s.kernel(), insn));
+        let evaluated: Vec<Array> = evaluated.collect();
+        for array in evaluated.iter().chain(&self.block.factors) {
+            for (axis, factor) in [(1, TILE), (3, TILE / 2)] {
+                s.apply(SplitArrayAxis { var: array.into(), axis, factor })?;
+            }
+            s.apply(TransposeArrayAxes { var: array.into(), order: vec![0, 2, 4, 1, 3] })?;
+            s.apply(JoinArrayAxes { var: array.into(), axis: 1 })?;
+            axes.fragments.push(array.clone());
+        }
+        let insns: Vec<String> = self.products.insns.iter().map(String::from).collect();
+        for (nest, insns) in [(evaluate, &self.evaluations), (multiply, &insns)] {
+            nest.to_calls(s, insns, axes)?;
+        }
+        for table in &self.products.tables {
+            if !axes.tables.contains(table) {
+                match (axes.tables.len() as u64) < axes.kept_tables {
+                    true => lay_out_table(s, table)?,
+                    false => lay_out_spread_table(s, table, 0)?,
+                }
+                axes.tables.push(table.clone());
+            }
+        }
+        Ok(())
+    }
+}

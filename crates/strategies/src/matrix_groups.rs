@@ -1,0 +1,468 @@
+//! Sixteen cells a group and a sub-group for each component, by matrix instructions.
+
+use super::blocks::{behind, gathers_first, statements, written};
+use super::cell_groups::cell_groups;
+use super::component_products::{Evaluated, Quadrature, RolledBlock, of_table, products, roll_block};
+use super::fragments::{Axes, CELLS, LANES, Nest, TILE, exactly, fragment, lay_out, spread_columns, tiled};
+use super::matrix_group_orbits::matrix_group_orbits;
+use super::modes::factor;
+use super::show_parts;
+use super::single_cell::make_atomic;
+use super::staging::{CellNest, Staged, check_parts, deal_parts, roll_gathers, stage_results};
+use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strategy, Work};
+use purlin_forms::program::{CellProgram, Gather, NotAnAction};
+use purlin_ir::{AddressSpace, AxisTag, Kernel};
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::intrinsics::{MMA_M16N8K4_F64, MMA_M16N8K8_F64};
+use purlin_primitives::primitives::{
+    AliasStorage, ContractArray, DeclareCallee, LaunchHint, PadInames, ReplaceWithIntrinsic, SetAddressSpace,
+    SplitIname, SplitLives, Tail,
+};
+use purlin_primitives::schedule::{Array, Loop};
+use purlin_primitives::{Schedule, TransformError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What the arrays of cells that fill no block end with.
+const REST: &str = "rest";
+
+/// What the strategy takes of a cell program: functions and a result with as many components and
+/// degrees of freedom.
+pub(super) struct Parts<'p> {
+    pub(super) gathers: Vec<&'p Gather>,
+    pub(super) components: i64,
+    /// Degrees of freedom of a component.
+    pub(super) count: i64,
+    pub(super) blocks: Vec<Quadrature<'p>>,
+}
+
+impl<'p> Parts<'p> {
+    pub(super) fn of(kernel: &Kernel, program: &'p CellProgram) -> Result<Self, NotAnAction> {
+        let refuse = |found: &str| {
+            let found = format!("{found}; the strategies `straight_cells` and `staged_tiling` take it");
+            NotAnAction { kernel: kernel.name.clone(), found }
+        };
+        let tiled = program.tiled(kernel)?;
+        let (components, count) = (tiled.element.components, tiled.element.count);
+        if components < 2 {
+            return Err(refuse("the result has no components, which `matrix_cells` is for"));
+        }
+        let gathers: Vec<&Gather> = program.evaluated().into_iter().map(|k| &program.gathers[k]).collect();
+        if gathers.is_empty() || gathers.iter().any(|g| (g.components, g.count) != (Some(components), count))
+        {
+            return Err(refuse("a function has not the components and degrees of freedom of the result"));
+        }
+        let by_table = |insns: Vec<String>, tables: &[Array], vector: &Array, is_sum: bool| {
+            let found = tables.iter().map(|table| of_table(kernel, &insns, table, &[vector], is_sum));
+            let found: Option<Vec<_>> = found.collect();
+            found
+                .filter(|all| all.iter().all(|c| c.insns.len() as i64 == components))
+                .ok_or_else(|| refuse("a table does not multiply all components"))
+        };
+        let mut blocks = Vec::new();
+        for (block, products) in program.blocks.iter().zip(&tiled.products) {
+            if block.pointwise.is_empty() || block.evaluations.is_empty() {
+                return Err(refuse("a quadrature loop has no evaluation or no pointwise group"));
+            }
+            let mut evaluated = Vec::new();
+            for e in &block.evaluations {
+                let [only] = e.inputs[..] else {
+                    return Err(refuse("one loop evaluates several functions"));
+                };
+                let array = &program.gathers[only].array;
+                let insns = statements(kernel, e.dofs.name());
+                evaluated
+                    .push(Evaluated { evaluation: e, of_tables: by_table(insns, &e.tables, array, false)? });
+            }
+            let insns = products.insns.iter().map(String::from).collect();
+            let of_tables = by_table(insns, &products.tables, &tiled.element.array, true)?;
+            blocks.push(Quadrature { block, evaluated, products, of_tables, tiles: 1, short: None });
+        }
+        Ok(Self { gathers, components, count, blocks })
+    }
+}
+
+/// Maps sixteen cells to a group, of which each sub-group multiplies one component by tables with
+/// matrix instructions: modes or points times degrees of freedom by cells.
+///
+/// Degrees of freedom, values at points and the factors of the products are in local memory as
+/// fragments lie; what a component adds to the result stays in the registers of its sub-group.
+/// Pointwise groups are dealt out to all work-items. One sub-group may have all components instead,
+/// with values at points in its registers. Sums run over [modes](super::Modes) where
+/// the integrand is linear. Cells that fill no block are mapped to a group each.
+///
+/// # Rewrite
+/// ```text
+/// for q in 0..m                        =>  for q_tile in 0..ceil(m/8)
+///   for j in 0..n                            for c in 0..3 {l.1}
+///     e0 += phi[q, j]*u[j, 0]                  for j_tile in 0..ceil(n/8) {unroll}
+///     ...                                        call mma  # e[c] of 16 cells and 8 points
+///   f0 = g(e0, e1, e2)                       f = g(e), points and cells by work-items
+///   ...                                      for c in 0..3 {l.1}
+///   for i in 0..n                              for i_tile in 0..ceil(n/8) {unroll}
+///     y[i, 0] += phi[q, i]*f0                    call mma  # y[c] of 16 cells and 8 rows
+///     ...
+/// ```
+///
+/// # Errors
+/// Functions without components, or with others than the result; tables that multiply some
+/// components only; a step that was refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixGroups {
+    /// Work-groups that a compute unit should have registers for; none leaves it to the compiler.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resident_groups: Option<u32>,
+    /// Tiles of eight points whose values are in local memory together; none is one. With several
+    /// there are fewer barriers, and degrees of freedom are read less often, but more registers are
+    /// taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub point_tiles: Option<u32>,
+    /// Whether the last of the degrees of freedom are multiplied by instructions of half the length
+    /// where these hold them all, which is where fewer zeros are multiplied. Not with several tiles
+    /// of points.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub short_terms: bool,
+    /// Whether one sub-group has all components of its cells, and a group is one sub-group: values
+    /// at points stay in registers then, and nobody waits for others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_sub_group: bool,
+    /// Degrees of freedom that are gathered and scattered by themselves, as in
+    /// [`StraightCells`](super::StraightCells).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<u64>,
+}
+
+impl MatrixGroups {
+    pub(super) fn tiles(&self) -> i64 {
+        self.point_tiles.map_or(1, i64::from).max(1)
+    }
+
+    /// Sub-groups of a group.
+    pub(super) const fn sub_groups(&self, components: i64) -> i64 {
+        if self.one_sub_group { 1 } else { components }
+    }
+}
+
+impl fmt::Display for MatrixGroups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { resident_groups, point_tiles, short_terms, one_sub_group, parts } = self;
+        f.write_str("matrix groups")?;
+        f.write_str(if *one_sub_group { " of one sub-group" } else { "" })?;
+        resident_groups.map_or(Ok(()), |groups| write!(f, ", {groups} at a time"))?;
+        point_tiles.map_or(Ok(()), |tiles| write!(f, ", {} points at a time", 8 * tiles))?;
+        f.write_str(if *short_terms { ", short terms" } else { "" })?;
+        show_parts(f, parts)
+    }
+}
+
+impl Arguments for MatrixGroups {
+    const NAME: &'static str = "matrix_groups";
+    const SUMMARY: &'static str =
+        "Sixteen cells a group and a sub-group for each component, products by matrix instructions.";
+}
+
+impl Strategy for MatrixGroups {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        let form = on.form();
+        let s = on.schedule();
+        let before = s.clone();
+        match factor(s, &*form.program()?, TILE as u32) {
+            Ok(()) => {}
+            // the integrand is not linear: sums run over points
+            Err(error) if error.is_misfit() => *s = before,
+            Err(error) => return Err(error.into()),
+        }
+        let kernel = s.kernel().clone();
+        let program = CellProgram::read(&kernel)?;
+        let mut parts = Parts::of(&kernel, &program)?;
+        check_parts(&self.parts, [parts.count])?;
+        let short = self.short_terms.then_some(parts.count);
+        for quadrature in &mut parts.blocks {
+            (quadrature.tiles, quadrature.short) = (self.tiles(), short);
+        }
+        Plan { program: &program, parts: &parts, args: self }.map(s)?;
+        let groups = self.resident_groups;
+        Ok(groups.map_or(Ok(()), |groups| s.apply(LaunchHint::resident_groups(groups)).map(drop))?)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { matrix_instructions: true, ..Needs::default() }
+    }
+
+    fn candidates(question: &Question<'_>) -> Vec<Self> {
+        let Some(program) = question.form.program().ok().filter(|_| question.has_matrix_instructions) else {
+            return Vec::new();
+        };
+        Self::that_pay(question.form.kernel(), &program)
+    }
+
+    fn with_parts(&self, parts: &[u64]) -> Option<Self> {
+        Some(Self { parts: parts.to_vec(), ..self.clone() })
+    }
+
+    fn in_orbits(&self, on: &mut Work<'_>, how: CombinedOrbits) -> Result<(), Stopped> {
+        if how != CombinedOrbits::default() || self.short_terms {
+            return Err(how.refused(self));
+        }
+        let orbits = how.lower(on)?;
+        matrix_group_orbits(on, self, &orbits)
+    }
+}
+
+/// Fewest degrees of freedom of a component for which matrix instructions pay in operators on
+/// vectors: of 2-D P3, with 10, no action gained by them, of 2-D P4, with 15, the hyperelastic one
+/// (results/h200/tuned.jsonl).
+const MATRIX_GROUP_DOFS: i64 = 15;
+
+/// Sub-groups of a multiprocessor for which registers are asked for: 168 for each work-item. 3-D P5
+/// elasticity takes 3.05 ms with twelve and 3.98 ms with the eight that its 255 registers allow;
+/// P4, with 152, loses by it (H200, 2026-11-23).
+const RESIDENT_SUB_GROUPS: i64 = 12;
+
+/// Most doubles of a result that a work-item holds where a sub-group has all components: 3-D P4
+/// elasticity, with 60, takes 1.35 ms so and 1.69 with a sub-group a component (H200, 2026-11-26).
+const HELD_RESULTS: i64 = 64;
+
+/// Registers for this many groups of one sub-group are asked for, which 2-D P4 hyperelasticity gains
+/// by: 1.99 ms instead of 2.15; with more degrees of freedom it spills (H200, 2026-11-26).
+const RESIDENT_ALONE: u32 = 10;
+
+impl MatrixGroups {
+    /// A sub-group for each component, with the registers that the compiler takes and with those for
+    /// [`RESIDENT_SUB_GROUPS`], and one for all, each also with instructions of half the length where
+    /// the last degrees of freedom are as few; nothing where there are too few of them.
+    pub(super) fn that_pay(kernel: &Kernel, program: &CellProgram) -> Vec<Self> {
+        if matrix_group_dofs(kernel, program).is_none_or(|n| n < MATRIX_GROUP_DOFS) {
+            return Vec::new();
+        }
+        let shapes = program.results.iter().map(|r| (r.components, r.count));
+        let Some((components, count)) = shapes.max() else { return Vec::new() };
+        let groups = u32::try_from((RESIDENT_SUB_GROUPS / components.max(1)).max(1)).ok();
+        let mut shapes = vec![(None, false), (groups, false)];
+        // sixteen cells, 32 work-items, degrees of freedom in tiles of eight
+        if components * ((count + 7) / 8) * 4 <= HELD_RESULTS {
+            shapes.extend([(None, true), (Some(RESIDENT_ALONE), true)]);
+        }
+        let lengths: &[bool] = if (1..=4).contains(&(count % 8)) { &[false, true] } else { &[false] };
+        let of = |(resident_groups, one_sub_group), short_terms| Self {
+            resident_groups,
+            short_terms,
+            one_sub_group,
+            ..Self::default()
+        };
+        lengths.iter().flat_map(|short| shapes.iter().map(|shape| of(*shape, *short))).collect()
+    }
+}
+
+/// Degrees of freedom of a component of what [`MatrixGroups`] can map.
+#[must_use]
+pub fn matrix_group_dofs(kernel: &Kernel, program: &CellProgram) -> Option<i64> {
+    Parts::of(kernel, program).ok().map(|parts| parts.count)
+}
+
+struct Plan<'a> {
+    program: &'a CellProgram,
+    parts: &'a Parts<'a>,
+    args: &'a MatrixGroups,
+}
+
+/// Loops over components, and arrays of all components.
+struct Rolled {
+    /// One for each gather of the program.
+    gathers: Vec<Option<Loop>>,
+    zero: Loop,
+    store: Loop,
+    blocks: Vec<RolledBlock>,
+}
+
+/// Loops over the cells of a block around what is not multiplied.
+struct Ends<'a> {
+    gather: &'a Loop,
+    geometry: &'a Loop,
+    commit: &'a Loop,
+    staged: &'a Staged,
+    rest: Option<&'a Loop>,
+}
+
+impl Plan<'_> {
+    fn map(&self, s: &mut Schedule) -> Result<(), TransformError> {
+        let (program, parts) = (self.program, self.parts);
+        let result = &program.results[0];
+        let [block, cell] = s.make(SplitIname {
+            outer: Some(s.fresh("cell_block")),
+            inner: Some(s.fresh("cell_gather")),
+            ..SplitIname::new(&program.cells.cell, CELLS).with_tail(Tail::Peel)
+        })?;
+        let rest = behind(s.kernel(), block.name());
+        if let Some(rest) = &rest {
+            s.apply(SplitLives::new(rest, REST))?;
+        }
+        let staged = stage_results(s, &result.commits, &result.scatter, None, "commit_dof")?;
+        let components = self.roll(s)?;
+        self.pad(s, &components)?;
+
+        // loops over the cells of a block: for the gather, the geometry, the products, the scatter
+        let order = gathers_first(s, &cell, program)?;
+        let gathered = parts.gathers.iter().map(|g| &g.array);
+        for array in gathered.chain([&staged.array, &result.array]).chain(&program.per_cell) {
+            s.expand(array, [&cell])?;
+        }
+        let quads = parts.blocks.iter().map(|q| String::from(&q.block.quad));
+        let starts = [order.first, String::from(&result.zero)].into_iter().chain(quads);
+        let starts = starts.chain([String::from(&result.scatter), String::from(&staged.rows)]);
+        let mut stems = vec!["cell_geometry", "cell_zero"];
+        stems.extend(parts.blocks.iter().map(|_| "cell_points"));
+        stems.extend(["cell_store", "cell_commit"]);
+        let mut cells = s.distribute_as(&cell, starts, &stems)?;
+        let [store, commit] = exactly(s, cells.split_off(cells.len() - 2), "store and commit")?;
+        let points = cells.split_off(2);
+        let [geometry, zero] = exactly(s, cells, "geometry and zeros")?;
+
+        let mut axes = Axes { one_sub_group: self.args.one_sub_group, ..Axes::default() };
+        axes.add_components(&components.zero);
+        axes.add_components(&components.store);
+        for (cells, columns, component) in
+            [(zero, &result.zero, &components.zero), (store, &result.scatter, &components.store)]
+        {
+            s.reorder([component, &cells, columns])?;
+            axes.add(fragment(s, &Nest { cells, columns: columns.clone() }, true)?);
+        }
+        for ((quadrature, of_block), cells) in parts.blocks.iter().zip(&components.blocks).zip(&points) {
+            products(s, quadrature, of_block, cells, &mut axes)?;
+        }
+        let rest = rest.as_ref();
+        let ends = Ends { gather: &cell, geometry: &geometry, commit: &commit, staged: &staged, rest };
+        self.ends(s, &ends, &components, &mut axes)?;
+        self.place(s, &ends, &block, &axes)
+    }
+
+    /// A loop over components for each of what is done to one after the other.
+    fn roll(&self, s: &mut Schedule) -> Result<Rolled, TransformError> {
+        let result = &self.program.results[0];
+        let gathers = roll_gathers(s, self.program)?;
+        let zeros = statements(s.kernel(), result.zero.name());
+        let zero = s.roll(zeros, "component_zero")?;
+        let stores = statements(s.kernel(), result.scatter.name());
+        let store = s.roll(stores, "component_store")?;
+        let blocks = self.parts.blocks.iter().map(|q| roll_block(s, q)).collect::<Result<_, _>>()?;
+        Ok(Rolled { gathers, zero, store, blocks })
+    }
+
+    /// Points and degrees of freedom in full tiles.
+    fn pad(&self, s: &mut Schedule, rolled: &Rolled) -> Result<(), TransformError> {
+        let parts = self.parts;
+        for (quadrature, of_block) in parts.blocks.iter().zip(&rolled.blocks) {
+            let (block, tile) = (quadrature.block, quadrature.points_at_a_time());
+            if block.points % tile == 0 {
+                continue;
+            }
+            // what a point computes gets elements, too: sums and products are then zeros without conditions
+            let written = block.pointwise.iter().filter_map(|insn| written(s.kernel(), insn.name()));
+            let mut arrays: Vec<Array> = of_block.values().chain(&of_block.factors).cloned().collect();
+            for array in written {
+                if !arrays.contains(&array) {
+                    arrays.push(array);
+                }
+            }
+            for array in &arrays {
+                s.expand(array, [&block.quad])?;
+            }
+            s.apply(PadInames::new([&block.quad], block.points + (-block.points).rem_euclid(tile)))?;
+            for array in &arrays {
+                s.apply(ContractArray::new(array, 0))?;
+            }
+        }
+        if parts.count % TILE == 0 {
+            return Ok(());
+        }
+        let result = &self.program.results[0];
+        let rows = parts.blocks.iter().map(|q| &q.products.rows);
+        let evaluated = parts.blocks.iter().flat_map(|q| &q.evaluated).map(|e| &e.evaluation.dofs);
+        let gathered = parts.gathers.iter().map(|g| &g.dofs);
+        let all = gathered.chain([&result.zero, &result.scatter]).chain(rows).chain(evaluated);
+        s.apply(PadInames::new(all, tiled(parts.count))).map(drop)
+    }
+
+    /// Both ends by all work-items, one degree of freedom after the other; the geometry by one
+    /// work-item a cell; what fills no block.
+    fn ends(
+        &self,
+        s: &mut Schedule,
+        ends: &Ends<'_>,
+        rolled: &Rolled,
+        axes: &mut Axes,
+    ) -> Result<(), TransformError> {
+        let (program, parts) = (self.program, self.parts);
+        let result = &program.results[0];
+        let items = [LANES, self.args.sub_groups(parts.components)];
+        let mut around = vec![ends.gather.clone()];
+        let order: Vec<usize> = program.evaluated();
+        let others: Vec<String> =
+            order.iter().skip(1).map(|k| String::from(&program.gathers[*k].dofs)).collect();
+        if !others.is_empty() {
+            let stems: Vec<&str> = others.iter().map(|_| "cell_gather").collect();
+            around.extend(s.distribute_as(ends.gather, others, &stems)?);
+        }
+        let mut dealt = Vec::new();
+        for (k, cells) in order.iter().zip(&around) {
+            let (g, component) = (&program.gathers[*k], rolled.gathers[*k].as_ref());
+            let shape = [tiled(parts.count), parts.components];
+            let nest = CellNest { array: &g.array, cells, rows: &g.dofs, component, shape };
+            dealt.extend(deal_parts(s, &nest, g.dofs.name(), items, &self.args.parts)?);
+        }
+        make_atomic(s, std::slice::from_ref(&ends.staged.commit))?;
+        let nest = ends.staged.nest(ends.commit, result.count);
+        dealt.extend(deal_parts(s, &nest, "commit", items, &self.args.parts)?);
+        axes.items.push(ends.geometry.clone());
+        if let Some(rest) = ends.rest {
+            let lanes = cell_groups(s, program, rest, REST, items[1].unsigned_abs())?;
+            axes.items.extend(lanes.items);
+            // the only sub-group has these loops, of one iteration, to itself
+            let others = lanes.sub_groups.into_iter().filter(|_| !axes.one_sub_group);
+            axes.sub_groups.extend(others.collect::<Vec<_>>());
+        }
+        dealt.into_iter().for_each(|flat| axes.take(flat, items));
+        let wide = parts.gathers.iter().map(|g| &g.array).chain([&ends.staged.array]);
+        for array in wide {
+            lay_out(s, array, true, false)?;
+            spread_columns(s, array)?;
+            axes.local.push(array.clone());
+        }
+        lay_out(s, &result.array, true, true)?;
+        axes.fragments.push(result.array.clone());
+        Ok(())
+    }
+
+    /// Loops to work-items, arrays to memory, products to instructions.
+    fn place(
+        &self,
+        s: &mut Schedule,
+        ends: &Ends<'_>,
+        block: &Loop,
+        axes: &Axes,
+    ) -> Result<(), TransformError> {
+        for array in axes.local.iter().chain(&self.program.per_cell).chain(&axes.fragments) {
+            s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
+        }
+        s.tag(block, AxisTag::Group(0))?;
+        s.tag_all(&axes.items, AxisTag::Local(0))?;
+        for array in &axes.fragments {
+            s.apply(SetAddressSpace::new(array, AddressSpace::SubGroup))?;
+        }
+        s.tag_all(&axes.sub_groups, AxisTag::Local(1))?;
+        let vars = self.parts.gathers.iter().take(1).map(|g| &g.array).chain([&ends.staged.array]);
+        s.apply(AliasStorage { vars: vars.map(String::from).collect(), storage: s.fresh("cell_values") })?;
+        s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
+        for call in &axes.calls {
+            s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;
+        }
+        if !axes.short_calls.is_empty() {
+            s.apply(DeclareCallee::new(MMA_M16N8K4_F64))?;
+        }
+        for call in &axes.short_calls {
+            s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k4_f64"))?;
+        }
+        s.tag_all(&axes.unrolled, AxisTag::Unrolled)
+    }
+}

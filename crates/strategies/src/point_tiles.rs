@@ -1,0 +1,157 @@
+//! One cell a work-item, with several quadrature points at once.
+
+use super::blocks::statements;
+use super::length;
+use super::single_cell::{GroupOfCells, map_cells};
+use crate::strategy::{Arguments, Question, Stopped, Strategy, StrategyError, Work};
+use purlin_forms::program::{Block, Products};
+use purlin_ir::AxisTag;
+use purlin_primitives::ScheduleSteps;
+use purlin_primitives::primitives::{MirrorTriangle, PeelIname};
+use purlin_primitives::schedule::Loop;
+use purlin_primitives::{Schedule, TransformError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Maximum of the points of a tile: the latency of a fused multiply-add (4 cycles) times the number
+/// of them that start in a cycle (2), on the processors of Intel, AMD and Arm.
+const MAX_POINTS: i64 = 8;
+
+/// Maps every cell to one work-item, which evaluates and sums over a tile of quadrature points in
+/// one loop over degrees of freedom.
+///
+/// The sum of one point is a chain of dependent additions, whose latency bounds forms with few sums
+/// a point; those of several points run concurrently. A degree of freedom is read once for all
+/// points of a tile, and an entry of the element vector is read and written once. The 3-D P4 mass
+/// action of 750 cells takes 263 µs a point at a time and 118 µs with tiles of 8 (Zen 4, AVX-512,
+/// GCC 12, 2026-11-22).
+///
+/// # Rewrite
+/// ```text
+/// for q in 0..Q                 =>   for q_tile in 0..ceil(Q/T)
+///   u_q = 0                            for p in 0..T: u_q[p] = 0
+///   for j: u_q += phi[q, j]*u[j]       for j
+///   e = w[q]*u_q                         for p in 0..T: u_q[p] += phi[T*q_tile + p, j]*u[j]
+///   for i: y[i] += phi[q, i]*e         for p in 0..T: e[p] = w[T*q_tile + p]*u_q[p]
+///                                      for i
+///                                        for p in 0..T: y[i] += phi[T*q_tile + p, i]*e[p]
+/// ```
+/// Loops over `p` are unrolled; a last tile of fewer points stands apart. Of a matrix that is
+/// symmetric, one triangle is summed.
+///
+/// # Errors
+/// A number of sums below 1, or a step that was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PointTiles {
+    /// Cells, and so work-items, of a group.
+    pub cells: u64,
+    /// Maximum of the sums of a work-item in one loop over degrees of freedom; those of one
+    /// quadrature point are never parted.
+    pub sums: u64,
+}
+
+impl fmt::Display for PointTiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tiles of points, {} cells a group, {} sums, constant tables", self.cells, self.sums)
+    }
+}
+
+impl Arguments for PointTiles {
+    const NAME: &'static str = "point_tiles";
+    const SUMMARY: &'static str = "One cell a work-item, several quadrature points in one loop.";
+}
+
+impl Strategy for PointTiles {
+    fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
+        if self.sums < 1 {
+            return Err(StrategyError::Parameter {
+                symbol: "the number of sums".into(),
+                found: self.sums,
+                needed: "at least 1".into(),
+            }
+            .into());
+        }
+        let form = on.form();
+        let program = form.program()?;
+        let s = on.schedule();
+        for result in program.results.iter().filter(|r| r.columns.is_some()) {
+            s.attempt(MirrorTriangle::new(result.array.name()))?; // refused where the matrix is not symmetric
+        }
+        for block in &program.blocks {
+            let points = points_of_tile(block, length(self.sums));
+            if points > 1 {
+                tile(s, block, points)?;
+            }
+        }
+        let cells = GroupOfCells { cells: self.cells, constant_tables: true };
+        Ok(map_cells(s, form.kernel(), &program.cells, cells)?)
+    }
+
+    /// Eight cells are a vector of a processor, 32 a sub-group of a card.
+    fn candidates(question: &Question<'_>) -> Vec<Self> {
+        let tiles: &[(u64, u64)] =
+            if question.form.program().is_ok() { &[(8, 16), (8, 8), (32, 16), (32, 8)] } else { &[] };
+        tiles.iter().map(|(cells, sums)| Self { cells: *cells, sums: *sums }).collect()
+    }
+}
+
+/// Points whose sums are made in one loop: as many as have no more than `sums`, evened out over the
+/// tiles.
+fn points_of_tile(block: &Block, sums: i64) -> i64 {
+    let of_point = block.evaluations.iter().map(|e| e.outputs.len()).fold(0, usize::max);
+    let limit = (sums / (of_point.max(1) as i64)).clamp(1, MAX_POINTS);
+    let ceil_div = |a: i64, b: i64| (a + b - 1) / b;
+    let points = block.points.max(1);
+    ceil_div(points, ceil_div(points, limit))
+}
+
+/// Of a matrix: what is the same in a row for all points of the tile, then the columns, each with
+/// the sum over the points. Returns the loop over the points inside the columns.
+fn tile_columns(
+    s: &mut Schedule,
+    products: &Products,
+    points: &Loop,
+) -> Result<Option<Loop>, TransformError> {
+    let Some(columns) = &products.columns else { return Ok(None) };
+    for partial in &products.partials {
+        s.expand(partial, [points])?;
+    }
+    let own = s.distribute_one(points, columns, "point_column")?;
+    s.interchange(&own, columns)?;
+    Ok(Some(own))
+}
+
+fn tile(s: &mut Schedule, block: &Block, points: i64) -> Result<(), TransformError> {
+    let [tiles, first] = s.split_as(&block.quad, points, ["quad_tile", "point_init"])?;
+    for array in block.evaluations.iter().flat_map(|e| &e.outputs).chain(&block.factors) {
+        s.expand(array, [&first])?;
+    }
+    // a part for each loop over degrees of freedom, and for what stands between two of them
+    let rows = block.products.iter().map(|p| &p.rows);
+    let sums: Vec<&str> = block.evaluations.iter().map(|e| &e.dofs).chain(rows).map(Loop::name).collect();
+    let body = statements(s.kernel(), first.name());
+    let is_sum = |k: usize| sums.contains(&body[k].as_str());
+    let starts: Vec<usize> = (0..body.len()).filter(|k| *k == 0 || is_sum(*k) || is_sum(*k - 1)).collect();
+    let stems: Vec<String> = starts.iter().skip(1).map(|k| format!("point_{}", body[*k])).collect();
+    let stems: Vec<&str> = stems.iter().map(String::as_str).collect();
+    let parts = starts.iter().skip(1).map(|k| &body[*k]);
+    let mut loops = vec![first.clone()];
+    loops.extend(s.distribute_as(&first, parts, &stems)?);
+    let mut of_columns = Vec::new();
+    for (points, start) in loops.iter().zip(&starts) {
+        if !is_sum(*start) {
+            continue;
+        }
+        s.interchange(points, &body[*start])?;
+        if let Some(products) = block.products.iter().find(|p| p.rows.name() == body[*start]) {
+            of_columns.extend(tile_columns(s, products, points)?);
+        }
+    }
+    s.tag_all(&loops, AxisTag::Unrolled)?;
+    s.tag_all(&of_columns, AxisTag::Unrolled)?;
+    if block.points % points != 0 {
+        s.make(PeelIname::last(&tiles, 1))?;
+    }
+    Ok(())
+}
