@@ -245,12 +245,19 @@ fn is_parametric(env: &Env<'_>, e: &Affine) -> bool {
     ok
 }
 
+/// Most work-items of a group whose number only assumptions bound: no device has more, and types of
+/// parameters bound them, too.
+const MAX_ASSUMED: i64 = 1024;
+
 fn local_axis(env: &Env<'_>, axis: u8, members: &[&Member]) -> Result<LocalAxis, CodegenError> {
     let mut extent = 1;
     for m in members {
         for piece in &m.upper {
-            let constants = piece.iter().filter_map(|u| u.minus(&m.lower).as_constant());
-            let Some(constant) = constants.min() else {
+            let extents: Vec<Affine> = piece.iter().map(|u| u.minus(&m.lower)).collect();
+            let constants = extents.iter().filter_map(Affine::as_constant);
+            // what assumptions say of parameters bounds an extent, too
+            let assumed = || extents.iter().filter_map(|e| env.range(e).finite_hi()).min();
+            let Some(constant) = constants.min().or_else(|| assumed().filter(|n| *n <= MAX_ASSUMED)) else {
                 return Err(CodegenError::BlockNotConstant {
                     axis: format!("l.{axis}"),
                     iname: env.kernel.inames[m.iname].name.clone(),

@@ -11,7 +11,7 @@ use purlin_ir::SubGroup;
 #[allow(missing_docs)] // fields are named in the messages
 pub enum CodegenError {
     #[error(
-        "work-items along {axis}: the extent of `{iname}` is `{extent}`, needed a constant; fix the parameter, or split the loop by a constant and tag the inner one"
+        "work-items along {axis}: the extent of `{iname}` is `{extent}`, needed a constant; fix the parameter, assume a bound of it, or split the loop by a constant and tag the inner one"
     )]
     BlockNotConstant { axis: String, iname: String, extent: String },
     #[error(
@@ -41,7 +41,7 @@ pub enum CodegenError {
     )]
     BoundBehindPointer { iname: String, var: String },
     #[error(
-        "the shape of `{var}` is not constant but `{extent}`; fix the parameter, so that {space} memory can be declared"
+        "the shape of `{var}` is not constant but `{extent}`; fix the parameter, or assume a bound of it, so that {space} memory can be declared"
     )]
     ShapeNotConstant { var: String, extent: String, space: &'static str },
     #[error("the vector axis of `{var}` holds no vectors: {why}; change its layout")]

@@ -45,9 +45,9 @@
 //!   barrier stands between a write and an access of another one): compilers move accesses through
 //!   such a pointer past barriers. In CUDA not on those that are written, where a loop of a work-item reads one
 //!   of them elsewhere than it writes it: NVVM may read it once before the loop.
-//! - **Temporaries** in private and local memory have constant extents: one of parametric size is refused
-//!   ([`CodegenError::ShapeNotConstant`]), as no target can declare it; fix the parameter, contract the array, or keep it
-//!   in global memory, which the runtime allocates for a launch. Those that share a buffer have one type and one
+//! - **Temporaries** in private and local memory have constant extents, or such that assumptions bound (`assume n <= 64`);
+//!   any other is refused ([`CodegenError::ShapeNotConstant`]), as no target can declare it; fix the parameter, contract
+//!   the array, or keep it in global memory, which the runtime allocates for a launch. Those that share a buffer have one type and one
 //!   address space ([`CodegenError::Storage`]): a buffer has the type of its elements in every target.
 //! - **Private arrays** of a work-item take at most 512 KiB in CUDA and OpenCL
 //!   ([`CodegenError::PrivateMemory`]). In C those of a thread beyond 256 KiB are `_Thread_local`, the largest first.

@@ -136,7 +136,7 @@ pub(crate) fn lower(
     let mut env = Env::new(kernel);
     let axes = Axes::new(&mut env)?;
     crate::lower::shuffle::check_size(placed, &axes)?;
-    let storage = Storage::new(placed, &mut env.names, &env.var_names)?;
+    let storage = Storage::new(placed, &mut env)?;
     check_bounds(kernel)?;
     enter_hardware(&mut env, &axes);
     let completions = Completions::new(kernel, target)?;

@@ -2,9 +2,9 @@
 
 use crate::ast::{Declare, Name};
 use crate::declare::Private;
+use crate::env::Env;
 use crate::error::CodegenError;
 use crate::lower::place::is_plain_scalar;
-use crate::names::Names;
 use crate::placed::PlacedKernel;
 use crate::target::TargetDescription;
 use purlin_ir::layout::vector_lanes;
@@ -39,13 +39,9 @@ impl Storage {
     /// # Errors
     /// A temporary that cannot be declared: a global integer, one of parametric size, or sharing
     /// with another type.
-    pub(crate) fn new(
-        placed: &PlacedKernel<'_>,
-        fresh: &mut Names,
-        var_names: &[Name],
-    ) -> Result<Self, CodegenError> {
+    pub(crate) fn new(placed: &PlacedKernel<'_>, env: &mut Env<'_>) -> Result<Self, CodegenError> {
         let kernel = placed.kernel;
-        let mut names = var_names.to_vec();
+        let mut names = env.var_names.clone();
         let mut buffers: Vec<Buffer> = Vec::new();
         for (id, var) in kernel.vars.iter() {
             if var.layout.vector_axis.is_some() {
@@ -62,7 +58,7 @@ impl Storage {
                 continue; // an argument that the runtime allocates
             }
             let sliced = &placed.placement.sliced[id.index()];
-            let len = if is_plain_scalar(var, sliced) { None } else { Some(elements(kernel, var, sliced)?) };
+            let len = if is_plain_scalar(var, sliced) { None } else { Some(elements(env, var, sliced)?) };
             let shared =
                 var.storage.as_ref().and_then(|s| buffers.iter_mut().find(|b| b.storage.as_ref() == Some(s)));
             if let Some(buffer) = shared {
@@ -71,7 +67,7 @@ impl Storage {
                 continue;
             }
             let name = match &var.storage {
-                Some(s) => fresh.fresh(s),
+                Some(s) => env.names.fresh(s),
                 None => names[id.index()].clone(),
             };
             names[id.index()] = name.clone();
@@ -187,25 +183,30 @@ fn join(kernel: &Kernel, buffer: &mut Buffer, var: &Variable, len: Option<u64>) 
     Ok(())
 }
 
-/// Elements of a temporary's buffer, without the axes that each work-item holds one slice of.
-fn elements(kernel: &Kernel, var: &Variable, sliced: &[bool]) -> Result<u64, CodegenError> {
+/// Most elements along an axis of which only assumptions say how many there are: types of parameters
+/// bound them, too.
+const MAX_ASSUMED: i64 = 65_536;
+
+/// Elements of a temporary's buffer, without the axes that each work-item holds one slice of: as many
+/// as the assumptions leave room for, where a size is no constant.
+fn elements(env: &Env<'_>, var: &Variable, sliced: &[bool]) -> Result<u64, CodegenError> {
     let strides = purlin_ir::layout::strides(var, sliced);
+    let most = |e: &purlin_ir::Affine| {
+        let assumed = || env.range(e).finite_hi().filter(|n| *n <= MAX_ASSUMED);
+        let most = e.as_constant().or_else(assumed).and_then(|n| u64::try_from(n).ok());
+        most.ok_or_else(|| CodegenError::ShapeNotConstant {
+            var: var.name.clone(),
+            extent: crate::axes::show(env.kernel, e),
+            space: var.space.name(),
+        })
+    };
     let mut last: u64 = 0;
     for (k, extent) in var.shape.iter().enumerate().filter(|(k, _)| !sliced[*k]) {
-        let constant = |e: &purlin_ir::Affine| {
-            e.as_constant().and_then(|c| u64::try_from(c).ok()).ok_or_else(|| {
-                CodegenError::ShapeNotConstant {
-                    var: var.name.clone(),
-                    extent: crate::axes::show(kernel, e),
-                    space: var.space.name(),
-                }
-            })
-        };
-        let n = constant(extent)?;
+        let n = most(extent)?;
         if n == 0 {
             return Ok(1); // no element, but C declares at least one
         }
-        let stride = strides.as_ref().map_or(Ok(1), |s| constant(&s[k]))?;
+        let stride = strides.as_ref().map_or(Ok(1), |s| most(&s[k]))?;
         last = last.saturating_add((n - 1).saturating_mul(stride));
     }
     Ok(last.saturating_add(1))
