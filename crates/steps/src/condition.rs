@@ -4,6 +4,9 @@ use purlin_ir::{Affine, BinaryOp, Constraint, Domain, Expr, GuardedRange};
 
 /// A set of loops and parameters as a truth value; `None` for everything.
 pub fn condition(domain: &Domain) -> Option<Expr> {
+    if domain.disjuncts().is_empty() {
+        return Some(Expr::binary(BinaryOp::Lt, Expr::Int(0), Expr::Int(0)));
+    }
     let all = |d: &Vec<Constraint>| d.iter().map(holds).reduce(|a, b| Expr::binary(BinaryOp::And, a, b));
     let disjuncts: Option<Vec<_>> = domain.disjuncts().iter().map(all).collect();
     disjuncts?.into_iter().reduce(|a, b| Expr::binary(BinaryOp::Or, a, b))

@@ -5,6 +5,8 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod former_types;
+mod hull;
+mod inverse;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]
 pub mod primitives;
 mod schedule;

@@ -2,7 +2,8 @@
 
 use crate::primitives::{
     DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, JoinInames, NameKind, PrefetchArray,
-    RealiseReduction, Rename, RollInsns, SeparateArray, SplitAccumulation, SplitIname, StageValue, Tag,
+    RealiseReduction, Rename, Reschedule, RollInsns, SeparateArray, SplitAccumulation, SplitIname,
+    StageValue, Tag,
 };
 use crate::tile;
 use purlin_ir::{AddressSpace, AxisTag, InameId, Node};
@@ -184,6 +185,34 @@ pub trait ScheduleSteps {
         let first = first.into();
         self.schedule().apply(FuseLoops::new(&first, second))?;
         Ok(Loop::named(first))
+    }
+
+    /// Replaces a loop and all that it holds by a nest of new loops, in which each instruction runs where
+    /// its rows say.
+    ///
+    /// ```
+    /// use purlin_steps::Schedule;
+    /// use purlin_transforms::ScheduleSteps;
+    ///
+    /// let kernel = purlin_ir::text::parse(
+    ///     "kernel k\nparam n: i32\narg a: f64[n] inout\n\nfor t in 0..n\n  for i in 0..n - 1\n    s: a[i] += a[i + 1]\n",
+    /// )?;
+    /// let mut s = Schedule::of(&kernel);
+    /// let loops = s.reschedule("t", ["t", "c"], [("s", ["t", "2*t + i"])])?;
+    /// assert_eq!(loops[1].name(), "c");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Reschedule`].
+    fn reschedule<L: Into<String>, S: Into<String>, R: Into<String>>(
+        &mut self,
+        iname: impl Into<String>,
+        loops: impl IntoIterator<Item = L>,
+        maps: impl IntoIterator<Item = (S, impl IntoIterator<Item = R>)>,
+    ) -> Applied<Vec<Loop>> {
+        let step = Reschedule::new([iname], loops);
+        self.schedule().make(maps.into_iter().fold(step, |step, (insn, rows)| step.map(insn, rows)))
     }
 
     /// Gives a loop another name.

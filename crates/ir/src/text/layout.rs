@@ -74,7 +74,7 @@ impl NamedLayout {
 }
 
 /// A kernel of these parameters alone, whose variables count them.
-fn declaring<'p>(params: impl IntoIterator<Item = &'p str>) -> Kernel {
+pub(super) fn declaring<'p>(params: impl IntoIterator<Item = &'p str>) -> Kernel {
     let mut kernel = Kernel::default();
     for name in params {
         let param = Variable::new(name, ScalarType::I32, VarKind::Param, [], AddressSpace::Private);

@@ -60,6 +60,7 @@ mod expression;
 mod layout;
 mod lex;
 mod line;
+mod named_affine;
 mod names;
 mod number;
 mod parse;
@@ -71,6 +72,7 @@ mod unnamed;
 
 pub use error::{ParseError, ParseErrors, edit_distance, suggestion};
 pub use layout::NamedLayout;
+pub use named_affine::parse_affine;
 pub use parse::{parse, parse_callees};
 pub use print::{PrintOptions, TableStyle, print, print_with};
 pub(crate) use show::{Level, level_of};

@@ -242,7 +242,7 @@ impl InterchangeInames {
 
 /// Whether every disjunct bounds the iname from both sides by constraints without floors of it: a
 /// loop needs them, and the projection of strided bounds may leave only quotients.
-pub(super) fn has_linear_bounds(domain: &Domain, iname: InameId) -> bool {
+pub(crate) fn has_linear_bounds(domain: &Domain, iname: InameId) -> bool {
     let side = |c: &Constraint, sign: i64| {
         let factor = c.expr().coefficient(&Atom::Iname(iname));
         let rest = c.expr().minus(&Affine::iname(iname).times(factor));

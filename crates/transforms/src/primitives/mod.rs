@@ -45,6 +45,7 @@ pub mod reduce_in_tree;
 pub mod remove_unused_vars;
 pub mod rename;
 pub mod replace_with_intrinsic;
+pub mod reschedule;
 pub mod reverse_iname;
 pub mod roll_insns;
 pub mod separate_array;
@@ -111,6 +112,7 @@ purlin_steps::table! {
     remove_unused_vars::RemoveUnusedVars;
     rename::Rename, NameKind;
     replace_with_intrinsic::ReplaceWithIntrinsic;
+    reschedule::Reschedule, Band, Part;
     reverse_iname::ReverseIname;
     roll_insns::RollInsns;
     separate_array::SeparateArray;

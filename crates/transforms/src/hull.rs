@@ -1,0 +1,98 @@
+//! The bounds of loops that run over a union of sets.
+
+use crate::primitives::interchange_inames::has_linear_bounds;
+use purlin_analysis::polyhedral::{Polyhedral, Side};
+use purlin_ir::{Affine, Domain, InameId};
+use purlin_isl as isl;
+use purlin_steps::obligation::Obligation;
+use purlin_steps::refusal::Refusal;
+
+/// Loops that are still to have bounds, and what is known around them.
+pub(crate) struct Loops<'a, 'k> {
+    pub(crate) poly: &'a Polyhedral<'k>,
+    /// The loops, outer first.
+    pub(crate) loops: &'a [InameId],
+    /// What holds around them.
+    pub(crate) around: &'a isl::Set,
+    /// That they have bounds.
+    pub(crate) closed_form: Obligation,
+}
+
+impl Loops<'_, '_> {
+    /// Domains of the loops that together hold all points of `parts`, whose dimensions are those of
+    /// `around`, then the loops.
+    ///
+    /// Formula: the hull of the parts, made of translates of their constraints, or, where no translate
+    /// bounds a loop, the union of what each part says of it; of those the constraints on a loop are
+    /// the ones with the loops inside eliminated over the rationals. No elimination leaves remainders
+    /// or unions. An outer loop may hold iterations in which an inner one is empty. One part whose
+    /// constraints all mention a loop is what its domains say.
+    ///
+    /// # Errors
+    /// `closed_form` undecided if a part bounds a loop only through a quotient, or not at all; a failure
+    /// of isl.
+    pub(crate) fn domains(&self, parts: &[isl::Set]) -> Result<Vec<Domain>, Refusal> {
+        let mut filled = Vec::with_capacity(parts.len());
+        for part in parts {
+            if !part.is_empty()? {
+                filled.push(part);
+            }
+        }
+        let Some((first, others)) = filled.split_first() else {
+            let zero = Affine::default();
+            return Ok(self.loops.iter().map(|i| Domain::range(*i, &zero, &zero)).collect());
+        };
+        let mut union = (*first).clone();
+        for part in others {
+            union = union.union(part)?;
+        }
+        let hull = if others.is_empty() { union } else { union.coalesce()?.simple_hull()? };
+        let mut domains = self.levels(&hull)?;
+        let mut single: Option<Vec<Vec<Domain>>> = None;
+        for (k, iname) in self.loops.iter().enumerate() {
+            if has_linear_bounds(&domains[k], *iname) {
+                continue;
+            }
+            let single = match &single {
+                Some(single) => single,
+                None => single.insert(filled.iter().map(|part| self.levels(part)).collect::<Result<_, _>>()?),
+            };
+            let all = single.iter().flat_map(|levels| levels[k].disjuncts()).cloned();
+            domains[k] = Domain::union(all);
+            if !has_linear_bounds(&domains[k], *iname) {
+                return Err(self.no_closed_form());
+            }
+        }
+        Ok(domains)
+    }
+
+    /// What a set says of each loop, given those around it.
+    fn levels(&self, set: &isl::Set) -> Result<Vec<Domain>, Refusal> {
+        let dims = self.poly.names(self.loops, Side::Source);
+        let dims: Vec<&str> = dims.iter().map(String::as_str).collect();
+        let mut domains = Vec::with_capacity(dims.len());
+        let mut rest = set.clone();
+        for k in (0..dims.len()).rev() {
+            let outer = rest.eliminate(&dims[k..=k])?.remove_redundancies()?;
+            let known = outer.intersect(&self.around.add_dims(&dims[..=k])?)?;
+            domains.push(self.domain(&simplified(&rest.gist(&known)?)?)?);
+            rest = outer.project_out(&dims[k..=k])?;
+        }
+        domains.reverse();
+        Ok(domains)
+    }
+
+    /// A set as a domain.
+    pub(crate) fn domain(&self, set: &isl::Set) -> Result<Domain, Refusal> {
+        self.poly.to_domain(&set.disjuncts()?).ok_or_else(|| self.no_closed_form())
+    }
+
+    fn no_closed_form(&self) -> Refusal {
+        self.closed_form.undecided("the bounds of the mapped nest have no closed form; keep the nest")
+    }
+}
+
+/// The same points in as few constraints as isl finds.
+pub(crate) fn simplified(set: &isl::Set) -> Result<isl::Set, isl::IslError> {
+    set.coalesce()?.remove_redundancies()
+}

@@ -1,0 +1,93 @@
+//! The inverse of an affine map.
+
+use purlin_ir::affine::gcd;
+use purlin_ir::{Affine, Atom, InameId};
+
+/// The values of loops `old` from the values of new loops, each of which is a quasi-affine `row` of
+/// them and of what is around.
+///
+/// Formula: Gauss–Jordan elimination of the equations `row - new = 0`. Floors of `old` loops are
+/// unknowns of their own. An unknown that is alone with what is known is `a*x + k = 0`, so that
+/// `x = floor(-k/a)` wherever it has a value at all.
+///
+/// `None` if the equations do not decide every loop, or for coefficients beyond 2^40.
+pub(crate) fn preimage(rows: &[(InameId, Affine)], old: &[InameId]) -> Option<Vec<Affine>> {
+    let is_old = |i: InameId| old.contains(&i);
+    let mut open: Vec<Affine> = rows.iter().map(|(new, row)| row.minus(&Affine::iname(*new))).collect();
+    let mut solved: Vec<(Atom, Affine)> = Vec::new();
+    // the smallest coefficient first: what has coefficient 1 leaves no quotients
+    while let Some((at, atom, factor)) = pivot(&open, &is_old) {
+        let equation = open.remove(at);
+        let with_one = |e: &Affine| without(e, &equation, &atom, factor);
+        open = open.iter().map(with_one).collect::<Option<_>>()?;
+        solved = solved.into_iter().map(|(x, e)| Some((x, with_one(&e)?))).collect::<Option<_>>()?;
+        solved.push((atom, equation));
+    }
+    let value = |iname: &InameId| {
+        let atom = Atom::Iname(*iname);
+        let (_, equation) = solved.iter().find(|(x, _)| *x == atom)?;
+        let factor = equation.coefficient(&atom);
+        let known = equation.minus(&Affine::iname(*iname).times(factor));
+        let (unknown, _) = known.split(&is_old);
+        let value = known.times(-factor.signum()).floor_div(factor.abs());
+        unknown.terms().is_empty().then_some(value)
+    };
+    old.iter().map(value).collect()
+}
+
+/// The unknown with the smallest coefficient: its equation, itself, the coefficient.
+fn pivot(open: &[Affine], is_old: &dyn Fn(InameId) -> bool) -> Option<(usize, Atom, i64)> {
+    let unknowns = open.iter().enumerate().flat_map(|(k, e)| {
+        let (unknown, _) = e.split(is_old);
+        unknown.terms().iter().map(|(atom, c)| (k, atom.clone(), *c)).collect::<Vec<_>>()
+    });
+    unknowns.min_by_key(|(k, _, c)| (c.unsigned_abs(), *k))
+}
+
+/// An equation without an unknown, which another one has with coefficient `factor`.
+fn without(e: &Affine, other: &Affine, atom: &Atom, factor: i64) -> Option<Affine> {
+    let c = e.coefficient(atom);
+    if c == 0 {
+        return Some(e.clone());
+    }
+    let common = gcd(c, factor);
+    let sum = e.times(factor / common).minus(&other.times(c / common));
+    sum.in_bounds().then_some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use purlin_ir::Id;
+
+    fn i(k: usize) -> Affine {
+        Affine::iname(InameId::from_index(k))
+    }
+
+    /// The inverse of rows in loops 0 and 1, as functions of loops 10, 11 and so on.
+    fn inverse(rows: &[Affine]) -> Option<Vec<Affine>> {
+        let new = (10..).map(InameId::from_index);
+        let rows: Vec<_> = new.zip(rows.iter().cloned()).collect();
+        preimage(&rows, &[InameId::from_index(0), InameId::from_index(1)])
+    }
+
+    #[test]
+    fn unimodular_rows_leave_no_quotients() {
+        let found = inverse(&[i(0).times(2).plus(&i(1)), i(0).plus(&i(1)).plus_constant(3)]);
+        let t = i(10).minus(&i(11)).plus_constant(3);
+        assert_eq!(found, Some(vec![t, i(11).times(2).minus(&i(10)).plus_constant(-6)]));
+    }
+
+    #[test]
+    fn strides_and_tiles_are_inverted() {
+        assert_eq!(inverse(&[i(0).times(-2), i(1)]), Some(vec![i(10).times(-1).floor_div(2), i(11)]));
+        let tile = [i(0).floor_div(32), i(1), i(0).modulo(32)];
+        assert_eq!(inverse(&tile), Some(vec![i(10).times(32).plus(&i(12)), i(11)]));
+    }
+
+    #[test]
+    fn rows_that_leave_a_loop_open_have_no_inverse() {
+        assert_eq!(inverse(&[i(0).plus(&i(1))]), None);
+        assert_eq!(inverse(&[i(0), i(1).floor_div(2)]), None);
+    }
+}
