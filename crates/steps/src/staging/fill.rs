@@ -1,4 +1,4 @@
-//! The loops that fill a temporary, and the reads of it.
+//! The loops that fill and store a temporary, and the uses of it.
 
 use super::loops::Loops;
 use crate::condition::condition;
@@ -9,24 +9,30 @@ use crate::schedule::{Array, Handles, Loop, Made, Statement};
 use crate::staging::{CLOSED_FORM, Region, Temporary, Tile};
 use crate::tree::edit_body;
 use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::Polyhedral;
+use purlin_analysis::polyhedral::{Polyhedral, Side};
 use purlin_ir::{
-    Access, AddressSpace, Affine, Constraint, Domain, Expr, Iname, Insn, InsnId, Kernel, Node, ScalarType,
-    VarId, VarKind, Variable, WriteOp,
+    Access, AddressSpace, Affine, Constraint, Domain, Expr, Iname, InameId, Insn, InsnId, Kernel, Node,
+    ScalarType, VarId, VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
 use std::collections::BTreeSet;
 
-/// A temporary and what fills it, for the kernel from which it was planned.
-pub struct Filling {
+/// A temporary with what fills and stores it, for the kernel from which it was planned.
+pub struct Staging {
     region: Region,
-    tile: Tile,
     temporary: Variable,
-    /// They mention one another, and the instruction and the nest them, by the next ids of the
-    /// kernel's tables.
+    /// They mention one another, and the instructions them, by the next ids of the kernel's tables.
     inames: Vec<Iname>,
+    /// What stands before the region and what stands after it.
+    around: [Option<Sweep>; 2],
+    /// The instructions of the region, which use the temporary now.
+    redirected: Vec<(InsnId, Insn)>,
+}
+
+/// An instruction for every element of the temporary, and its loops, outer first.
+pub struct Sweep {
+    loops: Vec<InameId>,
     insn: Insn,
-    nest: Vec<Node>,
 }
 
 /// Handles to a temporary and what fills it.
@@ -48,62 +54,195 @@ impl Handles for Filled {
     }
 }
 
-impl Temporary<'_> {
-    /// Plans the temporary, filled before the region's first read.
-    ///
-    /// # Errors
-    /// Names that are taken or of the wrong number; [`CLOSED_FORM`].
-    pub fn plan(
-        &self,
-        analysis: &Analysis,
-        region: Region,
-        tile: Tile,
-        (ty, space): (ScalarType, AddressSpace),
-    ) -> Result<Filling, Refusal> {
-        // names are taken and ids are given in a copy; what is new there is what the edit adds
-        let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
-        let mut draft = kernel.clone();
-        let temporary = Variable::new(self.name, ty, VarKind::Temporary, tile.shape(), space);
-        let id = draft.vars.push(temporary.clone());
-        let loops = if self.work_items.is_empty() {
-            tile.box_loops(&mut draft, self.inames, self.name)?
-        } else {
-            tile.flat_loops(&mut draft, self.work_items, self.name)?
-        };
-        let from = tile.element_at(&loops.offsets);
-        let predicate = restrict(&mut draft, poly, &loops, &tile.conditions, &from)?;
-        let lhs = Access::new(id, tile.temporary_at(&loops.offsets));
-        let rhs = Expr::load(region.var, tile.array_at(&loops.offsets));
-        let (name, tags) = (self.insn_name(), BTreeSet::new());
-        let insn = Insn { name, lhs, op: WriteOp::Assign, rhs, predicate, tags, callee: None };
-        let nest = wrapped(loops.inames.iter().copied(), vec![Node::Insn(draft.insns.push(insn.clone()))]);
-        let inames = draft.inames.values().skip(kernel.inames.len()).cloned().collect();
-        Ok(Filling { region, tile, temporary, inames, insn, nest })
+/// A temporary that stands for a box of an array, and what starts and stores it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteBuffer {
+    /// The temporary.
+    pub temporary: Array,
+    /// The loops that start it and those that store it, outer first.
+    pub loops: Vec<Loop>,
+    /// The instruction that starts it, if there is one, and the one that stores it.
+    pub insns: Vec<Statement>,
+}
+
+impl Handles for WriteBuffer {
+    fn list(&self, made: &mut Made) {
+        self.temporary.list(made);
+        self.loops.list(made);
+        self.insns.list(made);
     }
 }
 
-impl Filling {
-    /// Puts the temporary and what fills it into the kernel, and reads it in the region.
-    pub fn edit(&self, kernel: &mut Kernel) -> Filled {
-        let temporary = kernel.vars.push(self.temporary.clone());
-        redirect(kernel, &self.region, &self.tile, temporary);
+/// A temporary that is being planned. Names are taken and ids are given in a copy of the kernel; what is
+/// new there is what the edit adds.
+pub struct Plan<'a, 'k> {
+    asked: Temporary<'a>,
+    analysis: &'a Analysis<'k>,
+    region: Region,
+    tile: Tile,
+    temporary: Variable,
+    id: VarId,
+    draft: Kernel,
+}
+
+impl<'a> Temporary<'a> {
+    /// Plans a temporary of a type in a memory that stands for a tile in a region.
+    pub fn plan<'k>(
+        self,
+        analysis: &'a Analysis<'k>,
+        region: Region,
+        tile: Tile,
+        (ty, space): (ScalarType, AddressSpace),
+    ) -> Plan<'a, 'k> {
+        let mut draft = analysis.kernel().clone();
+        let temporary = Variable::new(self.name, ty, VarKind::Temporary, tile.shape(), space);
+        let id = draft.vars.push(temporary.clone());
+        Plan { asked: self, analysis, region, tile, temporary, id, draft }
+    }
+}
+
+impl Plan<'_, '_> {
+    /// Fills the temporary before the first read and reads it in the region.
+    ///
+    /// # Errors
+    /// Names that are taken or of the wrong number; [`CLOSED_FORM`].
+    pub fn filled(mut self) -> Result<Staging, Refusal> {
+        let (name, stem) = (self.asked.insn_name(), self.asked.name);
+        let entry = |plan: &Self, at: &[Affine]| (plan.in_temporary(at), Expr::Load(plan.in_array(at)));
+        let fill = self.sweep((name, stem), WriteOp::Assign, &entry)?;
+        let redirected = self.redirected(false);
+        Ok(self.finish([Some(fill), None], redirected))
+    }
+
+    /// Starts the temporary with `first`, uses it for all reads and writes of the region, and stores it.
+    ///
+    /// # Errors
+    /// Names that are taken.
+    pub fn stored(mut self, first: Option<Start>, store: WriteOp) -> Result<Staging, Refusal> {
+        let [start_name, store_name] = ["start", "store"].map(|verb| format!("{verb}_{}", self.asked.name));
+        let start = first.map(|first| {
+            self.sweep((start_name.clone(), &start_name), WriteOp::Assign, &|plan, at| {
+                let value = match &first {
+                    Start::Value(value) => value.clone(),
+                    Start::Copy => Expr::Load(plan.in_array(at)),
+                };
+                (plan.in_temporary(at), value)
+            })
+        });
+        let start = start.transpose()?;
+        let store = self.sweep((store_name.clone(), &store_name), store, &|plan, at| {
+            (plan.in_array(at), Expr::Load(plan.in_temporary(at)))
+        })?;
+        let redirected = self.redirected(true);
+        Ok(self.finish([start, Some(store)], redirected))
+    }
+
+    fn in_temporary(&self, at: &[Affine]) -> Access {
+        Access::new(self.id, self.tile.temporary_at(at))
+    }
+
+    fn in_array(&self, at: &[Affine]) -> Access {
+        Access::new(self.region.var, self.tile.array_at(at))
+    }
+
+    /// An instruction of a name for every element of the tile, in loops that are named by a stem.
+    fn sweep(
+        &mut self,
+        (name, stem): (String, &str),
+        op: WriteOp,
+        entry: &Entry<'_, Self>,
+    ) -> Result<Sweep, Refusal> {
+        let loops = if self.asked.work_items.is_empty() {
+            self.tile.box_loops(&mut self.draft, self.asked.inames, stem)?
+        } else {
+            self.tile.flat_loops(&mut self.draft, self.asked.work_items, stem)?
+        };
+        let predicate = restrict(&mut self.draft, self.analysis.polyhedral(), &loops, &self.tile)?;
+        let (lhs, rhs) = entry(self, &loops.offsets);
+        let insn = Insn { name, lhs, op, rhs, predicate, tags: BTreeSet::new(), callee: None };
+        Ok(Sweep { loops: loops.inames, insn })
+    }
+
+    /// The instructions of the region with the temporary in place of the array, whose affine elements it
+    /// holds: where they read, and perhaps where they write.
+    fn redirected(&self, writes: bool) -> Vec<(InsnId, Insn)> {
+        let poly = self.analysis.polyhedral();
+        let var = self.region.var;
+        let affine = |index: &[Expr]| {
+            let known = |e: &Expr| e.as_affine().is_some_and(|a| poly.affine(&a, Side::Source).is_some());
+            index.iter().all(known)
+        };
+        let mut rewrite = |mut e: Expr| {
+            if let Expr::Load(access) = &mut e
+                && access.var == var
+                && affine(&access.index)
+            {
+                *access = Access::new(self.id, self.tile.index(&access.index));
+            }
+            e
+        };
+        let mut through_temporary = |id: &InsnId| {
+            let mut insn = self.analysis.kernel().insns[*id].clone();
+            insn.map_expressions(&mut rewrite);
+            if writes && insn.lhs.var == var {
+                insn.lhs = Access::new(self.id, self.tile.index(&insn.lhs.index));
+                if let WriteOp::Update { atomic, .. } = &mut insn.op {
+                    *atomic &= self.temporary.space != AddressSpace::Private; // nobody else sees it
+                }
+            }
+            (*id, insn)
+        };
+        self.region.insns.iter().map(&mut through_temporary).collect()
+    }
+
+    fn finish(self, around: [Option<Sweep>; 2], redirected: Vec<(InsnId, Insn)>) -> Staging {
+        let inames = self.draft.inames.values().skip(self.analysis.kernel().inames.len()).cloned().collect();
+        Staging { region: self.region, temporary: self.temporary, inames, around, redirected }
+    }
+}
+
+/// What an instruction writes and reads at the offsets of an element.
+type Entry<'a, P> = dyn Fn(&P, &[Affine]) -> (Access, Expr) + 'a;
+
+/// What a temporary that is stored holds at first.
+#[derive(Clone, Debug)]
+pub enum Start {
+    /// A value.
+    Value(Expr),
+    /// What the array holds.
+    Copy,
+}
+
+impl Staging {
+    /// Puts the temporary and what fills and stores it into the kernel, and uses it in the region.
+    pub fn edit(&self, kernel: &mut Kernel) -> WriteBuffer {
+        kernel.vars.push(self.temporary.clone());
         for iname in &self.inames {
             kernel.inames.push(iname.clone());
         }
-        kernel.insns.push(self.insn.clone());
-        let at = self.region.node;
+        for (id, insn) in &self.redirected {
+            kernel.insns[*id] = insn.clone();
+        }
+        let mut nest = |sweep: &Sweep| {
+            let insn = Node::Insn(kernel.insns.push(sweep.insn.clone()));
+            wrapped(sweep.loops.iter().copied(), vec![insn])
+        };
+        let [before, after] =
+            self.around.each_ref().map(|sweep| sweep.iter().flat_map(&mut nest).collect::<Vec<Node>>());
+        let (from, to) = self.region.nodes;
         edit_body(kernel, self.region.at, &mut |body| {
-            body.splice(at..at, self.nest.iter().cloned());
+            body.splice(to + 1..to + 1, after.iter().cloned());
+            body.splice(from..from, before.iter().cloned());
         });
-        Filled {
+        WriteBuffer {
             temporary: Array::named(&self.temporary.name),
-            loops: self.inames.iter().map(|i| Loop::named(&i.name)).collect(),
-            statement: Statement::named(&self.insn.name),
+            loops: self.inames.iter().map(|l| Loop::named(&l.name)).collect(),
+            insns: self.around.iter().flatten().map(|sweep| Statement::named(&sweep.insn.name)).collect(),
         }
     }
 
-    /// The instructions that read the temporary.
-    pub fn readers(&self) -> &[InsnId] {
+    /// The instructions that use the temporary.
+    pub fn users(&self) -> &[InsnId] {
         &self.region.insns
     }
 }
@@ -114,9 +253,9 @@ fn restrict(
     kernel: &mut Kernel,
     poly: &Polyhedral,
     loops: &Loops,
-    conditions: &[Vec<isl::Constraint>],
-    elements: &[Affine],
+    tile: &Tile,
 ) -> Result<Option<Expr>, Refusal> {
+    let elements = tile.element_at(&loops.offsets);
     let names = element_names(elements.len());
     let value = |name: &str| match names.iter().position(|n| n == name) {
         Some(k) => elements.get(k).cloned(),
@@ -129,7 +268,7 @@ fn restrict(
             isl::ConstraintKind::NonNegative => Constraint::le(&Affine::default(), &e),
         })
     };
-    let all: Option<Vec<Vec<_>>> = conditions.iter().map(|d| d.iter().map(one).collect()).collect();
+    let all: Option<Vec<Vec<_>>> = tile.conditions.iter().map(|d| d.iter().map(one).collect()).collect();
     let Some(all) = all else {
         return Err(CLOSED_FORM.undecided("what is read has no closed form; copy the box around it instead"));
     };
@@ -157,26 +296,4 @@ fn with_values(e: &isl::Affine, value: &dyn Fn(&str) -> Option<Affine>) -> Optio
         result = result.plus(&floor.times(*c));
     }
     Some(result)
-}
-
-/// Reads the temporary instead of the array.
-fn redirect(kernel: &mut Kernel, region: &Region, tile: &Tile, temporary: VarId) {
-    let mut rewrite = |e: Expr| match e {
-        Expr::Load(access) if access.var == region.var => Expr::load(temporary, tile.index(&access.index)),
-        other @ (Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Load(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_)) => other,
-    };
-    for insn in &region.insns {
-        kernel.insns[*insn].map_expressions(&mut rewrite);
-    }
 }

@@ -7,14 +7,14 @@ mod loops;
 mod region;
 mod tile;
 
-pub use fill::Filled;
-pub use fill::Filling;
+pub use fill::{Filled, Plan, Staging, Start, WriteBuffer};
 pub use region::Region;
 pub use tile::Tile;
 
-use crate::lookup;
+use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
+use crate::schedule::Statement;
 use purlin_ir::{AddressSpace, Expr, InsnId, Kernel, VarId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,7 +78,7 @@ pub struct Temporary<'a> {
     pub work_items: &'a [i64],
     /// Which elements are filled.
     pub footprint: Footprint,
-    /// What stands before its name in the name of the instruction that fills it.
+    /// What stands before its name in the name of the instruction that fills it, or [`STORE`].
     pub verb: &'a str,
 }
 
@@ -106,9 +106,18 @@ impl Temporary<'_> {
         memory(self.space, "copy")
     }
 
-    /// The arguments as they stand in the name of an operation.
-    pub fn describe(&self) -> String {
-        let mut text = format!(" into {} `{}`", self.space.name(), self.name);
+    /// The name of an operation with these arguments: what it does to an array or rule, where, and to
+    /// which instructions.
+    pub fn describe(&self, verb: &str, of: &str, at: Option<&String>, insns: Option<&Selection>) -> String {
+        let mut text = format!("{verb} `{of}`");
+        if let Some(at) = at {
+            text += &format!(" in `{at}`");
+        }
+        if let Some(insns) = insns {
+            text += &format!(" for {insns}");
+        }
+        let into = if self.verb == STORE { "in" } else { "into" };
+        text += &format!(" {into} {} `{}`", self.space.name(), self.name);
         if !self.inames.is_empty() {
             let names: Vec<_> = self.inames.iter().map(|n| format!("`{n}`")).collect();
             text += &format!(" by {}", names.join(", "));
@@ -122,7 +131,15 @@ impl Temporary<'_> {
         }
         text
     }
+
+    /// Handles to what fills it alone.
+    pub fn handles(&self, WriteBuffer { temporary, loops, .. }: WriteBuffer) -> Filled {
+        Filled { temporary, loops, statement: Statement::named(self.insn_name()) }
+    }
 }
+
+/// What a temporary that is written has before its name in that of the last instruction.
+pub const STORE: &str = "store";
 
 /// Checks the work-items that are to share a flat loop.
 ///

@@ -1,56 +1,71 @@
 //! The place of the temporary, and the elements of the array it must hold.
 
 use crate::lookup;
+use crate::obligation::Obligation;
 use crate::proofs::written::may_be_undefined;
 use crate::refusal::Refusal;
-use crate::staging::{AFFINE_READS, DEFINED_BOX, Footprint, SOMETHING_READS, Tile};
+use crate::staging::{AFFINE_READS, DEFINED_BOX, Footprint, Tile};
 use crate::tree::{body_of, insns_of, loops_down_to};
 use purlin_analysis::deps::{AccessSite, Mode};
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{Affine, InameId, InsnId, Kernel, VarId, VarKind};
 
-/// What is put into the temporary, and where.
+/// What the temporary stands for, and where.
 pub struct Region {
     /// The array.
     pub var: VarId,
-    /// The loop in whose body it is filled; the kernel if none.
+    /// The loop in whose body the temporary lives; the kernel if none.
     pub at: Option<InameId>,
     /// Loops around that place.
     pub around: Vec<InameId>,
-    /// Position among the nodes of the body of the first one that reads.
-    pub node: usize,
-    /// The first instruction of that node.
+    /// Positions among the nodes of the body of the first and the last one with an instruction that is
+    /// wanted.
+    pub nodes: (usize, usize),
+    /// The first instruction of the first node.
     pub first: InsnId,
-    /// The instructions that read the temporary instead.
+    /// The instructions that use the temporary instead.
     pub insns: Vec<InsnId>,
 }
 
 impl Region {
-    /// Finds what `reads` accepts of the instructions inside a loop, or in the whole kernel.
+    /// Finds what is `wanted` of the instructions inside a loop, or in the whole kernel: those that
+    /// `verb` (read or write) the array.
     ///
     /// # Errors
-    /// An unknown loop, or one in which nothing reads.
+    /// An unknown loop, or the obligation if nothing in it is wanted.
     pub fn of(
         kernel: &Kernel,
         var: VarId,
         at: Option<&str>,
-        reads: &dyn Fn(InsnId) -> bool,
+        wanted: &dyn Fn(InsnId) -> bool,
+        (something, verb): (&Obligation, &str),
     ) -> Result<Self, Refusal> {
         let name = at;
         let at = name.map(|name| lookup::tree_loop(kernel, name)).transpose()?;
         let body = body_of(kernel, at)?;
         let of_node = |node| insns_of(std::slice::from_ref(node));
-        let Some(node) = body.iter().position(|node| of_node(node).into_iter().any(reads)) else {
+        let is_wanted = |node| of_node(node).into_iter().any(wanted);
+        let (Some(from), Some(to)) = (body.iter().position(is_wanted), body.iter().rposition(is_wanted))
+        else {
             let place = name.map_or_else(|| "the kernel".to_owned(), |at| format!("`{at}`"));
-            return Err(SOMETHING_READS.unfit(format!(
-                "nothing in {place} reads `{}`; choose a loop around its reads",
+            return Err(something.unfit(format!(
+                "nothing in {place} {verb}s `{}`; choose a loop around its {verb}s",
                 kernel.vars[var].name
             )));
         };
-        let insns: Vec<_> = insns_of(body).into_iter().filter(|i| reads(*i)).collect();
-        let first = of_node(&body[node])[0];
+        let insns = insns_of(body).into_iter().filter(|i| wanted(*i)).collect();
+        let first = of_node(&body[from])[0];
         let around = loops_down_to(kernel, at)?;
-        Ok(Self { var, at, around, node, first, insns })
+        Ok(Self { var, at, around, nodes: (from, to), first, insns })
+    }
+
+    /// The same for all instructions from the first node to the last.
+    ///
+    /// # Errors
+    /// A loop that is not in the kernel.
+    pub fn with_all_between(mut self, kernel: &Kernel) -> Result<Self, Refusal> {
+        self.insns = insns_of(&body_of(kernel, self.at)?[self.nodes.0..=self.nodes.1]);
+        Ok(self)
     }
 
     /// The reads that are replaced, which must all be affine.

@@ -4,34 +4,26 @@ use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, Side};
-use purlin_ir::{
-    Access, AddressSpace, Affine, Direction, Expr, Iname, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
-    VarId, VarKind, Variable, WriteOp,
-};
+use purlin_ir::{AddressSpace, Direction, Insn, InsnId, Kernel, UpdateOp, VarId, VarKind, Variable, WriteOp};
 use purlin_isl as isl;
 use purlin_steps::argument;
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::nest::wrapped;
+use purlin_steps::lookup::{self, NO_REDUCTION};
 use purlin_steps::neutral::neutral;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::ONLY_ACCESSED;
-use purlin_steps::proofs::elements::check_only_accessed;
+use purlin_steps::proofs::elements::{ONLY_ACCESSED, check_only_accessed};
 use purlin_steps::proofs::footprint::CONSTANT_BOX;
 use purlin_steps::proofs::stale::witness;
 use purlin_steps::refusal::{LostValue, Refusal};
-use purlin_steps::schedule::{Array, Handles, Loop, Made, Statement};
+pub use purlin_steps::staging::WriteBuffer;
 use purlin_steps::staging::{
-    BOX_NOT_EMPTY, BOX_SIZE, NO_RULE_READS, Tile, check_no_rule_reads, check_work_items, memory,
+    BOX_NOT_EMPTY, BOX_SIZE, Footprint, NO_RULE_READS, Region, STORE, Staging, Start, Temporary, Tile,
+    check_no_rule_reads, check_work_items, memory,
 };
-use purlin_steps::tree::loops_down_to;
-use purlin_steps::tree::{body_of, edit_body, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::fmt;
 
 /// Lets one iteration of the loop `at` write a temporary instead of `var`, from the first node of
@@ -121,16 +113,8 @@ impl BufferWrites {
 
 impl fmt::Display for BufferWrites {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "buffer writes of `{}`", self.var)?;
-        if let Some(at) = &self.at {
-            write!(f, " in `{at}`")?;
-        }
-        write!(f, " in {} `{}`", self.space.name(), self.name())?;
-        if !self.work_items.is_empty() {
-            let sizes: Vec<_> = self.work_items.iter().map(i64::to_string).collect();
-            write!(f, " by {} work-items", sizes.join(" x "))?;
-        }
-        Ok(())
+        let name = self.name();
+        f.write_str(&self.temporary(&name).describe("buffer writes of", &self.var, self.at.as_ref(), None))
     }
 }
 
@@ -157,36 +141,7 @@ const DEFINED: Obligation = Obligation::new(
 );
 
 /// The box of the array that is buffered, and the parts of the kernel that buffer it.
-pub struct BufferedBox {
-    region: Region,
-    buffer: Variable,
-    /// The new loops. Their ids follow those of the kernel.
-    inames: Vec<Iname>,
-    /// What gives the buffer its first values, if anything.
-    start: Option<Sweep>,
-    store: Sweep,
-    /// The instructions of the region that use the buffer now.
-    redirected: Vec<(InsnId, Insn)>,
-}
-
-/// A temporary that stands for a box of an array, and what starts and stores it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WriteBuffer {
-    /// The temporary.
-    pub temporary: Array,
-    /// The loops that start it and those that store it, outer first.
-    pub loops: Vec<Loop>,
-    /// The instruction that starts it, if there is one, and the one that stores it.
-    pub insns: Vec<Statement>,
-}
-
-impl Handles for WriteBuffer {
-    fn list(&self, made: &mut Made) {
-        self.temporary.list(made);
-        self.loops.list(made);
-        self.insns.list(made);
-    }
-}
+pub struct BufferedBox(Staging);
 
 impl Primitive for BufferWrites {
     const NAME: &'static str = "buffer_writes";
@@ -211,43 +166,31 @@ impl Primitive for BufferWrites {
 
     fn check(&self, analysis: &Analysis) -> Result<BufferedBox, Refusal> {
         let kernel = analysis.kernel();
-        let region = Region::of(self, kernel)?;
+        let region = self.region(kernel)?;
         let space = self.check_arguments(kernel, region.var)?;
         let poly = analysis.polyhedral();
         let sites: Vec<_> =
             analysis.sites(region.var).iter().filter(|s| region.insns.contains(&s.insn)).collect();
-        let buffered = region.buffered(poly, &sites)?;
+        let buffered = buffered(&region, poly, &sites)?;
         let array = &kernel.vars[region.var];
         let tile = Tile::around(poly, region.var, &buffered, &region.around, Some(&array.shape))?;
-        let start = region.start(poly, &buffered, &tile)?;
-        self.prepare(analysis, region, &tile, start, space)
+        let (first, store) = match start(&region, poly, &buffered, &tile)? {
+            Holds::Neutral(op) => {
+                let writes =
+                    region.insns.iter().map(|i| &kernel.insns[*i]).filter(|i| i.lhs.var == region.var);
+                let atomic = writes.into_iter().any(Insn::is_atomic);
+                (Some(Start::Value(neutral(op, array.ty))), WriteOp::Update { op, atomic })
+            }
+            Holds::Undefined => (None, WriteOp::Assign),
+            Holds::Array => (Some(Start::Copy), WriteOp::Assign),
+        };
+        let name = self.name();
+        let plan = self.temporary(&name).plan(analysis, region, tile, (array.ty, space));
+        plan.stored(first, store).map(BufferedBox)
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &BufferedBox) -> WriteBuffer {
-        kernel.vars.push(proof.buffer.clone());
-        for iname in &proof.inames {
-            kernel.inames.push(iname.clone());
-        }
-        for (id, insn) in &proof.redirected {
-            kernel.insns[*id] = insn.clone();
-        }
-        let mut nest = |sweep: &Sweep| {
-            let insn = Node::Insn(kernel.insns.push(sweep.insn.clone()));
-            wrapped(sweep.loops.iter().copied(), vec![insn])
-        };
-        let first: Vec<Node> = proof.start.iter().flat_map(&mut nest).collect();
-        let last = nest(&proof.store);
-        let (from, to) = proof.region.nodes;
-        edit_body(kernel, proof.region.at, &mut |body| {
-            body.splice(to + 1..to + 1, last.iter().cloned());
-            body.splice(from..from, first.iter().cloned());
-        });
-        let sweeps = proof.start.iter().chain([&proof.store]);
-        WriteBuffer {
-            temporary: Array::named(&proof.buffer.name),
-            loops: proof.inames.iter().map(|l| Loop::named(&l.name)).collect(),
-            insns: sweeps.map(|sweep| Statement::named(&sweep.insn.name)).collect(),
-        }
+        proof.0.edit(kernel)
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
@@ -266,138 +209,98 @@ impl Primitive for BufferWrites {
     }
 }
 
-/// An instruction for every element of the box, and its loops, outer first.
-struct Sweep {
-    loops: Vec<InameId>,
-    insn: Insn,
-}
-
 /// What the temporary holds at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Start {
+enum Holds {
     /// The neutral element of the operator that stores it.
     Neutral(UpdateOp),
     /// Nothing: all of it is assigned first.
     Undefined,
     /// What the array holds.
-    Copy,
+    Array,
 }
 
-/// What is buffered, and where.
-struct Region {
-    var: VarId,
-    at: Option<InameId>,
-    /// Loops around the temporary.
-    around: Vec<InameId>,
-    /// Positions of the first and the last node that writes among those of the body.
-    nodes: (usize, usize),
-    /// The instructions of these nodes.
-    insns: Vec<InsnId>,
+/// The affine accesses of the region; the others must be reads of what no write of the region
+/// has changed.
+fn buffered<'s>(
+    region: &Region,
+    poly: &Polyhedral,
+    sites: &[&'s AccessSite],
+) -> Result<Vec<&'s AccessSite>, Refusal> {
+    let (affine, others): (Vec<&AccessSite>, Vec<&AccessSite>) =
+        sites.iter().copied().partition(|s| s.is_affine());
+    let name = &poly.kernel.vars[region.var].name;
+    for other in others {
+        let insn = &poly.kernel.insns[other.insn].name;
+        AFFINE_WRITES.decide(!other.writes(), || {
+            format!(
+                "`{insn}` writes `{name}` through an index that is not affine in the loops and parameters, so \
+                 what it writes is not known; buffer in a loop without that write"
+            )
+        })?;
+        for write in affine.iter().filter(|s| s.writes()) {
+            let order = Order::Within(&region.around);
+            let Some(pair) = pair_relation(poly, write, other, order) else { continue };
+            let witness = witness(&poly.kernel, write, other, &pair.map(poly)?)?;
+            NOT_MISSED.refute(witness.map(|witness| missed(name, witness)))?;
+        }
+    }
+    Ok(affine)
 }
 
-impl Region {
-    fn of(step: &BufferWrites, kernel: &Kernel) -> Result<Self, Refusal> {
-        let var = lookup::var(kernel, &step.var)?;
-        let at = step.at.as_ref().map(|name| lookup::tree_loop(kernel, name)).transpose()?;
-        let body = body_of(kernel, at)?;
-        let writes = |node: &Node| {
-            insns_of(std::slice::from_ref(node)).into_iter().any(|i| kernel.insns[i].lhs.var == var)
-        };
-        let (Some(first), Some(last)) = (body.iter().position(writes), body.iter().rposition(writes)) else {
-            let place = step.at.as_ref().map_or_else(|| "the kernel".to_owned(), |at| format!("`{at}`"));
-            return Err(SOMETHING_WRITES.unfit(format!(
-                "nothing in {place} writes `{}`; choose a loop around its writes",
-                step.var
-            )));
-        };
-        let insns = insns_of(&body[first..=last]);
-        check_no_rule_reads(kernel, &insns, var)?;
-        let around = loops_down_to(kernel, at)?;
-        Ok(Self { var, at, around, nodes: (first, last), insns })
+/// What the temporary must hold at first, and whether that and the final store are defined.
+fn start(region: &Region, poly: &Polyhedral, sites: &[&AccessSite], tile: &Tile) -> Result<Holds, Refusal> {
+    let operator = |s: &AccessSite| match s.mode {
+        Mode::Update(op) => Some(op),
+        Mode::Read | Mode::Assign => None,
+    };
+    let first = sites.first().and_then(|s| operator(s));
+    let var = &poly.kernel.vars[region.var];
+    let given = var.kind == VarKind::Argument(Direction::InOut);
+    if let Some(op) = first.filter(|op| sites.iter().all(|s| operator(s) == Some(*op))) {
+        let defined = given || tile.is_filled_by(poly, sites, &region.around)?;
+        DEFINED.decide(defined, || undefined(var))?;
+        return Ok(Holds::Neutral(op));
     }
+    let assigns: Vec<_> = sites.iter().copied().filter(|s| s.mode == Mode::Assign).collect();
+    let mut assigned = tile.is_filled_by(poly, &assigns, &region.around)?;
+    for site in sites.iter().filter(|s| s.mode != Mode::Assign) {
+        assigned = assigned && is_assigned_before(region, poly, &assigns, site)?;
+    }
+    DEFINED.decide(assigned || given, || undefined(var))?;
+    Ok(if assigned { Holds::Undefined } else { Holds::Array })
+}
 
-    /// The affine accesses of the region; the others must be reads of what no write of the region
-    /// has changed.
-    fn buffered<'s>(
-        &self,
-        poly: &Polyhedral,
-        sites: &[&'s AccessSite],
-    ) -> Result<Vec<&'s AccessSite>, Refusal> {
-        let (affine, others): (Vec<&AccessSite>, Vec<&AccessSite>) =
-            sites.iter().copied().partition(|s| s.is_affine());
-        let name = &poly.kernel.vars[self.var].name;
-        for other in others {
-            let insn = &poly.kernel.insns[other.insn].name;
-            AFFINE_WRITES.decide(!other.writes(), || {
-                format!(
-                    "`{insn}` writes `{name}` through an index that is not affine in the loops and parameters, so \
-                     what it writes is not known; buffer in a loop without that write"
-                )
-            })?;
-            for write in affine.iter().filter(|s| s.writes()) {
-                let order = Order::Within(&self.around);
-                let Some(pair) = pair_relation(poly, write, other, order) else { continue };
-                let witness = witness(&poly.kernel, write, other, &pair.map(poly)?)?;
-                NOT_MISSED.refute(witness.map(|witness| missed(name, witness)))?;
-            }
-        }
-        Ok(affine)
+/// Whether an access surely comes after an assignment of its element in the same iteration of
+/// the loops around.
+///
+/// Formula: `instances(s)` is a subset of the range of the union of
+/// `{ w -> s : L = L', element(w) = element(s), w before s }` over the certain assignments `w`.
+fn is_assigned_before(
+    region: &Region,
+    poly: &Polyhedral,
+    assigns: &[&AccessSite],
+    site: &AccessSite,
+) -> Result<bool, isl::IslError> {
+    if !site.reduction.is_empty() {
+        return Ok(false); // the relation does not say at which points of the reduction
     }
-
-    /// What the temporary must hold at first, and whether that and the final store are defined.
-    fn start(&self, poly: &Polyhedral, sites: &[&AccessSite], tile: &Tile) -> Result<Start, Refusal> {
-        let operator = |s: &AccessSite| match s.mode {
-            Mode::Update(op) => Some(op),
-            Mode::Read | Mode::Assign => None,
-        };
-        let first = sites.first().and_then(|s| operator(s));
-        let var = &poly.kernel.vars[self.var];
-        let given = var.kind == VarKind::Argument(Direction::InOut);
-        if let Some(op) = first.filter(|op| sites.iter().all(|s| operator(s) == Some(*op))) {
-            let defined = given || tile.is_filled_by(poly, sites, &self.around)?;
-            DEFINED.decide(defined, || undefined(var))?;
-            return Ok(Start::Neutral(op));
-        }
-        let assigns: Vec<_> = sites.iter().copied().filter(|s| s.mode == Mode::Assign).collect();
-        let mut assigned = tile.is_filled_by(poly, &assigns, &self.around)?;
-        for site in sites.iter().filter(|s| s.mode != Mode::Assign) {
-            assigned = assigned && self.is_assigned_before(poly, &assigns, site)?;
-        }
-        DEFINED.decide(assigned || given, || undefined(var))?;
-        Ok(if assigned { Start::Undefined } else { Start::Copy })
+    let certain = |w: &&&AccessSite| {
+        let insn = &poly.kernel.insns[w.insn];
+        insn.predicate.is_none() && poly.domains(poly.loops(w.insn), Side::Source).1
+    };
+    let mut covered: Option<isl::Set> = None;
+    for write in assigns.iter().filter(certain) {
+        let Some(pair) = pair_relation(poly, write, site, Order::Within(&region.around)) else { continue };
+        let range = pair.map(poly)?.range()?;
+        covered = Some(match covered {
+            None => range,
+            Some(all) => all.union(&range)?,
+        });
     }
-
-    /// Whether an access surely comes after an assignment of its element in the same iteration of
-    /// the loops around.
-    ///
-    /// Formula: `instances(s)` is a subset of the range of the union of
-    /// `{ w -> s : L = L', element(w) = element(s), w before s }` over the certain assignments `w`.
-    fn is_assigned_before(
-        &self,
-        poly: &Polyhedral,
-        assigns: &[&AccessSite],
-        site: &AccessSite,
-    ) -> Result<bool, isl::IslError> {
-        if !site.reduction.is_empty() {
-            return Ok(false); // the relation does not say at which points of the reduction
-        }
-        let certain = |w: &&&AccessSite| {
-            let insn = &poly.kernel.insns[w.insn];
-            insn.predicate.is_none() && poly.domains(poly.loops(w.insn), Side::Source).1
-        };
-        let mut covered: Option<isl::Set> = None;
-        for write in assigns.iter().filter(certain) {
-            let Some(pair) = pair_relation(poly, write, site, Order::Within(&self.around)) else { continue };
-            let range = pair.map(poly)?.range()?;
-            covered = Some(match covered {
-                None => range,
-                Some(all) => all.union(&range)?,
-            });
-        }
-        let Some(covered) = covered else { return Ok(false) };
-        let (domain, _) = poly.instances_under(site.insn, site.conditions, Side::Sink);
-        isl::Set::from_disjuncts(&covered.space()?, &poly.in_context(domain))?.is_subset(&covered)
-    }
+    let Some(covered) = covered else { return Ok(false) };
+    let (domain, _) = poly.instances_under(site.insn, site.conditions, Side::Sink);
+    isl::Set::from_disjuncts(&covered.space()?, &poly.in_context(domain))?.is_subset(&covered)
 }
 
 fn missed(var: &str, witness: purlin_analysis::Witness) -> LostValue {
@@ -430,104 +333,17 @@ impl BufferWrites {
         memory(self.space, "buffer")
     }
 
-    /// The parts that buffer the box; the names of the new loops must be free.
-    fn prepare(
-        &self,
-        analysis: &Analysis,
-        region: Region,
-        tile: &Tile,
-        start: Start,
-        space: AddressSpace,
-    ) -> Result<BufferedBox, Refusal> {
-        let kernel = analysis.kernel();
-        // names are taken and ids are given in a copy; what is new there is what the edit adds
-        let mut draft = kernel.clone();
-        let array = &kernel.vars[region.var];
-        let variable = Variable::new(self.name(), array.ty, VarKind::Temporary, tile.shape(), space);
-        let buffer = draft.vars.push(variable.clone());
-        let redirected = redirected(analysis, &region, tile, buffer, space);
-        let in_buffer = |at: &[Affine]| Access::new(buffer, tile.temporary_at(at));
-        let in_array = |at: &[Affine]| Access::new(region.var, tile.array_at(at));
-        let assign = WriteOp::Assign;
-        let first = match start {
-            Start::Neutral(op) => {
-                let value = neutral(op, array.ty);
-                Some(self.sweep(&mut draft, tile, "start", assign, &|at| (in_buffer(at), value.clone()))?)
-            }
-            Start::Copy => {
-                let copy = |at: &[Affine]| (in_buffer(at), Expr::Load(in_array(at)));
-                Some(self.sweep(&mut draft, tile, "start", assign, &copy)?)
-            }
-            Start::Undefined => None,
-        };
-        let op = match start {
-            Start::Neutral(op) => WriteOp::Update { op, atomic: region.is_atomic(kernel) },
-            Start::Copy | Start::Undefined => assign,
-        };
-        let stored = |at: &[Affine]| (in_array(at), Expr::Load(in_buffer(at)));
-        let store = self.sweep(&mut draft, tile, "store", op, &stored)?;
-        let inames = draft.inames.values().skip(kernel.inames.len()).cloned().collect();
-        Ok(BufferedBox { region, buffer: variable, inames, start: first, store, redirected })
+    fn temporary<'a>(&'a self, name: &'a str) -> Temporary<'a> {
+        let (space, work_items, footprint) = (self.space, &self.work_items, Footprint::Box);
+        Temporary { name, space, inames: &[], work_items, footprint, verb: STORE }
     }
 
-    /// An instruction for every element of the box, in its loops.
-    fn sweep(
-        &self,
-        draft: &mut Kernel,
-        tile: &Tile,
-        prefix: &str,
-        op: WriteOp,
-        entry: &dyn Fn(&[Affine]) -> (Access, Expr),
-    ) -> Result<Sweep, Refusal> {
-        let name = format!("{prefix}_{}", self.name());
-        let loops = if self.work_items.is_empty() {
-            tile.box_loops(draft, &[], &name)?
-        } else {
-            tile.flat_loops(draft, &self.work_items, &name)?
-        };
-        let (lhs, rhs) = entry(&loops.offsets);
-        let insn = Insn { name, lhs, op, rhs, predicate: None, tags: BTreeSet::new(), callee: None };
-        Ok(Sweep { loops: loops.inames, insn })
+    fn region(&self, kernel: &Kernel) -> Result<Region, Refusal> {
+        let var = lookup::var(kernel, &self.var)?;
+        let writes = |i: InsnId| kernel.insns[i].lhs.var == var;
+        let region = Region::of(kernel, var, self.at.as_deref(), &writes, (&SOMETHING_WRITES, "write"))?;
+        let region = region.with_all_between(kernel)?;
+        check_no_rule_reads(kernel, &region.insns, var)?;
+        Ok(region)
     }
-}
-
-impl Region {
-    /// Whether a write of the region is atomic.
-    fn is_atomic(&self, kernel: &Kernel) -> bool {
-        let writes = self.insns.iter().map(|i| &kernel.insns[*i]).filter(|i| i.lhs.var == self.var);
-        writes.into_iter().any(Insn::is_atomic)
-    }
-}
-
-/// The instructions of the region, every affine access of which goes to the buffer.
-fn redirected(
-    analysis: &Analysis,
-    region: &Region,
-    tile: &Tile,
-    buffer: VarId,
-    space: AddressSpace,
-) -> Vec<(InsnId, Insn)> {
-    let poly = analysis.polyhedral();
-    let affine = |index: &[Expr]| {
-        let known = |e: &Expr| e.as_affine().is_some_and(|a| poly.affine(&a, Side::Source).is_some());
-        index.iter().all(known)
-    };
-    let mut rewrite = |e: Expr| match e {
-        Expr::Load(access) if access.var == region.var && affine(&access.index) => {
-            Expr::load(buffer, tile.index(&access.index))
-        }
-        other => other,
-    };
-    let mut through_buffer = |id: &InsnId| {
-        let mut insn = analysis.kernel().insns[*id].clone();
-        insn.map_expressions(&mut rewrite);
-        if insn.lhs.var == region.var {
-            insn.lhs = Access::new(buffer, tile.index(&insn.lhs.index));
-            if let WriteOp::Update { atomic, .. } = &mut insn.op {
-                *atomic &= space != AddressSpace::Private; // nobody else sees it
-            }
-        }
-        (*id, insn)
-    };
-    region.insns.iter().map(&mut through_buffer).collect()
 }

@@ -20,7 +20,7 @@ use purlin_steps::proofs::stale::{Place, check_unchanged};
 use purlin_steps::proofs::width::{NO_WIDE_UPDATE, cast_stored, fits_i32, stores_wide};
 use purlin_steps::refusal::Refusal;
 use purlin_steps::staging::{
-    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Filled, Filling, Footprint, Region, SOMETHING_READS,
+    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Filled, Footprint, Region, SOMETHING_READS, Staging,
     Temporary,
 };
 use schemars::JsonSchema;
@@ -155,14 +155,9 @@ impl PrecomputeRule {
 
 impl fmt::Display for PrecomputeRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "precompute `{}`", self.rule)?;
-        if let Some(at) = &self.at {
-            write!(f, " in `{at}`")?;
-        }
-        if let Some(insns) = &self.insns {
-            write!(f, " for {insns}")?;
-        }
-        f.write_str(&self.temporary(&self.name()).describe())
+        let name = self.name();
+        let temporary = self.temporary(&name);
+        f.write_str(&temporary.describe("precompute", &self.rule, self.at.as_ref(), self.insns.as_ref()))
     }
 }
 
@@ -183,7 +178,7 @@ pub struct Computed {
     rule: RuleId,
     /// The instructions whose uses are replaced; all if absent.
     chosen: Option<Vec<InsnId>>,
-    filling: Filling,
+    staging: Staging,
     /// The instructions that store a wider value now.
     casts: Vec<InsnId>,
 }
@@ -221,7 +216,8 @@ impl Primitive for PrecomputeRule {
         let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;
         let stand_in = StandIn::of(kernel, rule, chosen.as_deref());
         let uses = |insn| reads(&stand_in.kernel, insn, stand_in.array);
-        let region = Region::of(&stand_in.kernel, stand_in.array, self.at.as_deref(), &uses)?;
+        let something = (&SOMETHING_READS, "read");
+        let region = Region::of(&stand_in.kernel, stand_in.array, self.at.as_deref(), &uses, something)?;
         let ty = self.check_uses(kernel, rule, &region.insns)?;
         self.check_operands(analysis, rule, &region)?;
         let of_array = analysis.next(&stand_in.kernel);
@@ -229,10 +225,10 @@ impl Primitive for PrecomputeRule {
         let reads = region.reads(poly, of_array.sites(stand_in.array))?;
         let tile = region.tile(poly, &reads, self.footprint, None)?;
         let all_used = tile.is_filled_by(poly, &reads, &region.around)?;
-        let filling = temporary.plan(&of_array, region, tile, (ty, space))?;
-        let mut proof = Computed { rule, chosen, filling, casts: Vec::new() };
+        let staging = temporary.plan(&of_array, region, tile, (ty, space)).filled()?;
+        let mut proof = Computed { rule, chosen, staging, casts: Vec::new() };
         let draft = self.draft(kernel, &proof);
-        for insn in proof.filling.readers() {
+        for insn in proof.staging.users() {
             if stores_wide(&draft, *insn, &format!("rule `{}`", self.rule))? {
                 proof.casts.push(*insn);
             }
@@ -246,12 +242,12 @@ impl Primitive for PrecomputeRule {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Computed) -> Filled {
         let mut stand_in = StandIn::of(kernel, proof.rule, proof.chosen.as_deref());
-        let filled = proof.filling.edit(&mut stand_in.kernel);
+        let made = proof.staging.edit(&mut stand_in.kernel);
         *kernel = stand_in.removed();
         for insn in &proof.casts {
             cast_stored(kernel, *insn);
         }
-        filled
+        self.temporary(&self.name()).handles(made)
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {

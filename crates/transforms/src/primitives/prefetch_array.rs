@@ -12,8 +12,8 @@ use purlin_steps::proofs::footprint::CONSTANT_BOX;
 use purlin_steps::proofs::stale::{Place, check_unchanged};
 use purlin_steps::refusal::Refusal;
 use purlin_steps::staging::{
-    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, DEFINED_BOX, Filled, Filling, Footprint,
-    NO_RULE_READS, Region, SOMETHING_READS, Temporary, check_no_rule_reads, rule_that_reads,
+    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, DEFINED_BOX, Filled, Footprint, NO_RULE_READS,
+    Region, SOMETHING_READS, Staging, Temporary, check_no_rule_reads, rule_that_reads,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -144,14 +144,9 @@ impl PrefetchArray {
 
 impl fmt::Display for PrefetchArray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "prefetch `{}`", self.var)?;
-        if let Some(at) = &self.at {
-            write!(f, " in `{at}`")?;
-        }
-        if let Some(insns) = &self.insns {
-            write!(f, " for {insns}")?;
-        }
-        f.write_str(&self.temporary(&self.name()).describe())
+        let name = self.name();
+        let temporary = self.temporary(&name);
+        f.write_str(&temporary.describe("prefetch", &self.var, self.at.as_ref(), self.insns.as_ref()))
     }
 }
 
@@ -159,7 +154,7 @@ impl fmt::Display for PrefetchArray {
 const ARRAY: Obligation = Obligation::new("prefetch_array.array", "the variable has an axis");
 
 /// A copy that holds what is read, and the place for it.
-pub struct Copied(Filling);
+pub struct Copied(Staging);
 
 impl Primitive for PrefetchArray {
     const NAME: &'static str = "prefetch_array";
@@ -197,11 +192,11 @@ impl Primitive for PrefetchArray {
         let array = &kernel.vars[region.var];
         let tile = region.tile(poly, &reads, self.footprint, Some(&array.shape))?;
         region.check_defined(poly, &reads, &tile)?;
-        temporary.plan(analysis, region, tile, (array.ty.loaded(), space)).map(Copied)
+        temporary.plan(analysis, region, tile, (array.ty.loaded(), space)).filled().map(Copied)
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Copied) -> Filled {
-        proof.0.edit(kernel)
+        self.temporary(&self.name()).handles(proof.0.edit(kernel))
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
@@ -233,7 +228,8 @@ impl PrefetchArray {
         })?;
         let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;
         let wanted = |i: InsnId| chosen.as_ref().is_none_or(|chosen| chosen.contains(&i));
-        let region = Region::of(kernel, var, self.at.as_deref(), &|i| wanted(i) && reads(kernel, i, var))?;
+        let reads = |i| wanted(i) && reads(kernel, i, var);
+        let region = Region::of(kernel, var, self.at.as_deref(), &reads, (&SOMETHING_READS, "read"))?;
         check_no_rule_reads(kernel, &region.insns, var)?;
         Ok(region)
     }
