@@ -1,6 +1,6 @@
 //! The levels of a mesh on a device.
 
-use crate::kernels::{Operation, Variant};
+use crate::kernels::{Blocks, Operation, Variant};
 use crate::level::{At, Level, levels};
 use crate::line::{Line, Matrix};
 use crate::mesh::DeformedMesh;
@@ -10,6 +10,7 @@ use crate::slabs::{Neighbours, Slab};
 use crate::smoother::{Relaxation, launched};
 use crate::texts::{Vectors, narrow_and_widen};
 use crate::{Element, MultigridError, Precision};
+use purlin_codegen::Program;
 use purlin_runtime::{Arg, Buffer, Device, Executable, RuntimeError, download_values, upload_values};
 use purlin_solve::{Call, Queue, run};
 
@@ -64,9 +65,9 @@ pub struct Hierarchy<'d> {
     line: Line,
     pub(crate) matrices: Matrices,
     /// What is launched for a colour, in sequence.
-    pub(crate) smooth: Vec<(Operation, Executable)>,
+    pub(crate) smooth: Vec<(Blocks, Executable)>,
     /// What solves on the coarsest level, if the smoother does not.
-    pub(crate) coarse: Vec<(Operation, Executable)>,
+    pub(crate) coarse: Vec<(Blocks, Executable)>,
     residual: Executable,
     prolongate: Executable,
     restrict: Executable,
@@ -81,8 +82,8 @@ pub struct Hierarchy<'d> {
 /// The kernels of a hierarchy between its levels, with the smoother of a colour and, if it is another, that
 /// of the coarsest level.
 pub(crate) struct LevelKernels {
-    pub(crate) smooth: Vec<(Operation, Executable)>,
-    pub(crate) coarse: Vec<(Operation, Executable)>,
+    pub(crate) smooth: Vec<(Blocks, Executable)>,
+    pub(crate) coarse: Vec<(Blocks, Executable)>,
     pub(crate) residual: Executable,
     pub(crate) prolongate: Executable,
     pub(crate) restrict: Executable,
@@ -142,9 +143,7 @@ impl<'d> Hierarchy<'d> {
         if steps == [0, 0] {
             return Err(MultigridError::NoSteps);
         }
-        let others =
-            [Variant::Inverse, Variant::Point, Variant::Boundary, Variant::MoveFused, Variant::MoveSeparate];
-        if mesh.is_some() && others.contains(&variant) {
+        if mesh.is_some() && matches!(variant, Variant::Inverse | Variant::Point) {
             return Err(MultigridError::DeformedSmoother(variant));
         }
         if cells < 2 || !cells.is_power_of_two() {
@@ -165,7 +164,7 @@ impl<'d> Hierarchy<'d> {
                 Some(smoother) => smoother.of_smoother(on, *operation, element, precision),
                 None => fastest(*operation),
             };
-            Ok((*operation, made(*operation, structure)?))
+            Ok((operation.blocks(), made(*operation, structure)?))
         };
         let all = |operations: &[Operation]| -> Result<Vec<_>, MultigridError> {
             operations.iter().map(of_colour).collect()
@@ -218,6 +217,18 @@ impl<'d> Hierarchy<'d> {
             levels,
             neighbours: None,
         })
+    }
+
+    /// The same with other kernels for a colour of patches, in sequence: each takes what it has of the arguments
+    /// of those of [`Operation`] by their names. They have to be one of the same results as those that they
+    /// replace, or the cycles of the hierarchy are others.
+    ///
+    /// # Errors
+    /// A device that refuses a kernel.
+    pub fn with_smoother(mut self, kernels: &[(Blocks, Program)]) -> Result<Self, MultigridError> {
+        let compiled = |(blocks, program): &(Blocks, Program)| Ok((*blocks, self.device.compile(program)?));
+        self.smooth = kernels.iter().map(compiled).collect::<Result<_, MultigridError>>()?;
+        Ok(self)
     }
 
     /// The discretisation.
@@ -491,13 +502,7 @@ impl Matrices {
             prolongation: on_device(&line.prolongation)?,
             inverse: match variant {
                 Variant::Inverse => Some(on_device(&line.inverse(element.dimension))?),
-                Variant::Global
-                | Variant::Separate
-                | Variant::Fused
-                | Variant::Boundary
-                | Variant::MoveFused
-                | Variant::MoveSeparate
-                | Variant::Point => None,
+                Variant::Global | Variant::Separate | Variant::Fused | Variant::Point => None,
             },
         })
     }
@@ -554,13 +559,7 @@ pub(crate) fn bytes(
     };
     let inverse = match variant {
         Variant::Inverse => (2 * element.degree as u64 - 1).checked_pow(2 * axes),
-        Variant::Global
-        | Variant::Separate
-        | Variant::Fused
-        | Variant::Boundary
-        | Variant::MoveFused
-        | Variant::MoveSeparate
-        | Variant::Point => Some(0),
+        Variant::Global | Variant::Separate | Variant::Fused | Variant::Point => Some(0),
     };
     inverse
         .and_then(|entries| entries.checked_mul(precision.bytes()))

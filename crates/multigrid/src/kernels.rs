@@ -14,10 +14,6 @@ pub enum Operation {
     /// One colour of the smoother: residual and exact solution on each patch of two cells a side,
     /// of Cui et al. 2024, Algorithm 2.3 and Table 4 (*Fused*).
     Smooth,
-    /// The same without the inner nodes of the solution: they are replaced by what solves for the
-    /// right-hand side and the nodes at the boundary of the patch, equations (4.1) and (4.2)
-    /// (*Boundary*). Equal to `Smooth` because the local solver is exact.
-    SmoothBoundary,
     /// The residual at the inner nodes of the patches of a colour (Table 4, *Separate*).
     PatchResidual,
     /// `x += A^-1 r` on the inner nodes of each patch of a colour (Table 4, *Separate*, *Global*).
@@ -26,15 +22,6 @@ pub enum Operation {
     PatchInverse,
     /// A step of point Gauss–Seidel at one node of each patch of a colour.
     Point,
-    /// `x += b - scale x` on the inner nodes of each patch of a colour: Richardson's iteration, which
-    /// reads and writes what [`Self::Smooth`] does and contracts nothing (Table 6, *data only*).
-    MovePatch,
-    /// `b - scale x` at the inner nodes of the patches of a colour: what [`Self::PatchResidual`] reads
-    /// and writes.
-    MoveResidual,
-    /// `x += r` on the inner nodes of each patch of a colour: what [`Self::PatchSolve`] reads and
-    /// writes.
-    MoveSolution,
     /// `r = b`.
     Copy,
     /// `r -= A x` at inner nodes.
@@ -56,18 +43,25 @@ pub enum Operation {
     MeshLoad,
 }
 
+/// What the blocks of a kernel are, which decides the matrices and places that it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Blocks {
+    /// Cells.
+    Cells,
+    /// Patches of two cells a side, all of a colour.
+    Patches,
+    /// A node of each patch of a colour, one place in a patch after the other.
+    Points,
+}
+
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 14] = [
         Self::Smooth,
-        Self::SmoothBoundary,
         Self::PatchResidual,
         Self::PatchSolve,
         Self::PatchInverse,
         Self::Point,
-        Self::MovePatch,
-        Self::MoveResidual,
-        Self::MoveSolution,
         Self::Copy,
         Self::Residual,
         Self::Prolongate,
@@ -83,8 +77,6 @@ impl Operation {
         match (self, dimension) {
             (Self::Smooth, Dimension::Two) => include_str!("../kernels/smooth_2d.purlin"),
             (Self::Smooth, Dimension::Three) => include_str!("../kernels/smooth_3d.purlin"),
-            (Self::SmoothBoundary, Dimension::Two) => include_str!("../kernels/smooth_boundary_2d.purlin"),
-            (Self::SmoothBoundary, Dimension::Three) => include_str!("../kernels/smooth_boundary_3d.purlin"),
             (Self::PatchResidual, Dimension::Two) => include_str!("../kernels/patch_residual_2d.purlin"),
             (Self::PatchResidual, Dimension::Three) => include_str!("../kernels/patch_residual_3d.purlin"),
             (Self::PatchSolve, Dimension::Two) => include_str!("../kernels/patch_solve_2d.purlin"),
@@ -93,12 +85,6 @@ impl Operation {
             (Self::PatchInverse, Dimension::Three) => include_str!("../kernels/patch_inverse_3d.purlin"),
             (Self::Point, Dimension::Two) => include_str!("../kernels/point_2d.purlin"),
             (Self::Point, Dimension::Three) => include_str!("../kernels/point_3d.purlin"),
-            (Self::MovePatch, Dimension::Two) => include_str!("../kernels/move_patch_2d.purlin"),
-            (Self::MovePatch, Dimension::Three) => include_str!("../kernels/move_patch_3d.purlin"),
-            (Self::MoveResidual, Dimension::Two) => include_str!("../kernels/move_residual_2d.purlin"),
-            (Self::MoveResidual, Dimension::Three) => include_str!("../kernels/move_residual_3d.purlin"),
-            (Self::MoveSolution, Dimension::Two) => include_str!("../kernels/move_solution_2d.purlin"),
-            (Self::MoveSolution, Dimension::Three) => include_str!("../kernels/move_solution_3d.purlin"),
             (Self::Copy, Dimension::Two) => include_str!("../kernels/copy_2d.purlin"),
             (Self::Copy, Dimension::Three) => include_str!("../kernels/copy_3d.purlin"),
             (Self::Residual, Dimension::Two) => include_str!("../kernels/residual_2d.purlin"),
@@ -120,6 +106,25 @@ impl Operation {
         }
     }
 
+    /// What its blocks are.
+    #[must_use]
+    pub const fn blocks(self) -> Blocks {
+        match self {
+            Self::Smooth | Self::PatchResidual | Self::PatchSolve | Self::PatchInverse | Self::MeshSolve => {
+                Blocks::Patches
+            }
+            Self::Point => Blocks::Points,
+            Self::Copy
+            | Self::Residual
+            | Self::Prolongate
+            | Self::Restrict
+            | Self::Load
+            | Self::SquaredError
+            | Self::MeshResidual
+            | Self::MeshLoad => Blocks::Cells,
+        }
+    }
+
     /// Whether it works on slabs of a mesh too.
     pub(crate) const fn is_on_slabs(self) -> bool {
         match self {
@@ -129,14 +134,10 @@ impl Operation {
             | Self::Restrict
             | Self::Load
             | Self::SquaredError => true,
-            Self::SmoothBoundary
-            | Self::PatchResidual
+            Self::PatchResidual
             | Self::PatchSolve
             | Self::PatchInverse
             | Self::Point
-            | Self::MovePatch
-            | Self::MoveResidual
-            | Self::MoveSolution
             | Self::Copy
             | Self::MeshResidual
             | Self::MeshSolve
@@ -153,14 +154,10 @@ impl Operation {
     pub(crate) const fn shared(self) -> Option<&'static str> {
         match self {
             Self::Smooth
-            | Self::SmoothBoundary
             | Self::PatchResidual
             | Self::PatchSolve
             | Self::PatchInverse
             | Self::Point
-            | Self::MovePatch
-            | Self::MoveResidual
-            | Self::MoveSolution
             | Self::Copy
             | Self::Prolongate
             | Self::MeshSolve
@@ -182,8 +179,6 @@ pub enum Variant {
     /// Both in one kernel.
     #[default]
     Fused,
-    /// In one kernel, of the nodes at the boundary of a patch alone.
-    Boundary,
     /// *Separate*, with the inverse of a patch as a dense matrix instead of fast diagonalisation:
     /// the slow variant of Figure 3.
     Inverse,
@@ -191,11 +186,6 @@ pub enum Variant {
     /// place in all patches of a colour at once. Nodes that no patch before has had take their turn
     /// with the first patch that they lie in.
     Point,
-    /// *Fused* without its contractions: a step of Richardson's iteration on each patch, for the time
-    /// that its data take (Table 6).
-    MoveFused,
-    /// *Separate* without its contractions.
-    MoveSeparate,
 }
 
 impl Variant {
@@ -206,11 +196,8 @@ impl Variant {
             Self::Global => &[Operation::Copy, Operation::Residual, Operation::PatchSolve],
             Self::Separate => &[Operation::PatchResidual, Operation::PatchSolve],
             Self::Fused => &[Operation::Smooth],
-            Self::Boundary => &[Operation::SmoothBoundary],
             Self::Inverse => &[Operation::PatchResidual, Operation::PatchInverse],
             Self::Point => &[Operation::Point],
-            Self::MoveFused => &[Operation::MovePatch],
-            Self::MoveSeparate => &[Operation::MoveResidual, Operation::MoveSolution],
         }
     }
 }
@@ -245,12 +232,7 @@ pub(crate) fn unscheduled(
     region: Region,
     modes: usize,
 ) -> Result<Schedule, MultigridError> {
-    let mut s = Schedule::of(&parse_sized(operation.text(element.dimension), element, modes)?);
-    if precision == Precision::Single {
-        let is_real = |v: &&Variable| v.ty.is_float();
-        let reals: Vec<String> = s.kernel().vars.values().filter(is_real).map(|v| v.name.clone()).collect();
-        s.apply(SetPrecision::new(reals, precision.into()))?;
-    }
+    let mut s = sized(operation.text(element.dimension), element, precision, modes)?;
     match region {
         Region::Mesh => take_all_layers(&mut s, operation, element.dimension)?,
         Region::Slab if operation.is_on_slabs() => {}
@@ -289,8 +271,21 @@ fn take_all_layers(
     Ok(())
 }
 
-/// The kernel of a text for an element.
-fn parse_sized(text: &str, element: Element, modes: usize) -> Result<Kernel, MultigridError> {
+/// A kernel of a text for an element: `{k}` is the degree, `{m}` the nodes of a side of a cell, `{p}` and
+/// `{q}` those of a patch with and without its boundary, every number in a precision.
+///
+/// # Errors
+/// A text that is no kernel.
+pub fn of_text(text: &str, element: Element, precision: Precision) -> Result<Schedule, MultigridError> {
+    sized(text, element, precision, 2 * element.degree - 1)
+}
+
+fn sized(
+    text: &str,
+    element: Element,
+    precision: Precision,
+    modes: usize,
+) -> Result<Schedule, MultigridError> {
     let k = element.degree;
     let nodes = (2 * k - 1).pow(element.dimension.axes() as u32);
     let sizes = [
@@ -303,5 +298,11 @@ fn parse_sized(text: &str, element: Element, modes: usize) -> Result<Kernel, Mul
         ("{g}", k + 2),
     ];
     let text = sizes.iter().fold(text.to_owned(), |text, (name, size)| text.replace(name, &size.to_string()));
-    Ok(parse(&text)?)
+    let mut s = Schedule::of(&parse(&text)?);
+    if precision == Precision::Single {
+        let is_real = |v: &&Variable| v.ty.is_float();
+        let reals: Vec<String> = s.kernel().vars.values().filter(is_real).map(|v| v.name.clone()).collect();
+        s.apply(SetPrecision::new(reals, precision.into()))?;
+    }
+    Ok(s)
 }

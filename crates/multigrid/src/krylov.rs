@@ -1,13 +1,14 @@
 //! Poisson's equation by GMRES in double precision around a V-cycle in double or single.
 
 use crate::hierarchy::{HierarchyOptions, bytes, fits, scale, taken};
-use crate::kernels::Operation;
+use crate::kernels::{Blocks, Operation};
 use crate::mesh::DeformedMesh;
 use crate::on_mesh::MeshArrays;
 use crate::schedules::{Structure, program};
 use crate::slabs::Slab;
 use crate::texts::compiled;
 use crate::{Element, Hierarchy, Line, MultigridError, Order, Precision, VCycle};
+use purlin_codegen::Program;
 use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of, download_values, upload_values};
 use purlin_solve::{Call, Gmres, GmresOptions, LinearReport, Operator, Queue, run};
 use std::f64::consts::PI;
@@ -208,6 +209,15 @@ impl<'d> PreconditionedSolver<'d> {
         check_memory(device, element, mesh.cells(), true, of_cycle, start)?;
         let hierarchy = Hierarchy::on(device, element, mesh, of_cycle)?;
         Self::around(device, hierarchy, Some(mesh), start, options)
+    }
+
+    /// The same with other kernels for a colour of patches, as [`Hierarchy::with_smoother`] takes them.
+    ///
+    /// # Errors
+    /// A device that refuses a kernel.
+    pub fn with_smoother(mut self, kernels: &[(Blocks, Program)]) -> Result<Self, MultigridError> {
+        self.hierarchy = self.hierarchy.with_smoother(kernels)?;
+        Ok(self)
     }
 
     fn around(

@@ -31,7 +31,6 @@ mod mesh;
 mod mesh_plans;
 mod on_mesh;
 mod parities;
-mod published;
 pub mod schedules;
 mod slabs;
 mod smoother;

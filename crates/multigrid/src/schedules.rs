@@ -2,11 +2,10 @@
 
 use crate::ahead::{self, GROUPS, SOURCE};
 use crate::instructions::{self, length};
-use crate::kernels::{Operation, Region, unscheduled};
+use crate::kernels::{Blocks, Operation, Region, unscheduled};
 use crate::line::Line;
 use crate::mesh_plans;
 use crate::parities::{HALF, decompose};
-use crate::published::{Published, map};
 pub use crate::structure::Structure;
 use crate::{Dimension, Element, MultigridError, Precision};
 use purlin_codegen::{Options, Program, generate};
@@ -57,7 +56,6 @@ fn schedule_on(
     let parities = matches!(structure, Structure::Instructions { parities: true, .. });
     let modes = if parities { 2 * HALF } else { 2 * element.degree - 1 };
     let mut s = unscheduled(operation, element, precision, region, modes)?;
-    let blocks = blocks(s.kernel(), element.dimension);
     if let Structure::Instructions { sub_groups, parities, ahead, .. } = structure {
         length(operation, element, precision, (sub_groups, parities))?;
         ahead.map_or(Ok(()), |patches| instructions::copy_ahead(&mut s, element, patches))?;
@@ -65,49 +63,60 @@ fn schedule_on(
             decompose(&mut s, element)?;
         }
     }
+    mapped(s, element.dimension, operation.shared(), |s, blocks| {
+        match structure {
+            Structure::Blocks => {}
+            _ if matches!(operation, Operation::Copy | Operation::Load) => rows(s, blocks, 256)?,
+            _ if operation == Operation::Point => rows(s, blocks, 32)?,
+            Structure::Layers => layers(s, element.dimension, &[1, 0])?,
+            Structure::Nodes => layers(s, element.dimension, &[2, 1, 0])?,
+            Structure::Linear => linear(s, element.dimension)?,
+            Structure::Lines { patches, resident_groups, separate_terms, atomic, ahead } => {
+                if separate_terms {
+                    split_sums(s)?;
+                }
+                fix_matrices(s, operation, element, (precision, AddressSpace::Constant))?;
+                let ahead = ahead.filter(|_| operation == Operation::Smooth);
+                lines(s, (operation, element, precision), blocks, patches, ahead)?;
+                if atomic && operation.adds() {
+                    s.apply(MakeAtomic { insns: Selection::Insn("correct".into()) })?;
+                }
+                reside(s, resident_groups)?;
+            }
+            Structure::Instructions { sub_groups, parities, resident_groups, ahead: _ } => {
+                let length = length(operation, element, precision, (sub_groups, parities))?;
+                if !parities {
+                    fix_matrices(s, operation, element, (precision, AddressSpace::Global))?;
+                }
+                instructions::map(s, length, (i64::from(sub_groups), parities))?;
+                reside(s, resident_groups)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Maps the blocks of a kernel of some dimension onto groups, and by `inside` what is inside of them, given the
+/// loops over blocks. Sums are realised before, and an update of nodes that blocks share is atomic.
+///
+/// # Errors
+/// A step that is refused.
+pub fn mapped(
+    mut s: Schedule,
+    dimension: Dimension,
+    shared: Option<&str>,
+    inside: impl FnOnce(&mut Schedule, &[String]) -> Result<(), MultigridError>,
+) -> Result<Schedule, MultigridError> {
+    let around = blocks(s.kernel(), dimension);
     for sum in sums(s.kernel()) {
         s.realise(&sum, format!("r_{sum}"))?;
     }
-    if let Some(update) = operation.shared() {
+    if let Some(update) = shared {
         s.apply(MakeAtomic { insns: Selection::Insn(update.into()) })?;
     }
-    match structure {
-        Structure::Blocks => {}
-        _ if matches!(operation, Operation::Copy | Operation::Load) => rows(&mut s, &blocks, 256)?,
-        _ if operation == Operation::Point => rows(&mut s, &blocks, 32)?,
-        Structure::Layers => layers(&mut s, element.dimension, &[1, 0])?,
-        Structure::Nodes => layers(&mut s, element.dimension, &[2, 1, 0])?,
-        Structure::Linear => linear(&mut s, element.dimension)?,
-        Structure::Basic => map(&mut s, operation, element, Published::Basic)?,
-        Structure::LinearIndexing => {
-            map(&mut s, operation, element, Published::LinearIndexing)?;
-        }
-        Structure::ConflictFree => {
-            map(&mut s, operation, element, Published::ConflictFree)?;
-        }
-        Structure::Lines { patches, resident_groups, separate_terms, atomic, ahead } => {
-            if separate_terms {
-                split_sums(&mut s)?;
-            }
-            fix_matrices(&mut s, operation, element, (precision, AddressSpace::Constant))?;
-            let ahead = ahead.filter(|_| operation == Operation::Smooth);
-            lines(&mut s, (operation, element, precision), &blocks, patches, ahead)?;
-            if atomic && operation.adds() {
-                s.apply(MakeAtomic { insns: Selection::Insn("correct".into()) })?;
-            }
-            reside(&mut s, resident_groups)?;
-        }
-        Structure::Instructions { sub_groups, parities, resident_groups, ahead: _ } => {
-            let length = length(operation, element, precision, (sub_groups, parities))?;
-            if !parities {
-                fix_matrices(&mut s, operation, element, (precision, AddressSpace::Global))?;
-            }
-            instructions::map(&mut s, length, (i64::from(sub_groups), parities))?;
-            reside(&mut s, resident_groups)?;
-        }
-    }
+    inside(&mut s, &around)?;
     // where a group takes patches one after the other, the groups are around them
-    let groups = self::blocks(s.kernel(), element.dimension);
+    let groups = blocks(s.kernel(), dimension);
     for (axis, block) in groups.iter().rev().enumerate() {
         s.tag(block, AxisTag::Group(axis as u8))?;
     }
@@ -190,8 +199,11 @@ fn nodes(kernel: &Kernel, dimension: Dimension) -> Vec<Vec<String>> {
     found.iter().map(|loops| loops.iter().map(|l| kernel.inames[*l].name.clone()).collect()).collect()
 }
 
-/// All arrays of a patch, which have at least a given number of axes, to local memory.
-pub(crate) fn share(s: &mut Schedule, axes: usize) -> Result<Vec<String>, TransformError> {
+/// All arrays of a patch, which have at least a given number of axes, to local memory; their names.
+///
+/// # Errors
+/// A step that is refused.
+pub fn share(s: &mut Schedule, axes: usize) -> Result<Vec<String>, TransformError> {
     let is_array = |v: &&Variable| {
         v.kind == VarKind::Temporary && v.shape.len() >= axes && v.space == AddressSpace::Private
     };
@@ -245,25 +257,9 @@ fn fix_matrices(
     (precision, space): (Precision, AddressSpace),
 ) -> Result<(), MultigridError> {
     let line = Line::new(element.degree)?;
-    let (mass, stiffness) = match operation {
-        Operation::Smooth
-        | Operation::SmoothBoundary
-        | Operation::PatchResidual
-        | Operation::PatchSolve
-        | Operation::PatchInverse
-        | Operation::MovePatch
-        | Operation::MoveResidual
-        | Operation::MoveSolution
-        | Operation::MeshSolve
-        | Operation::Point => (&line.mass, &line.stiffness),
-        Operation::Copy
-        | Operation::Residual
-        | Operation::Prolongate
-        | Operation::Restrict
-        | Operation::Load
-        | Operation::MeshResidual
-        | Operation::MeshLoad
-        | Operation::SquaredError => (&line.cell_mass, &line.cell_stiffness),
+    let (mass, stiffness) = match operation.blocks() {
+        Blocks::Patches | Blocks::Points => (&line.mass, &line.stiffness),
+        Blocks::Cells => (&line.cell_mass, &line.cell_stiffness),
     };
     let points = line.points();
     let known = [
@@ -369,14 +365,14 @@ const fn plan(operation: Operation, dimension: Dimension) -> Plan {
             turns: &[&["r", "s1", "s4"], &["s0", "s3"]],
             places: &[&["r", "s0", "s1", "s3", "s4"]],
         },
-        (Operation::Smooth | Operation::SmoothBoundary, Dimension::Two) => Plan {
+        (Operation::Smooth, Dimension::Two) => Plan {
             contractions: &SMOOTH_2D,
             copies: &["j_u", "i_u"],
             fused: &[(&["i_1"], &["i_2"], ("r", 1)), (&["j_3"], &["j_4"], ("s1", 0))],
             turns: &[&["u", "s0"], &["mu", "s2"]],
             places: &[&["u", "mu", "s0", "s2"]],
         },
-        (Operation::Smooth | Operation::SmoothBoundary, Dimension::Three) => Plan {
+        (Operation::Smooth, Dimension::Three) => Plan {
             contractions: &SMOOTH_3D,
             copies: &["k_u", "j_u", "i_u"],
             fused: &[
@@ -386,42 +382,15 @@ const fn plan(operation: Operation, dimension: Dimension) -> Plan {
             turns: &[&["u", "mm", "s1", "s4"], &["mu", "s0", "s3"]],
             places: &[&["u", "mu", "mm", "s0", "s1", "s3", "s4"], &["au", "ma"]],
         },
-        (
-            Operation::PatchResidual
-            | Operation::PatchInverse
-            | Operation::MovePatch
-            | Operation::MoveResidual
-            | Operation::MoveSolution
-            | Operation::Point
-            | Operation::Copy
-            | Operation::Residual
-            | Operation::Prolongate
-            | Operation::Restrict
-            | Operation::Load
-            | Operation::SquaredError,
-            Dimension::Two,
-        ) => Plan {
+        // of a residual
+        (_, Dimension::Two) => Plan {
             contractions: SMOOTH_2D.split_at(2).0,
             copies: &["j_u", "i_u"],
             fused: &[],
             turns: &[],
             places: &[&["u", "mu"]],
         },
-        (
-            Operation::PatchResidual
-            | Operation::PatchInverse
-            | Operation::MovePatch
-            | Operation::MoveResidual
-            | Operation::MoveSolution
-            | Operation::Point
-            | Operation::Copy
-            | Operation::Residual
-            | Operation::Prolongate
-            | Operation::Restrict
-            | Operation::Load
-            | Operation::SquaredError,
-            Dimension::Three,
-        ) => Plan {
+        (_, Dimension::Three) => Plan {
             contractions: SMOOTH_3D.split_at(3).0,
             copies: &["k_u", "j_u", "i_u"],
             fused: &[],
@@ -433,25 +402,11 @@ const fn plan(operation: Operation, dimension: Dimension) -> Plan {
 
 /// Nodes along an axis of a patch or cell, of a patch that is solved for inner ones.
 const fn side(operation: Operation, element: Element) -> i64 {
-    match operation {
-        Operation::Smooth | Operation::SmoothBoundary | Operation::PatchResidual => {
-            2 * element.degree as i64 + 1
-        }
-        Operation::PatchSolve
-        | Operation::PatchInverse
-        | Operation::MovePatch
-        | Operation::MoveResidual
-        | Operation::MoveSolution
-        | Operation::MeshSolve
-        | Operation::Point => 2 * element.degree as i64 - 1,
-        Operation::Copy
-        | Operation::Residual
-        | Operation::Prolongate
-        | Operation::Restrict
-        | Operation::Load
-        | Operation::MeshResidual
-        | Operation::MeshLoad
-        | Operation::SquaredError => element.degree as i64 + 1,
+    let k = element.degree as i64;
+    match operation.blocks() {
+        Blocks::Cells => k + 1,
+        _ if matches!(operation, Operation::Smooth | Operation::PatchResidual) => 2 * k + 1,
+        Blocks::Patches | Blocks::Points => 2 * k - 1,
     }
 }
 
@@ -523,7 +478,10 @@ fn lines(
 
 /// Gives an array the strides of one of a whole patch or cell, so that a line has its place in every
 /// array that takes its turn in a buffer.
-pub(crate) fn pad_as_a_patch(s: &mut Schedule, array: &str, axes: usize, side: i64) -> Steps {
+///
+/// # Errors
+/// A step that is refused.
+pub fn pad_as_a_patch(s: &mut Schedule, array: &str, axes: usize, side: i64) -> Result<(), TransformError> {
     let Some(var) = s.kernel().var(array) else { return Ok(()) };
     let extents: Vec<i64> = s.kernel().vars[var].shape.iter().filter_map(Affine::as_constant).collect();
     let first = extents.len() - axes; // after the patch of the group, if there are several

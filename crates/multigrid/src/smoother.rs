@@ -1,7 +1,7 @@
 //! The smoother of a level: patches one after the other, or all at once under a polynomial.
 
 use crate::hierarchy::{Hierarchy, taken};
-use crate::kernels::{Operation, Variant};
+use crate::kernels::{Blocks, Operation, Variant};
 use crate::level::At;
 use crate::on_mesh::MeshArrays;
 use crate::{MultigridError, Order};
@@ -62,12 +62,9 @@ pub(crate) const fn launched(
         (Relaxation::Additive { .. }, _) if is_deformed => &[Operation::MeshSolve],
         (Relaxation::Multiplicative, _) => variant.operations(),
         (Relaxation::Additive { .. }, Variant::Inverse) => &[Operation::PatchInverse],
-        (Relaxation::Additive { .. }, Variant::MoveFused | Variant::MoveSeparate) => {
-            &[Operation::MoveSolution]
-        }
         (
             Relaxation::Additive { .. },
-            Variant::Global | Variant::Separate | Variant::Fused | Variant::Boundary | Variant::Point,
+            Variant::Global | Variant::Separate | Variant::Fused | Variant::Point,
         ) => &[Operation::PatchSolve],
     }
 }
@@ -140,7 +137,7 @@ impl Hierarchy<'_> {
         at: At<'a>,
         [d, z]: &'a [Buffer; 2],
         (steps, colours): (&[[f64; 2]], usize),
-        smoother: &'a [(Operation, Executable)],
+        smoother: &'a [(Blocks, Executable)],
         queue: &mut Queue<'a>,
     ) {
         queue.push(self.cleared(at, d));
@@ -152,23 +149,6 @@ impl Hierarchy<'_> {
             }
             queue.push(self.advanced(at, [d, z, at.x], *factors));
         }
-    }
-
-    /// One of the operations of a step alone, on all patches, colour by colour. Returns its seconds by
-    /// the device's clock.
-    ///
-    /// # Errors
-    /// A failing driver.
-    pub fn run_operation(&self, level: usize, operation: Operation) -> Result<f64, MultigridError> {
-        let mut queue = Queue::new();
-        for colour in 0..1_usize << self.element().dimension.axes() {
-            let of = self.smooth.iter().filter(|(of, _)| *of == operation);
-            for (operation, executable) in of {
-                let args = self.smoothing(self.at(level), (colour, [0; 3], None), *operation, executable);
-                queue.push(Call::new(executable, args));
-            }
-        }
-        self.run(&queue)
     }
 
     /// The patches of some colours, one after the other: those around the vertices of which bit `a`
@@ -217,25 +197,25 @@ impl Hierarchy<'_> {
         at: At<'a>,
         colour: usize,
         order: Order,
-        smoother: &'a [(Operation, Executable)],
+        smoother: &'a [(Blocks, Executable)],
         queue: &mut Queue<'a>,
     ) {
-        for (operation, executable) in smoother {
-            let mut places = self.places(*operation, colour);
+        for (blocks, executable) in smoother {
+            let mut places = self.places(*blocks, colour);
             if order == Order::Backward {
                 places.reverse();
             }
             for place in places {
-                let args = self.smoothing(at, (colour, place, None), *operation, executable);
+                let args = self.smoothing(at, (colour, place, None), *blocks, executable);
                 queue.push(Call::new(executable, args));
             }
         }
     }
 
-    /// The places in a patch that an operation works on one after the other: of points, those that no
+    /// The places in a patch that a kernel works on one after the other: of points, those that no
     /// patch of a colour before has had.
-    fn places(&self, operation: Operation, colour: usize) -> Vec<[i64; 3]> {
-        if operation != Operation::Point {
+    fn places(&self, blocks: Blocks, colour: usize) -> Vec<[i64; 3]> {
+        if blocks != Blocks::Points {
             return vec![[0; 3]];
         }
         let k = self.element().degree as i64;
@@ -253,35 +233,19 @@ impl Hierarchy<'_> {
         places
     }
 
-    /// The arguments of an operation on the patches of a colour, or on some layers of them: the first of
+    /// The arguments of a kernel on the patches of a colour, or on some layers of them: the first of
     /// a slab, and how many.
     pub(crate) fn smoothing<'a>(
         &'a self,
         at: At<'a>,
         (colour, place, layers): (usize, [i64; 3], Option<[usize; 2]>),
-        operation: Operation,
+        blocks: Blocks,
         executable: &Executable,
     ) -> Vec<(&'a str, Arg<'a>)> {
         let m = &self.matrices;
-        let (mass, stiffness) = match operation {
-            Operation::Residual => (&m.cell_mass, &m.cell_stiffness),
-            Operation::Smooth
-            | Operation::SmoothBoundary
-            | Operation::PatchResidual
-            | Operation::PatchSolve
-            | Operation::PatchInverse
-            | Operation::MovePatch
-            | Operation::MoveResidual
-            | Operation::MoveSolution
-            | Operation::Point
-            | Operation::Copy
-            | Operation::Prolongate
-            | Operation::Restrict
-            | Operation::Load
-            | Operation::MeshResidual
-            | Operation::MeshSolve
-            | Operation::MeshLoad
-            | Operation::SquaredError => (&m.mass, &m.stiffness),
+        let (mass, stiffness) = match blocks {
+            Blocks::Cells => (&m.cell_mass, &m.cell_stiffness),
+            Blocks::Patches | Blocks::Points => (&m.mass, &m.stiffness),
         };
         let mut args = vec![
             ("n", Arg::Param(at.slab.cells as i64)),

@@ -21,15 +21,6 @@ pub enum Structure {
     /// Layers with their inner nodes numbered one after the other: *Linear indexing* of
     /// Cui et al. 2024, §4.1.1. Of the smoother alone.
     Linear,
-    /// *Basic* as it is published, with matrices in local memory and arrays that share buffers, in
-    /// rows of a whole patch: Cui et al. 2024, §3.1.3 and Listing 1. Of the smoother alone, as the
-    /// next two.
-    Basic,
-    /// *Linear indexing*, of the same: §4.1.1.
-    LinearIndexing,
-    /// *Conflict free*: rows of inner nodes alone, and the results of every contraction along
-    /// neighbouring work-items; §4.1.2 and Listing 2.
-    ConflictFree,
     /// Beyond the publication: a work-item for each line of nodes, which it contracts in registers,
     /// and matrices as operands of constant memory. Of smoother and residual alone.
     Lines {
@@ -115,14 +106,10 @@ impl Structure {
             (Backend::OpenCl | Backend::Cuda, Operation::MeshResidual | Operation::MeshLoad) => {
                 Self::lines(mesh_plans::cells(element))
             }
-            (Backend::OpenCl | Backend::Cuda, Operation::SmoothBoundary) => Self::ConflictFree,
             (
                 Backend::OpenCl | Backend::Cuda,
                 Operation::Copy
                 | Operation::PatchInverse
-                | Operation::MovePatch
-                | Operation::MoveResidual
-                | Operation::MoveSolution
                 | Operation::Point
                 | Operation::Prolongate
                 | Operation::Restrict
@@ -168,26 +155,10 @@ impl Structure {
         element: Element,
         precision: Precision,
     ) -> Self {
-        match operation {
-            Operation::Smooth
-            | Operation::SmoothBoundary
-            | Operation::PatchResidual
-            | Operation::PatchSolve
-            | Operation::MovePatch
-            | Operation::MoveResidual
-            | Operation::MoveSolution => self,
-            Operation::PatchInverse
-            | Operation::Point
-            | Operation::Copy
-            | Operation::Residual
-            | Operation::Prolongate
-            | Operation::Restrict
-            | Operation::Load
-            | Operation::SquaredError
-            | Operation::MeshResidual
-            | Operation::MeshSolve
-            | Operation::MeshLoad => Self::of(on, operation, element, precision),
+        if matches!(operation, Operation::Smooth | Operation::PatchResidual | Operation::PatchSolve) {
+            return self;
         }
+        Self::of(on, operation, element, precision)
     }
 }
 

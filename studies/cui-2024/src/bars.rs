@@ -2,12 +2,11 @@
 
 use crate::breakdown::{Breakdown, COMPONENTS, OPERATIONS, works};
 use crate::picture::{Panel, PictureError, caption, colour, drawing, font, picture};
+use crate::smoother::{Structure, Variant};
 use crate::solve::Solve;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use purlin_multigrid::kernels::Variant;
-use purlin_multigrid::schedules::Structure;
 use purlin_multigrid::{Dimension, Precision};
 use std::collections::BTreeMap;
 
@@ -115,8 +114,8 @@ pub fn boundary_svg(records: &[Breakdown]) -> Result<String, PictureError> {
         }
     };
     let panels = [
-        shown("Basic", Variant::Fused, Structure::Basic),
-        shown("Boundary", Variant::Boundary, Structure::ConflictFree),
+        shown("Basic", Variant::Fused, Structure::BASIC),
+        shown("Boundary", Variant::Boundary, Structure::CONFLICT_FREE),
     ];
     stacked(&panels.into_iter().filter(|panel| !panel.bars.is_empty()).collect::<Vec<_>>())
 }

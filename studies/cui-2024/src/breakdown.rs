@@ -1,14 +1,13 @@
 //! What the parts of GMRES around V-cycles take (Figures 10 to 12, 16 and 19).
 
 use crate::measure::MeasureError;
+use crate::smoother::{Smoother, Structure, Variant};
 use purlin::analysis::stats::statistics;
 use purlin::runtime::Device;
 use purlin::solve::GmresOptions;
 use purlin_multigrid::kernels::{Operation, plain};
-use purlin_multigrid::schedules::Structure;
 use purlin_multigrid::{
-    Element, Hierarchy, HierarchyOptions, MultigridError, Order, Precision, PreconditionedSolver, Start,
-    kernels::Variant, sine_load,
+    Element, Hierarchy, MultigridError, Order, Precision, PreconditionedSolver, Start, sine_load,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -140,10 +139,12 @@ pub fn breakdown(
     device: &dyn Device,
     element: Element,
     cells: usize,
-    cycle: HierarchyOptions,
+    smoother: Smoother,
 ) -> Result<Breakdown, MeasureError> {
     let options = GmresOptions { max_iterations: 60, ..GmresOptions::default() };
-    let mut solver = PreconditionedSolver::with(device, element, cells, cycle, Start::Zero, options)?;
+    let mut solver =
+        PreconditionedSolver::with(device, element, cells, smoother.options(), Start::Zero, options)?;
+    solver = smoother.in_solver(solver, device, element)?;
     let (factor, line) = sine_load(solver.hierarchy().line(), element, cells);
     solver.set_product(factor, &line)?;
     let mut iterations = 0;
@@ -158,9 +159,9 @@ pub fn breakdown(
         element,
         cells,
         nodes: element.nodes(cells),
-        variant: cycle.variant,
-        structure: cycle.smoother,
-        precision: cycle.precision,
+        variant: smoother.variant,
+        structure: smoother.structure,
+        precision: smoother.precision,
         device: info.name.clone(),
         driver: info.driver.clone(),
         iterations,

@@ -4,11 +4,10 @@ use super::{dimension, largest, unreadable, usage};
 use clap::Args;
 use purlin::cli::{Failure, append_json_line, read_json_lines};
 use purlin::runtime::open;
-use purlin_multigrid::kernels::Variant;
-use purlin_multigrid::schedules::Structure;
-use purlin_multigrid::{Element, HierarchyOptions, Precision};
+use purlin_multigrid::{Element, Precision};
 use std::path::PathBuf;
 use study_cui_2024::breakdown::{Breakdown, breakdown};
+use study_cui_2024::smoother::{Smoother, Structure, Variant};
 
 /// What `breakdown` times.
 #[derive(Args)]
@@ -39,28 +38,23 @@ pub(super) fn run(args: &BreakdownArgs) -> Result<(), Failure> {
     let done: Vec<Breakdown> =
         if args.db.exists() { read_json_lines(&args.db).map_err(unreadable)? } else { Vec::new() };
     let published =
-        [(Variant::Fused, Some(Structure::Basic)), (Variant::Boundary, Some(Structure::ConflictFree))];
+        [(Variant::Fused, Some(Structure::BASIC)), (Variant::Boundary, Some(Structure::CONFLICT_FREE))];
     let kernels = if args.published { &published[..] } else { &[(Variant::Fused, None)] };
     for axes in &args.dimensions {
         for degree in &args.degrees {
             let element = Element::new(dimension(*axes)?, *degree).map_err(usage)?;
             let cells = largest(element, args.most)?;
-            for (variant, smoother) in kernels {
+            for (variant, structure) in kernels {
                 let precision = Precision::Single;
                 let is_known = |b: &Breakdown| {
-                    (b.element, b.cells, b.variant, b.structure) == (element, cells, *variant, *smoother)
+                    (b.element, b.cells, b.variant, b.structure) == (element, cells, *variant, *structure)
                         && b.device == device.info().name
                 };
                 if done.iter().any(is_known) {
                     continue;
                 }
-                let cycle = HierarchyOptions {
-                    precision,
-                    variant: *variant,
-                    smoother: *smoother,
-                    ..HierarchyOptions::default()
-                };
-                match breakdown(&*device, element, cells, cycle) {
+                let smoother = Smoother { variant: *variant, structure: *structure, precision };
+                match breakdown(&*device, element, cells, smoother) {
                     Ok(record) => {
                         let parts = record.components().map(|s| format!("{:.2}", s * 1e3)).join(", ");
                         eprintln!(
@@ -69,7 +63,7 @@ pub(super) fn run(args: &BreakdownArgs) -> Result<(), Failure> {
                         );
                         append_json_line(&args.db, &record).map_err(unreadable)?;
                     }
-                    Err(e) => eprintln!("{axes}-D Q{degree} {variant:?} {smoother:?}: {e}"),
+                    Err(e) => eprintln!("{axes}-D Q{degree} {variant:?} {structure:?}: {e}"),
                 }
             }
         }

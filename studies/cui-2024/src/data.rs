@@ -1,11 +1,13 @@
 //! Table 6: what the kernels of a smoothing step take, and what their data alone take.
 
 use crate::measure::{MeasureError, inner};
+use crate::published::{self, Published};
+use crate::smoother::{Kernel, Smoother, Structure, Variant};
 use purlin::Random;
+use purlin::codegen::{Options, generate};
 use purlin::runtime::{Device, Timing, TimingOptions, open};
-use purlin_multigrid::kernels::{Operation, Variant};
-use purlin_multigrid::schedules::{Structure, program};
-use purlin_multigrid::{Element, Hierarchy, HierarchyOptions, MultigridError, Order, Precision, Which};
+use purlin_multigrid::kernels::{Blocks, Operation};
+use purlin_multigrid::{Element, Hierarchy, MultigridError, Order, Precision, Which};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
@@ -36,45 +38,29 @@ pub struct DataRecord {
     pub error: f64,
 }
 
-/// The rows of Table 6.
-const ROWS: [(&str, Variant, Operation, Variant, Operation); 3] = [
-    ("Fused", Variant::Fused, Operation::Smooth, Variant::MoveFused, Operation::MovePatch),
+/// The rows of Table 6: a kernel, what moves its data alone, and the smoother of which that is a part.
+const ROWS: [(&str, Kernel, Kernel, Variant); 3] = [
+    ("Fused", Kernel::Of(Operation::Smooth), Kernel::MovePatch, Variant::MoveFused),
     (
         "Separate (residual)",
-        Variant::Separate,
-        Operation::PatchResidual,
+        Kernel::Of(Operation::PatchResidual),
+        Kernel::MoveResidual,
         Variant::MoveSeparate,
-        Operation::MoveResidual,
     ),
-    (
-        "Separate (solver)",
-        Variant::Separate,
-        Operation::PatchSolve,
-        Variant::MoveSeparate,
-        Operation::MoveSolution,
-    ),
+    ("Separate (solver)", Kernel::Of(Operation::PatchSolve), Kernel::MoveSolution, Variant::MoveSeparate),
 ];
 
 /// The kernels of the table: *Conflict free*.
-const STRUCTURE: Structure = Structure::ConflictFree;
+const STRUCTURE: Published = Published::ConflictFree;
 
 /// Largest difference of a step of data alone: sums of three numbers, in eight colours.
 const TOLERANCE: f64 = 1e-13;
 
-/// A hierarchy whose smoother is of a variant, with random vectors on its finest level.
-fn levels<'d>(
-    device: &'d dyn Device,
-    element: Element,
-    cells: usize,
-    (variant, smoother): (Variant, Option<Structure>),
-    vectors: &[Vec<f64>; 2],
-) -> Result<Hierarchy<'d>, MultigridError> {
-    let options = HierarchyOptions { variant, smoother, ..HierarchyOptions::default() };
-    let levels = Hierarchy::with(device, element, cells, options)?;
+/// Sets the vectors of the finest level.
+fn set(levels: &Hierarchy<'_>, vectors: &[Vec<f64>; 2]) -> Result<(), MultigridError> {
     let finest = levels.levels() - 1;
     levels.set(finest, Which::Solution, &vectors[0])?;
-    levels.set(finest, Which::RightHandSide, &vectors[1])?;
-    Ok(levels)
+    levels.set(finest, Which::RightHandSide, &vectors[1])
 }
 
 /// A step of data alone on four cells a side beside one in C.
@@ -83,11 +69,13 @@ fn error(device: &dyn Device, element: Element, variant: Variant, seed: u64) -> 
     let mut random = Random::new(seed);
     let vectors = [(); 2].map(|()| inner(&mut random, element, 4));
     let step = |device: &dyn Device, structure| -> Result<Vec<f64>, MultigridError> {
-        let levels = levels(device, element, 4, (variant, structure), &vectors)?;
+        let precision = Precision::Double;
+        let levels = Smoother { variant, structure, precision }.hierarchy(device, element, 4)?;
+        set(&levels, &vectors)?;
         levels.smooth(1, Order::Forward)?;
         levels.solution(1)
     };
-    let (expected, found) = (step(&*host, None)?, step(device, Some(STRUCTURE))?);
+    let (expected, found) = (step(&*host, None)?, step(device, Some(Structure::Published(STRUCTURE)))?);
     let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
     let off = found.iter().zip(&expected).map(|(a, b)| (a - b).abs() / largest);
     Ok(off.map(|d| if d.is_nan() { f64::INFINITY } else { d }).fold(0.0, f64::max))
@@ -105,29 +93,36 @@ pub fn rows(
 ) -> Result<Vec<DataRecord>, MeasureError> {
     let mut random = Random::new(seed);
     let vectors = [(); 2].map(|()| inner(&mut random, element, cells));
-    let timed = |variant: Variant, operation: Operation| -> Result<f64, MeasureError> {
-        let levels = levels(device, element, cells, (variant, Some(STRUCTURE)), &vectors)?;
+    let program = |kernel: Kernel| -> Result<_, MeasureError> {
+        let mapped = published::schedule(kernel, element, STRUCTURE, Precision::Double)?;
+        Ok(generate(mapped.kernel(), device.info().backend.target(), &Options::default())
+            .map_err(MultigridError::from)?)
+    };
+    // the kernel alone for every colour
+    let timed = |kernel: Kernel| -> Result<f64, MeasureError> {
+        let levels = Hierarchy::new(device, element, cells)?;
+        let levels = levels.with_smoother(&[(Blocks::Patches, program(kernel)?)])?;
+        set(&levels, &vectors)?;
         let finest = levels.levels() - 1;
         let runs = TimingOptions { warm_up: 2, min_runs: 7, min_seconds: 0.0, max_runs: 7 };
-        Ok(Timing::sample(&runs, || levels.run_operation(finest, operation))?.median_s)
+        Ok(Timing::sample(&runs, || levels.smooth(finest, Order::Forward))?.median_s)
     };
     let info = device.info();
-    let row = |(kernel, variant, operation, moved, moves): &(&str, _, _, _, _)| {
+    let row = |(name, kernel, moves, moved): &(&str, Kernel, Kernel, Variant)| {
         let error = error(device, element, *moved, seed)?;
         if error > TOLERANCE {
             return Err(MeasureError::Wrong { error, tolerance: TOLERANCE });
         }
-        let code = program(*operation, element, STRUCTURE, Precision::Double, info.backend)?;
         Ok(DataRecord {
             element,
             cells,
             nodes: element.nodes(cells),
-            kernel: (*kernel).to_owned(),
+            kernel: (*name).to_owned(),
             device: info.name.clone(),
             driver: info.driver.clone(),
-            total_s: timed(*variant, *operation)?,
-            data_s: timed(*moved, *moves)?,
-            local_bytes: code.plan.local_bytes,
+            total_s: timed(*kernel)?,
+            data_s: timed(*moves)?,
+            local_bytes: program(*kernel)?.plan.local_bytes,
             error,
         })
     };

@@ -9,12 +9,13 @@ pub mod deformed;
 pub mod measure;
 pub mod page;
 pub mod picture;
+pub mod published;
 pub mod resources;
 pub mod scale;
+pub mod smoother;
 pub mod solve;
 
-use purlin_multigrid::kernels::Variant;
-use purlin_multigrid::schedules::Structure;
+use crate::smoother::{Structure, Variant};
 use purlin_multigrid::{Dimension, Element, Precision};
 use serde::{Deserialize, Serialize};
 

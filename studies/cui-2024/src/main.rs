@@ -10,8 +10,8 @@ use purlin::Random;
 use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use purlin::files;
 use purlin::runtime::open;
-use purlin_multigrid::kernels::{Operation, Variant, plain};
-use purlin_multigrid::schedules::{Structure, schedule};
+use purlin_multigrid::kernels::{self, Operation, plain};
+use purlin_multigrid::schedules;
 use purlin_multigrid::{Dimension, Element, HierarchyOptions, Precision, Start};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,6 +27,7 @@ use study_cui_2024::page::tables;
 use study_cui_2024::picture::{local_roofline_svg, patches_svg, rates_svg};
 use study_cui_2024::resources::{HEAD, compile_all, instructions, jobs, lines, row};
 use study_cui_2024::scale::{self, Scale};
+use study_cui_2024::smoother::{Smoother, Structure, Variant};
 use study_cui_2024::solve::{Solve, cycles, iterations, solve, table};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
@@ -305,9 +306,9 @@ const INVERSES: usize = 5;
 
 /// What is timed of an element.
 fn variants(element: Element) -> Vec<(Variant, Structure)> {
-    let lines = Structure::fastest_lines(element);
-    let free = Structure::ConflictFree;
-    let fused = [Structure::Basic, Structure::LinearIndexing, free, lines];
+    let lines = Structure::Of(schedules::Structure::fastest_lines(element));
+    let free = Structure::CONFLICT_FREE;
+    let fused = [Structure::BASIC, Structure::LINEAR_INDEXING, free, lines];
     let rest = [Variant::Global, Variant::Separate, Variant::Boundary].map(|variant| (variant, free));
     let fused = fused.map(|structure| (Variant::Fused, structure));
     let inverse: &[_] = if element.degree <= INVERSES { &[(Variant::Inverse, free)] } else { &[] };
@@ -320,12 +321,11 @@ fn steps(args: &StepsArgs) -> Result<(), Failure> {
         None => {
             return out(&plain(Operation::Smooth, element, Precision::Double).map_err(usage)?.to_string());
         }
-        Some(Named::Basic) => Structure::Basic,
-        Some(Named::LinearIndexing) => Structure::LinearIndexing,
-        Some(Named::ConflictFree) => Structure::ConflictFree,
+        Some(Named::Basic) => Structure::BASIC,
+        Some(Named::LinearIndexing) => Structure::LINEAR_INDEXING,
+        Some(Named::ConflictFree) => Structure::CONFLICT_FREE,
     };
-    let (_, recipe) =
-        schedule(Operation::Smooth, element, structure, Precision::Double).map_err(usage)?.finish();
+    let (_, recipe) = structure.of_fused(element, Precision::Double).map_err(usage)?.finish();
     out(&recipe.to_json().map_err(usage)?)
 }
 
@@ -352,21 +352,20 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
         for degree in &args.degrees {
             let element = Element::new(dimension, *degree).map_err(usage)?;
             let cells = largest(element, args.most)?;
+            let fused = |structure| (Variant::Fused, Structure::Of(structure));
             let tried = if args.lines {
-                lines(element).into_iter().map(|structure| (Variant::Fused, structure)).collect()
+                lines(element).into_iter().map(fused).collect()
             } else if args.instructions {
-                instructions(element).into_iter().map(|structure| (Variant::Fused, structure)).collect()
+                instructions(element).into_iter().map(fused).collect()
             } else if args.items {
-                [Structure::Layers, Structure::Nodes].map(|structure| (Variant::Fused, structure)).into()
+                [schedules::Structure::Layers, schedules::Structure::Nodes].map(fused).into()
             } else {
                 variants(element)
             };
             let mut random = Random::new(seed);
             let vectors = [(); 2].map(|()| inner(&mut random, element, cells));
             for (variant, structure) in tried {
-                let smoother = Some(structure);
-                let options =
-                    HierarchyOptions { precision, variant, smoother, ..HierarchyOptions::default() };
+                let smoother = Smoother { variant, structure: Some(structure), precision };
                 let is_known = |r: &Record| {
                     (r.element, r.cells, r.variant, r.structure, r.precision)
                         == (element, cells, variant, structure, precision)
@@ -375,7 +374,7 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
                 if done.iter().any(is_known) {
                     continue;
                 }
-                match measure(&*device, element, cells, options, (seed, &vectors)) {
+                match measure(&*device, element, cells, smoother, (seed, &vectors)) {
                     Ok(record) => {
                         eprintln!(
                             "{dimension:?} Q{degree} {variant:?} {structure:?}: {:.2} GDoF/s",
@@ -400,14 +399,23 @@ fn largest(element: Element, most: f64) -> Result<usize, Failure> {
 }
 
 /// The fastest form of lines or instructions that is known of a device.
-fn fastest(records: &[Record], element: Element, precision: Precision, device: &str) -> Option<Structure> {
-    let suits = |r: &&Record| {
-        (r.element, r.precision, r.variant) == (element, precision, Variant::Fused)
-            && r.device == device
-            && matches!(r.structure, Structure::Lines { .. } | Structure::Instructions { .. })
+fn fastest(
+    records: &[Record],
+    element: Element,
+    precision: Precision,
+    device: &str,
+) -> Option<schedules::Structure> {
+    let of_library = |r: &Record| match r.structure {
+        Structure::Of(
+            structure @ (schedules::Structure::Lines { .. } | schedules::Structure::Instructions { .. }),
+        ) => Some((r.rate(), structure)),
+        Structure::Of(_) | Structure::Published(_) => None,
     };
-    let best = records.iter().filter(suits).max_by(|a, b| a.rate().total_cmp(&b.rate()));
-    best.map(|r| r.structure)
+    let suits = |r: &&Record| {
+        (r.element, r.precision, r.variant) == (element, precision, Variant::Fused) && r.device == device
+    };
+    let all = records.iter().filter(suits).filter_map(of_library);
+    all.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, structure)| structure)
 }
 
 fn solves(args: &SolveArgs) -> Result<(), Failure> {
@@ -484,7 +492,7 @@ fn print_resources(args: &ResourcesArgs) -> Result<(), Failure> {
 fn print_iterations(args: &IterationsArgs) -> Result<(), Failure> {
     let device = open(&args.device)?;
     let heads: String = args.degrees.iter().map(|k| format!(" Q{k} |")).collect();
-    let variant = if args.point { Variant::Point } else { Variant::Fused };
+    let variant = if args.point { kernels::Variant::Point } else { kernels::Variant::Fused };
     let steps = <[u32; 2]>::try_from(&args.steps[..])
         .map_err(|_| usage(format!("--steps: {} numbers, needed two", args.steps.len())))?;
     let of_cycle = HierarchyOptions { variant, steps, ..HierarchyOptions::default() };

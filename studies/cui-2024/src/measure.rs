@@ -1,11 +1,12 @@
 //! Checks and times smoothing steps.
 
+use crate::smoother::{Smoother, Structure};
 use crate::{Record, flops_of_patch};
 use purlin::Random;
 use purlin::runtime::{Device, RuntimeError, Timing, TimingOptions, open};
 use purlin_multigrid::kernels::Operation;
-use purlin_multigrid::schedules::{Structure, program};
-use purlin_multigrid::{Element, Hierarchy, HierarchyOptions, MultigridError, Order, Precision, Which};
+use purlin_multigrid::schedules;
+use purlin_multigrid::{Element, Hierarchy, MultigridError, Order, Precision, Which};
 
 /// Largest difference from the step in C: condition numbers of patches reach 1e3 at degree 8.
 const fn tolerance(precision: Precision) -> f64 {
@@ -49,12 +50,7 @@ pub fn inner(random: &mut Random, element: Element, cells: usize) -> Vec<f64> {
 }
 
 /// A step on four cells a side beside one in C, whose schedule tests compare with dense matrices.
-fn error(
-    device: &dyn Device,
-    element: Element,
-    options: HierarchyOptions,
-    seed: u64,
-) -> Result<f64, MeasureError> {
+fn error(device: &dyn Device, element: Element, smoother: Smoother, seed: u64) -> Result<f64, MeasureError> {
     let host = open("c")?;
     let mut random = Random::new(seed);
     let [x, b] = [(); 2].map(|()| inner(&mut random, element, 4));
@@ -65,7 +61,7 @@ fn error(
         levels.solution(1)
     };
     let expected = step(&Hierarchy::new(&*host, element, 4)?)?;
-    let found = step(&Hierarchy::with(device, element, 4, options)?)?;
+    let found = step(&smoother.hierarchy(device, element, 4)?)?;
     let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
     let off = found.iter().zip(&expected).map(|(a, b)| (a - b).abs() / largest);
     Ok(off.map(|d| if d.is_nan() { f64::INFINITY } else { d }).fold(0.0, f64::max))
@@ -80,29 +76,27 @@ pub fn measure(
     device: &dyn Device,
     element: Element,
     cells: usize,
-    options: HierarchyOptions,
+    smoother: Smoother,
     (seed, [x, b]): (u64, &[Vec<f64>; 2]),
 ) -> Result<Record, MeasureError> {
-    let HierarchyOptions { precision, variant, smoother, .. } = options;
+    let Smoother { variant, structure, precision } = smoother;
     let info = device.info();
     let on = (info.backend, info.arch.as_str());
-    let structure = smoother.unwrap_or_else(|| Structure::of(on, Operation::Smooth, element, precision));
+    let fastest = || schedules::Structure::of(on, Operation::Smooth, element, precision);
+    let structure = structure.unwrap_or_else(|| Structure::Of(fastest()));
     let tolerance = tolerance(precision);
-    let error = error(device, element, options, seed)?;
+    let error = error(device, element, smoother, seed)?;
     if error.is_nan() || error > tolerance {
         return Err(MeasureError::Wrong { error, tolerance });
     }
-    let levels = Hierarchy::with(device, element, cells, options)?;
+    let levels = smoother.hierarchy(device, element, cells)?;
     let finest = levels.levels() - 1;
     levels.set(finest, Which::Solution, x)?;
     levels.set(finest, Which::RightHandSide, b)?;
     let runs = TimingOptions { warm_up: 2, min_runs: 7, min_seconds: 0.0, max_runs: 7 };
     let timing = Timing::sample(&runs, || levels.smooth(finest, Order::Forward))?;
-    let mut source = String::new();
-    for operation in variant.operations() {
-        let structure = structure.of_smoother(on, *operation, element, precision);
-        source += &program(*operation, element, structure, precision, info.backend)?.source;
-    }
+    let programs = smoother.programs(device, element)?;
+    let source: String = programs.into_iter().map(|(_, program)| program.source).collect();
     let resources: Vec<String> =
         levels.smoother().filter_map(|e| e.resources()).map(ToString::to_string).collect();
     let patches = ((cells - 1) as f64).powi(element.dimension.axes() as i32);

@@ -1,11 +1,15 @@
 //! The tables of a page.
 
+use crate::smoother::{Structure, Variant};
 use crate::{Record, flops_of_instructions};
 use purlin::analysis::stats::{StatsError, bank_traffic};
-use purlin_multigrid::kernels::{Operation, Variant};
-use purlin_multigrid::schedules::{Structure, schedule};
+use purlin_multigrid::schedules;
 use purlin_multigrid::{Dimension, Element, MultigridError, Precision};
 use std::fmt::Write as _;
+
+const LAYERS: Structure = Structure::Of(schedules::Structure::Layers);
+const NODES: Structure = Structure::Of(schedules::Structure::Nodes);
+const LINEAR: Structure = Structure::Of(schedules::Structure::Linear);
 
 /// A table for each dimension of the records: the rate of each structure, of lines the best number
 /// of patches, or else of the kernels and structures as published.
@@ -14,13 +18,14 @@ use std::fmt::Write as _;
 /// A kernel whose conflicts cannot be counted: a bug.
 pub fn tables(records: &[Record]) -> Result<String, PageError> {
     let mut text = String::new();
-    let is_by_instructions = |r: &&Record| matches!(r.structure, Structure::Instructions { .. });
+    let is_by_instructions =
+        |r: &&Record| matches!(r.structure, Structure::Of(schedules::Structure::Instructions { .. }));
     let (by_instructions, records): (Vec<&Record>, Vec<&Record>) =
         records.iter().partition(is_by_instructions);
     if !by_instructions.is_empty() {
         text += &instructions(&by_instructions);
     }
-    if records.iter().any(|r| r.structure == Structure::Nodes) {
+    if records.iter().any(|r| r.structure == NODES) {
         return Ok(text + &items(&records));
     }
     for dimension in [Dimension::Two, Dimension::Three] {
@@ -29,7 +34,7 @@ pub fn tables(records: &[Record]) -> Result<String, PageError> {
         if of.is_empty() {
             continue;
         }
-        text += &match of.iter().any(|r| r.structure == Structure::ConflictFree) {
+        text += &match of.iter().any(|r| r.structure == Structure::CONFLICT_FREE) {
             true => published(&of, dimension)?,
             false => table(&of, dimension),
         };
@@ -53,7 +58,7 @@ pub enum PageError {
 /// # Errors
 /// As [`tables`].
 pub fn conflicts(element: Element, structure: Structure) -> Result<u64, PageError> {
-    let mapped = schedule(Operation::Smooth, element, structure, Precision::Double)?;
+    let mapped = structure.of_fused(element, Precision::Double)?;
     let one_patch = [("n", 2), ("c0", 0), ("c1", 0), ("c2", 0)].map(|(name, at)| (name.to_owned(), at));
     Ok(bank_traffic(mapped.kernel(), &one_patch.into())?.iter().map(|t| t.conflicts).sum())
 }
@@ -61,12 +66,12 @@ pub fn conflicts(element: Element, structure: Structure) -> Result<u64, PageErro
 /// Rates of the kernels and structures as published, beside lines.
 fn published(records: &[Record], dimension: Dimension) -> Result<String, PageError> {
     const SHOWN: [(&str, Variant, Option<Structure>); 8] = [
-        ("*Basic*", Variant::Fused, Some(Structure::Basic)),
-        ("*Linear indexing*", Variant::Fused, Some(Structure::LinearIndexing)),
-        ("*Conflict free*", Variant::Fused, Some(Structure::ConflictFree)),
-        ("*Boundary*", Variant::Boundary, Some(Structure::ConflictFree)),
-        ("*Separate*", Variant::Separate, Some(Structure::ConflictFree)),
-        ("*Global*", Variant::Global, Some(Structure::ConflictFree)),
+        ("*Basic*", Variant::Fused, Some(Structure::BASIC)),
+        ("*Linear indexing*", Variant::Fused, Some(Structure::LINEAR_INDEXING)),
+        ("*Conflict free*", Variant::Fused, Some(Structure::CONFLICT_FREE)),
+        ("*Boundary*", Variant::Boundary, Some(Structure::CONFLICT_FREE)),
+        ("*Separate*", Variant::Separate, Some(Structure::CONFLICT_FREE)),
+        ("*Global*", Variant::Global, Some(Structure::CONFLICT_FREE)),
         ("separate lines", Variant::Separate, None),
         ("fused lines", Variant::Fused, None),
     ];
@@ -82,7 +87,7 @@ fn published(records: &[Record], dimension: Dimension) -> Result<String, PageErr
         let _ = write!(text, "| {degree} | {:.1e} |", first.nodes as f64);
         for (_, variant, structure) in SHOWN {
             let suits = |r: &&&Record| {
-                let lines = matches!(r.structure, Structure::Lines { .. });
+                let lines = r.structure.is_lines();
                 r.variant == variant && structure.map_or(lines, |s| r.structure == s)
             };
             let rate = of.iter().find(suits).map_or("–".into(), |r| format!("{:.2}", r.rate()));
@@ -90,7 +95,7 @@ fn published(records: &[Record], dimension: Dimension) -> Result<String, PageErr
         }
         let best = of.iter().map(|r| r.flops / r.median_s * 1e-12).fold(0.0, f64::max);
         let _ = write!(text, " {best:.1} |");
-        for structure in [Structure::Basic, Structure::LinearIndexing, Structure::ConflictFree] {
+        for structure in [Structure::BASIC, Structure::LINEAR_INDEXING, Structure::CONFLICT_FREE] {
             let _ = write!(text, " {} |", conflicts(first.element, structure)?);
         }
         text += "\n";
@@ -105,7 +110,13 @@ fn instructions(records: &[&Record]) -> String {
     text += "| k | nodes | of | sub-groups | resident groups | in turn | billions of nodes a second | ns a patch | TFLOP/s needed | executed |\n";
     text += "|--:|--:|--|--:|--:|--:|--:|--:|--:|--:|\n";
     for r in records {
-        let Structure::Instructions { sub_groups, parities, resident_groups, ahead } = r.structure else {
+        let Structure::Of(schedules::Structure::Instructions {
+            sub_groups,
+            parities,
+            resident_groups,
+            ahead,
+        }) = r.structure
+        else {
             continue;
         };
         let shown = |number: Option<u32>| number.map_or("–".into(), |number| number.to_string());
@@ -129,8 +140,8 @@ fn instructions(records: &[&Record]) -> String {
 /// Work-items of a column of nodes beside those of a node, by degree.
 fn items(records: &[&Record]) -> String {
     let mut text = "| k | nodes | a column | a node |\n|--:|--:|--:|--:|\n".to_owned();
-    for column in records.iter().filter(|r| r.structure == Structure::Layers) {
-        let of_nodes = |r: &&&Record| (r.element, r.structure) == (column.element, Structure::Nodes);
+    for column in records.iter().filter(|r| r.structure == LAYERS) {
+        let of_nodes = |r: &&&Record| (r.element, r.structure) == (column.element, NODES);
         let node = records.iter().find(of_nodes).map_or("–".into(), |r| format!("{:.2}", r.rate()));
         let (k, nodes) = (column.element.degree, column.nodes as f64);
         let _ = writeln!(text, "| {k} | {nodes:.1e} | {:.2} | {node} |", column.rate());
@@ -150,22 +161,12 @@ fn table(records: &[Record], dimension: Dimension) -> String {
             of.iter().filter(|r| suits(r.structure)).copied().max_by(|a, b| a.rate().total_cmp(&b.rate()))
         };
         let shown = |r: Option<&Record>| r.map_or("–".into(), |r| format!("{:.2}", r.rate()));
-        let best = rate(&|s| matches!(s, Structure::Lines { .. }));
+        let best = rate(&Structure::is_lines);
         let _ = write!(text, "| {degree} | {:.1e} |", first.nodes as f64);
-        let _ = write!(text, " {} |", shown(rate(&|s| s == Structure::Layers)));
-        let _ = write!(text, " {} | {} |", shown(rate(&|s| s == Structure::Linear)), shown(best));
+        let _ = write!(text, " {} |", shown(rate(&|s| s == LAYERS)));
+        let _ = write!(text, " {} | {} |", shown(rate(&|s| s == LINEAR)), shown(best));
         if let Some(r) = best {
-            let patches = match r.structure {
-                Structure::Lines { patches, .. } => patches,
-                Structure::Blocks
-                | Structure::Layers
-                | Structure::Nodes
-                | Structure::Linear
-                | Structure::Basic
-                | Structure::LinearIndexing
-                | Structure::ConflictFree
-                | Structure::Instructions { .. } => 1,
-            };
+            let patches = r.structure.patches();
             let number = ((r.cells - 1) as f64).powi(dimension.axes() as i32);
             let _ = write!(
                 text,

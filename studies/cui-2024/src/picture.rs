@@ -1,13 +1,14 @@
 //! Rates of smoothing steps as the publication draws them.
 
+use crate::published::Published;
+use crate::smoother::{Structure, Variant};
 use crate::{Record, flops_of_patch};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use purlin::analysis::stats::{StatsError, bank_traffic};
 use purlin::autotune::{COLOURS, FONT};
-use purlin_multigrid::kernels::{Operation, Variant};
-use purlin_multigrid::schedules::{Structure, schedule};
+use purlin_multigrid::schedules;
 use purlin_multigrid::{Dimension, MultigridError, Precision};
 use std::collections::BTreeMap;
 
@@ -44,15 +45,15 @@ pub(crate) struct Panel {
 /// The name of a kernel in a picture.
 fn label(record: &Record) -> String {
     let structure = match record.structure {
-        Structure::Blocks => "blocks",
-        Structure::Layers => "layers",
-        Structure::Nodes => "nodes",
-        Structure::Linear => "linear",
-        Structure::Basic => "Basic",
-        Structure::LinearIndexing => "Linear indexing",
-        Structure::ConflictFree => "Conflict free",
-        Structure::Lines { .. } => "lines",
-        Structure::Instructions { .. } => "matrix instructions",
+        Structure::Of(schedules::Structure::Blocks) => "blocks",
+        Structure::Of(schedules::Structure::Layers) => "layers",
+        Structure::Of(schedules::Structure::Nodes) => "nodes",
+        Structure::Of(schedules::Structure::Linear) => "linear",
+        Structure::Published(Published::Basic) => "Basic",
+        Structure::Published(Published::LinearIndexing) => "Linear indexing",
+        Structure::Published(Published::ConflictFree) => "Conflict free",
+        Structure::Of(schedules::Structure::Lines { .. }) => "lines",
+        Structure::Of(schedules::Structure::Instructions { .. }) => "matrix instructions",
     };
     match record.variant {
         Variant::Fused => structure.to_owned(),
@@ -121,7 +122,8 @@ pub fn patches_svg(records: &[Record]) -> Result<String, PictureError> {
                 && r.precision == Precision::Double
         };
         for r in records.iter().filter(is_shown) {
-            if let Structure::Lines { patches, .. } = r.structure {
+            if r.structure.is_lines() {
+                let patches = r.structure.patches();
                 let best = lines.entry(r.element.degree).or_default().entry(patches).or_default();
                 *best = best.max(r.rate());
             }
@@ -155,7 +157,7 @@ pub fn local_roofline_svg(records: &[Record], bandwidth: f64, peak: f64) -> Resu
     let mut best: BTreeMap<String, BTreeMap<usize, &Record>> = BTreeMap::new();
     for r in records {
         let is_shown =
-            matches!(r.structure, Structure::Basic | Structure::ConflictFree | Structure::Lines { .. });
+            [Structure::BASIC, Structure::CONFLICT_FREE].contains(&r.structure) || r.structure.is_lines();
         let is_fused = r.variant == Variant::Fused && r.precision == Precision::Double;
         if is_shown && is_fused && r.element.dimension == Dimension::Three {
             let so_far = best.entry(label(r)).or_default().entry(r.element.degree).or_insert(r);
@@ -186,18 +188,8 @@ const WAVEFRONT: f64 = 128.0;
 
 /// Operations of the kernel as it is written a byte of local memory.
 fn local_intensity(record: &Record) -> Result<f64, PictureError> {
-    let mapped = schedule(Operation::Smooth, record.element, record.structure, record.precision)?;
-    let patches = match record.structure {
-        Structure::Lines { patches, .. } => i64::from(patches),
-        Structure::Blocks
-        | Structure::Layers
-        | Structure::Nodes
-        | Structure::Linear
-        | Structure::Basic
-        | Structure::LinearIndexing
-        | Structure::ConflictFree
-        | Structure::Instructions { .. } => 1,
-    };
+    let mapped = record.structure.of_fused(record.element, record.precision)?;
+    let patches = i64::from(record.structure.patches());
     // one group: patches of a colour along the first axis, two cells apart
     let params = [("n", 2 * patches), ("c0", 0), ("c1", 0), ("c2", 0)];
     let params = params.map(|(name, at)| (name.to_owned(), at)).into();
@@ -313,11 +305,11 @@ mod tests {
     #[test]
     fn pictures_have_a_line_for_each_kernel() {
         let records = [
-            record(1, Structure::ConflictFree, 1e-3),
-            record(2, Structure::ConflictFree, 2e-3),
-            record(1, Structure::lines(1), 1e-3),
-            record(1, Structure::lines(2), 5e-4),
-            record(2, Structure::lines(1), 1e-3),
+            record(1, Structure::CONFLICT_FREE, 1e-3),
+            record(2, Structure::CONFLICT_FREE, 2e-3),
+            record(1, Structure::Of(schedules::Structure::lines(1)), 1e-3),
+            record(1, Structure::Of(schedules::Structure::lines(2)), 5e-4),
+            record(2, Structure::Of(schedules::Structure::lines(1)), 1e-3),
         ];
         for (svg, words) in [
             (rates_svg(&records), &["Conflict free", "lines", "degree k"][..]),

@@ -1,17 +1,19 @@
 //! The structures of Cui et al. 2024, §4.1, of the fused kernel: each differs from the one before by
 //! the idea it is named after.
 
-use crate::kernels::Operation;
-use crate::schedules::{Steps, pad_as_a_patch, share};
-use crate::{Dimension, Element};
-use purlin_ir::{AddressSpace, AxisTag};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{AliasStorage, PrefetchArray, Tag};
-use purlin_primitives::{Schedule, TransformError};
+use crate::smoother::Kernel;
+use purlin::ir::{AddressSpace, AxisTag};
+use purlin::transforms::primitives::{AliasStorage, PrefetchArray, Tag};
+use purlin::transforms::{Schedule, ScheduleSteps, TransformError};
+use purlin_multigrid::kernels::Operation;
+use purlin_multigrid::schedules::{mapped, pad_as_a_patch, share};
+use purlin_multigrid::{Dimension, Element, MultigridError, Precision};
+use serde::{Deserialize, Serialize};
 
 /// A structure of the publication.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Published {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Published {
     /// A work-item for each node of a layer; those at the boundary of the patch wait while it is
     /// solved for. Arrays have the rows of a whole patch, and a contraction has its results along
     /// `l.1` (Listing 1).
@@ -41,8 +43,28 @@ const fn turns(dimension: Dimension) -> [&'static [&'static str]; 2] {
     }
 }
 
-/// Maps a kernel of the smoother.
-pub(crate) fn map(s: &mut Schedule, operation: Operation, element: Element, structure: Published) -> Steps {
+/// The schedule of a kernel of the smoother. The steps that run patches in parallel prove that those of
+/// one colour touch no node of each other.
+///
+/// # Errors
+/// A text that is no kernel, a step that is refused: bugs.
+pub fn schedule(
+    kernel: Kernel,
+    element: Element,
+    structure: Published,
+    precision: Precision,
+) -> Result<Schedule, MultigridError> {
+    mapped(kernel.plain(element, precision)?, element.dimension, None, |s, _| {
+        Ok(map(s, kernel, element, structure)?)
+    })
+}
+
+fn map(
+    s: &mut Schedule,
+    kernel: Kernel,
+    element: Element,
+    structure: Published,
+) -> Result<(), TransformError> {
     let dimension = element.dimension;
     let mut along = [Vec::new(), Vec::new()];
     let mut layers = Vec::new();
@@ -74,7 +96,7 @@ pub(crate) fn map(s: &mut Schedule, operation: Operation, element: Element, stru
             layers.push(layer(s, dimension, *number, *axis, structure)?);
         }
     }
-    layers.extend(boundary(s, operation, dimension)?);
+    layers.extend(boundary(s, kernel, dimension)?);
     for [row, column] in layers {
         match structure {
             Published::Basic => {
@@ -97,37 +119,20 @@ pub(crate) fn map(s: &mut Schedule, operation: Operation, element: Element, stru
 /// boundary are taken alone, of their contractions along the first axis.
 fn boundary(
     s: &mut Schedule,
-    operation: Operation,
+    kernel: Kernel,
     dimension: Dimension,
 ) -> Result<Vec<[String; 2]>, TransformError> {
-    let pairs: &[[&str; 2]] = match (operation, dimension) {
-        (Operation::SmoothBoundary, Dimension::Two) => {
+    let pairs: &[[&str; 2]] = match (kernel, dimension) {
+        (Kernel::SmoothBoundary, Dimension::Two) => {
             s.reorder(["e_u", "j_u"])?;
             &[["e_u", "j_u"], ["e_v", "i_v"], ["e_9", "i_9"]]
         }
-        (Operation::SmoothBoundary, Dimension::Three) => {
+        (Kernel::SmoothBoundary, Dimension::Three) => {
             s.reorder(["k_u", "e_u", "j_u"])?;
             &[["e_u", "j_u"], ["e_v", "i_v"], ["j_w", "i_w"], ["e_9", "i_9"], ["j_10", "i_10"]]
         }
-        (Operation::Smooth | Operation::PatchResidual, _) => &[["j_u", "i_u"]],
-        (
-            Operation::PatchSolve
-            | Operation::PatchInverse
-            | Operation::MovePatch
-            | Operation::MoveResidual
-            | Operation::MoveSolution
-            | Operation::Point
-            | Operation::Copy
-            | Operation::Residual
-            | Operation::Prolongate
-            | Operation::Restrict
-            | Operation::Load
-            | Operation::SquaredError
-            | Operation::MeshResidual
-            | Operation::MeshSolve
-            | Operation::MeshLoad,
-            _,
-        ) => &[],
+        (Kernel::Of(Operation::Smooth | Operation::PatchResidual), _) => &[["j_u", "i_u"]],
+        (Kernel::Of(_) | Kernel::MovePatch | Kernel::MoveResidual | Kernel::MoveSolution, _) => &[],
     };
     Ok(pairs.iter().map(|pair| pair.map(str::to_owned)).collect())
 }

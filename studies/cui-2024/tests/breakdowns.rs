@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use purlin_multigrid::kernels::Variant;
-use purlin_multigrid::schedules::Structure;
 use purlin_multigrid::{Dimension, Element, Precision};
 use study_cui_2024::bars::{
     boundary_svg, breakdown_svg, levels_svg, percentages_svg, roofline_svg, sizes_svg,
@@ -11,6 +9,7 @@ use study_cui_2024::bars::{
 use study_cui_2024::breakdown::{Breakdown, LevelTimes, works};
 use study_cui_2024::flops_of_patch;
 use study_cui_2024::picture::PictureError;
+use study_cui_2024::smoother::{Structure, Variant};
 
 fn record(degree: usize, variant: Variant, structure: Option<Structure>) -> Breakdown {
     let level = |cells: usize| LevelTimes {
@@ -55,8 +54,8 @@ fn pictures_have_their_parts() {
     let all = [
         record(1, Variant::Fused, None),
         record(2, Variant::Fused, None),
-        record(2, Variant::Fused, Some(Structure::Basic)),
-        record(2, Variant::Boundary, Some(Structure::ConflictFree)),
+        record(2, Variant::Fused, Some(Structure::BASIC)),
+        record(2, Variant::Boundary, Some(Structure::CONFLICT_FREE)),
     ];
     for (svg, words) in [
         (breakdown_svg(&all), &["smoothing", "seconds a billion nodes", "GMRES"][..]),

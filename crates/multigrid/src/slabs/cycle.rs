@@ -104,7 +104,7 @@ impl<'d> Hierarchy<'d> {
         let options = HierarchyOptions { precision, ..HierarchyOptions::default() };
         let made = |operation| programs.compile(device, operation, precision);
         let kernels = LevelKernels {
-            smooth: vec![(Operation::Smooth, made(Operation::Smooth)?)],
+            smooth: vec![(Operation::Smooth.blocks(), made(Operation::Smooth)?)],
             coarse: Vec::new(),
             residual: made(Operation::Residual)?,
             prolongate: made(Operation::Prolongate)?,
@@ -173,9 +173,9 @@ impl Hierarchy<'_> {
     /// Patches from a layer on, several above each other, in every colour of the other axes.
     fn colours<'a>(&'a self, at: At<'a>, layer: usize, patches: usize, queue: &mut Queue<'a>) {
         for colour in 0..1_usize << (self.element().dimension.axes() - 1) {
-            for (operation, executable) in &self.smooth {
+            for (blocks, executable) in &self.smooth {
                 let place = (colour, [0; 3], Some([layer, patches]));
-                queue.push(Call::new(executable, self.smoothing(at, place, *operation, executable)));
+                queue.push(Call::new(executable, self.smoothing(at, place, *blocks, executable)));
             }
         }
     }

@@ -3,22 +3,20 @@
 #![allow(clippy::unwrap_used)]
 
 use nalgebra::DVector;
-use purlin_analysis::stats::{bank_traffic, statistics};
 use purlin_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeElement, LagrangeVariant};
 use purlin_fem::mesh::Mesh;
 use purlin_fem::quadrature::{QuadratureScheme, rule};
 use purlin_forms::form::{FunctionSpace, Inputs, dx, grad, inner, test, trial};
 use purlin_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
 use purlin_interp::{Memory, interpret};
-use purlin_multigrid::kernels::{Operation, Variant, plain};
-use purlin_multigrid::schedules::{Structure, program, schedule};
+use purlin_multigrid::kernels::{Blocks, Operation, Variant, plain};
+use purlin_multigrid::schedules::{Structure, schedule};
 use purlin_multigrid::{
     Dimension, Element, Hierarchy, HierarchyOptions, Line, MultigridError, Order, Precision, TensorTables,
     Which,
 };
 use purlin_runtime::{Backend, open};
 use purlin_sample::is_long_run;
-use std::collections::BTreeMap;
 
 use crate::reference::{
     CASES, Random, dense, dense_colour, devices, element, every_device, inner_numbers, is_inner, largest,
@@ -173,20 +171,14 @@ fn schedules_keep_what_kernels_compute() {
             let element = element(dimension, degree);
             let kernel = plain(operation, element, Precision::Double).unwrap();
             let lines = [1, 3].map(Structure::lines);
-            let published = [Structure::Basic, Structure::LinearIndexing, Structure::ConflictFree];
-            let of_patches = [&[Structure::Linear], &published[..], &lines[..]].concat();
+            let of_patches = [&[Structure::Linear], &lines[..]].concat();
             let more = match operation {
                 Operation::Smooth => &of_patches[..],
                 Operation::PatchResidual | Operation::PatchSolve => &of_patches[1..],
                 Operation::MeshResidual | Operation::MeshSolve | Operation::MeshLoad => &lines[..],
-                Operation::SmoothBoundary => &of_patches[3..4], // conflict free
                 _ => &[],
             };
-            let usual = match operation {
-                Operation::SmoothBoundary => &[Structure::Blocks][..],
-                _ => &[Structure::Blocks, Structure::Layers],
-            };
-            for structure in [usual, more].concat() {
+            for structure in [&[Structure::Blocks, Structure::Layers], more].concat() {
                 let mapped = schedule(operation, element, structure, Precision::Double).unwrap();
                 let mut random = Random(3);
                 let mut memory = Memory::new().param("n", n).value("scale", 0.7);
@@ -203,14 +195,9 @@ fn schedules_keep_what_kernels_compute() {
                     memory = memory.value(name, random.numbers(length));
                 }
                 let line = Line::new(degree).unwrap();
-                let (mass, stiffness) = match operation {
-                    Operation::Smooth
-                    | Operation::SmoothBoundary
-                    | Operation::PatchResidual
-                    | Operation::PatchSolve
-                    | Operation::MeshSolve
-                    | Operation::Point => (&line.mass, &line.stiffness),
-                    _ => (&line.cell_mass, &line.cell_stiffness),
+                let (mass, stiffness) = match operation.blocks() {
+                    Blocks::Patches | Blocks::Points => (&line.mass, &line.stiffness),
+                    Blocks::Cells => (&line.cell_mass, &line.cell_stiffness),
                 };
                 for (name, matrix) in
                     [("A", stiffness), ("M", mass), ("P", &line.prolongation), ("S", &line.eigenvectors)]
@@ -256,31 +243,7 @@ fn what_does_not_nest_is_refused() {
     assert!(matches!(short, MultigridError::Length { found: 1, needed: 25 }), "{short}");
 }
 
-/// Conflicts over the banks of local memory, a patch.
-fn conflicts(element: Element, structure: Structure) -> u64 {
-    let mapped = schedule(Operation::Smooth, element, structure, Precision::Double).unwrap();
-    let params = [("n", 2), ("c0", 0), ("c1", 0), ("c2", 0)]; // one patch
-    let params = params.map(|(name, value)| (name.to_owned(), value)).into();
-    let traffic = bank_traffic(mapped.kernel(), &params).unwrap();
-    assert!(traffic.iter().all(|t| t.exact) && traffic.iter().any(|t| t.wavefronts > 0));
-    traffic.iter().map(|t| t.conflicts).sum()
-}
-
-#[test]
-fn conflict_free_has_no_conflict_and_the_others_have() {
-    for degree in 1..=if is_long_run() { 8 } else { 5 } {
-        for dimension in [Dimension::Two, Dimension::Three] {
-            let of = |structure| conflicts(element(dimension, degree), structure);
-            let found = [Structure::Basic, Structure::LinearIndexing, Structure::ConflictFree].map(of);
-            eprintln!("{dimension:?} Q{degree}: {found:?}");
-            assert_eq!(found[2], 0);
-            let few = degree == 1 || dimension == Dimension::Two; // some happen to have none
-            assert!(few || found[0] > 0 && found[1] > 0, "{dimension:?} Q{degree}: {found:?}");
-        }
-    }
-}
-
-/// The kernels of Table 4 and *Boundary* do what the fused one does, colour by colour.
+/// The kernels of Table 4 do what the fused one does, colour by colour.
 #[test]
 fn variants_of_the_smoother_agree() {
     for device in devices() {
@@ -300,17 +263,14 @@ fn variants_of_the_smoother_agree() {
                         atomic: false,
                         ahead: Some(2),
                     };
-                    vec![Structure::ConflictFree, Structure::lines(2), separate, ahead]
+                    vec![Structure::Layers, Structure::lines(2), separate, ahead]
                 }
             };
             let fused = Hierarchy::new(&*device, element, cells).unwrap();
             for (structure, variant) in structures.iter().flat_map(|s| {
-                [Variant::Fused, Variant::Global, Variant::Separate, Variant::Boundary, Variant::Inverse]
+                [Variant::Fused, Variant::Global, Variant::Separate, Variant::Inverse]
                     .map(|variant| (*s, variant))
             }) {
-                if matches!((structure, variant), (Structure::Lines { .. }, Variant::Boundary)) {
-                    continue; // has no lines
-                }
                 let options =
                     HierarchyOptions { variant, smoother: Some(structure), ..HierarchyOptions::default() };
                 let other = Hierarchy::with(&*device, element, cells, options).unwrap();
@@ -413,47 +373,4 @@ fn tables_of_forms_are_products() {
     let triangle = rule(CellShape::Triangle, 4, QuadratureScheme::Default).unwrap();
     let refused = tables(2).certify(&element(CellShape::Triangle, gll, 2), &triangle).err().unwrap();
     assert!(matches!(&refused, MultigridError::NoRows { of, .. } if of == "nodes"), "{refused}");
-}
-
-/// Table 4: accesses of a patch to vectors of the level, and elements of local memory.
-#[test]
-fn accesses_and_local_memory_are_those_of_table_4() {
-    let params = [("n", 2), ("c0", 0), ("c1", 0), ("c2", 0)]; // one patch
-    let params: BTreeMap<String, i64> = params.map(|(name, value)| (name.to_owned(), value)).into();
-    for dimension in [Dimension::Two, Dimension::Three] {
-        for degree in [1, if is_long_run() { 3 } else { 2 }] {
-            let element = element(dimension, degree);
-            let d = dimension.axes() as u32;
-            let [p, q] = [2 * degree as u64 + 1, 2 * degree as u64 - 1];
-            let [whole, inner] = [p.pow(d), q.pow(d)];
-            let accesses = |operation| {
-                let mapped =
-                    schedule(operation, element, Structure::ConflictFree, Precision::Double).unwrap();
-                let stats = statistics(mapped.kernel(), &params).unwrap();
-                let of =
-                    |name: &str| stats.var(name).map_or((0, 0), |v| (v.reads.accesses, v.writes.accesses));
-                ["x", "b", "res"].map(of)
-            };
-            // the update reads once more what the publication keeps in local memory
-            let fused = [(whole + inner, inner), (inner, 0), (0, 0)];
-            assert_eq!(accesses(Operation::Smooth), fused);
-            assert_eq!(accesses(Operation::PatchResidual), [(whole, 0), (inner, 0), (0, inner)]);
-            assert_eq!(accesses(Operation::PatchSolve), [(inner, inner), (0, 0), (inner, 0)]);
-            let boundary = [(whole - inner, inner), (inner, 0), (0, 0)];
-            assert_eq!(accesses(Operation::SmoothBoundary), boundary);
-            let elements = |operation| {
-                let code =
-                    program(operation, element, Structure::ConflictFree, Precision::Double, Backend::Cuda)
-                        .unwrap();
-                code.plan.local_bytes / 8
-            };
-            // two vectors and d - 1 more of a patch, M and A; S and the eigenvalues
-            let published = (1 + u64::from(d)) * whole + 2 * p * p;
-            let solver = q * q + q;
-            let found = elements(Operation::Smooth);
-            assert!(found <= published + solver, "{found} of {published} + {solver}");
-            assert!(elements(Operation::PatchResidual) <= published);
-            assert_eq!(elements(Operation::PatchSolve), 2 * inner + solver);
-        }
-    }
 }

@@ -183,30 +183,6 @@ fn full_multigrid_converges_with_every_smoother() {
     );
 }
 
-/// What moves data alone, fused and separately: Richardson's iteration on one patch, `x += b - h x` in
-/// three dimensions and `x += b - x` in two.
-#[test]
-fn data_alone_is_a_step_of_richardson() {
-    for device in devices() {
-        let backend = device.info().backend;
-        for (dimension, degree, variant) in [
-            (Dimension::Two, 2, Variant::MoveFused),
-            (Dimension::Two, 2, Variant::MoveSeparate),
-            (Dimension::Three, 2, Variant::MoveFused),
-            (Dimension::Three, 2, Variant::MoveSeparate),
-        ] {
-            let smoother = (backend != Backend::C).then_some(Structure::ConflictFree);
-            let options = HierarchyOptions { variant, smoother, ..HierarchyOptions::default() };
-            let element = element(dimension, degree);
-            let levels = Hierarchy::with(&*device, element, 2, options).unwrap();
-            let [x, b, found] = step(&levels, Order::Forward, 3);
-            let scale = if dimension == Dimension::Three { 0.5 } else { 1.0 };
-            let expected = &x + &b - &x * scale;
-            assert!(largest(found.as_slice(), expected.as_slice()) < 1e-14, "{variant:?} {dimension:?}");
-        }
-    }
-}
-
 /// A work-item for each node does what a processor does.
 #[test]
 fn work_items_of_nodes_agree() {
