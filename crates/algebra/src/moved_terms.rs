@@ -127,8 +127,7 @@ impl Leaving<'_> {
     fn prune_unread(&self, kernel: &mut Kernel) {
         loop {
             let left = kernel.schedule();
-            let is_read =
-                |var| left.iter().any(|(i, _)| kernel.insns[*i].reads().iter().any(|a| a.var == var));
+            let is_read = |var| left.iter().any(|(i, _)| kernel.insns[*i].loads(var));
             let unread = left.iter().map(|(i, _)| *i);
             let unread = unread.filter(|i| self.stores.contains(i) && !is_read(kernel.insns[*i].lhs.var));
             let unread: Vec<InsnId> = unread.collect();

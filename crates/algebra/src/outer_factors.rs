@@ -21,24 +21,9 @@ pub(crate) fn is_worth_a_scalar(atoms: &Atoms, factors: &[(Product, f64)]) -> bo
     let plain = factors.len() == 1 && factors[0].1.abs() == 1.0 && all.len() <= 1;
     let divides = all.iter().any(|f| f.divides);
     let of_scalars = all.iter().all(|f| {
-        let mut scalar = true;
-        atoms.get(f.atom).for_each(&mut |e| {
-            scalar &= match e {
-                Expr::Load(a) => a.index.is_empty(),
-                Expr::Iname(_) => false,
-                Expr::Int(_)
-                | Expr::Real(_)
-                | Expr::Unary(..)
-                | Expr::Binary(..)
-                | Expr::Call(..)
-                | Expr::Cast(..)
-                | Expr::Select(..)
-                | Expr::Reduce(_)
-                | Expr::Rule(..)
-                | Expr::RuleParam(_) => true,
-            }
-        });
-        scalar
+        let varies =
+            |e: &Expr| matches!(e, Expr::Iname(_)) || e.as_load().is_some_and(|a| !a.index.is_empty());
+        !atoms.get(f.atom).any(&mut |e| varies(e))
     });
     (!plain || divides) && of_scalars && !all.is_empty()
 }

@@ -94,7 +94,7 @@ fn along(kernel: &Kernel, access: &Access, iname: InameId) -> Option<(usize, i64
     if !matches!(table.kind, VarKind::Table(TableData::Real(_))) || table.layout != Default::default() {
         return None;
     }
-    let mut axes = (0..access.index.len()).filter(|k| mentions(&access.index[*k], iname));
+    let mut axes = (0..access.index.len()).filter(|k| access.index[*k].mentions(iname));
     let axis = axes.next()?;
     if axes.next().is_some() {
         return None;
@@ -186,7 +186,7 @@ pub(crate) fn certify(
 /// How an expression depends on an iname: as a sum of products of which each has leaves of the same sum
 /// of weights; none if it does otherwise. What does not mention the iname has no weight.
 pub(crate) fn weight(e: &Expr, iname: InameId, leaf: &dyn Fn(&Access) -> Option<u32>) -> Option<u32> {
-    if !mentions(e, iname) {
+    if !e.mentions(iname) {
         return Some(0);
     }
     let of = |e: &Expr| weight(e, iname, leaf);
@@ -209,11 +209,6 @@ pub(crate) fn weight(e: &Expr, iname: InameId, leaf: &dyn Fn(&Access) -> Option<
         | Expr::Rule(..)
         | Expr::RuleParam(_) => None,
     }
-}
-
-/// Whether an expression mentions an iname.
-pub(crate) fn mentions(e: &Expr, iname: InameId) -> bool {
-    purlin_steps::proofs::accumulation::mentions(e, iname)
 }
 
 /// The loads of some arrays in an expression.
@@ -323,7 +318,7 @@ pub(crate) fn check_pairs(
                 insn.name
             )
         })?;
-        let own = arrays.contains_key(&insn.lhs.var) && insn.reads().iter().any(|a| a.var == insn.lhs.var);
+        let own = arrays.contains_key(&insn.lhs.var) && insn.loads(insn.lhs.var);
         OTHERS.require(!own, || {
             let array = &kernel.vars[insn.lhs.var].name;
             format!("`{}` reads `{array}`, which it writes; write another array", insn.name)

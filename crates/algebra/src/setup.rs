@@ -12,7 +12,7 @@ pub(crate) fn reads(kernel: &Kernel, insn: InsnId, loops: &[InameId]) -> BTreeSe
     let mut found = BTreeSet::new();
     let mut bounds: Vec<InameId> = loops.to_vec();
     let data = &kernel.insns[insn];
-    for e in data.lhs.index.iter().chain([&data.rhs]).chain(&data.predicate) {
+    for e in data.expressions() {
         kernel.expand_rules(e).for_each(&mut |e| {
             if let Expr::Load(access) = e {
                 found.insert(access.var);

@@ -149,9 +149,11 @@ impl<'k> Polyhedral<'k> {
 
     /// An expression with the values of loops of one iteration put in.
     pub(crate) fn settled(&self, e: &Affine) -> Affine {
-        let mut changes = false;
-        e.for_each_symbol(&mut |atom| changes |= self.only_value(atom).is_some());
-        if changes { e.substitute(&|atom| self.only_value(atom).map(Affine::constant)) } else { e.clone() }
+        if e.any_symbol(&mut |atom| self.only_value(atom).is_some()) {
+            e.substitute(&|atom| self.only_value(atom).map(Affine::constant))
+        } else {
+            e.clone()
+        }
     }
 
     /// The same for a constraint.
@@ -406,21 +408,11 @@ pub fn affine_condition(e: &Expr) -> Option<Domain> {
             Some(Domain::union(a.disjuncts().iter().chain(b.disjuncts()).cloned()))
         }
         Expr::Binary(op, a, b) => comparison(*op, &a.as_affine()?, &b.as_affine()?),
-        Expr::Unary(UnaryOp::Not, a) => match &**a {
+        Expr::Unary(UnaryOp::Not, a) => {
             // not (x < y) is y <= x
-            Expr::Binary(op, x, y) => comparison(negated(*op)?, &y.as_affine()?, &x.as_affine()?),
-            Expr::Int(_)
-            | Expr::Real(_)
-            | Expr::Iname(_)
-            | Expr::Load(_)
-            | Expr::Unary(..)
-            | Expr::Call(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Reduce(_)
-            | Expr::Rule(..)
-            | Expr::RuleParam(_) => None,
-        },
+            let Expr::Binary(op, x, y) = &**a else { return None };
+            comparison(negated(*op)?, &y.as_affine()?, &x.as_affine()?)
+        }
         Expr::Int(_)
         | Expr::Real(_)
         | Expr::Iname(_)

@@ -422,45 +422,22 @@ impl Stmt {
 
     /// The place that it writes itself, if that is one.
     pub fn place(&self) -> Option<&Place> {
-        match self {
-            Self::Assign { place, .. } | Self::Atomic(Atomic { place, .. }) => Some(place),
-            Self::Comment(_)
-            | Self::Declare(_)
-            | Self::Intrinsic(_)
-            | Self::If { .. }
-            | Self::For(_)
-            | Self::Iteration(_)
-            | Self::Barrier(_) => None,
-        }
+        let (Self::Assign { place, .. } | Self::Atomic(Atomic { place, .. })) = self else { return None };
+        Some(place)
     }
 
     /// The same place, to change it.
     pub fn place_mut(&mut self) -> Option<&mut Place> {
-        match self {
-            Self::Assign { place, .. } | Self::Atomic(Atomic { place, .. }) => Some(place),
-            Self::Comment(_)
-            | Self::Declare(_)
-            | Self::Intrinsic(_)
-            | Self::If { .. }
-            | Self::For(_)
-            | Self::Iteration(_)
-            | Self::Barrier(_) => None,
-        }
+        let (Self::Assign { place, .. } | Self::Atomic(Atomic { place, .. })) = self else { return None };
+        Some(place)
     }
 
     /// The variables it writes itself, not in its body.
     pub fn written(&self) -> Vec<&Name> {
-        match self {
-            Self::Intrinsic(i) => i.written.iter().collect(),
-            other @ (Self::Comment(_)
-            | Self::Declare(_)
-            | Self::Assign { .. }
-            | Self::Atomic(_)
-            | Self::If { .. }
-            | Self::For(_)
-            | Self::Iteration(_)
-            | Self::Barrier(_)) => other.place().map(|place| &place.name).into_iter().collect(),
+        if let Self::Intrinsic(i) = self {
+            return i.written.iter().collect();
         }
+        self.place().map(|place| &place.name).into_iter().collect()
     }
 
     /// Whether a barrier stands in it.

@@ -110,9 +110,7 @@ pub(crate) fn constants(lists: &[Vec<Affine>]) -> Option<Vec<Vec<i64>>> {
 
 /// Whether an expression mentions one of these variables.
 pub(crate) fn mentions_any(e: &Affine, vars: &[VarId]) -> bool {
-    let mut found = false;
-    e.for_each_symbol(&mut |a| found |= matches!(a, Atom::Var(v) if vars.contains(v)));
-    found
+    e.any_symbol(&mut |a| matches!(a, Atom::Var(v) if vars.contains(v)))
 }
 
 #[cfg(test)]

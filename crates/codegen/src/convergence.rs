@@ -58,21 +58,13 @@ fn walk(block: &Block, uniform: &mut BTreeSet<Name>, divergent: Option<&Expr>) -
 /// same.
 fn is_uniform(e: &Expr, uniform: &BTreeSet<Name>) -> bool {
     let mut same = true;
-    e.for_each(&mut |e| match e {
-        Expr::Load(place) => same &= place.offset.is_none() && uniform.contains(&place.name),
-        Expr::Hardware { group, axis } => same &= *group || *axis > 0,
-        Expr::Int(..)
-        | Expr::Real(..)
-        | Expr::Bool(_)
-        | Expr::Neg(_)
-        | Expr::Not(_)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::IntCall(..)
-        | Expr::LanesCall(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Vector { .. } => {}
+    e.for_each(&mut |e| {
+        if let Expr::Load(place) = e {
+            same &= place.offset.is_none() && uniform.contains(&place.name);
+        }
+        if let Expr::Hardware { group, axis } = e {
+            same &= *group || *axis > 0;
+        }
     });
     same
 }

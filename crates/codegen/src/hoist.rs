@@ -102,25 +102,18 @@ impl Hoist<'_> {
     }
 
     fn entries(&self, e: &Expr, visit: &mut dyn FnMut(&Place) -> bool) {
-        match e {
-            Expr::Load(place)
-                if place.offset.is_some() && self.maps.contains_key(&place.name) && visit(place) => {}
-            // What follows may not be evaluated.
-            Expr::Select(first, ..) | Expr::Binary(Op::And | Op::Or, first, _) => self.entries(first, visit),
-            other @ (Expr::Int(..)
-            | Expr::Real(..)
-            | Expr::Bool(_)
-            | Expr::Load(_)
-            | Expr::Hardware { .. }
-            | Expr::Neg(_)
-            | Expr::Not(_)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::IntCall(..)
-            | Expr::LanesCall(..)
-            | Expr::Cast(..)
-            | Expr::Vector { .. }) => other.operands().for_each(|o| self.entries(o, visit)),
+        if let Expr::Load(place) = e
+            && place.offset.is_some()
+            && self.maps.contains_key(&place.name)
+            && visit(place)
+        {
+            return;
         }
+        // What follows may not be evaluated.
+        if let Expr::Select(first, ..) | Expr::Binary(Op::And | Op::Or, first, _) = e {
+            return self.entries(first, visit);
+        }
+        e.operands().for_each(|o| self.entries(o, visit));
     }
 
     /// Lets the statements of a block share entries.

@@ -59,18 +59,8 @@ fn has_atomic(stmt: &Stmt) -> bool {
 
 /// Whether a loop without atomic updates has many iterations, as far as its bounds tell.
 fn has_long_loop(stmt: &Stmt) -> bool {
-    let long = match stmt {
-        Stmt::For(f) => !f.body.iter().any(has_atomic) && trip_count(f).is_none_or(|n| n > SHORT),
-        Stmt::Comment(_)
-        | Stmt::Declare(_)
-        | Stmt::Assign { .. }
-        | Stmt::Atomic(_)
-        | Stmt::Intrinsic(_)
-        | Stmt::If { .. }
-        | Stmt::Iteration(_)
-        | Stmt::Barrier(_) => false,
-    };
-    long || stmt.body().is_some_and(|b| b.iter().any(has_long_loop))
+    let is_long = |f: &For| !f.body.iter().any(has_atomic) && trip_count(f).is_none_or(|n| n > SHORT);
+    matches!(stmt, Stmt::For(f) if is_long(f)) || stmt.body().is_some_and(|b| b.iter().any(has_long_loop))
 }
 
 fn trip_count(f: &For) -> Option<i64> {
@@ -125,41 +115,23 @@ impl Pass<'_> {
     fn block(&mut self, block: &Block) -> Option<Block> {
         let (mut out, mut run) = (Block::new(), Block::new());
         for stmt in block {
-            let stmt = &match stmt {
-                Stmt::Declare(d) => self.assigned(d)?,
-                other @ (Stmt::Comment(_)
-                | Stmt::Assign { .. }
-                | Stmt::Atomic(_)
-                | Stmt::Intrinsic(_)
-                | Stmt::If { .. }
-                | Stmt::For(_)
-                | Stmt::Iteration(_)
-                | Stmt::Barrier(_)) => other.clone(),
-            };
+            let stmt = &if let Stmt::Declare(d) = stmt { self.assigned(d)? } else { stmt.clone() };
             // what makes vectors stands apart from what does not
             if run.last().is_some_and(|last| self.is_harmless(last) != self.is_harmless(stmt)) {
                 self.flush(&mut run, &mut out);
             }
-            match stmt {
-                Stmt::For(f) if self.stays_outside(f) => {
-                    self.flush(&mut run, &mut out);
-                    let body = self.block(&f.body)?;
-                    out.extend(self.unswitched(For { body, ..f.clone() }));
-                }
-                _ if has_atomic(stmt) => {
-                    self.flush(&mut run, &mut out);
-                    run.push(stmt.clone());
-                    self.flush(&mut run, &mut out);
-                }
-                Stmt::Comment(_)
-                | Stmt::Declare(_)
-                | Stmt::Assign { .. }
-                | Stmt::Atomic(_)
-                | Stmt::Intrinsic(_)
-                | Stmt::If { .. }
-                | Stmt::For(_)
-                | Stmt::Iteration(_)
-                | Stmt::Barrier(_) => run.push(stmt.clone()),
+            if let Stmt::For(f) = stmt
+                && self.stays_outside(f)
+            {
+                self.flush(&mut run, &mut out);
+                let body = self.block(&f.body)?;
+                out.extend(self.unswitched(For { body, ..f.clone() }));
+            } else if has_atomic(stmt) {
+                self.flush(&mut run, &mut out);
+                run.push(stmt.clone());
+                self.flush(&mut run, &mut out);
+            } else {
+                run.push(stmt.clone());
             }
         }
         self.flush(&mut run, &mut out);

@@ -24,24 +24,13 @@ pub(crate) fn tidy(block: &mut Block, mutable: &BTreeSet<Name>) {
 
 /// `if (a) { if (b) … }` as `if (a && b) …`.
 fn flattened(stmt: Stmt) -> Stmt {
-    match stmt {
-        Stmt::If { condition, mut body } if body.len() == 1 => match body.pop() {
-            Some(Stmt::If { condition: inner, body }) => {
-                Stmt::If { condition: Expr::binary(Op::And, condition, inner), body }
-            }
-            Some(other) => Stmt::If { condition, body: vec![other] },
-            None => Stmt::If { condition, body },
-        },
-        other @ (Stmt::Comment(_)
-        | Stmt::Declare(_)
-        | Stmt::Assign { .. }
-        | Stmt::Atomic(_)
-        | Stmt::Intrinsic(_)
-        | Stmt::If { .. }
-        | Stmt::For(_)
-        | Stmt::Iteration(_)
-        | Stmt::Barrier(_)) => other,
+    let Stmt::If { condition, mut body } = stmt else { return stmt };
+    if let [Stmt::If { .. }] = body[..]
+        && let Some(Stmt::If { condition: inner, body }) = body.pop()
+    {
+        return Stmt::If { condition: Expr::binary(Op::And, condition, inner), body };
     }
+    Stmt::If { condition, body }
 }
 
 /// `for (i) { if (a) … }` as `if (a) { for (i) … }` where `a` does not depend on the loop.
@@ -72,27 +61,10 @@ fn hoisted(stmt: Stmt, mutable: &BTreeSet<Name>) -> Stmt {
 }
 
 fn conjuncts(e: Expr) -> Vec<Expr> {
-    match e {
-        Expr::Binary(Op::And, a, b) => {
-            let mut all = conjuncts(*a);
-            all.extend(conjuncts(*b));
-            all
-        }
-        other @ (Expr::Int(..)
-        | Expr::Real(..)
-        | Expr::Bool(_)
-        | Expr::Load(_)
-        | Expr::Hardware { .. }
-        | Expr::Neg(_)
-        | Expr::Not(_)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::IntCall(..)
-        | Expr::LanesCall(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Vector { .. }) => vec![other],
-    }
+    let Expr::Binary(Op::And, a, b) = e else { return vec![e] };
+    let mut all = conjuncts(*a);
+    all.extend(conjuncts(*b));
+    all
 }
 
 fn all(conditions: Vec<Expr>) -> Option<Expr> {

@@ -233,11 +233,17 @@ impl Affine {
         }
     }
 
+    /// Whether an iname or variable is what is looked for, also inside floors.
+    pub fn any_symbol(&self, is: &mut dyn FnMut(&Atom) -> bool) -> bool {
+        self.terms.iter().any(|(atom, _)| match atom {
+            Atom::Iname(_) | Atom::Var(_) => is(atom),
+            Atom::Floor(numerator, _) => numerator.any_symbol(is),
+        })
+    }
+
     /// Whether the iname occurs, also inside floors.
     pub fn mentions(&self, iname: InameId) -> bool {
-        let mut found = false;
-        self.for_each_symbol(&mut |a| found |= *a == Atom::Iname(iname));
-        found
+        self.any_symbol(&mut |a| *a == Atom::Iname(iname))
     }
 
     /// The terms that mention an iname which `inside` accepts, and the rest with the constant.
@@ -247,9 +253,7 @@ impl Affine {
             Atom::Iname(i) => inside(*i),
             Atom::Var(_) => false,
             Atom::Floor(numerator, _) => {
-                let mut found = false;
-                numerator.for_each_symbol(&mut |atom| found |= matches!(atom, Atom::Iname(i) if inside(*i)));
-                found
+                numerator.any_symbol(&mut |atom| matches!(atom, Atom::Iname(i) if inside(*i)))
             }
         };
         let inner = self.terms.iter().filter(is_inner).cloned().collect();

@@ -79,7 +79,7 @@ impl Kernel {
         for id in self.insns.ids() {
             // what keeps its inames stays shared with the kernel before
             let (mut renamed, insn) = (false, &self.insns[id]);
-            let parts = insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate);
+            let parts = insn.expressions();
             parts.for_each(|e| e.for_each(&mut |e| renamed |= e.mentions_renamed(rename)));
             if !renamed {
                 continue;
@@ -181,7 +181,7 @@ fn visit(kernel: &Kernel, nodes: &[Node], order: &mut Vec<InameId>) {
             }
             Node::Insn(insn) => {
                 let insn = &kernel.insns[*insn];
-                for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+                for e in insn.expressions() {
                     e.for_each(&mut |e| {
                         if let Expr::Reduce(r) = e {
                             order.extend(&r.inames);

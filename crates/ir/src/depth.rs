@@ -100,31 +100,18 @@ fn is_deeper(e: &Expr, nested: usize, path: usize) -> bool {
     if nested == 0 || path == 0 {
         return true;
     }
-    match e {
-        Expr::Binary(op, a, b) => {
-            let left = if is_chain(*op, a) { nested } else { nested - 1 };
-            is_deeper(a, left, path - 1) || is_deeper(b, nested - 1, path - 1)
-        }
-        Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Load(_)
-        | Expr::Unary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_) => e.operands().any(|operand| is_deeper(operand, nested - 1, path - 1)),
+    if let Expr::Binary(op, a, b) = e {
+        let left = if is_chain(*op, a) { nested } else { nested - 1 };
+        return is_deeper(a, left, path - 1) || is_deeper(b, nested - 1, path - 1);
     }
+    e.operands().any(|operand| is_deeper(operand, nested - 1, path - 1))
 }
 
 impl Kernel {
     /// Operations on the longest path from the root of an expression of an instruction to a leaf.
     pub fn longest_path(&self) -> usize {
         let rules = self.rules.values().map(|rule| path(&rule.body)).max().unwrap_or(0);
-        let of_insns =
-            self.insns.values().flat_map(|s| s.lhs.index.iter().chain([&s.rhs]).chain(&s.predicate));
+        let of_insns = self.insns.values().flat_map(|s| s.expressions());
         // each rule may use the ones before it
         of_insns.map(path).max().unwrap_or(0).saturating_add(rules.saturating_mul(self.rules.len()))
     }

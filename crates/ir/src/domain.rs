@@ -175,6 +175,11 @@ impl Domain {
         }
     }
 
+    /// Whether a symbol of a constraint is what is looked for.
+    pub fn any_symbol(&self, is: &mut dyn FnMut(&Atom) -> bool) -> bool {
+        self.disjuncts.iter().flatten().any(|c| c.expr().any_symbol(is))
+    }
+
     /// Whether the iname occurs.
     pub fn mentions(&self, iname: InameId) -> bool {
         self.disjuncts.iter().flatten().any(|c| c.expr().mentions(iname))

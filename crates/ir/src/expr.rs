@@ -289,60 +289,25 @@ impl Expr {
 
     /// The conditions that a condition joins by `and`, in the order in which they are evaluated.
     pub fn conjuncts(&self) -> Vec<&Self> {
-        match self {
-            Self::Binary(BinaryOp::And, a, b) => [a.conjuncts(), b.conjuncts()].concat(),
-            other @ (Self::Int(_)
-            | Self::Real(_)
-            | Self::Iname(_)
-            | Self::Load(_)
-            | Self::Unary(..)
-            | Self::Binary(..)
-            | Self::Call(..)
-            | Self::Cast(..)
-            | Self::Select(..)
-            | Self::Reduce(_)
-            | Self::Rule(..)
-            | Self::RuleParam(_)) => vec![other],
-        }
+        let Self::Binary(BinaryOp::And, a, b) = self else { return vec![self] };
+        [a.conjuncts(), b.conjuncts()].concat()
     }
 
     /// The factors of a product from left to right, without signs; a divisor is none. An expression that
     /// is no product is its only factor.
     pub fn factors(&self) -> Vec<&Self> {
-        match self {
-            Self::Binary(BinaryOp::Mul, a, b) => [a.factors(), b.factors()].concat(),
-            Self::Binary(BinaryOp::Div, a, _) | Self::Unary(UnaryOp::Neg, a) => a.factors(),
-            other @ (Self::Int(_)
-            | Self::Real(_)
-            | Self::Iname(_)
-            | Self::Load(_)
-            | Self::Unary(..)
-            | Self::Binary(..)
-            | Self::Call(..)
-            | Self::Cast(..)
-            | Self::Select(..)
-            | Self::Reduce(_)
-            | Self::Rule(..)
-            | Self::RuleParam(_)) => vec![other],
+        if let Self::Binary(BinaryOp::Mul, a, b) = self {
+            return [a.factors(), b.factors()].concat();
         }
+        let (Self::Binary(BinaryOp::Div, a, _) | Self::Unary(UnaryOp::Neg, a)) = self else {
+            return vec![self];
+        };
+        a.factors()
     }
 
     /// The loads among the [factors](Self::factors).
     pub fn loaded_factors(&self) -> impl Iterator<Item = &Access> {
-        self.factors().into_iter().filter_map(|factor| match factor {
-            Self::Load(access) => Some(access),
-            Self::Int(_)
-            | Self::Real(_)
-            | Self::Iname(_)
-            | Self::Unary(..)
-            | Self::Binary(..)
-            | Self::Call(..)
-            | Self::Cast(..)
-            | Self::Select(..)
-            | Self::Reduce(_)
-            | Self::Rule(..)
-            | Self::RuleParam(_) => None,
-        })
+        self.factors().into_iter().filter_map(Self::as_load)
     }
 
     /// Calls `visit` with this expression and every expression inside it, outer before inner.
@@ -367,6 +332,26 @@ impl Expr {
             }
             Self::Reduce(r) => r.body.for_each(visit),
         }
+    }
+
+    /// Whether this expression or one inside it is what is looked for.
+    pub fn any(&self, is: &mut dyn FnMut(&Expr) -> bool) -> bool {
+        is(self) || self.operands().any(|e| e.any(is))
+    }
+
+    /// Whether an iname occurs in it.
+    pub fn mentions(&self, iname: InameId) -> bool {
+        self.any(&mut |e| *e == Self::Iname(iname))
+    }
+
+    /// Whether a variable is loaded in it.
+    pub fn loads(&self, var: VarId) -> bool {
+        self.any(&mut |e| matches!(e, Self::Load(access) if access.var == var))
+    }
+
+    /// The access, if it is a load.
+    pub fn as_load(&self) -> Option<&Access> {
+        if let Self::Load(access) = self { Some(access) } else { None }
     }
 
     /// Passes every node through `rewrite`, from inside out.

@@ -1,7 +1,7 @@
 //! Replacing a parameter by a constant or by other parameters.
 
 use crate::affine::{Affine, Atom};
-use crate::expr::{Access, BinaryOp, Expr, Reduction, UpdateOp};
+use crate::expr::{BinaryOp, Expr, Reduction, UpdateOp};
 use crate::ids::{Arena, Id, VarId};
 use crate::kernel::{Assumption, Kernel, Variable};
 use crate::types::ScalarType;
@@ -30,20 +30,14 @@ impl Kernel {
             Atom::Var(v) => Some(Affine::var(moved(*v))),
             Atom::Iname(_) | Atom::Floor(..) => None,
         };
-        let mut rewrite = |e: Expr| match e {
-            Expr::Load(a) if a.var == var => expr.clone(),
-            Expr::Load(a) => Expr::Load(Access { var: moved(a.var), index: a.index }),
-            other @ (Expr::Int(_)
-            | Expr::Real(_)
-            | Expr::Iname(_)
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Reduce(_)
-            | Expr::Rule(..)
-            | Expr::RuleParam(_)) => other,
+        let mut rewrite = |mut e: Expr| {
+            if let Expr::Load(a) = &mut e {
+                if a.var == var {
+                    return expr.clone();
+                }
+                a.var = moved(a.var);
+            }
+            e
         };
         let is_it = |e: &Expr| matches!(e, Expr::Load(a) if a.var == var);
         let mut kernel = self.with_typed_extrema(&|e| is_it(e).then(|| Expr::from_affine(value)));

@@ -497,11 +497,26 @@ impl Variable {
 }
 
 impl Insn {
+    /// Its expressions: indices of what it writes, right-hand side and predicate.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expr> + Clone {
+        self.lhs.index.iter().chain([&self.rhs]).chain(&self.predicate)
+    }
+
+    /// Whether one of its expressions loads a variable.
+    pub fn loads(&self, var: VarId) -> bool {
+        self.expressions().any(|e| e.loads(var))
+    }
+
+    /// Whether it writes a variable or loads it.
+    pub fn accesses(&self, var: VarId) -> bool {
+        self.lhs.var == var || self.loads(var)
+    }
+
     /// Every access it reads: the element an update reads, right-hand side, predicate, and index
     /// expressions of both sides.
     pub fn reads(&self) -> Vec<&Access> {
         let mut reads = Vec::new();
-        for e in self.lhs.index.iter().chain([&self.rhs]).chain(&self.predicate) {
+        for e in self.expressions() {
             collect_loads(e, &mut reads);
         }
         reads

@@ -30,7 +30,7 @@ impl Kernel {
             self.known("rule", &rule.name, self.foreign_in_expr(&rule.body).into_iter())?;
         }
         for (_, insn) in self.insns.iter().filter(|(id, _)| !is_known[id.index()]) {
-            let parts = insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate);
+            let parts = insn.expressions();
             let found = parts.filter_map(|e| self.foreign_in_expr(e));
             let callee = insn.callee.and_then(|c| foreign(&self.callees, c));
             self.known(

@@ -7,36 +7,13 @@ impl Kernel {
     /// The expression with every use of a rule replaced by the rule's body.
     #[must_use]
     pub fn expand_rules(&self, e: &Expr) -> Expr {
-        e.map(&mut |node| match node {
-            Expr::Rule(rule, args) => {
-                // Rules use earlier rules only, so this ends.
-                let body = self.expand_rules(&self.rules[rule].body);
-                body.map(&mut |inner| match inner {
-                    Expr::RuleParam(k) => args[k as usize].clone(),
-                    other @ (Expr::Int(_)
-                    | Expr::Real(_)
-                    | Expr::Iname(_)
-                    | Expr::Load(_)
-                    | Expr::Unary(..)
-                    | Expr::Binary(..)
-                    | Expr::Call(..)
-                    | Expr::Cast(..)
-                    | Expr::Select(..)
-                    | Expr::Reduce(_)
-                    | Expr::Rule(..)) => other,
-                })
-            }
-            other @ (Expr::Int(_)
-            | Expr::Real(_)
-            | Expr::Iname(_)
-            | Expr::Load(_)
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Reduce(_)
-            | Expr::RuleParam(_)) => other,
+        e.map(&mut |node| {
+            let Expr::Rule(rule, args) = &node else { return node };
+            // Rules use earlier rules only, so this ends.
+            let body = self.expand_rules(&self.rules[*rule].body);
+            body.map(&mut |inner| {
+                if let Expr::RuleParam(k) = inner { args[k as usize].clone() } else { inner }
+            })
         })
     }
 

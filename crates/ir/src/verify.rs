@@ -370,20 +370,7 @@ impl Extent {
         let mut extent = Self { depth: Depth::NONE, size: 0 };
         let mut open = vec![(e, Depth::LEAF)];
         while let Some((e, depth)) = open.pop() {
-            let used = match e {
-                Expr::Rule(rule, _) => rules.get(rule.index()).copied(),
-                Expr::Int(_)
-                | Expr::Real(_)
-                | Expr::Iname(_)
-                | Expr::Load(_)
-                | Expr::Unary(..)
-                | Expr::Binary(..)
-                | Expr::Call(..)
-                | Expr::Cast(..)
-                | Expr::Select(..)
-                | Expr::Reduce(_)
-                | Expr::RuleParam(_) => None,
-            };
+            let used = if let Expr::Rule(rule, _) = e { rules.get(rule.index()).copied() } else { None };
             let inside = used.unwrap_or(Self { depth: Depth::NONE, size: 0 });
             let here = depth.and(inside.depth);
             extent.depth = extent.depth.max(here);
@@ -482,12 +469,12 @@ impl Walk<'_> {
         }
         let insn = &self.kernel.insns[id];
         self.check_lhs(insn)?;
-        let mut parts = insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate);
+        let mut parts = insn.expressions();
         if let Some(limit) = parts.find_map(exceeded) {
             let what = format!("an expression of `{}`", insn.name);
             return Err(KernelError::TooDeep { what, limit, unit: "operations" });
         }
-        for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+        for e in insn.expressions() {
             self.expression(insn, e)?;
         }
         let typed = |e: &Expr| {

@@ -234,7 +234,7 @@ fn weights(seed: u64) -> TableData {
 fn without_unused(mut kernel: Kernel) -> Kernel {
     for name in ADDED {
         let used = |var: VarId, kernel: &Kernel| {
-            let of = |insn: &Insn| insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var);
+            let of = |insn: &Insn| insn.accesses(var);
             kernel.insns.values().any(of)
         };
         if let Some(var) = kernel.var(name).filter(|var| !used(*var, &kernel)) {

@@ -36,22 +36,11 @@ pub fn copy_nest(kernel: &mut Kernel, iname: InameId, body: &[Node], suffix: &st
 /// begin.
 fn copy_insns(kernel: &mut Kernel, nodes: &[Node], suffix: &str, inames: &[(InameId, InameId)]) -> Vec<Node> {
     let renamed = |old: InameId| inames.iter().find(|(from, _)| *from == old).map_or(old, |(_, to)| *to);
-    let mut reduction = |e: Expr| match e {
-        Expr::Reduce(mut r) => {
-            r.inames = r.inames.into_iter().map(renamed).collect();
-            Expr::Reduce(r)
+    let mut reduction = |mut e: Expr| {
+        if let Expr::Reduce(r) = &mut e {
+            r.inames.iter_mut().for_each(|iname| *iname = renamed(*iname));
         }
-        other @ (Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Load(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_)) => other,
+        e
     };
     let mut copies = Vec::new();
     for node in nodes {

@@ -192,7 +192,7 @@ pub fn loops_around(kernel: &Kernel, var: &str) -> Vec<String> {
     let mut common: Option<Vec<_>> = None;
     for (insn, loops) in kernel.schedule() {
         let insn = &kernel.insns[insn];
-        if insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var) {
+        if insn.accesses(var) {
             let same = |c: &Vec<_>| c.iter().zip(&loops).take_while(|(a, b)| a == b).count();
             let n = common.as_ref().map_or(loops.len(), same);
             common = Some(loops[..n].to_vec());

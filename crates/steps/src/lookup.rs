@@ -128,7 +128,7 @@ impl Named {
 fn vars_read(kernel: &Kernel, insn: InsnId) -> Vec<VarId> {
     let insn = &kernel.insns[insn];
     let mut found = Vec::new();
-    for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+    for e in insn.expressions() {
         kernel.expand_rules(e).for_each(&mut |e| {
             if let Expr::Load(access) = e {
                 found.push(access.var);
@@ -266,17 +266,11 @@ pub fn loading(
     obligation: Obligation,
 ) -> Result<Vec<InsnId>, Refusal> {
     let name = &kernel.vars[var].name;
-    let loading = |insn: &Insn| {
-        let mut found = false;
-        let mut look = |e: &Expr| found |= matches!(e, Expr::Load(a) if a.var == var);
-        insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate).for_each(|e| e.for_each(&mut look));
-        found
-    };
     let chosen = match insns {
         Some(selection) => selection.resolve(kernel)?,
-        None => kernel.insns.ids().filter(|id| loading(&kernel.insns[*id])).collect(),
+        None => kernel.insns.ids().filter(|id| kernel.insns[*id].loads(var)).collect(),
     };
-    let without = chosen.iter().find(|id| !loading(&kernel.insns[**id]));
+    let without = chosen.iter().find(|id| !kernel.insns[**id].loads(var));
     obligation.require(without.is_none() && !chosen.is_empty(), || match without {
         Some(id) if insns.is_some() => format!(
             "`{}` does not load `{name}` itself; choose instructions that do, or expand the rule that does",

@@ -33,21 +33,13 @@ fn renamed_atom(atom: &Atom, pairs: &[(InameId, InameId)]) -> Option<Affine> {
 
 /// The expression with the inames of copied loops.
 pub fn renamed(e: &Expr, pairs: &[(InameId, InameId)]) -> Expr {
-    e.map(&mut |node| match node {
-        Expr::Iname(iname) => {
-            Expr::Iname(pairs.iter().find(|(old, _)| *old == iname).map_or(iname, |(_, new)| *new))
+    e.map(&mut |mut node| {
+        if let Expr::Iname(iname) = &mut node
+            && let Some((_, new)) = pairs.iter().find(|(old, _)| old == iname)
+        {
+            *iname = *new;
         }
-        other @ (Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Load(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_)) => other,
+        node
     })
 }
 

@@ -26,7 +26,7 @@ fn substitute_in_insns(kernel: &mut Kernel, insns: &[InsnId], iname: InameId, va
     // the type of an iname is that of an expression of inames
     let has_another_type = kernel.type_of(&value, &[]) != kernel.type_of(&Expr::Iname(iname), &[]);
     for id in insns {
-        if !mentions(&kernel.insns[*id], iname) {
+        if !kernel.insns[*id].expressions().any(|e| e.mentions(iname)) {
             continue; // and stays shared with the kernel before
         }
         let mut insn = kernel.insns[*id].clone();
@@ -44,18 +44,9 @@ pub fn remap_iname(kernel: &mut Kernel, iname: InameId, value: &Affine) {
     let replace = |atom: &Atom| (*atom == Atom::Iname(iname)).then(|| value.clone());
     kernel.inames[iname].domain = kernel.inames[iname].domain.substitute(&replace);
     substitute_iname(kernel, iname, value);
-    let users: Vec<_> =
-        kernel.insns.iter().filter(|(_, insn)| mentions(insn, iname)).map(|(id, _)| id).collect();
+    let mentions = |insn: &Insn| insn.expressions().any(|e| e.mentions(iname));
+    let users: Vec<_> = kernel.insns.iter().filter(|(_, insn)| mentions(insn)).map(|(id, _)| id).collect();
     simplify_indices(kernel, &users);
-}
-
-/// Whether an expression of the instruction mentions `iname`.
-fn mentions(insn: &Insn, iname: InameId) -> bool {
-    let mut found = false;
-    for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
-        e.for_each(&mut |e| found |= *e == Expr::Iname(iname));
-    }
-    found
 }
 
 /// Replaces `iname` by `value` in the domains of the loops and reductions inside `nodes` and in the
@@ -72,22 +63,11 @@ pub fn substitute_in_nodes(kernel: &mut Kernel, nodes: &[Node], iname: InameId, 
 /// `a[i]`.
 pub fn simplify_indices(kernel: &mut Kernel, insns: &[InsnId]) {
     let simple = |e: &Expr| e.as_affine().map_or_else(|| e.clone(), |value| Expr::from_affine(&value));
-    let mut rewrite = |e: Expr| match e {
-        Expr::Load(mut access) => {
+    let mut rewrite = |mut e: Expr| {
+        if let Expr::Load(access) = &mut e {
             access.index = access.index.iter().map(simple).collect();
-            Expr::Load(access)
         }
-        other @ (Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_)) => other,
+        e
     };
     for insn in insns {
         let insn = &mut kernel.insns[*insn];

@@ -147,7 +147,7 @@ pub fn inames_of(kernel: &Kernel, nodes: &[Node]) -> Vec<InameId> {
 /// The inames of the reductions of an instruction.
 fn reductions_of(insn: &Insn) -> Vec<InameId> {
     let mut found = Vec::new();
-    for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+    for e in insn.expressions() {
         e.for_each(&mut |e| {
             if let Expr::Reduce(r) = e {
                 found.extend(&r.inames);

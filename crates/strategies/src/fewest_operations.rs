@@ -387,7 +387,7 @@ fn cost(before: &Schedule, s: &Schedule, args: FewestOperations) -> (u64, u64, f
 
 /// Bytes of the tables that some instruction reads.
 fn table_bytes(kernel: &Kernel) -> u64 {
-    let is_read = |id| kernel.insns.values().any(|insn| insn.reads().iter().any(|a| a.var == id));
+    let is_read = |id| kernel.insns.values().any(|insn| insn.loads(id));
     let tables = kernel.vars.iter().filter(|(id, v)| matches!(v.kind, VarKind::Table(_)) && is_read(*id));
     let entries = tables.map(|(_, v)| {
         let VarKind::Table(values) = &v.kind else { return 0 };

@@ -248,7 +248,7 @@ fn shared_scalars(kernel: &Kernel, quad: &Loop) -> Vec<String> {
     let inside: BTreeSet<InsnId> = insns_in(kernel, quad).into_iter().collect();
     let uses = |i: InsnId, v: VarId| {
         let insn = &kernel.insns[i];
-        insn.lhs.var == v || insn.reads().iter().any(|a| a.var == v)
+        insn.accesses(v)
     };
     let written: BTreeSet<VarId> = inside.iter().map(|i| kernel.insns[*i].lhs.var).collect();
     let outside = |v: &VarId| kernel.insns.ids().any(|i| !inside.contains(&i) && uses(i, *v));

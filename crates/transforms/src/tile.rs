@@ -127,7 +127,7 @@ fn shared(kernel: &Kernel, body: &[Node], at: usize, iname: InameId) -> Vec<Stri
         let all = insns_of(body).into_iter().map(|i| &kernel.insns[i]);
         all.flat_map(|i| i.reads().into_iter().chain([&i.lhs]).cloned().collect::<Vec<_>>())
             .filter(|access| access.var == var)
-            .all(|access| access.index.iter().any(|e| purlin_steps::proofs::accumulation::mentions(e, iname)))
+            .all(|access| access.index.iter().any(|e| e.mentions(iname)))
     };
     let all: BTreeSet<VarId> = parts.iter().flatten().copied().filter(several).collect();
     let temporary = |var: &VarId| kernel.vars[*var].kind == VarKind::Temporary && !by_iteration(*var);

@@ -145,7 +145,7 @@ impl CropTable {
             rule.body.for_each(&mut widen);
         }
         for insn in kernel.insns.values() {
-            for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+            for e in insn.expressions() {
                 e.for_each(&mut widen);
             }
         }

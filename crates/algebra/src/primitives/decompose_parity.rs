@@ -1,8 +1,8 @@
 //! Keeps the even and the odd part of lines of temporaries instead of their elements.
 
 use crate::parity::{
-    ALONE, Lost, OTHERS, Parts, Role, Rows, also, certify, check_pairs, combined, entry, loads_of, mentions,
-    of_parts, role, run_to, summed_in, weight,
+    ALONE, Lost, OTHERS, Parts, Role, Rows, also, certify, check_pairs, combined, entry, loads_of, of_parts,
+    role, run_to, summed_in, weight,
 };
 use purlin_analysis::Analysis;
 use purlin_ir::{
@@ -298,7 +298,7 @@ impl Uses<'_> {
         let axis = *self.arrays.get(&access.var)?;
         let Expr::Iname(iname) = access.index[axis] else { return None };
         let mut others = access.index.iter().enumerate().filter(|(k, _)| *k != axis);
-        others.all(|(_, e)| !mentions(e, iname)).then_some(iname)
+        others.all(|(_, e)| !e.mentions(iname)).then_some(iname)
     }
 
     /// Whether an iname runs over all elements of a line and nothing else depends on it.

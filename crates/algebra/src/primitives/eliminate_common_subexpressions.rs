@@ -488,18 +488,10 @@ impl<'k> Collector<'k> {
 
 /// Operations of an expression, those of indices left out.
 fn operations(e: &Expr) -> u32 {
-    let own = match e {
-        Expr::Binary(..) | Expr::Call(..) | Expr::Select(..) => 1,
-        Expr::Load(_) => return 0,
-        Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Unary(..)
-        | Expr::Cast(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_) => 0,
-    };
+    if matches!(e, Expr::Load(_)) {
+        return 0;
+    }
+    let own = u32::from(matches!(e, Expr::Binary(..) | Expr::Call(..) | Expr::Select(..)));
     e.operands().map(operations).fold(own, u32::saturating_add)
 }
 

@@ -147,7 +147,7 @@ pub(super) fn has_single_precision(kernel: &Kernel) -> bool {
     let mut single = kernel.vars.values().any(|v: &Variable| v.ty == ScalarType::F32);
     let mut casts = |e: &Expr| single |= matches!(e, Expr::Cast(ScalarType::F32, _));
     for insn in kernel.insns.values() {
-        for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+        for e in insn.expressions() {
             e.for_each(&mut casts);
         }
     }

@@ -15,9 +15,7 @@ use purlin_steps::lookup::NO_REDUCTION;
 use purlin_steps::neutral::of_nothing;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::accumulation::{
-    Delayed, IS_UPDATE, NO_REDUCTIONS, mentions, refuse_reductions, update,
-};
+use purlin_steps::proofs::accumulation::{Delayed, IS_UPDATE, NO_REDUCTIONS, refuse_reductions, update};
 use purlin_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
 use purlin_steps::proofs::finite::{FINITE, check_finite_in};
 use purlin_steps::proofs::length::{have_values, never_empty, runs_if};
@@ -401,25 +399,14 @@ impl FactorOut {
 
 /// Whether an expression, or a reduction in it, mentions one of some inames.
 fn changes(kernel: &Kernel, e: &Expr, inames: &[InameId]) -> bool {
-    let mut found = inames.iter().any(|i| mentions(e, *i));
-    e.for_each(&mut |e| {
-        if let Expr::Reduce(r) = e {
-            let bounds = |i: &InameId| inames.iter().any(|of| kernel.inames[*i].domain.mentions(*of));
-            found |= r.inames.iter().any(bounds);
-        }
-    });
-    found
+    let bounds = |i: &InameId| inames.iter().any(|of| kernel.inames[*i].domain.mentions(*of));
+    let reduces = |e: &Expr| matches!(e, Expr::Reduce(r) if r.inames.iter().any(bounds));
+    e.any(&mut |e| matches!(e, Expr::Iname(i) if inames.contains(i)) || reduces(e))
 }
 
 /// Whether an expression reads one of some variables.
 fn reads_one_of(kernel: &Kernel, e: &Expr, vars: &[VarId]) -> bool {
-    let mut found = false;
-    kernel.expand_rules(e).for_each(&mut |e| {
-        if let Expr::Load(access) = e {
-            found |= vars.contains(&access.var);
-        }
-    });
-    found
+    kernel.expand_rules(e).any(&mut |e| e.as_load().is_some_and(|access| vars.contains(&access.var)))
 }
 
 /// The reduction over an iname, the instruction it is in, and the inames of the reductions around.
@@ -440,7 +427,7 @@ fn find(kernel: &Kernel, iname: InameId) -> Option<(InsnId, Vec<InameId>, Reduct
     }
     kernel.insns.iter().find_map(|(id, insn)| {
         let mut around = Vec::new();
-        let mut all = insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate);
+        let mut all = insn.expressions();
         all.find_map(|e| search(e, iname, &mut around)).map(|r| (id, around, r))
     })
 }

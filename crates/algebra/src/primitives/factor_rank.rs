@@ -181,11 +181,10 @@ impl Primitive for FactorRank {
         let mut runs = Vec::new();
         self.runs(analysis, &vars, &kernel.body, &mut runs)?;
         let loads = |insn: &Insn| insn.reads().iter().any(|a| vars.contains(&a.var));
-        let of_rule = kernel.rules.values().find(|rule| {
-            let mut found = false;
-            rule.body.for_each(&mut |e| found |= matches!(e, Expr::Load(a) if vars.contains(&a.var)));
-            found
-        });
+        let of_rule = kernel
+            .rules
+            .values()
+            .find(|rule| rule.body.any(&mut |e| e.as_load().is_some_and(|a| vars.contains(&a.var))));
         UPDATE.require(of_rule.is_none(), || {
             let name = of_rule.map_or("", |rule| &rule.name);
             format!("the rule `{name}` loads a table; expand it first")
@@ -332,7 +331,7 @@ impl FactorRank {
         let kernel = analysis.kernel();
         // reads and writes of the rules' values, too
         let expanded = analysis.expanded();
-        let reads = |i: InsnId, var: VarId| expanded.insns[i].reads().iter().any(|a| a.var == var);
+        let reads = |i: InsnId, var: VarId| expanded.insns[i].loads(var);
         let writes = |i: InsnId| kernel.insns[i].lhs.var;
         let mut run: Vec<InsnId> = Vec::new();
         for node in nodes {

@@ -272,7 +272,7 @@ impl<'p> Uses<'p> {
         let kernel = analysis.kernel();
         let touches = |id: &InsnId| {
             let insn = &kernel.insns[*id];
-            insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var)
+            insn.accesses(var)
         };
         let users: Vec<InsnId> = kernel.insns.ids().filter(touches).collect();
         let mut prefix: Vec<InameId> =
@@ -398,23 +398,10 @@ impl<'p> Uses<'p> {
 fn is_fill(analysis: &Analysis, id: InsnId, outer: usize, extent: i64) -> bool {
     let kernel = analysis.kernel();
     let insn = &kernel.insns[id];
-    let whole = |e: &Expr| match e {
-        Expr::Iname(l) => {
-            let range = kernel.inames[*l].domain.as_range(*l);
-            let bounds = range.and_then(|(low, high)| Some((low.as_constant()?, high.as_constant()?)));
-            (bounds == Some((0, extent))).then_some(*l)
-        }
-        Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Load(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_) => None,
+    let whole = |e: &Expr| {
+        let Expr::Iname(l) = e else { return None };
+        let (low, high) = kernel.inames[*l].domain.as_range(*l)?;
+        ((low.as_constant()?, high.as_constant()?) == (0, extent)).then_some(*l)
     };
     let loops: Vec<_> = insn.lhs.index.iter().filter_map(whole).collect();
     let own = &analysis.loops(id)[outer..];

@@ -119,26 +119,12 @@ impl<'k> Depths<'k> {
     fn depth(&self, e: &Expr) -> usize {
         let mut deepest = 0;
         e.for_each(&mut |e| {
-            let depth = match e {
-                Expr::Iname(iname) => self.loops.get(iname).copied(),
-                Expr::Load(access) => self.written.get(&access.var).copied(),
-                Expr::Int(_)
-                | Expr::Real(_)
-                | Expr::Unary(..)
-                | Expr::Binary(..)
-                | Expr::Call(..)
-                | Expr::Cast(..)
-                | Expr::Select(..)
-                | Expr::Reduce(_)
-                | Expr::Rule(..)
-                | Expr::RuleParam(_) => None,
-            };
-            deepest = deepest.max(depth.unwrap_or(0)); // default: what no loop around changes
+            let of_loop = if let Expr::Iname(iname) = e { self.loops.get(iname) } else { None };
+            let of_load = e.as_load().and_then(|access| self.written.get(&access.var));
+            deepest = deepest.max(of_loop.or(of_load).copied().unwrap_or(0)); // default: what no loop around changes
         });
         // a rule reads what its body reads, of which nothing is known here
-        let mut has_rule = false;
-        e.for_each(&mut |e| has_rule |= matches!(e, Expr::Rule(..)));
-        if has_rule { self.loops.len() } else { deepest }
+        if e.any(&mut |e| matches!(e, Expr::Rule(..))) { self.loops.len() } else { deepest }
     }
 
     /// The expression with its operands in order.

@@ -268,7 +268,7 @@ impl ReorderRows {
         found: &mut BTreeSet<VarId>,
     ) -> (usize, usize) {
         let (mut mentions, mut rows) = (0, 0);
-        for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+        for e in insn.expressions() {
             e.for_each(&mut |e| {
                 if *e == Expr::Iname(iname) {
                     mentions += 1;

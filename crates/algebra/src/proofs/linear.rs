@@ -177,20 +177,7 @@ impl<'k> Body<'k> {
             | Expr::Iname(_)
             | Expr::Load(_)
             | Expr::Unary(UnaryOp::Not, _)
-            | Expr::Binary(
-                BinaryOp::FloorDiv
-                | BinaryOp::Mod
-                | BinaryOp::Min
-                | BinaryOp::Max
-                | BinaryOp::Lt
-                | BinaryOp::Le
-                | BinaryOp::Eq
-                | BinaryOp::Ne
-                | BinaryOp::And
-                | BinaryOp::Or,
-                _,
-                _,
-            )
+            | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::Cast(..)
             | Expr::Select(..)

@@ -77,7 +77,7 @@ pub(crate) fn roles(kernel: &Kernel, var: VarId) -> Result<Roles, Refusal> {
     let side = if all.iter().any(adds) { Side::Results } else { Side::Values };
     let (mut products, mut zeros) = (Vec::new(), Vec::new());
     for (id, insn) in &all {
-        let (writes, reads) = (insn.lhs.var == var, insn.reads().iter().any(|a| a.var == var));
+        let (writes, reads) = (insn.lhs.var == var, insn.loads(var));
         match side {
             Side::Values if reads => products.push(uses.product(*id, insn, side)?),
             Side::Results if writes && !reads && is_zero(insn) => {
@@ -124,7 +124,7 @@ struct Uses<'k> {
 
 impl<'k> Uses<'k> {
     fn all(&self) -> Vec<(InsnId, &'k Insn)> {
-        let of = |insn: &Insn| insn.lhs.var == self.var || insn.reads().iter().any(|a| a.var == self.var);
+        let of = |insn: &Insn| insn.lhs.var == self.var || insn.loads(self.var);
         let all = self.kernel.schedule().into_iter().map(|(id, _)| (id, &self.kernel.insns[id]));
         all.filter(|(_, insn)| of(insn)).collect()
     }
@@ -151,7 +151,7 @@ impl<'k> Uses<'k> {
     fn element_loop(&self, insn: InsnId, access: &Access) -> Result<Option<InameId>, Refusal> {
         let Some(Expr::Iname(iname)) = access.index.first() else { return Ok(None) };
         let around = loops_of(self.kernel, insn)?;
-        let rest = access.index[1..].iter().all(|e| !mentions(e, *iname));
+        let rest = access.index[1..].iter().all(|e| !e.mentions(*iname));
         let data = &self.kernel.insns[insn];
         let fits = rest && around.contains(iname) && data.predicate.is_none() && data.callee.is_none();
         Ok(fits.then_some(*iname))
@@ -205,7 +205,7 @@ impl<'k> Uses<'k> {
             && table.layout == Layout::default()
             && extents?.last() == self.extents.first()
             && *last == Expr::Iname(iname)
-            && !rows.iter().any(|e| mentions(e, iname));
+            && !rows.iter().any(|e| e.mentions(iname));
         fits.then_some(a.var)
     }
 
@@ -267,7 +267,7 @@ impl<'k> Uses<'k> {
         };
         let stores = |n: &&Node| any(n, &uses) && !is_product(n);
         self.check_full(body[..first].iter().filter(stores))?;
-        let is_read = |i: &InsnId| self.kernel.insns[*i].reads().iter().any(|a| a.var == self.var);
+        let is_read = |i: &InsnId| self.kernel.insns[*i].loads(self.var);
         let is_other = |i: &InsnId| uses.contains(i) && !own.contains(i);
         let find =
             |nodes: &[Node], wanted: &dyn Fn(&InsnId) -> bool| insns_of(nodes).into_iter().find(wanted);
@@ -344,10 +344,6 @@ impl<'k> Uses<'k> {
 
 fn any(node: &Node, insns: &BTreeSet<InsnId>) -> bool {
     insns_of(std::slice::from_ref(node)).iter().any(|i| insns.contains(i))
-}
-
-fn mentions(e: &Expr, iname: InameId) -> bool {
-    count(e, iname) > 0
 }
 
 fn count(e: &Expr, iname: InameId) -> usize {

@@ -125,7 +125,7 @@ impl Loop<'_> {
         for var in self.written.clone() {
             let uses = |s: &InsnId| {
                 let insn = &kernel.insns[*s];
-                insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var)
+                insn.accesses(var)
             };
             let mut inside = insns.iter().filter(|s| uses(s));
             let data = &kernel.vars[var];
@@ -145,10 +145,7 @@ impl Loop<'_> {
                 let around = loops.get(place).map_or(&[][..], |l| l.as_slice());
                 let follows = |s: &InsnId| loops.get(s).is_some_and(|l| l.starts_with(around));
                 let outside = schedule.iter().map(|(s, _)| s).find(|s| !insns.contains(s) && uses(s));
-                let holds = is_stored(store)
-                    && !store.reads().iter().any(|a| a.var == var)
-                    && inside.all(follows)
-                    && outside.is_none();
+                let holds = is_stored(store) && !store.loads(var) && inside.all(follows) && outside.is_none();
                 LOCAL.require(holds, || match outside {
                     Some(s) => format!(
                         "`{}` is also used by `{}`, outside the loop; give the loop a scalar of its own",
@@ -164,9 +161,7 @@ impl Loop<'_> {
             }
             for s in insns.iter().filter(|s| uses(s)) {
                 let insn = &kernel.insns[*s];
-                let of_rhs = |e: &Expr| matches!(e, Expr::Load(a) if a.var == var);
-                let mut read = false;
-                insn.lhs.index.iter().chain([&insn.rhs]).for_each(|e| e.for_each(&mut |e| read |= of_rhs(e)));
+                let read = insn.lhs.index.iter().chain([&insn.rhs]).any(|e| e.loads(var));
                 SUMS.require(!read && insn.update_op() == Some(UpdateOp::Add), || {
                     let how = if read { "reads" } else { "stores" };
                     format!(
@@ -251,20 +246,7 @@ impl Loop<'_> {
                 insn.name
             ))),
             Expr::Unary(UnaryOp::Not, _)
-            | Expr::Binary(
-                BinaryOp::FloorDiv
-                | BinaryOp::Mod
-                | BinaryOp::Min
-                | BinaryOp::Max
-                | BinaryOp::Lt
-                | BinaryOp::Le
-                | BinaryOp::Eq
-                | BinaryOp::Ne
-                | BinaryOp::And
-                | BinaryOp::Or,
-                _,
-                _,
-            )
+            | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::Cast(..)
             | Expr::Select(..)
@@ -341,9 +323,7 @@ impl Loop<'_> {
 
     /// Whether an index holds the iteration.
     fn names(&self, index: &Expr) -> bool {
-        let mut found = false;
-        index.for_each(&mut |e| found |= matches!(e, Expr::Iname(i) if *i == self.iname));
-        found
+        index.mentions(self.iname)
     }
 
     fn no_pair(&self, insn: &Insn, term: &Term) -> Refusal {

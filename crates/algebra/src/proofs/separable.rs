@@ -244,22 +244,8 @@ impl Loop<'_> {
             format!("`{}` has a condition; start and end the loops around it where it holds", insn.name)
         })?;
         let changes = insn.lhs.index.iter().any(|index| {
-            let mut found = false;
-            index.for_each(&mut |e| match e {
-                Expr::Iname(i) => found |= *i == self.iname,
-                Expr::Load(a) => found |= self.written.contains(&a.var),
-                Expr::Int(_)
-                | Expr::Real(_)
-                | Expr::Unary(..)
-                | Expr::Binary(..)
-                | Expr::Call(..)
-                | Expr::Cast(..)
-                | Expr::Select(..)
-                | Expr::Reduce(_)
-                | Expr::Rule(..)
-                | Expr::RuleParam(_) => {}
-            });
-            found
+            let loads = |e: &Expr| e.as_load().is_some_and(|a| self.written.contains(&a.var));
+            index.any(&mut |e| *e == Expr::Iname(self.iname) || loads(e))
         });
         ALIKE.require(!changes, || {
             format!("`{}` may write another element in each iteration; sum into one", insn.name)
@@ -288,9 +274,11 @@ impl Loop<'_> {
     fn keep(&mut self, var: VarId) -> Result<(), Refusal> {
         let writes = |i: &&Inside| self.kernel.insns[i.id].lhs.var == var;
         let last = self.insns.iter().filter(writes).map(|i| i.statement).max();
-        let early = self.insns.iter().filter(|i| !writes(i)).find(|i| {
-            Some(i.statement) <= last && self.kernel.insns[i.id].reads().iter().any(|a| a.var == var)
-        });
+        let early = self
+            .insns
+            .iter()
+            .filter(|i| !writes(i))
+            .find(|i| Some(i.statement) <= last && self.kernel.insns[i.id].loads(var));
         POINTS.require(early.is_none(), || {
             format!(
                 "`{}` is written inside, and not only before `{}`, which reads it; give each value a scalar of its own",
@@ -307,7 +295,7 @@ impl Loop<'_> {
     fn check_local(&self, place: usize) -> Result<(), Refusal> {
         let Inside { id: store, around, .. } = &self.insns[place];
         let var = self.kernel.insns[*store].lhs.var;
-        let reads = |insn: &Insn| insn.reads().iter().any(|a| a.var == var);
+        let reads = |insn: &Insn| insn.loads(var);
         for (id, insn) in self.kernel.insns.iter().filter(|(id, _)| id != store) {
             if insn.lhs.var != var && !reads(insn) {
                 continue;
@@ -331,13 +319,11 @@ impl Loop<'_> {
 
     fn check_sum(&self, insn: &Insn) -> Result<(), Refusal> {
         let var = insn.lhs.var;
-        let read = self.insns.iter().map(|i| &self.kernel.insns[i.id]).find(|other| {
-            let mut found = false;
-            for e in other.lhs.index.iter().chain([&other.rhs]) {
-                e.for_each(&mut |e| found |= matches!(e, Expr::Load(a) if a.var == var));
-            }
-            found
-        });
+        let read = self
+            .insns
+            .iter()
+            .map(|i| &self.kernel.insns[i.id])
+            .find(|other| other.lhs.index.iter().chain([&other.rhs]).any(|e| e.loads(var)));
         let adds = insn.update_op() == Some(UpdateOp::Add);
         SUMS.require(adds && read.is_none() && !insn.is_atomic(), || match read {
             Some(reader) => format!(

@@ -85,22 +85,12 @@ fn collect(
     sites: &mut [Vec<AccessSite>],
 ) {
     let depth = reduction.len();
-    match e {
-        Expr::Load(access) => {
-            let read = site(poly, insn, access, Mode::Read, reduction.clone());
-            sites[access.var.index()].push(AccessSite { conditions, ..read });
-        }
-        Expr::Reduce(r) => reduction.extend(&r.inames),
-        Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_) => {}
+    if let Expr::Load(access) = e {
+        let read = site(poly, insn, access, Mode::Read, reduction.clone());
+        sites[access.var.index()].push(AccessSite { conditions, ..read });
+    }
+    if let Expr::Reduce(r) = e {
+        reduction.extend(&r.inames);
     }
     for operand in e.operands() {
         collect(poly, (insn, conditions), operand, reduction, sites);
@@ -127,7 +117,7 @@ fn collect_bounds(poly: &Polyhedral, insn: InsnId, bounds: &[Vec<VarId>], sites:
     let kernel = &*poly.kernel;
     let mut reduction = Vec::new();
     let stmt = &kernel.insns[insn];
-    for e in stmt.lhs.index.iter().chain([&stmt.rhs]).chain(&stmt.predicate) {
+    for e in stmt.expressions() {
         e.for_each(&mut |e| {
             if let Expr::Reduce(r) = e {
                 reduction.extend(r.inames.iter().copied());

@@ -62,11 +62,7 @@ pub fn index_origin(domain: &Domain, iname: InameId) -> Affine {
 
 /// The first of some loops whose bounds mention a variable.
 pub fn first_bounded_by(kernel: &Kernel, loops: &[InameId], var: VarId) -> Option<usize> {
-    loops.iter().position(|l| {
-        let mut found = false;
-        kernel.inames[*l].domain.for_each_symbol(&mut |a| found |= *a == Atom::Var(var));
-        found
-    })
+    loops.iter().position(|l| kernel.inames[*l].domain.any_symbol(&mut |a| *a == Atom::Var(var)))
 }
 
 impl LaunchAxes {

@@ -104,9 +104,7 @@ fn check_kind(poly: &Polyhedral, u: VarId, v: VarId) -> Result<(), StorageError>
         ));
     }
     for (id, iname) in kernel.inames.iter() {
-        let mut bound = false;
-        iname.domain.for_each_symbol(&mut |atom| bound |= *atom == Atom::Var(u));
-        if bound {
+        if iname.domain.any_symbol(&mut |atom| *atom == Atom::Var(u)) {
             return refuse(format!(
                 "the bounds of `{}` mention `{}`, which needs a place of its own",
                 iname.name, a.name
@@ -125,7 +123,7 @@ fn check_kind(poly: &Polyhedral, u: VarId, v: VarId) -> Result<(), StorageError>
 
 fn uses(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
     let insn = &kernel.insns[insn];
-    insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var)
+    insn.accesses(var)
 }
 
 /// `{ w -> r in D : exists x in X : w before x before r }` is empty.

@@ -68,17 +68,8 @@ fn touched_otherwise(stmt: &Stmt, names: &mut BTreeSet<Name>) {
             }
         });
     }
-    match stmt {
-        Stmt::Atomic(a) if a.op == UpdateOp::Add && !a.local => {}
-        Stmt::Atomic(_)
-        | Stmt::Comment(_)
-        | Stmt::Declare(_)
-        | Stmt::Assign { .. }
-        | Stmt::Intrinsic(_)
-        | Stmt::If { .. }
-        | Stmt::For(_)
-        | Stmt::Iteration(_)
-        | Stmt::Barrier(_) => names.extend(stmt.written().into_iter().cloned()),
+    if !matches!(stmt, Stmt::Atomic(a) if a.op == UpdateOp::Add && !a.local) {
+        names.extend(stmt.written().into_iter().cloned());
     }
     for inner in stmt.body().into_iter().flatten() {
         touched_otherwise(inner, names);

@@ -32,16 +32,7 @@ impl Helper {
 
     /// Whether it is a compare-and-swap on 64 bits.
     pub(crate) fn is_wide_atomic(&self) -> bool {
-        match self {
-            Self::Declared(..)
-            | Self::Vector(..)
-            | Self::Splat(..)
-            | Self::Shuffle(..)
-            | Self::Lanes(..)
-            | Self::Copies(_)
-            | Self::Integer(..) => false,
-            Self::Atomic { ty, .. } => ty.bytes() == 8,
-        }
+        matches!(self, Self::Atomic { ty, .. } if ty.bytes() == 8)
     }
 
     /// The native function, if the target has one.

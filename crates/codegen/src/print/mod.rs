@@ -433,22 +433,12 @@ impl Printer {
         };
         for (k, value) in values.iter().enumerate() {
             self.out.push_str(if k % 4 == 0 { "\n    " } else { " " });
-            match value {
-                Expr::Real(v, ty) if !v.is_finite() => self.out.push_str(dialect::constant_special(*v, *ty)),
-                value @ (Expr::Int(..)
-                | Expr::Real(..)
-                | Expr::Bool(_)
-                | Expr::Load(_)
-                | Expr::Hardware { .. }
-                | Expr::Neg(_)
-                | Expr::Not(_)
-                | Expr::Binary(..)
-                | Expr::Call(..)
-                | Expr::IntCall(..)
-                | Expr::LanesCall(..)
-                | Expr::Cast(..)
-                | Expr::Select(..)
-                | Expr::Vector { .. }) => self.expr(value, 0),
+            if let Expr::Real(v, ty) = value
+                && !v.is_finite()
+            {
+                self.out.push_str(dialect::constant_special(*v, *ty));
+            } else {
+                self.expr(value, 0);
             }
             self.out.push(',');
         }

@@ -212,27 +212,11 @@ impl<'a> Lanes<'a> {
             *e = Expr::var(&name);
             return;
         }
-        match e {
-            Expr::Select(first, ..) | Expr::Binary(Op::And | Op::Or, first, _) => {
-                self.load_vectors(first, out);
-            }
-            other @ (Expr::Int(..)
-            | Expr::Real(..)
-            | Expr::Bool(_)
-            | Expr::Load(_)
-            | Expr::Hardware { .. }
-            | Expr::Neg(_)
-            | Expr::Not(_)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::IntCall(..)
-            | Expr::LanesCall(..)
-            | Expr::Cast(..)
-            | Expr::Vector { .. }) => {
-                for operand in other.operands_mut() {
-                    self.load_vectors(operand, out);
-                }
-            }
+        if let Expr::Select(first, ..) | Expr::Binary(Op::And | Op::Or, first, _) = e {
+            return self.load_vectors(first, out);
+        }
+        for operand in e.operands_mut() {
+            self.load_vectors(operand, out);
         }
     }
 

@@ -106,19 +106,12 @@ fn symbols(function: &Function) -> Symbols {
 
 fn declared(block: &Block, symbols: &mut Symbols) {
     for stmt in block {
-        match stmt {
-            Stmt::Declare(d) => {
-                let space = if d.local { Space::Local } else { Space::Private };
-                symbols.insert(d.name.clone(), (d.ty, space));
-            }
-            Stmt::For(f) => _ = symbols.insert(f.name.clone(), (f.ty, Space::Private)),
-            Stmt::Comment(_)
-            | Stmt::Assign { .. }
-            | Stmt::Atomic(_)
-            | Stmt::Intrinsic(_)
-            | Stmt::If { .. }
-            | Stmt::Iteration(_)
-            | Stmt::Barrier(_) => {}
+        if let Stmt::Declare(d) = stmt {
+            let space = if d.local { Space::Local } else { Space::Private };
+            symbols.insert(d.name.clone(), (d.ty, space));
+        }
+        if let Stmt::For(f) = stmt {
+            symbols.insert(f.name.clone(), (f.ty, Space::Private));
         }
         stmt.body().into_iter().for_each(|b| declared(b, symbols));
     }
@@ -250,22 +243,12 @@ impl Pass {
 fn rename(block: &mut Block, from: &Name, to: &Name) {
     for stmt in block {
         for e in stmt.expressions_mut() {
-            e.for_each_mut(&mut |e| match e {
-                Expr::Load(place) if place.name == *from => place.name = to.clone(),
-                Expr::Int(..)
-                | Expr::Real(..)
-                | Expr::Bool(_)
-                | Expr::Load(_)
-                | Expr::Hardware { .. }
-                | Expr::Neg(_)
-                | Expr::Not(_)
-                | Expr::Binary(..)
-                | Expr::Call(..)
-                | Expr::IntCall(..)
-                | Expr::LanesCall(..)
-                | Expr::Cast(..)
-                | Expr::Select(..)
-                | Expr::Vector { .. } => {}
+            e.for_each_mut(&mut |e| {
+                if let Expr::Load(place) = e
+                    && place.name == *from
+                {
+                    place.name = to.clone();
+                }
             });
         }
         if let Some(place) = stmt.place_mut().filter(|place| place.name == *from) {

@@ -101,22 +101,9 @@ pub(super) fn factor(e: &Expr, index: &Name, step: u64, known: &Known, symbols: 
         Expr::Binary(Op::Add | Op::Sub | Op::Rem, a, b) | Expr::Select(_, a, b) => of_sum(of(a), of(b)),
         Expr::IntCall(IntFn::Mod | IntFn::Min | IntFn::Max, _, a, b) => of_sum(of(a), of(b)),
         Expr::Binary(Op::Mul, a, b) => of_product(of(a), of(b)),
-        Expr::Binary(Op::Div, a, b) | Expr::IntCall(IntFn::FloorDiv, _, a, b) => match **b {
-            Expr::Int(d, _) => of_quotient(of(a), d),
-            Expr::Real(..)
-            | Expr::Bool(_)
-            | Expr::Load(_)
-            | Expr::Hardware { .. }
-            | Expr::Neg(_)
-            | Expr::Not(_)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::IntCall(..)
-            | Expr::LanesCall(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Vector { .. } => 1,
-        },
+        Expr::Binary(Op::Div, a, b) | Expr::IntCall(IntFn::FloorDiv, _, a, b) => {
+            if let Expr::Int(d, _) = **b { of_quotient(of(a), d) } else { 1 }
+        }
         Expr::Load(_) | Expr::Real(..) | Expr::Bool(_) | Expr::Hardware { .. } | Expr::Not(_) => 1,
         Expr::Binary(..) | Expr::Call(..) | Expr::LanesCall(..) | Expr::Vector { .. } => 1,
     }
@@ -219,26 +206,11 @@ impl Sum {
     }
 
     fn add(&mut self, minus: bool, term: Expr) {
-        let literal = match &term {
-            Expr::Int(c, ScalarType::I32) => Some(*c),
-            Expr::Binary(Op::Mul, a, b) => match (&**a, &**b) {
-                (Expr::Int(a, ScalarType::I32), Expr::Int(b, ScalarType::I32)) => a.checked_mul(*b),
-                _ => None,
-            },
-            Expr::Int(..)
-            | Expr::Real(..)
-            | Expr::Bool(_)
-            | Expr::Load(_)
-            | Expr::Hardware { .. }
-            | Expr::Neg(_)
-            | Expr::Not(_)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::IntCall(..)
-            | Expr::LanesCall(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Vector { .. } => None,
+        let integer = |e: &Expr| if let Expr::Int(c, ScalarType::I32) = e { Some(*c) } else { None };
+        let literal = if let Expr::Binary(Op::Mul, a, b) = &term {
+            integer(a).zip(integer(b)).and_then(|(a, b)| a.checked_mul(b))
+        } else {
+            integer(&term)
         };
         match literal {
             Some(c) => self.constant = self.constant.saturating_add(if minus { -c } else { c }),

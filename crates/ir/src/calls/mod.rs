@@ -177,8 +177,7 @@ impl Binding {
     /// The value in the caller of an index expression of the callee; `None` if it mentions what has
     /// none.
     pub fn value(&self, e: &Affine) -> Option<Affine> {
-        let mut missing = false;
-        e.for_each_symbol(&mut |atom| missing |= self.symbol(atom).is_none());
+        let missing = e.any_symbol(&mut |atom| self.symbol(atom).is_none());
         (!missing).then(|| e.substitute(&|atom| self.symbol(atom)))
     }
 

@@ -468,9 +468,7 @@ impl<'a> State<'a> {
     }
 
     pub(super) fn mentions_inside(&self, e: &Affine) -> bool {
-        let mut inside = false;
-        e.for_each_symbol(&mut |atom| inside |= matches!(atom, Atom::Iname(i) if self.is_inside(*i)));
-        inside
+        e.any_symbol(&mut |atom| matches!(atom, Atom::Iname(i) if self.is_inside(*i)))
     }
 
     /// The value of a symbol of the callee, as far as it is known.
@@ -491,8 +489,7 @@ impl<'a> State<'a> {
 
     /// The value of an expression of the callee, if all its symbols are known.
     pub(super) fn known(&self, e: &Affine) -> Option<Affine> {
-        let mut unknown = false;
-        e.for_each_symbol(&mut |atom| unknown |= self.symbol(atom).is_none());
+        let unknown = e.any_symbol(&mut |atom| self.symbol(atom).is_none());
         (!unknown).then(|| e.substitute(&|atom| self.symbol(atom)))
     }
 

@@ -100,25 +100,13 @@ impl<'s> Parser<'s> {
         let Expr::Binary(BinaryOp::Div, value, divisor) = &e else {
             return Err(fail_help(span, "`ceil` in a bound needs a quotient", "write `ceil(n/4)`"));
         };
-        match **divisor {
-            Expr::Int(d) if d > 0 && d.unsigned_abs() <= MAX_INTERMEDIATE => {
-                Ok((self.to_affine(value).map_err(|why| not_affine(span, why))?, d))
-            }
-            Expr::Int(_)
-            | Expr::Real(_)
-            | Expr::Iname(_)
-            | Expr::Load(_)
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Reduce(_)
-            | Expr::Rule(..)
-            | Expr::RuleParam(_) => {
-                Err(fail(span, "the divisor in a bound is not a positive integer literal"))
-            }
+        if let Expr::Int(d) = **divisor
+            && d > 0
+            && d.unsigned_abs() <= MAX_INTERMEDIATE
+        {
+            return Ok((self.to_affine(value).map_err(|why| not_affine(span, why))?, d));
         }
+        Err(fail(span, "the divisor in a bound is not a positive integer literal"))
     }
 
     /// Reads an affine expression.

@@ -46,13 +46,6 @@ pub fn update(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp), Refusal
     Ok((id, op))
 }
 
-/// Whether an iname occurs in an expression.
-pub fn mentions(e: &Expr, iname: InameId) -> bool {
-    let mut found = false;
-    e.for_each(&mut |e| found |= *e == Expr::Iname(iname));
-    found
-}
-
 /// Refuses a reduction in expressions that will stand in two places: its loop can stand in one
 /// only.
 ///
@@ -166,15 +159,8 @@ impl Delayed<'_, '_> {
 
     /// Whether an access of the update stands in one of the expressions.
     fn is_among(&self, site: &AccessSite, operands: &[&Expr]) -> bool {
-        let mut found = false;
-        for operand in operands {
-            operand.for_each(&mut |e| {
-                if let Expr::Load(access) = e {
-                    found |= *access == site.access && site.bound_of.is_none();
-                }
-            });
-        }
-        found && site.insn == self.id
+        let is_it = |e: &Expr| e.as_load() == Some(&site.access);
+        site.insn == self.id && site.bound_of.is_none() && operands.iter().any(|e| e.any(&mut |e| is_it(e)))
     }
 
     /// Checks that the element exists and has a value wherever it will be updated: where at least

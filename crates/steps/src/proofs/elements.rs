@@ -7,9 +7,7 @@ use crate::proofs::entries::constant_shape;
 use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::Polyhedral;
-use purlin_ir::{
-    Access, Affine, Assumption, Atom, Expr, Insn, Kernel, Rule, TableData, VarId, VarKind, Variable,
-};
+use purlin_ir::{Access, Affine, Assumption, Atom, Expr, Kernel, Rule, TableData, VarId, VarKind, Variable};
 use std::iter::repeat_n;
 
 /// Nobody outside knows its elements.
@@ -68,9 +66,7 @@ pub fn check_axis(variable: &Variable, axis: u32) -> Result<usize, Refusal> {
 pub fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
     let name = &kernel.vars[var].name;
     for iname in kernel.inames.values() {
-        let mut found = false;
-        iname.domain.for_each_symbol(&mut |atom| found |= *atom == Atom::Var(var));
-        if found {
+        if iname.domain.any_symbol(&mut |atom| *atom == Atom::Var(var)) {
             return Err(ONLY_ACCESSED.unfit(format!(
                 "the bounds of `{}` mention `{name}`, and bounds mention scalars only; copy it to another \
                  temporary for them",
@@ -113,42 +109,21 @@ pub fn check_no_rule(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
 
 /// The first substitution rule that reads a variable.
 pub fn rule_that_reads(kernel: &Kernel, var: VarId) -> Option<&Rule> {
-    kernel.rules.values().find(|rule| {
-        let mut found = false;
-        rule.body.for_each(&mut |e| found |= matches!(e, Expr::Load(a) if a.var == var));
-        found
-    })
+    kernel.rules.values().find(|rule| rule.body.loads(var))
 }
 
 /// Passes every load of `var`, also in rules, through `edit`. What loads nothing of it stays shared
 /// with the kernel before.
 pub fn map_loads(kernel: &mut Kernel, var: VarId, edit: &mut dyn FnMut(Access) -> Expr) {
-    let mut rewrite = |e: Expr| match e {
-        Expr::Load(access) if access.var == var => edit(access),
-        other @ (Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Load(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_)) => other,
+    let mut rewrite = |e: Expr| {
+        let Expr::Load(access) = e else { return e };
+        if access.var == var { edit(access) } else { Expr::Load(access) }
     };
-    let loads = |e: &Expr| {
-        let mut found = false;
-        e.for_each(&mut |e| found |= matches!(e, Expr::Load(access) if access.var == var));
-        found
-    };
-    for id in kernel.rules.ids().filter(|id| loads(&kernel.rules[*id].body)).collect::<Vec<_>>() {
+    for id in kernel.rules.ids().filter(|id| kernel.rules[*id].body.loads(var)).collect::<Vec<_>>() {
         let rule = &mut kernel.rules[id];
         rule.body = rule.body.map(&mut rewrite);
     }
-    let of_insn = |insn: &Insn| insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate).any(loads);
-    for id in kernel.insns.ids().filter(|id| of_insn(&kernel.insns[*id])).collect::<Vec<_>>() {
+    for id in kernel.insns.ids().filter(|id| kernel.insns[*id].loads(var)).collect::<Vec<_>>() {
         kernel.insns[id].map_expressions(&mut rewrite);
     }
 }

@@ -51,20 +51,14 @@ impl EntryUses {
 /// sum around, or a loop around an update that the updated element does not mention.
 pub fn summed_axes(insn: &Insn, access: &Access, around: &[InameId], sums: &[InameId]) -> BTreeSet<usize> {
     let summed = summed_inames(insn, around, sums);
-    let is_summed = |axis: &usize| summed.iter().any(|l| mentions(&access.index[*axis], *l));
+    let is_summed = |axis: &usize| summed.iter().any(|l| access.index[*axis].mentions(*l));
     (0..access.index.len()).filter(is_summed).collect()
 }
 
 fn summed_inames(insn: &Insn, around: &[InameId], sums: &[InameId]) -> BTreeSet<InameId> {
     let adds = insn.update_op() == Some(UpdateOp::Add);
-    let written = |l: &InameId| insn.lhs.index.iter().any(|e| mentions(e, *l));
+    let written = |l: &InameId| insn.lhs.index.iter().any(|e| e.mentions(*l));
     around.iter().filter(|l| adds && !written(l)).chain(sums).copied().collect()
-}
-
-fn mentions(e: &Expr, iname: InameId) -> bool {
-    let mut found = false;
-    e.for_each(&mut |e| found |= *e == Expr::Iname(iname));
-    found
 }
 
 /// The uses of the entries of a table in a kernel without rules.
@@ -128,7 +122,7 @@ impl Seen<'_> {
         let held = self.visit(&insn.rhs, Place { linear, ..place }, &mut Vec::new())?;
         if held && self.kernel.vars[insn.lhs.var].kind == VarKind::Temporary {
             let mut chosen: BTreeSet<InameId> =
-                around.iter().filter(|l| mentions(&insn.rhs, **l)).copied().collect();
+                around.iter().filter(|l| insn.rhs.mentions(**l)).copied().collect();
             let others = insn.reads().into_iter().filter_map(|a| self.holders.get(&a.var));
             chosen.extend(others.flatten());
             self.holders.entry(insn.lhs.var).or_default().extend(chosen);

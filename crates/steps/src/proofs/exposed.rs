@@ -2,7 +2,6 @@
 //! another one has left.
 
 use crate::obligation::Obligation;
-use crate::proofs::accumulation::mentions;
 use crate::proofs::elements::element_at;
 use crate::proofs::written::reads_constants;
 use crate::refusal::{AtParameters, Refusal};
@@ -165,7 +164,7 @@ impl Rerun<'_, '_> {
         condition.for_each(&mut |e| reduces |= matches!(e, Expr::Reduce(_)));
         !reduces
             && reads_constants(&poly.kernel, condition)
-            && !inner.into_iter().any(|l| mentions(condition, *l))
+            && !inner.into_iter().any(|l| condition.mentions(*l))
     }
 
     fn clash(&self, read: &AccessSite, point: &[(String, i64)]) -> AtParameters {

@@ -24,20 +24,13 @@ pub fn check_finite(kernel: &Kernel, insn: &str, e: &Expr) -> Result<(), Refusal
 /// The same for what is not the value of one instruction.
 pub fn check_finite_in(kernel: &Kernel, what: &str, e: &Expr) -> Result<(), Refusal> {
     let (mut number, mut tables) = (None, BTreeSet::new());
-    kernel.expand_rules(e).for_each(&mut |e| match e {
-        Expr::Real(value) if !value.0.is_finite() => number = Some(value.0),
-        Expr::Load(access) => drop(tables.insert(access.var)),
-        Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_) => {}
+    kernel.expand_rules(e).for_each(&mut |e| {
+        if let Expr::Real(value) = e
+            && !value.0.is_finite()
+        {
+            number = Some(value.0);
+        }
+        tables.extend(e.as_load().map(|access| access.var));
     });
     FINITE.forbid(number, |number| {
         format!("{what} computes with {number}; pass it as an argument, or keep what computes with it")

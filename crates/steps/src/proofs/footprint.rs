@@ -238,17 +238,9 @@ fn elements(
 fn is_conditional(poly: &Polyhedral, site: &AccessSite) -> bool {
     use purlin_ir::{BinaryOp, Expr};
     let insn = &poly.kernel.insns[site.insn];
-    let mut found = insn.predicate.is_some();
-    if site.writes() {
-        return found;
-    }
-    for e in insn.lhs.index.iter().chain([&insn.rhs]) {
-        e.for_each(&mut |e| {
-            found |= matches!(
-                e,
-                Expr::Select(..) | Expr::Binary(BinaryOp::And | BinaryOp::Or, ..) | Expr::Rule(..)
-            );
-        });
-    }
-    found
+    let chooses = |e: &Expr| {
+        matches!(e, Expr::Select(..) | Expr::Binary(BinaryOp::And | BinaryOp::Or, ..) | Expr::Rule(..))
+    };
+    insn.predicate.is_some()
+        || !site.writes() && insn.lhs.index.iter().chain([&insn.rhs]).any(|e| e.any(&mut |e| chooses(e)))
 }

@@ -94,27 +94,14 @@ fn may_fault(kernel: &Kernel, insn: &Insn) -> Option<(&'static str, &'static str
         | Expr::Rule(..)
         | Expr::RuleParam(_) => {}
     };
-    insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate).for_each(|e| e.for_each(&mut visit));
+    insn.expressions().for_each(|e| e.for_each(&mut visit));
     found
 }
 
 /// Whether every integer can be divided by a value: -1 is none, of which the quotient may not fit.
 fn divides(divisor: &Expr) -> bool {
-    match divisor {
-        Expr::Binary(BinaryOp::Max, a, b) => [a, b].iter().any(|e| matches!(***e, Expr::Int(1..))),
-        other @ (Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Load(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_)) => {
-            other.as_affine().and_then(|e| e.as_constant()).is_some_and(|c| c != 0 && c != -1)
-        }
+    if let Expr::Binary(BinaryOp::Max, a, b) = divisor {
+        return [a, b].iter().any(|e| matches!(***e, Expr::Int(1..)));
     }
+    divisor.as_affine().and_then(|e| e.as_constant()).is_some_and(|c| c != 0 && c != -1)
 }

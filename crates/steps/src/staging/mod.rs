@@ -187,7 +187,7 @@ pub fn check_no_rule_reads(kernel: &Kernel, insns: &[InsnId], var: VarId) -> Res
 pub fn rule_that_reads(kernel: &Kernel, insn: InsnId, var: VarId) -> Option<String> {
     let insn = &kernel.insns[insn];
     let mut found = None;
-    for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+    for e in insn.expressions() {
         e.for_each(&mut |e| {
             let Expr::Rule(rule, _) = e else { return };
             kernel.expand_rules(&kernel.rules[*rule].body).for_each(&mut |inner| {

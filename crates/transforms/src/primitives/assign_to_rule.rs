@@ -232,11 +232,7 @@ impl AssignToRule {
         if in_bounds {
             return self.refuse(NOT_IN_BOUNDS, "stands in the bounds of a loop, where no rule may; keep it");
         }
-        let reads = |e: &Expr| {
-            let mut found = false;
-            e.for_each(&mut |e| found |= matches!(e, Expr::Load(a) if a.var == var));
-            found
-        };
+        let reads = |e: &Expr| e.loads(var);
         match kernel.rules.values().find(|r| reads(&r.body)) {
             Some(rule) => {
                 self.refuse(NOT_IN_RULES, &format!("is read inside rule `{}`; expand it first", rule.name))

@@ -196,9 +196,7 @@ fn is_element(e: &Expr, lhs: &Access) -> bool {
 }
 
 fn reads(kernel: &Kernel, e: &Expr, insn: &Insn) -> bool {
-    let mut found = false;
-    kernel.expand_rules(e).for_each(&mut |e| found |= matches!(e, Expr::Load(a) if a.var == insn.lhs.var));
-    found
+    kernel.expand_rules(e).loads(insn.lhs.var)
 }
 
 /// The terms joined again, from left to right, in the type of the variable.

@@ -242,7 +242,7 @@ impl ExpandArray {
 
 fn uses(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
     let insn = &kernel.insns[insn];
-    insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var)
+    insn.accesses(var)
 }
 
 /// The pairs of a dependence in different iterations of a loop.

@@ -116,7 +116,7 @@ impl ExpandRule {
         });
         for insn in kernel.insns.values() {
             let mut bad = None;
-            for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+            for e in insn.expressions() {
                 e.for_each(&mut |e| {
                     let Expr::Rule(used, args) = e else { return };
                     let repeated =
@@ -138,9 +138,7 @@ impl ExpandRule {
 }
 
 fn reduces(e: &Expr) -> bool {
-    let mut found = false;
-    e.for_each(&mut |e| found |= matches!(e, Expr::Reduce(_)));
-    found
+    e.any(&mut |e| matches!(e, Expr::Reduce(_)))
 }
 
 /// The id of another rule once one is gone.

@@ -18,7 +18,7 @@ use purlin_steps::proofs::accumulation::HAS_ELEMENT;
 use purlin_steps::proofs::accumulation::HAS_VALUE;
 use purlin_steps::proofs::accumulation::IS_UPDATE;
 use purlin_steps::proofs::accumulation::NO_REDUCTIONS;
-use purlin_steps::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
+use purlin_steps::proofs::accumulation::{Delayed, refuse_reductions, update};
 use purlin_steps::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
 use purlin_steps::proofs::extent::parametric_extent;
 use purlin_steps::proofs::length::never_empty;
@@ -201,11 +201,11 @@ impl Primitive for FactorUpdate {
             loops.iter().position(|l| named.contains(l)).expected("named loop around the update", kernel)?;
         let insn = &expanded.insns[id];
         refuse_reductions(kernel, insn, &insn.lhs.index.iter().chain(&insn.predicate).collect::<Vec<_>>())?;
-        let kept = |l: &InameId| named.contains(l) || insn.lhs.index.iter().any(|e| mentions(e, *l));
+        let kept = |l: &InameId| named.contains(l) || insn.lhs.index.iter().any(|e| e.mentions(*l));
         let axes: Vec<_> = loops[outer..].iter().copied().filter(kept).collect();
         self.check_bounds(analysis, &loops, outer, &axes)?;
         let known: Vec<_> = loops[..outer].iter().chain(&axes).copied().collect();
-        let summed = |e: &Expr| loops.iter().any(|l| !known.contains(l) && mentions(e, *l));
+        let summed = |e: &Expr| loops.iter().any(|l| !known.contains(l) && e.mentions(*l));
         let mut runs = true;
         for l in loops[outer..].iter().filter(|l| !axes.contains(l)) {
             runs &= never_empty(analysis, *l)?;

@@ -380,11 +380,7 @@ fn implied(kernel: &Kernel, mut fixed: Kernel, proof: &FixedParameter) -> Result
     if proof.value.as_constant().is_some() {
         return Ok(Vec::new());
     }
-    let of_param = |c: &Affine| {
-        let mut is_found = false;
-        c.for_each_symbol(&mut |atom| is_found |= *atom == Atom::Var(proof.param));
-        is_found
-    };
+    let of_param = |c: &Affine| c.any_symbol(&mut |atom| *atom == Atom::Var(proof.param));
     let mut on_param = kernel.clone();
     on_param
         .assumptions
@@ -406,18 +402,8 @@ fn implied(kernel: &Kernel, mut fixed: Kernel, proof: &FixedParameter) -> Result
 
 /// Whether an expression computes with a scalar, other than in indices.
 fn computes_with(e: &Expr, var: VarId) -> bool {
-    match e {
-        Expr::Load(access) => access.var == var,
-        Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::RuleParam(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..) => e.operands().any(|operand| computes_with(operand, var)),
+    match e.as_load() {
+        Some(access) => access.var == var,
+        None => e.operands().any(|operand| computes_with(operand, var)),
     }
 }

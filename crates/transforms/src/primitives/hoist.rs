@@ -13,7 +13,6 @@ use purlin_steps::keeps::Instances;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
 use purlin_steps::proofs::CURRENT;
-use purlin_steps::proofs::accumulation::mentions;
 use purlin_steps::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
 use purlin_steps::proofs::exposed::{NOT_EXPOSED, Rerun};
 use purlin_steps::proofs::length::runs_if;
@@ -214,8 +213,8 @@ impl Hoist {
         }
         for id in insns_of(nodes) {
             let insn = &kernel.insns[id];
-            let all = insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate);
-            SAME.require(!all.into_iter().any(|e| mentions(e, iname)), || {
+            let all = insn.expressions();
+            SAME.require(!all.into_iter().any(|e| e.mentions(iname)), || {
                 format!(
                     "`{}` mentions `{of_loop}`; only what is the same in every iteration is hoisted",
                     insn.name

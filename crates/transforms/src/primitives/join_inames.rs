@@ -171,11 +171,7 @@ impl JoinInames {
         let nested = match loop_body(&kernel.body, outer) {
             Some(body) => matches!(body, [Node::Loop(only, _)] if *only == inner),
             None => kernel.insns.values().any(|insn| {
-                let mut found = false;
-                for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
-                    e.for_each(&mut |e| found |= neighbours_in(e, outer, inner).is_some());
-                }
-                found
+                insn.expressions().any(|e| e.any(&mut |e| neighbours_in(e, outer, inner).is_some()))
             }),
         };
         NESTED.require(nested, || {

@@ -11,7 +11,6 @@ use purlin_steps::lookup;
 use purlin_steps::lookup::table_factors;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::accumulation;
 use purlin_steps::proofs::elements::with_longer_axis;
 use purlin_steps::proofs::finite::check_finite;
 use purlin_steps::refusal::Refusal;
@@ -305,7 +304,7 @@ fn idle(
             let (insn, scope) = (&kernel.insns[*id], Scope { kernel, grown, stale: &stale, iname: *iname });
             if !scope.computes_with_zeros(insn) {
                 // what reads its own array finds the zeros of those before
-                let reads_own = insn.reads().iter().any(|a| a.var == insn.lhs.var);
+                let reads_own = insn.loads(insn.lhs.var);
                 let fills = scope.is_grown(&insn.lhs) && insn.op == WriteOp::Assign && !reads_own;
                 idle.push((*id, *iname, fills));
             }
@@ -327,13 +326,8 @@ fn axis_of(kernel: &Kernel, access: &Access, iname: InameId) -> Option<usize> {
 
 /// Whether a value changes with an iname; rules know none.
 fn mentions(kernel: &Kernel, e: &Expr, iname: InameId) -> bool {
-    let mut found = accumulation::mentions(e, iname);
-    e.for_each(&mut |e| {
-        if let Expr::Reduce(r) = e {
-            found |= r.inames.iter().any(|l| kernel.inames[*l].domain.mentions(iname));
-        }
-    });
-    found
+    let bounds = |e: &Expr| matches!(e, Expr::Reduce(r) if r.inames.iter().any(|l| kernel.inames[*l].domain.mentions(iname)));
+    e.any(&mut |e| *e == Expr::Iname(iname) || bounds(e))
 }
 
 /// An iteration of a loop.

@@ -21,7 +21,7 @@ use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
 use purlin_steps::proofs::accumulation::IS_UPDATE;
 use purlin_steps::proofs::accumulation::NO_REDUCTIONS;
-use purlin_steps::proofs::accumulation::{mentions, refuse_reductions, update};
+use purlin_steps::proofs::accumulation::{refuse_reductions, update};
 use purlin_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
 use purlin_steps::proofs::elements::NO_RULE;
 use purlin_steps::proofs::elements::check_no_rule;
@@ -274,11 +274,8 @@ fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Refu
             )
         })?;
     }
-    let bound = |l: &InameId| {
-        let mut found = false;
-        kernel.inames[*l].domain.for_each_symbol(&mut |a| found |= *a == purlin_ir::Atom::Var(insn.lhs.var));
-        found
-    };
+    let bound =
+        |l: &InameId| kernel.inames[*l].domain.any_symbol(&mut |a| *a == purlin_ir::Atom::Var(insn.lhs.var));
     let Some(bounded) = kernel.inames.ids().find(bound) else { return Ok(()) };
     NO_BOUND
         .require(false, || format!("the bounds of `{}` mention `{}`", kernel.inames[bounded].name, var.name))
@@ -361,7 +358,7 @@ fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) 
 /// Whether a condition is the same throughout some loops, and can be evaluated where they are
 /// empty.
 fn is_scalar_condition(kernel: &Kernel, p: &Expr, loops: &[InameId]) -> bool {
-    let mut scalars = reads_constants(kernel, p) && !loops.iter().any(|l| mentions(p, *l));
+    let mut scalars = reads_constants(kernel, p) && !loops.iter().any(|l| p.mentions(*l));
     p.for_each(&mut |e| scalars &= !matches!(e, Expr::Load(access) if !access.index.is_empty()));
     scalars
 }

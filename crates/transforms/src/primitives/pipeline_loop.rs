@@ -421,11 +421,10 @@ fn mentions(kernel: &Kernel, node: &Node, var: VarId) -> bool {
     match node {
         Node::Insn(insn) => {
             let insn = &kernel.insns[*insn];
-            insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var)
+            insn.accesses(var)
         }
         Node::Loop(l, body) => {
-            let mut bound = false;
-            kernel.inames[*l].domain.for_each_symbol(&mut |atom| bound |= *atom == Atom::Var(var));
+            let bound = kernel.inames[*l].domain.any_symbol(&mut |atom| *atom == Atom::Var(var));
             bound || body.iter().any(|node| mentions(kernel, node, var))
         }
     }

@@ -215,7 +215,7 @@ impl Primitive for PrecomputeRule {
         let space = temporary.check(kernel)?;
         let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;
         let stand_in = StandIn::of(kernel, rule, chosen.as_deref());
-        let uses = |insn| reads(&stand_in.kernel, insn, stand_in.array);
+        let uses = |insn| stand_in.kernel.insns[insn].loads(stand_in.array);
         let something = (&SOMETHING_READS, "read");
         let region = Region::of(&stand_in.kernel, stand_in.array, self.at.as_deref(), &uses, something)?;
         let ty = self.check_uses(kernel, rule, &region.insns)?;
@@ -337,7 +337,7 @@ impl PrecomputeRule {
 fn uses_of(kernel: &Kernel, insn: InsnId, rule: RuleId) -> Vec<Expr> {
     let insn = &kernel.insns[insn];
     let mut found = Vec::new();
-    for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+    for e in insn.expressions() {
         e.for_each(&mut |e| {
             if matches!(e, Expr::Rule(used, _) if *used == rule) {
                 found.push(e.clone());
@@ -345,10 +345,6 @@ fn uses_of(kernel: &Kernel, insn: InsnId, rule: RuleId) -> Vec<Expr> {
         });
     }
     found
-}
-
-fn reads(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
-    kernel.insns[insn].reads().iter().any(|access| access.var == var)
 }
 
 /// A kernel in which an array stands where a rule is used: to the analysis a rule is an array that

@@ -1,7 +1,7 @@
 //! Copies what a region reads of an array to a temporary.
 
 use purlin_analysis::Analysis;
-use purlin_ir::{AddressSpace, InsnId, Kernel, VarId};
+use purlin_ir::{AddressSpace, InsnId, Kernel};
 use purlin_steps::argument;
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::lookup::{self, Selection};
@@ -228,13 +228,10 @@ impl PrefetchArray {
         })?;
         let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;
         let wanted = |i: InsnId| chosen.as_ref().is_none_or(|chosen| chosen.contains(&i));
-        let reads = |i| wanted(i) && reads(kernel, i, var);
+        let loads = |i| kernel.insns[i].loads(var) || rule_that_reads(kernel, i, var).is_some();
+        let reads = |i| wanted(i) && loads(i);
         let region = Region::of(kernel, var, self.at.as_deref(), &reads, (&SOMETHING_READS, "read"))?;
         check_no_rule_reads(kernel, &region.insns, var)?;
         Ok(region)
     }
-}
-
-fn reads(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
-    kernel.insns[insn].reads().iter().any(|a| a.var == var) || rule_that_reads(kernel, insn, var).is_some()
 }

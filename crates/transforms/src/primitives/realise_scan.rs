@@ -18,7 +18,7 @@ use purlin_steps::lookup;
 use purlin_steps::neutral::of_nothing;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::accumulation::{NO_REDUCTIONS, mentions, refuse_reductions};
+use purlin_steps::proofs::accumulation::{NO_REDUCTIONS, refuse_reductions};
 use purlin_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
 use purlin_steps::proofs::elements::TEMPORARY;
 use purlin_steps::proofs::length::always;
@@ -461,7 +461,7 @@ fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Refusal> {
         let why = format!("the range of `{j}` does not grow by one with `{i}`; needed `lo..{i} + c`");
         return Err(GROWS.unfit(why));
     };
-    SAME_TERMS.require(!mentions(&kernel.expand_rules(&reduction.body), scan.iname), || {
+    SAME_TERMS.require(!kernel.expand_rules(&reduction.body).mentions(scan.iname), || {
         format!("the terms over `{j}` mention `{i}`, so that every sum has terms of its own")
     })?;
     refuse_reductions(kernel, insn, &[&reduction.body])?;
@@ -485,7 +485,7 @@ fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Refusal> {
             insn.name, kernel.inames[scan.iname].name
         ))
     };
-    if insn.op != WriteOp::Assign || !insn.lhs.index.iter().any(|e| mentions(e, scan.iname)) {
+    if insn.op != WriteOp::Assign || !insn.lhs.index.iter().any(|e| e.mentions(scan.iname)) {
         return Err(neither());
     }
     let earlier = Affine::iname(scan.iname).plus_constant(-1);

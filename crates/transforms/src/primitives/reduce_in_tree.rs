@@ -19,7 +19,7 @@ use purlin_steps::proofs::accumulation::HAS_ELEMENT;
 use purlin_steps::proofs::accumulation::HAS_VALUE;
 use purlin_steps::proofs::accumulation::IS_UPDATE;
 use purlin_steps::proofs::accumulation::NO_REDUCTIONS;
-use purlin_steps::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
+use purlin_steps::proofs::accumulation::{Delayed, refuse_reductions, update};
 use purlin_steps::proofs::extent::{parametric_extent, points_of};
 use purlin_steps::proofs::width::fits_i32;
 use purlin_steps::refusal::Refusal;
@@ -241,7 +241,7 @@ impl Primitive for ReduceInTree {
         let id = *id;
         let insn = &analysis.expanded().insns[id];
         let (_, op) = update(kernel, &insn.name)?;
-        ONE_ELEMENT.require(!insn.lhs.index.iter().any(|e| mentions(e, iname)), || {
+        ONE_ELEMENT.require(!insn.lhs.index.iter().any(|e| e.mentions(iname)), || {
             format!(
                 "every iteration of `{}` updates an element of `{}` of its own; there is nothing to join",
                 self.iname, kernel.vars[insn.lhs.var].name
@@ -251,7 +251,7 @@ impl Primitive for ReduceInTree {
         let tag = work_item_tag(kernel, iname, self.tag)?;
         let poly = analysis.polyhedral();
         let outer = poly.loops(id).len() - 1;
-        let predicate = insn.predicate.as_ref().filter(|p| !mentions(p, iname));
+        let predicate = insn.predicate.as_ref().filter(|p| !p.mentions(iname));
         refuse_reductions(kernel, insn, &insn.predicate.iter().collect::<Vec<_>>())?;
         let delayed = Delayed { analysis, id, outer };
         delayed.check_unseen("keep the update sequential")?;
@@ -457,7 +457,7 @@ impl Plan {
             parts.push(kernel, at, join);
         }
         let sum = Expr::load(*arrays.last().unwrap_or(&tree), [Expr::Int(0)]);
-        let predicate = update.predicate.clone().filter(|p| !mentions(p, self.iname));
+        let predicate = update.predicate.clone().filter(|p| !p.mentions(self.iname));
         kernel.insns[self.id] = Insn { rhs: sum, predicate, ..update };
         parts.nodes.push(Node::Insn(self.id));
         self.replace(kernel, &parts.nodes);

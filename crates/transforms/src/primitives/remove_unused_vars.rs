@@ -95,7 +95,7 @@ fn mentioned(kernel: &Kernel) -> Vec<bool> {
     };
     for insn in kernel.insns.values() {
         used[insn.lhs.var.index()] = true;
-        for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+        for e in insn.expressions() {
             loads(e, &mut used);
         }
     }

@@ -220,7 +220,7 @@ impl SinkAccumulation {
         let mut found = None;
         for id in parts.inside.iter().filter(|i| touches(kernel, **i, parts.var)) {
             let insn = &kernel.insns[*id];
-            let op = insn.update_op().filter(|_| !reads(kernel, *id, parts.var));
+            let op = insn.update_op().filter(|_| !kernel.insns[*id].loads(parts.var));
             match (op, found) {
                 (Some(op), None) => found = Some(op),
                 (Some(op), Some(other)) if op == other => {}
@@ -294,9 +294,5 @@ fn runs(analysis: &Analysis, parts: &Parts) -> Result<bool, Refusal> {
 }
 
 fn touches(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
-    kernel.insns[insn].lhs.var == var || reads(kernel, insn, var)
-}
-
-fn reads(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
-    kernel.insns[insn].reads().iter().any(|a| a.var == var)
+    kernel.insns[insn].lhs.var == var || kernel.insns[insn].loads(var)
 }

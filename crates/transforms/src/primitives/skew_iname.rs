@@ -120,8 +120,7 @@ impl SkewIname {
     fn check_start(&self, skewed: &Kernel, iname: InameId) -> Result<(), Refusal> {
         let data = &skewed.inames[iname];
         let start = index_origin(&data.domain, iname);
-        let mut moves = false;
-        start.for_each_symbol(&mut |atom| moves |= matches!(atom, Atom::Iname(_)));
+        let moves = start.any_symbol(&mut |atom| matches!(atom, Atom::Iname(_)));
         let on_axis = matches!(data.tag, AxisTag::Group(_) | AxisTag::Local(_));
         ONE_START.require(!(moves && on_axis), || {
             format!(
@@ -143,20 +142,14 @@ fn is_around(kernel: &Kernel, outer: InameId, inner: InameId) -> bool {
     if let Some(body) = loop_body(&kernel.body, outer) {
         return inames_of(kernel, body).contains(&inner);
     }
-    kernel.insns.values().any(|insn| {
-        let mut found = false;
-        for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
-            e.for_each(&mut |e| found |= is_around_in(e, outer, inner));
-        }
-        found
-    })
+    let is_around = |e: &Expr| is_around_in(e, outer, inner);
+    kernel.insns.values().any(|insn| insn.expressions().any(|e| e.any(&mut |e| is_around(e))))
 }
 
 /// Whether a reduction has `outer` before `inner`, or `inner` in its body.
 fn is_around_in(e: &Expr, outer: InameId, inner: InameId) -> bool {
     let Expr::Reduce(r) = e else { return false };
     let Some(k) = r.inames.iter().position(|i| *i == outer) else { return false };
-    let mut found = r.inames[k..].contains(&inner);
-    r.body.for_each(&mut |e| found |= matches!(e, Expr::Reduce(r) if r.inames.contains(&inner)));
-    found
+    let inside = |e: &Expr| matches!(e, Expr::Reduce(r) if r.inames.contains(&inner));
+    r.inames[k..].contains(&inner) || r.body.any(&mut |e| inside(e))
 }

@@ -237,7 +237,7 @@ impl SplitAccumulation {
 
     /// In between the accumulator is only updated; returns the operator.
     fn check_updates(&self, kernel: &Kernel, var: VarId, updates: &[InsnId]) -> Result<UpdateOp, Refusal> {
-        let op_of = |id: &InsnId| kernel.insns[*id].update_op().filter(|_| !reads(kernel, *id, var));
+        let op_of = |id: &InsnId| kernel.insns[*id].update_op().filter(|_| !kernel.insns[*id].loads(var));
         let mut first = None;
         for id in updates {
             let op = op_of(id);
@@ -301,11 +301,7 @@ fn check_order(analysis: &Analysis, split: &Split) -> Result<(), Refusal> {
 }
 
 fn touches(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
-    kernel.insns[insn].lhs.var == var || reads(kernel, insn, var)
-}
-
-fn reads(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
-    kernel.insns[insn].reads().iter().any(|a| a.var == var)
+    kernel.insns[insn].lhs.var == var || kernel.insns[insn].loads(var)
 }
 
 /// Lets an instruction access another variable of the same shape.

@@ -200,7 +200,7 @@ fn insns_inside(kernel: &Kernel, iname: InameId) -> BTreeSet<InsnId> {
 }
 
 fn is_on_both_sides(kernel: &Kernel, inside: &BTreeSet<InsnId>, var: VarId) -> bool {
-    let uses = |insn: &purlin_ir::Insn| insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var);
+    let uses = |insn: &purlin_ir::Insn| insn.accesses(var);
     let users = kernel.insns.iter().filter(|(_, insn)| uses(insn));
     let sides: BTreeSet<bool> = users.map(|(id, _)| inside.contains(&id)).collect();
     sides.len() == 2

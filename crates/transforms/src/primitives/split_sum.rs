@@ -217,24 +217,13 @@ fn of_literals(ty: ScalarType) -> ExprType {
 /// The terms of a sum from left to right, and whether each is subtracted. A sum in another type is
 /// one term.
 fn flatten<'e>(e: &'e Expr, minus: bool, opens: &dyn Fn(&Expr) -> bool, terms: &mut Vec<(&'e Expr, bool)>) {
-    match e {
-        Expr::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) if opens(e) => {
-            flatten(a, minus, opens, terms);
-            flatten(b, minus != (*op == BinaryOp::Sub), opens, terms);
-        }
-        other @ (Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Load(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_)) => terms.push((other, minus)),
+    if let Expr::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = e
+        && opens(e)
+    {
+        flatten(a, minus, opens, terms);
+        return flatten(b, minus != (*op == BinaryOp::Sub), opens, terms);
     }
+    terms.push((e, minus));
 }
 
 /// A sum with one more term.
