@@ -1,8 +1,7 @@
 //! Patches that a group solves for one after the other, each copied to local memory by asynchronous copies while
 //! the one before is computed.
 
-use crate::schedules::Steps;
-use crate::{Dimension, Precision};
+use crate::{Dimension, Precision, Steps};
 use purlin_ir::AddressSpace;
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::intrinsics::{COPY_ASYNC_F32, COPY_ASYNC_F64};

@@ -3,17 +3,9 @@
 use crate::MultigridError;
 use crate::hierarchy::Hierarchy;
 use crate::level::At;
+use crate::options::Order;
 use purlin_runtime::Buffer;
 use purlin_solve::{Call, Operator, Queue};
-
-/// The order in which the colours of a smoother take their turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Ascending.
-    Forward,
-    /// Descending: the transpose of the other.
-    Backward,
-}
 
 impl Hierarchy<'_> {
     /// One V-cycle on a level, for its right-hand side, with a given number of smoothing steps before and

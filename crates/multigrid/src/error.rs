@@ -1,6 +1,6 @@
 //! What can go wrong.
 
-use crate::kernels::{Operation, Variant};
+use crate::operation::{Operation, Variant};
 use purlin_capacity::OutOfMemory;
 use purlin_codegen::CodegenError;
 use purlin_fem::element::ElementError;

@@ -2,12 +2,13 @@
 
 use crate::kernels::{Blocks, Operation, Variant};
 use crate::level::{At, Level, levels};
-use crate::line::{Line, Matrix};
+use crate::line::Line;
+use crate::matrix::Matrix;
 use crate::mesh::DeformedMesh;
 use crate::on_mesh::{MeshArrays, upload};
+use crate::options::{HierarchyOptions, Relaxation, launched};
 use crate::schedules::{Structure, program};
 use crate::slabs::{Neighbours, Slab};
-use crate::smoother::{Relaxation, launched};
 use crate::texts::{Vectors, narrow_and_widen};
 use crate::{Element, MultigridError, Precision};
 use purlin_codegen::Program;
@@ -25,33 +26,6 @@ pub(crate) struct Matrices {
     pub(crate) prolongation: Buffer,
     /// Of a patch of the first length, where the smoother takes it.
     pub(crate) inverse: Option<Buffer>,
-}
-
-/// How a hierarchy computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HierarchyOptions {
-    /// The numbers of all its vectors.
-    pub precision: Precision,
-    /// The kernels of its smoother.
-    pub variant: Variant,
-    /// How the patches are put together.
-    pub relaxation: Relaxation,
-    /// The structure of those on patches; the fastest that is known if there is none.
-    pub smoother: Option<Structure>,
-    /// Smoothing steps of a V-cycle before the coarser level and after it, one at least.
-    pub steps: [u32; 2],
-}
-
-impl Default for HierarchyOptions {
-    fn default() -> Self {
-        Self {
-            precision: Precision::default(),
-            variant: Variant::default(),
-            relaxation: Relaxation::default(),
-            smoother: None,
-            steps: [1, 1],
-        }
-    }
 }
 
 /// Nested meshes of the unit square or cube on a device, from two cells a side to the finest one,

@@ -1,10 +1,9 @@
 //! Contractions of the fused kernel in three dimensions by FP64 matrix instructions.
 
 use crate::ahead;
-use crate::kernels::Operation;
+use crate::operation::Operation;
 use crate::parities::PAIRS;
-use crate::schedules::Steps;
-use crate::{Dimension, Element, MultigridError, Precision};
+use crate::{Dimension, Element, MultigridError, Precision, Steps};
 use purlin_ir::AddressSpace;
 use purlin_primitives::instruction_lines::{InstructionLines, pad_lines};
 use purlin_primitives::primitives::{

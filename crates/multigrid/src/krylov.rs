@@ -1,9 +1,10 @@
 //! Poisson's equation by GMRES in double precision around a V-cycle in double or single.
 
-use crate::hierarchy::{HierarchyOptions, bytes, fits, scale, taken};
+use crate::hierarchy::{bytes, fits, scale, taken};
 use crate::kernels::{Blocks, Operation};
 use crate::mesh::DeformedMesh;
 use crate::on_mesh::MeshArrays;
+use crate::options::HierarchyOptions;
 use crate::schedules::{Structure, program};
 use crate::slabs::Slab;
 use crate::texts::compiled;

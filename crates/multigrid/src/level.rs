@@ -1,11 +1,11 @@
 //! The vectors of a level.
 
-use crate::hierarchy::HierarchyOptions;
 use crate::line::Line;
 use crate::mesh::DeformedMesh;
 use crate::on_mesh::MeshArrays;
+use crate::options::{HierarchyOptions, Relaxation};
 use crate::slabs::Slab;
-use crate::{Element, MultigridError, Precision, Relaxation};
+use crate::{Element, MultigridError, Precision};
 use purlin_runtime::{Buffer, Device};
 use purlin_solve::Wire;
 

@@ -26,11 +26,16 @@ pub mod kernels;
 mod krylov;
 mod level;
 mod line;
+mod lines;
 mod mapped_box;
+mod matrix;
 mod mesh;
 mod mesh_plans;
 mod on_mesh;
+mod operation;
+mod options;
 mod parities;
+mod plan;
 pub mod schedules;
 mod slabs;
 mod smoother;
@@ -39,18 +44,22 @@ mod structure;
 mod tensor;
 mod texts;
 
-pub use cycle::{Order, VCycle};
+pub use cycle::VCycle;
 pub use error::MultigridError;
-pub use hierarchy::{Hierarchy, HierarchyOptions, Which};
+pub use hierarchy::{Hierarchy, Which};
 pub use krylov::{LevelOperator, PreconditionedSolver, Start, sine_load};
-pub use line::{Line, Matrix, Points, Rule};
+pub use line::{Line, Points, Rule};
 pub use mapped_box::MappedBox;
+pub use matrix::Matrix;
 pub use mesh::DeformedMesh;
+pub use options::{HierarchyOptions, Order, Relaxation};
 pub use slabs::{Exchanges, SlabOptions, SlabSolver};
-pub use smoother::Relaxation;
 pub use tensor::TensorTables;
 
 use serde::{Deserialize, Serialize};
+
+/// Whether steps are taken.
+type Steps = Result<(), purlin_primitives::TransformError>;
 
 /// The dimension of a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,33 +1,9 @@
 //! The matrices of one dimension, of which those of patches are sums of tensor products.
 
+use crate::matrix::{Matrix, lagrange, lagrange_slopes};
 use crate::{Dimension, MultigridError, TensorTables};
 use nalgebra::{Cholesky, DMatrix, SymmetricEigen};
 use purlin_fem::quadrature::{gauss_jacobi, gauss_lobatto};
-
-/// A matrix, row by row.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Matrix {
-    /// Its rows.
-    pub rows: usize,
-    /// Its columns.
-    pub columns: usize,
-    /// Its entries, [rows, columns].
-    pub entries: Vec<f64>,
-}
-
-impl Matrix {
-    /// The matrix with entries by row and column.
-    fn from_fn(rows: usize, columns: usize, entry: impl Fn(usize, usize) -> f64) -> Self {
-        let entries = (0..rows * columns).map(|at| entry(at / columns, at % columns)).collect();
-        Self { rows, columns, entries }
-    }
-
-    /// An entry.
-    #[must_use]
-    pub fn at(&self, row: usize, column: usize) -> f64 {
-        self.entries[row * self.columns + column]
-    }
-}
 
 /// Matrices of a cell of length 1 and of a patch of two such cells, in the Lagrange basis of the
 /// Gauss–Lobatto–Legendre nodes.
@@ -259,25 +235,6 @@ fn eigenpairs(k: usize, mass: &Matrix, stiffness: &Matrix) -> Result<(Matrix, Ve
     order.sort_by(|a, b| pairs.eigenvalues[*a].total_cmp(&pairs.eigenvalues[*b]));
     let sorted = Matrix::from_fn(n, n, |i, j| vectors[(i, order[j])]);
     Ok((sorted, order.iter().map(|j| pairs.eigenvalues[*j]).collect()))
-}
-
-/// Values at `x` of the Lagrange polynomials of some nodes.
-pub(crate) fn lagrange(nodes: &[f64], x: f64) -> Vec<f64> {
-    let factor = |i: usize, j: usize| (x - nodes[j]) / (nodes[i] - nodes[j]);
-    let others = |i: usize| (0..nodes.len()).filter(move |j| *j != i);
-    (0..nodes.len()).map(|i| others(i).map(|j| factor(i, j)).product()).collect()
-}
-
-/// Derivatives at `x` of the Lagrange polynomials of some nodes.
-pub(crate) fn lagrange_slopes(nodes: &[f64], x: f64) -> Vec<f64> {
-    let all = 0..nodes.len();
-    let without = |i: usize, j: usize| -> f64 {
-        let rest = all.clone().filter(|l| *l != i && *l != j);
-        rest.map(|l| (x - nodes[l]) / (nodes[i] - nodes[l])).product()
-    };
-    let slope =
-        |i: usize| all.clone().filter(|j| *j != i).map(|j| without(i, j) / (nodes[i] - nodes[j])).sum();
-    all.clone().map(slope).collect()
 }
 
 #[cfg(test)]

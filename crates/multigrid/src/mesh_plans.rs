@@ -1,7 +1,7 @@
 //! Lines of the kernels on cells whose vertices lie anywhere.
 
-use crate::kernels::Operation;
-use crate::schedules::{Contraction, Plan};
+use crate::operation::Operation;
+use crate::plan::{Contraction, Plan};
 use crate::{Dimension, Element};
 
 const RESIDUAL_2D: [Contraction; 9] = [

@@ -3,8 +3,7 @@
 
 use crate::ahead::SOURCE;
 use crate::line::Line;
-use crate::schedules::Steps;
-use crate::{Element, MultigridError};
+use crate::{Element, MultigridError, Steps};
 use purlin_ir::AddressSpace;
 use purlin_primitives::primitives::{
     CopyTable, DecomposeParity, DistributeLoop, ExpandArray, FixArgument, PrefetchArray, StageValue,

@@ -1,73 +1,13 @@
 //! The smoother of a level: patches one after the other, or all at once under a polynomial.
 
+use crate::MultigridError;
 use crate::hierarchy::{Hierarchy, taken};
-use crate::kernels::{Blocks, Operation, Variant};
 use crate::level::At;
 use crate::on_mesh::MeshArrays;
-use crate::{MultigridError, Order};
+use crate::operation::Blocks;
+use crate::options::{Order, Relaxation};
 use purlin_runtime::{Arg, Buffer, Executable};
 use purlin_solve::{Call, Queue};
-use serde::{Deserialize, Serialize};
-
-/// How the corrections of patches are put together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Relaxation {
-    /// Colour by colour, each for the residual that those before it have left.
-    #[default]
-    Multiplicative,
-    /// All for the residual at the start, under a Chebyshev polynomial in the preconditioned operator.
-    ///
-    /// With 2^d colours, the sum of all corrections is one of 2^d projections, as the patches of a
-    /// colour are orthogonal in energy. So eigenvalues are at most 2^d, and the polynomial is small
-    /// on the upper three quarters of that interval.
-    ///
-    /// # Source
-    /// Saad 2003, Algorithm 12.1.
-    Additive {
-        /// Degree of the polynomial, at least 1: a damped sum.
-        degree: u32,
-    },
-}
-
-impl Relaxation {
-    /// Vectors of a level besides solution, right-hand side and residual.
-    pub(crate) const fn vectors(self) -> u64 {
-        match self {
-            Self::Multiplicative => 0,
-            Self::Additive { .. } => 2,
-        }
-    }
-
-    /// Whether a smoother can be put together so.
-    pub(crate) const fn check(self, variant: Variant) -> Result<(), MultigridError> {
-        match (self, variant) {
-            (Self::Additive { degree: 0 }, _) => Err(MultigridError::NoPolynomial),
-            (Self::Additive { .. }, Variant::Point) => Err(MultigridError::AdditivePoints),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// What a smoother launches for a colour, in sequence.
-pub(crate) const fn launched(
-    variant: Variant,
-    relaxation: Relaxation,
-    is_deformed: bool,
-) -> &'static [Operation] {
-    match (relaxation, variant) {
-        (Relaxation::Multiplicative, _) if is_deformed => {
-            &[Operation::Copy, Operation::MeshResidual, Operation::MeshSolve]
-        }
-        (Relaxation::Additive { .. }, _) if is_deformed => &[Operation::MeshSolve],
-        (Relaxation::Multiplicative, _) => variant.operations(),
-        (Relaxation::Additive { .. }, Variant::Inverse) => &[Operation::PatchInverse],
-        (
-            Relaxation::Additive { .. },
-            Variant::Global | Variant::Separate | Variant::Fused | Variant::Point,
-        ) => &[Operation::PatchSolve],
-    }
-}
 
 /// Factors of the old direction and of what is added to it, of each step.
 ///

@@ -1,6 +1,6 @@
 //! How a kernel is mapped onto a device: the choices, and the fastest that are known.
 
-use crate::kernels::Operation;
+use crate::operation::Operation;
 use crate::{Dimension, Element, Precision, mesh_plans};
 use purlin_runtime::Backend;
 use serde::{Deserialize, Serialize};

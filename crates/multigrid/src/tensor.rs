@@ -1,7 +1,7 @@
 //! Tables of one dimension, of which those of the form are products.
 
 use crate::MultigridError;
-use crate::line::{Matrix, lagrange, lagrange_slopes};
+use crate::matrix::{Matrix, lagrange, lagrange_slopes};
 use purlin_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
 use purlin_fem::quadrature::{QuadratureScheme, Rule, gauss_jacobi, gauss_lobatto, rule};
 

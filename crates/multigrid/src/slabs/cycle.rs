@@ -2,9 +2,11 @@
 
 use super::Exchanges;
 use super::level::{Gathering, Planes, Slab, SlabMesh};
-use crate::hierarchy::{Hierarchy, HierarchyOptions, LevelKernels};
+use super::neighbours::Neighbours;
+use crate::hierarchy::{Hierarchy, LevelKernels};
 use crate::kernels::Operation;
 use crate::level::{At, Level};
+use crate::options::HierarchyOptions;
 use crate::schedules::program_on_slab;
 use crate::texts::compiled;
 use crate::{Element, MultigridError, Precision};
@@ -61,28 +63,6 @@ impl Programs {
             Some(made) => Ok(device.compile(&made.program)?),
             None => Err(MultigridError::NoSlab(operation)),
         }
-    }
-}
-
-/// What the other parts of a mesh in slabs are to one.
-pub(crate) struct Neighbours {
-    pub(super) exchanges: Exchanges,
-    pack: Executable,
-    unpack: Executable,
-    add: Executable,
-    /// How many levels every part has as a whole, before those in slabs.
-    n_whole: usize,
-    /// Steps of the smoother that solve on the coarsest level.
-    pub(crate) steps: usize,
-    gathering: Gathering,
-}
-
-impl Neighbours {
-    /// The layer of a coarser level that a slab begins with: of one that every part has as a whole, that
-    /// of the part.
-    pub(crate) const fn first_layer(&self, coarse: Slab, fine: Slab) -> usize {
-        let is_gathered = fine.layers() != fine.own && coarse.layers() == coarse.own;
-        if is_gathered { self.gathering.slab.first } else { coarse.below }
     }
 }
 

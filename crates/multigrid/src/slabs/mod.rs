@@ -11,10 +11,11 @@
 
 mod cycle;
 mod level;
+mod neighbours;
 mod solver;
 
-pub(crate) use cycle::Neighbours;
 pub(crate) use level::Slab;
+pub(crate) use neighbours::Neighbours;
 pub use solver::{SlabOptions, SlabSolver};
 
 /// What slabs do while numbers are under way.

@@ -1,0 +1,102 @@
+//! How a hierarchy computes: its numbers, its smoother and their order.
+
+use crate::operation::{Operation, Variant};
+use crate::structure::Structure;
+use crate::{MultigridError, Precision};
+use serde::{Deserialize, Serialize};
+
+/// How a hierarchy computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HierarchyOptions {
+    /// The numbers of all its vectors.
+    pub precision: Precision,
+    /// The kernels of its smoother.
+    pub variant: Variant,
+    /// How the patches are put together.
+    pub relaxation: Relaxation,
+    /// The structure of those on patches; the fastest that is known if there is none.
+    pub smoother: Option<Structure>,
+    /// Smoothing steps of a V-cycle before the coarser level and after it, one at least.
+    pub steps: [u32; 2],
+}
+
+impl Default for HierarchyOptions {
+    fn default() -> Self {
+        Self {
+            precision: Precision::default(),
+            variant: Variant::default(),
+            relaxation: Relaxation::default(),
+            smoother: None,
+            steps: [1, 1],
+        }
+    }
+}
+
+/// The order in which the colours of a smoother take their turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Ascending.
+    Forward,
+    /// Descending: the transpose of the other.
+    Backward,
+}
+
+/// How the corrections of patches are put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Relaxation {
+    /// Colour by colour, each for the residual that those before it have left.
+    #[default]
+    Multiplicative,
+    /// All for the residual at the start, under a Chebyshev polynomial in the preconditioned operator.
+    ///
+    /// With 2^d colours, the sum of all corrections is one of 2^d projections, as the patches of a
+    /// colour are orthogonal in energy. So eigenvalues are at most 2^d, and the polynomial is small
+    /// on the upper three quarters of that interval.
+    ///
+    /// # Source
+    /// Saad 2003, Algorithm 12.1.
+    Additive {
+        /// Degree of the polynomial, at least 1: a damped sum.
+        degree: u32,
+    },
+}
+
+impl Relaxation {
+    /// Vectors of a level besides solution, right-hand side and residual.
+    pub(crate) const fn vectors(self) -> u64 {
+        match self {
+            Self::Multiplicative => 0,
+            Self::Additive { .. } => 2,
+        }
+    }
+
+    /// Whether a smoother can be put together so.
+    pub(crate) const fn check(self, variant: Variant) -> Result<(), MultigridError> {
+        match (self, variant) {
+            (Self::Additive { degree: 0 }, _) => Err(MultigridError::NoPolynomial),
+            (Self::Additive { .. }, Variant::Point) => Err(MultigridError::AdditivePoints),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a smoother launches for a colour, in sequence.
+pub(crate) const fn launched(
+    variant: Variant,
+    relaxation: Relaxation,
+    is_deformed: bool,
+) -> &'static [Operation] {
+    match (relaxation, variant) {
+        (Relaxation::Multiplicative, _) if is_deformed => {
+            &[Operation::Copy, Operation::MeshResidual, Operation::MeshSolve]
+        }
+        (Relaxation::Additive { .. }, _) if is_deformed => &[Operation::MeshSolve],
+        (Relaxation::Multiplicative, _) => variant.operations(),
+        (Relaxation::Additive { .. }, Variant::Inverse) => &[Operation::PatchInverse],
+        (
+            Relaxation::Additive { .. },
+            Variant::Global | Variant::Separate | Variant::Fused | Variant::Point,
+        ) => &[Operation::PatchSolve],
+    }
+}
