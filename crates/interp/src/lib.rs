@@ -32,6 +32,8 @@ mod ascending;
 mod check;
 mod error;
 mod eval;
+mod injective;
+mod integers;
 mod lists;
 mod lower;
 mod lower_expr;
@@ -108,6 +110,10 @@ pub fn interpret_with<O: Observer>(
 ) -> Result<Run, InterpError> {
     let program = lower(kernel, memory.params())?;
     let slots = store::load(kernel, &program, memory)?;
+    injective::check_injective(kernel, &program, memory)?;
+    ascending::check_ascending(kernel, &program, memory)?;
+    symmetry::check_symmetric(kernel, &program, memory)?;
+    lists::check_lists(kernel, &program, memory)?;
     let mut machine = machine::Machine::new(kernel, &program, slots, observer, limit.unwrap_or(u64::MAX));
     machine.run(&program.body).map_err(|fault| *fault)?;
     let run = report(kernel, &machine.ops, &machine.instances, &machine.slots);

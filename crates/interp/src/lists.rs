@@ -1,12 +1,13 @@
 //! Lists that are assumed to hold the values of a map.
 
 use crate::InterpError;
-use crate::memory::{Memory, Value};
+use crate::integers::Integers;
+use crate::memory::Memory;
 use crate::node::Program;
-use crate::store::{checked, element_name};
+use crate::store::element_name;
 use purlin_ir::ids::Id;
-use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind};
-use purlin_ir::{BlockLists, ExclusiveItems, InverseLists, TableData, VarId};
+use purlin_ir::kernel::{Assumption, Kernel};
+use purlin_ir::{BlockLists, ExclusiveItems, InverseLists, VarId};
 use std::collections::HashMap;
 
 /// Lists that have values from the start must hold those of their map; the maps of those that the
@@ -42,53 +43,6 @@ pub(crate) fn check_lists(
         }
     }
     Ok(unchecked)
-}
-
-/// An array of integers.
-struct Integers<'m> {
-    values: Entries<'m>,
-    shape: Vec<usize>,
-}
-
-enum Entries<'m> {
-    Short(&'m [i16]),
-    Int(&'m [i32]),
-    Long(&'m [i64]),
-}
-
-impl<'m> Integers<'m> {
-    /// The values from the start, if there are any.
-    fn of(
-        kernel: &'m Kernel,
-        program: &Program,
-        memory: &'m Memory,
-        id: VarId,
-    ) -> Result<Option<Self>, InterpError> {
-        let (var, shape) = (&kernel.vars[id], &program.shapes[id.index()]);
-        let values = match (&var.kind, memory.get(&var.name)) {
-            (VarKind::Table(TableData::Int(values)), _) => Entries::Long(values),
-            (VarKind::Argument(Direction::In | Direction::InOut), Some(value)) => {
-                match checked(var, value, shape, shape.iter().product())? {
-                    Value::I16(values) => Entries::Short(values),
-                    Value::I32(values) => Entries::Int(values),
-                    Value::I64(values) => Entries::Long(values),
-                    Value::F32(_) | Value::F64(_) => return Ok(None),
-                }
-            }
-            (VarKind::Argument(_) | VarKind::Temporary | VarKind::Param | VarKind::Table(_), _) => {
-                return Ok(None);
-            }
-        };
-        Ok(Some(Self { values, shape: shape.clone() }))
-    }
-
-    fn at(&self, place: usize) -> Option<i64> {
-        match self.values {
-            Entries::Short(values) => values.get(place).map(|v| i64::from(*v)),
-            Entries::Int(values) => values.get(place).map(|v| i64::from(*v)),
-            Entries::Long(values) => values.get(place).copied(),
-        }
-    }
 }
 
 /// The first entry of an inverse that is wrong: its array, its place, its value, and what was needed.

@@ -3,12 +3,10 @@
 use super::error::InterpError;
 use super::memory::{Memory, Value};
 use super::node::Program;
-use super::{ascending, lists, symmetry};
 use purlin_ir::constant::TableData;
 use purlin_ir::ids::{Id, VarId};
-use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind, Variable};
+use purlin_ir::kernel::{Direction, Kernel, VarKind, Variable};
 use purlin_ir::types::ScalarType;
-use std::collections::HashSet;
 
 /// Elements a temporary may have in a run: 4 GiB with their marks.
 const MAX_MADE: usize = 1 << 28;
@@ -69,12 +67,7 @@ fn to_value(elements: Elements, ty: ScalarType) -> Value {
 
 /// The slots of a kernel, arguments taken from `memory`.
 pub(super) fn load(kernel: &Kernel, program: &Program, memory: &Memory) -> Result<Vec<Slot>, InterpError> {
-    let slots = load_some(kernel, program, memory, &|_| true)?;
-    check_injective(kernel, program, memory)?;
-    ascending::check_ascending(kernel, program, memory)?;
-    symmetry::check_symmetric(kernel, program, memory)?;
-    lists::check_lists(kernel, program, memory)?;
-    Ok(slots)
+    load_some(kernel, program, memory, &|_| true)
 }
 
 /// The slots of some variables; the others are empty and must not be accessed.
@@ -132,57 +125,6 @@ pub(super) fn checked<'v>(
         return Err(InterpError::WrongLength { name: name(), needed, found, shape });
     }
     Ok(value)
-}
-
-/// Arrays assumed injective that have values from the start must be; those that the kernel fills
-/// are returned.
-pub(super) fn check_injective(
-    kernel: &Kernel,
-    program: &Program,
-    memory: &Memory,
-) -> Result<Vec<VarId>, InterpError> {
-    let mut unchecked = Vec::new();
-    for assumption in &kernel.assumptions {
-        let Assumption::Injective(id) = assumption else { continue };
-        let (var, shape) = (&kernel.vars[*id], &program.shapes[id.index()]);
-        let clash = match (&var.kind, memory.get(&var.name)) {
-            (VarKind::Table(TableData::Int(v)), _) => clash(v.len(), &|k| v[k]),
-            (VarKind::Argument(Direction::In | Direction::InOut), Some(value)) => {
-                match checked(var, value, shape, shape.iter().product())? {
-                    Value::I32(v) => clash(v.len(), &|k| v[k].into()),
-                    Value::I64(v) => clash(v.len(), &|k| v[k]),
-                    Value::I16(v) => clash(v.len(), &|k| v[k].into()),
-                    Value::F32(_) | Value::F64(_) => None,
-                }
-            }
-            _ => {
-                unchecked.push(*id);
-                continue;
-            }
-        };
-        if let Some((first, second, value)) = clash {
-            let name = |at| element_name(&var.name, shape, at);
-            let (first, second) = (name(first), name(second));
-            return Err(InterpError::NotInjective { name: var.name.clone(), first, second, value });
-        }
-    }
-    Ok(unchecked)
-}
-
-/// The first position that repeats a value, after the one that has it, and the value.
-fn clash(len: usize, at: &dyn Fn(usize) -> i64) -> Option<(usize, usize, i64)> {
-    let least = (0..len).map(at).min()?;
-    let span = (0..len).map(at).max()?.abs_diff(least);
-    // marks by value take a byte each; a map of spread values takes more
-    let second = if span / 8 <= len as u64 {
-        let mut seen = vec![false; span as usize + 1];
-        (0..len).find(|k| std::mem::replace(&mut seen[at(*k).abs_diff(least) as usize], true))?
-    } else {
-        let mut seen = HashSet::with_capacity(len);
-        (0..len).find(|k| !seen.insert(at(*k)))?
-    };
-    let first = (0..second).find(|k| at(*k) == at(second))?;
-    Some((first, second, at(second)))
 }
 
 /// Writes `out` and `inout` arguments back.

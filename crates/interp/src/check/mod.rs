@@ -11,6 +11,7 @@ mod slice;
 
 use super::ascending;
 use super::error::InterpError;
+use super::injective;
 use super::lists;
 use super::lower::lower;
 use super::machine::Machine;
@@ -133,7 +134,7 @@ pub fn check_launch(
     accesses: &[AccessProof],
 ) -> Result<LaunchReport, InterpError> {
     let mut program = lower(kernel, memory.params())?;
-    let unchecked = store::check_injective(kernel, &program, memory)?;
+    let unchecked = injective::check_injective(kernel, &program, memory)?;
     let unordered = ascending::check_ascending(kernel, &program, memory)?;
     let asymmetric = symmetry::check_symmetric(kernel, &program, memory)?;
     let unlisted = lists::check_lists(kernel, &program, memory)?;
