@@ -124,25 +124,13 @@ impl Atoms {
 
     /// A factor of a product: one atom, if it is a sum that stays.
     fn factor(&mut self, kernel: &Kernel, e: &Expr, opens: &dyn Fn(&Expr) -> bool) -> Result<Sum, NoSum> {
-        match e {
-            Expr::Unary(UnaryOp::Neg, a) => Ok(scaled(&self.factor(kernel, a, opens)?, -1.0)),
-            Expr::Binary(BinaryOp::Add | BinaryOp::Sub, ..) if !opens(e) => {
-                // its type is that of what it is a factor of, or else `terms` refuses it
-                self.terms(kernel, e, opens).map(|_| self.atom(e))
-            }
-            other @ (Expr::Int(_)
-            | Expr::Real(_)
-            | Expr::Iname(_)
-            | Expr::Load(_)
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Reduce(_)
-            | Expr::Rule(..)
-            | Expr::RuleParam(_)) => self.terms(kernel, other, opens),
+        if let Expr::Unary(UnaryOp::Neg, a) = e {
+            return Ok(scaled(&self.factor(kernel, a, opens)?, -1.0));
         }
+        let is_sum = matches!(e, Expr::Binary(BinaryOp::Add | BinaryOp::Sub, ..));
+        let terms = self.terms(kernel, e, opens)?;
+        // its type is that of what it is a factor of, or else `terms` refuses it
+        Ok(if is_sum && !opens(e) { self.atom(e) } else { terms })
     }
 
     fn atom(&mut self, e: &Expr) -> Sum {

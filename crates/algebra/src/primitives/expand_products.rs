@@ -142,23 +142,9 @@ impl Primitive for ExpandProducts {
 fn factors(kernel: &Kernel, e: &Expr) -> Vec<String> {
     let mut found = BTreeSet::new();
     e.for_each(&mut |e| {
-        let operands: Vec<&Expr> = match e {
-            Expr::Binary(BinaryOp::Mul, a, b) => vec![a, b],
-            Expr::Binary(BinaryOp::Div, a, _) => vec![a],
-            Expr::Int(_)
-            | Expr::Real(_)
-            | Expr::Iname(_)
-            | Expr::Load(_)
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Reduce(_)
-            | Expr::Rule(..)
-            | Expr::RuleParam(_) => Vec::new(),
-        };
-        for factor in operands {
+        let Expr::Binary(op @ (BinaryOp::Mul | BinaryOp::Div), a, b) = e else { return };
+        let second = (*op == BinaryOp::Mul).then_some(b);
+        for factor in [a].into_iter().chain(second) {
             let is_sum = matches!(factor, Expr::Binary(BinaryOp::Add | BinaryOp::Sub, ..));
             if is_sum && kernel.type_of(factor, &[]) == Ok(ExprType::Scalar(ScalarType::F64)) {
                 found.insert(kernel.show_expr(factor).to_string());

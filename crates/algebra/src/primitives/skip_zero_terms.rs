@@ -152,23 +152,13 @@ pub(super) fn check_zero_terms(kernel: &Kernel, insn: &Insn) -> Result<(), Refus
 
 /// What a product is divided by.
 fn divisors(e: &Expr) -> Vec<&Expr> {
-    match e {
-        Expr::Binary(BinaryOp::Mul, a, b) => [divisors(a), divisors(b)].concat(),
-        Expr::Binary(BinaryOp::Div, a, b) => [divisors(a), vec![&**b]].concat(),
-        Expr::Unary(UnaryOp::Neg, a) => divisors(a),
-        Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Load(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_) => Vec::new(),
+    if let Expr::Binary(BinaryOp::Mul, a, b) = e {
+        return [divisors(a), divisors(b)].concat();
     }
+    if let Expr::Binary(BinaryOp::Div, a, b) = e {
+        return [divisors(a), vec![&**b]].concat();
+    }
+    if let Expr::Unary(UnaryOp::Neg, a) = e { divisors(a) } else { Vec::new() }
 }
 
 /// Whether a divisor is a number other than zero.

@@ -471,20 +471,12 @@ pub(crate) fn entry_of(kernel: &Kernel, iname: InameId, atom: &Expr) -> Option<E
     let Expr::Load(access) = atom else { return None };
     let var = &kernel.vars[access.var];
     let is_table = matches!(var.kind, VarKind::Table(TableData::Real(_))) && var.ty == ScalarType::F64;
-    let slot = |e: &Expr| match e {
-        Expr::Iname(i) if *i == iname => Some(Slot::Point),
-        Expr::Iname(i) => Some(Slot::Axis(*i)),
-        Expr::Int(k) => Some(Slot::Number(*k)),
-        Expr::Real(_)
-        | Expr::Load(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_) => None,
+    let slot = |e: &Expr| {
+        if let Expr::Int(k) = e {
+            return Some(Slot::Number(*k));
+        }
+        let Expr::Iname(i) = e else { return None };
+        Some(if *i == iname { Slot::Point } else { Slot::Axis(*i) })
     };
     let slots = access.index.iter().map(slot).collect::<Option<Vec<_>>>()?;
     is_table.then_some((access.var, slots))
