@@ -173,22 +173,11 @@ pub(crate) fn arithmetic(env: &Env<'_>, op: Op, a: Value, b: Value) -> Value {
         }
     }
     let is = |v: &Value, c: i64| matches!(v, Value::Affine(e) if e.as_constant() == Some(c));
-    match op {
-        Op::Add if is(&a, 0) => return b,
-        Op::Add | Op::Sub if is(&b, 0) => return a,
-        Op::Mul if is(&a, 1) => return b,
-        Op::Mul if is(&b, 1) => return a,
-        Op::Add
-        | Op::Sub
-        | Op::Mul
-        | Op::Div
-        | Op::Rem
-        | Op::Lt
-        | Op::Le
-        | Op::Eq
-        | Op::Ne
-        | Op::And
-        | Op::Or => {}
+    if op == Op::Add && is(&a, 0) || op == Op::Mul && is(&a, 1) {
+        return b;
+    }
+    if matches!(op, Op::Add | Op::Sub) && is(&b, 0) || op == Op::Mul && is(&b, 1) {
+        return a;
     }
     let constant = |v: &Value| matches!(v, Value::Affine(e) if e.as_constant().is_some());
     // `3*dof[i]` rather than `dof[i]*3`

@@ -24,48 +24,22 @@ fn exact_sum(a: f64, b: f64, value: f64) -> bool {
 /// Whether `value`, that of a function at `x`, is exact; of transcendental functions that is
 /// supposed of integers, such as `exp(0)`.
 pub(super) fn exact_call(function: MathFn, x: f64, value: f64) -> bool {
-    match function {
-        MathFn::Fabs
-        | MathFn::Floor
-        | MathFn::Ceil
-        | MathFn::Trunc
-        | MathFn::Round
-        | MathFn::Fmod
-        | MathFn::Fmin
-        | MathFn::Fmax
-        | MathFn::Copysign => true,
-        MathFn::Sqrt => value.mul_add(value, -x) == 0.0,
-        MathFn::Sin
-        | MathFn::Cos
-        | MathFn::Tan
-        | MathFn::Asin
-        | MathFn::Acos
-        | MathFn::Atan
-        | MathFn::Atan2
-        | MathFn::Sinh
-        | MathFn::Cosh
-        | MathFn::Tanh
-        | MathFn::Asinh
-        | MathFn::Acosh
-        | MathFn::Atanh
-        | MathFn::Exp
-        | MathFn::Exp2
-        | MathFn::Expm1
-        | MathFn::Log
-        | MathFn::Log2
-        | MathFn::Log10
-        | MathFn::Log1p
-        | MathFn::Pow
-        | MathFn::Cbrt
-        | MathFn::Hypot
-        | MathFn::Erf
-        | MathFn::Erfc
-        | MathFn::Tgamma
-        | MathFn::Lgamma
-        | MathFn::BesselJ
-        | MathFn::BesselY
-        | MathFn::Fma => value.fract() == 0.0,
+    if function == MathFn::Sqrt {
+        return value.mul_add(value, -x) == 0.0;
     }
+    let selects = matches!(
+        function,
+        MathFn::Fabs
+            | MathFn::Floor
+            | MathFn::Ceil
+            | MathFn::Trunc
+            | MathFn::Round
+            | MathFn::Fmod
+            | MathFn::Fmin
+            | MathFn::Fmax
+            | MathFn::Copysign
+    );
+    selects || value.fract() == 0.0
 }
 
 #[cfg(test)]

@@ -348,30 +348,15 @@ fn type_of_binary(op: BinaryOp, left: ExprType, right: ExprType) -> Result<ExprT
     if op.is_comparison() {
         return Ok(ExprType::Bool);
     }
-    match op {
-        BinaryOp::Div if result == ExprType::Literal => Ok(ExprType::WeakReal),
-        BinaryOp::Div if !result.is_real() => Err(TypeError::Operand {
-            op: name.into(),
-            needed: "real operands (integers use floor_div)",
-            found: result,
-        }),
-        BinaryOp::FloorDiv | BinaryOp::Mod if !result.is_integer() => {
-            Err(TypeError::Operand { op: name.into(), needed: "integer operands", found: result })
-        }
-        _ if result == ExprType::Literal => Ok(ExprType::Literal),
-        BinaryOp::Add
-        | BinaryOp::Sub
-        | BinaryOp::Mul
-        | BinaryOp::Div
-        | BinaryOp::FloorDiv
-        | BinaryOp::Mod
-        | BinaryOp::Min
-        | BinaryOp::Max
-        | BinaryOp::Lt
-        | BinaryOp::Le
-        | BinaryOp::Eq
-        | BinaryOp::Ne
-        | BinaryOp::And
-        | BinaryOp::Or => Ok(result),
+    let needs = |needed| Err(TypeError::Operand { op: name.into(), needed, found: result });
+    if op == BinaryOp::Div && result == ExprType::Literal {
+        return Ok(ExprType::WeakReal);
     }
+    if op == BinaryOp::Div && !result.is_real() {
+        return needs("real operands (integers use floor_div)");
+    }
+    if matches!(op, BinaryOp::FloorDiv | BinaryOp::Mod) && !result.is_integer() {
+        return needs("integer operands");
+    }
+    Ok(result)
 }

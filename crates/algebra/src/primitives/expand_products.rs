@@ -144,7 +144,7 @@ fn factors(kernel: &Kernel, e: &Expr) -> Vec<String> {
     e.for_each(&mut |e| {
         let Expr::Binary(op @ (BinaryOp::Mul | BinaryOp::Div), a, b) = e else { return };
         let second = (*op == BinaryOp::Mul).then_some(b);
-        for factor in [a].into_iter().chain(second) {
+        for factor in [a].into_iter().chain(second).map(|factor| &**factor) {
             let is_sum = matches!(factor, Expr::Binary(BinaryOp::Add | BinaryOp::Sub, ..));
             if is_sum && kernel.type_of(factor, &[]) == Ok(ExprType::Scalar(ScalarType::F64)) {
                 found.insert(kernel.show_expr(factor).to_string());

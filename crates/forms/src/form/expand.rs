@@ -264,26 +264,7 @@ impl Expander {
 
     /// Derivative by a coordinate.
     fn by_coordinate(&mut self, value: ScalarId, axis: usize) -> ScalarId {
-        let mut seed = |graph: &mut ScalarGraph, terminal: Scalar| match terminal {
-            Scalar::Jet(jet) => Some(graph.insert(Scalar::Jet(jet.differentiated(axis)))),
-            Scalar::Coordinate(k) if k == axis => Some(graph.literal(1.0)),
-            Scalar::Literal(_)
-            | Scalar::Constant(..)
-            | Scalar::Coordinate(_)
-            | Scalar::FacetNormal(..)
-            | Scalar::Size(..)
-            | Scalar::Symbol(_)
-            | Scalar::Variable(..)
-            | Scalar::Negate(_)
-            | Scalar::Add(..)
-            | Scalar::Subtract(..)
-            | Scalar::Multiply(..)
-            | Scalar::Divide(..)
-            | Scalar::Power(..)
-            | Scalar::Math(..)
-            | Scalar::Atan2(..)
-            | Scalar::Conditional(..) => None,
-        };
+        let mut seed = |graph: &mut ScalarGraph, terminal: Scalar| along(graph, &terminal, axis);
         differentiate(&mut self.graph, value, &mut seed, &mut self.by_coordinate[axis])
     }
 
@@ -298,27 +279,9 @@ impl Expander {
         let mut all = Vec::with_capacity(values.len() * n);
         for value in values {
             for (component, done) in done.iter_mut().enumerate() {
-                let mut seed = |graph: &mut ScalarGraph, terminal: Scalar| match terminal {
-                    Scalar::Variable(l, c, _) if l == *label => {
-                        Some(graph.literal(f64::from(u8::from(c == component))))
-                    }
-                    Scalar::Literal(_)
-                    | Scalar::Constant(..)
-                    | Scalar::Coordinate(_)
-                    | Scalar::Jet(_)
-                    | Scalar::FacetNormal(..)
-                    | Scalar::Size(..)
-                    | Scalar::Symbol(_)
-                    | Scalar::Variable(..)
-                    | Scalar::Negate(_)
-                    | Scalar::Add(..)
-                    | Scalar::Subtract(..)
-                    | Scalar::Multiply(..)
-                    | Scalar::Divide(..)
-                    | Scalar::Power(..)
-                    | Scalar::Math(..)
-                    | Scalar::Atan2(..)
-                    | Scalar::Conditional(..) => None,
+                let mut seed = |graph: &mut ScalarGraph, terminal: Scalar| {
+                    let Scalar::Variable(of, c, _) = terminal else { return None };
+                    (of == *label).then(|| graph.literal(f64::from(u8::from(c == component))))
                 };
                 all.push(differentiate(&mut self.graph, value, &mut seed, done));
             }
@@ -334,32 +297,25 @@ impl Expander {
         let (values, direction) = (self.components(f)?, self.components(to)?);
         let mut done = HashMap::new();
         let (by_coordinate, restricted) = (&mut self.by_coordinate, &mut self.restricted);
-        let mut seed = |graph: &mut ScalarGraph, terminal: Scalar| match terminal {
-            Scalar::Jet(jet) if jet.field == place => {
-                let direction = direction[jet.component];
-                let own = jet.side.map_or(direction, |side| restricted.one(graph, direction, side));
-                Some(raise(graph, by_coordinate, own, &jet))
+        let mut seed = |graph: &mut ScalarGraph, terminal: Scalar| {
+            let Scalar::Jet(jet) = terminal else { return None };
+            if jet.field != place {
+                return None;
             }
-            Scalar::Literal(_)
-            | Scalar::Constant(..)
-            | Scalar::Coordinate(_)
-            | Scalar::Jet(_)
-            | Scalar::FacetNormal(..)
-            | Scalar::Size(..)
-            | Scalar::Symbol(_)
-            | Scalar::Variable(..)
-            | Scalar::Negate(_)
-            | Scalar::Add(..)
-            | Scalar::Subtract(..)
-            | Scalar::Multiply(..)
-            | Scalar::Divide(..)
-            | Scalar::Power(..)
-            | Scalar::Math(..)
-            | Scalar::Atan2(..)
-            | Scalar::Conditional(..) => None,
+            let direction = direction[jet.component];
+            let own = jet.side.map_or(direction, |side| restricted.one(graph, direction, side));
+            Some(raise(graph, by_coordinate, own, &jet))
         };
         Ok(values.iter().map(|v| differentiate(&mut self.graph, *v, &mut seed, &mut done)).collect())
     }
+}
+
+/// The derivative of a terminal by a coordinate, if it changes along it.
+fn along(graph: &mut ScalarGraph, terminal: &Scalar, axis: usize) -> Option<ScalarId> {
+    if let Scalar::Jet(jet) = terminal {
+        return Some(graph.insert(Scalar::Jet(jet.differentiated(axis))));
+    }
+    matches!(terminal, Scalar::Coordinate(k) if *k == axis).then(|| graph.literal(1.0))
 }
 
 /// `value` differentiated by the coordinates as the jet is.
@@ -372,26 +328,7 @@ fn raise(
     let mut result = value;
     for (axis, done) in by_coordinate.iter_mut().enumerate() {
         for _ in 0..jet.derivative[axis] {
-            let mut seed = |graph: &mut ScalarGraph, terminal: Scalar| match terminal {
-                Scalar::Jet(jet) => Some(graph.insert(Scalar::Jet(jet.differentiated(axis)))),
-                Scalar::Coordinate(k) if k == axis => Some(graph.literal(1.0)),
-                Scalar::Literal(_)
-                | Scalar::Constant(..)
-                | Scalar::Coordinate(_)
-                | Scalar::FacetNormal(..)
-                | Scalar::Size(..)
-                | Scalar::Symbol(_)
-                | Scalar::Variable(..)
-                | Scalar::Negate(_)
-                | Scalar::Add(..)
-                | Scalar::Subtract(..)
-                | Scalar::Multiply(..)
-                | Scalar::Divide(..)
-                | Scalar::Power(..)
-                | Scalar::Math(..)
-                | Scalar::Atan2(..)
-                | Scalar::Conditional(..) => None,
-            };
+            let mut seed = |graph: &mut ScalarGraph, terminal: Scalar| along(graph, &terminal, axis);
             result = differentiate(graph, result, &mut seed, done);
         }
     }

@@ -225,29 +225,11 @@ impl Form {
         let mut found = false;
         for integral in self.integrals.iter().filter(|i| holds_normal(&i.integrand)) {
             for_each_node(&integral.integrand, &mut |node| {
-                let moved = match node.kind() {
-                    Kind::Unary(Unary::Gradient | Unary::Divergence | Unary::Curl, a) => a,
-                    // what takes the place of a function is differentiated as the function is
-                    Kind::Gateaux(_, _, to) => to,
-                    Kind::Unary(Unary::Negate | Unary::Transpose | Unary::Trace | Unary::Determinant, _)
-                    | Kind::Unary(Unary::Inverse | Unary::Symmetric, _)
-                    | Kind::Literal(_)
-                    | Kind::Identity(_)
-                    | Kind::Constant(_)
-                    | Kind::Coefficient(_)
-                    | Kind::Argument(..)
-                    | Kind::Coordinate
-                    | Kind::FacetNormal
-                    | Kind::Size(_)
-                    | Kind::Components(_)
-                    | Kind::Binary(..)
-                    | Kind::Math(..)
-                    | Kind::Index(..)
-                    | Kind::Conditional(..)
-                    | Kind::Restricted(..)
-                    | Kind::Variable(..)
-                    | Kind::Diff(..)
-                    | Kind::Error(_) => return,
+                // what takes the place of a function is differentiated as the function is
+                let (Kind::Unary(Unary::Gradient | Unary::Divergence | Unary::Curl, moved)
+                | Kind::Gateaux(_, _, moved)) = node.kind()
+                else {
+                    return;
                 };
                 found |= holds_normal(moved);
             });
@@ -295,53 +277,22 @@ fn holds_normal(expr: &Expr) -> bool {
 /// What of an integrand only facets have.
 fn of_facet(expr: &Expr) -> Option<&'static str> {
     let mut found = None;
-    for_each_node(expr, &mut |node| match node.kind() {
-        Kind::FacetNormal => found = Some("facet_normal"),
-        Kind::Size(size @ Size::FacetArea) => found = Some(size.word()),
-        Kind::Size(Size::CellVolume | Size::CellDiameter)
-        | Kind::Literal(_)
-        | Kind::Identity(_)
-        | Kind::Constant(_)
-        | Kind::Coefficient(_)
-        | Kind::Argument(..)
-        | Kind::Coordinate
-        | Kind::Components(_)
-        | Kind::Unary(..)
-        | Kind::Binary(..)
-        | Kind::Math(..)
-        | Kind::Index(..)
-        | Kind::Conditional(..)
-        | Kind::Restricted(..)
-        | Kind::Variable(..)
-        | Kind::Diff(..)
-        | Kind::Gateaux(..)
-        | Kind::Error(_) => {}
+    for_each_node(expr, &mut |node| {
+        if let Kind::FacetNormal = node.kind() {
+            found = Some("facet_normal");
+        }
+        if let Kind::Size(size @ Size::FacetArea) = node.kind() {
+            found = Some(size.word());
+        }
     });
     found
 }
 
 fn name_of(node: &Expr) -> Option<&str> {
-    match node.kind() {
-        Kind::Coefficient(c) => Some(&c.name),
-        Kind::Constant(c) => Some(&c.name),
-        Kind::Literal(_)
-        | Kind::Identity(_)
-        | Kind::Argument(..)
-        | Kind::Coordinate
-        | Kind::FacetNormal
-        | Kind::Size(_)
-        | Kind::Components(_)
-        | Kind::Unary(..)
-        | Kind::Binary(..)
-        | Kind::Math(..)
-        | Kind::Index(..)
-        | Kind::Conditional(..)
-        | Kind::Restricted(..)
-        | Kind::Variable(..)
-        | Kind::Diff(..)
-        | Kind::Gateaux(..)
-        | Kind::Error(_) => None,
+    if let Kind::Coefficient(c) = node.kind() {
+        return Some(&c.name);
     }
+    if let Kind::Constant(c) = node.kind() { Some(&c.name) } else { None }
 }
 
 fn same_terminal(a: &Expr, b: &Expr) -> bool {

@@ -29,7 +29,7 @@ pub fn bounds(poly: &Polyhedral, e: &Affine, loops: &[InameId]) -> Option<(i64, 
 }
 
 /// Whether `loops` surely have a point, for some values of the symbols. `false`: not decided.
-pub fn has_point(poly: &Polyhedral, loops: &[InameId]) -> bool {
+pub(crate) fn has_point(poly: &Polyhedral, loops: &[InameId]) -> bool {
     SYMBOLS.iter().any(|n| point(poly, loops, &BTreeMap::new(), *n).is_some())
 }
 

@@ -9,7 +9,7 @@ use purlin_isl as isl;
 const EXTENT: &str = "#extent";
 
 /// The inames and everything their domains mention, in the order of the kernel's table.
-pub fn with_outer_inames(kernel: &Kernel, inames: &[InameId]) -> Vec<InameId> {
+pub(crate) fn with_outer_inames(kernel: &Kernel, inames: &[InameId]) -> Vec<InameId> {
     let mut found = inames.to_vec();
     let mut k = 0;
     while k < found.len() {

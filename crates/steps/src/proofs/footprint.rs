@@ -170,7 +170,7 @@ pub fn element_names(rank: usize) -> Vec<String> {
 ///
 /// # Errors
 /// A failure of isl.
-pub fn certain_elements(
+pub(crate) fn certain_elements(
     poly: &Polyhedral,
     sites: &[&AccessSite],
     around: &[InameId],
@@ -187,7 +187,7 @@ pub fn certain_elements(
 ///
 /// # Errors
 /// A failure of isl.
-pub fn possible_elements(
+pub(crate) fn possible_elements(
     poly: &Polyhedral,
     sites: &[&AccessSite],
     around: &[InameId],

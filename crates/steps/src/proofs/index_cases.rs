@@ -65,22 +65,10 @@ fn choices(e: &Expr) -> Option<Vec<Choice>> {
 
 /// The choices of an operation on two operands.
 fn joined(op: BinaryOp, a: &Expr, b: &Expr, when: &[Constraint]) -> Option<Vec<Choice>> {
-    let (larger, smaller) = match op {
-        BinaryOp::Max => (a, b),
-        BinaryOp::Min => (b, a),
-        BinaryOp::Add
-        | BinaryOp::Sub
-        | BinaryOp::Mul
-        | BinaryOp::Div
-        | BinaryOp::FloorDiv
-        | BinaryOp::Mod
-        | BinaryOp::Lt
-        | BinaryOp::Le
-        | BinaryOp::Eq
-        | BinaryOp::Ne
-        | BinaryOp::And
-        | BinaryOp::Or => return Some(vec![(Expr::binary(op, a.clone(), b.clone()), when.to_vec())]),
-    };
+    if !matches!(op, BinaryOp::Max | BinaryOp::Min) {
+        return Some(vec![(Expr::binary(op, a.clone(), b.clone()), when.to_vec())]);
+    }
+    let (larger, smaller) = if op == BinaryOp::Max { (a, b) } else { (b, a) };
     let (p, q) = (larger.as_affine()?, smaller.as_affine()?);
     // the first operand is the value where both are equal
     let first = Constraint::le(&q, &p);
