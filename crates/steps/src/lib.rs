@@ -46,6 +46,6 @@ pub use primitive::Primitive;
 pub use recipe::{Lowering, LoweringSyntaxError, Recipe, RecipeError, RecipeSyntaxError};
 pub use refusal::{Refusal, TransformError, WrongOrder};
 pub use schedule::{Made, Schedule, Script, ScriptError};
-pub use staging::{Filled, Footprint};
+pub use staging::{Footprint, Staged};
 pub use step::Step;
 pub use step_set::{PrimitiveInfo, StepSet, StepSetError};

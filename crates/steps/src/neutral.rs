@@ -26,12 +26,12 @@ pub fn of_nothing(op: UpdateOp, ty: ScalarType) -> Expr {
 }
 
 /// Whether a value is neutral, whatever is written for it.
-pub fn is_neutral(value: &Expr, op: UpdateOp, ty: ScalarType) -> bool {
+pub(crate) fn is_neutral(value: &Expr, op: UpdateOp, ty: ScalarType) -> bool {
     is_number(value, &neutral(op, ty))
 }
 
 /// Whether a value is that of a reduction over nothing.
-pub fn is_of_nothing(value: &Expr, op: UpdateOp, ty: ScalarType) -> bool {
+pub(crate) fn is_of_nothing(value: &Expr, op: UpdateOp, ty: ScalarType) -> bool {
     is_number(value, &of_nothing(op, ty))
 }
 

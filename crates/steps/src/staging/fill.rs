@@ -35,37 +35,18 @@ pub struct Sweep {
     insn: Insn,
 }
 
-/// Handles to a temporary and what fills it.
+/// Handles to a temporary that stands for a part of an array, and to what fills and stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filled {
+pub struct Staged {
     /// The temporary.
     pub temporary: Array,
-    /// The loops around the instruction, outer first.
+    /// The loops that fill it and those that store it, outer first.
     pub loops: Vec<Loop>,
-    /// The instruction that fills the temporary.
-    pub statement: Statement,
-}
-
-impl Handles for Filled {
-    fn list(&self, made: &mut Made) {
-        self.temporary.list(made);
-        self.loops.list(made);
-        self.statement.list(made);
-    }
-}
-
-/// A temporary that stands for a box of an array, and what starts and stores it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WriteBuffer {
-    /// The temporary.
-    pub temporary: Array,
-    /// The loops that start it and those that store it, outer first.
-    pub loops: Vec<Loop>,
-    /// The instruction that starts it, if there is one, and the one that stores it.
+    /// The instruction that fills it, if there is one, and the one that stores it.
     pub insns: Vec<Statement>,
 }
 
-impl Handles for WriteBuffer {
+impl Handles for Staged {
     fn list(&self, made: &mut Made) {
         self.temporary.list(made);
         self.loops.list(made);
@@ -163,7 +144,7 @@ impl Plan<'_, '_> {
         Ok(Sweep { loops: loops.inames, insn })
     }
 
-    /// The instructions of the region with the temporary in place of the array, whose affine elements it
+    /// The instructions of the region with the temporary instead of the array, whose affine elements it
     /// holds: where they read, and perhaps where they write.
     fn redirected(&self, writes: bool) -> Vec<(InsnId, Insn)> {
         let poly = self.analysis.polyhedral();
@@ -215,7 +196,7 @@ pub enum Start {
 
 impl Staging {
     /// Puts the temporary and what fills and stores it into the kernel, and uses it in the region.
-    pub fn edit(&self, kernel: &mut Kernel) -> WriteBuffer {
+    pub fn edit(&self, kernel: &mut Kernel) -> Staged {
         kernel.vars.push(self.temporary.clone());
         for iname in &self.inames {
             kernel.inames.push(iname.clone());
@@ -234,7 +215,7 @@ impl Staging {
             body.splice(to + 1..to + 1, after.iter().cloned());
             body.splice(from..from, before.iter().cloned());
         });
-        WriteBuffer {
+        Staged {
             temporary: Array::named(&self.temporary.name),
             loops: self.inames.iter().map(|l| Loop::named(&l.name)).collect(),
             insns: self.around.iter().flatten().map(|sweep| Statement::named(&sweep.insn.name)).collect(),

@@ -18,7 +18,12 @@ impl Tile {
     ///
     /// # Errors
     /// A number of names that does not fit, or a name that is taken.
-    pub fn box_loops(&self, kernel: &mut Kernel, names: &[String], stem: &str) -> Result<Loops, Refusal> {
+    pub(crate) fn box_loops(
+        &self,
+        kernel: &mut Kernel,
+        names: &[String],
+        stem: &str,
+    ) -> Result<Loops, Refusal> {
         let kept = self.axes.iter().filter(|a| a.kept).count();
         if !names.is_empty() && names.len() != kept {
             return Err(Refusal::argument(
@@ -51,7 +56,12 @@ impl Tile {
     ///
     /// # Errors
     /// A name that is taken.
-    pub fn flat_loops(&self, kernel: &mut Kernel, work_items: &[i64], stem: &str) -> Result<Loops, Refusal> {
+    pub(crate) fn flat_loops(
+        &self,
+        kernel: &mut Kernel,
+        work_items: &[i64],
+        stem: &str,
+    ) -> Result<Loops, Refusal> {
         let length: i64 = self.axes.iter().map(|a| a.span.extent).product();
         let group: i64 = work_items.iter().product();
         let rounds = (length - 1).div_euclid(group) + 1;

@@ -7,14 +7,13 @@ mod loops;
 mod region;
 mod tile;
 
-pub use fill::{Filled, Plan, Staging, Start, WriteBuffer};
+pub use fill::{Plan, Staged, Staging, Start};
 pub use region::Region;
 pub use tile::Tile;
 
 use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
-use crate::schedule::Statement;
 use purlin_ir::{AddressSpace, Expr, InsnId, Kernel, VarId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -130,11 +129,6 @@ impl Temporary<'_> {
             text += ", exactly what is needed";
         }
         text
-    }
-
-    /// Handles to what fills it alone.
-    pub fn handles(&self, WriteBuffer { temporary, loops, .. }: WriteBuffer) -> Filled {
-        Filled { temporary, loops, statement: Statement::named(self.insn_name()) }
     }
 }
 

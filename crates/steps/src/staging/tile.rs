@@ -125,18 +125,18 @@ impl Tile {
     }
 
     /// Index in the temporary of the element at these offsets.
-    pub fn temporary_at(&self, offsets: &[Affine]) -> Vec<Expr> {
+    pub(crate) fn temporary_at(&self, offsets: &[Affine]) -> Vec<Expr> {
         let kept = self.axes.iter().zip(offsets).filter(|(a, _)| a.kept);
         kept.map(|(_, d)| Expr::from_affine(d)).collect()
     }
 
     /// Index in the array of the element at these offsets.
-    pub fn array_at(&self, offsets: &[Affine]) -> Vec<Expr> {
+    pub(crate) fn array_at(&self, offsets: &[Affine]) -> Vec<Expr> {
         self.element_at(offsets).iter().map(Expr::from_affine).collect()
     }
 
     /// The same as affine expressions.
-    pub fn element_at(&self, offsets: &[Affine]) -> Vec<Affine> {
+    pub(crate) fn element_at(&self, offsets: &[Affine]) -> Vec<Affine> {
         self.axes.iter().zip(offsets).map(|(a, d)| a.span.lower.plus(d)).collect()
     }
 }

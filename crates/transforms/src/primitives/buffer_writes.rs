@@ -17,9 +17,8 @@ use purlin_steps::proofs::elements::{ONLY_ACCESSED, check_only_accessed};
 use purlin_steps::proofs::footprint::CONSTANT_BOX;
 use purlin_steps::proofs::stale::witness;
 use purlin_steps::refusal::{LostValue, Refusal};
-pub use purlin_steps::staging::WriteBuffer;
 use purlin_steps::staging::{
-    BOX_NOT_EMPTY, BOX_SIZE, Footprint, NO_RULE_READS, Region, STORE, Staging, Start, Temporary, Tile,
+    BOX_NOT_EMPTY, BOX_SIZE, Footprint, NO_RULE_READS, Region, STORE, Staged, Staging, Start, Temporary, Tile,
     check_no_rule_reads, check_work_items, memory,
 };
 use schemars::JsonSchema;
@@ -148,7 +147,7 @@ impl Primitive for BufferWrites {
     const SUMMARY: &'static str = "Writes to a temporary instead of an array, and stores it once.";
 
     type Proof = BufferedBox;
-    type Made = WriteBuffer;
+    type Made = Staged;
 
     const OBLIGATIONS: &'static [Obligation] = &[
         SOMETHING_WRITES,
@@ -189,7 +188,7 @@ impl Primitive for BufferWrites {
         plan.stored(first, store).map(BufferedBox)
     }
 
-    fn edit(&self, kernel: &mut Kernel, proof: &BufferedBox) -> WriteBuffer {
+    fn edit(&self, kernel: &mut Kernel, proof: &BufferedBox) -> Staged {
         proof.0.edit(kernel)
     }
 

@@ -20,7 +20,7 @@ use purlin_steps::proofs::stale::{Place, check_unchanged};
 use purlin_steps::proofs::width::{NO_WIDE_UPDATE, cast_stored, fits_i32, stores_wide};
 use purlin_steps::refusal::Refusal;
 use purlin_steps::staging::{
-    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Filled, Footprint, Region, SOMETHING_READS, Staging,
+    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Footprint, Region, SOMETHING_READS, Staged, Staging,
     Temporary,
 };
 use schemars::JsonSchema;
@@ -188,7 +188,7 @@ impl Primitive for PrecomputeRule {
     const SUMMARY: &'static str = "Stores what a region uses of a rule in a temporary.";
 
     type Proof = Computed;
-    type Made = Filled;
+    type Made = Staged;
 
     const OBLIGATIONS: &'static [Obligation] = &[
         SOMETHING_READS,
@@ -240,14 +240,14 @@ impl Primitive for PrecomputeRule {
         Ok(proof)
     }
 
-    fn edit(&self, kernel: &mut Kernel, proof: &Computed) -> Filled {
+    fn edit(&self, kernel: &mut Kernel, proof: &Computed) -> Staged {
         let mut stand_in = StandIn::of(kernel, proof.rule, proof.chosen.as_deref());
         let made = proof.staging.edit(&mut stand_in.kernel);
         *kernel = stand_in.removed();
         for insn in &proof.casts {
             cast_stored(kernel, *insn);
         }
-        self.temporary(&self.name()).handles(made)
+        made
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {

@@ -12,8 +12,8 @@ use purlin_steps::proofs::footprint::CONSTANT_BOX;
 use purlin_steps::proofs::stale::{Place, check_unchanged};
 use purlin_steps::refusal::Refusal;
 use purlin_steps::staging::{
-    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, DEFINED_BOX, Filled, Footprint, NO_RULE_READS,
-    Region, SOMETHING_READS, Staging, Temporary, check_no_rule_reads, rule_that_reads,
+    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, DEFINED_BOX, Footprint, NO_RULE_READS,
+    Region, SOMETHING_READS, Staged, Staging, Temporary, check_no_rule_reads, rule_that_reads,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -162,7 +162,7 @@ impl Primitive for PrefetchArray {
     const SUMMARY: &'static str = "Copies what a region reads of an array to a temporary.";
 
     type Proof = Copied;
-    type Made = Filled;
+    type Made = Staged;
 
     const OBLIGATIONS: &'static [Obligation] = &[
         ARRAY,
@@ -195,8 +195,8 @@ impl Primitive for PrefetchArray {
         temporary.plan(analysis, region, tile, (array.ty.loaded(), space)).filled().map(Copied)
     }
 
-    fn edit(&self, kernel: &mut Kernel, proof: &Copied) -> Filled {
-        self.temporary(&self.name()).handles(proof.0.edit(kernel))
+    fn edit(&self, kernel: &mut Kernel, proof: &Copied) -> Staged {
+        proof.0.edit(kernel)
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
