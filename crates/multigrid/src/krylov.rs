@@ -418,26 +418,6 @@ impl<'d> PreconditionedSolver<'d> {
         Ok(run(self.device, &calls)?)
     }
 
-    /// Seconds of a V-cycle on the finest level by the device's clock, on what its vectors hold.
-    ///
-    /// # Errors
-    /// A failing driver.
-    pub fn time_cycle(&self) -> Result<f64, MultigridError> {
-        self.hierarchy.v_cycle(self.hierarchy.levels() - 1, Order::Forward)
-    }
-
-    /// Seconds of the operator of the finest level by the device's clock, applied to the solution; the
-    /// right-hand side is lost.
-    ///
-    /// # Errors
-    /// A failing driver.
-    pub fn time_operator(&self) -> Result<f64, MultigridError> {
-        let System { operator, x, b, .. } = self.finest();
-        let mut queue = Queue::new();
-        operator.apply(x, b, &mut queue);
-        Ok(queue.run(self.device)?)
-    }
-
     /// The solution: all nodes in lexicographic order.
     ///
     /// # Errors

@@ -19,6 +19,8 @@
 
 mod ahead;
 mod cycle;
+mod dimension;
+mod element;
 mod error;
 mod hierarchy;
 mod instructions;
@@ -45,6 +47,8 @@ mod tensor;
 mod texts;
 
 pub use cycle::VCycle;
+pub use dimension::{Dimension, Precision};
+pub use element::Element;
 pub use error::MultigridError;
 pub use hierarchy::{Hierarchy, Which};
 pub use krylov::{LevelOperator, PreconditionedSolver, Start, sine_load};
@@ -56,97 +60,5 @@ pub use options::{HierarchyOptions, Order, Relaxation};
 pub use slabs::{Exchanges, SlabOptions, SlabSolver};
 pub use tensor::TensorTables;
 
-use serde::{Deserialize, Serialize};
-
 /// Whether steps are taken.
 type Steps = Result<(), purlin_primitives::TransformError>;
-
-/// The dimension of a mesh.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Dimension {
-    /// Squares.
-    Two,
-    /// Cubes.
-    Three,
-}
-
-impl Dimension {
-    /// The number of axes.
-    #[must_use]
-    pub const fn axes(self) -> usize {
-        match self {
-            Self::Two => 2,
-            Self::Three => 3,
-        }
-    }
-}
-
-/// The numbers that kernels compute with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Precision {
-    /// Eight bytes.
-    #[default]
-    Double,
-    /// Four bytes.
-    Single,
-}
-
-impl Precision {
-    /// Bytes of a number.
-    #[must_use]
-    pub const fn bytes(self) -> u64 {
-        match self {
-            Self::Double => 8,
-            Self::Single => 4,
-        }
-    }
-}
-
-impl From<Precision> for purlin_primitives::primitives::Precision {
-    fn from(precision: Precision) -> Self {
-        match precision {
-            Precision::Double => Self::F64,
-            Precision::Single => Self::F32,
-        }
-    }
-}
-
-/// A discretisation: dimension and degree of the elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Element {
-    /// Dimension of the mesh.
-    pub dimension: Dimension,
-    /// Polynomial degree k along each axis, 1 to [`Element::MAX_DEGREE`].
-    pub degree: usize,
-}
-
-impl Element {
-    /// The highest degree.
-    pub const MAX_DEGREE: usize = 15;
-
-    /// Elements of this degree.
-    ///
-    /// # Errors
-    /// A degree of 0 or above [`Element::MAX_DEGREE`].
-    pub fn new(dimension: Dimension, degree: usize) -> Result<Self, MultigridError> {
-        if (1..=Self::MAX_DEGREE).contains(&degree) {
-            Ok(Self { dimension, degree })
-        } else {
-            Err(MultigridError::Degree { degree, highest: Self::MAX_DEGREE })
-        }
-    }
-
-    /// Nodes of a side of a mesh with `cells` cells a side, or the largest number.
-    #[must_use]
-    pub const fn nodes_of_side(self, cells: usize) -> usize {
-        self.degree.saturating_mul(cells).saturating_add(1)
-    }
-
-    /// Nodes of a mesh with `cells` cells a side, those at the boundary among them, or the largest
-    /// number.
-    #[must_use]
-    pub fn nodes(self, cells: usize) -> usize {
-        self.nodes_of_side(cells).saturating_pow(self.dimension.axes() as u32)
-    }
-}

@@ -81,7 +81,7 @@ fn schedule_on(
     })
 }
 
-/// Maps the blocks of a kernel of some dimension onto groups, and by `inside` what is inside of them, given the
+/// Maps the blocks of a kernel of some dimension onto groups, and by `inside` what stands in them, given the
 /// loops over blocks. Sums are realised before, and an update of nodes that blocks share is atomic.
 ///
 /// # Errors

@@ -2,8 +2,8 @@
 
 use crate::measure::{Action, MeasureError};
 use crate::record::StoredInputs;
-use purlin::forms::sparse::{EntryTerms, map_colours};
 use purlin::forms::lowering::VectorResult;
+use purlin::forms::sparse::{EntryTerms, map_colours};
 use purlin::interp::{Memory, Value};
 use purlin::runtime::{Buffer, Device, buffer_of};
 use purlin::solve::{Arrays, Call, DeviceForm};

@@ -3,8 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use purlin::codegen::{Options, Target, generate};
-use purlin::forms::sparse::CsrPattern;
 use purlin::forms::mesh::Mesh;
+use purlin::forms::sparse::CsrPattern;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Backend, Cache, Device, open};
