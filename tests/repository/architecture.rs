@@ -345,7 +345,7 @@ fn the_reader_of_manifests_finds_what_is_there() {
 }
 
 /// Source files under `src` folders; tests, benches and examples have no limit.
-fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+pub(crate) fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap().flatten() {
         let path = entry.path();
         let name = entry.file_name();
@@ -360,7 +360,7 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// The lines before the file's own tests.
-fn code(text: &str) -> Vec<&str> {
+pub(crate) fn code(text: &str) -> Vec<&str> {
     let end = text
         .find("\n#[cfg(test)]\nmod tests {")
         .or_else(|| text.find("\n#[cfg(test)]\n#[allow"))

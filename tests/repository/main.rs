@@ -4,6 +4,7 @@
 mod architecture;
 mod bibliography;
 mod changelog;
+mod circles;
 mod mutations;
 mod readme;
 mod words;
