@@ -38,6 +38,7 @@ mod single_cell;
 mod staged_cells;
 mod staging;
 mod stored_factors;
+mod sub_groups;
 mod sum_factorise;
 mod summed_cells;
 mod zero_blocks;

@@ -2,24 +2,21 @@
 
 use super::ahead::{Ahead, coordinates};
 use super::blocks::{behind, gathers_first, statements, written};
-use super::cell_groups::cell_groups;
 use super::fragments::{
     Axes, CELLS, LANES, Nest, Product, TILE, exactly, fragment, lay_out_spread_table, lay_out_table, product,
-    spread_halves, spread_length, tiled,
+    spread_length, tiled,
 };
 use super::matrix_orbits::matrix_orbits;
 use super::modes::factor;
-use super::single_cell::make_atomic;
-use super::staging::{CellNest, Staged, check_parts, deal_parts, stage_results};
+use super::staging::{check_parts, stage_results};
+use super::sub_groups::Places;
 use super::{length, show_parts, trial};
 use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strategy, StrategyError, Work};
 use purlin_forms::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products};
-use purlin_ir::{AddressSpace, AxisTag, Kernel};
+use purlin_ir::{AddressSpace, Kernel};
 use purlin_primitives::ScheduleSteps;
-use purlin_primitives::intrinsics::MMA_M16N8K8_F64;
 use purlin_primitives::primitives::{
-    AliasStorage, DeclareCallee, JoinArrayAxes, PadArray, PadInames, PrefetchArray, ReplaceWithIntrinsic,
-    SetAddressSpace, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
+    JoinArrayAxes, PadInames, PrefetchArray, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
 };
 use purlin_primitives::schedule::{Array, Loop};
 use purlin_primitives::{Schedule, TransformError};
@@ -289,23 +286,6 @@ struct Plan<'a> {
     args: &'a MatrixCells,
 }
 
-/// Loops over the cells of a block, and what they are inside.
-struct Places<'a> {
-    /// Around the gather.
-    cell: Loop,
-    geometry: Loop,
-    commit: Loop,
-    /// What the commit adds.
-    staged: &'a Staged,
-    /// Over groups, and over the blocks of one.
-    group: Loop,
-    turn: Loop,
-    /// What is copied ahead, if anything is.
-    ahead: Option<Ahead>,
-    /// Over the cells that fill no block.
-    rest: Option<Loop>,
-}
-
 /// A quadrature loop in tiles of modes.
 pub(super) struct Tiles<'p> {
     block: &'p Block,
@@ -356,87 +336,13 @@ impl Plan<'_> {
             }
             false => (geometry, None),
         };
-        let places = Places { cell, geometry, commit, staged: &staged, group, turn, ahead, rest };
-        self.ends(s, &places, &mut axes)?;
-        self.place(s, &places, &axes)
-    }
-
-    /// Both ends by the sub-group that multiplies the cells, one degree of freedom after the other, and
-    /// the geometry by one work-item a cell, so that no sub-group waits for another; what fills no
-    /// block.
-    fn ends(&self, s: &mut Schedule, places: &Places<'_>, axes: &mut Axes) -> Result<(), TransformError> {
-        let (program, g) = (self.program, self.parts.gather);
-        let result = &program.results[0];
-        let staged = places.staged;
-        let [gather, cells] = s.split_as(&places.cell, CELLS, ["gather_sub_group", "gather_cell"])?;
-        let [commit, rows] = s.split_as(&places.commit, CELLS, ["commit_sub_group", "commit_cell"])?;
-        axes.sub_groups.extend([gather, commit]);
-        let shape = [g.count, 1];
-        let nest = CellNest { array: &g.array, cells: &cells, rows: &g.dofs, component: None, shape };
-        make_atomic(s, &result.commits)?;
-        let mut ends = deal_parts(s, &nest, g.dofs.name(), ITEMS, &self.args.parts)?;
-        let nest = staged.nest(&rows, result.count);
-        ends.extend(deal_parts(s, &nest, "commit", ITEMS, &self.args.parts)?);
-        for array in &program.per_cell {
-            s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
-        }
-        let [round, lane] = s.split_as(&places.geometry, CELLS, ["geometry_sub_group", "geometry_lane"])?;
-        axes.items.push(lane);
-        axes.sub_groups.push(round);
-        if let Some(vertices) = places.ahead.as_ref().and_then(|ahead| ahead.vertices.as_ref()) {
-            vertices.deal(s, axes)?;
-        }
-        if let Some(rest) = &places.rest {
-            let lanes = cell_groups(s, program, rest, REST, self.args.sub_groups)?;
-            axes.items.extend(lanes.items);
-            axes.sub_groups.extend(lanes.sub_groups);
-        }
-        for flat in ends {
-            if flat.has_few_rounds(CELLS, ITEMS) {
-                axes.unrolled.push(flat.round);
-            }
-            axes.items.extend(flat.items);
-        }
-        Ok(())
-    }
-
-    /// Loops to work-items, arrays to memory, products to instructions.
-    fn place(&self, s: &mut Schedule, places: &Places<'_>, axes: &Axes) -> Result<(), TransformError> {
-        let g = self.parts.gather;
-        let rows = tiled(g.count);
+        let places = Places { gather: cell, geometry, commit, group, turn, ahead, rest };
+        let gather = parts.gather;
+        places.ends(s, (program, gather, self.args), (&staged.array, &staged.rows), &mut axes)?;
         // what is gathered has no columns of zeros, but rows of one length: a sub-group finds its cells
         // in one place of the buffer before and after
-        let shared = [(&g.array, g.count), (&places.staged.array, rows)];
-        for (array, columns) in shared {
-            s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
-            s.apply(PadArray::new(array, 1, row_length(g.count) - columns))?;
-        }
-        s.tag(&places.group, AxisTag::Group(0))?;
-        for array in &axes.fragments {
-            s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
-        }
-        s.tag_all(&axes.items, AxisTag::Local(0))?;
-        for array in &axes.fragments {
-            s.apply(SetAddressSpace::new(array, AddressSpace::SubGroup))?;
-        }
-        s.tag_all(&axes.sub_groups, AxisTag::Local(1))?;
-        if places.ahead.is_none() {
-            let vars = shared.map(|(array, _)| String::from(array)).to_vec();
-            s.apply(AliasStorage { vars, storage: s.fresh("cell_values") })?;
-        }
-        let kept = usize::try_from(self.args.kept_tables).unwrap_or(usize::MAX);
-        for table in axes.tables.iter().take(kept) {
-            let fetch = PrefetchArray::new(table, &places.group, AddressSpace::Local);
-            let fetch = fetch.by_work_items([LANES, length(self.args.sub_groups)]);
-            let (copy, _) = s.prefetch_as(fetch, &format!("{table}_kept"))?;
-            spread_halves(s, &copy)?;
-        }
-        s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
-        for call in &axes.calls {
-            s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;
-        }
-        s.tag_all(&axes.unrolled, AxisTag::Unrolled)?;
-        places.ahead.as_ref().map_or(Ok(()), |ahead| ahead.pipeline(s, &places.turn))
+        let shared = [(&gather.array, gather.count), (&staged.array, tiled(gather.count))];
+        places.place(s, self.args, shared, row_length(gather.count), (&[], &axes))
     }
 
     /// The products of the sixteen cells of each sub-group, in fragments.

@@ -2,30 +2,21 @@
 
 use super::ahead::{Ahead, coordinates};
 use super::blocks::{behind, gathers_first, statements};
-use super::cell_groups::cell_groups;
-use super::fragments::{
-    Axes, CELLS, LANES, Nest, TILE, exactly, fragment, spread_halves, spread_length, tiled,
-};
-use super::matrix_cells::{
-    ITEMS, MatrixCells, MatrixSizes, REST, RESULTS, VALUES, row_length, tiles, to_fragment,
-};
+use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, spread_length, tiled};
+use super::matrix_cells::{MatrixCells, MatrixSizes, REST, RESULTS, VALUES, row_length, tiles, to_fragment};
 use super::modes::split_terms;
 use super::orbit_basis::orbits_of;
-use super::single_cell::make_atomic;
-use super::staging::{CellNest, check_parts, deal_parts};
+use super::staging::check_parts;
+use super::sub_groups::Places;
 use super::{length, trial};
 use crate::strategy::{Stopped, Work};
 use purlin_forms::lowering::Orbits;
 use purlin_forms::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products, stage};
-use purlin_ir::{
-    AddressSpace, Affine, AxisTag, InsnId, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
-};
+use purlin_ir::{AddressSpace, Affine, InsnId, Kernel, ScalarType, TableData, VarId, VarKind, Variable};
 use purlin_primitives::ScheduleSteps;
-use purlin_primitives::intrinsics::MMA_M16N8K8_F64;
 use purlin_primitives::primitives::{
-    AliasStorage, CombineOrbits, DeclareCallee, DropZeroTerms, FactorQuadrature, JoinArrayAxes, PadArray,
-    PadInames, PeelIname, PrefetchArray, RemoveUnusedVars, ReplaceWithIntrinsic, SetAddressSpace, ShiftIname,
-    SplitIname, SplitLives, Tail,
+    CombineOrbits, DropZeroTerms, FactorQuadrature, JoinArrayAxes, PadInames, PeelIname, RemoveUnusedVars,
+    SetAddressSpace, ShiftIname, SplitIname, SplitLives, Tail,
 };
 use purlin_primitives::schedule::{Array, Loop, Statement};
 use purlin_primitives::{Schedule, TransformError};
@@ -341,21 +332,6 @@ struct Plan<'a> {
     args: &'a MatrixCells,
 }
 
-/// Loops over the cells of a block.
-struct Places {
-    /// Around the gather, the geometry, and the scatter.
-    gather: Loop,
-    geometry: Loop,
-    commit: Loop,
-    /// Over groups, and over the blocks of one.
-    group: Loop,
-    turn: Loop,
-    /// What is copied ahead, if anything is.
-    ahead: Option<Ahead>,
-    /// Over the cells that fill no block.
-    rest: Option<Loop>,
-}
-
 impl Plan<'_> {
     fn map(&self, s: &mut Schedule) -> Result<(), TransformError> {
         let program = self.program;
@@ -393,8 +369,13 @@ impl Plan<'_> {
             false => (geometry, None),
         };
         let places = Places { gather: cell, geometry, commit, group, turn, ahead, rest };
-        self.ends(s, &places, &mut axes)?;
-        self.place(s, &parts, &places, &axes)
+        let gather = self.gather;
+        places.ends(s, (program, gather, self.args), (&result.array, &result.scatter), &mut axes)?;
+        // rows of one length: a sub-group finds its cells in one place of the buffer before and after
+        s.apply(JoinArrayAxes { var: String::from(&result.array), axis: 1 })?;
+        let columns = parts.members * tiled(parts.orbits);
+        let shared = [(&gather.array, gather.count), (&result.array, columns)];
+        places.place(s, self.args, shared, row_length(gather.count.max(columns)), (&parts.small, &axes))
     }
 
     /// The products of the sixteen cells of each sub-group, in fragments.
@@ -453,92 +434,5 @@ impl Plan<'_> {
         }
         axes.sub_groups.push(sub_group);
         Ok(())
-    }
-
-    /// Both ends by the sub-group that multiplies the cells, the geometry by one work-item a cell;
-    /// what fills no block.
-    fn ends(&self, s: &mut Schedule, places: &Places, axes: &mut Axes) -> Result<(), TransformError> {
-        let (program, g) = (self.program, self.gather);
-        let result = &program.results[0];
-        let [gather, cells] = s.split_as(&places.gather, CELLS, ["gather_sub_group", "gather_cell"])?;
-        let [commit, rows] = s.split_as(&places.commit, CELLS, ["commit_sub_group", "commit_cell"])?;
-        axes.sub_groups.extend([gather, commit]);
-        let nest =
-            |array, cells, rows, count| CellNest { array, cells, rows, component: None, shape: [count, 1] };
-        make_atomic(s, &result.commits)?;
-        let parts = &self.args.parts;
-        let gathered = nest(&g.array, &cells, &g.dofs, g.count);
-        let mut ends = deal_parts(s, &gathered, g.dofs.name(), ITEMS, parts)?;
-        let added = nest(&result.array, &rows, &result.scatter, result.count);
-        ends.extend(deal_parts(s, &added, "commit", ITEMS, parts)?);
-        for array in &program.per_cell {
-            s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
-        }
-        let [round, lane] = s.split_as(&places.geometry, CELLS, ["geometry_sub_group", "geometry_lane"])?;
-        axes.items.push(lane);
-        axes.sub_groups.push(round);
-        if let Some(vertices) = places.ahead.as_ref().and_then(|ahead| ahead.vertices.as_ref()) {
-            vertices.deal(s, axes)?;
-        }
-        if let Some(rest) = &places.rest {
-            let lanes = cell_groups(s, program, rest, REST, self.args.sub_groups)?;
-            axes.items.extend(lanes.items);
-            axes.sub_groups.extend(lanes.sub_groups);
-        }
-        for flat in ends {
-            if flat.has_few_rounds(CELLS, ITEMS) {
-                axes.unrolled.push(flat.round);
-            }
-            axes.items.extend(flat.items);
-        }
-        Ok(())
-    }
-
-    /// Loops to work-items, arrays to memory, products to instructions.
-    fn place(
-        &self,
-        s: &mut Schedule,
-        parts: &Parts,
-        places: &Places,
-        axes: &Axes,
-    ) -> Result<(), TransformError> {
-        let (g, result) = (self.gather, &self.program.results[0]);
-        // rows of one length: a sub-group finds its cells in one place of the buffer before and after
-        s.apply(JoinArrayAxes { var: String::from(&result.array), axis: 1 })?;
-        let columns = parts.members * tiled(parts.orbits);
-        let shared = [(&g.array, g.count), (&result.array, columns)];
-        let row = row_length(g.count.max(columns));
-        for (array, columns) in shared {
-            s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
-            s.apply(PadArray::new(array, 1, row - columns))?;
-        }
-        s.tag(&places.group, AxisTag::Group(0))?;
-        for array in &axes.fragments {
-            s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
-        }
-        s.tag_all(&axes.items, AxisTag::Local(0))?;
-        for array in &axes.fragments {
-            s.apply(SetAddressSpace::new(array, AddressSpace::SubGroup))?;
-        }
-        s.tag_all(&axes.sub_groups, AxisTag::Local(1))?;
-        if places.ahead.is_none() {
-            let vars = shared.map(|(array, _)| String::from(array)).to_vec();
-            s.apply(AliasStorage { vars, storage: s.fresh("cell_values") })?;
-        }
-        let kept = usize::try_from(self.args.kept_tables).unwrap_or(usize::MAX);
-        for table in parts.small.iter().chain(axes.tables.iter().take(kept)) {
-            let fetch = PrefetchArray::new(table, &places.group, AddressSpace::Local);
-            let fetch = fetch.by_work_items([LANES, length(self.args.sub_groups)]);
-            let (copy, _) = s.prefetch_as(fetch, &format!("{table}_kept"))?;
-            if axes.tables.contains(table) {
-                spread_halves(s, &copy)?;
-            }
-        }
-        s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
-        for call in &axes.calls {
-            s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;
-        }
-        s.tag_all(&axes.unrolled, AxisTag::Unrolled)?;
-        places.ahead.as_ref().map_or(Ok(()), |ahead| ahead.pipeline(s, &places.turn))
     }
 }
