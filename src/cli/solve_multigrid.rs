@@ -13,7 +13,7 @@ use purlin::multigrid::{
     kernels::Variant,
 };
 use purlin::runtime::Device;
-use purlin::solve::{GmresOptions, LinearReason, LinearReport};
+use purlin::solve::{GmresOptions, LinearReason, LinearReport, SolveError};
 use std::time::Instant;
 
 /// Residual that is small enough, relative to the right-hand side.
@@ -22,7 +22,9 @@ pub(super) const TOLERANCE: f64 = 1e-9;
 impl From<MultigridError> for Failure {
     fn from(error: MultigridError) -> Self {
         match error {
-            MultigridError::Runtime(error) => error.into(),
+            MultigridError::Runtime(error) | MultigridError::Solve(SolveError::Runtime(error)) => {
+                error.into()
+            }
             MultigridError::Degree { .. }
             | MultigridError::Cells { .. }
             | MultigridError::Length { .. }

@@ -232,39 +232,8 @@ pub enum MultigridError {
     Code(#[from] CodegenError),
     /// The solver around the cycles refuses.
     #[error(transparent)]
-    Solve(SolveError),
+    Solve(#[from] SolveError),
     /// The device refuses.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-}
-
-impl From<SolveError> for MultigridError {
-    fn from(error: SolveError) -> Self {
-        match error {
-            SolveError::Runtime(error) => Self::Runtime(error),
-            SolveError::Code(error) => Self::Code(error),
-            SolveError::Text(error) => Self::Kernel(error),
-            SolveError::Form(_)
-            | SolveError::Schedule(_)
-            | SolveError::Mapping(_)
-            | SolveError::Unmapped { .. }
-            | SolveError::Missing { .. }
-            | SolveError::Assembly
-            | SolveError::Length { .. }
-            | SolveError::NoDiagonal { .. }
-            | SolveError::NoBlock { .. }
-            | SolveError::Spectrum { .. }
-            | SolveError::Choice { .. }
-            | SolveError::Norm { .. }
-            | SolveError::Option { .. }
-            | SolveError::Unprepared
-            | SolveError::NotInPart { .. }
-            | SolveError::Parts { .. }
-            | SolveError::PartsChoice { .. }
-            | SolveError::HalfOfRows { .. }
-            | SolveError::PartEnded { .. }
-            | SolveError::Prescribed { .. }
-            | SolveError::Memory { .. } => Self::Solve(error),
-        }
-    }
 }

@@ -18,8 +18,8 @@ use purlin_steps::proofs::footprint::CONSTANT_BOX;
 use purlin_steps::proofs::stale::witness;
 use purlin_steps::refusal::{LostValue, Refusal};
 use purlin_steps::staging::{
-    BOX_NOT_EMPTY, BOX_SIZE, Footprint, NO_RULE_READS, Region, STORE, Staged, Staging, Start, Temporary, Tile,
-    check_no_rule_reads, check_work_items, memory,
+    BOX_NOT_EMPTY, BOX_SIZE, Footprint, NO_RULE_READS, Region, STORE, Staged, Staging, Start, Temporary,
+    Tile, check_no_rule_reads, check_work_items, memory,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -12,8 +12,8 @@ use purlin_steps::proofs::footprint::CONSTANT_BOX;
 use purlin_steps::proofs::stale::{Place, check_unchanged};
 use purlin_steps::refusal::Refusal;
 use purlin_steps::staging::{
-    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, DEFINED_BOX, Footprint, NO_RULE_READS,
-    Region, SOMETHING_READS, Staged, Staging, Temporary, check_no_rule_reads, rule_that_reads,
+    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, DEFINED_BOX, Footprint, NO_RULE_READS, Region,
+    SOMETHING_READS, Staged, Staging, Temporary, check_no_rule_reads, rule_that_reads,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
