@@ -78,7 +78,7 @@ fn contraction(kernel: &Kernel, insn: &Insn, loops: &[InameId]) -> Option<Tensor
         _ => None,
     });
     let (access, first, second) = tables.next().filter(|_| tables.next().is_none())?;
-    let written = |l: InameId| insn.lhs.index.iter().any(|e| mentions(e, l));
+    let written = |l: InameId| insn.lhs.index.iter().any(|e| e.mentions(l));
     // what the table's rows are, the update writes; or it accumulates in a scalar of their loop
     let outside = |a, b| loops.iter().position(|l| *l == a) < loops.iter().position(|l| *l == b);
     let rows_first = match (written(first), written(second)) {
@@ -108,12 +108,6 @@ fn contraction(kernel: &Kernel, insn: &Insn, loops: &[InameId]) -> Option<Tensor
         dim,
         sizes,
     })
-}
-
-fn mentions(e: &Expr, iname: InameId) -> bool {
-    let mut found = false;
-    e.for_each(&mut |e| found |= *e == Expr::Iname(iname));
-    found
 }
 
 /// The whole root of a number, if it is at least 2.
@@ -245,7 +239,7 @@ fn expand_shared(s: &mut Schedule, c: &TensorContraction) -> Result<(), Transfor
         let written = |(id, _): &(_, _)| kernel.insns[*id].lhs.var == a.var;
         kernel.vars[a.var].kind == VarKind::Temporary
             && inside.iter().any(written)
-            && !a.index.iter().any(|e| mentions(e, iname))
+            && !a.index.iter().any(|e| e.mentions(iname))
     };
     let all = insn.reads().into_iter().chain([&insn.lhs]).filter(shared);
     let names: BTreeSet<String> = all.map(|a| kernel.vars[a.var].name.clone()).collect();

@@ -88,21 +88,8 @@ fn sum_of(kernel: &Kernel, commit: &str) -> Result<String, NotAnAction> {
     };
     let insn = kernel.insn(commit).map(|id| &kernel.insns[id]).ok_or_else(refuse)?;
     let is_one = insn.lhs.index.iter().all(|index| matches!(index, Expr::Int(_)));
-    match &insn.rhs {
-        Expr::Load(sum) if is_one && sum.index.is_empty() => Ok(kernel.vars[sum.var].name.clone()),
-        Expr::Load(_)
-        | Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_) => Err(refuse()),
-    }
+    let sum = insn.rhs.as_load().filter(|sum| is_one && sum.index.is_empty());
+    sum.map(|sum| kernel.vars[sum.var].name.clone()).ok_or_else(refuse)
 }
 
 fn map(

@@ -125,24 +125,7 @@ impl Function {
     /// Number of operands.
     #[must_use]
     pub const fn arity(self) -> usize {
-        match self {
-            Self::Abs
-            | Self::Sign
-            | Self::Sqrt
-            | Self::Exp
-            | Self::Ln
-            | Self::Sin
-            | Self::Cos
-            | Self::Tan
-            | Self::Asin
-            | Self::Acos
-            | Self::Atan
-            | Self::Sinh
-            | Self::Cosh
-            | Self::Tanh
-            | Self::Erf => 1,
-            Self::Atan2 | Self::Min | Self::Max => 2,
-        }
+        if matches!(self, Self::Atan2 | Self::Min | Self::Max) { 2 } else { 1 }
     }
 }
 
@@ -198,19 +181,7 @@ impl Node {
     /// Whether it is a condition and no number.
     #[must_use]
     pub fn is_condition(&self) -> bool {
-        match self {
-            Self::Compare(..) | Self::And(..) | Self::Or(..) | Self::Not(_) => true,
-            Self::Literal(_)
-            | Self::Constant(..)
-            | Self::Evaluation(_)
-            | Self::Weight
-            | Self::Table(..)
-            | Self::Negate(_)
-            | Self::Arithmetic(..)
-            | Self::Math(..)
-            | Self::Bessel(..)
-            | Self::Select(..) => false,
-        }
+        matches!(self, Self::Compare(..) | Self::And(..) | Self::Or(..) | Self::Not(_))
     }
 
     fn parts(&self) -> Vec<Atom> {

@@ -348,20 +348,8 @@ impl CheckIntegral<'_> {
     /// Conditions stand where conditions are needed, and nowhere else.
     fn check_kinds(&self, place: &str, node: &Node) -> Checked {
         for (i, operand) in node.operands().into_iter().enumerate() {
-            let needs_condition = match node {
-                Node::And(..) | Node::Or(..) | Node::Not(_) => true,
-                Node::Select(..) => i == 0,
-                Node::Literal(_)
-                | Node::Constant(..)
-                | Node::Evaluation(_)
-                | Node::Weight
-                | Node::Table(..)
-                | Node::Negate(_)
-                | Node::Arithmetic(..)
-                | Node::Math(..)
-                | Node::Bessel(..)
-                | Node::Compare(..) => false,
-            };
+            let needs_condition = matches!(node, Node::And(..) | Node::Or(..) | Node::Not(_))
+                || matches!(node, Node::Select(..)) && i == 0;
             let word = |condition| if condition { "a condition" } else { "a number" };
             let is_condition = self.integral.nodes[operand].is_condition();
             if is_condition != needs_condition {

@@ -32,21 +32,15 @@ impl<'k> Nest<'k> {
     /// and its write.
     pub fn depends(&self, e: &Expr) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
-        e.for_each(&mut |e| match e {
-            Expr::Iname(iname) => found.extend(self.loops.iter().position(|l| l == iname)),
-            Expr::Load(access) => {
-                found.extend(self.written.get(&access.var).into_iter().flat_map(|depth| 0..*depth))
+        e.for_each(&mut |e| {
+            if let Expr::Iname(iname) = e {
+                found.extend(self.loops.iter().position(|l| l == iname));
             }
-            Expr::Rule(..) => found.extend(0..self.loops.len()),
-            Expr::Int(_)
-            | Expr::Real(_)
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Reduce(_)
-            | Expr::RuleParam(_) => {}
+            let written = e.as_load().and_then(|access| self.written.get(&access.var));
+            found.extend(written.into_iter().flat_map(|depth| 0..*depth));
+            if matches!(e, Expr::Rule(..)) {
+                found.extend(0..self.loops.len());
+            }
         });
         found
     }
@@ -56,12 +50,7 @@ impl<'k> Nest<'k> {
     /// that depends on both.
     pub fn linear(&self) -> Vec<usize> {
         let insn = &self.kernel.insns[self.id];
-        let indexes = |place: &usize| {
-            let mut found = false;
-            let iname = Expr::Iname(self.loops[*place]);
-            insn.lhs.index.iter().for_each(|e| e.for_each(&mut |e| found |= *e == iname));
-            found
-        };
+        let indexes = |place: &usize| insn.lhs.index.iter().any(|e| e.mentions(self.loops[*place]));
         let inner: Vec<usize> = (0..self.loops.len()).rev().take_while(indexes).take(2).collect();
         let mut atoms = Atoms::default();
         let Ok(sum) = atoms.expand(self.kernel, &insn.rhs) else { return Vec::new() };
@@ -105,22 +94,15 @@ impl<'k> Nest<'k> {
     }
 
     fn collect_movable(&self, e: &Expr, found: &mut Vec<(Expr, usize)>) {
-        let operands: Vec<&Expr> = match e {
-            Expr::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div, a, b) => vec![a, b],
-            Expr::Unary(UnaryOp::Neg, a) => vec![a],
-            Expr::Int(_)
-            | Expr::Real(_)
-            | Expr::Iname(_)
-            | Expr::Load(_)
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Reduce(_)
-            | Expr::Rule(..)
-            | Expr::RuleParam(_) => return,
-        };
+        let computes = matches!(
+            e,
+            Expr::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div, ..)
+                | Expr::Unary(UnaryOp::Neg, _)
+        );
+        if !computes {
+            return;
+        }
+        let operands: Vec<&Expr> = e.operands().collect();
         let real = self.kernel.type_of(e, &[]) == Ok(ExprType::Scalar(ScalarType::F64));
         let depends = self.depends(e);
         let misses = (0..self.loops.len()).find(|place| !depends.contains(place));
