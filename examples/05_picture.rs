@@ -13,7 +13,7 @@ const LETTER: f64 = 7.2;
 
 /// Writes the picture; a test compares it.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
-    std::fs::write("docs/axpy.svg", picture()?)?;
+    std::fs::write("docs/book/src/pictures/axpy.svg", picture()?)?;
     Ok(())
 }
 

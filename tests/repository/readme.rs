@@ -77,5 +77,25 @@ fn links_lead_somewhere() {
 #[test]
 fn the_picture_is_that_of_the_example() {
     let drawn = picture::picture().unwrap();
-    assert_eq!(drawn, include_str!("../../docs/axpy.svg"), "cargo run --example 05_picture draws it");
+    assert_eq!(drawn, include_str!("../../docs/book/src/pictures/axpy.svg"), "cargo run --example 05_picture draws it");
+}
+
+/// Chapters show pictures that commands drew of measurements; mdBook takes files of its own folder alone.
+#[test]
+fn pictures_of_the_book_are_those_of_the_results() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let origins = [
+        "h200/tuned_share",
+        "h200/cui_2024/breakdown",
+        "h200/swirydowicz_2019/bp35_2d_32768",
+        "cpu/luporini_2017_helmholtz",
+    ];
+    for origin in origins {
+        let name = origin.rsplit('/').next().unwrap();
+        let same = read(&format!("docs/book/src/pictures/{name}.svg")) == read(&format!("results/{origin}.svg"));
+        assert!(same, "cp results/{origin}.svg docs/book/src/pictures/");
+    }
+    let folder = std::fs::read_dir(root.join("docs/book/src/pictures")).unwrap();
+    assert_eq!(folder.count(), origins.len() + 1, "a picture of the book is of a measurement, or axpy.svg");
 }
