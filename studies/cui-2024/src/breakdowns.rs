@@ -24,7 +24,7 @@ pub(super) struct BreakdownArgs {
     /// Most nodes
     #[arg(long, value_name = "N", default_value_t = 1e8)]
     most: f64,
-    /// *Basic* and *Boundary* as published, in place of the fastest kernels
+    /// *Basic* and *Boundary* as published, instead of the fastest kernels
     #[arg(long)]
     published: bool,
     /// File of records; what it holds is not timed again

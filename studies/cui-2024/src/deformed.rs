@@ -13,7 +13,7 @@ use std::f64::consts::PI;
 use std::fmt::Write as _;
 use std::time::Instant;
 
-/// What is solved: vertices moved by sines, a coefficient of 1 and another in turn, to 1e-9 of the
+/// What is solved: vertices moved by sines, a coefficient of 1 and another alternately, to 1e-9 of the
 /// right-hand side.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,7 +44,7 @@ pub struct DeformedSolve {
     pub device: String,
     /// Its driver.
     pub driver: String,
-    /// Norms of the residual before the first iteration and behind each.
+    /// Norms of the residual before the first iteration and after each.
     pub residuals: Vec<f64>,
     /// Why it ended.
     pub ended: String,
@@ -52,7 +52,7 @@ pub struct DeformedSolve {
     pub error: Option<f64>,
     /// Seconds of the setup.
     pub setup_s: f64,
-    /// Wall time of each solve behind the first, seconds.
+    /// Wall time of each solve after the first, seconds.
     pub wall_s: Vec<f64>,
     /// Time of the operator of the finest mesh by the device's clock, seconds.
     pub operator_s: f64,

@@ -38,7 +38,7 @@ pub(super) struct DeformedArgs {
     /// Most nodes
     #[arg(long, value_name = "N", default_value_t = 3e6)]
     most: f64,
-    /// Solves that count, behind one that does not
+    /// Solves that count, after one that does not
     #[arg(long, value_name = "N", default_value_t = 0)]
     runs: usize,
     /// File of records; what it holds is not solved again

@@ -140,7 +140,7 @@ struct SolveArgs {
     /// Most nodes
     #[arg(long, value_name = "N", default_value_t = 7.3e8)]
     most: f64,
-    /// Solves that count, behind one that does not
+    /// Solves that count, after one that does not
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
     /// Start from the solution on half as many cells a side, found in the same way
@@ -174,10 +174,10 @@ struct IterationsArgs {
     /// Most nodes
     #[arg(long, value_name = "N", default_value_t = 3e6)]
     most: f64,
-    /// Smooth by point Gauss–Seidel in place of patches (Table 3)
+    /// Smooth by point Gauss–Seidel instead of patches (Table 3)
     #[arg(long)]
     point: bool,
-    /// Count V-cycles alone and those behind full multigrid in place of GMRES
+    /// Count V-cycles alone and those after full multigrid instead of GMRES
     #[arg(long)]
     cycles: bool,
     /// Smoothing steps before the coarser level and after it
@@ -244,16 +244,16 @@ struct PageArgs {
     /// The records that `time` wrote
     #[arg(long, value_name = "FILE", default_value = "cui-2024.jsonl", conflicts_with = "solves")]
     db: PathBuf,
-    /// The records that `solve` wrote, in place of those
+    /// The records that `solve` wrote, instead of those
     #[arg(long, value_name = "FILE")]
     solves: Option<PathBuf>,
-    /// The records that `deformed` wrote, in place of those
+    /// The records that `deformed` wrote, instead of those
     #[arg(long, value_name = "FILE", conflicts_with_all = ["solves", "db"])]
     deformed: Option<PathBuf>,
-    /// The records that `data` wrote, in place of those
+    /// The records that `data` wrote, instead of those
     #[arg(long, value_name = "FILE", conflicts_with_all = ["solves", "db", "deformed"])]
     data: Option<PathBuf>,
-    /// The records that `scale` wrote, in place of those
+    /// The records that `scale` wrote, instead of those
     #[arg(long, value_name = "FILE", conflicts_with_all = ["solves", "db", "deformed"])]
     scale: Option<PathBuf>,
 }
@@ -280,7 +280,7 @@ enum Named {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse(); // exits with 2 by itself on a mistake
+    let cli = Cli::parse(); // exits with 2 on a mistake
     end(match &cli.command {
         Command::Time(args) => time(args),
         Command::Solve(args) => solves(args),

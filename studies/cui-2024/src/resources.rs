@@ -7,7 +7,7 @@ use purlin_multigrid::kernels::Operation;
 use purlin_multigrid::schedules::{Structure, program};
 use purlin_multigrid::{Element, MultigridError, Precision};
 
-/// Resident groups, separate terms, atomic corrections and patches in turn of a form of lines.
+/// Resident groups, separate terms, atomic corrections and patches one after the other of a form of lines.
 type Form = (Option<u32>, bool, bool, Option<u32>);
 
 const FORMS: [Form; 12] = [
@@ -43,7 +43,7 @@ pub fn lines(element: Element) -> Vec<Structure> {
     forms.map(of).collect()
 }
 
-/// Patches in turn of the forms with copies ahead.
+/// Patches one after the other of the forms with copies ahead.
 const AHEAD: Option<u32> = Some(4);
 
 /// Forms of matrix instructions that are tried of an element: even and odd parts or nodes,

@@ -35,13 +35,13 @@ pub struct Scale {
     pub driver: String,
     /// How numbers are exchanged.
     pub exchange: String,
-    /// Norms of the residual before the first iteration and behind each.
+    /// Norms of the residual before the first iteration and after each.
     pub residuals: Vec<f64>,
     /// Why it ended.
     pub ended: String,
     /// L2 norm of the difference from the exact solution.
     pub error: f64,
-    /// Wall time of each solve behind the first, seconds.
+    /// Wall time of each solve after the first, seconds.
     pub wall_s: Vec<f64>,
     /// Wall time of V-cycles, with exchanges beside patches, seconds.
     pub cycle_s: Vec<f64>,
@@ -60,7 +60,7 @@ impl Scale {
         self.residuals.len().saturating_sub(1)
     }
 
-    /// The part of the time of exchanges that is hidden behind patches; below zero where the order
+    /// The part of the time of exchanges that is hidden by patches; below zero where the order
     /// that hides them costs more than it saves, and none where exchanges take no time that can be
     /// told.
     #[must_use]
@@ -185,7 +185,7 @@ pub fn weak_table(all: &[Scale]) -> String {
     text
 }
 
-/// The table of solves, those of one problem beside each other.
+/// The table of solves, those of one problem next to each other.
 #[must_use]
 pub fn table(all: &[Scale]) -> String {
     let mut text = String::from(

@@ -27,7 +27,7 @@ pub(super) struct ScaleArgs {
     /// Cells a side
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [32, 64])]
     cells: Vec<usize>,
-    /// A cube on each device in place of one that they divide: weak scaling
+    /// A cube on each device instead of one that they divide: weak scaling
     #[arg(long)]
     weak: bool,
     /// The fewest layers of cells of a slab below the finest level
@@ -36,7 +36,7 @@ pub(super) struct ScaleArgs {
     /// Cycles in single precision besides
     #[arg(long)]
     mixed: bool,
-    /// Solves that count, behind one that does not
+    /// Solves that count, after one that does not
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
     /// File of records; what it holds is not solved again

@@ -43,13 +43,13 @@ pub struct Solve {
     pub device: String,
     /// Its driver.
     pub driver: String,
-    /// Norms of the residual before the first iteration and behind each.
+    /// Norms of the residual before the first iteration and after each.
     pub residuals: Vec<f64>,
     /// Why it ended.
     pub ended: String,
     /// L2 norm of the difference from the exact solution.
     pub error: f64,
-    /// Wall time of each solve behind the first, seconds.
+    /// Wall time of each solve after the first, seconds.
     pub wall_s: Vec<f64>,
     /// Time of their kernels by the device's clock, seconds.
     pub device_s: Vec<f64>,
@@ -147,7 +147,7 @@ pub fn iterations(
 }
 
 /// Cycles for a source of 1, to a residual of 1e-9 of the right-hand side: V-cycles from zero, and
-/// those behind full multigrid. 100 if they do not reach it.
+/// those after full multigrid. 100 if they do not reach it.
 ///
 /// # Errors
 /// A mesh that does not fit, a device that refuses.

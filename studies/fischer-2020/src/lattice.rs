@@ -11,7 +11,7 @@ pub struct Lattice {
     pub divisions: usize,
     /// Degree of the elements.
     pub degree: usize,
-    /// Whether values at the boundary are given, which numbers their degrees of freedom behind the
+    /// Whether values at the boundary are given, which numbers their degrees of freedom after the
     /// others.
     pub given_boundary: bool,
 }

@@ -100,7 +100,7 @@ fn mapping(text: &str) -> Result<Mapping, String> {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse(); // exits with 2 by itself on a mistake
+    let cli = Cli::parse(); // exits with 2 on a mistake
     end(match &cli.command {
         Command::Time(args) => time(args),
         Command::Page(args) => print_page(args),

@@ -78,7 +78,7 @@ struct JudgeArgs {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse(); // exits with 2 by itself on a mistake
+    let cli = Cli::parse(); // exits with 2 on a mistake
     end(match &cli.command {
         Command::Tune(args) => trials::tune(args),
         Command::Draw(args) => trials::draw(args),

@@ -95,7 +95,7 @@ const PARTS: [&str; 12] = [
     "all, predicted",
 ];
 
-/// What the fastest trial asks for, and what each unit takes by itself.
+/// What the fastest trial asks for, and what each unit takes alone.
 fn parts_of(trial: &Trial, model: &ThroughputModel<'_>) -> [String; 12] {
     let traffic = &trial.demand.traffic;
     // a matrix instruction of 16 by 8 by 8 is 1,024 fused multiply-adds, 32 a lane

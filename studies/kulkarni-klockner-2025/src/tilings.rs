@@ -15,7 +15,7 @@ use purlin::{NotAnAction, tiling_sizes};
 pub struct PublishedTiling {
     /// The operator action.
     pub case: Case,
-    /// Points of the quadrature rule behind it, as far as the table tells.
+    /// Points of its quadrature rule, as far as the table tells.
     pub points: u64,
     /// The parameters; the tables have one width of evaluation tiles for all functions.
     pub parameters: TilingParameters,

@@ -119,7 +119,7 @@ fn check(form: &LoweredForm, sizes: &TilingSizes, p: &TilingParameters) -> bool 
         // a tile of one element shares no buffer
         assert_eq!(program.plan.local_bytes, tiling.local_bytes(), "local memory of {p}");
     }
-    // (23), (24): those that order something; a loop of one iteration needs none behind it
+    // (23), (24): those that order something; a loop of one iteration needs none after it
     let Some(found) = barriers(&program.source) else { return false };
     assert!(found <= tiling.needed_barriers(), "{found} barriers, {} in {p}", tiling.needed_barriers());
     assert_eq!(found == 0, p.work_group() == 1, "{found} barriers in {p}");

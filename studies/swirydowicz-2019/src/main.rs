@@ -82,7 +82,7 @@ struct RecipeArgs {
     /// Which launch, of a kernel of several
     #[arg(long, value_name = "K")]
     launch: Option<usize>,
-    /// Print the kernel that the steps start from in place of them
+    /// Print the kernel that the steps start from instead of them
     #[arg(long)]
     plain: bool,
 }
@@ -204,7 +204,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse(); // exits with 2 by itself on a mistake
+    let cli = Cli::parse(); // exits with 2 on a mistake
     end(match &cli.command {
         Command::List => list(),
         Command::Recipe(args) => recipe(args),

@@ -204,7 +204,7 @@ fn repeated(few: &Memory, precision: Precision, elements: usize) -> Memory {
 /// Median seconds of a copy that reads half of `bytes` and writes the other half.
 ///
 /// # Source
-/// Świrydowicz et al. 2019, §5, with a kernel in the place of the driver's copy, so that it is
+/// Świrydowicz et al. 2019, §5, with a kernel instead of the driver's copy, so that it is
 /// timed like the others.
 fn copy_seconds(device: &dyn Device, bytes: u64, options: &TimingOptions) -> Result<f64, MeasureError> {
     const COPY: &str =

@@ -65,7 +65,7 @@ pub fn steps(kernels: &[Tuned], launch: Launch, records: &[Record]) -> Result<St
     Ok(text)
 }
 
-/// The recipes of all launches, each behind its number where there are several.
+/// The recipes of all launches, each after its number where there are several.
 fn printed(launches: &[recipes::Launch]) -> String {
     let one = |(k, launch): (usize, &recipes::Launch)| {
         let number = if launches.len() > 1 {

@@ -241,7 +241,7 @@ impl OnDevice {
 
     /// The differences of entries and of a product from what they must be.
     fn errors(&self, device: &dyn Device, on: &Prepared) -> Result<(f64, f64), MeasureError> {
-        // anew over what is there
+        // again over what is there
         run(device, &self.calls())?;
         run(device, &self.calls())?;
         let x: Buffer = buffer_of(device, &on.x)?;

@@ -72,7 +72,7 @@ struct Meshes {
     /// Uniform meshes of the publication, 1 to 8
     #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [3])]
     meshes: Vec<usize>,
-    /// Divisions of a side of the unit cube, in place of --meshes
+    /// Divisions of a side of the unit cube, instead of --meshes
     #[arg(long, value_name = "N", value_delimiter = ',')]
     divisions: Vec<usize>,
 }
@@ -81,7 +81,7 @@ struct Meshes {
 struct Bodies {
     #[command(flatten)]
     meshes: Meshes,
-    /// Meshes of tetrahedra in files of Gmsh's, in place of --meshes
+    /// Meshes of tetrahedra in files of Gmsh's, instead of --meshes
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     mesh: Vec<PathBuf>,
     /// How cells and vertices are numbered
@@ -97,7 +97,7 @@ struct Kernels {
     /// Strategies of assembly
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = AssemblyStrategy::ALL)]
     strategies: Vec<AssemblyStrategy>,
-    /// Mappings in place of those that are tried by default, as JSON; may be repeated
+    /// Mappings instead of those that are tried by default, as JSON; may be repeated
     #[arg(long, value_name = "JSON")]
     mapping: Vec<String>,
 }
@@ -201,7 +201,7 @@ struct ScaleArgs {
     /// The devices; one may be named more than once
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values_t = ["cuda:0".to_owned(), "cuda:1".to_owned()])]
     devices: Vec<String>,
-    /// How many of them solve, each in turn, in parts [default: 1 to all]
+    /// How many of them solve, one after the other, in parts [default: 1 to all]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     counts: Vec<usize>,
     /// How they exchange numbers: nccl, host [default: nccl between different cards, else host]
@@ -247,7 +247,7 @@ struct PageArgs {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse(); // exits with 2 by itself on a mistake
+    let cli = Cli::parse(); // exits with 2 on a mistake
     end(match &cli.command {
         Command::Time(args) => time(args),
         Command::Setup(args) => setups(args),

@@ -15,7 +15,7 @@ pub enum Order {
     Made,
     /// At random.
     Random,
-    /// Along a space-filling curve, behind a random order.
+    /// Along a space-filling curve, after a random order.
     Local,
 }
 

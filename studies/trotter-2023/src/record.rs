@@ -196,7 +196,7 @@ pub struct Scaled {
     pub device: Card,
     /// How they exchanged numbers; none of one device without parts.
     pub exchange: Option<String>,
-    /// Whether ghosts were under way beside products.
+    /// Whether ghosts were in flight during products.
     pub overlaps: bool,
     /// The unknowns that each part owns, and its ghosts.
     pub parts: Vec<[usize; 2]>,

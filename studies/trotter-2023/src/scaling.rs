@@ -10,7 +10,7 @@ use purlin::{BoundaryValueSystem, Exchange};
 
 const PROBLEM: BoundaryValueProblem = BoundaryValueProblem::Poisson;
 const ASSEMBLY: AssemblyStrategy = AssemblyStrategy::OwnedRows;
-/// Solves that are timed, behind one that is not: NCCL connects cards in the first one.
+/// Solves that are timed, after one that is not: NCCL connects cards in the first one.
 const RUNS: usize = 3;
 /// Largest difference from the solution of one device, relative to its largest number, for residuals of
 /// [`RELATIVE`] of the right-hand side.

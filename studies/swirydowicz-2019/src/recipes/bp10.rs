@@ -25,8 +25,8 @@ pub const IDEAS: [&str; 16] = [
     "even–odd contractions: half of the multiplications, and matrices of half the size",
     "a column of `w` in registers from the beginning, so that it is there when it is needed",
     "`w` in local memory by asynchronous copies from the beginning, and rows of even length padded",
-    "one local array in place of two, so that more groups are resident",
-    "entries of `I` as literals in place of constant memory",
+    "one local array instead of two, so that more groups are resident",
+    "entries of `I` as literals instead of constant memory",
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
@@ -200,7 +200,7 @@ fn resident_groups(degree: usize, number: u32) -> Option<u32> {
     }
 }
 
-/// What stands behind the sum of each contraction, and the line of values that it takes.
+/// What follows the sum of each contraction, and the line of values that it takes.
 const LINES: [(&str, &str); 6] =
     [("s1", "r_u"), ("s2", "r_t1"), ("s3", "r_t2"), ("s4", "t3"), ("s5", "r_t4"), ("s6", "r_t5")];
 
@@ -248,7 +248,7 @@ fn resident_with_one_array(degree: usize) -> Option<u32> {
     }
 }
 
-/// Groups whose registers a multiprocessor shall have at a degree: the fastest on an H200 of those
+/// Groups whose registers a multiprocessor should have at a degree: the fastest on an H200 of those
 /// tried (2026-11-24).
 fn resident(degree: usize) -> Option<u32> {
     match degree {

@@ -19,10 +19,10 @@ use purlin::transforms::TransformError;
 pub const IDEAS: [&str; 6] = [
     "beyond the publication: all contractions along lines, `I` and `D` in constant memory, two local arrays",
     "several elements in a work-group, so that few of its lanes are idle",
-    "fluxes in the place of derivatives, those along t contracted first; one element a work-group, and registers for several",
+    "fluxes instead of derivatives, those along t contracted first; one element a work-group, and registers for several",
     "even–odd contractions: half of the multiplications, and matrices of half the size",
     "factors in local memory by asynchronous copies from the beginning, and rows of even length padded",
-    "entries of `I` and `D` as literals in place of constant memory",
+    "entries of `I` and `D` as literals instead of constant memory",
 ];
 
 /// Arrays of one half of the steps, whose lives take turns in one buffer.
@@ -31,7 +31,7 @@ const FIRST: [&str; 7] = ["t1", "v", "us", "ws", "zs", "z", "t5"];
 /// Those of the other half.
 const SECOND: [&str; 5] = ["t2", "ur", "wr", "zr", "t4"];
 
-/// Kernels 10 and 11, and 12 with fluxes in the place of derivatives.
+/// Kernels 10 and 11, and 12 with fluxes instead of derivatives.
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
     let (n, m) = (sizes.nodes(), sizes.points());
     let in_place = number >= 12;
@@ -140,11 +140,11 @@ fn with_factors_ahead(
     copy_ahead(s, sizes, &["fetch_s_g"])
 }
 
-/// What stands behind the sum of each interpolation and projection, and the line of values that it takes.
+/// What follows the sum of each interpolation and projection, and the line of values that it takes.
 const LINES: [(&str, &str); 6] =
     [("s1", "r_u"), ("s2", "r_t1"), ("s3", "r_t2"), ("s4", "line_z"), ("s5", "r_t4"), ("s6", "r_t5")];
 
-/// Groups whose registers a multiprocessor shall have at a degree: the fastest on an H200 of those
+/// Groups whose registers a multiprocessor should have at a degree: the fastest on an H200 of those
 /// tried (2026-11-24).
 fn resident(degree: usize) -> Option<u32> {
     match degree {

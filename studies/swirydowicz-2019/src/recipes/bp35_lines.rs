@@ -14,7 +14,7 @@ pub const IDEAS: [&str; 5] = [
     "beyond the publication: a line of nodes a work-item in every direction, `D` in constant memory",
     "lines in registers before others take their place in local memory: two arrays instead of four",
     "several elements in a work-group, so that few of its lanes are idle",
-    "fluxes in the place of derivatives, those along t contracted first; from N = 7 on one element a work-group, and registers for several",
+    "fluxes instead of derivatives, those along t contracted first; from N = 7 on one element a work-group, and registers for several",
     "even–odd contractions: half of the multiplications, and matrices of half the size",
 ];
 
@@ -60,7 +60,7 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
 /// Local arrays of [`in_place`].
 const LOCAL: [&str; 7] = ["s_u", "ur", "us", "wr", "ws", "zr", "zs"];
 
-/// Groups whose registers a multiprocessor shall have, for `n` nodes a direction: the fastest on an
+/// Groups whose registers a multiprocessor should have, for `n` nodes a direction: the fastest on an
 /// H200 of those tried (2026-11-24).
 fn resident(n: usize) -> Option<u32> {
     match n {

@@ -14,7 +14,7 @@ pub const IDEAS: [&str; 2] = [
     "two local arrays instead of four, for contractions by instructions",
 ];
 
-/// Sums, each with its terms, its loops and what stands behind it.
+/// Sums, each with its terms, its loops and what follows it.
 const SUMS: [(&str, [&str; 3], Option<&str>); 6] = [
     ("lr", ["k", "j", "i"], Some("dr")),
     ("ls", ["k_s", "j_s", "i_s"], Some("ds")),

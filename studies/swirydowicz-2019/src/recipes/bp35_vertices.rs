@@ -17,7 +17,7 @@ pub const IDEAS: [&str; 6] = [
     "several elements in a work-group, so that few of its lanes are idle",
     super::bp35_mma::IDEAS[0],
     "two local arrays instead of four, and at N = 7 an element a sub-group, which waits for no other",
-    "by lines, fluxes in the place of derivatives, those along t contracted first; from N = 7 on one element a work-group, and registers for several",
+    "by lines, fluxes instead of derivatives, those along t contracted first; from N = 7 on one element a work-group, and registers for several",
     "even–odd contractions: half of the multiplications, and matrices of half the size",
 ];
 
@@ -107,14 +107,14 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     s.apply(SetResidentGroups::new(resident(sizes.nodes(), elements))).map(|_| ())
 }
 
-/// Groups of which a multiprocessor shall have the registers: as many as 16 sub-groups, each work-item
+/// Groups of which a multiprocessor should have the registers: as many as 16 sub-groups, each work-item
 /// of which has 128.
 fn resident(n: usize, elements: i64) -> u32 {
     let sub_groups = (elements as usize * n * n).div_ceil(32);
     (16 / sub_groups).max(1) as u32
 }
 
-/// Computes what all nodes of a column share in front of its loop.
+/// Computes what all nodes of a column share before its loop.
 fn geometry(s: &mut Schedule) -> Steps {
     s.apply(HoistNest::new(["d1"]))?;
     let rules = [

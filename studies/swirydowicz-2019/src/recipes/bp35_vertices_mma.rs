@@ -13,7 +13,7 @@ use purlin::prelude::{
 /// What a point computes before its fluxes.
 const OF_A_POINT: [&str; 9] = ["xr", "xs", "xt", "cr", "cs", "ct", "det", "q", "v"];
 
-/// Sums, each with its terms, its loops and what stands behind it.
+/// Sums, each with its terms, its loops and what follows it.
 const SUMS: [(&str, [&str; 3], &str); 6] = [
     ("lr", ["k", "j", "i"], "dr"),
     ("ls", ["k_s", "j_s", "i_s"], "ds"),

@@ -18,9 +18,9 @@ use std::collections::BTreeSet;
 pub struct Contraction<'a> {
     /// The loop over results, and its length.
     pub results: (&'a str, usize),
-    /// The loop over terms inside of it, and its length.
+    /// The loop over terms inside it, and its length.
     pub terms: (&'a str, usize),
-    /// What stands behind the latter in the former, and reads the sum; none where the sum has an axis
+    /// What follows the latter in the former, and reads the sum; none where the sum has an axis
     /// for results, and their loop holds that over terms alone.
     pub behind: Option<&'a str>,
     /// The sum of a result.
@@ -157,7 +157,7 @@ fn without_middle(s: &mut Schedule, c: &Contraction<'_>) -> Steps {
     Ok(())
 }
 
-/// The six contractions with `I` of BP1.0 and BP3.0: what stands behind each sum, and the line that it
+/// The six contractions with `I` of BP1.0 and BP3.0: what stands after each sum, and the line that it
 /// takes.
 pub fn interpolations<'a>(sizes: Sizes, lines: [(&'a str, &'a str); 6]) -> [Contraction<'a>; 6] {
     let (n, m) = (sizes.nodes(), sizes.points());
@@ -187,7 +187,7 @@ pub struct Fluxes {
     pub sums: [(&'static str, &'static str); 2],
 }
 
-/// The six contractions with `D` of lines of `n` nodes, where fluxes are in the place of derivatives;
+/// The six contractions with `D` of lines of `n` nodes, where fluxes replace derivatives;
 /// `column` is what is differentiated along t. Returns the new loops, too.
 pub fn derivatives(
     s: &mut Schedule,

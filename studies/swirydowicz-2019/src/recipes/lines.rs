@@ -17,7 +17,7 @@ pub fn fix_matrix(s: &mut Schedule, sizes: Sizes, matrix: &str, values: Vec<f64>
 }
 
 /// Differentiates a field along all lines of one direction after the other, and contracts the fluxes
-/// likewise, in a nest for each direction; what the first two directions sum is added behind them.
+/// likewise, in a nest for each direction; what the first two directions sum is added after them.
 fn contract_apart(s: &mut Schedule) -> Steps {
     realise(s, &["lr", "ls", "lt"])?;
     expand(s, &["ur", "us", "ut"], &["k", "j", "i"])?;

@@ -163,7 +163,7 @@ pub fn pad_even(s: &mut Schedule, rows: usize, arrays: &[&str]) -> Steps {
     })
 }
 
-/// Lets the statements of a copy from global to local memory go on by themselves, where there is an
+/// Lets the statements of a copy from global to local memory run asynchronously, where there is an
 /// instruction for it: in double precision on cards.
 pub fn copy_ahead(s: &mut Schedule, sizes: Sizes, copies: &[&str]) -> Steps {
     if sizes.precision != Precision::Double {
@@ -173,7 +173,7 @@ pub fn copy_ahead(s: &mut Schedule, sizes: Sizes, copies: &[&str]) -> Steps {
     copies.iter().try_for_each(|c| s.apply(ReplaceWithIntrinsic::new([*c], "copy_async_f64")).map(|_| ()))
 }
 
-/// Writes entries of matrices as numbers: those of constant memory are loaded to registers in front of a
+/// Writes entries of matrices as numbers: those of constant memory are loaded to registers before a
 /// loop whose iterations all read them.
 pub fn literal_tables(s: &mut Schedule) -> Steps {
     let is_constant = |v: &&Variable| v.space == AddressSpace::Constant;

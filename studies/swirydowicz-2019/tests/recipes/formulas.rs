@@ -80,7 +80,7 @@ fn figures_at_degree_7() {
     assert_eq!(single.map(|t| 2 * t.total()), bytes.map(Traffic::total));
 }
 
-/// A step moves or reorders operations, and adds none, but for two exceptions. What a column of
+/// A step moves or reorders operations, and adds none, with two exceptions. What a column of
 /// nodes shares is computed once a column where factors come from vertices: 42 operations there
 /// instead of one time at each node. Kernels that differentiate along lines join the sums of three
 /// directions: two additions at each point. Even–odd contractions save some.
@@ -121,7 +121,7 @@ fn entries_of_halves(problem: Problem, sizes: Sizes) -> u64 {
     lines(problem, sizes).into_iter().map(of).sum()
 }
 
-/// What contractions by halves save: products and sums, but for the sums and differences of values, of
+/// What contractions by halves save: products and sums, except for the sums and differences of values, of
 /// which those with a middle are divided by how often it stands there, and for those of results, each
 /// with two signs.
 fn saved_by_halves(kernel: Tuned, sizes: Sizes) -> i64 {
