@@ -53,7 +53,7 @@ def of_c():
     words = set()
     # the headers of the printed source, with all that a library may add to them
     printed = ["math.h", "stdint.h", "limits.h", "float.h", "stddef.h"]
-    # functions that compilers know and call by themselves
+    # functions that compilers know and call without a declaration
     standard = ["stdlib.h", "string.h", "stdio.h"]
     for headers, modes in [(printed, ["-std=c11", "-std=gnu17", "-D_GNU_SOURCE"]), (standard, ["-std=c11"])]:
         for mode in modes:
@@ -108,7 +108,7 @@ def of_cuda():
         sys.exit("no NVRTC in .venv; run scripts/cuda-wheels.sh")
     builtins = pathlib.Path(found[-1])
     library = builtins.with_name("libnvrtc.so.13")
-    # Headers are one file, what the compiler knows by itself strings of the other.
+    # Headers are one file, what the compiler itself knows are strings of the other.
     candidates = set()
     for file in [builtins, library]:
         candidates.update(word.decode() for word in re.findall(rb"(?<!\w)[A-Za-z]\w+(?!\w)", file.read_bytes()))

@@ -124,7 +124,7 @@ impl Expected {
     /// # Errors
     /// No C compiler, a kernel that has no code, inputs that do not fit.
     pub fn by_host(kernel: &Kernel, inputs: &Memory) -> Result<Self, HostError> {
-        // what calls mean, and not what somebody has written for a target
+        // what calls mean, and not what its author has written for a target
         let mut kernel = kernel.clone();
         kernel.callees.values_mut().for_each(|callee| callee.code.clear());
         let kernel = &kernel;

@@ -123,7 +123,7 @@ impl<'d> Loaded<'d> {
         Ok(loaded)
     }
 
-    /// Puts other programs in the place of these, as a rule another mapping of the same kernel.
+    /// Replaces these programs, as a rule by another mapping of the same kernel.
     /// Arguments of the same type and size stay where they are, with what they hold; others come
     /// from `memory`.
     ///
@@ -215,7 +215,7 @@ impl<'d> Loaded<'d> {
         self.device.launch_all(&launches)
     }
 
-    /// The elements of an array, as they lie in the device's memory.
+    /// The elements of an array, in the order of the device's memory.
     ///
     /// # Errors
     /// [`LoadError::Missing`] if the program takes no such array, or a failing driver.

@@ -336,7 +336,7 @@ def compile(  # noqa: A001 (the name says what it does)
 
     ``device`` is ``c``, ``opencl``, ``opencl:1``, ``cuda``, ``cuda:0`` and so on;
     :func:`purlin.devices` lists what this machine has. ``contraction=False`` rounds each operation
-    by itself.
+    separately.
 
     A kernel, or a step ``declare_callee``, may hold a callee with code, which is compiled and run as its author wrote
     it. Unless Purlin ships that callee, this raises :class:`purlin.UntrustedError`; ``trust=True`` allows it.

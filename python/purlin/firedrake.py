@@ -150,7 +150,7 @@ def _mesh_of(form: Any) -> Any:
 
 
 class _Translation:
-    """A form of Firedrake with elements of basix in the place of FIAT's."""
+    """A form of Firedrake with elements of basix instead of FIAT's."""
 
     def __init__(self, form: Any, mesh: Any) -> None:
         import ufl

@@ -201,7 +201,7 @@ class Schedule:
         return self
 
     def copy(self) -> Schedule:
-        """A schedule that goes on from here by itself."""
+        """An independent schedule that continues from here."""
         return self._of(self._engine.copy())
 
     def apply(self, step: str, /, *args: Any, **kwargs: Any) -> Made:

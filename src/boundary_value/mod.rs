@@ -242,7 +242,7 @@ impl<'d> BoundaryValueSystem<'d> {
         self.parts.iter_mut().for_each(|part| part.newton.set_overlaps(overlaps));
     }
 
-    /// Sets the unknown to zero, for another solve under other options, but for the choice of the solver.
+    /// Sets the unknown to zero, for another solve under other options, except for the choice of the solver.
     ///
     /// # Errors
     /// No memory, a failing driver.
@@ -267,7 +267,7 @@ impl<'d> BoundaryValueSystem<'d> {
         let first = |(part, communicator): OfPart<'_, '_>| part.solve(&**communicator, progress);
         let others = |(part, communicator): OfPart<'_, '_>| part.solve(&**communicator, &mut |_, _| ());
         let parts = self.parts.iter_mut().zip(&mut self.communicators);
-        // all parts have the same report, but for the time
+        // all parts have the same report, except for the time
         let mut reports = each_part(parts, first, others)?;
         Ok(reports.swap_remove(0))
     }

@@ -31,7 +31,7 @@ pub enum Failure {
     Usage(String),
     /// The machine lacks something.
     Missing(String),
-    /// Somebody stopped it.
+    /// It was stopped from outside.
     Interrupted(Signal),
     /// A text that is not well formed.
     Text {

@@ -113,7 +113,7 @@ enum Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    // both exit with 2 by themselves on a mistake
+    // both exit with 2 on a mistake
     let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
     end(dispatch(&cli.command))
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The text with control characters as Rust writes them (`\u{1b}`), but for line feeds and tabs.
+/// The text with control characters as Rust writes them (`\u{1b}`), except for line feeds and tabs.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if !text.contains(is_command) {
         return Cow::Borrowed(text);
@@ -11,7 +11,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escape).collect())
 }
 
-/// The text with another character in the place of each of these, so that places in it stay what they
+/// The text with another character for each of these, so that places in it stay what they
 /// are.
 pub fn same_length(text: &str) -> String {
     let replace = |c: char| match (is_command(c), c.len_utf8()) {

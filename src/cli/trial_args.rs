@@ -80,7 +80,7 @@ impl Found {
     /// How a command ends that has shown this.
     ///
     /// # Errors
-    /// Somebody stopped the trials.
+    /// The trials were stopped from outside.
     pub fn end(&self) -> Result<(), Failure> {
         self.stopped_by.map_or(Ok(()), |signal| Err(Failure::Interrupted(signal)))
     }

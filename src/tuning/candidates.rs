@@ -151,7 +151,7 @@ pub fn candidates(
 /// [can be tiled](CellProgram::tiled). Where quadrature points can become fewer modes, the same of the
 /// action with modes. Where it is nonlinear, and other rules are exact with fewer points, the same with
 /// these. For cards, each that gathers and scatters along work-items also with degrees of freedom of
-/// vertices, edges, faces and the interior by themselves.
+/// vertices, edges, faces and the interior separately.
 ///
 /// # Errors
 /// As [`Choice::new`].
@@ -198,7 +198,7 @@ pub fn question<'q>(form: &'q dyn CellKernel, model: &DeviceModel, local_bytes: 
 const FEWEST: QuadratureScheme = QuadratureScheme::Default;
 
 /// What is found that gathers and scatters degrees of freedom along work-items, with those of
-/// vertices, edges, faces and the interior by themselves.
+/// vertices, edges, faces and the interior separately.
 fn in_parts(form: &dyn CellKernel, found: &[Candidate]) -> Vec<Candidate> {
     let parts = form.entity_parts().unwrap_or_default();
     let with = |c: &Candidate| c.parameters.with_parts(&parts).map(Candidate::unranked);

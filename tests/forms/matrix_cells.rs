@@ -26,7 +26,7 @@ fn overlapped(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
 
 /// Fewer cells than a block, full blocks and a rest, several blocks a group; rows and modes that
 /// tiles divide (3-D P2 mass has 10 of both, 2-D P6 has 28) and do not; degrees of freedom together,
-/// and those of vertices, edges, faces and the interior by themselves.
+/// and those of vertices, edges, faces and the interior separately.
 #[test]
 fn results_are_those_of_the_reference() {
     let seed = Random::fresh_seed();
@@ -63,7 +63,7 @@ fn results_are_those_of_the_reference() {
     }
 }
 
-/// The same kernel, but for where its arrays are.
+/// The same kernel, except for where its arrays are.
 #[test]
 fn arrays_in_dynamic_local_memory_hold_the_same() {
     let seed = Random::fresh_seed();

@@ -69,7 +69,7 @@ fn results_are_those_of_the_reference() {
         one_sub_group: true,
         parts: Vec::new(),
     });
-    // of vertices, edges and the interior by themselves
+    // of vertices, edges and the interior separately
     let alone = alone.with_orbits().with_parts(&[3, 9, 3]).unwrap();
     compare(2, 4, 3, &alone, &["c", "opencl"]);
 }

@@ -43,7 +43,7 @@ fn results_are_those_of_the_reference() {
     for (operator, dim, degree, divisions, mapping) in cases.into_iter().take(taken) {
         let problem = problem(operator, dim, degree, divisions, seed);
         let expected = problem.reference().unwrap();
-        // of P2 those of vertices and edges by themselves
+        // of P2 those of vertices and edges separately
         let parts = problem.lowered.entity_parts().filter(|_| degree == 2);
         let mapping = parts.and_then(|parts| mapping.with_parts(&parts)).unwrap_or(mapping);
         let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();

@@ -41,7 +41,7 @@ fn results_are_those_of_the_reference() {
     ] {
         let problem = problem(operator, dim, degree, divisions, seed);
         let expected = problem.reference().unwrap();
-        // half of them with degrees of freedom of entities by themselves
+        // half of them with degrees of freedom of entities separately
         let parts = problem.lowered.entity_parts().filter(|_| degree % 2 == 0 && divisions > 1);
         let mapping = parts.and_then(|parts| mapping.with_parts(&parts)).unwrap_or(mapping);
         let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();

@@ -103,7 +103,7 @@ fn results_are_those_of_the_reference() {
     }
 }
 
-/// What a group of cells does stands in the code once and without conditions, but for the one that
+/// What a group of cells does stands in the code once and without conditions, except for the one that
 /// there is such a group: full groups alone have that code. Where the kernel assumes that groups
 /// divide the cells, there is nothing else.
 #[test]
@@ -173,7 +173,7 @@ fn points_in_orbits_halve_the_products() {
     assert!((1.7..=2.0).contains(&ratio), "{plain} to {halved}");
 }
 
-/// Rules on tetrahedra have no orbits but for few degrees, and what combines no points says so.
+/// Rules on tetrahedra have no orbits except for few degrees, and what combines no points says so.
 #[test]
 fn what_has_no_orbits_of_points_is_refused() {
     let solid = problem(Operator::Hyperelasticity, 3, 2, 1, 1);

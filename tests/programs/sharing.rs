@@ -66,7 +66,7 @@ fn poissons_matrices_take_no_more_operations_than_published() {
     assert!(counted <= published, "{counted} operations, {published} published\n{after}");
     let [decision] = &decisions[..] else { panic!("{decisions:?}") };
     assert_eq!((decision.graph, decision.factorised.len(), decision.whole.len()), ([4, 2], 2, 4));
-    // `W_i*det`, which both products have, is computed once: 3 J in the place of 4 J of published
+    // `W_i*det`, which both products have, is computed once: 3 J instead of 4 J of published
     assert_eq!(after.to_string().matches("det[e]*w[i]").count(), 1, "{after}");
 }
 

@@ -24,7 +24,7 @@ for i in 0..n
   s: y[i] += x[i]*x[i]
 ";
 
-/// A callee of somebody: what it does besides is seen by the file that it makes.
+/// A callee of another author: what else it does is seen by the file that it makes.
 fn own(file: &Path) -> String {
     format!(
         "callee own\n  arg a: f64 in\n  arg c: f64 inout\n\n  s: c += a*a\n  code c (\n    \"extern void *fopen(const \

@@ -44,7 +44,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     C,
-    /// OpenCL, but for the programs of the next one.
+    /// OpenCL, except for the programs of the next one.
     OpenCl,
     /// OpenCL for the programs with a barrier and an atomic update: in some of them the loops that
     /// pocl 3.1 writes over work-items run the update of work-item 0 twice.

@@ -166,7 +166,7 @@ fn pairs_that_once_failed_do_not() {
     let all = purlin_sample::is_long_run();
     let mut batches = Vec::new();
     for place in crate::places() {
-        // a fault of pocl may end its process, and each of the others would run once more by itself
+        // a fault of pocl may end its process, and each of the others would run once more alone
         let here = files.iter().zip(&pairs).filter(|(file, _)| runs_at(file, place, all));
         let (alone, together): (Vec<_>, Vec<_>) =
             here.partition(|(file, _)| is_of_pocl(file) && place.device() == "opencl");

@@ -77,7 +77,11 @@ fn links_lead_somewhere() {
 #[test]
 fn the_picture_is_that_of_the_example() {
     let drawn = picture::picture().unwrap();
-    assert_eq!(drawn, include_str!("../../docs/book/src/pictures/axpy.svg"), "cargo run --example 05_picture draws it");
+    assert_eq!(
+        drawn,
+        include_str!("../../docs/book/src/pictures/axpy.svg"),
+        "cargo run --example 05_picture draws it"
+    );
 }
 
 /// Chapters show pictures that commands drew of measurements; mdBook takes files of its own folder alone.
@@ -93,7 +97,8 @@ fn pictures_of_the_book_are_those_of_the_results() {
     ];
     for origin in origins {
         let name = origin.rsplit('/').next().unwrap();
-        let same = read(&format!("docs/book/src/pictures/{name}.svg")) == read(&format!("results/{origin}.svg"));
+        let same =
+            read(&format!("docs/book/src/pictures/{name}.svg")) == read(&format!("results/{origin}.svg"));
         assert!(same, "cp results/{origin}.svg docs/book/src/pictures/");
     }
     let folder = std::fs::read_dir(root.join("docs/book/src/pictures")).unwrap();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// A phrase, what to write, and longer phrases in which it stands.
 type Phrase = (&'static str, &'static str, &'static [&'static str]);
 
-const PHRASES: [Phrase; 11] = [
+const PHRASES: [Phrase; 18] = [
     ("so many", "the name of the number, or `a number of`", &[]),
     ("in turn", "one after the other, alternately, in sequence", &[]),
     (
@@ -42,6 +42,13 @@ const PHRASES: [Phrase; 11] = [
     ("shall", "should, must", &[]),
     ("in front of", "before", &[]),
     ("anew", "again", &[]),
+    ("in the place of", "instead of", &[]),
+    ("but for", "except for, up to", &[]),
+    ("by itself", "separately, alone, asynchronously", &[]),
+    ("by themselves", "separately, alone, asynchronously", &[]),
+    ("as they lie", "in place, without a copy", &[]),
+    ("somebody", "who it is: the caller, another process, another work-item", &[]),
+    ("anybody", "who it is: the caller, another process, another work-item", &[]),
 ];
 
 /// Folders and files that are not read: history, what was measured, what a test generates from other files.

@@ -3,7 +3,7 @@
 //! With the columns `a_i = sqrt(w)*T[:, i]` and an orthonormal basis `Q` of what they span, `C =
 //! Q^T A` has a row a mode, and `C^T C = A^T A`. The basis is found by modified Gram–Schmidt with
 //! pivots and reorthogonalisation (Björck 1967), for each connected
-//! component of the Gram graph by itself, so that blocks of a symmetry have modes of their own.
+//! component of the Gram graph separately, so that blocks of a symmetry have modes of their own.
 //! Nothing relies on it: [`Points::certify`] sums both sides again.
 
 use purlin_steps::accuracy::is_near;
@@ -140,7 +140,7 @@ fn scaled(values: &[f64]) -> (Vec<f64>, i32) {
 }
 
 impl Points {
-    /// Modes that give the same sums to `tolerance`, but for rounding.
+    /// Modes that give the same sums to `tolerance`, up to rounding.
     ///
     /// Columns that are `orthogonal` to all of another component are not of it. Columns of which `r` and
     /// `s` are left after the projection on the modes change a sum by at most `|r| |s|`, since both

@@ -97,7 +97,7 @@ impl Digits<'_> {
     }
 
     /// The factors, if every entry is their product up to [`TOLERANCE`]. Equal factors are equal
-    /// bit by bit, and those that are `known` tables but for rounding are these.
+    /// bit by bit, and those that are `known` tables up to rounding are these.
     ///
     /// Formula: with `m` the largest entry and `e` its index, let `g_k(i) = T(e with i as part
     /// k)/m`. If `T` is a product of factors, it is `m g_0 g_1 …`. A factor whose rows, or columns,

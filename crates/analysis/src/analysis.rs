@@ -80,7 +80,7 @@ impl Facts {
     /// Accesses and dependences are found in instructions, domains and the tree, and variables say
     /// whether they are symbols: address space, layout and storage do not matter, and neither do
     /// tags. The placement is that of a kernel whose accesses, tags and variables are the same;
-    /// storage is checked by itself ([`Analysis::check_storage`]).
+    /// storage is checked separately ([`Analysis::check_storage`]).
     fn after(&self, before: &Kernel, after: &Kernel) -> Self {
         let mut facts = Self::default();
         let same_program = before.body == after.body
@@ -571,7 +571,7 @@ mod tests {
         assert_eq!(error, "`load` stores f64 in `a`, which holds i32; cast the value");
     }
 
-    /// A known placement does not stand for the storage, which is checked by itself.
+    /// A known placement does not stand for the storage, which is checked separately.
     #[test]
     fn storage_is_checked_where_the_placement_is_known() {
         let (_, after) = edited(|k| {

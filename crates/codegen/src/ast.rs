@@ -111,7 +111,7 @@ pub struct Intrinsic {
     pub origins: Vec<InsnId>,
     /// Whether the work-items along l.0 must arrive together.
     pub collective: bool,
-    /// Whether it goes on by itself until a completion.
+    /// Whether it runs asynchronously until a completion.
     pub asynchronous: bool,
 }
 

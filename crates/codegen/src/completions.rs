@@ -1,4 +1,4 @@
-//! What completes the calls of a target that go on by themselves.
+//! What completes the calls of a target that run asynchronously.
 
 use crate::ast::Name;
 use crate::error::CodegenError;

@@ -97,7 +97,7 @@ pub enum CodegenError {
     )]
     UnknownFeature { callee: String, need: String, target: Target, known: &'static str },
     #[error(
-        "the code of `{callee}` holds `{instruction}`, which goes on by itself, and waits for nothing; say by \
+        "the code of `{callee}` holds `{instruction}`, which runs asynchronously, and waits for nothing; say by \
          `completes(\"...\")` which statement does"
     )]
     NeverCompleted { callee: String, instruction: &'static str },

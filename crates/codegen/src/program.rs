@@ -268,7 +268,7 @@ fn syncs(
     let in_memory = |b: &&Barrier| kernel.vars[b.var].space != AddressSpace::SubGroup;
     let mut syncs: Vec<_> = placed.placement.barriers.iter().filter(in_memory).cloned().collect();
     syncs.extend(Analysis::of(kernel).reuse());
-    // a work-item runs in order, but for what completes later
+    // a work-item runs in order, except for what completes later
     let waits = |sync: &Barrier| completions.of(kernel, sync).is_some();
     syncs.retain(|sync| waits(sync) || !alone && sync.scope > Scope::WorkItem);
     let by_sub_groups =

@@ -2,7 +2,7 @@
 //!
 //! It shares nothing with the placement of barriers but the list of what needs one. For each sync
 //! it follows, in order of execution, whether the source has run and no barrier since that orders
-//! its memory. A call that goes on by itself must have been completed before that barrier, and
+//! its memory. A call that runs asynchronously must have been completed before that barrier, and
 //! before the end of the kernel.
 
 mod completing;
@@ -90,7 +90,7 @@ struct Outline<'s> {
 enum Event {
     /// Instructions that run as one, all of which are ends of syncs.
     Run(Vec<InsnId>),
-    /// The same of a call that goes on by itself.
+    /// The same of a call that runs asynchronously.
     Issue(Vec<InsnId>),
     /// The barrier of this number.
     Barrier(usize),
@@ -108,7 +108,7 @@ type Loop = Option<InameId>;
 /// The ends of a sync and the loops that count for it.
 struct Ends<'s> {
     sync: &'s Barrier,
-    /// What completes the source, if it goes on by itself.
+    /// What completes the source, if it runs asynchronously.
     completion: Option<Name>,
     /// Whether it is through global memory, else local.
     global: bool,

@@ -63,7 +63,7 @@ pub fn check_writable(path: &Path) -> Result<()> {
 }
 
 fn target(path: &Path) -> Result<Target> {
-    // `/dev/stdout` may lead to a file that somebody else has open
+    // `/dev/stdout` may lead to a file that another process has open
     if path.starts_with("/dev") || path.starts_with("/proc") {
         return Ok(Target::Straight);
     }

@@ -69,7 +69,7 @@ impl Kernel {
         kernel
     }
 
-    /// The kernel before `replace` puts integer literals in the place of elements, see
+    /// The kernel before `replace` puts integer literals instead of elements, see
     /// [`Kernel::with_ends_kept`].
     #[must_use]
     pub fn with_typed_extrema(&self, replace: &dyn Fn(&Expr) -> Option<Expr>) -> Self {
@@ -81,7 +81,7 @@ impl Kernel {
         kernel
     }
 
-    /// The expression before `replace` puts other integers in the place of elements or inames. A
+    /// The expression before `replace` puts other integers instead of elements or inames. A
     /// minimum or maximum over nothing is an end of its type, and what is replaced may have another
     /// type than what stands for it: a literal and an iname have none. So it gets a cast to the
     /// type that the reduction had; where that does not help, because a part has one already, the

@@ -1,6 +1,6 @@
 //! Whether the ids in a kernel stand for something.
 //!
-//! Kernels are plain data that anybody may write down or read from a file, so that an id may point
+//! Kernels are plain data that a caller may write down or read from a file, so that an id may point
 //! past the end of its table, and an affine expression need not be one that arithmetic makes.
 //! Everything else relies on both: this is checked first, and without recursion, because nothing
 //! bounds the depth yet.

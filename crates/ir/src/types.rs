@@ -50,7 +50,7 @@ impl ScalarType {
         }
     }
 
-    /// The type of the value of an element: that of the element, but for 16 bits, in which nothing is
+    /// The type of the value of an element: that of the element, except for 16 bits, in which nothing is
     /// computed.
     #[must_use]
     pub fn loaded(self) -> Self {

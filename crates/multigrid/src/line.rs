@@ -27,7 +27,7 @@ pub struct Line {
     pub eigenvectors: Matrix,
     /// Their eigenvalues Λ, ascending.
     pub eigenvalues: Vec<f64>,
-    /// Values of the basis of a cell at the nodes of its two halves but for the last, [2k, k + 1].
+    /// Values of the basis of a cell at the nodes of its two halves except for the last, [2k, k + 1].
     pub prolongation: Matrix,
     /// Integrals of the basis of a cell, [k + 1].
     pub integrals: Vec<f64>,

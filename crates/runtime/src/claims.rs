@@ -34,7 +34,7 @@ impl Claims {
         options.create(true).truncate(false).read(true).write(true).open(PathBuf::from(name)).map(Self)
     }
 
-    /// Claims what has this name; none if somebody else has claimed it.
+    /// Claims what has this name; none if another process has claimed it.
     ///
     /// # Errors
     /// A file system without locks.

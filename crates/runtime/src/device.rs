@@ -151,7 +151,7 @@ pub struct Buffer {
     pub(crate) id: u64,
     pub(crate) device: u64,
     pub(crate) bytes: u64,
-    /// Where it lies, if it is somebody else's.
+    /// Where it lies, if it is not ours.
     pub(crate) region: Option<std::ops::Range<u64>>,
     pub(crate) memory: Box<dyn Any + Send + Sync>,
 }

@@ -1,4 +1,4 @@
-//! Memory that somebody else owns, lent for one launch.
+//! Memory that the caller owns, lent for one launch.
 //!
 //! An array of another library is passed as it lies: the host backend takes host memory and the
 //! CUDA backend memory of its card without a copy. OpenCL shares host memory where its device is
@@ -36,7 +36,7 @@ pub(crate) enum Ready {
     AfterAll,
 }
 
-/// A block of memory that somebody else owns.
+/// A block of memory that the caller owns.
 #[derive(Clone, Copy, Debug)]
 pub struct Foreign<'a> {
     pub(crate) address: u64,

@@ -48,7 +48,7 @@ pub fn interruptible<T>(is_requested: fn() -> bool, work: impl FnOnce() -> T) ->
     work()
 }
 
-/// Whether somebody may ask this thread to stop.
+/// Whether this thread may be asked to stop.
 pub(crate) fn is_watched() -> bool {
     WATCH.get().is_some()
 }

@@ -42,7 +42,7 @@ pub struct Turn {
 
 impl Turns {
     /// Those at a device: a card by its own identity, and all that computes on the cores of the
-    /// host as one. Where there is no cache folder, nobody waits for anybody.
+    /// host as one. Where there is no cache folder, no process waits for another.
     pub fn of(device: &DeviceInfo, cache: &Cache) -> Self {
         let on_cores = match device.backend {
             Backend::C => true,
@@ -64,7 +64,7 @@ impl Turns {
         Self { files: Some(Files { next: file("next"), turn: file("turn") }) }
     }
 
-    /// Nobody waits for anybody.
+    /// No process waits for another.
     pub const fn free() -> Self {
         Self { files: None }
     }

@@ -245,7 +245,7 @@ impl<'d> ChebyshevSolver<'d> {
                 .with("relative", self.options.relative.powi(2))
                 .with("absolute", self.options.absolute.powi(2));
         let mut seconds = run(self.device, &[start, square, limit])?;
-        // an iteration adds its direction by itself
+        // an iteration adds its own direction
         self.device.fill(x, 0)?;
         let mut history = History::new(self.options);
         let reason = loop {

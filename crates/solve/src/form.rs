@@ -29,7 +29,7 @@ fn keeps_layouts(kernel: &purlin_ir::Kernel) -> bool {
 
 impl FormPrograms {
     /// Compiles each kernel by the first of its `mappings` that it and the device can take, and that
-    /// leaves the arrays as they lie.
+    /// leaves the arrays in place.
     ///
     /// # Errors
     /// What the device or its compiler refuses of the last one; [`SolveError::Unmapped`] if there is

@@ -187,7 +187,7 @@ impl<'d> Newton<'d> {
         }
     }
 
-    /// Takes other options, but for the choice of the solver and whether the equations are linear.
+    /// Takes other options, except for the choice of the solver and whether the equations are linear.
     ///
     /// # Errors
     /// No memory, a failing driver.

@@ -12,7 +12,7 @@ const BLOCK: usize = 256;
 /// The kernels that find patterns.
 ///
 /// Items, the rows of the matrices of all entities, are sorted by the rows of the matrix that they are
-/// added to: merges of sorted runs, each place by itself. The entities of a row are neighbours then. Their
+/// added to: merges of sorted runs, each place separately. The entities of a row are neighbours then. Their
 /// distinct columns are counted, counts are added up, and each row takes its columns in ascending order.
 /// A binary search in the row finds the place of each entry of an entity's matrix. No update is atomic, so
 /// that all arrays are those of the host, in the same order.

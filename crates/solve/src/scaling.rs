@@ -23,7 +23,7 @@ impl PowerOfTwo {
         (largest.is_finite() && largest > 0.0).then(|| Self(-exponent(largest)))
     }
 
-    /// The largest of some numbers but for their signs, or not a number if one is infinite or none.
+    /// The largest of some numbers except for their signs, or not a number if one is infinite or none.
     pub(crate) fn largest(values: &[f64]) -> f64 {
         // a maximum leaves out what is no number
         if values.iter().all(|value| value.is_finite()) { largest(values) } else { f64::NAN }

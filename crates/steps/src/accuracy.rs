@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Decimal digits to which numbers are equal, relative to what a step says; `N` unless asked otherwise.
+/// Decimal digits to which numbers are equal, relative to what a step says; `N` unless asked
+/// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Digits<const N: u32>(pub u32);
@@ -52,14 +53,14 @@ impl<const N: u32> JsonSchema for Digits<N> {
     }
 }
 
-/// What the error of each entry of a table is compared with, row by row: the largest entry of its row
-/// and that of its column, whichever is smaller.
+/// What the error of each entry of a table is compared with, row by row: the largest entry of its
+/// row and that of its column, whichever is smaller.
 ///
-/// A result is a sum over the axes that are `summed`, of entries times values. An error that is small
-/// against the largest entry of each line is the error of a table whose entries were rounded, so that
-/// results are those of such a table: their backward error is small. Lines along the other axes count
-/// as well, so that scaled rows and columns keep their digits, whatever they are multiplied by. A result
-/// with one entry alone has the relative error of that entry.
+/// A result is a sum over the axes that are `summed`, of entries times values. An error that is
+/// small against the largest entry of each line is the error of a table whose entries were rounded,
+/// so that results are those of such a table: their backward error is small. Lines along the other
+/// axes count as well, so that scaled rows and columns keep their digits, whatever they are
+/// multiplied by. A result with one entry alone has the relative error of that entry.
 pub fn scales(values: &[f64], shape: &[usize], summed: &BTreeSet<usize>) -> Vec<f64> {
     let long = |axis: &usize| shape[*axis] > 1;
     let mut blocks: Vec<Vec<usize>> = summed.iter().copied().filter(long).map(|axis| vec![axis]).collect();
@@ -90,7 +91,7 @@ pub fn scales(values: &[f64], shape: &[usize], summed: &BTreeSet<usize>) -> Vec<
     scales
 }
 
-/// Whether an entry is another one but for roundings. No entry is near an infinity or a nan.
+/// Whether an entry is another one up to rounding. No entry is near an infinity or a nan.
 pub fn is_near(entry: f64, other: f64, tolerance: f64, scale: f64) -> bool {
     let apart = (entry - other).abs();
     apart.is_finite() && scale.is_finite() && apart <= tolerance * scale

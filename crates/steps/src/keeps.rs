@@ -5,8 +5,8 @@
 pub enum Order {
     /// Every bit is kept.
     Bits,
-    /// Every number is kept, though a zero may have the other sign: terms that are zero are left out or
-    /// added, or an element is taken for the negative of another one.
+    /// Every number is kept, though a zero may have the other sign: terms that are zero are left
+    /// out or added, or an element is taken for the negative of another one.
     Numbers,
     /// Updates, reductions, sums or products may run in another order.
     Reassociated,
@@ -48,7 +48,7 @@ impl std::fmt::Display for Keeps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.order {
             Order::Bits => f.write_str("every bit")?,
-            Order::Numbers => f.write_str("every number, but for the signs of zeros")?,
+            Order::Numbers => f.write_str("every number, except for the signs of zeros")?,
             Order::Reassociated => f.write_str("results up to the order of sums and products")?,
             Order::Within(digits) => write!(f, "results to {digits} digits")?,
         }
@@ -65,7 +65,7 @@ pub enum Instances {
     Copied,
     /// As often as before or less often: what is hoisted runs once for many.
     Fewer,
-    /// Any number of times: a root of a tree runs once for all its terms, modes are fewer than points, zeros
-    /// are added or left out.
+    /// Any number of times: a root of a tree runs once for all its terms, modes are fewer than
+    /// points, zeros are added or left out.
     Free,
 }

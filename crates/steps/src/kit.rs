@@ -1,5 +1,6 @@
-//! What a primitive is made of: names to ids with the refusals for what there is not, and edits of the loop tree.
-//! Proofs are in [`proofs`](crate::proofs), regions and copies of arrays in [`staging`](crate::staging).
+//! What a primitive is made of: names to ids with the refusals for what there is not, and edits of
+//! the loop tree. Proofs are in [`proofs`](crate::proofs), regions and copies of arrays in
+//! [`staging`](crate::staging).
 
 pub use crate::copy::{copy_loop, copy_nodes};
 pub use crate::expected::Expected;

@@ -1,8 +1,9 @@
-//! The frame of transformations: what a primitive is, schedules that apply steps and record them, recipes, and
-//! the proofs, edits and names that primitives share ([`kit`], [`proofs`], [`staging`]).
+//! The frame of transformations: what a primitive is, schedules that apply steps and record them,
+//! recipes, and the proofs, edits and names that primitives share ([`kit`], [`proofs`],
+//! [`staging`]).
 //!
-//! The primitives themselves are in `purlin-transforms` and `purlin-algebra`; `purlin-primitives` has all of them
-//! as one set.
+//! The primitives themselves are in `purlin-transforms` and `purlin-algebra`; `purlin-primitives`
+//! has all of them as one set.
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

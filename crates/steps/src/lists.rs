@@ -131,8 +131,8 @@ pub struct ListNames {
     pub capacity: usize,
     /// Whether numbers and places have 16 bits; else at least 32, as the map.
     pub short: bool,
-    /// The number of items of each block that no other one has, `[blocks]`, and the room for them in
-    /// front of the others, if they are told apart.
+    /// The number of items of each block that no other one has, `[blocks]`, and the room for them
+    /// before the others, if they are told apart.
     pub exclusive: Option<(String, usize)>,
 }
 
@@ -154,7 +154,8 @@ pub struct ListValues {
 }
 
 impl ListValues {
-    /// The values by the names of the inputs, with the types of these, where `map` is that of the map.
+    /// The values by the names of the inputs, with the types of these, where `map` is that of the
+    /// map.
     #[must_use]
     pub fn named(self, names: &ListNames, map: ScalarType) -> Vec<(String, ScalarType, Vec<i64>)> {
         let Self { items, counts, numbers, starts, places, exclusive } = self;

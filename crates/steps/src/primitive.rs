@@ -45,8 +45,8 @@ pub trait Primitive:
     + Sync
     + 'static
 {
-    /// The name in recipes and schedules: `split_iname`; one of another crate has that in front, as in
-    /// `acme.skew_rows`.
+    /// The name in recipes and schedules: `split_iname`; one of another crate has that in front, as
+    /// in `acme.skew_rows`.
     const NAME: &'static str;
     /// What it does, in a sentence.
     const SUMMARY: &'static str;
@@ -84,8 +84,8 @@ pub trait Primitive:
         Self::INSTANCES
     }
 
-    /// The parameter that it gives a value for good, and the value, if those of other parameters that it
-    /// needs are known.
+    /// The parameter that it gives a value for good, and the value, if those of other parameters
+    /// that it needs are known.
     fn fixes(&self, _known: &dyn Fn(&str) -> Option<i64>) -> Option<(&str, i64)> {
         None
     }
@@ -112,8 +112,8 @@ pub trait Primitive:
     /// seldom finds a chance.
     const WEIGHT: usize = 1;
 
-    /// Arguments that have a chance on a kernel, for random recipes; none where it has nothing that the
-    /// primitive could be tried on.
+    /// Arguments that have a chance on a kernel, for random recipes; none where it has nothing that
+    /// the primitive could be tried on.
     fn draw(_kernel: &Kernel, _picks: &mut Picks<'_>) -> Option<Self> {
         None
     }

@@ -23,7 +23,7 @@ pub use lowering::{Lowering, LoweringSyntaxError};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Recipe {
     /// What the form is lowered with to give the kernel that the steps start from. None of a kernel
-    /// that is no form's, or of a form as it is lowered by itself.
+    /// that is no form's, or of a form as it is lowered by default.
     pub lowering: Vec<Lowering>,
     /// The steps in order.
     pub steps: Vec<Step>,
@@ -54,14 +54,15 @@ pub struct RecipeError {
 )]
 pub struct RecipeSyntaxError(#[from] serde_json::Error);
 
-/// The parameters that steps give a value for good, and the values; `given` are values of others, which
-/// expressions may need.
+/// The parameters that steps give a value for good, and the values; `given` are values of others,
+/// which expressions may need.
 pub fn fixed_params<'s>(
     steps: impl DoubleEndedIterator<Item = &'s Step>,
     given: &BTreeMap<String, i64>,
 ) -> BTreeMap<String, i64> {
     let mut fixed: BTreeMap<String, i64> = BTreeMap::new();
-    // an expression is of parameters that later steps may fix; of two steps the second one is refused
+    // an expression is of parameters that later steps may fix; of two steps the second one is
+    // refused
     for step in steps.rev() {
         if let Some((param, value)) = step.fixes(&|name| fixed.get(name).or_else(|| given.get(name)).copied())
         {
@@ -88,8 +89,8 @@ impl Recipe {
         self
     }
 
-    /// The parameters that its steps give a value for good, and the values; `given` are values of other
-    /// parameters, without which those of expressions are not known.
+    /// The parameters that its steps give a value for good, and the values; `given` are values of
+    /// other parameters, without which those of expressions are not known.
     #[must_use]
     pub fn fixed_params(&self, given: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
         fixed_params(self.steps.iter(), given)
@@ -128,9 +129,9 @@ impl Recipe {
         Ok(trace)
     }
 
-    /// The kernels that compute what steps pass (`pass_values`), in the
-    /// order in which they have to run; most recipes have none. Their results, by name, are inputs of
-    /// the kernel that the recipe makes of `kernel`.
+    /// The kernels that compute what steps pass (`pass_values`), in the order in which they have to
+    /// run; most recipes have none. Their results, by name, are inputs of the kernel that the
+    /// recipe makes of `kernel`.
     ///
     /// # Errors
     /// The first step that fails, with the kernel it met.

@@ -172,8 +172,9 @@ pub struct AtParameters {
 }
 
 impl TransformError {
-    /// Whether the step does not fit this kernel, or nobody could decide it: what a strategy that only tries a
-    /// step may pass over. A name that is not there, a bug and a failure of isl are none of these.
+    /// Whether the step does not fit this kernel, or nobody could decide it: what a strategy that
+    /// only tries a step may pass over. A name that is not there, a bug and a failure of isl are
+    /// none of these.
     pub fn is_misfit(&self) -> bool {
         match self.cause {
             Refusal::Unfit(_) | Refusal::Undecided(_) | Refusal::NotProved(_) => true,

@@ -26,8 +26,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Step(Arc<dyn ErasedStep>);
 
-/// What is asked of a primitive whose type is not known. A step costs an allocation; a question to isl
-/// beside it costs a thousand times as much.
+/// What is asked of a primitive whose type is not known. A step costs an allocation; a question to
+/// isl beside it costs a thousand times as much.
 trait ErasedStep: Any + fmt::Debug + fmt::Display + Send + Sync + erased_serde::Serialize {
     fn name(&self) -> &'static str;
     fn equals(&self, other: &dyn ErasedStep) -> bool;
@@ -112,8 +112,8 @@ impl Step {
         self.0.instances()
     }
 
-    /// The parameter that it gives a value for good, and the value, if those of other parameters that it
-    /// needs are known.
+    /// The parameter that it gives a value for good, and the value, if those of other parameters
+    /// that it needs are known.
     #[must_use]
     pub fn fixes(&self, known: &dyn Fn(&str) -> Option<i64>) -> Option<(&str, i64)> {
         self.0.fixes(known)

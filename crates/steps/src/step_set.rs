@@ -17,10 +17,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Primitives by their names: what recipes and schedules are read with, and what random recipes draw from.
+/// Primitives by their names: what recipes and schedules are read with, and what random recipes
+/// draw from.
 ///
-/// A crate adds a primitive of its own to those of Purlin; from there on it has a place in JSON, text,
-/// schemas and random recipes. `examples/own_primitive` is such a crate.
+/// A crate adds a primitive of its own to those of Purlin; from there on it has a place in JSON,
+/// text, schemas and random recipes. `examples/own_primitive` is such a crate.
 ///
 /// ```
 /// use purlin_primitives::steps;
@@ -128,8 +129,8 @@ impl PrimitiveInfo {
     }
 }
 
-/// The primitives of a crate, from rows `module::Primitive, further types;`: re-exports their types, and defines
-/// `rows()`, of which a [`StepSet`] is made.
+/// The primitives of a crate, from rows `module::Primitive, further types;`: re-exports their
+/// types, and defines `rows()`, of which a [`StepSet`] is made.
 #[macro_export]
 macro_rules! table {
     ($($module:ident::$primitive:ident $(, $more:ident)*;)*) => {
@@ -228,7 +229,8 @@ impl StepSet {
         self.row(name).or_else(|| self.row(self.0.others.get(name)?.1))
     }
 
-    /// The verbs and the former names: the primitive of today, and the arguments that a step takes by them.
+    /// The verbs and the former names: the primitive of today, and the arguments that a step takes
+    /// by them.
     pub fn other_names(
         &self,
     ) -> impl Iterator<Item = (&'static str, &PrimitiveInfo, &'static [&'static str])> {
@@ -267,8 +269,8 @@ impl StepSet {
         Ok((kernel, Some(Script::parse_in(self, text, start)?)))
     }
 
-    /// A step of a random primitive, each in proportion to its weight; none where the kernel has nothing
-    /// that the primitive could be tried on.
+    /// A step of a random primitive, each in proportion to its weight; none where the kernel has
+    /// nothing that the primitive could be tried on.
     pub fn draw(&self, kernel: &Kernel, picks: &mut Picks<'_>) -> Option<Step> {
         let mut at = picks.below(self.rows().map(|row| row.weight).sum());
         let row = self.rows().find(|row| {

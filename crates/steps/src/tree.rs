@@ -56,7 +56,8 @@ pub fn loops_of(kernel: &Kernel, insn: InsnId) -> Result<Vec<InameId>, Refusal> 
     found.expected("instruction in the tree that the kernel has", kernel)
 }
 
-/// The loops around what stands in a loop of the tree, or in the kernel: outer first, that loop itself last.
+/// The loops around what stands in a loop of the tree, or in the kernel: outer first, that loop
+/// itself last.
 ///
 /// # Errors
 /// [`Refusal::Internal`] if nothing stands in it.

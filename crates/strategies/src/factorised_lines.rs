@@ -73,7 +73,7 @@ pub fn line_sizes(kernel: &Kernel) -> Option<LineSizes> {
 /// was refused: the mapping of one cell to a work-item takes the others.
 ///
 /// # Source
-/// Świrydowicz et al. 2019, §6, with lines in the place of layers.
+/// Świrydowicz et al. 2019, §6, with lines instead of layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FactorisedLines {

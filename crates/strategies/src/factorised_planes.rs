@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Columns along an axis up to which every work-item computes all sums by itself: those of the
+/// Columns along an axis up to which every work-item computes all sums alone: those of the
 /// vertices of a cell.
 pub(super) const OWN_SUMS: u32 = 2;
 

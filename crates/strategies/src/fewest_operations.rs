@@ -340,7 +340,7 @@ fn steps(all: &[Considered], chosen: &[&Monomial]) -> Vec<PreEvaluateLoop> {
 /// The steps that make moments, and the kernel after them.
 type WithMoments = Option<(Vec<SumMoments>, Schedule)>;
 
-/// The kernel with moments in the place of products of tables, wherever that takes fewer operations,
+/// The kernel with moments instead of products of tables, wherever that takes fewer operations,
 /// and the steps; none where it never does.
 fn moments(s: &Schedule, program: &CellProgram) -> Result<WithMoments, TransformError> {
     let (mut steps, mut best) = (Vec::new(), s.clone());

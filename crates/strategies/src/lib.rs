@@ -151,7 +151,7 @@ fn decided<T>(
     }
 }
 
-/// Degrees of freedom that are transferred by themselves, in words.
+/// Degrees of freedom that are transferred separately, in words.
 fn show_parts(f: &mut fmt::Formatter<'_>, parts: &[u64]) -> fmt::Result {
     if parts.is_empty() {
         return Ok(());

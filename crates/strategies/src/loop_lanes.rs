@@ -25,7 +25,7 @@ use std::fmt;
 ///   A[i, j] += phi[q, j]*row                  for j_i in 0..4 {vector}
 ///                                               A[i, j_o, j_i] += phi[q, 4*j_o + j_i]*row
 /// ```
-/// with the extents `[3, 4]` in the place of 10 of `A`'s rows, and 12 of `phi`'s.
+/// with the extents `[3, 4]` instead of 10 of `A`'s rows, and 12 of `phi`'s.
 ///
 /// # Errors
 /// A form without such a matrix; a step that was refused: a number of lanes that no vector has.

@@ -61,7 +61,7 @@ pub struct MatrixCells {
     /// computed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overlapped: bool,
-    /// Degrees of freedom that are gathered and scattered by themselves, as in
+    /// Degrees of freedom that are gathered and scattered separately, as in
     /// [`StraightCells`](super::StraightCells).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<u64>,

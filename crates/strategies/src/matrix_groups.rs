@@ -127,7 +127,7 @@ pub struct MatrixGroups {
     /// at points stay in registers then, and nobody waits for others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_sub_group: bool,
-    /// Degrees of freedom that are gathered and scattered by themselves, as in
+    /// Degrees of freedom that are gathered and scattered separately, as in
     /// [`StraightCells`](super::StraightCells).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<u64>,

@@ -86,7 +86,7 @@ impl Strategy for StagedCells {
 struct Transfers<'a> {
     /// Cells, and so work-items, of a group.
     cells: u64,
-    /// Degrees of freedom that are gathered and scattered by themselves; none does all together.
+    /// Degrees of freedom that are gathered and scattered separately; none does all together.
     parts: &'a [u64],
 }
 
@@ -138,7 +138,7 @@ pub struct StraightCells {
     /// others is conditional.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub whole_groups: bool,
-    /// Degrees of freedom that are gathered and scattered by themselves, in their order in a cell: those
+    /// Degrees of freedom that are gathered and scattered separately, in their order in a cell: those
     /// of vertices, edges, faces and the interior. None does all together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<u64>,

@@ -123,7 +123,7 @@ pub(super) fn flat(
     deal_parts(s, nest, stem, items, parts)
 }
 
-/// As [`deal`], the first rows, those that follow them and so on each by themselves: `parts` says how many,
+/// As [`deal`], the first rows, those that follow them and so on each separately: `parts` says how many,
 /// and the last part is what is left. Rows of the first part are dealt out cell by cell, those of
 /// the others row by row. Without parts, all rows are dealt out row by row.
 ///

@@ -1,5 +1,5 @@
-//! Primitives that transform loops, arrays, storage and reductions, each with its proof, and the short
-//! methods of schedules that make them.
+//! Primitives that transform loops, arrays, storage and reductions, each with its proof, and the
+//! short methods of schedules that make them.
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

@@ -20,10 +20,11 @@ const COPY_LOOPS: [&str; 8] = ["_0", "_1", "_2", "_3", "_o", "_l0", "_l1", "_l2"
 /// Loops are reordered within a nest.
 pub const NEST: Obligation = Obligation::new(
     "nest",
-    "each of the loops is directly inside another one of them, but for the outermost",
+    "each of the loops is directly inside another one of them, except for the outermost",
 );
 
-/// The primitives of this crate as methods of a schedule, with names of their own where one is needed.
+/// The primitives of this crate as methods of a schedule, with names of their own where one is
+/// needed.
 ///
 /// ```
 /// use purlin_steps::Schedule;
@@ -93,11 +94,11 @@ pub trait ScheduleSteps {
         Ok(())
     }
 
-    /// Splits loops, one inside the other, into blocks of these lengths, and brings the loops over blocks
-    /// outside: returns these and the loops inside a block, outer first.
+    /// Splits loops, one inside the other, into blocks of these lengths, and brings the loops over
+    /// blocks outside: returns these and the loops inside a block, outer first.
     ///
-    /// Where a loop holds more than the next one, temporaries that its parts share get an axis for it, and it
-    /// is distributed. Records [`split_iname`](crate::primitives::SplitIname),
+    /// Where a loop holds more than the next one, temporaries that its parts share get an axis for
+    /// it, and it is distributed. Records [`split_iname`](crate::primitives::SplitIname),
     /// [`expand_array`](ExpandArray), [`distribute_loop`](crate::primitives::DistributeLoop) and
     /// [`interchange_inames`](InterchangeInames).
     ///
@@ -115,8 +116,8 @@ pub trait ScheduleSteps {
     /// ```
     ///
     /// # Errors
-    /// Loops and factors that differ in number, loops that are not one inside the other, and those of the steps.
-    /// The schedule stays as it was.
+    /// Loops and factors that differ in number, loops that are not one inside the other, and those
+    /// of the steps. The schedule stays as it was.
     fn tile<I: Into<String>>(
         &mut self,
         loops: impl IntoIterator<Item = I>,
@@ -237,8 +238,8 @@ pub trait ScheduleSteps {
         })
     }
 
-    /// [`distribute`](ScheduleSteps::distribute) into loops with names from stems, one for each part after the
-    /// first.
+    /// [`distribute`](ScheduleSteps::distribute) into loops with names from stems, one for each
+    /// part after the first.
     ///
     /// # Errors
     /// As [`DistributeLoop`].

@@ -78,8 +78,8 @@ fn check_inside(kernel: &Kernel, loops: &[String]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Brings a loop out of the one directly around it; returns what that one is called where it holds the
-/// other's body.
+/// Brings a loop out of the one directly around it; returns what that one is called where it holds
+/// the other's body.
 fn carry_out(s: &mut Schedule, around: &Loop, block: &Loop) -> Result<Loop, TransformError> {
     let kernel = s.kernel();
     let ids = kernel.iname(around.name()).zip(kernel.iname(block.name()));
@@ -114,8 +114,8 @@ fn name_of(kernel: &Kernel, node: &Node) -> String {
     }
 }
 
-/// The temporaries that the statements before, at and after a place of a loop's body share, and that have no
-/// axis for the loop.
+/// The temporaries that the statements before, at and after a place of a loop's body share, and
+/// that have no axis for the loop.
 fn shared(kernel: &Kernel, body: &[Node], at: usize, iname: InameId) -> Vec<String> {
     let touched = |nodes: &[Node]| -> BTreeSet<VarId> {
         let insns = insns_of(nodes).into_iter().map(|i| &kernel.insns[i]);

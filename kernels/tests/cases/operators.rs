@@ -122,7 +122,7 @@ const PUBLISHED_FLOPS: [(Operator, usize, usize, f64); 14] = [
     (Operator::Mass, 3, 4, 6272.0),
 ];
 
-/// From P2 on the operations are those of the published kernels, but for the pointwise stage and
+/// From P2 on the operations are those of the published kernels, except for the pointwise stage and
 /// the geometry: never 4 % more (one operation a point for the scaled weight), up to a tenth less.
 #[test]
 fn operations_are_near_those_published() {

@@ -140,7 +140,7 @@ fn forms_of_known_sizes_share_the_mapping() {
     assert_eq!(found[0], Known { mapping: straight, source: Source::Usual("NVIDIA H200") });
 }
 
-/// Facets, one at a time on a processor, but for matrices of one result; on other devices as before.
+/// Facets, one at a time on a processor, except for matrices of one result; on other devices as before.
 #[test]
 fn facets_are_quick_to_compile() {
     use purlin_forms::form::{avg, dS, ds, jump};

@@ -29,7 +29,7 @@ const SECTOR: f64 = 32.0;
 /// What a launch asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Demand {
-    /// Of all groups together, but for what is said of a work-item or a group.
+    /// Of all groups together, except for what is said of a work-item or a group.
     pub traffic: Traffic,
     /// Work-groups.
     pub groups: f64,

@@ -76,7 +76,7 @@ pub struct Verdict {
     pub seconds: f64,
     /// Whether the values of a work-item need more registers than it can have.
     pub spills: bool,
-    /// What takes the longest by itself, and its seconds.
+    /// What alone takes the longest, and its seconds.
     pub longest: (&'static str, f64),
 }
 
@@ -128,7 +128,7 @@ impl<'m> ThroughputModel<'m> {
         }
     }
 
-    /// Seconds that each unit takes by itself.
+    /// Seconds that each unit takes alone.
     #[must_use]
     pub fn parts(&self, demand: &Demand) -> [(&'static str, f64); 6] {
         let t = &demand.traffic;

@@ -20,7 +20,7 @@ pub enum Published {
     Basic,
     /// The same with the inner nodes of a layer numbered one after the other (§4.1.1).
     LinearIndexing,
-    /// The same with rows of inner nodes alone, and results along `l.0` as they lie in local memory
+    /// The same with rows of inner nodes alone, and results along `l.0` as they stand in local memory
     /// (§4.1.2, Listing 2).
     ConflictFree,
 }

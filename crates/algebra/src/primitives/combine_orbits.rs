@@ -85,7 +85,7 @@ pub struct CombineOrbits {
     pub orbits: Vec<Vec<u32>>,
     /// Whether entries that are small against the largest ones of their row and columns, by a tenth of
     /// what the certificate allows, become zero in the tables of combinations: what a symmetry makes zero
-    /// but for roundings.
+    /// up to rounding.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rounded: bool,
 }

@@ -49,7 +49,7 @@ pub struct CopyTable {
 }
 
 impl CopyTable {
-    /// Lets `insns` load `copy` in the place of the table `var`.
+    /// Lets `insns` load `copy` instead of the table `var`.
     pub fn new(var: impl Into<String>, insns: Selection, copy: impl Into<String>) -> Self {
         Self { var: var.into(), insns, copy: copy.into() }
     }

@@ -229,7 +229,7 @@ impl Primitive for DecomposeParity {
             let of = Self::new(lines, n.div_ceil(2) + more);
             if halved { of.halved() } else { of }
         };
-        // an array by itself, and two of which a loop may make one of the other
+        // a single array, and two of which a loop may make one of the other
         let mut all = Vec::new();
         for (n, lines) in &by_length {
             all.extend(lines.iter().map(|line| of(*n, vec![line.clone()])));

@@ -108,7 +108,7 @@ impl FactorQuadrature {
 }
 
 impl FactorQuadrature {
-    /// With the modes that the same tables have in blocks, each a multiple of a number of modes by itself.
+    /// With the modes that the same tables have in blocks, each a multiple of a number of modes.
     #[must_use]
     pub fn in_blocks_of(mut self, multiple: u32) -> Self {
         self.multiple = multiple;

@@ -37,7 +37,7 @@ use std::fmt;
 /// Every axis has digits, outermost first: with the sizes `[3, 2]`, index `i` has the digits
 /// `floor_div(i, 2)` and `i mod 2`. Factor `k` has the digits `k` of all axes as its indices, or
 /// those that `factors` gives it.
-/// Factors that are equal are one table; one that is a matrix of the kernel but for rounding is that
+/// Factors that are equal are one table; one that is a matrix of the kernel up to rounding is that
 /// one. A digit that is known from the bounds of the loops is
 /// written as such: split the loops by the same sizes first. The table goes when nothing mentions
 /// it (`remove_unused_vars`).

@@ -2,7 +2,7 @@
 //!
 //! Both are computed in the field of integers modulo the prime `2^61 - 1`, at a point where all that
 //! they read has a random value. Values that differ there are no identity. Values that agree are one
-//! but for a probability below `degree/2^61` at each point (Schwartz 1980; Zippel 1979); two points
+//! except for a probability below `degree/2^61` at each point (Schwartz 1980; Zippel 1979); two points
 //! are tried. A literal is the rational number that its bits say. A function of the mathematics
 //! library, a comparison or a rounding is an unknown function, which has equal values of equal
 //! arguments.

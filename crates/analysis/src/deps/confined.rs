@@ -114,7 +114,7 @@ fn reached_index(poly: &Polyhedral, site: &AccessSite) -> Option<Vec<Index>> {
 }
 
 /// Whether different iterations of `common` touch different elements because every one of these
-/// loops is an index by itself.
+/// loops alone is an index.
 pub fn is_injective_on(common: &[InameId], site: &AccessSite) -> bool {
     common.iter().all(|l| site.index.iter().flatten().any(|i| i.as_iname() == Some(*l)))
 }

@@ -12,7 +12,7 @@
 //! first thing that happens is a certain write of every element the iteration touches, no value
 //! lives from one iteration to another: flows stay inside, and across iterations there is only
 //! reuse of the memory. Most temporaries are confined, and most of their relations are never needed
-//! by anybody, so relations become isl objects on demand. *Straight* variables, which all
+//! by any caller, so relations become isl objects on demand. *Straight* variables, which all
 //! instructions touch by one index in the same loops, need no pairs at all: one scan over the
 //! sequence of accesses finds the edges.
 

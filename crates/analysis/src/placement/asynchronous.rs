@@ -1,4 +1,4 @@
-//! Calls whose code goes on by itself until a completion: which of their accesses a completion must
+//! Calls whose code runs asynchronously until a completion: which of their accesses a completion must
 //! follow.
 //!
 //! Formula: with `A` the instructions of such calls, `T` what a call

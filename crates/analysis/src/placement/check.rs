@@ -58,7 +58,7 @@ pub struct Placement {
 }
 
 /// Checks every dependence against the axis tags and collects the barriers needed. That temporaries
-/// may share a buffer is checked before, by itself.
+/// may share a buffer is checked before, separately.
 ///
 /// # Errors
 /// The first dependence that the placement breaks, with a witness.

@@ -20,7 +20,7 @@ type Item = (Vec<i64>, i64);
 type Touched = BTreeMap<i64, BTreeSet<Item>>;
 
 /// Every pair of accesses to different sharers, one of them writing, within an iteration and between
-/// iterations of each loop around both; each place of the buffer by itself says who waits. A place
+/// iterations of each loop around both; each place of the buffer says who waits. A place
 /// that one work-item alone touches asks for no barrier: a work-item runs in order.
 /// That their values do not overlap in time is another proof:
 /// [`check_storage`](super::storage::check_storage).

@@ -28,7 +28,7 @@ const LIMIT: u128 = 1 << 24;
 /// # Shapes and units
 /// All counts are of the whole launch. A *wavefront* is what the banks serve at a time: one word
 /// each. 32 work-items whose elements have at most 4 bytes need one, 16 with 8 bytes each, 8 with
-/// 16, and those of a narrower sub-group one by themselves; the same word is served to all that ask for it.
+/// 16, and those of a narrower sub-group one; the same word is served to all that ask for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BankTraffic {
     /// Name of the instruction.

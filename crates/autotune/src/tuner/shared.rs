@@ -55,7 +55,7 @@ impl<'t, M: Mapping> Shared<'t, M> {
         Ok(kept.keys.contains(key))
     }
 
-    /// The right to do a trial; none if it is kept, or somebody else's.
+    /// The right to do a trial; none if it is kept, or another process has it.
     pub(super) fn claim(&self, key: &Key) -> Result<Option<Claim<'_>>, DatabaseError> {
         let claim = self.claims.claim(key.text()).map_err(|e| self.database.unclaimed(e))?;
         // whoever had it before may have kept it in between

@@ -1,4 +1,4 @@
-//! Whether calls that go on by themselves are done at the end of the kernel.
+//! Whether calls that run asynchronously are done at the end of the kernel.
 
 use super::Event;
 use crate::ast::{Fence, Name};

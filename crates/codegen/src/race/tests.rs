@@ -55,7 +55,7 @@ const COPIES: &str = "kernel k\n\narg u: f64[3, 64] in\narg y: f64[3, 64] out\n\
     for k in 0..3\n  for l in 0..64 {l.0}\n    call copy\n      c: t[l] = u[k, l]\n  \
     for j in 0..64 {l.0}\n    r: y[k, j] = t[63 - j]\n";
 
-/// Each barrier of the copies by itself without its completion, and the first race then.
+/// One barrier of the copies at a time without its completion, and the first race then.
 #[test]
 fn every_completion_is_needed() {
     let kernel = purlin_ir::text::parse(COPIES).unwrap();

@@ -100,7 +100,7 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
     },
 };
 
-/// Beginnings of PTX instructions that go on by themselves, and of those that wait for them.
+/// Beginnings of PTX instructions that run asynchronously, and of those that wait for them.
 pub(super) const PTX: &[Completion] = &[
     Completion {
         instruction: "cp.async",

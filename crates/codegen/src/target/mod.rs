@@ -88,7 +88,7 @@ pub struct TargetDescription {
     pub atomics: Atomics,
     /// Functions of POSIX that C99 does not have, such as those of Bessel.
     pub posix: Posix,
-    /// Instructions in the code of callees that go on by themselves.
+    /// Instructions in the code of callees that run asynchronously.
     pub completions: &'static [Completion],
     /// The feature of a name that the code of a callee needs.
     pub feature: fn(&str) -> Option<Feature>,
@@ -216,7 +216,7 @@ pub enum Posix {
     Declared,
 }
 
-/// An instruction that goes on by itself.
+/// An instruction that runs asynchronously.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// How it begins.

@@ -109,7 +109,7 @@ impl<'a> Vtu<'a> {
     /// its own order, a field of degree `k` the order `k`, to be exact.
     ///
     /// The lowest tag of each cell is written as `tag`, 0 where there is none. If a cell has several,
-    /// each tag is also written by itself, tag 7 as `group_7` with 1 for its cells and 0 for others.
+    /// each tag is also written separately, tag 7 as `group_7` with 1 for its cells and 0 for others.
     /// A flat mesh is written where it lies in space, with vectors along it.
     ///
     /// # Errors

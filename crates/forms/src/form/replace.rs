@@ -6,7 +6,7 @@ use super::expr::{Expr, Kind, Role};
 use super::walk::{operands, operands_first};
 use std::collections::HashMap;
 
-/// `expr` with `replacement` in the place of the trial function; shared nodes stay shared.
+/// `expr` with `replacement` instead of the trial function; shared nodes stay shared.
 pub(crate) fn replace_trial(expr: &Expr, replacement: &Expr) -> Expr {
     let mut replace = Replace { replacement, done: HashMap::new() };
     for node in operands_first(expr) {

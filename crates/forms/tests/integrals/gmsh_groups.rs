@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Format {
-    /// MSH 2.2 in the place of 4.1.
+    /// MSH 2.2 instead of 4.1.
     old: bool,
     binary: bool,
     /// Entities of MSH 4.1 in parts.

@@ -1,4 +1,4 @@
-//! Calls that go on by themselves after their code has run, until a statement completes them.
+//! Calls that run asynchronously after their code has run, until a statement completes them.
 //!
 //! What such a call reads and writes is done when the work-item that made it has run the
 //! *completion* of its code. Until then nothing may read or write what it writes, and nothing may

@@ -74,7 +74,7 @@ pub struct TargetCode {
     /// Bytes of which every address in the code is a multiple.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aligned: Option<u64>,
-    /// If the call goes on by itself after the code has run: the statement of the target's language
+    /// If the call runs asynchronously after the code has run: the statement of the target's language
     /// after which all calls that the work-item has made are done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completes: Option<String>,
@@ -228,7 +228,7 @@ impl Callee {
         self.kernel.inames.values().any(|i| matches!(i.tag, AxisTag::Local(_)))
     }
 
-    /// Whether some target has code for it that goes on by itself after it has run.
+    /// Whether some target has code for it that runs asynchronously after it has run.
     pub fn is_asynchronous(&self) -> bool {
         self.code.iter().any(|c| c.completes.is_some())
     }

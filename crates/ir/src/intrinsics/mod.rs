@@ -1,4 +1,4 @@
-//! Callees with code: instructions that compilers do not find by themselves.
+//! Callees with code: instructions that compilers do not find.
 //!
 //! Each is the text of a callee, for the step `declare_callee`; its meaning is the kernel in it,
 //! and `replace_with_intrinsic` finds out whether some statements are that. A recipe may hold

@@ -83,7 +83,7 @@ fn restriction_is_the_transpose_of_prolongation() {
     }
 }
 
-/// In single precision every operation does the same but for roundings.
+/// In single precision every operation does the same up to rounding.
 #[test]
 fn single_precision_is_double_precision_rounded() {
     for device in devices() {

@@ -1,4 +1,4 @@
-//! Random programs outlined: the callee, run by itself on the windows that its call has, does what
+//! Random programs outlined: the callee, run alone on the windows that its call has, does what
 //! the program does.
 
 use proptest::prelude::*;

@@ -112,7 +112,7 @@ pub(crate) fn driver_error(device: &str, call: &'static str, error: DriverError)
 /// Device memory.
 pub(crate) struct CudaMemory {
     pub(crate) pointer: sys::CUdeviceptr,
-    /// None if the memory is somebody else's.
+    /// None if the memory is not ours.
     owner: Option<Arc<Context>>,
 }
 
@@ -127,7 +127,7 @@ impl CudaMemory {
         Ok(Self { pointer, owner: Some(Arc::clone(context)) })
     }
 
-    /// Memory that somebody else owns, if it is memory of this card.
+    /// Memory that the caller owns, if it is memory of this card.
     pub(crate) fn lent(context: &Context, address: u64) -> Result<Option<Self>, RuntimeError> {
         context.enter()?;
         let mut ordinal: i32 = -1;

@@ -10,7 +10,7 @@ const ALIGNMENT: usize = 64;
 pub(crate) struct HostMemory {
     pointer: NonNull<u8>,
     bytes: usize,
-    /// How it was allocated; none if it is somebody else's.
+    /// How it was allocated; none if it is not ours.
     layout: Option<Layout>,
 }
 
@@ -29,7 +29,7 @@ impl HostMemory {
         Some(Self { pointer, bytes: layout.size(), layout: Some(layout) })
     }
 
-    /// Memory that somebody else owns.
+    /// Memory that the caller owns.
     pub(crate) fn lent(address: u64, bytes: u64) -> Option<Self> {
         let pointer = NonNull::new(address as *mut u8)?;
         Some(Self { pointer, bytes: usize::try_from(bytes).ok()?, layout: None })

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use purlin_codegen::{Options, Target, generate};
 
-    /// A program that says something in the place of the compiler, and what comes of it.
+    /// A program that says something instead of the compiler, and what comes of it.
     fn tried(body: &str, patience: Duration) -> Option<String> {
         let kernel =
             purlin_ir::text::parse("kernel k\narg y: f64[4] inout\n\nfor i in 0..4 {l.0}\n  s: y[i] = 1.0\n");

@@ -1,4 +1,4 @@
-//! Memory of somebody else's.
+//! Memory that the caller owns.
 #![allow(unsafe_code)]
 
 use crate::programs::*;

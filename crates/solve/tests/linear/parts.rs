@@ -130,7 +130,7 @@ impl Whole {
         });
         let mut x = vec![f64::NAN; b.len()];
         for (report, values) in &results {
-            // but for the time, all parts have the same report
+            // except for the time, all parts have the same report
             assert_eq!((report.reason, &report.residuals), (results[0].0.reason, &results[0].0.residuals));
             for (unknown, value) in values {
                 assert!(x[*unknown].is_nan(), "unknown {unknown} has two owners");

@@ -164,7 +164,7 @@ impl Delayed<'_, '_> {
     }
 
     /// Checks that the element exists and has a value wherever it will be updated: where at least
-    /// one term is, or where the index is inside the array by itself and something before the
+    /// one term is, or where the index is in bounds and something before the
     /// loop has surely written it.
     ///
     /// Formula: with `D` the values of `loops` (under `condition`), `I` those at which the update

@@ -11,13 +11,14 @@ use purlin_ir::{Affine, InameId};
 pub enum Together {
     /// The whole iteration: a temporary may serve one iteration after the other.
     Iteration,
-    /// Each instruction by itself: instructions of other iterations run in between, which find what
+    /// Each instruction alone: instructions of other iterations run in between, which find what
     /// the first one left in a temporary that they share.
     Instruction,
 }
 
 /// Checks that iterations of a loop may change places. `mirrored` is the value of the loop where it
-/// runs backward: every pair of iterations changes places then, so that no pair depends on its order.
+/// runs backward: every pair of iterations changes places then, so that no pair depends on its
+/// order.
 ///
 /// Formula: with `o` the loops around, `{ s[o, i] -> t[o, i'] in D : i < i' }` is empty for every
 /// flow, anti and output dependence `D` between instructions inside. The reuse of a temporary whose

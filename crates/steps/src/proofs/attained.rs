@@ -73,7 +73,7 @@ fn constant_bounds(poly: &Polyhedral, iname: InameId) -> (Option<i64>, Option<i6
 
 /// The `(c, rest)` with `c*iname + rest >= 0` in a domain that is one conjunction.
 fn limits(poly: &Polyhedral, iname: InameId) -> impl Iterator<Item = (i64, Affine)> {
-    // default: of several conjunctions none limits the loop by itself
+    // default: of several conjunctions none alone limits the loop
     let constraints = poly.kernel.inames[iname].domain.as_conjunction().unwrap_or_default();
     constraints.iter().filter_map(move |constraint| {
         let Constraint::NonNegative(e) = constraint else { return None };

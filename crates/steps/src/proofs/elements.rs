@@ -210,7 +210,8 @@ pub fn dense_or_given_strides(variable: &Variable) -> Option<Vec<Affine>> {
     variable.layout.strides.clone().or_else(|| dense_strides(&variable.shape, &row_major))
 }
 
-/// A variable with `length` elements along an axis, no fewer than now: a table with zeros after its values.
+/// A variable with `length` elements along an axis, no fewer than now: a table with zeros after its
+/// values.
 pub fn with_longer_axis(kernel: &Kernel, var: VarId, axis: usize, length: i64) -> Result<Variable, Refusal> {
     let mut variable = kernel.vars[var].clone();
     variable.shape[axis] = Affine::constant(length);

@@ -1,8 +1,9 @@
 //! How entries of a table enter results: as factors of sums, or otherwise.
 //!
-//! A table that stands for another one up to a tolerance changes sums of products by rounding errors.
-//! It may change a quotient by any factor where an entry divides, and a function or a comparison in
-//! whatever way. Temporaries that are given entries, not sums of them, count like the table.
+//! A table that stands for another one up to a tolerance changes sums of products by rounding
+//! errors. It may change a quotient by any factor where an entry divides, and a function or a
+//! comparison in whatever way. Temporaries that are given entries, not sums of them, count like the
+//! table.
 
 use crate::accuracy::scales;
 use crate::expected::Expected;

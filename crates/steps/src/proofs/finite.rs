@@ -1,8 +1,8 @@
 //! What a step computes with that is known not to be finite.
 //!
-//! Many laws of sums and products hold where values are finite: zero times an infinity is no zero, and
-//! the difference of two infinities is none. Values of arrays are known at run time. Numbers of the
-//! program and entries of tables are known here.
+//! Many laws of sums and products hold where values are finite: zero times an infinity is no zero,
+//! and the difference of two infinities is none. Values of arrays are known at run time. Numbers of
+//! the program and entries of tables are known here.
 
 use crate::obligation::Obligation;
 use crate::proofs::entries::constant_shape;

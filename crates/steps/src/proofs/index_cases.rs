@@ -15,9 +15,9 @@ pub struct IndexCase {
     pub when: Vec<Constraint>,
 }
 
-/// The cases of an index, one of which holds at every point: an index that is quasi-affine but for
-/// minima and maxima of such values has one for each choice of their operands. None if it is made of
-/// other operations, mentions a scalar that may change, or has more than [`MAX_CASES`].
+/// The cases of an index, one of which holds at every point: an index that is quasi-affine except for
+/// minima and maxima of such values has one for each choice of their operands. None if it is made
+/// of other operations, mentions a scalar that may change, or has more than [`MAX_CASES`].
 pub fn index_cases(poly: &Polyhedral, index: &Expr) -> Option<Vec<IndexCase>> {
     let cases =
         choices(index)?.into_iter().map(|(value, when)| Some(IndexCase { value: value.as_affine()?, when }));

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a form is lowered with besides what it says itself: a name, and an argument if it has one, as in
-/// `rules(xiao_gimbutas)`. The names are those of what lowers the form.
+/// What a form is lowered with besides what it says itself: a name, and an argument if it has one,
+/// as in `rules(xiao_gimbutas)`. The names are those of what lowers the form.
 ///
-/// Steps are proved for the kernel that they meet, whatever it is. That they fit depends on its arrays
-/// and tables, so that a recipe says which of the kernels of a form it is for.
+/// Steps are proved for the kernel that they meet, whatever it is. That they fit depends on its
+/// arrays and tables, so that a recipe says which of the kernels of a form it is for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Lowering {
@@ -87,7 +87,8 @@ impl From<Lowering> for String {
     }
 }
 
-/// After the refusal of a step: which kernel the recipe is for, if it is not that of a form by itself.
+/// After the refusal of a step: which kernel the recipe is for, if it is not that of a form as it
+/// is lowered by default.
 pub struct StartsFrom<'l>(pub &'l [Lowering]);
 
 impl fmt::Display for StartsFrom<'_> {

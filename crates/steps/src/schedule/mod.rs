@@ -116,7 +116,8 @@ impl Schedule {
         Ok(made)
     }
 
-    /// [`Schedule::make`] where the step fits; `None`, and no step, where it does not or cannot be decided.
+    /// [`Schedule::make`] where the step fits; `None`, and no step, where it does not or cannot be
+    /// decided.
     ///
     /// ```
     /// use purlin_steps::Schedule;
@@ -130,7 +131,8 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// Unknown names, arguments that make no sense, a bug, a failure of isl: what no strategy may pass over.
+    /// Unknown names, arguments that make no sense, a bug, a failure of isl: what no strategy may
+    /// pass over.
     pub fn attempt<P: Primitive>(&mut self, primitive: P) -> Applied<Option<P::Made>> {
         match self.make(primitive) {
             Ok(made) => Ok(Some(made)),

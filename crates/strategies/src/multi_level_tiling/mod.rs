@@ -35,7 +35,7 @@ const MAX_GROUP: u64 = 1024;
 /// Tiles the small matrix-vector products of an operator action and maps cells and rows onto a
 /// group of `cells × work_items_per_cell` work-items, on `l.0` and `l.1`.
 ///
-/// Every quadrature loop is tiled by itself, with an element vector of its own; one with fewer
+/// Every quadrature loop is tiled separately, with an element vector of its own; one with fewer
 /// points than a tile has them all in one. Geometry and gathered degrees of freedom are shared.
 /// Evaluations are in textual order.
 ///

@@ -229,7 +229,7 @@ impl Mapping {
         self.0.is_over_modes()
     }
 
-    /// The same with these numbers of degrees of freedom gathered and scattered by themselves, as
+    /// The same with these numbers of degrees of freedom gathered and scattered separately, as
     /// [straight cells](crate::StraightCells) have them; none where nothing is transferred
     /// so.
     #[must_use]

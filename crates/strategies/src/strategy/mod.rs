@@ -72,7 +72,7 @@ pub trait Strategy: Arguments {
         Vec::new()
     }
 
-    /// The same with these numbers of degrees of freedom gathered and scattered by themselves; none where
+    /// The same with these numbers of degrees of freedom gathered and scattered separately; none where
     /// nothing is transferred so.
     fn with_parts(&self, _parts: &[u64]) -> Option<Self> {
         None
@@ -83,7 +83,7 @@ pub trait Strategy: Arguments {
         self.clone()
     }
 
-    /// Whether it sums over modes by itself.
+    /// Whether it already sums over modes.
     fn is_over_modes(&self) -> bool {
         false
     }

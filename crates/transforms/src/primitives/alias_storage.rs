@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Lets arrays share one buffer, as large as the largest, if no two values are alive in one place of
-/// it at the same time.
+/// Lets arrays share one buffer, as large as the largest, if no two values are alive in one place
+/// of it at the same time.
 ///
 /// # Rewrite
 /// ```text
@@ -27,11 +27,10 @@ use std::fmt;
 /// The arrays are temporaries of one type in local memory, or in private memory. While a value of
 /// one is alive, no other is written to its place: with `D` the flow and update dependences through
 /// one, `X` the writes of another and `p` the places that writes touch,
-/// `{ w -> r in D : exists x in X : w before x before r, p(w) = p(x) }` is empty. Arrays begin where
-/// the buffer does; a place is an element of the buffer of a work-item, or of a work-group in local
-/// memory, and any where its index is not affine. In
-/// local memory "before" leaves the loops on axes out, because work-items run side by side. Every
-/// later step proves this again.
+/// `{ w -> r in D : exists x in X : w before x before r, p(w) = p(x) }` is empty. Arrays begin
+/// where the buffer does; a place is an element of the buffer of a work-item, or of a work-group in
+/// local memory, and any where its index is not affine. In local memory "before" leaves the loops
+/// on axes out, because work-items run side by side. Every later step proves this again.
 ///
 /// # Errors
 /// Lives that overlap, with the write and the read between which another sharer is written; types

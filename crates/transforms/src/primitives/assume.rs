@@ -33,8 +33,8 @@ use std::fmt;
 /// ([`purlin_analysis::Analysis::check_launch`]).
 ///
 /// # Errors
-/// Unknown names, a bound on what is no parameter or beyond 2^40, a factor below 1,
-/// `injective` of what is no integer array or is written, `symmetric` along axes that are no symmetry,
+/// Unknown names, a bound on what is no parameter or beyond 2^40, a factor below 1, `injective` of
+/// what is no integer array or is written, `symmetric` along axes that are no symmetry,
 /// contradictory conditions.
 ///
 /// # Elsewhere
@@ -68,8 +68,8 @@ pub enum Assume {
         /// An integer array.
         array: String,
     },
-    /// Elements of the array have the values of their images, to the last bit, or their negatives, where
-    /// zeros of either sign are negatives of each other.
+    /// Elements of the array have the values of their images, to the last bit, or their negatives,
+    /// where zeros of either sign are negatives of each other.
     Symmetric {
         /// The array.
         array: String,

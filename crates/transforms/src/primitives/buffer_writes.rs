@@ -55,7 +55,7 @@ use std::fmt;
 /// # Errors
 /// An unknown variable or loop, something that is not written there, a write through a map, an
 /// access inside a rule, an extent that is not constant, elements that may be undefined, names that
-/// are taken; an array that somebody else reads through a map, with the write and the read; a store
+/// are taken; an array that another instruction reads through a map, with the write and the read; a store
 /// that the placement breaks.
 ///
 /// # Elsewhere

@@ -30,7 +30,7 @@ use std::fmt;
 ///
 /// # Precondition
 /// Nothing calls it yet, so the program stays as it is: `{ s : callee(s) = declared }` is empty.
-/// The callee is well formed by itself. Code that goes on by itself, until its work-item runs the
+/// The callee is well formed. Code that runs asynchronously, until its work-item runs the
 /// statement of `completes`, only stores, and takes the address of what it writes.
 ///
 /// # Errors
@@ -65,9 +65,9 @@ impl fmt::Display for DeclareCallee {
 }
 
 /// The callee could be called.
-const CALLEE: Obligation = Obligation::new("declare_callee.callee", "the callee is well formed by itself");
+const CALLEE: Obligation = Obligation::new("declare_callee.callee", "the callee is well formed");
 
-/// A callee that is well formed by itself, under a name that is free.
+/// A callee that is well formed, under a name that is free.
 pub struct Declared {
     callee: Callee,
 }
@@ -112,7 +112,7 @@ const CALLEES: [&str; 5] = [
      code opencl (\"{c} += {a};\")\n",
     "callee fill\n  param n: i64\n  arg x: f64[n] in\n  arg y: f64[n] inout\n\n  for i in 0..n\n    \
      s: y[i] = 0.5*x[i]\n",
-    // goes on by itself in CUDA, and is treated so in OpenCL
+    // runs asynchronously in CUDA, and is treated so in OpenCL
     "callee later\n  arg a: f64[1] in\n  arg c: f64[1] out\n\n  s: c[0] = a[0]\n  \
      code opencl memory(a: global, c: local) completes(\"/* copies are done */\") (\
      \"*{&c[0]} = *{&a[0]};\")\n  \

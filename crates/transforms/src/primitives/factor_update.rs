@@ -62,7 +62,7 @@ use std::fmt;
 /// that is summed over and may be empty. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// An element that somebody sees, or an index that changes before the sum, with two instances; an
+/// An element that is read, or an index that changes before the sum, with two instances; an
 /// element that may not exist or have no value, with the sizes; a plain store; loops that are not
 /// around the instruction; bounds on other loops; a loop of unknown length; names that are taken.
 ///

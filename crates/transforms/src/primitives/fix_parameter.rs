@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Replaces a parameter by a constant or by an expression of other parameters; it is no argument any
-/// more.
+/// Replaces a parameter by a constant or by an expression of other parameters; it is no argument
+/// any more.
 ///
 /// # Rewrite
 /// ```text
@@ -30,14 +30,14 @@ use std::fmt;
 /// maximum that has the type `i32` from it, the literal is cast: over nothing it is an end of its
 /// type.
 ///
-/// An expression has parameters of the same type. One that is more than a parameter stands only where
-/// integers are unbounded: in bounds, extents, strides, conditions, indices and assumptions. Assumptions on
-/// it that follow from the others are dropped.
+/// An expression has parameters of the same type. One that is more than a parameter stands only
+/// where integers are unbounded: in bounds, extents, strides, conditions, indices and assumptions.
+/// Assumptions on it that follow from the others are dropped.
 ///
 /// # Errors
 /// An unknown variable, one that is no parameter, a value that does not fit, that an assumption
-/// excludes, or that makes an extent negative; an expression of the parameter itself, of another type,
-/// or that an instruction computes with.
+/// excludes, or that makes an extent negative; an expression of the parameter itself, of another
+/// type, or that an instruction computes with.
 ///
 /// # Elsewhere
 /// Loopy `fix_parameters`; Exo `specialize`; TVM `specialize`.
@@ -128,7 +128,8 @@ impl ParamValue {
         }
     }
 
-    /// The value where parameters have some; none if one has none, beyond 64 bits, or of a divisor below 1.
+    /// The value where parameters have some; none if one has none, beyond 64 bits, or of a divisor
+    /// below 1.
     pub fn eval(&self, param: impl Fn(&str) -> Option<i64>) -> Option<i64> {
         let (plus, over) = self.rest();
         let add = |sum: i64, (name, factor): (&str, i64)| sum.checked_add(param(name)?.checked_mul(factor)?);
@@ -203,7 +204,7 @@ const FITS: Obligation = Obligation::new(
     "the value fits the type of the parameter, and its numbers are at most 2^40 in magnitude",
 );
 
-/// No assumption excludes the value by itself.
+/// No assumption alone excludes the value.
 const ALLOWED: Obligation = Obligation::new("fix_parameter.allowed", "no assumption excludes the value");
 
 /// Nor do they together.
@@ -374,8 +375,8 @@ impl FixParameter {
     }
 }
 
-/// The assumptions on a parameter that follow from the others once it is an expression: the others and
-/// its contrary have no solution.
+/// The assumptions on a parameter that follow from the others once it is an expression: the others
+/// and its contrary have no solution.
 fn implied(kernel: &Kernel, mut fixed: Kernel, proof: &FixedParameter) -> Result<Vec<Assumption>, Refusal> {
     if proof.value.as_constant().is_some() {
         return Ok(Vec::new());

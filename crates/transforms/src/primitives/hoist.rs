@@ -250,7 +250,7 @@ fn check_condition(
     Ok(bounds)
 }
 
-/// What the statements read and write is touched inside the loop by themselves only, or after
+/// What the statements read and write is touched inside the loop by these statements only, or after
 /// them.
 fn check_accesses(rerun: &Rerun) -> Result<(), Refusal> {
     let Some((iname, outer)) = rerun.around.split_last() else { return Ok(()) };
@@ -310,7 +310,7 @@ impl From<OneInsn> for Hoist {
     }
 }
 
-/// A statement by itself.
+/// One statement.
 fn without_body(node: &Node) -> Node {
     match node {
         Node::Insn(insn) => Node::Insn(*insn),

@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Says for how many work-groups at a time a compute unit should have registers, or that all arrays in local
-/// memory are parts of one that the launch provides.
+/// Says for how many work-groups at a time a compute unit should have registers, or that all arrays
+/// in local memory are parts of one that the launch provides.
 ///
 /// # Rewrite
 /// ```text
@@ -22,9 +22,9 @@ use std::fmt;
 ///   for j in 0..32 {l.0}                 for j in 0..32 {l.0}
 ///     s: y[i, j] = 2.0*x[i, j]             s: y[i, j] = 2.0*x[i, j]
 /// ```
-/// The compiler gives a work-item fewer registers then, and keeps what does not fit in memory: more
-/// groups hide each other's barriers and latencies. It is the second number of CUDA's
-/// `__launch_bounds__`. A number that the registers of a device do not allow is ignored by its compiler.
+/// The compiler then gives a work-item fewer registers, and keeps in memory what does not fit. More
+/// groups hide each other's barriers and latencies. The hint is the second number of CUDA's
+/// `__launch_bounds__`. Compilers ignore a number that the registers of the device do not allow.
 ///
 /// ```text
 /// kernel k                        =>   kernel k {dynamic_local}
@@ -35,25 +35,26 @@ use std::fmt;
 ///   s: t[i] = x[i]                       s: t[i] = x[i]
 /// ```
 /// In CUDA these are one `extern __shared__` array, with the temporaries one after the other in the
-/// order of their declarations. Without, a kernel declares what fits into 48 KiB, the smallest arrays
-/// first, and the launch provides the rest. Compilers know that declared arrays do not overlap, and
-/// place them as they like; parts of one array stay in order. Which is faster depends on the kernel.
-/// OpenCL and C know neither hint, and compile the kernel as it is.
+/// order of their declarations. Without the hint, a kernel declares what fits into 48 KiB, the
+/// smallest arrays first, and the launch provides the rest. Compilers know that declared arrays do
+/// not overlap, and place them freely; parts of one array stay in order. Which is faster depends on
+/// the kernel. OpenCL and C have neither hint, and compile the kernel as it is.
 ///
 /// # Precondition
-/// There are groups: `{ l in loops : tag(l) = g or tag(l) = l }` is not empty, where registers are asked for.
-/// Something is provided: `{ v in temporaries : space(v) = local }` is not empty, where local memory is. The same
-/// instances run in the same order.
+/// For resident groups: `{ l in loops : tag(l) = g or tag(l) = l }` is not empty. For dynamic local
+/// memory: `{ v in temporaries : space(v) = local }` is not empty. The same instances run in the
+/// same order.
 ///
 /// # Errors
-/// No hint; a number beyond 1 to 32, or a kernel without an axis of work-items; a kernel without a temporary in
-/// local memory.
+/// No hint; a number beyond 1 to 32, or a kernel without an axis of work-items; a kernel without a
+/// temporary in local memory.
 ///
 /// # Source
 /// CUDA C++ Programming Guide, Launch Bounds and `__shared__`.
 ///
 /// # Elsewhere
-/// Launch bounds and dynamic shared memory of CUDA and HIP; Triton's `maxnreg`; TVM's storage scope `shared.dyn`.
+/// Launch bounds and dynamic shared memory of CUDA and HIP; Triton's `maxnreg`; TVM's storage scope
+/// `shared.dyn`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LaunchHint {

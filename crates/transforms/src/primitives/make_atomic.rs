@@ -55,7 +55,7 @@ impl fmt::Display for MakeAtomic {
 /// A store never becomes an update.
 const UPDATE: Obligation = Obligation::new("make_atomic.update", "the instructions are updates");
 
-/// Somebody else might update it at the same time.
+/// Another work-item might update it at the same time.
 const SHARED: Obligation =
     Obligation::new("make_atomic.shared", "other work-items see the variables, in global or local memory");
 

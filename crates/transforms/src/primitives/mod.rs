@@ -1,7 +1,7 @@
 //! The primitives, one a file, and their table.
 //!
-//! A primitive is its file, its row in the table, and its folder of facts. What is true of it stands
-//! in its file: the name in recipes, what it proves, what it keeps.
+//! A primitive is its file, its row in the table, and its folder of facts. What is true of it
+//! stands in its file: the name in recipes, what it proves, what it keeps.
 
 pub mod alias_storage;
 pub mod assign_to_rule;

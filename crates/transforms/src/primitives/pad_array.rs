@@ -34,8 +34,8 @@ use std::fmt;
 ///
 /// # Errors
 /// An unknown variable, a parameter or a scalar; an axis there is not, or that is outside all
-/// others, so that nothing would move; padding below 1; a table of more than 4,194,304 values, or of
-/// which something is assumed; extents whose products are not affine in the parameters.
+/// others, so that nothing would move; padding below 1; a table of more than 4,194,304 values, or
+/// of which something is assumed; extents whose products are not affine in the parameters.
 ///
 /// # Elsewhere
 /// Loopy `add_padding`; Halide `align_storage`; TVM `storage_align`.

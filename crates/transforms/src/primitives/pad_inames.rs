@@ -39,14 +39,15 @@ use std::fmt;
 /// assigns them without reading their array.
 ///
 /// # Precondition
-/// Each loop runs over `0..n`, `n >= 1`, the same for all, and `length > n`; none is inside another,
-/// and no bound or condition inside mentions it. Elements after the old ones are read and written
-/// by iterations from `n` on alone, in the order of those of element 0, so that they have values
-/// where it has one. What they add elsewhere is a product with an entry after those of a table,
-/// zero, and all its factors are sums and products of numbers, tables and such elements: finite
-/// where the values of all arrays are. An infinity or a nan among the numbers or in a table is none of
-/// these: what would compute with it has a condition. Everything else has a condition that does not hold. A result
-/// of zero may have the other sign.
+/// Each loop runs over `0..n`, `n >= 1`, the same for all, and `length > n`. None is inside another,
+/// and no bound or condition inside mentions it.
+///
+/// Only iterations from `n` on read and write the new elements, in the order of the accesses to
+/// element 0, so that they have values where it has one. What these iterations add elsewhere is a
+/// product with a new entry of a table, which is zero. All factors of it are sums and products of
+/// numbers, tables and such elements: finite where the values of all arrays are. What would compute
+/// with an infinity or a nan of the program or of a table has a condition. Everything else has a
+/// condition that does not hold. A result of zero may have the other sign.
 ///
 /// # Errors
 /// No loop; one that has an axis, is the iname of a reduction, or has other bounds; a length that
@@ -179,7 +180,7 @@ impl Primitive for PadInames {
                 of_length.entry(n).or_default().push(name);
             }
         }
-        // all of one length, and each by itself
+        // all of one length, and each alone
         let alike = of_length.iter().map(|(n, all)| Self::new(all, n + by));
         let single = of_length.iter().flat_map(|(n, all)| all.iter().map(move |l| Self::new([l], n + by)));
         draw::possible(kernel, alike.chain(single).collect(), p)

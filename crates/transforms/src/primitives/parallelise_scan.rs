@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Takes the running total of a scalar out of a loop of constant length: the terms of each
-/// iteration are summed by themselves, the sums are scanned in local memory, and every iteration
+/// iteration are summed separately, the sums are scanned in local memory, and every iteration
 /// starts from the total of those before it.
 ///
 /// # Rewrite
@@ -415,7 +415,7 @@ impl Scan {
         self.rename(kernel, run);
     }
 
-    /// The sums of the iterations, each by itself.
+    /// The sums of the iterations, one for each.
     fn parts(&self, kernel: &mut Kernel, sums: VarId) -> Vec<Node> {
         let (ty, update) = (kernel.vars[self.total].ty, kernel.insns[self.id].clone());
         let at = new_loop(kernel, &format!("{}_f", self.name), self.values.length, self.tag);

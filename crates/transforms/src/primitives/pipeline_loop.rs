@@ -56,8 +56,8 @@ use std::fmt;
 /// With the tile in local memory an iteration needs one barrier instead of two: what is fetched and
 /// what is used lie in different buffers.
 ///
-/// With one buffer, what is fetched for the next iteration follows the last statement of this one that
-/// uses it, and runs beside the statements after.
+/// With one buffer, what is fetched for the next iteration follows the last statement of this one
+/// that uses it, and runs beside the statements after.
 ///
 /// # Precondition
 /// The loop is on no axis, begins at one value, `lo <= t`, and ends before some others,
@@ -135,7 +135,7 @@ const RANGE: Obligation = Obligation::new(
     "the loop is a range `lo..hi` or `lo..min(...)`, perhaps under conditions that do not mention it",
 );
 
-/// What fills the temporaries can run ahead by itself.
+/// What fills the temporaries can run ahead of the rest.
 const FILL_ONLY: Obligation = Obligation::new(
     "pipeline_loop.fill_only",
     "every write of the temporaries stands in the loop, in statements that write nothing else",
@@ -200,8 +200,8 @@ impl Values {
         (!ends.is_empty()).then_some(Self { lo: lo?, ends, plain })
     }
 
-    /// The first `count` values, all of them if there are fewer, of `iname`, whose domain is that of the
-    /// loop.
+    /// The first `count` values, all of them if there are fewer, of `iname`, whose domain is that
+    /// of the loop.
     fn first(&self, iname: InameId, domain: &Domain, count: i64) -> Domain {
         match &self.plain {
             Some(range) => end_of_range(iname, range, count, LoopEnd::First),

@@ -72,7 +72,7 @@ use std::fmt;
 /// If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// A term that is written after it is read, or an element of the recurrence that somebody else
+/// A term that is written after it is read, or an element of the recurrence that another instruction
 /// writes, with two instances; an index of the recurrence that changes inside the loop; an
 /// instruction that is neither; a range that does not grow by one; a reduction under a condition;
 /// an update of an `i32` by a sum in 64 bits; names that are taken.

@@ -68,19 +68,25 @@ use std::fmt;
 ///
 /// # Precondition
 /// The loop holds nothing but an update, so that its terms may be regrouped. The element is the
-/// same in all iterations, and the update reads its variable nowhere else: with
-/// `o` the loops around, `{ s -> t : o = o', element(s) = element(t), s before t
-/// }` is empty for every read `t` of it. Where no term is, the element lies in the array and, of a
-/// temporary or output, has surely been written. Terms of an `i32` extremum fit an `i32`. The
-/// length of the loop has a constant bound. If loops are on axes, the placement must hold. By
-/// shuffles, the length is a power of two, at most the width of the kernel's sub-groups, on `l.0`; that all work-items of the
-/// sub-group take part is for code generation to prove.
+/// same in all iterations, and the update reads its variable nowhere else: with `o` the loops
+/// around, `{ s -> t : o = o', element(s) = element(t), s before t }` is empty for every read `t`
+/// of it. Where there is no term, the element lies in the array. If it belongs to a temporary or an
+/// output, it has surely been written. Terms of an `i32` extremum fit an `i32`. The length of the
+/// loop has a constant bound. If loops are on axes, the placement must hold.
+///
+/// By shuffles, the length is a power of two, at most the width of the kernel's sub-groups, on
+/// `l.0`. Code generation proves that all work-items of the sub-group take part.
 ///
 /// # Errors
-/// An element that the update reads, with two instances; one that may not exist or have no value,
-/// with the sizes; a loop of more than an update, of a plain store, of unknown length, for shuffles
-/// of another length or axis, of integers that may not fit; an element that the loop selects; a tag
-/// that is no axis of work-items; names that are taken.
+/// Refused are
+///
+/// - an element that the update reads, with two instances;
+/// - an element that may not exist or have no value, with the sizes;
+/// - an element that the loop selects;
+/// - a loop of more than an update, of a plain store, of unknown length, or of integers that may not
+///   fit; for shuffles, of another length or axis;
+/// - a tag that is no axis of work-items;
+/// - names that are taken.
 ///
 /// # Elsewhere
 /// Loopy realises reductions over `l.0` like this; CUB `BlockReduce`, by shuffles

@@ -30,15 +30,20 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// There are parameters `p`, values and windows `w(f) = o + M
-/// f`, found by unification, with which the callee has exactly the instances and accesses of the
-/// statements: loops are equal up to shifts, operations up to commutativity, and for every access
-/// `A[f(l)]` of the callee the statements access `B[o + M f(l)]`. If it has code: what it writes is
-/// one argument only; a window whose address the code takes lies in memory as the argument is
-/// declared; arguments are in the memory and at the multiples of bytes that the code asks for. If
-/// the code goes on by itself, what it writes is in local or global memory, and a completion must
-/// stand on every dependence from it, which code generation sees to. Instances keep their order, so that no dependence changes; code may round differently
-/// within one instance and within a reduction. From then on every step must keep the call one.
+/// There are parameters `p`, values and windows `w(f) = o + M f`, found by unification, with which
+/// the callee has exactly the instances and accesses of the statements: loops are equal up to
+/// shifts, operations up to commutativity, and for every access `A[f(l)]` of the callee the
+/// statements access `B[o + M f(l)]`. If it has code:
+///
+/// - each element that it writes belongs to one argument only;
+/// - a window whose address the code takes lies in memory as the argument is declared;
+/// - arguments are in the memory, and at the multiples of bytes, that the code asks for;
+/// - what asynchronous code writes is in local or global memory. A completion must stand on every
+///   dependence from it; code generation puts it there.
+///
+/// Instances keep their order, so that no dependence changes. Code may round differently within one
+/// instance and within a reduction. From then on, every step must keep the statements an instance of
+/// the callee.
 ///
 /// # Errors
 /// Unknown names, statements that are no run, and the first difference between the statements and

@@ -13,8 +13,8 @@ use std::fmt;
 
 /// Stores the elements of real variables in another precision; those of arguments are given in it.
 ///
-/// Expressions then have the precision of what they read: of `f32` and `f64` that is `f64`. What does
-/// not fit an element any more is rounded by a cast. Entries of tables are rounded.
+/// Expressions then have the precision of what they read: of `f32` and `f64` that is `f64`. What
+/// does not fit an element any more is rounded by a cast. Entries of tables are rounded.
 ///
 /// # Rewrite
 /// ```text
@@ -26,13 +26,13 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// The variables `V` hold reals. Those that share a buffer are changed together: of two, `v ∈ V` if and
-/// only if `w ∈ V`. No call takes one, as a callee has types of its own. No finite entry `t` of a table
-/// becomes infinite: `|round(t)| < ∞`.
+/// The variables `V` hold reals. Those that share a buffer are changed together: of two, `v ∈ V` if
+/// and only if `w ∈ V`. No call takes one, as a callee has types of its own. No finite entry `t` of
+/// a table becomes infinite: `|round(t)| < ∞`.
 ///
 /// # Errors
-/// An unknown variable, one of integers, one of a buffer whose others stay, one that a call takes, an
-/// entry beyond the precision.
+/// An unknown variable, one of integers, one of a buffer whose others stay, one that a call takes,
+/// an entry beyond the precision.
 ///
 /// # Elsewhere
 /// Exo `set_precision`; Loopy `add_and_infer_dtypes`.

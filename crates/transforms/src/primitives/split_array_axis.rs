@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Splits an axis of a temporary or a table into blocks of `factor` elements: an axis over blocks, and one
-/// inside a block.
+/// Splits an axis of a temporary or a table into blocks of `factor` elements: an axis over blocks,
+/// and one inside a block.
 ///
 /// # Rewrite
 /// ```text
@@ -30,7 +30,8 @@ use std::fmt;
 ///   s: t[4*i_o + i_i] = a[…]               s: t[i_o, i_i] = a[…]
 ///   r: b[k] = t[k]                         r: b[k] = t[floor_div(k, 4), k - 4*floor_div(k, 4)]
 /// ```
-/// Quotients that the bounds of the loops decide are left out. The values of a table keep their order.
+/// Quotients that the bounds of the loops decide are left out. The values of a table keep their
+/// order.
 ///
 /// # Precondition
 /// `factor >= 1`. `e -> (floor(e/f), e mod f)` keeps different elements different, so that no
@@ -38,8 +39,8 @@ use std::fmt;
 /// full. If loops are on axes, the placement must still hold.
 ///
 /// # Errors
-/// A factor below 1, or that does not divide the axis of a table; an axis there is not, a variable that
-/// is neither a temporary nor a table, or is assumed injective.
+/// A factor below 1, or that does not divide the axis of a table; an axis there is not, a variable
+/// that is neither a temporary nor a table, or is assumed injective.
 ///
 /// # Elsewhere
 /// Loopy `split_array_dim`; Exo `divide_dim`.

@@ -38,8 +38,8 @@ use std::fmt;
 ///
 /// # Errors
 /// An unknown loop or variable; what is no temporary, or mentioned by a bound, an assumption or a
-/// rule; a temporary that is not used on both sides; no temporary left; a value that passes from one
-/// side to the other, with two instances.
+/// rule; a temporary that is not used on both sides; no temporary left; a value that passes from
+/// one side to the other, with two instances.
 ///
 /// # Elsewhere
 /// Array renaming before loop fission; register allocators split the live ranges of scalars.

@@ -28,8 +28,9 @@ pub const MAX_LANES: i64 = 64;
 /// for i in 0..n      =>   for i in 0..n {g.0}
 ///   S(i)                    S(i)
 /// ```
-/// The text keeps its order and its meaning; the tag says where an instance runs. Several loops are tagged in
-/// one step: what flows from one of them to another stays on its work-item only once both are on the axis.
+/// The text keeps its order and its meaning; the tag says where an instance runs. Tag several loops
+/// in one step if values flow between them: such a value stays on its work-item only once both loops
+/// are on the axis.
 ///
 /// ```text
 /// for c in 0..8          =>   for c in 0..8 {l.0}
@@ -37,19 +38,22 @@ pub const MAX_LANES: i64 = 64;
 /// for d in 0..8               for d in 0..8 {l.0}
 ///   r: b[d] = 2.0*t[d]          r: b[d] = 2.0*t[d]
 /// ```
-/// An unrolled loop is written out, that of a reduction likewise: the accumulator is updated once for each
-/// value.
+/// An unrolled loop is written out. So is the loop of a reduction: the accumulator is updated once
+/// for each value.
 ///
 /// ```text
 /// for j in 0..3      =>   for j in 0..3 {unroll}      which is printed as  S(0); S(1); S(2)
 ///   S(j)                    S(j)
 /// ```
-/// Iterations in lanes run together. C code asks the compiler for vector instructions (`omp simd`). In CUDA and
-/// OpenCL neighbours in memory are loaded and stored at once (`double2`, `float4`; in OpenCL up to 16 elements),
-/// in OpenCL calculated with as vectors, too; what differs among lanes in another way is done for one lane after
-/// the other. CUDA needs first elements at multiples of the vector's size: rows of 4 or 8, say, of `4*n`, or of a
-/// length that an assumption tells (`n mod 4 == 0`). Where none is known to be at one, the loop stays scalar and
-/// code generation says so. A loop of parametric length is first split, with its remainder peeled.
+/// Iterations in lanes run together. C code asks the compiler for vector instructions (`omp simd`).
+/// CUDA and OpenCL code loads and stores neighbours in memory at once (`double2`, `float4`; in
+/// OpenCL up to 16 elements). OpenCL code also computes with vectors. What differs among lanes in
+/// another way is done for one lane after the other.
+///
+/// CUDA needs first elements at multiples of the vector's size: rows of 4 or 8 elements, of `4*n`,
+/// or of a length that an assumption gives (`n mod 4 == 0`). Where no such access is found, the loop
+/// stays scalar, and code generation says so. Split a loop of parametric length first, and peel its
+/// remainder.
 ///
 /// ```text
 /// for i in 0..8      =>   for i in 0..8 {vector}
@@ -58,25 +62,37 @@ pub const MAX_LANES: i64 = 64;
 ///
 /// # Precondition
 /// For every dependence `(i, j)` whose ends run in different places, the table of
-/// [`purlin_analysis::placement`] holds with all tags: no value flows through memory that the sink cannot see,
-/// updates across places commute and are atomic, and within a group the source comes strictly first
-/// once the parallel loops are left out, so that a barrier can stand between. An unrolled loop has no axis, and
-/// its length is a constant of at most [`MAX_TRIP_COUNT`], or its values lie between constants that far apart:
-/// then every copy is guarded. A loop in lanes is a range, perhaps under conditions that do not mention it, of a
-/// constant length of 2, 4, 8, … at most [`MAX_LANES`], holds no loop and no reduction, and has no axis; or it may
-/// have any form, and what is no vector stays scalar. Lanes run together: for every dependence `D` through memory that they share, `{ s -> t in D : o = o', i /= i' }` is
-/// empty, and no private value but an element of a lane's own leaves the loop.
+/// [`purlin_analysis::placement`] holds with all tags:
+///
+/// - no value flows through memory that the sink cannot see;
+/// - updates across places commute and are atomic;
+/// - within a group the source comes strictly first once the parallel loops are left out, so that a
+///   barrier can stand between.
+///
+/// An unrolled loop has no axis. Its length is a constant of at most [`MAX_TRIP_COUNT`], or its
+/// values lie between constants that far apart: then every copy is guarded.
+///
+/// A loop in lanes is a range of a constant length of 2, 4, 8, … at most [`MAX_LANES`], perhaps
+/// under conditions that do not mention it. It holds no loop and no reduction, and has no axis. With
+/// `any_form` it may have any form, and what is no vector stays scalar. Lanes run together: for
+/// every dependence `D` through memory that they share, `{ s -> t in D : o = o', i /= i' }` is
+/// empty. No private value leaves the loop, except an element of a lane's own.
 ///
 /// # Errors
-/// No inames, an unknown one; the iname of a reduction on an axis or in lanes, an axis that a loop around or
-/// inside has, a dependence that the placement breaks or between lanes, with two instances; a loop to be
-/// unrolled without constant bounds or with too many values; a loop in lanes with a loop inside, or of another
-/// length.
+/// Refused are
+///
+/// - no inames, or an unknown one;
+/// - the iname of a reduction on an axis or in lanes;
+/// - an axis that a loop around or inside has;
+/// - a dependence that the placement breaks, or between lanes, with two instances;
+/// - a loop to be unrolled without constant bounds, or with too many values;
+/// - a loop in lanes with a loop inside, or of another length.
 ///
 /// # Elsewhere
-/// Loopy `tag_inames`, with `unr` and `vec`; Halide `gpu_blocks`, `gpu_threads`, `unroll`, `vectorize`; Exo
-/// `parallelize_loop`, `unroll_loop`; OpenMP `simd`; TVM `bind`, `parallel`, `unroll`, `vectorize`; MLIR
-/// `convert-affine-for-to-gpu`, `transform.loop.unroll`, `affine-super-vectorize`.
+/// Loopy `tag_inames`, with `unr` and `vec`; Halide `gpu_blocks`, `gpu_threads`, `unroll`,
+/// `vectorize`; Exo `parallelize_loop`, `unroll_loop`; OpenMP `simd`; TVM `bind`, `parallel`,
+/// `unroll`, `vectorize`; MLIR `convert-affine-for-to-gpu`, `transform.loop.unroll`,
+/// `affine-super-vectorize`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tag {
@@ -88,8 +104,8 @@ pub struct Tag {
     #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
     #[schemars(schema_with = "argument::tags")]
     pub tag: AxisTag,
-    /// Whether loops in lanes may have any length and hold others: what is no vector stays scalar, which code
-    /// generation says.
+    /// Whether loops in lanes may have any length and hold others: what is no vector stays scalar,
+    /// which code generation says.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_form: bool,
 }

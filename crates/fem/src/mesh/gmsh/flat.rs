@@ -122,7 +122,7 @@ impl Cloud<'_> {
 /// Directions of a plane close to two of the axes, without that which is closest to its normal.
 fn plane_axes(normal: &[f64; 3]) -> Vec<[f64; 3]> {
     let most = normal.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
-    // of axes that are equally close, but for rounding, the last
+    // of axes that are equally close, up to rounding, the last
     let dropped = (0..3).rev().find(|axis| normal[*axis].abs() >= (1.0 - 1e-9) * most);
     let kept: Vec<usize> = (0..3).filter(|axis| Some(*axis) != dropped).collect();
     let first = minus(&unit(kept[0]), &scaled(normal, normal[kept[0]]));

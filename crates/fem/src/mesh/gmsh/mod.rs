@@ -177,7 +177,7 @@ impl File {
                 v41::partitioned_entities(self, cursor)?;
                 cursor.mark("$EndPartitionedEntities")
             }
-            // what stands in the place of nodes must not be skipped
+            // what stands instead of nodes must not be skipped
             "ParametricNodes" => {
                 let version = if self.old { "2.2" } else { "4.1" };
                 Err(GmshError::Section { place: cursor.place(), section: name.to_owned(), version })

@@ -35,7 +35,7 @@ proptest! {
         }));
     }
 
-    /// A text means the same without the names of its instructions, but for these names.
+    /// A text means the same without the names of its instructions, except for these names.
     #[test]
     fn unnamed(sample in arbitrary_kernel(SampleConfig::default())) {
         let text = sample.kernel.to_string();

@@ -37,13 +37,12 @@ pub use value::is_word;
 ///
 /// | part | form |
 /// |---|---|
-/// | step | a primitive's name, or its verb (`split`, `tag`, `prefetch`, `realise`), and its arguments in brackets, by position first, then by name |
-/// | combined step | `reorder([j, i])`, `tile([i, j], [8, 8])`: recipes hold the steps that they are made of |
-/// | value | a word (`i`, `l.0`, `scatter_*`), a number, `true`, `false`, text in quotes as in JSON, `[a, b]`, `{name: value}` |
-/// | handles | `let a, b = step(...)` names what the step makes: arrays, then loops, rules, instructions; `_` skips one |
-///
+/// | step | name or verb of a primitive, and its arguments, by position first, then by name |
+/// | combined step | `reorder([j, i])`, `tile([i, j], [8, 8])`: recipes hold the steps it makes |
+/// | value | a word (`i`, `l.0`, `scatter_*`), a number, `true`, `"text"`, `[a, b]`, `{name: a}` |
+/// | handles | `let a, _ = step(...)`: arrays, then loops, rules, instructions; `_` skips one |
 /// | hole | `tile in [8, 16, 32]`: one of these values, which the tuner finds |
-/// | derived value | `threads = tile*tile`: an integer made of holes by `+`, `-`, `*`, `/` (rounded down) and `mod` |
+/// | derived value | `threads = tile*tile`: of holes by `+`, `-`, `*`, `/` (rounded down), `mod` |
 /// | constraint | `require threads <= 1024`: combinations that break it are not tried |
 /// | start | `lowering rules(default)`: what the form is lowered with that the steps are for |
 ///
@@ -180,8 +179,8 @@ impl Script {
         Ok(())
     }
 
-    /// What the form is lowered with to give the kernel that the steps start from; nothing of a kernel
-    /// that is no form's, or of a form as it is lowered by itself.
+    /// What the form is lowered with to give the kernel that the steps start from; nothing of a
+    /// kernel that is no form's, or of a form as it is lowered by default.
     pub fn lowering(&self) -> &[Lowering] {
         &self.lowering
     }
@@ -225,8 +224,9 @@ impl Script {
         self.requirements.iter().all(|r| r.holds(&words)).then_some(words)
     }
 
-    /// The parameters that its steps give a value for good, and the values; those without one by this
-    /// choice are left out. `given` are values of other parameters, which expressions may need.
+    /// The parameters that its steps give a value for good, and the values; those without one by
+    /// this choice are left out. `given` are values of other parameters, which expressions may
+    /// need.
     #[must_use]
     pub fn fixed_params(&self, choice: &Choice, given: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
         let words = self.words(&choice.0).unwrap_or_else(|| choice.0.clone());
