@@ -181,7 +181,7 @@ fn median(mut run: impl FnMut()) -> f64 {
     times[times.len() / 2]
 }
 
-/// Prints how much longer 160 take than 10, beside what n log n would be.
+/// Prints how much longer 160 take than 10, and what n log n would be.
 fn growth() {
     let limit = 16.0 * 160_f64.ln() / 10_f64.ln();
     println!("\ngrowth from 10 to 160 (medians of 25 runs; limit n log n = {limit:.1})");

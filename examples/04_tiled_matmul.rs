@@ -1,4 +1,4 @@
-//! A matrix product in tiles: the steps as a story, then the result beside a sum in twice the
+//! A matrix product in tiles: the steps as a story, then the result compared with a sum in twice the
 //! precision.
 
 use purlin::prelude::*;

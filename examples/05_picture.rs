@@ -43,7 +43,7 @@ pub fn picture() -> Result<String, Box<dyn std::error::Error>> {
     composed(&panels, &roofline)
 }
 
-/// Panels of text one below the other, and a picture beside them.
+/// Panels of text one below the other, and a picture next to them.
 fn composed(panels: &[(&str, &str)], beside: &str) -> Result<String, Box<dyn std::error::Error>> {
     let letters = panels.iter().flat_map(|(_, text)| text.lines().map(str::len)).max().unwrap_or(0);
     let width = (letters as f64 * LETTER).ceil() as usize + 40;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Processor time of `purlin.jit` in C beside FFCx's `compile_forms`, for forms of facets, of H(curl) and
+"""Processor time of `purlin.jit` in C compared with FFCx's `compile_forms`, for forms of facets, of H(curl) and
 H(div), and of matrices.
 
 Both begin with the form of UFL and end with a loaded library: export, lowering, mapping, code
@@ -306,7 +306,7 @@ def write(args, rows):
         table.append("| " + " | ".join(cells) + " |")
     ratios = [row["ratio"] for row in rows]
     lines = [
-        "# Compile time beside FFCx", "",
+        "# Compile time compared with FFCx", "",
         "Processor time, user and system, from a form of UFL to a loaded library: `purlin.jit` in C with the default",
         "mapping, and FFCx's `compile_forms` with its default options. Each in a process of its own with an empty",
         f"cache, the least of {args.repeat} repetitions. {cpu}, {os.cpu_count()} cores shared with other work, {compiler},",
@@ -327,7 +327,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--mappings", action="store_true", help="compile by `sequential`, too")
     parser.add_argument("--run", type=int, default=0, metavar="N", help="time runs on a cube of N divisions a side, a square of 3 N")
-    parser.add_argument("--before", type=pathlib.Path, help="an earlier compile_time.csv to stand beside")
+    parser.add_argument("--before", type=pathlib.Path, help="an earlier compile_time.csv to compare with")
     parser.add_argument("--write", type=pathlib.Path, help="folder for compile_time.md and compile_time.csv")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()

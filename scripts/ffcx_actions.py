@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times purlin's C of 30 operator actions beside FFCx's C on the same mesh.
+"""Times purlin's C of 30 operator actions and FFCx's C on the same mesh.
 
 Both take a rule of the same degree: purlin those of Xiao & Gimbutas 2010, FFCx those of basix, which
 have 14, 24 and 45 points at degrees 4, 6 and 8 instead of 11, 23 and 44. The table has both numbers,
@@ -362,7 +362,7 @@ def write(folder, rows, mean):
         if r["purlin_points"] != r["ffcx_points"]
     )
     page = [
-        "# C beside FFCx", "",
+        "# C compared with FFCx", "",
         "The time of FFCx's kernel in its cell loop divided by that of purlin's default mapping, both",
         f"on one thread of {cpu}, {compiler.stdout.splitlines()[0]}, {datetime.date.today()}.",
         f"FFCx {ffcx.__version__}; {' '.join(CFLAGS[:3])}. Minima of interleaved runs on a shared machine.", "",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times purlin's C of element matrices beside FFCx's C: the experiment of Luporini et al. 2017, §7.
+"""Times purlin's C of element matrices and FFCx's C: the experiment of Luporini et al. 2017, §7.
 
 Four bilinear forms (mass, Helmholtz, elasticity, hyperelasticity) times nf = 0 to 3 functions, all of
 degree q = 1 to 4, on a cube of 4,374 tetrahedra, exact quadrature, double precision, one thread. Both
@@ -329,7 +329,7 @@ class Problem:
         self.dofs, places = nodes(self.x, self.cells, q)
         self.n = len(places)
         self.width = 3 if name == "hyperelasticity" else 1
-        # functions, and the divergences of vector fields, stay away from 0: no matrix is small beside its terms
+        # functions, and the divergences of vector fields, stay away from 0: no matrix is small compared with its terms
         noise = lambda scale: scale * random.uniform(-1, 1, (self.n, self.width))
         if name == "hyperelasticity":
             functions = [*(places + noise(0.01 / q) for _ in range(nf)), noise(0.01 / q)]  # as UFL counts them
@@ -671,7 +671,7 @@ def page(rows, command):
     same = sum(r["mapping"] == r["default"] for r in rows)
     figures = "".join(f" [{n}](luporini_2017_{f}.svg)" for n, f in zip(range(7, 11), FORMS) if any(r["form"] == f for r in rows))
     return "\n".join([
-        "# Element matrices beside FFCx", "",
+        "# Element matrices compared with FFCx", "",
         "The experiment of Luporini et al. 2017, §7: four bilinear forms with nf functions, all of degree q,",
         f"on {6 * DIVISIONS**3:,} tetrahedra, exact quadrature, double precision, one thread of {cpu} with vectors of {8 * GROUP} bytes,",
         f"{compiler}, {datetime.date.today()}. FFCx {ffcx.__version__}; both with {' '.join(CFLAGS[:3])} and the same rule of",
@@ -679,7 +679,7 @@ def page(rows, command):
         f"Of {sum(r['cells'] < 6 * DIVISIONS**3 for r in rows)} large cases, a part of the cells is measured and compared (`cells` in the table of figures), and",
         "the time is scaled.", "",
         "FFCx's time divided by Purlin's: geometric mean and minimum, of the faster of two mappings and of the one that",
-        "`purlin run` takes; with insertion into CSR; beside them the lowered kernel's time divided by Purlin's, and FFCx's operations",
+        "`purlin run` takes; with insertion into CSR; next to them the lowered kernel's time divided by Purlin's, and FFCx's operations",
         "divided by the fewest.", "",
         "| form | cases | local assembly | minimum | by default | minimum | with insertion | lowered | operations |",
         "|---|---|---|---|---|---|---|---|---|", *means, "",

@@ -6,7 +6,7 @@
 
 A quarter of the ring between radius 1 and 2, extruded by 1 for solids, is cut into cells that are
 curved from order 2 on. The inner arc has tag 11, the outer 12, the cells have 7; other facets are not
-saved. `sector_mixed.msh` has triangles beside quadrangles.
+saved. `sector_mixed.msh` has triangles and quadrangles.
 
 `groups_*.msh` is the unit square in the groups 7 and 8: its lower side is in 11 and 12, its right side in
 11 with the other orientation, its upper side in 12, and its left side in none. `groups_parts_*.msh` is the

@@ -12,7 +12,7 @@
 //! | `ebnf` | it is closed; with `schedule`, it mentions every keyword of schedules, else every keyword, type, function, address space and loop tag of the text format |
 //!
 //! `file=NAME` also writes a block to the directory in which the commands of all chapters run,
-//! beside the kernels and recipes of `examples`. In expected output a line `...` stands for any
+//! with the kernels and recipes of `examples`. In expected output a line `...` stands for any
 //! number of lines, and `...` within a line for any text.
 //!
 //! `BLESS=1 cargo nextest run --test book` rewrites the outputs of commands and the printed

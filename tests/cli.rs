@@ -1314,7 +1314,7 @@ fn results_that_are_written_in_part_are_compared() {
 }
 
 /// A nan is a nan and infinity is infinity; against a number both are wrong, and hide nothing
-/// beside them.
+/// next to them.
 #[test]
 fn what_is_no_number_is_compared_as_such() {
     let dir = tempfile::tempdir().unwrap();

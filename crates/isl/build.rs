@@ -4,7 +4,7 @@
 //! autoconf reads `CONFIG_SITE`, and `.cargo/config.toml` of the crate that is built sets it. A
 //! dependency cannot. That script does not look whether the tools that it calls are there, and panics
 //! at the first file that none of them has made; both scripts run at a time, so that this one tells
-//! what is missing, before or beside it.
+//! what is missing, before it or with it.
 
 mod build_tools;
 

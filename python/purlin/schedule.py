@@ -146,7 +146,7 @@ class Schedule:
 
     Every primitive is a method: ``s.split_iname("i", 128)`` proves that the step is legal, applies
     it and returns handles to what it made. A step that is refused raises :class:`purlin.Refusal`
-    and leaves the schedule as it was. Some steps have short names beside: :meth:`split`,
+    and leaves the schedule as it was. Some steps also have short names: :meth:`split`,
     :meth:`tag`, :meth:`unroll`, :meth:`prefetch` and so on. :func:`purlin.primitives` is the table.
     """
 

@@ -313,7 +313,7 @@ def test_a_form_that_is_zero_adds_nothing():
     number = np.ones(1)
     purlin.jit(ufl.derivative(u * ufl.dx, k, u))(number, x=x, x_dofs=cells)
     assert number.tolist() == [1]
-    # beside a form that is not
+    # with a form that is not
     two = purlin.jit([ufl.derivative(u * u * ufl.dx, k, v), u * v * ufl.dx])
     y0, y1 = np.zeros(9), np.zeros(9)
     two(y0, y1, w0=np.ones(9), **given)

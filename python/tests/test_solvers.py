@@ -187,8 +187,8 @@ def test_multigrid_of_matrices_with_few_couplings_is_quick(every):
     starts, columns, data = np.arange(n + 1), np.arange(n), 1.0 + np.arange(n) % 11
     if every is not None:
         sparse = pytest.importorskip("scipy.sparse", reason="skipped: SciPy is not installed")
-        beside = np.where(np.arange(n - 1) % every == 0, -0.5, 0.0)
-        matrix = sparse.diags([beside, data, beside], [-1, 0, 1], format="csr")
+        off_diagonal = np.where(np.arange(n - 1) % every == 0, -0.5, 0.0)
+        matrix = sparse.diags([off_diagonal, data, off_diagonal], [-1, 0, 1], format="csr")
         matrix.eliminate_zeros()
     else:
         matrix = Csr(starts, columns, data)

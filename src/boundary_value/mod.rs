@@ -398,7 +398,7 @@ impl Question<'_> {
         if division.is_some() {
             let size = SystemSize::of(mesh, *degree, components, *assembly);
             let size = size.with_solver(options.solver, components);
-            // the rows are kept beside the matrix of the part's mesh while they are taken
+            // the rows are kept with the matrix of the part's mesh while they are taken
             let device_bytes = size.device_bytes.saturating_add(20 * size.entries);
             SystemSize { device_bytes, ..size }.check("a part of the system", device.info())?;
         }

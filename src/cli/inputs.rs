@@ -39,7 +39,7 @@ pub struct InputArgs {
 }
 
 impl InputArgs {
-    /// What they say of values, beside the parameters that steps have `fixed`.
+    /// What they say of values, besides the parameters that steps have `fixed`.
     pub fn wanted(&self, fixed: BTreeMap<String, i64>) -> Wanted<'_> {
         let (mesh, values) = (self.mesh.as_deref(), self.values.as_deref());
         Wanted { cells: self.cells, mesh, order: self.numbering, param: &self.param, fixed, values }

@@ -101,7 +101,7 @@ impl Measured {
     }
 
     /// Rates and how much of each roofline they are, as rows of a table: of what is executed, and
-    /// beside it of what is written.
+    /// next to it of what is written.
     pub fn rows(&self, cells: Option<usize>) -> Vec<(&'static str, String)> {
         let (model, shares) = (&self.model, self.shares());
         let rate = |work: &Work| {

@@ -274,7 +274,7 @@ fn refused_table(records: &[Record]) -> String {
     table(["case", "mapping", "reason"], rows)
 }
 
-/// Writes the pictures beside a database; says where.
+/// Writes the pictures next to a database; says where.
 ///
 /// # Errors
 /// Figures that are not positive, a folder that cannot be written.

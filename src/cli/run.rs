@@ -52,7 +52,7 @@ model ranks first.
 The rooflines: the true one is min(memory bandwidth * FLOP/byte, FP64 rate); the one with local
 tables also charges every read of the reference matrices to local memory, where the device has any.
 Both ceilings are measured on the device. The true one is for the operations that are executed;
-beside it stands that for the kernel as it is written. What is above 100 % says why: data that
+next to it stands that for the kernel as it is written. What is above 100 % says why: data that
 stay in caches, matrix instructions, operations that a mapping saves.")]
 pub struct RunArgs {
     #[command(flatten)]

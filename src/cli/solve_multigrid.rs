@@ -157,7 +157,7 @@ pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
     let progress = Progress::new();
     let domain = Domain::of(args)?;
     let (element, cells) = (Element::new(domain.dimension, args.degree)?, domain.cells);
-    // the right-hand side and what it is made from, and the solution, beside what devices have
+    // the right-hand side and what it is made from, and the solution, besides what devices have
     let bytes = (element.nodes(cells) as u64).saturating_mul(8 * if args.vtu.is_some() { 8 } else { 2 });
     check_memory("the vectors on the host", bytes, "take fewer cells or a lower degree")?;
     if !args.devices.is_empty() {

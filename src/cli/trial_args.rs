@@ -44,7 +44,7 @@ pub struct TrialArgs {
     /// Begin no trial after this time, such as 90s, 9m or 1h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub time_limit: Option<Duration>,
-    /// The database; pictures are written beside it
+    /// The database; pictures are written next to it
     #[arg(long, value_name = "FILE", default_value = known::DATABASE)]
     pub db: PathBuf,
     /// Try again what the database holds
@@ -223,7 +223,7 @@ impl TrialArgs {
         let device = open_device(self.device.as_deref())?;
         let cache = Cache::from_environment();
         let turns = Turns::of(device.info(), &cache);
-        // beside another process that times kernels they would be too low, for a day
+        // while another process times kernels they would be too low, for a day
         let turn = turns.take(Occupation::Alone, &mut || {
             progress.stage("waiting for another process that uses the device");
             true

@@ -18,7 +18,7 @@ use purlin_strategies::{
 };
 use purlin_strategies::{Mapping, StrategySet};
 
-/// Most sums of a work-item: 72 of the 127 that its registers hold, beside geometry, addresses and
+/// Most sums of a work-item: 72 of the 127 that its registers hold, besides geometry, addresses and
 /// a column of degrees of freedom. Beyond, ptxas spills (3-D P3 hyperelasticity, 144 sums: 768
 /// bytes of stack and 1.7 times the time of the published kernel; H200, 2026-11-21).
 const ACCUMULATORS: u64 = 72;

@@ -62,7 +62,7 @@ const NINE_POINTS: u64 = 81;
 /// 656 µs with 32 and 179 µs with 256 (131712 cells, H200, 2026-11-22).
 const GROUP_OF_ANY: u64 = 128;
 
-/// What is looked for, beside the kernel.
+/// What is looked for, besides the kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Sought<'s> {
     /// Name of the operator action, such as `laplace.3D.P4`; none for other forms.

@@ -14,7 +14,7 @@ const CELLS: [u64; 2] = [64, 128];
 /// Room of a list is a multiple of this, so that similar meshes share a kernel.
 const MULTIPLE: u64 = 32;
 
-/// What lists are for beside degrees of freedom.
+/// What lists are for besides degrees of freedom.
 #[derive(Clone, Copy, Default)]
 struct Variant {
     /// Whether vertices are listed.

@@ -121,7 +121,7 @@ impl HostVectors {
         is_worthwhile.then_some(fewest)
     }
 
-    /// What is tried on a processor beside what is tried on every device: cells in lanes, more and
+    /// What is tried on a processor besides what is tried on every device: cells in lanes, more and
     /// fewer sums; for matrices of cells the fewest operations by either objective, and loops over
     /// columns in lanes.
     #[must_use]

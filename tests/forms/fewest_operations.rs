@@ -193,7 +193,7 @@ fn monomials_are_weighed_as_published() {
     assert_eq!((quotient.monomial.basis, quotient.increase, quotient.is_possible), (None, u64::MAX, false));
 }
 
-/// A monomial without functions is evaluated in advance, beside one that keeps its points.
+/// A monomial without functions is evaluated in advance, while another one keeps its points.
 #[test]
 fn monomials_of_one_loop_may_differ() {
     let space = FunctionSpace::scalar(CellShape::Tetrahedron, 2);

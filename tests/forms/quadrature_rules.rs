@@ -19,7 +19,7 @@ use purlin::{Mapping, Problem, Random, RelativeError};
 
 const COLLAPSED: Option<QuadratureScheme> = Some(QuadratureScheme::CollapsedGaussJacobi);
 
-/// The action with rules of fewer points, beside its own, against the reference; its recipe begins with
+/// The action with rules of fewer points, next to its own, against the reference; its recipe begins with
 /// the kernel of these rules.
 #[test]
 fn fewer_points_give_the_same_result() {

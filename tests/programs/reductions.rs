@@ -287,7 +287,7 @@ for r in 0..n
     ]
 }
 
-/// What an empty range gives stands beside loops that run, and each goes its own way.
+/// What an empty range gives stands next to loops that run, and each is separate.
 fn empty_ranges() -> Vec<Case> {
     let kinds =
         [("sum", "f64"), ("product", "f32"), ("minimum", "f64"), ("maximum", "i32"), ("minimum", "i64")];

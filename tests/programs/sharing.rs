@@ -137,7 +137,7 @@ for j in 0..7
 }
 
 /// In an action (rank 1) one loop alone is linear: the row of the table is factored out of both terms, and
-/// what is left beside it leaves the loop over the functions.
+/// what else is left leaves the loop over the functions.
 #[test]
 fn an_action_shares_the_factors_of_its_terms() {
     let source = "

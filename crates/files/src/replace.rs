@@ -8,7 +8,7 @@ use tempfile::NamedTempFile;
 
 /// Where a content goes.
 enum Target {
-    /// Into a new file beside this one, which then takes its name.
+    /// Into a new file next to this one, which then takes its name.
     Beside(PathBuf),
     /// Straight into a device, a pipe, or a link that leads to nothing yet: there is no content to
     /// keep.
@@ -82,7 +82,7 @@ fn target(path: &Path) -> Result<Target> {
     }
 }
 
-/// A new file beside another, with its permissions, or those of any new file.
+/// A new file next to another, with its permissions, or those of any new file.
 fn beside(path: &Path) -> Result<NamedTempFile> {
     let folder = path.parent().filter(|f| *f != Path::new("")).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();

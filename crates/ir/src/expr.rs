@@ -238,7 +238,7 @@ impl MathFn {
         self.posix_symbol().unwrap_or_else(|| self.name())
     }
 
-    /// The name of a function that POSIX has beside C99; OpenCL has none of them.
+    /// The name of a function that POSIX adds to C99; OpenCL has none of them.
     pub fn posix_symbol(self) -> Option<&'static str> {
         if self == Self::BesselJ {
             return Some("jn");

@@ -151,7 +151,7 @@ mod tests {
         // m and n are extents of this array in the second case only
         assert!(!apart(&four_by_n, &[n.plus(&m), c(1)]) && !apart(&[c(4)], std::slice::from_ref(&n)));
         assert!(apart(&[m.clone(), n.clone()], &[n.plus(&m), c(1)]));
-        // what is known beside
+        // what else is known
         let positive = [n.plus_constant(-1)];
         assert!(keeps_elements_apart(&[c(4)], std::slice::from_ref(&n), &positive));
         assert!(!keeps_elements_apart(&[c(4)], &[n.plus_constant(-1)], &positive));

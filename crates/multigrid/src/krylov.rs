@@ -39,7 +39,7 @@ impl LevelOperator {
         Self::of_slab(device, element, Slab::of((cells, cells), 0, 1), residual)
     }
 
-    /// The operator of a slab. What it makes is right at all nodes but those of the outermost planes beside the
+    /// The operator of a slab. What it makes is right at all nodes but those of the outermost planes next to the
     /// slab, which nothing reads.
     pub(crate) fn of_slab(
         device: &dyn Device,
@@ -484,7 +484,7 @@ impl Integrals<'_> {
     }
 }
 
-/// What is there in any case beside the hierarchy, on each level with a system: solution, right-hand
+/// What is there in any case besides the hierarchy, on each level with a system: solution, right-hand
 /// side, and the vectors of a first iteration, two of the basis and a direction.
 fn check_memory(
     device: &dyn Device,

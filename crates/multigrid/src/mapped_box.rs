@@ -111,7 +111,7 @@ impl<'m> MappedBox<'m> {
         let mut vertices = vec![0.0; axes * (cells + 1).pow(axes as u32)];
         let layers =
             self.cells.iter().enumerate().flat_map(|cell| (0..=parts[axes - 1]).map(move |l| (cell, l)));
-        // layer by layer, so that tables are small beside the vertices
+        // layer by layer, so that tables are small compared with the vertices
         for ((place, placed), layer) in layers {
             let place = digits(place, &|a| self.counts[a]);
             let mut points: Vec<Vec<usize>> =
@@ -301,7 +301,7 @@ fn beside(mesh: &Mesh, placed: &Placed, (axis, side): (usize, usize), cell: usiz
         let vertex = placed.vertex(mesh, corner);
         mesh.cell(cell).iter().position(|other| *other == vertex)
     };
-    // the corner of the facet with the least coordinates, and those beside it
+    // the corner of the facet with the least coordinates, and its neighbours
     let corner = side << axis;
     let at = own(corner)?;
     let mut found = Placed { cell, first: at, axes: [0, 1, 2] };

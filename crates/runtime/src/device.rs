@@ -295,7 +295,7 @@ pub struct Launch<'a> {
 
 /// A device that compiles and runs programs of one target.
 ///
-/// Operations are blocking and a device can be shared between threads; compilations run beside each
+/// Operations are blocking and a device can be shared between threads; compilations run concurrently with each
 /// other, all else runs one at a time.
 pub trait Device: Send + Sync {
     /// What the device is and what it can take.

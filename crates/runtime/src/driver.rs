@@ -45,7 +45,7 @@ pub(crate) trait Driver: Send + Sync {
         Arc::default()
     }
     /// Whether it interprets kernels to check them. Fresh memory then stays unwritten, so that a
-    /// read before the first write is found, and nothing runs beside a compilation.
+    /// read before the first write is found, and nothing runs during a compilation.
     fn is_checker(&self) -> bool {
         false
     }

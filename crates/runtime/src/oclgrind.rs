@@ -66,7 +66,7 @@ impl fmt::Display for Finding {
 
 /// The environment of a child process whose only OpenCL device is oclgrind.
 ///
-/// Writes the loader's configuration into `dir`; the log appears beside it ([`log_file`]). `dir` is
+/// Writes the loader's configuration into `dir`; the log appears next to it ([`log_file`]). `dir` is
 /// made if it is not there, and a log of an earlier child is removed.
 ///
 /// # Errors
@@ -138,7 +138,7 @@ fn kind(title: &str) -> FindingKind {
     }
 }
 
-/// The ICD beside the `oclgrind` program, or where distributions put it.
+/// The ICD next to the `oclgrind` program, or where distributions put it.
 fn find() -> Result<PathBuf, Unavailable> {
     let mut dirs = Vec::new();
     if let Some(prefix) = in_path("oclgrind").as_deref().and_then(Path::parent).and_then(Path::parent) {

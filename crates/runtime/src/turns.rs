@@ -149,7 +149,7 @@ mod tests {
                 take(&greedy);
             }
         });
-        assert!(greedy.load(Ordering::SeqCst) <= 20, "{greedy:?} turns beside 5");
+        assert!(greedy.load(Ordering::SeqCst) <= 20, "{greedy:?} turns against 5");
     }
 
     /// A process that is killed leaves its files and no lock.

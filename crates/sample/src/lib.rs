@@ -16,7 +16,7 @@
 //! every operator; reductions, also nested and over triangles; predicates; conditionals, calls and
 //! casts; arrays and scalars of `f32`, of `i64` and of `i32`; arithmetic of literals only; inputs
 //! with nans and infinities; inputs and tables with zeros of either sign, with numbers near `1e-20` and
-//! `1e-200` beside others, and with infinities; quotients by elements of inputs and tables, and their
+//! `1e-200` among others, and with infinities; quotients by elements of inputs and tables, and their
 //! signs. In a quarter of the samples about half of the names are words that a
 //! target, isl or the engine uses, and some labels would be code.
 //!

@@ -102,7 +102,7 @@ impl AssemblyStrategy {
         }
     }
 
-    /// Bytes of what is read or stored beside the form's own arrays, of a number of cells with a number of degrees
+    /// Bytes of what is read or stored besides the form's own arrays, of a number of cells with a number of degrees
     /// of freedom of some components each, and a number of entries and rows of the sparse matrix.
     #[must_use]
     pub const fn bytes(self, cells: u64, nodes: u64, components: u64, entries: u64, rows: u64) -> u64 {

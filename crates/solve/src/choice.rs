@@ -71,7 +71,7 @@ impl LinearMethod {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::ConjugateGradients, Self::Gmres, Self::BiCgStab, Self::Chebyshev];
 
-    /// Vectors that it keeps beside right-hand side and solution, at most.
+    /// Vectors that it keeps besides right-hand side and solution, at most.
     #[must_use]
     pub const fn vectors(self) -> u64 {
         match self {

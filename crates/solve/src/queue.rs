@@ -7,7 +7,7 @@ use purlin_runtime::{Buffer, Device, Launch};
 pub enum Item<'a> {
     /// A kernel.
     Call(Call<'a>),
-    /// Sends what is [packed](Wire::packed), beside the kernels that follow.
+    /// Sends what is [packed](Wire::packed), concurrently with the kernels that follow.
     Start(&'a Wire),
     /// Has the [ghosts](Wire::ghosts) there before the kernels that follow.
     Finish(&'a Wire),

@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub struct Step(Arc<dyn ErasedStep>);
 
 /// What is asked of a primitive whose type is not known. A step costs an allocation; a question to
-/// isl beside it costs a thousand times as much.
+/// isl costs a thousand times as much.
 trait ErasedStep: Any + fmt::Debug + fmt::Display + Send + Sync + erased_serde::Serialize {
     fn name(&self) -> &'static str;
     fn equals(&self, other: &dyn ErasedStep) -> bool;

@@ -55,7 +55,7 @@ impl Combinator for InOrbits {
     }
 
     /// Straight-line code, where what tables over modes have besides zeros is short, as many blocks as an
-    /// orbit has entries; matrix instructions, with as many tables as fit beside those of the other groups
+    /// orbit has entries; matrix instructions, with as many tables as fit with those of the other groups
     /// of a unit.
     fn candidates(question: &Question<'_>) -> Vec<Mapping> {
         if !question.is_card {

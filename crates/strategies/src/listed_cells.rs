@@ -40,7 +40,7 @@ use std::fmt;
 ///
 /// # Errors
 /// A group of no or more than 1024 work-items, functionals, degrees of freedom that no map gives,
-/// lists of vertices that nothing reads beside stored geometry; with orbits, an integrand without
+/// lists of vertices that nothing reads with stored geometry; with orbits, an integrand without
 /// modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -128,7 +128,7 @@ impl ListedCells {
             return Err(StrategyError::Parameter {
                 symbol: "the number of vertices of a group".into(),
                 found,
-                needed: "none beside stored geometry, which reads no coordinates".into(),
+                needed: "none with stored geometry, which reads no coordinates".into(),
             });
         }
         Ok(vertices)

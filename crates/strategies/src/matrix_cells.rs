@@ -105,7 +105,7 @@ pub(super) const MULTIPROCESSORS: u64 = 132;
 const MATRIX_DOFS: i64 = 28;
 
 impl MatrixCells {
-    /// What is tried of a kernel, with as many tables in local memory as fit beside the cells of a
+    /// What is tried of a kernel, with as many tables in local memory as fit with the cells of a
     /// group that has `local_bytes` of it.
     pub(super) fn that_fit(sizes: &MatrixSizes, local_bytes: impl Fn(u64) -> u64) -> Vec<Self> {
         if sizes.dofs < MATRIX_DOFS {
@@ -233,7 +233,7 @@ pub struct MatrixSizes {
 }
 
 impl MatrixSizes {
-    /// How many tables fit `bytes` of local memory beside the cells of a group; none if the cells do
+    /// How many tables fit `bytes` of local memory with the cells of a group; none if the cells do
     /// not.
     #[must_use]
     pub fn tables_that_fit(&self, sub_groups: u64, overlapped: bool, bytes: u64) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! The tuner tries the strategy of this crate beside Purlin's, judges its results, and keeps its trials.
+//! The tuner tries the strategy of this crate and Purlin's, judges its results, and keeps its trials.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use own_strategy::{CellRuns, strategies};
@@ -45,7 +45,7 @@ impl Observer<Mapping> for Counts {
     }
 }
 
-/// On the processor, against the reference and beside Purlin's mapping; a later run finds the trials.
+/// On the processor, against the reference and with Purlin's mapping; a later run finds the trials.
 #[test]
 fn trials_are_right_and_kept() {
     let device = open("c").unwrap();

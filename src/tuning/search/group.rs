@@ -54,7 +54,7 @@ impl<'a> Group<'a> {
         self.tiles.len()
     }
 
-    /// The tiles that the local memory holds beside the factors of a launch.
+    /// The tiles that the local memory holds besides the factors of a launch.
     fn fitting(&self, launch: Launch) -> &[Tile] {
         let sizes = self.space.sizes();
         let rows = |rows: u64| rows.div_ceil(launch.work_items);

@@ -55,7 +55,7 @@ const OVERLAP: f64 = 1.65;
 /// Sub-groups of a unit with which a launch takes twice the time of very many.
 const HALF: f64 = 0.75;
 
-/// Words of registers of a work-item, and those that it needs beside its values.
+/// Words of registers of a work-item, and those that it needs besides its values.
 const REGISTERS: u64 = 255;
 const BESIDE: u64 = 16;
 
@@ -66,7 +66,7 @@ const SPILLED: u64 = 304;
 const REGISTERS_OF_UNIT: f64 = 65_536.0;
 const ITEMS_OF_UNIT: f64 = 2048.0;
 
-/// Bytes of local memory that a group takes beside its own.
+/// Bytes of local memory that a group takes besides its own.
 const RESERVED: f64 = 1024.0;
 
 /// A prediction.

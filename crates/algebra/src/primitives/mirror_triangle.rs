@@ -349,7 +349,7 @@ impl<'p> Uses<'p> {
             LOOPS.require(other.is_none() && alike, || {
                 let name = other.or(of_nest.first()).map_or("", |i| &kernel.insns[*i].name);
                 format!(
-                    "`{name}` is in the loop `{}` beside updates of `{}` in other loops; distribute the loop first",
+                    "`{name}` is in the loop `{}` with updates of `{}` in other loops; distribute the loop first",
                     kernel.inames[nest.columns].name, self.step.var
                 )
             })?;

@@ -174,7 +174,7 @@ impl Primitive for PassValues {
         check_known(kernel, &slice, &from)?;
         let gone = only_for(kernel, &slice, &vars);
         for d in analysis.dependences_of(&|v| vars.contains(&v))? {
-            // what serves the values alone goes; what computes with them beside that still reads them
+            // what serves the values alone goes; what else computes with them still reads them
             if d.kind != DependenceKind::Anti || gone.contains(&d.source) {
                 continue;
             }

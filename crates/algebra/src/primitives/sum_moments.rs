@@ -77,7 +77,7 @@ use std::fmt;
 /// # Errors
 /// A loop whose bounds are no such constants; a name that is no table with a row for each iteration;
 /// no term that leaves; a term with more than two such entries, or indexed otherwise; a summand with
-/// terms that stay beside others that leave; a condition, an index of a write or an inner bound that
+/// terms that stay while others leave; a condition, an index of a write or an inner bound that
 /// changes with the loop; a scalar that is written after a use; anything else that is written other
 /// than by `+=` or read inside; an infinity or a nan in a table; entries that the basis does not give, with
 /// the one that differs most.

@@ -44,7 +44,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Ahead {
     /// Gives `take` the result of `make` for each job, in the order of the jobs, until it breaks.
     ///
-    /// `take` runs on the calling thread, beside `make` on others. `make` must not panic. Where
+    /// `take` runs on the calling thread, while `make` runs on others. `make` must not panic. Where
     /// things are made in rounds, `begin` is asked before each whether it may begin, and what it
     /// gives is kept while things are made.
     pub(super) fn run<J: Sync, T: Send, G>(

@@ -62,7 +62,7 @@ fn no_trial_is_done_twice_and_none_beside_another() {
             assert_eq!((done.iter().sum::<usize>(), lines(dir.path())), (120, 120), "{done:?}");
             assert_eq!(device.crowd.load(Ordering::SeqCst), 1, "candidates at the same time");
             if shares_cores {
-                assert_eq!(device.disturbed.load(Ordering::SeqCst), 0, "code beside a timing");
+                assert_eq!(device.disturbed.load(Ordering::SeqCst), 0, "code during a timing");
             }
         }
     }

@@ -82,7 +82,7 @@ pub struct TargetDescription {
     pub banks: Banks,
     /// How a compiler is told whether it may compute `a*b + c` with one rounding.
     pub contraction: Contraction,
-    /// Vectors of elements beside each other.
+    /// Vectors of neighbouring elements.
     pub vectors: Vectors,
     /// Indivisible updates.
     pub atomics: Atomics,

@@ -11,7 +11,7 @@ pub(super) struct Span {
     pub(super) rows: DMatrix<f64>,
 }
 
-/// A vector is dependent on others if what remains of it beside them is at most this long: those of
+/// A vector is dependent on others if what remains of it without them is at most this long: those of
 /// a basis have length about 1/2, rounding leaves 1e-14.
 const DEPENDENT: f64 = 1e-8;
 

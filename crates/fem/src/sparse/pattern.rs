@@ -308,7 +308,7 @@ fn only(patterns: Vec<CsrPattern>) -> Result<CsrPattern, PatternError> {
     Ok(pattern)
 }
 
-/// Bytes of the places of entities in a matrix, beside its columns.
+/// Bytes of the places of entities in a matrix, without its columns.
 fn bytes_of_parts(n_rows: usize, parts: &[CsrPart<'_>]) -> u64 {
     let of_part = |part: &CsrPart<'_>| {
         // the rows as they are sorted, those that a pattern keeps, and the block of each pair

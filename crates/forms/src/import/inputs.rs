@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub struct MeshInputs {
     /// Arrays by the name of their argument; those of listed entities by kernel.
     pub arrays: BTreeMap<String, Array>,
-    /// The entities of each kernel: its arrays beside [`MeshInputs::arrays`].
+    /// The entities of each kernel: its arrays besides [`MeshInputs::arrays`].
     pub entities: Vec<BTreeMap<String, Array>>,
     /// Number of cells.
     pub cells: usize,

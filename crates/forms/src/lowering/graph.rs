@@ -15,7 +15,7 @@ pub(super) enum Level {
     Point,
 }
 
-/// An operation; the operands stand beside it.
+/// An operation; the operands are kept with it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Op {
     /// Bits of a number.

@@ -287,7 +287,7 @@ impl LoweredKernel {
 ///
 /// # Errors
 /// What has no kernel: a function that no target has, a diagonal that is none; cell values of what
-/// is no coefficient, or beside a vector by colours.
+/// is no coefficient, or with a vector by colours.
 pub fn lower_tabulated(
     form: &TabulatedForm,
     options: &TabulatedOptions,

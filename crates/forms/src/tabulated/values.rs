@@ -88,7 +88,7 @@ impl Level<'_> {
         if let Some(list) = found.extents.get(depth) {
             let n = list.unwrap_or_default();
             return Err(E::custom(format!(
-                "found the number {value} beside a list of {n} entries, needed equal depths"
+                "found the number {value} next to a list of {n} entries, needed equal depths"
             )));
         }
         found.numbers = Some(depth);
@@ -132,7 +132,7 @@ impl<'de> Visitor<'de> for Level<'_> {
                 n += 1;
             }
             return Err(A::Error::custom(format!(
-                "found a list of {n} entries beside a number, needed equal depths"
+                "found a list of {n} entries next to a number, needed equal depths"
             )));
         }
         if found.extents.len() == depth {
@@ -144,7 +144,7 @@ impl<'de> Visitor<'de> for Level<'_> {
         let first = *found.extents[depth].get_or_insert(n);
         if n != first {
             return Err(A::Error::custom(format!(
-                "found a list of {n} entries beside one of {first}, needed equal lengths"
+                "found a list of {n} entries next to one of {first}, needed equal lengths"
             )));
         }
         Ok(())
@@ -174,20 +174,20 @@ mod tests {
     #[test]
     fn lists_that_are_no_array_are_refused() {
         let lengths = |n: usize, first: usize| {
-            Err(format!("found a list of {n} entries beside one of {first}, needed equal lengths"))
+            Err(format!("found a list of {n} entries next to one of {first}, needed equal lengths"))
         };
         assert_eq!(read("[[1, 2], [3]]"), lengths(1, 2));
         assert_eq!(read("[[], [1]]"), lengths(1, 0));
         assert_eq!(read("[[], [[1]]]"), lengths(1, 0));
         assert_eq!(read("[[[1], [2]], [[3]]]"), lengths(1, 2));
         let number = |value: i64, n: usize| {
-            Err(format!("found the number {value} beside a list of {n} entries, needed equal depths"))
+            Err(format!("found the number {value} next to a list of {n} entries, needed equal depths"))
         };
         assert_eq!(read("[[1], 2]"), number(2, 1));
         assert_eq!(read("[[], 1]"), number(1, 0));
         assert_eq!(read("[[[1]], [2]]"), number(2, 1));
         let list =
-            |n: usize| Err(format!("found a list of {n} entries beside a number, needed equal depths"));
+            |n: usize| Err(format!("found a list of {n} entries next to a number, needed equal depths"));
         assert_eq!(read("[1, [2, 3]]"), list(2));
         assert_eq!(read("[[1], [[2]]]"), list(1));
         assert_eq!(

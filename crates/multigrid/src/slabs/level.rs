@@ -48,7 +48,7 @@ impl SlabMesh {
     }
 }
 
-/// Layers of cells of a level, of which a part owns some; one of each neighbour lies beside them.
+/// Layers of cells of a level, of which a part owns some; one of each neighbour lies next to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slab {
     /// Cells a side of the mesh along all axes but the slowest.

@@ -1,7 +1,7 @@
 //! The hierarchy on several devices, each of which has a slab of the mesh.
 //!
 //! Slabs are layers of cells along the slowest axis, an even number each, with one layer of the
-//! neighbours' cells beside them. The first half of the colours has patches within slabs. After it
+//! neighbours' cells next to them. The first half of the colours has patches within slabs. After it
 //! neighbours exchange a layer, while the patches of the second half that lie within slabs are smoothed.
 //! Those across a cut come last and are smoothed on both sides alike, so that no more is exchanged.
 //!

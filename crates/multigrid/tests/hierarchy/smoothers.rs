@@ -24,7 +24,7 @@ fn with<'d>(
     Hierarchy::with(device, element, cells, options).unwrap()
 }
 
-/// A step on the finest level from random vectors, beside those.
+/// A step on the finest level from random vectors, besides those.
 fn step(levels: &Hierarchy<'_>, order: Order, seed: u64) -> [DVector<f64>; 3] {
     let finest = levels.levels() - 1;
     let mut random = Random(seed);

@@ -71,7 +71,7 @@ pub fn measure_ceilings(
     Ok(keep(cache, &key, Stored { model: measure(device, now)?, measured_unix_s: now, repeats: 0 }))
 }
 
-/// The ceilings of a device, beside which a kernel was timed that runs at a rate which some models
+/// The ceilings of a device, under which a kernel was timed that runs at a rate which some models
 /// exclude. A stored model that does is measured again: another program ran while it was measured. Of
 /// both measurements the higher ceilings are kept. Where a kernel is faster than these, too, as one
 /// whose data stay in a cache, that is repeated twice a day at most.

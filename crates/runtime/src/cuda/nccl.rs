@@ -123,8 +123,8 @@ pub struct Piece<'b> {
 /// A card among others, to be used by a thread of its own: transfers and sums wait for the other
 /// cards.
 ///
-/// Kernels go on the stream [`Rank::stream`], where sums go too; exchanges have a stream beside it,
-/// so that they run beside kernels.
+/// Kernels go on the stream [`Rank::stream`], where sums go too; exchanges have a stream of their own,
+/// so that they run concurrently with kernels.
 pub struct Rank {
     rank: usize,
     comm: Comm,
@@ -208,7 +208,7 @@ impl Rank {
         Stream(self.work as u64)
     }
 
-    /// Sends and receives after the kernels so far, beside later ones.
+    /// Sends and receives after the kernels so far, concurrently with later ones.
     ///
     /// # Errors
     /// A buffer of another device or that is too small, a rank that is not there, a failing driver.

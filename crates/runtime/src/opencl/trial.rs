@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// The program that compiles.
 const SOURCE: &str = include_str!("trial.c");
 
-/// How long it may take: 3.1 has been seen to take 9 s for a kernel of 600 lines, beside other work.
+/// How long it may take: 3.1 has been seen to take 9 s for a kernel of 600 lines, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Set to 0, sources are compiled at once.

@@ -26,7 +26,7 @@ pub fn agree(kernel: &Kernel, memory: &Memory, devices: &[Box<dyn Device>]) -> M
     expected
 }
 
-/// The value of an expression of literals, stored in each real type and as an operand beside each.
+/// The value of an expression of literals, stored in each real type and as an operand with each.
 fn check(expression: &str, expected: f64, devices: &[Box<dyn Device>]) {
     let mut text = String::from(
         "kernel k\n\narg y: f64[3] inout\narg z: f32[2] inout\narg one: f32 in\narg unit: f64 in\n\n",

@@ -159,7 +159,7 @@ impl Levels {
     }
 }
 
-/// Whether a block is more than rounding beside those on the diagonal, whose norms are given.
+/// Whether a block is more than rounding compared with those on the diagonal, whose norms are given.
 fn is_connected(norms: &[f64], node: usize, block: &Block<'_>) -> bool {
     block.square() > ROUNDING * ROUNDING * norms[node] * norms[block.column]
 }

@@ -1,4 +1,4 @@
-//! Cycles beside dense ones.
+//! Cycles compared with dense ones.
 
 use super::*;
 use crate::Queue;

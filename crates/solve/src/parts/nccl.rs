@@ -11,7 +11,7 @@ use std::time::Instant;
 /// A card that exchanges with other cards by NCCL.
 ///
 /// Nothing is waited for but by [`Communicator::wait`]: kernels, sums and transfers are ordered on the
-/// card, and transfers run beside the kernels after their start.
+/// card, and transfers run concurrently with the kernels after their start.
 pub struct NcclCommunicator<'d> {
     device: &'d dyn Device,
     rank: Rank,

@@ -1,4 +1,4 @@
-//! Products with matrices of blocks, beside those of scalars.
+//! Products with matrices of blocks, compared with those of scalars.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Patterns that a device finds, beside those of the host, entry by entry.
+//! Patterns that a device finds, compared with those of the host, entry by entry.
 
 #![allow(clippy::unwrap_used)]
 

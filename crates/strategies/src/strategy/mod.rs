@@ -119,7 +119,7 @@ pub trait Combinator: Arguments {
     /// As [`Strategy::apply`].
     fn apply(&self, on: &mut Work<'_>, then: &Mapping) -> Result<(), Stopped>;
 
-    /// What it needs of a device, beside what the other one needs.
+    /// What it needs of a device, besides what the other one needs.
     fn needs(&self) -> Needs {
         Needs::default()
     }

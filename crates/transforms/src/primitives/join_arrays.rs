@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Joins temporaries of one shape into one array with an axis of components: the first axis keeps
-/// them apart (a structure of arrays), the last one puts the components of an element beside each
+/// them apart (a structure of arrays), the last one puts the components of an element next to each
 /// other (an array of structures).
 ///
 /// # Rewrite

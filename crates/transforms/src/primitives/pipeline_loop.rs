@@ -57,7 +57,7 @@ use std::fmt;
 /// what is used lie in different buffers.
 ///
 /// With one buffer, what is fetched for the next iteration follows the last statement of this one
-/// that uses it, and runs beside the statements after.
+/// that uses it, and runs concurrently with the statements after.
 ///
 /// # Precondition
 /// The loop is on no axis, begins at one value, `lo <= t`, and ends before some others,

@@ -14,7 +14,7 @@ const ROUNDING: (f64, f64) = (1e-12, 1e-14);
 /// along the first axis, in the plane of the first two, or fills space.
 ///
 /// # Errors
-/// [`GmshError::NotFinite`], and [`GmshError::NotFlat`] if one of the nodes lies beside the line or
+/// [`GmshError::NotFinite`], and [`GmshError::NotFlat`] if one of the nodes lies off the line or
 /// plane of others by more than rounding.
 pub(super) fn placement(shape: CellShape, nodes: &[&Node]) -> Result<Option<Placement>, GmshError> {
     if let Some((node, _)) = nodes.iter().find(|(_, point)| !point.iter().all(|x| x.is_finite())) {
