@@ -110,7 +110,7 @@ def _host(array: Any) -> Any:
 
 
 def _beside(like: Any, array: Any) -> Any:
-    """An array of NumPy as one of the library, and in the place, of another."""
+    """An array of NumPy as one of the library and on the device of another."""
     if hasattr(like, "new_tensor"):  # PyTorch
         import torch
 

@@ -60,22 +60,24 @@ use std::fmt;
 ///                                  s: y[c, j] = t_run
 ///                              t_scan_total: t += t_scan[0, 3]
 /// ```
-/// That is the second level of a scan whose first one is the sequential loop inside; a sequential
-/// loop around carries the total on. Inclusive or exclusive is for the order of `u` and `s` to say.
-/// The terms are computed twice. The scan takes `ceil(log2 n)` steps (Hillis and Steele); the
-/// barriers between them are derived like all others.
+/// That is the second level of a scan whose first one is the sequential loop inside. A sequential
+/// loop around carries the total on. The order of `u` and `s` decides whether the scan is inclusive
+/// or exclusive. The terms are computed twice. The scan takes `ceil(log2 n)` steps (Hillis & Steele
+/// 1986); the barriers between them are derived like all others.
 ///
 /// # Precondition
 /// `t` is a scalar temporary that one update alone writes inside the loop, so that its terms may be
 /// regrouped, and the terms do not mention it. What they read is there before the loop starts: with
-/// `o` the loops around, for every read `r` of the update and every write `w` inside the loop, `{ w
-/// -> r : o = o', element(w) = element(r), w before r }` is empty. The bounds of the loops around
-/// the update do not change inside. The total has a value when the loop starts: in every iteration
-/// `o` something in front has surely written it, or the update surely runs. Where that holds only
-/// under the predicate of the update, which then mentions no loop of the nest, reads scalar inputs
-/// only and holds for all who read the total inside, the new reads of the total are under it, too:
-/// `t_scan_start: t_run = select(p, t, 0.0)` and `t_scan_total: t += … if p`. The length of the
-/// loop has a constant bound. If loops are on axes, the placement must hold.
+/// `o` the loops around, for every read `r` of the update and every write `w` inside the loop,
+/// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty. The bounds of the loops
+/// around the update do not change inside. The length of the loop has a constant bound. If loops are
+/// on axes, the placement must hold.
+///
+/// The total has a value when the loop starts: in every iteration `o` an instruction before has
+/// surely written it, or the update surely runs. This may hold only under the predicate of the
+/// update. The predicate then mentions no loop of the nest, reads scalar inputs only, and holds
+/// wherever the total is read inside. The new reads of the total are under it as well:
+/// `t_scan_start: t_run = select(p, t, 0.0)` and `t_scan_total: t += … if p`.
 ///
 /// # Errors
 /// A term that the loop writes, with two instances; a total that others write or terms read, or

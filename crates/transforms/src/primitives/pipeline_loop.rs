@@ -61,23 +61,25 @@ use std::fmt;
 ///
 /// # Precondition
 /// The loop is on no axis, begins at one value, `lo <= t`, and ends before some others,
-/// `c*t < min(...)`, perhaps under conditions that do not mention it; every write of
-/// `vars` stands in it, in statements that write nothing else. With `F` the instances of these,
-/// `R` the others of the loop, `o` the loops around,
-/// `n` the number of buffers: (1) no value of `vars` leaves an iteration,
-/// `{ w -> r in D through vars : (o, t)(w) /= (o, t)(r) }` is empty; (2) nothing that is fetched
-/// depends on an iteration that then runs later, `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }`
-/// is empty for every flow, anti and output dependence `D` from `R` to `F`, with `a =
-/// 0` through `vars` (an iteration fills them before it uses them) and `a = n - 1` through other
-/// variables. A buffer is written again `n` iterations later, which then run at `t + 1`, after the
-/// last use. With one buffer `a` is 0 for the statements of `R` before what is fetched, among
-/// which are all that use `vars`, and 1 for those after. If loops are on axes, the placement must
-/// hold.
+/// `c*t < min(...)`, perhaps under conditions that do not mention it. Every write of `vars` stands
+/// in it, in statements that write nothing else. With `F` the instances of these, `R` the others of
+/// the loop, `o` the loops around, `n` the number of buffers:
+///
+/// 1. No value of `vars` leaves an iteration:
+///    `{ w -> r in D through vars : (o, t)(w) /= (o, t)(r) }` is empty.
+/// 2. Nothing that is fetched depends on an iteration that then runs later:
+///    `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }` is empty for every flow, anti and output
+///    dependence `D` from `R` to `F`. Through `vars` `a = 0`, because an iteration fills them before
+///    it uses them. Through other variables `a = n - 1`.
+///
+/// A buffer is written again `n` iterations later, which then run at `t + 1`, after the last use.
+/// With one buffer, `a` is 0 for the statements of `R` before what is fetched, among which are all
+/// that use `vars`, and 1 for those after. If loops are on axes, the placement must hold.
 ///
 /// # Errors
 /// An unknown loop or variable, a loop on an axis or without bounds, a number of buffers that is
 /// not 1 to 16; variables that are no temporaries, share their storage, are used outside the loop,
-/// or are filled by statements that do more; (1) or (2) broken, with two instances.
+/// or are filled by statements that do more; condition 1 or 2 broken, with two instances.
 ///
 /// # Elsewhere
 /// Halide `fold_storage` with `async`; TVM `double_buffer` and `software_pipeline`; Exo's

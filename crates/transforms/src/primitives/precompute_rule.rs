@@ -51,10 +51,12 @@ use std::fmt;
 /// All arguments are affine in loops and parameters, and the box around them has constant extents.
 /// With `L` the loops around the new instruction, for every operand `x` of the rule, every write
 /// `w` of it after that place and every use `u`,
-/// `{ w -> u : L = L', element(w) = element(u), w before u }` is empty. The rule is evaluated for
-/// arguments that are surely used, or else reads nothing outside its arrays and nothing that may
-/// be undefined there, divides integers only by constants or `max(…, 1)`, and casts no number to an
-/// integer type that it may not fit. If loops are on axes, the placement must hold.
+/// `{ w -> u : L = L', element(w) = element(u), w before u }` is empty. If loops are on axes, the
+/// placement must hold.
+///
+/// The rule is evaluated for arguments that are surely used. Otherwise it reads nothing outside its
+/// arrays and nothing that may be undefined there. It then divides integers only by constants or
+/// `max(…, 1)`, and casts no number to an integer type that it may not fit.
 ///
 /// # Errors
 /// An unknown rule or loop, no use, arguments that are not affine, values without a type of their
