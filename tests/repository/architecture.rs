@@ -50,6 +50,11 @@ const FILE_LINES: usize = 600;
 /// Lines of a function.
 const FUNCTION_LINES: usize = 80;
 
+/// Whether cargo builds into a folder: there are folders of sources with the name `target`, too.
+pub fn is_build_folder(path: &Path) -> bool {
+    path.ends_with("target") && path.with_file_name("Cargo.toml").is_file()
+}
+
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -350,7 +355,8 @@ pub(crate) fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.path();
         let name = entry.file_name();
         if path.is_dir() {
-            if !["target", "tests", "benches", "examples", ".git", "fuzz"].iter().any(|n| name == *n) {
+            let skipped = ["tests", "benches", "examples", ".git", "fuzz"].iter().any(|n| name == *n);
+            if !skipped && !is_build_folder(&path) {
                 sources(&path, found);
             }
         } else if path.extension().is_some_and(|e| e == "rs") && name != "tests.rs" {

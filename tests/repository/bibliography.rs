@@ -1,6 +1,7 @@
 //! Every publication that is cited has an entry in `docs/book/src/bibliography.md`, and none goes
 //! by a number.
 
+use crate::architecture::is_build_folder;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     for path in entries {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() {
-            if !name.starts_with('.') && !["target", "tune-output"].contains(&name.as_str()) {
+            if !name.starts_with('.') && name != "tune-output" && !is_build_folder(&path) {
                 files(&path, found);
             }
         } else if path.extension().is_some_and(|e| KINDS.iter().any(|kind| e == *kind)) {

@@ -1,7 +1,7 @@
 //! The words of prose: documentation, comments, messages and help texts have none that a compiler engineer
 //! would have to translate.
 
-use crate::architecture::root;
+use crate::architecture::{is_build_folder, root};
 use std::path::{Path, PathBuf};
 
 /// A phrase, what to write, and longer phrases in which it stands.
@@ -52,15 +52,14 @@ const PHRASES: [Phrase; 18] = [
 ];
 
 /// Folders and files that are not read: history, what was measured, what a test generates from other files.
-const UNREAD: [&str; 7] =
-    ["target", ".git", ".venv", "results", "studies", "CHANGELOG.md", "docs/primitives.md"];
+const UNREAD: [&str; 4] = ["results", "studies", "CHANGELOG.md", "docs/primitives.md"];
 
 fn texts(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap().flatten() {
         let path = entry.path();
         let name = path.strip_prefix(root()).unwrap().display().to_string();
         let hidden = entry.file_name().to_string_lossy().starts_with('.');
-        if hidden || UNREAD.contains(&name.as_str()) || name.ends_with("/target") {
+        if hidden || UNREAD.contains(&name.as_str()) || is_build_folder(&path) {
             continue;
         }
         if path.is_dir() {

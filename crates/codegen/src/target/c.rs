@@ -19,7 +19,7 @@ pub(crate) const C: TargetDescription = TargetDescription {
         constant: None,
         local: None,
         declared_local: None,
-        // each core has so many
+        // each core has them
         private: 64 << 20,
         // an eighth of 2 MiB, the least that is usual for a thread
         stack: Some(256 * 1024),

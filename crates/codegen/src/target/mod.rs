@@ -94,7 +94,7 @@ pub struct TargetDescription {
     pub feature: fn(&str) -> Option<Feature>,
     /// The names of such features, for messages.
     pub features: &'static str,
-    /// Whether compilers cut the code at barriers, so that a loop with barriers needs one in front of it
+    /// Whether compilers cut the code at barriers, so that a loop with barriers needs one before it
     /// and one at the head of its body, and no condition of the group around it.
     pub cuts_at_barriers: bool,
     /// How it says things.
@@ -183,7 +183,7 @@ pub struct Contraction {
 pub enum Vectors {
     /// Types with operators, loaded and stored from any element on.
     Operators,
-    /// Types that are loaded and stored from multiples of their size on, at most so many bytes.
+    /// Types that are loaded and stored from multiples of their size on, up to a maximum of bytes.
     Accesses {
         /// Bytes of the widest.
         widest: u64,
@@ -235,22 +235,22 @@ pub(crate) struct Words {
     pub(crate) lane: fn(u8) -> String,
     /// That an array starts at a multiple of some bytes.
     pub(crate) aligned: fn(u64) -> String,
-    /// Behind a literal of 64 bits.
+    /// After a literal of 64 bits.
     pub(crate) long_suffix: &'static str,
-    /// Behind the name of a function of single precision.
+    /// After the name of a function of single precision.
     pub(crate) single_suffix: &'static str,
-    /// In front of everything; whether there are doubles, and atomic updates of 64 bits.
+    /// Before everything; whether there are doubles, and atomic updates of 64 bits.
     pub(crate) preamble: fn(bool, bool) -> String,
     /// The function up to its parameters.
     pub(crate) head: fn(&Function) -> String,
-    /// Address spaces, in front of a type.
+    /// Address spaces, before a type.
     pub(crate) global: &'static str,
     pub(crate) local: &'static str,
     pub(crate) constant: &'static str,
     pub(crate) restrict: &'static str,
     /// Whether its compiler takes `restrict` for a promise that nothing is written where it reads.
     pub(crate) reads_once: bool,
-    /// In front of a function of the source.
+    /// Before a function of the source.
     pub(crate) inline: &'static str,
     /// A barrier of a group, or of a sub-group where the hardware has them.
     pub(crate) barrier: fn(&Fence) -> &'static str,

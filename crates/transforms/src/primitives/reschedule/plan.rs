@@ -366,7 +366,7 @@ impl Reader<'_> {
     }
 }
 
-/// Maps that have a chance: the loops around each instruction, with others in the place of those that it
+/// Maps that have a chance: the loops around each instruction, with others instead of those that it
 /// has not, then changed a little.
 pub(super) fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Reschedule> {
     let subtree = match p.of(&draw::neighbours(kernel)).filter(|_| p.one_in(2)) {
