@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     pub(crate) fused: &'static [Fused],
     /// Arrays whose lives take turns in a buffer.
     pub(crate) turns: &'static [&'static [&'static str]],
-    /// Arrays that take turns in a buffer line by line, each line in the place of the one it comes
+    /// Arrays that take turns in a buffer line by line, each line instead of the one it comes
     /// from.
     pub(crate) places: &'static [&'static [&'static str]],
 }

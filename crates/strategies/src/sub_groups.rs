@@ -78,7 +78,7 @@ impl Places {
     }
 
     /// Loops to work-items, arrays to memory, products to instructions: arrays with their columns share rows
-    /// of a length, and these tables are kept beside those of the products.
+    /// of a length, and these tables are kept next to those of the products.
     pub(super) fn place(
         &self,
         s: &mut Schedule,
