@@ -20,8 +20,8 @@ pub(crate) struct Plan {
     pub(crate) fused: &'static [Fused],
     /// Arrays whose lives take turns in a buffer.
     pub(crate) turns: &'static [&'static [&'static str]],
-    /// Arrays that take turns in a buffer line by line, each line instead of the one it comes
-    /// from.
+    /// Arrays that take turns in a buffer line by line, each line where the one it comes
+    /// from was.
     pub(crate) places: &'static [&'static [&'static str]],
 }
 
