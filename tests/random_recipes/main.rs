@@ -47,7 +47,7 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 32] = [
+const UNCOMMON: [&str; 33] = [
     "collect_factors",
     "combine_orbits",
     "decompose_parity",
@@ -60,6 +60,7 @@ const UNCOMMON: [&str; 32] = [
     "factor_quadrature",
     "factor_rank",
     "factorise_sum",
+    "guard_iname",
     "inline_call",
     "join_array_axes",
     "join_inames",

@@ -20,6 +20,7 @@ pub mod factor_update;
 pub mod fix_parameter;
 pub mod fold_array;
 pub mod fuse_loops;
+pub mod guard_iname;
 pub mod hoist;
 pub mod inline_call;
 pub mod interchange_inames;
@@ -87,6 +88,7 @@ purlin_steps::table! {
     fix_parameter::FixParameter;
     fold_array::FoldArray;
     fuse_loops::FuseLoops;
+    guard_iname::GuardIname;
     hoist::Hoist;
     inline_call::InlineCall;
     interchange_inames::InterchangeInames;
