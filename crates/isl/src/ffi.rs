@@ -23,7 +23,6 @@ opaque!(
     isl_mat,
     isl_val,
     isl_aff,
-    isl_pw_aff,
     isl_point,
     isl_basic_set,
     isl_set,
@@ -96,7 +95,6 @@ macro_rules! owned_types {
             isl_mat: isl_mat_copy, isl_mat_free;
             isl_val: isl_val_copy, isl_val_free;
             isl_aff: isl_aff_copy, isl_aff_free;
-            isl_pw_aff: isl_pw_aff_copy, isl_pw_aff_free;
             isl_point: isl_point_copy, isl_point_free;
             isl_basic_set: isl_basic_set_copy, isl_basic_set_free;
             isl_basic_map: isl_basic_map_copy, isl_basic_map_free;
@@ -123,18 +121,17 @@ owned_types!(owned);
 
 unary!(isl_set => isl_set:
     isl_set_coalesce, isl_set_remove_redundancies, isl_set_compute_divs, isl_set_make_disjoint,
-    isl_set_lexmin, isl_set_lexmax, isl_set_complement, isl_set_params, isl_set_drop_unused_params,
+    isl_set_lexmin, isl_set_lexmax, isl_set_complement, isl_set_drop_unused_params,
     isl_set_detect_equalities, isl_set_flatten);
 unary!(isl_set => isl_basic_set: isl_set_simple_hull, isl_set_affine_hull);
 unary!(isl_set => isl_point: isl_set_sample_point);
-unary!(isl_set => isl_map: isl_map_from_range);
 unary!(isl_basic_set => isl_set: isl_set_from_basic_set);
 unary!(isl_basic_map => isl_map: isl_map_from_basic_map);
 unary!(isl_map => isl_map:
     isl_map_coalesce, isl_map_remove_redundancies, isl_map_make_disjoint,
     isl_map_lexmin, isl_map_lexmax, isl_map_reverse, isl_map_detect_equalities);
 unary!(isl_map => isl_basic_map: isl_map_simple_hull, isl_map_affine_hull);
-unary!(isl_map => isl_set: isl_map_domain, isl_map_range, isl_map_deltas, isl_map_wrap);
+unary!(isl_map => isl_set: isl_map_domain, isl_map_range, isl_map_wrap);
 unary!(isl_map => isl_union_map: isl_union_map_from_map);
 unary!(isl_space => isl_set: isl_set_universe, isl_set_empty);
 unary!(isl_space => isl_map: isl_map_universe, isl_map_empty);
@@ -150,22 +147,19 @@ unary!(isl_union_flow => isl_union_map:
     isl_union_flow_get_must_no_source, isl_union_flow_get_may_no_source);
 
 binary!(isl_set, isl_set => isl_set:
-    isl_set_intersect, isl_set_union, isl_set_subtract, isl_set_gist, isl_set_intersect_params,
-    isl_set_flat_product);
+    isl_set_intersect, isl_set_union, isl_set_subtract, isl_set_gist);
 binary!(isl_set, isl_map => isl_set: isl_set_apply);
 binary!(isl_map, isl_map => isl_map:
     isl_map_intersect, isl_map_union, isl_map_subtract, isl_map_gist, isl_map_apply_range,
-    isl_map_apply_domain, isl_map_flat_product, isl_map_flat_range_product);
-binary!(isl_map, isl_set => isl_map:
-    isl_map_intersect_domain, isl_map_intersect_range, isl_map_intersect_params, isl_map_gist_domain,
-    isl_map_subtract_domain, isl_map_subtract_range);
+    isl_map_apply_domain);
+binary!(isl_map, isl_set => isl_map: isl_map_intersect_domain);
 binary!(isl_union_map, isl_union_map => isl_union_map: isl_union_map_union);
 binary!(isl_union_access_info, isl_union_map => isl_union_access_info:
     isl_union_access_info_set_must_source, isl_union_access_info_set_may_source,
     isl_union_access_info_set_kill, isl_union_access_info_set_schedule_map);
 
 test!(isl_set: isl_set_is_empty, isl_set_is_bounded, isl_set_is_singleton, isl_set_is_wrapping);
-test!(isl_map: isl_map_is_empty, isl_map_is_injective, isl_map_is_single_valued,
+test!(isl_map: isl_map_is_empty,
     isl_map_domain_is_wrapping, isl_map_range_is_wrapping);
 test!(isl_point: isl_point_is_void);
 test!(isl_val: isl_val_is_int);
@@ -178,8 +172,6 @@ test2!(isl_map: isl_map_is_subset, isl_map_is_equal, isl_map_is_disjoint);
 range!(isl_set: isl_set_project_out, isl_set_eliminate);
 range!(isl_map: isl_map_project_out, isl_map_eliminate);
 
-/// `isl_stat (*)(__isl_take isl_set *, __isl_take isl_aff *, void *user)`.
-pub type PieceCallback = unsafe extern "C" fn(*mut isl_set, *mut isl_aff, *mut c_void) -> c_int;
 /// `isl_stat (*)(__isl_take isl_point *, void *user)`.
 pub type PointCallback = unsafe extern "C" fn(*mut isl_point, *mut c_void) -> c_int;
 
@@ -282,14 +274,6 @@ unsafe extern "C" {
         from_pos: c_uint,
         n: c_uint,
     ) -> *mut isl_set;
-    pub fn isl_map_move_dims(
-        map: *mut isl_map,
-        to: DimType,
-        to_pos: c_uint,
-        from: DimType,
-        from_pos: c_uint,
-        n: c_uint,
-    ) -> *mut isl_map;
     pub fn isl_map_equate(
         map: *mut isl_map,
         kind1: DimType,
@@ -321,21 +305,14 @@ unsafe extern "C" {
     pub fn isl_map_to_str(map: *mut isl_map) -> *mut c_char;
     pub fn isl_set_read_from_str(ctx: *mut isl_ctx, text: *const c_char) -> *mut isl_set;
     pub fn isl_map_read_from_str(ctx: *mut isl_ctx, text: *const c_char) -> *mut isl_map;
-    pub fn isl_set_dim_min(set: *mut isl_set, pos: c_int) -> *mut isl_pw_aff;
-    pub fn isl_set_dim_max(set: *mut isl_set, pos: c_int) -> *mut isl_pw_aff;
-    pub fn isl_set_dim_has_lower_bound(set: *mut isl_set, kind: DimType, pos: c_uint) -> c_int;
-    pub fn isl_set_dim_has_upper_bound(set: *mut isl_set, kind: DimType, pos: c_uint) -> c_int;
     pub fn isl_set_dim_min_val(set: *mut isl_set, pos: c_int) -> *mut isl_val;
     pub fn isl_set_dim_max_val(set: *mut isl_set, pos: c_int) -> *mut isl_val;
     pub fn isl_set_foreach_point(set: *mut isl_set, f: PointCallback, user: *mut c_void) -> c_int;
-    pub fn isl_pw_aff_foreach_piece(pw: *mut isl_pw_aff, f: PieceCallback, user: *mut c_void) -> c_int;
     pub fn isl_point_get_coordinate_val(point: *mut isl_point, kind: DimType, pos: c_int) -> *mut isl_val;
 
     pub fn isl_aff_dim(aff: *mut isl_aff, kind: DimType) -> c_int;
     pub fn isl_aff_get_coefficient_val(aff: *mut isl_aff, kind: DimType, pos: c_int) -> *mut isl_val;
     pub fn isl_aff_get_div(aff: *mut isl_aff, pos: c_int) -> *mut isl_aff;
 
-    pub fn isl_map_transitive_closure(map: *mut isl_map, exact: *mut c_int) -> *mut isl_map;
     pub fn isl_map_lex_lt(space: *mut isl_space) -> *mut isl_map;
-    pub fn isl_map_lex_le(space: *mut isl_space) -> *mut isl_map;
 }

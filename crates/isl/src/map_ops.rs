@@ -8,7 +8,7 @@ use crate::ffi::{self, IN, OUT, PARAM};
 use crate::map::{Map, MapShape};
 use crate::operations::{binary, compare, decide, hull, names, unary};
 use crate::points::Point;
-use crate::set::{Place, Set};
+use crate::set::Place;
 use crate::set_ops::runs;
 
 unary! { Map:
@@ -55,10 +55,6 @@ compare! { Map:
 decide! { Map:
     /// Whether there is no pair, for any parameters.
     is_empty = isl_map_is_empty;
-    /// Whether no output belongs to two inputs, for each value of the parameters.
-    is_injective = isl_map_is_injective;
-    /// Whether no input has two outputs, for each value of the parameters.
-    is_single_valued = isl_map_is_single_valued;
 }
 
 names!(Map: isl_map_dim, isl_map_get_dim_id, isl_map_set_dim_id, isl_map_add_dims, isl_map_fix_val, isl_map_eliminate);
@@ -157,25 +153,9 @@ impl Map {
         Map { raw: self.raw.clone(), shape: Rc::new(shape) }
     }
 
-    /// Some pair with values for the parameters, or `None` when there is none.
-    ///
-    /// # Errors
-    /// [`IslError::Overflow`] for a coordinate beyond 64 bits.
-    pub fn sample_pair(&self) -> Result<Option<Pair>, IslError> {
-        Ok(self.wrap()?.sample_point()?.map(|point| self.split_point(point)))
-    }
-
-    /// The smallest pair in lexicographic order of parameters, input, output; see
-    /// [`Set::lexmin_point`].
-    ///
-    /// # Errors
-    /// [`IslError::Overflow`] for a coordinate beyond 64 bits.
-    pub fn lexmin_pair(&self) -> Result<Option<Pair>, IslError> {
-        Ok(self.wrap()?.lexmin_point()?.map(|point| self.split_point(point)))
-    }
-
-    /// As [`Map::lexmin_pair`], of the pairs whose parameters lie in `ranges`; see
-    /// [`Set::lexmin_point_within`].
+    /// The smallest pair in lexicographic order of parameters, input, output, of the pairs whose
+    /// parameters lie in `ranges`; see
+    /// [`Set::lexmin_point_within`](crate::Set::lexmin_point_within).
     ///
     /// # Errors
     /// [`IslError::Overflow`] for a coordinate beyond 64 bits.
@@ -190,37 +170,5 @@ impl Map {
         let output = params.split_off(params.len().saturating_sub(n_out));
         let input = params.split_off(params.len().saturating_sub(n_in));
         Pair { input, output, params }
-    }
-}
-
-impl Set {
-    /// The map from the dimensions `inputs` to the remaining ones, in their order; the inverse of
-    /// [`Map::wrap`].
-    ///
-    /// # Errors
-    /// [`IslError::UnknownName`] for anything that is not a dimension.
-    pub fn to_map(
-        &self,
-        inputs: &[&str],
-        in_tuple: Option<&str>,
-        out_tuple: Option<&str>,
-    ) -> Result<Map, IslError> {
-        let rest = self.dims().iter().map(String::as_str).filter(|dim| !inputs.contains(dim));
-        let rest: Vec<&str> = rest.collect();
-        let sorted = self.reorder(&[inputs, &rest].concat())?;
-        let ctx = self.raw.ctx();
-        let shape = MapShape {
-            in_tuple: in_tuple.map(str::to_owned),
-            in_dims: crate::space::owned_names(inputs),
-            out_tuple: out_tuple.map(str::to_owned),
-            out_dims: crate::space::owned_names(&rest),
-        };
-        // SAFETY: references are handed over; null passes through; the leading dimensions are the
-        // inputs.
-        unsafe {
-            let raw = ffi::isl_map_from_range(sorted.raw.give());
-            let raw = ffi::isl_map_move_dims(raw, IN, 0, OUT, 0, inputs.len() as u32);
-            Map::wrap_raw(ctx, raw, &Rc::new(shape), "to_map")
-        }
     }
 }

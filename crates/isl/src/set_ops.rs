@@ -71,37 +71,6 @@ hull! { Set by isl_set_from_basic_set:
 }
 
 impl Set {
-    /// The points where the parameters lie in `params`, a set without dimensions.
-    ///
-    /// # Errors
-    /// [`IslError::SpaceMismatch`] when `params` has dimensions.
-    pub fn intersect_params(&self, params: &Set) -> Result<Set, IslError> {
-        let right = params.as_params("intersect_params")?;
-        // SAFETY: two references are handed over; the dimensions stay.
-        let result = unsafe {
-            let raw = ffi::isl_set_intersect_params(self.raw.give(), right.raw.into_raw());
-            Set::wrap_raw(self.raw.ctx(), raw, &self.shape, "intersect_params")?
-        };
-        let space = result.space()?;
-        space.check().map(|()| result)
-    }
-
-    /// The set as a condition on parameters alone, in the form that isl asks for.
-    pub(crate) fn as_params(&self, operation: &'static str) -> Result<Set, IslError> {
-        if !self.shape.dims.is_empty() {
-            return Err(IslError::SpaceMismatch {
-                operation,
-                left: "a set of parameters, without dimensions".to_owned(),
-                right: self.space()?.to_string(),
-            });
-        }
-        // SAFETY: a new reference is handed over.
-        unsafe {
-            let raw = ffi::isl_set_params(self.raw.give());
-            Set::wrap_raw(self.raw.ctx(), raw, &self.shape, operation)
-        }
-    }
-
     /// The parameter values for which the set has a point, as a set without dimensions.
     pub fn nonempty_params(&self) -> Result<Set, IslError> {
         let all: Vec<&str> = self.shape.dims.iter().map(String::as_str).collect();
@@ -215,33 +184,6 @@ impl Set {
         }
         let raw = if dims == self.shape.dims { self.raw.clone() } else { self.permuted(&permutation)? };
         self.reshaped(raw, dims)
-    }
-
-    /// The set with the dimensions `names` turned into parameters.
-    ///
-    /// # Errors
-    /// [`IslError::UnknownName`] for anything that is not a dimension.
-    pub fn move_to_params(&self, names: &[&str]) -> Result<Set, IslError> {
-        let ctx = self.raw.ctx();
-        let mut dims = self.shape.dims.clone();
-        let mut raw = self.raw.clone();
-        for (n_param, name) in (self.params()?.len() as u32..).zip(names) {
-            let Some(position) = dims.iter().position(|dim| dim == name) else {
-                return Err(IslError::UnknownName {
-                    name: (*name).to_owned(),
-                    space: format!("the dimensions `{}`", self.shape.dims.join(", ")),
-                });
-            };
-            dims.remove(position);
-            let id = identifier(ctx, name)?;
-            // SAFETY: all references are handed over; null passes through isl's calls.
-            raw = unsafe {
-                let next = ffi::isl_set_move_dims(raw.into_raw(), PARAM, n_param, SET, position as u32, 1);
-                let next = ffi::isl_set_set_dim_id(next, PARAM, n_param, id.into_raw());
-                Owned::new(ctx, next, "move_to_params")?
-            };
-        }
-        Ok(Set { raw, shape: Rc::new(SetShape { tuple: self.shape.tuple.clone(), dims }) })
     }
 
     /// The set with the parameters `names` turned into leading dimensions, in that order.

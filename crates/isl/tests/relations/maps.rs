@@ -1,5 +1,5 @@
-//! Maps: construction, composition, orders, closure, witnesses.
-use purlin_isl::{Affine, Constraint, IslError, Map, MapSpace, Set, SetSpace, lex_less, lex_less_or_equal};
+//! Maps: construction, composition, orders, witnesses.
+use purlin_isl::{Affine, Constraint, IslError, Map, MapSpace, Set, SetSpace, lex_less};
 
 fn map(text: &str) -> Map {
     Map::read_str(text).unwrap()
@@ -32,7 +32,6 @@ fn divisions_in_maps_round_trip() {
     let split = map("[N] -> { S[i] -> T[o, r] : o = floor(i/4) and r = i mod 4 and 0 <= i < N }");
     let again = Map::from_disjuncts(&split.space().unwrap(), &split.disjuncts().unwrap()).unwrap();
     assert!(again.is_equal(&split).unwrap());
-    assert!(split.is_injective().unwrap() && split.is_single_valued().unwrap());
 }
 
 #[test]
@@ -49,9 +48,6 @@ fn sides_can_be_taken_turned_and_applied() {
     let twice = shift.apply_range(&map("{ T[t] -> S[i = 2t] }")).unwrap();
     assert_eq!(twice.out_dims(), ["i'"]);
     assert!(twice.is_equal(&map("[N] -> { S[i] -> S[i' = 2i + 2] : 0 <= i < N }")).unwrap());
-    let domain = shift.apply_domain(&map("{ S[i] -> U[u = -i] }")).unwrap();
-    assert!(domain.is_equal(&map("[N] -> { U[u] -> T[t = 1 - u] : 0 <= -u < N }")).unwrap());
-    assert!(shift.deltas().unwrap().is_equal(&set("[N] -> { [i] : i = 1 and N > 0 }")).unwrap());
     let identity = Map::identity(&SetSpace::new(&["i"], &["N"]).with_tuple("S")).unwrap();
     assert!(identity.is_equal(&map("[N] -> { S[i] -> S[i' = i] }")).unwrap());
     assert!(set("{ S[i] : i > 2 }").identity().unwrap().is_subset(&identity).unwrap());
@@ -73,18 +69,7 @@ fn restrictions_match_by_name() {
     let all = map("{ S[i, j] -> T[a, b] }");
     let one = all.intersect_domain(&set("{ S[j, i] : i = 1 and j = 2 }")).unwrap();
     assert!(one.is_equal(&map("{ S[i, j] -> T[a, b] : i = 1 and j = 2 }")).unwrap());
-    let one = all.intersect_range(&set("{ T[b', a'] : a' = 1 and b' = 2 }")).unwrap();
-    assert!(one.is_equal(&map("{ S[i, j] -> T[a, b] : a = 1 and b = 2 }")).unwrap());
-    let one = all.intersect_params(&set("[N] -> { [] : N > 2 }")).unwrap();
-    assert_eq!(one.params().unwrap(), ["N"]);
-    assert!(all.intersect_params(&set("[a] -> { [] : a > 2 }")).is_err());
-    assert!(all.intersect_params(&set("{ [a] }")).is_err());
     assert!(all.intersect_domain(&set("{ T[i, j] }")).is_err());
-    let bounded = map("{ S[i] -> T[a] : 0 <= i < a < 9 }");
-    let gist = bounded.gist_domain(&set("{ S[i] : i >= 0 }")).unwrap();
-    assert!(gist.is_equal(&map("{ S[i] -> T[a] : i < a < 9 }")).unwrap());
-    assert!(bounded.subtract_domain(&set("{ S[i] : i >= 0 }")).unwrap().is_empty().unwrap());
-    assert!(bounded.subtract_range(&set("{ T[a] : a < 9 }")).unwrap().is_empty().unwrap());
 }
 
 #[test]
@@ -103,7 +88,6 @@ fn algebra_follows_isl() {
             .unwrap()
     );
     let fan = map("{ [i] -> [o] : i <= o < i + 3 }");
-    assert!(!fan.is_single_valued().unwrap() && !fan.is_injective().unwrap());
     assert!(fan.lexmin().unwrap().is_equal(&map("{ [i] -> [o = i] }")).unwrap());
     assert!(fan.lexmax().unwrap().is_equal(&map("{ [i] -> [o = i + 2] }")).unwrap());
     assert!(fan.fix("i", 4).unwrap().range().unwrap().is_equal(&set("{ [o] : 4 <= o < 7 }")).unwrap());
@@ -115,26 +99,11 @@ fn algebra_follows_isl() {
 }
 
 #[test]
-fn wrapping_and_unwrapping_are_inverse() {
+fn wrapping_flattens_both_sides() {
     let fan = map("[N] -> { S[i, j] -> T[o] : i <= o < j + N }");
     let flat = fan.wrap().unwrap();
     assert_eq!(flat.dims(), ["i", "j", "o"]);
-    assert!(flat.to_map(&["i", "j"], Some("S"), Some("T")).unwrap().is_equal(&fan).unwrap());
-    let other = flat.to_map(&["o", "i"], None, None).unwrap();
-    assert!(other.is_equal(&map("[N] -> { [o, i] -> [j] : i <= o < j + N }")).unwrap());
-    assert!(flat.to_map(&["N"], None, None).is_err());
-}
-
-#[test]
-fn products_put_names_side_by_side() {
-    let a = map("{ S[i] -> [a = i] }");
-    let b = map("{ S[i] -> [a = i + 1] }");
-    let both = a.flat_range_product(&b).unwrap();
-    assert!(both.is_equal(&map("{ S[i] -> [a = i, a' = i + 1] }")).unwrap());
-    let c = map("{ T[k] -> U[u = k] }");
-    let product = a.flat_product(&c).unwrap();
-    assert!(product.is_equal(&map("{ [i, k] -> [a = i, u = k] }")).unwrap());
-    assert!(a.flat_product(&a).is_err());
+    assert!(flat.is_equal(&set("[N] -> { [i, j, o] : i <= o < j + N }")).unwrap());
 }
 
 #[test]
@@ -143,32 +112,19 @@ fn orders_are_lexicographic() {
     let less = lex_less(&space).unwrap();
     assert!(less.is_equal(&map("{ [i, j] -> [i', j'] : i < i' or (i = i' and j < j') }")).unwrap());
     let same = Map::identity(&space).unwrap();
-    assert!(lex_less_or_equal(&space).unwrap().is_equal(&less.union(&same).unwrap()).unwrap());
+    assert!(less.is_disjoint(&same).unwrap());
     assert_eq!(less.params().unwrap(), ["N"]);
-}
-
-#[test]
-fn closures_say_whether_they_are_exact() {
-    let step = map("[N] -> { S[i] -> S[i' = i + 2] : 0 <= i < N }");
-    let (closure, exact) = step.transitive_closure().unwrap();
-    assert!(exact);
-    let expected = map("[N] -> { S[i] -> S[i'] : 0 <= i < i' < N + 2 and (i' - i) mod 2 = 0 }");
-    assert!(closure.is_equal(&expected).unwrap(), "{closure}");
-    assert!(map("{ S[i] -> T[j = i] }").transitive_closure().is_err());
-    assert!(map("{ S[i] -> S[j, k] }").transitive_closure().is_err());
 }
 
 #[test]
 fn witness_pairs_are_the_smallest() {
     let clash = map("[N] -> { S[c, i] -> S[c', i'] : 0 <= c < c' < N and i' = i and 0 <= i < 3 }");
-    let pair = clash.lexmin_pair().unwrap().unwrap();
+    let pair = clash.lexmin_pair_within(&[]).unwrap().unwrap();
     let names = |pairs: &[(&str, i64)]| -> Vec<(String, i64)> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
     };
     assert_eq!(pair.params, names(&[("N", 2)]));
     assert_eq!(pair.input, names(&[("c", 0), ("i", 0)]));
     assert_eq!(pair.output, names(&[("c'", 1), ("i'", 0)]));
-    assert!(clash.sample_pair().unwrap().is_some());
-    assert_eq!(clash.fix("N", 1).unwrap().lexmin_pair().unwrap(), None);
-    assert!(clash.nonempty_params().unwrap().is_equal(&set("[N] -> { [] : N > 1 }")).unwrap());
+    assert_eq!(clash.fix("N", 1).unwrap().lexmin_pair_within(&[]).unwrap(), None);
 }

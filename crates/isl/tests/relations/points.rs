@@ -101,30 +101,6 @@ fn counts_of_unbounded_and_parametric_sets_are_errors() {
 }
 
 #[test]
-fn piecewise_bounds_evaluate_to_the_true_bounds() {
-    let one = set("[N] -> { [o, i] : 0 <= 4o + i < N and 0 <= i < 4 and i <= 2o and o >= 0 }");
-    let (low, high) = (one.dim_min("i").unwrap(), one.dim_max("i").unwrap());
-    for n in 0..14_i64 {
-        for o in -1..5_i64 {
-            let lookup = |name: &str| match name {
-                "N" => Some(n),
-                "o" => Some(o),
-                _ => None,
-            };
-            let values: Vec<i64> = (0..4).filter(|i| 4 * o + i < n && *i <= 2 * o && o >= 0).collect();
-            assert_eq!(low.evaluate(&lookup), values.iter().min().copied(), "N={n} o={o}");
-            assert_eq!(high.evaluate(&lookup), values.iter().max().copied(), "N={n} o={o}");
-        }
-    }
-    let outer = one.project_out(&["i"]).unwrap().dim_max("o").unwrap();
-    assert_eq!(outer.evaluate(&|name| (name == "N").then_some(11)), Some(2));
-    assert!(matches!(one.dim_max("N").unwrap_err(), IslError::UnknownName { .. }));
-    let error = set("{ [i] : i >= 0 }").dim_max("i").unwrap_err();
-    assert_eq!(error, IslError::Unbounded { operation: "dim_max" });
-    assert!(set("{ [i] : false }").dim_max("i").unwrap().pieces.is_empty());
-}
-
-#[test]
 fn bounds_range_over_everything() {
     let one = set("[N] -> { [i, j] : 2 <= i < N and N <= 9 and j >= i }");
     assert_eq!(one.bounds("i").unwrap(), (Some(2), Some(8)));
