@@ -24,15 +24,6 @@ fn combine_real(op: UpdateOp, single: bool, a: f64, b: f64) -> f64 {
     }
 }
 
-fn neutral(op: UpdateOp) -> f64 {
-    match op {
-        UpdateOp::Add => 0.0,
-        UpdateOp::Mul => 1.0,
-        UpdateOp::Min => f64::INFINITY,
-        UpdateOp::Max => f64::NEG_INFINITY,
-    }
-}
-
 impl<'p, O: Observer> Machine<'p, O> {
     /// The value of an operation, which an observer may round otherwise if it is not `exact`.
     #[inline]
@@ -101,7 +92,7 @@ impl<'p, O: Observer> Machine<'p, O> {
                 }
             }
             Real::Reduce { op, inames, single, tally, body } => {
-                let mut sum = neutral(*op);
+                let mut sum = op.real_of_nothing();
                 self.reduce(inames, &mut |this| {
                     let value = this.real(body)?;
                     this.ops[tally.index()] += 1;

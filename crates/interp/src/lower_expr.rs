@@ -2,7 +2,7 @@
 
 use super::node::{Comparison, Int, IntOp, Number, Place, Real, RealOp, Truth};
 use crate::op::{OpKind, Tally};
-use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp, UpdateOp};
+use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp};
 use purlin_ir::ids::{Id, RuleId, VarId};
 use purlin_ir::kernel::Kernel;
 use purlin_ir::types::ScalarType;
@@ -217,7 +217,8 @@ impl Lowering<'_> {
             }
             other @ (Typed::Truth(_) | Typed::Int(..)) => {
                 let body = Box::new(other.into_int()?);
-                Typed::Int(Int::Reduce { op, inames, neutral: neutral(op, ty), tally, body }, ty)
+                let of = if let ExprType::Scalar(of) = ty { of } else { ScalarType::I64 };
+                Typed::Int(Int::Reduce { op, inames, neutral: op.integer_of_nothing(of), tally, body }, ty)
             }
         })
     }
@@ -237,19 +238,6 @@ impl Lowering<'_> {
 fn rank(name: &str, needed: usize, access: &Access) -> Lowered<()> {
     let found = access.index.len();
     if found == needed { Ok(()) } else { Err(TypeError::Rank { name: name.into(), needed, found }) }
-}
-
-/// The neutral element of an integer reduction; minima and maxima use the ends of the type.
-fn neutral(op: UpdateOp, ty: ExprType) -> i64 {
-    let narrow = ty == ExprType::Scalar(ScalarType::I32);
-    match op {
-        UpdateOp::Add => 0,
-        UpdateOp::Mul => 1,
-        UpdateOp::Min if narrow => i64::from(i32::MAX),
-        UpdateOp::Max if narrow => i64::from(i32::MIN),
-        UpdateOp::Min => i64::MAX,
-        UpdateOp::Max => i64::MIN,
-    }
 }
 
 fn joined(op: &str, a: &Typed, b: &Typed) -> Lowered<ExprType> {

@@ -342,17 +342,10 @@ fn comparison(op: BinaryOp) -> Op {
 
 /// The value that an operator does not change.
 fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
-    let real = |v: f64| Expr::Real(v, ty);
-    match (op, ty.is_float()) {
-        (UpdateOp::Add, true) => real(0.0),
-        (UpdateOp::Mul, true) => real(1.0),
-        (UpdateOp::Min, true) => real(f64::INFINITY),
-        (UpdateOp::Max, true) => real(f64::NEG_INFINITY),
-        (UpdateOp::Add, false) => Expr::int(0),
-        (UpdateOp::Mul, false) => Expr::int(1),
-        (UpdateOp::Min, false) if ty == ScalarType::I32 => Expr::int(i32::MAX.into()),
-        (UpdateOp::Max, false) if ty == ScalarType::I32 => Expr::int(i32::MIN.into()),
-        (UpdateOp::Min, false) => Expr::Int(i64::MAX, ScalarType::I64),
-        (UpdateOp::Max, false) => Expr::Int(i64::MIN, ScalarType::I64),
+    if ty.is_float() {
+        return Expr::Real(op.real_of_nothing(), ty);
     }
+    let value = op.integer_of_nothing(ty);
+    let is_narrow = ty == ScalarType::I32 || matches!(op, UpdateOp::Add | UpdateOp::Mul);
+    if is_narrow { Expr::int(value) } else { Expr::Int(value, ScalarType::I64) }
 }
