@@ -443,7 +443,8 @@ fn arrays_that_cannot_be_written_are_an_error() {
 #[test]
 fn data_dependent_bounds_take_their_values_from_a_file() {
     let sizes = ["--param", "n=3", "--param", "nnz=4", "--values", "examples/csr.json", "--no-time"];
-    let recipes = ["examples/csr_recipe.json", "examples/csr_lanes_recipe.json"].map(|file| ["--recipe", file]);
+    let recipes =
+        ["examples/csr_recipe.json", "examples/csr_lanes_recipe.json"].map(|file| ["--recipe", file]);
     for extra in [&[][..], &recipes[0], &recipes[1]] {
         let args = [&["run", "examples/csr.purlin"][..], &sizes[..], extra].concat();
         assert!(good(&args).contains("of the tolerance"));

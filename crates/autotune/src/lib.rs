@@ -22,7 +22,6 @@ mod figures;
 mod lettering;
 mod mapping;
 mod plot;
-mod ranking;
 mod record;
 mod roofline;
 pub mod tuner;
@@ -33,7 +32,6 @@ pub use figures::{COLOURS, FONT, bars_svg, share_svg};
 pub use mapping::Mapping;
 pub use plot::{PlotError, Point, roofline_svg};
 pub use purlin_runtime::{DeviceModel, Occupancy};
-pub use ranking::rank_correlation;
 pub use record::{
     Candidate, Errors, Key, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Setup, Stage, Workload,
     best_of_each,

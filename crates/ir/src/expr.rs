@@ -121,8 +121,20 @@ impl UpdateOp {
         match self {
             Self::Add => 0,
             Self::Mul => 1,
-            Self::Min => if is_narrow { i32::MAX.into() } else { i64::MAX },
-            Self::Max => if is_narrow { i32::MIN.into() } else { i64::MIN },
+            Self::Min => {
+                if is_narrow {
+                    i32::MAX.into()
+                } else {
+                    i64::MAX
+                }
+            }
+            Self::Max => {
+                if is_narrow {
+                    i32::MIN.into()
+                } else {
+                    i64::MIN
+                }
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! How good the ranking is: the best of the best ranked against the best of many drawn at random.
 
-use purlin::autotune::{best_of_each, rank_correlation};
+use crate::ranking::rank_correlation;
+use purlin::autotune::best_of_each;
 use purlin::cli::{markdown, seconds, table};
 use purlin::forms::strategies::MultiLevelTiling;
 use purlin::tuning::Record;

@@ -7,4 +7,5 @@ pub mod case;
 pub mod formulas;
 pub mod judge;
 pub mod page;
+pub mod ranking;
 pub mod tilings;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use purlin::Mapping;
-use purlin::autotune::{DeviceModel, best_of_each, known_devices, rank_correlation};
+use purlin::autotune::{DeviceModel, best_of_each, known_devices};
 use purlin::cli::{Failure, Progress, markdown, out};
 use purlin::files;
 use purlin::forms::numbering::NumberingOrder;
@@ -11,6 +11,7 @@ use purlin::tuning::throughput::{Demand, ThroughputModel, Verdict, demands};
 use purlin::tuning::{FormCase, Record};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
+use study_kulkarni_klockner_2025::ranking::rank_correlation;
 use std::path::PathBuf;
 use study_kulkarni_klockner_2025::case::Case;
 
