@@ -2,7 +2,7 @@
 
 use crate::question::{Apart, Covered, NoPair, NothingBetween, Order, Question};
 use foldhash::fast::FixedState;
-use purlin_isl::IslError;
+use purlin_isl::{self as isl, IslError};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -40,6 +40,9 @@ impl Answers {
 /// questions.
 const KEPT: usize = 4096;
 
+/// Operations of the solver that one question may take: some seconds.
+const LIMIT: u64 = 50_000_000;
+
 /// Answers of one kind.
 pub(crate) struct Memory<Q: Question>(Mutex<HashMap<Q, Q::Answer, FixedState>>);
 
@@ -58,7 +61,8 @@ impl<Q: Question> Memory<Q> {
         if let Some(known) = self.lock().get(question) {
             return Ok(known.clone());
         }
-        let answer = question.ask()?;
+        let answer = isl::with_operation_limit(LIMIT, || question.ask())
+            .map_err(|e| e.asked(|| Q::ASKS.to_owned()))?;
         let mut kept = self.lock();
         if kept.len() >= KEPT {
             kept.clear();

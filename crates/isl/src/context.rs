@@ -1,6 +1,7 @@
 //! The isl context of the thread, owned pointers into it, and the check that every call goes
 //! through.
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_int};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -13,6 +14,9 @@ use crate::version::note_once;
 /// One isl context; freed when the thread and all its objects are gone.
 pub(crate) struct Context {
     ptr: NonNull<ffi::isl_ctx>,
+    /// The limit on operations that was asked for, of which isl may have been given what is left; none
+    /// if zero.
+    limit: Cell<u64>,
 }
 
 impl Context {
@@ -22,7 +26,7 @@ impl Context {
         let ptr = NonNull::new(unsafe { ffi::isl_ctx_alloc() })?;
         // SAFETY: `ptr` is a live context.
         unsafe { ffi::isl_options_set_on_error(ptr.as_ptr(), ffi::ON_ERROR_CONTINUE) };
-        Some(Context { ptr })
+        Some(Context { ptr, limit: Cell::new(0) })
     }
 
     /// The raw context, valid as long as `self`.
@@ -44,10 +48,50 @@ impl Context {
             };
             ffi::isl_ctx_reset_error(self.raw());
             if kind == ffi::ERROR_QUOTA {
-                return IslError::Quota { operation, limit: ffi::isl_ctx_get_max_operations(self.raw()) };
+                return IslError::Quota { operation: operation.to_owned(), limit: self.limit.get() };
             }
             IslError::Solver { operation, message }
         }
+    }
+
+    /// The number at which isl stops counting; none if zero.
+    fn max_operations(&self) -> u64 {
+        // SAFETY: the context is live.
+        unsafe { ffi::isl_ctx_get_max_operations(self.raw()) }
+    }
+
+    /// Notes a limit, gives isl what is left of it, and starts counting again.
+    fn set_limit(&self, limit: u64, left: u64) {
+        self.limit.set(limit);
+        // SAFETY: the context is live.
+        unsafe {
+            ffi::isl_ctx_set_max_operations(self.raw(), left);
+            ffi::isl_ctx_reset_operations(self.raw());
+        }
+    }
+
+    /// How many operations isl has counted. It does not tell: this is the least limit that lets one more
+    /// pass, by bisection below the limit that holds.
+    fn operations(&self) -> u64 {
+        let limit = self.max_operations();
+        let (mut low, mut high) = (0, limit);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            // SAFETY: the context is live; an error that is there stays as it is.
+            let counted = unsafe {
+                ffi::isl_ctx_set_max_operations(self.raw(), middle + 1);
+                let before = ffi::isl_ctx_last_error(self.raw());
+                let passed = ffi::isl_ctx_next_operation(self.raw()) >= 0;
+                if before == 0 {
+                    ffi::isl_ctx_reset_error(self.raw());
+                }
+                !passed
+            };
+            if counted { low = middle + 1 } else { high = middle }
+        }
+        // SAFETY: the context is live.
+        unsafe { ffi::isl_ctx_set_max_operations(self.raw(), limit) };
+        low
     }
 
     /// `isl_bool` to `bool`.
@@ -84,41 +128,41 @@ pub(crate) fn context() -> Result<Rc<Context>, IslError> {
 }
 
 /// Runs `work` with at most `limit` solver operations on this thread (isl's own count of elementary
-/// steps).
+/// steps, which is the same in every run). Inside another limit they count towards both.
 ///
 /// # Errors
-/// Calls inside fail with [`IslError::Quota`] once the limit is reached; `work` decides what that
+/// Calls inside fail with [`IslError::Quota`] once a limit is reached; `work` decides what that
 /// means.
-pub fn with_operation_limit<T>(
+pub fn with_operation_limit<T, E: From<IslError>>(
     limit: u64,
-    work: impl FnOnce() -> Result<T, IslError>,
-) -> Result<T, IslError> {
-    struct Restore(Rc<Context>, u64);
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    struct Restore {
+        ctx: Rc<Context>,
+        limit: u64,
+        /// What was left of it.
+        left: u64,
+    }
     impl Drop for Restore {
         fn drop(&mut self) {
-            // SAFETY: the context is live: this holds it.
-            unsafe { set_limit(&self.0, self.1) }
+            let left =
+                if self.left == 0 { 0 } else { self.left.saturating_sub(self.ctx.operations()).max(1) };
+            self.ctx.set_limit(self.limit, left);
         }
     }
     let ctx = context()?;
-    // SAFETY: the context is live.
-    let before = unsafe { ffi::isl_ctx_get_max_operations(ctx.raw()) };
-    // SAFETY: as above.
-    unsafe { set_limit(&ctx, limit) };
-    let _restore = Restore(ctx, before);
+    let around = ctx.limit.get();
+    let (given, left) = match around {
+        0 => (limit, 0),
+        _ => {
+            let left = ctx.max_operations().saturating_sub(ctx.operations()).max(1);
+            (if left < limit { around } else { limit }, left)
+        }
+    };
+    let own = if left == 0 { limit } else { limit.min(left) };
+    let _restore = Restore { ctx: Rc::clone(&ctx), limit: around, left };
+    ctx.set_limit(given, own);
     work()
-}
-
-/// Sets the limit and starts counting again.
-///
-/// # Safety
-/// `ctx` is a live context of this thread (it is by construction).
-unsafe fn set_limit(ctx: &Context, limit: u64) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        ffi::isl_ctx_set_max_operations(ctx.raw(), limit);
-        ffi::isl_ctx_reset_operations(ctx.raw());
-    }
 }
 
 /// An isl type that is reference counted.

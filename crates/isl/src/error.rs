@@ -74,8 +74,8 @@ pub enum IslError {
     /// The limit on solver operations was reached.
     #[error("{operation}: the solver needed more than the {limit} operations it was given")]
     Quota {
-        /// The operation.
-        operation: &'static str,
+        /// The operation, or the question that it was to answer.
+        operation: String,
         /// The limit.
         limit: u64,
     },
@@ -87,4 +87,24 @@ pub enum IslError {
         /// isl's last message.
         message: String,
     },
+}
+
+impl IslError {
+    /// The same error; where the limit on operations was reached, of this question.
+    #[must_use]
+    pub fn asked(self, question: impl FnOnce() -> String) -> Self {
+        match self {
+            Self::Quota { limit, .. } => Self::Quota { operation: question(), limit },
+            Self::UnknownName { .. }
+            | Self::DuplicateName { .. }
+            | Self::InvalidName { .. }
+            | Self::SpaceMismatch { .. }
+            | Self::Denominator { .. }
+            | Self::Unbounded { .. }
+            | Self::Parametric { .. }
+            | Self::TooManyPoints { .. }
+            | Self::Overflow { .. }
+            | Self::Solver { .. } => self,
+        }
+    }
 }

@@ -122,7 +122,7 @@ owned_types!(owned);
 unary!(isl_set => isl_set:
     isl_set_coalesce, isl_set_remove_redundancies, isl_set_compute_divs, isl_set_make_disjoint,
     isl_set_lexmin, isl_set_lexmax, isl_set_complement, isl_set_drop_unused_params,
-    isl_set_detect_equalities, isl_set_flatten);
+    isl_set_detect_equalities, isl_set_flatten, isl_set_remove_unknown_divs);
 unary!(isl_set => isl_basic_set: isl_set_simple_hull, isl_set_affine_hull);
 unary!(isl_set => isl_point: isl_set_sample_point);
 unary!(isl_basic_set => isl_set: isl_set_from_basic_set);
@@ -187,6 +187,8 @@ unsafe extern "C" {
     pub fn isl_ctx_set_max_operations(ctx: *mut isl_ctx, max: c_ulong);
     pub fn isl_ctx_get_max_operations(ctx: *mut isl_ctx) -> c_ulong;
     pub fn isl_ctx_reset_operations(ctx: *mut isl_ctx);
+    // exported, in a header of isl's own
+    pub fn isl_ctx_next_operation(ctx: *mut isl_ctx) -> c_int;
     pub fn isl_options_set_on_error(ctx: *mut isl_ctx, value: c_int) -> c_int;
 
     pub fn isl_id_alloc(ctx: *mut isl_ctx, name: *const c_char, user: *mut c_void) -> *mut isl_id;

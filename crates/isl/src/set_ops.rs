@@ -26,6 +26,9 @@ unary! { Set:
     remove_redundancies = isl_set_remove_redundancies;
     /// The same points with implicit equalities made explicit.
     detect_equalities = isl_set_detect_equalities;
+    /// A superset without existential variables that are no floor divisions: they are eliminated over
+    /// the rationals.
+    remove_unknown_divs = isl_set_remove_unknown_divs;
     /// The same points in disjoint disjuncts.
     make_disjoint = isl_set_make_disjoint;
     /// The points of the space that are not in the set.

@@ -9,11 +9,15 @@ use crate::refusal::{Refusal, TransformError};
 use crate::schedule::Handles;
 use purlin_analysis::{Analysis, Known};
 use purlin_ir::Kernel;
+use purlin_isl as isl;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::hash::Hash;
+
+/// Operations of the solver that a step may take: some seconds.
+const STEP_LIMIT: u64 = 50_000_000;
 
 /// A transformation of kernels: typed arguments, a check that yields a proof, an edit that relies
 /// on it.
@@ -133,13 +137,16 @@ pub trait Primitive:
     /// The operation as the user wrote it, and why it is refused.
     fn apply_to(&self, analysis: &Analysis) -> Result<(Known, Self::Made), TransformError> {
         let refused = |cause| TransformError { operation: self.to_string(), cause };
-        let proof = self.check(analysis).map_err(refused)?;
-        let mut after = analysis.kernel().clone();
-        let made = self.edit(&mut after, &proof);
-        // canonical first: an edit may leave a loop behind that nothing uses any more
-        let after = Known::after(analysis, after);
-        kept(&after.analysis()).map_err(refused)?;
-        Ok((after, made))
+        let apply = || -> Result<_, Refusal> {
+            let proof = self.check(analysis)?;
+            let mut after = analysis.kernel().clone();
+            let made = self.edit(&mut after, &proof);
+            // canonical first: an edit may leave a loop behind that nothing uses any more
+            let after = Known::after(analysis, after);
+            kept(&after.analysis())?;
+            Ok((after, made))
+        };
+        isl::with_operation_limit(STEP_LIMIT, apply).map_err(refused)
     }
 
     /// The kernel after this step.

@@ -64,7 +64,7 @@ pub enum Refusal {
     Malformed(#[from] KernelError),
     /// isl failed.
     #[error("the integer-set library failed, which is no fault of yours: {0}")]
-    Solver(#[from] IslError),
+    Solver(IslError),
     /// A state that cannot be.
     #[error("this is a bug of purlin, please report it: {0}")]
     Internal(String),
@@ -282,6 +282,31 @@ pub const PLACEMENT: Obligation = Obligation::new(
     "every dependence across work-groups and work-items commutes, or a barrier can order it",
 );
 
+/// What every question to the solver keeps within.
+pub const BUDGET: Obligation =
+    Obligation::new("budget", "the solver decides every question within the operations it is given");
+
+impl From<IslError> for Refusal {
+    fn from(error: IslError) -> Self {
+        match error {
+            IslError::Quota { operation, limit } => BUDGET.undecided(format!(
+                "{operation}: not decided within {limit} operations of the solver; simplify the bounds, or try \
+                 another order of steps"
+            )),
+            other @ (IslError::UnknownName { .. }
+            | IslError::DuplicateName { .. }
+            | IslError::InvalidName { .. }
+            | IslError::SpaceMismatch { .. }
+            | IslError::Denominator { .. }
+            | IslError::Unbounded { .. }
+            | IslError::Parametric { .. }
+            | IslError::TooManyPoints { .. }
+            | IslError::Overflow { .. }
+            | IslError::Solver { .. }) => Self::Solver(other),
+        }
+    }
+}
+
 impl From<StorageError> for Refusal {
     fn from(error: StorageError) -> Self {
         match error {
@@ -289,7 +314,7 @@ impl From<StorageError> for Refusal {
             StorageError::Alive { witness, found } => {
                 STORAGE.not_proved(LostValue { witness: *witness, found, help: StorageError::HELP.into() })
             }
-            StorageError::Isl(error) => Self::Solver(error),
+            StorageError::Isl(error) => error.into(),
         }
     }
 }
@@ -302,7 +327,7 @@ impl From<PlacementError> for Refusal {
             error @ (PlacementError::NotByLane { .. } | PlacementError::Calls(_)) => {
                 PLACEMENT.unfit(error.to_string())
             }
-            PlacementError::Isl(error) => Self::Solver(error),
+            PlacementError::Isl(error) => error.into(),
         }
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct NothingBetween {
 impl Question for NothingBetween {
     type Answer = bool;
 
+    const ASKS: &'static str = "whether nothing is written while a value is still read";
+
     fn ask(&self) -> Result<bool, isl::IslError> {
         let pairs = self.pairs()?;
         Ok(pairs.is_empty()? || pairs.lexmin_pair_within(&self.relation.symbols().ranges)?.is_none())

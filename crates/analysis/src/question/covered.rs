@@ -40,6 +40,8 @@ pub(crate) struct Covered {
 impl Question for Covered {
     type Answer = bool;
 
+    const ASKS: &'static str = "whether a write covers what is read later";
+
     fn ask(&self) -> Result<bool, isl::IslError> {
         self.set(&self.touched)?.is_subset(&self.set(&self.written)?)
     }

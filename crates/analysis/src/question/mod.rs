@@ -36,6 +36,9 @@ pub(crate) trait Question: Clone + Eq + Hash {
     /// What isl says.
     type Answer: Clone;
 
+    /// What it asks, for whoever gets no answer.
+    const ASKS: &'static str;
+
     /// Asks isl.
     ///
     /// # Errors

@@ -43,6 +43,8 @@ pub(crate) enum Ordered {
 impl Question for Order {
     type Answer = Ordered;
 
+    const ASKS: &'static str = "whether barriers keep the order of instances in different work-items";
+
     /// The pairs are taken apart by what decides their order, which often says how each loop steps.
     fn ask(&self) -> Result<Ordered, isl::IslError> {
         if self.updates {
@@ -116,6 +118,8 @@ fn step(depth: usize, sign: Sign) -> (Sign, Linear, Linear) {
 
 impl Question for Apart {
     type Answer = bool;
+
+    const ASKS: &'static str = "whether instances that depend on each other run in different work-items";
 
     /// Whether there is such a pair for values that the symbols can take.
     fn ask(&self) -> Result<bool, isl::IslError> {

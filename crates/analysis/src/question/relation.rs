@@ -336,6 +336,8 @@ pub(crate) struct NoPair {
 impl Question for NoPair {
     type Answer = bool;
 
+    const ASKS: &'static str = "whether two instances touch one element";
+
     fn ask(&self) -> Result<bool, isl::IslError> {
         let pairs = self.pairs()?;
         Ok(pairs.is_empty()? || pairs.lexmin_pair_within(&self.relation.symbols().ranges)?.is_none())

@@ -3,6 +3,7 @@
 
 use purlin_step_facts::story;
 
+mod budget;
 mod corpus;
 mod documented;
 mod fix_argument;

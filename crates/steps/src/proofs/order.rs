@@ -52,13 +52,24 @@ fn check(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String) -> Result
             continue;
         }
         let Some(backward) = orders.backward(d)? else { continue };
-        if let Some(witness) = d.witness(before.kernel(), &backward)? {
+        let witness =
+            d.witness(before.kernel(), &backward).map_err(|e| e.asked(|| question(before.kernel(), d)));
+        if let Some(witness) = witness? {
             let help = help(&witness.source.insn, &witness.sink.insn);
             let relation = relation_text(d.kind, &witness.element);
             return Err(ORDER.not_proved(WrongOrder { witness, relation, help }));
         }
     }
     Ok(())
+}
+
+/// What is asked of a dependence.
+fn question(kernel: &Kernel, d: &Dependence) -> String {
+    let relation = relation_text(d.kind, &kernel.vars[d.var].name);
+    format!(
+        "whether `{}` would run before `{}`, {relation}",
+        kernel.insns[d.sink].name, kernel.insns[d.source].name
+    )
 }
 
 /// What the sink does to the source, as a relative clause.
@@ -146,8 +157,11 @@ impl<'a, 'k> Orders<'a, 'k> {
         if disjuncts.is_empty() {
             return Ok(None);
         }
-        let relation = d.relation()?;
-        Ok(Some(relation.intersect(&isl::Map::from_disjuncts(&relation.space()?, &disjuncts)?)?))
+        let pairs = || {
+            let relation = d.relation()?;
+            relation.intersect(&isl::Map::from_disjuncts(&relation.space()?, &disjuncts)?)
+        };
+        Ok(Some(pairs().map_err(|e| e.asked(|| question(&self.old.kernel, d)))?))
     }
 
     /// The value of a new loop at an instance of an old instruction.
