@@ -66,6 +66,25 @@ impl Loops<'_, '_> {
         Ok(domains)
     }
 
+    /// Domains of the loops that together say all that `set` says: what [`Loops::domains`] finds, and what
+    /// is left. What no loop says, because it is about the loops around and parameters alone, the outermost
+    /// one says. Nothing is known around.
+    ///
+    /// # Errors
+    /// As [`Loops::domains`].
+    pub(crate) fn exact_domains(&self, set: &isl::Set) -> Result<Vec<Domain>, Refusal> {
+        let mut domains = self.domains(std::slice::from_ref(set))?;
+        let mut said = isl::Set::universe(&set.space()?)?;
+        for domain in &domains {
+            let (disjuncts, _) = self.poly.domain(domain, Side::Source);
+            said = said.intersect(&isl::Set::from_disjuncts(&set.space()?, &disjuncts)?)?;
+        }
+        let left = self.domain(&simplified(&set.gist(&said)?)?)?;
+        let level = self.loops.iter().rposition(|l| left.mentions(*l)).unwrap_or(0); // default: of no loop, by the outermost
+        domains[level] = domains[level].intersect(&left);
+        Ok(domains)
+    }
+
     /// What a set says of each loop, given those around it.
     fn levels(&self, set: &isl::Set) -> Result<Vec<Domain>, Refusal> {
         let dims = self.poly.names(self.loops, Side::Source);
@@ -73,23 +92,29 @@ impl Loops<'_, '_> {
         let mut domains = Vec::with_capacity(dims.len());
         let mut rest = set.clone();
         for k in (0..dims.len()).rev() {
-            let outer = rest.eliminate(&dims[k..=k])?.remove_redundancies()?;
-            let known = outer.intersect(&self.around.add_dims(&dims[..=k])?)?;
+            let outer = shadow(&rest, &dims[k..=k])?;
+            let known = outer.intersect(&self.around.add_dims(&dims[..k])?)?.add_dims(&dims[k..=k])?;
             domains.push(self.domain(&simplified(&rest.gist(&known)?)?)?);
-            rest = outer.project_out(&dims[k..=k])?;
+            rest = outer;
         }
         domains.reverse();
         Ok(domains)
     }
 
     /// A set as a domain.
-    pub(crate) fn domain(&self, set: &isl::Set) -> Result<Domain, Refusal> {
+    fn domain(&self, set: &isl::Set) -> Result<Domain, Refusal> {
         self.poly.to_domain(&set.disjuncts()?).ok_or_else(|| self.no_closed_form())
     }
 
     fn no_closed_form(&self) -> Refusal {
         self.closed_form.undecided("the bounds of the mapped nest have no closed form; keep the nest")
     }
+}
+
+/// The set without some dimensions, which are eliminated over the rationals: no point is lost, and no
+/// remainder is left.
+pub(crate) fn shadow(set: &isl::Set, dims: &[&str]) -> Result<isl::Set, isl::IslError> {
+    set.project_out(dims)?.remove_unknown_divs()?.remove_redundancies()
 }
 
 /// The same points in as few constraints as isl finds.

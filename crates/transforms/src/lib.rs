@@ -22,7 +22,11 @@ pub fn rows() -> Vec<purlin_steps::PrimitiveInfo> {
 
 /// The steps of this crate that are made of others, for a set.
 #[must_use]
-pub fn combined() -> [purlin_steps::CombinedInfo; 2] {
+pub fn combined() -> [purlin_steps::CombinedInfo; 3] {
     use purlin_steps::CombinedInfo;
-    [CombinedInfo::of::<tile::Reorder>("reorder"), CombinedInfo::of::<tile::Tile>("tile")]
+    [
+        CombinedInfo::of::<tile::Reorder>("reorder"),
+        CombinedInfo::of::<tile::Tile>("tile"),
+        CombinedInfo::of::<tile::Wavefront>("wavefront"),
+    ]
 }

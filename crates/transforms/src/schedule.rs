@@ -1,9 +1,9 @@
 //! Steps of a schedule in short: methods that make a primitive of this crate and choose free names.
 
 use crate::primitives::{
-    DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, JoinInames, NameKind, PrefetchArray,
-    RealiseReduction, Rename, Reschedule, RollInsns, SeparateArray, SplitAccumulation, SplitIname,
-    StageValue, Tag,
+    DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, JoinInames, MapInames, NameKind,
+    PrefetchArray, RealiseReduction, Rename, Reschedule, RollInsns, SeparateArray, SplitAccumulation,
+    SplitIname, StageValue, Tag, TileBand,
 };
 use crate::tile;
 use purlin_ir::{AddressSpace, AxisTag, InameId, Node};
@@ -214,6 +214,32 @@ pub trait ScheduleSteps {
     ) -> Applied<Vec<Loop>> {
         let step = Reschedule::new([iname], loops);
         self.schedule().make(maps.into_iter().fold(step, |step, (insn, rows)| step.map(insn, rows)))
+    }
+
+    /// Puts loops over tiles of these sizes around a perfect nest, along `rows`, expressions of its loops;
+    /// along the loops themselves if there are none.
+    ///
+    /// # Errors
+    /// As [`TileBand`].
+    fn tile_band<I: Into<String>, R: Into<String>>(
+        &mut self,
+        loops: impl IntoIterator<Item = I>,
+        rows: impl IntoIterator<Item = R>,
+        sizes: impl IntoIterator<Item = i64>,
+    ) -> Applied<Vec<Loop>> {
+        self.schedule().make(TileBand::new(loops, sizes).by(rows))
+    }
+
+    /// Lets the outermost loop of a perfect nest count waves: the sum of all its loops. Iterations of one
+    /// wave are independent where no loop runs backward along a dependence, as loops over tiles.
+    ///
+    /// # Errors
+    /// As [`MapInames`].
+    fn wavefront<I: Into<String>>(&mut self, loops: impl IntoIterator<Item = I>) -> Applied<Vec<Loop>> {
+        let loops: Vec<String> = loops.into_iter().map(Into::into).collect();
+        let row = |k: usize| (0..loops.len()).map(|j| i64::from(k == 0 || j == k)).collect::<Vec<_>>();
+        let rows: Vec<_> = (0..loops.len()).map(row).collect();
+        self.schedule().make(MapInames::new(loops.clone(), rows))
     }
 
     /// Gives a loop another name.

@@ -40,6 +40,20 @@ impl Combined for Tile {
     }
 }
 
+/// `wavefront([t, i])`: one map, by which the outermost loop counts waves.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wavefront {
+    loops: Vec<String>,
+}
+
+impl Combined for Wavefront {
+    fn apply(&self, schedule: &mut Schedule) -> Result<Made, TransformError> {
+        let loops = schedule.wavefront(&self.loops)?;
+        Ok(Made { loops, ..Made::default() })
+    }
+}
+
 /// [`ScheduleSteps::tile`].
 pub(crate) fn tile(
     schedule: &mut Schedule,

@@ -1,7 +1,8 @@
 //! Fuses two neighbouring loops.
 
-use purlin_analysis::Analysis;
+use super::reschedule::Reschedule;
 use purlin_analysis::polyhedral::{Side, cross};
+use purlin_analysis::{Analysis, Witness};
 use purlin_ir::{Affine, Atom, Domain, InameId, Kernel, Node};
 use purlin_isl as isl;
 use purlin_steps::draw::{self, Picks};
@@ -14,10 +15,10 @@ use purlin_steps::primitive::Primitive;
 use purlin_steps::proofs::ORDER;
 use purlin_steps::proofs::bounds::{BOUNDS_STAY, CONSTANT_BOUNDS, check_bounds_stay, check_constant_value};
 use purlin_steps::proofs::order::{Reordering, check_order};
-use purlin_steps::refusal::Refusal;
+use purlin_steps::recipe::Recipe;
+use purlin_steps::refusal::{Clash, Refusal};
 use purlin_steps::substitute::{simplify_indices, substitute_iname};
-use purlin_steps::tree::body_of;
-use purlin_steps::tree::{edit_siblings, insns_of, siblings};
+use purlin_steps::tree::{body_of, edit_siblings, insns_of, loop_body, siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -43,8 +44,8 @@ use std::fmt;
 ///
 /// # Errors
 /// Unknown inames, the iname of a reduction, loops that are no neighbours, other values or tags,
-/// bounds that change, a dependence of that direction or that the placement breaks, with two
-/// instances.
+/// bounds that change, a dependence of that direction, with the `reschedule` that shifts the second
+/// loop where one does, or one that the placement breaks, with two instances.
 ///
 /// # Elsewhere
 /// Loopy `rename_iname` with `existing_ok`; Exo `fuse`; Halide `compute_with`; MLIR
@@ -122,11 +123,9 @@ impl Primitive for FuseLoops {
         let value = |insn, l| (l == first && moved.contains(&insn)).then(|| back.clone());
         let order = Reordering { before: analysis, after: &after, value: &value, whole: &[] };
         check_order(&order, &|source, sink| {
-            format!(
-                "keep the loops apart, shift one of them, or let `{source}` and `{sink}` use memory of their \
-                 own"
-            )
-        })?;
+            format!("keep the loops apart, or let `{source}` and `{sink}` use memory of their own")
+        })
+        .map_err(|refusal| self.with_shift(analysis, &proof, refusal))?;
         Ok(proof)
     }
 
@@ -151,7 +150,44 @@ impl Primitive for FuseLoops {
     }
 }
 
+/// Shifts that a refusal tries beyond that of its two instances, which are the smallest, not the farthest.
+const MORE_SHIFTS: i64 = 3;
+
 impl FuseLoops {
+    /// The refusal of two instances in the wrong order; where a shift of the second loop helps, it names the
+    /// step.
+    fn with_shift(&self, analysis: &Analysis, loops: &SameValues, mut refusal: Refusal) -> Refusal {
+        if let Refusal::NotProved(failed) = &mut refusal
+            && let Clash::Reordered(order) = &mut failed.clash
+            && let Some(step) = self.shifted(analysis, loops, &order.witness)
+        {
+            let step =
+                purlin_steps::schedule::print(&Recipe { steps: vec![step.into()], ..Recipe::default() });
+            order.help = format!("keep the loops apart, or shift the second one: {}", step.trim_end());
+        }
+        refusal
+    }
+
+    /// The fusion with the smallest shift that keeps the order of two instances, and of all others.
+    fn shifted(&self, analysis: &Analysis, loops: &SameValues, witness: &Witness) -> Option<Reschedule> {
+        let SameValues { first, second, shift } = loops;
+        let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
+        let source = poly.loops(kernel.insn(&witness.source.insn)?).iter().position(|l| l == first)?;
+        let sink = poly.loops(kernel.insn(&witness.sink.insn)?).iter().position(|l| l == second)?;
+        let ahead = witness.source.point.get(source)? - witness.sink.point.get(sink)?;
+        let least = ahead + shift.as_constant().unwrap_or(0); // default: an unknown shift is tried from there on
+        let names =
+            |iname: InameId| loop_body(&kernel.body, iname).into_iter().flatten().map(name_of(kernel));
+        (least.max(1)..=least.max(1) + MORE_SHIFTS).find_map(|by| {
+            let moved = Affine::iname(*second).minus(shift).plus_constant(by);
+            let moved = kernel.show_affine(&moved).to_string();
+            let step = Reschedule::new([&self.first, &self.second], [&self.first]);
+            let step = names(*first).fold(step, |step, name| step.map(name, [self.first.clone()]));
+            let step = names(*second).fold(step, |step, name| step.map(name, [moved.clone()]));
+            step.check(analysis).is_ok().then_some(step)
+        })
+    }
+
     fn check_neighbours(&self, kernel: &Kernel, first: InameId, second: InameId) -> Result<(), Refusal> {
         if first == second {
             return Err(Refusal::argument(
@@ -207,6 +243,14 @@ fn shift(analysis: &Analysis, first: InameId, second: InameId) -> Result<Affine,
     SAME_VALUES.decide(same.is_some(), other)?;
     SAME_VALUES.require(same != Some(false), other)?;
     Ok(shift)
+}
+
+/// The name of an instruction or a loop.
+fn name_of(kernel: &Kernel) -> impl Fn(&Node) -> String {
+    move |node: &Node| match node {
+        Node::Insn(insn) => kernel.insns[*insn].name.clone(),
+        Node::Loop(iname, _) => kernel.inames[*iname].name.clone(),
+    }
 }
 
 fn is_loop(node: &Node, iname: InameId) -> bool {

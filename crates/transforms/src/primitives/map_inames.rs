@@ -1,6 +1,6 @@
 //! Runs a nest along other directions.
 
-use super::interchange_inames::has_linear_bounds;
+use crate::hull::Loops;
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Disjuncts, Side, cross};
 use purlin_ir::{Affine, AxisTag, Domain, Iname, InameId, Kernel, Node};
@@ -37,8 +37,9 @@ const MAX_ENTRY: i64 = 1 << 20;
 ///     S(t, i)                     S(t - i, i)
 /// ```
 /// Interchange, reversal, skew and shift are maps of this kind; a map does several of them at once,
-/// where no order of single steps may be legal. Bounds are projected; conditions on loops around
-/// and parameters stay.
+/// where no order of single steps may be legal. Bounds are projected over the
+/// rationals, so that an outer loop may hold iterations in which an inner one is empty; conditions on loops
+/// around and parameters stay.
 ///
 /// # Precondition
 /// The matrix `M` is square and unimodular, `det M = 1` or `-1`, so that integer points are mapped
@@ -151,7 +152,7 @@ impl Primitive for MapInames {
 
     fn check(&self, analysis: &Analysis) -> Result<Image, Refusal> {
         let kernel = analysis.kernel();
-        let old = self.nest(kernel)?;
+        let old = nest(kernel, &self.inames, UNTAGGED, NESTED)?;
         self.check_shape()?;
         self.check_names(kernel)?;
         let inverse = inverse(&self.matrix)?;
@@ -216,32 +217,6 @@ fn new_loops(kernel: &mut Kernel, count: usize) -> Vec<InameId> {
 }
 
 impl MapInames {
-    /// The loops, which must be directly inside each other and without tags.
-    fn nest(&self, kernel: &Kernel) -> Result<Vec<InameId>, Refusal> {
-        let mut found = Vec::with_capacity(self.inames.len());
-        for name in &self.inames {
-            let iname = lookup::tree_loop(kernel, name)?;
-            let tag = kernel.inames[iname].tag;
-            UNTAGGED.require(tag == AxisTag::Sequential, || {
-                format!("`{name}` is tagged {tag}; tag it sequential, map the nest, then tag the result")
-            })?;
-            found.push(iname);
-        }
-        if found.is_empty() {
-            return Err(Refusal::argument("inames", "no loop is named", "those of a nest, outer first"));
-        }
-        for pair in found.windows(2) {
-            let body = body_of(kernel, pair[0])?;
-            NESTED.require(matches!(body, [Node::Loop(only, _)] if *only == pair[1]), || {
-                format!(
-                    "`{}` does not hold `{}` and nothing else; name the loops of a perfect nest, outer first",
-                    kernel.inames[pair[0]].name, kernel.inames[pair[1]].name
-                )
-            })?;
-        }
-        Ok(found)
-    }
-
     fn check_shape(&self) -> Result<(), Refusal> {
         let n = self.inames.len();
         if self.matrix.len() != n || self.matrix.iter().any(|row| row.len() != n) {
@@ -291,9 +266,38 @@ impl MapInames {
     }
 }
 
-/// Domains of the new loops: each one the projection onto it and those around, given those around.
-/// What no loop says, because it is about the loops around and parameters alone, the outermost one
-/// says.
+/// The loops of these names, which must be directly inside each other and without tags.
+pub(super) fn nest(
+    kernel: &Kernel,
+    names: &[String],
+    untagged: Obligation,
+    nested: Obligation,
+) -> Result<Vec<InameId>, Refusal> {
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        let iname = lookup::tree_loop(kernel, name)?;
+        let tag = kernel.inames[iname].tag;
+        untagged.require(tag == AxisTag::Sequential, || {
+            format!("`{name}` is tagged {tag}; tag it sequential, change the nest, then tag the result")
+        })?;
+        found.push(iname);
+    }
+    if found.is_empty() {
+        return Err(Refusal::argument("inames", "no loop is named", "those of a nest, outer first"));
+    }
+    for pair in found.windows(2) {
+        let body = body_of(kernel, pair[0])?;
+        nested.require(matches!(body, [Node::Loop(only, _)] if *only == pair[1]), || {
+            format!(
+                "`{}` does not hold `{}` and nothing else; name the loops of a perfect nest, outer first",
+                kernel.inames[pair[0]].name, kernel.inames[pair[1]].name
+            )
+        })?;
+    }
+    Ok(found)
+}
+
+/// Domains of the new loops: together they say what those of the old ones say.
 fn domains(
     analysis: &Analysis,
     old: &[InameId],
@@ -318,34 +322,9 @@ fn domains(
     let mut params = poly.params.clone();
     params.extend(poly.names(&outer, Side::Source));
     let space = isl::SetSpace::new(&dims, &params);
-    let mut set = isl::Set::from_disjuncts(&space, &all)?;
-    if set.is_empty()? {
-        let zero = Affine::default();
-        return Ok(new.iter().map(|i| Domain::range(*i, &zero, &zero)).collect());
-    }
-    let no_closed_form = || "the bounds of the mapped nest have no closed form; keep the nest".to_owned();
-    let mut domains = Vec::with_capacity(new.len());
-    let mut said = isl::Set::universe(&space)?;
-    for (iname, dim) in new.iter().zip(&dims).rev() {
-        let shadow = set.project_out(&[dim])?.coalesce()?.remove_redundancies()?;
-        let context = shadow.add_dims(&[dim])?;
-        let rest = set.gist(&context)?.coalesce()?.remove_redundancies()?;
-        let rest = rest.disjuncts()?;
-        said = said.intersect(&isl::Set::from_disjuncts(&space, &rest)?)?;
-        let domain = poly.to_domain(&rest).ok_or_else(|| CLOSED_FORM.undecided(no_closed_form()))?;
-        CLOSED_FORM.decide(has_linear_bounds(&domain, *iname), no_closed_form)?;
-        domains.push(domain);
-        set = shadow;
-    }
-    domains.reverse();
-    let dims: Vec<&str> = dims.iter().map(String::as_str).collect();
-    let guard = set.gist(&said.project_out(&dims)?)?.coalesce()?.remove_redundancies()?;
-    let guard = poly.to_domain(&guard.disjuncts()?);
-    let guard = guard.ok_or_else(|| CLOSED_FORM.undecided(no_closed_form()))?;
-    if let Some(outermost) = domains.first_mut() {
-        *outermost = outermost.intersect(&guard);
-    }
-    Ok(domains)
+    let set = isl::Set::from_disjuncts(&space, &all)?;
+    let around = isl::Set::universe(&isl::SetSpace::new::<&str, _>(&[], &params))?;
+    Loops { poly, loops: new, around: &around, closed_form: CLOSED_FORM }.exact_domains(&set)
 }
 
 /// The inverse of a square matrix of integers.

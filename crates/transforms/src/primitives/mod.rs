@@ -62,6 +62,7 @@ pub mod split_lives;
 pub mod split_sum;
 pub mod stage_value;
 pub mod tag;
+pub mod tile_band;
 pub mod transpose_array_axes;
 pub mod write_out;
 
@@ -130,6 +131,7 @@ purlin_steps::table! {
     split_sum::SplitSum;
     stage_value::StageValue;
     tag::Tag;
+    tile_band::TileBand;
     transpose_array_axes::TransposeArrayAxes;
     write_out::WriteOut;
 }

@@ -2,7 +2,7 @@
 
 mod plan;
 
-use crate::hull::{Loops, simplified};
+use crate::hull::{Loops, shadow, simplified};
 use plan::{Plan, Unit};
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Polyhedral, Side, cross, equal_values, symbol_ranges};
@@ -413,8 +413,7 @@ impl Bounds<'_, '_> {
         for unit in band.units() {
             let inner = images[unit].dims().iter().filter(|dim| !dims.contains(&dim.as_str()));
             let inner: Vec<&str> = inner.map(String::as_str).collect();
-            let shadow = images[unit].eliminate(&inner)?.project_out(&inner)?;
-            parts.push(shadow.intersect(&context)?);
+            parts.push(shadow(&images[unit], &inner)?.intersect(&context)?);
         }
         let loops = Loops { poly: self.poly, loops: &band.loops, around, closed_form: CLOSED_FORM };
         let domains = loops.domains(&parts)?;
