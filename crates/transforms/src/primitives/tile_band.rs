@@ -30,11 +30,11 @@ const MAX_SIZE: i64 = 1 << 20;
 /// # Rewrite
 /// With the rows `t` and `t + i` and sizes of 4:
 /// ```text
-/// for t in 0..m        =>   for t_o in …
-///   for i in 0..n             for i_o in …
-///     S(t, i)                   for t in …
-///                                 for i in …
-///                                   S(t, i)
+/// for t in 0..m   =>   for t_o in 0..ceil(m/4)
+///   for i in 0..n        for i_o in t_o..min(ceil((4*t_o + n + 3)/4), ceil((m + n - 1)/4))
+///     S(t, i)              for t in max(4*t_o, 4*i_o - n + 1)..min(4*t_o + 4, m)
+///                            for i in max(0, 4*i_o - t)..min(4*i_o - t + 4, n)
+///                              S(t, i)
 /// ```
 /// A tile holds the iterations at which each row has a value in one interval: rectangles by the loops
 /// themselves, parallelograms by skewed rows, diamonds by `t + i` and `t - i`. Instructions stay as they
