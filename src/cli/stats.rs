@@ -68,7 +68,7 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
 fn notes(kernel: &Kernel) -> String {
     let is_placed = |tag: AxisTag| match tag {
         AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,
-        AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => false,
+        AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Launch => false,
     };
     if !kernel.inames.values().any(|iname| is_placed(iname.tag)) {
         return String::new();

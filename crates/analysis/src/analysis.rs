@@ -358,7 +358,7 @@ impl<'k> Analysis<'k> {
     pub fn check_placement(&self) -> Result<(), PlacementError> {
         let sequential = |tag| match tag {
             AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => true,
-            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => false,
+            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Launch => false,
         };
         if self.kernel.inames.values().all(|i| sequential(i.tag)) {
             return Ok(());

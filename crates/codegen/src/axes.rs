@@ -142,7 +142,11 @@ impl Collector<'_, '_> {
                     let member = self.member(*iname, disjuncts, range)?;
                     self.members.push((info.tag, member));
                 }
-                AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Vector => {}
+                AxisTag::Sequential
+                | AxisTag::Unrolled
+                | AxisTag::Rolled
+                | AxisTag::Vector
+                | AxisTag::Launch => {}
             }
             self.nodes(body)?;
         }

@@ -105,6 +105,13 @@ pub enum CodegenError {
         "`{function}` is no function of {target} devices, needed one of c and cuda; choose such a device, or replace the function by a polynomial"
     )]
     NoFunction { function: &'static str, target: Target },
+    #[error(
+        "the host runs the launches of `{iname}`, whose values `{domain}` are no range; give it one lower and one upper \
+         bound"
+    )]
+    HostLoop { iname: String, domain: String },
+    #[error("the kernel is a sequence of launches, and one of them is asked for; ask for its program instead")]
+    SeveralLaunches,
     #[error("{0}")]
     OutOfBounds(Box<purlin_analysis::inside::Outside>),
     #[error("{0}")]

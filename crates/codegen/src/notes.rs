@@ -95,6 +95,7 @@ impl fmt::Display for Note {
                     | AxisTag::Unrolled
                     | AxisTag::Rolled
                     | AxisTag::Vector
+                    | AxisTag::Launch
                     | AxisTag::Local(_) => "one work-item of a group",
                 };
                 let insns = quoted(insns);
@@ -194,7 +195,11 @@ impl Finder<'_> {
         };
         match info.tag {
             AxisTag::Group(_) | AxisTag::Local(_) => false,
-            AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Vector => !once(),
+            AxisTag::Sequential
+            | AxisTag::Unrolled
+            | AxisTag::Rolled
+            | AxisTag::Vector
+            | AxisTag::Launch => !once(),
         }
     }
 }

@@ -131,6 +131,9 @@ pub(crate) fn lower(
         return lower(&PlacedKernel { kernel: &kernel, placement }, target, last);
     }
     let kernel = placed.kernel;
+    if kernel.has_launches() {
+        return Err(CodegenError::SeveralLaunches);
+    }
     check_width(kernel, target)?;
     let open = Analysis::of(kernel).open_arrays().map_err(CodegenError::OutOfBounds)?;
     let mut env = Env::new(kernel);

@@ -163,11 +163,14 @@ pub enum AxisTag {
     Group(u8),
     /// On the work-items of a group along axis 0, 1 or 2.
     Local(u8),
+    /// One after the other, each a launch: all work-groups of one have ended before those of the next
+    /// begin.
+    Launch,
 }
 
 impl AxisTag {
     /// Every tag.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Sequential,
         Self::Unrolled,
         Self::Rolled,
@@ -178,9 +181,10 @@ impl AxisTag {
         Self::Local(0),
         Self::Local(1),
         Self::Local(2),
+        Self::Launch,
     ];
 
-    /// The tag written `text` (`g.0`, `l.1`, `unroll`, `nounroll`, `vector`, `sequential`).
+    /// The tag written `text` (`g.0`, `l.1`, `unroll`, `nounroll`, `vector`, `launch`, `sequential`).
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tag| tag.to_string() == text)
     }
@@ -195,6 +199,7 @@ impl fmt::Display for AxisTag {
             Self::Vector => f.write_str("vector"),
             Self::Group(k) => write!(f, "g.{k}"),
             Self::Local(k) => write!(f, "l.{k}"),
+            Self::Launch => f.write_str("launch"),
         }
     }
 }

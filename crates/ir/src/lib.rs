@@ -18,6 +18,7 @@ pub mod fix;
 pub mod ids;
 pub mod intrinsics;
 pub mod kernel;
+mod launches;
 pub mod layout;
 pub mod lists;
 pub mod multiples;

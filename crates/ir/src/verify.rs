@@ -17,11 +17,13 @@
 //! 9. Coefficients are at most [`MAX_COEFFICIENT`](crate::affine::MAX_COEFFICIENT).
 //! 10. Axes are 0, 1 or 2; an iname and one around it never share an axis. The iname of a reduction
 //!     is on none: a sum is accumulated where its instruction runs.
-//! 11. Callees are well formed, hold parameters and arguments only, and every instruction that names
+//! 11. Loops of launches are not nested, and where there is one, every instruction is in one. Loops around
+//!     them are untagged; their bounds and those of the launches mention parameters and each other.
+//! 12. Callees are well formed, hold parameters and arguments only, and every instruction that names
 //!     one belongs to a call of it ([`crate::calls`]).
-//! 12. A symmetry that is assumed maps the elements of its array onto each other, axes onto axes of
+//! 13. A symmetry that is assumed maps the elements of its array onto each other, axes onto axes of
 //!     one extent; negative values are reals.
-//! 13. Expressions are nested at most [`MAX_DEPTH`] operations deep, with at most [`MAX_PATH`] on a path
+//! 14. Expressions are nested at most [`MAX_DEPTH`] operations deep, with at most [`MAX_PATH`] on a path
 //!     to a leaf ([`crate::depth`]), loops [`MAX_LOOP_DEPTH`], so that recursion over them fits any stack.
 
 use crate::affine::{Affine, Atom};
@@ -149,6 +151,17 @@ pub enum KernelError {
     Reference { what: String, found: String },
     #[error("{what} is more than {limit} {unit} deep; split it")]
     TooDeep { what: String, limit: usize, unit: &'static str },
+    #[error(
+        "`{inner}` is a launch inside `{outer}`, which is tagged {tag}; a launch stands in untagged loops only"
+    )]
+    LaunchInside { outer: String, inner: String, tag: AxisTag },
+    #[error(
+        "the domain of `{iname}`, which launches stand in, mentions `{var}`, which is no parameter; keep launches out \
+         of that loop"
+    )]
+    LaunchBound { iname: String, var: String },
+    #[error("`{insn}` is in no launch, and other instructions are; split the launches, or put it into one")]
+    OutsideLaunches { insn: String },
     #[error("callee `{callee}`: {why}")]
     Callee { callee: String, why: String },
     #[error("what stands in the call of `{callee}` is not `{callee}`: {why}; inline the call first")]
@@ -165,7 +178,7 @@ impl Kernel {
     }
 
     /// As [`Kernel::verify`], without a look into instructions that are known to be as rules 0, 4,
-    /// 5, 9 and 13 have them: because a well-formed kernel has them in the same loops, with
+    /// 5, 9 and 14 have them: because a well-formed kernel has them in the same loops, with
     /// variables of the same kinds, types and ranks, and with the same rules.
     ///
     /// # Errors
@@ -203,6 +216,7 @@ impl Kernel {
             iname_uses: vec![0; self.inames.len()],
             insn_uses: vec![0; self.insns.len()],
             scope: Vec::new(),
+            has_launches: self.has_launches(),
         };
         walk.nodes(&self.body)?;
         walk.finish()?;
@@ -401,6 +415,7 @@ struct Walk<'a> {
     iname_uses: Vec<usize>,
     insn_uses: Vec<usize>,
     scope: Vec<InameId>,
+    has_launches: bool,
 }
 
 impl Walk<'_> {
@@ -428,6 +443,9 @@ impl Walk<'_> {
             return Err(KernelError::NestedAxis { outer, inner: this.name.clone(), tag: this.tag });
         }
         self.scope.push(iname);
+        if this.tag == AxisTag::Launch {
+            self.kernel.verify_launch(&self.scope)?;
+        }
         if self.scope.len() > MAX_LOOP_DEPTH {
             let what = format!("the nest around `{}`", this.name);
             return Err(KernelError::TooDeep { what, limit: MAX_LOOP_DEPTH, unit: "loops" });
@@ -464,6 +482,9 @@ impl Walk<'_> {
 
     fn insn(&mut self, id: InsnId) -> Result<(), KernelError> {
         self.insn_uses[id.index()] += 1;
+        if self.has_launches && self.kernel.launch_among(&self.scope).is_none() {
+            return Err(KernelError::OutsideLaunches { insn: self.kernel.insns[id].name.clone() });
+        }
         if self.is_known[id.index()] {
             return Ok(());
         }

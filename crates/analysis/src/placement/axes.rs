@@ -49,7 +49,7 @@ pub fn axis_of(tag: AxisTag) -> Option<Axis> {
     match tag {
         AxisTag::Group(k) => Some(Axis::Group(k)),
         AxisTag::Local(k) => Some(Axis::Local(k)),
-        AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Vector => None,
+        AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Vector | AxisTag::Launch => None,
     }
 }
 
@@ -74,8 +74,19 @@ impl LaunchAxes {
         Self { axes }
     }
 
+    /// The axes of the loops of one launch; without launches, of all.
+    pub(crate) fn of_launch(poly: &Polyhedral, launch: Option<InameId>) -> Self {
+        let kernel = &*poly.kernel;
+        let loops = kernel.insns.ids().map(|insn| poly.loops(insn));
+        let own = loops.filter(|loops| kernel.launch_among(loops) == launch);
+        let mut axes: Vec<_> = own.flatten().filter_map(|l| axis_of(kernel.inames[*l].tag)).collect();
+        axes.sort_unstable();
+        axes.dedup();
+        Self { axes }
+    }
+
     /// Where an instruction runs along an axis.
-    pub fn coordinate(&self, poly: &Polyhedral, insn: InsnId, axis: Axis) -> Coordinate {
+    pub fn coordinate(poly: &Polyhedral, insn: InsnId, axis: Axis) -> Coordinate {
         let kernel = &*poly.kernel;
         let tagged = poly.loops(insn).iter().find(|l| axis_of(kernel.inames[**l].tag) == Some(axis));
         if let Some(iname) = tagged {

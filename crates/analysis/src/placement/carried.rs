@@ -88,6 +88,9 @@ fn has_same_surroundings(before: &Kernel, draft: &Kernel) -> bool {
                 && a.layout == b.layout
         })
         && draft.vars.ids().skip(before.vars.len()).all(|v| !is_symbol(draft, v))
+        // the axes of each launch would have to be the same
+        && !before.has_launches()
+        && !draft.has_launches()
         && !is_vector(before)
         && !is_vector(draft)
 }

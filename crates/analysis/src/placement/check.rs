@@ -13,6 +13,7 @@ use purlin_ir::affine::Atom;
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use purlin_ir::kernel::{AddressSpace, AxisTag};
 use purlin_isl as isl;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Which work-items of a group wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -71,19 +72,25 @@ pub(crate) fn place(analysis: &Analysis) -> Result<Placement, PlacementError> {
     let lanes = lanes_of(poly, &axes, sites)?;
     let mut placement = Placement { axes: axes.axes.clone(), barriers: Vec::new(), sliced, lanes };
     let later = Later::of(analysis)?;
-    if !axes.axes.is_empty() || vector || later.any() {
+    if !axes.axes.is_empty() || vector || later.any() || kernel.has_launches() {
         let answers = &**analysis.answers();
         let carried = kernel.vars.ids().filter_map(|v| analysis.carried(v)).flatten().cloned();
         placement.barriers.extend(carried);
-        let mut checker =
-            Checker { poly, answers, axes: &axes, later: &later, barriers: &mut placement.barriers };
+        let mut checker = Checker {
+            poly,
+            answers,
+            launches: launches(poly),
+            later: &later,
+            barriers: &mut placement.barriers,
+        };
         // every work-item has its copy of what is private, and lanes of a vector run together
         let private = |v: VarId| kernel.vars[v].space == AddressSpace::Private;
         let kinds = |v| if private(v) && !vector { Kinds::Flows } else { Kinds::All };
         let kinds = |v| analysis.carried(v).is_none().then(|| kinds(v));
         for d in analysis.dependences_of_kinds(&kinds)? {
-            checker.check(d)?;
-            checker.check_lanes(d)?;
+            let Some(launch) = checker.launch_of(d)? else { continue };
+            checker.check(d, &launch)?;
+            checker.check_lanes(d, &launch)?;
         }
     }
     placement.barriers.sort();
@@ -135,27 +142,78 @@ impl Difference {
     }
 }
 
+/// The launches of a kernel, each with the axes of its loops.
+fn launches(poly: &Polyhedral) -> BTreeMap<Option<InameId>, Vec<Axis>> {
+    let kernel = &*poly.kernel;
+    let of = |insn| kernel.launch_among(poly.loops(insn));
+    let all: BTreeSet<_> = kernel.insns.ids().map(of).collect();
+    all.into_iter().map(|launch| (launch, LaunchAxes::of_launch(poly, launch).axes)).collect()
+}
+
+/// Where both ends of pairs of a dependence are in one launch.
+struct OneLaunch {
+    axes: Vec<Axis>,
+    /// The first of the common loops that have other values in other launches, where the indices do not
+    /// tell that both ends have the same ones.
+    around: Vec<usize>,
+    /// How many of the common loops have one value in a launch.
+    outer: usize,
+}
+
+impl OneLaunch {
+    fn axes(&self, group: bool) -> Vec<Axis> {
+        self.axes.iter().copied().filter(|axis| matches!(axis, Axis::Group(_)) == group).collect()
+    }
+
+    /// The part of some pairs that is in one launch.
+    fn part(&self, differ: Difference) -> Option<Part> {
+        Some(differ.part()?.within(&self.around))
+    }
+}
+
 struct Checker<'a, 'k> {
     poly: &'a Polyhedral<'k>,
     answers: &'a Answers,
-    axes: &'a LaunchAxes,
+    launches: BTreeMap<Option<InameId>, Vec<Axis>>,
     later: &'a Later,
     barriers: &'a mut Vec<Barrier>,
 }
 
 impl Checker<'_, '_> {
-    fn check(&mut self, d: &Dependence) -> Result<(), PlacementError> {
+    /// Checks the pairs in different launches; returns what those in one launch have in common, if there
+    /// may be any.
+    fn launch_of(&self, d: &Dependence) -> Result<Option<OneLaunch>, PlacementError> {
+        let kernel = &*self.poly.kernel;
+        let [source, sink] = [d.source, d.sink].map(|insn| kernel.launch_among(self.poly.loops(insn)));
+        let in_launch = self.is_private(d) || self.is_local(d);
+        let flows = in_launch && d.kind == DependenceKind::Flow;
+        if source != sink {
+            if flows {
+                self.refuse_pairs(d, Part::whole(), RefusalReason::AcrossLaunches)?;
+            }
+            return Ok(None);
+        }
+        let common = self.poly.common_loops(d.source, d.sink);
+        let outer = source.and_then(|l| common.iter().position(|c| *c == l)).map_or(0, |k| k + 1);
+        let around: Vec<_> = (0..outer).filter(|k| !d.agrees(common[*k], common[*k])).collect();
+        if flows && !around.is_empty() {
+            self.refuse_pairs(d, Part::across(&around), RefusalReason::AcrossLaunches)?;
+        }
+        let Some(axes) = self.launches.get(&source).cloned() else { return Ok(None) };
+        Ok(Some(OneLaunch { axes, around, outer }))
+    }
+
+    fn check(&mut self, d: &Dependence, launch: &OneLaunch) -> Result<(), PlacementError> {
         let kernel = &*self.poly.kernel;
         let space = kernel.vars[d.var].space;
         if space == AddressSpace::Private {
             // Every work-item has its copy: only values that flow matter.
             return match d.kind {
-                DependenceKind::Flow => self.refuse_any(d, &self.axes.axes, RefusalReason::PrivateFlow),
+                DependenceKind::Flow => self.refuse_any(d, launch, &launch.axes, RefusalReason::PrivateFlow),
                 DependenceKind::Anti | DependenceKind::Output | DependenceKind::Update => Ok(()),
             };
         }
-        let (groups, items): (Vec<_>, Vec<_>) =
-            self.axes.axes.iter().copied().partition(|a| matches!(a, Axis::Group(_)));
+        let (groups, items) = (launch.axes(true), launch.axes(false));
         let updates = d.kind == DependenceKind::Update;
         let atomic = kernel.insns[d.source].is_atomic() && kernel.insns[d.sink].is_atomic();
         if updates && atomic {
@@ -163,14 +221,14 @@ impl Checker<'_, '_> {
         }
         if matches!(space, AddressSpace::Local | AddressSpace::SubGroup) {
             if d.kind == DependenceKind::Flow {
-                self.refuse_any(d, &groups, RefusalReason::LocalFlow)?;
+                self.refuse_any(d, launch, &groups, RefusalReason::LocalFlow)?;
             }
             if d.kind == DependenceKind::Flow && space == AddressSpace::SubGroup {
-                self.check_sub_group(d, &items)?;
+                self.check_sub_group(d, launch, &items)?;
             }
         } else {
             let reason = if updates { RefusalReason::NotAtomic } else { RefusalReason::AcrossGroups };
-            self.refuse_any(d, &groups, reason)?;
+            self.refuse_any(d, launch, &groups, reason)?;
         }
         let mut apart: Vec<_> = items.iter().filter_map(|axis| self.difference(d, *axis).part()).collect();
         if self.later.completes(d.source, d.var) {
@@ -180,8 +238,8 @@ impl Checker<'_, '_> {
         if apart.is_empty() {
             return Ok(());
         }
-        let pairs = self.apart(d, &groups, apart);
-        let question = self.order(d, pairs);
+        let pairs = self.apart(d, launch, apart);
+        let question = self.order(d, launch, pairs);
         let answer = self.answers.order.answer(&question)?;
         let carriers = match &answer {
             Ordered::Barriers(carriers) => carriers,
@@ -193,7 +251,7 @@ impl Checker<'_, '_> {
         if carriers.is_empty() {
             return Ok(());
         }
-        let scope = self.scope(d, &groups, &items)?;
+        let scope = self.scope(d, launch, &items)?;
         let loops = self.poly.common_loops(d.source, d.sink);
         for depth in carriers {
             let carrier = depth.and_then(|k| loops.get(k).copied());
@@ -203,10 +261,10 @@ impl Checker<'_, '_> {
     }
 
     /// The smallest scope in which both ends of every pair of one group run.
-    fn scope(&self, d: &Dependence, groups: &[Axis], items: &[Axis]) -> Result<Scope, PlacementError> {
+    fn scope(&self, d: &Dependence, launch: &OneLaunch, items: &[Axis]) -> Result<Scope, PlacementError> {
         if self.later.completes(d.source, d.var) {
             let differ: Vec<_> = items.iter().filter_map(|axis| self.difference(d, *axis).part()).collect();
-            if differ.is_empty() || !self.answers.apart.answer(&self.apart(d, groups, differ))? {
+            if differ.is_empty() || !self.answers.apart.answer(&self.apart(d, launch, differ))? {
                 return Ok(Scope::WorkItem);
             }
         }
@@ -215,22 +273,24 @@ impl Checker<'_, '_> {
             (_, difference) => difference.part(),
         };
         let apart: Vec<_> = items.iter().filter_map(between).collect();
-        let leaves = !apart.is_empty() && self.answers.apart.answer(&self.apart(d, groups, apart))?;
+        let leaves = !apart.is_empty() && self.answers.apart.answer(&self.apart(d, launch, apart))?;
         Ok(if leaves { Scope::Group } else { Scope::SubGroup })
     }
 
-    /// The pairs in one group that run apart as `items` say.
-    fn apart(&self, d: &Dependence, groups: &[Axis], items: Vec<Part>) -> Apart {
+    /// The pairs in one group of one launch that run apart as `items` say.
+    fn apart(&self, d: &Dependence, launch: &OneLaunch, items: Vec<Part>) -> Apart {
         let same = |axis: &Axis| {
             let (source, sink) = self.coordinates(d, *axis);
             if agree(d, &source, &sink) { None } else { self.positions(d, &source, &sink) }
         };
-        Apart { relation: d.told().clone(), groups: groups.iter().filter_map(same).collect(), items }
+        let around = launch.around.iter().map(|k| (Linear::of_loop(*k), Linear::of_loop(*k)));
+        let groups = around.chain(launch.axes(true).iter().filter_map(same)).collect();
+        Apart { relation: d.told().clone(), groups, items }
     }
 
     /// How pairs in one group but in different work-items are kept in order.
-    fn order(&self, d: &Dependence, apart: Apart) -> Order {
-        let loops = self.poly.common_loops(d.source, d.sink).iter().enumerate();
+    fn order(&self, d: &Dependence, launch: &OneLaunch, apart: Apart) -> Order {
+        let loops = self.poly.common_loops(d.source, d.sink).iter().enumerate().skip(launch.outer);
         Order {
             apart,
             updates: d.kind == DependenceKind::Update,
@@ -253,12 +313,17 @@ impl Checker<'_, '_> {
     }
 
     /// Refuses a flow between sub-groups: rows of work-items along `l.0`, cut into blocks.
-    fn check_sub_group(&self, d: &Dependence, items: &[Axis]) -> Result<(), PlacementError> {
+    fn check_sub_group(
+        &self,
+        d: &Dependence,
+        launch: &OneLaunch,
+        items: &[Axis],
+    ) -> Result<(), PlacementError> {
         for axis in items {
             if *axis != Axis::Local(0) {
-                self.refuse_any(d, &[*axis], RefusalReason::SubGroupFlow)?;
+                self.refuse_any(d, launch, &[*axis], RefusalReason::SubGroupFlow)?;
             } else if !self.is_one_sub_group() {
-                self.refuse(d, self.between_sub_groups(d), RefusalReason::SubGroupFlow)?;
+                self.refuse(d, launch, self.between_sub_groups(d), RefusalReason::SubGroupFlow)?;
             }
         }
         Ok(())
@@ -298,21 +363,32 @@ impl Checker<'_, '_> {
     }
 
     /// Refuses if source and sink differ on one of the axes.
-    fn refuse_any(&self, d: &Dependence, axes: &[Axis], reason: RefusalReason) -> Result<(), PlacementError> {
+    fn refuse_any(
+        &self,
+        d: &Dependence,
+        launch: &OneLaunch,
+        axes: &[Axis],
+        reason: RefusalReason,
+    ) -> Result<(), PlacementError> {
         for axis in axes {
-            self.refuse(d, self.difference(d, *axis), reason)?;
+            self.refuse(d, launch, self.difference(d, *axis), reason)?;
         }
         Ok(())
     }
 
-    /// Refuses if there are pairs that differ so.
+    /// Refuses if there are pairs in one launch that differ so.
     fn refuse(
         &self,
         d: &Dependence,
+        launch: &OneLaunch,
         differ: Difference,
         reason: RefusalReason,
     ) -> Result<(), PlacementError> {
-        let Some(part) = differ.part() else { return Ok(()) };
+        launch.part(differ).map_or(Ok(()), |part| self.refuse_pairs(d, part, reason))
+    }
+
+    /// Refuses if there are such pairs.
+    fn refuse_pairs(&self, d: &Dependence, part: Part, reason: RefusalReason) -> Result<(), PlacementError> {
         let question = NoPair { relation: d.told().clone(), part };
         if self.answers.no_pair.answer(&question)? {
             return Ok(());
@@ -337,7 +413,7 @@ impl Checker<'_, '_> {
     /// Where the ends of a dependence are along an axis. A scalar in the bounds of a loop is read
     /// wherever the loop runs, and not only where something inside does.
     fn coordinates(&self, d: &Dependence, axis: Axis) -> (Coordinate, Coordinate) {
-        let at = |insn, reads: bool| match self.axes.coordinate(self.poly, insn, axis) {
+        let at = |insn, reads: bool| match LaunchAxes::coordinate(self.poly, insn, axis) {
             _ if reads && self.is_bound_everywhere(d.var, insn, axis) => Coordinate::Everywhere,
             own @ (Coordinate::Iname(..) | Coordinate::Everywhere | Coordinate::Zero) => own,
         };
@@ -393,7 +469,7 @@ impl Checker<'_, '_> {
 
     /// Lanes of a vector run together: nothing may flow or clash between them, except the reuse of
     /// private memory, of which every lane has its copy. The copies are gone after the vector.
-    fn check_lanes(&self, d: &Dependence) -> Result<(), PlacementError> {
+    fn check_lanes(&self, d: &Dependence, launch: &OneLaunch) -> Result<(), PlacementError> {
         let kernel = &*self.poly.kernel;
         let lanes = |l: &&InameId| kernel.inames[**l].tag == AxisTag::Vector;
         let common = self.poly.common_loops(d.source, d.sink);
@@ -401,7 +477,7 @@ impl Checker<'_, '_> {
         if self.is_private(d) && flows {
             let inner = &self.poly.loops(d.source)[common.len()..];
             if inner.iter().filter(lanes).any(|l| !self.has_element_of_its_own(d.source, *l)) {
-                self.refuse(d, Difference::Everywhere, RefusalReason::Lanes)?;
+                self.refuse(d, launch, Difference::Everywhere, RefusalReason::Lanes)?;
             }
         }
         for (k, l) in common.iter().enumerate().filter(|(_, l)| lanes(l)) {
@@ -410,7 +486,7 @@ impl Checker<'_, '_> {
             }
             // lanes of other iterations around do not run together; private values are gone by then
             let around = if self.is_private(d) { 0 } else { k };
-            self.refuse(d, Difference::OfLanes { lane: k, around }, RefusalReason::Lanes)?;
+            self.refuse(d, launch, Difference::OfLanes { lane: k, around }, RefusalReason::Lanes)?;
         }
         Ok(())
     }

@@ -15,6 +15,10 @@
 //! | sub-group | as local | as local, and between sub-groups a flow is refused |
 //! | global | commuting updates, which must be atomic | atomic updates, or a barrier |
 //!
+//! Between launches everything in global memory is ordered, and nothing else lives on: a flow through the
+//! other spaces is refused, reuse does not matter. What is said here holds within one launch; only the axes
+//! of its own loops count.
+//!
 //! A scalar in the bounds of a loop is read wherever the loop runs, before everything inside.
 //!
 //! A sub-group's arrays are registers: every write goes to the element at the work-item's own index

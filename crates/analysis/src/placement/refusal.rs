@@ -17,6 +17,8 @@ pub enum RefusalReason {
     SubGroupFlow,
     /// A global value is needed by, or clashes with, another work-group.
     AcrossGroups,
+    /// A value that is not in global memory is needed by another launch.
+    AcrossLaunches,
     /// A commuting update that is not atomic.
     NotAtomic,
     /// No barrier can order the two.
@@ -110,6 +112,11 @@ impl fmt::Display for Refusal {
                 f,
                 "{sink} reads `{element}`, which {source} writes in another sub-group{params}; the work-items of one \
                  hold `{var}`: make it local"
+            ),
+            RefusalReason::AcrossLaunches => write!(
+                f,
+                "{sink} reads `{element}`, which {source} writes in another launch{params}; \
+                 `{var}` lives as long as a launch: make it global, or fuse the launches"
             ),
             RefusalReason::AcrossGroups => {
                 let (first, second) = verbs(self.kind);

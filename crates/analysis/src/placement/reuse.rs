@@ -78,7 +78,7 @@ fn touched(poly: &Polyhedral, axes: &LaunchAxes, var: VarId, site: &AccessSite) 
     let mut lane = Affine::default();
     for axis in &axes.axes {
         if let Axis::Local(k) = axis {
-            let index = axes.coordinate(poly, site.insn, *axis).index()?;
+            let index = LaunchAxes::coordinate(poly, site.insn, *axis).index()?;
             let block = if *k == 0 { poly.kernel.sub_group.width().into() } else { 1 };
             values.push(linear(&index.floor_div(block))?);
             lane = if *k == 0 { index } else { lane };

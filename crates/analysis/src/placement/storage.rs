@@ -184,7 +184,7 @@ impl<'a, 'k> Places<'a, 'k> {
             Axis::Group(_) => true,
             Axis::Local(_) => kernel.vars[d.var].space == AddressSpace::Private,
         };
-        let position = |insn, axis| linear(&self.axes.coordinate(poly, insn, axis).index()?, insn);
+        let position = |insn, axis| linear(&LaunchAxes::coordinate(poly, insn, axis).index()?, insn);
         let owners = self.axes.axes.iter().filter(own);
         owners.filter_map(|axis| position(d.source, *axis).zip(position(x, *axis))).chain(elements).collect()
     }

@@ -286,6 +286,21 @@ impl Part {
         Self(cases)
     }
 
+    /// The part of the pairs at which these common loops have one value at both ends.
+    #[must_use]
+    pub(crate) fn within(mut self, loops: &[usize]) -> Self {
+        for case in &mut self.0 {
+            case.extend(loops.iter().map(|l| (Sign::Zero, Linear::of_loop(*l), Linear::of_loop(*l))));
+        }
+        self
+    }
+
+    /// The pairs at which one of these common loops has other values.
+    pub(crate) fn across(loops: &[usize]) -> Self {
+        let value = Linear::of_loop;
+        Self(loops.iter().flat_map(|l| Self::apart(&value(*l), &value(*l)).0).collect())
+    }
+
     /// Whether these are all pairs.
     fn is_whole(&self) -> bool {
         self.0.iter().any(Vec::is_empty)

@@ -193,7 +193,8 @@ impl Banks<'_> {
                 | AxisTag::Sequential
                 | AxisTag::Unrolled
                 | AxisTag::Rolled
-                | AxisTag::Group(_) => {}
+                | AxisTag::Group(_)
+                | AxisTag::Launch => {}
             }
         }
         linked.extend(items.iter().map(|i| i.0).chain(lanes.iter().copied()));

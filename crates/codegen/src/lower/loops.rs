@@ -366,7 +366,8 @@ impl<'k> Lower<'k> {
             | AxisTag::Unrolled
             | AxisTag::Rolled
             | AxisTag::Group(_)
-            | AxisTag::Local(_) => LoopKind::Sequential,
+            | AxisTag::Local(_)
+            | AxisTag::Launch => LoopKind::Sequential,
         };
         let rolled = short_triangle || self.kernel.inames[iname].tag == AxisTag::Rolled;
         let name = self.env.name(iname).clone();

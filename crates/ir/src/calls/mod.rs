@@ -248,6 +248,9 @@ impl Callee {
         if !k.rules.is_empty() || !k.assumptions.is_empty() || !k.callees.is_empty() {
             return refuse("it has rules, assumptions or callees of its own; expand them".into());
         }
+        if k.has_launches() {
+            return refuse("it has launches, and a call is part of one; remove that tag".into());
+        }
         if k.insns.is_empty() || has_empty_loop(&k.body) {
             return refuse("it has a loop without instructions; remove that".into());
         }

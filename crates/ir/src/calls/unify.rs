@@ -237,7 +237,7 @@ impl<'a> State<'a> {
     fn iname(&mut self, needed: InameId, found: InameId) -> Matched {
         let (a, b) = (&self.callee.inames[needed], &self.kernel.inames[found]);
         let what = format!("`{}` as `{}`", b.name, a.name);
-        let on_axis = |tag: AxisTag| matches!(tag, AxisTag::Group(_) | AxisTag::Local(_));
+        let on_axis = |tag: AxisTag| matches!(tag, AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Launch);
         if (on_axis(a.tag) || on_axis(b.tag)) && a.tag != b.tag {
             return Err(Mismatch::new(what, format!("tag {}", b.tag), format!("{}", a.tag)));
         }

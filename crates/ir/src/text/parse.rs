@@ -374,6 +374,10 @@ impl<'s> Parser<'s> {
             self.statements.entry((*name).into()).or_insert(Cursor::new(&line.tokens).whole_span());
         }
         self.whole_line(line, |p, c| {
+            if c.take_word("launch") {
+                p.launch_header(c)?;
+                return c.expect_end("the launch");
+            }
             c.advance();
             p.loop_header(c)?;
             if c.take_symbol(":") {
@@ -512,12 +516,18 @@ pub(super) fn statement(line: &Line<'_>) -> Statement {
         Some(Kind::Name("call")) => Statement::Call,
         Some(Kind::Name("assume")) => Statement::Assume,
         Some(Kind::Name("for")) => Statement::Loop,
+        // `launch` may be the name of an array; `launch min= 1` updates a scalar
+        Some(Kind::Name("launch")) if matches!(kind(1), Some(Kind::Name(_))) => match kind(2) {
+            Some(Kind::Symbol("=")) => Statement::Insn,
+            Some(_) | None => Statement::Loop,
+        },
         _ => Statement::Insn,
     }
 }
 
 fn not_a_statement(c: &Cursor<'_, '_>) -> Fail {
-    let words = ["kernel", "param", "arg", "temp", "table", "rule", "callee", "assume", "for", "call"];
+    let words =
+        ["kernel", "param", "arg", "temp", "table", "rule", "callee", "assume", "for", "launch", "call"];
     let found = match c.peek() {
         Some(Kind::Name(word)) => suggestion(word, words),
         _ => None,

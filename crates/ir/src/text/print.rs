@@ -213,8 +213,13 @@ impl Body<'_, '_> {
                 writeln!(f)
             }
             Node::Loop(iname, inner) => {
-                f.write_str("for ")?;
-                self.names.loop_header(f, *iname)?;
+                match self.names.kernel.inames.get(*iname) {
+                    Some(launch) if launch.is_one_launch(*iname) => write!(f, "launch {}", launch.name)?,
+                    Some(_) | None => {
+                        f.write_str("for ")?;
+                        self.names.loop_header(f, *iname)?;
+                    }
+                }
                 writeln!(f)?;
                 self.nodes(f, inner, depth + 1)
             }

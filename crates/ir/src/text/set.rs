@@ -46,6 +46,16 @@ impl<'s> Parser<'s> {
         Ok(id)
     }
 
+    /// Reads the name in `launch name`, which is `for name in 0..1 {launch}`.
+    pub(super) fn launch_header(&mut self, c: &mut Cursor<'_, 's>) -> Result<()> {
+        let (name, span) = c.expect_word("the name of the launch")?;
+        let iname = Iname { name: name.to_owned(), domain: Domain::universe(), tag: AxisTag::Launch };
+        let id = self.kernel.inames.push(iname);
+        self.kernel.inames[id].domain = Iname::only_value(id);
+        self.names.scope.push(id);
+        self.names.declare(name, span, Entity::Iname(id))
+    }
+
     fn range(&mut self, c: &mut Cursor<'_, 's>, iname: InameId) -> Result<Domain> {
         let lower = self.bounds(c, "max", iname)?;
         c.expect_symbol("..", "and the upper bound")?;

@@ -274,7 +274,8 @@ impl Names<'_> {
             | AxisTag::Rolled
             | AxisTag::Vector
             | AxisTag::Group(_)
-            | AxisTag::Local(_)) => {
+            | AxisTag::Local(_)
+            | AxisTag::Launch) => {
                 write!(f, " {{{tag}}}")
             }
         }

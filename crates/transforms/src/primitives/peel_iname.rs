@@ -128,7 +128,7 @@ impl Primitive for PeelIname {
         let Iname { tag, domain, .. } = &kernel.inames[iname];
         let off_axis = match tag {
             AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => true,
-            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => false,
+            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Launch => false,
         };
         OFF_AXIS.require(off_axis, || {
             format!("`{}` is tagged {tag}; tag it sequential, peel it, then tag the parts", self.iname)

@@ -301,7 +301,7 @@ impl PipelineLoop {
         let data = &kernel.inames[iname];
         let off_axis = match data.tag {
             AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => true,
-            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => false,
+            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Launch => false,
         };
         OFF_AXIS.require(off_axis, || {
             format!(

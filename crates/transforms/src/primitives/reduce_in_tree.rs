@@ -304,7 +304,8 @@ pub(super) fn work_item_tag(
             | AxisTag::Unrolled
             | AxisTag::Rolled
             | AxisTag::Vector
-            | AxisTag::Group(_)),
+            | AxisTag::Group(_)
+            | AxisTag::Launch),
         ) => {
             let found = format!("`{tag}` is no axis of the work-items of a group");
             Err(Refusal::argument("tag", found, "l.0, l.1 or l.2"))

@@ -225,7 +225,7 @@ impl Tag {
             AxisTag::Unrolled => check_unrolled(analysis, iname),
             AxisTag::Sequential | AxisTag::Rolled => Ok(()),
             AxisTag::Vector if !self.any_form => check_lanes(analysis.kernel(), iname),
-            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => {
+            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Launch => {
                 check_in_tree(analysis.kernel(), iname).map(|_| ())
             }
         }
@@ -268,7 +268,7 @@ fn check_no_axis(kernel: &Kernel, iname: InameId) -> Result<(), Refusal> {
     let data = &kernel.inames[iname];
     let on_axis = match data.tag {
         AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Vector => false,
-        AxisTag::Group(_) | AxisTag::Local(_) => true,
+        AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Launch => true,
     };
     NO_AXIS.require(!on_axis, || format!("`{}` is tagged {}; tag it sequential first", data.name, data.tag))
 }

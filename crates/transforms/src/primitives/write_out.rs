@@ -104,7 +104,7 @@ impl Primitive for WriteOut {
         let data = &kernel.inames[iname];
         let on_axis = match data.tag {
             AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => false,
-            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,
+            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Launch => true,
         };
         NO_AXIS.require(!on_axis, || {
             format!("`{}` is tagged {}; tag it sequential first", self.iname, data.tag)

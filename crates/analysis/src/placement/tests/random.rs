@@ -6,11 +6,12 @@ use crate::placement::{Barrier, PlacementError, Scope};
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 use purlin_interp::Memory;
-use purlin_ir::affine::Atom;
+use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::ids::{InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel, SubGroup, VarKind, WriteOp};
+use purlin_ir::kernel::{AddressSpace, AxisTag, Iname, Kernel, Node, SubGroup, VarKind, WriteOp};
 use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 
 /// Where an instance runs along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +24,8 @@ struct Launch<'a> {
     kernel: &'a Kernel,
     memory: &'a Memory,
     loops: Vec<Vec<InameId>>,
-    groups: Vec<AxisTag>,
-    items: Vec<AxisTag>,
+    /// Of groups and of work-items, by the launch.
+    axes: BTreeMap<Option<InameId>, [Vec<AxisTag>; 2]>,
     barriers: &'a [Barrier],
 }
 
@@ -32,13 +33,35 @@ impl<'a> Launch<'a> {
     fn new(kernel: &'a Kernel, memory: &'a Memory, barriers: &'a [Barrier]) -> Self {
         let mut order = kernel.schedule();
         order.sort();
-        let loops = order.into_iter().map(|(_, loops)| loops).collect();
-        let used = |axes: [AxisTag; 3]| -> Vec<_> {
-            axes.into_iter().filter(|a| kernel.inames.values().any(|i| i.tag == *a)).collect()
-        };
-        let groups = used([AxisTag::Group(0), AxisTag::Group(1), AxisTag::Group(2)]);
-        let items = used([AxisTag::Local(0), AxisTag::Local(1), AxisTag::Local(2)]);
-        Self { kernel, memory, loops, groups, items, barriers }
+        let loops: Vec<Vec<InameId>> = order.into_iter().map(|(_, loops)| loops).collect();
+        let mut axes: BTreeMap<_, [Vec<AxisTag>; 2]> = BTreeMap::new();
+        for around in &loops {
+            let [groups, items] = axes.entry(kernel.launch_among(around)).or_default();
+            for tag in around.iter().map(|l| kernel.inames[*l].tag) {
+                match tag {
+                    AxisTag::Group(_) if !groups.contains(&tag) => groups.push(tag),
+                    AxisTag::Local(_) if !items.contains(&tag) => items.push(tag),
+                    _ => {}
+                }
+            }
+        }
+        Self { kernel, memory, loops, axes, barriers }
+    }
+
+    fn groups(&self, event: &Event) -> &[AxisTag] {
+        &self.axes[&self.kernel.launch_among(self.loops(event.insn))][0]
+    }
+
+    fn items(&self, event: &Event) -> &[AxisTag] {
+        &self.axes[&self.kernel.launch_among(self.loops(event.insn))][1]
+    }
+
+    /// The launch in which an instance runs: the loop of launches, and the values up to it.
+    fn launch<'e>(&self, event: &'e Event) -> Option<(InameId, &'e [i64])> {
+        let loops = self.loops(event.insn);
+        let launch = self.kernel.launch_among(loops)?;
+        let depth = loops.iter().position(|l| *l == launch)?;
+        Some((launch, &event.point[..=depth]))
     }
 
     fn loops(&self, insn: InsnId) -> &[InameId] {
@@ -79,7 +102,7 @@ impl<'a> Launch<'a> {
 
     /// Whether some place of the first is in the same group as some place of the second.
     fn groups_meet(&self, a: &Event, b: &Event) -> bool {
-        self.groups.iter().all(|x| match (self.place(a, *x), self.place(b, *x)) {
+        self.groups(a).iter().all(|x| match (self.place(a, *x), self.place(b, *x)) {
             (Place::At(p), Place::At(q)) => p == q,
             _ => true,
         })
@@ -105,7 +128,7 @@ impl<'a> Launch<'a> {
     }
 
     fn in_one_sub_group(&self, a: &Event, b: &Event) -> bool {
-        self.items.iter().all(|axis| {
+        self.items(a).iter().all(|axis| {
             let block = if *axis == AxisTag::Local(0) { self.kernel.sub_group.width().into() } else { 1 };
             let (p, q) = (self.place(a, *axis), self.place(b, *axis));
             matches!((p, q), (Place::At(p), Place::At(q)) if p.div_euclid(block) == q.div_euclid(block))
@@ -155,9 +178,11 @@ fn lost_value(
         for a in (0..b).rev() {
             let other = !std::ptr::eq(events[a], events[b]);
             if touches[a] != Touch::Read && other {
-                let items = !private || launch.sees(events[a], events[b], &launch.items);
-                let lanes = private && launch.in_lanes(events[a], events[b]);
-                if !launch.sees(events[a], events[b], &launch.groups) || !items || lanes {
+                let (x, y) = (events[a], events[b]);
+                let items = !private || launch.sees(x, y, launch.items(x));
+                let lanes = private && launch.in_lanes(x, y);
+                let gone = launch.launch(x) != launch.launch(y);
+                if gone || !launch.sees(x, y, launch.groups(x)) || !items || lanes {
                     return Some((a, b));
                 }
             }
@@ -177,8 +202,12 @@ fn unordered(launch: &Launch, events: &[&Event], touches: &[Touch], var: VarId) 
     for b in 0..n {
         for a in (0..b).rev() {
             let (x, y) = (events[a], events[b]);
+            if launch.launch(x) != launch.launch(y) {
+                before[a][b] = true;
+                continue;
+            }
             let inside = launch.groups_meet(x, y)
-                && (launch.same(x, y, &launch.items) || launch.barrier_between(x, y));
+                && (launch.same(x, y, launch.items(x)) || launch.barrier_between(x, y));
             before[a][b] = inside || (a + 1..b).any(|c| before[a][c] && before[c][b]);
         }
     }
@@ -186,18 +215,20 @@ fn unordered(launch: &Launch, events: &[&Event], touches: &[Touch], var: VarId) 
         for a in 0..b {
             let (x, y) = (events[a], events[b]);
             let commute = matches!((touches[a], touches[b]), (Touch::Update(p), Touch::Update(q)) if p == q);
-            if std::ptr::eq(x, y) || !(touches[a].conflicts(touches[b]) || commute) {
+            // between launches everything is ordered
+            let ordered = std::ptr::eq(x, y) || launch.launch(x) != launch.launch(y);
+            if ordered || !(touches[a].conflicts(touches[b]) || commute) {
                 continue;
             }
             let atomic = [x, y].iter().all(|e| launch.kernel.insns[e.insn].is_atomic());
-            let groups = !launch.same(x, y, &launch.groups);
+            let groups = !launch.same(x, y, launch.groups(x));
             let meet = launch.groups_meet(x, y);
             let fine = if commute && atomic {
                 !launch.in_lanes(x, y)
             } else if launch.in_lanes(x, y) || (global && groups) {
                 false
             } else if commute {
-                !meet || launch.same(x, y, &launch.items)
+                !meet || launch.same(x, y, launch.items(x))
             } else {
                 !meet || before[a][b]
             };
@@ -243,15 +274,65 @@ fn tagged(mut kernel: Kernel, picks: &[u8]) -> Kernel {
     kernel
 }
 
+/// The kernel as a sequence of launches: its outer loops are host loops, launches, or in one.
+fn launched(mut kernel: Kernel, picks: &[u8]) -> Kernel {
+    let mut picks = picks.iter().rev().copied().cycle();
+    let body = std::mem::take(&mut kernel.body);
+    kernel.body = in_launches(&mut kernel, body, &mut || picks.next().unwrap_or(0));
+    kernel
+}
+
+fn in_launches(kernel: &mut Kernel, nodes: Vec<Node>, pick: &mut dyn FnMut() -> u8) -> Vec<Node> {
+    let mut launches: Vec<Node> = Vec::new();
+    let mut open = None;
+    for node in nodes {
+        let is_loop = matches!(node, Node::Loop(..));
+        match (node, pick() % 4) {
+            (Node::Loop(iname, body), 0) => {
+                kernel.inames[iname].tag = AxisTag::Sequential;
+                let body = in_launches(kernel, body, pick);
+                launches.push(Node::Loop(iname, body));
+                open = None;
+            }
+            (Node::Loop(iname, body), 1) => {
+                kernel.inames[iname].tag = AxisTag::Launch;
+                launches.push(Node::Loop(iname, body));
+                open = None;
+            }
+            (node, choice) => {
+                let into = open.filter(|_| choice == 2 || !is_loop);
+                let k = into.unwrap_or_else(|| {
+                    let name = kernel.fresh_name("launch");
+                    let domain = purlin_ir::Domain::universe();
+                    let id = kernel.inames.push(Iname { name, domain, tag: AxisTag::Launch });
+                    kernel.inames[id].domain =
+                        purlin_ir::Domain::range(id, &Affine::constant(0), &Affine::constant(1));
+                    launches.push(Node::Loop(id, Vec::new()));
+                    launches.len() - 1
+                });
+                if let Node::Loop(_, body) = &mut launches[k] {
+                    body.push(node);
+                }
+                open = Some(k);
+            }
+        }
+    }
+    launches
+}
+
 #[test]
 fn accepted_placements_have_no_race() {
     let small = SampleConfig { extent: 3, nests: 2, statements: 3, ..SampleConfig::default() };
     let (accepted, refused, barriers, needed) = (Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0));
-    let narrow = Cell::new(0);
-    let mut runner = TestRunner::new(config(1500));
-    let inputs = (arbitrary_kernel(small), proptest::collection::vec(any::<u8>(), 12));
-    let result = runner.run(&inputs, |(sample, picks)| {
-        let kernel = tagged(sample.kernel, &picks);
+    let (narrow, several) = (Cell::new(0), Cell::new(0));
+    let mut runner = TestRunner::new(config(2200));
+    let picks = proptest::collection::vec(any::<u8>(), 12);
+    let inputs = (arbitrary_kernel(small), picks, proptest::bool::weighted(0.3));
+    let result = runner.run(&inputs, |(sample, picks, in_launches)| {
+        let mut kernel = tagged(sample.kernel, &picks);
+        if in_launches {
+            kernel = launched(kernel, &picks).canonical();
+        }
         if kernel.verify().is_err() {
             return Ok(()); // an axis inside itself
         }
@@ -271,6 +352,8 @@ fn accepted_placements_have_no_race() {
             }
         };
         accepted.set(accepted.get() + 1);
+        let launches = kernel.inames.values().filter(|i| i.tag == AxisTag::Launch).count();
+        several.set(several.get() + usize::from(launches > 1));
         barriers.set(barriers.get() + placement.barriers.len());
         let of_sub_groups = placement.barriers.iter().filter(|b| b.scope == Scope::SubGroup);
         narrow.set(narrow.get() + of_sub_groups.count());
@@ -296,6 +379,7 @@ fn accepted_placements_have_no_race() {
     );
     // the enumeration is not blind: without their barriers some programs race
     assert!(accepted.get() > 150 && refused.get() > 150 && needed.get() > 20);
+    assert!(several.get() > 40, "{} of several launches", several.get());
     // both scopes are there; loops over parameters may be longer than a sub-group
     assert!(narrow.get() > 5 && barriers.get() - narrow.get() > 20);
 }

@@ -47,6 +47,41 @@ error: `t`: elements of 16 bits are those of an input with axes, or of a table
 3 | arg t: i16 in
   | ^^^^^^^^^^^^^
 "#;
+    launch_in_a_launch: header("launch a\n  launch b\n    q: t = 1\nlaunch c"), @r#"
+error: `b` is a launch inside `a`, which is tagged launch
+ --> 6:3
+6 |   launch b
+  |   ^^^^^^^^
+  = help: a launch stands in untagged loops only
+"#;
+    launch_on_groups: header("for i in 0..n {g.0}\n  launch b\n    q: t = 1\nlaunch c"), @r#"
+error: `b` is a launch inside `i`, which is tagged g.0
+ --> 6:3
+6 |   launch b
+  |   ^^^^^^^^
+  = help: a launch stands in untagged loops only
+"#;
+    launch_under_a_bound_of_data: header("temp m: i32\nfor i in 0..m {launch}"), @r#"
+error: the domain of `i`, which launches stand in, mentions `m`, which is no parameter
+ --> 6:1
+6 | for i in 0..m {launch}
+  | ^^^^^^^^^^^^^^^^^^^^^^
+  = help: keep launches out of that loop
+"#;
+    instruction_outside_launches: header("s0: t = 2\nlaunch c"), @r#"
+error: `s0` is in no launch, and other instructions are
+ --> 5:1
+5 | s0: t = 2
+  | ^^^^^^^^^
+  = help: split the launches, or put it into one
+"#;
+    launch_with_bounds: header("launch c in 0..n"), @r#"
+error: expected an operator or the end of the launch, found `in`
+ --> 5:10
+5 | launch c in 0..n
+  |          ^^
+  = help: products are written with `*`; one statement a line
+"#;
     indented_without_loop: insn("s: x[i] = 1\n    t: x[i] = 2"), @r#"
 error: indented by 4, this block by 2
  --> 9:5

@@ -359,7 +359,8 @@ fn instructions() {
 #[test]
 fn every_axis_tag() {
     let mut b = KernelBuilder::new("k");
-    for (k, tag) in AxisTag::ALL.into_iter().enumerate() {
+    // launches come first: they stand in untagged loops
+    for (k, tag) in AxisTag::ALL.into_iter().rev().enumerate() {
         let i = b.open_loop(format!("i{k}"), Affine::constant(0), Affine::constant(4));
         b.tag(i, tag);
     }
