@@ -9,7 +9,10 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use purlin::analysis::Analysis;
 use purlin::analysis::inside::Reach;
-use purlin::codegen::{ArgKind, Options, PlacedKernel, Program, Target, generate, pass_named, passes};
+use purlin::codegen::{
+    ArgKind, HostStep, LaunchPlan, Options, PlacedKernel, Program, Sequence, Target, generate, pass_named,
+    passes,
+};
 use purlin::forms::element::Nodes;
 use purlin::ir::Kernel;
 use purlin::ir::text::{PrintOptions, TableStyle, print_with};
@@ -160,12 +163,20 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
 /// What the compiler reports of a kernel, as a comment.
 fn resources_text(arch: &str, program: &Program) -> Result<String, Failure> {
     let object = nvrtc::compile_program(arch, program, Optimisation::Full, &Cache::from_environment())?;
-    match object.resources.iter().find(|r| r.entry == program.entry) {
-        Some(resources) => Ok(format!("// {arch}, {}: {resources}\n", object.compiler)),
-        None => {
-            Err(Failure::Compiler(format!("{} does not report registers: {}", object.compiler, object.log)))
-        }
+    let entries: Vec<&String> = match &program.launches {
+        Some(sequence) => sequence.entries.iter().map(|entry| &entry.name).collect(),
+        None => vec![&program.entry],
+    };
+    let mut text = String::new();
+    for entry in &entries {
+        let Some(resources) = object.resources.iter().find(|r| r.entry == **entry) else {
+            let (compiler, log) = (&object.compiler, &object.log);
+            return Err(Failure::Compiler(format!("{compiler} does not report registers: {log}")));
+        };
+        let of = if entries.len() > 1 { format!(" `{entry}`") } else { String::new() };
+        let _ = writeln!(text, "// {arch}, {}{of}: {resources}", object.compiler);
     }
+    Ok(text)
 }
 
 /// The names of the passes, with what they do.
@@ -214,9 +225,10 @@ fn plan_text(kernel: &Kernel, program: &Program, nodes: &[Nodes]) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "//   {}: {} {kind}{at}", arg.name, arg.ty);
     }
-    let [g0, g1, g2] = &plan.grid;
-    let [l0, l1, l2] = &plan.block;
-    let _ = writeln!(text, "// grid {g0}, {g1}, {g2} of work-groups of {l0} x {l1} x {l2} work-items");
+    match &program.launches {
+        None => text += &groups_text(plan),
+        Some(sequence) => launches_text(&sequence.steps, sequence, 0, &mut text),
+    }
     let _ = writeln!(text, "// {} bytes of local memory, features {:?}", plan.local_bytes, plan.features);
     if let Some(option) = program.contraction_option() {
         let _ = writeln!(text, "// compile with {option}");
@@ -235,6 +247,30 @@ fn plan_text(kernel: &Kernel, program: &Program, nodes: &[Nodes]) -> String {
         }
     }
     text + &notes_text(program) + "\n"
+}
+
+/// Work-groups and work-items of a launch, as a comment.
+fn groups_text(plan: &LaunchPlan) -> String {
+    let ([g0, g1, g2], [l0, l1, l2]) = (&plan.grid, &plan.block);
+    format!("// grid {g0}, {g1}, {g2} of work-groups of {l0} x {l1} x {l2} work-items\n")
+}
+
+/// What the host does, as comments.
+fn launches_text(steps: &[HostStep], sequence: &Sequence, depth: usize, text: &mut String) {
+    let indent = "  ".repeat(depth);
+    for step in steps {
+        match step {
+            HostStep::Launch(k) => {
+                let entry = &sequence.entries[*k];
+                let groups = groups_text(&entry.plan);
+                let _ = write!(text, "// {indent}launch `{}`: {}", entry.name, &groups["// ".len()..]);
+            }
+            HostStep::For { name, lower, upper, body } => {
+                let _ = writeln!(text, "// {indent}for {name} in {lower}..{upper}");
+                launches_text(body, sequence, depth + 1, text);
+            }
+        }
+    }
 }
 
 /// What a reader of the code would not expect, as comments.

@@ -161,6 +161,33 @@ pub enum LoopKind {
     WorkItems,
 }
 
+/// A statement of C code that runs the launches of a program, on every thread.
+#[derive(Clone, Debug)]
+pub enum HostStmt {
+    /// A launch.
+    Launch {
+        /// Its function.
+        function: Name,
+        /// Arguments of the program, values of loops, numbers of groups.
+        args: Vec<Expr>,
+        /// Whether it has groups to share out; else one thread runs it.
+        shared: bool,
+    },
+    /// A loop of the host.
+    For {
+        /// Its variable.
+        name: Name,
+        /// Of this type.
+        ty: ScalarType,
+        /// First value.
+        lower: Expr,
+        /// First value that is not taken.
+        upper: Expr,
+        /// What is repeated.
+        body: Vec<HostStmt>,
+    },
+}
+
 /// A scalar variable, or an element of an array at a flat offset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {

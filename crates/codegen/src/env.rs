@@ -119,11 +119,9 @@ impl<'k> Env<'k> {
         match tag {
             AxisTag::Group(k) => Some(self.hardware(true, k)),
             AxisTag::Local(k) => Some(self.hardware(false, k)),
-            AxisTag::Sequential
-            | AxisTag::Unrolled
-            | AxisTag::Rolled
-            | AxisTag::Vector
-            | AxisTag::Launch => None,
+            AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Vector | AxisTag::Launch => {
+                None
+            }
         }
     }
 

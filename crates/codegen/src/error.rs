@@ -110,7 +110,9 @@ pub enum CodegenError {
          bound"
     )]
     HostLoop { iname: String, domain: String },
-    #[error("the kernel is a sequence of launches, and one of them is asked for; ask for its program instead")]
+    #[error(
+        "the kernel is a sequence of launches, and one of them is asked for; ask for its program instead"
+    )]
     SeveralLaunches,
     #[error("{0}")]
     OutOfBounds(Box<purlin_analysis::inside::Outside>),

@@ -80,13 +80,7 @@ pub(crate) fn plan(
     if let Some(limit) = target.limits.work_items.filter(|limit| found > *limit) {
         return Err(CodegenError::BlockTooLarge { found, limit, target: target.target });
     }
-    let mut preconditions: Vec<_> =
-        kernel.assumptions.iter().flat_map(|a| preconditions(kernel, a)).collect();
-    for extent in extents(kernel) {
-        if !preconditions.contains(&extent) {
-            preconditions.push(extent);
-        }
-    }
+    let preconditions = conditions(kernel);
     let Code { local_bytes, dynamic_local_bytes, private_bytes, .. } = *code;
     let args = args(kernel, &code.function.params);
     Ok(LaunchPlan {
@@ -100,6 +94,17 @@ pub(crate) fn plan(
         preconditions,
         notes: code.notes.clone(),
     })
+}
+
+/// What the code relies on: what is assumed of the parameters, and that extents are not negative.
+pub(crate) fn conditions(kernel: &Kernel) -> Vec<Precondition> {
+    let mut all: Vec<_> = kernel.assumptions.iter().flat_map(|a| preconditions(kernel, a)).collect();
+    for extent in extents(kernel) {
+        if !all.contains(&extent) {
+            all.push(extent);
+        }
+    }
+    all
 }
 
 fn preconditions(kernel: &Kernel, assumption: &Assumption) -> Vec<Precondition> {

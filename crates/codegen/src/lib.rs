@@ -63,6 +63,10 @@
 //!   inside (OpenMP forbids it). A body with atomic updates and long loops is spread: loops over the
 //!   work-items move into its uniform loops, the updates stand in loops of their own, and private variables
 //!   that live across are expanded as at barriers, up to 256 KiB a group.
+//! - **Launches.** A kernel of several is taken apart: each launch is a kernel, with the values of the host's loops as
+//!   parameters, which is placed and lowered separately. CUDA and OpenCL have a function for each and a
+//!   [`Sequence`] that says when it is launched. In C one more function has a team of threads that runs the host's loops
+//!   and calls the others, whose `omp for` shares the groups out; a launch without groups is `omp single`.
 //! - **Vectors.** The tag `vector` is `omp simd` in C, whose compilers make the vectors. In CUDA and OpenCL elements that
 //!   lie next to each other are loaded and stored at once, and scalars of a lane, sums and private arrays that are
 //!   declared inside the loop hold a vector. OpenCL calculates with vectors; CUDA's have no operators, and its
@@ -102,6 +106,7 @@ pub mod program;
 mod race;
 mod reach;
 mod regions;
+mod sequence;
 mod spread;
 mod stack;
 mod storage;
@@ -115,6 +120,9 @@ pub use error::CodegenError;
 pub use notes::{NoVectors, Note};
 pub use passes::{Pass, pass_named, passes};
 pub use placed::PlacedKernel;
-pub use plan::{ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition, Program};
+pub use plan::{
+    ArgKind, ArgSpec, BufferAccess, Entry, Feature, HostExpr, HostStep, LaunchPlan, Precondition, Program,
+    Sequence,
+};
 pub use program::{Code, Options, generate};
 pub use target::{Target, TargetDescription};

@@ -195,11 +195,9 @@ impl Finder<'_> {
         };
         match info.tag {
             AxisTag::Group(_) | AxisTag::Local(_) => false,
-            AxisTag::Sequential
-            | AxisTag::Unrolled
-            | AxisTag::Rolled
-            | AxisTag::Vector
-            | AxisTag::Launch => !once(),
+            AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Vector | AxisTag::Launch => {
+                !once()
+            }
         }
     }
 }

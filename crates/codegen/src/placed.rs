@@ -64,14 +64,6 @@ impl<'k> PlacedKernel<'k> {
         self.with_room(|| Ok(program::lower(self, target.description(), None)?.0))
     }
 
-    /// The program for a target.
-    ///
-    /// # Errors
-    /// As [`PlacedKernel::code`].
-    pub fn generate(&self, target: Target, options: &Options) -> Result<Program, CodegenError> {
-        self.with_room(|| Ok(program::program(self, target.description(), options)?.1))
-    }
-
     /// The program for a target, and its code before it is printed.
     ///
     /// # Errors
@@ -103,7 +95,7 @@ impl<'k> PlacedKernel<'k> {
     }
 
     /// Lowering and printing recur over expressions, which may be long sums.
-    fn with_room<T: Send>(&self, work: impl Fn() -> T + Sync) -> T {
+    pub(crate) fn with_room<T: Send>(&self, work: impl Fn() -> T + Sync) -> T {
         with_room(self.kernel.longest_path(), work)
     }
 }

@@ -25,6 +25,88 @@ pub struct Program {
     /// that to run ([`Options::trust`](crate::Options)): devices refuse the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untrusted: Vec<String>,
+    /// The launches, where the kernel is a sequence of them. In C the entry point runs all of them;
+    /// elsewhere there is no function of its name, and whoever runs the program launches these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launches: Option<Sequence>,
+}
+
+/// Launches in order, with the loops of the host around them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Sequence {
+    /// The functions that are launched.
+    pub entries: Vec<Entry>,
+    /// When.
+    pub steps: Vec<HostStep>,
+}
+
+/// A function of a program of several launches.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its name in the source.
+    pub name: String,
+    /// How to launch it: its arguments are those of the whole program, then as parameters the values of the
+    /// host's loops around it that it uses.
+    pub plan: LaunchPlan,
+}
+
+/// What the host does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum HostStep {
+    /// Launches the entry of this number.
+    Launch(usize),
+    /// Repeats steps for the values of a parameter of the entries.
+    For {
+        /// The parameter.
+        name: String,
+        /// Its first value.
+        lower: HostExpr,
+        /// The value after its last one.
+        upper: HostExpr,
+        /// What is repeated.
+        body: Vec<HostStep>,
+    },
+}
+
+/// Called with the number of an entry, and with all values that it depends on.
+type Visit<'v, E> = dyn FnMut(usize, &BTreeMap<String, i64>) -> Result<(), E> + 'v;
+
+impl Sequence {
+    /// Visits every launch in order, with the parameters of the program and the values of the host's
+    /// loops.
+    ///
+    /// # Errors
+    /// What `visit` refuses; what `no_value` makes of a bound of a loop that has none.
+    pub fn visit<E>(
+        &self,
+        params: &BTreeMap<String, i64>,
+        no_value: &dyn Fn(HostExprError) -> E,
+        visit: &mut Visit<'_, E>,
+    ) -> Result<(), E> {
+        walk(&self.steps, &mut params.clone(), no_value, visit)
+    }
+}
+
+fn walk<E>(
+    steps: &[HostStep],
+    params: &mut BTreeMap<String, i64>,
+    no_value: &dyn Fn(HostExprError) -> E,
+    visit: &mut Visit<'_, E>,
+) -> Result<(), E> {
+    for step in steps {
+        match step {
+            HostStep::Launch(entry) => visit(*entry, params)?,
+            HostStep::For { name, lower, upper, body } => {
+                let end = |e: &HostExpr, params: &_| e.eval(params).map_err(no_value);
+                for value in end(lower, params)?..end(upper, params)? {
+                    params.insert(name.clone(), value);
+                    walk(body, params, no_value, visit)?;
+                }
+                params.remove(name);
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Program {
@@ -237,6 +319,13 @@ impl HostExpr {
         let values: Vec<_> = values.collect();
         let params = if values.is_empty() { "any parameters".to_owned() } else { values.join(", ") };
         HostExprError::Overflow { expression: self.to_string(), params }
+    }
+
+    /// Whether it mentions one of these parameters.
+    pub(crate) fn mentions(&self, params: &[&str]) -> bool {
+        let mut names = Vec::new();
+        self.params(&mut names);
+        names.into_iter().any(|name| params.contains(&name))
     }
 
     fn params<'e>(&'e self, names: &mut Vec<&'e str>) {

@@ -99,7 +99,7 @@ pub(crate) fn program(
 ) -> Result<(Code, Program), CodegenError> {
     let Options { contraction, trust } = *options;
     let (code, axes) = lower(placed, target, None)?;
-    let source = print::source(&code.function, target, contraction);
+    let source = print::source(&[&code.function], None, target, contraction);
     let mut features = launch::features(placed.kernel, target, source.doubles, source.wide_atomics);
     features.extend(launch::features_of_calls(placed.kernel, target)?);
     let mut plan = launch::plan(placed.kernel, target, &axes, &code, features)?;
@@ -107,7 +107,7 @@ pub(crate) fn program(
     let entry = code.function.name.to_string();
     let untrusted = if trust { Vec::new() } else { intrinsic::foreign(placed.kernel, target)? };
     let target = target.target;
-    Ok((code, Program { target, entry, source: source.text, plan, contraction, untrusted }))
+    Ok((code, Program { target, entry, source: source.text, plan, contraction, untrusted, launches: None }))
 }
 
 /// Source after a pass; it need not compile.
@@ -118,7 +118,7 @@ pub(crate) fn source_after(
     pass: &Pass,
 ) -> Result<String, CodegenError> {
     let (code, _) = lower(placed, target, Some(pass))?;
-    Ok(print::source(&code.function, target, contraction).text)
+    Ok(print::source(&[&code.function], None, target, contraction).text)
 }
 
 /// Code of a placed kernel after the passes up to `last`, or after all, and its axes.
@@ -350,6 +350,11 @@ fn name_after(env: &mut Env<'_>, axes: &Axes, index: purlin_ir::InameId, inames:
     {
         env.iname_names[index.index()] = env.iname_names[only.index()].clone();
     }
+}
+
+/// Parameters of the function of a kernel that no other pass has looked at.
+pub(crate) fn plain_parameters(kernel: &Kernel, names: &[Name]) -> Vec<Param> {
+    parameters(kernel, names, &BTreeSet::new(), &mut Vec::new())
 }
 
 /// Parameters of the function; `shared` are the variables between work-items that wait for each

@@ -2,7 +2,7 @@
 
 use crate::device::{Arg, Buffer, DeviceInfo, Shared};
 use crate::error::RuntimeError;
-use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, HostExpr};
+use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, Entry, HostExpr, LaunchPlan};
 use purlin_ir::ScalarType;
 use std::collections::BTreeMap;
 
@@ -16,14 +16,15 @@ pub(crate) enum Value<'a> {
     Buffer(&'a Buffer),
 }
 
-/// A checked launch: values in the order of the signature, and the grid.
+/// A checked launch: values in the order of the signature, the parameters among them, and the grid.
 pub(crate) struct Bound<'a> {
     pub(crate) values: Vec<Value<'a>>,
+    pub(crate) params: Params,
     pub(crate) grid: [u64; 3],
 }
 
 type Given<'a> = BTreeMap<&'a str, Arg<'a>>;
-type Params = BTreeMap<String, i64>;
+pub(crate) type Params = BTreeMap<String, i64>;
 
 /// Whether the caller gives an argument: tables and scratch memory come from the runtime.
 fn is_given(spec: &ArgSpec) -> bool {
@@ -60,8 +61,29 @@ pub(crate) fn bind<'a>(
         });
     }
     check_aliases(exe, &given)?;
-    check_preconditions(exe, &params)?;
-    Ok(Bound { values, grid: grid(exe, &params, info)? })
+    let entry = (exe.entry.as_str(), &exe.plan);
+    check_preconditions(entry, &params)?;
+    let grid = grid(entry, &params, info, &|value| value)?;
+    Ok(Bound { values, params, grid })
+}
+
+/// One launch of a sequence: the values of the host's loops, which follow the arguments of the program, and
+/// the grid. Where a loop leaves nothing to do, there are fewer than no groups.
+pub(crate) fn bind_entry<'a>(
+    entry: &Entry,
+    params: &Params,
+    args: usize,
+    info: &DeviceInfo,
+) -> Result<(Vec<Value<'a>>, [u64; 3]), RuntimeError> {
+    let this = (entry.name.as_str(), &entry.plan);
+    check_preconditions(this, params)?;
+    let mut values = Vec::new();
+    for spec in &entry.plan.args[args..] {
+        let v = eval(this.0, &spec.name, &HostExpr::Param(spec.name.clone()), params)?;
+        let out_of_range = || RuntimeError::ParameterRange { name: spec.name.clone(), value: v, ty: spec.ty };
+        values.push(param(spec, v).ok_or_else(out_of_range)?);
+    }
+    Ok((values, grid(this, params, info, &|value| value.max(0))?))
 }
 
 /// The arguments by name; each is known to the plan and given once.
@@ -197,9 +219,9 @@ fn wrong_range(exe: &Shared, spec: &ArgSpec, v: i64) -> RuntimeError {
     RuntimeError::ParameterRange { name: spec.name.clone(), value: v, ty: spec.ty }
 }
 
-fn eval(exe: &Shared, what: &str, expr: &HostExpr, params: &Params) -> Result<i64, RuntimeError> {
+fn eval(entry: &str, what: &str, expr: &HostExpr, params: &Params) -> Result<i64, RuntimeError> {
     expr.eval(params).map_err(|source| RuntimeError::Expression {
-        entry: exe.entry.clone(),
+        entry: entry.into(),
         what: what.into(),
         source,
     })
@@ -208,7 +230,7 @@ fn eval(exe: &Shared, what: &str, expr: &HostExpr, params: &Params) -> Result<i6
 /// Bytes of an array.
 fn size(exe: &Shared, spec: &ArgSpec, len: &HostExpr, params: &Params) -> Result<u64, RuntimeError> {
     let what = format!("length of `{}`", spec.name);
-    let elements = eval(exe, &what, len, params)?;
+    let elements = eval(&exe.entry, &what, len, params)?;
     u64::try_from(elements)
         .ok()
         .and_then(|n| n.checked_mul(spec.ty.bytes()))
@@ -278,12 +300,12 @@ fn overlap(a: &Buffer, b: &Buffer) -> bool {
     }
 }
 
-fn check_preconditions(exe: &Shared, params: &Params) -> Result<(), RuntimeError> {
-    for condition in &exe.plan.preconditions {
-        let value = eval(exe, &format!("condition `{}`", condition.text), &condition.value, params)?;
+fn check_preconditions((entry, plan): (&str, &LaunchPlan), params: &Params) -> Result<(), RuntimeError> {
+    for condition in &plan.preconditions {
+        let value = eval(entry, &format!("condition `{}`", condition.text), &condition.value, params)?;
         if value < 0 {
             return Err(RuntimeError::Precondition {
-                entry: exe.entry.clone(),
+                entry: entry.into(),
                 condition: condition.text.clone(),
                 value,
             });
@@ -292,26 +314,28 @@ fn check_preconditions(exe: &Shared, params: &Params) -> Result<(), RuntimeError
     Ok(())
 }
 
-fn grid(exe: &Shared, params: &Params, info: &DeviceInfo) -> Result<[u64; 3], RuntimeError> {
+fn grid(
+    (entry, plan): (&str, &LaunchPlan),
+    params: &Params,
+    info: &DeviceInfo,
+    clamp: &dyn Fn(i64) -> i64,
+) -> Result<[u64; 3], RuntimeError> {
     let mut grid = [0; 3];
-    for (axis, expr) in exe.plan.grid.iter().enumerate() {
+    for (axis, expr) in plan.grid.iter().enumerate() {
         let what = format!("grid along g.{axis}");
-        let value = eval(exe, &what, expr, params)?;
-        grid[axis] = u64::try_from(value).map_err(|_| RuntimeError::BadExtent {
-            entry: exe.entry.clone(),
-            what,
-            value,
-        })?;
+        let value = clamp(eval(entry, &what, expr, params)?);
+        grid[axis] =
+            u64::try_from(value).map_err(|_| RuntimeError::BadExtent { entry: entry.into(), what, value })?;
     }
     if grid.contains(&0) {
         return Ok(grid);
     }
     for (axis, &groups) in grid.iter().enumerate() {
         // Backends count work-items in 64 bits: groups times block has to fit as well.
-        let limit = info.max_grid[axis].min(i64::MAX as u64 / exe.plan.block[axis].max(1));
+        let limit = info.max_grid[axis].min(i64::MAX as u64 / plan.block[axis].max(1));
         if groups > limit {
             return Err(RuntimeError::GridTooLarge {
-                entry: exe.entry.clone(),
+                entry: entry.into(),
                 axis,
                 groups,
                 limit,

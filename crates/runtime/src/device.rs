@@ -4,7 +4,7 @@ use crate::cuda::ptxas::Resources;
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
 use crate::timing::{Timing, TimingOptions};
-use purlin_codegen::{LaunchPlan, Program, Target};
+use purlin_codegen::{LaunchPlan, Program, Sequence, Target};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::fmt;
@@ -217,9 +217,17 @@ pub(crate) struct Shared {
     pub(crate) entry: String,
     pub(crate) plan: LaunchPlan,
     pub(crate) resources: Option<Resources>,
-    pub(crate) code: Box<dyn Any + Send + Sync>,
+    pub(crate) code: Code,
     /// One entry per argument of the plan; the uploaded table where it is one.
     pub(crate) tables: Vec<Option<Buffer>>,
+}
+
+/// What is launched.
+pub(crate) enum Code {
+    /// One function, which in C may run several launches.
+    One(Box<dyn Any + Send + Sync>),
+    /// The functions of the entries of a sequence.
+    Several(Sequence, Vec<Box<dyn Any + Send + Sync>>),
 }
 
 impl Executable {
@@ -234,7 +242,7 @@ impl Executable {
     }
 
     /// Registers, spills and shared memory, as the compiler of a card reports them; none for other
-    /// devices.
+    /// devices, and for programs of several launches.
     pub fn resources(&self) -> Option<&Resources> {
         self.shared.resources.as_ref()
     }

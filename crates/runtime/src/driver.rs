@@ -1,9 +1,9 @@
 //! What a backend has to provide, and the checked device that is built on it.
 
-use crate::arguments::{Bound, Value, bind, scratch};
+use crate::arguments::{Bound, Value, bind, bind_entry, scratch};
 use crate::cuda::ptxas::Resources;
 use crate::device::{
-    Arg, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Shared, Stream, Traffic,
+    Arg, Buffer, Code, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Shared, Stream, Traffic,
 };
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
@@ -11,7 +11,7 @@ use crate::fork::{delay_forks, forks, watch_forks};
 use crate::guests::{Guest, admit, fetch, leave};
 use crate::interrupt::check_interrupt;
 use crate::timing::{Timing, TimingOptions};
-use purlin_codegen::{ArgKind, Feature, Program};
+use purlin_codegen::{ArgKind, Entry, Feature, Program};
 use std::any::Any;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -127,6 +127,12 @@ struct Turn<'d> {
     _gate: Option<RwLockReadGuard<'static, ()>>,
 }
 
+/// Launches in order.
+type Launches<'a, D> = Vec<(&'a <D as Driver>::Code, Call<'a, <D as Driver>::Memory>)>;
+
+/// Most launches of a sequence that are handed to a driver at once.
+const PIECE: usize = 4096;
+
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 fn next_id() -> u64 {
@@ -190,26 +196,72 @@ impl<D: Driver> Checked<D> {
         })
     }
 
-    fn code<'a>(&self, exe: &'a Shared) -> Result<&'a D::Code, RuntimeError> {
-        let code = if exe.device == self.id { exe.code.downcast_ref() } else { None };
+    fn code<'a>(&self, exe: &Shared, code: &'a (dyn Any + Send + Sync)) -> Result<&'a D::Code, RuntimeError> {
+        let code = if exe.device == self.id { code.downcast_ref() } else { None };
         code.ok_or_else(|| RuntimeError::OtherDevice {
             what: format!("executable `{}`", exe.entry),
             device: self.device_name(),
         })
     }
 
-    fn call<'a>(&self, exe: &Shared, bound: &Bound<'a>) -> Result<Call<'a, D::Memory>, RuntimeError> {
-        let mut values = Vec::with_capacity(bound.values.len());
-        for value in &bound.values {
-            values.push(match *value {
+    fn values<'a>(&self, values: &[Value<'a>]) -> Result<Vec<CallValue<'a, D::Memory>>, RuntimeError> {
+        let value = |value: &Value<'a>| {
+            Ok(match *value {
                 Value::I32(v) => CallValue::I32(v),
                 Value::I64(v) => CallValue::I64(v),
                 Value::F32(v) => CallValue::F32(v),
                 Value::F64(v) => CallValue::F64(v),
                 Value::Buffer(b) => CallValue::Memory(self.memory(b)?),
-            });
+            })
+        };
+        values.iter().map(value).collect()
+    }
+
+    /// Runs launches to the end of the last, and returns the seconds of all.
+    fn run(&self, calls: &[(&D::Code, Call<'_, D::Memory>)]) -> Result<f64, RuntimeError> {
+        match calls {
+            [(code, call)] => self.driver.run(code, call),
+            several => self.driver.run_all(several),
         }
-        Ok(Call { values, grid: bound.grid, block: exe.plan.block })
+    }
+
+    /// Hands the launches of an executable to `run`, as many at once as fit a piece; those without groups
+    /// are none.
+    fn in_pieces<'a>(
+        &self,
+        exe: &'a Shared,
+        bound: &Bound<'a>,
+        run: &mut dyn FnMut(Launches<'a, D>) -> Result<(), RuntimeError>,
+    ) -> Result<(), RuntimeError> {
+        let (sequence, codes) = match &exe.code {
+            Code::One(code) => {
+                if bound.grid.contains(&0) {
+                    return Ok(());
+                }
+                let (values, block) = (self.values(&bound.values)?, exe.plan.block);
+                return run(vec![(self.code(exe, &**code)?, Call { values, grid: bound.grid, block })]);
+            }
+            Code::Several(sequence, codes) => (sequence, codes),
+        };
+        let codes = codes.iter().map(|code| self.code(exe, &**code)).collect::<Result<Vec<_>, _>>()?;
+        let mut piece = Vec::new();
+        let no_value = |source| RuntimeError::Expression {
+            entry: exe.entry.clone(),
+            what: "a bound of a loop around launches".into(),
+            source,
+        };
+        sequence.visit(&bound.params, &no_value, &mut |k, params| {
+            let (entry, code) = (&sequence.entries[k], codes[k]);
+            let (own, grid) = bind_entry(entry, params, exe.plan.args.len(), self.info())?;
+            if grid.contains(&0) {
+                return Ok(());
+            }
+            let mut values = self.values(&bound.values)?;
+            values.extend(self.values(&own)?);
+            piece.push((code, Call { values, grid, block: entry.plan.block }));
+            if piece.len() == PIECE { run(std::mem::take(&mut piece)) } else { Ok(()) }
+        })?;
+        if piece.is_empty() { Ok(()) } else { run(piece) }
     }
 
     /// Memory for the temporaries of a launch that all work-groups share, all poison.
@@ -220,6 +272,34 @@ impl<D: Driver> Checked<D> {
     ) -> Result<Vec<Option<Buffer>>, RuntimeError> {
         let sizes = scratch(exe, args)?;
         sizes.into_iter().map(|bytes| bytes.map(|n| self.allocate(n)).transpose()).collect()
+    }
+
+    /// The code of a program: of each function that is launched.
+    fn built(
+        &self,
+        program: &Program,
+        optimisation: Optimisation,
+    ) -> Result<(Code, Origin, Option<Resources>), RuntimeError> {
+        let sequence = match &program.launches {
+            Some(sequence) if !program.target.description().is_host() => sequence,
+            Some(_) | None => {
+                let (code, origin) = self.driver.build(program, optimisation)?;
+                let resources = self.driver.resources(&code);
+                return Ok((Code::One(Box::new(code)), origin, resources));
+            }
+        };
+        let (mut codes, mut origin) = (Vec::with_capacity(sequence.entries.len()), Origin::Disk);
+        for Entry { name, plan } in &sequence.entries {
+            let (entry, plan) = (name.clone(), plan.clone());
+            let program = Program { entry, plan, launches: None, ..program.clone() };
+            check_limits(&program, self.driver.info())?;
+            let (code, from) = self.driver.build(&program, optimisation)?;
+            if from == Origin::Built {
+                origin = from;
+            }
+            codes.push(Box::new(code) as Box<dyn Any + Send + Sync>);
+        }
+        Ok((Code::Several(sequence.clone(), codes), origin, None))
     }
 
     fn upload_tables(&self, program: &Program) -> Result<Vec<Option<Buffer>>, RuntimeError> {
@@ -255,17 +335,17 @@ impl<D: Driver> Device for Checked<D> {
         if let Some(shared) = lock(&self.compiled).get(&key).and_then(Weak::upgrade) {
             return Ok(Executable { origin: Origin::Memory, shared });
         }
-        let (code, origin) = {
+        let (code, origin, resources) = {
             // Compilers run concurrently with each other and with kernels: a tuner compiles on many threads.
             let _queue = self.driver.is_checker().then(|| lock(&self.queue));
-            self.driver.build(program, optimisation)?
+            self.built(program, optimisation)?
         };
         let shared = Arc::new(Shared {
             device: self.id,
             entry: program.entry.clone(),
             plan: program.plan.clone(),
-            resources: self.driver.resources(&code),
-            code: Box::new(code) as Box<dyn Any + Send + Sync>,
+            resources,
+            code,
             tables: self.upload_tables(program)?,
         });
         lock(&self.compiled).insert(key, Arc::downgrade(&shared));
@@ -358,26 +438,20 @@ impl<D: Driver> Device for Checked<D> {
         stream: Option<Stream>,
     ) -> Result<(), RuntimeError> {
         let exe = &*executable.shared;
-        let code = self.code(exe)?;
         self.check_use()?;
         let guests = admit(self, exe, args, stream)?;
         let args = Guest::among(args, &guests);
         let scratch = self.allocate_scratch(exe, &args)?;
         let bound = bind(exe, &args, &scratch, self.info())?;
-        if bound.grid.contains(&0) {
-            return Ok(());
-        }
-        let call = self.call(exe, &bound)?;
-        {
+        self.in_pieces(exe, &bound, &mut |calls| {
             let _queue = self.turn()?;
-            match stream {
-                Some(stream) => {
-                    let wait = scratch.iter().any(Option::is_some) || guests.iter().any(Guest::is_copy);
-                    self.driver.enqueue(code, &call, stream, wait)?;
-                }
-                None => self.driver.run(code, &call).map(drop)?,
-            }
-        }
+            let Some(stream) = stream else { return self.run(&calls).map(drop) };
+            let wait = scratch.iter().any(Option::is_some) || guests.iter().any(Guest::is_copy);
+            let last = calls.len();
+            calls.iter().enumerate().try_for_each(|(k, (code, call))| {
+                self.driver.enqueue(code, call, stream, wait && k + 1 == last)
+            })
+        })?;
         leave(self, exe, &guests)
     }
 
@@ -394,9 +468,10 @@ impl<D: Driver> Device for Checked<D> {
         for (Launch { executable, args }, scratch) in launches.iter().zip(&scratches) {
             let exe = &*executable.shared;
             let bound = bind(exe, args, scratch, self.info())?;
-            if !bound.grid.contains(&0) {
-                calls.push((self.code(exe)?, self.call(exe, &bound)?));
-            }
+            self.in_pieces(exe, &bound, &mut |piece| {
+                calls.extend(piece);
+                Ok(())
+            })?;
         }
         let _queue = self.turn()?;
         self.driver.run_all(&calls)
@@ -413,21 +488,24 @@ impl<D: Driver> Device for Checked<D> {
         options: &TimingOptions,
     ) -> Result<Timing, RuntimeError> {
         let exe = &*executable.shared;
-        let code = self.code(exe)?;
         self.check_use()?;
         let guests = admit(self, exe, args, None)?;
         let args = Guest::among(args, &guests);
         let scratch = self.allocate_scratch(exe, &args)?;
         let bound = bind(exe, &args, &scratch, self.info())?;
-        if bound.grid.contains(&0) {
+        let mut calls = Vec::new();
+        self.in_pieces(exe, &bound, &mut |piece| {
+            calls.extend(piece);
+            Ok(())
+        })?;
+        if calls.is_empty() {
             return Err(RuntimeError::NothingToTime { entry: exe.entry.clone() });
         }
-        let call = self.call(exe, &bound)?;
         let timing = {
             let _queue = self.turn()?;
             Timing::sample(options, || {
                 check_interrupt()?;
-                self.driver.run(code, &call)
+                self.run(&calls)
             })?
         };
         leave(self, exe, &guests)?;

@@ -290,6 +290,7 @@ mod tests {
             plan,
             contraction: true,
             untrusted: Vec::new(),
+            launches: None,
         }
     }
 

@@ -252,12 +252,13 @@ fn random_memory(kernel: &Kernel, params: &BTreeMap<String, i64>, random: &mut R
     memory
 }
 
-/// The facts of generated sources: all of codegen's but those of refusals.
+/// The facts of generated sources: all of codegen's but those of refusals, and of programs that random values
+/// of memory lead outside.
 fn sources() -> Vec<Fact> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../codegen/facts");
     let facts = purlin_facts::load(&folder).unwrap().into_iter();
-    let facts: Vec<_> =
-        facts.filter(|(file, _)| !file.starts_with("refusals::")).map(|(_, fact)| fact).collect();
+    let runs = |file: &str| !file.starts_with("refusals::") && file != "launch::open";
+    let facts: Vec<_> = facts.filter(|(file, _)| runs(file)).map(|(_, fact)| fact).collect();
     assert!(facts.len() >= 71, "{}", facts.len());
     facts
 }

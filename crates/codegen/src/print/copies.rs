@@ -148,7 +148,7 @@ impl Printer {
             self.line(&format!("{ty} *const {own} = {zeroed};"));
             self.line(&format!("const int {shared} = purlin_is_shared_{}({copies});", s.ty.name()));
         }
-        let pragma = super::dialect::groups_pragma(f).replace("omp parallel for", "omp for");
+        let pragma = super::dialect::groups_pragma(f, true);
         self.line(&pragma);
         self.loop_head(f);
         self.in_groups = true;

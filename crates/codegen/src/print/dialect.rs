@@ -66,8 +66,9 @@ impl TargetDescription {
     }
 }
 
-/// OpenMP over the groups; nested axes follow each other and become one.
-pub(crate) fn groups_pragma(f: &For) -> String {
+/// OpenMP over the groups, on threads that run already or are to be started; nested axes follow each other
+/// and become one.
+pub(crate) fn groups_pragma(f: &For, in_region: bool) -> String {
     let mut depth = 1;
     let mut body = &f.body;
     while let [Stmt::For(inner)] = body.as_slice() {
@@ -77,8 +78,9 @@ pub(crate) fn groups_pragma(f: &For) -> String {
         depth += 1;
         body = &inner.body;
     }
+    let start = if in_region { "" } else { "parallel " };
     match depth {
-        1 => "#pragma omp parallel for schedule(static)".into(),
-        n => format!("#pragma omp parallel for schedule(static) collapse({n})"),
+        1 => format!("#pragma omp {start}for schedule(static)"),
+        n => format!("#pragma omp {start}for schedule(static) collapse({n})"),
     }
 }

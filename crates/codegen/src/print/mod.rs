@@ -4,12 +4,15 @@ mod comment;
 mod copies;
 mod dialect;
 mod expr;
+mod function;
 mod helpers;
+mod host;
 mod vector;
 mod work_items;
 
 use crate::ast::{
-    Atomic, Block, CodePiece, Declare, Expr, Extent, For, Intrinsic, LoopKind, Name, Op, Place, Stmt,
+    Atomic, Block, CodePiece, Declare, Expr, Extent, For, HostStmt, Intrinsic, LoopKind, Name, Op, Place,
+    Stmt,
 };
 use crate::target::TargetDescription;
 use crate::vectors::host::is_width;
@@ -71,15 +74,6 @@ pub struct Param {
     pub elements: Option<String>,
 }
 
-/// What is said after a parameter.
-fn remark(param: &Param) -> Option<String> {
-    let remark = param.remark.as_ref()?;
-    Some(match param.aligned {
-        Some(bytes) => format!("{remark}, at a multiple of {bytes} bytes"),
-        None => remark.clone(),
-    })
-}
-
 /// A table in constant memory.
 #[derive(Clone, Debug)]
 pub struct Constant {
@@ -98,34 +92,52 @@ pub(crate) struct Source {
     pub(crate) doubles: bool,
 }
 
-/// Prints a function for a target.
-pub(crate) fn source(function: &Function, target: &'static TargetDescription, contraction: bool) -> Source {
+/// Prints functions for a target, and in C what runs several of them.
+pub(crate) fn source(
+    functions: &[&Function],
+    host: Option<(&Function, &[HostStmt])>,
+    target: &'static TargetDescription,
+    contraction: bool,
+) -> Source {
     let mut printer = Printer::new(target);
-    printer.items_of_last.clone_from(&function.items_of_last);
-    printer.aligned.clone_from(&function.aligned);
-    printer.kept = function.kept.iter().cloned().collect();
-    if target.is_host() {
-        printer.summed = copies::summed(function);
-        printer.grid = function.grid.iter().map(|(_, name)| name.clone()).collect();
-    }
-    printer.indent = 1;
-    printer.provided.clone_from(&function.provided);
-    printer.block(&function.body);
-    let body = std::mem::take(&mut printer.out);
+    printer.in_region = host.is_some();
+    let bodies: Vec<String> = functions.iter().map(|function| printer.body(function)).collect();
+    let region = host.map(|(_, region)| {
+        printer.indent = 1;
+        printer.region(region);
+        std::mem::take(&mut printer.out)
+    });
     let mut text = if contraction { String::new() } else { target.contraction.forbidden.to_owned() };
-    text += &(target.words.preamble)(printer.doubles || uses_doubles(function), printer.wide_atomics());
+    let doubles = printer.doubles || functions.iter().any(|function| uses_doubles(function));
+    text += &(target.words.preamble)(doubles, printer.wide_atomics());
     for helper in &printer.helpers {
         text.push_str(&helper.source(target));
         text.push('\n');
     }
-    for constant in &function.constants {
-        printer.constant(constant);
+    printer.aligned = functions.iter().flat_map(|function| function.aligned.clone()).collect();
+    let mut declared = BTreeSet::new();
+    for constant in functions.iter().flat_map(|function| &function.constants) {
+        if declared.insert(&constant.name) {
+            printer.constant(constant);
+        }
     }
-    text.push_str(&std::mem::take(&mut printer.out));
-    printer.signature(function);
-    printer.out.push_str(&body);
-    printer.out.push_str("}\n");
-    if target.is_host() {
+    for (k, (function, body)) in functions.iter().zip(&bodies).enumerate() {
+        if k > 0 {
+            printer.out.push('\n');
+        }
+        printer.signature(function);
+        printer.unused(function);
+        printer.out.push_str(body);
+        printer.out.push_str("}\n");
+    }
+    if let (Some((main, _)), Some(region)) = (host, region) {
+        printer.in_region = false;
+        printer.out.push('\n');
+        printer.signature(main);
+        printer.out.push_str(&region);
+        printer.out.push_str("}\n");
+        printer.launcher(main);
+    } else if let ([function], true) = (functions, target.is_host()) {
         printer.launcher(function);
     }
     text.push_str(&printer.out);
@@ -150,6 +162,8 @@ pub(crate) struct Printer {
     indent: usize,
     helpers: BTreeSet<Helper>,
     doubles: bool,
+    /// Whether threads that run already share out the groups of the functions.
+    in_region: bool,
     /// Whether this is inside a loop over groups.
     in_groups: bool,
     /// As [`Function::items_of_last`] has it.
@@ -176,6 +190,7 @@ impl Printer {
             indent: 0,
             helpers: BTreeSet::new(),
             doubles: false,
+            in_region: false,
             in_groups: false,
             items_of_last: None,
             in_last_group: false,
@@ -186,6 +201,22 @@ impl Printer {
             summed: Vec::new(),
             grid: Vec::new(),
         }
+    }
+
+    /// The statements of a function.
+    fn body(&mut self, function: &Function) -> String {
+        self.items_of_last.clone_from(&function.items_of_last);
+        self.aligned.clone_from(&function.aligned);
+        self.kept = function.kept.iter().cloned().collect();
+        if self.dialect.is_host() {
+            self.summed = if self.in_region { Vec::new() } else { copies::summed(function) };
+            self.grid = function.grid.iter().map(|(_, name)| name.clone()).collect();
+        }
+        (self.in_groups, self.indent) = (false, 1);
+        self.provided.clone_from(&function.provided);
+        self.provided_bytes = 0;
+        self.block(&function.body);
+        std::mem::take(&mut self.out)
     }
 
     fn wide_atomics(&self) -> bool {
@@ -391,7 +422,7 @@ impl Printer {
             LoopKind::Sequential | LoopKind::Vector => {}
             // `collapse` of the outermost counts the inner ones.
             LoopKind::Groups if self.in_groups => {}
-            LoopKind::Groups => self.line(&dialect::groups_pragma(f)),
+            LoopKind::Groups => self.line(&dialect::groups_pragma(f, self.in_region)),
             LoopKind::WorkItems => self.work_items_pragma(f),
         }
         self.loop_head(f);
@@ -443,70 +474,6 @@ impl Printer {
             self.out.push(',');
         }
         self.out.push_str("\n};\n\n");
-    }
-
-    fn signature(&mut self, function: &Function) {
-        let mut params: Vec<(String, Option<String>)> =
-            function.params.iter().map(|p| (self.dialect.param(p), remark(p))).collect();
-        params.extend(function.grid.iter().map(|(_, name)| (format!("const int64_t {name}"), None)));
-        self.out.push_str(&(self.dialect.words.head)(function));
-        if params.is_empty() {
-            self.out.push_str("(void)\n{\n");
-            return;
-        }
-        self.out.push('(');
-        let last = params.len() - 1;
-        for (k, (text, remark)) in params.iter().enumerate() {
-            let comma = if k == last { ")" } else { "," };
-            let _ = write!(self.out, "\n    {text}{comma}");
-            if let Some(remark) = remark {
-                let _ = write!(self.out, " {}", comment(remark));
-            }
-        }
-        self.out.push_str("\n{\n");
-        if self.dialect.is_host() {
-            let mut used = BTreeSet::new();
-            names_in(&function.body, &mut used);
-            for p in function.params.iter().filter(|p| !used.contains(&p.name)) {
-                let _ = writeln!(self.out, "    (void){};", p.name);
-            }
-        }
-    }
-
-    /// `void entry_launch(void *const *args, const int64_t *grid)`: each argument points to a
-    /// value, or to the pointer of a buffer.
-    fn launcher(&mut self, function: &Function) {
-        let head = format!(
-            "void {}(void *const *args, const int64_t *grid)",
-            crate::names::launcher(&function.name)
-        );
-        let _ = write!(self.out, "\n{head};\n\n{head}\n{{\n");
-        if function.params.is_empty() {
-            self.out.push_str("    (void)args;\n");
-        }
-        if function.grid.is_empty() {
-            self.out.push_str("    (void)grid;\n");
-        }
-        let mut args: Vec<String> = function
-            .params
-            .iter()
-            .enumerate()
-            .map(|(k, p)| {
-                let ty = self.dialect.ty(p.ty);
-                match p.buffer {
-                    None => format!("*(const {ty} *)args[{k}]"),
-                    Some(true) => format!("*({ty} const *const *)args[{k}]"),
-                    Some(false) => format!("*({ty} *const *)args[{k}]"),
-                }
-            })
-            .collect();
-        args.extend(function.grid.iter().map(|(axis, _)| format!("grid[{axis}]")));
-        let _ = write!(self.out, "    {}(", function.name);
-        for (k, arg) in args.iter().enumerate() {
-            let comma = if k + 1 == args.len() { "" } else { "," };
-            let _ = write!(self.out, "\n        {arg}{comma}");
-        }
-        self.out.push_str(");\n}\n");
     }
 }
 

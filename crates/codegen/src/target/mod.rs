@@ -266,7 +266,9 @@ pub(crate) struct Words {
 }
 
 impl TargetDescription {
-    pub(crate) fn is_host(&self) -> bool {
+    /// Whether a program runs on the threads of the host, and its entry point runs all its launches.
+    #[must_use]
+    pub fn is_host(&self) -> bool {
         self.execution == Execution::Host
     }
 

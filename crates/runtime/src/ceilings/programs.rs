@@ -44,7 +44,15 @@ fn program(
         preconditions: vec![],
         notes: vec![],
     };
-    Program { target, entry: entry.into(), source, plan, contraction: true, untrusted: vec![] }
+    Program {
+        target,
+        entry: entry.into(),
+        source,
+        plan,
+        contraction: true,
+        untrusted: vec![],
+        launches: None,
+    }
 }
 
 /// `n / CHUNK`.

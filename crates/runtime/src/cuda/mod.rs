@@ -1,6 +1,7 @@
 //! CUDA: NVRTC for the code, the driver for the rest; both found when they are needed.
 
 mod context;
+mod graph;
 pub mod nccl;
 pub mod nvrtc;
 pub mod ptxas;
@@ -220,7 +221,19 @@ impl Driver for CudaDriver {
             code.running.store(true, Ordering::Relaxed); // one that fails leaves those before it at work
             self.launch(code, call, result::stream::null())
         };
-        self.stopwatch.measure(|| calls.iter().try_for_each(launch))
+        let Some(nodes) = graph::repeated(calls) else {
+            return self.stopwatch.measure(|| calls.iter().try_for_each(launch));
+        };
+        self.context.enter()?;
+        calls[..nodes].iter().for_each(|(code, _)| code.running.store(true, Ordering::Relaxed));
+        let graph = graph::Graph::of(&self.context, |stream| {
+            calls[..nodes].iter().try_for_each(|(code, call)| self.launch(code, call, stream))
+        })?;
+        let whole = calls.len() - calls.len() % nodes;
+        self.stopwatch.measure(|| {
+            (0..whole / nodes).try_for_each(|_| graph.launch())?;
+            calls[whole..].iter().try_for_each(launch)
+        })
     }
 }
 

@@ -42,6 +42,7 @@ fn planted(body: &str) -> Program {
         plan,
         contraction: true,
         untrusted: vec![],
+        launches: None,
     }
 }
 

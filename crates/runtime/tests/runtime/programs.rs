@@ -72,6 +72,7 @@ pub fn axpy(target: Target) -> Program {
         plan,
         contraction: true,
         untrusted: vec![],
+        launches: None,
     }
 }
 
@@ -136,6 +137,7 @@ pub fn histogram(target: Target) -> Program {
         plan,
         contraction: true,
         untrusted: vec![],
+        launches: None,
     }
 }
 

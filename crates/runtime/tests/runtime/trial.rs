@@ -45,6 +45,7 @@ fn deadly() -> Program {
         plan,
         contraction: true,
         untrusted: vec![],
+        launches: None,
     }
 }
 
