@@ -6,6 +6,7 @@ mod support;
 
 mod contraction;
 mod intrinsics;
+mod launches;
 mod long_sums;
 mod pipelining;
 mod pocl;

@@ -16,7 +16,7 @@ fn purlin(args: &[&str]) -> Output {
 
 /// Standard output and standard error, after the exit code that is expected.
 #[track_caller]
-fn run(args: &[&str], code: i32) -> (String, String) {
+pub(crate) fn run(args: &[&str], code: i32) -> (String, String) {
     let output = purlin(args);
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
@@ -24,7 +24,7 @@ fn run(args: &[&str], code: i32) -> (String, String) {
     (out, err)
 }
 
-fn write(dir: &Path, name: &str, text: &str) -> String {
+pub(crate) fn write(dir: &Path, name: &str, text: &str) -> String {
     let path = dir.join(name);
     std::fs::write(&path, text).unwrap();
     path.to_string_lossy().into_owned()

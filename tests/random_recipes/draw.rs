@@ -9,7 +9,8 @@ use purlin::transforms::{Step, steps};
 
 /// Primitives that few programs have room for: tried first in every fourth step, so that each is
 /// accepted in a run of a few hundred pairs or so.
-const RARE: [&str; 22] = [
+const RARE: [&str; 26] = [
+    "assign_to_rule",
     "collect_factors",
     "combine_orbits",
     "crop_table",
@@ -20,6 +21,7 @@ const RARE: [&str; 22] = [
     "factor_rank",
     "factorise_sum",
     "fold_array",
+    "fuse_launches",
     "list_elements",
     "mirror_triangle",
     "pack_arrays",
@@ -27,10 +29,12 @@ const RARE: [&str; 22] = [
     "pre_evaluate_loop",
     "precompute_rule",
     "rename",
+    "reverse_iname",
     "roll_insns",
     "skip_zero_blocks",
     "skip_zero_terms",
     "split_accumulation",
+    "split_launch",
     "sum_moments",
 ];
 

@@ -106,7 +106,7 @@ impl fmt::Display for Refusal {
             RefusalReason::LocalFlow => write!(
                 f,
                 "{sink} reads `{element}`, which {source} writes in another work-group{params}; \
-                 `{var}` is local: make it global and split the kernel there"
+                 `{var}` is local: make it global, and split the launch there (`split_launch`)"
             ),
             RefusalReason::SubGroupFlow => write!(
                 f,
@@ -123,8 +123,8 @@ impl fmt::Display for Refusal {
                 write!(
                     f,
                     "{source} {first} and {sink} {second} `{element}`{through} in different work-groups{params}, \
-                     which nothing orders inside one launch; keep that loop sequential or split the kernel \
-                     there{assume}"
+                     which nothing orders inside one launch; keep that loop sequential, or split the launch \
+                     there (`split_launch`){assume}"
                 )
             }
             RefusalReason::Unordered => {

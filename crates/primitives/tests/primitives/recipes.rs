@@ -213,7 +213,7 @@ fn schemas_list_the_values() {
     };
     assert_eq!(
         values("tag", "tag"),
-        r#"["sequential","unroll","nounroll","vector","g.0","g.1","g.2","l.0","l.1","l.2"]"#
+        r#"["sequential","unroll","nounroll","vector","g.0","g.1","g.2","l.0","l.1","l.2","launch"]"#
     );
     assert_eq!(values("reduce_in_tree", "tag"), r#"["l.0","l.1","l.2"]"#);
     assert_eq!(

@@ -60,6 +60,14 @@ pub const MAX_LANES: i64 = 64;
 ///   S(i)                    S(i)
 /// ```
 ///
+/// Every iteration of a loop tagged `launch` is a launch: what is ordered between work-groups goes to the next
+/// one. Every instruction is then in a launch, and the loops around are the host's.
+///
+/// ```text
+/// for t in 0..m      =>   for t in 0..m {launch}
+///   S(t)                    S(t)
+/// ```
+///
 /// # Precondition
 /// For every dependence `(i, j)` whose ends run in different places, the table of
 /// [`purlin_analysis::placement`] holds with all tags:
@@ -100,7 +108,7 @@ pub struct Tag {
     #[serde(with = "argument::one_or_several")]
     #[schemars(schema_with = "argument::one_or_several::schema")]
     pub inames: Vec<String>,
-    /// `g.0`–`g.2`, `l.0`–`l.2`, `vector`, `unroll` or `sequential`.
+    /// `g.0`–`g.2`, `l.0`–`l.2`, `vector`, `unroll`, `launch` or `sequential`.
     #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
     #[schemars(schema_with = "argument::tags")]
     pub tag: AxisTag,
