@@ -233,6 +233,9 @@ fn plan_text(kernel: &Kernel, program: &Program, nodes: &[Nodes]) -> String {
     if let Some(option) = program.contraction_option() {
         let _ = writeln!(text, "// compile with {option}");
     }
+    if program.target == Target::C && program.repeated_writes {
+        let _ = writeln!(text, "// compile with -fno-predictive-commoning");
+    }
     for nodes in nodes {
         let _ = writeln!(text, "// nodes: {nodes}");
     }

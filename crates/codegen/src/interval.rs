@@ -1,5 +1,7 @@
 //! Intervals of integers: what decides widths, guards and constant trip counts without isl.
 
+use purlin_ir::ScalarType;
+
 /// Everything beyond this is taken as infinite: sums and products of bounds below it fit `i128`.
 const INFINITY: i128 = 1 << 62;
 
@@ -16,6 +18,15 @@ impl Interval {
     /// The values of `i32`.
     pub(crate) const I16: Self = Self { lo: i16::MIN as i128, hi: i16::MAX as i128 };
     pub(crate) const I32: Self = Self { lo: i32::MIN as i128, hi: i32::MAX as i128 };
+
+    /// The values of an integer type.
+    pub(crate) fn of(ty: ScalarType) -> Self {
+        match ty {
+            ScalarType::I16 => Self::I16,
+            ScalarType::I32 => Self::I32,
+            ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => Self::ALL,
+        }
+    }
 
     pub(crate) fn new(lo: i128, hi: i128) -> Self {
         Self { lo: lo.clamp(-INFINITY, INFINITY), hi: hi.clamp(-INFINITY, INFINITY) }

@@ -106,6 +106,7 @@ pub mod program;
 mod race;
 mod reach;
 mod regions;
+mod repeated_writes;
 mod sequence;
 mod spread;
 mod stack;

@@ -21,6 +21,10 @@ pub struct Program {
     /// Whether it may be compiled with `a*b + c` rounded once
     /// ([`Options::contraction`](crate::Options)).
     pub contraction: bool,
+    /// Whether a loop may write one element of an array again and again. GCC 12 is wrong about some
+    /// such loops (`-fpredictive-commoning`), and programs without any run faster with that.
+    #[serde(default = "unknown")]
+    pub repeated_writes: bool,
     /// Callees that Purlin does not ship, of which the source may hold code, where nobody has allowed
     /// that to run ([`Options::trust`](crate::Options)): devices refuse the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -107,6 +111,11 @@ fn walk<E>(
         }
     }
     Ok(())
+}
+
+/// A program of before may hold such loops.
+fn unknown() -> bool {
+    true
 }
 
 impl Program {

@@ -107,7 +107,11 @@ pub(crate) fn program(
     let entry = code.function.name.to_string();
     let untrusted = if trust { Vec::new() } else { intrinsic::foreign(placed.kernel, target)? };
     let target = target.target;
-    Ok((code, Program { target, entry, source: source.text, plan, contraction, untrusted, launches: None }))
+    let repeated_writes = crate::repeated_writes::has_repeated_writes(&code.function.body);
+    let source = source.text;
+    let program =
+        Program { target, entry, source, plan, contraction, repeated_writes, untrusted, launches: None };
+    Ok((code, program))
 }
 
 /// Source after a pass; it need not compile.

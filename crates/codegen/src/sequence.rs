@@ -14,6 +14,7 @@ use crate::placed::PlacedKernel;
 use crate::plan::{Entry, HostExpr, HostStep, LaunchPlan, Program, Sequence};
 use crate::print::{self, Function};
 use crate::program::{Code, Options, lower, plain_parameters, program};
+use crate::repeated_writes::has_repeated_writes;
 use crate::target::{Target, TargetDescription};
 use crate::value::integer;
 use purlin_analysis::Analysis;
@@ -97,6 +98,7 @@ fn of_launches(
     }
     let plan = whole_plan(kernel, &main, &entries);
     let untrusted = if trust { Vec::new() } else { intrinsic::foreign(kernel, target)? };
+    let repeated_writes = made.iter().any(|(code, _)| has_repeated_writes(&code.function.body));
     let steps = steps.iter().map(|step| host_step(kernel, step)).collect();
     Ok(Program {
         target: target.target,
@@ -104,6 +106,7 @@ fn of_launches(
         source: source.text,
         plan,
         contraction,
+        repeated_writes,
         untrusted,
         launches: Some(Sequence { entries, steps }),
     })

@@ -155,8 +155,18 @@ fn code(env: &Env<'_>, factor: &Factor) -> (Expr, ScalarType) {
     }
 }
 
-/// `a + b`, `a - b` or `a * b` of integers.
+/// `a + b`, `a - b` or `a * b` of integers, exact.
 pub(crate) fn arithmetic(env: &Env<'_>, op: Op, a: Value, b: Value) -> Value {
+    within(env, op, a, b, Interval::ALL)
+}
+
+/// The same of integers in 32 bits whose result the kernel promises to fit them.
+pub(crate) fn held_arithmetic(env: &Env<'_>, op: Op, a: Value, b: Value) -> Value {
+    within(env, op, a, b, Interval::I32)
+}
+
+/// The same where the result is known to be in `known`.
+fn within(env: &Env<'_>, op: Op, a: Value, b: Value, known: Interval) -> Value {
     if let (Value::Affine(x), Value::Affine(y)) = (&a, &b) {
         let affine = match op {
             Op::Add => Some(x.plus(y)),
@@ -188,6 +198,7 @@ pub(crate) fn arithmetic(env: &Env<'_>, op: Op, a: Value, b: Value) -> Value {
         Op::Sub => ra.plus(rb.times(-1)),
         Op::Mul | Op::Div | Op::Rem | Op::Lt | Op::Le | Op::Eq | Op::Ne | Op::And | Op::Or => ra.product(rb),
     };
+    let range = range.meet(known);
     let wide = !range.fits_i32() || ta == ScalarType::I64 || tb == ScalarType::I64;
     // One wide operand makes the operation wide; a literal in front stays as it is.
     let (ea, eb) = match (wide, &ea) {

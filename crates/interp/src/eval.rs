@@ -128,10 +128,7 @@ impl<'p, O: Observer> Machine<'p, O> {
             }
             Int::Narrow(a) => {
                 let value = self.int(a)?;
-                match i32::try_from(value) {
-                    Ok(_) => Ok(value),
-                    Err(_) => Err(self.overflow(format!("{value}"), "`i32`")),
-                }
+                self.narrow(value)
             }
             Int::Select(c, a, b) => {
                 if self.truth(c)? {
@@ -140,16 +137,27 @@ impl<'p, O: Observer> Machine<'p, O> {
                     self.int(b)
                 }
             }
-            Int::Reduce { op, inames, neutral, tally, body } => {
+            Int::Reduce { op, inames, neutral, narrow, tally, body } => {
                 let mut sum = *neutral;
                 self.reduce(inames, &mut |this| {
                     let value = this.int(body)?;
                     this.ops[tally.index()] += 1;
                     sum = this.combine_int(*op, sum, value)?;
+                    if *narrow {
+                        sum = this.narrow(sum)?;
+                    }
                     Ok(())
                 })?;
                 Ok(sum)
             }
+        }
+    }
+
+    /// A value that has to fit `i32`.
+    fn narrow(&self, value: i64) -> Eval<i64> {
+        match i32::try_from(value) {
+            Ok(_) => Ok(value),
+            Err(_) => Err(self.overflow(format!("{value}"), "`i32`")),
         }
     }
 

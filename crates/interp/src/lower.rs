@@ -27,7 +27,7 @@ pub fn lower(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<Program,
     let params = param_values(kernel, params)?;
     check_assumptions(kernel, &params)?;
     let shapes = kernel.vars.ids().map(|v| shape(kernel, v, &params)).collect::<Result<_, _>>()?;
-    let lowering = Lowering { kernel, params: &params };
+    let lowering = Lowering { kernel, params: &params, in_index: false };
     let domains = kernel.inames.ids().map(|i| domain(kernel, i, &params)).collect();
     let mut loops = vec![Vec::new(); kernel.insns.len()];
     for (insn, around) in kernel.schedule() {

@@ -9,9 +9,12 @@ use purlin_ir::types::ScalarType;
 use purlin_ir::typing::{ExprType, TypeError};
 
 /// What expressions are lowered against.
+#[derive(Clone, Copy)]
 pub(super) struct Lowering<'k> {
     pub(super) kernel: &'k Kernel,
     pub(super) params: &'k [Option<i64>],
+    /// Whether this is an index, in which integers are exact.
+    pub(super) in_index: bool,
 }
 
 /// Arguments of the rule whose body is being expanded; they live in the environment around it.
@@ -42,6 +45,15 @@ impl Typed {
         match self {
             Self::Truth(_) => ExprType::Bool,
             Self::Int(_, ty) | Self::Real(_, ty) => *ty,
+        }
+    }
+
+    /// [`purlin_ir::TypedExpr::is_narrow`].
+    fn is_narrow(&self) -> bool {
+        match self {
+            Self::Int(Int::Const(c), ExprType::Literal) => i32::try_from(*c).is_ok(),
+            Self::Int(_, ty) => *ty == ExprType::Scalar(ScalarType::I32),
+            Self::Truth(_) | Self::Real(..) => false,
         }
     }
 
@@ -133,7 +145,8 @@ impl Lowering<'_> {
 
     fn place_in(&self, access: &Access, frame: Option<&Frame<'_>>) -> Lowered<Place> {
         self.kernel.vars.get(access.var).map_or(Ok(()), |var| rank(&var.name, var.shape.len(), access))?;
-        let index = access.index.iter().map(|e| self.value(e, frame)?.into_int());
+        let exact = Self { in_index: true, ..*self };
+        let index = access.index.iter().map(|e| exact.value(e, frame)?.into_int());
         Ok(Place { var: access.var, index: index.collect::<Lowered<_>>()? })
     }
 
@@ -149,11 +162,16 @@ impl Lowering<'_> {
                 Typed::Truth(Truth::Not(Box::new(self.value(a, frame)?.into_truth()?)))
             }
             Expr::Unary(UnaryOp::Neg, a) => match self.value(a, frame)? {
-                Typed::Int(a, ty) => Typed::Int(Int::Neg(Box::new(a), tally(OpKind::Neg, ty)), ty),
+                Typed::Int(a, ty) => self.held(Typed::Int(Int::Neg(Box::new(a), tally(OpKind::Neg, ty)), ty)),
                 Typed::Real(a, ty) => Typed::Real(Real::Neg(Box::new(a), tally(OpKind::Neg, ty)), ty),
                 truth @ Typed::Truth(_) => return truth.mismatch("a number"),
             },
-            Expr::Binary(op, a, b) => binary(*op, self.value(a, frame)?, self.value(b, frame)?)?,
+            Expr::Binary(op, a, b) => {
+                let (a, b) = (self.value(a, frame)?, self.value(b, frame)?);
+                let narrow = a.is_narrow() && b.is_narrow();
+                let value = binary(*op, a, b)?;
+                if narrow { self.held(value) } else { value }
+            }
             Expr::Call(function, args) => self.call(*function, args, frame)?,
             Expr::Cast(ty, a) => cast(*ty, self.value(a, frame)?)?,
             Expr::Select(c, a, b) => self.select(c, a, b, frame)?,
@@ -161,6 +179,20 @@ impl Lowering<'_> {
             Expr::Rule(rule, args) => self.rule(*rule, args, frame)?,
             Expr::RuleParam(k) => self.rule_param(*k, frame)?,
         })
+    }
+
+    /// A sum, a difference or a product that has to fit `i32`: see [`purlin_ir::typing`].
+    fn held(&self, value: Typed) -> Typed {
+        match value {
+            Typed::Int(e, ty) if self.is_held(ty) && e.may_leave_its_type() => {
+                Typed::Int(Int::Narrow(Box::new(e)), ty)
+            }
+            other @ (Typed::Truth(_) | Typed::Int(..) | Typed::Real(..)) => other,
+        }
+    }
+
+    fn is_held(&self, ty: ExprType) -> bool {
+        ty == ExprType::Scalar(ScalarType::I32) && !self.in_index
     }
 
     fn load(&self, access: &Access, frame: Option<&Frame<'_>>) -> Lowered<Typed> {
@@ -218,7 +250,9 @@ impl Lowering<'_> {
             other @ (Typed::Truth(_) | Typed::Int(..)) => {
                 let body = Box::new(other.into_int()?);
                 let of = if let ExprType::Scalar(of) = ty { of } else { ScalarType::I64 };
-                Typed::Int(Int::Reduce { op, inames, neutral: op.integer_of_nothing(of), tally, body }, ty)
+                let narrow = self.is_held(ty) && body.is_made_of_elements();
+                let neutral = op.integer_of_nothing(of);
+                Typed::Int(Int::Reduce { op, inames, neutral, narrow, tally, body }, ty)
             }
         })
     }

@@ -96,9 +96,44 @@ pub enum Int {
         op: UpdateOp,
         inames: Vec<InameId>,
         neutral: i64,
+        /// Whether partial results must fit `i32`.
+        narrow: bool,
         tally: Tally,
         body: Box<Int>,
     },
+}
+
+impl Int {
+    /// Whether this is a sum, a difference, a product or a negation of elements, as
+    /// [`purlin_ir::TypedExpr::is_made_of_elements`] says of the kernel's expressions.
+    pub fn may_leave_its_type(&self) -> bool {
+        match self {
+            Self::Neg(..) | Self::Arith { op: IntOp::Add | IntOp::Sub | IntOp::Mul, .. } => {
+                self.is_made_of_elements()
+            }
+            Self::Const(_)
+            | Self::Iname(_)
+            | Self::Load(_)
+            | Self::FromReal(..)
+            | Self::Narrow(_)
+            | Self::Arith { .. }
+            | Self::Select(..)
+            | Self::Reduce { .. } => false,
+        }
+    }
+
+    /// Whether the value is made of elements of arrays or of reals.
+    pub fn is_made_of_elements(&self) -> bool {
+        match self {
+            Self::Const(_) | Self::Iname(_) => false,
+            Self::Load(place) => !place.index.is_empty(),
+            Self::FromReal(..) => true,
+            Self::Narrow(a) | Self::Neg(a, _) | Self::Reduce { body: a, .. } => a.is_made_of_elements(),
+            Self::Arith { a, b, .. } | Self::Select(_, a, b) => {
+                a.is_made_of_elements() || b.is_made_of_elements()
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -10,6 +10,10 @@
 //! | `f32` with `f64` | `f64` |
 //!
 //! Any other mixture of integers and reals needs a cast.
+//!
+//! Integers of loops, parameters and scalars are exact, and so are indices. Elsewhere a sum, a
+//! difference or a product of values of `i32` that is made of elements of arrays is a value of `i32`:
+//! a program in which it leaves 32 bits is an error, as a store that does not fit.
 
 use crate::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp};
 use crate::kernel::Kernel;
@@ -285,6 +289,34 @@ pub struct TypedExpr<'e> {
     pub ty: ExprType,
     /// What it is made of.
     pub operands: Vec<TypedExpr<'e>>,
+}
+
+impl TypedExpr<'_> {
+    /// Whether this is a value of `i32`, or a literal that is one: a loop or what is computed of
+    /// literals has whatever width holds it.
+    pub fn is_narrow(&self) -> bool {
+        let fits = |e: &Expr| matches!(e, Expr::Int(c) if i32::try_from(*c).is_ok());
+        self.ty == ExprType::Scalar(ScalarType::I32) || fits(self.expr)
+    }
+
+    /// Whether the integer is made of elements of arrays or of reals. Loops, parameters and integer
+    /// scalars alone make bounds and places, which are exact; elements are data, of which an
+    /// operation has a result of its type.
+    pub fn is_made_of_elements(&self) -> bool {
+        let any = |operands: &[Self]| operands.iter().any(Self::is_made_of_elements);
+        match self.expr {
+            Expr::Load(access) => !access.index.is_empty(),
+            Expr::Select(..) => any(self.operands.get(1..).unwrap_or(&[])),
+            Expr::Cast(..) => self.operands.iter().any(|a| a.ty.is_real() || a.is_made_of_elements()),
+            Expr::Unary(..) | Expr::Binary(..) | Expr::Reduce(_) => any(&self.operands),
+            Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Call(..)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_) => false,
+        }
+    }
 }
 
 fn type_of_call(

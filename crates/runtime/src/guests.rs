@@ -289,6 +289,7 @@ mod tests {
             source: String::new(),
             plan,
             contraction: true,
+            repeated_writes: true,
             untrusted: Vec::new(),
             launches: None,
         }

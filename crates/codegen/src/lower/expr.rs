@@ -10,7 +10,7 @@ use crate::ast::{Block, Declare, Expr, IntFn, Name, Op, Place, Stmt};
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::target::Posix;
-use crate::value::{Value, arithmetic, divide};
+use crate::value::{Value, arithmetic, divide, held_arithmetic};
 use purlin_ir::affine::MAX_TERMS;
 use purlin_ir::{Affine, BinaryOp, Expr as Ir, ExprType, MathFn, ScalarType, TypedExpr, UnaryOp, UpdateOp};
 
@@ -53,7 +53,10 @@ impl<'k> Lower<'k> {
                     Value::Real(Expr::Real(-v, ty), ty)
                 }
                 (Value::Real(e, ty), _) => Value::Real(Expr::Neg(Box::new(e)), ty),
-                (integer, _) => arithmetic(&self.env, Op::Sub, Value::Affine(Affine::constant(0)), integer),
+                (integer, _) => {
+                    let zero = Value::Affine(Affine::constant(0));
+                    self.sum_or_product(Op::Sub, zero, integer, self.is_held(e.ty, a))
+                }
             },
             (Ir::Unary(UnaryOp::Not, _), [a]) => Value::Bool(Expr::Not(Box::new(self.truth(a)?))),
             (Ir::Binary(op, ..), [a, b]) => self.binary(*op, a, b, weak)?,
@@ -94,8 +97,10 @@ impl<'k> Lower<'k> {
         let weak = if op.is_comparison() { ScalarType::F64 } else { weak };
         let joined = a.ty.join(b.ty).ok_or_else(|| self.internal("operands that do not go together"))?;
         if joined.is_integer() && op != BinaryOp::Div {
+            let held = a.is_narrow() && b.is_narrow() && (self.is_held(joined, a) || self.is_held(joined, b));
             let (a, b) = (self.value(a, weak)?, self.value(b, weak)?);
-            return Ok(self.integer_binary(op, a, b));
+            let value = self.integer_binary(op, a, b, held);
+            return Ok(value);
         }
         let ty = real_type(joined, weak);
         let (a, b) = (self.value(a, ty)?, self.value(b, ty)?);
@@ -141,7 +146,22 @@ impl<'k> Lower<'k> {
         (always || never).then_some(always)
     }
 
-    fn integer_binary(&self, op: BinaryOp, a: Value, b: Value) -> Value {
+    /// Whether the kernel promises that an operation of this type fits 32 bits: outside indices,
+    /// one of `i32` with an operand that is made of elements of arrays does.
+    fn is_held(&self, ty: ExprType, operand: &TypedExpr<'_>) -> bool {
+        ty == ExprType::Scalar(ScalarType::I32) && !self.in_index && operand.is_made_of_elements()
+    }
+
+    /// `a + b`, `a - b` or `a * b` of integers, in 32 bits where the kernel promises that it fits.
+    fn sum_or_product(&self, op: Op, a: Value, b: Value, held: bool) -> Value {
+        let narrow = |v: &Value| v.as_integer(&self.env).1 == ScalarType::I32;
+        if held && narrow(&a) && narrow(&b) {
+            return held_arithmetic(&self.env, op, a, b);
+        }
+        arithmetic(&self.env, op, a, b)
+    }
+
+    fn integer_binary(&self, op: BinaryOp, a: Value, b: Value, held: bool) -> Value {
         let function = |f: IntFn| {
             if let (Value::Affine(n), Value::Affine(d)) = (&a, &b)
                 && let Some(d) = d.as_constant().filter(|d| *d > 0)
@@ -156,9 +176,9 @@ impl<'k> Lower<'k> {
             Value::Int(code, ty, range)
         };
         match op {
-            BinaryOp::Add => arithmetic(&self.env, Op::Add, a, b),
-            BinaryOp::Sub => arithmetic(&self.env, Op::Sub, a, b),
-            BinaryOp::Mul => arithmetic(&self.env, Op::Mul, a, b),
+            BinaryOp::Add => self.sum_or_product(Op::Add, a, b, held),
+            BinaryOp::Sub => self.sum_or_product(Op::Sub, a, b, held),
+            BinaryOp::Mul => self.sum_or_product(Op::Mul, a, b, held),
             BinaryOp::FloorDiv => function(IntFn::FloorDiv),
             BinaryOp::Mod => function(IntFn::Mod),
             BinaryOp::Min | BinaryOp::Max => self.integer_extreme(op == BinaryOp::Min, &a, &b),
@@ -258,7 +278,7 @@ impl<'k> Lower<'k> {
             };
             return Ok(Value::Real(code, ty));
         }
-        let range = if ty == ScalarType::I32 { Interval::I32 } else { Interval::ALL };
+        let range = Interval::of(ty);
         Ok(match value {
             Value::Affine(e) if ty == ScalarType::I64 || self.env.range(&e).fits_i32() => Value::Affine(e),
             Value::Int(e, from, r) if ty == from || (ty == ScalarType::I64 && from == ScalarType::I32) => {
@@ -281,14 +301,18 @@ impl<'k> Lower<'k> {
         let Ir::Reduce(r) = e.expr else { return Err(self.internal("no reduction")) };
         let stem = format!("acc_{}", r.inames.first().map_or("r", |i| self.env.name(*i)));
         let name = self.env.names.fresh(&stem);
-        let ty = if e.ty.is_real() { real_type(e.ty, weak) } else { ScalarType::I64 };
+        let ty = match e.ty.is_real() {
+            true => real_type(e.ty, weak),
+            false if self.is_held(e.ty, body) => ScalarType::I32,
+            false => ScalarType::I64,
+        };
         let code = self.reduction_nest(e, body, &name, ty, 0)?;
         let narrow = e.ty == ExprType::Scalar(ScalarType::I32);
         let value = Some(neutral(r.op, if narrow { ScalarType::I32 } else { ty }));
         self.before(vec![Stmt::Declare(Declare::scalar(name.clone(), ty, value))]);
         self.before(code);
         let code = Expr::var(&name);
-        Ok(if ty.is_float() { Value::Real(code, ty) } else { Value::Int(code, ty, Interval::ALL) })
+        Ok(if ty.is_float() { Value::Real(code, ty) } else { Value::Int(code, ty, Interval::of(ty)) })
     }
 
     fn reduction_nest(
@@ -307,7 +331,7 @@ impl<'k> Lower<'k> {
         self.prelude.push(Block::new());
         let value = self.value(body, ty);
         let mut code = self.take_prelude()?;
-        let value = value?.into_expr(&self.env);
+        let value = self.stored(self.clamped(value?, Some(r.op), ty), ty);
         code.push(super::insn::update(Place::scalar(name.clone()), r.op, ty, value, None));
         Ok(code)
     }

@@ -153,7 +153,7 @@ impl<'k> Lower<'k> {
 
     /// The value of an update of `ty`: where a minimum or maximum is that of its variable, the
     /// value may be beyond 32 bits on the other side, and is brought inside before it is narrowed.
-    fn clamped(&self, value: Value, op: Option<UpdateOp>, ty: ScalarType) -> Value {
+    pub(super) fn clamped(&self, value: Value, op: Option<UpdateOp>, ty: ScalarType) -> Value {
         if ty != ScalarType::I32 || !value.is_integer() {
             return value;
         }

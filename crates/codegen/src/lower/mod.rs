@@ -43,6 +43,8 @@ pub(crate) struct Lower<'k> {
     open_guards: Option<Vec<purlin_ir::Constraint>>,
     /// Whether the instruction being lowered runs at index 0 of l.0 only.
     at_lane_zero: bool,
+    /// Whether an index is being lowered.
+    in_index: bool,
     /// Labels of the instruction before, to remark where they change.
     stage: Option<String>,
     pub(crate) target: &'static TargetDescription,
@@ -78,6 +80,7 @@ impl<'k> Lower<'k> {
             strides: vec![OnceCell::new(); kernel.vars.len()],
             open_guards: None,
             at_lane_zero: false,
+            in_index: false,
             stage: None,
             target,
             calls: intrinsic::with_code(kernel, target)?,

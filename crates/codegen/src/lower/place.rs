@@ -40,9 +40,8 @@ impl<'k> Lower<'k> {
         Ok(match var.ty {
             ScalarType::F32 | ScalarType::F64 => Value::Real(code, var.ty),
             // C computes with it in 32 bits
-            ScalarType::I16 => Value::Int(code, ScalarType::I32, Interval::I16),
-            ScalarType::I32 => Value::Int(code, var.ty, Interval::I32),
-            ScalarType::I64 => Value::Int(code, var.ty, Interval::ALL),
+            ty @ ScalarType::I16 => Value::Int(code, ScalarType::I32, Interval::of(ty)),
+            ty @ (ScalarType::I32 | ScalarType::I64) => Value::Int(code, ty, Interval::of(ty)),
         })
     }
 
@@ -72,6 +71,14 @@ impl<'k> Lower<'k> {
         }
     }
 
+    /// An index of an access. Integers are exact there, whatever they are made of.
+    pub(super) fn index(&mut self, e: &IrExpr) -> Result<Value, CodegenError> {
+        let outer = std::mem::replace(&mut self.in_index, true);
+        let value = self.expr(e);
+        self.in_index = outer;
+        value
+    }
+
     /// Where an element lies.
     pub(super) fn place(&mut self, access: &Access) -> Result<Place, CodegenError> {
         let var = &self.kernel.vars[access.var];
@@ -84,7 +91,7 @@ impl<'k> Lower<'k> {
         let mut index = Vec::with_capacity(access.index.len());
         for (k, e) in access.index.iter().enumerate() {
             if !sliced[k] {
-                index.push((k, self.expr(e)?));
+                index.push((k, self.index(e)?));
             }
         }
         let strides = &self.strides[access.var.index()];

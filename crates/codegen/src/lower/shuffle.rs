@@ -58,7 +58,7 @@ impl<'k> Lower<'k> {
         if is_own || self.axes.row() == 1 {
             return Ok(None);
         }
-        let index = self.expr(index)?;
+        let index = self.index(index)?;
         let lane = arithmetic(&self.env, Op::Sub, index, Value::Affine(Affine::constant(offset)));
         Ok(Some(lane.as_integer(&self.env).0))
     }

@@ -99,6 +99,40 @@ fn overflow_of_stores_arithmetic_and_casts() {
 }
 
 #[test]
+fn operations_on_elements_have_a_result_of_their_type() {
+    let kernel = |rhs: &str| {
+        let text = format!(
+            "kernel k\n\nparam n: i32\narg x: i32[2] in\narg y: i64[1] out\ntemp t: i32 private\n\n\
+             t0: t = x[0]\nfor i in 0..1\n  s: y[i] = {rhs}\n"
+        );
+        purlin_ir::text::parse(&text).unwrap()
+    };
+    let memory = || Memory::new().param("n", i64::from(i32::MAX)).value("x", vec![i32::MAX, 1]);
+    let refused = |rhs: &str, value: &str| {
+        assert_eq!(refusal(&kernel(rhs), memory()), format!("`s[i=0]`: {value} does not fit `i32`"));
+    };
+    refused("x[0] + x[1]", "2147483648");
+    refused("-x[0] - 2", "-2147483649");
+    refused("-(min(-x[0] - 1, x[1]))", "2147483648");
+    refused("n*x[0] - n*x[0]", "4611686014132420609");
+    let sum = refusal(&kernel("sum(j in 0..2: x[j])"), memory());
+    assert_eq!(sum, "`s[i=0, j=1]`: 2147483648 does not fit `i32`");
+    refused("select(x[0] + x[1] > 0, 1, 0)", "2147483648");
+    let value = |rhs: &str| {
+        let mut memory = memory();
+        interpret(&kernel(rhs), &mut memory).unwrap();
+        memory.get("y").and_then(crate::Value::to_i64).unwrap()[0]
+    };
+    // of 64 bits, of loops, parameters and scalars, and of indices
+    assert_eq!(value("i64(x[0]) + x[1]"), 1 << 31);
+    assert_eq!(value("n + i + t + 1"), 2 * i64::from(i32::MAX) + 1);
+    assert_eq!(value("x[0] + i + 5000000000"), i64::from(i32::MAX) + 5_000_000_000);
+    assert_eq!(value("n*n"), i64::from(i32::MAX) * i64::from(i32::MAX));
+    assert_eq!(value("x[x[0] + x[1] - x[0]]"), 1);
+    assert_eq!(value("maximum(j in 0..2: x[j])"), i64::from(i32::MAX));
+}
+
+#[test]
 fn division_by_zero() {
     for (op, name) in [(BinaryOp::FloorDiv, "floor_div"), (BinaryOp::Mod, "mod")] {
         let kernel = nest(2, I64, |_, cell, j| Expr::binary(op, cell, Expr::Int(1) - j));

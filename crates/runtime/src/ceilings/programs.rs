@@ -50,6 +50,7 @@ fn program(
         source,
         plan,
         contraction: true,
+        repeated_writes: true,
         untrusted: vec![],
         launches: None,
     }

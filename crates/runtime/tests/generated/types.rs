@@ -130,7 +130,7 @@ fn elements_of_16_bits() {
                 arg c: f64[n] inout\ntemp end: i32 private\n\n\
                 table few = [-32768, 7, 32767]\n\n\
                 for i in 0..n {g.0}\n  s: y[i] = x[map[i]] + few[i mod 3]/2.0\n\
-                \x20 t: z[i] = map[i]*30000*30000 + few[2]\n  u: end = map[i]\n\
+                \x20 t: z[i] = i64(map[i])*30000*30000 + few[2]\n  u: end = map[i]\n\
                 \x20 for k in 0..end\n    v: c[i] += 1.0\n\
                 for l in 0..8 {vector}\n  r: w[l] = far[l]*far[l] - far[7 - l]\n";
     let text = text.replace("few[i mod 3]/2.0", "f64(few[i mod 3])/2.0");

@@ -41,6 +41,7 @@ fn planted(body: &str) -> Program {
         source,
         plan,
         contraction: true,
+        repeated_writes: true,
         untrusted: vec![],
         launches: None,
     }

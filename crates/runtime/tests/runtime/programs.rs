@@ -71,6 +71,7 @@ pub fn axpy(target: Target) -> Program {
         source: source.into(),
         plan,
         contraction: true,
+        repeated_writes: true,
         untrusted: vec![],
         launches: None,
     }
@@ -136,6 +137,7 @@ pub fn histogram(target: Target) -> Program {
         source: source.into(),
         plan,
         contraction: true,
+        repeated_writes: true,
         untrusted: vec![],
         launches: None,
     }

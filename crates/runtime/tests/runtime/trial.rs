@@ -44,6 +44,7 @@ fn deadly() -> Program {
         source: DEADLY.into(),
         plan,
         contraction: true,
+        repeated_writes: true,
         untrusted: vec![],
         launches: None,
     }
