@@ -110,6 +110,17 @@ impl Affine {
             || self.divs.iter().any(|(div, c)| *c != 0 && div.numerator.mentions(name))
     }
 
+    /// The value of `name` where this is 0, if its coefficient is 1 or -1 and no floor mentions it.
+    pub(crate) fn solved_for(&self, name: &str) -> Option<Affine> {
+        let coefficient: i64 = self.terms.iter().filter(|(n, _)| n == name).map(|(_, c)| c).sum();
+        let rest = Affine {
+            terms: self.terms.iter().filter(|(n, c)| n != name && *c != 0).cloned().collect(),
+            ..self.clone()
+        };
+        let solved = Affine::default().add_scaled(-coefficient, &rest);
+        (coefficient.abs() == 1 && !rest.mentions(name)).then_some(solved)
+    }
+
     /// Whether the expression has no names (floor divisions of constants count as names).
     pub fn is_constant(&self) -> bool {
         self.terms.iter().all(|(_, c)| *c == 0) && self.divs.iter().all(|(_, c)| *c == 0)

@@ -33,6 +33,11 @@ opaque!(
     isl_union_map,
     isl_union_access_info,
     isl_union_flow,
+    isl_union_set,
+    isl_set_list,
+    isl_schedule_constraints,
+    isl_schedule,
+    isl_schedule_node,
 );
 
 /// `enum isl_dim_type`.
@@ -43,6 +48,13 @@ pub const IN: DimType = 2;
 pub const OUT: DimType = 3;
 pub const SET: DimType = 3;
 pub const DIV: DimType = 4;
+
+/// `enum isl_schedule_node_type`.
+pub const NODE_ERROR: c_int = -1;
+pub const NODE_BAND: c_int = 0;
+pub const NODE_LEAF: c_int = 6;
+pub const NODE_SEQUENCE: c_int = 9;
+pub const NODE_SET: c_int = 10;
 
 /// `ISL_ON_ERROR_CONTINUE`: record the error in the context and return null.
 pub const ON_ERROR_CONTINUE: c_int = 1;
@@ -105,6 +117,11 @@ macro_rules! owned_types {
             isl_union_map: isl_union_map_copy, isl_union_map_free;
             isl_union_access_info: isl_union_access_info_copy, isl_union_access_info_free;
             isl_union_flow: isl_union_flow_copy, isl_union_flow_free;
+            isl_union_set: isl_union_set_copy, isl_union_set_free;
+            isl_set_list: isl_set_list_copy, isl_set_list_free;
+            isl_schedule_constraints: isl_schedule_constraints_copy, isl_schedule_constraints_free;
+            isl_schedule: isl_schedule_copy, isl_schedule_free;
+            isl_schedule_node: isl_schedule_node_copy, isl_schedule_node_free;
         }
     };
 }
@@ -121,10 +138,14 @@ owned_types!(owned);
 
 unary!(isl_set => isl_set:
     isl_set_coalesce, isl_set_remove_redundancies, isl_set_compute_divs, isl_set_make_disjoint,
-    isl_set_lexmin, isl_set_lexmax, isl_set_complement, isl_set_drop_unused_params,
+    isl_set_lexmin, isl_set_lexmax, isl_set_complement, isl_set_params, isl_set_drop_unused_params,
     isl_set_detect_equalities, isl_set_flatten, isl_set_remove_unknown_divs);
 unary!(isl_set => isl_basic_set: isl_set_simple_hull, isl_set_affine_hull);
 unary!(isl_set => isl_point: isl_set_sample_point);
+unary!(isl_set => isl_map: isl_map_from_range);
+unary!(isl_set => isl_union_set: isl_union_set_from_set);
+unary!(isl_union_set => isl_schedule_constraints: isl_schedule_constraints_on_domain);
+unary!(isl_schedule_constraints => isl_schedule: isl_schedule_constraints_compute_schedule);
 unary!(isl_basic_set => isl_set: isl_set_from_basic_set);
 unary!(isl_basic_map => isl_map: isl_map_from_basic_map);
 unary!(isl_map => isl_map:
@@ -138,6 +159,10 @@ unary!(isl_space => isl_map: isl_map_universe, isl_map_empty);
 unary!(isl_union_map => isl_union_access_info: isl_union_access_info_from_sink);
 unary!(isl_union_access_info => isl_union_flow: isl_union_access_info_compute_flow);
 // These keep their argument.
+unary!(isl_schedule => isl_schedule_node: isl_schedule_get_root);
+unary!(isl_schedule_node => isl_union_map: isl_schedule_node_band_get_partial_schedule_union_map);
+unary!(isl_schedule_node => isl_union_set: isl_schedule_node_filter_get_filter);
+unary!(isl_union_set => isl_set_list: isl_union_set_get_set_list);
 unary!(isl_set => isl_basic_set_list: isl_set_get_basic_set_list);
 unary!(isl_union_map => isl_map_list: isl_union_map_get_map_list);
 unary!(isl_set => isl_val: isl_set_count_val);
@@ -154,6 +179,11 @@ binary!(isl_map, isl_map => isl_map:
     isl_map_apply_domain);
 binary!(isl_map, isl_set => isl_map: isl_map_intersect_domain);
 binary!(isl_union_map, isl_union_map => isl_union_map: isl_union_map_union);
+binary!(isl_union_set, isl_union_set => isl_union_set: isl_union_set_union);
+binary!(isl_schedule_constraints, isl_set => isl_schedule_constraints: isl_schedule_constraints_set_context);
+binary!(isl_schedule_constraints, isl_union_map => isl_schedule_constraints:
+    isl_schedule_constraints_set_validity, isl_schedule_constraints_set_coincidence,
+    isl_schedule_constraints_set_proximity);
 binary!(isl_union_access_info, isl_union_map => isl_union_access_info:
     isl_union_access_info_set_must_source, isl_union_access_info_set_may_source,
     isl_union_access_info_set_kill, isl_union_access_info_set_schedule_map);
@@ -166,6 +196,10 @@ test!(isl_val: isl_val_is_int);
 test!(isl_mat: isl_mat_rows);
 test!(isl_basic_set_list: isl_basic_set_list_size);
 test!(isl_map_list: isl_map_list_size);
+test!(isl_set_list: isl_set_list_size);
+test!(isl_schedule_node: isl_schedule_node_get_type, isl_schedule_node_n_children,
+    isl_schedule_node_band_n_member, isl_schedule_node_band_get_permutable);
+test!(isl_ctx: isl_options_get_schedule_outer_coincidence, isl_options_get_schedule_serialize_sccs);
 test2!(isl_set: isl_set_is_subset, isl_set_is_equal, isl_set_is_disjoint);
 test2!(isl_map: isl_map_is_subset, isl_map_is_equal, isl_map_is_disjoint);
 
@@ -254,6 +288,15 @@ unsafe extern "C" {
     pub fn isl_basic_set_dim(set: *mut isl_basic_set, kind: DimType) -> c_int;
     pub fn isl_basic_set_get_div(set: *mut isl_basic_set, pos: c_int) -> *mut isl_aff;
     pub fn isl_basic_set_list_get_at(list: *mut isl_basic_set_list, index: c_int) -> *mut isl_basic_set;
+    pub fn isl_set_list_get_at(list: *mut isl_set_list, index: c_int) -> *mut isl_set;
+    pub fn isl_schedule_node_get_child(
+        node: *mut isl_schedule_node,
+        position: c_int,
+    ) -> *mut isl_schedule_node;
+    pub fn isl_schedule_node_band_member_get_coincident(node: *mut isl_schedule_node, member: c_int)
+    -> c_int;
+    pub fn isl_options_set_schedule_outer_coincidence(ctx: *mut isl_ctx, value: c_int) -> c_int;
+    pub fn isl_options_set_schedule_serialize_sccs(ctx: *mut isl_ctx, value: c_int) -> c_int;
     pub fn isl_map_list_get_at(list: *mut isl_map_list, index: c_int) -> *mut isl_map;
 
     pub fn isl_set_dim(set: *mut isl_set, kind: DimType) -> c_int;

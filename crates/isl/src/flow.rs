@@ -178,7 +178,7 @@ fn mismatch(needed: &str, map: &Map) -> IslError {
 }
 
 /// The union of maps that carry their tuples; `None` of none.
-fn union(
+pub(crate) fn union(
     ctx: &Rc<Context>,
     maps: Vec<Owned<ffi::isl_map>>,
 ) -> Result<Option<Owned<ffi::isl_union_map>>, IslError> {

@@ -285,7 +285,7 @@ impl Set {
     }
 
     /// A copy for isl's printer, with tuple and dimension identifiers.
-    fn labelled(&self) -> Result<Owned<ffi::isl_set>, IslError> {
+    pub(crate) fn labelled(&self) -> Result<Owned<ffi::isl_set>, IslError> {
         let ctx = self.raw.ctx();
         let mut raw = self.raw.clone();
         for (position, name) in self.shape.dims.iter().enumerate() {

@@ -4,4 +4,5 @@
 mod flow;
 mod maps;
 mod points;
+mod scheduler;
 mod sets;
