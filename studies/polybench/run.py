@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""PolyBench/C's thirty kernels, scheduled by `purlin auto`: right, and how fast beside gcc.
+
+    cargo build --release --bin purlin
+    python3 studies/polybench/run.py schedule      # a schedule for each kernel, into schedules/
+    python3 studies/polybench/run.py check         # C and OpenCL against the references, small sizes
+    python3 studies/polybench/run.py time          # one thread, medians, interleaved; times.json
+    python3 studies/polybench/run.py page          # results/polybench.md of times.json
+
+Each command takes names of kernels. `time` needs nothing of the others' but schedules/, so that it can
+run alone on a machine that does nothing else. Needs numpy and gcc; clang with Polly (`POLLY=clang-19`)
+and sources of Pluto (`pluto/NAME.pluto.c`) are taken where they are.
+"""
+
+import ctypes
+import hashlib
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PURLIN = os.environ.get("PURLIN", str(ROOT / "target/release/purlin"))
+BUILD = Path(os.environ.get("POLYBENCH_BUILD", "/tmp/polybench"))
+RUNS = int(os.environ.get("RUNS", "5"))
+PLAIN = ["-O3", "-march=native"]
+OURS = ["-O3", "-march=native", "-std=c11", "-fno-tree-vrp", "-fno-tree-loop-distribution", "-fopenmp-simd",
+        "--param=sccvn-max-alias-queries-per-access=50"]
+TYPES = {"int32_t": np.int32, "int64_t": np.int64, "double": np.float64, "float": np.float32}
+
+# sizes that the interpreter runs, and those that are timed
+SMALL = {
+    "2mm": dict(ni=9, nj=11, nk=13, nl=7), "3mm": dict(ni=9, nj=11, nk=13, nl=7, nm=5), "adi": dict(tsteps=3, n=14),
+    "atax": dict(m=13, n=17), "bicg": dict(m=13, n=17), "cholesky": dict(n=19), "correlation": dict(m=11, n=15),
+    "covariance": dict(m=11, n=15), "deriche": dict(w=13, h=17), "doitgen": dict(nr=5, nq=6, np=7),
+    "durbin": dict(n=17), "fdtd-2d": dict(tmax=4, nx=13, ny=17), "floyd-warshall": dict(n=17),
+    "gemm": dict(ni=13, nj=17, nk=11), "gemver": dict(n=17), "gesummv": dict(n=17), "gramschmidt": dict(m=15, n=11),
+    "heat-3d": dict(tsteps=3, n=10), "jacobi-1d": dict(tsteps=5, n=30), "jacobi-2d": dict(tsteps=4, n=14),
+    "lu": dict(n=17), "ludcmp": dict(n=17), "mvt": dict(n=17), "nussinov": dict(n=19),
+    "seidel-2d": dict(tsteps=3, n=14), "symm": dict(m=11, n=13), "syr2k": dict(n=13, m=11), "syrk": dict(n=13, m=11),
+    "trisolv": dict(n=17), "trmm": dict(m=11, n=13),
+}
+LARGE = {
+    "2mm": dict(ni=600, nj=650, nk=700, nl=750), "3mm": dict(ni=500, nj=550, nk=600, nl=650, nm=700),
+    "adi": dict(tsteps=20, n=500), "atax": dict(m=5000, n=5200), "bicg": dict(m=5000, n=5200),
+    "cholesky": dict(n=1000), "correlation": dict(m=700, n=800), "covariance": dict(m=700, n=800),
+    "deriche": dict(w=3000, h=2000), "doitgen": dict(nr=100, nq=100, np=128), "durbin": dict(n=10000),
+    "fdtd-2d": dict(tmax=100, nx=1000, ny=1200), "floyd-warshall": dict(n=800), "gemm": dict(ni=800, nj=900, nk=1000),
+    "gemver": dict(n=4000), "gesummv": dict(n=4000), "gramschmidt": dict(m=500, n=600),
+    "heat-3d": dict(tsteps=40, n=120), "jacobi-1d": dict(tsteps=5000, n=40000), "jacobi-2d": dict(tsteps=100, n=1300),
+    "lu": dict(n=1000), "ludcmp": dict(n=1000), "mvt": dict(n=5000), "nussinov": dict(n=1200),
+    "seidel-2d": dict(tsteps=20, n=1000), "symm": dict(m=600, n=700), "syr2k": dict(n=700, m=600),
+    "syrk": dict(n=900, m=800), "trisolv": dict(n=8000), "trmm": dict(m=700, n=800),
+}
+
+
+def text_of(name):
+    return (HERE / "kernels" / f"{name}.purlin").read_text()
+
+
+def declared(name):
+    """Parameters, arguments (name, type, shape, direction) and global temporaries (name, type, shape)."""
+    text = text_of(name)
+    params = re.findall(r"^param (\w+)", text, re.M)
+    args = re.findall(r"^arg (\w+): (\w+)(?:\[(.*?)\])? (inout|in|out)", text, re.M)
+    temps = re.findall(r"^temp (\w+): (\w+)(?:\[(.*?)\])? global", text, re.M)
+    return params, args, temps
+
+
+def extent(text, sizes):
+    return int(eval(text.strip().replace("/", "//"), {"__builtins__": {}}, dict(sizes)))
+
+
+def shape_of(text, sizes):
+    return tuple(extent(part, sizes) for part in text.split(","))
+
+
+def inputs(name, sizes):
+    """Values for which the kernel stays finite."""
+    random = np.random.default_rng(0)
+    values = {}
+    for arg, kind, shape, _ in declared(name)[1]:
+        if not shape:
+            values[arg] = {"alpha": 1.5, "beta": 1.2}.get(arg, random.random())
+        elif kind == "i32":
+            values[arg] = random.integers(0, 4 if name == "nussinov" else 100, shape_of(shape, sizes)).astype(np.int32)
+        else:
+            values[arg] = random.random(shape_of(shape, sizes))
+    if name in ("cholesky", "lu", "ludcmp"):
+        n = sizes["n"]
+        a = random.random((n, n)) * 0.1
+        values["A"] = (a + a.T) / 2 + np.eye(n) * n * 0.2
+    elif name == "nussinov":
+        values["T"][:] = 0
+    elif name == "durbin":
+        values["r"] = 0.4 / (1 + np.arange(sizes["n"]))
+    elif name in ("correlation", "covariance"):
+        values["fn"] = float(sizes["n"])
+    elif name == "deriche":
+        values["alpha"] = 0.25
+    elif name == "trisolv":
+        values["L"] = values["L"] / sizes["n"] + np.eye(sizes["n"])
+    elif name == "trmm":
+        values["A"] /= sizes["m"]
+        values["alpha"] = 0.9
+    return values
+
+
+def compiled(source, flags, compiler="gcc"):
+    key = hashlib.sha256("\0".join([source, compiler, *flags]).encode()).hexdigest()[:20]
+    BUILD.mkdir(parents=True, exist_ok=True)
+    path = BUILD / f"{key}.so"
+    if not path.exists():
+        path.with_suffix(".c").write_text(source)
+        command = [compiler, *flags, "-shared", "-fPIC", "-w", "-o", str(path), str(path.with_suffix(".c")), "-lm"]
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    return ctypes.CDLL(str(path))
+
+
+class Reference:
+    """A C function of the reference's signature."""
+
+    def __init__(self, name, source=None, flags=PLAIN, compiler="gcc"):
+        source = source or (HERE / "reference" / f"{name}.c").read_text()
+        self.name, self.run_c = name, compiled(source, list(flags), compiler).ref
+        self.run_c.restype = None
+
+    def run(self, sizes, values):
+        params, args, temps = declared(self.name)
+        scratch = {temp: np.zeros(shape_of(shape, sizes)) for temp, _, shape in temps}
+        given = [ctypes.c_int(sizes[p]) for p in params]
+        for arg, _, shape, _ in args:
+            given.append(ctypes.c_void_p(values[arg].ctypes.data) if shape else ctypes.c_double(values[arg]))
+        given += [ctypes.c_void_p(scratch[temp].ctypes.data) for temp, _, _ in temps]
+        start = time.process_time()
+        self.run_c(*given)
+        return time.process_time() - start
+
+
+class Ours:
+    """The C code of Purlin for a kernel after a schedule, or as it is written."""
+
+    def __init__(self, name, schedule=None):
+        command = [PURLIN, "print", str(HERE / "kernels" / f"{name}.purlin"), "--target", "c", "--plan"]
+        command += ["--recipe", str(schedule)] if schedule else []
+        source = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+        self.plan = re.findall(r"^//   (\w+): (\w+) (.*)$", source, re.M)
+        flags = OURS + re.findall(r"^// compile with (.*)$", source, re.M)
+        entry = re.search(r"^void (\w+_launch)\(", source, re.M).group(1)
+        self.grid = re.search(r"^// grid (.*) of work-groups", source, re.M).group(1)
+        self.run_c = getattr(compiled(source, flags), entry)
+
+    def run(self, sizes, values):
+        kept, pointers = [], []
+        for arg, kind, what in self.plan:
+            if what.startswith(("parameter", "scalar")):
+                of = {"i32": np.int32, "i64": np.int64, "f64": np.float64, "f32": np.float32}[kind]
+                box = np.array([sizes[arg] if arg in sizes else values[arg]], dtype=of)
+            else:
+                scratch = re.match(r"scratch memory of (.*) elements", what)
+                array = np.zeros(extent(scratch.group(1), sizes)) if scratch else values[arg]
+                box = np.array([array.ctypes.data], dtype=np.uint64)
+                kept.append(array)
+            kept.append(box)
+            pointers.append(box.ctypes.data)
+        scope = dict(sizes, max=max, min=min, ceil_div=lambda a, b: -(-a // b))
+        axes = re.split(r", (?![^(]*\))", self.grid)
+        grid = (ctypes.c_int64 * 3)(*[int(eval(a.replace("/", "//"), {"__builtins__": {}}, scope)) for a in axes])
+        start = time.process_time()
+        self.run_c((ctypes.c_void_p * len(pointers))(*pointers), grid)
+        return time.process_time() - start
+
+
+def copied(values):
+    return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in values.items()}
+
+
+def error(name, found, wanted):
+    """The largest difference of a result, relative to its largest element."""
+    worst = 0.0
+    for arg, _, shape, direction in declared(name)[1]:
+        if direction != "in" and shape:
+            a, b = found[arg].astype(float), wanted[arg].astype(float)
+            worst = max(worst, float(np.abs(a - b).max() / (np.abs(b).max() + 1e-300)))
+    return worst
+
+
+def schedule_of(name):
+    path = HERE / "schedules" / f"{name}.txt"
+    return path if path.exists() else None
+
+
+def options(sizes):
+    return [word for k, v in sizes.items() for word in ("--param", f"{k}={v}")]
+
+
+def schedule(names):
+    (HERE / "schedules").mkdir(exist_ok=True)
+    for name in names:
+        values = BUILD / f"{name}.json"
+        BUILD.mkdir(parents=True, exist_ok=True)
+        given = {k: v for k, v in inputs(name, LARGE[name]).items() if not isinstance(v, np.ndarray)}
+        values.write_text(json.dumps(given))
+        command = [PURLIN, "auto", str(HERE / "kernels" / f"{name}.purlin"), "--device", "c", "--seed", "1"]
+        command += options(LARGE[name]) + ["--values", str(values), "--budget", os.environ.get("BUDGET", "10")]
+        start = time.time()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        if done.returncode:
+            print(f"{name:15s} {done.stderr.strip()[:300]}", flush=True)
+            continue
+        (HERE / "schedules" / f"{name}.txt").write_text(done.stdout.replace(f"{HERE}/", ""))
+        rows = [line for line in done.stdout.split("\n") if "fastest" in line or "making" in line]
+        print(f"{name:15s} {time.time() - start:6.1f} s  {' '.join(rows)}", flush=True)
+
+
+def check(names):
+    wrong = 0
+    for name in names:
+        sizes, worst = SMALL[name], {}
+        wanted = inputs(name, sizes)
+        Reference(name, flags=["-O2"]).run(sizes, wanted)
+        for label, steps in [("written", None), ("scheduled", schedule_of(name))]:
+            values = inputs(name, sizes)
+            Ours(name, steps).run(sizes, values)
+            worst[label] = error(name, values, wanted)
+        command = [PURLIN, "run", str(HERE / "kernels" / f"{name}.purlin"), "--device", "opencl", "--no-time", "--seed", "1"]
+        command += options(sizes) + (["--recipe", str(schedule_of(name))] if schedule_of(name) else [])
+        opencl = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        bad = max(worst.values()) > 1e-9 or opencl.returncode
+        wrong += bool(bad)
+        print(f"{name:15s} {worst} opencl {opencl.returncode} {'WRONG ' + opencl.stderr[:300] if bad else ''}", flush=True)
+    return 1 if wrong else 0
+
+
+def measure(names):
+    path = HERE / "times.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    for name in names:
+        programs = {"gcc": lambda: Reference(name), "written": lambda: Ours(name), "auto": lambda: Ours(name, schedule_of(name))}
+        if polly := os.environ.get("POLLY"):
+            programs["polly"] = lambda: Reference(name, flags=[*PLAIN, "-mllvm", "-polly"], compiler=polly)
+        pluto = HERE / "pluto" / f"{name}.pluto.c"
+        if pluto.exists():
+            programs["pluto"] = lambda: Reference(name, source=pluto.read_text())
+        ready, times = {}, {}
+        for label, make in programs.items():
+            try:
+                ready[label] = make()
+            except (subprocess.SubprocessError, OSError) as why:
+                print(f"{name} {label}: {str(why)[:200]}", file=sys.stderr)
+        values = inputs(name, LARGE[name])
+        for _ in range(RUNS):
+            for label, program in ready.items():
+                times.setdefault(label, []).append(program.run(LARGE[name], copied(values)))
+        found[name] = {label: statistics.median(all_) for label, all_ in times.items()}
+        path.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+        gcc = found[name]["gcc"]
+        print(f"{name:15s} " + " ".join(f"{k} {gcc / v:.2f}" for k, v in found[name].items()) + f"  ({gcc:.3f} s)", flush=True)
+    summary(found)
+
+
+def mean(found, label):
+    ratios = [v["gcc"] / v[label] for v in found.values() if label in v]
+    return float(np.exp(np.mean(np.log(ratios)))) if ratios else float("nan")
+
+
+def summary(found):
+    ratios = {name: v["gcc"] / v["auto"] for name, v in found.items() if "auto" in v}
+    if ratios:
+        slowest = min(ratios, key=ratios.get)
+        print(f"{len(ratios)} kernels: geometric mean {mean(found, 'auto'):.2f} of gcc, smallest {ratios[slowest]:.2f} ({slowest})")
+
+
+def page(_):
+    found = json.loads((HERE / "times.json").read_text())
+    labels = [l for l in ("written", "auto", "polly", "pluto") if any(l in v for v in found.values())]
+    gcc = subprocess.run(["gcc", "--version"], capture_output=True, text=True).stdout.split("\n")[0]
+    lines = ["# PolyBench by `purlin auto`", "", f"One thread, speed relative to plain C ({gcc}, `-O3 -march=native`), medians of interleaved",
+             "runs. `python3 studies/polybench/run.py time page` prints this page.", "",
+             "| kernel | plain C | " + " | ".join(labels) + " |", "|---|---|" + "---|" * len(labels)]
+    for name in sorted(found):
+        v = found[name]
+        cells = [f"{v['gcc'] / v[l]:.2f}" if l in v else "–" for l in labels]
+        lines.append(f"| {name} | {v['gcc']:.3f} s | " + " | ".join(cells) + " |")
+    lines.append("| geometric mean | | " + " | ".join(f"{mean(found, l):.2f}" for l in labels) + " |")
+    (ROOT / "results" / "polybench.md").write_text("\n".join(lines) + "\n")
+
+
+def main():
+    commands = {"schedule": schedule, "check": check, "time": measure, "page": page}
+    asked = [word for word in sys.argv[1:] if word in commands]
+    names = [word for word in sys.argv[1:] if word not in commands] or sorted(SMALL)
+    if not asked or any(name not in SMALL for name in names):
+        sys.exit(__doc__)
+    return max((commands[command](names) or 0) for command in asked)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
