@@ -55,6 +55,7 @@ pub mod forms {
 #[cfg(feature = "cli")]
 extern crate self as purlin; // the command line uses the library as other programs do
 
+pub mod auto;
 mod boundary_value;
 #[cfg(feature = "cli")]
 pub mod cli;

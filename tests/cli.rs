@@ -208,6 +208,31 @@ const LOOPS: &[Case] = &[
 
 /// A parameter that the steps fix needs no value, wherever the steps stand; another value is refused.
 #[test]
+fn a_loop_program_is_scheduled_without_a_step() {
+    let dir = tempfile::tempdir().unwrap();
+    // sums of columns wait for themselves; each iteration of `i` needs a `t` of its own
+    let text = "kernel columns\n\nparam n: i32\narg a: f64[n, n] in\narg y: f64[n] inout\ntemp t: f64 private\n\n\
+                for i in 0..n\n  z: t = 0.0\n  for j in 0..n\n    u: t += a[j, i]*a[j, i]\n  s: y[i] += sqrt(t)\n";
+    let file = write(dir.path(), "columns.purlin", text);
+    let size = ["--param", "n=90", "--device", "c", "--seed", "3"];
+    let auto = |command: &str, more: &[&str]| good(&[&[command, &file][..], &size, more].concat());
+    let found = auto("auto", &["--why"]);
+    assert!(found.contains("as written") && found.contains("fastest"), "{found}");
+    assert!(found.contains("carry `i` into `j`: taken"), "{found}");
+    assert!(found.contains("expand_array(t, inames: [i])") && !found.contains("wrong"), "{found}");
+    // what is printed is a schedule, for other sizes, too
+    let schedule = write(dir.path(), "columns.schedule", &found);
+    for n in ["n=0", "n=1", "n=37"] {
+        good(&["run", &file, "--param", n, "--device", "c", "--no-time", "--recipe", &schedule]);
+    }
+    // a file without holes has nothing else to be tuned
+    let tuned = auto("tune", &["--budget", "2"]);
+    assert!(tuned.contains("as written") && tuned.contains("fastest"), "{tuned}");
+    let form = bad(&["auto", "laplace"], 2);
+    assert!(form.contains("`purlin tune` finds the fastest one"), "{form}");
+}
+
+#[test]
 fn fixed_parameters_need_no_value() {
     let dir = tempfile::tempdir().unwrap();
     let steps = "fix_parameter(n, 64)\nsplit_iname(i, 8)\n";
@@ -979,8 +1004,8 @@ fn whatever_runs_is_tuned() {
     );
 
     let axpy = write(dir.path(), "axpy.purlin", AXPY);
-    let refused = bad(&["tune", &axpy, "--param", "n=8", "--device", "c"], 2);
-    assert!(refused.contains("nor can it be mapped as the action of a form: "), "{refused}");
+    let scheduled = good(&["tune", &axpy, "--param", "n=8", "--device", "c", "--budget", "1"]);
+    assert!(scheduled.contains("as written") && scheduled.contains("fastest"), "{scheduled}");
     let refused = bad(&["tune", "mass", "--dim", "2", "--mesh", "meshes/bracket.msh", "--device", "c"], 2);
     assert!(refused.contains("its cells are 3-dimensional; give `--dim 3`"), "{refused}");
     let refused = bad(&["tune", "mass", "--param", "n=8"], 2);

@@ -12,7 +12,7 @@ use super::run::{RunArgs, check_alone, load};
 use super::source::Source;
 use super::table::{facts, figure, grouped, seconds, stored};
 use super::transform::Transformed;
-use purlin::codegen::Program;
+use purlin::codegen::{HostExpr, Program, Target};
 use purlin::files;
 use purlin::interp::{InterpError, Memory};
 use purlin::ir::{Kernel, VarId, VarKind};
@@ -25,8 +25,7 @@ use std::path::Path;
 /// Runs the command on a file.
 pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let Source::File(file) = source else { return Ok(()) };
-    let kernel = &file.kernel;
-    let seed = args.seed();
+    let (kernel, seed) = (&file.kernel, args.seed());
     let arrays = args.arrays()?;
     let wanted = args.inputs.wanted(args.transform.fixed_params(source, &args.inputs.given()?)?);
     let Inputs { memory, origin } = match &file.form {
@@ -73,6 +72,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         ("device", format!("{} ({})", device.info().name, device.info().selector())),
     ];
     rows.extend(loaded.resources().map(|resources| ("resources", resources.to_string())));
+    rows.extend(unscheduled(args, &transformed, &program));
     rows.extend(origin.map(|origin| ("inputs", origin)));
     match &judged {
         None => rows.extend(reference.map(|why| ("error", why))),
@@ -132,6 +132,22 @@ fn timed(
         rows.extend(measured.rows(None));
     }
     Ok(rows)
+}
+
+/// What a user should do who runs a loop program on one work-item of a card.
+fn unscheduled(
+    args: &RunArgs,
+    transformed: &Transformed,
+    program: &Program,
+) -> Option<(&'static str, String)> {
+    let one = [HostExpr::Const(1), HostExpr::Const(1), HostExpr::Const(1)];
+    let alone = program.plan.grid == one && program.plan.block == [1, 1, 1];
+    (alone && program.target != Target::C && transformed.recipe.steps.is_empty()).then(|| {
+        let what = &args.source.what;
+        let command =
+            format!("`purlin auto {what}` finds a schedule, `purlin tune {what}` the values of its holes");
+        ("not scheduled", format!("one work-item runs all of it; {command}"))
+    })
 }
 
 /// What became of a result, and whose fault it is if it is wrong.

@@ -4,6 +4,7 @@
 //! cases and pages that are no part of the library.
 
 mod arrays;
+mod auto;
 mod blame;
 mod components;
 mod default_mapping;
@@ -74,6 +75,7 @@ A first tour:
   purlin space laplace --degree 4            its tilings, counted and ranked by a cost model
   purlin tune laplace --degree 3 --cells 16  the fastest mapping on this machine
   purlin solve hyperelasticity --cells 8     a nonlinear problem, assembled and solved on a device
+  purlin auto matmul.purlin --param n=1000   a schedule for a loop program
   purlin devices                             where that can happen here
 
 Exit codes:
@@ -105,6 +107,7 @@ enum Command {
     Space(space::SpaceArgs),
     Devices(devices::DevicesArgs),
     Tune(tune::TuneArgs),
+    Auto(auto::AutoArgs),
     Results(results::ResultsArgs),
     Form(lists::FormArgs),
     Recipe(lists::RecipeArgs),
@@ -151,6 +154,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Space(args) => space::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Tune(args) => tune::run(args),
+        Command::Auto(args) => auto::run(args),
         Command::Results(args) => results::run(args),
         Command::Form(args) => lists::form(args),
         Command::Recipe(args) => lists::recipe(args),

@@ -8,12 +8,14 @@ use super::mesh_inputs::LoweredArrays;
 use super::out;
 use super::progress::Progress;
 use super::results::{mapping_json, trials_table};
+use super::run::open_device;
 use super::source::{FileSource, Lowered, is_json};
 use super::table::{facts, figure, seconds};
 use super::trial_args::{Prepared, compile_only, model, model_of_arch, restart, say};
 use super::trials::Trials;
 use super::tune::{TuneArgs, given_mesh};
 use super::values::read_mesh;
+use purlin::Random;
 use purlin::autotune::DeviceModel;
 use purlin::autotune::tuner::{Ending, Subject, Task, tune};
 use purlin::codegen::Options;
@@ -32,6 +34,13 @@ use std::path::Path;
 /// Runs the command.
 pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure> {
     let lowered = file.lower();
+    let has_holes = file.script.as_ref().is_some_and(Script::has_holes);
+    let of_program = file.form.is_none() && lowered.program().is_err();
+    if of_program && !has_holes && args.trials.mapping.is_empty() && !args.trials.compile_only {
+        let device = open_device(args.trials.device.as_deref())?;
+        let seed = args.trials.seed.unwrap_or_else(Random::fresh_seed);
+        return super::auto::print(what, &file, &args.inputs, &*device, seed, args.trials.budget + 1, false);
+    }
     let FileSource { kernel, script, form } = file;
     let script = script.filter(Script::has_holes).filter(|_| args.trials.mapping.is_empty());
     let scheduled = Scheduled { form: &lowered, script: script.as_ref() };

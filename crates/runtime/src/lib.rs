@@ -55,6 +55,7 @@ pub use elements::{Element, buffer_of, download_values, upload_values};
 pub use error::{RuntimeError, Unavailable};
 pub use foreign::{Foreign, Place};
 pub use fork::{forks, watch_forks};
+pub use host::openmp::threads as host_threads;
 pub use interrupt::{check_interrupt, interruptible};
 pub use model::{DeviceModel, Occupancy};
 pub use purlin_capacity::available_memory;

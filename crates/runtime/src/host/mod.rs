@@ -11,7 +11,7 @@
 
 mod compiler;
 mod memory;
-mod openmp;
+pub(crate) mod openmp;
 
 pub(crate) use compiler::{Compiler, in_path};
 

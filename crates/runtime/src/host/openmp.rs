@@ -2,7 +2,8 @@
 
 /// Threads of a parallel region: the first number of `OMP_NUM_THREADS`, else those that the system
 /// runs at once.
-pub(crate) fn threads() -> usize {
+#[must_use]
+pub fn threads() -> usize {
     let asked = std::env::var("OMP_NUM_THREADS").ok().and_then(|list| first_number(&list));
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }

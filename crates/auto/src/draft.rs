@@ -1,0 +1,145 @@
+//! A schedule in the making: steps that are tried, kept where the model says that they pay, and the
+//! reasons of those that are not.
+
+use crate::model::{Machine, cycles};
+use purlin_ir::{AxisTag, InameId, InsnId, Kernel, Node};
+use purlin_steps::tree::{insns_of, loop_body};
+use purlin_steps::{Primitive, Refusal, Schedule, TransformError};
+use std::collections::BTreeMap;
+
+/// A step or a group of steps: what came of it.
+pub(crate) type Tried<T = ()> = Result<T, TransformError>;
+
+/// A schedule, its predicted time, and what was considered on the way.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft<'a> {
+    pub(crate) schedule: Schedule,
+    pub(crate) cycles: f64,
+    pub(crate) params: &'a BTreeMap<String, i64>,
+    pub(crate) machine: &'a Machine,
+    /// A line for each idea.
+    pub(crate) considered: Vec<String>,
+}
+
+impl<'a> Draft<'a> {
+    pub(crate) fn new(kernel: &Kernel, params: &'a BTreeMap<String, i64>, machine: &'a Machine) -> Self {
+        let cycles = cycles(kernel, params, machine);
+        Self { schedule: Schedule::of(kernel), cycles, params, machine, considered: Vec::new() }
+    }
+
+    pub(crate) fn kernel(&self) -> &Kernel {
+        self.schedule.kernel()
+    }
+
+    pub(crate) fn make<P: Primitive>(&mut self, primitive: P) -> Tried<P::Made> {
+        self.schedule.make(primitive)
+    }
+
+    /// Applies the steps of an idea. They stay where all are legal and the model says that they pay;
+    /// else what was before stays, and the reason is noted.
+    ///
+    /// # Errors
+    /// A bug: what no idea may pass over.
+    pub(crate) fn consider(&mut self, idea: &str, steps: impl FnOnce(&mut Self) -> Tried) -> Tried<bool> {
+        let before = (self.schedule.clone(), self.cycles);
+        let result = steps(self);
+        let why = match result {
+            Err(error) if matches!(error.cause, Refusal::Internal(_)) => return Err(error),
+            Err(error) => format!("refused: {error}"),
+            Ok(()) => {
+                let cycles = cycles(self.kernel(), self.params, self.machine);
+                let ratio = format!("predicted {:.3} of the time before", cycles / before.1);
+                if cycles < 0.98 * before.1 {
+                    self.cycles = cycles;
+                    self.considered.push(format!("{idea}: taken, {ratio}"));
+                    return Ok(true);
+                }
+                format!("left, {ratio}")
+            }
+        };
+        (self.schedule, self.cycles) = before;
+        self.considered.push(format!("{idea}: {why}"));
+        Ok(false)
+    }
+
+    /// Applies steps that later ideas build on, whatever the model says of them alone.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(crate) fn restart(&mut self, steps: impl FnOnce(&mut Self) -> Tried) -> Tried {
+        let before = self.schedule.clone();
+        let line = match steps(self) {
+            Err(error) if matches!(error.cause, Refusal::Internal(_)) => return Err(error),
+            Err(error) => {
+                self.schedule = before;
+                format!("isl's schedule: refused: {error}")
+            }
+            Ok(()) => {
+                let now = cycles(self.kernel(), self.params, self.machine);
+                let ratio = now / self.cycles;
+                self.cycles = now;
+                format!("isl's schedule: taken, predicted {ratio:.3} of the time before")
+            }
+        };
+        self.considered.push(line);
+        Ok(())
+    }
+
+    /// The loops that hold instructions and no other loops but those that are written out, outer
+    /// loops of each first.
+    pub(crate) fn innermost(&self) -> Vec<Vec<String>> {
+        let kernel = self.kernel();
+        let mut found = Vec::new();
+        walk(kernel, &kernel.body, &mut Vec::new(), &mut found);
+        found
+    }
+
+    /// The statements of the loop of this name.
+    pub(crate) fn body(&self, name: &str) -> &[Node] {
+        let kernel = self.kernel();
+        kernel.iname(name).and_then(|iname| loop_body(&kernel.body, iname)).unwrap_or(&[])
+    }
+
+    /// What a step names a statement by.
+    pub(crate) fn name_of(&self, node: &Node) -> String {
+        match node {
+            Node::Loop(iname, _) => self.kernel().inames[*iname].name.clone(),
+            Node::Insn(insn) => self.kernel().insns[*insn].name.clone(),
+        }
+    }
+
+    /// The instructions in the loop of this name.
+    pub(crate) fn insns(&self, name: &str) -> Vec<InsnId> {
+        insns_of(self.body(name))
+    }
+}
+
+/// Whether a loop runs one iteration after the other, and is no straight-line code.
+pub(crate) fn is_sequential(kernel: &Kernel, iname: InameId) -> bool {
+    match kernel.inames[iname].tag {
+        AxisTag::Sequential | AxisTag::Rolled => true,
+        AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => false,
+    }
+}
+
+fn walk(kernel: &Kernel, nodes: &[Node], around: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    for node in nodes {
+        let Node::Loop(iname, body) = node else { continue };
+        around.push(kernel.inames[*iname].name.clone());
+        if is_sequential(kernel, *iname) && !body.iter().any(|node| holds_loops(kernel, node)) {
+            found.push(around.clone());
+        } else {
+            walk(kernel, body, around, found);
+        }
+        around.pop();
+    }
+}
+
+fn holds_loops(kernel: &Kernel, node: &Node) -> bool {
+    match node {
+        Node::Insn(_) => false,
+        Node::Loop(iname, body) => {
+            is_sequential(kernel, *iname) || body.iter().any(|node| holds_loops(kernel, node))
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Schedules of loop programs that nobody has scheduled: proposals made of primitives, each step of
+//! which is proved, and a model that ranks them.
+//!
+//! ```
+//! use purlin_auto::{Machine, propose};
+//! use std::collections::BTreeMap;
+//!
+//! // the innermost loop reads columns of `b`
+//! let text = "kernel product\nparam n: i32\narg a: f64[n, n] in\narg b: f64[n, n] in\narg c: f64[n, n] inout\n\n\
+//!             for i in 0..n\n  for j in 0..n\n    for k in 0..n\n      s: c[i, j] += a[i, k]*b[k, j]\n";
+//! let kernel = purlin_ir::text::parse(text)?;
+//! let params = BTreeMap::from([("n".to_owned(), 1000)]);
+//! let proposals = propose(&kernel, &params, &Machine::default())?;
+//! let first = proposals.first().ok_or("none")?;
+//! assert!(first.recipe.steps.len() > 2 && first.cycles < proposals.last().ok_or("none")?.cycles);
+//! assert_eq!(first.recipe.apply(&kernel)?, first.kernel);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A proposal is a schedule like any other: text that can be read, edited and replayed. The program
+//! as it is written is always one of them.
+
+// a new variant must not fall into an old arm unseen
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
+mod draft;
+mod model;
+mod nests;
+mod program;
+mod reschedules;
+
+pub use model::{Machine, cycles};
+
+use draft::{Draft, Tried};
+use purlin_ir::Kernel;
+use purlin_isl::Objective;
+use purlin_steps::{Recipe, TransformError};
+use std::collections::BTreeMap;
+
+/// A schedule that may be fast.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// What it is made of, as in `order, registers`.
+    pub name: String,
+    /// The kernel after all steps.
+    pub kernel: Kernel,
+    /// The steps.
+    pub recipe: Recipe,
+    /// Cycles that the model predicts.
+    pub cycles: f64,
+    /// What was considered for it: a line for each idea, with what came of it.
+    pub considered: Vec<String>,
+}
+
+impl Proposal {
+    /// The schedule as text: the prediction and what was considered as comments, if asked for, then
+    /// the steps.
+    #[must_use]
+    pub fn text(&self, why: bool) -> String {
+        let head = format!("# {}: {:.3e} cycles predicted\n", self.name, self.cycles);
+        let considered = self.considered.iter().filter(|_| why).map(|line| format!("# {}\n", one_line(line)));
+        let steps = purlin_steps::schedule::print(&self.recipe);
+        head + &considered.collect::<String>() + &steps
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Ideas in the order in which they are tried, each on what those before have made.
+type Idea = (&'static str, fn(&mut Draft<'_>) -> Tried);
+
+const ORDER: Idea = ("order", |d| d.order_loops());
+const FUSION: Idea = ("fusion", |d| d.fuse_loops());
+const WAVES: Idea = ("waves", |d| d.skew_waves());
+const SMALL: Idea = ("registers 4", |d| d.block_registers(&[4]));
+const SQUARE: Idea = ("registers 4 by 4", |d| d.block_registers(&[4, 4]));
+const LONG: Idea = ("registers 8 by 2", |d| d.block_registers(&[8, 2]));
+const TILES: Idea = ("tiles", |d| d.tile_caches());
+const PARALLEL: Idea = ("parallel bands", |d| {
+    d.restart(|d| d.reschedule(Objective { outer_parallel: true, ..Objective::default() }))
+});
+const FUSED: Idea = ("fused bands", |d| d.restart(|d| d.reschedule(Objective::default())));
+
+/// The combinations of ideas that become proposals.
+const COMBINATIONS: [&[Idea]; 12] = [
+    &[ORDER],
+    &[ORDER, FUSION],
+    &[ORDER, WAVES, SMALL],
+    &[ORDER, WAVES, SQUARE],
+    &[ORDER, FUSION, WAVES, SQUARE],
+    &[ORDER, FUSION, WAVES, LONG],
+    &[ORDER, TILES, WAVES, SQUARE],
+    &[SQUARE],
+    &[PARALLEL],
+    &[PARALLEL, ORDER, SMALL],
+    &[PARALLEL, ORDER, SQUARE],
+    &[FUSED, ORDER, SQUARE],
+];
+
+/// Proposals for one thread of a processor, or several, those first that the model takes for the
+/// fastest; the program as it is written is one of them. Equal ones are left out.
+///
+/// `params` are the sizes that the model counts with; the schedules are legal for all.
+///
+/// # Errors
+/// A bug of the engine. A step that is refused only ends the idea that it belongs to.
+pub fn propose(
+    kernel: &Kernel,
+    params: &BTreeMap<String, i64>,
+    machine: &Machine,
+) -> Result<Vec<Proposal>, TransformError> {
+    let mut drafts = vec![("as written".to_owned(), Draft::new(kernel, params, machine))];
+    let mut done: BTreeMap<Vec<&'static str>, Draft<'_>> = BTreeMap::new();
+    for ideas in COMBINATIONS {
+        let mut draft = Draft::new(kernel, params, machine);
+        let mut names = Vec::new();
+        for (name, apply) in ideas {
+            names.push(*name);
+            draft = match done.get(&names) {
+                Some(known) => known.clone(),
+                None => {
+                    apply(&mut draft)?;
+                    done.insert(names.clone(), draft.clone());
+                    draft
+                }
+            };
+        }
+        drafts.push((names.join(", "), draft));
+    }
+    if machine.threads > 1 {
+        for (name, mut draft) in drafts.clone() {
+            if draft.share_among_threads()? {
+                draft.cycles /= machine.threads as f64;
+                drafts.push((format!("{name}, threads"), draft));
+            }
+        }
+    }
+    let mut found: Vec<Proposal> = Vec::new();
+    for (name, draft) in drafts {
+        let Draft { schedule, cycles, considered, .. } = draft;
+        let (kernel, recipe) = schedule.finish();
+        match found.iter_mut().find(|other| other.kernel == kernel) {
+            Some(same) if considered.len() > same.considered.len() => same.considered = considered,
+            Some(_) => {}
+            None => found.push(Proposal { name, kernel, recipe, cycles, considered }),
+        }
+    }
+    found.sort_by(|a, b| a.cycles.total_cmp(&b.cycles));
+    Ok(found)
+}

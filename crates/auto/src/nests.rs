@@ -1,0 +1,331 @@
+//! Loops in another order: one that is around others becomes the innermost one.
+
+use crate::draft::{Draft, Tried, is_sequential};
+use purlin_ir::{AddressSpace, AxisTag, InsnId, Node, VarId, VarKind};
+use purlin_steps::TransformError;
+use purlin_steps::tree::insns_of;
+use purlin_transforms::primitives::{
+    DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, MapInames, SetAddressSpace, SplitIname,
+    SplitLives, Tag, Tail,
+};
+use std::collections::BTreeSet;
+
+impl Draft<'_> {
+    /// Brings the loop `around` inside the loop `inner`, which it holds: through each loop between
+    /// them, after it is distributed over what else it holds. Returns its name there.
+    pub(crate) fn carry_in(&mut self, around: &str, inner: &str) -> Tried<String> {
+        let mut carried = around.to_owned();
+        loop {
+            let body = self.body(&carried);
+            let Some(at) = body.iter().position(|node| self.leads_to(node, inner)) else {
+                return Ok(carried); // it is inside
+            };
+            let (first, last) = (at == 0, at + 1 == body.len());
+            let next = self.name_of(&body[at]);
+            let after = body.get(at + 1).map(|node| self.name_of(node));
+            if !(first && last) {
+                let cuts = (!first).then(|| next.clone()).into_iter().chain(after.filter(|_| !last));
+                let made = self.distribute(&carried, cuts.collect())?;
+                if !first {
+                    carried.clone_from(&made[0]);
+                }
+            }
+            self.make(InterchangeInames::new(&carried, &next))?;
+            if next == inner {
+                return Ok(carried);
+            }
+        }
+    }
+
+    /// Whether a statement is the loop of this name, or holds it.
+    fn leads_to(&self, node: &Node, name: &str) -> bool {
+        match node {
+            Node::Insn(_) => false,
+            Node::Loop(iname, body) => {
+                self.kernel().inames[*iname].name == name || body.iter().any(|node| self.leads_to(node, name))
+            }
+        }
+    }
+
+    /// Distributes a loop. Where temporaries carry nothing but reuse from one iteration to the next,
+    /// each iteration gets its own.
+    fn distribute(&mut self, name: &str, cuts: Vec<String>) -> Tried<Vec<String>> {
+        let step = DistributeLoop::new(name, cuts);
+        let made = match self.make(step.clone()) {
+            Ok(made) => made,
+            Err(refused) => {
+                if !self.expand(name, &refused)? {
+                    return Err(refused);
+                }
+                self.make(step)?
+            }
+        };
+        Ok(made.iter().map(|l| l.name().to_owned()).collect())
+    }
+
+    /// Gives the temporaries that are written in a loop an axis for it.
+    fn expand(&mut self, name: &str, refused: &TransformError) -> Tried<bool> {
+        let vars = self.temporaries_in(name);
+        for var in &vars {
+            let outside = self.is_used_outside(var, name);
+            let var = match outside {
+                true => {
+                    let lives = SplitLives::new(name, name).of([var]);
+                    self.make(lives)?.first().map_or(var.clone(), |array| array.name().to_owned())
+                }
+                false => var.clone(),
+            };
+            if self.kernel().var(&var).is_some_and(|v| self.kernel().vars[v].space == AddressSpace::Private) {
+                self.make(SetAddressSpace::new(&var, AddressSpace::Global))?;
+            }
+            self.make(ExpandArray::new(&var, [name])).map_err(|_| refused.clone())?;
+        }
+        Ok(!vars.is_empty())
+    }
+
+    /// Temporaries that instructions in a loop write, at places that the loop does not move.
+    fn temporaries_in(&self, name: &str) -> Vec<String> {
+        let kernel = self.kernel();
+        let Some(iname) = kernel.iname(name) else { return Vec::new() };
+        let written: BTreeSet<VarId> = self.insns(name).iter().map(|s| kernel.insns[*s].lhs.var).collect();
+        let is_temporary = |v: &VarId| matches!(kernel.vars[*v].kind, VarKind::Temporary);
+        let stays = |v: &VarId| {
+            self.insns(name).iter().all(|s| {
+                let lhs = &kernel.insns[*s].lhs;
+                lhs.var != *v || !lhs.index.iter().any(|e| e.as_affine().is_some_and(|e| e.mentions(iname)))
+            })
+        };
+        let found = written.into_iter().filter(is_temporary).filter(stays);
+        found.map(|v| kernel.vars[v].name.clone()).collect()
+    }
+
+    fn is_used_outside(&self, var: &str, name: &str) -> bool {
+        let kernel = self.kernel();
+        let inside: BTreeSet<InsnId> = self.insns(name).into_iter().collect();
+        let Some(var) = kernel.var(var) else { return false };
+        let uses = |s: &InsnId| {
+            let insn = &kernel.insns[*s];
+            insn.lhs.var == var || insn.reads().iter().any(|access| access.var == var)
+        };
+        insns_of(&kernel.body).iter().any(|s| !inside.contains(s) && uses(s))
+    }
+
+    /// Makes the loop that suits the innermost instructions best the innermost one, in each nest.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(crate) fn order_loops(&mut self) -> Tried {
+        for nest in self.innermost() {
+            let Some((inner, around)) = nest.split_last() else { continue };
+            let mut best: Option<Draft<'_>> = None;
+            for outer in around.iter().rev() {
+                let mut draft = self.clone();
+                draft.considered.clear();
+                let taken = draft.consider(&format!("carry `{outer}` into `{inner}`"), |d| {
+                    d.carry_in(outer, inner).map(|_| ())
+                })?;
+                self.considered.append(&mut draft.considered);
+                if taken && best.as_ref().is_none_or(|best| draft.cycles < best.cycles) {
+                    best = Some(draft);
+                }
+            }
+            if let Some(best) = best {
+                (self.schedule, self.cycles) = (best.schedule, best.cycles);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fuses neighbours that go over the same values, where that saves lines.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(crate) fn fuse_loops(&mut self) -> Tried {
+        let mut at = 0;
+        loop {
+            let pairs = self.neighbours();
+            let Some((first, second)) = pairs.get(at).cloned() else { return Ok(()) };
+            let taken = self.consider(&format!("fuse `{first}` and `{second}`"), |d| {
+                d.make(FuseLoops::new(&first, &second)).map(|_| ())
+            })?;
+            if !taken {
+                at += 1;
+            }
+        }
+    }
+
+    /// Loops that stand one directly after the other.
+    fn neighbours(&self) -> Vec<(String, String)> {
+        fn walk(draft: &Draft<'_>, nodes: &[Node], found: &mut Vec<(String, String)>) {
+            for pair in nodes.windows(2) {
+                if let [a @ Node::Loop(..), b @ Node::Loop(..)] = pair {
+                    found.push((draft.name_of(a), draft.name_of(b)));
+                }
+            }
+            for node in nodes {
+                if let Node::Loop(_, body) = node {
+                    walk(draft, body, found);
+                }
+            }
+        }
+        let mut found = Vec::new();
+        walk(self, &self.kernel().body, &mut found);
+        found
+    }
+
+    /// Iterations of outer loops together in one of the innermost loop: what they read of the same
+    /// elements is loaded once, and sums of different elements are added up at the same time.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(crate) fn block_registers(&mut self, factors: &[i64]) -> Tried {
+        let inner: Vec<String> =
+            self.innermost().into_iter().filter_map(|nest| nest.last().cloned()).collect();
+        for inner in inner {
+            let mut left = factors;
+            let mut tried = BTreeSet::new();
+            while let Some((factor, rest)) = left.split_first() {
+                // what was written out is inside now, and loops around may have other names
+                let nest = self.innermost().into_iter().find(|nest| nest.last() == Some(&inner));
+                let outer = nest.iter().flatten().rev().skip(1).find(|l| !tried.contains(*l)).cloned();
+                let Some(outer) = outer else { break };
+                let mut blocks = None;
+                if self.consider(&format!("{factor} iterations of `{outer}` in one of `{inner}`"), |d| {
+                    blocks = Some(d.jam(&outer, *factor)?);
+                    Ok(())
+                })? {
+                    left = rest;
+                    tried.extend(blocks);
+                }
+                tried.insert(outer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Splits a loop, and brings the loop inside a block into all innermost loops that it holds, where
+    /// it is written out. Returns the loop over blocks.
+    fn jam(&mut self, outer: &str, factor: i64) -> Tried<String> {
+        let [blocks, within] = self.make(SplitIname::new(outer, factor).with_tail(Tail::Peel))?;
+        self.write_out_inside(within.name())?;
+        Ok(blocks.name().to_owned())
+    }
+
+    fn write_out_inside(&mut self, part: &str) -> Tried {
+        let kernel = self.kernel();
+        let is_nest = |node: &Node| match node {
+            Node::Loop(iname, _) => is_sequential(kernel, *iname),
+            Node::Insn(_) => false,
+        };
+        let body = self.body(part);
+        if !body.iter().any(is_nest) {
+            return self.make(Tag::new(part, AxisTag::Unrolled));
+        }
+        if let [only] = body {
+            let through = self.name_of(only);
+            self.make(InterchangeInames::new(part, &through))?;
+            return self.write_out_inside(part);
+        }
+        // each loop separately, and what stands between loops
+        let cuts = body.windows(2).filter(|pair| pair.iter().any(is_nest)).map(|pair| self.name_of(&pair[1]));
+        let made = self.distribute(part, cuts.collect())?;
+        [part.to_owned()].iter().chain(&made).try_for_each(|part| self.write_out_inside(part))
+    }
+
+    /// Runs a nest of two loops, of which the inner one waits for itself, along its diagonals.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(crate) fn skew_waves(&mut self) -> Tried {
+        for nest in self.innermost() {
+            let [.., outer, inner] = nest.as_slice() else { continue };
+            if self.body(outer).len() != 1 {
+                continue;
+            }
+            for (rows, what) in [([[1, 1], [1, 0]], "sum"), ([[2, 1], [1, 0]], "double")] {
+                let taken = self
+                    .consider(&format!("run `{outer}` and `{inner}` along the {what} of both"), |d| {
+                        d.make(MapInames::new([outer, inner], rows.map(Vec::from))).map(|_| ())
+                    })?;
+                if taken {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Blocks of the innermost loop around the loops that read the same elements again, as large as a
+    /// cache holds.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(crate) fn tile_caches(&mut self) -> Tried {
+        for nest in self.innermost() {
+            let Some((inner, around)) = nest.split_last() else { continue };
+            let mut best: Option<Draft<'_>> = None;
+            for (k, outer) in around.iter().enumerate().rev().take(3) {
+                for size in [256, 1024] {
+                    let mut draft = self.clone();
+                    draft.considered.clear();
+                    let idea = format!("blocks of {size} of `{inner}` around `{outer}`");
+                    let taken = draft.consider(&idea, |d| {
+                        let [block, _] = d.make(SplitIname::new(inner, size))?;
+                        for through in around[k..].iter().rev() {
+                            d.carry_out(through, block.name())?;
+                        }
+                        Ok(())
+                    })?;
+                    self.considered.append(&mut draft.considered);
+                    if taken && best.as_ref().is_none_or(|best| draft.cycles < best.cycles) {
+                        best = Some(draft);
+                    }
+                }
+            }
+            if let Some(best) = best {
+                (self.schedule, self.cycles) = (best.schedule, best.cycles);
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the loop `inner` around `outer`, which is directly around it.
+    fn carry_out(&mut self, outer: &str, inner: &str) -> Tried {
+        let body = self.body(outer);
+        if body.len() == 1 {
+            return self.make(InterchangeInames::new(outer, inner)).map(|_| ());
+        }
+        self.carry_in(outer, inner).map(|_| ())
+    }
+
+    /// Runs the outermost loops on groups, which threads share.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(crate) fn share_among_threads(&mut self) -> Tried<bool> {
+        let mut any = false;
+        let kernel = self.kernel();
+        let roots: Vec<String> = kernel
+            .body
+            .iter()
+            .filter_map(|node| match node {
+                Node::Loop(iname, _) => Some(kernel.inames[*iname].name.clone()),
+                Node::Insn(_) => None,
+            })
+            .collect();
+        for root in roots {
+            let before = self.schedule.clone();
+            match self.make(Tag::new(&root, AxisTag::Group(0))) {
+                Ok(()) => {
+                    self.considered.push(format!("`{root}` on g.0: taken"));
+                    any = true;
+                }
+                Err(error) => {
+                    self.considered.push(format!("`{root}` on g.0: refused: {error}"));
+                    self.schedule = before;
+                }
+            }
+        }
+        Ok(any)
+    }
+}

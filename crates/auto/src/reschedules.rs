@@ -1,0 +1,154 @@
+//! Proposals of isl's scheduler, as steps: a nest of bands instead of the text's loops.
+
+use crate::draft::{Draft, Tried};
+use purlin_analysis::Analysis;
+use purlin_analysis::polyhedral::Side;
+use purlin_ir::{InsnId, Kernel, Node};
+use purlin_isl::{
+    Affine, Constraint, IslError, Objective, ScheduleTree, Scheduling, Set, SetSpace, with_operation_limit,
+};
+use purlin_steps::tree::insns_of;
+use purlin_steps::TransformError;
+use purlin_transforms::primitives::{Band, Part, Reschedule};
+use std::collections::BTreeMap;
+
+/// Operations that isl may take for a schedule: some seconds.
+const OPERATIONS: u64 = 30_000_000;
+
+/// The scheduler takes parameters for this large at least, so that it need not care for short loops.
+/// Steps do not: they are proved for all.
+const USUAL: i64 = 4;
+
+impl Draft<'_> {
+    /// Puts the statements of each part of the program that isl orders by loops of their own into these.
+    ///
+    /// # Errors
+    /// A bug, a step that is refused.
+    pub(crate) fn reschedule(&mut self, objective: Objective) -> Tried {
+        let failed = |cause| TransformError { operation: "ask isl's scheduler".into(), cause };
+        let tree = with_operation_limit(OPERATIONS, || tree(self.kernel(), objective))
+            .map_err(|error: IslError| failed(error.into()))?;
+        let mut names = Names { kernel: self.kernel().clone(), next: 0 };
+        let mut steps = Vec::new();
+        for (statements, tree) in branches(&tree, self.kernel()) {
+            let roots = self.roots_of(&statements);
+            let ScheduleTree::Band(band) = tree else { continue };
+            let Band { loops, maps, then } = names.band(band, &statements);
+            steps.push(Reschedule { subtree: roots, loops, maps, then });
+        }
+        for step in steps {
+            self.make(step)?;
+        }
+        Ok(())
+    }
+
+    /// The statements at the root that hold these instructions.
+    fn roots_of(&self, statements: &[String]) -> Vec<String> {
+        let kernel = self.kernel();
+        let holds = |node: &&Node| {
+            let insns: Vec<InsnId> = insns_of(std::slice::from_ref(*node));
+            insns.iter().any(|s| statements.contains(&kernel.insns[*s].name))
+        };
+        kernel.body.iter().filter(holds).map(|node| self.name_of(node)).collect()
+    }
+}
+
+/// The order of all instances that isl proposes.
+fn tree(kernel: &Kernel, objective: Objective) -> Result<ScheduleTree, IslError> {
+    let analysis = Analysis::of(kernel);
+    let poly = analysis.polyhedral();
+    let mut domains = Vec::new();
+    for (insn, data) in kernel.insns.iter() {
+        let dims = poly.names(poly.loops(insn), Side::Source);
+        let space = SetSpace::new(&dims, &poly.params).with_tuple(&data.name);
+        domains.push(Set::from_disjuncts(&space, &poly.instances(insn, Side::Source).0)?);
+    }
+    let usual = poly.params.iter().map(|p| Constraint::non_negative(Affine::name(p).offset(-USUAL)));
+    let known: Vec<Constraint> = usual.chain(poly.context.iter().cloned()).collect();
+    let context = Set::from_constraints(&SetSpace::new::<&str, _>(&[], &poly.params), &known)?;
+    let mut problem = Scheduling::of(domains).with_context(context);
+    // updates stay in order, so that results are the same to the last bit
+    for dependence in analysis.dependences()? {
+        let pairs = dependence.relation()?;
+        if dependence.carries_value() {
+            problem = problem.close(pairs.clone());
+        }
+        problem = problem.ordered(pairs);
+    }
+    problem.compute(objective)
+}
+
+/// The parts of a tree that run one after the other.
+fn branches<'t>(tree: &'t ScheduleTree, kernel: &Kernel) -> Vec<(Vec<String>, &'t ScheduleTree)> {
+    match tree {
+        ScheduleTree::Sequence(parts) | ScheduleTree::Set(parts) => {
+            parts.iter().map(|part| (part.statements.clone(), &part.tree)).collect()
+        }
+        ScheduleTree::Leaf | ScheduleTree::Band(_) => {
+            vec![(kernel.insns.iter().map(|(_, insn)| insn.name.clone()).collect(), tree)]
+        }
+    }
+}
+
+/// Names of new loops.
+struct Names {
+    kernel: Kernel,
+    next: usize,
+}
+
+impl Names {
+    fn loops(&mut self, count: usize) -> Vec<String> {
+        let mut found = Vec::with_capacity(count);
+        while found.len() < count {
+            let name = format!("c{}", self.next);
+            self.next += 1;
+            if self.kernel.is_free_name(&name) {
+                found.push(name);
+            }
+        }
+        found
+    }
+
+    fn band(&mut self, band: &purlin_isl::Band, statements: &[String]) -> Band {
+        let mut made = Band::new(self.loops(band.parallel.len()));
+        for (statement, rows) in band.rows.iter().filter(|(s, _)| statements.contains(s)) {
+            made.maps.insert(statement.clone(), rows.iter().map(text).collect());
+        }
+        made.then = self.parts(&band.inner, statements);
+        made
+    }
+
+    fn parts(&mut self, tree: &ScheduleTree, statements: &[String]) -> Vec<Part> {
+        match tree {
+            // what isl leaves open is as in the text
+            ScheduleTree::Leaf => {
+                let in_text =
+                    insns_of(&self.kernel.body).into_iter().map(|s| self.kernel.insns[s].name.clone());
+                in_text.filter(|name| statements.contains(name)).map(Part::Statement).collect()
+            }
+            ScheduleTree::Band(band) => vec![Part::Band(self.band(band, statements))],
+            ScheduleTree::Sequence(parts) | ScheduleTree::Set(parts) => {
+                parts.iter().flat_map(|part| self.parts(&part.tree, &part.statements)).collect()
+            }
+        }
+    }
+}
+
+/// A row as the language writes it.
+fn text(row: &Affine) -> String {
+    let mut sum: BTreeMap<String, i64> = BTreeMap::new();
+    for (name, c) in &row.terms {
+        *sum.entry(name.clone()).or_default() += c;
+    }
+    for (div, c) in &row.divs {
+        let quotient = format!("floor_div({}, {})", text(&div.numerator), div.denominator);
+        *sum.entry(quotient).or_default() += c;
+    }
+    sum.retain(|_, c| *c != 0);
+    let terms = sum.iter().map(|(name, c)| match c {
+        1 => name.clone(),
+        c => format!("{c}*{name}"),
+    });
+    let constant = (row.constant != 0 || sum.is_empty()).then(|| row.constant.to_string());
+    terms.chain(constant).collect::<Vec<_>>().join(" + ")
+}

@@ -1,0 +1,168 @@
+//! Automatic schedules of loop programs: proposals ([`purlin_auto`]) are checked and timed on a
+//! device, with the program as it is written among them.
+//!
+//! ```
+//! use purlin::auto::{Found, schedule};
+//! use purlin::interp::Memory;
+//!
+//! let kernel = purlin::ir::text::parse(
+//!     "kernel t\nparam n: i32\narg a: f64[n, n] in\narg y: f64[n] inout\n\n\
+//!      for i in 0..n\n  for j in 0..n\n    s: y[i] += a[j, i]\n",
+//! )?;
+//! let memory = Memory::new().param("n", 40).value("a", vec![0.5; 1600]).value("y", vec![0.0; 40]);
+//! let device = purlin::runtime::open("c")?;
+//! let Found { trials, best } = schedule(&kernel, &*device, &memory, 10, &mut |_| {})?;
+//! let best = &trials[best];
+//! assert!(best.outcome.is_ok());
+//! println!("{}", best.proposal.text(true));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub use purlin_auto::{Machine, Proposal, propose};
+
+use crate::judge::{Expected, HostError, STEPS, results, with_tables};
+use crate::{LoadError, Loaded, kernel_work, laid_out};
+use purlin_codegen::{Options, generate};
+use purlin_interp::{InterpError, Memory};
+use purlin_ir::Kernel;
+use purlin_primitives::TransformError;
+use purlin_runtime::{Backend, Device, TimingOptions};
+
+/// Why a loop program was not scheduled.
+#[derive(Debug, thiserror::Error)]
+pub enum AutoError {
+    /// A bug of the engine.
+    #[error(transparent)]
+    Transform(#[from] TransformError),
+    /// The program does not run on these values.
+    #[error(transparent)]
+    Interp(#[from] InterpError),
+    /// It is too large for the interpreter, and has no code in C.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// Nothing that was tried runs, and is right.
+    #[error("no schedule runs on the device; as it is written: {0}")]
+    None(String),
+}
+
+/// A proposal and what came of it.
+pub struct Trial {
+    /// The schedule.
+    pub proposal: Proposal,
+    /// Median seconds of a launch, or why there are none.
+    pub outcome: Result<f64, String>,
+}
+
+/// What was tried, in the order of the model, and which of it was the fastest.
+pub struct Found {
+    /// The trials.
+    pub trials: Vec<Trial>,
+    /// The place of the fastest one.
+    pub best: usize,
+}
+
+/// Launches that are timed, each on fresh inputs: a program that updates its arguments computes with
+/// other numbers the second time, such as infinities.
+const LAUNCHES: usize = 3;
+
+/// One launch.
+const ONCE: TimingOptions = TimingOptions { warm_up: 0, min_runs: 1, min_seconds: 0.0, max_runs: 1 };
+
+/// Finds a schedule for a kernel on a device: at most `budget` of the proposals are launched on these
+/// values, held against the interpreter (or the kernel as it is written, in C, where that takes too
+/// long) and timed. `note` hears what is being done.
+///
+/// # Errors
+/// Values that do not fit, a device that runs nothing of it, a bug.
+pub fn schedule(
+    kernel: &Kernel,
+    device: &dyn Device,
+    memory: &Memory,
+    budget: usize,
+    note: &mut dyn FnMut(&str),
+) -> Result<Found, AutoError> {
+    note("running the program as it is written");
+    let expected = expected(kernel, memory)?;
+    note("making proposals");
+    let mut proposals = propose(kernel, memory.params(), &machine(device))?;
+    let written = proposals.iter().position(|p| p.recipe.steps.is_empty());
+    let plain = written.map(|at| proposals.remove(at));
+    proposals.truncate(budget.saturating_sub(1));
+    proposals.extend(plain);
+    let mut trials = Vec::new();
+    for proposal in proposals {
+        note(&format!("timing `{}`", proposal.name));
+        let outcome = time(kernel, device, memory, &expected, &proposal);
+        trials.push(Trial { proposal, outcome });
+    }
+    let time = |trial: &Trial| trial.outcome.as_ref().copied().unwrap_or(f64::INFINITY);
+    let best = (0..trials.len()).min_by(|a, b| time(&trials[*a]).total_cmp(&time(&trials[*b])));
+    match (best, trials.last()) {
+        (Some(best), Some(last)) => match &last.outcome {
+            Err(why) if trials[best].outcome.is_err() => Err(AutoError::None(why.clone())),
+            Ok(_) | Err(_) => Ok(Found { trials, best }),
+        },
+        _ => Err(AutoError::None("nothing was proposed".into())),
+    }
+}
+
+/// The processor that runs the code.
+fn machine(device: &dyn Device) -> Machine {
+    let info = device.info();
+    let mut machine = Machine::default();
+    if info.vector_bytes > 0 {
+        machine.vector_bytes = info.vector_bytes as f64;
+        machine.registers = if info.vector_bytes > 32 { 32.0 } else { 16.0 };
+    }
+    if info.core_cache_bytes > 0 {
+        machine.caches[1].0 = info.core_cache_bytes as f64;
+    }
+    machine.threads = match info.backend {
+        Backend::C => purlin_runtime::host_threads(),
+        Backend::OpenCl | Backend::Cuda => info.compute_units as usize,
+    };
+    machine
+}
+
+fn expected(kernel: &Kernel, memory: &Memory) -> Result<Expected, AutoError> {
+    if kernel_work(kernel, memory.params()).map_or(true, |work| work.flops <= STEPS / 5) {
+        match Expected::new(kernel, memory, STEPS) {
+            Ok(expected) => return Ok(expected),
+            Err(InterpError::StepLimit { .. } | InterpError::TooLarge { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Expected::by_host(kernel, memory)?)
+}
+
+fn time(
+    kernel: &Kernel,
+    device: &dyn Device,
+    memory: &Memory,
+    expected: &Expected,
+    proposal: &Proposal,
+) -> Result<f64, String> {
+    let memory_with_tables = with_tables(kernel, &proposal.kernel, memory);
+    let inputs = laid_out(&proposal.kernel, &memory_with_tables);
+    let load = |contraction| {
+        let options = Options::default().with_contraction(contraction);
+        let program = generate(&proposal.kernel, device.info().backend.target(), &options);
+        let program = program.map_err(|e| e.to_string())?;
+        Loaded::new(device, &program, &inputs).map_err(|e: LoadError| e.to_string())
+    };
+    // Each operation is rounded, as in what is expected: a program that loses digits is equal, too.
+    let loaded = load(false)?;
+    expected.poison(&loaded).map_err(|e| e.to_string())?;
+    loaded.launch().map_err(|e| e.to_string())?;
+    let found = results(&proposal.kernel, &loaded, memory).map_err(|e| e.to_string())?;
+    if let Some(fault) = expected.compare(&found).fault(kernel, memory) {
+        return Err(format!("wrong: {fault}"));
+    }
+    drop(loaded);
+    let mut times = Vec::with_capacity(LAUNCHES);
+    while times.len() < LAUNCHES {
+        times.push(load(true)?.time(&ONCE).map_err(|e| e.to_string())?.median_s);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
