@@ -52,13 +52,8 @@ pub mod forms {
     };
 }
 
-#[cfg(feature = "cli")]
-extern crate self as purlin; // the command line uses the library as other programs do
-
 pub mod auto;
 mod boundary_value;
-#[cfg(feature = "cli")]
-pub mod cli;
 mod jit;
 pub mod judge;
 mod layout;

@@ -17,7 +17,6 @@ mod matrix_groups;
 mod matrix_orbits;
 mod modes;
 mod nvrtc;
-mod oclgrind;
 mod orbits;
 mod orientations;
 mod parts;

@@ -2,7 +2,7 @@
 
 use super::{dimension, largest, unreadable, usage};
 use clap::Args;
-use purlin::cli::{Failure, append_json_line, read_json_lines};
+use purlin_cli::{Failure, append_json_line, read_json_lines};
 use purlin::runtime::open;
 use purlin_multigrid::{Element, Precision};
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use super::{dimension, largest, unreadable, usage};
 use clap::Args;
 use purlin::Random;
-use purlin::cli::{Failure, append_json_line};
+use purlin_cli::{Failure, append_json_line};
 use purlin::runtime::open;
 use purlin_multigrid::Element;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ mod scales;
 
 use clap::{Args, Parser, Subcommand};
 use purlin::Random;
-use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
+use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use purlin::files;
 use purlin::runtime::open;
 use purlin_multigrid::kernels::{self, Operation, plain};

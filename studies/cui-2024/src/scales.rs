@@ -3,7 +3,7 @@
 use super::{dimension, unreadable, usage};
 use clap::Args;
 use purlin::Exchange;
-use purlin::cli::{Failure, append_json_line, read_json_lines};
+use purlin_cli::{Failure, append_json_line, read_json_lines};
 use purlin::runtime::{Device, open};
 use purlin_multigrid::{Element, Precision};
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! The commands of the study.
 #![allow(clippy::unwrap_used)] // how a test fails
 
-use purlin::cli::read_json_lines;
+use purlin_cli::read_json_lines;
 use std::process::{Command, Output};
 use study_fischer_2020::record::Record;
 use study_fischer_2020::scatter::Scatter;

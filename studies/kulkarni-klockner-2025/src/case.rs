@@ -1,7 +1,7 @@
 //! The 70 operator actions of Kulkarni & Klöckner 2025, and what was published about them.
 
 use purlin::ProblemError;
-use purlin::cli::is_part;
+use purlin_cli::is_part;
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::kernels::Operator;

@@ -2,7 +2,7 @@
 
 use crate::ranking::rank_correlation;
 use purlin::autotune::best_of_each;
-use purlin::cli::{markdown, seconds, table};
+use purlin_cli::{markdown, seconds, table};
 use purlin::forms::strategies::MultiLevelTiling;
 use purlin::tuning::Record;
 use std::fmt::Write as _;

@@ -6,7 +6,7 @@ mod trials;
 
 use clap::{Args, Parser, Subcommand};
 use purlin::autotune::best_of_each;
-use purlin::cli::{Failure, end, out, warn_of_damage};
+use purlin_cli::{Failure, end, out, warn_of_damage};
 use purlin::tuning::{Database, Record};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! The page of a device: every case beside its published time, as Markdown.
 
 use crate::case::{Case, MalformedTable, PUBLISHED_MHZ, published_time};
-use purlin::cli::single_cell_s;
+use purlin_cli::single_cell_s;
 use purlin::tuning::Record;
 use std::fmt::Write as _;
 

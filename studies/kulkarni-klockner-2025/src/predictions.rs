@@ -3,7 +3,7 @@
 use clap::Args;
 use purlin::Mapping;
 use purlin::autotune::{DeviceModel, best_of_each, known_devices};
-use purlin::cli::{Failure, Progress, markdown, out};
+use purlin_cli::{Failure, Progress, markdown, out};
 use purlin::files;
 use purlin::forms::numbering::NumberingOrder;
 use purlin::forms::quadrature::QuadratureScheme;

@@ -1,7 +1,7 @@
 //! The published tilings in their spaces.
 
 use clap::Args;
-use purlin::cli::{Failure, Progress, SpaceBounds, find_device, grouped, out};
+use purlin_cli::{Failure, Progress, SpaceBounds, find_device, grouped, out};
 use purlin::tuning::CostModel;
 use study_kulkarni_klockner_2025::tilings::{PublishedError, published_tilings};
 

@@ -4,7 +4,7 @@ use clap::Args;
 use purlin::Mapping;
 use purlin::autotune::best_of_each;
 use purlin::autotune::tuner::Ending;
-use purlin::cli::{
+use purlin_cli::{
     Failure, Found, Order, Progress, Scheme, TrialArgs, best_table, mapping_json, order_of, out,
     trials_table, write_pictures,
 };

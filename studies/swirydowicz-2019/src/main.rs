@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand};
 use purlin::Random;
-use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out};
+use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out};
 use purlin::codegen::{Options, Target, generate};
 use purlin::files;
 use purlin::runtime::cuda::nvrtc;

@@ -2,7 +2,7 @@
 
 use crate::problem::{Precision, Problem, Sizes};
 use crate::recipes::Tuned;
-use purlin::cli::{JsonLinesError, read_json_lines};
+use purlin_cli::{JsonLinesError, read_json_lines};
 use purlin::runtime::DeviceInfo;
 use serde::{Deserialize, Serialize};
 use std::path::Path;

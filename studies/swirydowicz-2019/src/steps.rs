@@ -4,7 +4,7 @@ use crate::problem::Sizes;
 use crate::recipes::{self, RecipeError, Tuned};
 use crate::record::{Outcome, Record};
 use crate::stale::sources;
-use purlin::cli::{line_diff, seconds};
+use purlin_cli::{line_diff, seconds};
 use purlin::transforms::schedule;
 
 /// Characters of a line.

@@ -1,7 +1,7 @@
 //! The commands of the study; `--help` explains them.
 
 use clap::{Args, Parser, Subcommand};
-use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
+use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::mesh::Mesh;
 use purlin::forms::sparse::CsrPattern;

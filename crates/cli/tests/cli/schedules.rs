@@ -7,11 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 fn purlin(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_purlin"))
-        .args(args)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap()
+    Command::new(env!("CARGO_BIN_EXE_purlin")).args(args).current_dir(crate::root()).output().unwrap()
 }
 
 /// Standard output and standard error, after the exit code that is expected.

@@ -13,11 +13,7 @@ fn vectors() -> HostVectors {
 }
 
 fn purlin(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_purlin"))
-        .args(args)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap()
+    Command::new(env!("CARGO_BIN_EXE_purlin")).args(args).current_dir(crate::root()).output().unwrap()
 }
 
 fn stdout(output: &Output) -> String {
@@ -1144,7 +1140,7 @@ fn kernels_are_compiled_ahead_without_a_gpu() {
     let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
         .args(["tune", "mass", "--dim", "2", "--degree", "1", "--compile-only", "--top", "2"])
         .env("PURLIN_CACHE_DIR", dir.path())
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .current_dir(crate::root())
         .output()
         .unwrap();
     let text = stdout(&output);
@@ -1512,7 +1508,7 @@ fn limited(args: &[&str]) -> Output {
     Command::new("sh")
         .args(["-c", limit, env!("CARGO_BIN_EXE_purlin")])
         .args(args)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .current_dir(crate::root())
         .output()
         .unwrap()
 }
@@ -2084,7 +2080,7 @@ fn without_room(args: &[&str]) -> Output {
     Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_purlin")])
         .args(args)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .current_dir(crate::root())
         .output()
         .unwrap()
 }
@@ -2248,7 +2244,7 @@ fn begun(db: &str, form: &str) -> (std::process::Child, impl std::io::BufRead) {
     good(&[&["tune", form], &single[..], &[r#"{"strategy":"single_cell","cells":32}"#]].concat());
     let mut child = Command::new(env!("CARGO_BIN_EXE_purlin"))
         .args(tune(db, form, "1", &[]))
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .current_dir(crate::root())
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::piped())
         .spawn()
@@ -2289,7 +2285,7 @@ fn several_tuners_share_the_trials_of_a_database() {
     killed.wait().unwrap();
     let start = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
-        command.args(tune(&db, "mass", "1", &[])).current_dir(env!("CARGO_MANIFEST_DIR"));
+        command.args(tune(&db, "mass", "1", &[])).current_dir(crate::root());
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
     };
     let tuners = [start(), start(), start()];
@@ -2340,7 +2336,7 @@ fn the_demonstration_says_what_it_does() {
         Command::new("chmod").args(["+x", &path]).status().unwrap();
     }
     let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/demo.sh");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/demo.sh");
     let output = Command::new("sh").arg(script).env("PATH", path).output().unwrap();
     assert_eq!(output.status.code(), Some(7), "it goes on where the build fails");
     let said = stderr(&output);
