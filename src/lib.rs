@@ -7,7 +7,18 @@
 //!                      └────── autotune ◄───────┘
 //! ```
 //!
-//! This crate re-exports the stages under short names and adds what joins them:
+//! This crate shows the stages under short names. Without features it has what kernels, recipes and code take:
+//! `ir`, `interp`, `analysis`, `transforms`, `codegen`. Others opt in:
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `runtime` | devices: compile, launch and time |
+//! | `forms` | finite elements, variational forms, strategies, operators by name |
+//! | `tune` | both, with [`Loaded`], [`jit`], known mappings and the tuner |
+//! | `solve` | sparse matrices and solvers |
+//! | `multigrid` | geometric multigrid |
+//! | `all` | all of it |
+//!
 //! [`Problem`] (a form on a mesh with inputs, and what its result must be), [`Loaded`] (a kernel's
 //! memory on a device) and [`Mapping`] with [`transform`]. [`prelude`] has what recipes and running
 //! need.
@@ -30,19 +41,26 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub use purlin_analysis as analysis;
-pub use purlin_autotune as autotune;
 pub use purlin_codegen as codegen;
 pub use purlin_files as files;
 pub use purlin_interp as interp;
 pub use purlin_ir as ir;
 pub use purlin_isl as isl;
-pub use purlin_kernels as kernels;
-pub use purlin_multigrid as multigrid;
 pub use purlin_primitives as transforms;
+
+#[cfg(feature = "tune")]
+pub use purlin_autotune as autotune;
+#[cfg(feature = "forms")]
+pub use purlin_kernels as kernels;
+#[cfg(feature = "multigrid")]
+pub use purlin_multigrid as multigrid;
+#[cfg(feature = "runtime")]
 pub use purlin_runtime as runtime;
+#[cfg(feature = "solve")]
 pub use purlin_solve as solve;
 
 /// Finite elements, and variational forms with their strategies.
+#[cfg(feature = "forms")]
 pub mod forms {
     pub use purlin_fem::*;
     pub use purlin_forms::*;
@@ -52,36 +70,25 @@ pub mod forms {
     };
 }
 
-pub mod auto;
-mod boundary_value;
-mod jit;
-pub mod judge;
-mod layout;
-mod loaded;
-mod matrix;
 pub mod prelude;
-mod problem;
-mod random;
-mod setup;
-pub mod tuning;
-mod work;
 
-pub use boundary_value::{
-    BoundaryValueSetupError, BoundaryValueSystem, Exchange, SetupTimes, UnknownExchange,
-};
-pub use jit::{Compiled, Jit, JitError, jit, jit_with};
-pub use layout::{gathered, laid_out};
-pub use loaded::{LoadError, Loaded};
-pub use matrix::CsrMatrix;
-pub use problem::{Problem, ProblemError, RelativeError};
+#[cfg(feature = "tune")]
+pub use purlin_autotune::tuning::{definitions, transform, transform_with_setup};
+#[cfg(feature = "tune")]
+pub use purlin_autotune::{Compiled, Jit, JitError, auto, jit, jit_with, kernel_work, tuning};
 pub use purlin_capacity::{OutOfMemory, check_memory};
+#[cfg(feature = "forms")]
 pub use purlin_forms::program::NotAnAction;
-pub use purlin_strategies::Mapping;
-pub use purlin_strategies::tiling::{staged_tiling_sizes, tiling_sizes};
-pub use random::Random;
-pub use setup::{
-    SetUp, SetUpError, check_room, definitions, exclusive_room, list_room, set_up, set_up_maps, set_up_with,
-    transform_with_setup,
+#[cfg(feature = "tune")]
+pub use purlin_run::{
+    CsrMatrix, LoadError, Loaded, Problem, ProblemError, Random, RelativeError, SetUp, SetUpError,
+    check_room, exclusive_room, gathered, judge, laid_out, list_room, set_up, set_up_maps, set_up_with,
 };
-pub use tuning::transform;
-pub use work::kernel_work;
+#[cfg(feature = "solve")]
+pub use purlin_solve::{BoundaryValueSetup, BoundaryValueSystem, ChooseMappings, Exchange, SetupTimes};
+#[cfg(feature = "solve")]
+pub use purlin_solve::{BoundaryValueSetupError, UnknownExchange};
+#[cfg(feature = "forms")]
+pub use purlin_strategies::Mapping;
+#[cfg(feature = "forms")]
+pub use purlin_strategies::tiling::{staged_tiling_sizes, tiling_sizes};

@@ -29,16 +29,36 @@
 //! ```
 //!
 //! Every primitive is here by its name, with the types of its arguments. Forms, elements and meshes
-//! ([`crate::forms`]), tuning ([`crate::tuning`], [`crate::autotune`]) and what each stage offers
+//! (`purlin::forms`), tuning (`purlin::tuning`, `purlin::autotune`) and what each stage offers
 //! beyond this are imported from there.
 
+// kernels
 #[doc(no_inline)]
-pub use crate::{
-    Loaded, Mapping, Problem, Random,
-    codegen::{Options, Program, Target, generate},
-    interp::{Memory, Value, interpret},
-    ir::{AddressSpace, AxisTag, Direction, Kernel, KernelBuilder, Layout, ScalarType, text},
-    runtime::{Device, TimingOptions, devices, open},
-    transform,
-    transforms::{Primitive, Recipe, Schedule, ScheduleSteps, Script, Selection, Step, primitives::*},
+pub use crate::ir::{AddressSpace, AxisTag, Direction, Kernel, KernelBuilder, Layout, ScalarType, text};
+
+// what they mean
+#[doc(no_inline)]
+pub use crate::interp::{Memory, Value, interpret};
+
+// steps
+#[doc(no_inline)]
+pub use crate::transforms::{
+    Primitive, Recipe, Schedule, ScheduleSteps, Script, Selection, Step, primitives::*,
 };
+
+// code
+#[doc(no_inline)]
+pub use crate::codegen::{Options, Program, Target, generate};
+
+// devices
+#[cfg(feature = "runtime")]
+#[doc(no_inline)]
+pub use crate::runtime::{Device, TimingOptions, devices, open};
+
+// forms, and programs with their arguments
+#[cfg(feature = "forms")]
+#[doc(no_inline)]
+pub use crate::Mapping;
+#[cfg(feature = "tune")]
+#[doc(no_inline)]
+pub use crate::{Loaded, Problem, Random, transform};

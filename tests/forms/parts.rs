@@ -6,7 +6,8 @@ use purlin::forms::mesh::Mesh;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Device, open};
 use purlin::solve::{AssemblyStrategy, LinearOptions, NewtonOptions};
-use purlin::{BoundaryValueSystem, Exchange};
+use purlin::solve::{BoundaryValueSetup, BoundaryValueSystem, Exchange};
+use purlin::tuning::known::of_any_mesh;
 use purlin_sample::is_long_run;
 
 const POISSON: BoundaryValueProblem = BoundaryValueProblem::Poisson;
@@ -40,17 +41,37 @@ fn several_devices_have_the_solution_of_one() {
             _ => println!("skipped: no two CUDA devices"),
         }
         let device = open("c").unwrap();
-        let mut alone =
-            BoundaryValueSystem::new(&*device, POISSON, &mesh, degree, assembly, options()).unwrap();
+        let mut alone = BoundaryValueSystem::new(
+            &*device,
+            &BoundaryValueSetup {
+                problem: POISSON,
+                mesh: &mesh,
+                degree,
+                assembly,
+                options: options(),
+                mappings: &of_any_mesh().unwrap(),
+            },
+        )
+        .unwrap();
         let report = alone.solve(&mut |_, _| ()).unwrap();
         let expected = alone.solution().unwrap();
         let largest = expected.iter().fold(0.0_f64, |largest, x| largest.max(x.abs()));
         for group in &groups {
             let devices: Vec<&dyn Device> = group.iter().map(|device| &**device).collect();
             let exchange = Exchange::between(&devices);
-            let mut system =
-                BoundaryValueSystem::on(&devices, exchange, POISSON, &mesh, degree, assembly, options())
-                    .unwrap();
+            let mut system = BoundaryValueSystem::on(
+                &devices,
+                exchange,
+                &BoundaryValueSetup {
+                    problem: POISSON,
+                    mesh: &mesh,
+                    degree,
+                    assembly,
+                    options: options(),
+                    mappings: &of_any_mesh().unwrap(),
+                },
+            )
+            .unwrap();
             assert_eq!((system.unknowns, system.entries()), (alone.unknowns, alone.entries()));
             let before = system.copied();
             let found = system.solve(&mut |_, _| ()).unwrap();
@@ -74,11 +95,33 @@ fn takes_the_steps_of_one(problem: BoundaryValueProblem, mesh: &Mesh, parts: usi
     let devices: Vec<&dyn Device> = group.iter().map(|device| &**device).collect();
     let options = NewtonOptions { load_steps, ..NewtonOptions::default() };
     let assembly = AssemblyStrategy::LookupTable;
-    let mut alone = BoundaryValueSystem::new(devices[0], problem, mesh, 1, assembly, options).unwrap();
+    let mut alone = BoundaryValueSystem::new(
+        devices[0],
+        &BoundaryValueSetup {
+            problem,
+            mesh,
+            degree: 1,
+            assembly,
+            options,
+            mappings: &of_any_mesh().unwrap(),
+        },
+    )
+    .unwrap();
     let report = alone.solve(&mut |_, _| ()).unwrap();
     let expected = alone.solution().unwrap();
-    let mut system =
-        BoundaryValueSystem::on(&devices, Exchange::Host, problem, mesh, 1, assembly, options).unwrap();
+    let mut system = BoundaryValueSystem::on(
+        &devices,
+        Exchange::Host,
+        &BoundaryValueSetup {
+            problem,
+            mesh,
+            degree: 1,
+            assembly,
+            options,
+            mappings: &of_any_mesh().unwrap(),
+        },
+    )
+    .unwrap();
     for _ in 0..2 {
         let mut told = 0;
         let found = system.solve(&mut |iteration, _| told = iteration).unwrap();

@@ -21,7 +21,9 @@ use purlin::solve::{
     LinearOptions, MatrixAssembly, NewtonOptions, NewtonReason, NewtonReport, Operator, PreconditionerKind,
     PrescribedValues, Queue, run,
 };
-use purlin::{BoundaryValueSystem, CsrMatrix, Mapping, Random};
+use purlin::solve::{BoundaryValueSetup, BoundaryValueSystem};
+use purlin::tuning::known::of_any_mesh;
+use purlin::{CsrMatrix, Mapping, Random};
 use purlin_sample::{is_long_run, seed};
 
 /// For processors and for cards.
@@ -286,8 +288,18 @@ fn prescribed_updates_may_be_left_out_of_the_right_hand_side() {
         let systems = LinearOptions { relative: 1e-12, ..LinearOptions::default() };
         let options = NewtonOptions { lifts, systems, ..NewtonOptions::default() };
         let problem = BoundaryValueProblem::Twist;
-        let mut system =
-            BoundaryValueSystem::new(&*device, problem, &mesh, 1, TABLE, NewtonOptions::default()).unwrap();
+        let mut system = BoundaryValueSystem::new(
+            &*device,
+            &BoundaryValueSetup {
+                problem,
+                mesh: &mesh,
+                degree: 1,
+                assembly: TABLE,
+                options: NewtonOptions::default(),
+                mappings: &of_any_mesh().unwrap(),
+            },
+        )
+        .unwrap();
         system.restart(options).unwrap();
         let report = system.solve(&mut |_, _| ()).unwrap();
         assert!(report.converged(), "{}", report.reason);
@@ -317,7 +329,17 @@ fn the_half_of_a_matrix_solves_as_all_of_it() {
     let systems = LinearOptions { relative: 1e-12, ..LinearOptions::default() };
     let options = NewtonOptions { linear: true, systems, ..NewtonOptions::default() };
     let system = |assembly, options| {
-        BoundaryValueSystem::new(&*device, BoundaryValueProblem::Poisson, &mesh, 2, assembly, options)
+        BoundaryValueSystem::new(
+            &*device,
+            &BoundaryValueSetup {
+                problem: BoundaryValueProblem::Poisson,
+                mesh: &mesh,
+                degree: 2,
+                assembly,
+                options,
+                mappings: &of_any_mesh().unwrap(),
+            },
+        )
     };
     let solved = |assembly| {
         let mut system = system(assembly, options).unwrap();
@@ -458,9 +480,18 @@ fn poisson_is_solved_on_the_square() {
     };
     let mesh = Mesh::unit_square(16).unwrap();
     for device in devices() {
-        let mut system =
-            BoundaryValueSystem::new(&*device, BoundaryValueProblem::Poisson, &mesh, 2, TABLE, options)
-                .unwrap();
+        let mut system = BoundaryValueSystem::new(
+            &*device,
+            &BoundaryValueSetup {
+                problem: BoundaryValueProblem::Poisson,
+                mesh: &mesh,
+                degree: 2,
+                assembly: TABLE,
+                options,
+                mappings: &of_any_mesh().unwrap(),
+            },
+        )
+        .unwrap();
         let before = device.traffic();
         let report = system.solve(&mut |_, _| ()).unwrap();
         assert!(report.converged() && report.steps.len() == 1, "{report:?}");
@@ -481,9 +512,18 @@ fn hyperelasticity_converges_quadratically() {
     let problem = BoundaryValueProblem::Hyperelasticity;
     let mut solutions = Vec::new();
     for (device, strategy) in each() {
-        let mut system =
-            BoundaryValueSystem::new(&*device, problem, &mesh, 1, strategy, NewtonOptions::default())
-                .unwrap();
+        let mut system = BoundaryValueSystem::new(
+            &*device,
+            &BoundaryValueSetup {
+                problem,
+                mesh: &mesh,
+                degree: 1,
+                assembly: strategy,
+                options: NewtonOptions::default(),
+                mappings: &of_any_mesh().unwrap(),
+            },
+        )
+        .unwrap();
         let before = device.traffic();
         let mut told = 0;
         let report = system.solve(&mut |k, _| told = k).unwrap();
@@ -521,7 +561,18 @@ fn what_does_not_converge_has_a_history() {
     let mesh = Mesh::unit_cube(3).unwrap();
     let problem = BoundaryValueProblem::Hyperelasticity;
     let solved = |options| {
-        let mut system = BoundaryValueSystem::new(&*device, problem, &mesh, 1, TABLE, options).unwrap();
+        let mut system = BoundaryValueSystem::new(
+            &*device,
+            &BoundaryValueSetup {
+                problem,
+                mesh: &mesh,
+                degree: 1,
+                assembly: TABLE,
+                options,
+                mappings: &of_any_mesh().unwrap(),
+            },
+        )
+        .unwrap();
         system.solve(&mut |_, _| ()).unwrap()
     };
     let report = solved(NewtonOptions { max_iterations: 2, ..NewtonOptions::default() });
@@ -549,7 +600,18 @@ fn cells_that_would_turn_inside_out_shorten_a_load_step() {
     let mesh = fine_at_faces();
     let problem = BoundaryValueProblem::Hyperelasticity;
     let options = NewtonOptions::default();
-    let mut system = BoundaryValueSystem::new(&*device, problem, &mesh, 1, TABLE, options).unwrap();
+    let mut system = BoundaryValueSystem::new(
+        &*device,
+        &BoundaryValueSetup {
+            problem,
+            mesh: &mesh,
+            degree: 1,
+            assembly: TABLE,
+            options,
+            mappings: &of_any_mesh().unwrap(),
+        },
+    )
+    .unwrap();
     let mut solved = |load_steps| {
         system.restart(NewtonOptions { load_steps, ..options }).unwrap();
         let before = device.traffic();
@@ -577,7 +639,17 @@ fn problems_are_for_their_cells() {
     let device = open("c").unwrap();
     let refused = |mesh: Mesh| {
         let problem = BoundaryValueProblem::Hyperelasticity;
-        let system = BoundaryValueSystem::new(&*device, problem, &mesh, 1, TABLE, NewtonOptions::default());
+        let system = BoundaryValueSystem::new(
+            &*device,
+            &BoundaryValueSetup {
+                problem,
+                mesh: &mesh,
+                degree: 1,
+                assembly: TABLE,
+                options: NewtonOptions::default(),
+                mappings: &of_any_mesh().unwrap(),
+            },
+        );
         system.err().unwrap().to_string()
     };
     assert!(refused(Mesh::unit_square(2).unwrap()).contains("needed tetrahedra"));

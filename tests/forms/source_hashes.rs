@@ -18,7 +18,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/forms/source_hashes.txt");
-const SHIPPED: &str = include_str!("../../src/tuning/known_data/nvidia_h200.txt");
+const SHIPPED: &str = include_str!("../../crates/autotune/src/tuning/known_data/nvidia_h200.txt");
 
 /// An operator on Lagrange elements of a degree.
 #[derive(Clone, Copy)]

@@ -16,19 +16,24 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+pub mod auto;
 mod database;
 mod device_model;
 mod figures;
+mod jit;
 mod lettering;
 mod mapping;
 mod plot;
 mod record;
 mod roofline;
 pub mod tuner;
+pub mod tuning;
+mod work;
 
 pub use database::{Contents, Damaged, Database, DatabaseError};
 pub use device_model::{DeviceModelError, known_devices};
 pub use figures::{COLOURS, FONT, bars_svg, share_svg};
+pub use jit::{Compiled, Jit, JitError, jit, jit_with};
 pub use mapping::Mapping;
 pub use plot::{PlotError, Point, roofline_svg};
 pub use purlin_runtime::{DeviceModel, Occupancy};
@@ -37,3 +42,4 @@ pub use record::{
     best_of_each,
 };
 pub use roofline::{Limit, Share, Shares, Work};
+pub use work::kernel_work;

@@ -18,7 +18,8 @@ use purlin::solve::{
     AssemblyStrategy, LinearChoice, LinearMethod, LinearOptions, LinearReason, NewtonOptions, NewtonReason,
     NewtonReport, NewtonStep, PreconditionerKind, ResidualNorm, SystemSize,
 };
-use purlin::{BoundaryValueSetupError, BoundaryValueSystem, Exchange};
+use purlin::solve::{BoundaryValueSetup, BoundaryValueSetupError, BoundaryValueSystem, Exchange};
+use purlin::tuning::known;
 use std::path::{Path, PathBuf};
 
 /// Assemble and solve a boundary value problem on a device
@@ -216,7 +217,6 @@ impl From<BoundaryValueSetupError> for Failure {
     fn from(error: BoundaryValueSetupError) -> Self {
         match error {
             BoundaryValueSetupError::Solve(error) => error.into(),
-            BoundaryValueSetupError::Database(error) => error.into(),
             BoundaryValueSetupError::Numbering(_)
             | BoundaryValueSetupError::Parts { .. }
             | BoundaryValueSetupError::Cells { .. } => Self::Usage(error.to_string()),
@@ -246,8 +246,18 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     progress.stage("reading the mesh");
     let mesh = mesh(args, problem, &devices)?;
     progress.stage("setting up");
-    let mut system =
-        BoundaryValueSystem::on(&devices, exchange, problem, &mesh, args.degree, args.assembly, options)?;
+    let mut system = BoundaryValueSystem::on(
+        &devices,
+        exchange,
+        &BoundaryValueSetup {
+            problem,
+            mesh: &mesh,
+            degree: args.degree,
+            assembly: args.assembly,
+            options,
+            mappings: &known::of_any_mesh()?,
+        },
+    )?;
     let before = system.copied();
     progress.stage("solving");
     let mut tell = |iteration: usize, step: &NewtonStep| {

@@ -31,6 +31,7 @@ mod bicgstab;
 mod block_csr;
 mod block_jacobi;
 mod boundary;
+mod boundary_value;
 mod capacity;
 mod chebyshev;
 mod choice;
@@ -64,6 +65,10 @@ pub use bicgstab::BiCgStab;
 pub use block_csr::{BlockCsrOperator, BlocksOfRows};
 pub use block_jacobi::BlockJacobi;
 pub use boundary::{Side, bounds, facet_dofs};
+pub use boundary_value::{
+    BoundaryValueSetup, BoundaryValueSetupError, BoundaryValueSystem, ChooseMappings, Exchange, SetupTimes,
+    UnknownExchange,
+};
 pub use capacity::SystemSize;
 pub use chebyshev::{Chebyshev, ChebyshevPreconditioner, ChebyshevSolver, Eigenvalues, Smoothing, Spectrum};
 pub use choice::{LinearChoice, LinearMethod, PreconditionerKind, UnknownSolver};

@@ -8,7 +8,8 @@ use purlin::solve::{
     AssemblyStrategy, LinearChoice, LinearOptions, NewtonOptions, NewtonStep, PreconditionerKind,
     ResidualNorm,
 };
-use purlin::{BoundaryValueSetupError, BoundaryValueSystem};
+use purlin::solve::{BoundaryValueSetup, BoundaryValueSetupError, BoundaryValueSystem};
+use purlin::tuning::known::of_any_mesh;
 use std::time::Instant;
 
 /// Why there is no solve.
@@ -62,7 +63,7 @@ pub fn solve(
     let mesh = Mesh::unit_cube(divisions)?;
     let start = Instant::now();
     let options = NewtonOptions { solver, ..NewtonOptions::default() };
-    let mut system = BoundaryValueSystem::new(device, problem, &mesh, degree, strategy, options)?;
+    let mut system = BoundaryValueSystem::new(device, &BoundaryValueSetup { problem, mesh: &mesh, degree, assembly: strategy, options, mappings: &of_any_mesh()? })?;
     let setup_s = start.elapsed().as_secs_f64();
     for question in questions {
         let systems = LinearOptions { norm, relative: question.relative, ..LinearOptions::default() };

@@ -6,7 +6,8 @@ use purlin::forms::mesh::Mesh;
 use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::Device;
 use purlin::solve::{AssemblyStrategy, LinearOptions, NewtonOptions};
-use purlin::{BoundaryValueSystem, Exchange};
+use purlin::solve::{BoundaryValueSetup, BoundaryValueSystem, Exchange};
+use purlin::tuning::known::of_any_mesh;
 
 const PROBLEM: BoundaryValueProblem = BoundaryValueProblem::Poisson;
 const ASSEMBLY: AssemblyStrategy = AssemblyStrategy::OwnedRows;
@@ -49,7 +50,7 @@ impl Alone {
     ) -> Result<(Self, Scaled), NewtonError> {
         let mesh = Mesh::unit_cube(divisions)?;
         let start = std::time::Instant::now();
-        let mut system = BoundaryValueSystem::new(device, PROBLEM, &mesh, degree, ASSEMBLY, options())?;
+        let mut system = BoundaryValueSystem::new(device, &BoundaryValueSetup { problem: PROBLEM, mesh: &mesh, degree, assembly: ASSEMBLY, options: options(), mappings: &of_any_mesh()? })?;
         let setup_s = start.elapsed().as_secs_f64();
         let (mut seconds, mut iterations, mut traffic) = (Vec::new(), 0, Default::default());
         for run in 0..=RUNS {
@@ -94,7 +95,7 @@ impl Alone {
         let Self { mesh, divisions, degree, iterations, solution } = self;
         let start = std::time::Instant::now();
         let mut system =
-            BoundaryValueSystem::on(devices, exchange, PROBLEM, mesh, *degree, ASSEMBLY, options())?;
+            BoundaryValueSystem::on(devices, exchange, &BoundaryValueSetup { problem: PROBLEM, mesh, degree: *degree, assembly: ASSEMBLY, options: options(), mappings: &of_any_mesh()? })?;
         let setup_s = start.elapsed().as_secs_f64();
         let mut records = Vec::new();
         for overlaps in [true, false] {

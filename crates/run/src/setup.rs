@@ -1,17 +1,13 @@
 //! Inputs that are computed once for many launches.
 
-use crate::tuning::transform;
-use crate::{LoadError, Loaded, Mapping, laid_out};
-use purlin_autotune::{Refusal, Stage};
+use crate::{LoadError, Loaded, laid_out};
 use purlin_codegen::{CodegenError, Options, generate};
-use purlin_forms::CellKernel;
 use purlin_interp::{Memory, Value};
 use purlin_ir::{AxisTag, Kernel, Node, ScalarType};
+use purlin_primitives::Schedule;
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::lists::{Definition, ListNames, ListOverflow, RowOrder};
-use purlin_primitives::{Recipe, Schedule};
 use purlin_runtime::Device;
-use purlin_strategies::relowered;
 use std::time::Instant;
 
 /// What computing inputs took.
@@ -45,31 +41,6 @@ pub enum SetUpError {
     /// The device refused.
     #[error(transparent)]
     Load(#[from] LoadError),
-}
-
-/// As [`transform`], with the kernels that compute what the mapping passes, in the order in which they
-/// have to run; most mappings pass nothing.
-///
-/// # Errors
-/// As [`Mapping::apply`].
-pub fn transform_with_setup(
-    form: &dyn CellKernel,
-    mapping: &Mapping,
-) -> Result<(Kernel, Recipe, Vec<Definition>), Refusal> {
-    let (kernel, recipe) = transform(form, mapping)?;
-    let definitions = definitions(form, &recipe)?;
-    Ok((kernel, recipe, definitions))
-}
-
-/// The kernels that compute what a recipe passes to the kernel of a form.
-///
-/// # Errors
-/// A form that is not lowered as the recipe says.
-pub fn definitions(form: &dyn CellKernel, recipe: &Recipe) -> Result<Vec<Definition>, Refusal> {
-    let refused = |e: &dyn std::fmt::Display| Refusal::new(Stage::Transform, e.to_string());
-    let start = relowered(form, &recipe.lowering).map_err(|e| refused(&e))?;
-    let kernel = start.as_ref().map_or_else(|| form.kernel(), |form| &form.kernel);
-    recipe.definitions(kernel).map_err(|e| refused(&e))
 }
 
 /// Runs the kernels that compute inputs on a device, and puts their results into `memory`.

@@ -11,13 +11,15 @@ mod tests;
 pub use model::{ThroughputModel, Verdict};
 
 use super::{CaseMesh, FormCase};
-use crate::{Mapping, Problem, set_up_maps, transform_with_setup};
-use purlin_autotune::{Candidate, Refusal, Stage};
+use crate::tuning::transform_with_setup;
+use crate::{Candidate, Refusal, Stage};
 use purlin_codegen::traffic::{GlobalAccesses, Integers, Traffic, traffic};
 use purlin_codegen::{ArgKind, Options, PlacedKernel, Target};
 use purlin_fem::element::CellShape;
 use purlin_fem::mesh::Mesh;
 use purlin_interp::Memory;
+use purlin_run::{Problem, set_up_maps};
+use purlin_strategies::Mapping;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::tuning::{CaseMesh, FormCase};
-use purlin_autotune::{Errors, Measurement, Outcome, RECORD_VERSION, Workload};
+use crate::{Errors, Measurement, Outcome, RECORD_VERSION, Workload};
 use purlin_fem::element::CellShape;
 use purlin_fem::quadrature::QuadratureScheme;
 use purlin_forms::form::{Form, FunctionSpace, coefficient, dx, grad, inner, test, trial};
@@ -179,7 +179,7 @@ fn facets_are_quick_to_compile() {
 /// A kernel of another card, or of none.
 #[test]
 fn kernels_that_are_not_tiled_have_a_group_of_their_own() {
-    let text = include_str!("../../../crates/forms/tests/tabulated/laplace_matrix.json");
+    let text = include_str!("../../../../forms/tests/tabulated/laplace_matrix.json");
     let lowered = purlin_forms::import::from_json(text).unwrap().kernels.remove(0);
     let sought = Sought { case: None, dim: 3 };
     let first = |device| known(&lowered, sought, &device, &[]).swap_remove(0);
@@ -193,7 +193,7 @@ fn kernels_that_are_not_tiled_have_a_group_of_their_own() {
     };
     let fewest = HostVectors::of(&host).fewest(Objective::Operations);
     assert_eq!(on_host(&lowered), Known { mapping: fewest, source: Source::Operations });
-    let functional = include_str!("../../../crates/forms/tests/tabulated/energy.json");
+    let functional = include_str!("../../../../forms/tests/tabulated/energy.json");
     let functional = purlin_forms::import::from_json(functional).unwrap().kernels.remove(0);
     assert_eq!(on_host(&functional), Known { mapping: tiles(), source: Source::Lanes });
     // and whatever the device: this one has no local memory
@@ -211,7 +211,7 @@ fn kernels_that_are_not_tiled_have_a_group_of_their_own() {
 
 #[test]
 fn functionals_are_summed_in_groups() {
-    let text = include_str!("../../../crates/forms/tests/tabulated/energy.json");
+    let text = include_str!("../../../../forms/tests/tabulated/energy.json");
     let lowered = purlin_forms::import::from_json(text).unwrap().kernels.remove(0);
     let sought = Sought { case: None, dim: 2 };
     let card = device("another card", Backend::Cuda, "sm_80");
@@ -229,7 +229,7 @@ fn functionals_are_summed_in_groups() {
 fn forms_with_fewer_modes_than_points_have_modes() {
     let card = device("NVIDIA H200", Backend::Cuda, "sm_90");
     let host = device("a processor", Backend::C, "x86_64");
-    let text = include_str!("../../../crates/forms/tests/tabulated/curl_curl.json");
+    let text = include_str!("../../../../forms/tests/tabulated/curl_curl.json");
     let lowered = purlin_forms::import::from_json(text).unwrap().kernels.remove(0);
     let sought = Sought { case: None, dim: 3 };
     let found = known(&lowered, sought, &card, &[]).swap_remove(0);

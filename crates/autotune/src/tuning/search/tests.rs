@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use purlin_autotune::known_devices;
+use crate::known_devices;
 use purlin_runtime::DeviceModel;
 use purlin_strategies::tiling::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
 use rayon::prelude::*;

@@ -1,4 +1,4 @@
-//! Tuning of operator actions: what [`purlin_autotune::tuner`] asks of a case, answered with
+//! Tuning of operator actions: what [`crate::tuner`] asks of a case, answered with
 //! lowering, code generation and a device.
 //!
 //! A candidate counts if its result agrees, to [`TOLERANCE`], with an evaluation of the form that
@@ -32,42 +32,39 @@ pub use search::{
 pub use session::{CaseInputs, CaseSession};
 
 use crate::kernel_work;
-use purlin_autotune::tuner::{Built, Subject};
-use purlin_autotune::{Refusal, Stage, Workload};
+use crate::tuner::{Built, Subject};
+use crate::{Refusal, Stage, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
 use purlin_forms::CellKernel;
 use purlin_ir::Kernel;
 use purlin_primitives::Recipe;
 use purlin_primitives::lists::Definition;
+pub use purlin_run::judge::TOLERANCE;
 use purlin_runtime::cuda::nvrtc;
 use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{Backend, Cache, Device, Executable, Optimisation, RuntimeError};
-use purlin_strategies::{Mapping, StrategySet};
+use purlin_strategies::{Mapping, StrategySet, relowered};
 use serde::de::DeserializeSeed;
 use std::path::PathBuf;
-
-/// Largest relative error of a result that counts: sums of some hundred products in double
-/// precision.
-pub const TOLERANCE: f64 = 1e-12;
 
 /// Degrees of freedom that are compared with the reference on the measured mesh.
 const SAMPLES: usize = 20;
 
-/// A mapping to try; see [`purlin_autotune::Candidate`].
-pub type Candidate = purlin_autotune::Candidate<Mapping>;
-/// A trial; see [`purlin_autotune::Record`].
-pub type Record = purlin_autotune::Record<Mapping>;
-/// The trials in a file; see [`purlin_autotune::Database`].
-pub type Database = purlin_autotune::Database<Mapping>;
-/// What a database holds; see [`purlin_autotune::Contents`].
-pub type Contents = purlin_autotune::Contents<Mapping>;
+/// A mapping to try; see [`crate::Candidate`].
+pub type Candidate = crate::Candidate<Mapping>;
+/// A trial; see [`crate::Record`].
+pub type Record = crate::Record<Mapping>;
+/// The trials in a file; see [`crate::Database`].
+pub type Database = crate::Database<Mapping>;
+/// What a database holds; see [`crate::Contents`].
+pub type Contents = crate::Contents<Mapping>;
 
 /// The trials in a file, whose mappings are of the strategies of a set.
 ///
 /// ```
-/// use purlin::forms::strategies::strategies;
+/// use purlin_strategies::strategies;
 ///
-/// let database = purlin::tuning::database_of(strategies(), "no-such-file.jsonl");
+/// let database = purlin_autotune::tuning::database_of(strategies(), "no-such-file.jsonl");
 /// assert!(database.read()?.records.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -82,6 +79,31 @@ pub fn database_of(set: &StrategySet, path: impl Into<PathBuf>) -> Database {
 /// As [`Mapping::apply`].
 pub fn transform(form: &dyn CellKernel, mapping: &Mapping) -> Result<(Kernel, Recipe), Refusal> {
     mapping.apply(form).map_err(|e| Refusal::new(Stage::Transform, e))
+}
+
+/// As [`transform`], with the kernels that compute what the mapping passes, in the order in which they
+/// have to run; most mappings pass nothing.
+///
+/// # Errors
+/// As [`Mapping::apply`].
+pub fn transform_with_setup(
+    form: &dyn CellKernel,
+    mapping: &Mapping,
+) -> Result<(Kernel, Recipe, Vec<Definition>), Refusal> {
+    let (kernel, recipe) = transform(form, mapping)?;
+    let definitions = definitions(form, &recipe)?;
+    Ok((kernel, recipe, definitions))
+}
+
+/// The kernels that compute what a recipe passes to the kernel of a form.
+///
+/// # Errors
+/// A form that is not lowered as the recipe says.
+pub fn definitions(form: &dyn CellKernel, recipe: &Recipe) -> Result<Vec<Definition>, Refusal> {
+    let refused = |e: &dyn std::fmt::Display| Refusal::new(Stage::Transform, e.to_string());
+    let start = relowered(form, &recipe.lowering).map_err(|e| refused(&e))?;
+    let kernel = start.as_ref().map_or_else(|| form.kernel(), |form| &form.kernel);
+    recipe.definitions(kernel).map_err(|e| refused(&e))
 }
 
 /// A program for a target, with the kernel it came from.
@@ -166,7 +188,7 @@ impl Subject for CaseSubject<'_> {
         let info = self.device.info();
         let target = info.backend.target();
         let form = &self.case.lowered;
-        let (kernel, _, definitions) = crate::transform_with_setup(form, parameters)?;
+        let (kernel, _, definitions) = crate::tuning::transform_with_setup(form, parameters)?;
         let program =
             generate(&kernel, target, &Options::default()).map_err(|e| Refusal::new(Stage::Generate, e))?;
         let (executable, resources) = compile_ahead(self.device, self.cache, &program)?;
@@ -200,7 +222,7 @@ mod tests {
     /// as it stood, so that a trial keeps its key.
     #[test]
     fn databases_of_the_past_are_read() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/h200");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results/h200");
         for (name, records) in [("study.jsonl", 2524), ("tuned.jsonl", 3271)] {
             let path = folder.join(name);
             let contents = Database::at(&path).read().unwrap();

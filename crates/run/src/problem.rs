@@ -11,7 +11,7 @@ use purlin_kernels::{Operator, OperatorError};
 use std::collections::BTreeMap;
 
 use crate::random::Random;
-use crate::{OutOfMemory, check_memory};
+use purlin_capacity::{OutOfMemory, check_memory};
 
 /// Why there is no such problem.
 #[derive(Debug, thiserror::Error)]

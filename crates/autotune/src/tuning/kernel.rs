@@ -4,11 +4,11 @@
 //! kernel as it is written, in C, where it is too large to interpret.
 
 use super::{Candidate, compile_ahead};
-use crate::judge::{Expected, STEPS, results, with_tables};
-use crate::{Loaded, Mapping, kernel_work, laid_out, set_up_with, transform_with_setup};
+use crate::kernel_work;
+use crate::tuner::{Built, Session, Subject};
+use crate::tuning::transform_with_setup;
+use crate::{Errors, Refusal, Stage, Workload};
 use purlin_analysis::stats::StatsError;
-use purlin_autotune::tuner::{Built, Session, Subject};
-use purlin_autotune::{Errors, Refusal, Stage, Workload};
 use purlin_codegen::{Options, Program, generate};
 use purlin_fem::quadrature::QuadratureScheme;
 use purlin_forms::CellKernel;
@@ -20,8 +20,11 @@ use purlin_interp::{InterpError, Memory};
 use purlin_ir::Kernel;
 use purlin_primitives::Script;
 use purlin_primitives::lists::Definition;
+use purlin_run::judge::{Expected, STEPS, results, with_tables};
+use purlin_run::{Loaded, laid_out, set_up_with};
 use purlin_runtime::{Cache, Device, Executable, RuntimeError, Timing, TimingOptions};
 use purlin_strategies::HoleValues;
+use purlin_strategies::Mapping;
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::sync::OnceLock;
@@ -85,12 +88,12 @@ impl CellKernel for Scheduled<'_> {
 /// A kernel with its inputs on a device: what the tuner is asked to map.
 ///
 /// ```no_run
-/// use purlin::autotune::tuner::{Task, TunerOptions, tune};
-/// # fn example(form: &purlin::ir::Kernel, script: &purlin::transforms::Script, memory: purlin::interp::Memory,
-/// #     device: &dyn purlin::runtime::Device, cache: &purlin::runtime::Cache, measured: &purlin::autotune::DeviceModel,
-/// #     options: &TunerOptions, observer: &dyn purlin::autotune::tuner::Observer<purlin::Mapping>,
+/// use purlin_autotune::tuner::{Task, TunerOptions, tune};
+/// # fn example(form: &purlin_ir::Kernel, script: &purlin_primitives::Script, memory: purlin_interp::Memory,
+/// #     device: &dyn purlin_runtime::Device, cache: &purlin_runtime::Cache, measured: &purlin_autotune::DeviceModel,
+/// #     options: &TunerOptions, observer: &dyn purlin_autotune::tuner::Observer<purlin_strategies::Mapping>,
 /// # ) -> Result<(), Box<dyn std::error::Error>> {
-/// use purlin::tuning::{Database, KernelSubject, Scheduled};
+/// use purlin_autotune::tuning::{Database, KernelSubject, Scheduled};
 ///
 /// let scheduled = Scheduled { form, script: Some(script) };
 /// let candidates = scheduled.choices();

@@ -1,8 +1,7 @@
 //! A form as a function of meshes and inputs, in one call.
 
 use crate::tuning::known::{Known, Sought, first, for_device, mapped, trials, without_setup};
-use crate::{CsrMatrix, LoadError, Loaded, laid_out};
-use purlin_autotune::{DatabaseError, Refusal};
+use crate::{DatabaseError, Refusal};
 use purlin_codegen::{Options, Program};
 use purlin_fem::mesh::Mesh;
 use purlin_fem::sparse::CsrPattern;
@@ -10,6 +9,7 @@ use purlin_forms::form::{Form, FormError, Inputs};
 use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
 use purlin_ir::Kernel;
 use purlin_primitives::Recipe;
+use purlin_run::{CsrMatrix, LoadError, Loaded, laid_out};
 use purlin_runtime::{Device, Executable, RuntimeError};
 
 /// Why a form could not be compiled or applied.
@@ -68,16 +68,16 @@ pub struct Compiled {
 /// directory, of what is shipped, or of the cost model.
 ///
 /// ```
-/// use purlin::forms::element::CellShape;
-/// use purlin::forms::form::*;
-/// use purlin::forms::mesh::Mesh;
+/// use purlin_fem::element::CellShape;
+/// use purlin_forms::form::*;
+/// use purlin_fem::mesh::Mesh;
 ///
 /// let space = FunctionSpace::scalar(CellShape::Triangle, 1);
 /// let (u, v) = (coefficient("u", &space), test(&space));
 /// let mass = 2 * &u * v * dx();
 ///
-/// let device = purlin::runtime::open("c")?;
-/// let mass = purlin::jit(&mass, &*device)?;
+/// let device = purlin_runtime::open("c")?;
+/// let mass = purlin_autotune::jit(&mass, &*device)?;
 /// let mesh = Mesh::unit_square(4)?;
 /// let ones = vec![1.0; mesh.n_vertices()];
 /// let y = mass.apply(&mesh, &Inputs::new().field("u", ones.clone()))?;
@@ -91,9 +91,9 @@ pub struct Compiled {
 /// A bilinear form, of cells and facets, is [assembled](Jit::assemble) to a sparse matrix:
 ///
 /// ```
-/// use purlin::forms::element::CellShape;
-/// use purlin::forms::form::*;
-/// use purlin::forms::mesh::Mesh;
+/// use purlin_fem::element::CellShape;
+/// use purlin_forms::form::*;
+/// use purlin_fem::mesh::Mesh;
 ///
 /// // Poisson's equation by interior penalty (Arnold et al. 2002)
 /// let cell = CellShape::Triangle;
@@ -105,9 +105,9 @@ pub struct Compiled {
 ///     - inner(jump_along(&u, &n), avg(grad(&v))))
 ///     * dS();
 ///
-/// let device = purlin::runtime::open("c")?;
+/// let device = purlin_runtime::open("c")?;
 /// let mesh = Mesh::unit_square(4)?;
-/// let matrix = purlin::jit(&(inside + between), &*device)?.assemble(&mesh, &Inputs::new())?;
+/// let matrix = purlin_autotune::jit(&(inside + between), &*device)?.assemble(&mesh, &Inputs::new())?;
 /// assert_eq!(matrix.n_rows(), 3 * mesh.n_cells());
 /// let of_constants = matrix.multiply(&vec![1.0; matrix.n_columns]);
 /// assert!(of_constants.iter().all(|x| x.abs() < 1e-13)); // they have no slope and no jump
@@ -124,10 +124,10 @@ pub fn jit<'d>(form: &Form, device: &'d dyn Device) -> Result<Jit<'d>, JitError>
 /// The same with options: quadrature rules, or the degree of curved cells.
 ///
 /// ```
-/// use purlin::forms::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
-/// use purlin::forms::form::*;
-/// use purlin::forms::lowering::LoweringOptions;
-/// use purlin::forms::mesh::Mesh;
+/// use purlin_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
+/// use purlin_forms::form::*;
+/// use purlin_forms::lowering::LoweringOptions;
+/// use purlin_fem::mesh::Mesh;
 ///
 /// // a triangle whose side from (1, 0) to (0, 1) bends outwards
 /// let corners = vec![0.0, 0.0, 1.0, 0.0, 0.0, 1.0];
@@ -142,8 +142,8 @@ pub fn jit<'d>(form: &Form, device: &'d dyn Device) -> Result<Jit<'d>, JitError>
 ///
 /// let area = test(&FunctionSpace::discontinuous(CellShape::Triangle, 0)) * dx();
 /// let options = LoweringOptions::new("area").with_geometry_degree(mesh.geometry_degree());
-/// let device = purlin::runtime::open("c")?;
-/// let area = purlin::jit_with(&area, &options, &*device)?.apply(&mesh, &Inputs::new())?;
+/// let device = purlin_runtime::open("c")?;
+/// let area = purlin_autotune::jit_with(&area, &options, &*device)?.apply(&mesh, &Inputs::new())?;
 /// // 1/2, and 2/3 of the chord, the square root of 2, times the height of the bend
 /// assert!((area[0] - (0.5 + 1.0 / 3.0)).abs() < 1e-14);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -21,9 +21,10 @@ use super::search::staged_tilings;
 use super::similar::{FormSizes, similar};
 use super::vectors::HostVectors;
 use super::{Candidate, Choice, Database, Record, transform};
-use purlin_autotune::{DatabaseError, DeviceModel, DeviceModelError, Refusal, Stage, known_devices};
+use crate::{DatabaseError, DeviceModel, DeviceModelError, Refusal, Stage, known_devices};
 use purlin_codegen::{Options, Program, generate};
 use purlin_forms::CellKernel;
+use purlin_forms::lowering::LoweredKernel;
 use purlin_ir::{Kernel, SubGroup};
 use purlin_primitives::Recipe;
 use purlin_runtime::{Backend, Cache, Device, DeviceInfo, measure_ceilings};
@@ -366,6 +367,20 @@ pub fn in_any_order(mut known: Vec<Known>) -> Vec<Known> {
 /// The file cannot be read; one that is not there is empty.
 pub fn trials(path: Option<&std::path::Path>) -> Result<Vec<Record>, DatabaseError> {
     Ok(Database::at(path.unwrap_or_else(|| DATABASE.as_ref())).read()?.records)
+}
+
+/// The mappings that are known for a kernel over cells of a dimension on a device, best first, which serve
+/// any mesh: what solvers ask for.
+///
+/// # Errors
+/// As [`trials`].
+pub fn of_any_mesh()
+-> Result<impl Fn(&LoweredKernel, usize, &dyn Device) -> Vec<Mapping> + Sync, DatabaseError> {
+    let trials = trials(None)?;
+    Ok(move |lowered: &LoweredKernel, dim: usize, device: &dyn Device| {
+        let known = for_device(lowered, Sought { case: None, dim }, device, &trials);
+        without_setup(known).into_iter().map(|known| known.mapping).collect()
+    })
 }
 
 /// A form with a mapping, and its code for a device.

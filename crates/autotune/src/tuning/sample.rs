@@ -1,12 +1,12 @@
 //! The reference at a few degrees of freedom of a large mesh.
 
-use crate::{Problem, ProblemError, Random, RelativeError};
 use purlin_fem::mesh::{Mesh, MeshError};
 use purlin_fem::numbering::Numbering;
 use purlin_forms::form::{FormError, Inputs};
 use purlin_forms::lowering::ArgumentRole;
 use purlin_forms::reference;
 use purlin_interp::Value;
+use purlin_run::{Problem, ProblemError, Random, RelativeError};
 use std::collections::BTreeMap;
 
 /// Some entries of a result and what they must be.

@@ -1,10 +1,10 @@
 //! Distance of two arrays of a device, summed on the device.
 
-use crate::LoadError;
 use purlin_codegen::{Options, Program, generate};
 use purlin_ir::{AxisTag, text};
 use purlin_primitives::Recipe;
 use purlin_primitives::primitives::{SplitIname, Tag};
+use purlin_run::LoadError;
 use purlin_runtime::{Arg, Buffer, Device, Executable, download_values};
 
 /// Each work-item sums every 131,072nd entry: neighbours read neighbours, and a card is full.
@@ -80,7 +80,7 @@ impl<'d> Distance<'d> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{Random, RelativeError};
+    use purlin_run::{Random, RelativeError};
     use purlin_runtime::{buffer_of, open};
 
     #[test]

@@ -113,10 +113,10 @@ fn distance(a: &TilingSizes, b: &TilingSizes) -> Option<f64> {
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
-    use crate::staged_tiling_sizes;
     use purlin_forms::lowering::{LoweringOptions, lower};
     use purlin_strategies::StagedTiling;
     use purlin_strategies::tiling::TilingParameters;
+    use purlin_strategies::tiling::staged_tiling_sizes;
 
     /// The sizes in closed form are those of the lowered operators.
     #[test]

@@ -2,14 +2,14 @@
 
 use super::Candidate;
 use super::search::{CostModel, NoOccupancy, Ranked, SearchBounds, SearchSpace, staged_tilings};
-use crate::Random;
-use purlin_autotune::DeviceModel;
+use crate::DeviceModel;
 use purlin_fem::quadrature::QuadratureScheme;
 use purlin_forms::CellKernel;
 use purlin_forms::lowering::LoweredForm;
 use purlin_forms::program::{CellProgram, NotAnAction};
 use purlin_ir::Kernel;
 use purlin_ir::intrinsics::{self, MMA_M16N8K8_F64};
+use purlin_run::Random;
 use purlin_strategies::strategy::{Arguments, Question};
 use purlin_strategies::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_strategies::{

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // what a failed test does
 
 use super::*;
-use purlin_autotune::known_devices;
+use crate::known_devices;
 use purlin_fem::numbering::NumberingOrder;
 use purlin_forms::lowering::{LoweringOptions, lower};
 use purlin_kernels::Operator;

@@ -5,22 +5,20 @@ mod exchange;
 
 pub use exchange::{Exchange, UnknownExchange};
 
-use crate::tuning::known::{Sought, for_device, trials, without_setup};
-use division::Division;
-use purlin_autotune::DatabaseError;
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::{Numbering, NumberingError};
-use purlin_fem::sparse::CsrPattern;
-use purlin_forms::form::{FormError, Inputs};
-use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
-use purlin_kernels::{BoundaryValueProblem, Prescribed};
-use purlin_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values};
-use purlin_solve::{
+use crate::{
     Arrays, AssemblyStrategy, Communicator, Constraints, CsrOperator, DeviceForm, FormPrograms,
     HierarchySize, LinearChoice, LinearSolver, MatrixAssembly, Newton, NewtonOptions, NewtonReport,
     NewtonStep, NewtonSystem, PartRows, PrescribedValues, Side, SolveError, SystemMatrix, SystemSize,
     Unknowns, bounds, facet_dofs, in_parts,
 };
+use division::Division;
+use purlin_fem::mesh::Mesh;
+use purlin_fem::numbering::{Numbering, NumberingError};
+use purlin_fem::sparse::CsrPattern;
+use purlin_forms::form::{Form, FormError, Inputs};
+use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
+use purlin_kernels::{BoundaryValueProblem, Prescribed};
+use purlin_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values};
 use purlin_strategies::Mapping;
 use purlin_strategies::OwnedRows;
 use std::time::Instant;
@@ -37,9 +35,6 @@ pub enum BoundaryValueSetupError {
     /// The solver refuses.
     #[error(transparent)]
     Solve(#[from] SolveError),
-    /// The trials of `purlin tune` could not be read.
-    #[error(transparent)]
-    Database(#[from] DatabaseError),
     /// An assembly that is not for several devices.
     #[error("{what} on several devices: needed {needed}")]
     Parts {
@@ -88,6 +83,26 @@ impl SetupTimes {
     }
 }
 
+/// The mappings to try for a kernel of cells of a dimension on a device, the best first.
+pub type ChooseMappings<'m> = dyn Fn(&LoweredKernel, usize, &dyn Device) -> Vec<Mapping> + Sync + 'm;
+
+/// What a system is of, and how it is assembled and solved.
+#[derive(Clone, Copy)]
+pub struct BoundaryValueSetup<'s> {
+    /// The problem.
+    pub problem: BoundaryValueProblem,
+    /// The cells that it is on.
+    pub mesh: &'s Mesh,
+    /// Polynomial degree.
+    pub degree: usize,
+    /// How the matrix is assembled.
+    pub assembly: AssemblyStrategy,
+    /// How the system is solved.
+    pub options: NewtonOptions,
+    /// What its kernels are mapped by.
+    pub mappings: &'s ChooseMappings<'s>,
+}
+
 /// A boundary value problem on a mesh with everything it needs on a device, or on several, among which
 /// its unknowns are divided.
 ///
@@ -95,20 +110,25 @@ impl SetupTimes {
 /// is exchanged for that. Products and updates exchange ghosts, and sums go over all parts.
 ///
 /// ```
-/// use purlin::kernels::BoundaryValueProblem;
-/// use purlin::forms::mesh::Mesh;
-/// use purlin::solve::{AssemblyStrategy, NewtonOptions};
-/// use purlin::{BoundaryValueSystem, Exchange};
+/// use purlin_kernels::BoundaryValueProblem;
+/// use purlin_fem::mesh::Mesh;
+/// use purlin_solve::{AssemblyStrategy, BoundaryValueSetup, BoundaryValueSystem, Exchange, NewtonOptions};
+/// use purlin_strategies::Mapping;
 ///
 /// let mesh = Mesh::unit_square(16)?;
-/// let (problem, assembly) = (BoundaryValueProblem::Poisson, AssemblyStrategy::LookupTable);
-/// let options = NewtonOptions { linear: true, ..NewtonOptions::default() };
-/// let devices = [purlin::runtime::open("c")?, purlin::runtime::open("c")?];
+/// let setup = BoundaryValueSetup {
+///     problem: BoundaryValueProblem::Poisson,
+///     mesh: &mesh,
+///     degree: 1,
+///     assembly: AssemblyStrategy::LookupTable,
+///     options: NewtonOptions { linear: true, ..NewtonOptions::default() },
+///     mappings: &|_, _, _| vec![Mapping::single_cell()],
+/// };
+/// let devices = [purlin_runtime::open("c")?, purlin_runtime::open("c")?];
 /// let [one, other] = [&*devices[0], &*devices[1]];
 /// for devices in [&[one][..], &[one, other]] {
 ///     let exchange = Exchange::between(devices);
-///     let mut system =
-///         BoundaryValueSystem::on(devices, exchange, problem, &mesh, 1, assembly, options)?;
+///     let mut system = BoundaryValueSystem::on(devices, exchange, &setup)?;
 ///     let before = one.traffic();
 ///     let report = system.solve(&mut |_, _| ())?;
 ///     assert!(report.converged());
@@ -149,11 +169,7 @@ struct Part<'d> {
 
 /// What all parts are made from.
 struct Question<'q> {
-    problem: BoundaryValueProblem,
-    degree: usize,
-    assembly: AssemblyStrategy,
-    options: NewtonOptions,
-    mesh: &'q Mesh,
+    setup: &'q BoundaryValueSetup<'q>,
     numbering: &'q Numbering,
     values: &'q PrescribedValues,
     /// None of one part.
@@ -169,13 +185,9 @@ impl<'d> BoundaryValueSystem<'d> {
     /// the device refuses.
     pub fn new(
         device: &'d dyn Device,
-        problem: BoundaryValueProblem,
-        mesh: &Mesh,
-        degree: usize,
-        assembly: AssemblyStrategy,
-        options: NewtonOptions,
+        setup: &BoundaryValueSetup<'_>,
     ) -> Result<Self, BoundaryValueSetupError> {
-        Self::on(&[device], Exchange::Host, problem, mesh, degree, assembly, options)
+        Self::on(&[device], Exchange::Host, setup)
     }
 
     /// The same on several devices: the unknowns are divided by where they are, and each part is set up
@@ -187,12 +199,9 @@ impl<'d> BoundaryValueSystem<'d> {
     pub fn on(
         devices: &[&'d dyn Device],
         exchange: Exchange,
-        problem: BoundaryValueProblem,
-        mesh: &Mesh,
-        degree: usize,
-        assembly: AssemblyStrategy,
-        options: NewtonOptions,
+        setup: &BoundaryValueSetup<'_>,
     ) -> Result<Self, BoundaryValueSetupError> {
+        let BoundaryValueSetup { problem, mesh, degree, assembly, options, .. } = *setup;
         check_cells(problem, mesh)?;
         let components = problem.space(mesh.shape(), degree).components();
         if devices.len() == 1 {
@@ -212,16 +221,7 @@ impl<'d> BoundaryValueSystem<'d> {
             parts => Some(Division::new(mesh, &numbering, (&values, components), parts, has_energy)?),
         };
         let pattern_s = start.elapsed().as_secs_f64();
-        let question = Question {
-            problem,
-            degree,
-            assembly,
-            options,
-            mesh,
-            numbering: &numbering,
-            values: &values,
-            division,
-        };
+        let question = Question { setup, numbering: &numbering, values: &values, division };
         let of_part = |(part, device)| question.part(part, device);
         let parts = each_part(devices.iter().copied().enumerate(), of_part, of_part)?;
         let mut times = parts.iter().fold(SetupTimes::default(), |times, part| times.or(part.times));
@@ -390,9 +390,10 @@ fn check_options(assembly: AssemblyStrategy, options: NewtonOptions) -> Result<(
 impl Question<'_> {
     /// A part on its device: the matrix and the right-hand side of its mesh, of which it takes its rows.
     fn part<'d>(&self, part: usize, device: &'d dyn Device) -> Result<Part<'d>, BoundaryValueSetupError> {
-        let Self { problem, degree, assembly, options, division, .. } = self;
+        let Self { setup, division, .. } = self;
+        let BoundaryValueSetup { problem, degree, assembly, options, .. } = setup;
         let of_part = division.as_ref().map(|all| (all, &all.meshes[part], &all.layouts[part]));
-        let mesh = of_part.map_or(self.mesh, |(_, of_part, _)| &of_part.mesh);
+        let mesh = of_part.map_or(setup.mesh, |(_, of_part, _)| &of_part.mesh);
         let space = problem.space(mesh.shape(), *degree);
         let components = space.components();
         if division.is_some() {
@@ -407,10 +408,10 @@ impl Question<'_> {
         let of = |part: &str| {
             LoweringOptions::new(format!("{problem}_{part}")).with_geometry_degree(mesh.geometry_degree())
         };
-        let residual = programs(device, &problem.residual(&space), &of("residual"), mesh)?;
+        let residual = self.programs(device, &problem.residual(&space), &of("residual"), mesh)?;
         let energy = match problem.is_linear() {
             true => None,
-            false => Some(programs(device, &problem.energy(&space), &of("energy"), mesh)?),
+            false => Some(self.programs(device, &problem.energy(&space), &of("energy"), mesh)?),
         };
         times.compile_s = start.elapsed().as_secs_f64();
 
@@ -424,7 +425,7 @@ impl Question<'_> {
 
         let start = Instant::now();
         let longest = patterns.iter().map(CsrPattern::longest_row).max().unwrap_or(0);
-        let tangent = compiled(device, lowered(assembly.matrix(longest))?, mesh)?;
+        let tangent = self.compiled(device, lowered(assembly.matrix(longest))?, mesh)?;
         times.compile_s += start.elapsed().as_secs_f64();
 
         let start = Instant::now();
@@ -474,10 +475,11 @@ impl Question<'_> {
         part: usize,
         components: usize,
     ) -> Result<(SystemMatrix, LinearSolver<'d>), BoundaryValueSetupError> {
-        let (choice, systems) = (self.options.solver, self.options.systems);
+        let (choice, systems) = (self.setup.options.solver, self.setup.options.systems);
         Ok(match &self.division {
             None => {
-                let (dim, points) = (self.mesh.shape().dim(), self.numbering.dof_points(self.mesh));
+                let (dim, points) =
+                    (self.setup.mesh.shape().dim(), self.numbering.dof_points(self.setup.mesh));
                 let unknowns = Unknowns { components, points, dim };
                 let matrix = SystemMatrix::Whole(Box::new(CsrOperator::new(device, pattern)?));
                 (matrix, LinearSolver::new(device, pattern, &unknowns, choice, systems)?)
@@ -489,6 +491,37 @@ impl Question<'_> {
                 (SystemMatrix::Part(Box::new(rows)), solver)
             }
         })
+    }
+
+    /// The kernels of a form.
+    fn programs(
+        &self,
+        device: &dyn Device,
+        form: &Form,
+        options: &LoweringOptions,
+        mesh: &Mesh,
+    ) -> Result<FormPrograms, BoundaryValueSetupError> {
+        self.compiled(device, MeshForm::new(form, options)?, mesh)
+    }
+
+    fn compiled(
+        &self,
+        device: &dyn Device,
+        form: MeshForm,
+        mesh: &Mesh,
+    ) -> Result<FormPrograms, BoundaryValueSetupError> {
+        let dim = mesh.shape().dim();
+        let mappings = |lowered: &LoweredKernel| {
+            // what owners of rows look up belongs in local memory
+            let owned = match (lowered.matrix, device.info().backend) {
+                (MatrixResult::OwnedRows { .. }, Backend::Cuda) => {
+                    Some(Mapping::from(OwnedRows { owners: OWNERS }))
+                }
+                (_, Backend::C | Backend::OpenCl | Backend::Cuda) => None,
+            };
+            owned.into_iter().chain((self.setup.mappings)(lowered, dim, device)).collect()
+        };
+        Ok(FormPrograms::compile(device, form, &mappings)?)
     }
 }
 
@@ -512,36 +545,6 @@ fn check_cells(problem: BoundaryValueProblem, mesh: &Mesh) -> Result<(), Boundar
         | BoundaryValueProblem::Hyperelasticity
         | BoundaryValueProblem::Twist => Ok(()),
     }
-}
-
-/// The kernels of a form, by the best mappings that are known.
-fn programs(
-    device: &dyn Device,
-    form: &purlin_forms::form::Form,
-    options: &LoweringOptions,
-    mesh: &Mesh,
-) -> Result<FormPrograms, BoundaryValueSetupError> {
-    compiled(device, MeshForm::new(form, options)?, mesh)
-}
-
-fn compiled(
-    device: &dyn Device,
-    form: MeshForm,
-    mesh: &Mesh,
-) -> Result<FormPrograms, BoundaryValueSetupError> {
-    let (trials, dim) = (trials(None)?, mesh.shape().dim());
-    let mappings = |lowered: &LoweredKernel| {
-        let known = for_device(lowered, Sought { case: None, dim }, device, &trials);
-        // what owners of rows look up belongs in local memory
-        let owned = match (lowered.matrix, device.info().backend) {
-            (MatrixResult::OwnedRows { .. }, Backend::Cuda) => {
-                Some(Mapping::from(OwnedRows { owners: OWNERS }))
-            }
-            (_, Backend::C | Backend::OpenCl | Backend::Cuda) => None,
-        };
-        owned.into_iter().chain(without_setup(known).into_iter().map(|known| known.mapping)).collect()
-    };
-    Ok(FormPrograms::compile(device, form, &mappings)?)
 }
 
 /// The unknowns with prescribed values.

@@ -1,6 +1,9 @@
 //! A boundary value problem divided among several devices, each of which owns a part of the unknowns.
 
 use super::{BoundaryValueSetupError, each_part};
+use crate::{
+    Arrays, DeviceForm, Energy, FormPrograms, PartLayout, PartMesh, Partition, PrescribedValues, layouts,
+};
 use purlin_fem::mesh::{FacetSide, Mesh};
 use purlin_fem::numbering::Numbering;
 use purlin_forms::form::Inputs;
@@ -8,9 +11,6 @@ use purlin_forms::lowering::{LoweredKernel, LoweredRole};
 use purlin_forms::tabulated::IntegralType;
 use purlin_interp::{Memory, Value};
 use purlin_runtime::Device;
-use purlin_solve::{
-    Arrays, DeviceForm, Energy, FormPrograms, PartLayout, PartMesh, Partition, PrescribedValues, layouts,
-};
 
 /// Which part owns which unknowns, and has which cells.
 pub(super) struct Division<'q> {

@@ -1,13 +1,14 @@
 //! What is tuned: a form on a mesh.
 
-use crate::{Problem, ProblemError, kernel_work};
+use crate::Workload;
+use crate::kernel_work;
 use purlin_analysis::stats::StatsError;
-use purlin_autotune::Workload;
 use purlin_fem::element::CellShape;
 use purlin_fem::mesh::{Mesh, MeshCounts, MeshError};
 use purlin_fem::numbering::{Numbering, NumberingOrder};
 use purlin_forms::form::FormError;
 use purlin_forms::lowering::{ArgumentRole, LoweredForm};
+use purlin_run::{Problem, ProblemError};
 use std::collections::BTreeMap;
 
 /// The mesh on which candidates are timed.

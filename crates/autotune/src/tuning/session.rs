@@ -3,10 +3,10 @@
 use super::distance::Distance;
 use super::sample::Sample;
 use super::{CaseProgram, FormCase, SAMPLES, TOLERANCE};
-use crate::{LoadError, Loaded, RelativeError, SetUp, set_up};
-use purlin_autotune::tuner::Session;
-use purlin_autotune::{Errors, Refusal, Setup, Stage};
+use crate::tuner::Session;
+use crate::{Errors, Refusal, Setup, Stage};
 use purlin_interp::Memory;
+use purlin_run::{LoadError, Loaded, RelativeError, SetUp, set_up};
 use purlin_runtime::{Buffer, Device, Executable, Timing, TimingOptions};
 
 /// Inputs and reference values of a case, in the memory of the host.

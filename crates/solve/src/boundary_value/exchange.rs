@@ -1,7 +1,7 @@
 //! How devices exchange numbers.
 
+use crate::{Alone, Communicator, HostCommunicator, NcclCommunicator, SolveError};
 use purlin_runtime::{Backend, Device};
-use purlin_solve::{Alone, Communicator, HostCommunicator, NcclCommunicator, SolveError};
 use std::fmt;
 use std::str::FromStr;
 

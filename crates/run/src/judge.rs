@@ -1,6 +1,5 @@
 //! Whether the results of a device are those of the interpreter, element by element.
 
-use crate::tuning::TOLERANCE;
 use crate::{LoadError, Loaded, Random, gathered};
 use purlin_codegen::{CodegenError, Options, Target, generate};
 use purlin_interp::{InterpError, Memory, Observer, Value, interpret_with};
@@ -8,6 +7,10 @@ use purlin_ir::{Affine, Atom, Direction, Id, Kernel, ScalarType, TableData, VarI
 use purlin_runtime::{RuntimeError, open};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+
+/// Largest relative error of a result that counts: sums of some hundred products in double
+/// precision.
+pub const TOLERANCE: f64 = 1e-12;
 
 /// Relative error in single precision above which a result is wrong: the same sums as for
 /// [`TOLERANCE`].

@@ -1,7 +1,7 @@
 //! What a kernel does, for rooflines.
 
+use crate::Work;
 use purlin_analysis::stats::{AccessKind, StatsError, statistics};
-use purlin_autotune::Work;
 use purlin_ir::{AddressSpace, Kernel, VarKind};
 use std::collections::BTreeMap;
 

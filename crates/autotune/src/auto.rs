@@ -2,15 +2,15 @@
 //! device, with the program as it is written among them.
 //!
 //! ```
-//! use purlin::auto::{Found, schedule};
-//! use purlin::interp::Memory;
+//! use purlin_autotune::auto::{Found, schedule};
+//! use purlin_interp::Memory;
 //!
-//! let kernel = purlin::ir::text::parse(
+//! let kernel = purlin_ir::text::parse(
 //!     "kernel t\nparam n: i32\narg a: f64[n, n] in\narg y: f64[n] inout\n\n\
 //!      for i in 0..n\n  for j in 0..n\n    s: y[i] += a[j, i]\n",
 //! )?;
 //! let memory = Memory::new().param("n", 40).value("a", vec![0.5; 1600]).value("y", vec![0.0; 40]);
-//! let device = purlin::runtime::open("c")?;
+//! let device = purlin_runtime::open("c")?;
 //! let Found { trials, best } = schedule(&kernel, &*device, &memory, 10, &mut |_| {})?;
 //! let best = &trials[best];
 //! assert!(best.outcome.is_ok());
@@ -20,8 +20,9 @@
 
 pub use purlin_auto::{Machine, Proposal, propose};
 
-use crate::judge::{Expected, HostError, STEPS, results, with_tables};
-use crate::{LoadError, Loaded, kernel_work, laid_out};
+use crate::kernel_work;
+use purlin_run::judge::{Expected, HostError, STEPS, results, with_tables};
+use purlin_run::{LoadError, Loaded, laid_out};
 use purlin_codegen::{Options, generate};
 use purlin_interp::{InterpError, Memory};
 use purlin_ir::Kernel;
