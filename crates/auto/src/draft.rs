@@ -118,7 +118,9 @@ impl<'a> Draft<'a> {
 pub(crate) fn is_sequential(kernel: &Kernel, iname: InameId) -> bool {
     match kernel.inames[iname].tag {
         AxisTag::Sequential | AxisTag::Rolled => true,
-        AxisTag::Unrolled | AxisTag::Vector | AxisTag::Launch | AxisTag::Group(_) | AxisTag::Local(_) => false,
+        AxisTag::Unrolled | AxisTag::Vector | AxisTag::Launch | AxisTag::Group(_) | AxisTag::Local(_) => {
+            false
+        }
     }
 }
 

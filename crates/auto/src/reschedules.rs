@@ -7,8 +7,8 @@ use purlin_ir::{InsnId, Kernel, Node};
 use purlin_isl::{
     Affine, Constraint, IslError, Objective, ScheduleTree, Scheduling, Set, SetSpace, with_operation_limit,
 };
-use purlin_steps::tree::insns_of;
 use purlin_steps::TransformError;
+use purlin_steps::tree::insns_of;
 use purlin_transforms::primitives::{Band, Part, Reschedule};
 use std::collections::BTreeMap;
 

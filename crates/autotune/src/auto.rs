@@ -21,12 +21,12 @@
 pub use purlin_auto::{Machine, Proposal, propose};
 
 use crate::kernel_work;
-use purlin_run::judge::{Expected, HostError, STEPS, results, with_tables};
-use purlin_run::{LoadError, Loaded, laid_out};
 use purlin_codegen::{Options, generate};
 use purlin_interp::{InterpError, Memory};
 use purlin_ir::Kernel;
 use purlin_primitives::TransformError;
+use purlin_run::judge::{Expected, HostError, STEPS, results, with_tables};
+use purlin_run::{LoadError, Loaded, laid_out};
 use purlin_runtime::{Backend, Device, TimingOptions};
 
 /// Why a loop program was not scheduled.
