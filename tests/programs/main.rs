@@ -6,7 +6,6 @@ mod support;
 
 mod contraction;
 mod intrinsics;
-mod launches;
 mod long_sums;
 mod pipelining;
 mod reductions;

@@ -4,6 +4,7 @@
 mod support;
 
 mod commands;
+mod launches;
 mod oclgrind;
 mod pocl;
 mod schedules;
