@@ -37,3 +37,16 @@ fn sections_are_releases() {
         assert!(GROUPS.contains(&group), "`{group}` is none of {GROUPS:?}");
     }
 }
+
+/// The newest release is the version of all workspaces: Python's package takes that of its crate.
+#[test]
+fn the_newest_release_is_the_version_of_the_crates() {
+    let lines = lines();
+    let newest = lines.iter().filter_map(|line| line.strip_prefix("## ")).nth(1).unwrap();
+    let wanted = format!("version = \"{}\"", newest.split(' ').next().unwrap());
+    for manifest in ["Cargo.toml", "studies/Cargo.toml", "fuzz/Cargo.toml"] {
+        let text = std::fs::read_to_string(root().join(manifest)).unwrap();
+        let version = text.lines().find(|line| line.starts_with("version = ")).unwrap();
+        assert_eq!(version, wanted, "{manifest}: the newest release is {newest}");
+    }
+}
