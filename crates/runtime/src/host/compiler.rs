@@ -38,6 +38,15 @@ fn commoning(program: &Program) -> Option<&'static str> {
     program.repeated_writes.then_some("-fno-predictive-commoning")
 }
 
+/// GCC 12 without the propagation of ranges moves a condition on one axis of work-items out of the loop over
+/// lanes of another wrongly: sums in trees lose terms. Operators with cells in lanes run as fast without
+/// (3-D P3 Laplace, P2 hyperelasticity; GCC 12, AVX-512, 2026-11-28).
+fn unswitching(program: &Program) -> Option<&'static str> {
+    let entries = program.launches.iter().flat_map(|launches| &launches.entries);
+    let mut plans = entries.map(|entry| &entry.plan).chain([&program.plan]);
+    plans.any(|plan| plan.block.iter().any(|items| *items > 1)).then_some("-fno-unswitch-loops")
+}
+
 /// One thread has no other one to exclude from its updates: of OpenMP's directives it needs those
 /// of lanes alone, and `omp atomic` would cost it a locked instruction an update (3-D P3 Laplace
 /// action: 0.93 of FFCx's speed with, 1.13 without; GCC 12, Zen 4, 2026-11-22).
@@ -48,7 +57,8 @@ fn openmp(threads: usize) -> &'static str {
 /// All options for a program.
 fn options(program: &Program, optimisation: Optimisation) -> Vec<&'static str> {
     let first = optimisation.options(Backend::C).iter().chain(&OPTIONS).copied();
-    first.chain(commoning(program)).chain([openmp(threads())]).chain(program.contraction_option()).collect()
+    let by_program = commoning(program).into_iter().chain(unswitching(program));
+    first.chain(by_program).chain([openmp(threads())]).chain(program.contraction_option()).collect()
 }
 
 /// Names that are looked for when `CC` is not set.
