@@ -47,9 +47,10 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 33] = [
+const UNCOMMON: [&str; 34] = [
     "collect_factors",
     "combine_orbits",
+    "contract_array",
     "decompose_parity",
     "drop_zero_terms",
     "duplicate_iname",

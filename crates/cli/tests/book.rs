@@ -486,8 +486,8 @@ fn blocks_that_are_wrong_are_reported() {
         ("rust,from=src/lib.rs", "fn f() {}\n", "src/lib.rs does not have the lines"),
         (
             "rust,from=src/lib.rs",
-            "mod layout;\n// ...\nmod boundary_value;\n",
-            "src/lib.rs does not have the lines\nmod boundary_value;",
+            "pub mod prelude;\n// ...\npub mod forms {\n",
+            "src/lib.rs does not have the lines\npub mod forms {",
         ),
         ("ebnf", "kernel = \"kernel\" ;\n", "the grammar lacks \"param\""),
         ("text", "anything\n", "`text` is not a kind of block that is run"),
@@ -495,7 +495,7 @@ fn blocks_that_are_wrong_are_reported() {
         let (report, _) = checked(info, body);
         assert!(report.contains(message), "{info}: {report}");
     }
-    assert_eq!(checked("rust,from=src/lib.rs", "mod boundary_value;\n// ...\nmod layout;\n").0, "");
+    assert_eq!(checked("rust,from=src/lib.rs", "pub mod forms {\n// ...\npub mod prelude;\n").0, "");
 }
 
 #[test]

@@ -131,7 +131,13 @@ impl Draw {
                 let body = self.integer(body);
                 self.scope.pop();
                 let cut = |op, e: Expr, at: i64| Expr::binary(op, e, at);
-                cut(BinaryOp::Min, cut(BinaryOp::Max, Expr::reduce(op, [iname], body), -CUT), CUT)
+                let wide = |e| Expr::Cast(ScalarType::I64, Box::new(e));
+                // sums of `i32` have to fit one, and the extremum of nothing is the end of its type
+                let value = match op {
+                    UpdateOp::Add => Expr::reduce(op, [iname], wide(body)),
+                    UpdateOp::Mul | UpdateOp::Min | UpdateOp::Max => wide(Expr::reduce(op, [iname], body)),
+                };
+                cut(BinaryOp::Min, cut(BinaryOp::Max, value, -CUT), CUT)
             }
         }
     }

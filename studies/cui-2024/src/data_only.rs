@@ -3,8 +3,8 @@
 use super::{dimension, largest, unreadable, usage};
 use clap::Args;
 use purlin::Random;
-use purlin_cli::{Failure, append_json_line};
 use purlin::runtime::open;
+use purlin_cli::{Failure, append_json_line};
 use purlin_multigrid::Element;
 use std::path::PathBuf;
 use study_cui_2024::data::rows;

@@ -7,9 +7,9 @@ mod scales;
 
 use clap::{Args, Parser, Subcommand};
 use purlin::Random;
-use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use purlin::files;
 use purlin::runtime::open;
+use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use purlin_multigrid::kernels::{self, Operation, plain};
 use purlin_multigrid::schedules;
 use purlin_multigrid::{Dimension, Element, HierarchyOptions, Precision, Start};

@@ -3,8 +3,8 @@
 use super::{dimension, unreadable, usage};
 use clap::Args;
 use purlin::Exchange;
-use purlin_cli::{Failure, append_json_line, read_json_lines};
 use purlin::runtime::{Device, open};
+use purlin_cli::{Failure, append_json_line, read_json_lines};
 use purlin_multigrid::{Element, Precision};
 use std::path::PathBuf;
 use study_cui_2024::scale::{Scale, scale};

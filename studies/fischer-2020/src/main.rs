@@ -1,11 +1,11 @@
 //! The commands of the study; `--help` explains them.
 
 use clap::{Args, Parser, Subcommand};
-use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use purlin::files;
 use purlin::kernels::BakeOff;
 use purlin::runtime::{Device, TimingOptions, open};
 use purlin::{Mapping, Random};
+use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use study_fischer_2020::measure::Action;

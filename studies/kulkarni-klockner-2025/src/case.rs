@@ -1,11 +1,11 @@
 //! The 70 operator actions of Kulkarni & Klöckner 2025, and what was published about them.
 
 use purlin::ProblemError;
-use purlin_cli::is_part;
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::kernels::Operator;
 use purlin::tuning::{CaseError, CaseMesh, FormCase};
+use purlin_cli::is_part;
 use std::fmt;
 use std::str::FromStr;
 

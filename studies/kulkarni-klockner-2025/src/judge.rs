@@ -2,9 +2,9 @@
 
 use crate::ranking::rank_correlation;
 use purlin::autotune::best_of_each;
-use purlin_cli::{markdown, seconds, table};
 use purlin::forms::strategies::MultiLevelTiling;
 use purlin::tuning::Record;
+use purlin_cli::{markdown, seconds, table};
 use std::fmt::Write as _;
 
 /// Cases of the study: every operator, both dimensions, low and high degrees.

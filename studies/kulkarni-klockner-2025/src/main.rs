@@ -6,8 +6,8 @@ mod trials;
 
 use clap::{Args, Parser, Subcommand};
 use purlin::autotune::best_of_each;
-use purlin_cli::{Failure, end, out, warn_of_damage};
 use purlin::tuning::{Database, Record};
+use purlin_cli::{Failure, end, out, warn_of_damage};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use study_kulkarni_klockner_2025::judge::{study_page, study_table};

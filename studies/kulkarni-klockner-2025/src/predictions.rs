@@ -3,17 +3,17 @@
 use clap::Args;
 use purlin::Mapping;
 use purlin::autotune::{DeviceModel, best_of_each, known_devices};
-use purlin_cli::{Failure, Progress, markdown, out};
 use purlin::files;
 use purlin::forms::numbering::NumberingOrder;
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::tuning::throughput::{Demand, ThroughputModel, Verdict, demands};
 use purlin::tuning::{FormCase, Record};
+use purlin_cli::{Failure, Progress, markdown, out};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
-use study_kulkarni_klockner_2025::ranking::rank_correlation;
 use std::path::PathBuf;
 use study_kulkarni_klockner_2025::case::Case;
+use study_kulkarni_klockner_2025::ranking::rank_correlation;
 
 /// Arguments of `predictions`.
 #[derive(Args)]

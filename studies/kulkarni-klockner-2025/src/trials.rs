@@ -4,11 +4,11 @@ use clap::Args;
 use purlin::Mapping;
 use purlin::autotune::best_of_each;
 use purlin::autotune::tuner::Ending;
+use purlin::tuning::{Candidate, CaseError, Choice, FormCase, candidates_in_order};
 use purlin_cli::{
     Failure, Found, Order, Progress, Scheme, TrialArgs, best_table, mapping_json, order_of, out,
     trials_table, write_pictures,
 };
-use purlin::tuning::{Candidate, CaseError, Choice, FormCase, candidates_in_order};
 use study_kulkarni_klockner_2025::case::Case;
 use study_kulkarni_klockner_2025::judge::{CASES, DRAW_SEED, TOP, study_table};
 

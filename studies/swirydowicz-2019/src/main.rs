@@ -2,11 +2,11 @@
 
 use clap::{Args, Parser, Subcommand};
 use purlin::Random;
-use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out};
 use purlin::codegen::{Options, Target, generate};
 use purlin::files;
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Cache, Device, Optimisation, TimingOptions, open};
+use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
 //! The commands of the study; `--help` explains them.
 
 use clap::{Args, Parser, Subcommand};
-use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::mesh::Mesh;
 use purlin::forms::sparse::CsrPattern;
@@ -11,6 +10,7 @@ use purlin::runtime::{Backend, Cache, Device, open};
 use purlin::solve::{AssemblyStrategy, LinearChoice, LinearMethod, PreconditionerKind, ResidualNorm};
 use purlin::tuning::vectors::HostVectors;
 use purlin::{Exchange, Mapping, Random};
+use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};

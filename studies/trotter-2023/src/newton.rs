@@ -63,7 +63,17 @@ pub fn solve(
     let mesh = Mesh::unit_cube(divisions)?;
     let start = Instant::now();
     let options = NewtonOptions { solver, ..NewtonOptions::default() };
-    let mut system = BoundaryValueSystem::new(device, &BoundaryValueSetup { problem, mesh: &mesh, degree, assembly: strategy, options, mappings: &of_any_mesh()? })?;
+    let mut system = BoundaryValueSystem::new(
+        device,
+        &BoundaryValueSetup {
+            problem,
+            mesh: &mesh,
+            degree,
+            assembly: strategy,
+            options,
+            mappings: &of_any_mesh()?,
+        },
+    )?;
     let setup_s = start.elapsed().as_secs_f64();
     for question in questions {
         let systems = LinearOptions { norm, relative: question.relative, ..LinearOptions::default() };

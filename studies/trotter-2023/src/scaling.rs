@@ -50,7 +50,17 @@ impl Alone {
     ) -> Result<(Self, Scaled), NewtonError> {
         let mesh = Mesh::unit_cube(divisions)?;
         let start = std::time::Instant::now();
-        let mut system = BoundaryValueSystem::new(device, &BoundaryValueSetup { problem: PROBLEM, mesh: &mesh, degree, assembly: ASSEMBLY, options: options(), mappings: &of_any_mesh()? })?;
+        let mut system = BoundaryValueSystem::new(
+            device,
+            &BoundaryValueSetup {
+                problem: PROBLEM,
+                mesh: &mesh,
+                degree,
+                assembly: ASSEMBLY,
+                options: options(),
+                mappings: &of_any_mesh()?,
+            },
+        )?;
         let setup_s = start.elapsed().as_secs_f64();
         let (mut seconds, mut iterations, mut traffic) = (Vec::new(), 0, Default::default());
         for run in 0..=RUNS {
@@ -94,8 +104,18 @@ impl Alone {
     pub fn beside(&self, devices: &[&dyn Device], exchange: Exchange) -> Result<Vec<Scaled>, NewtonError> {
         let Self { mesh, divisions, degree, iterations, solution } = self;
         let start = std::time::Instant::now();
-        let mut system =
-            BoundaryValueSystem::on(devices, exchange, &BoundaryValueSetup { problem: PROBLEM, mesh, degree: *degree, assembly: ASSEMBLY, options: options(), mappings: &of_any_mesh()? })?;
+        let mut system = BoundaryValueSystem::on(
+            devices,
+            exchange,
+            &BoundaryValueSetup {
+                problem: PROBLEM,
+                mesh,
+                degree: *degree,
+                assembly: ASSEMBLY,
+                options: options(),
+                mappings: &of_any_mesh()?,
+            },
+        )?;
         let setup_s = start.elapsed().as_secs_f64();
         let mut records = Vec::new();
         for overlaps in [true, false] {

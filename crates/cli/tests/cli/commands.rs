@@ -472,8 +472,8 @@ fn data_dependent_bounds_take_their_values_from_a_file() {
     }
     // The first entry of `column` leads out of `x`: refused before a device sees it.
     let dir = tempfile::tempdir().unwrap();
-    let json =
-        std::fs::read_to_string("examples/csr.json").unwrap().replace("\"column\": [0", "\"column\": [9");
+    let json = std::fs::read_to_string(crate::root().join("examples/csr.json"));
+    let json = json.unwrap().replace("\"column\": [0", "\"column\": [9");
     let values = write(dir.path(), "out_of_range.json", &json);
     let error =
         bad(&["run", "examples/csr.purlin", "--param", "n=3", "--param", "nnz=4", "--values", &values], 2);
@@ -1632,7 +1632,7 @@ fn a_lack_of_memory_is_an_error() {
     let purlin = env!("CARGO_BIN_EXE_purlin");
     let run = |cells: u32| {
         let command = format!(
-            "ulimit -v 400000; exec {purlin} run mass --dim 2 --degree 1 --cells {cells} --device c --no-time"
+            "ulimit -v 500000; exec {purlin} run mass --dim 2 --degree 1 --cells {cells} --device c --no-time"
         );
         Command::new("sh").args(["-c", &command]).env("OMP_NUM_THREADS", "1").output().unwrap()
     };
@@ -2049,7 +2049,7 @@ fn a_problem_is_solved_on_several_devices() {
 #[test]
 fn control_characters_of_files_are_escaped() {
     let dir = tempfile::tempdir().unwrap();
-    let shipped = std::fs::read_to_string("results/h200/tuned.jsonl").unwrap();
+    let shipped = std::fs::read_to_string(crate::root().join("results/h200/tuned.jsonl")).unwrap();
     let record = shipped.lines().next().unwrap();
     let escape = "\\u001b]0;title\\u0007";
     let named = record.replace("\"name\":\"NVIDIA H200\"", &format!("\"name\":\"red{escape}card\""));

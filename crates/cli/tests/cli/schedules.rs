@@ -107,8 +107,8 @@ fn holes_are_tuned() {
     let (_, error) = run(&[&chosen[..], &["--hole", "width=8"]].concat(), 2);
     assert!(error.contains("no hole `width`; its holes are `size`"), "{error}");
     let plain = write(dir.path(), "plain.purlin", AXPY);
-    let (_, error) = run(&["tune", &plain, "--param", "n=10", "--device", "c", "--db", &db], 2);
-    assert!(error.contains("no schedule with holes"), "{error}");
+    let (found, _) = run(&["tune", &plain, "--param", "n=10", "--device", "c", "--db", &db], 0);
+    assert!(found.starts_with("# purlin auto ") && found.contains("as written"), "{found}");
 }
 
 /// Too large for the interpreter: compared with the code of the kernel as it is written.

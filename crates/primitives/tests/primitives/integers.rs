@@ -11,7 +11,7 @@ fn values_of_a_rule_stay() {
 param n: i32
 arg a: i32[4] in
 arg y: i32[n, 4] inout
-rule r(i) := 2*a[i]
+rule r(i) := 2*i64(a[i])
 for i in 0..n
   for k in 0..4
     s: y[i, k] = floor_div(r(k), 4)
@@ -26,17 +26,19 @@ param n: i32
 arg a: i32[n, n] in
 arg y: i32[n] inout
 for i in 0..n
-  s: y[i] = floor_div(sum(j in 0..n: a[i, j]), 8)
+  s: y[i] = floor_div(sum(j in 0..n: i64(a[i, j])), 8)
 ";
 
 #[test]
 fn sums_of_a_reduction_stay() {
     let large = Value::I32(vec![2_000_000_000; 16]);
-    let wide = "product(j in 0..n - 2: a[i, j])";
+    let wide = "product(j in 0..n - 2: i64(a[i, j]))";
     for text in [
         QUOTIENTS,
-        &QUOTIENTS.replace("arg y: i32", "arg y: i64").replace("floor_div(sum(j in 0..n: a[i, j]), 8)", wide),
-        &QUOTIENTS.replace("sum(j in 0..n: a[i, j])", "minimum(j in 0..n: 4*a[i, j])"),
+        &QUOTIENTS
+            .replace("arg y: i32", "arg y: i64")
+            .replace("floor_div(sum(j in 0..n: i64(a[i, j])), 8)", wide),
+        &QUOTIENTS.replace("sum(j in 0..n: i64(a[i, j]))", "minimum(j in 0..n: 4*i64(a[i, j]))"),
     ] {
         compare_from(text, &[RealiseReduction::new("j").into()], &[("a", large.clone())]);
     }
@@ -47,17 +49,19 @@ param n: i32
 arg a: i32[n] in
 arg y: i64[n] inout
 for i in 0..n
-  s: y[i] = sum(j in 0..i + 1: a[j])
+  s: y[i] = sum(j in 0..i + 1: i64(a[j]))
 ";
 
 #[test]
 fn sums_of_a_scan_stay() {
     let large = Value::I32(vec![2_000_000_000; 4]);
-    let part = "floor_div(sum(j in 0..i + 1: a[j]), 8)";
+    let part = "floor_div(sum(j in 0..i + 1: i64(a[j])), 8)";
     for text in [
         INTEGERS,
-        &INTEGERS.replace("i64[n]", "i32[n]").replace("sum(j in 0..i + 1: a[j])", part),
-        &INTEGERS.replace("sum(j in 0..i + 1: a[j])", "product(j in 0..i: a[j])").replace("0..n\n", "0..3\n"),
+        &INTEGERS.replace("i64[n]", "i32[n]").replace("sum(j in 0..i + 1: i64(a[j]))", part),
+        &INTEGERS
+            .replace("sum(j in 0..i + 1: i64(a[j]))", "product(j in 0..i: i64(a[j]))")
+            .replace("0..n\n", "0..3\n"),
     ] {
         compare_from(text, &[RealiseScan::new("s").into()], &[("a", large.clone())]);
     }
