@@ -14,7 +14,7 @@ arg y: i32[n, 4] inout
 rule r(i) := 2*i64(a[i])
 for i in 0..n
   for k in 0..4
-    s: y[i, k] = floor_div(r(k), 4)
+    s: y[i, k] = i32(floor_div(r(k), 4))
 ";
     let large = Value::I32(vec![2_000_000_000; 4]);
     compare_from(text, &[PrecomputeRule::new("r", "i", Private).into()], &[("a", large)]);
@@ -26,7 +26,7 @@ param n: i32
 arg a: i32[n, n] in
 arg y: i32[n] inout
 for i in 0..n
-  s: y[i] = floor_div(sum(j in 0..n: i64(a[i, j])), 8)
+  s: y[i] = i32(floor_div(sum(j in 0..n: i64(a[i, j])), 8))
 ";
 
 #[test]
@@ -37,7 +37,7 @@ fn sums_of_a_reduction_stay() {
         QUOTIENTS,
         &QUOTIENTS
             .replace("arg y: i32", "arg y: i64")
-            .replace("floor_div(sum(j in 0..n: i64(a[i, j])), 8)", wide),
+            .replace("i32(floor_div(sum(j in 0..n: i64(a[i, j])), 8))", wide),
         &QUOTIENTS.replace("sum(j in 0..n: i64(a[i, j]))", "minimum(j in 0..n: 4*i64(a[i, j]))"),
     ] {
         compare_from(text, &[RealiseReduction::new("j").into()], &[("a", large.clone())]);
@@ -55,7 +55,7 @@ for i in 0..n
 #[test]
 fn sums_of_a_scan_stay() {
     let large = Value::I32(vec![2_000_000_000; 4]);
-    let part = "floor_div(sum(j in 0..i + 1: i64(a[j])), 8)";
+    let part = "i32(floor_div(sum(j in 0..i + 1: i64(a[j])), 8))";
     for text in [
         INTEGERS,
         &INTEGERS.replace("i64[n]", "i32[n]").replace("sum(j in 0..i + 1: i64(a[j]))", part),
