@@ -6,7 +6,7 @@
 //! use std::collections::BTreeMap;
 //!
 //! // the innermost loop reads columns of `b`
-//! let text = "kernel product\nparam n: i32\narg a: f64[n, n] in\narg b: f64[n, n] in\narg c: f64[n, n] inout\n\n\
+//! let text = "kernel gemm\nparam n: i32\narg a: f64[n, n] in\narg b: f64[n, n] in\narg c: f64[n, n] inout\n\n\
 //!             for i in 0..n\n  for j in 0..n\n    for k in 0..n\n      s: c[i, j] += a[i, k]*b[k, j]\n";
 //! let kernel = purlin_ir::text::parse(text)?;
 //! let params = BTreeMap::from([("n".to_owned(), 1000)]);
