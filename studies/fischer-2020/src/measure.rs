@@ -24,6 +24,9 @@ use purlin::{Mapping, Random, SetUpError, definitions, set_up};
 /// Why an action was not timed.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
+    /// Maps that make no pattern.
+    #[error(transparent)]
+    Pattern(#[from] purlin::forms::sparse::PatternError),
     /// The form has no tables.
     #[error(transparent)]
     Form(#[from] FormError),

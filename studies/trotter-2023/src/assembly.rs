@@ -211,7 +211,7 @@ impl OnDevice {
         let start = Instant::now();
         let inputs = Inputs::new().of(programs.form().form());
         let arrays = &mut Arrays::default();
-        let refused = |e: purlin::forms::tabulated::TabulatedError| FormError::Discretisation(e.to_string());
+        let refused = |e: purlin::forms::sparse::PatternError| FormError::Discretisation(e.to_string());
         let half: Vec<CsrPattern> = match strategy {
             AssemblyStrategy::SymmetricHalf => {
                 on.pattern.iter().map(|p| p.clone().upper().map_err(refused)).collect::<Result<_, _>>()?

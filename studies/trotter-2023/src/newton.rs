@@ -21,6 +21,9 @@ pub enum NewtonError {
     /// The system is refused.
     #[error(transparent)]
     Setup(#[from] BoundaryValueSetupError),
+    /// The shipped trials are not read.
+    #[error(transparent)]
+    Trials(#[from] purlin::autotune::DatabaseError),
     /// A solve that does not converge.
     #[error("on {devices} devices: {reason}")]
     Unconverged {

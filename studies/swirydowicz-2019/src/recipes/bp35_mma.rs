@@ -4,10 +4,10 @@ use super::lines::reduce_apart;
 use super::matrix_lines::{contract_all, sub_groups};
 use super::nest::{Steps, cut, expand, fetch, group_elements, share};
 use crate::problem::{Sizes, differentiation, lobatto_nodes};
-use purlin::forms::strategies::{InstructionLines, pad_lines};
 use purlin::prelude::ScheduleSteps;
 use purlin::prelude::{AddressSpace, AliasStorage, AxisTag, BufferWrites, FixArgument, Schedule, Selection};
 use purlin::transforms::TransformError;
+use purlin::transforms::instruction_lines::{InstructionLines, pad_lines};
 
 pub const IDEAS: [&str; 2] = [
     "contractions by FP64 matrix instructions, eight lines of two planes at a time",
