@@ -103,8 +103,8 @@ fn along(kernel: &Kernel, access: &Access, iname: InameId) -> Option<(usize, i64
     Some((axis, first))
 }
 
-/// A table whose elements along an axis, from `first` on, are parts: its shape and values. What is below
-/// `1e-14` of what `scales` has for both elements is zero: what roundings leave of it.
+/// A table whose elements along an axis, from `first` on, are parts: its shape and values. What is
+/// below `1e-14` of what `scales` has for both elements is zero: what roundings leave of it.
 pub(crate) fn of_parts(
     (values, shape): (&[f64], &[usize]),
     (axis, first): (usize, usize),
@@ -183,8 +183,8 @@ pub(crate) fn certify(
     Ok(())
 }
 
-/// How an expression depends on an iname: as a sum of products of which each has leaves of the same sum
-/// of weights; none if it does otherwise. What does not mention the iname has no weight.
+/// How an expression depends on an iname: as a sum of products of which each has leaves of the same
+/// sum of weights; none if it does otherwise. What does not mention the iname has no weight.
 pub(crate) fn weight(e: &Expr, iname: InameId, leaf: &dyn Fn(&Access) -> Option<u32>) -> Option<u32> {
     if !e.mentions(iname) {
         return Some(0);
@@ -236,14 +236,6 @@ pub(crate) fn summed_in(insn: &Insn, load: &Access) -> BTreeSet<usize> {
         }
     });
     summed_axes(insn, load, &[], &sums)
-}
-
-/// A condition and another one.
-pub(crate) fn also(predicate: Option<Expr>, condition: Option<Expr>) -> Option<Expr> {
-    match (predicate, condition) {
-        (Some(a), Some(b)) => Some(Expr::binary(BinaryOp::And, b, a)),
-        (a, b) => a.or(b),
-    }
 }
 
 /// A sum or a difference, times a factor.

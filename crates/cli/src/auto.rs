@@ -96,7 +96,7 @@ fn tried(trials: &[Trial], best: usize) -> String {
     let rows = trials.iter().enumerate().map(|(k, trial)| {
         let (time, speed) = match &trial.outcome {
             Ok(time) => (seconds(*time), plain.map_or(String::new(), |p| format!("{:.2}", p / time))),
-            Err(why) => (why.lines().next().unwrap_or_default().to_owned(), String::new()),
+            Err(why) => (why.split('\n').take(1).collect(), String::new()),
         };
         let chosen = if k == best { "fastest" } else { "" };
         let steps = trial.proposal.recipe.steps.len();

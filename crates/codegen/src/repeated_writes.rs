@@ -5,7 +5,8 @@ use crate::ast::{Atomic, Block, Expr, For, IntFn, Name, Place, Stmt};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether an iteration may write an element of an array that the one before has written, where the
-/// loop is the innermost one or compilers may write out those inside: where they have few iterations. Code of callees, which is text, counts as such a loop.
+/// loop is the innermost one or compilers may write out those inside: where they have few
+/// iterations. Code of callees, which is text, counts as such a loop.
 pub(crate) fn has_repeated_writes(block: &Block) -> bool {
     Walk::default().block(block)
 }

@@ -279,7 +279,7 @@ impl Scheduling {
             solved.find(|value| !map.out_dims().iter().any(|other| value.mentions(other)))
         };
         let values: Option<Vec<Affine>> = map.out_dims().iter().map(value).collect();
-        let tuple = tuple.unwrap_or_default();
+        let tuple = tuple.ok_or_else(|| unexpected(format!("a row of no statement: {map}")))?;
         let values =
             values.ok_or_else(|| unexpected(format!("a row of `{tuple}` that is not affine: {map}")))?;
         Ok((tuple, values))

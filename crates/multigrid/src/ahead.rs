@@ -1,5 +1,5 @@
-//! Patches that a group solves for one after the other, each copied to local memory by asynchronous copies while
-//! the one before is computed.
+//! Patches that a group solves for one after the other, each copied to local memory by asynchronous
+//! copies while the one before is computed.
 
 use crate::{Dimension, Precision, Steps};
 use purlin_ir::AddressSpace;
@@ -10,7 +10,8 @@ use purlin_primitives::primitives::{
 };
 use purlin_primitives::{Schedule, Selection, TransformError};
 
-/// The loop over groups where patches are taken one after the other; `p0` is then that over the patches of a group.
+/// The loop over groups where patches are taken one after the other; `p0` is then that over the
+/// patches of a group.
 pub(crate) const GROUPS: &str = "p0_groups";
 
 /// Nodes of a patch before they are needed.

@@ -193,9 +193,9 @@ impl<'d> Hierarchy<'d> {
         })
     }
 
-    /// The same with other kernels for a colour of patches, in sequence: each takes what it has of the arguments
-    /// of those of [`Operation`] by their names. They have to be one of the same results as those that they
-    /// replace, or the cycles of the hierarchy are others.
+    /// The same with other kernels for a colour of patches, in sequence: each takes what it has of
+    /// the arguments of those of [`Operation`] by their names. They have to be one of the same
+    /// results as those that they replace, or the cycles of the hierarchy are others.
     ///
     /// # Errors
     /// A device that refuses a kernel.

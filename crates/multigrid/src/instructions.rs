@@ -160,8 +160,8 @@ pub(crate) fn map(s: &mut Schedule, length: i64, (sub_groups, parities): (i64, b
     s.apply(MakeAtomic { insns: Selection::Writes("x".into()) }).map(drop)
 }
 
-/// Takes patches one after the other, with copies of what they need in local memory: the nodes, and the right-hand
-/// side where two groups have room for it.
+/// Takes patches one after the other, with copies of what they need in local memory: the nodes, and
+/// the right-hand side where two groups have room for it.
 pub(crate) fn copy_ahead(s: &mut Schedule, element: Element, patches: u32) -> Steps {
     ahead::take_in_turn(s, patches)?;
     ahead::copy_nodes(s)?;

@@ -39,8 +39,8 @@ impl LevelOperator {
         Self::of_slab(device, element, Slab::of((cells, cells), 0, 1), residual)
     }
 
-    /// The operator of a slab. What it makes is right at all nodes but those of the outermost planes next to the
-    /// slab, which nothing reads.
+    /// The operator of a slab. What it makes is right at all nodes but those of the outermost
+    /// planes next to the slab, which nothing reads.
     pub(crate) fn of_slab(
         device: &dyn Device,
         element: Element,

@@ -7,18 +7,19 @@
 //!
 //! What occurs: one to three nests of one to three loops with one to four statements in all,
 //! perfect and imperfect; in half of the samples one idiom after them (a sum in a scalar, values
-//! handed over in an array or in the columns of one, a recurrence, a prefix sum, a sum of
-//! products, one over the points of a rule, a scalar that instructions of a loop share); rectangular, triangular, banded, strided, split
-//! (union) and data-dependent (`for j in 0..count`) bounds, parametric and constant, also under
-//! conditions on a loop around and on parameters; unrolled loops and reductions; arrays with one
-//! and two axes, a table, a temporary array, scalar temporaries; gathers and scatters through
-//! integer arrays, one of them a permutation that is assumed injective; stores and updates with
-//! every operator; reductions, also nested and over triangles; predicates; conditionals, calls and
-//! casts; arrays and scalars of `f32`, of `i64` and of `i32`; arithmetic of literals only; inputs
-//! with nans and infinities; inputs and tables with zeros of either sign, with numbers near `1e-20` and
-//! `1e-200` among others, and with infinities; quotients by elements of inputs and tables, and their
-//! signs. In a quarter of the samples about half of the names are words that a
-//! target, isl or the engine uses, and some labels would be code.
+//! handed over in an array or in the columns of one, a recurrence, a prefix sum, a sum of products,
+//! one over the points of a rule, a scalar that instructions of a loop share); rectangular,
+//! triangular, banded, strided, split (union) and data-dependent (`for j in 0..count`) bounds,
+//! parametric and constant, also under conditions on a loop around and on parameters; unrolled
+//! loops and reductions; arrays with one and two axes, a table, a temporary array, scalar
+//! temporaries; gathers and scatters through integer arrays, one of them a permutation that is
+//! assumed injective; stores and updates with every operator; reductions, also nested and over
+//! triangles; predicates; conditionals, calls and casts; arrays and scalars of `f32`, of `i64` and
+//! of `i32`; arithmetic of literals only; inputs with nans and infinities; inputs and tables with
+//! zeros of either sign, with numbers near `1e-20` and `1e-200` among others, and with infinities;
+//! quotients by elements of inputs and tables, and their signs. In a quarter of the samples about
+//! half of the names are words that a target, isl or the engine uses, and some labels would be
+//! code.
 //!
 //! A sample is made from a [`Plan`](plan::Plan), which is what shrinks: fewer nests and statements,
 //! smaller expressions, and picks towards the first (simplest) choice.

@@ -58,8 +58,8 @@ impl AssemblyStrategy {
         Self::OwnedRows,
     ];
 
-    /// What a bilinear form is lowered to, for a matrix whose longest row has a given number of entries: owners of
-    /// rows have room for as many.
+    /// What a bilinear form is lowered to, for a matrix whose longest row has a given number of
+    /// entries: owners of rows have room for as many.
     #[must_use]
     pub const fn matrix(self, longest: usize) -> MatrixResult {
         match self {
@@ -102,8 +102,9 @@ impl AssemblyStrategy {
         }
     }
 
-    /// Bytes of what is read or stored besides the form's own arrays, of a number of cells with a number of degrees
-    /// of freedom of some components each, and a number of entries and rows of the sparse matrix.
+    /// Bytes of what is read or stored besides the form's own arrays, of a number of cells with a
+    /// number of degrees of freedom of some components each, and a number of entries and rows of
+    /// the sparse matrix.
     #[must_use]
     pub const fn bytes(self, cells: u64, nodes: u64, components: u64, entries: u64, rows: u64) -> u64 {
         let local = nodes * components;

@@ -11,7 +11,8 @@ pub enum ResidualNorm {
     /// The residual itself.
     #[default]
     Plain,
-    /// The preconditioned residual, by which PETSc judges conjugate gradients. [`crate::ConjugateGradients`] only.
+    /// The preconditioned residual, by which PETSc judges conjugate gradients.
+    /// [`crate::ConjugateGradients`] only.
     Preconditioned,
 }
 

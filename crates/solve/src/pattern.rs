@@ -113,8 +113,8 @@ impl PatternKernels {
         })
     }
 
-    /// The pattern of a matrix of given numbers of rows and columns, from the numbers of the rows and columns of each
-    /// entity's matrix.
+    /// The pattern of a matrix of given numbers of rows and columns, from the numbers of the rows
+    /// and columns of each entity's matrix.
     ///
     /// # Errors
     /// Lists of other lengths, a number outside the matrix, more than 32 bits count; no memory, a failing

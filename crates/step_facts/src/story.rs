@@ -118,8 +118,8 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
     assert!(runs > 0, "{step} ran at no size\n{before}");
 }
 
-/// Instructions of both programs of which another number of instances run than the step promises: what it adds or
-/// removes does not count.
+/// Instructions of both programs of which another number of instances run than the step promises:
+/// what it adds or removes does not count.
 fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r String, u64, u64)> {
     let both = before.instances.iter().filter_map(|(name, n)| Some((name, *n, *after.instances.get(name)?)));
     match step.instances() {

@@ -33,6 +33,14 @@ pub fn where_runs(range: &GuardedRange, condition: Option<Expr>) -> Expr {
     }
 }
 
+/// The condition of an instruction under another one, which is decided first.
+pub fn also(predicate: Option<Expr>, condition: Option<Expr>) -> Option<Expr> {
+    match (predicate, condition) {
+        (Some(a), Some(b)) => Some(Expr::binary(BinaryOp::And, b, a)),
+        (a, b) => a.or(b),
+    }
+}
+
 /// A constraint as a comparison, with what it subtracts on the left.
 fn holds(c: &Constraint) -> Expr {
     let op = match c {

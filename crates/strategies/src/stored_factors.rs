@@ -31,8 +31,9 @@ use std::fmt;
 ///   g = inv_00*u_d0 + inv_10*u_d1
 ///   e0 = weights[q]*abs_det*(inv_00*g + …)            e0 = e0_u_d0[cell, q]*u_d0 + e0_u_d1[cell, q]*u_d1
 /// ```
-/// The recipe's [`Recipe::definitions`](purlin_primitives::Recipe::definitions) are the kernels that compute the factors. Where these depend
-/// on constants of the form, the definitions take those, and have to run again for others.
+/// The recipe's [`Recipe::definitions`](purlin_primitives::Recipe::definitions) are the kernels
+/// that compute the factors. Where these depend on constants of the form, the definitions take
+/// those, and have to run again for others.
 ///
 /// Where the map of a cell has one derivative, as on simplices, [`store_cell_values`] passes what is
 /// the same at all points of a cell.

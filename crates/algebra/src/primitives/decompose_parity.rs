@@ -1,14 +1,15 @@
 //! Keeps the even and the odd part of lines of temporaries instead of their elements.
 
 use crate::parity::{
-    ALONE, Lost, OTHERS, Parts, Role, Rows, also, certify, check_pairs, combined, entry, loads_of, of_parts,
-    role, run_to, summed_in, weight,
+    ALONE, Lost, OTHERS, Parts, Role, Rows, certify, check_pairs, combined, entry, loads_of, of_parts, role,
+    run_to, summed_in, weight,
 };
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, Affine, AxisTag, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, ScalarType,
     TableData, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
+use purlin_steps::condition::also;
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::keeps::{Instances, Keeps};
 use purlin_steps::obligation::Obligation;
@@ -27,7 +28,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Keeps sums and differences of mirrored elements of temporaries along an axis instead of the elements.
+/// Keeps sums and differences of mirrored elements of temporaries along an axis instead of the
+/// elements.
 ///
 /// # Rewrite
 /// ```text
@@ -38,31 +40,32 @@ use std::fmt;
 /// for i in 0..4                                 for i in 0..4
 ///   s: y[i] = sum(l in 0..4: t[i, l]*u[l])        s: y[i] = sum(l in 0..4: t_parts[i, l]*u[l])
 /// ```
-/// Elements `0..half` along the axis are the even parts then, `u[j] + u[n - 1 - j]`, and those after
-/// them the odd ones, `u[j] - u[n - 1 - j]`; or halves of both, if `halved`. With `half` above half of
-/// `n`, some pairs stand there twice, the second time with weights of zero. A table of which the rows
-/// are values, or the columns weights of lines, is transformed once. One that a reflection leaves alone
-/// has two blocks then, and zeros elsewhere ([`SkipZeroBlocks`](super::SkipZeroBlocks)). What reads or
-/// writes elements otherwise does so for an element and its mirror image at once, in half as many
-/// iterations.
+/// Elements `0..half` along the axis are the even parts then, `u[j] + u[n - 1 - j]`, and those
+/// after them the odd ones, `u[j] - u[n - 1 - j]`; or halves of both, if `halved`. With `half`
+/// above half of `n`, some pairs stand there twice, the second time with weights of zero. A table
+/// of which the rows are values, or the columns weights of lines, is transformed once. One that a
+/// reflection leaves alone has two blocks then, and zeros elsewhere
+/// ([`SkipZeroBlocks`](super::SkipZeroBlocks)). What reads or writes elements otherwise does so for
+/// an element and its mirror image at once, in half as many iterations.
 ///
 /// # Precondition
-/// All arrays have `n` elements along their axis, of a floating-point type. A loop over `0..n` holds
-/// nothing but instructions that write or read an array at its iteration. If all are stores that are
-/// linear in lines, `u[i] = sum c*v[i] + sum T[i, …]*f`, it computes the parts of `u` from those of `v`
-/// and of rows of `T`. Otherwise iterations run in pairs, one instruction of both after the other: the
-/// loop carries no dependence, temporaries that it uses again included, and no instruction reads the
-/// array that it writes. Sums over a whole line are `sum_l T[…, l]*u[l]*f`, in no loop that writes `u`. `[e, o] = P u` has the inverse
-/// `u[j] = (e + o)/2`, `u[n - 1 - j] = (e - o)/2`, so that results are equal up to rounding where
-/// values are finite. With `R` the largest entry of the row or that of the column of an entry of `T`,
-/// whichever is smaller, its parts give it up to `1e-13 R`, or `1e-6 R` in single precision; parts below
-/// `1e-14 R` are zero. Results are equal as far as tables are equal up to this tolerance.
+/// All arrays have `n` elements along their axis, of a floating-point type. A loop over `0..n`
+/// holds nothing but instructions that write or read an array at its iteration. If all are stores
+/// that are linear in lines, `u[i] = sum c*v[i] + sum T[i, …]*f`, it computes the parts of `u` from
+/// those of `v` and of rows of `T`. Otherwise iterations run in pairs, one instruction of both
+/// after the other: the loop carries no dependence, temporaries that it uses again included, and no
+/// instruction reads the array that it writes. Sums over a whole line are `sum_l T[…, l]*u[l]*f`,
+/// in no loop that writes `u`. `[e, o] = P u` has the inverse `u[j] = (e + o)/2`, `u[n - 1 - j] =
+/// (e - o)/2`, so that results are equal up to rounding where values are finite. With `R` the
+/// largest entry of the row or that of the column of an entry of `T`, whichever is smaller, its
+/// parts give it up to `1e-13 R`, or `1e-6 R` in single precision; parts below `1e-14 R` are zero.
+/// Results are equal as far as tables are equal up to this tolerance.
 ///
 /// # Errors
-/// No array, one named twice, without the axis, of integers, of another length; `half` below half of
-/// it or above it; another use of an array, with the instruction; a loop that carries a dependence, also
-/// through a temporary that each iteration uses again, with two instances; an infinity or a nan in a table; an
-/// entry that its parts do not give.
+/// No array, one named twice, without the axis, of integers, of another length; `half` below half
+/// of it or above it; another use of an array, with the instruction; a loop that carries a
+/// dependence, also through a temporary that each iteration uses again, with two instances; an
+/// infinity or a nan in a table; an entry that its parts do not give.
 ///
 /// # Source
 /// The even-odd decomposition of Solomonoff 1992, for matrices that a reflection leaves alone.
@@ -76,8 +79,8 @@ pub struct DecomposeParity {
     pub lines: Vec<LineAxis>,
     /// Elements of each part.
     pub half: u32,
-    /// Whether parts are halves of sums and differences: what is written to other arrays is a sum of
-    /// parts then, and not half of it.
+    /// Whether parts are halves of sums and differences: what is written to other arrays is a sum
+    /// of parts then, and not half of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub halved: bool,
 }
@@ -384,7 +387,8 @@ impl Uses<'_> {
         (sums, others) == (1, 0)
     }
 
-    /// Checks that an instruction in a loop over the axis is one of it, and reads no whole line there.
+    /// Checks that an instruction in a loop over the axis is one of it, and reads no whole line
+    /// there.
     fn check_alone(&self, id: InsnId, around: &[InameId]) -> Result<(), Refusal> {
         let insn = &self.kernel.insns[id];
         for iname in around.iter().filter(|i| self.loops.contains_key(i)) {

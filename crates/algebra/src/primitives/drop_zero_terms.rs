@@ -39,7 +39,8 @@ use std::fmt;
 ///
 /// # Errors
 /// An unknown instruction; one that does not add, or whose value is no product with an entry of a
-/// table, or a quotient; a number or an entry that is an infinity or a nan; indices or bounds that are no constants, or an entry that is not zero, with its place.
+/// table, or a quotient; a number or an entry that is an infinity or a nan; indices or bounds that
+/// are no constants, or an entry that is not zero, with its place.
 ///
 /// # Elsewhere
 /// FFCx and TSFC leave out zero columns of tables; Luporini et al. 2017, §5, zero blocks.

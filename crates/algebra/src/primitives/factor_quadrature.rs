@@ -51,8 +51,9 @@ use std::fmt;
 /// ```text
 /// |sum_q w[q] A[q, i] B[q, j] - sum_k A'[k, i] B'[k, j]| <= 10^-digits |A[:, i]| |B[:, j]|
 /// ```
-/// with the lengths of the two columns, `|A[:, i]|^2 = sum_q w[q] A[q, i]^2`. Both sums are computed from the tables of the two kernels, and compensated. Results are equal
-/// as far as tables are equal up to this tolerance.
+/// with the lengths of the two columns, `|A[:, i]|^2 = sum_q w[q] A[q, i]^2`. Both sums are
+/// computed from the tables of the two kernels, and compensated. Results are equal as far as tables
+/// are equal up to this tolerance.
 ///
 /// # Errors
 /// A loop whose bounds are no such constants; a condition, an index of a write or an inner bound

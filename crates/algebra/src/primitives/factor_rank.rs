@@ -48,9 +48,10 @@ use std::fmt;
 /// ```text
 /// |T(q, j) - sum_k P(q, k) C(k, j)| <= 10^-digits R(q, j)
 /// ```
-/// for every entry, by compensated sums. `R(q, j)` is the largest entry of row `q` or that of column `j`,
-/// whichever is smaller; the entry itself, where a result has one alone. Results are equal as far as tables are equal up to this
-/// tolerance, where values are finite. If loops are on axes, the placement must hold.
+/// for every entry, by compensated sums. `R(q, j)` is the largest entry of row `q` or that of
+/// column `j`, whichever is smaller; the entry itself, where a result has one alone. Results are
+/// equal as far as tables are equal up to this tolerance, where values are finite. If loops are on
+/// axes, the placement must hold.
 ///
 /// # Errors
 /// A variable that is no such table, or named twice; tables of different shapes; zeros only;

@@ -57,9 +57,10 @@ use std::fmt;
 /// from 0, and holds these updates alone.
 ///
 /// # Errors
-/// A variable that is no matrix of equal extents, or is accessed in another way; updates whose mirror
-/// image is missing or is not equal, with both; an infinity or a nan as a number or in a table; loops of other values, on axes, or with other
-/// statements; what is read and written in between.
+/// A variable that is no matrix of equal extents, or is accessed in another way; updates whose
+/// mirror image is missing or is not equal, with both; an infinity or a nan as a number or in a
+/// table; loops of other values, on axes, or with other statements; what is read and written in
+/// between.
 ///
 /// # Source
 /// The test of identities: Schwartz 1980 and Zippel 1979.

@@ -82,10 +82,10 @@ impl PassValues {
         Ok(Slice::of(kernel, &proof.vars).kernel(kernel, &proof.vars))
     }
 
-    /// Cuts what computes the temporaries off the kernel of a schedule, from the inputs `from` alone: they become
-    /// inputs. Returns the kernel that computes them, every loop in sequence; the two, one after the other, do
-    /// what the kernel did. Inputs that an earlier cut made may be among `from`, so that a kernel becomes a
-    /// sequence of launches.
+    /// Cuts what computes the temporaries off the kernel of a schedule, from the inputs `from`
+    /// alone: they become inputs. Returns the kernel that computes them, every loop in sequence;
+    /// the two, one after the other, do what the kernel did. Inputs that an earlier cut made may be
+    /// among `from`, so that a kernel becomes a sequence of launches.
     ///
     /// ```
     /// use purlin_algebra::primitives::PassValues;

@@ -38,11 +38,11 @@ use std::fmt;
 ///
 /// # Precondition
 /// The loop is `0..n`, inside nothing that changes `n`, and `n` is the length of the map and of the
-/// inputs that it reads by its iteration. Nothing else depends on its iteration: it occurs as the first index of
-/// inputs alone, neither in other expressions nor in bounds. So an iteration computes what its rows
-/// say, wherever they lie. The loop carries no dependence, as for
-/// [`ReverseIname`](super::ReverseIname), so that iterations may run in any order. Updates that commute
-/// may be reordered.
+/// inputs that it reads by its iteration. Nothing else depends on its iteration: it occurs as the
+/// first index of inputs alone, neither in other expressions nor in bounds. So an iteration
+/// computes what its rows say, wherever they lie. The loop carries no dependence, as for
+/// [`ReverseIname`](super::ReverseIname), so that iterations may run in any order. Updates that
+/// commute may be reordered.
 ///
 /// # Errors
 /// Unknown names, names that are taken, a `map` or `points` that is no input, another mention of the

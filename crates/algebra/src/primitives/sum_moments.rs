@@ -68,11 +68,12 @@ use std::fmt;
 /// another of them, to constants. What the loop adds to anything outside is a sum of products of
 /// entries `T[q, i]` of tables of `f64`, of factors that change with the loop alone, and of factors
 /// that do not change with it. A factor that changes is made of what is written outside, and of
-/// scalars all of whose writes in an iteration are before all their uses. Other scalars that
-/// are stored before they are used in an iteration, and only used inside, are replaced by their
-/// values to see this. A summand of an update stays or leaves as a whole. The basis is certified,
-/// for all entries: `|T(q, i) - sum_k B(q, k) C(k, i)| <= 10^-digits R(q, i)`, by compensated sums, with
-/// the largest entry of row `q` or that of column `i` as `R`, whichever is smaller. Results are equal as far as tables are equal up to this tolerance, where values are finite.
+/// scalars all of whose writes in an iteration are before all their uses. Other scalars that are
+/// stored before they are used in an iteration, and only used inside, are replaced by their values
+/// to see this. A summand of an update stays or leaves as a whole. The basis is certified, for all
+/// entries: `|T(q, i) - sum_k B(q, k) C(k, i)| <= 10^-digits R(q, i)`, by compensated sums, with
+/// the largest entry of row `q` or that of column `i` as `R`, whichever is smaller. Results are
+/// equal as far as tables are equal up to this tolerance, where values are finite.
 ///
 /// # Errors
 /// A loop whose bounds are no such constants; a name that is no table with a row for each iteration;

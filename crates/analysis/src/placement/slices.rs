@@ -22,8 +22,8 @@ pub fn sliced_axes(poly: &Polyhedral, var: VarId, sites: &[AccessSite]) -> Vec<b
 }
 
 /// The axis of an array that the work-items of a sub-group hold, along which each holds the
-/// elements at its own index along `l.0`, and what is added to that index: in every write, whatever the reads. `None` if there is
-/// no such axis.
+/// elements at its own index along `l.0`, and what is added to that index: in every write, whatever
+/// the reads. `None` if there is no such axis.
 pub fn lane_axis(poly: &Polyhedral, var: VarId, sites: &[AccessSite]) -> Option<(usize, i64)> {
     let of_write = |site: &AccessSite, axis: usize| {
         let (terms, constant) = in_axes(poly, site.index[axis].as_ref()?)?;

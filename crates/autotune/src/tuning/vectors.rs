@@ -76,12 +76,13 @@ impl HostVectors {
     /// that cells in lanes gather them, and GCC takes 3.8 s for that code and 0.2 s for this one.
     ///
     /// Vectors stay as they are: upwind fluxes of DG2 on tetrahedra take 0.72 of the time in lanes,
-    /// penalties 0.88, an impedance in N1curl 0.97. Matrices of several results, or between two sides, have
-    /// sums enough for tiles of points: upwind fluxes take 0.47 of the time in lanes, penalties of DG1 0.82,
-    /// of DG2 on triangles 0.74. Matrices of one side whose columns fill a vector have, too: masses of P2 and
-    /// P3 take 0.81 and 0.57, boundary terms of Nitsche 0.70 of P2 and 0.04 of P3, whose sums in lanes leave the
-    /// cache. Shorter rows take 1.14 to 1.2, and columns of components, which are apart, 1.5 to 1.7: they
-    /// stay in lanes (one core with AVX-512, GCC 12, 2026-11-28).
+    /// penalties 0.88, an impedance in N1curl 0.97. Matrices of several results, or between two
+    /// sides, have sums enough for tiles of points: upwind fluxes take 0.47 of the time in lanes,
+    /// penalties of DG1 0.82, of DG2 on triangles 0.74. Matrices of one side whose columns fill a
+    /// vector have, too: masses of P2 and P3 take 0.81 and 0.57, boundary terms of Nitsche 0.70 of
+    /// P2 and 0.04 of P3, whose sums in lanes leave the cache. Shorter rows take 1.14 to 1.2, and
+    /// columns of components, which are apart, 1.5 to 1.7: they stay in lanes (one core with
+    /// AVX-512, GCC 12, 2026-11-28).
     #[must_use]
     pub fn facets(&self, form: &dyn CellKernel) -> Option<Mapping> {
         let program = form.program().ok().filter(|program| !program.shares_tables)?;

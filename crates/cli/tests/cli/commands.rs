@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::{AXPY, purlin, write};
 use purlin::forms::strategies::Objective;
 use purlin::tuning::vectors::HostVectors;
 use std::path::Path;
@@ -10,10 +11,6 @@ use std::process::{Command, Output};
 /// What the vectors of this processor hold, on which defaults depend.
 fn vectors() -> HostVectors {
     HostVectors::of(purlin::runtime::open("c").unwrap().info())
-}
-
-fn purlin(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_purlin")).args(args).current_dir(crate::root()).output().unwrap()
 }
 
 fn stdout(output: &Output) -> String {
@@ -37,22 +34,6 @@ fn bad(args: &[&str], code: i32) -> String {
     assert_eq!(output.status.code(), Some(code), "{args:?}: {}{}", stdout(&output), stderr(&output));
     stderr(&output)
 }
-
-fn write(dir: &Path, name: &str, text: &str) -> String {
-    let path = dir.join(name);
-    std::fs::write(&path, text).unwrap();
-    path.to_string_lossy().into_owned()
-}
-
-const AXPY: &str = "kernel axpy
-param n: i32
-arg x: f64[n] in
-arg a: f64 in
-arg y: f64[n] inout
-
-for i in 0..n
-  s: y[i] += a*x[i]
-";
 
 #[test]
 fn every_operator_runs_and_agrees_with_the_reference() {
@@ -202,7 +183,8 @@ const LOOPS: &[Case] = &[
     ),
 ];
 
-/// A parameter that the steps fix needs no value, wherever the steps stand; another value is refused.
+/// A parameter that the steps fix needs no value, wherever the steps stand; another value is
+/// refused.
 #[test]
 fn a_loop_program_is_scheduled_without_a_step() {
     let dir = tempfile::tempdir().unwrap();
@@ -253,7 +235,8 @@ fn fixed_parameters_need_no_value() {
     assert!(error.contains("parameter `m` has no value"), "{error}");
 }
 
-/// What stays scalar, or runs on one work-item, is said with the source, with the plan and by `stats`.
+/// What stays scalar, or runs on one work-item, is said with the source, with the plan and by
+/// `stats`.
 #[test]
 fn code_generation_says_what_nobody_expects() {
     let dir = tempfile::tempdir().unwrap();
@@ -707,8 +690,9 @@ const LOWERED_ANEW: [(&str, &str); 3] = [
     ),
 ];
 
-/// What was written replays: on the form, as JSON, as text and from the folder of a run, and on the text of
-/// the kernel that it starts from. The kernel of the form itself is another one, and a refusal says so.
+/// What was written replays: on the form, as JSON, as text and from the folder of a run, and on the
+/// text of the kernel that it starts from. The kernel of the form itself is another one, and a
+/// refusal says so.
 #[test]
 fn recipes_of_what_is_lowered_anew_replay() {
     let dir = tempfile::tempdir().unwrap();
@@ -1008,8 +992,8 @@ fn whatever_runs_is_tuned() {
     assert!(refused.contains("--param and --values are for .purlin files"), "{refused}");
 }
 
-/// Bake-off problems have cells and points of their own; BP5 has its nodes as points, so that tables
-/// of values are the identity.
+/// Bake-off problems have cells and points of their own; BP5 has its nodes as points, so that
+/// tables of values are the identity.
 #[test]
 fn bake_off_problems_run_by_name() {
     let quadrilateral = &["--cell", "quadrilateral"][..];
@@ -1067,7 +1051,8 @@ fn matrices_of_forms_run_by_name() {
     assert!(refused.contains("`stoks`"), "{refused}");
 }
 
-/// The first trial is the default of the device, and the commands that are printed run what was tuned.
+/// The first trial is the default of the device, and the commands that are printed run what was
+/// tuned.
 #[test]
 fn tuning_begins_with_the_default_and_prints_commands_that_run_the_same() {
     let dir = tempfile::tempdir().unwrap();

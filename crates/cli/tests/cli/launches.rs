@@ -1,7 +1,9 @@
-//! Programs of several launches, from the text to the results: by the command line, with its schedule.
+//! Programs of several launches, from the text to the results: by the command line, with its
+//! schedule.
 #![allow(clippy::unwrap_used)]
 
-use crate::schedules::{run, write};
+use crate::schedules::run;
+use crate::write;
 
 const LU: &str = "kernel lu
 param n: i32
@@ -16,7 +18,8 @@ for k in 0..n
       update: a[r, c] += -(a[r, k]*a[k, c])
 ";
 
-/// Groups of one launch write what those of the next one read; each step of the elimination has fewer.
+/// Groups of one launch write what those of the next one read; each step of the elimination has
+/// fewer.
 const LAUNCHES: &str = "split_launch(before: [r], names: [column, block])
 tag(i, g.0)
 tag(r, g.0)

@@ -52,8 +52,9 @@ fn actions_are_clean() {
     }
 }
 
-/// What a solver fills, copies and updates between kernels is written before it is read. Owned rows are left
-/// out: LLVM makes a `freeze` of their packed places, an instruction that oclgrind does not have.
+/// What a solver fills, copies and updates between kernels is written before it is read. Owned rows
+/// are left out: LLVM makes a `freeze` of their packed places, an instruction that oclgrind does
+/// not have.
 #[test]
 fn solvers_are_clean() {
     for assembly in ["lookup-table", "partial", "full", "rowwise"] {

@@ -3,12 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
-use std::process::{Command, Output};
-
-fn purlin(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_purlin")).args(args).current_dir(crate::root()).output().unwrap()
-}
+use crate::{AXPY, purlin, write};
 
 /// Standard output and standard error, after the exit code that is expected.
 #[track_caller]
@@ -19,22 +14,6 @@ pub(crate) fn run(args: &[&str], code: i32) -> (String, String) {
     assert_eq!(output.status.code(), Some(code), "{args:?}: {out}{err}");
     (out, err)
 }
-
-pub(crate) fn write(dir: &Path, name: &str, text: &str) -> String {
-    let path = dir.join(name);
-    std::fs::write(&path, text).unwrap();
-    path.to_string_lossy().into_owned()
-}
-
-const AXPY: &str = "kernel axpy
-param n: i32
-arg x: f64[n] in
-arg a: f64 in
-arg y: f64[n] inout
-
-for i in 0..n
-  s: y[i] += a*x[i]
-";
 
 const BLOCKS: &str = "let block, item = split_iname(i, 16)  # 16 work-items a group
 tag_iname(block, g.0)

@@ -1,5 +1,5 @@
-//! Code of callees that Purlin does not ship is read, transformed, checked, and run only where it is
-//! allowed to.
+//! Code of callees that Purlin does not ship is read, transformed, checked, and run only where it
+//! is allowed to.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 

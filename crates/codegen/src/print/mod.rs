@@ -63,7 +63,8 @@ pub struct Param {
     /// Whether work-items tell each other something through it. Compilers may move accesses through
     /// a `restrict` pointer past a barrier, since nobody else seems to have the pointer.
     pub is_shared: bool,
-    /// Whether it is written, and a loop of a work-item reads elements of such a buffer that it may have written.
+    /// Whether it is written, and a loop of a work-item reads elements of such a buffer that it may
+    /// have written.
     pub is_reread: bool,
     /// A remark after it.
     pub remark: Option<String>,

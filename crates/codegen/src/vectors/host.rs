@@ -6,8 +6,8 @@
 //! AVX-512: 0.70 times FFCx's speed as loops, 1.94 as vectors, 2026-11-22).
 //!
 //! A loop becomes vectors if all that it does is arithmetic on 64-bit reals that are private to a
-//! work-item, and on neighbours in tables. Others stay loops: gathers, scatters, conditions, and what has 32-bit reals, whose
-//! vectors have no operators with those of 64 bits.
+//! work-item, and on neighbours in tables. Others stay loops: gathers, scatters, conditions, and
+//! what has 32-bit reals, whose vectors have no operators with those of 64 bits.
 
 use super::offset::{mentions, reads};
 use crate::ast::{Block, Declare, Expr, Extent, For, LoopKind, Name, Op, Place, Stmt};

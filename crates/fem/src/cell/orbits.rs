@@ -5,7 +5,8 @@ use super::CellShape;
 /// How far images of nodes may be from nodes.
 const SAME: f64 = 1e-10;
 
-/// The orbits of points of a reference cell, [points, dim], as [`Nodes::orbits`](crate::element::Nodes::orbits) has them.
+/// The orbits of points of a reference cell, [points, dim], as
+/// [`Nodes::orbits`](crate::element::Nodes::orbits) has them.
 pub fn orbits_of_points(cell: CellShape, points: &[f64]) -> Option<Vec<Vec<u32>>> {
     let swaps: &[&[usize]] = match cell {
         CellShape::Triangle => &[&[0, 1, 2], &[1, 0, 2]],

@@ -27,8 +27,8 @@ pub struct EntryTerms {
 }
 
 impl EntryTerms {
-    /// A map of degrees of freedom, transposed: of each of `n`, with a given number of components, the places in the
-    /// vectors of entities, `[entities, columns, components]`.
+    /// A map of degrees of freedom, transposed: of each of `n`, with a given number of components,
+    /// the places in the vectors of entities, `[entities, columns, components]`.
     ///
     /// ```
     /// use purlin_fem::sparse::EntryTerms;

@@ -93,8 +93,8 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Works through the goals; at a dead end tries the next alternative of the last choice. The error is that of the
-    /// first way.
+    /// Works through the goals; at a dead end tries the next alternative of the last choice. The
+    /// error is that of the first way.
     fn run(&mut self) -> Matched {
         let mut first: Option<Mismatch> = None;
         let mut dead_ends = 0;

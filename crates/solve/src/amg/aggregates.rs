@@ -10,7 +10,8 @@ pub(super) struct Strength {
 
 /// A node of the next level for each set of nodes.
 pub(super) struct Aggregates {
-    /// The node of the next level for each node. Nodes without neighbours, such as prescribed ones, are in none.
+    /// The node of the next level for each node. Nodes without neighbours, such as prescribed ones,
+    /// are in none.
     pub of: Vec<Option<usize>>,
     /// The nodes of each.
     pub members: Vec<Vec<usize>>,

@@ -3,7 +3,7 @@
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::is_symbol;
 use purlin_ir::{Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, InsnId, Kernel};
-use purlin_steps::condition::condition;
+use purlin_steps::condition::{also, condition};
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::lookup;
 use purlin_steps::obligation::Obligation;
@@ -26,19 +26,19 @@ use super::interchange_inames::has_linear_bounds;
 /// for k in max(0, first)..min(8, last)   =>   for k in 0..8
 ///   s: y += a[k]                                s: y += a[k] if k + 1 <= last and first <= k
 /// ```
-/// So the loop has bounds that other steps can work with: those of a row of a sparse matrix, after `split_iname`,
-/// become a loop over the lanes of a sub-group. With `over`, the bounds that mention one of these loops,
-/// parameters or scalars move.
+/// So the loop has bounds that other steps can work with: those of a row of a sparse matrix, after
+/// `split_iname`, become a loop over the lanes of a sub-group. With `over`, the bounds that mention
+/// one of these loops, parameters or scalars move.
 ///
 /// # Precondition
-/// With `D = S and M`, `S` the bounds that stay and `M` those that move: `S` is linear in the loop and bounds it from
-/// both sides. Nothing inside writes a scalar in `M`, `vars(M) ∩ written(body) = {}`, so that it is the same in each
-/// iteration. The loops inside are entered in iterations of `S` that were none before: no bound of theirs is read
-/// from memory.
+/// With `D = S and M`, `S` the bounds that stay and `M` those that move: `S` is linear in the loop
+/// and bounds it from both sides. Nothing inside writes a scalar in `M`, `vars(M) ∩ written(body) =
+/// {}`, so that it is the same in each iteration. The loops inside are entered in iterations of `S`
+/// that were none before: no bound of theirs is read from memory.
 ///
 /// # Errors
-/// An unknown iname, that of a reduction, one on an axis or in lanes; bounds that do not move or do not
-/// stay; a scalar that the loop writes; a loop inside whose bounds are read from memory.
+/// An unknown iname, that of a reduction, one on an axis or in lanes; bounds that do not move or do
+/// not stay; a scalar that the loop writes; a loop inside whose bounds are read from memory.
 ///
 /// # Elsewhere
 /// Halide's tail strategy `GuardWithIf`; masked vector loops of ISPC and LLVM.
@@ -47,7 +47,8 @@ use super::interchange_inames::has_linear_bounds;
 pub struct GuardIname {
     /// The loop.
     pub iname: String,
-    /// Loops, parameters and scalars whose bounds move; without any, all scalars that are read from memory.
+    /// Loops, parameters and scalars whose bounds move; without any, all scalars that are read from
+    /// memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over: Vec<String>,
 }
@@ -181,11 +182,7 @@ impl Primitive for GuardIname {
         kernel.inames[proof.iname].domain = proof.stays.clone();
         for insn in &proof.insns {
             let insn = &mut kernel.insns[*insn];
-            let guard = proof.guard.clone();
-            insn.predicate = Some(match insn.predicate.take() {
-                None => guard,
-                Some(rest) => Expr::binary(BinaryOp::And, guard, rest),
-            });
+            insn.predicate = also(insn.predicate.take(), Some(proof.guard.clone()));
         }
     }
 

@@ -10,6 +10,7 @@ use purlin_ir::{
     Node, VarId, Variable,
 };
 use purlin_isl as isl;
+use purlin_steps::condition::also;
 use purlin_steps::copy::copy_nest;
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::keeps::Instances;
@@ -480,8 +481,5 @@ fn constrain(kernel: &mut Kernel, node: &Node, guard: &Constraint, (a, b): (&Aff
 fn add_condition(kernel: &mut Kernel, insn: InsnId, a: &Affine, b: &Affine) {
     let runs = Expr::binary(BinaryOp::Lt, Expr::from_affine(a), Expr::from_affine(b));
     let insn = &mut kernel.insns[insn];
-    insn.predicate = Some(match insn.predicate.take() {
-        None => runs,
-        Some(p) => Expr::binary(BinaryOp::And, runs, p),
-    });
+    insn.predicate = also(insn.predicate.take(), Some(runs));
 }
