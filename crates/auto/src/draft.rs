@@ -44,7 +44,7 @@ impl<'a> Draft<'a> {
         let before = (self.schedule.clone(), self.cycles);
         let result = steps(self);
         let why = match result {
-            Err(error) if matches!(error.cause, Refusal::Internal(_)) => return Err(error),
+            Err(error) if is_bug(&error) => return Err(error),
             Err(error) => format!("refused: {error}"),
             Ok(()) => {
                 let cycles = cycles(self.kernel(), self.params, self.machine);
@@ -62,23 +62,23 @@ impl<'a> Draft<'a> {
         Ok(false)
     }
 
-    /// Applies steps that later ideas build on, whatever the model says of them alone.
+    /// Applies the steps of an idea that later ones build on, whatever the model says of them alone.
     ///
     /// # Errors
     /// A bug.
-    pub(crate) fn restart(&mut self, steps: impl FnOnce(&mut Self) -> Tried) -> Tried {
+    pub(crate) fn restart(&mut self, idea: &str, steps: impl FnOnce(&mut Self) -> Tried) -> Tried {
         let before = self.schedule.clone();
         let line = match steps(self) {
-            Err(error) if matches!(error.cause, Refusal::Internal(_)) => return Err(error),
+            Err(error) if is_bug(&error) => return Err(error),
             Err(error) => {
                 self.schedule = before;
-                format!("isl's schedule: refused: {error}")
+                format!("{idea}: refused: {error}")
             }
             Ok(()) => {
                 let now = cycles(self.kernel(), self.params, self.machine);
                 let ratio = now / self.cycles;
                 self.cycles = now;
-                format!("isl's schedule: taken, predicted {ratio:.3} of the time before")
+                format!("{idea}: taken, predicted {ratio:.3} of the time before")
             }
         };
         self.considered.push(line);
@@ -112,6 +112,11 @@ impl<'a> Draft<'a> {
     pub(crate) fn insns(&self, name: &str) -> Vec<InsnId> {
         insns_of(self.body(name))
     }
+}
+
+/// Whether a step failed for a bug: what no idea may pass over.
+pub(crate) fn is_bug(error: &TransformError) -> bool {
+    matches!(error.cause, Refusal::Internal(_))
 }
 
 /// Whether a loop runs one iteration after the other, and is no straight-line code.

@@ -28,6 +28,9 @@ mod model;
 mod nests;
 mod program;
 mod reschedules;
+#[cfg(test)]
+mod tests;
+mod time_tiles;
 
 pub use model::{Machine, cycles};
 
@@ -79,12 +82,18 @@ const SQUARE: Idea = ("registers 4 by 4", |d| d.block_registers(&[4, 4]));
 const LONG: Idea = ("registers 8 by 2", |d| d.block_registers(&[8, 2]));
 const TILES: Idea = ("tiles", |d| d.tile_caches());
 const PARALLEL: Idea = ("parallel bands", |d| {
-    d.restart(|d| d.reschedule(Objective { outer_parallel: true, ..Objective::default() }))
+    d.restart(ISL, |d| d.reschedule(Objective { outer_parallel: true, ..Objective::default() }))
 });
-const FUSED: Idea = ("fused bands", |d| d.restart(|d| d.reschedule(Objective::default())));
+const FUSED: Idea = ("fused bands", |d| d.restart(ISL, |d| d.reschedule(Objective::default())));
+const TIME: Idea = ("tiles in time", |d| d.tile_in_time([&[64, 1024], &[32, 64, 256], &[8, 16, 32]]));
+const LONG_TIME: Idea =
+    ("long tiles in time", |d| d.tile_in_time([&[128, 2048], &[16, 64, 1024], &[8, 16, 32, 256]]));
+
+/// What the loops of isl's scheduler are called in reports.
+const ISL: &str = "isl's schedule";
 
 /// The combinations of ideas that become proposals.
-const COMBINATIONS: [&[Idea]; 12] = [
+const COMBINATIONS: [&[Idea]; 14] = [
     &[ORDER],
     &[ORDER, FUSION],
     &[ORDER, WAVES, SMALL],
@@ -97,6 +106,8 @@ const COMBINATIONS: [&[Idea]; 12] = [
     &[PARALLEL, ORDER, SMALL],
     &[PARALLEL, ORDER, SQUARE],
     &[FUSED, ORDER, SQUARE],
+    &[TIME, WAVES],
+    &[LONG_TIME, WAVES],
 ];
 
 /// Proposals for one thread of a processor, or several, those first that the model takes for the

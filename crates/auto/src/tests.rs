@@ -1,0 +1,81 @@
+#![allow(clippy::unwrap_used)] // what a failed test does
+use crate::{Machine, Proposal, propose};
+use purlin_interp::{Memory, interpret};
+use purlin_ir::Kernel;
+use purlin_ir::text::parse;
+use std::collections::BTreeMap;
+
+/// Proposals for large sizes, each of which computes the same at a small one, where most tiles are
+/// cut off.
+fn proposals(text: &str, sizes: &[(&str, i64, i64)], arrays: &[(&str, usize)]) -> Vec<Proposal> {
+    let kernel = parse(text).unwrap();
+    let large: BTreeMap<String, i64> = sizes.iter().map(|(name, n, _)| ((*name).to_owned(), *n)).collect();
+    let found = propose(&kernel, &large, &Machine::default()).unwrap();
+    let run = |kernel: &Kernel| {
+        let mut memory = Memory::new();
+        for (name, _, n) in sizes {
+            memory = memory.param(*name, *n);
+        }
+        for (name, count) in arrays {
+            let values = (0..*count).map(|k| ((k * 37 + 11) % 101) as f64 / 101.0).collect::<Vec<_>>();
+            memory = memory.value(*name, values);
+        }
+        interpret(kernel, &mut memory).unwrap();
+        arrays.iter().map(|(name, _)| memory.f64s(name).unwrap().to_vec()).collect::<Vec<_>>()
+    };
+    let expected = run(&kernel);
+    for proposal in &found {
+        assert_eq!(run(&proposal.kernel), expected, "{}\n{}", proposal.text(true), proposal.kernel);
+    }
+    found
+}
+
+fn in_time(found: &[Proposal]) -> &Proposal {
+    found.iter().find(|p| p.name == "tiles in time, waves").unwrap()
+}
+
+#[test]
+fn two_sweeps_a_step_are_tiled_in_half_steps() {
+    let found = proposals(
+        "kernel jacobi\nparam m: i32\nparam n: i32\narg a: f64[n, n] inout\narg b: f64[n, n] inout\n\n\
+         for t in 0..m\n  for i in 1..n - 1\n    for j in 1..n - 1\n      \
+         s: b[i, j] = a[i, j - 1] + a[i, j + 1] + 0.5*a[i + 1, j] + a[i - 1, j]\n  \
+         for i2 in 1..n - 1\n    for j2 in 1..n - 1\n      \
+         r: a[i2, j2] = 0.25*(b[i2, j2 - 1] + b[i2 + 1, j2])\n",
+        &[("m", 100, 5), ("n", 2000, 11)],
+        &[("a", 121), ("b", 121)],
+    );
+    let text = in_time(&found).text(false);
+    assert!(text.contains("maps: {r: [\"2*t + 1\", i2, j2], s: [\"2*t\", i, j]}"), "{text}");
+    assert!(text.contains("by: [c0, \"c0 + c1\", \"c0 + c2\"]"), "{text}");
+    // the conditions on the phase stand outside
+    assert!(text.matches("distribute_loop").count() == 2, "{text}");
+}
+
+#[test]
+fn sweeps_that_do_not_wait_for_each_other_share_a_phase() {
+    let found = proposals(
+        "kernel waves\nparam m: i32\nparam n: i32\narg e: f64[n] inout\narg g: f64[n] inout\n\
+         arg h: f64[n] inout\n\n\
+         for t in 0..m\n  e0: e[0] = 0.5\n  for i in 1..n\n    s: e[i] = 0.5*e[i] + h[i] - h[i - 1]\n  \
+         for j in 1..n\n    q: g[j] = 0.5*g[j] + h[j - 1]\n  \
+         for k in 0..n - 1\n    r: h[k] = 0.5*h[k] + e[k + 1] - e[k] + g[k + 1]\n",
+        &[("m", 100, 6), ("n", 100_000, 15)],
+        &[("e", 15), ("g", 15), ("h", 15)],
+    );
+    let text = in_time(&found).text(false);
+    assert!(text.contains("r: [\"2*t + 1\", k]") && text.contains("q: [\"2*t\", j]"), "{text}");
+}
+
+#[test]
+fn a_sweep_in_place_is_tiled_and_runs_in_waves() {
+    let found = proposals(
+        "kernel seidel\nparam m: i32\nparam n: i32\narg a: f64[n, n] inout\n\n\
+         for t in 0..m\n  for i in 1..n - 1\n    for j in 1..n - 1\n      \
+         s: a[i, j] = 0.25*(a[i - 1, j + 1] + a[i, j - 1] + a[i, j + 1] + a[i + 1, j])\n",
+        &[("m", 100, 5), ("n", 2000, 11)],
+        &[("a", 121)],
+    );
+    let text = in_time(&found).text(false);
+    assert!(text.contains("tile_band") && text.contains("map_inames"), "{text}");
+}
