@@ -75,6 +75,7 @@ fn one_line(text: &str) -> String {
 type Idea = (&'static str, fn(&mut Draft<'_>) -> Tried);
 
 const ORDER: Idea = ("order", |d| d.order_loops());
+const PUSH: Idea = ("push", |d| d.push_updates());
 const FUSION: Idea = ("fusion", |d| d.fuse_loops());
 const WAVES: Idea = ("waves", |d| d.skew_waves());
 const SMALL: Idea = ("registers 4", |d| d.block_registers(&[4]));
@@ -93,7 +94,7 @@ const LONG_TIME: Idea =
 const ISL: &str = "isl's schedule";
 
 /// The combinations of ideas that become proposals.
-const COMBINATIONS: [&[Idea]; 14] = [
+const COMBINATIONS: [&[Idea]; 17] = [
     &[ORDER],
     &[ORDER, FUSION],
     &[ORDER, WAVES, SMALL],
@@ -106,6 +107,9 @@ const COMBINATIONS: [&[Idea]; 14] = [
     &[PARALLEL, ORDER, SMALL],
     &[PARALLEL, ORDER, SQUARE],
     &[FUSED, ORDER, SQUARE],
+    &[PUSH],
+    &[PUSH, ORDER, FUSION],
+    &[PUSH, ORDER, FUSION, SQUARE],
     &[TIME, WAVES],
     &[LONG_TIME, WAVES],
 ];
@@ -153,8 +157,10 @@ pub fn propose(
         let Draft { schedule, cycles, considered, .. } = draft;
         let (kernel, recipe) = schedule.finish();
         match found.iter_mut().find(|other| other.kernel == kernel) {
-            Some(same) if considered.len() > same.considered.len() => same.considered = considered,
-            Some(_) => {}
+            Some(same) => {
+                let new: Vec<_> = considered.into_iter().filter(|l| !same.considered.contains(l)).collect();
+                same.considered.extend(new);
+            }
             None => found.push(Proposal { name, kernel, recipe, cycles, considered }),
         }
     }

@@ -5,8 +5,8 @@ use purlin_ir::{AddressSpace, AxisTag, InsnId, Node, VarId, VarKind};
 use purlin_steps::TransformError;
 use purlin_steps::tree::insns_of;
 use purlin_transforms::primitives::{
-    DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, MapInames, SetAddressSpace, SplitIname,
-    SplitLives, Tag, Tail,
+    Band, DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, MapInames, Part, Reschedule,
+    SetAddressSpace, SplitIname, SplitLives, Tag, Tail,
 };
 use std::collections::BTreeSet;
 
@@ -108,6 +108,47 @@ impl Draft<'_> {
             insn.lhs.var == var || insn.reads().iter().any(|access| access.var == var)
         };
         insns_of(&kernel.body).iter().any(|s| !inside.contains(s) && uses(s))
+    }
+
+    /// Updates as soon as what they add is known, where an innermost loop collects it when it is
+    /// needed: `for j { for k < j: x[j] += f(x[k]); … x[j] … }` becomes `for j { … x[j] …; for k > j:
+    /// x[k] += f(x[j]) }`, whose innermost loop waits for nothing.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(crate) fn push_updates(&mut self) -> Tried {
+        for nest in self.innermost() {
+            let [.., outer, inner] = nest.as_slice() else { continue };
+            self.consider(&format!("updates of `{outer}` by `{inner}` as soon as they are known"), |d| {
+                d.push(outer, inner)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, outer: &str, inner: &str) -> Tried {
+        let (body, kernel) = (self.body(outer), self.kernel());
+        if body.len() == 1
+            || body.iter().any(|node| matches!(node, Node::Loop(i, _) if kernel.inames[*i].name != inner))
+        {
+            return self.carry_in(outer, inner).map(|_| ());
+        }
+        let names = self.free_names(2);
+        let mut step = Reschedule::new([outer], [names[0].clone()]);
+        let mut then = Vec::new();
+        for name in body.iter().map(|node| self.name_of(node)).filter(|name| name != inner) {
+            step = step.map(&name, [outer]);
+            then.push(Part::Statement(name));
+        }
+        // what others need is known after all statements of an iteration
+        let mut updates = Band::new([names[1].clone()]);
+        for insn in self.insns(inner) {
+            let insn = kernel.insns[insn].name.clone();
+            step = step.map(&insn, [inner]);
+            updates.maps.insert(insn, vec![outer.to_owned()]);
+        }
+        then.push(Part::Band(updates));
+        self.make(step.then(then)).map(|_| ())
     }
 
     /// Makes the loop that suits the innermost instructions best the innermost one, in each nest.

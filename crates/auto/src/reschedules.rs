@@ -2,8 +2,9 @@
 
 use crate::draft::{Draft, Tried};
 use purlin_analysis::Analysis;
+use purlin_analysis::deps::DependenceKind;
 use purlin_analysis::polyhedral::Side;
-use purlin_ir::{InsnId, Kernel, Node};
+use purlin_ir::{InsnId, Kernel, Node, UpdateOp};
 use purlin_isl::{
     Affine, Constraint, IslError, Objective, ScheduleTree, Scheduling, Set, SetSpace, with_operation_limit,
 };
@@ -67,13 +68,19 @@ fn tree(kernel: &Kernel, objective: Objective) -> Result<ScheduleTree, IslError>
     let known: Vec<Constraint> = usual.chain(poly.context.iter().cloned()).collect();
     let context = Set::from_constraints(&SetSpace::new::<&str, _>(&[], &poly.params), &known)?;
     let mut problem = Scheduling::of(domains).with_context(context);
-    // updates stay in order, so that results are the same to the last bit
     for dependence in analysis.dependences()? {
         let pairs = dependence.relation()?;
         if dependence.carries_value() {
             problem = problem.close(pairs.clone());
         }
-        problem = problem.ordered(pairs);
+        // sums stay in order, so that results are the same to the last bit
+        let free = match (dependence.kind, kernel.insns[dependence.source].update_op()) {
+            (DependenceKind::Update, Some(UpdateOp::Min | UpdateOp::Max)) => true,
+            (_, Some(_) | None) => false,
+        };
+        if !free {
+            problem = problem.ordered(pairs);
+        }
     }
     problem.compute(objective)
 }

@@ -79,3 +79,27 @@ fn a_sweep_in_place_is_tiled_and_runs_in_waves() {
     let text = in_time(&found).text(false);
     assert!(text.contains("tile_band") && text.contains("map_inames"), "{text}");
 }
+
+#[test]
+fn updates_run_as_soon_as_their_values_are_known() {
+    let found = proposals(
+        "kernel parts\nparam n: i32\narg t: f64[n, n] inout\n\n\
+         for r in 0..n\n  for j in n - r..n\n    s: t[n - 1 - r, j] max= t[n - 1 - r, j - 1]\n    \
+         for k in n - r..j\n      e: t[n - 1 - r, j] max= t[n - 1 - r, k] + 0.5*t[k + 1, j]\n",
+        &[("n", 1200, 9)],
+        &[("t", 81)],
+    );
+    let text = found.iter().find(|p| p.name == "push").unwrap().text(false);
+    assert!(text.contains("then: [s, {loops: [c1], maps: {e: [j]}}]"), "{text}");
+
+    // a division before the values go on
+    let found = proposals(
+        "kernel lower\nparam n: i32\narg a: f64[n, n] inout\n\n\
+         for i in 0..n\n  for j in 0..i\n    for k in 0..j\n      s: a[i, j] -= 0.01*a[i, k]*a[k, j]\n    \
+         d: a[i, j] = a[i, j]/(2.0 + a[j, j])\n",
+        &[("n", 1000, 9)],
+        &[("a", 81)],
+    );
+    let text = found.iter().find(|p| p.name == "push").unwrap().text(false);
+    assert!(text.contains("then: [d, {loops: [c1], maps: {s: [j]}}]"), "{text}");
+}

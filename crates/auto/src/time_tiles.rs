@@ -173,7 +173,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn free_names(&self, count: usize) -> Vec<String> {
+    pub(crate) fn free_names(&self, count: usize) -> Vec<String> {
         let free = (0..).map(|k| format!("c{k}")).filter(|name| self.kernel().is_free_name(name));
         free.take(count).collect()
     }

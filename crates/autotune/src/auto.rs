@@ -90,10 +90,12 @@ pub fn schedule(
     let plain = written.map(|at| proposals.remove(at));
     proposals.truncate(budget.saturating_sub(1));
     proposals.extend(plain);
-    let mut trials = Vec::new();
+    let mut trials: Vec<Trial> = Vec::new();
+    let mut fastest = f64::INFINITY;
     for proposal in proposals {
         note(&format!("timing `{}`", proposal.name));
-        let outcome = time(kernel, device, memory, &expected, &proposal);
+        let outcome = time(kernel, device, memory, &expected, &proposal, fastest);
+        fastest = outcome.as_ref().map_or(fastest, |time| fastest.min(*time));
         trials.push(Trial { proposal, outcome });
     }
     let time = |trial: &Trial| trial.outcome.as_ref().copied().unwrap_or(f64::INFINITY);
@@ -136,12 +138,14 @@ fn expected(kernel: &Kernel, memory: &Memory) -> Result<Expected, AutoError> {
     Ok(Expected::by_host(kernel, memory)?)
 }
 
+/// Median seconds of a launch; one of those that are far from the fastest so far.
 fn time(
     kernel: &Kernel,
     device: &dyn Device,
     memory: &Memory,
     expected: &Expected,
     proposal: &Proposal,
+    fastest: f64,
 ) -> Result<f64, String> {
     let memory_with_tables = with_tables(kernel, &proposal.kernel, memory);
     let inputs = laid_out(&proposal.kernel, &memory_with_tables);
@@ -151,19 +155,32 @@ fn time(
         let program = program.map_err(|e| e.to_string())?;
         Loaded::new(device, &program, &inputs).map_err(|e: LoadError| e.to_string())
     };
-    // Each operation is rounded, as in what is expected: a program that loses digits is equal, too.
-    let loaded = load(false)?;
-    expected.poison(&loaded).map_err(|e| e.to_string())?;
-    loaded.launch().map_err(|e| e.to_string())?;
-    let found = results(&proposal.kernel, &loaded, memory).map_err(|e| e.to_string())?;
-    if let Some(fault) = expected.compare(&found).fault(kernel, memory) {
-        return Err(format!("wrong: {fault}"));
+    // Equal as it is timed is enough. A program that loses digits may be equal only where each
+    // operation is rounded, as in what is expected.
+    if compared(kernel, memory, expected, proposal, &load(true)?).is_err() {
+        compared(kernel, memory, expected, proposal, &load(false)?)?;
     }
-    drop(loaded);
     let mut times = Vec::with_capacity(LAUNCHES);
-    while times.len() < LAUNCHES {
+    while times.len() < LAUNCHES && times.first().is_none_or(|first| *first < 2.0 * fastest) {
         times.push(load(true)?.time(&ONCE).map_err(|e| e.to_string())?.median_s);
     }
     times.sort_by(f64::total_cmp);
     Ok(times[times.len() / 2])
+}
+
+/// Launches a kernel on poisoned results, and holds them against what is expected.
+fn compared(
+    kernel: &Kernel,
+    memory: &Memory,
+    expected: &Expected,
+    proposal: &Proposal,
+    loaded: &Loaded,
+) -> Result<(), String> {
+    expected.poison(loaded).map_err(|e| e.to_string())?;
+    loaded.launch().map_err(|e| e.to_string())?;
+    let found = results(&proposal.kernel, loaded, memory).map_err(|e| e.to_string())?;
+    match expected.compare(&found).fault(kernel, memory) {
+        Some(fault) => Err(format!("wrong: {fault}")),
+        None => Ok(()),
+    }
 }
