@@ -95,7 +95,7 @@ fn updates_run_as_soon_as_their_values_are_known() {
     // a division before the values go on
     let found = proposals(
         "kernel lower\nparam n: i32\narg a: f64[n, n] inout\n\n\
-         for i in 0..n\n  for j in 0..i\n    for k in 0..j\n      s: a[i, j] -= 0.01*a[i, k]*a[k, j]\n    \
+         for i in 0..n\n  for j in 0..i\n    for k in 0..j\n      s: a[i, j] += -0.01*a[i, k]*a[k, j]\n    \
          d: a[i, j] = a[i, j]/(2.0 + a[j, j])\n",
         &[("n", 1000, 9)],
         &[("a", 81)],
