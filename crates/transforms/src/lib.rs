@@ -4,6 +4,7 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod cut;
 mod former_types;
 mod hull;
 mod inverse;

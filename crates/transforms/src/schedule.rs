@@ -1,7 +1,7 @@
 //! Steps of a schedule in short: methods that make a primitive of this crate and choose free names.
 
 use crate::primitives::{
-    DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, JoinInames, MapInames, NameKind,
+    CutIname, DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, JoinInames, MapInames, NameKind,
     PrefetchArray, RealiseReduction, Rename, Reschedule, RollInsns, SeparateArray, SplitAccumulation,
     SplitIname, StageValue, Tag, TileBand,
 };
@@ -214,6 +214,15 @@ pub trait ScheduleSteps {
     ) -> Applied<Vec<Loop>> {
         let step = Reschedule::new([iname], loops);
         self.schedule().make(maps.into_iter().fold(step, |step, (insn, rows)| step.map(insn, rows)))
+    }
+
+    /// Cuts a loop in two at an expression of loops around and parameters: the iterations below come
+    /// first. Returns both loops, or one where nothing runs in the other.
+    ///
+    /// # Errors
+    /// As [`CutIname`].
+    fn cut(&mut self, iname: impl Into<String>, at: impl Into<String>) -> Applied<Vec<Loop>> {
+        self.schedule().make(CutIname::new(iname, at))
     }
 
     /// Puts loops over tiles of these sizes around a perfect nest, along `rows`, expressions of its loops;

@@ -10,6 +10,7 @@ pub mod buffer_writes;
 pub mod change_layout;
 pub mod contract_array;
 pub mod convert_to_update;
+pub mod cut_iname;
 pub mod declare_callee;
 pub mod distribute_loop;
 pub mod duplicate_iname;
@@ -81,6 +82,7 @@ purlin_steps::table! {
     change_layout::ChangeLayout;
     contract_array::ContractArray;
     convert_to_update::ConvertToUpdate;
+    cut_iname::CutIname;
     declare_callee::DeclareCallee;
     distribute_loop::DistributeLoop;
     duplicate_iname::DuplicateIname;

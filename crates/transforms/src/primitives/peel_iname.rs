@@ -1,8 +1,8 @@
 //! Peels iterations off a loop.
 
+use crate::cut::{Part, in_two};
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, AxisTag, Constraint, Domain, GuardedRange, Iname, InameId, Kernel, Node};
-use purlin_steps::copy::copy_nest;
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::keeps::Instances;
 use purlin_steps::lookup;
@@ -13,7 +13,6 @@ use purlin_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
 use purlin_steps::refusal::Refusal;
 use purlin_steps::schedule::Loop;
 use purlin_steps::tree::body_of;
-use purlin_steps::tree::replace_loop;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -125,14 +124,8 @@ impl Primitive for PeelIname {
             let found = format!("{} iterations are to be peeled off", self.count);
             return Err(Refusal::argument("count", found, "1 to 2^31"));
         }
-        let Iname { tag, domain, .. } = &kernel.inames[iname];
-        let off_axis = match tag {
-            AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => true,
-            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Launch => false,
-        };
-        OFF_AXIS.require(off_axis, || {
-            format!("`{}` is tagged {tag}; tag it sequential, peel it, then tag the parts", self.iname)
-        })?;
+        let domain = &kernel.inames[iname].domain;
+        check_off_axis(kernel, iname, OFF_AXIS, "peel")?;
         let range = domain.as_guarded_range(iname).ok_or_else(|| {
             RANGE.unfit(format!(
                 "`{}` is no plain range `lo..hi`; split the loop so that it is one",
@@ -145,27 +138,37 @@ impl Primitive for PeelIname {
     }
 
     fn edit(&self, kernel: &mut Kernel, Values { iname, range, body }: &Values) -> Loop {
-        let (peeled, copy) = copy_nest(kernel, *iname, body, self.end.name());
         let (lo, hi) = (&range.lo, &range.hi);
-        kernel.inames[peeled].domain = end_of_range(peeled, range, self.count, self.end);
-        kernel.inames[*iname].domain = range.guarded(&match self.end {
+        let rest = range.guarded(&match self.end {
             LoopEnd::First => Domain::range(*iname, &lo.plus_constant(self.count), hi),
             LoopEnd::Last => Domain::range(*iname, lo, &hi.plus_constant(-self.count)),
         });
-        replace_loop(&mut kernel.body, *iname, &mut |body| {
-            let (rest, copy) = (Node::Loop(*iname, body), copy.clone());
-            match self.end {
-                LoopEnd::First => vec![copy, rest],
-                LoopEnd::Last => vec![rest, copy],
-            }
-        });
-        Loop::named(&kernel.inames[peeled].name)
+        let peeled = end_of_range(*iname, range, self.count, self.end);
+        let [peeled, rest] = [peeled, rest].map(|values| Part::whole(*iname, values, body));
+        in_two(kernel, *iname, &peeled, &rest, self.end.name(), self.end == LoopEnd::First)
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let (iname, count) = (p.of(&draw::loops(kernel))?, p.between(0, 3));
         Some(if p.one_in(2) { Self::last(iname, count) } else { Self::first(iname, count) })
     }
+}
+
+/// Refuses a loop whose values are places; `verb` is what it should be done to.
+pub(super) fn check_off_axis(
+    kernel: &Kernel,
+    iname: InameId,
+    obligation: Obligation,
+    verb: &str,
+) -> Result<(), Refusal> {
+    let Iname { name, tag, .. } = &kernel.inames[iname];
+    let off_axis = match tag {
+        AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => true,
+        AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Launch => false,
+    };
+    obligation.require(off_axis, || {
+        format!("`{name}` is tagged {tag}; tag it sequential, {verb} it, then tag the parts")
+    })
 }
 
 /// The first or last `count` values of a range, all of them if there are fewer.

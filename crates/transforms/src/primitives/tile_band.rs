@@ -235,12 +235,7 @@ impl TileBand {
 
     /// A direction.
     fn row(&self, kernel: &Kernel, old: &[InameId], row: &str) -> Result<Affine, Refusal> {
-        let value = |name: &str| match kernel.iname(name) {
-            Some(iname) => old.contains(&iname).then(|| Affine::iname(iname)),
-            None => kernel.var(name).filter(|v| is_symbol(kernel, *v)).map(Affine::var),
-        };
-        text::parse_affine(row, &value).map_err(|errors| {
-            let why = errors.errors().first().map_or_else(String::new, |e| format!(": {}", e.message));
+        read_row(kernel, old, row).map_err(|why| {
             let found = format!("`{row}` is no direction{why}");
             Refusal::argument("by", found, "affine expressions of the loops and parameters")
         })
@@ -277,4 +272,14 @@ impl TileBand {
         let around = isl::Set::universe(&isl::SetSpace::new::<&str, _>(&[], &params))?;
         Loops { poly, loops: &loops, around: &around, closed_form: CLOSED_FORM }.exact_domains(&set)
     }
+}
+
+/// A quasi-affine expression of some loops and parameters, or what it is instead.
+pub(super) fn read_row(kernel: &Kernel, loops: &[InameId], row: &str) -> Result<Affine, String> {
+    let value = |name: &str| match kernel.iname(name) {
+        Some(iname) => loops.contains(&iname).then(|| Affine::iname(iname)),
+        None => kernel.var(name).filter(|v| is_symbol(kernel, *v)).map(Affine::var),
+    };
+    text::parse_affine(row, &value)
+        .map_err(|errors| errors.errors().first().map_or_else(String::new, |e| format!(": {}", e.message)))
 }

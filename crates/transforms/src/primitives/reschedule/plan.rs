@@ -1,9 +1,10 @@
 //! What is to run where: the arguments of a step, looked up in a kernel.
 
 use super::{Band, Part, Reschedule};
+use crate::primitives::tile_band::read_row;
 use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, affine_condition, cross, is_symbol};
-use purlin_ir::{Affine, AxisTag, Domain, Id, Iname, InameId, InsnId, Kernel, Node, text};
+use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, affine_condition, cross};
+use purlin_ir::{Affine, AxisTag, Domain, Id, Iname, InameId, InsnId, Kernel, Node};
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::expected::Expected;
 use purlin_steps::lookup;
@@ -349,14 +350,8 @@ impl Reader<'_> {
 
     /// Reads a row of the map of an instruction.
     fn row(&self, unit: &Unit, row: &str) -> Result<Affine, Refusal> {
-        let value = |name: &str| match self.kernel.iname(name) {
-            Some(iname) => {
-                unit.old.iter().chain(&unit.outer).find(|l| **l == iname).map(|l| Affine::iname(*l))
-            }
-            None => self.kernel.var(name).filter(|v| is_symbol(self.kernel, *v)).map(Affine::var),
-        };
-        text::parse_affine(row, &value).map_err(|errors| {
-            let why = errors.errors().first().map_or_else(String::new, |e| format!(": {}", e.message));
+        let loops = [unit.old.as_slice(), &unit.outer].concat();
+        read_row(self.kernel, &loops, row).map_err(|why| {
             Refusal::argument(
                 "maps",
                 format!("`{row}` is no row for `{}`{why}", unit.name),
