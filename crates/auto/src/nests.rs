@@ -1,6 +1,6 @@
 //! Loops in another order: one that is around others becomes the innermost one.
 
-use crate::draft::{Draft, Tried, is_sequential};
+use crate::draft::{Draft, Tried, is_bug, is_sequential};
 use purlin_ir::{AddressSpace, AxisTag, InsnId, Node, VarId, VarKind};
 use purlin_steps::TransformError;
 use purlin_steps::tree::insns_of;
@@ -127,6 +127,20 @@ impl Draft<'_> {
     }
 
     fn push(&mut self, outer: &str, inner: &str) -> Tried {
+        let refused = match self.push_all(outer, inner) {
+            Err(refused) if !is_bug(&refused) => refused,
+            done => return done,
+        };
+        // what is summed up may have to start before the first update
+        let starts = self.body(outer).first().map(|node| self.name_of(node));
+        if starts.is_none_or(|first| first == inner) {
+            return Err(refused);
+        }
+        let made = self.distribute(outer, vec![inner.to_owned()])?;
+        made.first().map_or(Err(refused), |rest| self.push_all(rest, inner))
+    }
+
+    fn push_all(&mut self, outer: &str, inner: &str) -> Tried {
         let (body, kernel) = (self.body(outer), self.kernel());
         if body.len() == 1
             || body.iter().any(|node| matches!(node, Node::Loop(i, _) if kernel.inames[*i].name != inner))
