@@ -82,6 +82,8 @@ const CACHED: &str = "data stay in caches, which are faster than memory";
 /// Why the rate of arithmetic is no bound.
 const INSTRUCTIONS: &str =
     "matrix instructions, or operations that the compiler leaves out: neither is part of the ceiling";
+/// The same on a processor.
+const LEFT_OUT: &str = "the compiler leaves operations out, or the ceiling was measured at a lower clock";
 /// Why the bandwidth of local memory is no bound.
 const REUSED: &str = "tables stay in registers or caches, or fewer of their entries are read than is written";
 
@@ -99,6 +101,7 @@ impl Work {
         let part = |work: &Self| work.flops as f64 / seconds / work.true_roofline(device);
         let above = |work: &Self| match work.rate(device, Limit::Dram) < device.fp64_flops_per_s {
             true => CACHED,
+            false if device.local_bytes_per_s.is_none() => LEFT_OUT,
             false => INSTRUCTIONS,
         };
         let useful = if ran.flops < self.flops { FEWER } else { above(self) };
@@ -205,6 +208,8 @@ mod tests {
         }
         let shares = work(8000).shares(Some(8), 0.1, &model());
         assert_eq!([shares.executed.to_string(), shares.useful.to_string()], ["20.0 %", "20000.0 %"]);
+        let host = DeviceModel { local_bytes_per_s: None, ..model() };
+        assert_eq!(work(8).shares(Some(8), 0.01, &host).executed.why_above, Some(LEFT_OUT));
         let tables = Work { flops: 8, dram_bytes: 1, table_bytes: 40 };
         assert_eq!(tables.shares(None, 0.03, &model()).tables.why_above, Some(REUSED));
     }

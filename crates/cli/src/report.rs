@@ -122,10 +122,6 @@ impl Measured {
             figure(model.fp64_flops_per_s / 1e9),
             figure(ran.intensity())
         );
-        let local = match model.local_bytes_per_s {
-            Some(bytes) => format!("local memory {} GB/s", figure(bytes / 1e9)),
-            None => "no local memory of its own: the same".into(),
-        };
         let mut rows = Vec::new();
         let counted = match (self.executed(), self.executed_flops) {
             (Some(ran), _) => {
@@ -147,8 +143,11 @@ impl Measured {
         if self.executed().is_some() {
             rows.push(("as written", of(shares.useful, self.work.true_roofline(model))));
         }
-        let tables = of(shares.tables, self.work.table_roofline(model));
-        rows.push(("roofline, local tables", format!("as written, {tables} ({local})")));
+        if let Some(bytes) = model.local_bytes_per_s {
+            let tables = of(shares.tables, self.work.table_roofline(model));
+            let local = format!("local memory {} GB/s", figure(bytes / 1e9));
+            rows.push(("roofline, local tables", format!("as written, {tables} ({local})")));
+        }
         rows
     }
 }
