@@ -8,8 +8,9 @@
     python3 studies/polybench/run.py page          # results/polybench.md of times.json
 
 Each command takes names of kernels. `time` needs nothing of the others' but schedules/, so that it can
-run alone on a machine that does nothing else. Needs numpy and gcc; clang with Polly (`POLLY=clang-19`)
-and sources of Pluto (`pluto/NAME.pluto.c`) are taken where they are.
+run alone on a machine that does nothing else. Needs numpy and gcc. Beside ours are timed what Polly makes
+(`POLLY=clang-19`) and what Pluto makes (the folder `PLUTO=`, filled by `baselines.sh pluto`), each where
+it is right at the small sizes. `THREADS=2` runs ours and theirs on two threads and takes the wall time.
 """
 
 import ctypes
@@ -17,6 +18,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -30,9 +32,19 @@ ROOT = HERE.parent.parent
 PURLIN = os.environ.get("PURLIN", str(ROOT / "target/release/purlin"))
 BUILD = Path(os.environ.get("POLYBENCH_BUILD", "/tmp/polybench"))
 RUNS = int(os.environ.get("RUNS", "5"))
+THREADS = int(os.environ.get("THREADS", "1"))
+POLLY = os.environ.get("POLLY")
+PLUTO = Path(os.environ.get("PLUTO", str(BUILD / "pluto")))
 PLAIN = ["-O3", "-march=native"]
 OURS = ["-O3", "-march=native", "-std=c11", "-fno-tree-vrp", "-fno-tree-loop-distribution", "-fopenmp-simd",
         "--param=sccvn-max-alias-queries-per-access=50"]
+# one thread is timed by the clock of the process: what else the machine does is not counted
+OPENMP = ["-fopenmp"] if THREADS > 1 else []
+clock = time.perf_counter if THREADS > 1 else time.process_time
+os.environ["OMP_NUM_THREADS"] = str(THREADS)
+# Polly packs matrices on the stack: three products in a row (3mm) need more than the usual 8 MiB
+STACK = resource.getrlimit(resource.RLIMIT_STACK)
+resource.setrlimit(resource.RLIMIT_STACK, (STACK[1] if STACK[1] > 0 else 1 << 26, STACK[1]))
 TYPES = {"int32_t": np.int32, "int64_t": np.int64, "double": np.float64, "float": np.float32}
 
 # sizes that the interpreter runs, and those that are timed
@@ -139,9 +151,9 @@ class Reference:
         for arg, _, shape, _ in args:
             given.append(ctypes.c_void_p(values[arg].ctypes.data) if shape else ctypes.c_double(values[arg]))
         given += [ctypes.c_void_p(scratch[temp].ctypes.data) for temp, _, _ in temps]
-        start = time.process_time()
+        start = clock()
         self.run_c(*given)
-        return time.process_time() - start
+        return clock() - start
 
 
 class Ours:
@@ -152,7 +164,7 @@ class Ours:
         command += ["--recipe", str(schedule)] if schedule else []
         source = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
         self.plan = re.findall(r"^//   (\w+): (\w+) (.*)$", source, re.M)
-        flags = OURS + re.findall(r"^// compile with (.*)$", source, re.M)
+        flags = OURS + OPENMP + re.findall(r"^// compile with (.*)$", source, re.M)
         entry = re.search(r"^void (\w+_launch)\(", source, re.M).group(1)
         self.grid = re.search(r"^// grid (.*) of work-groups", source, re.M).group(1)
         self.run_c = getattr(compiled(source, flags), entry)
@@ -173,9 +185,9 @@ class Ours:
         scope = dict(sizes, max=max, min=min, ceil_div=lambda a, b: -(-a // b))
         axes = re.split(r", (?![^(]*\))", self.grid)
         grid = (ctypes.c_int64 * 3)(*[int(eval(a.replace("/", "//"), {"__builtins__": {}}, scope)) for a in axes])
-        start = time.process_time()
+        start = clock()
         self.run_c((ctypes.c_void_p * len(pointers))(*pointers), grid)
-        return time.process_time() - start
+        return clock() - start
 
 
 def copied(values):
@@ -188,7 +200,7 @@ def error(name, found, wanted):
     for arg, _, shape, direction in declared(name)[1]:
         if direction != "in" and shape:
             a, b = found[arg].astype(float), wanted[arg].astype(float)
-            worst = max(worst, float(np.abs(a - b).max() / (np.abs(b).max() + 1e-300)))
+            worst = float(np.maximum(worst, np.abs(a - b).max() / (np.abs(b).max() + 1e-300)))  # keeps a NaN
     return worst
 
 
@@ -233,27 +245,52 @@ def check(names):
         command = [PURLIN, "run", str(HERE / "kernels" / f"{name}.purlin"), "--device", "opencl", "--no-time", "--seed", "1"]
         command += options(sizes) + (["--recipe", str(schedule_of(name))] if schedule_of(name) else [])
         opencl = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        bad = max(worst.values()) > 1e-9 or opencl.returncode
+        bad = not all(found <= 1e-9 for found in worst.values()) or opencl.returncode
         wrong += bool(bad)
         print(f"{name:15s} {worst} opencl {opencl.returncode} {'WRONG ' + opencl.stderr[:300] if bad else ''}", flush=True)
     return 1 if wrong else 0
 
 
+def baselines(name):
+    """What Polly and Pluto make of the reference, each built when it is called."""
+    programs = {}
+    if POLLY:
+        parallel = ["-mllvm", "-polly-parallel", "-lgomp"] if THREADS > 1 else []
+        programs["polly"] = lambda: Reference(name, flags=[*PLAIN, "-mllvm", "-polly", *parallel], compiler=POLLY)
+    pluto = PLUTO / f"{name}.{'pluto_parallel' if THREADS > 1 else 'pluto'}.c"
+    if pluto.exists():
+        programs["pluto"] = lambda: Reference(name, source=pluto.read_text(), flags=[*PLAIN, *OPENMP])
+    return {label: lambda make=make: verified(name, make()) for label, make in programs.items()}
+
+
+def verified(name, program):
+    """The program, if it agrees with the reference at the small sizes and at five times these.
+
+    Their tiles are 32 wide: the small sizes fill none of them, the larger ones several.
+    """
+    for scale in (1, 5):
+        sizes = {param: scale * value for param, value in SMALL[name].items()}
+        wanted = inputs(name, sizes)
+        found = copied(wanted)
+        Reference(name, flags=["-O2"]).run(sizes, wanted)
+        program.run(sizes, found)
+        worst = error(name, found, wanted)
+        if not worst <= 1e-9:  # a NaN is wrong too
+            raise ValueError(f"wrong by {worst:.1e} of the largest element at {sizes}")
+    return program
+
+
 def measure(names):
-    path = HERE / "times.json"
+    path = HERE / ("times.json" if THREADS == 1 else f"times-{THREADS}.json")
     found = json.loads(path.read_text()) if path.exists() else {}
     for name in names:
         programs = {"gcc": lambda: Reference(name), "written": lambda: Ours(name), "auto": lambda: Ours(name, schedule_of(name))}
-        if polly := os.environ.get("POLLY"):
-            programs["polly"] = lambda: Reference(name, flags=[*PLAIN, "-mllvm", "-polly"], compiler=polly)
-        pluto = HERE / "pluto" / f"{name}.pluto.c"
-        if pluto.exists():
-            programs["pluto"] = lambda: Reference(name, source=pluto.read_text())
+        programs.update(baselines(name))
         ready, times = {}, {}
         for label, make in programs.items():
             try:
                 ready[label] = make()
-            except (subprocess.SubprocessError, OSError) as why:
+            except (subprocess.SubprocessError, OSError, ValueError) as why:
                 print(f"{name} {label}: {str(why)[:200]}", file=sys.stderr)
         values = inputs(name, LARGE[name])
         for _ in range(RUNS):
