@@ -5,6 +5,7 @@ use crate::model::{Machine, cycles};
 use purlin_ir::{AxisTag, InameId, InsnId, Kernel, Node};
 use purlin_steps::tree::{insns_of, loop_body};
 use purlin_steps::{Primitive, Refusal, Schedule, TransformError};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A step or a group of steps: what came of it.
@@ -16,7 +17,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) schedule: Schedule,
     pub(crate) cycles: f64,
     pub(crate) params: &'a BTreeMap<String, i64>,
-    pub(crate) machine: &'a Machine,
+    pub(crate) machine: Cow<'a, Machine>,
     /// A line for each idea.
     pub(crate) considered: Vec<String>,
 }
@@ -24,6 +25,7 @@ pub(crate) struct Draft<'a> {
 impl<'a> Draft<'a> {
     pub(crate) fn new(kernel: &Kernel, params: &'a BTreeMap<String, i64>, machine: &'a Machine) -> Self {
         let cycles = cycles(kernel, params, machine);
+        let machine = Cow::Borrowed(machine);
         Self { schedule: Schedule::of(kernel), cycles, params, machine, considered: Vec::new() }
     }
 
@@ -33,6 +35,26 @@ impl<'a> Draft<'a> {
 
     pub(crate) fn make<P: Primitive>(&mut self, primitive: P) -> Tried<P::Made> {
         self.schedule.make(primitive)
+    }
+
+    /// The cycles that the model predicts of what there is now.
+    pub(crate) fn predicted(&self) -> f64 {
+        cycles(self.kernel(), self.params, &self.machine)
+    }
+
+    /// Tries an idea as if all lines were in the innermost cache: the model takes the time of a line
+    /// for the same wherever it lies, although processors fetch the next lines of a row ahead.
+    ///
+    /// # Errors
+    /// Those of the idea.
+    pub(crate) fn in_cache(&mut self, idea: impl FnOnce(&mut Self) -> Tried) -> Tried {
+        let machine = self.machine.clone();
+        self.machine.to_mut().caches.clear();
+        self.cycles = self.predicted();
+        let done = idea(self);
+        self.machine = machine;
+        self.cycles = self.predicted();
+        done
     }
 
     /// Applies the steps of an idea. They stay where all are legal and the model says that they pay;
@@ -47,7 +69,7 @@ impl<'a> Draft<'a> {
             Err(error) if is_bug(&error) => return Err(error),
             Err(error) => format!("refused: {error}"),
             Ok(()) => {
-                let cycles = cycles(self.kernel(), self.params, self.machine);
+                let cycles = self.predicted();
                 let ratio = format!("predicted {:.3} of the time before", cycles / before.1);
                 if cycles < 0.98 * before.1 {
                     self.cycles = cycles;
@@ -75,7 +97,7 @@ impl<'a> Draft<'a> {
                 format!("{idea}: refused: {error}")
             }
             Ok(()) => {
-                let now = cycles(self.kernel(), self.params, self.machine);
+                let now = self.predicted();
                 let ratio = now / self.cycles;
                 self.cycles = now;
                 format!("{idea}: taken, predicted {ratio:.3} of the time before")

@@ -26,6 +26,7 @@
 mod draft;
 mod model;
 mod nests;
+mod pieces;
 mod program;
 mod reschedules;
 #[cfg(test)]
@@ -75,6 +76,7 @@ fn one_line(text: &str) -> String {
 type Idea = (&'static str, fn(&mut Draft<'_>) -> Tried);
 
 const ORDER: Idea = ("order", |d| d.order_loops());
+const ROWS: Idea = ("rows", |d| d.in_cache(Draft::order_loops));
 const PUSH: Idea = ("push", |d| d.push_updates());
 const FUSION: Idea = ("fusion", |d| d.fuse_loops());
 const WAVES: Idea = ("waves", |d| d.skew_waves());
@@ -90,12 +92,19 @@ const TIME: Idea = ("tiles in time", |d| d.tile_in_time([&[64, 1024], &[32, 64, 
 const LONG_TIME: Idea =
     ("long tiles in time", |d| d.tile_in_time([&[128, 2048], &[16, 64, 1024], &[8, 16, 32, 256]]));
 
+const PIECES: Idea = ("tiles in pieces", |d| d.tile_pieces(32, 128));
+const MEETINGS: Idea = ("meetings", |d| d.cut_meetings());
+
 /// What the loops of isl's scheduler are called in reports.
 const ISL: &str = "isl's schedule";
 
 /// The combinations of ideas that become proposals.
-const COMBINATIONS: [&[Idea]; 17] = [
+const COMBINATIONS: [&[Idea]; 24] = [
     &[ORDER],
+    &[ROWS],
+    &[ROWS, FUSION],
+    &[ROWS, TILES],
+    &[ROWS, TILES, SQUARE],
     &[ORDER, FUSION],
     &[ORDER, WAVES, SMALL],
     &[ORDER, WAVES, SQUARE],
@@ -112,6 +121,9 @@ const COMBINATIONS: [&[Idea]; 17] = [
     &[PUSH, ORDER, FUSION, SQUARE],
     &[TIME, WAVES],
     &[LONG_TIME, WAVES],
+    &[PIECES],
+    &[PIECES, SQUARE],
+    &[MEETINGS],
 ];
 
 /// Proposals for one thread of a processor, or several, those first that the model takes for the

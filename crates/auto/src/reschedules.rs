@@ -26,6 +26,14 @@ impl Draft<'_> {
     /// # Errors
     /// A bug, a step that is refused.
     pub(crate) fn reschedule(&mut self, objective: Objective) -> Tried {
+        self.bands(objective)?.into_iter().try_for_each(|(step, _)| self.make(step).map(|_| ()))
+    }
+
+    /// The outermost bands of isl's schedule, as steps, and whether their loops may stand in any order.
+    ///
+    /// # Errors
+    /// A failure of the solver.
+    pub(crate) fn bands(&self, objective: Objective) -> Tried<Vec<(Reschedule, bool)>> {
         let failed = |cause| TransformError { operation: "ask isl's scheduler".into(), cause };
         let tree = with_operation_limit(OPERATIONS, || tree(self.kernel(), objective))
             .map_err(|error: IslError| failed(error.into()))?;
@@ -35,12 +43,9 @@ impl Draft<'_> {
             let roots = self.roots_of(&statements);
             let ScheduleTree::Band(band) = tree else { continue };
             let Band { loops, maps, then } = names.band(band, &statements);
-            steps.push(Reschedule { subtree: roots, loops, maps, then });
+            steps.push((Reschedule { subtree: roots, loops, maps, then }, band.permutable));
         }
-        for step in steps {
-            self.make(step)?;
-        }
-        Ok(())
+        Ok(steps)
     }
 
     /// The statements at the root that hold these instructions.

@@ -103,3 +103,51 @@ fn updates_run_as_soon_as_their_values_are_known() {
     let text = found.iter().find(|p| p.name == "push").unwrap().text(false);
     assert!(text.contains("then: [d, {loops: [c1], maps: {s: [j]}}]"), "{text}");
 }
+
+fn fastest_of(found: &[Proposal]) -> String {
+    found[0].text(false)
+}
+
+#[test]
+fn factors_are_tiled_without_conditions() {
+    let found = proposals(
+        "kernel lu\nparam n: i32\narg a: f64[n, n] inout\n\n\
+         for i in 0..n\n  for j in 0..i\n    for k in 0..j\n      s: a[i, j] += -a[i, k]*a[k, j]\n    \
+         q: a[i, j] = a[i, j]/(2.0 + a[j, j])\n  \
+         for j2 in i..n\n    for k2 in 0..i\n      r: a[i, j2] += -a[i, k2]*a[k2, j2]\n",
+        &[("n", 1000, 11)],
+        &[("a", 121)],
+    );
+    let text = fastest_of(&found);
+    assert!(text.contains("tile_band([c0, c1, c2], sizes: [32, 32, 128])"), "{text}");
+    assert!(text.contains("cut_iname(c2, at: \"c0 + 1\")") && text.contains("at: c1"), "{text}");
+    assert!(!found[0].kernel.to_string().contains(" if "), "{}", found[0].kernel);
+}
+
+#[test]
+fn a_row_is_cut_where_it_writes_what_it_reads() {
+    let found = proposals(
+        "kernel paths\nparam n: i32\narg p: f64[n, n] inout\n\n\
+         for k in 0..n\n  for i in 0..n\n    for j in 0..n\n      \
+         s: p[i, j] = min(p[i, j], p[i, k] + p[k, j])\n",
+        &[("n", 1000, 11)],
+        &[("p", 121)],
+    );
+    let meetings = found.iter().find(|p| p.name == "meetings").unwrap().text(false);
+    assert!(meetings.contains("cut_iname(j, at: k)\ncut_iname(j, at: \"k + 1\")"), "{meetings}");
+}
+
+/// The rows of the second factor are read in turn, although its columns would fit a cache.
+#[test]
+fn rows_come_before_columns_that_fit() {
+    let found = proposals(
+        "kernel trmm\nparam m: i32\nparam n: i32\narg a: f64[m, m] in\narg b: f64[m, n] inout\n\n\
+         for i in 0..m\n  for j in 0..n\n    for k in i + 1..m\n      s: b[i, j] += a[k, i]*b[k, j]\n    \
+         q: b[i, j] *= 0.5\n",
+        &[("m", 700, 9), ("n", 800, 11)],
+        &[("a", 81), ("b", 99)],
+    );
+    let text = fastest_of(&found);
+    assert!(found[0].name.starts_with("rows"), "{text}");
+    assert!(text.contains("interchange_inames(j, inner: k)"), "{text}");
+}

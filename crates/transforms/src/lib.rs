@@ -11,6 +11,7 @@ mod inverse;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]
 pub mod primitives;
 mod schedule;
+mod separate;
 mod tile;
 
 pub use schedule::ScheduleSteps;
@@ -23,10 +24,11 @@ pub fn rows() -> Vec<purlin_steps::PrimitiveInfo> {
 
 /// The steps of this crate that are made of others, for a set.
 #[must_use]
-pub fn combined() -> [purlin_steps::CombinedInfo; 3] {
+pub fn combined() -> [purlin_steps::CombinedInfo; 4] {
     use purlin_steps::CombinedInfo;
     [
         CombinedInfo::of::<tile::Reorder>("reorder"),
+        CombinedInfo::of::<separate::Separate>("separate_loops"),
         CombinedInfo::of::<tile::Tile>("tile"),
         CombinedInfo::of::<tile::Wavefront>("wavefront"),
     ]

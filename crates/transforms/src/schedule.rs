@@ -5,6 +5,7 @@ use crate::primitives::{
     PrefetchArray, RealiseReduction, Rename, Reschedule, RollInsns, SeparateArray, SplitAccumulation,
     SplitIname, StageValue, Tag, TileBand,
 };
+use crate::separate;
 use crate::tile;
 use purlin_ir::{AddressSpace, AxisTag, InameId, Node};
 use purlin_steps::lookup;
@@ -223,6 +224,35 @@ pub trait ScheduleSteps {
     /// As [`CutIname`].
     fn cut(&mut self, iname: impl Into<String>, at: impl Into<String>) -> Applied<Vec<Loop>> {
         self.schedule().make(CutIname::new(iname, at))
+    }
+
+    /// Cuts a loop, and the loops inside down to a depth (1 is the loop alone, none all of them), wherever
+    /// that takes conditions of instructions away, or bounds that others imply. So full tiles have constant
+    /// bounds, partial ones stand apart, and the innermost loops decide nothing. Returns the pieces of
+    /// the loop in order.
+    ///
+    /// ```
+    /// use purlin_steps::Schedule;
+    /// use purlin_transforms::ScheduleSteps;
+    ///
+    /// let kernel = purlin_ir::text::parse(
+    ///     "kernel triangle\nparam n: i32\narg a: f64[n, n] inout\n\nfor i in 0..n\n  for j in 0..n\n    \
+    ///      s: a[i, j] = 1.0 if j < i\n    r: a[i, j] = 2.0 if i <= j\n",
+    /// )?;
+    /// let mut s = Schedule::of(&kernel);
+    /// assert_eq!(s.separate_loops("j", None)?.len(), 2);
+    /// assert!(!s.kernel().to_string().contains(" if "));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An unknown loop, a depth of 0.
+    fn separate_loops(
+        &mut self,
+        iname: impl Into<String>,
+        depth: impl Into<Option<usize>>,
+    ) -> Applied<Vec<Loop>> {
+        separate::separate(self.schedule(), &iname.into(), depth.into())
     }
 
     /// Puts loops over tiles of these sizes around a perfect nest, along `rows`, expressions of its loops;

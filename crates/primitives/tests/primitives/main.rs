@@ -16,3 +16,4 @@ mod random_calls;
 mod recipes;
 mod schedule;
 mod selections;
+mod separate;
