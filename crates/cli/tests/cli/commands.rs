@@ -464,6 +464,19 @@ fn data_dependent_bounds_take_their_values_from_a_file() {
     assert!(error.contains("`x[9]`") && error.contains("--values"), "{error}");
 }
 
+/// The schedules beside Triton's kernels: sums of sub-groups by shuffles, of groups in local memory.
+#[test]
+fn softmax_and_layer_norm_hold_rows_in_registers() {
+    for kernel in ["softmax", "layer_norm"] {
+        let file = format!("studies/triton/{kernel}.purlin");
+        let hole = ["--hole", "warps=4"];
+        let sizes = ["--param", "rows=3", "--param", "n=4096", "--device", "c", "--no-time"];
+        assert!(good(&[&["run", &file][..], &sizes, &hole].concat()).contains("of the tolerance"));
+        let cuda = good(&[&["print", &file, "--target", "cuda"][..], &hole].concat());
+        assert_eq!((cuda.matches("= __shfl_sync").count(), cuda.matches("__syncthreads").count()), (10, 2));
+    }
+}
+
 #[test]
 fn cells_in_parallel_without_atomics_are_refused_with_two_instances() {
     let dir = tempfile::tempdir().unwrap();

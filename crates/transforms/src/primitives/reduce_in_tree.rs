@@ -66,6 +66,9 @@ use std::fmt;
 /// so that there, and in C, which has none, the terms are in local memory with a barrier before
 /// every step.
 ///
+/// Where loops around are on other axes of work-items, each of their iterations has a tree of its own: the
+/// arrays have an axis for each of these loops.
+///
 /// # Precondition
 /// The loop holds nothing but an update, so that its terms may be regrouped. The element is the
 /// same in all iterations, and the update reads its variable nowhere else: with `o` the loops
@@ -188,6 +191,8 @@ pub struct Plan {
     full: bool,
     /// Whether the work-items of a sub-group hold the leaves.
     shuffle: bool,
+    /// Loops around on other axes of work-items, each iteration of which has a tree of its own.
+    around: Vec<(InameId, Values)>,
 }
 
 /// Handles to the parts of a tree, from the leaves on.
@@ -268,7 +273,8 @@ impl Primitive for ReduceInTree {
         if self.shuffle {
             check_lanes(&self.iname, values.length, tag, kernel.sub_group)?;
         }
-        let plan = Plan { iname, id, op, tag, name, values, full, shuffle: self.shuffle };
+        let around = on_other_axes(kernel, &poly.loops(id)[..outer], tag);
+        let plan = Plan { iname, id, op, tag, name, values, full, shuffle: self.shuffle, around };
         plan.check_names(kernel)?;
         Ok(plan)
     }
@@ -400,6 +406,14 @@ fn check_lanes(iname: &str, length: i64, tag: AxisTag, width: SubGroup) -> Resul
     })
 }
 
+/// The loops of more than one iteration on axes of work-items but this one.
+fn on_other_axes(kernel: &Kernel, around: &[InameId], tag: AxisTag) -> Vec<(InameId, Values)> {
+    let is_other =
+        |i: &&InameId| matches!(kernel.inames[**i].tag, AxisTag::Local(_)) && kernel.inames[**i].tag != tag;
+    let several = |i: &InameId| Some((*i, Values::of(kernel, *i).ok().filter(|v| v.length > 1)?));
+    around.iter().filter(is_other).filter_map(several).collect()
+}
+
 /// Whether a loop always has its largest length.
 fn is_full(kernel: &Kernel, iname: InameId, length: i64) -> bool {
     let range = kernel.inames[iname].domain.as_range(iname);
@@ -438,13 +452,12 @@ impl Plan {
             let at = self.new_loop(kernel, "f", self.values.length);
             parts.loops.push(at);
             let fill =
-                self.insn("_fill", element(tree, at, 0), WriteOp::Assign, neutral(self.op, ty), &update);
+                self.insn("_fill", self.element(tree, at, 0), WriteOp::Assign, neutral(self.op, ty), &update);
             parts.push(kernel, at, fill);
         }
         kernel.inames[self.iname].tag = self.tag;
         self.values.show_bound(kernel, self.iname);
-        let at = Expr::from_affine(&Affine::iname(self.iname).minus(&self.values.lo));
-        let leaf = Access::new(tree, [at]);
+        let leaf = Access::new(tree, self.index(Affine::iname(self.iname).minus(&self.values.lo)));
         let leaf = self.insn("_leaf", leaf, WriteOp::Assign, update.rhs.clone(), &update);
         parts.push(kernel, self.iname, Insn { predicate: update.predicate.clone(), ..leaf });
         for (k, (left, half)) in self.halves().into_iter().enumerate() {
@@ -456,14 +469,20 @@ impl Plan {
                 let (before, sum) = (arrays[k], self.array(kernel, self.sum(k), ty));
                 arrays.push(sum);
                 let rhs = self.joined(before, at, half);
-                self.insn(&end, element(sum, at, 0), WriteOp::Assign, rhs, &update)
+                self.insn(&end, self.element(sum, at, 0), WriteOp::Assign, rhs, &update)
             } else {
                 let op = WriteOp::Update { op: self.op, atomic: false };
-                self.insn(&end, element(tree, at, 0), op, Expr::Load(element(tree, at, half)), &update)
+                self.insn(
+                    &end,
+                    self.element(tree, at, 0),
+                    op,
+                    Expr::Load(self.element(tree, at, half)),
+                    &update,
+                )
             };
             parts.push(kernel, at, join);
         }
-        let sum = Expr::load(*arrays.last().unwrap_or(&tree), [Expr::Int(0)]);
+        let sum = Expr::load(*arrays.last().unwrap_or(&tree), self.index(Affine::constant(0)));
         let predicate = update.predicate.clone().filter(|p| !p.mentions(self.iname));
         kernel.insns[self.id] = Insn { rhs: sum, predicate, ..update };
         parts.nodes.push(Node::Insn(self.id));
@@ -477,7 +496,8 @@ impl Plan {
 
     /// What holds an element for each leaf.
     fn array(&self, kernel: &mut Kernel, name: String, ty: ScalarType) -> VarId {
-        let shape = [Affine::constant(self.values.length)];
+        let lengths = self.around.iter().map(|(_, values)| values.length).chain([self.values.length]);
+        let shape = lengths.map(Affine::constant).collect::<Vec<_>>();
         let space = if self.shuffle { AddressSpace::SubGroup } else { AddressSpace::Local };
         kernel.vars.push(Variable::new(name, ty, VarKind::Temporary, shape, space))
     }
@@ -500,7 +520,7 @@ impl Plan {
 
     /// What a work-item holds, joined with what the one half the sub-group further holds.
     fn joined(&self, held: VarId, at: InameId, half: i64) -> Expr {
-        let (own, length) = (Expr::Load(element(held, at, 0)), self.values.length);
+        let (own, length) = (Expr::Load(self.element(held, at, 0)), self.values.length);
         let further = Expr::from_affine(&Affine::iname(at).plus_constant(half));
         let other = Expr::Binary(BinaryOp::Mod, Box::new(further), Box::new(Expr::Int(length)));
         let op = match self.op {
@@ -509,7 +529,20 @@ impl Plan {
             UpdateOp::Min => BinaryOp::Min,
             UpdateOp::Max => BinaryOp::Max,
         };
-        Expr::Binary(op, Box::new(own), Box::new(Expr::load(held, [other])))
+        let mut index = self.index(Affine::constant(0));
+        index.pop();
+        index.push(other);
+        Expr::Binary(op, Box::new(own), Box::new(Expr::load(held, index)))
+    }
+
+    /// The element of an array at `last` on its last axis.
+    fn index(&self, last: Affine) -> Vec<Expr> {
+        let own = self.around.iter().map(|(iname, values)| Affine::iname(*iname).minus(&values.lo));
+        own.chain([last]).map(|e| Expr::from_affine(&e)).collect()
+    }
+
+    fn element(&self, array: VarId, iname: InameId, offset: i64) -> Access {
+        Access::new(array, self.index(Affine::iname(iname).plus_constant(offset)))
     }
 
     fn replace(&self, kernel: &mut Kernel, nodes: &[Node]) {
@@ -537,8 +570,4 @@ impl Grown {
         self.insns.push(insn);
         self.nodes.push(Node::Loop(at, vec![Node::Insn(insn)]));
     }
-}
-
-fn element(tree: VarId, iname: InameId, offset: i64) -> Access {
-    Access::new(tree, [Expr::from_affine(&Affine::iname(iname).plus_constant(offset))])
 }
