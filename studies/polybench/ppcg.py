@@ -7,7 +7,7 @@
 Each kernel is checked against the C reference at the small sizes and at five times these, then timed at
 the large ones: the median of `RUNS` runs of the whole program between two CUDA events, arrays on the card
 already. The host code is PPCG's own, compiled by `NVCC` with `ARCH` (native). A kernel that takes longer
-than `LIMIT` seconds is given up. Needs numpy, nvcc and gcc.
+than `LIMIT` seconds is given up, with the runs that it finished. Needs numpy, nvcc and gcc.
 """
 
 import concurrent.futures
@@ -122,13 +122,16 @@ class OnCard(Reference):
 
 
 def measured(name):
-    """One kernel, in a process of its own: a fault of the card ends it."""
+    """What is known of a kernel, after each run of it, in a process of its own: a fault of the card ends it."""
     program = verified(name, OnCard(name))
-    print(json.dumps({"right": True}), flush=True)
-    values = inputs(name, LARGE[name])
-    times = [program.run(LARGE[name], copied(values)) for _ in range(RUNS + 1)][1:]
     host = loops_on_host((PPCG / f"{name}_host.cu").read_text())
-    return {"right": True, "ms": statistics.median(times), "runs": times, "loops_on_host": host}
+    result, times = {"right": True, "loops_on_host": host}, []
+    yield result
+    values = inputs(name, LARGE[name])
+    for _ in range(RUNS + 1):
+        times.append(program.run(LARGE[name], copied(values)))
+        runs = times[1:] or times  # the first one warms up
+        yield {**result, "ms": statistics.median(runs), "runs": runs}
 
 
 def in_child(name):
@@ -146,7 +149,8 @@ def in_child(name):
 
 def main():
     if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(measured(sys.argv[2])))
+        for result in measured(sys.argv[2]):
+            print(json.dumps(result), flush=True)
         return
     names = sys.argv[1:] or sorted(SMALL)
     BUILD.mkdir(parents=True, exist_ok=True)
