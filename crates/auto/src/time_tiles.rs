@@ -4,6 +4,7 @@
 use crate::draft::{Draft, Tried, is_bug, is_sequential};
 use purlin_ir::{InsnId, Kernel, Node};
 use purlin_steps::tree::insns_of;
+use purlin_transforms::ScheduleSteps;
 use purlin_transforms::primitives::{DistributeLoop, Reschedule, TileBand};
 
 /// Sweeps: instructions of one nest after the other in a loop over time.
@@ -156,8 +157,9 @@ impl Draft<'_> {
         let Some((inner, outer)) = loops.split_last() else { return Ok(()) };
         let made = self.make(DistributeLoop::new(inner, rest.iter().map(|(name, ..)| name.clone())))?;
         let mut last = phases[*first];
-        let mut starts = Vec::new();
+        let (mut starts, mut parts) = (Vec::new(), vec![inner.clone()]);
         for ((_, place, _), part) in rest.iter().zip(made) {
+            parts.push(part.name().to_owned());
             if phases[*place] != last {
                 starts.push(part.name().to_owned());
             }
@@ -170,7 +172,27 @@ impl Draft<'_> {
             let made = self.make(DistributeLoop::new(around, starts))?;
             starts = made.iter().map(|part| part.name().to_owned()).collect();
         }
+        for part in parts {
+            if !self.decides(&part) {
+                continue;
+            }
+            let mut separated = self.schedule.clone();
+            match separated.separate_loops(&part, None) {
+                Ok(_) => self.schedule = separated,
+                Err(error) if is_bug(&error) => return Err(error),
+                Err(_) => {}
+            }
+        }
         Ok(())
+    }
+
+    /// Whether conditions in a loop depend on its iteration.
+    fn decides(&self, name: &str) -> bool {
+        let kernel = self.kernel();
+        let Some(iname) = kernel.iname(name) else { return false };
+        self.insns(name)
+            .iter()
+            .any(|s| kernel.insns[*s].predicate.as_ref().is_some_and(|p| p.mentions(iname)))
     }
 
     pub(crate) fn free_names(&self, count: usize) -> Vec<String> {
