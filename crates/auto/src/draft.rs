@@ -46,7 +46,7 @@ impl<'a> Draft<'a> {
     /// for the same wherever it lies, although processors fetch the next lines of a row ahead.
     ///
     /// # Errors
-    /// Those of the idea.
+    /// As the idea.
     pub(crate) fn in_cache(&mut self, idea: impl FnOnce(&mut Self) -> Tried) -> Tried {
         let machine = self.machine.clone();
         self.machine.to_mut().caches.clear();

@@ -92,14 +92,16 @@ const TIME: Idea = ("tiles in time", |d| d.tile_in_time([&[64, 1024], &[32, 64, 
 const LONG_TIME: Idea =
     ("long tiles in time", |d| d.tile_in_time([&[128, 2048], &[16, 64, 1024], &[8, 16, 32, 256]]));
 
-const PIECES: Idea = ("tiles in pieces", |d| d.tile_pieces(32, 128));
+const PIECES: Idea = ("tiles in pieces", |d| d.tile_pieces(0));
+const NEXT_PIECES: Idea = ("next tiles in pieces", |d| d.tile_pieces(1));
+const EXPANDED: Idea = ("expanded scalars", |d| d.expand_scalars());
 const MEETINGS: Idea = ("meetings", |d| d.cut_meetings());
 
 /// What the loops of isl's scheduler are called in reports.
 const ISL: &str = "isl's schedule";
 
 /// The combinations of ideas that become proposals.
-const COMBINATIONS: [&[Idea]; 24] = [
+const COMBINATIONS: [&[Idea]; 27] = [
     &[ORDER],
     &[ROWS],
     &[ROWS, FUSION],
@@ -123,6 +125,9 @@ const COMBINATIONS: [&[Idea]; 24] = [
     &[LONG_TIME, WAVES],
     &[PIECES],
     &[PIECES, SQUARE],
+    &[NEXT_PIECES],
+    &[EXPANDED, PIECES],
+    &[EXPANDED, NEXT_PIECES],
     &[MEETINGS],
 ];
 
@@ -177,5 +182,13 @@ pub fn propose(
         }
     }
     found.sort_by(|a, b| a.cycles.total_cmp(&b.cycles));
-    Ok(found)
+    // only some are timed: a stage of a proposal that is much faster comes after the others
+    let is_stage = |p: &Proposal| {
+        let longer = format!("{}, ", p.name);
+        let goes_on = |name: &str| name.starts_with(&longer) && !name.ends_with("threads");
+        found.iter().any(|other| goes_on(&other.name) && 1.5 * other.cycles < p.cycles)
+    };
+    let stages: Vec<bool> = found.iter().map(is_stage).collect();
+    let (stages, ends): (Vec<_>, Vec<_>) = found.into_iter().zip(stages).partition(|(_, is_stage)| *is_stage);
+    Ok(ends.into_iter().chain(stages).map(|(proposal, _)| proposal).collect())
 }

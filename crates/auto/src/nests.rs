@@ -99,7 +99,7 @@ impl Draft<'_> {
         found.map(|v| kernel.vars[v].name.clone()).collect()
     }
 
-    fn is_used_outside(&self, var: &str, name: &str) -> bool {
+    pub(crate) fn is_used_outside(&self, var: &str, name: &str) -> bool {
         let kernel = self.kernel();
         let inside: BTreeSet<InsnId> = self.insns(name).into_iter().collect();
         let Some(var) = kernel.var(var) else { return false };
@@ -261,7 +261,10 @@ impl Draft<'_> {
     /// Splits a loop, and brings the loop inside a block into all innermost loops that it holds, where
     /// it is written out. Returns the loop over blocks.
     fn jam(&mut self, outer: &str, factor: i64) -> Tried<String> {
-        let [blocks, within] = self.make(SplitIname::new(outer, factor).with_tail(Tail::Peel))?;
+        let name = |end: &str| Some(self.kernel().fresh_name(&format!("{outer}{end}")));
+        let (outer_name, inner) = (name("_o"), name("_i"));
+        let split = SplitIname { outer: outer_name, inner, ..SplitIname::new(outer, factor) };
+        let [blocks, within] = self.make(split.with_tail(Tail::Peel))?;
         self.write_out_inside(within.name())?;
         Ok(blocks.name().to_owned())
     }

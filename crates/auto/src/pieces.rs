@@ -2,19 +2,26 @@
 //! vectors of what is left.
 
 use crate::draft::{Draft, Tried, is_bug};
-use purlin_ir::{Affine, Atom};
+use purlin_ir::{AddressSpace, Affine, Atom, InameId, Node, VarKind};
 use purlin_isl::Objective;
 use purlin_transforms::ScheduleSteps;
-use purlin_transforms::primitives::{CutIname, Reschedule, TileBand};
+use purlin_transforms::primitives::{
+    CutIname, ExpandArray, Reschedule, SetAddressSpace, SplitLives, TileBand,
+};
+
+/// Length of a tile along the innermost loop, a few lines, and along the others, so that three such tiles
+/// are in the second cache.
+const ROW: i64 = 128;
+const TILE: i64 = 32;
 
 impl Draft<'_> {
-    /// Tiles the bands of isl's schedule whose loops may stand in any order, in the order that the model takes
-    /// for the fastest, and cuts their innermost loops into pieces without conditions. `inner` is the length
-    /// of a tile along the innermost loop, `outer` that along the others.
+    /// Tiles the bands of isl's schedule whose loops may stand in any order, and cuts loops inside a tile into
+    /// pieces without conditions. The loops come in the order that the model takes for the fastest, or, with
+    /// a `rank` of 1, for the next after that.
     ///
     /// # Errors
     /// A bug.
-    pub(crate) fn tile_pieces(&mut self, outer: i64, inner: i64) -> Tried {
+    pub(crate) fn tile_pieces(&mut self, rank: usize) -> Tried {
         let bands = match self.bands(Objective::default()) {
             Ok(bands) => bands,
             Err(error) if is_bug(&error) => return Err(error),
@@ -27,47 +34,92 @@ impl Draft<'_> {
             if !permutable || step.loops.len() < 2 {
                 continue;
             }
-            let mut best: Option<Draft<'_>> = None;
+            let mut drafts: Vec<Draft<'_>> = Vec::new();
             for order in orders(step.loops.len()) {
                 let mut draft = self.clone();
                 let idea = format!("tiles of loops {order:?} of `{}`, in pieces", step.subtree.join("`, `"));
-                let line = match draft.pieces_of(&step, &order, outer, inner) {
+                let line = match draft.pieces_of(&step, &order) {
                     Err(error) if is_bug(&error) => return Err(error),
                     Err(error) => format!("{idea}: refused: {error}"),
                     Ok(()) => {
                         draft.cycles = draft.predicted();
                         let ratio = draft.cycles / self.cycles;
-                        if best.as_ref().is_none_or(|best| draft.cycles < best.cycles) {
-                            best = Some(draft);
-                        }
+                        drafts.push(draft);
                         format!("{idea}: predicted {ratio:.3} of the time before")
                     }
                 };
                 self.considered.push(line);
             }
-            if let Some(best) = best {
-                (self.schedule, self.cycles) = (best.schedule, best.cycles);
+            drafts.sort_by(|a, b| a.cycles.total_cmp(&b.cycles));
+            if let Some(draft) = drafts.into_iter().nth(rank) {
+                (self.schedule, self.cycles) = (draft.schedule, draft.cycles);
             }
         }
         Ok(())
     }
 
-    fn pieces_of(&mut self, step: &Reschedule, order: &[usize], outer: i64, inner: i64) -> Tried {
+    fn pieces_of(&mut self, step: &Reschedule, order: &[usize]) -> Tried {
         let mut step = step.clone();
         let loops = step.loops.clone();
         for rows in step.maps.values_mut() {
             *rows = order.iter().map(|k| rows[*k].clone()).collect();
         }
         self.make(step)?;
-        let mut sizes = vec![outer; loops.len()];
+        let mut sizes = vec![TILE; loops.len()];
         if let Some(last) = sizes.last_mut() {
-            *last = inner;
+            *last = ROW;
         }
         self.make(TileBand::new(loops.clone(), sizes))?;
-        match loops.last() {
-            Some(last) => self.schedule.separate_loops(last, None).map(|_| ()),
-            None => Ok(()),
+        // the innermost loop first: what it decides, it need not decide for others
+        for around in loops.iter().rev() {
+            if self.insns(around).iter().all(|s| self.kernel().insns[*s].predicate.is_none()) {
+                break;
+            }
+            self.schedule.separate_loops(around, None)?;
         }
+        Ok(())
+    }
+
+    /// Gives each value of a scalar its own element, where the scalar is assigned again in each iteration
+    /// of some loops: it carries nothing but reuse from one to the next.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(crate) fn expand_scalars(&mut self) -> Tried {
+        for (scalar, loops) in self.lives() {
+            self.restart(&format!("`{scalar}` in each iteration of `{}`", loops.join("`, `")), |d| {
+                let Some(inner) = loops.last() else { return Ok(()) };
+                let array = match d.is_used_outside(&scalar, inner) {
+                    true => {
+                        let lives = SplitLives::new(inner, inner).of([&scalar]);
+                        d.make(lives)?.first().map_or(scalar.clone(), |array| array.name().to_owned())
+                    }
+                    false => scalar.clone(),
+                };
+                d.make(SetAddressSpace::new(&array, AddressSpace::Global))?;
+                d.make(ExpandArray::new(&array, loops.clone())).map(|_| ())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The private scalars, with the loops around each place where one is assigned that holds other loops.
+    fn lives(&self) -> Vec<(String, Vec<String>)> {
+        let kernel = self.kernel();
+        let mut found = Vec::new();
+        for (insn, loops) in kernel.schedule() {
+            let (insn, name) = (&kernel.insns[insn], |l: &InameId| kernel.inames[*l].name.clone());
+            let var = &kernel.vars[insn.lhs.var];
+            let is_scalar =
+                var.kind == VarKind::Temporary && var.space == AddressSpace::Private && var.shape.is_empty();
+            let loops: Vec<String> = loops.iter().map(name).collect();
+            let holds_loops = |inner: &String| self.body(inner).iter().any(|n| matches!(n, Node::Loop(..)));
+            if is_scalar && insn.update_op().is_none() && loops.last().is_some_and(holds_loops) {
+                found.push((var.name.clone(), loops));
+            }
+        }
+        found.dedup();
+        found
     }
 
     /// Cuts innermost loops before and after the iteration that writes an element that all iterations

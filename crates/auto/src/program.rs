@@ -57,38 +57,63 @@ impl Touched {
 pub(crate) struct Reader<'k> {
     kernel: &'k Kernel,
     params: &'k BTreeMap<String, i64>,
-    /// The middle of what each loop around runs over.
-    middles: Vec<f64>,
+    /// Values of each loop around, one a sample.
+    values: Vec<[f64; SAMPLES]>,
 }
+
+/// Points of a nest at which lengths of loops are known: those of the middle alone would say that a
+/// loop is empty that only a few values of the loops around have.
+const SAMPLES: usize = 64;
+
+/// A multiplier for each depth of a nest, so that samples of several loops fill their box (Kronecker
+/// sequences): fractional parts of square roots of primes.
+const SPREAD: [f64; 8] = [
+    1.0 / SAMPLES as f64,
+    0.414_213_562,
+    0.732_050_808,
+    0.236_067_977,
+    0.645_751_311,
+    0.316_624_790,
+    0.605_551_275,
+    0.123_105_626,
+];
 
 impl<'k> Reader<'k> {
     pub(crate) fn new(kernel: &'k Kernel, params: &'k BTreeMap<String, i64>) -> Self {
-        Self { kernel, params, middles: vec![0.0; kernel.inames.len()] }
+        Self { kernel, params, values: vec![[0.0; SAMPLES]; kernel.inames.len()] }
     }
 
     /// The loop tree.
     pub(crate) fn parts(&mut self) -> Vec<Part> {
-        self.read(&self.kernel.body)
+        self.read(&self.kernel.body, 0, [1.0; SAMPLES])
     }
 
-    fn read(&mut self, nodes: &[Node]) -> Vec<Part> {
+    /// `runs` is how often each sample stands for a run of these nodes.
+    fn read(&mut self, nodes: &[Node], depth: usize, runs: [f64; SAMPLES]) -> Vec<Part> {
         nodes
             .iter()
             .map(|node| match node {
                 Node::Loop(iname, body) => {
                     let of = &self.kernel.inames[*iname];
-                    let (lo, hi) = self.range(*iname, &of.domain);
-                    self.middles[iname.index()] = f64::midpoint(lo, hi.max(lo));
-                    let trips = (hi - lo + 1.0).max(0.0);
-                    Part::Loop(Level { iname: *iname, tag: of.tag, trips }, self.read(body))
+                    let mut inside = runs;
+                    for (k, runs) in inside.iter_mut().enumerate() {
+                        let (lo, hi) = self.range(*iname, &of.domain, k);
+                        let count = (hi - lo + 1.0).max(0.0);
+                        let place = ((k as f64 + 0.5) * SPREAD[depth % SPREAD.len()]).fract();
+                        self.values[iname.index()][k] = lo + (place * count).floor();
+                        *runs *= count;
+                    }
+                    let trips = inside.iter().sum::<f64>() / runs.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+                    let level = Level { iname: *iname, tag: of.tag, trips };
+                    Part::Loop(level, self.read(body, depth + 1, inside))
                 }
                 Node::Insn(insn) => Part::Insn(self.work(&self.kernel.insns[*insn])),
             })
             .collect()
     }
 
-    /// The first and the last value of a loop, where those around are in the middle.
-    fn range(&self, iname: InameId, domain: &Domain) -> (f64, f64) {
+    /// The first and the last value of a loop in a sample.
+    fn range(&self, iname: InameId, domain: &Domain, sample: usize) -> (f64, f64) {
         let mut whole: Option<(f64, f64)> = None;
         for disjunct in domain.disjuncts() {
             let (mut lo, mut hi) = (f64::NEG_INFINITY, f64::INFINITY);
@@ -98,7 +123,7 @@ impl<'k> Reader<'k> {
                 if a == 0.0 || rest.mentions(iname) {
                     continue;
                 }
-                let bound = -self.value(&rest) / a;
+                let bound = -self.value(&rest, sample) / a;
                 let equal = matches!(c, Constraint::Zero(_));
                 if a > 0.0 || equal {
                     lo = lo.max(bound);
@@ -116,11 +141,11 @@ impl<'k> Reader<'k> {
         }
     }
 
-    fn value(&self, e: &Affine) -> f64 {
+    fn value(&self, e: &Affine, sample: usize) -> f64 {
         let of = |atom: &Atom| match atom {
-            Atom::Iname(i) => self.middles[i.index()],
+            Atom::Iname(i) => self.values[i.index()][sample],
             Atom::Var(v) => self.params.get(&self.kernel.vars[*v].name).map_or(0.0, |v| *v as f64),
-            Atom::Floor(n, d) => (self.value(n) / *d as f64).floor(),
+            Atom::Floor(n, d) => (self.value(n, sample) / *d as f64).floor(),
         };
         e.terms().iter().map(|(atom, c)| of(atom) * *c as f64).sum::<f64>() + e.constant_term() as f64
     }
@@ -179,8 +204,8 @@ impl<'k> Reader<'k> {
         let given = strides(var, &vec![false; var.shape.len()]);
         for (k, index) in access.index.iter().enumerate() {
             let step = match &given {
-                Some(strides) => self.value(&strides[k]),
-                None => var.shape[k + 1..].iter().map(|e| self.value(e)).product(),
+                Some(strides) => self.value(&strides[k], 0),
+                None => var.shape[k + 1..].iter().map(|e| self.value(e, 0)).product(),
             };
             let Some(index) = index.as_affine() else {
                 touched.scattered = true;

@@ -158,8 +158,8 @@ impl<'a, 'k> Narrowing<'a, 'k> {
         }
     }
 
-    /// The values of a loop inside. Those of loops on axes and in lanes are their places, and constant
-    /// bounds say how often a loop is written out.
+    /// The values of a loop inside. A loop on an axis or in lanes keeps its places, and one that is written
+    /// out its constant bounds.
     fn narrowed(&self, iname: InameId, known: &isl::Set) -> Result<Domain, Refusal> {
         let data = &self.poly.kernel.inames[iname];
         match data.tag {

@@ -106,8 +106,9 @@ fn cut(schedule: &mut Schedule, name: &str) -> Result<Option<Vec<String>>, Trans
 
 /// The loops directly inside one.
 fn inner_loops(kernel: &Kernel, name: &str) -> Vec<String> {
-    let body = kernel.iname(name).and_then(|iname| loop_body(&kernel.body, iname)).unwrap_or_default();
-    body.iter()
+    let Some(iname) = kernel.iname(name) else { return Vec::new() };
+    body_of_loop(kernel, iname)
+        .iter()
         .filter_map(|node| match node {
             Node::Loop(iname, _) => Some(kernel.inames[*iname].name.clone()),
             Node::Insn(_) => None,
@@ -115,10 +116,15 @@ fn inner_loops(kernel: &Kernel, name: &str) -> Vec<String> {
         .collect()
 }
 
+/// What runs inside a loop.
+fn body_of_loop(kernel: &Kernel, iname: InameId) -> &[Node] {
+    loop_body(&kernel.body, iname).unwrap_or_default() // default: a loop that is gone holds nothing
+}
+
 /// What is decided inside a loop: conditions of instructions, and bounds beyond one at each end.
 fn conditions(kernel: &Kernel, iname: InameId) -> usize {
     let mut count = 0;
-    visit(kernel, loop_body(&kernel.body, iname).unwrap_or_default(), &mut Vec::new(), &mut |_, found| {
+    visit(kernel, body_of_loop(kernel, iname), &mut Vec::new(), &mut |_, found| {
         count += match found {
             Found::Condition(_) => 1,
             Found::Ends(ends) => ends.len() - 1,
@@ -171,7 +177,8 @@ fn visit(
 fn ends(domain: &Domain, iname: InameId, at_start: bool) -> Vec<Affine> {
     let sign = if at_start { 1 } else { -1 };
     let mut found = Vec::new();
-    for c in domain.as_conjunction().unwrap_or_default() {
+    let Some(conjunction) = domain.as_conjunction() else { return found };
+    for c in conjunction {
         let factor = c.expr().coefficient(&Atom::Iname(iname));
         let rest = c.expr().minus(&Affine::iname(iname).times(factor));
         let is_end = factor == sign || matches!(c, Constraint::Zero(_)) && factor.abs() == 1;
@@ -195,7 +202,7 @@ fn places(kernel: &Kernel, iname: InameId) -> Vec<Affine> {
     };
     visit(
         kernel,
-        loop_body(&kernel.body, iname).unwrap_or_default(),
+        body_of_loop(kernel, iname),
         &mut Vec::new(),
         &mut |inner, found| match found {
             Found::Condition(Constraint::NonNegative(e)) => add(e, inner),
