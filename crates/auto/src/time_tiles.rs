@@ -148,7 +148,7 @@ impl Draft<'_> {
     }
 
     /// A loop for each instruction, and a nest for each phase, so that conditions on the phase stand
-    /// outside of them.
+    /// outside.
     fn part_phases(&mut self, sweeps: &Sweeps, phases: &[usize], loops: &[String]) -> Tried {
         let [(_, first, _), rest @ ..] = sweeps.statements.as_slice() else { return Ok(()) };
         if rest.is_empty() {

@@ -200,23 +200,18 @@ fn places(kernel: &Kernel, iname: InameId) -> Vec<Affine> {
             }
         }
     };
-    visit(
-        kernel,
-        body_of_loop(kernel, iname),
-        &mut Vec::new(),
-        &mut |inner, found| match found {
-            Found::Condition(Constraint::NonNegative(e)) => add(e, inner),
-            Found::Condition(Constraint::Zero(e)) => {
-                add(e, inner);
-                add(&e.times(-1), inner);
+    visit(kernel, body_of_loop(kernel, iname), &mut Vec::new(), &mut |inner, found| match found {
+        Found::Condition(Constraint::NonNegative(e)) => add(e, inner),
+        Found::Condition(Constraint::Zero(e)) => {
+            add(e, inner);
+            add(&e.times(-1), inner);
+        }
+        Found::Ends(ends) => {
+            for (k, a) in ends.iter().enumerate() {
+                ends[..k].iter().for_each(|b| add(&a.minus(b), inner));
             }
-            Found::Ends(ends) => {
-                for (k, a) in ends.iter().enumerate() {
-                    ends[..k].iter().for_each(|b| add(&a.minus(b), inner));
-                }
-            }
-        },
-    );
+        }
+    });
     let mut places: Vec<Affine> = Vec::new();
     for place in all {
         if !places.contains(&place) {
