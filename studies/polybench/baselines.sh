@@ -15,13 +15,16 @@ build=${POLYBENCH_BUILD:-/tmp/polybench}
 llvm=${LLVM:-/usr/lib/llvm-14}
 jobs=${JOBS:-2}
 
-# Pluto 0.13.0 is wrong for adi in tiles, and for cholesky, durbin and gramschmidt with --pet --unrolljam.
+# The fastest on one thread of: tiles; tiles, unrolled and jammed; tiles without fusion; no tiles. Pluto 0.13.0 is
+# wrong for adi in tiles, for nussinov on threads, and for cholesky, durbin and gramschmidt with --pet --unrolljam.
 # Diamond tiles of heat-3d are 310 KB of C, which gcc compiles for more than 8 minutes; CLooG's simple hulls
 # make 16 KB of them, and code as fast for the other stencils.
 flags_of() {
   case $1 in
-    adi) echo --notile --nounrolljam ;;
-    fdtd-2d | heat-3d | jacobi-1d | jacobi-2d) echo --tile --nounrolljam --cloogsh --nocloogbacktrack ;;
+    adi | deriche | jacobi-1d) echo --notile --nounrolljam ;;
+    fdtd-2d | heat-3d | jacobi-2d) echo --tile --nounrolljam --cloogsh --nocloogbacktrack ;;
+    atax | bicg | doitgen | gesummv) echo --tile --unrolljam ;;
+    mvt | symm | syrk) echo --tile --nounrolljam --nofuse ;;
     *) echo --tile --nounrolljam ;;
   esac
 }
