@@ -6,6 +6,7 @@
     python3 studies/polybench/run.py check         # C and OpenCL against the references, small sizes
     python3 studies/polybench/run.py time          # one thread, medians, interleaved; times.json
     python3 studies/polybench/run.py page          # results/polybench.md of times.json
+    python3 studies/polybench/run.py cards         # schedules for cards by the model, into schedules/cards/
 
 Each command takes names of kernels. `time` needs nothing of the others' but schedules/, so that it can
 run alone on a machine that does nothing else. Needs numpy and gcc. Beside ours are timed what Polly makes
@@ -168,7 +169,9 @@ class Ours:
         self.plan = re.findall(r"^//   (\w+): (\w+) (.*)$", source, re.M)
         flags = OURS + OPENMP + re.findall(r"^// compile with (.*)$", source, re.M)
         entry = re.search(r"^void (\w+_launch)\(", source, re.M).group(1)
-        self.grid = re.search(r"^// grid (.*) of work-groups", source, re.M).group(1)
+        # the function itself runs the launches of a sequence
+        grid = re.search(r"^// grid (.*) of work-groups", source, re.M)
+        self.grid = grid.group(1) if grid else "1, 1, 1"
         self.run_c = getattr(compiled(source, flags), entry)
 
     def run(self, sizes, values):
@@ -184,9 +187,8 @@ class Ours:
                 kept.append(array)
             kept.append(box)
             pointers.append(box.ctypes.data)
-        scope = dict(sizes, max=max, min=min, ceil_div=lambda a, b: -(-a // b))
-        axes = re.split(r", (?![^(]*\))", self.grid)
-        grid = (ctypes.c_int64 * 3)(*[int(eval(a.replace("/", "//"), {"__builtins__": {}}, scope)) for a in axes])
+        scope = dict(sizes, max=max, min=min, floor=int, ceil_div=lambda a, b: -(-a // b))
+        grid = (ctypes.c_int64 * 3)(*eval(f"({self.grid})".replace("/", "//"), {"__builtins__": {}}, scope))
         start = clock()
         self.run_c((ctypes.c_void_p * len(pointers))(*pointers), grid)
         return clock() - start
@@ -317,6 +319,90 @@ def summary(found):
         print(f"{len(ratios)} kernels: geometric mean {mean(found, 'auto'):.2f} of gcc, smallest {ratios[slowest]:.2f} ({slowest})")
 
 
+OPERATORS = re.compile(r"\b(?:select|sqrt|exp|pow|min|max)\(|[-+*/]")
+
+
+def statements(text):
+    """Of each statement its name, the loops around it (name, bounds, tags), its text and its condition."""
+    found, around = [], []
+    for line in text.split("\nschedule\n")[0].split("\n"):
+        indent = len(line) - len(line.lstrip())
+        around = [loop for loop in around if loop[0] < indent]
+        loop = re.match(r" *(?:for (\w+)(?: in (.*?)\.\.(.*?))?|launch (\w+))(?: where .*?)?((?: \{.*\})?)$", line)
+        insn = re.match(r" *(\w+): (\S.*?) (\S*=) (.*?)(?: if (.*))?$", line)
+        if loop:
+            around.append((indent, loop.group(1), loop.group(2), loop.group(3), loop.group(5)))
+        elif insn and not re.match(r"(?:param|arg|temp) ", line):
+            found.append((insn.group(1), [l[1:] for l in around], insn.group(3), insn.group(4), insn.group(5)))
+    return found
+
+
+def heaviest(name):
+    """The statement of a kernel with most operations: by counting them at twice the small sizes."""
+    work = {}
+    for insn, loops, update, value, condition in statements(text_of(name)):
+        bare = re.sub(r"\[[^\]]*\]", "", value)
+        operations = len(OPERATORS.findall(bare)) + (update != "=")
+        python = lambda e: e.replace("/", "//")
+        lines = [f"{'  ' * k}for {i} in range({python(lo)}, {python(hi)}):" for k, (i, lo, hi, _) in enumerate(loops)]
+        lines.append("  " * len(loops) + f"count[0] += bool({condition or True})")
+        scope = {**{k: 2 * v for k, v in SMALL[name].items()}, "count": [0]}
+        exec("\n".join(lines), scope)
+        work[insn] = operations * scope["count"][0]
+    return max(work, key=work.get)
+
+
+def card_schedule(name):
+    return HERE / "schedules" / "cards" / f"{name}.txt"
+
+
+def purlin(*words, **options):
+    return subprocess.run([PURLIN, *map(str, words)], capture_output=True, text=True, timeout=900, **options)
+
+
+def scalars(name, sizes):
+    """The scalar arguments as a file for `--values`."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    path = BUILD / f"{name}.json"
+    path.write_text(json.dumps({k: v for k, v in inputs(name, sizes).items() if not isinstance(v, np.ndarray)}))
+    return path
+
+
+def cards(names):
+    """Schedules by the model of an H200, the place of the statement with most operations, results in C and
+    OpenCL at small sizes. Needs no card."""
+    card_schedule("").parent.mkdir(parents=True, exist_ok=True)
+    wrong, on_groups = 0, []
+    for name in names:
+        kernel = HERE / "kernels" / f"{name}.purlin"
+        start = time.time()
+        done = purlin("auto", kernel, "--device", "cuda", "--untimed", *options(LARGE[name]), "--values", scalars(name, LARGE[name]))
+        if done.returncode:
+            wrong += 1
+            print(f"{name:15s} {done.stderr.strip()[:300]}", flush=True)
+            continue
+        card_schedule(name).write_text(done.stdout.replace(f"{HERE}/", "").replace(f"{BUILD}/", ""))
+        took = time.time() - start
+        heavy = heaviest(name)
+        text = purlin("print", kernel, "--recipe", card_schedule(name)).stdout
+        tags = [" ".join(loop[3] for loop in loops) for insn, loops, *_ in statements(text) if insn == heavy]
+        placed = bool(tags) and all("{g." in tag for tag in tags)
+        on_groups += [name] if placed else []
+        sizes = SMALL[name]
+        wanted, values = inputs(name, sizes), inputs(name, sizes)
+        Reference(name, flags=["-O2"]).run(sizes, wanted)
+        Ours(name, card_schedule(name)).run(sizes, values)
+        off = error(name, values, wanted)
+        opencl = purlin("run", kernel, "--device", "opencl", "--no-time", "--seed", "1", *options(sizes), "--recipe", card_schedule(name))
+        bad = off > 1e-9 or opencl.returncode
+        wrong += bool(bad)
+        predicted = re.search(r"^# (.*predicted)$", done.stdout, re.M)
+        print(f"{name:15s} {took:5.1f} s  `{heavy}` {'on g.0' if placed else 'NOT on g.0'}  {predicted and predicted.group(1)}  "
+              f"C {off:.0e} opencl {opencl.returncode} {'WRONG ' + opencl.stderr.strip()[-300:] if bad else ''}", flush=True)
+    print(f"{len(on_groups)} of {len(names)}: the statement with most operations on g.0; {wrong} wrong")
+    return 1 if wrong else 0
+
+
 def page(_):
     found = json.loads((HERE / "times.json").read_text())
     labels = [l for l in ("written", "auto", "polly", "pluto") if any(l in v for v in found.values())]
@@ -333,7 +419,7 @@ def page(_):
 
 
 def main():
-    commands = {"schedule": schedule, "check": check, "time": measure, "page": page}
+    commands = {"schedule": schedule, "check": check, "time": measure, "page": page, "cards": cards}
     asked = [word for word in sys.argv[1:] if word in commands]
     names = [word for word in sys.argv[1:] if word not in commands] or sorted(SMALL)
     if not asked or any(name not in SMALL for name in names):

@@ -143,8 +143,7 @@ impl<'k> Polyhedral<'k> {
 
     /// The [`index_origin`] of a loop.
     pub(crate) fn origin(&self, iname: InameId) -> &Affine {
-        let domain = &self.kernel.inames[iname].domain;
-        self.origins[iname.index()].get_or_init(|| index_origin(domain, iname))
+        self.origins[iname.index()].get_or_init(|| index_origin(&self.kernel, iname))
     }
 
     /// An expression with the values of loops of one iteration put in.

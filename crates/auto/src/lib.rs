@@ -23,6 +23,7 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod cards;
 mod draft;
 mod model;
 mod nests;
@@ -33,6 +34,7 @@ mod reschedules;
 mod tests;
 mod time_tiles;
 
+pub use cards::propose_for_card;
 pub use model::{Machine, cycles};
 
 use draft::{Draft, Tried};
@@ -50,8 +52,10 @@ pub struct Proposal {
     pub kernel: Kernel,
     /// The steps.
     pub recipe: Recipe,
-    /// Cycles that the model predicts.
+    /// Cycles that the model predicts, of a processor.
     pub cycles: f64,
+    /// Seconds that another model predicts, where one was asked.
+    pub seconds: Option<f64>,
     /// What was considered for it: a line for each idea, with what came of it.
     pub considered: Vec<String>,
 }
@@ -61,7 +65,11 @@ impl Proposal {
     /// the steps.
     #[must_use]
     pub fn text(&self, why: bool) -> String {
-        let head = format!("# {}: {:.3e} cycles predicted\n", self.name, self.cycles);
+        let predicted = match self.seconds {
+            Some(seconds) => format!("{seconds:.2e} s"),
+            None => format!("{:.3e} cycles", self.cycles),
+        };
+        let head = format!("# {}: {predicted} predicted\n", self.name);
         let considered = self.considered.iter().filter(|_| why).map(|line| format!("# {}\n", one_line(line)));
         let steps = purlin_steps::schedule::print(&self.recipe);
         head + &considered.collect::<String>() + &steps
@@ -169,18 +177,7 @@ pub fn propose(
             }
         }
     }
-    let mut found: Vec<Proposal> = Vec::new();
-    for (name, draft) in drafts {
-        let Draft { schedule, cycles, considered, .. } = draft;
-        let (kernel, recipe) = schedule.finish();
-        match found.iter_mut().find(|other| other.kernel == kernel) {
-            Some(same) => {
-                let new: Vec<_> = considered.into_iter().filter(|l| !same.considered.contains(l)).collect();
-                same.considered.extend(new);
-            }
-            None => found.push(Proposal { name, kernel, recipe, cycles, considered }),
-        }
-    }
+    let mut found = proposals(drafts);
     found.sort_by(|a, b| a.cycles.total_cmp(&b.cycles));
     // only some are timed: a stage of a proposal that is much faster comes after the others
     let is_stage = |p: &Proposal| {
@@ -191,4 +188,21 @@ pub fn propose(
     let stages: Vec<bool> = found.iter().map(is_stage).collect();
     let (stages, ends): (Vec<_>, Vec<_>) = found.into_iter().zip(stages).partition(|(_, is_stage)| *is_stage);
     Ok(ends.into_iter().chain(stages).map(|(proposal, _)| proposal).collect())
+}
+
+/// Proposals of drafts with their names, equal ones once.
+fn proposals(drafts: Vec<(String, Draft<'_>)>) -> Vec<Proposal> {
+    let mut found: Vec<Proposal> = Vec::new();
+    for (name, draft) in drafts {
+        let Draft { schedule, cycles, considered, .. } = draft;
+        let (kernel, recipe) = schedule.finish();
+        match found.iter_mut().find(|other| other.kernel == kernel) {
+            Some(same) => {
+                let new: Vec<_> = considered.into_iter().filter(|l| !same.considered.contains(l)).collect();
+                same.considered.extend(new);
+            }
+            None => found.push(Proposal { name, kernel, recipe, cycles, seconds: None, considered }),
+        }
+    }
+    found
 }

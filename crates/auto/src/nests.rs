@@ -269,7 +269,7 @@ impl Draft<'_> {
         Ok(blocks.name().to_owned())
     }
 
-    fn write_out_inside(&mut self, part: &str) -> Tried {
+    pub(crate) fn write_out_inside(&mut self, part: &str) -> Tried {
         let kernel = self.kernel();
         let is_nest = |node: &Node| match node {
             Node::Loop(iname, _) => is_sequential(kernel, *iname),

@@ -10,7 +10,7 @@ use purlin_isl::{
 };
 use purlin_steps::TransformError;
 use purlin_steps::tree::insns_of;
-use purlin_transforms::primitives::{Band, Part, Reschedule};
+use purlin_transforms::primitives::{Band, DistributeLoop, Part, Reschedule};
 use std::collections::BTreeMap;
 
 /// Operations that isl may take for a schedule: some seconds.
@@ -26,6 +26,14 @@ impl Draft<'_> {
     /// # Errors
     /// A bug, a step that is refused.
     pub(crate) fn reschedule(&mut self, objective: Objective) -> Tried {
+        let tree = self.tree(objective)?;
+        let parts: Vec<Vec<String>> =
+            branches(&tree, self.kernel()).into_iter().map(|(statements, _)| statements).collect();
+        let roots: Vec<String> = self.kernel().body.iter().map(|node| self.name_of(node)).collect();
+        for root in roots {
+            self.part(&root, &|name| parts.iter().position(|all| all.iter().any(|s| s == name)))?;
+        }
+        // loops that were distributed have other names now
         self.bands(objective)?.into_iter().try_for_each(|(step, _)| self.make(step).map(|_| ()))
     }
 
@@ -34,18 +42,41 @@ impl Draft<'_> {
     /// # Errors
     /// A failure of the solver.
     pub(crate) fn bands(&self, objective: Objective) -> Tried<Vec<(Reschedule, bool)>> {
-        let failed = |cause| TransformError { operation: "ask isl's scheduler".into(), cause };
-        let tree = with_operation_limit(OPERATIONS, || tree(self.kernel(), objective))
-            .map_err(|error: IslError| failed(error.into()))?;
+        let tree = self.tree(objective)?;
+        let branches = branches(&tree, self.kernel());
         let mut names = Names { kernel: self.kernel().clone(), next: 0 };
         let mut steps = Vec::new();
-        for (statements, tree) in branches(&tree, self.kernel()) {
+        for (statements, tree) in branches {
             let roots = self.roots_of(&statements);
             let ScheduleTree::Band(band) = tree else { continue };
             let Band { loops, maps, then } = names.band(band, &statements);
             steps.push((Reschedule { subtree: roots, loops, maps, then }, band.permutable));
         }
         Ok(steps)
+    }
+
+    /// isl's order of all instances.
+    fn tree(&self, objective: Objective) -> Tried<ScheduleTree> {
+        with_operation_limit(OPERATIONS, || tree(self.kernel(), objective)).map_err(|error: IslError| {
+            TransformError { operation: "ask isl's scheduler".into(), cause: error.into() }
+        })
+    }
+
+    /// Distributes a loop, and those that it holds, so that each is in one branch.
+    fn part(&mut self, name: &str, branch: &dyn Fn(&str) -> Option<usize>) -> Tried {
+        let nested: Vec<String> = self.body(name).iter().map(|node| self.name_of(node)).collect();
+        for inner in nested {
+            self.part(&inner, branch)?;
+        }
+        let kernel = self.kernel();
+        let of = |node: &Node| {
+            let first = insns_of(std::slice::from_ref(node)).into_iter().next();
+            first.and_then(|s| branch(&kernel.insns[s].name))
+        };
+        let body = self.body(name);
+        let cuts = body.windows(2).filter(|pair| of(&pair[0]) != of(&pair[1]));
+        let cuts: Vec<String> = cuts.map(|pair| self.name_of(&pair[1])).collect();
+        if cuts.is_empty() { Ok(()) } else { self.make(DistributeLoop::new(name, cuts)).map(|_| ()) }
     }
 
     /// The statements at the root that hold these instructions.

@@ -18,16 +18,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use purlin_auto::{Machine, Proposal, propose};
+pub use purlin_auto::{Machine, Proposal, propose, propose_for_card};
 
-use crate::kernel_work;
-use purlin_codegen::{Options, generate};
+use crate::tuning::throughput::{ThroughputModel, predicted};
+use crate::{DeviceModel, DeviceModelError, kernel_work, known_devices};
+use purlin_codegen::{Options, PlacedKernel, Target, generate};
 use purlin_interp::{InterpError, Memory};
 use purlin_ir::Kernel;
 use purlin_primitives::TransformError;
 use purlin_run::judge::{Expected, HostError, STEPS, results, with_tables};
 use purlin_run::{LoadError, Loaded, laid_out};
-use purlin_runtime::{Backend, Device, TimingOptions};
+use purlin_runtime::{Backend, Device, DeviceInfo, TimingOptions};
+use rayon::prelude::*;
 
 /// Why a loop program was not scheduled.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +37,9 @@ pub enum AutoError {
     /// A bug of the engine.
     #[error(transparent)]
     Transform(#[from] TransformError),
+    /// A bug: models of devices that cannot be read.
+    #[error(transparent)]
+    Model(#[from] DeviceModelError),
     /// The program does not run on these values.
     #[error(transparent)]
     Interp(#[from] InterpError),
@@ -85,7 +90,7 @@ pub fn schedule(
     note("running the program as it is written");
     let expected = expected(kernel, memory)?;
     note("making proposals");
-    let mut proposals = propose(kernel, memory.params(), &machine(device))?;
+    let mut proposals = proposals(kernel, memory, &Platform::of(device.info())?)?;
     let written = proposals.iter().position(|p| p.recipe.steps.is_empty());
     let plain = written.map(|at| proposals.remove(at));
     proposals.truncate(budget.saturating_sub(1));
@@ -109,22 +114,106 @@ pub fn schedule(
     }
 }
 
-/// The processor that runs the code.
-fn machine(device: &dyn Device) -> Machine {
-    let info = device.info();
-    let mut machine = Machine::default();
-    if info.vector_bytes > 0 {
-        machine.vector_bytes = info.vector_bytes as f64;
-        machine.registers = if info.vector_bytes > 32 { 32.0 } else { 16.0 };
+/// What schedules are made for.
+#[derive(Clone, Debug)]
+pub enum Platform {
+    /// A processor.
+    Processor(Machine),
+    /// A card.
+    Card(Box<DeviceModel>),
+}
+
+/// The card that stands for others, of which the model knows less.
+const CARD: &str = "H200";
+
+impl Platform {
+    /// A device.
+    ///
+    /// # Errors
+    /// A bug: models of devices that cannot be read.
+    pub fn of(info: &DeviceInfo) -> Result<Self, DeviceModelError> {
+        let is_card = match info.backend {
+            Backend::Cuda => true,
+            Backend::OpenCl => info.vector_bytes == 0,
+            Backend::C => false,
+        };
+        if is_card {
+            return Self::card(info.name.trim_start_matches("NVIDIA "));
+        }
+        let mut machine = Machine::default();
+        if info.vector_bytes > 0 {
+            machine.vector_bytes = info.vector_bytes as f64;
+            machine.registers = if info.vector_bytes > 32 { 32.0 } else { 16.0 };
+        }
+        if info.core_cache_bytes > 0 {
+            machine.caches[1].0 = info.core_cache_bytes as f64;
+        }
+        machine.threads = match info.backend {
+            Backend::C => purlin_runtime::host_threads(),
+            Backend::OpenCl | Backend::Cuda => info.compute_units as usize,
+        };
+        Ok(Self::Processor(machine))
     }
-    if info.core_cache_bytes > 0 {
-        machine.caches[1].0 = info.core_cache_bytes as f64;
+
+    /// What ranks schedules for it, in words.
+    #[must_use]
+    pub fn model(&self) -> String {
+        match self {
+            Self::Processor(_) => "the model of processors".into(),
+            Self::Card(card) => format!("the model of {}", card.name),
+        }
     }
-    machine.threads = match info.backend {
-        Backend::C => purlin_runtime::host_threads(),
-        Backend::OpenCl | Backend::Cuda => info.compute_units as usize,
+
+    /// A card by the name of its model, or one like many others.
+    ///
+    /// # Errors
+    /// A bug: models that cannot be read.
+    pub fn card(name: &str) -> Result<Self, DeviceModelError> {
+        let mut models = known_devices()?;
+        models.retain(|model| model.occupancy.is_some());
+        let named = |name: &str| models.iter().find(|model| model.name == name);
+        let model = named(name).or_else(|| named(CARD)).or_else(|| models.first());
+        Ok(match model {
+            Some(model) => Self::Card(Box::new(model.clone())),
+            None => Self::Processor(Machine::default()),
+        })
+    }
+}
+
+/// Proposals, those first that the model takes for the fastest; nothing is run. What a card has no code
+/// for comes last.
+///
+/// # Errors
+/// A bug of the engine.
+pub fn proposals(
+    kernel: &Kernel,
+    memory: &Memory,
+    platform: &Platform,
+) -> Result<Vec<Proposal>, TransformError> {
+    let card = match platform {
+        Platform::Processor(machine) => return propose(kernel, memory.params(), machine),
+        Platform::Card(card) => card,
     };
-    machine
+    let mut found = propose_for_card(kernel, memory.params())?;
+    let Ok(model) = ThroughputModel::new(card) else { return Ok(found) };
+    let seconds: Vec<Result<f64, String>> =
+        found.par_iter().map(|proposal| predict(&proposal.kernel, memory, &model)).collect();
+    for (proposal, seconds) in found.iter_mut().zip(seconds) {
+        match seconds {
+            Ok(seconds) => proposal.seconds = Some(seconds),
+            Err(why) => proposal.considered.push(format!("no code: {why}")),
+        }
+    }
+    let time = |proposal: &Proposal| proposal.seconds.unwrap_or(f64::INFINITY);
+    found.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    Ok(found)
+}
+
+fn predict(kernel: &Kernel, memory: &Memory, model: &ThroughputModel<'_>) -> Result<f64, String> {
+    let placed = PlacedKernel::new(kernel).map_err(|e| e.to_string())?;
+    let made = placed.program_and_codes(Target::Cuda, &Options::default());
+    let (program, codes) = made.map_err(|e| e.to_string())?;
+    predicted(&program, &codes, memory, model).map_err(|e| e.to_string())
 }
 
 fn expected(kernel: &Kernel, memory: &Memory) -> Result<Expected, AutoError> {

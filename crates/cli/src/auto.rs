@@ -9,7 +9,7 @@ use super::source::{FileSource, Source, SourceArgs};
 use super::table::{seconds, table};
 use clap::Args;
 use purlin::Random;
-use purlin::auto::{AutoError, Found, Trial, schedule};
+use purlin::auto::{AutoError, Found, Platform, Trial, proposals, schedule};
 use purlin::runtime::Device;
 
 /// Find a schedule for a loop program on a device, without a user's step
@@ -38,6 +38,10 @@ pub struct AutoArgs {
     /// Seed of the inputs [default: from the clock]
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Run nothing: print the schedule that the model takes for the fastest. Needs no device; without
+    /// one, cuda and opencl stand for an H200
+    #[arg(long, conflicts_with = "budget")]
+    pub untimed: bool,
     /// Print all that was considered, as comments: what was taken, what was refused and why
     #[arg(long)]
     pub why: bool,
@@ -52,9 +56,38 @@ pub fn run(args: &AutoArgs) -> Result<(), Failure> {
             args.source.what
         )));
     };
+    if args.untimed {
+        return print_untimed(args, &file);
+    }
     let device = open_device(args.device.as_deref())?;
     let (seed, budget) = (args.seed.unwrap_or_else(Random::fresh_seed), args.budget);
     print(&args.source.what, &file, &args.inputs, &*device, seed, budget, args.why)
+}
+
+/// Prints the schedule that the model ranks first.
+fn print_untimed(args: &AutoArgs, file: &FileSource) -> Result<(), Failure> {
+    let name = args.device.as_deref().unwrap_or("c");
+    let platform = match open_device(Some(name)) {
+        Ok(device) => Platform::of(device.info()),
+        Err(Failure::Missing(_)) => Platform::card(""),
+        Err(error) => return Err(error),
+    };
+    let platform = platform.map_err(AutoError::from)?;
+    let wanted = args.inputs.wanted(std::collections::BTreeMap::default());
+    let memory = inputs(&wanted, &file.kernel, args.seed.unwrap_or_default())?.memory;
+    let all = proposals(&file.kernel, &memory, &platform).map_err(AutoError::from)?;
+    let Some((first, others)) = all.split_first() else {
+        return Err(AutoError::None("nothing was proposed".into()).into());
+    };
+    let params = memory.params().iter().map(|(name, value)| format!(" --param {name}={value}"));
+    let params = params.collect::<String>();
+    let mut text = format!("# purlin auto {}{params} --device {name} --untimed\n", args.source.what);
+    text += &format!("# not timed: {} ranks {} schedules\n#\n", platform.model(), all.len());
+    for other in others.iter().filter(|_| args.why) {
+        text += &commented(&other.text(true));
+    }
+    text += &first.text(args.why);
+    out(&text)
 }
 
 /// Finds a schedule and prints it, with what was tried as comments.
@@ -123,6 +156,7 @@ impl From<AutoError> for Failure {
     fn from(error: AutoError) -> Self {
         match error {
             AutoError::Transform(error) => Self::Refused(error.to_string()),
+            AutoError::Model(error) => Self::Refused(error.to_string()),
             AutoError::Interp(error) => Self::Usage(error.to_string()),
             AutoError::Host(error) => error.into(),
             AutoError::None(_) => Self::Refused(error.to_string()),

@@ -211,7 +211,7 @@ impl Collector<'_, '_> {
     /// to all of them and to the placement: the lower bound of a range, else zero.
     fn start(&self, iname: InameId, range: Interval) -> Result<Affine, CodegenError> {
         let info = &self.env.kernel.inames[iname];
-        let start = purlin_analysis::placement::index_origin(&info.domain, iname);
+        let start = purlin_analysis::placement::index_origin(self.env.kernel, iname);
         let found = if !is_parametric(self.env, &start) {
             format!("is `{}`", show(self.env.kernel, &start))
         } else if range.lo < 0 && start.as_constant() == Some(0) {

@@ -4,6 +4,7 @@ use crate::error::CodegenError;
 use crate::passes::Pass;
 use crate::plan::Program;
 use crate::program::{self, Code, Options};
+use crate::sequence;
 use crate::target::Target;
 use purlin_analysis::Analysis;
 use purlin_analysis::placement::{Placement, PlacementError};
@@ -64,19 +65,31 @@ impl<'k> PlacedKernel<'k> {
         self.with_room(|| Ok(program::lower(self, target.description(), None)?.0))
     }
 
-    /// The program for a target, and its code before it is printed.
+    /// The program for a target, and its code before it is printed: that of each entry in the order of
+    /// [`Sequence::entries`](crate::Sequence::entries), or the only one.
     ///
     /// # Errors
     /// As [`PlacedKernel::code`].
-    pub fn program_and_code(
+    pub fn program_and_codes(
         &self,
         target: Target,
         options: &Options,
-    ) -> Result<(Program, Code), CodegenError> {
-        self.with_room(|| {
-            let (code, program) = program::program(self, target.description(), options)?;
-            Ok((program, code))
+    ) -> Result<(Program, Vec<Code>), CodegenError> {
+        self.with_room(|| match self.kernel.has_launches() {
+            true => sequence::of_launches(self.kernel, target.description(), options),
+            false => {
+                let (code, program) = program::program(self, target.description(), options)?;
+                Ok((program, vec![code]))
+            }
         })
+    }
+
+    /// The program for a target.
+    ///
+    /// # Errors
+    /// As [`PlacedKernel::code`].
+    pub fn generate(&self, target: Target, options: &Options) -> Result<Program, CodegenError> {
+        Ok(self.program_and_codes(target, options)?.0)
     }
 
     /// The code for a target after one of the [`passes`](crate::passes), as its printer writes it:

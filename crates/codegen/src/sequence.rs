@@ -13,9 +13,9 @@ use crate::lower::intrinsic;
 use crate::placed::PlacedKernel;
 use crate::plan::{Entry, HostExpr, HostStep, LaunchPlan, Program, Sequence};
 use crate::print::{self, Function};
-use crate::program::{Code, Options, lower, plain_parameters, program};
+use crate::program::{Code, Options, lower, plain_parameters};
 use crate::repeated_writes::has_repeated_writes;
-use crate::target::{Target, TargetDescription};
+use crate::target::TargetDescription;
 use crate::value::integer;
 use purlin_analysis::Analysis;
 use purlin_ir::{
@@ -54,25 +54,12 @@ enum Step {
     For { iname: InameId, ty: ScalarType, lower: Vec<Affine>, upper: Vec<Affine>, body: Vec<Step> },
 }
 
-impl PlacedKernel<'_> {
-    /// The program for a target.
-    ///
-    /// # Errors
-    /// As [`PlacedKernel::code`].
-    pub fn generate(&self, target: Target, options: &Options) -> Result<Program, CodegenError> {
-        self.with_room(|| match self.kernel.has_launches() {
-            true => of_launches(self.kernel, target.description(), options),
-            false => Ok(program(self, target.description(), options)?.1),
-        })
-    }
-}
-
-/// Source and launch plans of a kernel of several launches.
-fn of_launches(
+/// Source and launch plans of a kernel of several launches, and the code of each.
+pub(crate) fn of_launches(
     kernel: &Kernel,
     target: &'static TargetDescription,
     options: &Options,
-) -> Result<Program, CodegenError> {
+) -> Result<(Program, Vec<Code>), CodegenError> {
     let Options { contraction, trust } = *options;
     let mut split = Split { kernel, env: Env::new(kernel), parts: Vec::new() };
     let steps = split.steps(&kernel.body, &mut Vec::new())?;
@@ -100,7 +87,7 @@ fn of_launches(
     let untrusted = if trust { Vec::new() } else { intrinsic::foreign(kernel, target)? };
     let repeated_writes = made.iter().any(|(code, _)| has_repeated_writes(&code.function.body));
     let steps = steps.iter().map(|step| host_step(kernel, step)).collect();
-    Ok(Program {
+    let program = Program {
         target: target.target,
         entry: main.name.to_string(),
         source: source.text,
@@ -109,7 +96,8 @@ fn of_launches(
         repeated_writes,
         untrusted,
         launches: Some(Sequence { entries, steps }),
-    })
+    };
+    Ok((program, made.into_iter().map(|(code, _)| code).collect()))
 }
 
 /// The function of a launch, with the values of the host's loops that it uses.

@@ -3,7 +3,7 @@
 use crate::affine::{Affine, Atom};
 use crate::domain::Domain;
 use crate::ids::InameId;
-use crate::kernel::{AxisTag, Iname, Kernel, VarKind};
+use crate::kernel::{AxisTag, Iname, Kernel, Node, VarKind};
 use crate::verify::KernelError;
 
 impl Iname {
@@ -27,6 +27,26 @@ impl Kernel {
     /// The loop of launches among the loops around an instruction, if the kernel has any.
     pub fn launch_among(&self, loops: &[InameId]) -> Option<InameId> {
         loops.iter().copied().find(|l| self.inames[*l].tag == AxisTag::Launch)
+    }
+
+    /// Whether a loop is one of launches, or around launches: its value is the same in a whole launch.
+    pub fn is_of_host(&self, iname: InameId) -> bool {
+        fn holds(kernel: &Kernel, nodes: &[Node], iname: InameId) -> bool {
+            nodes.iter().any(|node| match node {
+                Node::Loop(l, body) if *l == iname => {
+                    kernel.inames[*l].tag == AxisTag::Launch || launches(kernel, body)
+                }
+                Node::Loop(_, body) => holds(kernel, body, iname),
+                Node::Insn(_) => false,
+            })
+        }
+        fn launches(kernel: &Kernel, nodes: &[Node]) -> bool {
+            nodes.iter().any(|node| match node {
+                Node::Loop(l, body) => kernel.inames[*l].tag == AxisTag::Launch || launches(kernel, body),
+                Node::Insn(_) => false,
+            })
+        }
+        self.has_launches() && holds(self, &self.body, iname)
     }
 
     /// Checks a loop of launches, the last of some loops, and the loops around it.

@@ -50,7 +50,7 @@ fn in_axes(poly: &Polyhedral, index: &Affine) -> Option<(Vec<(super::Axis, i64)>
         let Atom::Iname(iname) = atom else { return None };
         let iname_data = &poly.kernel.inames[*iname];
         let axis = axis_of(iname_data.tag)?;
-        let lo = index_origin(&iname_data.domain, *iname).as_constant()?;
+        let lo = index_origin(&poly.kernel, *iname).as_constant()?;
         constant += c * lo;
         terms.push((axis, *c));
     }

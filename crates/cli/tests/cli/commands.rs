@@ -211,6 +211,30 @@ fn a_loop_program_is_scheduled_without_a_step() {
     assert!(form.contains("`purlin tune` finds the fastest one"), "{form}");
 }
 
+/// A sweep in time that a card runs in launches, one sum in the work-items of a group, and a triangle.
+#[test]
+fn a_card_gets_a_schedule_without_being_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "kernel sweep\n\nparam m: i32\nparam n: i32\narg a: f64[n, n] inout\narg b: f64[n, n] inout\n\
+                arg s: f64[n] inout\nassume n >= 2\ntemp c: f64 private\n\nfor t in 0..m\n  z: c = 0.0\n  for k in 0..n\n    u: c += a[0, k]\n  \
+                for i in 1..n - 1\n    for j in i..n - 1\n      p: b[i, j] = c*(a[i - 1, j] + a[i + 1, j])\n  \
+                for i2 in 1..n - 1\n    for j2 in 1..n - 1\n      q: a[i2, j2] = 0.5*b[i2, j2]\n  d: s[0] += c\n";
+    let file = write(dir.path(), "sweep.purlin", text);
+    let size = ["--param", "m=3", "--param", "n=300", "--device", "cuda", "--untimed"];
+    let found = good(&[&["auto", &file, "--why"][..], &size].concat());
+    assert!(found.contains("# not timed: ") && found.contains(" s predicted"), "{found}");
+    // `c` passes from one launch to the others
+    assert!(found.contains("set_address_space(c, space: global)"), "{found}");
+    assert!(found.contains("reduce_in_tree(") && found.contains("tag: g.1)"), "{found}");
+    let schedule = write(dir.path(), "sweep.schedule", &good(&[&["auto", &file][..], &size].concat()));
+    for (device, n) in [("c", "n=2"), ("c", "n=37"), ("opencl", "n=3"), ("opencl", "n=70")] {
+        let sizes = ["--param", "m=3", "--param", n, "--device", device, "--no-time"];
+        good(&[&["run", &file, "--recipe", &schedule][..], &sizes].concat());
+    }
+    let error = bad(&[&["auto", &file, "--budget", "3"][..], &size].concat(), 2);
+    assert!(error.contains("--untimed") && error.contains("--budget"), "{error}");
+}
+
 #[test]
 fn fixed_parameters_need_no_value() {
     let dir = tempfile::tempdir().unwrap();

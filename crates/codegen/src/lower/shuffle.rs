@@ -50,7 +50,7 @@ impl<'k> Lower<'k> {
     pub(super) fn lane_read(&mut self, access: &Access) -> Result<Option<Expr>, CodegenError> {
         let Some((axis, offset)) = self.placed.placement.lanes[access.var.index()] else { return Ok(None) };
         let own = match self.lane_loop() {
-            Some(l) => Some(Affine::iname(l).minus(&index_origin(&self.kernel.inames[l].domain, l))),
+            Some(l) => Some(Affine::iname(l).minus(&index_origin(self.kernel, l))),
             None => self.at_lane_zero.then(Affine::default),
         };
         let index = &access.index[axis];

@@ -1,7 +1,6 @@
 //! Adds a multiple of an outer loop to the values of an inner one.
 
 use purlin_analysis::Analysis;
-use purlin_analysis::placement::index_origin;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Atom, AxisTag, Expr, InameId, Kernel};
 use purlin_steps::draw::{self, Picks};
@@ -119,7 +118,7 @@ impl Primitive for SkewIname {
 impl SkewIname {
     fn check_start(&self, skewed: &Kernel, iname: InameId) -> Result<(), Refusal> {
         let data = &skewed.inames[iname];
-        let start = index_origin(&data.domain, iname);
+        let start = data.domain.as_guarded_range(iname).map_or_else(Affine::default, |range| range.lo);
         let moves = start.any_symbol(&mut |atom| matches!(atom, Atom::Iname(_)));
         let on_axis = matches!(data.tag, AxisTag::Group(_) | AxisTag::Local(_));
         ONE_START.require(!(moves && on_axis), || {

@@ -4,17 +4,20 @@
 //! what they ask for on average is scaled to the launch that is timed. A [model](ThroughputModel)
 //! makes seconds of it. Neither compiles or runs anything.
 
+mod launches;
 mod model;
 #[cfg(test)]
 mod tests;
 
+pub use launches::predicted;
 pub use model::{ThroughputModel, Verdict};
 
 use super::{CaseMesh, FormCase};
 use crate::tuning::transform_with_setup;
 use crate::{Candidate, Refusal, Stage};
+use purlin_codegen::plan::HostExprError;
 use purlin_codegen::traffic::{GlobalAccesses, Integers, Traffic, traffic};
-use purlin_codegen::{ArgKind, Options, PlacedKernel, Target};
+use purlin_codegen::{ArgKind, Code, LaunchPlan, Options, PlacedKernel, Target};
 use purlin_fem::element::CellShape;
 use purlin_fem::mesh::Mesh;
 use purlin_interp::Memory;
@@ -125,19 +128,31 @@ impl<'c> SampleMeshes<'c> {
         let mut memory = problem.memory.clone();
         set_up_maps(&definitions, &mut memory).map_err(|e| refused(&e))?;
         let placed = PlacedKernel::new(&kernel).map_err(|e| refused(&e))?;
-        let made = placed.program_and_code(Target::Cuda, &Options::default());
-        let (program, code) = made.map_err(|e| refused(&e))?;
-        let plan = program.plan;
-        let maps = Maps::of(&memory);
+        let made = placed.program_and_codes(Target::Cuda, &Options::default());
+        let (program, codes) = made.map_err(|e| refused(&e))?;
+        let [code] = codes.as_slice() else { return Err(refused(&"a form takes several launches")) };
+        let cells = self.case.workload.size as f64 / problem.mesh.n_cells() as f64;
+        let along = |grid: [i64; 3]| vec![[grid[0] / 3, 0, 0], [2 * grid[0] / 3, 0, 0]];
+        Demand::of(code, &program.plan, &Maps::of(&memory), cells, &along).map_err(|e| refused(&e))
+    }
+}
+
+impl Demand {
+    /// What a launch asks for by its code, from some of its groups: `cells` launches of these sizes.
+    fn of(
+        code: &Code,
+        plan: &LaunchPlan,
+        maps: &Maps,
+        cells: f64,
+        sampled: &dyn Fn([i64; 3]) -> Vec<[i64; 3]>,
+    ) -> Result<Self, HostExprError> {
         let mut grid = [1; 3];
         for (extent, expression) in grid.iter_mut().zip(&plan.grid) {
-            *extent = expression.eval(&maps.params).map_err(|e| refused(&e))?;
+            *extent = expression.eval(&maps.params)?;
         }
-        let [along, ..] = grid;
         let sampled: Vec<Traffic> =
-            [along / 3, 2 * along / 3].map(|group| traffic(&code, [group, 0, 0], &maps)).into();
-        let groups = grid.iter().product::<i64>() as f64;
-        let cells = self.case.workload.size as f64 / problem.mesh.n_cells() as f64;
+            sampled(grid).into_iter().map(|group| traffic(code, group, maps)).collect();
+        let groups = grid.iter().map(|extent| (*extent).max(0)).product::<i64>() as f64;
         let traffic = scaled(&sampled, groups * cells / sampled.len() as f64);
         let memory_bytes = plan.args.iter().filter_map(|arg| match &arg.kind {
             ArgKind::Buffer { len, .. } => {
@@ -147,7 +162,7 @@ impl<'c> SampleMeshes<'c> {
             ArgKind::Param | ArgKind::Scalar | ArgKind::Table(_) | ArgKind::Scratch { .. } => None,
         });
         let memory_bytes = memory_bytes.sum();
-        Ok(Demand {
+        Ok(Self {
             traffic,
             groups: groups * cells,
             local_bytes: code.local_bytes,

@@ -6,7 +6,10 @@ use purlin_runtime::{DeviceModel, Occupancy};
 use std::cmp::Ordering;
 
 /// Seconds of an empty launch between two events (H200, 2026-11-21).
-const LAUNCH: f64 = 5.5e-6;
+pub(super) const LAUNCH: f64 = 5.5e-6;
+
+/// Cycles a second of a card whose model does not say.
+const CLOCK: f64 = 1.9e9;
 
 /// Bytes of a wavefront of local memory.
 const WAVEFRONT: f64 = 128.0;
@@ -157,8 +160,19 @@ impl<'m> ThroughputModel<'m> {
         ]
     }
 
+    /// Multiprocessors, by what their local memory passes in a second.
+    pub(super) fn units(&self) -> f64 {
+        let local = self.device.local_bytes_per_s.unwrap_or(self.device.dram_bytes_per_s);
+        (local / (WAVEFRONT * self.clock())).round().max(1.0)
+    }
+
+    /// Cycles a second.
+    pub(super) fn clock(&self) -> f64 {
+        if self.device.clock_mhz > 0 { 1e6 * f64::from(self.device.clock_mhz) } else { CLOCK }
+    }
+
     /// Sub-groups on a unit at a time.
-    fn resident(&self, demand: &Demand) -> f64 {
+    pub(super) fn resident(&self, demand: &Demand) -> f64 {
         let sub_groups = demand.traffic.sub_groups.max(1) as f64;
         let items = sub_groups * self.occupancy.sub_group as f64;
         let mut registers = (demand.traffic.live_words + BESIDE).min(REGISTERS) as f64;

@@ -1,0 +1,112 @@
+//! Temporaries of which every iteration gets its own, so that they order nothing.
+
+use crate::draft::{Draft, Tried};
+use purlin_ir::{AddressSpace, InameId, InsnId, Node, VarId, VarKind};
+use purlin_steps::tree::insns_of;
+use purlin_transforms::primitives::{ExpandArray, MapInames, SetAddressSpace, SplitLives};
+
+impl Draft<'_> {
+    /// Gives the iterations of loops temporaries of their own where they carry nothing but reuse from
+    /// one to the next.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(super) fn expand_temporaries(&mut self) -> Tried {
+        let body = self.kernel().body.clone();
+        self.split_lives(&body)?;
+        let kernel = self.kernel();
+        let is_temporary = |v: &VarId| matches!(kernel.vars[*v].kind, VarKind::Temporary);
+        let vars: Vec<String> =
+            kernel.vars.ids().filter(is_temporary).map(|v| kernel.vars[v].name.clone()).collect();
+        for var in vars {
+            let mut loops = self.around_uses(&var);
+            let before = self.schedule.clone();
+            let space = self.kernel().var(&var).map(|v| self.kernel().vars[v].space);
+            let moves = !loops.is_empty() && space != Some(AddressSpace::Global);
+            if moves && let Err(refused) = self.make(SetAddressSpace::new(&var, AddressSpace::Global)) {
+                self.pass(refused)?;
+                continue;
+            }
+            let mut expanded = false;
+            while !loops.is_empty() && !expanded {
+                match self.make(ExpandArray::new(&var, loops.clone())) {
+                    Ok(()) => expanded = true,
+                    Err(refused) => self.pass(refused)?,
+                }
+                loops.pop();
+            }
+            if !expanded {
+                self.schedule = before;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs two loops of each nest, of which `around` others are around, along their diagonals.
+    ///
+    /// # Errors
+    /// Loops that are none of a perfect nest; a diagonal that breaks an order.
+    pub(super) fn skew_outer(&mut self, around: usize) -> Tried {
+        for node in self.kernel().body.clone() {
+            let mut nest = Vec::new();
+            let mut nodes = std::slice::from_ref(&node);
+            while let [only @ Node::Loop(_, body)] = nodes {
+                nest.push(self.name_of(only));
+                nodes = body;
+            }
+            if let Some([outer, inner]) = nest.get(around..around + 2) {
+                self.make(MapInames::new([outer, inner], [vec![1, 1], vec![1, 0]]))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives each loop of a body temporaries of its own, where no value passes from one to the other.
+    fn split_lives(&mut self, nodes: &[Node]) -> Tried {
+        let loops: Vec<(String, &Vec<Node>)> = nodes
+            .iter()
+            .filter_map(|node| match node {
+                Node::Loop(_, body) => Some((self.name_of(node), body)),
+                Node::Insn(_) => None,
+            })
+            .collect();
+        for (name, body) in loops {
+            if nodes.len() > 1 && self.uses_temporaries(&name) {
+                let stem = self.schedule.fresh(&name);
+                if let Err(refused) = self.make(SplitLives::new(&name, stem)) {
+                    self.pass(refused)?;
+                }
+            }
+            self.split_lives(body)?;
+        }
+        Ok(())
+    }
+
+    fn uses_temporaries(&self, name: &str) -> bool {
+        let kernel = self.kernel();
+        let written = self.insns(name).into_iter().map(|s| kernel.insns[s].lhs.var);
+        written.into_iter().any(|v| matches!(kernel.vars[v].kind, VarKind::Temporary))
+    }
+
+    /// The loops around all uses of a variable, outer ones first.
+    fn around_uses(&self, var: &str) -> Vec<String> {
+        let kernel = self.kernel();
+        let Some(var) = kernel.var(var) else { return Vec::new() };
+        let uses = |s: InsnId| {
+            let insn = &kernel.insns[s];
+            insn.lhs.var == var || insn.reads().iter().any(|access| access.var == var)
+        };
+        let mut around: Vec<InameId> = Vec::new();
+        let mut nodes: &[Node] = &kernel.body;
+        loop {
+            let using: Vec<&Node> = nodes
+                .iter()
+                .filter(|node| insns_of(std::slice::from_ref(*node)).into_iter().any(uses))
+                .collect();
+            let [Node::Loop(iname, body)] = using.as_slice() else { break };
+            around.push(*iname);
+            nodes = body;
+        }
+        around.into_iter().map(|l| kernel.inames[l].name.clone()).collect()
+    }
+}
