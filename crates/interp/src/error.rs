@@ -78,4 +78,9 @@ pub enum InterpError {
     Unbounded { at: Site, iname: String, missing: &'static str },
     #[error("`{at}`: more than {limit} steps; raise the limit or run a smaller size")]
     StepLimit { at: Site, limit: u64 },
+    #[error(
+        "`{at}`: to follow the accesses that values decide takes more than {limit} steps; check a smaller size, bound \
+         the entries of the maps, or launch without the check"
+    )]
+    CheckLimit { at: Site, limit: u64 },
 }

@@ -127,11 +127,25 @@ fn open(accesses: &[AccessProof]) -> BTreeSet<InsnId> {
 /// # Errors
 /// What the interpreter would refuse: an assumption that the parameters break, two entries of an
 /// array that is assumed injective or symmetric, an instance that leaves an array with the entries
-/// that led it there, parameters or maps that are missing or do not fit.
+/// that led it there, parameters or maps that are missing or do not fit; more instances to be followed
+/// than seconds allow.
 pub fn check_launch(
     kernel: &Kernel,
     memory: &Memory,
     accesses: &[AccessProof],
+) -> Result<LaunchReport, InterpError> {
+    check_launch_within(kernel, memory, accesses, CHECK_STEPS)
+}
+
+/// Instances and loop iterations that a check follows: some seconds.
+const CHECK_STEPS: u64 = 200_000_000;
+
+/// [`check_launch`] in this many steps.
+pub(crate) fn check_launch_within(
+    kernel: &Kernel,
+    memory: &Memory,
+    accesses: &[AccessProof],
+    limit: u64,
 ) -> Result<LaunchReport, InterpError> {
     let mut program = lower(kernel, memory.params())?;
     let unchecked = injective::check_injective(kernel, &program, memory)?;
@@ -179,8 +193,14 @@ pub fn check_launch(
         let wanted = slice::reduce_to(&mut program, &follow);
         let slots = store::load_some(kernel, &program, memory, &|v| wanted.contains(&v))?;
         let mut nobody = ();
-        let mut machine = Machine::new(kernel, &program, slots, &mut nobody, u64::MAX);
-        machine.run(&program.body).map_err(|fault| *fault)?;
+        let mut machine = Machine::new(kernel, &program, slots, &mut nobody, limit);
+        let refused = |fault: InterpError| {
+            if let InterpError::StepLimit { at, limit } = fault {
+                return InterpError::CheckLimit { at, limit };
+            }
+            fault
+        };
+        machine.run(&program.body).map_err(|fault| refused(*fault))?;
     }
     Ok(report)
 }

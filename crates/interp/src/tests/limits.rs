@@ -1,6 +1,7 @@
 //! Numbers at the ends of their ranges.
 
 use super::{F64, I64, c};
+use crate::check::{AccessProof, check_launch_within};
 use crate::{Memory, interpret, interpret_with};
 use purlin_ir::{Access, Affine, Constraint, Direction, Domain, KernelBuilder, UpdateOp};
 
@@ -85,4 +86,31 @@ fn conditions_of_long_loops_are_quick() {
         let message = run(3, period).unwrap_err();
         assert!(message.ends_with("more than 100 steps; raise the limit or run a smaller size"), "{message}");
     }
+}
+
+/// Entries that decide an index are followed one by one, but not for hours.
+#[test]
+fn a_check_of_many_instances_ends() {
+    let mut b = KernelBuilder::new("entries");
+    let n = b.param("n", I64);
+    let map = b.argument("map", I64, [Affine::var(n)], Direction::In);
+    let y = b.argument("y", I64, [Affine::var(n)], Direction::InOut);
+    let i = b.iname("i", |i| Domain::range(i, &c(0), &Affine::var(n)));
+    b.open(i);
+    let entry = purlin_ir::Expr::Load(Access::new(map, [purlin_ir::Expr::Iname(i)]));
+    let own = Box::new(purlin_ir::Expr::Iname(i));
+    let place = purlin_ir::Expr::Binary(purlin_ir::BinaryOp::Sub, Box::new(entry), own);
+    b.update("s", Access::new(y, [place]), UpdateOp::Add, 1);
+    b.close_loop();
+    let kernel = b.finish().unwrap();
+    let open: Vec<AccessProof> = kernel.insns.ids().map(|insn| AccessProof { insn, proved: false }).collect();
+    let memory =
+        Memory::new().param("n", 40).value("map", (0..40).collect::<Vec<i64>>()).value("y", vec![0_i64; 40]);
+    let check = |limit| check_launch_within(&kernel, &memory, &open, limit);
+    assert_eq!(check(1_000).unwrap().followed, 1);
+    assert_eq!(
+        check(20).unwrap_err().to_string(),
+        "`for i`: to follow the accesses that values decide takes more than 20 steps; check a smaller size, bound the \
+         entries of the maps, or launch without the check"
+    );
 }
