@@ -7,6 +7,8 @@
     python3 studies/polybench/run.py time          # one thread, medians, interleaved; times.json
     python3 studies/polybench/run.py page          # results/polybench.md of times.json
     python3 studies/polybench/run.py cards         # schedules for cards by the model, into schedules/cards/
+    python3 studies/polybench/run.py card-check    # these on a card (CARD=cuda) against the interpreter
+    python3 studies/polybench/run.py card-time     # and their times
 
 Each command takes names of kernels. `time` needs nothing of the others' but schedules/, so that it can
 run alone on a machine that does nothing else. Needs numpy and gcc. Beside ours are timed what Polly makes
@@ -319,6 +321,7 @@ def summary(found):
         print(f"{len(ratios)} kernels: geometric mean {mean(found, 'auto'):.2f} of gcc, smallest {ratios[slowest]:.2f} ({slowest})")
 
 
+CARD = os.environ.get("CARD", "cuda")
 OPERATORS = re.compile(r"\b(?:select|sqrt|exp|pow|min|max)\(|[-+*/]")
 
 
@@ -403,6 +406,47 @@ def cards(names):
     return 1 if wrong else 0
 
 
+def on_card(name, sizes, *more):
+    """`purlin run` of a card's schedule, on values for which the kernel stays finite."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    path = BUILD / f"{name}-values.json"
+    given = {arg for arg, _, _, direction in declared(name)[1] if direction != "out"}
+    small = {k: v.ravel().tolist() if isinstance(v, np.ndarray) else v for k, v in inputs(name, sizes).items()
+             if k in given and (not isinstance(v, np.ndarray) or v.size < 100_000)}
+    path.write_text(json.dumps(small))
+    command = ["run", HERE / "kernels" / f"{name}.purlin", "--recipe", card_schedule(name), "--device", CARD]
+    return purlin(*command, "--seed", "1", "--values", path, *options(sizes), *more)
+
+
+def card_check(names):
+    """The cards' schedules against the interpreter: small sizes, and such that groups are full and not."""
+    wrong = 0
+    for name in names:
+        for factor in (1, 3):
+            done = on_card(name, {k: factor * v for k, v in SMALL[name].items()}, "--no-time")
+            wrong += bool(done.returncode)
+            print(f"{name:15s} x{factor} {'WRONG ' + done.stderr.strip()[-400:] if done.returncode else 'right'}", flush=True)
+    print(f"{wrong} wrong")
+    return 1 if wrong else 0
+
+
+def card_time(names):
+    """Median times of the cards' schedules as `purlin run` prints them; card_times.json."""
+    path = HERE / "card_times.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    for name in names:
+        done = on_card(name, LARGE[name])
+        time_ = re.search(r"([\d.]+) (s|ms|us|µs|ns)\b", next((l for l in done.stdout.split("\n") if "time (median)" in l), ""))
+        predicted = re.search(r"(\S+) s predicted", card_schedule(name).read_text())
+        if done.returncode or not time_:
+            print(f"{name:15s} {done.stdout[-200:]} {done.stderr.strip()[-300:]}", flush=True)
+            continue
+        seconds = float(time_.group(1)) * {"s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}[time_.group(2)]
+        found[name] = {"seconds": seconds, "predicted": float(predicted.group(1)), "recipe": card_schedule(name).name}
+        path.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+        print(f"{name:15s} {seconds:.3e} s, predicted {float(predicted.group(1)):.3e} s", flush=True)
+
+
 def page(_):
     found = json.loads((HERE / "times.json").read_text())
     labels = [l for l in ("written", "auto", "polly", "pluto") if any(l in v for v in found.values())]
@@ -419,7 +463,7 @@ def page(_):
 
 
 def main():
-    commands = {"schedule": schedule, "check": check, "time": measure, "page": page, "cards": cards}
+    commands = {"schedule": schedule, "check": check, "time": measure, "page": page, "cards": cards, "card-check": card_check, "card-time": card_time}
     asked = [word for word in sys.argv[1:] if word in commands]
     names = [word for word in sys.argv[1:] if word not in commands] or sorted(SMALL)
     if not asked or any(name not in SMALL for name in names):
