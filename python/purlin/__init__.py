@@ -25,6 +25,7 @@ tag(i_i, tag: l.0)
 
 from purlin._purlin import Kernel, __version__
 from purlin._purlin import forms as _forms
+from purlin.auto import AutoSchedule, ScheduleTrial, auto
 from purlin.checks import checked
 from purlin.compiled import Argument, Compiled, Roofline, compile, devices, source
 from purlin.errors import (
@@ -67,6 +68,7 @@ __all__ = [
     "AliasError",
     "Argument",
     "ArgumentError",
+    "AutoSchedule",
     "CodegenError",
     "Compiled",
     "CopyWarning",
@@ -92,6 +94,7 @@ __all__ = [
     "Roofline",
     "Schedule",
     "ScheduleError",
+    "ScheduleTrial",
     "ShapeError",
     "Solution",
     "SolverError",
@@ -103,6 +106,7 @@ __all__ = [
     "UntrustedError",
     "Witness",
     "__version__",
+    "auto",
     "checked",
     "compile",
     "devices",

@@ -69,6 +69,9 @@ class Program:
     @property
     def resources(self) -> Optional[str]: ...
     def launch(self, arrays: list[_Array], numbers: _Numbers, stream: Optional[int] = None) -> None: ...
+    def auto(
+        self, arrays: list[_Array], numbers: _Numbers, budget: int
+    ) -> tuple[list[tuple[str, str, str, Optional[float], Optional[str]]], int]: ...
     def measure(
         self, arrays: list[_Array], numbers: _Numbers, work: Kernel, label: str
     ) -> tuple[

@@ -1,5 +1,6 @@
 //! What goes wrong, as an exception of the package.
 
+use purlin::auto::AutoError;
 use purlin::LoadError;
 use purlin::analysis::witness::{Instance, Witness};
 use purlin::codegen::CodegenError;
@@ -175,6 +176,17 @@ impl From<TransformError> for Failure {
         match error.cause.witness() {
             Some(witness) => failure.with("witness", Field::Witness(Box::new(witness.clone()))),
             None => failure,
+        }
+    }
+}
+
+impl From<AutoError> for Failure {
+    fn from(error: AutoError) -> Self {
+        match error {
+            AutoError::Transform(error) => error.into(),
+            AutoError::Model(error) => Self::new("InternalError", error.to_string()),
+            AutoError::Interp(error) => Self::new("ArgumentError", error.to_string()),
+            AutoError::Host(_) | AutoError::None(_) => Self::new("ScheduleError", error.to_string()),
         }
     }
 }

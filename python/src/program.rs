@@ -76,6 +76,9 @@ type Measured = (
     String,
 );
 
+/// A schedule that was tried.
+type Tried = (String, String, String, Option<f64>, Option<String>);
+
 fn target(name: &str) -> Result<Target, Failure> {
     Target::named(name).ok_or_else(|| {
         let all: Vec<String> = Target::ALL.iter().map(|target| format!("`{target}`")).collect();
@@ -235,6 +238,33 @@ impl Program {
                 self.device.info().name.clone(),
                 svg,
             ))
+        })
+    }
+
+    /// Schedules that were tried for a call: the name, the steps as JSON and as text with what was
+    /// considered, seconds or why there are none; and the place of the fastest.
+    fn auto(
+        &self,
+        py: Python<'_>,
+        arrays: Vec<Array>,
+        numbers: BTreeMap<String, Number>,
+        budget: usize,
+    ) -> PyResult<(Vec<Tried>, usize)> {
+        failure::run(py, || {
+            let bound = bind(&self.kernel, &self.program, &arrays, &numbers)?;
+            let all = self.kernel.vars.ids().collect();
+            let memory = memory((&*self.device, &self.executable), &self.kernel, &bound, &arrays, &all)?;
+            let found = purlin::auto::schedule(&self.kernel, &*self.device, &memory, budget, &mut |_| {})?;
+            let tried = found.trials.iter().map(|trial| {
+                let json = trial.proposal.recipe.to_json();
+                let json = json.map_err(|e| Failure::new("InternalError", e.to_string()))?;
+                let (seconds, reason) = match &trial.outcome {
+                    Ok(seconds) => (Some(*seconds), None),
+                    Err(why) => (None, Some(why.clone())),
+                };
+                Ok((trial.proposal.name.clone(), json, trial.proposal.text(true), seconds, reason))
+            });
+            Ok((tried.collect::<Result<_, Failure>>()?, found.best))
         })
     }
 
