@@ -239,10 +239,10 @@ fn drafts(seed: u64, number: u64) -> Vec<Tree> {
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let draft = |simple: bool| {
         let config = if simple {
-            SampleConfig { nests: 2, ..SampleConfig::simple() }
+            SampleConfig { nests: 2, launches: true, ..SampleConfig::simple() }
         } else {
             // two idioms: two sums, of which each may become a tree
-            SampleConfig { idioms: 2, ..SampleConfig::default() }
+            SampleConfig { idioms: 2, launches: true, ..SampleConfig::default() }
         };
         // a quarter of the updates becomes stores
         let stores = (any::<u8>(), any::<u8>()).prop_map(|(a, b)| a & b);

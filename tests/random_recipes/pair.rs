@@ -170,9 +170,9 @@ impl Draft {
 
     fn config(&self) -> SampleConfig {
         if self.simple {
-            SampleConfig { nests: 2, ..SampleConfig::simple() }
+            SampleConfig { nests: 2, launches: true, ..SampleConfig::simple() }
         } else {
-            SampleConfig::default()
+            SampleConfig { launches: true, ..SampleConfig::default() }
         }
     }
 

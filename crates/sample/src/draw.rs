@@ -1,6 +1,7 @@
 //! From a plan to a kernel: variables and their values.
 
 use super::entries::{Lines, unusual};
+use super::launches::in_launches;
 use super::plan::Plan;
 use super::{Sample, SampleConfig};
 use purlin_interp::Memory;
@@ -79,7 +80,7 @@ pub(super) fn draw(plan: &Plan, config: SampleConfig) -> Sample {
     }
     match draw.b.finish() {
         Ok(kernel) => {
-            let kernel = without_unused(kernel);
+            let kernel = in_launches(without_unused(kernel), plan.launches);
             let memory = memory(plan.n, plan.m, plan.seed).of_kernel(&kernel);
             Sample { kernel, memory }
         }

@@ -19,7 +19,8 @@
 //! zeros of either sign, with numbers near `1e-20` and `1e-200` among others, and with infinities;
 //! quotients by elements of inputs and tables, and their signs. In a quarter of the samples about
 //! half of the names are words that a target, isl or the engine uses, and some labels would be
-//! code.
+//! code. Where launches are asked for ([`SampleConfig::launches`]), about half of the samples have two
+//! or more, some of them repeated by a loop of the host.
 //!
 //! A sample is made from a [`Plan`](plan::Plan), which is what shrinks: fewer nests and statements,
 //! smaller expressions, and picks towards the first (simplest) choice.
@@ -40,6 +41,7 @@ mod draw;
 mod entries;
 mod expression;
 mod idiom;
+mod launches;
 mod names;
 mod nest;
 pub mod plan;
@@ -82,6 +84,8 @@ pub struct SampleConfig {
     pub shaped: bool,
     /// Single precision, 64-bit integers, arithmetic of literals, nans and infinities.
     pub typed: bool,
+    /// Several launches, with loops of the host around them; not by default.
+    pub launches: bool,
 }
 
 impl Default for SampleConfig {
@@ -98,6 +102,7 @@ impl Default for SampleConfig {
             data_dependent: true,
             shaped: true,
             typed: true,
+            launches: false,
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Plan {
     pub idioms: Vec<IdiomPlan>,
     /// Whether an `out` argument is written at the end.
     pub output: bool,
+    /// Picks the launches that the parts are in, where there are to be any; 0 leaves one.
+    pub launches: u8,
     /// Picks other names for the parts of the kernel; 0 leaves them as they are.
     pub names: u64,
 }
@@ -123,8 +125,19 @@ pub fn arbitrary_plan(config: SampleConfig) -> impl Strategy<Value = Plan> {
     });
     let idioms = vec(idiom(config), 0..=config.idioms);
     let names = prop_oneof![3 => Just(0), 1 => any::<u64>()];
-    (most.clone(), most, any::<u64>(), nests, idioms, any::<bool>(), names).prop_map(
-        |(n, m, seed, nests, idioms, output, names)| Plan { n, m, seed, nests, idioms, output, names },
+    let launches = if config.launches { any::<u8>().boxed() } else { Just(0).boxed() };
+    let whole = (any::<bool>(), launches, names);
+    (most.clone(), most, any::<u64>(), nests, idioms, whole).prop_map(
+        |(n, m, seed, nests, idioms, (output, launches, names))| Plan {
+            n,
+            m,
+            seed,
+            nests,
+            idioms,
+            output,
+            launches,
+            names,
+        },
     )
 }
 

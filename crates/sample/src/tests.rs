@@ -1,4 +1,4 @@
-use super::plan::{ExprPlan, NestPlan, Plan, RangePlan, StatementPlan};
+use super::plan::{ExprPlan, NestPlan, Plan, RangePlan, StatementPlan, arbitrary_plan};
 use super::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -35,6 +35,41 @@ proptest! {
             prop_assert!(insn.lhs.index.iter().all(|e| e.as_affine().is_some()));
             insn.rhs.for_each(&mut |e| assert!(!matches!(e, Expr::Reduce(_))));
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(config(200))]
+
+    /// They compute what the same program computes in one launch, as text order is the meaning.
+    #[test]
+    fn samples_of_several_launches_run(plan in arbitrary_plan(in_launches())) {
+        let (one, several) = (Plan { launches: 0, ..plan.clone() }, sample(&plan, in_launches()));
+        prop_assert_eq!(several.kernel.verify(), Ok(()));
+        let (mut found, mut wanted) = (several.memory.clone(), sample(&one, in_launches()).memory);
+        prop_assert!(interpret(&several.kernel, &mut found).is_ok());
+        if !several.kernel.to_string().contains("for again") {
+            let run = interpret(&sample(&one, in_launches()).kernel, &mut wanted);
+            prop_assert!(run.is_ok());
+            prop_assert_eq!(format!("{found:?}"), format!("{wanted:?}"));
+        }
+    }
+}
+
+fn in_launches() -> SampleConfig {
+    SampleConfig { launches: true, ..SampleConfig::default() }
+}
+
+/// Launches, loops of the host around them, and values that live from one to the next.
+#[test]
+fn launches_occur() {
+    let mut runner = TestRunner::new(config(1));
+    let texts: Vec<String> = (0..400)
+        .map(|_| arbitrary_kernel(in_launches()).new_tree(&mut runner).expect("a sample").current().kernel.to_string())
+        .collect();
+    for feature in ["launch first", "launch second", "for again in 0..2", "{launch}", "global"] {
+        let n = texts.iter().filter(|text| text.contains(feature)).count();
+        assert!(n > 5, "`{feature}` in {n} of 400 samples");
     }
 }
 
@@ -135,7 +170,7 @@ fn smallest_plan_is_the_smallest_program() {
         loops: vec![RangePlan { extent: 0, shape: 0, condition: 0 }],
         statements: vec![statement],
     };
-    let plan = Plan { n: 1, m: 1, seed: 0, nests: vec![nest], idioms: vec![], output: false, names: 0 };
+    let plan = Plan { n: 1, m: 1, seed: 0, nests: vec![nest], idioms: vec![], output: false, launches: 0, names: 0 };
     let kernel = draw::draw(&plan, SampleConfig::default()).kernel;
     let i = kernel.iname("i2").expect("the loop of the nest");
     assert_eq!(kernel.inames[i].domain.as_range(i).map(|(lo, _)| lo), Some(purlin_ir::Affine::constant(0)));
