@@ -281,6 +281,20 @@ pub fn loading(
     Ok(chosen)
 }
 
+/// Whether an expression has one of the texts, spaces left out, in which `*` stands for any number of
+/// letters; also if none is given.
+pub fn has_text(kernel: &Kernel, e: &Expr, only: &[String]) -> bool {
+    let plain = |text: &str| text.replace(' ', "");
+    let text = plain(&kernel.show_expr(e).to_string());
+    only.is_empty() || only.iter().any(|pattern| matches(&plain(pattern), &text))
+}
+
+/// ` with` and the texts of [`has_text`], if there are any: for names of operations.
+pub fn with_texts(only: &[String]) -> String {
+    let texts: Vec<_> = only.iter().map(|text| format!("`{text}`")).collect();
+    if texts.is_empty() { String::new() } else { format!(", only {}", texts.join(", ")) }
+}
+
 /// The loads of tables that are factors of an instruction's value.
 pub fn table_factors<'k>(kernel: &Kernel, insn: &'k Insn) -> Vec<&'k Access> {
     let is_table = |access: &&Access| matches!(kernel.vars[access.var].kind, VarKind::Table(_));

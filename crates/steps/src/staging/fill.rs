@@ -147,7 +147,7 @@ impl Plan<'_, '_> {
     /// The instructions of the region with the temporary instead of the array, whose affine elements it
     /// holds: where they read, and perhaps where they write.
     fn redirected(&self, writes: bool) -> Vec<(InsnId, Insn)> {
-        let poly = self.analysis.polyhedral();
+        let (kernel, poly) = (self.analysis.kernel(), self.analysis.polyhedral());
         let var = self.region.var;
         let affine = |index: &[Expr]| {
             let known = |e: &Expr| e.as_affine().is_some_and(|a| poly.affine(&a, Side::Source).is_some());
@@ -157,6 +157,7 @@ impl Plan<'_, '_> {
             if let Expr::Load(access) = &mut e
                 && access.var == var
                 && affine(&access.index)
+                && self.region.is_chosen(kernel, access)
             {
                 *access = Access::new(self.id, self.tile.index(&access.index));
             }

@@ -8,7 +8,7 @@ use crate::staging::{AFFINE_READS, DEFINED_BOX, Footprint, Tile};
 use crate::tree::{body_of, insns_of, loops_down_to};
 use purlin_analysis::deps::{AccessSite, Mode};
 use purlin_analysis::polyhedral::Polyhedral;
-use purlin_ir::{Affine, InameId, InsnId, Kernel, VarId, VarKind};
+use purlin_ir::{Access, Affine, Expr, InameId, InsnId, Kernel, VarId, VarKind};
 
 /// What the temporary stands for, and where.
 pub struct Region {
@@ -25,6 +25,8 @@ pub struct Region {
     pub first: InsnId,
     /// The instructions that use the temporary instead.
     pub insns: Vec<InsnId>,
+    /// The texts of the reads that do; all if none is given.
+    pub only: Vec<String>,
 }
 
 impl Region {
@@ -56,7 +58,7 @@ impl Region {
         let insns = insns_of(body).into_iter().filter(|i| wanted(*i)).collect();
         let first = of_node(&body[from])[0];
         let around = loops_down_to(kernel, at)?;
-        Ok(Self { var, at, around, nodes: (from, to), first, insns })
+        Ok(Self { var, at, around, nodes: (from, to), first, insns, only: Vec::new() })
     }
 
     /// The same for all instructions from the first node to the last.
@@ -68,6 +70,11 @@ impl Region {
         Ok(self)
     }
 
+    /// Whether an access of the array uses the temporary instead, if its instruction does.
+    pub(super) fn is_chosen(&self, kernel: &Kernel, access: &Access) -> bool {
+        self.only.is_empty() || lookup::has_text(kernel, &Expr::Load(access.clone()), &self.only)
+    }
+
     /// The reads that are replaced, which must all be affine.
     ///
     /// # Errors
@@ -77,7 +84,9 @@ impl Region {
         poly: &Polyhedral,
         sites: &'s [AccessSite],
     ) -> Result<Vec<&'s AccessSite>, Refusal> {
-        let inside = |s: &&AccessSite| s.mode == Mode::Read && self.insns.contains(&s.insn);
+        let inside = |s: &&AccessSite| {
+            s.mode == Mode::Read && self.insns.contains(&s.insn) && self.is_chosen(&poly.kernel, &s.access)
+        };
         let reads: Vec<_> = sites.iter().filter(inside).collect();
         for site in &reads {
             AFFINE_READS.decide(site.is_affine(), || {

@@ -20,7 +20,8 @@ use std::fmt;
 /// s: y[i] = a[i + 1]*b[i] + a[k]*b[3]   =>   rule f(p, q) := a[p]*b[q]
 ///                                            s: y[i] = f(i + 1, i) + f(k, 3)
 /// ```
-/// Innermost matches are replaced first.
+/// Innermost matches are replaced first. With `only` the other matches stay, also in the same
+/// instruction: `extract_rule(f, [p], "a[p]", only: ["a[j + 1]"])`.
 ///
 /// # Precondition
 /// With the arguments `e` that unification finds put into the template `b(x)`, every use expands to
@@ -45,6 +46,10 @@ pub struct ExtractRule {
     /// The instructions; all if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insns: Option<Selection>,
+    /// The texts of the subexpressions, such as `a[j]*b[*]`; all that match if absent. In them `*` stands for
+    /// any number of letters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
 }
 
 impl ExtractRule {
@@ -55,14 +60,15 @@ impl ExtractRule {
         template: impl Into<String>,
     ) -> Self {
         let params = params.into_iter().map(Into::into).collect();
-        Self { name: name.into(), params, template: template.into(), insns: None }
+        Self { name: name.into(), params, template: template.into(), insns: None, only: Vec::new() }
     }
 }
 
 impl fmt::Display for ExtractRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "extract rule `{}({}) := {}`", self.name, self.params.join(", "), self.template)?;
-        self.insns.as_ref().map_or(Ok(()), |insns| write!(f, " from {insns}"))
+        self.insns.as_ref().map_or(Ok(()), |insns| write!(f, " from {insns}"))?;
+        f.write_str(&lookup::with_texts(&self.only))
     }
 }
 
@@ -104,7 +110,7 @@ impl Primitive for ExtractRule {
         let mut matches = 0;
         let mut rewrite = |e: Expr| {
             let mut args = vec![None; self.params.len()];
-            if !unify(&rule.body, &e, &mut args) {
+            if !(unify(&rule.body, &e, &mut args) && lookup::has_text(kernel, &e, &self.only)) {
                 return e;
             }
             matches += 1;

@@ -1,7 +1,7 @@
 //! Copies what a region reads of an array to a temporary.
 
 use purlin_analysis::Analysis;
-use purlin_ir::{AddressSpace, InsnId, Kernel};
+use purlin_ir::{AddressSpace, Expr, InsnId, Kernel};
 use purlin_steps::argument;
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::lookup::{self, Selection};
@@ -40,7 +40,9 @@ use std::fmt;
 /// ```
 /// With the footprint `exact` the copy loops run for the elements that are read and no others: of a
 /// triangle a triangle. The temporary stays as large as the box. Conditions on values from memory
-/// narrow nothing. The copy is an instruction of its own; the instances of the others stay.
+/// narrow nothing. The copy is an instruction of its own; the instances of the others stay. With
+/// `only` the other reads stay, also in the same instruction: `prefetch_array(p, at: block, space:
+/// local, only: ["p[j, *]"])`.
 ///
 /// # Precondition
 /// With `L` the loops around the copy, for every write `w` of `var` after it and every read `r`:
@@ -87,6 +89,10 @@ pub struct PrefetchArray {
     /// The instructions whose reads are replaced; all inside the loop if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insns: Option<Selection>,
+    /// The texts of the reads that are replaced, such as `a[j, *]`; all if absent. In them `*` stands for any
+    /// number of letters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
 }
 
 impl PrefetchArray {
@@ -106,6 +112,7 @@ impl PrefetchArray {
             work_items: Vec::new(),
             footprint: Footprint::Box,
             insns: None,
+            only: Vec::new(),
         }
     }
 
@@ -137,6 +144,13 @@ impl PrefetchArray {
         self
     }
 
+    /// Replaces the reads of these texts only.
+    #[must_use]
+    pub fn only_reads<S: Into<String>>(mut self, texts: impl IntoIterator<Item = S>) -> Self {
+        self.only = texts.into_iter().map(Into::into).collect();
+        self
+    }
+
     fn name(&self) -> String {
         self.temporary.clone().unwrap_or_else(|| format!("{}_tile", self.var))
     }
@@ -146,7 +160,8 @@ impl fmt::Display for PrefetchArray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name();
         let temporary = self.temporary(&name);
-        f.write_str(&temporary.describe("prefetch", &self.var, self.at.as_ref(), self.insns.as_ref()))
+        f.write_str(&temporary.describe("prefetch", &self.var, self.at.as_ref(), self.insns.as_ref()))?;
+        f.write_str(&lookup::with_texts(&self.only))
     }
 }
 
@@ -204,13 +219,14 @@ impl Primitive for PrefetchArray {
         let var = p.of(&draw::read_inside(kernel, &at))?;
         let spaces = [AddressSpace::Local, AddressSpace::Private, AddressSpace::Local];
         let space = if p.below(16) == 7 { AddressSpace::Global } else { p.among(spaces) };
-        let step = Self::new(var, at, space).into_temporary(kernel.fresh_name("tile"));
+        let step = Self::new(&var, at, space).into_temporary(kernel.fresh_name("tile"));
         let items = match p.below(4) {
             0 => vec![3],
             1 => vec![2, 2],
             _ => vec![],
         };
         let step = step.by_work_items(items);
+        let step = if p.one_in(4) { step.only_reads(p.of(&texts_of_reads(kernel, &var))) } else { step };
         Some(if p.one_in(3) { step.exactly() } else { step })
     }
 }
@@ -228,10 +244,34 @@ impl PrefetchArray {
         })?;
         let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;
         let wanted = |i: InsnId| chosen.as_ref().is_none_or(|chosen| chosen.contains(&i));
-        let loads = |i| kernel.insns[i].loads(var) || rule_that_reads(kernel, i, var).is_some();
+        let is_read =
+            |e: &Expr| e.as_load().is_some_and(|a| a.var == var) && lookup::has_text(kernel, e, &self.only);
+        let loads = |i: InsnId| {
+            kernel.insns[i].expressions().any(|e| e.any(&mut |e| is_read(e)))
+                || (self.only.is_empty() && rule_that_reads(kernel, i, var).is_some())
+        };
         let reads = |i| wanted(i) && loads(i);
+        SOMETHING_READS.require(self.only.is_empty() || kernel.insns.ids().any(reads), || {
+            let texts = texts_of_reads(kernel, &self.var);
+            let texts = lookup::near(&self.only.join(" "), texts.iter().map(String::as_str));
+            format!("no read of `{}` has such a text; there is {texts}", self.var)
+        })?;
         let region = Region::of(kernel, var, self.at.as_deref(), &reads, (&SOMETHING_READS, "read"))?;
+        let region = Region { only: self.only.clone(), ..region };
         check_no_rule_reads(kernel, &region.insns, var)?;
         Ok(region)
     }
+}
+
+/// The texts of the reads of an array.
+fn texts_of_reads(kernel: &Kernel, var: &str) -> Vec<String> {
+    let mut texts = std::collections::BTreeSet::new();
+    for e in kernel.insns.values().flat_map(|i| i.expressions()) {
+        e.for_each(&mut |e| {
+            if e.as_load().is_some_and(|a| kernel.vars[a.var].name == var) {
+                texts.insert(kernel.show_expr(e).to_string());
+            }
+        });
+    }
+    texts.into_iter().collect()
 }
