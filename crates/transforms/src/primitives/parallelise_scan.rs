@@ -1,22 +1,21 @@
 //! Lets the iterations of a loop with a running total start from totals that a scan over the
 //! work-items gives.
 
+mod edit;
+
 use super::reduce_in_tree::{Values, work_item_tag};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::polyhedral::{Polyhedral, symbol_ranges};
 use purlin_ir::{
-    Access, AddressSpace, Affine, AxisTag, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
-    VarId, VarKind, Variable, WriteOp,
+    AddressSpace, Affine, AxisTag, Expr, InameId, Insn, InsnId, Kernel, UpdateOp, VarId, VarKind, WriteOp,
 };
 use purlin_steps::argument;
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::keeps::Keeps;
 use purlin_steps::lookup;
 use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::nest::{copy_loops, new_loop, renamed, wrapped};
-use purlin_steps::neutral::neutral;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
 use purlin_steps::proofs::accumulation::IS_UPDATE;
@@ -25,12 +24,13 @@ use purlin_steps::proofs::accumulation::{refuse_reductions, update};
 use purlin_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
 use purlin_steps::proofs::elements::NO_RULE;
 use purlin_steps::proofs::elements::check_no_rule;
+use purlin_steps::proofs::extent::parametric_extent;
 use purlin_steps::proofs::stale;
 use purlin_steps::proofs::written::{NewRead, reads_constants};
 use purlin_steps::refusal::{AtParameters, LostValue, Refusal};
 use purlin_steps::schedule::Array;
 use purlin_steps::tree::body_of;
-use purlin_steps::tree::{edit_siblings, insns_of};
+use purlin_steps::tree::insns_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -64,6 +64,25 @@ use std::fmt;
 /// loop around carries the total on. The order of `u` and `s` decides whether the scan is inclusive
 /// or exclusive. The terms are computed twice. The scan takes `ceil(log2 n)` steps (Hillis & Steele
 /// 1986); the barriers between them are derived like all others.
+///
+/// With sums in `global` memory the loop may have any length. Then a loop of its own adds them:
+/// ```text
+///                              temp t_scan: f64[2, n] global
+///                              for c_part in 0..n
+///                                t_scan_fill: t_scan[0, c_part] = 0.0
+///                                for j_part in 0..m
+///                                  t_scan_part: t_scan[0, c_part] += a[c_part, j_part]
+/// for c in 0..n           =>   for c_total in 0..n
+///   for j in 0..m                t_scan_before: t_scan[1, c_total] = t
+///     u: t += a[c, j]            t_scan_total: t += t_scan[0, c_total]
+///     s: y[c, j] = t           for c in 0..n
+///                                t_scan_start: t_run = t_scan[1, c]
+///                                for j in 0..m
+///                                  u: t_run += a[c, j]
+///                                  s: y[c, j] = t_run
+/// ```
+/// In launches of their own, blocks of the first and of the last loop are on different groups, and the loop
+/// between them can be scanned again, by the work-items of one.
 ///
 /// # Precondition
 /// `t` is a scalar temporary that one update alone writes inside the loop, so that its terms may be
@@ -104,18 +123,31 @@ pub struct ParalleliseScan {
     #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
     #[schemars(schema_with = "argument::work_item_tags")]
     pub tag: Option<AxisTag>,
+    /// `local`, where the sums are scanned in steps, or `global`, where a loop sums them one by one; local if
+    /// absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
+    #[schemars(schema_with = "argument::copy_spaces")]
+    pub space: Option<AddressSpace>,
 }
 
 impl ParalleliseScan {
     /// Scans the sums of the iterations of `iname`.
     pub fn new(iname: impl Into<String>, insn: impl Into<String>) -> Self {
-        Self { iname: iname.into(), insn: insn.into(), scan: None, tag: None }
+        Self { iname: iname.into(), insn: insn.into(), scan: None, tag: None, space: None }
     }
 
     /// Runs on the work-items along the axis of this tag.
     #[must_use]
     pub fn by_work_items(mut self, tag: AxisTag) -> Self {
         self.tag = Some(tag);
+        self
+    }
+
+    /// Keeps the sums in global memory, for any number of iterations.
+    #[must_use]
+    pub fn in_global_memory(mut self) -> Self {
+        self.space = Some(AddressSpace::Global);
         self
     }
 
@@ -131,7 +163,8 @@ impl fmt::Display for ParalleliseScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "parallelise the scan of `{}` over `{}`", self.insn, self.iname)?;
         self.scan.as_ref().map_or(Ok(()), |name| write!(f, " in `{name}`"))?;
-        self.tag.as_ref().map_or(Ok(()), |tag| write!(f, " on {tag}"))
+        self.tag.as_ref().map_or(Ok(()), |tag| write!(f, " on {tag}"))?;
+        self.space.as_ref().map_or(Ok(()), |space| write!(f, " in {} memory", space.name()))
     }
 }
 
@@ -156,9 +189,32 @@ const NO_BOUND: Obligation = Obligation::new("parallelise_scan.no_bound", "no bo
 const TERMS_KNOWN: Obligation =
     Obligation::new("parallelise_scan.terms_known", "nothing inside the loop writes what the terms read");
 
+/// The sums in global memory are declared before the loops run.
+const KNOWN_LENGTH: Obligation = Obligation::new(
+    "parallelise_scan.known_length",
+    "parameters bound the values of a loop whose sums are in global memory",
+);
+
 /// `{ o } \\ U \\ W` is empty.
 const DEFINED: Obligation =
     Obligation::new("parallelise_scan.defined", "the total surely has a value when the loop starts");
+
+/// Where the sums of the iterations are.
+enum Sums {
+    /// In local memory, as many as this.
+    Local(Values),
+    /// In global memory: the lower bound of the loop, and how many there are.
+    Global { lo: Affine, extent: Affine },
+}
+
+impl Sums {
+    fn lo(&self) -> &Affine {
+        match self {
+            Self::Local(values) => &values.lo,
+            Self::Global { lo, .. } => lo,
+        }
+    }
+}
 
 /// A running total whose terms are known before the loop.
 pub struct Scan {
@@ -173,7 +229,7 @@ pub struct Scan {
     nest: Vec<InameId>,
     /// The instructions in the loop.
     inside: Vec<InsnId>,
-    values: Values,
+    sums: Sums,
     /// The condition under which the total has a value.
     condition: Option<Expr>,
 }
@@ -196,6 +252,7 @@ impl Primitive for ParalleliseScan {
         BOUNDS_STAY,
         TERMS_KNOWN,
         DEFINED,
+        KNOWN_LENGTH,
         NO_RULE,
         NO_REDUCTION,
         IS_UPDATE,
@@ -228,11 +285,11 @@ impl Primitive for ParalleliseScan {
             HasValue::UnderPredicate => kernel.insns[id].predicate.clone(),
         };
         let tag = work_item_tag(kernel, iname, self.tag)?;
-        let values = Values::of(kernel, iname)?;
+        let sums = self.sums(analysis, iname)?;
         let of = &kernel.vars[total].name;
         let name = self.scan.clone().unwrap_or_else(|| format!("{of}_scan"));
-        let (run, inside) = (format!("{of}_run"), insns_of(body));
-        let scan = Scan { iname, id, op, total, tag, name, run, nest, inside, values, condition };
+        let (run, inside) = (kernel.fresh_name(&format!("{of}_run")), insns_of(body));
+        let scan = Scan { iname, id, op, total, tag, name, run, nest, inside, sums, condition };
         scan.check_names(kernel)?;
         Ok(scan)
     }
@@ -249,7 +306,35 @@ impl Primitive for ParalleliseScan {
             all.extend(draw::loops_of(kernel, &update).into_iter().map(|l| Self::new(l, &update)));
         }
         let step = draw::possible(kernel, all, p)?.into_temporary(kernel.fresh_name("scanned"));
-        Some(if p.one_in(2) { step } else { step.by_work_items(AxisTag::Local(0)) })
+        Some(match p.below(4) {
+            0 => step.in_global_memory(),
+            1 => step,
+            _ => step.by_work_items(AxisTag::Local(0)),
+        })
+    }
+}
+
+impl ParalleliseScan {
+    fn sums(&self, analysis: &Analysis, iname: InameId) -> Result<Sums, Refusal> {
+        let kernel = analysis.kernel();
+        match self.space {
+            None | Some(AddressSpace::Local) => Ok(Sums::Local(Values::of(kernel, iname)?)),
+            Some(AddressSpace::Global) if self.tag.is_none() => {
+                let known = parametric_extent(analysis.polyhedral(), iname)?;
+                let (lo, extent) = KNOWN_LENGTH.find(known, || {
+                    format!(
+                        "no expression of the parameters bounds the length of `{}`; assume bounds",
+                        self.iname
+                    )
+                })?;
+                Ok(Sums::Global { lo, extent })
+            }
+            Some(space) => Err(Refusal::argument(
+                "space",
+                format!("sums in `{}` memory{}", space.name(), self.tag.map_or("", |_| " on work-items")),
+                "local, or global without a tag",
+            )),
+        }
     }
 }
 
@@ -363,132 +448,4 @@ fn is_scalar_condition(kernel: &Kernel, p: &Expr, loops: &[InameId]) -> bool {
     let mut scalars = reads_constants(kernel, p) && !loops.iter().any(|l| p.mentions(*l));
     p.for_each(&mut |e| scalars &= !matches!(e, Expr::Load(access) if !access.index.is_empty()));
     scalars
-}
-
-impl Scan {
-    /// The distances over which the steps of the scan add.
-    fn distances(&self) -> Vec<i64> {
-        std::iter::successors(Some(1), |d| Some(2 * d)).take_while(|d| *d < self.values.length).collect()
-    }
-
-    fn check_names(&self, kernel: &Kernel) -> Result<(), Refusal> {
-        let steps = 0..self.distances().len();
-        let steps = steps.flat_map(|k| [format!("_copy_{k}"), format!("_add_{k}")]);
-        let fixed = ["", "_fill", "_part", "_start", "_before", "_total"].map(str::to_owned);
-        let names = fixed.into_iter().chain(steps).map(|end| format!("{}{end}", self.name));
-        names.chain([self.run.clone()]).try_for_each(|name| lookup::free(kernel, &name))
-    }
-
-    fn insn(&self, end: &str, lhs: Access, op: Option<UpdateOp>, rhs: Expr, predicate: Option<Expr>) -> Insn {
-        let op = op.map_or(WriteOp::Assign, |op| WriteOp::Update { op, atomic: false });
-        Insn {
-            name: format!("{}{end}", self.name),
-            lhs,
-            op,
-            rhs,
-            predicate,
-            tags: Default::default(),
-            callee: None,
-        }
-    }
-
-    fn edit(&self, kernel: &mut Kernel) {
-        let ty = kernel.vars[self.total].ty;
-        let temporary = |name: &str, shape: &[i64], space| {
-            let shape = shape.iter().map(|n| Affine::constant(*n));
-            Variable::new(name, ty, VarKind::Temporary, shape, space)
-        };
-        let sums = kernel.vars.push(temporary(&self.name, &[2, self.values.length], AddressSpace::Local));
-        let run = kernel.vars.push(temporary(&self.run, &[], AddressSpace::Private));
-        kernel.inames[self.iname].tag = self.tag;
-        self.values.show_bound(kernel, self.iname);
-        let mut before = self.parts(kernel, sums);
-        let steps = self.distances();
-        for (k, distance) in steps.iter().enumerate() {
-            before.push(self.step(kernel, sums, k, *distance));
-        }
-        let last = (steps.len() % 2) as i64;
-        let start = self.start(kernel, sums, run, last);
-        let all = Expr::load(sums, [Expr::Int(last), Expr::Int(self.values.length - 1)]);
-        let total =
-            self.insn("_total", Access::scalar(self.total), Some(self.op), all, self.condition.clone());
-        let total = Node::Insn(kernel.insns.push(total));
-        self.insert(kernel, &before, &start, total);
-        self.rename(kernel, run);
-    }
-
-    /// The sums of the iterations, one for each.
-    fn parts(&self, kernel: &mut Kernel, sums: VarId) -> Vec<Node> {
-        let (ty, update) = (kernel.vars[self.total].ty, kernel.insns[self.id].clone());
-        let at = new_loop(kernel, &format!("{}_f", self.name), self.values.length, self.tag);
-        let fill = Access::new(sums, [Expr::Int(0), Expr::Iname(at)]);
-        let fill = self.insn("_fill", fill, None, neutral(self.op, ty), None);
-        let fill = Node::Loop(at, vec![Node::Insn(kernel.insns.push(fill))]);
-        let copies = copy_loops(kernel, &self.nest, "part");
-        let own = copies.first().map_or(self.iname, |(_, new)| *new);
-        let part =
-            Access::new(sums, [Expr::Int(0), Expr::from_affine(&Affine::iname(own).minus(&self.values.lo))]);
-        let (rhs, predicate) =
-            (renamed(&update.rhs, &copies), update.predicate.as_ref().map(|p| renamed(p, &copies)));
-        let part = self.insn("_part", part, Some(self.op), rhs, predicate);
-        let part = wrapped(copies.iter().map(|(_, new)| *new), vec![Node::Insn(kernel.insns.push(part))]);
-        [fill].into_iter().chain(part).collect()
-    }
-
-    /// One step of the scan: from one half of the array to the other.
-    fn step(&self, kernel: &mut Kernel, sums: VarId, k: usize, distance: i64) -> Node {
-        let (from, to) = ((k % 2) as i64, ((k + 1) % 2) as i64);
-        let at = new_loop(kernel, &format!("{}_{k}", self.name), self.values.length, self.tag);
-        let element = |half: i64, offset: i64| {
-            Access::new(sums, [Expr::Int(half), Expr::from_affine(&Affine::iname(at).plus_constant(offset))])
-        };
-        let copy = self.insn(&format!("_copy_{k}"), element(to, 0), None, Expr::Load(element(from, 0)), None);
-        let there = Expr::binary(BinaryOp::Le, Expr::Int(distance), Expr::Iname(at));
-        let other = Expr::Load(element(from, -distance));
-        let add = self.insn(&format!("_add_{k}"), element(to, 0), Some(self.op), other, Some(there));
-        Node::Loop(at, [copy, add].map(|insn| Node::Insn(kernel.insns.push(insn))).into())
-    }
-
-    /// The total before an iteration.
-    fn start(&self, kernel: &mut Kernel, sums: VarId, run: VarId, half: i64) -> Vec<Node> {
-        let run = Access::scalar(run);
-        let value = match &self.condition {
-            None => Expr::scalar(self.total),
-            // a choice of values, so that every iteration surely starts from its own
-            Some(holds) => {
-                let nothing = neutral(self.op, kernel.vars[self.total].ty);
-                Expr::Select(holds.clone().into(), Expr::scalar(self.total).into(), nothing.into())
-            }
-        };
-        let first = self.insn("_start", run.clone(), None, value, None);
-        let at = Affine::iname(self.iname).minus(&self.values.lo).plus_constant(-1);
-        let at = Expr::from_affine(&at);
-        let later = Expr::binary(BinaryOp::Lt, Expr::from_affine(&self.values.lo), Expr::Iname(self.iname));
-        let earlier = Expr::load(sums, [Expr::Int(half), at]);
-        let more = self.insn("_before", run, Some(self.op), earlier, Some(later));
-        [first, more].map(|insn| Node::Insn(kernel.insns.push(insn))).into()
-    }
-
-    fn insert(&self, kernel: &mut Kernel, before: &[Node], start: &[Node], total: Node) {
-        let wanted = |n: &Node| matches!(n, Node::Loop(l, _) if *l == self.iname);
-        edit_siblings(&mut kernel.body, &wanted, &mut |siblings| {
-            let Some(at) = siblings.iter().position(wanted) else { return };
-            if let Some(Node::Loop(_, body)) = siblings.get_mut(at) {
-                body.splice(0..0, start.iter().cloned());
-            }
-            siblings.insert(at + 1, total.clone());
-            siblings.splice(at..at, before.iter().cloned());
-        });
-    }
-
-    /// Inside the loop the total is the one of the iteration.
-    fn rename(&self, kernel: &mut Kernel, run: VarId) {
-        for id in &self.inside {
-            let insn = &mut kernel.insns[*id];
-            insn.map_expressions(&mut |e| if e == Expr::scalar(self.total) { Expr::scalar(run) } else { e });
-            if insn.lhs.var == self.total {
-                insn.lhs.var = run;
-            }
-        }
-    }
 }
