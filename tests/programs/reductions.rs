@@ -13,7 +13,7 @@ use purlin::transforms::primitives::{
     ExpandArray, FactorUpdate, InterchangeInames, MakeAtomic, ParalleliseScan, RealiseReduction, RealiseScan,
     ReduceInTree, SetAddressSpace, SplitIname, Tag,
 };
-use purlin::transforms::{Recipe, Step};
+use purlin::transforms::{Recipe, Step, steps};
 use purlin::{Loaded, Random};
 
 /// A kernel with one parameter `n`, steps, and the sizes it runs at.
@@ -307,8 +307,47 @@ fn empty_ranges() -> Vec<Case> {
     cases
 }
 
+/// Examples with a schedule behind the program, at sizes that no block divides.
+fn examples() -> Vec<Case> {
+    let file = |name: &str, program: &str, sizes: &[i64]| {
+        let (kernel, script) =
+            steps().file(program).unwrap_or_else(|e| panic!("{name}: {}", e.render(program)));
+        let schedule = script.unwrap().apply(&kernel).unwrap_or_else(|e| panic!("{name}: {e}"));
+        case(name, text::print(&kernel), schedule.recipe().steps.clone(), sizes)
+    };
+    // blocks of 32 values and chunks of four blocks: a few hundred values are many of both
+    let small = |program: &str| program.replace(" 512)", " 32)").replace(" 64)", " 4)");
+    vec![
+        file("attention", include_str!("../../examples/attention.purlin"), &[1, 37, 130]),
+        file("softmax", include_str!("../../examples/softmax.purlin"), &[1, 7, 70]),
+        file("prefix_sums", include_str!("../../examples/prefix_sums.purlin"), &[0, 1, 1100]),
+        file("total", include_str!("../../examples/total.purlin"), &[0, 1, 1100]),
+        file("histogram", include_str!("../../examples/histogram.purlin"), &[0, 1, 300, 5000]),
+        file("many prefix_sums", &small(include_str!("../../examples/prefix_sums.purlin")), &[5, 1001]),
+        file("many blocks", &small(include_str!("../../examples/total.purlin")), &[5, 1001]),
+    ]
+}
+
+/// Flash attention: one pass over the keys, and nothing of a row's length in memory.
+#[test]
+fn flash_attention_is_derived_in_few_steps() {
+    let examples = examples();
+    let case = examples.iter().find(|c| c.name == "attention").unwrap();
+    assert!(case.steps.len() <= 20, "{} steps", case.steps.len());
+    let kernel = Recipe::new(case.steps.clone()).apply(&text::parse(&case.text).unwrap()).unwrap();
+    let long = |v: &&purlin::ir::Variable| {
+        v.kind == VarKind::Temporary && v.shape.iter().any(|extent| extent.as_constant().is_none())
+    };
+    assert_eq!(kernel.vars.values().find(long), None, "{kernel}");
+    let over_keys = kernel
+        .inames
+        .iter()
+        .filter(|(l, i)| kernel.show_domain(*l, &i.domain).to_string().contains("n + 15"));
+    assert!(over_keys.count() <= 1, "{kernel}");
+}
+
 fn cases() -> Vec<Case> {
-    [partials(false), trees(), scans(false), empty_ranges()].into_iter().flatten().collect()
+    [partials(false), trees(), scans(false), empty_ranges(), examples()].into_iter().flatten().collect()
 }
 
 /// Random inputs; integers are indices below `n`. What the kernel only writes is not there.

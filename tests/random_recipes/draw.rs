@@ -9,7 +9,7 @@ use purlin::transforms::{Step, steps};
 
 /// Primitives that few programs have room for: tried first in every fourth step, so that each is
 /// accepted in a run of a few hundred pairs or so.
-const RARE: [&str; 26] = [
+const RARE: [&str; 27] = [
     "assign_to_rule",
     "collect_factors",
     "combine_orbits",
@@ -29,6 +29,7 @@ const RARE: [&str; 26] = [
     "pre_evaluate_loop",
     "precompute_rule",
     "rename",
+    "rescale_reduction",
     "reverse_iname",
     "roll_insns",
     "skip_zero_blocks",

@@ -307,7 +307,7 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
     let keeps = step.keeps();
     let tolerance = match keeps.order {
         Order::Bits | Order::Numbers => 0.0,
-        Order::Reassociated | Order::Within(_) => tolerance(kernel),
+        Order::Reassociated | Order::Identities | Order::Within(_) => tolerance(kernel),
     };
     // a term of zero times a nan or an infinity is left out with the others, or added, and a sum of terms
     // some of which are zero may be none; sums and differences of infinities are none

@@ -17,7 +17,7 @@ impl Draw {
     /// Adds the nests of an idiom at the end of the kernel.
     pub(super) fn idiom(&mut self, plan: &IdiomPlan) {
         // what needs most steps to be used comes twice
-        let all: [fn(&mut Self, &IdiomPlan); 13] = [
+        let all: [fn(&mut Self, &IdiomPlan); 14] = [
             Self::sum,
             Self::handed_over,
             Self::pair,
@@ -31,6 +31,7 @@ impl Draw {
             Self::products_at_points,
             Self::shared_scalar,
             Self::shared_scalar,
+            Self::below_maximum,
         ];
         let all = if !self.config.indirect {
             &all[..5]
@@ -367,6 +368,35 @@ impl Draw {
                 let sum = this.stored(ty, sum);
                 this.b.update(name, lhs, UpdateOp::Add, sum);
             }
+        });
+    }
+
+    /// The maximum of a line, then the sum of exponentials of differences from it.
+    fn below_maximum(&mut self, plan: &IdiomPlan) {
+        let read: Vec<_> = self.arrays.iter().filter(|a| !a.written && a.axes == [Extent::N]).collect();
+        let of = read[usize::from(plan.inner.shape) % read.len()].var;
+        let [top, total] = ["t", "t"].map(|stem| {
+            let name = self.name(stem);
+            Access::scalar(self.b.temporary(name, ScalarType::F64, []))
+        });
+        self.inside(plan.outer, |this, _| {
+            let name = this.name("s");
+            this.b.assign(name, top.clone(), f64::NEG_INFINITY);
+            this.over(Extent::N, |this, j| {
+                let name = this.name("s");
+                this.b.update(name, top.clone(), UpdateOp::Max, Expr::load(of, [j.into()]));
+            });
+            let name = this.name("s");
+            this.b.assign(name, total.clone(), 0.0);
+            this.over(Extent::N, |this, j| {
+                let below = Expr::load(of, [j.into()]) - Expr::Load(top.clone());
+                let weight = Expr::call(MathFn::Exp, [below]);
+                let (value, name) = (this.expression(&plan.value), this.name("s"));
+                this.b.update(name, total.clone(), UpdateOp::Add, weight * value);
+            });
+            let ((lhs, ty), name) = (this.target(plan), this.name("s"));
+            let total = this.stored(ty, Expr::Load(total.clone()));
+            this.b.update(name, lhs, UpdateOp::Add, total);
         });
     }
 

@@ -10,6 +10,9 @@ pub enum Order {
     Numbers,
     /// Updates, reductions, sums or products may run in another order.
     Reassociated,
+    /// Values are computed by other formulas that are equal for real numbers, such as
+    /// `exp(a)*exp(b)` for `exp(a + b)`.
+    Identities,
     /// Tables or factors are replaced by others that are equal to this many decimal digits.
     Within(u32),
 }
@@ -30,6 +33,8 @@ impl Keeps {
     pub const NUMBERS: Self = Self { order: Order::Numbers, finite_only: false };
     /// Everything up to the order of sums and products.
     pub const REASSOCIATED: Self = Self { order: Order::Reassociated, finite_only: false };
+    /// Everything up to identities of the reals, for finite values.
+    pub const IDENTITIES: Self = Self { order: Order::Identities, finite_only: true };
 
     /// Everything up to tables that are equal to a number of decimal digits.
     #[must_use]
@@ -50,6 +55,7 @@ impl std::fmt::Display for Keeps {
             Order::Bits => f.write_str("every bit")?,
             Order::Numbers => f.write_str("every number, except for the signs of zeros")?,
             Order::Reassociated => f.write_str("results up to the order of sums and products")?,
+            Order::Identities => f.write_str("results up to identities of the reals")?,
             Order::Within(digits) => write!(f, "results to {digits} digits")?,
         }
         f.write_str(if self.finite_only { ", where values are finite" } else { "" })

@@ -25,6 +25,7 @@ pub mod pass_values;
 pub mod pre_evaluate_loop;
 pub mod reassociate;
 pub mod reorder_rows;
+pub mod rescale_reduction;
 pub mod skip_zero_blocks;
 pub mod skip_zero_terms;
 pub mod sum_moments;
@@ -53,6 +54,7 @@ purlin_steps::table! {
     pre_evaluate_loop::PreEvaluateLoop;
     reassociate::Reassociate;
     reorder_rows::ReorderRows;
+    rescale_reduction::RescaleReduction;
     skip_zero_blocks::SkipZeroBlocks;
     skip_zero_terms::SkipZeroTerms;
     sum_moments::SumMoments;

@@ -1,7 +1,9 @@
 //! A box of an array that a temporary stands for.
 
 use crate::proofs::attained;
-use crate::proofs::footprint::{Span, certain_elements, element_names, possible_elements, span};
+use crate::proofs::footprint::{
+    CONSTANT_BOX, Span, certain_elements, element_names, possible_elements, span,
+};
 use crate::refusal::Refusal;
 use crate::staging::{BOX_NOT_EMPTY, BOX_SIZE};
 use purlin_analysis::deps::AccessSite;
@@ -32,8 +34,8 @@ pub struct Axis {
 }
 
 impl Tile {
-    /// The box around what affine accesses of `var` touch in one iteration of `around`; without a
-    /// shape the array ends nowhere.
+    /// The box around what accesses of `var` touch in one iteration of `around`, with all of an axis
+    /// along which an index is not affine; without a shape the array ends nowhere.
     ///
     /// # Errors
     /// Loops that are empty, extents that are no constants, more than 2^31 elements; a failure of
@@ -47,7 +49,12 @@ impl Tile {
     ) -> Result<Self, Refusal> {
         let mut axes = Vec::new();
         for axis in 0..poly.kernel.vars[var].shape.len() {
-            let span = span(poly, sites, axis, around.len())?.ok_or_else(|| nothing(poly, var, sites))?;
+            let known = sites.iter().all(|s| s.index.get(axis).is_some_and(Option::is_some));
+            let span = if known {
+                span(poly, sites, axis, around.len())?.ok_or_else(|| nothing(poly, var, sites))?
+            } else {
+                whole(poly, var, axis)?
+            };
             axes.push(Axis::new(poly, around, span, shape.and_then(|s| s.get(axis)))?);
         }
         let elements = axes.iter().try_fold(1_i64, |n, a| n.checked_mul(a.span.extent));
@@ -119,7 +126,8 @@ impl Tile {
     pub fn index(&self, of_array: &[Expr]) -> Vec<Expr> {
         let shift = |(index, axis): (&Expr, &Axis)| {
             let shifted = index.as_affine().map(|i| Expr::from_affine(&i.minus(&axis.span.lower)));
-            shifted.unwrap_or_else(|| index.clone() - Expr::from_affine(&axis.span.lower))
+            let of_whole = || (axis.span.lower == Affine::default()).then(|| index.clone());
+            shifted.or_else(of_whole).unwrap_or_else(|| index.clone() - Expr::from_affine(&axis.span.lower))
         };
         of_array.iter().zip(&self.axes).filter(|(_, a)| a.kept).map(shift).collect()
     }
@@ -201,6 +209,19 @@ fn reachable(poly: &Polyhedral, around: &[InameId], outside: &Constraint) -> Res
     let all = cross(&poly.in_context(domain), &[vec![outside]]);
     let dims = poly.names(around, Side::Source);
     Ok(!isl::Set::from_disjuncts(&isl::SetSpace::new(&dims, &poly.params), &all)?.is_empty()?)
+}
+
+/// All of an axis.
+fn whole(poly: &Polyhedral, var: VarId, axis: usize) -> Result<Span, Refusal> {
+    let var = &poly.kernel.vars[var];
+    let extent = CONSTANT_BOX.find(var.shape.get(axis).and_then(Affine::as_constant), || {
+        format!(
+            "data says which elements of `{}` are touched along axis {axis}, whose extent is no constant; fix the \
+             parameters in it",
+            var.name
+        )
+    })?;
+    Ok(Span { lower: Affine::default(), extent })
 }
 
 fn nothing(poly: &Polyhedral, var: VarId, sites: &[&AccessSite]) -> Refusal {

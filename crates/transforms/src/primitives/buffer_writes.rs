@@ -44,10 +44,22 @@ use std::fmt;
 /// `work_items` the loops that start and store it are flat loops over the work-items of a group, as
 /// those of `prefetch_array`.
 ///
+/// If data says which elements are updated, and nothing else is done to the array, the temporary has all of
+/// the axis: a histogram of its own for each group or work-item.
+/// ```text
+/// for b in 0..4                  =>   for b in 0..4
+///   for i in 0..n                       for start_c_buffer_0 in 0..256
+///     s: c[x[b, i]] += 1                  start_c_buffer: c_buffer[start_c_buffer_0] = 0
+///                                       for i in 0..n
+///                                         s: c_buffer[x[b, i]] += 1
+///                                       for store_c_buffer_0 in 0..256
+///                                         store_c_buffer: c[store_c_buffer_0] += c_buffer[store_c_buffer_0]
+/// ```
+///
 /// # Precondition
 /// With `L` the loops around the temporary and `W` the writes of the region: (1) every access of
 /// the region is affine, or is a read `r` through a map with `{ w -> r : w in W, L = L', w before r
-/// }` empty for the elements they may share; (2) the box has constant extents; (3) what the start
+/// }` empty for the elements they may share, or all are updates by one operator; (2) the box has constant extents; (3) what the start
 /// or the final update reads is defined: `var` is an `inout` argument, or the updates fill the box,
 /// `{ (L, e) : e in the box }` is a subset of `{ (L, e) : e is surely updated }`. Updates are
 /// reassociated, which they declare to allow. If loops are on axes, the placement must hold.
@@ -124,7 +136,7 @@ const SOMETHING_WRITES: Obligation =
 /// It is known which elements are written.
 const AFFINE_WRITES: Obligation = Obligation::new(
     "buffer_writes.affine_writes",
-    "every index of a write is affine in the loops and parameters",
+    "every index of a write is affine in the loops and parameters, or the region only updates the array by one operator",
 );
 
 /// What is buffered is not missed.
@@ -219,8 +231,9 @@ enum Holds {
     Array,
 }
 
-/// The affine accesses of the region; the others must be reads of what no write of the region
-/// has changed.
+/// The accesses of the region that the buffer serves: the affine ones, while the others must be reads of
+/// what no write of the region has changed; or all, if they are updates by one operator, which may find
+/// any element.
 fn buffered<'s>(
     region: &Region,
     poly: &Polyhedral,
@@ -229,12 +242,16 @@ fn buffered<'s>(
     let (affine, others): (Vec<&AccessSite>, Vec<&AccessSite>) =
         sites.iter().copied().partition(|s| s.is_affine());
     let name = &poly.kernel.vars[region.var].name;
+    if others.iter().any(|s| s.writes()) && operator(sites).is_some() {
+        return Ok(sites.to_vec());
+    }
     for other in others {
         let insn = &poly.kernel.insns[other.insn].name;
         AFFINE_WRITES.decide(!other.writes(), || {
             format!(
                 "`{insn}` writes `{name}` through an index that is not affine in the loops and parameters, so \
-                 what it writes is not known; buffer in a loop without that write"
+                 what it writes is not known; buffer in a loop without that write, or in one that only updates \
+                 `{name}` by one operator"
             )
         })?;
         for write in affine.iter().filter(|s| s.writes()) {
@@ -247,17 +264,19 @@ fn buffered<'s>(
     Ok(affine)
 }
 
+/// The operator of all accesses, if they are updates by one.
+fn operator(sites: &[&AccessSite]) -> Option<UpdateOp> {
+    let Mode::Update(op) = sites.first()?.mode else { return None };
+    sites.iter().all(|s| s.mode == Mode::Update(op)).then_some(op)
+}
+
 /// What the temporary must hold at first, and whether that and the final store are defined.
 fn start(region: &Region, poly: &Polyhedral, sites: &[&AccessSite], tile: &Tile) -> Result<Holds, Refusal> {
-    let operator = |s: &AccessSite| match s.mode {
-        Mode::Update(op) => Some(op),
-        Mode::Read | Mode::Assign => None,
-    };
-    let first = sites.first().and_then(|s| operator(s));
     let var = &poly.kernel.vars[region.var];
     let given = var.kind == VarKind::Argument(Direction::InOut);
-    if let Some(op) = first.filter(|op| sites.iter().all(|s| operator(s) == Some(*op))) {
-        let defined = given || tile.is_filled_by(poly, sites, &region.around)?;
+    if let Some(op) = operator(sites) {
+        let known = sites.iter().all(|s| s.is_affine());
+        let defined = given || (known && tile.is_filled_by(poly, sites, &region.around)?);
         DEFINED.decide(defined, || undefined(var))?;
         return Ok(Holds::Neutral(op));
     }
