@@ -16,20 +16,22 @@ pub(super) struct Shape {
     pub(super) line: i64,
     /// Work-items along l.0 and l.1 where several are.
     pub(super) plane: [i64; 2],
-    /// Iterations of the second axis in one work-item.
-    pub(super) rows: i64,
+    /// Iterations of the second axis and of the first one in one work-item.
+    pub(super) block: [i64; 2],
     /// Whether sums along rows are on the work-items of a group.
     pub(super) lanes: bool,
 }
 
 impl Shape {
-    pub(super) const ALL: [Self; 6] = [
-        Self { name: "32 by 8", line: 64, plane: [32, 8], rows: 1, lanes: false },
-        Self { name: "32 by 8, rows by lanes", line: 64, plane: [32, 8], rows: 1, lanes: true },
-        Self { name: "128 by 1", line: 128, plane: [128, 1], rows: 1, lanes: true },
-        Self { name: "32 by 4 of 4 rows", line: 32, plane: [32, 4], rows: 4, lanes: true },
-        Self { name: "32 by 8 of 8 rows", line: 32, plane: [32, 8], rows: 8, lanes: true },
-        Self { name: "16 by 16", line: 256, plane: [16, 16], rows: 1, lanes: true },
+    pub(super) const ALL: [Self; 8] = [
+        Self { name: "32 by 8", line: 64, plane: [32, 8], block: [1, 1], lanes: false },
+        Self { name: "32 by 8, rows by lanes", line: 64, plane: [32, 8], block: [1, 1], lanes: true },
+        Self { name: "128 by 1", line: 128, plane: [128, 1], block: [1, 1], lanes: true },
+        Self { name: "32 by 4 of 4 rows", line: 32, plane: [32, 4], block: [4, 1], lanes: true },
+        Self { name: "32 by 8 of 8 rows", line: 32, plane: [32, 8], block: [8, 1], lanes: true },
+        Self { name: "32 by 4 of 4 by 2", line: 32, plane: [32, 4], block: [4, 2], lanes: true },
+        Self { name: "16 by 16 of 4 by 4", line: 32, plane: [16, 16], block: [4, 4], lanes: true },
+        Self { name: "16 by 16", line: 256, plane: [16, 16], block: [1, 1], lanes: true },
     ];
 }
 
@@ -65,10 +67,12 @@ impl Draft<'_> {
         let mut order: Vec<usize> = (0..covers.len()).rev().filter(|k| *k != along).collect();
         order.insert(0, along);
         let mut covers = covers.to_vec();
-        if let Some(second) = order.get(1).filter(|_| shape.rows > 1)
-            && self.reads_again(&covers[*second])
-        {
-            covers[*second] = self.block_rows(&covers[*second], shape.rows)?;
+        if let [first, second, ..] = order[..] {
+            for (k, iterations) in [second, first].into_iter().zip(shape.block) {
+                if iterations > 1 && self.reads_again(&covers[k]) {
+                    covers[k] = self.block_rows(&covers[k], iterations)?;
+                }
+            }
         }
         if let Some(innermost) = covers.last() {
             self.hold_sums(innermost)?;

@@ -18,16 +18,20 @@ use purlin_isl::Objective;
 use purlin_steps::TransformError;
 use std::collections::BTreeMap;
 
+/// Launches from which on few shapes are tried.
+const MANY: usize = 8;
+
 /// What comes before the launches.
 type Preparation = (&'static str, fn(&mut Draft<'_>) -> Tried);
 
 const TOGETHER: Objective = Objective { outer_parallel: true, serialised: false };
 const ONE_BY_ONE: Objective = Objective { outer_parallel: true, serialised: true };
 
-const PREPARATIONS: [Preparation; 7] = [
+const PREPARATIONS: [Preparation; 8] = [
     ("text", |_| Ok(())),
     ("waves", |d| d.restart("diagonals", |d| d.skew_outer(0))),
     ("inner waves", |d| d.restart("diagonals", |d| d.skew_outer(1))),
+    ("cuts", |d| d.restart("cuts at the outer loop", Draft::cut_at_outer)),
     ("bands", |d| d.restart(ISL, |d| d.reschedule(ONE_BY_ONE))),
     ("fused bands", |d| d.restart(ISL, |d| d.reschedule(TOGETHER))),
     ("expanded, bands", |d| {
@@ -71,7 +75,9 @@ pub fn propose_for_card(
                 continue;
             }
             let kind = if wide { "" } else { ", few launches" };
-            for shape in Shape::ALL {
+            // each step is proved for the whole program, which takes long where it has many launches
+            let shapes = if launches.len() > MANY { 2 } else { Shape::ALL.len() };
+            for shape in Shape::ALL.into_iter().take(shapes) {
                 let mut draft = draft.clone();
                 draft.map(&launches, &shape)?;
                 drafts.push((format!("{name}{kind}, {}", shape.name), draft));
@@ -143,6 +149,14 @@ mod tests {
     fn a_nest_that_waits_for_itself_runs_in_waves() {
         let found = proposals("for i in 1..n\n  for j in 1..n\n    s: a[i, j] += a[i - 1, j]*a[i, j - 1]\n");
         assert!(has(&found, &["map_inames(", "tag: launch)", "tag: g.0)"]));
+    }
+
+    /// As in Floyd and Warshall's: all of `x` reads the element `k`, which is written in the same iteration.
+    #[test]
+    fn an_element_that_all_read_is_cut_out() {
+        let found = proposals("for k in 0..n\n  for i in 0..n\n    s: x[i] = min(x[i], x[k] + a[i, k])\n");
+        let cuts = ["cut_iname(i, at: \"k + 1\")", "split_launch(", "tag(i_o, tag: g.0)"];
+        assert!(has(&found, &cuts), "{}", found[0].text(true));
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use crate::draft::{Draft, Tried};
 use purlin_ir::{AddressSpace, InameId, InsnId, Node, VarId, VarKind};
 use purlin_steps::tree::insns_of;
-use purlin_transforms::primitives::{ExpandArray, MapInames, SetAddressSpace, SplitLives};
+use purlin_transforms::primitives::{
+    CutIname, DistributeLoop, ExpandArray, MapInames, SetAddressSpace, SplitLives,
+};
 
 impl Draft<'_> {
     /// Gives the iterations of loops temporaries of their own where they carry nothing but reuse from
@@ -48,17 +50,60 @@ impl Draft<'_> {
     /// Loops that are none of a perfect nest; a diagonal that breaks an order.
     pub(super) fn skew_outer(&mut self, around: usize) -> Tried {
         for node in self.kernel().body.clone() {
-            let mut nest = Vec::new();
-            let mut nodes = std::slice::from_ref(&node);
-            while let [only @ Node::Loop(_, body)] = nodes {
-                nest.push(self.name_of(only));
-                nodes = body;
-            }
+            let nest = self.perfect_nest(&node);
             if let Some([outer, inner]) = nest.get(around..around + 2) {
                 self.make(MapInames::new([outer, inner], [vec![1, 1], vec![1, 0]]))?;
             }
         }
         Ok(())
+    }
+
+    /// Cuts the loops inside the outermost one of each perfect nest before and after its value, and gives
+    /// each part a nest: what all iterations read of one row and one column is written in nests of its own.
+    ///
+    /// # Errors
+    /// A loop that has no iteration on one side; an order that the nests would break.
+    pub(super) fn cut_at_outer(&mut self) -> Tried {
+        for node in self.kernel().body.clone() {
+            let nest = self.perfect_nest(&node);
+            let Some((outer, inner)) = nest.split_first() else { continue };
+            for l in inner.iter().rev() {
+                self.make(CutIname::new(l, outer))?;
+                self.make(CutIname::new(l, format!("{outer} + 1")))?;
+            }
+            for l in self.names_in(outer) {
+                self.distribute_all(&l)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives each statement of a loop, and of those that it holds, a nest of its own.
+    fn distribute_all(&mut self, name: &str) -> Tried {
+        for inner in self.names_in(name) {
+            self.distribute_all(&inner)?;
+        }
+        match self.names_in(name).split_first() {
+            Some((_, later)) if !later.is_empty() => {
+                self.make(DistributeLoop::new(name, later.to_vec())).map(|_| ())
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn names_in(&self, name: &str) -> Vec<String> {
+        self.body(name).iter().map(|node| self.name_of(node)).collect()
+    }
+
+    /// The loops of a statement that hold nothing else, outer ones first.
+    fn perfect_nest(&self, node: &Node) -> Vec<String> {
+        let mut nest = Vec::new();
+        let mut nodes = std::slice::from_ref(node);
+        while let [only @ Node::Loop(_, body)] = nodes {
+            nest.push(self.name_of(only));
+            nodes = body;
+        }
+        nest
     }
 
     /// Gives each loop of a body temporaries of its own, where no value passes from one to the other.
