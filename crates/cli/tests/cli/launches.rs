@@ -55,3 +55,22 @@ fn one_team_of_threads_runs_all_launches() {
     assert_eq!(source.matches("#pragma omp parallel\n").count(), 1, "{source}");
     assert_eq!(source.matches("#pragma omp for schedule(static)\n").count(), 2, "{source}");
 }
+
+/// What is timed stands on the roofline, and holes of a schedule with launches are tuned.
+#[test]
+fn launches_are_timed_and_tuned() {
+    let dir = tempfile::tempdir().unwrap();
+    let launches = write(dir.path(), "launches.purlin", &format!("{LU}\nschedule\n{LAUNCHES}"));
+    for device in ["c", "opencl"] {
+        let (timed, _) = run(&["run", &launches, "--param", "n=30", "--device", device], 0);
+        assert!(timed.contains("time (median)") && timed.contains("roofline"), "{timed}");
+    }
+    let holes = format!(
+        "{LU}\nschedule\nsize in [4, 8]\nsplit_launch(before: [r], names: [column, block])\ntag(i, g.0)\n\
+         let o, w = split_iname(r, size)\ntag(o, g.0)\ntag(w, l.0)\n"
+    );
+    let file = write(dir.path(), "holes.purlin", &holes);
+    let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
+    let (table, _) = run(&["tune", &file, "--param", "n=30", "--device", "c", "--db", &db], 0);
+    assert!(table.contains("size = 4") && table.contains("size = 8"), "{table}");
+}
