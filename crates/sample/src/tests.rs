@@ -44,11 +44,13 @@ proptest! {
     /// They compute what the same program computes in one launch, as text order is the meaning.
     #[test]
     fn samples_of_several_launches_run(plan in arbitrary_plan(in_launches())) {
+        let plan = Plan { names: 0, ..plan };
         let (one, several) = (Plan { launches: 0, ..plan.clone() }, sample(&plan, in_launches()));
         prop_assert_eq!(several.kernel.verify(), Ok(()));
         let (mut found, mut wanted) = (several.memory.clone(), sample(&one, in_launches()).memory);
         prop_assert!(interpret(&several.kernel, &mut found).is_ok());
-        if !several.kernel.to_string().contains("for again") {
+        // else a loop of the host may repeat something
+        if plan.launches & 128 == 0 {
             let run = interpret(&sample(&one, in_launches()).kernel, &mut wanted);
             prop_assert!(run.is_ok());
             prop_assert_eq!(format!("{found:?}"), format!("{wanted:?}"));
@@ -65,7 +67,14 @@ fn in_launches() -> SampleConfig {
 fn launches_occur() {
     let mut runner = TestRunner::new(config(1));
     let texts: Vec<String> = (0..400)
-        .map(|_| arbitrary_kernel(in_launches()).new_tree(&mut runner).expect("a sample").current().kernel.to_string())
+        .map(|_| {
+            arbitrary_kernel(in_launches())
+                .new_tree(&mut runner)
+                .expect("a sample")
+                .current()
+                .kernel
+                .to_string()
+        })
         .collect();
     for feature in ["launch first", "launch second", "for again in 0..2", "{launch}", "global"] {
         let n = texts.iter().filter(|text| text.contains(feature)).count();
@@ -170,7 +179,8 @@ fn smallest_plan_is_the_smallest_program() {
         loops: vec![RangePlan { extent: 0, shape: 0, condition: 0 }],
         statements: vec![statement],
     };
-    let plan = Plan { n: 1, m: 1, seed: 0, nests: vec![nest], idioms: vec![], output: false, launches: 0, names: 0 };
+    let plan =
+        Plan { n: 1, m: 1, seed: 0, nests: vec![nest], idioms: vec![], output: false, launches: 0, names: 0 };
     let kernel = draw::draw(&plan, SampleConfig::default()).kernel;
     let i = kernel.iname("i2").expect("the loop of the nest");
     assert_eq!(kernel.inames[i].domain.as_range(i).map(|(lo, _)| lo), Some(purlin_ir::Affine::constant(0)));
