@@ -23,6 +23,7 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod blocks;
 mod cards;
 mod draft;
 mod model;
@@ -103,13 +104,14 @@ const LONG_TIME: Idea =
 const PIECES: Idea = ("tiles in pieces", |d| d.tile_pieces(0));
 const NEXT_PIECES: Idea = ("next tiles in pieces", |d| d.tile_pieces(1));
 const EXPANDED: Idea = ("expanded scalars", |d| d.expand_scalars());
+const BLOCKS: Idea = ("blocks", |d| d.hold_blocks());
 const MEETINGS: Idea = ("meetings", |d| d.cut_meetings());
 
 /// What the loops of isl's scheduler are called in reports.
 const ISL: &str = "isl's schedule";
 
 /// The combinations of ideas that become proposals.
-const COMBINATIONS: [&[Idea]; 27] = [
+const COMBINATIONS: [&[Idea]; 29] = [
     &[ORDER],
     &[ROWS],
     &[ROWS, FUSION],
@@ -137,6 +139,8 @@ const COMBINATIONS: [&[Idea]; 27] = [
     &[EXPANDED, PIECES],
     &[EXPANDED, NEXT_PIECES],
     &[MEETINGS],
+    &[BLOCKS],
+    &[BLOCKS, ROWS, TILES, SQUARE],
 ];
 
 /// Proposals for one thread of a processor, or several, those first that the model takes for the

@@ -92,8 +92,17 @@ impl Model<'_> {
             }
             Some(_) | None => 1.0,
         };
-        let times = |path: &[&Level]| path.iter().map(|l| l.trips).product::<f64>();
-        let arithmetic: f64 = straight.iter().map(|(path, w)| times(path) * w.cycles).sum();
+        let times = |path: &[&Level], bytes: f64| -> f64 {
+            path.iter().map(|l| l.trips / self.lanes_of(l, bytes)).product()
+        };
+        let arithmetic: f64 = straight.iter().map(|(path, w)| times(path, w.write.bytes) * w.cycles).sum();
+        let distinct = |path: &[&Level], touched: &Touched| -> f64 {
+            let vectors = |l: &&&Level| match touched.stride(l.iname).abs() == touched.bytes {
+                true => l.trips / self.lanes_of(l, touched.bytes),
+                false => l.trips,
+            };
+            path.iter().filter(|l| touched.stride(l.iname) != 0.0).map(|l| vectors(&l)).product()
+        };
         let moves = |touched: &Touched| inner.is_none_or(|l| touched.stride(l.iname) != 0.0);
         let mut loaded = Vec::new();
         let mut stored = Vec::new();
@@ -113,6 +122,19 @@ impl Model<'_> {
         let chain = inner.map_or(0.0, |inner| self.chain(inner, straight));
         let work = arithmetic.max((loads + spills) / 2.0).max(stores);
         (work / lanes).max(chain)
+    }
+
+    /// How many iterations of a loop are one operation, if the loop is tagged so.
+    fn lanes_of(&self, level: &Level, bytes: f64) -> f64 {
+        match level.tag {
+            AxisTag::Vector => (self.machine.vector_bytes / bytes.max(4.0)).clamp(1.0, level.trips.max(1.0)),
+            AxisTag::Sequential
+            | AxisTag::Unrolled
+            | AxisTag::Rolled
+            | AxisTag::Launch
+            | AxisTag::Group(_)
+            | AxisTag::Local(_) => 1.0,
+        }
     }
 
     /// Whether compilers make the iterations of a loop the lanes of vectors: every place moves by an

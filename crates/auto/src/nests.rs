@@ -49,7 +49,7 @@ impl Draft<'_> {
 
     /// Distributes a loop. Where temporaries carry nothing but reuse from one iteration to the next,
     /// each iteration gets its own.
-    fn distribute(&mut self, name: &str, cuts: Vec<String>) -> Tried<Vec<String>> {
+    pub(crate) fn distribute(&mut self, name: &str, cuts: Vec<String>) -> Tried<Vec<String>> {
         let step = DistributeLoop::new(name, cuts);
         let made = match self.make(step.clone()) {
             Ok(made) => made,

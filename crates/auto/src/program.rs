@@ -223,7 +223,7 @@ impl<'k> Reader<'k> {
     /// Whether a scalar or an array lives in registers.
     pub(crate) fn is_register(kernel: &Kernel, var: VarId) -> bool {
         let var = &kernel.vars[var];
-        var.shape.is_empty() && var.space == AddressSpace::Private
+        var.space == AddressSpace::Private
             || var.shape.is_empty() && matches!(var.kind, VarKind::Argument(_) | VarKind::Param)
     }
 }
