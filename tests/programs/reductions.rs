@@ -307,7 +307,7 @@ fn empty_ranges() -> Vec<Case> {
     cases
 }
 
-/// Examples with a schedule behind the program, at sizes that no block divides.
+/// Examples with a schedule after the program, at sizes that no block divides.
 fn examples() -> Vec<Case> {
     let file = |name: &str, program: &str, sizes: &[i64]| {
         let (kernel, script) =
@@ -323,6 +323,7 @@ fn examples() -> Vec<Case> {
         file("prefix_sums", include_str!("../../examples/prefix_sums.purlin"), &[0, 1, 1100]),
         file("total", include_str!("../../examples/total.purlin"), &[0, 1, 1100]),
         file("histogram", include_str!("../../examples/histogram.purlin"), &[0, 1, 300, 5000]),
+        file("nbody", include_str!("../../examples/nbody.purlin"), &[1, 64, 150]),
         file("many prefix_sums", &small(include_str!("../../examples/prefix_sums.purlin")), &[5, 1001]),
         file("many blocks", &small(include_str!("../../examples/total.purlin")), &[5, 1001]),
     ]

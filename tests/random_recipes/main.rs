@@ -47,7 +47,7 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 34] = [
+const UNCOMMON: [&str; 35] = [
     "collect_factors",
     "combine_orbits",
     "contract_array",
@@ -75,6 +75,7 @@ const UNCOMMON: [&str; 34] = [
     "realise_scan",
     "reorder_rows",
     "replace_with_intrinsic",
+    "rescale_reduction",
     "roll_insns",
     "sink_accumulation",
     "skip_zero_blocks",

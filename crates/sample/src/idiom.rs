@@ -17,7 +17,7 @@ impl Draw {
     /// Adds the nests of an idiom at the end of the kernel.
     pub(super) fn idiom(&mut self, plan: &IdiomPlan) {
         // what needs most steps to be used comes twice
-        let all: [fn(&mut Self, &IdiomPlan); 14] = [
+        let all: [fn(&mut Self, &IdiomPlan); 13] = [
             Self::sum,
             Self::handed_over,
             Self::pair,
@@ -31,7 +31,6 @@ impl Draw {
             Self::products_at_points,
             Self::shared_scalar,
             Self::shared_scalar,
-            Self::below_maximum,
         ];
         let all = if !self.config.indirect {
             &all[..5]
@@ -187,6 +186,9 @@ impl Draw {
         }
         if plan.op & 48 == 48 {
             return self.products_of_pairs(plan);
+        }
+        if plan.op & 48 == 16 {
+            return self.below_maximum(plan);
         }
         self.inside(plan.outer, |this, _| {
             let factor = Expr::call(MathFn::Cos, [this.expression(&plan.value)]);

@@ -66,6 +66,28 @@ fn check_kept(before: &Kernel, step: &Step) -> Result<(), String> {
     }
 }
 
+/// A step that a refusal prints, with its arguments, is accepted and keeps the results.
+fn check_printed(set: &StepSet, kernel: &Kernel, message: &str) -> Result<(), String> {
+    let Some(text) = set.rows().find_map(|row| printed(message, row.name)) else { return Ok(()) };
+    let script = set.script(text).map_err(|e| e.render(text))?;
+    let schedule = script.apply(kernel).map_err(|e| format!("`{text}`, which the refusal prints: {e}"))?;
+    for step in &schedule.recipe().steps {
+        story::check(kernel, schedule.kernel(), step);
+    }
+    Ok(())
+}
+
+/// A step of a name in a message, from the name to the end of its arguments.
+fn printed<'m>(message: &'m str, name: &str) -> Option<&'m str> {
+    let text = &message[message.find(&format!(" {name}("))? + 1..];
+    let mut depth = 0;
+    let end = text.find(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        depth == 0 && c == ')'
+    })?;
+    Some(&text[..=end])
+}
+
 /// What becomes of the program, step by step, until one is refused.
 fn answer(set: &StepSet, fact: &Fact) -> Result<Answers, String> {
     let text = &fact.kernel.text;
@@ -80,6 +102,7 @@ fn answer(set: &StepSet, fact: &Fact) -> Result<Answers, String> {
                 let message = refusal.to_string();
                 story::assert_style(&message);
                 declared(set, &question.text, &refusal.cause)?;
+                check_printed(set, &kernel, &message)?;
                 found.answers.push(format!("refused: {message}"));
                 return Ok(found);
             }

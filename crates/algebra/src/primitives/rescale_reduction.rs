@@ -4,8 +4,8 @@ use crate::proofs::rescaled::{self, Sum};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_ir::{
-    Access, AddressSpace, Affine, Atom, AxisTag, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node,
-    UpdateOp, VarId, VarKind, Variable, WriteOp,
+    Access, AddressSpace, Affine, Atom, AxisTag, BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel,
+    Node, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::expected::Expected;
@@ -45,7 +45,7 @@ use std::fmt;
 /// ```
 /// by `rescale_reduction(max: m, sums: [l], along: j)`. Where the loops run over blocks, the sums are
 /// rescaled once a block. Where an iteration may take no maximum, they are rescaled only if it grows.
-/// What stands between the loops moves in front of them.
+/// What stands between the loops moves before them.
 ///
 /// # Precondition
 /// Every addend is a product with `g(x, m)`, and mentions `m` nowhere else. Of the functions `g`
@@ -199,7 +199,8 @@ impl Primitive for RescaleReduction {
         let mut made = Made::default();
         let mut scalar = |kernel: &mut Kernel, stem: &str, verb: &str, value: Expr| {
             let max = &kernel.vars[proof.max.var];
-            let (name, ty) = (kernel.fresh_name(&format!("{}_{stem}", max.name)), max.ty);
+            let ty = kernel.type_of(&value, &[]).ok().and_then(ExprType::scalar).unwrap_or(max.ty); // default: it has one
+            let name = kernel.fresh_name(&format!("{}_{stem}", max.name));
             let insn = kernel.fresh_name(&format!("{}_{verb}", max.name));
             made.arrays.push(Array::named(&name));
             made.insns.push(Statement::named(&insn));
@@ -445,7 +446,7 @@ impl RescaleReduction {
     }
 }
 
-/// Whether one of the updates of the maximum, with so many loops around that of the maximum and
+/// Whether one of the updates of the maximum, with a number of loops around that of the maximum and
 /// itself, surely runs in every iteration.
 fn takes_surely(analysis: &Analysis, tops: &[InsnId], depth: usize) -> Result<bool, Refusal> {
     for top in tops.iter().filter(|top| analysis.kernel().insns[**top].predicate.is_none()) {

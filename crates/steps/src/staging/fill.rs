@@ -153,11 +153,17 @@ impl Plan<'_, '_> {
             let known = |e: &Expr| e.as_affine().is_some_and(|a| poly.affine(&a, Side::Source).is_some());
             index.iter().all(known)
         };
+        // of the instructions as they are: an index that reads the temporary is none of the kernel's
+        let mut chosen = Vec::new();
+        for e in self.region.insns.iter().flat_map(|id| kernel.insns[*id].expressions()) {
+            e.for_each(&mut |e| {
+                let own = e.as_load().filter(|a| a.var == var && affine(&a.index));
+                chosen.extend(own.filter(|a| self.region.is_chosen(kernel, a)).cloned());
+            });
+        }
         let mut rewrite = |mut e: Expr| {
             if let Expr::Load(access) = &mut e
-                && access.var == var
-                && affine(&access.index)
-                && self.region.is_chosen(kernel, access)
+                && chosen.contains(access)
             {
                 *access = Access::new(self.id, self.tile.index(&access.index));
             }

@@ -3,10 +3,9 @@
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Access, Affine, Atom, BinaryOp, Expr, InameId, Kernel, VarId, VarKind};
+use purlin_ir::{Access, Affine, Atom, BinaryOp, Constraint, Expr, InameId, Kernel, VarId, VarKind};
 use purlin_isl as isl;
 use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
 use purlin_steps::lookup;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
@@ -15,13 +14,14 @@ use purlin_steps::proofs::elements::ONLY_ACCESSED;
 use purlin_steps::proofs::elements::TEMPORARY;
 use purlin_steps::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
 use purlin_steps::proofs::extent::points_of;
+use purlin_steps::proofs::length::always;
 use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Splits an axis of a temporary or a table into blocks of `factor` elements: an axis over blocks,
+/// Splits an axis of an array into blocks of `factor` elements: an axis over blocks,
 /// and one inside a block.
 ///
 /// # Rewrite
@@ -30,17 +30,18 @@ use std::fmt;
 ///   s: t[4*i_o + i_i] = a[…]               s: t[i_o, i_i] = a[…]
 ///   r: b[k] = t[k]                         r: b[k] = t[floor_div(k, 4), k - 4*floor_div(k, 4)]
 /// ```
-/// Quotients that the bounds of the loops decide are left out. The values of a table keep their
-/// order.
+/// Quotients that the bounds of the loops decide are left out. The values of a table and of an
+/// argument keep their order: the caller passes the same array with one axis more. With another order of
+/// its axes then, by `transpose_array_axes`, an array of structures is one of structures of arrays.
 ///
 /// # Precondition
 /// `factor >= 1`. `e -> (floor(e/f), e mod f)` keeps different elements different, so that no
-/// dependence changes; the last block may be larger than what is used of it. Blocks of a table are
-/// full. If loops are on axes, the placement must still hold.
+/// dependence changes; the last block may be larger than what is used of it. Blocks of a table or
+/// an argument are full. If loops are on axes, the placement must still hold.
 ///
 /// # Errors
-/// A factor below 1, or that does not divide the axis of a table; an axis there is not, a variable
-/// that is neither a temporary nor a table, or is assumed injective.
+/// A factor below 1, or of which nothing says that it divides the axis of a table or an argument; an axis
+/// there is not, a parameter, or an array that is assumed injective.
 ///
 /// # Elsewhere
 /// Loopy `split_array_dim`; Exo `divide_dim`.
@@ -68,9 +69,11 @@ impl fmt::Display for SplitArrayAxis {
     }
 }
 
-/// A table has no values after its last one.
-const FULL: Obligation =
-    Obligation::new("split_array_axis.full", "the factor divides the axis, if it is one of a table");
+/// Tables and arguments have no elements after their last ones.
+const FULL: Obligation = Obligation::new(
+    "split_array_axis.full",
+    "the factor divides the axis, if it is one of a table or an argument",
+);
 
 /// An axis of a temporary or table that only accesses mention.
 pub struct Blocks {
@@ -83,7 +86,7 @@ pub struct Blocks {
 
 impl Primitive for SplitArrayAxis {
     const NAME: &'static str = "split_array_axis";
-    const SUMMARY: &'static str = "Splits an axis of a temporary into blocks of constant length.";
+    const SUMMARY: &'static str = "Splits an axis of an array into blocks of constant length.";
 
     type Proof = Blocks;
     type Made = ();
@@ -92,10 +95,12 @@ impl Primitive for SplitArrayAxis {
 
     fn check(&self, analysis: &Analysis) -> Result<Blocks, Refusal> {
         let kernel = analysis.kernel();
-        let help = "the caller knows the array by its axes; split a copy in a temporary";
         let var = lookup::var(kernel, &self.var)?;
-        let is_table = matches!(kernel.vars[var].kind, VarKind::Table(_));
-        let var = if is_table { var } else { temporary(kernel, &self.var, help)? };
+        let keeps_its_place = match kernel.vars[var].kind {
+            VarKind::Table(_) | VarKind::Argument(_) => true,
+            VarKind::Temporary | VarKind::Param => false,
+        };
+        let var = if keeps_its_place { var } else { temporary(kernel, &self.var, "only arrays have axes")? };
         let axis = check_axis(&kernel.vars[var], self.axis)?;
         check_only_accessed(kernel, var)?;
         let f = self.factor;
@@ -103,15 +108,19 @@ impl Primitive for SplitArrayAxis {
             let found = format!("a block has {f} elements");
             return Err(Refusal::argument("factor", found, "1 to 2^40; choose a positive factor"));
         }
-        if is_table {
-            let extent = kernel.vars[var].shape[axis].as_constant();
-            let extent = extent.expected("constant extent of a table", kernel)?;
-            FULL.require(extent % f == 0, || {
-                let name = &self.var;
-                format!("axis {axis} of the table `{name}` has {extent} values, which {f} does not divide; pad it first")
+        let poly = analysis.polyhedral();
+        if keeps_its_place {
+            let extent = &kernel.vars[var].shape[axis];
+            let none_left = Constraint::equal(&extent.modulo(f), &Affine::default());
+            FULL.require(always(poly, &[], &none_left)?, || {
+                format!(
+                    "axis {axis} of `{}` has {} elements, and nothing says that {f} divides that; pad it first, assume \
+                     it, or split a copy in a temporary",
+                    self.var,
+                    kernel.show_affine(extent)
+                )
             })?;
         }
-        let poly = analysis.polyhedral();
         let mut decided = BTreeSet::new();
         for index in indices(kernel, var, axis) {
             if !decided.contains(&index) && fits(poly, &multiples(&index, f).1, f)? {
@@ -142,7 +151,7 @@ impl Primitive for SplitArrayAxis {
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
-        let var = p.of(&[draw::temporaries(kernel, 1), draw::tables_with_axes(kernel, 1)].concat())?;
+        let var = p.of(&[draw::arrays(kernel, 1), draw::tables_with_axes(kernel, 1)].concat())?;
         Some(Self::new(&var, p.below(draw::axes(kernel, &var) as usize) as u32, p.between(0, 4)))
     }
 }
