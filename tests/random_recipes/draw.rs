@@ -9,7 +9,7 @@ use purlin::transforms::{Step, steps};
 
 /// Primitives that few programs have room for: tried first in every fourth step, so that each is
 /// accepted in a run of a few hundred pairs or so.
-const RARE: [&str; 27] = [
+const RARE: [&str; 29] = [
     "assign_to_rule",
     "collect_factors",
     "combine_orbits",
@@ -36,7 +36,9 @@ const RARE: [&str; 27] = [
     "skip_zero_terms",
     "split_accumulation",
     "split_launch",
+    "split_sum",
     "sum_moments",
+    "transpose_array_axes",
 ];
 
 /// What joins terms in a tree.
