@@ -151,7 +151,9 @@ impl Primitive for SplitArrayAxis {
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
-        let var = p.of(&[draw::arrays(kernel, 1), draw::tables_with_axes(kernel, 1)].concat())?;
+        // few arguments have an axis that a factor divides
+        let arrays = if p.one_in(4) { draw::arrays(kernel, 1) } else { draw::temporaries(kernel, 1) };
+        let var = p.of(&[arrays, draw::tables_with_axes(kernel, 1)].concat())?;
         Some(Self::new(&var, p.below(draw::axes(kernel, &var) as usize) as u32, p.between(0, 4)))
     }
 }
