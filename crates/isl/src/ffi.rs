@@ -31,8 +31,6 @@ opaque!(
     isl_map,
     isl_map_list,
     isl_union_map,
-    isl_union_access_info,
-    isl_union_flow,
     isl_union_set,
     isl_set_list,
     isl_schedule_constraints,
@@ -115,8 +113,6 @@ macro_rules! owned_types {
             isl_basic_set_list: isl_basic_set_list_copy, isl_basic_set_list_free;
             isl_map_list: isl_map_list_copy, isl_map_list_free;
             isl_union_map: isl_union_map_copy, isl_union_map_free;
-            isl_union_access_info: isl_union_access_info_copy, isl_union_access_info_free;
-            isl_union_flow: isl_union_flow_copy, isl_union_flow_free;
             isl_union_set: isl_union_set_copy, isl_union_set_free;
             isl_set_list: isl_set_list_copy, isl_set_list_free;
             isl_schedule_constraints: isl_schedule_constraints_copy, isl_schedule_constraints_free;
@@ -156,8 +152,6 @@ unary!(isl_map => isl_set: isl_map_domain, isl_map_range, isl_map_wrap);
 unary!(isl_map => isl_union_map: isl_union_map_from_map);
 unary!(isl_space => isl_set: isl_set_universe, isl_set_empty);
 unary!(isl_space => isl_map: isl_map_universe, isl_map_empty);
-unary!(isl_union_map => isl_union_access_info: isl_union_access_info_from_sink);
-unary!(isl_union_access_info => isl_union_flow: isl_union_access_info_compute_flow);
 // These keep their argument.
 unary!(isl_schedule => isl_schedule_node: isl_schedule_get_root);
 unary!(isl_schedule_node => isl_union_map: isl_schedule_node_band_get_partial_schedule_union_map);
@@ -167,9 +161,6 @@ unary!(isl_set => isl_basic_set_list: isl_set_get_basic_set_list);
 unary!(isl_union_map => isl_map_list: isl_union_map_get_map_list);
 unary!(isl_set => isl_val: isl_set_count_val);
 unary!(isl_aff => isl_val: isl_aff_get_constant_val, isl_aff_get_denominator_val);
-unary!(isl_union_flow => isl_union_map:
-    isl_union_flow_get_must_dependence, isl_union_flow_get_may_dependence,
-    isl_union_flow_get_must_no_source, isl_union_flow_get_may_no_source);
 
 binary!(isl_set, isl_set => isl_set:
     isl_set_intersect, isl_set_union, isl_set_subtract, isl_set_gist);
@@ -184,9 +175,6 @@ binary!(isl_schedule_constraints, isl_set => isl_schedule_constraints: isl_sched
 binary!(isl_schedule_constraints, isl_union_map => isl_schedule_constraints:
     isl_schedule_constraints_set_validity, isl_schedule_constraints_set_coincidence,
     isl_schedule_constraints_set_proximity);
-binary!(isl_union_access_info, isl_union_map => isl_union_access_info:
-    isl_union_access_info_set_must_source, isl_union_access_info_set_may_source,
-    isl_union_access_info_set_kill, isl_union_access_info_set_schedule_map);
 
 test!(isl_set: isl_set_is_empty, isl_set_is_bounded, isl_set_is_singleton, isl_set_is_wrapping);
 test!(isl_map: isl_map_is_empty,

@@ -7,7 +7,6 @@ use crate::affine::{Affine, ConstraintKind};
 use crate::context::{Context, Owned, context};
 use crate::error::IslError;
 use crate::ffi::{self, IN};
-use crate::flow::union;
 use crate::map::{Map, MapShape, tuple_name};
 use crate::set::Set;
 use crate::space::primed_apart;
@@ -354,4 +353,25 @@ impl Drop for Options {
     fn drop(&mut self) {
         self.write(self.before);
     }
+}
+
+/// The union of maps that carry their tuples; `None` of none.
+fn union(
+    ctx: &Rc<Context>,
+    maps: Vec<Owned<ffi::isl_map>>,
+) -> Result<Option<Owned<ffi::isl_union_map>>, IslError> {
+    let mut all: Option<Owned<ffi::isl_union_map>> = None;
+    for map in maps {
+        // SAFETY: every reference is handed over; null is checked by `Owned`.
+        all = Some(unsafe {
+            let one = Owned::new(ctx, ffi::isl_union_map_from_map(map.into_raw()), OPERATION)?;
+            match all {
+                None => one,
+                Some(all) => {
+                    Owned::new(ctx, ffi::isl_union_map_union(all.into_raw(), one.into_raw()), OPERATION)?
+                }
+            }
+        });
+    }
+    Ok(all)
 }

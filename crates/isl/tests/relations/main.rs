@@ -1,7 +1,6 @@
-//! The wrapper on sets, relations, points and dataflow.
+//! The wrapper on sets, relations and points.
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
-mod flow;
 mod maps;
 mod points;
 mod scheduler;
