@@ -400,6 +400,25 @@ fn functions(lines: &[&str]) -> Vec<(usize, usize)> {
     found
 }
 
+/// A crate is small enough to be known as a whole.
+#[test]
+fn crates_are_small() {
+    const LINES: usize = 18_000;
+    let crates: Vec<_> = std::fs::read_dir(root().join("crates")).unwrap().flatten().collect();
+    assert!(crates.len() > 20);
+    for entry in crates {
+        let mut files = Vec::new();
+        sources(&entry.path(), &mut files);
+        let length = |file: &PathBuf| code(&std::fs::read_to_string(file).unwrap()).len();
+        let lines: usize = files.iter().map(length).sum();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        assert!(
+            lines <= LINES,
+            "crates/{name} has {lines} lines, at most {LINES}: move what another crate is for"
+        );
+    }
+}
+
 #[test]
 fn files_and_functions_are_short() {
     let mut files = Vec::new();

@@ -16,6 +16,7 @@ pub mod factor_out;
 pub mod factor_quadrature;
 pub mod factor_rank;
 pub mod factor_table;
+pub mod factor_update;
 pub mod factorise_sum;
 pub mod fix_argument;
 pub mod list_elements;
@@ -26,8 +27,10 @@ pub mod pre_evaluate_loop;
 pub mod reassociate;
 pub mod reorder_rows;
 pub mod rescale_reduction;
+pub mod sink_accumulation;
 pub mod skip_zero_blocks;
 pub mod skip_zero_terms;
+pub mod split_sum;
 pub mod sum_moments;
 pub mod use_symmetry;
 
@@ -45,6 +48,7 @@ purlin_steps::table! {
     factor_quadrature::FactorQuadrature;
     factor_rank::FactorRank;
     factor_table::FactorTable;
+    factor_update::FactorUpdate;
     factorise_sum::FactoriseSum;
     fix_argument::FixArgument;
     list_elements::ListElements;
@@ -55,8 +59,10 @@ purlin_steps::table! {
     reassociate::Reassociate;
     reorder_rows::ReorderRows;
     rescale_reduction::RescaleReduction;
+    sink_accumulation::SinkAccumulation;
     skip_zero_blocks::SkipZeroBlocks;
     skip_zero_terms::SkipZeroTerms;
+    split_sum::SplitSum;
     sum_moments::SumMoments;
     use_symmetry::UseSymmetry, ImageAxis;
 }
