@@ -1,8 +1,8 @@
 //! What goes wrong, as an exception of the package.
 
-use purlin::auto::AutoError;
 use purlin::LoadError;
 use purlin::analysis::witness::{Instance, Witness};
+use purlin::auto::AutoError;
 use purlin::codegen::CodegenError;
 use purlin::ir::text::ParseErrors;
 use purlin::runtime::{RuntimeError, forks, interruptible};

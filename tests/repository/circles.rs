@@ -7,9 +7,9 @@ use crate::architecture::{code, root, sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Files that are in a circle, of all crates, and those of the largest circle. They only become fewer.
-const FILES: usize = 213;
-const LARGEST: usize = 41;
+/// Circles of all crates, and files of the largest one. They only become fewer.
+const CIRCLES: usize = 8;
+const LARGEST: usize = 4;
 
 type Path_ = Vec<String>;
 
@@ -189,7 +189,10 @@ impl Crate {
         }
         for (to, named, _) in &file.uses {
             let found = match named.as_deref() {
-                Some(named) if named == name => self.file_of(&here, &[to, &rest[1..]].concat(), depth + 1),
+                // one of another crate stands in no file
+                Some(named) if named == name => {
+                    return self.file_of(&here, &[to, &rest[1..]].concat(), depth + 1);
+                }
                 Some("*") => {
                     let other = self.file_of(&here, &to[..to.len() - 1], depth + 1);
                     other.filter(|other| self.0[other].items.contains(name))
@@ -239,7 +242,7 @@ impl Crate {
 }
 
 #[test]
-fn circles_of_files_become_fewer() {
+fn circles_of_files_are_few_and_small() {
     let mut crates: Vec<_> = std::fs::read_dir(root().join("crates")).unwrap().flatten().collect();
     crates.sort_by_key(std::fs::DirEntry::file_name);
     let folders = crates.iter().map(|entry| entry.path().join("src")).chain([root().join("src")]);
@@ -257,7 +260,7 @@ fn circles_of_files_become_fewer() {
         "the reader of sources finds no circle: a bug of this test, or set the limit to 0"
     );
     let files: usize = found.iter().map(|(files, _)| files).sum();
-    assert!(files <= FILES, "{files} files in circles, at most {FILES}:\n{listed}");
+    assert!(found.len() <= CIRCLES, "{} circles, at most {CIRCLES}:\n{listed}", found.len());
     let largest = found.iter().map(|(files, _)| *files).max().unwrap();
     assert!(largest <= LARGEST, "a circle of {largest} files, at most {LARGEST}:\n{listed}");
     println!("{} circles, {files} files in them, the largest of {largest}:\n{listed}", found.len());
@@ -275,6 +278,9 @@ fn the_reader_of_sources_finds_circles() {
             file("b", "pub mod c;\npub struct B;\npub fn g() {}\n#[cfg(test)]\nuse crate::A;\n"),
             file("b/c", "//! [`crate::A`]\nfn h(_: crate::A) {}\n"),
             file("d", "fn h() -> super::A { \"crate::d\" }\n"),
+            // what another crate has stands in no file of this one
+            file("e", "pub mod f;\npub use other::E;\nuse f::F;\n"),
+            file("e/f", "use super::E;\npub struct F(E);\n"),
         ]
         .into(),
     );

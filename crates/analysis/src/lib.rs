@@ -10,13 +10,15 @@ pub mod deps;
 mod entries;
 pub mod inside;
 mod kept;
+mod known;
 pub mod placement;
 pub mod polyhedral;
 mod question;
 pub mod stats;
 pub mod witness;
 
-pub use analysis::{Analysis, Known};
+pub use analysis::Analysis;
 pub use answers::Answers;
 pub use entries::{Entries, changing_bounds};
+pub use known::Known;
 pub use witness::{Instance, Witness};

@@ -5,8 +5,6 @@
 //! a constraint on any other scalar is dropped, which makes a set larger and is reported as
 //! inexact.
 
-use crate::deps::bounds_of;
-use crate::placement::index_origin;
 use crate::question::{Instances, Shared, Symbols, Union, union_of};
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::{Constraint, Domain};
@@ -463,4 +461,47 @@ fn comparison(op: BinaryOp, a: &Affine, b: &Affine) -> Option<Domain> {
         | BinaryOp::And
         | BinaryOp::Or => None,
     }
+}
+
+/// Constant bounds of a sum among the constraints on a loop, both included.
+pub fn bounds_of(poly: &Polyhedral, iname: InameId, sum: &[(Atom, i64)]) -> (Option<i64>, Option<i64>) {
+    let (mut lo, mut hi): (Option<i64>, Option<i64>) = (None, None);
+    let Some(constraints) = poly.kernel.inames[iname].domain.as_conjunction() else { return (lo, hi) };
+    for constraint in constraints {
+        let e = constraint.expr();
+        let scaled = |sign: i64| {
+            e.terms().len() == sum.len()
+                && e.terms().iter().zip(sum).all(|((a, c), (b, d))| a == b && Some(*c) == d.checked_mul(sign))
+        };
+        let c = e.constant_term();
+        let fixed = matches!(constraint, Constraint::Zero(_));
+        if scaled(1)
+            && let Some(least) = c.checked_neg()
+        {
+            lo = Some(lo.map_or(least, |l| l.max(least)));
+            hi = if fixed { Some(hi.map_or(least, |h| h.min(least))) } else { hi };
+        }
+        if scaled(-1) {
+            hi = Some(hi.map_or(c, |h| h.min(c)));
+            lo = if fixed { Some(lo.map_or(c, |l| l.max(c))) } else { lo };
+        }
+    }
+    (lo, hi)
+}
+
+/// The value of an iname at index 0 of its axis: the lower bound of a range, where it is the same in a
+/// whole launch, else 0 (the loops inside a block that a split makes start there). Code generation
+/// counts the same way.
+pub fn index_origin(kernel: &Kernel, iname: InameId) -> Affine {
+    let mut range = kernel.inames[iname].domain.as_guarded_range(iname);
+    if let Some(found) = &range
+        && found.lo.any_symbol(&mut |atom| match atom {
+            Atom::Iname(l) => !kernel.is_of_host(*l),
+            Atom::Var(v) => kernel.vars[*v].kind != VarKind::Param,
+            Atom::Floor(..) => false,
+        })
+    {
+        range = None;
+    }
+    range.map_or_else(Affine::default, |range| range.lo)
 }

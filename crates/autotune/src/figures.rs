@@ -1,15 +1,13 @@
 //! Results of many cases as pictures: rates against rooflines, and how many cases come how near.
 
 use crate::lettering::{fitted, width, wrapped};
-use crate::plot::{Decades, PlotError, decades};
+use crate::plot::{Decades, FONT, PlotError, decades};
 use crate::record::Record;
 use crate::roofline::{Share, Shares};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// The font of all pictures.
-pub const FONT: &str = "sans-serif";
 const DARK: RGBColor = RGBColor(30, 30, 30);
 const GREY: RGBColor = RGBColor(225, 225, 225);
 /// Colours of what is compared in a picture, in the order in which it appears; they differ with all

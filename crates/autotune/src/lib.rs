@@ -32,10 +32,10 @@ mod work;
 
 pub use database::{Contents, Damaged, Database, DatabaseError};
 pub use device_model::{DeviceModelError, known_devices};
-pub use figures::{COLOURS, FONT, bars_svg, share_svg};
+pub use figures::{COLOURS, bars_svg, share_svg};
 pub use jit::{Compiled, Jit, JitError, jit, jit_with};
 pub use mapping::Mapping;
-pub use plot::{PlotError, Point, roofline_svg};
+pub use plot::{FONT, PlotError, Point, roofline_svg};
 pub use purlin_runtime::{DeviceModel, Occupancy};
 pub use record::{
     Candidate, Errors, Key, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Setup, Stage, Workload,

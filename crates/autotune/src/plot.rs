@@ -1,6 +1,5 @@
 //! A roofline as an SVG picture.
 
-use crate::figures::FONT;
 use crate::lettering::{fitted, wrapped};
 use crate::roofline::Work;
 use plotters::coord::ranged1d::{KeyPointHint, Ranged};
@@ -8,6 +7,9 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use purlin_runtime::DeviceModel;
 use std::ops::Range;
+
+/// The font of all pictures.
+pub const FONT: &str = "sans-serif";
 
 /// A measured kernel on the picture.
 #[derive(Clone, Debug, PartialEq)]

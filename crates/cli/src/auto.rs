@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::inputs::{InputArgs, inputs};
 use super::out;
 use super::progress::Progress;
-use super::run::open_device;
+use super::run_args::open_device;
 use super::source::{FileSource, Source, SourceArgs};
 use super::table::{seconds, table};
 use clap::Args;

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::progress::Progress;
 use super::results::warn_of_damage;
-use super::run::RunArgs;
+use super::run_args::RunArgs;
 use super::source::Source;
 use super::transform::Transformed;
 use purlin::check_room;

@@ -8,7 +8,7 @@ use super::inputs::{Inputs, Wanted, index_bound, inputs};
 use super::out;
 use super::progress::Progress;
 use super::report::Measured;
-use super::run::{RunArgs, check_alone, load};
+use super::run_args::{RunArgs, check_alone, load};
 use super::source::Source;
 use super::table::{facts, figure, grouped, seconds, stored};
 use super::transform::Transformed;

@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
 use super::report::{Measured, Report, Setup};
-use super::run::{RunArgs, TOLERANCE, check_alone, load};
+use super::run_args::{RunArgs, TOLERANCE, check_alone, load};
 use super::source::{FormSource, Source};
 use super::values::{file_mesh, simplex, unit_mesh};
 use purlin::forms::lowering::LoweredForm;

@@ -3,14 +3,14 @@
 use super::failure::Failure;
 use super::mesh_inputs::{LoweredArrays, unit_mesh_of};
 use super::source::read;
-use super::values::{Order, ParamArg, file_mesh, missing, order_of, unit_mesh, unknown};
+use super::values::{Order, ParamArg, evaluate, file_mesh, missing, order_of, unit_mesh, unknown};
 use clap::Args;
 use purlin::Random;
 use purlin::check_memory;
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::NumberingOrder;
 use purlin::interp::{Memory, Value};
-use purlin::ir::{Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, VarId, VarKind, Variable};
+use purlin::ir::{Affine, Assumption, Direction, Expr, Kernel, ScalarType, VarId, VarKind, Variable};
 use purlin::runtime::RuntimeError;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -361,13 +361,4 @@ pub fn index_bound(kernel: &Kernel, map: VarId, params: &BTreeMap<String, i64>) 
         insn.reads().into_iter().for_each(&mut visit);
     }
     bound
-}
-
-/// An affine expression of parameters.
-pub fn evaluate(kernel: &Kernel, e: &Affine, params: &BTreeMap<String, i64>) -> Option<i64> {
-    let fixed = e.substitute(&|atom: &Atom| match atom {
-        Atom::Var(v) => params.get(&kernel.vars[*v].name).map(|value| Affine::constant(*value)),
-        Atom::Iname(_) | Atom::Floor(..) => None,
-    });
-    fixed.as_constant()
 }

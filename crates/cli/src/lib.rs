@@ -28,10 +28,13 @@ mod quote;
 mod report;
 mod results;
 mod run;
+mod run_args;
 mod solve;
+mod solve_args;
 mod solve_domain;
 mod solve_multigrid;
 mod solve_slabs;
+mod solved;
 mod source;
 mod space;
 mod stats;
@@ -43,6 +46,7 @@ mod transform;
 mod trial_args;
 mod trials;
 mod tune;
+mod tune_args;
 mod tune_file;
 mod values;
 
@@ -100,8 +104,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Run(run::RunArgs),
-    Solve(solve::SolveArgs),
+    Run(run_args::RunArgs),
+    Solve(solve_args::SolveArgs),
     Print(print::PrintArgs),
     Steps(steps::StepsArgs),
     Diff(diff::DiffArgs),
@@ -109,7 +113,7 @@ enum Command {
     Stats(stats::StatsArgs),
     Space(space::SpaceArgs),
     Devices(devices::DevicesArgs),
-    Tune(tune::TuneArgs),
+    Tune(tune_args::TuneArgs),
     Auto(auto::AutoArgs),
     Results(results::ResultsArgs),
     Form(lists::FormArgs),

@@ -1,7 +1,7 @@
 //! Kernels that were lowered from a form: found by the tags of lowering, and given a mesh.
 
 use super::failure::Failure;
-use super::inputs::evaluate;
+use super::values::evaluate;
 use purlin::forms::element::{CellShape, LagrangeElement};
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::{Numbering, NumberingOrder};

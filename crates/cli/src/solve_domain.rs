@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::out;
-use super::solve::SolveArgs;
+use super::solve_args::SolveArgs;
 use super::values::read_mesh;
 use purlin::files;
 use purlin::forms::element::CellShape;

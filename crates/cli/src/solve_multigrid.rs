@@ -3,21 +3,18 @@
 use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
-use super::run::open_device;
-use super::solve::{CyclePrecision, MultigridMethod, SolveArgs};
+use super::run_args::open_device;
+use super::solve_args::{CyclePrecision, MultigridMethod, SolveArgs};
 use super::solve_domain::{Domain, write_vtu};
-use super::table::{facts, grouped, seconds, table};
+use super::solved::{Solved, TOLERANCE, history, problem};
+use super::table::{facts, grouped, seconds};
 use purlin::check_memory;
 use purlin::multigrid::{
-    Element, Hierarchy, HierarchyOptions, MultigridError, Precision, PreconditionedSolver, Relaxation, Start,
-    kernels::Variant,
+    Element, Hierarchy, HierarchyOptions, MultigridError, Precision, PreconditionedSolver, Start,
 };
 use purlin::runtime::Device;
-use purlin::solve::{GmresOptions, LinearReason, LinearReport, SolveError};
+use purlin::solve::{GmresOptions, SolveError};
 use std::time::Instant;
-
-/// Residual that is small enough, relative to the right-hand side.
-pub(super) const TOLERANCE: f64 = 1e-9;
 
 impl From<MultigridError> for Failure {
     fn from(error: MultigridError) -> Self {
@@ -59,91 +56,6 @@ impl From<MultigridError> for Failure {
             | MultigridError::Solve(_) => Self::Refused(error.to_string()),
         }
     }
-}
-
-/// What smooths on the levels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum MultigridSmoother {
-    /// Patches colour by colour.
-    VertexPatch,
-    /// The same with the inverse of a patch as a dense matrix.
-    Inverse,
-    /// All patches at once, damped.
-    Additive,
-    /// All patches at once, under a polynomial of degree 3.
-    Chebyshev,
-    /// Point Gauss–Seidel.
-    Point,
-}
-
-impl MultigridSmoother {
-    /// How the hierarchy smooths, in a precision.
-    fn options(self, precision: Precision) -> HierarchyOptions {
-        let (variant, relaxation) = match self {
-            Self::VertexPatch => (Variant::Fused, Relaxation::Multiplicative),
-            Self::Inverse => (Variant::Inverse, Relaxation::Multiplicative),
-            Self::Additive => (Variant::Fused, Relaxation::Additive { degree: 1 }),
-            Self::Chebyshev => (Variant::Fused, Relaxation::Additive { degree: 3 }),
-            Self::Point => (Variant::Point, Relaxation::Multiplicative),
-        };
-        HierarchyOptions { precision, variant, relaxation, ..HierarchyOptions::default() }
-    }
-
-    pub(super) fn describe(self, axes: usize) -> String {
-        let colours = 1 << axes;
-        match self {
-            Self::VertexPatch => format!("vertex patches in {colours} colours"),
-            Self::Inverse => format!("vertex patches in {colours} colours, by dense inverses"),
-            Self::Additive => "additive vertex patches, damped".to_owned(),
-            Self::Chebyshev => "additive vertex patches under a Chebyshev polynomial of degree 3".to_owned(),
-            Self::Point => "point Gauss–Seidel".to_owned(),
-        }
-    }
-}
-
-/// How a solve went.
-pub(super) struct Solved {
-    /// Seconds of setup and solve.
-    pub(super) setup: f64,
-    pub(super) solve: f64,
-    pub(super) residuals: Vec<f64>,
-    /// Why it did not converge.
-    pub(super) failure: Option<String>,
-    /// At the nodes, if it is written to a file.
-    pub(super) solution: Vec<f64>,
-}
-
-impl Solved {
-    /// A solve that began at an instant.
-    pub(super) fn of(report: LinearReport, setup: f64, begin: Instant) -> Self {
-        let failure = match report.reason {
-            LinearReason::Converged => None,
-            LinearReason::Stagnated => Some(format!(
-                "{}: it is as small as roundings allow; ask for a larger --residual",
-                report.reason
-            )),
-            LinearReason::TooMany
-            | LinearReason::Diverged
-            | LinearReason::NotFinite
-            | LinearReason::Indefinite
-            | LinearReason::Breakdown => Some(report.reason.to_string()),
-        };
-        Self {
-            setup,
-            solve: begin.elapsed().as_secs_f64(),
-            residuals: report.residuals,
-            failure,
-            solution: Vec::new(),
-        }
-    }
-}
-
-/// What is solved.
-pub(super) fn problem(args: &SolveArgs) -> String {
-    let deformed = args.deform.map(|part| format!(", vertices moved by {part}"));
-    let jump = args.jump.map(|jump| format!(", a coefficient that alternates between 1 and {jump}"));
-    let [deformed, jump] = [deformed, jump].map(Option::unwrap_or_default);
-    format!("poisson, Q{}, a source of 1{deformed}{jump}", args.degree)
 }
 
 /// Solves for a source of 1.
@@ -276,16 +188,4 @@ fn with_source<'d>(
     let solver = PreconditionedSolver::on(device, element, mesh, cycle, start, options)?;
     solver.set_source(&vec![1.0; element.nodes(domain.cells)])?;
     Ok(solver)
-}
-
-/// The residual before the first step, which `first` says what it is of, and after each: of full
-/// multigrid, the way up comes before the first cycle.
-pub(super) fn history(step: &str, first: &str, residuals: &[f64]) -> String {
-    let start = residuals.first().copied().unwrap_or(f64::NAN);
-    let pairs = std::iter::once(&start).chain(residuals).zip(residuals);
-    let rows = pairs.enumerate().map(|(at, (before, now))| {
-        let what = if at == 0 { first.to_owned() } else { at.to_string() };
-        [what, format!("{now:.3e}"), format!("{:.1e}", now / start), format!("{:.1e}", now / before)]
-    });
-    table([step, "residual", "relative", "of the one before"], rows)
 }

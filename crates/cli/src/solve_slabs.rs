@@ -3,9 +3,9 @@
 use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
-use super::solve::{CyclePrecision, MultigridMethod, SolveArgs};
+use super::solve_args::{CyclePrecision, MultigridMethod, MultigridSmoother, SolveArgs};
 use super::solve_domain::{Domain, write_vtu};
-use super::solve_multigrid::{MultigridSmoother, Solved, TOLERANCE, history, problem};
+use super::solved::{Solved, TOLERANCE, history, problem};
 use super::table::{facts, grouped, seconds, table};
 use purlin::Exchange;
 use purlin::multigrid::{Element, Precision, SlabOptions, SlabSolver};

@@ -5,7 +5,7 @@ use super::file_run::reference;
 use super::imported::imported_inputs;
 use super::inputs::{Inputs, Wanted, inputs};
 use super::progress::Progress;
-use super::run::{TrustArg, open_device};
+use super::run_args::{TrustArg, open_device};
 use super::source::{Lowered, Source};
 use super::table::seconds;
 use super::values::ParamArg;

@@ -4,7 +4,7 @@ use super::failure::{Failure, Signal};
 use super::out;
 use super::progress::Progress;
 use super::results::warn_of_damage;
-use super::run::open_device;
+use super::run_args::open_device;
 use super::table::table;
 use super::transform::mapping;
 use super::trials::{Trials, first_line};

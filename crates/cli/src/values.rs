@@ -7,7 +7,7 @@ use purlin::forms::element::CellShape;
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::NumberingOrder;
 use purlin::ir::text::suggestion;
-use purlin::ir::{Kernel, VarId, VarKind};
+use purlin::ir::{Affine, Atom, Kernel, VarId, VarKind};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
@@ -151,4 +151,13 @@ pub fn file_mesh(path: &Path, dim: usize) -> Result<Mesh, Failure> {
         return Err(Failure::Usage(message));
     }
     Ok(mesh)
+}
+
+/// An affine expression of parameters.
+pub fn evaluate(kernel: &Kernel, e: &Affine, params: &BTreeMap<String, i64>) -> Option<i64> {
+    let fixed = e.substitute(&|atom: &Atom| match atom {
+        Atom::Var(v) => params.get(&kernel.vars[*v].name).map(|value| Affine::constant(*value)),
+        Atom::Iname(_) | Atom::Floor(..) => None,
+    });
+    fixed.as_constant()
 }

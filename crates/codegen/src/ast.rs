@@ -472,3 +472,43 @@ impl Stmt {
         matches!(self, Self::Barrier(_)) || self.body().is_some_and(|b| b.iter().any(Self::has_barrier))
     }
 }
+
+/// Names that statements read or write.
+pub(crate) fn names_in(block: &Block, names: &mut BTreeSet<Name>) {
+    for_each_name(block, &mut |name| {
+        if !names.contains(name) {
+            names.insert(name.clone());
+        }
+    });
+}
+
+/// Visits the names that statements read or write, as often as they stand there.
+pub(crate) fn for_each_name(block: &Block, visit: &mut dyn FnMut(&Name)) {
+    for stmt in block {
+        for e in stmt.expressions() {
+            e.for_each(&mut |e| {
+                if let Expr::Load(place) = e {
+                    visit(&place.name);
+                }
+            });
+        }
+        stmt.written().into_iter().for_each(&mut *visit);
+        if let Some(body) = stmt.body() {
+            for_each_name(body, visit);
+        }
+    }
+}
+
+/// `op(before, value)` where C has no operator for it, else the value as it is.
+pub(crate) fn update_value(op: UpdateOp, ty: ScalarType, before: Expr, value: Expr) -> Result<Expr, Expr> {
+    let (real, int) = match op {
+        UpdateOp::Min => (MathFn::Fmin, IntFn::Min),
+        UpdateOp::Max => (MathFn::Fmax, IntFn::Max),
+        UpdateOp::Add | UpdateOp::Mul => return Err(value),
+    };
+    Ok(if ty.is_float() {
+        Expr::Call(real, ty, vec![before, value])
+    } else {
+        Expr::IntCall(int, ty, Box::new(before), Box::new(value))
+    })
+}

@@ -1,8 +1,8 @@
 //! What completes the calls of a target that run asynchronously.
 
 use crate::ast::Name;
+use crate::callees;
 use crate::error::CodegenError;
-use crate::lower::intrinsic;
 use crate::target::{Completion, TargetDescription};
 use purlin_analysis::placement::Barrier;
 use purlin_ir::calls::{Piece, TargetCode, touched_later};
@@ -39,7 +39,7 @@ impl Completions {
         if target.is_host() {
             return Ok(found);
         }
-        for call in intrinsic::with_code(kernel, target)?.values() {
+        for call in callees::with_code(kernel, target)?.values() {
             let callee = &kernel.callees[call.callee];
             let Some(code) = callee.code_for(target.name) else { continue };
             let Some(completion) = &code.completes else {

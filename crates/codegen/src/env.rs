@@ -5,10 +5,10 @@
 //! result.
 
 use crate::ast::Name;
-use crate::factors::{factors, simplified};
+use crate::factors::{Factor, factors};
 use crate::interval::Interval;
+use crate::launch_bounds::Reach;
 use crate::names::Names;
-use crate::reach::Reach;
 use purlin_ir::{
     Affine, Assumption, Atom, AxisTag, Constraint, Id, InameId, Kernel, ScalarType, VarId, VarKind,
 };
@@ -203,7 +203,7 @@ impl<'k> Env<'k> {
             Atom::Iname(i) => self.values[i.index()].clone(),
             Atom::Var(_) | Atom::Floor(..) => None,
         });
-        simplified(self, &resolved)
+        self.simplified(&resolved)
     }
 
     /// The constraint in the same terms.
@@ -224,6 +224,14 @@ impl<'k> Env<'k> {
         }
     }
 
+    /// Range of a factor.
+    pub(crate) fn factor_range(&self, factor: &Factor) -> Interval {
+        match factor {
+            Factor::Atom(a) => self.atom_range(a),
+            Factor::Remainder(_, d) => Interval::new(0, i128::from(*d) - 1),
+        }
+    }
+
     fn interval(&self, e: &Affine) -> Interval {
         let plain = e
             .terms()
@@ -234,8 +242,9 @@ impl<'k> Env<'k> {
             return plain;
         }
         let (terms, constant) = factors(e);
-        let sum =
-            terms.iter().fold(Interval::point(constant), |sum, (f, c)| sum.plus(f.range(self).times(*c)));
+        let sum = terms
+            .iter()
+            .fold(Interval::point(constant), |sum, (f, c)| sum.plus(self.factor_range(f).times(*c)));
         plain.meet(sum)
     }
 

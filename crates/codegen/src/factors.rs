@@ -1,8 +1,6 @@
 //! What a quasi-affine integer is written as: remainders instead of differences with quotients, and
 //! no quotient whose value or part the ranges tell.
 
-use crate::env::Env;
-use crate::interval::Interval;
 use purlin_ir::affine::gcd;
 use purlin_ir::{Affine, Atom};
 
@@ -15,14 +13,6 @@ pub(crate) enum Factor {
 }
 
 impl Factor {
-    /// Range of its value.
-    pub(crate) fn range(&self, env: &Env<'_>) -> Interval {
-        match self {
-            Self::Atom(a) => env.atom_range(a),
-            Self::Remainder(_, d) => Interval::new(0, i128::from(*d) - 1),
-        }
-    }
-
     /// It as an expression.
     pub(crate) fn to_affine(&self) -> Affine {
         match self {
@@ -159,82 +149,12 @@ fn shares(a: &Affine, b: &Affine) -> bool {
     b.terms().iter().any(|(atom, _)| a.coefficient(atom) != 0)
 }
 
-/// The expression with its quotients simplified by what is known of ranges:
-/// `floor(l/32)` of `l < 32` is 0, `floor((32*m + l)/128)` is `floor(m/4)`,
-/// `floor(floor(x/4)/3)` is `floor(x/12)`.
-pub(crate) fn simplified(env: &Env<'_>, e: &Affine) -> Affine {
-    if !e.terms().iter().any(|(a, _)| matches!(a, Atom::Floor(..))) {
-        return e.clone();
-    }
-    let constant = Affine::constant(e.constant_term());
-    e.terms().iter().fold(constant, |sum, (atom, c)| match atom {
-        Atom::Iname(_) | Atom::Var(_) => sum.plus(&Affine::from(atom).times(*c)),
-        Atom::Floor(n, d) => sum.plus(&quotient(env, &simplified(env, n), *d).times(*c)),
-    })
-}
-
-/// `floor(n/d)`, simplified.
-pub(crate) fn quotient(env: &Env<'_>, n: &Affine, d: i64) -> Affine {
-    let (whole, rest) = split(n, d);
-    let floor = rest.floor_div(d);
-    let simple = match floor.terms() {
-        [(Atom::Floor(n, d), 1)] if floor.constant_term() == 0 => simpler(env, n, *d),
-        _ => None,
-    };
-    whole.plus(&simple.unwrap_or(floor))
-}
-
-/// `floor(n/d)` without a quotient, or with a simpler one.
-fn simpler(env: &Env<'_>, n: &Affine, d: i64) -> Option<Affine> {
-    let range = env.range(n).floor_div(d);
-    if range.lo == range.hi {
-        return i64::try_from(range.lo).ok().map(Affine::constant);
-    }
-    for (_, c) in n.terms() {
-        // floor((g*m + r)/d) is floor(m/(d/g)) for 0 <= r < g
-        let g = gcd(*c, d);
-        if g > 1
-            && let Some(m) = without_low_part(env, n, g)
-        {
-            return Some(quotient(env, &m, d / g));
-        }
-    }
-    // floor((floor(m/a) + r)/d) is floor((m + a*r)/(a*d))
-    let inner = n.terms().iter().find_map(|(atom, c)| match atom {
-        Atom::Floor(m, a) if *c == 1 => Some((atom, m, *a)),
-        Atom::Floor(..) | Atom::Iname(_) | Atom::Var(_) => None,
-    })?;
-    let (atom, m, a) = inner;
-    let flat = n.minus(&Affine::from(atom)).times(a).plus(m);
-    let divisor = a.checked_mul(d)?;
-    flat.in_bounds().then(|| quotient(env, &flat, divisor))
-}
-
-/// `m` if `n` is `g*m + r` with `0 <= r < g`.
-fn without_low_part(env: &Env<'_>, n: &Affine, g: i64) -> Option<Affine> {
-    let (high, low) = split(n, g);
-    let range = env.range(&low);
-    (range.lo >= 0 && range.hi < i128::from(g)).then_some(high)
-}
-
-/// `(m, r)` with `n = g*m + r`: `m` takes every term that `g` divides.
-fn split(n: &Affine, g: i64) -> (Affine, Affine) {
-    let mut high = Affine::constant(n.constant_term().div_euclid(g));
-    let mut low = Affine::constant(n.constant_term().rem_euclid(g));
-    for (atom, c) in n.terms() {
-        if c % g == 0 {
-            high = high.plus(&Affine::from(atom).times(c / g));
-        } else {
-            low = low.plus(&Affine::from(atom).times(*c));
-        }
-    }
-    (high, low)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::env::Env;
+    use crate::interval::Interval;
     use purlin_ir::{Id, InameId};
 
     /// A reproducible stream of numbers (SplitMix64), seeded by the clock.
@@ -289,7 +209,7 @@ mod tests {
             }
             let e = random.expression(2);
             let (terms, constant) = factors(&e);
-            let simple = simplified(&env, &e);
+            let simple = env.simplified(&e);
             for _ in 0..8 {
                 let point = sizes.map(|size| random.below(size));
                 let value = |e: &Affine| {
@@ -305,7 +225,7 @@ mod tests {
                 assert_eq!(value(&simple), expected, "seed {seed}: {e:?} in {sizes:?} at {point:?}");
                 assert!(range.lo <= expected.into() && range.hi >= expected.into(), "seed {seed}: {e:?}");
                 for (f, _) in &terms {
-                    let (v, range) = (i128::from(value(&f.to_affine())), f.range(&env));
+                    let (v, range) = (i128::from(value(&f.to_affine())), env.factor_range(f));
                     assert!(range.lo <= v && v <= range.hi, "seed {seed}: {f:?}");
                 }
             }

@@ -1,10 +1,10 @@
 //! The launch plan: signature, grid, block, memory, features, preconditions.
 
 use crate::axes::{Axes, host_expr};
+use crate::code::Code;
 use crate::error::CodegenError;
+use crate::function::Param;
 use crate::plan::{ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition};
-use crate::print::Param;
-use crate::program::Code;
 use crate::target::TargetDescription;
 use purlin_ir::{AddressSpace, Assumption, Constraint, Direction, Kernel, ScalarType, VarKind, Variable};
 
@@ -144,7 +144,7 @@ pub(crate) fn features_of_calls(
     target: &TargetDescription,
 ) -> Result<Vec<Feature>, CodegenError> {
     let mut features = Vec::new();
-    for call in crate::lower::intrinsic::with_code(kernel, target)?.values() {
+    for call in crate::callees::with_code(kernel, target)?.values() {
         let callee = &kernel.callees[call.callee];
         for need in callee.code_for(target.name).into_iter().flat_map(|code| &code.needs) {
             features.push((target.feature)(need).ok_or_else(|| CodegenError::UnknownFeature {

@@ -12,7 +12,7 @@ use crate::lower::place::uniform_scalars;
 use crate::lower::{Lower, mutable_names};
 use crate::notes::Note;
 use crate::placed::PlacedKernel;
-use crate::print::{self, Function, Param};
+use crate::print::{Function, Param};
 use crate::stack::Stack;
 use crate::storage::Storage;
 use crate::target::{Execution, TargetDescription};
@@ -271,7 +271,7 @@ fn indices(env: &Env<'_>, axes: &Axes, body: &Block) -> Block {
     let hardware = [true, false].into_iter().flat_map(|group| (0..3_u8).map(move |axis| (group, axis)));
     let on_axis = hardware.filter(|(group, axis)| !axes.inames(*group, usize::from(*axis)).is_empty());
     let mut wanted: Vec<_> = on_axis.map(|(group, axis)| (group, axis, false)).collect();
-    print::for_each_name(body, &mut |name| {
+    crate::ast::for_each_name(body, &mut |name| {
         for (group, axis, used) in &mut wanted {
             *used |= name == env.name(env.hardware(*group, *axis));
         }

@@ -1,6 +1,7 @@
 //! What a host needs to launch a generated program: arguments, grid, block, memory, features.
 
 use crate::notes::Note;
+pub use crate::target::Feature;
 use crate::target::Target;
 use purlin_ir::{ScalarType, TableData};
 use serde::{Deserialize, Serialize};
@@ -189,17 +190,6 @@ pub struct Precondition {
     pub value: HostExpr,
     /// The condition as the user wrote it, for the error.
     pub text: String,
-}
-
-/// A feature of a device that a program may need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Feature {
-    /// Double precision.
-    Fp64,
-    /// 64-bit integer atomics (for compare-and-swap on doubles).
-    Int64Atomics,
-    /// At least this compute capability of CUDA, times ten (80 for `sm_80`).
-    ComputeCapability(u32),
 }
 
 /// One argument of the entry point.

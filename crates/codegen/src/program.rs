@@ -3,26 +3,27 @@
 use crate::ast::{Block, Declare, Expr, Name};
 use crate::axes::Axes;
 use crate::barriers::BarrierPlan;
+use crate::callees;
+pub use crate::code::Code;
 use crate::completions::Completions;
 use crate::env::Env;
 use crate::error::CodegenError;
+use crate::find_notes;
 use crate::interval::Interval;
 use crate::launch;
-use crate::lower::intrinsic;
 use crate::lower::place::is_plain_scalar;
-use crate::notes::{self, Note};
 use crate::passes::{self, Pass, Work};
 use crate::placed::PlacedKernel;
-use crate::plan::{Precondition, Program};
+use crate::plan::Program;
 use crate::print::{self, Constant, Function, Param};
 use crate::storage::{Storage, check_bounds, local_bytes, provided};
-use crate::target::{Banks, Target, TargetDescription};
+use crate::target::{Target, TargetDescription};
 use purlin_analysis::Analysis;
 use purlin_analysis::placement::{Barrier, Placement, Scope};
 use purlin_ir::calls::{Arg, Piece};
 use purlin_ir::{
-    AddressSpace, Affine, Atom, AxisTag, Constraint, Direction, Id, InameId, Kernel, Layout, SubGroup, VarId,
-    VarKind, Variable,
+    AddressSpace, Affine, Atom, AxisTag, Constraint, Direction, Id, InameId, Kernel, Layout, VarId, VarKind,
+    Variable,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,27 +61,6 @@ impl Options {
     }
 }
 
-/// The code of a kernel for a target, before it is printed: what statistics count.
-#[derive(Clone, Debug)]
-pub struct Code {
-    /// The function, target's loops and declarations included.
-    pub function: Function,
-    /// Bytes of local memory of a group.
-    pub local_bytes: u64,
-    /// The part of them that the launch provides: see [`Function::provided`].
-    pub dynamic_local_bytes: u64,
-    /// Integers that parameters may take beyond 64 bits.
-    pub integers: Vec<Precondition>,
-    /// Bytes of private arrays of a work-item.
-    pub private_bytes: u64,
-    /// What a reader of the code would not expect.
-    pub notes: Vec<Note>,
-    /// Work-items of a sub-group.
-    pub sub_group: SubGroup,
-    /// How the target's memory serves them.
-    pub banks: Banks,
-}
-
 /// Generates a program: [`PlacedKernel::new`], then [`PlacedKernel::generate`].
 ///
 /// The source is the same to the byte for equal kernels.
@@ -89,6 +69,32 @@ pub struct Code {
 /// A race, what the target cannot say, or what the axes do not allow; see [`CodegenError`].
 pub fn generate(kernel: &Kernel, target: Target, options: &Options) -> Result<Program, CodegenError> {
     PlacedKernel::new(kernel)?.generate(target, options)
+}
+
+impl PlacedKernel<'_> {
+    /// The code for a target, before it is printed.
+    ///
+    /// # Errors
+    /// What the target cannot say or the axes do not allow; see [`CodegenError`].
+    pub fn code(&self, target: Target, options: &Options) -> Result<Code, CodegenError> {
+        let Options { contraction: _, trust: _ } = options; // what compilers and devices may do
+        self.with_room(|| Ok(lower(self, target.description(), None)?.0))
+    }
+
+    /// The code for a target after one of the [`passes`](crate::passes), as its printer writes it:
+    /// for reading, as it need not compile before the last one.
+    ///
+    /// # Errors
+    /// As [`PlacedKernel::code`], as far as the passes up to this one refuse it.
+    pub fn source_after(
+        &self,
+        target: Target,
+        options: &Options,
+        pass: &Pass,
+    ) -> Result<String, CodegenError> {
+        let Options { contraction, trust: _ } = options; // for reading only
+        self.with_room(|| source_after(self, target.description(), *contraction, pass))
+    }
 }
 
 /// Source and launch plan of a placed kernel, and the code that was printed.
@@ -105,7 +111,7 @@ pub(crate) fn program(
     let mut plan = launch::plan(placed.kernel, target, &axes, &code, features)?;
     plan.preconditions.extend(code.integers.iter().cloned());
     let entry = code.function.name.to_string();
-    let untrusted = if trust { Vec::new() } else { intrinsic::foreign(placed.kernel, target)? };
+    let untrusted = if trust { Vec::new() } else { callees::foreign(placed.kernel, target)? };
     let target = target.target;
     let repeated_writes = crate::repeated_writes::has_repeated_writes(&code.function.body);
     let source = source.text;
@@ -178,7 +184,7 @@ pub(crate) fn lower(
         function,
         privates,
         private_bytes: 0,
-        notes: notes::of_kernel(kernel, &axes, &open),
+        notes: find_notes::of_kernel(kernel, &axes, &open),
     };
     passes::run(&mut work, last)?;
     let Work { env, mut function, private_bytes, notes, .. } = work;
@@ -235,7 +241,7 @@ fn aligned_for_calls(
     mut function: Function,
 ) -> Result<Function, CodegenError> {
     let mut found: BTreeMap<Name, u64> = BTreeMap::new();
-    for call in intrinsic::with_code(kernel, target)?.values() {
+    for call in callees::with_code(kernel, target)?.values() {
         let code = kernel.callees[call.callee].code_for(target.name);
         let Some((code, bytes)) = code.and_then(|code| Some((code, code.aligned?))) else { continue };
         for piece in &code.text {

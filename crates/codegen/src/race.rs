@@ -6,10 +6,12 @@
 //! before the end of the kernel.
 
 mod completing;
+mod event;
 
 use crate::ast::{Block, Fence, Name, Stmt};
 use crate::completions::Completions;
 use crate::error::CodegenError;
+use event::{Event, Loop};
 use purlin_analysis::placement::{Barrier, Scope, first_bounded_by};
 use purlin_ir::{AddressSpace, AxisTag, Id, InameId, InsnId, Kernel};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,26 +86,6 @@ struct Outline<'s> {
     /// Completions that must come before the end, each with what concerns it.
     outstanding: Vec<(Name, Vec<Event>)>,
 }
-
-/// What the walk meets.
-#[derive(Debug, PartialEq)]
-enum Event {
-    /// Instructions that run as one, all of which are ends of syncs.
-    Run(Vec<InsnId>),
-    /// The same of a call that runs asynchronously.
-    Issue(Vec<InsnId>),
-    /// The barrier of this number.
-    Barrier(usize),
-    /// The next copy of the body of a loop.
-    Iteration(Loop),
-    /// What runs under a condition.
-    If(Vec<Event>),
-    /// A loop.
-    For(Loop, Vec<Event>),
-}
-
-/// A loop by its name in the code: the first iname of this name, if there is one.
-type Loop = Option<InameId>;
 
 /// The ends of a sync and the loops that count for it.
 struct Ends<'s> {

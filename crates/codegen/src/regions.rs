@@ -169,7 +169,7 @@ fn collect(block: &Block, in_loop: bool, privates: &[Private], uses: &mut BTreeM
             && f.kind == LoopKind::WorkItems
         {
             let mut names = std::collections::BTreeSet::new();
-            crate::print::names_in(&f.body, &mut names);
+            crate::ast::names_in(&f.body, &mut names);
             for p in privates.iter().filter(|p| names.contains(&p.name)) {
                 if let Some(u) = uses.get_mut(&p.name) {
                     u.runs += 1;

@@ -6,16 +6,17 @@
 use crate::ast::{Expr, HostStmt, IntFn, Name, Op};
 use crate::axes::{Axes, host_expr, range_of};
 use crate::bounds;
+use crate::callees;
+use crate::code::Code;
 use crate::env::Env;
 use crate::error::CodegenError;
 use crate::launch;
-use crate::lower::intrinsic;
 use crate::placed::PlacedKernel;
 use crate::plan::{Entry, HostExpr, HostStep, LaunchPlan, Program, Sequence};
 use crate::print::{self, Function};
-use crate::program::{Code, Options, lower, plain_parameters};
+use crate::program::{Options, lower, plain_parameters, program};
 use crate::repeated_writes::has_repeated_writes;
-use crate::target::TargetDescription;
+use crate::target::{Target, TargetDescription};
 use crate::value::integer;
 use purlin_analysis::Analysis;
 use purlin_ir::{
@@ -54,8 +55,37 @@ enum Step {
     For { iname: InameId, ty: ScalarType, lower: Vec<Affine>, upper: Vec<Affine>, body: Vec<Step> },
 }
 
+impl PlacedKernel<'_> {
+    /// The program for a target, and its code before it is printed: that of each entry in the order of
+    /// [`Sequence::entries`](crate::Sequence::entries), or the only one.
+    ///
+    /// # Errors
+    /// As [`PlacedKernel::code`].
+    pub fn program_and_codes(
+        &self,
+        target: Target,
+        options: &Options,
+    ) -> Result<(Program, Vec<Code>), CodegenError> {
+        self.with_room(|| match self.kernel.has_launches() {
+            true => of_launches(self.kernel, target.description(), options),
+            false => {
+                let (code, program) = program(self, target.description(), options)?;
+                Ok((program, vec![code]))
+            }
+        })
+    }
+
+    /// The program for a target.
+    ///
+    /// # Errors
+    /// As [`PlacedKernel::code`].
+    pub fn generate(&self, target: Target, options: &Options) -> Result<Program, CodegenError> {
+        Ok(self.program_and_codes(target, options)?.0)
+    }
+}
+
 /// Source and launch plans of a kernel of several launches, and the code of each.
-pub(crate) fn of_launches(
+fn of_launches(
     kernel: &Kernel,
     target: &'static TargetDescription,
     options: &Options,
@@ -84,7 +114,7 @@ pub(crate) fn of_launches(
         entries.push(Entry { name: code.function.name.to_string(), plan });
     }
     let plan = whole_plan(kernel, &main, &entries);
-    let untrusted = if trust { Vec::new() } else { intrinsic::foreign(kernel, target)? };
+    let untrusted = if trust { Vec::new() } else { callees::foreign(kernel, target)? };
     let repeated_writes = made.iter().any(|(code, _)| has_repeated_writes(&code.function.body));
     let steps = steps.iter().map(|step| host_step(kernel, step)).collect();
     let program = Program {
@@ -112,7 +142,7 @@ impl<'a> Launched<'a> {
     fn of(code: &Code, axes: &'a Axes, main: &Function) -> Self {
         let mut function = code.function.clone();
         let mut used = BTreeSet::new();
-        print::names_in(&function.body, &mut used);
+        crate::ast::names_in(&function.body, &mut used);
         let of_program = main.params.len();
         let params = function.params.iter().enumerate();
         let kept: Vec<bool> = params.map(|(k, p)| k < of_program || used.contains(&p.name)).collect();

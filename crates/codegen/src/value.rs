@@ -95,7 +95,7 @@ fn integer_within(env: &Env<'_>, e: &Affine, range: Interval) -> (Expr, ScalarTy
     let mut wide = !range.fits_i32();
     let mut fits = Interval::point(constant).is_finite();
     for (k, (factor, c)) in terms.iter().enumerate() {
-        let product = factor.range(env).times(*c);
+        let product = env.factor_range(factor).times(*c);
         partial = partial.plus(product);
         // The last sum is the whole, of which facts may tell more than intervals do.
         let whole = k + 1 == terms.len() && constant == 0;
@@ -111,7 +111,7 @@ fn integer_within(env: &Env<'_>, e: &Affine, range: Interval) -> (Expr, ScalarTy
     let mut sum: Option<Expr> = None;
     for (factor, c) in terms {
         let (value, ty) = code(env, &factor);
-        let big = !factor.range(env).times(c).fits_i32() || (wide && sum.is_none());
+        let big = !env.factor_range(&factor).times(c).fits_i32() || (wide && sum.is_none());
         let value = if big { widened(value, ty) } else { value };
         sum = Some(add_term(sum, value, c));
     }

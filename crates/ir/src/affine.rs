@@ -31,7 +31,8 @@ pub enum Atom {
 /// `constant + sum of coefficient * atom`, with the atoms sorted and no coefficient zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Affine {
-    terms: Terms,
+    /// Atoms with their coefficients.
+    terms: Terms<(Atom, i64)>,
     constant: i64,
 }
 

@@ -3,8 +3,10 @@
 use crate::affine::Affine;
 use crate::domain::Constraint;
 use crate::ids::VarId;
-use crate::kernel::{Assumption, Kernel};
+use crate::kernel::{Assumption, Kernel, VarKind};
+use crate::lists::BlockLists;
 use crate::symmetry::{NoSymmetry, Symmetry};
+use crate::types::ScalarType;
 use crate::verify::KernelError;
 
 impl Kernel {
@@ -45,5 +47,42 @@ impl Kernel {
             | Assumption::Lists(_) => Vec::new(),
         };
         self.assumptions.iter().flat_map(of).collect()
+    }
+}
+
+impl BlockLists {
+    /// Whether numbers have 16 bits.
+    #[must_use]
+    pub fn is_short(&self, kernel: &Kernel) -> bool {
+        kernel.vars[self.numbers].ty == ScalarType::I16
+    }
+
+    /// As [`check`](Self::check), in the words of the verifier.
+    pub(crate) fn verify(&self, kernel: &Kernel) -> Result<(), KernelError> {
+        let refused = |(v, why): (VarId, _)| KernelError::Variable { var: kernel.vars[v].name.clone(), why };
+        self.check(kernel).map_err(refused)
+    }
+
+    /// Whether the arrays can be lists of the map.
+    ///
+    /// # Errors
+    /// The array that cannot, and why.
+    pub fn check(&self, kernel: &Kernel) -> Result<(), (VarId, &'static str)> {
+        if self.block < 1 {
+            return Err((self.map, "a block of a map has at least one row"));
+        }
+        if self.exclusive.is_some_and(|exclusive| exclusive.room < 1) {
+            return Err((self.items, "exclusive items of a list have room for at least one"));
+        }
+        for (var, axes) in self.with_axes() {
+            let data = &kernel.vars[var];
+            if data.ty.is_float() || data.shape.len() != axes {
+                return Err((var, "lists and their map are integers: two axes, lengths one"));
+            }
+            if !matches!(data.kind, VarKind::Argument(_) | VarKind::Table(_)) {
+                return Err((var, "lists and their map are arguments or tables"));
+            }
+        }
+        Ok(())
     }
 }

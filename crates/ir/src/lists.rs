@@ -1,9 +1,6 @@
 //! Block-local lists of the values of a map.
 
 use crate::ids::VarId;
-use crate::kernel::{Kernel, VarKind};
-use crate::types::ScalarType;
-use crate::verify::KernelError;
 use serde::{Deserialize, Serialize};
 
 /// For each block of `block` rows of a map, the values that occur in them, and for each element of
@@ -65,17 +62,11 @@ impl BlockLists {
     }
 
     /// The arrays with the number of their axes.
-    fn with_axes(&self) -> Vec<(VarId, usize)> {
+    pub(crate) fn with_axes(&self) -> Vec<(VarId, usize)> {
         let inverse = self.inverse.into_iter().flat_map(|inverse| [(inverse.starts, 2), (inverse.places, 2)]);
         let exclusive = self.exclusive.map(|exclusive| (exclusive.counts, 1));
         let always = [(self.map, 2), (self.items, 2), (self.counts, 1), (self.numbers, 2)];
         always.into_iter().chain(inverse).chain(exclusive).collect()
-    }
-
-    /// Whether numbers have 16 bits.
-    #[must_use]
-    pub fn is_short(&self, kernel: &Kernel) -> bool {
-        kernel.vars[self.numbers].ty == ScalarType::I16
     }
 
     /// The same of other variables.
@@ -87,34 +78,5 @@ impl BlockLists {
             .map(|inverse| InverseLists { starts: moved(inverse.starts), places: moved(inverse.places) });
         let exclusive = self.exclusive.map(|of| ExclusiveItems { counts: moved(of.counts), room: of.room });
         Self { map, items, counts, numbers, inverse, block: self.block, exclusive }
-    }
-
-    /// As [`check`](Self::check), in the words of the verifier.
-    pub(crate) fn verify(&self, kernel: &Kernel) -> Result<(), KernelError> {
-        let refused = |(v, why): (VarId, _)| KernelError::Variable { var: kernel.vars[v].name.clone(), why };
-        self.check(kernel).map_err(refused)
-    }
-
-    /// Whether the arrays can be lists of the map.
-    ///
-    /// # Errors
-    /// The array that cannot, and why.
-    pub fn check(&self, kernel: &Kernel) -> Result<(), (VarId, &'static str)> {
-        if self.block < 1 {
-            return Err((self.map, "a block of a map has at least one row"));
-        }
-        if self.exclusive.is_some_and(|exclusive| exclusive.room < 1) {
-            return Err((self.items, "exclusive items of a list have room for at least one"));
-        }
-        for (var, axes) in self.with_axes() {
-            let data = &kernel.vars[var];
-            if data.ty.is_float() || data.shape.len() != axes {
-                return Err((var, "lists and their map are integers: two axes, lengths one"));
-            }
-            if !matches!(data.kind, VarKind::Argument(_) | VarKind::Table(_)) {
-                return Err((var, "lists and their map are arguments or tables"));
-            }
-        }
-        Ok(())
     }
 }

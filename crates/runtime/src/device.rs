@@ -1,8 +1,8 @@
 //! The device trait and what passes through it: information, buffers, executables, arguments.
 
-use crate::cuda::ptxas::Resources;
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
+use crate::resources::Resources;
 use crate::timing::{Timing, TimingOptions};
 use purlin_codegen::{LaunchPlan, Program, Sequence, Target};
 use serde::{Deserialize, Serialize};

@@ -1,20 +1,16 @@
 //! What a backend has to provide, and the checked device that is built on it.
 
-use crate::arguments::{Bound, Value, bind, bind_entry, scratch};
-use crate::cuda::ptxas::Resources;
-use crate::device::{
-    Arg, Buffer, Code, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Shared, Stream, Traffic,
-};
+use crate::arguments::{Bound, Value, bind_entry, scratch};
+use crate::device::{Arg, Buffer, Code, Device, DeviceInfo, Optimisation, Origin, Shared, Stream};
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
 use crate::fork::{delay_forks, forks, watch_forks};
-use crate::guests::{Guest, admit, fetch, leave};
 use crate::interrupt::check_interrupt;
-use crate::timing::{Timing, TimingOptions};
-use purlin_codegen::{ArgKind, Entry, Feature, Program};
+use crate::limits::check_limits;
+use crate::resources::Resources;
+use purlin_codegen::{ArgKind, Entry, Program};
 use std::any::Any;
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard, Weak};
 
@@ -110,28 +106,28 @@ pub(crate) trait Driver: Send + Sync {
 
 /// A device that checks everything before its driver sees it.
 pub(crate) struct Checked<D: Driver> {
-    id: u64,
+    pub(super) id: u64,
     pub(crate) driver: D,
     /// Held by every operation: kernels keep their arguments between calls in OpenCL.
-    queue: Arc<Mutex<()>>,
+    pub(super) queue: Arc<Mutex<()>>,
     /// The forks before it was opened.
-    forks: u64,
-    compiled: Mutex<HashMap<[u8; 32], Weak<Shared>>>,
+    pub(crate) forks: u64,
+    pub(super) compiled: Mutex<HashMap<[u8; 32], Weak<Shared>>>,
     /// Bytes copied to the device and from it.
-    copied: [AtomicU64; 2],
+    pub(super) copied: [AtomicU64; 2],
 }
 
 /// What an operation holds: the device, and the process as it is.
-struct Turn<'d> {
-    _queue: MutexGuard<'d, ()>,
-    _gate: Option<RwLockReadGuard<'static, ()>>,
+pub(crate) struct Turn<'d> {
+    pub(crate) _queue: MutexGuard<'d, ()>,
+    pub(crate) _gate: Option<RwLockReadGuard<'static, ()>>,
 }
 
 /// Launches in order.
-type Launches<'a, D> = Vec<(&'a <D as Driver>::Code, Call<'a, <D as Driver>::Memory>)>;
+pub(crate) type Launches<'a, D> = Vec<(&'a <D as Driver>::Code, Call<'a, <D as Driver>::Memory>)>;
 
 /// Most launches of a sequence that are handed to a driver at once.
-const PIECE: usize = 4096;
+pub(crate) const PIECE: usize = 4096;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
@@ -139,7 +135,7 @@ fn next_id() -> u64 {
     NEXT_ID.fetch_add(1, Ordering::Relaxed)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // The guarded data has no half-done state: a thread that panicked while holding it did no harm.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -160,14 +156,14 @@ impl<D: Driver> Checked<D> {
     }
 
     /// Waits for the device; what every operation begins with, and what it holds.
-    fn turn(&self) -> Result<Turn<'_>, RuntimeError> {
+    pub(super) fn turn(&self) -> Result<Turn<'_>, RuntimeError> {
         self.check_use()?;
         let gate = self.driver.survives_forks().then(delay_forks);
         Ok(Turn { _queue: lock(&self.queue), _gate: gate })
     }
 
     /// Refuses a device that was lost in a fork, and work that is to stop.
-    fn check_use(&self) -> Result<(), RuntimeError> {
+    pub(super) fn check_use(&self) -> Result<(), RuntimeError> {
         if self.forks != forks() && !self.driver.survives_forks() {
             return Err(RuntimeError::Forked { device: self.device_name() });
         }
@@ -196,7 +192,11 @@ impl<D: Driver> Checked<D> {
         })
     }
 
-    fn code<'a>(&self, exe: &Shared, code: &'a (dyn Any + Send + Sync)) -> Result<&'a D::Code, RuntimeError> {
+    pub(crate) fn code<'a>(
+        &self,
+        exe: &Shared,
+        code: &'a (dyn Any + Send + Sync),
+    ) -> Result<&'a D::Code, RuntimeError> {
         let code = if exe.device == self.id { code.downcast_ref() } else { None };
         code.ok_or_else(|| RuntimeError::OtherDevice {
             what: format!("executable `{}`", exe.entry),
@@ -204,7 +204,10 @@ impl<D: Driver> Checked<D> {
         })
     }
 
-    fn values<'a>(&self, values: &[Value<'a>]) -> Result<Vec<CallValue<'a, D::Memory>>, RuntimeError> {
+    pub(crate) fn values<'a>(
+        &self,
+        values: &[Value<'a>],
+    ) -> Result<Vec<CallValue<'a, D::Memory>>, RuntimeError> {
         let value = |value: &Value<'a>| {
             Ok(match *value {
                 Value::I32(v) => CallValue::I32(v),
@@ -218,7 +221,7 @@ impl<D: Driver> Checked<D> {
     }
 
     /// Runs launches to the end of the last, and returns the seconds of all.
-    fn run(&self, calls: &[(&D::Code, Call<'_, D::Memory>)]) -> Result<f64, RuntimeError> {
+    pub(super) fn run(&self, calls: &[(&D::Code, Call<'_, D::Memory>)]) -> Result<f64, RuntimeError> {
         match calls {
             [(code, call)] => self.driver.run(code, call),
             several => self.driver.run_all(several),
@@ -227,7 +230,7 @@ impl<D: Driver> Checked<D> {
 
     /// Hands the launches of an executable to `run`, as many at once as fit a piece; those without groups
     /// are none.
-    fn in_pieces<'a>(
+    pub(super) fn in_pieces<'a>(
         &self,
         exe: &'a Shared,
         bound: &Bound<'a>,
@@ -265,7 +268,7 @@ impl<D: Driver> Checked<D> {
     }
 
     /// Memory for the temporaries of a launch that all work-groups share, all poison.
-    fn allocate_scratch(
+    pub(super) fn allocate_scratch(
         &self,
         exe: &Shared,
         args: &[(&str, Arg<'_>)],
@@ -275,7 +278,7 @@ impl<D: Driver> Checked<D> {
     }
 
     /// The code of a program: of each function that is launched.
-    fn built(
+    pub(super) fn built(
         &self,
         program: &Program,
         optimisation: Optimisation,
@@ -302,7 +305,7 @@ impl<D: Driver> Checked<D> {
         Ok((Code::Several(sequence.clone(), codes), origin, None))
     }
 
-    fn upload_tables(&self, program: &Program) -> Result<Vec<Option<Buffer>>, RuntimeError> {
+    pub(super) fn upload_tables(&self, program: &Program) -> Result<Vec<Option<Buffer>>, RuntimeError> {
         let mut tables = Vec::with_capacity(program.plan.args.len());
         for spec in &program.plan.args {
             tables.push(match &spec.kind {
@@ -317,281 +320,4 @@ impl<D: Driver> Checked<D> {
         }
         Ok(tables)
     }
-}
-
-impl<D: Driver> Device for Checked<D> {
-    fn info(&self) -> &DeviceInfo {
-        self.driver.info()
-    }
-
-    fn compile_as(&self, program: &Program, optimisation: Optimisation) -> Result<Executable, RuntimeError> {
-        if let Some(callee) = program.untrusted.first() {
-            let (entry, callee) = (program.entry.clone(), callee.clone());
-            return Err(RuntimeError::Untrusted { entry, callee });
-        }
-        self.check_use()?;
-        check_limits(program, self.driver.info())?;
-        let key = program_key(program, optimisation);
-        if let Some(shared) = lock(&self.compiled).get(&key).and_then(Weak::upgrade) {
-            return Ok(Executable { origin: Origin::Memory, shared });
-        }
-        let (code, origin, resources) = {
-            // Compilers run concurrently with each other and with kernels: a tuner compiles on many threads.
-            let _queue = self.driver.is_checker().then(|| lock(&self.queue));
-            self.built(program, optimisation)?
-        };
-        let shared = Arc::new(Shared {
-            device: self.id,
-            entry: program.entry.clone(),
-            plan: program.plan.clone(),
-            resources,
-            code,
-            tables: self.upload_tables(program)?,
-        });
-        lock(&self.compiled).insert(key, Arc::downgrade(&shared));
-        Ok(Executable { origin, shared })
-    }
-
-    fn allocate(&self, bytes: u64) -> Result<Buffer, RuntimeError> {
-        let _queue = self.turn()?;
-        // OpenCL has no empty buffers; one spare byte does no harm elsewhere.
-        let real = bytes.max(1);
-        // Host and OpenCL promise what they do not have, and end the process when it is used.
-        let all = self.info().global_mem_bytes;
-        if all != 0 && real > all {
-            let reason = format!("it has {all} bytes in all");
-            return Err(RuntimeError::Allocation { bytes, device: self.device_name(), reason });
-        }
-        let memory = self.driver.allocate(real)?;
-        if !self.driver.is_checker() {
-            self.driver.fill(&memory, 0xFF, real)?;
-        }
-        Ok(self.buffer(bytes, memory, None))
-    }
-
-    fn upload(&self, buffer: &Buffer, data: &[u8]) -> Result<(), RuntimeError> {
-        let memory = self.memory(buffer)?;
-        same_size("upload", data.len() as u64, buffer.bytes)?;
-        if data.is_empty() {
-            return Ok(());
-        }
-        let _queue = self.turn()?;
-        self.driver.write(memory, data)?;
-        self.copied[0].fetch_add(data.len() as u64, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn download(&self, buffer: &Buffer, out: &mut [u8]) -> Result<(), RuntimeError> {
-        let memory = self.memory(buffer)?;
-        same_size("download", buffer.bytes, out.len() as u64)?;
-        if out.is_empty() {
-            return Ok(());
-        }
-        let _queue = self.turn()?;
-        self.driver.read(memory, out)?;
-        self.copied[1].fetch_add(out.len() as u64, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn fetch(
-        &self,
-        executable: &Executable,
-        name: &str,
-        foreign: &Foreign<'_>,
-        out: &mut [u8],
-    ) -> Result<(), RuntimeError> {
-        same_size("download", foreign.bytes, out.len() as u64)?;
-        if out.is_empty() {
-            return Ok(());
-        }
-        let _queue = self.turn()?;
-        fetch(self, executable.entry(), name, foreign, out)?;
-        self.copied[1].fetch_add(out.len() as u64, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn traffic(&self) -> Traffic {
-        let [to_device, to_host] = self.copied.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));
-        Traffic { to_device, to_host }
-    }
-
-    fn fill(&self, buffer: &Buffer, byte: u8) -> Result<(), RuntimeError> {
-        let memory = self.memory(buffer)?;
-        let _queue = self.turn()?;
-        self.driver.fill(memory, byte, buffer.bytes.max(1))
-    }
-
-    fn copy(&self, from: &Buffer, to: &Buffer) -> Result<(), RuntimeError> {
-        let (source, target) = (self.memory(from)?, self.memory(to)?);
-        same_size("copy", from.bytes, to.bytes)?;
-        if from.id == to.id || from.bytes == 0 {
-            return Ok(());
-        }
-        let _queue = self.turn()?;
-        self.driver.copy(source, target, from.bytes)
-    }
-
-    fn launch_on(
-        &self,
-        executable: &Executable,
-        args: &[(&str, Arg<'_>)],
-        stream: Option<Stream>,
-    ) -> Result<(), RuntimeError> {
-        let exe = &*executable.shared;
-        self.check_use()?;
-        let guests = admit(self, exe, args, stream)?;
-        let args = Guest::among(args, &guests);
-        let scratch = self.allocate_scratch(exe, &args)?;
-        let bound = bind(exe, &args, &scratch, self.info())?;
-        self.in_pieces(exe, &bound, &mut |calls| {
-            let _queue = self.turn()?;
-            let Some(stream) = stream else { return self.run(&calls).map(drop) };
-            let wait = scratch.iter().any(Option::is_some) || guests.iter().any(Guest::is_copy);
-            let last = calls.len();
-            calls.iter().enumerate().try_for_each(|(k, (code, call))| {
-                self.driver.enqueue(code, call, stream, wait && k + 1 == last)
-            })
-        })?;
-        leave(self, exe, &guests)
-    }
-
-    fn launch_all(&self, launches: &[Launch<'_>]) -> Result<f64, RuntimeError> {
-        let mut scratches = Vec::with_capacity(launches.len());
-        for Launch { executable, args } in launches {
-            if let Some((name, _)) = args.iter().find(|(_, arg)| matches!(arg, Arg::Foreign(_))) {
-                let (entry, name) = (executable.entry().to_owned(), (*name).to_owned());
-                return Err(RuntimeError::ForeignInTurn { entry, name });
-            }
-            scratches.push(self.allocate_scratch(&executable.shared, args)?);
-        }
-        let mut calls = Vec::with_capacity(launches.len());
-        for (Launch { executable, args }, scratch) in launches.iter().zip(&scratches) {
-            let exe = &*executable.shared;
-            let bound = bind(exe, args, scratch, self.info())?;
-            self.in_pieces(exe, &bound, &mut |piece| {
-                calls.extend(piece);
-                Ok(())
-            })?;
-        }
-        let _queue = self.turn()?;
-        self.driver.run_all(&calls)
-    }
-
-    fn shares(&self, place: Place) -> bool {
-        self.driver.shares(place)
-    }
-
-    fn time(
-        &self,
-        executable: &Executable,
-        args: &[(&str, Arg<'_>)],
-        options: &TimingOptions,
-    ) -> Result<Timing, RuntimeError> {
-        let exe = &*executable.shared;
-        self.check_use()?;
-        let guests = admit(self, exe, args, None)?;
-        let args = Guest::among(args, &guests);
-        let scratch = self.allocate_scratch(exe, &args)?;
-        let bound = bind(exe, &args, &scratch, self.info())?;
-        let mut calls = Vec::new();
-        self.in_pieces(exe, &bound, &mut |piece| {
-            calls.extend(piece);
-            Ok(())
-        })?;
-        if calls.is_empty() {
-            return Err(RuntimeError::NothingToTime { entry: exe.entry.clone() });
-        }
-        let timing = {
-            let _queue = self.turn()?;
-            Timing::sample(options, || {
-                check_interrupt()?;
-                self.run(&calls)
-            })?
-        };
-        leave(self, exe, &guests)?;
-        Ok(timing)
-    }
-}
-
-fn same_size(operation: &'static str, from: u64, to: u64) -> Result<(), RuntimeError> {
-    if from == to { Ok(()) } else { Err(RuntimeError::TransferSize { operation, from, to }) }
-}
-
-/// Refuses a program the device cannot take, before any compiler runs.
-fn check_limits(program: &Program, info: &DeviceInfo) -> Result<(), RuntimeError> {
-    let (entry, device) = (program.entry.clone(), info.name.clone());
-    let needed = info.backend.target();
-    if program.target != needed {
-        return Err(RuntimeError::WrongTarget { entry, found: program.target, needed, device });
-    }
-    for &feature in &program.plan.features {
-        let has = match feature {
-            Feature::Fp64 => info.fp64,
-            Feature::Int64Atomics => info.int64_atomics,
-            Feature::ComputeCapability(needed) => info
-                .arch
-                .strip_prefix("sm_")
-                .and_then(|n| n.parse().ok())
-                .is_some_and(|has: u32| has >= needed),
-        };
-        if !has {
-            return Err(RuntimeError::MissingFeature { entry, feature, device });
-        }
-    }
-    check_group(program, info)?;
-    if program.plan.local_bytes > info.local_mem_bytes {
-        let (needed, limit) = (program.plan.local_bytes, info.local_mem_bytes);
-        return Err(RuntimeError::LocalMemory { entry, needed, limit, device });
-    }
-    let items = program.plan.block.iter().fold(1_u64, |a, &b| a.saturating_mul(b));
-    let needed = program.plan.private_bytes.saturating_mul(items);
-    if let Some(limit) = info.private_mem_bytes
-        && needed > limit
-    {
-        return Err(RuntimeError::PrivateMemory { entry, needed, limit, device });
-    }
-    for spec in &program.plan.args {
-        if let ArgKind::Table(data) = &spec.kind
-            && !data.fits(spec.ty)
-        {
-            return Err(RuntimeError::TableType { name: spec.name.clone(), ty: spec.ty });
-        }
-    }
-    Ok(())
-}
-
-fn check_group(program: &Program, info: &DeviceInfo) -> Result<(), RuntimeError> {
-    let block = program.plan.block;
-    let (entry, device) = (program.entry.clone(), info.name.clone());
-    let size = block.iter().fold(1u64, |a, &b| a.saturating_mul(b));
-    if size > info.max_work_group_size {
-        let limit = info.max_work_group_size;
-        return Err(RuntimeError::GroupTooLarge { entry, block, size, limit, device });
-    }
-    for (axis, (&size, &limit)) in block.iter().zip(&info.max_work_item_sizes).enumerate() {
-        if size == 0 || size > limit {
-            return Err(RuntimeError::GroupAxis { entry, axis, size, limit, device });
-        }
-    }
-    Ok(())
-}
-
-/// Feeds everything a program consists of into one digest.
-struct DigestHasher(blake3::Hasher);
-
-impl Hasher for DigestHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        0 // never asked for: the digest is read from the inner hasher
-    }
-}
-
-/// Key of the in-memory cache: source, entry, target, plan and how it is compiled.
-fn program_key(program: &Program, optimisation: Optimisation) -> [u8; 32] {
-    let mut hasher = DigestHasher(blake3::Hasher::new());
-    (program, optimisation).hash(&mut hasher);
-    *hasher.0.finalize().as_bytes()
 }

@@ -26,6 +26,7 @@
 mod arguments;
 mod cache;
 mod ceilings;
+mod checked;
 mod claims;
 pub mod cuda;
 mod device;
@@ -38,10 +39,12 @@ mod fork;
 mod guests;
 mod host;
 mod interrupt;
+mod limits;
 mod model;
 pub mod oclgrind;
 mod opencl;
 mod registry;
+mod resources;
 mod timing;
 mod turns;
 

@@ -1,6 +1,5 @@
 //! Methods and preconditioners of linear systems by name.
 
-use crate::SolveError;
 use std::fmt;
 use std::str::FromStr;
 
@@ -141,26 +140,7 @@ impl FromStr for PreconditionerKind {
     }
 }
 
-impl LinearChoice {
-    /// The same, if several parts solve so together.
-    ///
-    /// # Errors
-    /// [`SolveError::PartsChoice`] of what needs the whole matrix.
-    pub const fn for_parts(self) -> Result<Self, SolveError> {
-        match (self.method, self.preconditioner) {
-            (LinearMethod::ConjugateGradients, PreconditionerKind::None | PreconditionerKind::Jacobi) => {
-                Ok(self)
-            }
-            (
-                LinearMethod::ConjugateGradients
-                | LinearMethod::Gmres
-                | LinearMethod::BiCgStab
-                | LinearMethod::Chebyshev,
-                _,
-            ) => Err(SolveError::PartsChoice { choice: self }),
-        }
-    }
-}
+impl LinearChoice {}
 
 impl fmt::Display for LinearChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! Prescribed values of unknowns.
 
-use crate::csr::diagonal_of;
+use crate::sparse::diagonal_of;
 use crate::texts::{compiled, text};
 use crate::{Call, SolveError};
 use purlin_fem::sparse::{CsrPattern, EntryOrder};

@@ -1,10 +1,10 @@
 //! Matrices by rows on a device.
 
+use crate::sparse::diagonal_of;
 use crate::texts::{compiled, compiled_product, text};
 use crate::{Call, Operator, Queue, SolveError};
 use purlin_fem::sparse::{CsrPattern, EntryOrder};
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// A square matrix by rows, with an entry on the diagonal of each row. Of a
@@ -25,22 +25,6 @@ pub struct CsrOperator {
 struct Half {
     clear: Executable,
     add: Executable,
-}
-
-/// Where the entry on the diagonal of each row stands.
-///
-/// # Errors
-/// [`SolveError::NoDiagonal`].
-pub(crate) fn diagonal_of(row_starts: &[i32], columns: &[i32]) -> Result<Vec<i32>, SolveError> {
-    let of_row = |(row, bounds): (usize, &[i32])| {
-        let own = &columns[bounds[0] as usize..bounds[1] as usize];
-        own.binary_search(&(row as i32)).map_or(-1, |place| bounds[0] + place as i32)
-    };
-    let found: Vec<i32> = row_starts.par_windows(2).enumerate().map(of_row).collect();
-    match found.iter().position(|place| *place < 0) {
-        Some(row) => Err(SolveError::NoDiagonal { row }),
-        None => Ok(found),
-    }
 }
 
 impl CsrOperator {

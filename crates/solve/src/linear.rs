@@ -472,3 +472,24 @@ impl<'d> LinearSolver<'d> {
         Ok(report)
     }
 }
+
+impl LinearChoice {
+    /// The same, if several parts solve so together.
+    ///
+    /// # Errors
+    /// [`SolveError::PartsChoice`] of what needs the whole matrix.
+    pub const fn for_parts(self) -> Result<Self, SolveError> {
+        match (self.method, self.preconditioner) {
+            (LinearMethod::ConjugateGradients, PreconditionerKind::None | PreconditionerKind::Jacobi) => {
+                Ok(self)
+            }
+            (
+                LinearMethod::ConjugateGradients
+                | LinearMethod::Gmres
+                | LinearMethod::BiCgStab
+                | LinearMethod::Chebyshev,
+                _,
+            ) => Err(SolveError::PartsChoice { choice: self }),
+        }
+    }
+}

@@ -1,61 +1,8 @@
 //! Load steps: a nonlinear problem solved under part of its load, and from there under more of it.
 
-use crate::newton::{NewtonEquations, iterate};
+use crate::iteration::{Load, NewtonEquations, iterate};
 use crate::{LinearReason, NewtonOptions, NewtonReason, NewtonReport, NewtonStep, SolveError};
 use std::time::Instant;
-
-/// A part of the load, and how far prescribed unknowns have gone.
-///
-/// Under the part `t` the residual is `R(u) - (1 - t) R(u_0)` with the start `u_0`, whose residual
-/// is what forces make of it. An energy loses `(1 - t) R(u_0) u`. Prescribed unknowns go the part
-/// `t` of the way from the start to their values.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Load {
-    target: f64,
-    moved: f64,
-}
-
-impl Load {
-    /// All of it, where prescribed unknowns are those of the start.
-    pub const WHOLE: Self = Self { target: 1.0, moved: 0.0 };
-
-    /// The part.
-    pub const fn target(self) -> f64 {
-        self.target
-    }
-
-    /// Whether some of the load is missing.
-    pub fn is_part(self) -> bool {
-        self.target < 1.0
-    }
-
-    /// The part that is missing.
-    pub fn missing(self) -> f64 {
-        1.0 - self.target
-    }
-
-    /// The part that an update closes of the gap between prescribed unknowns and their values.
-    pub fn gap(self) -> f64 {
-        match self.is_part() {
-            true => (self.target - self.moved) / (1.0 - self.moved),
-            false => 1.0,
-        }
-    }
-
-    /// After a step of such a length, which ends the load if it is no whole one.
-    pub fn moved(self, length: f64) -> Self {
-        let moved = match length < 1.0 {
-            true => self.moved + length * (self.target - self.moved),
-            false => self.target,
-        };
-        Self { target: moved, moved }
-    }
-
-    /// The whole load after a step that moved prescribed unknowns some way.
-    pub const fn lost(self) -> Self {
-        Self { moved: self.target, ..self }
-    }
-}
 
 /// Where load steps stand.
 struct Path {

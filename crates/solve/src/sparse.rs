@@ -3,6 +3,7 @@
 use crate::texts::{compiled, compiled_product, text};
 use crate::{Call, SolveError};
 use purlin_runtime::{Buffer, Device, Executable, buffer_of, upload_values};
+use rayon::prelude::*;
 
 /// Entries of a row, on average, from which on a sub-group takes a row: a work-item that takes one alone
 /// reads a sector of memory for each entry.
@@ -64,6 +65,22 @@ impl SparseMatrix {
         let sizes = [("n", self.rows), ("n_columns", self.columns), ("n_entries", self.n_entries)];
         let matrix = [("row_starts", &self.row_starts), ("columns", &self.at), ("values", &self.values)];
         Call::of(executable, &sizes, &[&matrix[..], &[("x", x), ("y", y)]].concat())
+    }
+}
+
+/// Where the entry on the diagonal of each row stands.
+///
+/// # Errors
+/// [`SolveError::NoDiagonal`].
+pub(crate) fn diagonal_of(row_starts: &[i32], columns: &[i32]) -> Result<Vec<i32>, SolveError> {
+    let of_row = |(row, bounds): (usize, &[i32])| {
+        let own = &columns[bounds[0] as usize..bounds[1] as usize];
+        own.binary_search(&(row as i32)).map_or(-1, |place| bounds[0] + place as i32)
+    };
+    let found: Vec<i32> = row_starts.par_windows(2).enumerate().map(of_row).collect();
+    match found.iter().position(|place| *place < 0) {
+        Some(row) => Err(SolveError::NoDiagonal { row }),
+        None => Ok(found),
     }
 }
 

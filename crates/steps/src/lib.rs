@@ -23,6 +23,7 @@ pub mod lookup;
 pub mod nest;
 pub mod neutral;
 pub mod obligation;
+mod picks;
 pub mod primitive;
 pub mod proofs;
 pub mod recipe;

@@ -1,10 +1,10 @@
 //! What a primitive is, and the frame that applies it.
 
-use crate::draw::Picks;
 use crate::former::Former;
 use crate::keeps::{Instances, Keeps};
 use crate::lists::Definition;
 use crate::obligation::Obligation;
+use crate::picks::Picks;
 use crate::refusal::{Refusal, TransformError};
 use crate::schedule::Handles;
 use purlin_analysis::{Analysis, Known};

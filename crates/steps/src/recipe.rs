@@ -5,7 +5,6 @@ use crate::refusal::TransformError;
 use crate::step::Step;
 use purlin_analysis::{Analysis, Known};
 use purlin_ir::Kernel;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -161,17 +160,6 @@ impl Recipe {
             kernel: Box::new(met.kernel().clone()),
             source: Box::new(source),
         }
-    }
-
-    /// The recipe as JSON, for people and files: one step a line.
-    ///
-    /// # Errors
-    /// Never in practice: plain data always serialises.
-    pub fn to_json(&self) -> Result<String, RecipeSyntaxError> {
-        let mut text = Vec::new();
-        let mut serializer = serde_json::Serializer::with_formatter(&mut text, json::StepLines::default());
-        self.serialize(&mut serializer)?;
-        Ok(String::from_utf8_lossy(&text).into_owned()) // JSON is UTF-8
     }
 }
 

@@ -331,3 +331,68 @@ impl From<PlacementError> for Refusal {
         }
     }
 }
+
+/// What a check does with an obligation.
+impl Obligation {
+    /// Refuses unless the condition holds; `why` says what was found and what to try.
+    ///
+    /// # Errors
+    /// [`Refusal::Unfit`].
+    pub fn require(self, holds: bool, why: impl FnOnce() -> String) -> Result<(), Refusal> {
+        if holds || self.is_waived() { Ok(()) } else { Err(self.unfit(why())) }
+    }
+
+    /// Refuses if something is there that must not be; `why` says what it is and what to try.
+    ///
+    /// # Errors
+    /// [`Refusal::Unfit`].
+    pub fn forbid<T>(self, found: Option<T>, why: impl FnOnce(T) -> String) -> Result<(), Refusal> {
+        match found {
+            Some(found) if !self.is_waived() => Err(self.unfit(why(found))),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// What the check cannot go on without, and refuses if it is not there.
+    ///
+    /// # Errors
+    /// [`Refusal::Unfit`].
+    pub fn find<T>(self, found: Option<T>, why: impl FnOnce() -> String) -> Result<T, Refusal> {
+        found.ok_or_else(|| self.unfit(why()))
+    }
+
+    /// Refuses unless it is known whether the condition holds; `why` says what is not known and
+    /// what to try.
+    ///
+    /// # Errors
+    /// [`Refusal::Undecided`].
+    pub fn decide(self, known: bool, why: impl FnOnce() -> String) -> Result<(), Refusal> {
+        if known || self.is_waived() { Ok(()) } else { Err(self.undecided(why())) }
+    }
+
+    /// Refuses if there is a counterexample.
+    ///
+    /// # Errors
+    /// [`Refusal::NotProved`].
+    pub fn refute(self, counterexample: Option<impl Into<Clash>>) -> Result<(), Refusal> {
+        match counterexample {
+            Some(clash) if !self.is_waived() => Err(self.not_proved(clash)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The kernel has not the form that the step needs.
+    pub fn unfit(self, why: impl Into<String>) -> Refusal {
+        Refusal::Unfit(Unmet { obligation: self.as_told(), why: why.into() })
+    }
+
+    /// The condition may hold, but nothing proves it.
+    pub fn undecided(self, why: impl Into<String>) -> Refusal {
+        Refusal::Undecided(Unmet { obligation: self.as_told(), why: why.into() })
+    }
+
+    /// The condition does not hold: here is why.
+    pub fn not_proved(self, clash: impl Into<Clash>) -> Refusal {
+        Refusal::NotProved(Box::new(NotProved { obligation: self.as_told(), clash: clash.into() }))
+    }
+}

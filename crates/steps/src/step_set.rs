@@ -6,11 +6,10 @@ use crate::former::{Former, Read};
 use crate::keeps::{Instances, Keeps};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
-use crate::recipe::{Recipe, RecipeSyntaxError, json};
-use crate::schedule::{Arguments, Script, fields_of, is_word};
+use crate::schedule::{Arguments, fields_of, is_word};
 use crate::step::Step;
 use purlin_ir::Kernel;
-use purlin_ir::text::{ParseErrors, parse, suggestion};
+use purlin_ir::text::suggestion;
 use schemars::{Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use std::collections::BTreeMap;
@@ -239,36 +238,6 @@ impl StepSet {
         })
     }
 
-    /// Reads a recipe from JSON.
-    ///
-    /// # Errors
-    /// Malformed JSON, a step that the set does not have, an unknown version, with line and column.
-    pub fn recipe(&self, text: &str) -> Result<Recipe, RecipeSyntaxError> {
-        let mut reader = serde_json::Deserializer::from_str(text);
-        let recipe = json::RecipeIn(self).deserialize(&mut reader)?;
-        reader.end()?;
-        Ok(recipe)
-    }
-
-    /// Reads a schedule, and checks the names of its steps and arguments.
-    ///
-    /// # Errors
-    /// Every line that is no step, unknown steps and arguments with the nearest names, values that
-    /// the argument does not take; each with its place.
-    pub fn script(&self, text: &str) -> Result<Script, ParseErrors> {
-        Script::parse_in(self, text, 0)
-    }
-
-    /// Reads a kernel and, after a line `schedule`, the schedule that belongs to it.
-    ///
-    /// # Errors
-    /// Everything wrong with the kernel, else with the schedule, each with its place in the file.
-    pub fn file(&self, text: &str) -> Result<(Kernel, Option<Script>), ParseErrors> {
-        let Some((end, start)) = heading(text) else { return Ok((parse(text)?, None)) };
-        let kernel = parse(&text[..end])?;
-        Ok((kernel, Some(Script::parse_in(self, text, start)?)))
-    }
-
     /// A step of a random primitive, each in proportion to its weight; none where the kernel has
     /// nothing that the primitive could be tried on.
     pub fn draw(&self, kernel: &Kernel, picks: &mut Picks<'_>) -> Option<Step> {
@@ -345,17 +314,4 @@ impl<'de> DeserializeSeed<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Step, D::Error> {
         (self.0)(&mut <dyn erased_serde::Deserializer>::erase(deserializer)).map_err(D::Error::custom)
     }
-}
-
-/// Where the line `schedule` begins, and where the one after it does.
-fn heading(text: &str) -> Option<(usize, usize)> {
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let content = line.split_once('#').map_or(line, |(content, _)| content);
-        if content.trim_end() == "schedule" {
-            return Some((at, at + line.len()));
-        }
-        at += line.len();
-    }
-    None
 }

@@ -120,3 +120,9 @@ pub(super) fn written(kernel: &Kernel, insn: &str) -> Option<Array> {
     let id = kernel.insn(insn)?;
     Some(Array::named(&kernel.vars[kernel.insns[id].lhs.var].name))
 }
+
+/// The loops directly inside a loop.
+pub(super) fn loops_in(kernel: &Kernel, iname: &Loop) -> Vec<Loop> {
+    let inside = statements(kernel, iname.name()).into_iter();
+    inside.filter(|name| kernel.iname(name).is_some()).map(Loop::named).collect()
+}

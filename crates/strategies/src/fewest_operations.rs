@@ -2,7 +2,7 @@
 
 use super::decided;
 use super::sharing::{eliminate_all, eliminate_sharing, fewest_symbols};
-use super::zero_blocks::skip_zero_blocks;
+use super::zero_blocks::{operations, skip_zero_blocks};
 use crate::strategy::mapping::Mapping;
 use crate::strategy::{Arguments, Combinator, MappingError, Stopped, Work};
 use purlin_forms::CellKernel;
@@ -12,7 +12,7 @@ use purlin_primitives::monomials::{Monomial, monomials};
 use purlin_primitives::primitives::{MirrorTriangle, PreEvaluateLoop, RemoveUnusedVars, SumMoments};
 use purlin_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 /// What [`FewestOperations`] minimises.
@@ -364,13 +364,6 @@ fn moments(s: &Schedule, program: &CellProgram) -> Result<WithMoments, Transform
 
 /// Most monomials of which all sets are tried; what comes after keeps its points.
 const MAX_MONOMIALS: usize = 6;
-
-/// Operations of a kernel for one cell; as many as there can be where they cannot be counted.
-pub(super) fn operations(s: &Schedule) -> u64 {
-    let params = s.kernel().vars.values().filter(|v| v.kind == VarKind::Param);
-    let params: BTreeMap<String, i64> = params.map(|v| (v.name.clone(), 1)).collect();
-    s.analysis().statistics(&params).map_or(u64::MAX, |counted| counted.flops())
-}
 
 /// Operations, bytes of tables, and the objective of a kernel, for one cell; what exceeds the
 /// threshold, and the tables before, is never best.

@@ -1,7 +1,7 @@
 //! Sixteen cells a group and a sub-group for each component, by matrix instructions, on degrees of
 //! freedom combined in orbits.
 
-use super::blocks::{behind, gathers_first, statements};
+use super::blocks::{behind, gathers_first, loops_in, statements};
 use super::cell_groups::cell_groups;
 use super::component_products::{
     Evaluated, Quadrature, RolledBlock, of_table, products, roll_block, roll_groups,
@@ -9,7 +9,7 @@ use super::component_products::{
 use super::fragments::{Axes, CELLS, LANES, Nest, TILE, exactly, fragment, lay_out, tiled};
 use super::matrix_cells::{REST, row_length};
 use super::matrix_groups::MatrixGroups;
-use super::matrix_orbits::{ModeBlock, Parts, algebra, loops_in};
+use super::matrix_orbits::{ModeBlock, Parts, algebra};
 use super::modes::split_terms;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, check_parts, deal_parts, roll_gathers};

@@ -1,7 +1,7 @@
 //! Sixteen cells a sub-group by matrix instructions, on degrees of freedom combined in orbits.
 
 use super::ahead::{Ahead, coordinates};
-use super::blocks::{behind, gathers_first, statements};
+use super::blocks::{behind, gathers_first, loops_in};
 use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, spread_length, tiled};
 use super::matrix_cells::{MatrixCells, MatrixSizes, REST, RESULTS, VALUES, row_length, tiles, to_fragment};
 use super::modes::split_terms;
@@ -181,12 +181,6 @@ pub(super) fn algebra(
     let members = s.expected(orbits.iter().map(|orbit| orbit.len() as i64).max(), "orbit")?;
     let [member] = exactly(s, loops_in(s.kernel(), &separate), "the members of an orbit")?;
     Ok(Parts { values, results, combine, separate, member, orbits: count, members, small, blocks })
-}
-
-/// The loops directly inside a loop.
-pub(super) fn loops_in(kernel: &Kernel, iname: &Loop) -> Vec<Loop> {
-    let inside = statements(kernel, iname.name()).into_iter();
-    inside.filter(|name| kernel.iname(name).is_some()).map(Loop::named).collect()
 }
 
 /// A loop for each block of modes that the same tables have.

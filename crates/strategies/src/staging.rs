@@ -1,6 +1,6 @@
 //! Gather and scatter of a group's cells through local memory, along consecutive work-items.
 
-use super::matrix_orbits::loops_in;
+use super::blocks::loops_in;
 use super::{StrategyError, length};
 use purlin_forms::program::{CellProgram, Gather};
 use purlin_ir::AddressSpace;

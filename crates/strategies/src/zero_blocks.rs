@@ -1,11 +1,10 @@
 //! Zero blocks of tables: loops are split where columns of a table start or end to be zero, and
 //! terms with these columns are left out.
 
-use super::fewest_operations::operations;
 use purlin_ir::{Expr, InameId, Insn, Kernel, TableData, UpdateOp, VarKind};
 use purlin_primitives::primitives::{DropZeroTerms, PeelIname};
 use purlin_primitives::{Schedule, TransformError};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most parts of a loop: where zero and other columns alternate, the code would grow more than the
 /// operations shrink.
@@ -93,4 +92,11 @@ fn zero_columns(kernel: &Kernel, insn: &Insn, iname: InameId, high: i64) -> Opti
         zero.extend((0..columns).filter(|k| is_zero[*k]).map(|k| k as i64));
     }
     Some(zero)
+}
+
+/// Operations of a kernel for one cell; as many as there can be where they cannot be counted.
+pub(super) fn operations(s: &Schedule) -> u64 {
+    let params = s.kernel().vars.values().filter(|v| v.kind == VarKind::Param);
+    let params: BTreeMap<String, i64> = params.map(|v| (v.name.clone(), 1)).collect();
+    s.analysis().statistics(&params).map_or(u64::MAX, |counted| counted.flops())
 }

@@ -4,9 +4,8 @@
 //! `item` in `0..4` and `4*round + item` in `0..23` is a number of mixed radix, whose digits are
 //! equal if the numbers are.
 
-use crate::polyhedral::Polyhedral;
+use crate::polyhedral::{Polyhedral, bounds_of};
 use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::domain::Constraint;
 use purlin_ir::ids::InameId;
 use std::borrow::Cow;
 
@@ -113,32 +112,6 @@ pub fn bounds(poly: &Polyhedral, sum: &Terms) -> Option<(i128, i128)> {
         }
     }
     Some((lo, hi))
-}
-
-/// Constant bounds of a sum among the constraints on a loop, both included.
-pub fn bounds_of(poly: &Polyhedral, iname: InameId, sum: &[(Atom, i64)]) -> (Option<i64>, Option<i64>) {
-    let (mut lo, mut hi): (Option<i64>, Option<i64>) = (None, None);
-    let Some(constraints) = poly.kernel.inames[iname].domain.as_conjunction() else { return (lo, hi) };
-    for constraint in constraints {
-        let e = constraint.expr();
-        let scaled = |sign: i64| {
-            e.terms().len() == sum.len()
-                && e.terms().iter().zip(sum).all(|((a, c), (b, d))| a == b && Some(*c) == d.checked_mul(sign))
-        };
-        let c = e.constant_term();
-        let fixed = matches!(constraint, Constraint::Zero(_));
-        if scaled(1)
-            && let Some(least) = c.checked_neg()
-        {
-            lo = Some(lo.map_or(least, |l| l.max(least)));
-            hi = if fixed { Some(hi.map_or(least, |h| h.min(least))) } else { hi };
-        }
-        if scaled(-1) {
-            hi = Some(hi.map_or(c, |h| h.min(c)));
-            lo = if fixed { Some(lo.map_or(c, |l| l.max(c))) } else { lo };
-        }
-    }
-    (lo, hi)
 }
 
 #[cfg(test)]

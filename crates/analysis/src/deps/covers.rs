@@ -5,8 +5,9 @@
 //! element is then known.
 
 use crate::deps::access::AccessSite;
-use crate::deps::agree::{bounds, bounds_of};
+use crate::deps::agree::bounds;
 use crate::polyhedral::Polyhedral;
+use crate::polyhedral::bounds_of;
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::Constraint;
 use purlin_ir::ids::InameId;

@@ -1,13 +1,12 @@
-//! Accesses to items of block-local lists that no other block has.
+//! Accesses through maps: entries of injective ones, items of block-local lists that no other block has.
 
 use crate::deps::access::AccessSite;
-use crate::deps::pair::map_entries;
 use crate::polyhedral::Polyhedral;
 use purlin_ir::affine::Affine;
 use purlin_ir::expr::{BinaryOp, Expr};
 use purlin_ir::ids::VarId;
 use purlin_ir::kernel::Assumption;
-use purlin_ir::{BlockLists, ExclusiveItems};
+use purlin_ir::{BlockLists, ExclusiveItems, TableData, VarKind};
 
 /// If both indices are items of the same lists, one is exclusive and the other one is exclusive or
 /// among those that are not: equal items are the same item, so that the entries are equal.
@@ -88,4 +87,41 @@ fn part(
 /// Whether two integers are written alike, or are the same affine expression.
 fn equal(a: &Expr, b: &Expr) -> bool {
     a == b || matches!((a.as_affine(), b.as_affine()), (Some(a), Some(b)) if a == b)
+}
+
+/// The array of which both indices are entries, if no instruction writes it, and where those are,
+/// as far as it is known. An entry may be found through an injective array itself.
+pub(super) fn map_entries(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<(VarId, Vec<(Affine, Affine)>)> {
+    let (Expr::Load(p), Expr::Load(q)) = (x, y) else { return None };
+    if p.var != q.var || poly.kernel.insns.values().any(|i| i.lhs.var == p.var) {
+        return None;
+    }
+    let entries = p.index.iter().zip(&q.index).flat_map(|(s, t)| match (s.as_affine(), t.as_affine()) {
+        (Some(s), Some(t)) if poly.is_symbolic(&s) && poly.is_symbolic(&t) => vec![(s, t)],
+        (Some(_), Some(_)) => Vec::new(),
+        (None, _) | (_, None) => same_map_entry(poly, s, t).unwrap_or_default(),
+    });
+    Some((p.var, entries.collect()))
+}
+
+/// If both indices are entries of the same injective array, equal values mean equal entries. An
+/// array that instructions write may hold other values at the second access.
+pub(super) fn same_map_entry(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<Vec<(Affine, Affine)>> {
+    let (map, entries) = map_entries(poly, x, y)?;
+    is_injective(poly, map).then_some(entries)
+}
+
+/// Whether no value of an array occurs twice: by assumption, or as a table has its values.
+fn is_injective(poly: &Polyhedral, map: VarId) -> bool {
+    let by_values = || match &poly.kernel.vars[map].kind {
+        VarKind::Table(TableData::Int(values)) => {
+            let mut sorted = values.to_vec();
+            sorted.sort_unstable();
+            sorted.windows(2).all(|w| w[0] != w[1])
+        }
+        VarKind::Table(TableData::Real(_)) | VarKind::Param | VarKind::Argument(_) | VarKind::Temporary => {
+            false
+        }
+    };
+    poly.kernel.assumptions.contains(&Assumption::Injective(map)) || by_values()
 }

@@ -1,7 +1,7 @@
 //! Dependences as a graph: text and DOT.
 
 use crate::Analysis;
-use crate::deps::Dependence;
+use crate::deps::{Dependence, DependenceKind};
 use petgraph::graph::{DiGraph, NodeIndex};
 use purlin_ir::ids::{Id, InsnId};
 use purlin_ir::kernel::Kernel;
@@ -11,19 +11,24 @@ use std::fmt::Write;
 /// Instructions and the dependences between them.
 pub type DependenceGraph = DiGraph<InsnId, Dependence>;
 
-/// See [`Analysis::dependence_graph`].
-pub(crate) fn dependence_graph(analysis: &Analysis) -> Result<DependenceGraph, isl::IslError> {
-    let mut graph = DiGraph::new();
-    for insn in analysis.kernel().insns.ids() {
-        graph.add_node(insn);
-    }
-    for d in analysis.dependences()? {
-        if d.relation()?.is_empty()? {
-            continue;
+impl Analysis<'_> {
+    /// The dependences as a graph: nodes in order of ids, edges in order of variables and text.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub fn dependence_graph(&self) -> Result<DependenceGraph, isl::IslError> {
+        let mut graph = DiGraph::new();
+        for insn in self.kernel().insns.ids() {
+            graph.add_node(insn);
         }
-        graph.add_edge(NodeIndex::new(d.source.index()), NodeIndex::new(d.sink.index()), d.clone());
+        for d in self.dependences()? {
+            if d.relation()?.is_empty()? {
+                continue;
+            }
+            graph.add_edge(NodeIndex::new(d.source.index()), NodeIndex::new(d.sink.index()), d.clone());
+        }
+        Ok(graph)
     }
-    Ok(graph)
 }
 
 /// One line a dependence: kind, variable, instructions, instance relation.
@@ -48,10 +53,10 @@ pub fn to_dot(kernel: &Kernel, graph: &DependenceGraph) -> String {
     }
     for d in graph.edge_weights() {
         let style = match d.kind {
-            super::DependenceKind::Flow => "solid",
-            super::DependenceKind::Anti => "dashed",
-            super::DependenceKind::Output => "dotted",
-            super::DependenceKind::Update => "bold",
+            DependenceKind::Flow => "solid",
+            DependenceKind::Anti => "dashed",
+            DependenceKind::Output => "dotted",
+            DependenceKind::Update => "bold",
         };
         let _ = writeln!(
             text,

@@ -2,16 +2,13 @@
 
 use crate::deps::access::AccessSite;
 use crate::deps::agree::{Same, agreeing};
-use crate::deps::exclusive::same_exclusive_item;
-use crate::deps::named;
+use crate::deps::exclusive::{map_entries, same_exclusive_item, same_map_entry};
 use crate::deps::ranges::range_entry;
 use crate::polyhedral::Polyhedral;
 use crate::question::{Linear, Pairs};
 use purlin_ir::affine::Affine;
 use purlin_ir::expr::Expr;
 use purlin_ir::ids::{InameId, InsnId, VarId};
-use purlin_ir::kernel::Assumption;
-use purlin_ir::{TableData, VarKind};
 use purlin_isl as isl;
 use std::borrow::Cow;
 
@@ -159,43 +156,6 @@ fn same_element<'a>(poly: &Polyhedral, a: &'a AccessSite, b: &'a AccessSite) -> 
     Some(same)
 }
 
-/// If both indices are entries of the same injective array, equal values mean equal entries. An
-/// array that instructions write may hold other values at the second access.
-fn same_map_entry(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<Vec<(Affine, Affine)>> {
-    let (map, entries) = map_entries(poly, x, y)?;
-    is_injective(poly, map).then_some(entries)
-}
-
-/// Whether no value of an array occurs twice: by assumption, or as a table has its values.
-fn is_injective(poly: &Polyhedral, map: VarId) -> bool {
-    let by_values = || match &poly.kernel.vars[map].kind {
-        VarKind::Table(TableData::Int(values)) => {
-            let mut sorted = values.to_vec();
-            sorted.sort_unstable();
-            sorted.windows(2).all(|w| w[0] != w[1])
-        }
-        VarKind::Table(TableData::Real(_)) | VarKind::Param | VarKind::Argument(_) | VarKind::Temporary => {
-            false
-        }
-    };
-    poly.kernel.assumptions.contains(&Assumption::Injective(map)) || by_values()
-}
-
-/// The array of which both indices are entries, if no instruction writes it, and where those are,
-/// as far as it is known. An entry may be found through an injective array itself.
-pub(super) fn map_entries(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<(VarId, Vec<(Affine, Affine)>)> {
-    let (Expr::Load(p), Expr::Load(q)) = (x, y) else { return None };
-    if p.var != q.var || poly.kernel.insns.values().any(|i| i.lhs.var == p.var) {
-        return None;
-    }
-    let entries = p.index.iter().zip(&q.index).flat_map(|(s, t)| match (s.as_affine(), t.as_affine()) {
-        (Some(s), Some(t)) if poly.is_symbolic(&s) && poly.is_symbolic(&t) => vec![(s, t)],
-        (Some(_), Some(_)) => Vec::new(),
-        (None, _) | (_, None) => same_map_entry(poly, s, t).unwrap_or_default(),
-    });
-    Some((p.var, entries.collect()))
-}
-
 /// Arrays that nothing writes and both accesses find their element through, on any axis, with the
 /// entries that would be the same if the array was injective.
 pub(crate) fn common_maps(
@@ -227,4 +187,15 @@ pub fn index_map(site: &AccessSite) -> Option<VarId> {
         });
     }
     found
+}
+
+/// A map whose loops go by number, with names of the instructions and loops at both ends; those of
+/// the sink end in `'`.
+pub(crate) fn named(map: &isl::Map, ends: [(&str, Vec<&str>); 2]) -> Result<isl::Map, isl::IslError> {
+    let [(source, outer), (sink, inner)] = ends;
+    let primed: Vec<_> = inner.iter().map(|name| format!("{name}'")).collect();
+    let new = outer.into_iter().chain(primed.iter().map(String::as_str));
+    let old = map.in_dims().iter().chain(map.out_dims()).map(String::as_str);
+    let named = map.rename(&old.zip(new).collect::<Vec<_>>())?;
+    Ok(named.with_tuples(Some(source), Some(sink)))
 }

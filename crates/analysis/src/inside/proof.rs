@@ -1,7 +1,7 @@
 //! The proof for one access: plain integers first, isl where they do not decide.
 
+use super::reach::{Cause, Outside, Reach};
 use super::sites::Site;
-use super::{Cause, Outside, Reach};
 use crate::polyhedral::{Polyhedral, Side, cross, symbol_ranges};
 use crate::witness::Instance;
 use foldhash::fast::FixedState;

@@ -3,7 +3,7 @@
 use crate::polyhedral::Polyhedral;
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::ids::{InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel, VarKind};
+use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
 
 /// An axis of the launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,23 +50,6 @@ pub fn axis_of(tag: AxisTag) -> Option<Axis> {
         AxisTag::Local(k) => Some(Axis::Local(k)),
         AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Vector | AxisTag::Launch => None,
     }
-}
-
-/// The value of an iname at index 0 of its axis: the lower bound of a range, where it is the same in a
-/// whole launch, else 0 (the loops inside a block that a split makes start there). Code generation
-/// counts the same way.
-pub fn index_origin(kernel: &Kernel, iname: InameId) -> Affine {
-    let mut range = kernel.inames[iname].domain.as_guarded_range(iname);
-    if let Some(found) = &range
-        && found.lo.any_symbol(&mut |atom| match atom {
-            Atom::Iname(l) => !kernel.is_of_host(*l),
-            Atom::Var(v) => kernel.vars[*v].kind != VarKind::Param,
-            Atom::Floor(..) => false,
-        })
-    {
-        range = None;
-    }
-    range.map_or_else(Affine::default, |range| range.lo)
 }
 
 /// The first of some loops whose bounds mention a variable.

@@ -4,15 +4,11 @@ use crate::Analysis;
 use crate::deps::AccessSite;
 use crate::kept::Kept;
 use crate::placement::axes::LaunchAxes;
-use crate::placement::check::{Barrier, Placement};
+use crate::placement::barriers::{Barrier, Carried, Placement};
 use crate::polyhedral::is_symbol;
 use purlin_ir::canonical::Renumbering;
 use purlin_ir::ids::Id;
 use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
-
-/// For each variable the barriers that its dependences need, if they are those of the kernel
-/// before; else they are checked again.
-pub(crate) type Carried = Vec<Option<Vec<Barrier>>>;
 
 /// The variables of a draft, which an edit made of a placed kernel, whose dependences are checked
 /// again; none: those of all.

@@ -2,12 +2,13 @@
 
 use crate::Analysis;
 use crate::answers::Answers;
-use crate::deps::{AccessSite, Dependence, DependenceKind, Kinds, bounds_of};
+use crate::deps::{AccessSite, Dependence, DependenceKind, Kinds};
 use crate::placement::asynchronous::Later;
 use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of, first_bounded_by};
+use crate::placement::barriers::{Barrier, Placement, Scope};
 use crate::placement::refusal::{PlacementError, Refusal, RefusalReason};
 use crate::placement::slices::{lane_axis, sliced_axes};
-use crate::polyhedral::Polyhedral;
+use crate::polyhedral::{Polyhedral, bounds_of};
 use crate::question::{Apart, Linear, NoPair, Order, Ordered, Part};
 use purlin_ir::affine::Atom;
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
@@ -15,47 +16,35 @@ use purlin_ir::kernel::{AddressSpace, AxisTag};
 use purlin_isl as isl;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which work-items of a group wait for each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scope {
-    /// None: a work-item waits for calls that it made itself and that complete later.
-    WorkItem,
-    /// The work-items of a sub-group: neighbours along `l.0` in blocks of the kernel's width
-    /// ([`Kernel::sub_group`](purlin_ir::Kernel::sub_group)), at one index of the
-    /// other axes.
-    SubGroup,
-    /// All.
-    Group,
-}
+impl Analysis<'_> {
+    /// Checks every dependence against the axis tags, and the temporaries that share a buffer, and
+    /// collects the barriers needed.
+    ///
+    /// # Errors
+    /// The first dependence that the placement breaks, with a witness.
+    pub fn place(&self) -> Result<&Placement, PlacementError> {
+        self.check_storage()?;
+        if let Some(known) = self.facts.placement.get() {
+            return Ok(known);
+        }
+        let placement = placement_of(self)?;
+        Ok(self.facts.placement.get_or_init(|| placement))
+    }
 
-/// Two instructions that a barrier must separate.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Barrier {
-    /// What must be finished.
-    pub source: InsnId,
-    /// What may then start.
-    pub sink: InsnId,
-    /// The variable between them.
-    pub var: VarId,
-    /// `None`: within one iteration of their common sequential loops, `source` stands first in the
-    /// text. `Some(l)`: `source` in one iteration of the sequential loop `l`, `sink` in a later
-    /// one.
-    pub carrier: Option<InameId>,
-    /// The smallest scope in which both ends of every pair run.
-    pub scope: Scope,
-}
-
-/// A kernel whose parallel loops keep every dependence.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Placement {
-    /// The axes of the launch.
-    pub axes: Vec<Axis>,
-    /// What barriers must separate, sorted, without repetition.
-    pub barriers: Vec<Barrier>,
-    /// For each variable, which axes of a private array disappear: see [`sliced_axes`].
-    pub sliced: Vec<Vec<bool>>,
-    /// For each variable that the work-items of a sub-group hold, its [`lane_axis`].
-    pub lanes: Vec<Option<(usize, i64)>>,
+    /// Checks that the tags of the loops keep every dependence; without parallel loops they do.
+    ///
+    /// # Errors
+    /// As [`Analysis::place`].
+    pub fn check_placement(&self) -> Result<(), PlacementError> {
+        let sequential = |tag| match tag {
+            AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => true,
+            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Launch => false,
+        };
+        if self.kernel.inames.values().all(|i| sequential(i.tag)) {
+            return Ok(());
+        }
+        self.place().map(|_| ())
+    }
 }
 
 /// Checks every dependence against the axis tags and collects the barriers needed. That temporaries
@@ -63,7 +52,7 @@ pub struct Placement {
 ///
 /// # Errors
 /// The first dependence that the placement breaks, with a witness.
-pub(crate) fn place(analysis: &Analysis) -> Result<Placement, PlacementError> {
+fn placement_of(analysis: &Analysis) -> Result<Placement, PlacementError> {
     let (poly, kernel) = (analysis.polyhedral(), analysis.expanded());
     let axes = LaunchAxes::of(kernel);
     let vector = kernel.inames.values().any(|i| i.tag == AxisTag::Vector);

@@ -42,6 +42,7 @@
 
 mod asynchronous;
 mod axes;
+mod barriers;
 mod carried;
 mod check;
 mod places;
@@ -52,12 +53,11 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use axes::{Axis, Coordinate, LaunchAxes, first_bounded_by, index_origin};
-pub(crate) use carried::{Carried, carried, open_vars};
-pub(crate) use check::place;
-pub use check::{Barrier, Placement, Scope};
+pub use crate::polyhedral::index_origin;
+pub use axes::{Axis, Coordinate, LaunchAxes, first_bounded_by};
+pub(crate) use barriers::Carried;
+pub use barriers::{Barrier, Placement, Scope};
+pub(crate) use carried::{carried, open_vars};
 pub use refusal::{PlacementError, Refusal, RefusalReason};
-pub(crate) use reuse::reuse;
 pub use slices::{lane_axis, sliced_axes};
 pub use storage::StorageError;
-pub(crate) use storage::check_storage;

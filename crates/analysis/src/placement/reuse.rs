@@ -1,7 +1,7 @@
 //! What barriers must separate because temporaries share a buffer in local memory.
 
 use super::axes::{Axis, LaunchAxes};
-use super::check::{Barrier, Scope};
+use super::barriers::{Barrier, Scope};
 use super::places::place;
 use crate::Analysis;
 use crate::deps::AccessSite;
@@ -19,48 +19,54 @@ type Item = (Vec<i64>, i64);
 /// Work-items by the places that they touch.
 type Touched = BTreeMap<i64, BTreeSet<Item>>;
 
-/// Every pair of accesses to different sharers, one of them writing, within an iteration and between
-/// iterations of each loop around both; each place of the buffer says who waits. A place
-/// that one work-item alone touches asks for no barrier: a work-item runs in order.
-/// That their values do not overlap in time is another proof:
-/// [`check_storage`](super::storage::check_storage).
-pub(crate) fn reuse(analysis: &Analysis) -> Vec<Barrier> {
-    let (poly, kernel) = (analysis.polyhedral(), analysis.expanded());
-    let shares =
-        |v: &VarId| kernel.vars[*v].space == AddressSpace::Local && kernel.vars[*v].storage.is_some();
-    let sites = analysis.all_sites();
-    let uses = kernel.vars.ids().filter(shares).flat_map(|v| sites[v.index()].iter().map(move |s| (v, s)));
-    let mut uses: Vec<(VarId, &AccessSite)> = uses.collect();
-    uses.sort_by_key(|(_, site)| poly.position(site.insn));
-    let axes = LaunchAxes::of(kernel);
-    let touched: Vec<_> = uses.iter().map(|(var, site)| touched(poly, &axes, *var, site)).collect();
-    let mut found: BTreeMap<(InsnId, InsnId, VarId, Option<InameId>), Scope> = BTreeMap::new();
-    for (k, (var, source)) in uses.iter().enumerate() {
-        for (l, (other, sink)) in uses.iter().enumerate().skip(k + 1) {
-            let same = kernel.vars[*var].storage == kernel.vars[*other].storage;
-            let conflict = source.writes() || sink.writes();
-            if !same || var == other || !conflict {
-                continue;
-            }
-            let Some(scope) = common_scope(touched[k].as_ref(), touched[l].as_ref()) else { continue };
-            let mut add = |source: InsnId, sink: InsnId, carrier| {
-                let known = found.entry((source, sink, *var, carrier)).or_insert(scope);
-                *known = scope.max(*known);
-            };
-            // what one instruction reads and writes of a buffer is elsewhere in one iteration, by the
-            // proof
-            if source.insn != sink.insn {
-                add(source.insn, sink.insn, None);
-            }
-            let loops = poly.common_loops(source.insn, sink.insn).iter();
-            for l in loops.filter(|l| is_sequential(kernel, **l)) {
-                add(source.insn, sink.insn, Some(*l));
-                add(sink.insn, source.insn, Some(*l));
+impl Analysis<'_> {
+    /// What barriers must separate besides those of the [placement](Analysis::place), because
+    /// temporaries share a buffer in local memory.
+    ///
+    /// Every pair of accesses to different sharers, one of them writing, within an iteration and between
+    /// iterations of each loop around both; each place of the buffer says who waits. A place
+    /// that one work-item alone touches asks for no barrier: a work-item runs in order.
+    /// That their values do not overlap in time is another proof:
+    /// [`check_storage`](super::storage::check_storage).
+    pub fn reuse(&self) -> Vec<Barrier> {
+        let (poly, kernel) = (self.polyhedral(), self.expanded());
+        let shares =
+            |v: &VarId| kernel.vars[*v].space == AddressSpace::Local && kernel.vars[*v].storage.is_some();
+        let sites = self.all_sites();
+        let uses =
+            kernel.vars.ids().filter(shares).flat_map(|v| sites[v.index()].iter().map(move |s| (v, s)));
+        let mut uses: Vec<(VarId, &AccessSite)> = uses.collect();
+        uses.sort_by_key(|(_, site)| poly.position(site.insn));
+        let axes = LaunchAxes::of(kernel);
+        let touched: Vec<_> = uses.iter().map(|(var, site)| touched(poly, &axes, *var, site)).collect();
+        let mut found: BTreeMap<(InsnId, InsnId, VarId, Option<InameId>), Scope> = BTreeMap::new();
+        for (k, (var, source)) in uses.iter().enumerate() {
+            for (l, (other, sink)) in uses.iter().enumerate().skip(k + 1) {
+                let same = kernel.vars[*var].storage == kernel.vars[*other].storage;
+                let conflict = source.writes() || sink.writes();
+                if !same || var == other || !conflict {
+                    continue;
+                }
+                let Some(scope) = common_scope(touched[k].as_ref(), touched[l].as_ref()) else { continue };
+                let mut add = |source: InsnId, sink: InsnId, carrier| {
+                    let known = found.entry((source, sink, *var, carrier)).or_insert(scope);
+                    *known = scope.max(*known);
+                };
+                // what one instruction reads and writes of a buffer is elsewhere in one iteration, by the
+                // proof
+                if source.insn != sink.insn {
+                    add(source.insn, sink.insn, None);
+                }
+                let loops = poly.common_loops(source.insn, sink.insn).iter();
+                for l in loops.filter(|l| is_sequential(kernel, **l)) {
+                    add(source.insn, sink.insn, Some(*l));
+                    add(sink.insn, source.insn, Some(*l));
+                }
             }
         }
+        let barrier = |((source, sink, var, carrier), scope)| Barrier { source, sink, var, carrier, scope };
+        found.into_iter().map(barrier).collect()
     }
-    let barrier = |((source, sink, var, carrier), scope)| Barrier { source, sink, var, carrier, scope };
-    found.into_iter().map(barrier).collect()
 }
 
 fn is_sequential(kernel: &Kernel, l: InameId) -> bool {

@@ -44,6 +44,22 @@ impl StorageError {
 
 const HELP: &str = "give them storage of their own, or keep their uses apart";
 
+impl Analysis<'_> {
+    /// Checks every group of temporaries that share a buffer: while a value of one is alive, no
+    /// other is written.
+    ///
+    /// # Errors
+    /// Types or address spaces that differ, memory that cannot be shared, or two instances between
+    /// which another sharer is written.
+    pub fn check_storage(&self) -> Result<(), StorageError> {
+        if self.facts.storage.get().is_none() {
+            check_buffers(self)?;
+            self.facts.storage.get_or_init(|| ());
+        }
+        Ok(())
+    }
+}
+
 /// Checks every group of temporaries that share a buffer.
 ///
 /// Formula: for `u`, `v` in a group, `D` the flow and update dependences through `u`, `X` the writes
@@ -58,7 +74,7 @@ const HELP: &str = "give them storage of their own, or keep their uses apart";
 /// # Errors
 /// Types or address spaces that differ, memory that cannot be shared, or two instances between
 /// which another sharer is written.
-pub(crate) fn check_storage(analysis: &Analysis) -> Result<(), StorageError> {
+fn check_buffers(analysis: &Analysis) -> Result<(), StorageError> {
     let kernel = analysis.kernel();
     let sharers: Vec<_> = kernel.vars.ids().filter(|v| kernel.vars[*v].storage.is_some()).collect();
     if sharers.len() < 2 {

@@ -8,6 +8,7 @@ mod alive;
 mod covered;
 mod instances;
 mod order;
+mod pairs;
 mod point;
 mod relation;
 #[cfg(test)]
@@ -19,7 +20,8 @@ pub(crate) use alive::NothingBetween;
 pub(crate) use covered::{Covered, Footprint, Index};
 pub(crate) use instances::{Instances, Symbols, Union, union_of};
 pub(crate) use order::{Apart, Order, Ordered};
-pub(crate) use relation::{NoPair, Pairs, Part, Relation, Sign};
+pub(crate) use pairs::{Pairs, Sign};
+pub(crate) use relation::{NoPair, Part, Relation};
 pub(crate) use values::values;
 
 use foldhash::fast::FixedState;

@@ -1,6 +1,7 @@
 //! Which barriers order the ends of a dependence, and whether it leaves a sub-group.
 
-use super::relation::{ByDecider, Decider, Differences};
+use super::pairs::{Decider, Differences};
+use super::relation::ByDecider;
 use super::{Linear, Part, Question, Relation, Sign};
 use purlin_isl as isl;
 use std::sync::Arc;

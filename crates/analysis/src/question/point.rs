@@ -3,7 +3,7 @@
 //! A barrier is needed where pairs exist, and where they do some have small numbers. What is found
 //! satisfies every constraint; what is not found may exist.
 
-use super::relation::{Decider, Differences, Pairs};
+use super::pairs::{Decider, Differences, Pairs};
 use super::{Column, Linear, Range, Row, Sign};
 
 /// Values that all symbols have at once, the first that the assumptions allow.

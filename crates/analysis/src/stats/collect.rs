@@ -2,7 +2,7 @@
 
 use super::context::{Context, Setting};
 use super::error::StatsError;
-use super::formula::{Formula, Region};
+use super::formula::{Bound, Formula, Region};
 use purlin_interp::Tally;
 use purlin_interp::node::{Comparison, Int, IntOp, Number, Place, Program, Real, Statement, Truth};
 use purlin_ir::affine::{Affine, MAX_TERMS};
@@ -272,9 +272,6 @@ fn affine(e: &Int) -> Option<Affine> {
     }
     .filter(|e| e.in_bounds() && e.size() <= MAX_TERMS)
 }
-
-/// A set of points, and whether it is the exact one, not a larger one.
-pub(super) type Bound = (Formula, bool);
 
 /// The points where a condition is `wanted`, as far as it is affine.
 fn holding(e: &Truth, wanted: bool) -> Bound {

@@ -1,9 +1,8 @@
 //! The points for which something is evaluated: loops, reduction loops, conditions.
 
-use super::collect::Bound;
 use super::count::count;
 use super::error::StatsError;
-use super::formula::{Formula, Region};
+use super::formula::{Bound, Formula, Region};
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::{Constraint, Domain};
 use purlin_ir::ids::{Id, InameId};

@@ -236,3 +236,6 @@ impl Region {
         }
     }
 }
+
+/// A set of points, and whether it is the exact one, not a larger one.
+pub(super) type Bound = (Formula, bool);

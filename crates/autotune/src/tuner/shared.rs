@@ -1,7 +1,7 @@
 //! What processes that tune into one database know of each other: the trials that are kept, and who
 //! does the others.
 
-use super::{Ending, Event, Observer, TunerOptions};
+use super::subject::{Ending, Event, Observer, TunerOptions};
 use crate::database::{Database, DatabaseError};
 use crate::mapping::Mapping;
 use crate::record::{Key, Record};

@@ -2,8 +2,8 @@
 
 use super::ahead::Ahead;
 use super::shared::Setting;
+use super::subject::{Built, Ending, Event, Job, Session, Subject};
 use super::watch::Watch;
-use super::{Built, Ending, Event, Job, Session, Subject};
 use crate::database::DatabaseError;
 use crate::mapping::Mapping;
 use crate::record::{Candidate, Key, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Stage, Workload};

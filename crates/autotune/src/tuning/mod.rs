@@ -29,7 +29,7 @@ pub use search::{
     CostModel, Cut, NoOccupancy, Ranked, SearchBounds, SearchSpace, Standing, Survey, staged_tilings,
     tile_options,
 };
-pub use session::{CaseInputs, CaseSession};
+pub use session::{CaseInputs, CaseProgram, CaseSession};
 
 use crate::kernel_work;
 use crate::tuner::{Built, Subject};
@@ -46,9 +46,6 @@ use purlin_runtime::{Backend, Cache, Device, Executable, Optimisation, RuntimeEr
 use purlin_strategies::{Mapping, StrategySet, relowered};
 use serde::de::DeserializeSeed;
 use std::path::PathBuf;
-
-/// Degrees of freedom that are compared with the reference on the measured mesh.
-const SAMPLES: usize = 20;
 
 /// A mapping to try; see [`crate::Candidate`].
 pub type Candidate = crate::Candidate<Mapping>;
@@ -152,23 +149,6 @@ pub struct CaseSubject<'d> {
     pub cache: &'d Cache,
     /// Seed of inputs and samples.
     pub seed: u64,
-}
-
-/// A program, compiled or ready to be.
-pub struct CaseProgram {
-    program: Program,
-    /// What computes the inputs that the mapping passes.
-    definitions: Vec<Definition>,
-    /// None on a card: its compiler has filled the cache, and the thread that owns the card loads
-    /// the code.
-    executable: Option<Executable>,
-}
-
-impl CaseProgram {
-    /// The code on `device`.
-    fn executable(&self, device: &dyn Device) -> Result<Executable, RuntimeError> {
-        self.executable.clone().map_or_else(|| device.compile(&self.program), Ok)
-    }
 }
 
 impl Subject for CaseSubject<'_> {

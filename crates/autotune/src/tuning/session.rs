@@ -2,12 +2,34 @@
 
 use super::distance::Distance;
 use super::sample::Sample;
-use super::{CaseProgram, FormCase, SAMPLES, TOLERANCE};
+use super::{FormCase, TOLERANCE};
 use crate::tuner::Session;
 use crate::{Errors, Refusal, Setup, Stage};
+use purlin_codegen::Program;
 use purlin_interp::Memory;
+use purlin_primitives::lists::Definition;
 use purlin_run::{LoadError, Loaded, RelativeError, SetUp, set_up};
-use purlin_runtime::{Buffer, Device, Executable, Timing, TimingOptions};
+use purlin_runtime::{Buffer, Device, Executable, RuntimeError, Timing, TimingOptions};
+
+/// Degrees of freedom that are compared with the reference on the measured mesh.
+const SAMPLES: usize = 20;
+
+/// A program, compiled or ready to be.
+pub struct CaseProgram {
+    pub(super) program: Program,
+    /// What computes the inputs that the mapping passes.
+    pub(super) definitions: Vec<Definition>,
+    /// None on a card: its compiler has filled the cache, and the thread that owns the card loads
+    /// the code.
+    pub(super) executable: Option<Executable>,
+}
+
+impl CaseProgram {
+    /// The code on `device`.
+    fn executable(&self, device: &dyn Device) -> Result<Executable, RuntimeError> {
+        self.executable.clone().map_or_else(|| device.compile(&self.program), Ok)
+    }
+}
 
 /// Inputs and reference values of a case, in the memory of the host.
 pub struct CaseInputs {

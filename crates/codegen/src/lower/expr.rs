@@ -166,7 +166,7 @@ impl<'k> Lower<'k> {
             if let (Value::Affine(n), Value::Affine(d)) = (&a, &b)
                 && let Some(d) = d.as_constant().filter(|d| *d > 0)
             {
-                let floor = crate::factors::quotient(&self.env, n, d);
+                let floor = self.env.quotient(n, d);
                 let value = if f == IntFn::Mod { n.minus(&floor.times(d)) } else { floor };
                 if value.in_bounds() && value.size() <= MAX_TERMS {
                     return Value::Affine(value);

@@ -1,12 +1,13 @@
 //! Instructions: guards for axes they are not on, predicate, assignment or update.
 
 use super::{Lower, guarded};
+use crate::ast::update_value;
 use crate::ast::{Atomic, Block, Expr, IntFn, Op, Place, Stmt};
 use crate::axes::is_replicated;
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::Value;
-use purlin_ir::{Insn, InsnId, MathFn, ScalarType, UpdateOp, WriteOp};
+use purlin_ir::{Insn, InsnId, ScalarType, UpdateOp, WriteOp};
 
 /// `place op= value`; `min` and `max`, which C has no operator for, as an assignment.
 pub(super) fn update(
@@ -21,20 +22,6 @@ pub(super) fn update(
         Ok(value) => Stmt::Assign { place, op: None, value, origin },
         Err(value) => Stmt::Assign { place, op: Some(op), value, origin },
     }
-}
-
-/// `op(before, value)` where C has no operator for it, else the value as it is.
-pub(crate) fn update_value(op: UpdateOp, ty: ScalarType, before: Expr, value: Expr) -> Result<Expr, Expr> {
-    let (real, int) = match op {
-        UpdateOp::Min => (MathFn::Fmin, IntFn::Min),
-        UpdateOp::Max => (MathFn::Fmax, IntFn::Max),
-        UpdateOp::Add | UpdateOp::Mul => return Err(value),
-    };
-    Ok(if ty.is_float() {
-        Expr::Call(real, ty, vec![before, value])
-    } else {
-        Expr::IntCall(int, ty, Box::new(before), Box::new(value))
-    })
 }
 
 /// A literal as the code holds it.

@@ -3,33 +3,8 @@
 use super::Lower;
 use crate::ast::{Block, CodePiece, Intrinsic, Stmt};
 use crate::error::CodegenError;
-use crate::target::TargetDescription;
 use purlin_ir::calls::{Arg, Binding, Call, CallPlace, Callee, Piece, TargetCode};
-use purlin_ir::intrinsics::ships;
-use purlin_ir::{
-    Access, AddressSpace, AxisTag, CalleeId, Direction, Expr as Ir, Id, InameId, Kernel, VarId, VarKind,
-};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The calls that have code for a target, by where they stand.
-pub(crate) fn with_code(
-    kernel: &Kernel,
-    target: &TargetDescription,
-) -> Result<BTreeMap<CallPlace, Call>, CodegenError> {
-    let calls = kernel.calls().map_err(|error| CodegenError::Internal {
-        what: format!("a kernel that is not well formed: {error}"),
-        kernel: purlin_ir::text::print(kernel),
-    })?;
-    let with_code = calls.into_iter().filter(|c| kernel.callees[c.callee].code_for(target.name).is_some());
-    Ok(with_code.map(|c| (c.place, c)).collect())
-}
-
-/// Names of the callees that Purlin does not ship and of which the source for a target may hold code.
-pub(crate) fn foreign(kernel: &Kernel, target: &TargetDescription) -> Result<Vec<String>, CodegenError> {
-    let called: BTreeSet<CalleeId> = with_code(kernel, target)?.values().map(|call| call.callee).collect();
-    let callees = called.into_iter().map(|id| &kernel.callees[id]);
-    Ok(callees.filter(|callee| !ships(callee)).map(|callee| callee.name().to_owned()).collect())
-}
+use purlin_ir::{Access, AddressSpace, AxisTag, Direction, Expr as Ir, Id, InameId, Kernel, VarId, VarKind};
 
 impl<'k> Lower<'k> {
     /// The call that stands at a place of a body.

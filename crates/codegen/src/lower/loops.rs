@@ -6,7 +6,7 @@ use crate::axes::range_of;
 use crate::bounds::{self, Bounds, mentions_any};
 use crate::error::CodegenError;
 use crate::interval::Interval;
-use crate::reach::LoopBounds;
+use crate::launch_bounds::LoopBounds;
 use crate::value::{Value, condition, divide};
 use purlin_analysis::placement::first_bounded_by;
 use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, Constraint, Id, InameId, Node, ScalarType, VarId};

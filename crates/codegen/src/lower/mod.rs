@@ -12,6 +12,7 @@ mod unroll;
 use crate::ast::{Block, Expr, Name, Stmt};
 use crate::axes::Axes;
 use crate::barriers::BarrierPlan;
+use crate::callees;
 use crate::env::Env;
 use crate::error::CodegenError;
 use crate::placed::PlacedKernel;
@@ -83,7 +84,7 @@ impl<'k> Lower<'k> {
             in_index: false,
             stage: None,
             target,
-            calls: intrinsic::with_code(kernel, target)?,
+            calls: callees::with_code(kernel, target)?,
         })
     }
 

@@ -6,37 +6,11 @@
 //! tetrahedra takes 87 µs on one thread, on two 160 µs with atomic updates and 47 µs with copies (AMD
 //! EPYC, two cores, GCC 12, 2026-11-23).
 
-use super::{Function, Printer};
+use super::printer::{Printer, Summed};
 use crate::ast::{Atomic, Block, Expr, For, LoopKind, Name, Place, Stmt};
-use purlin_ir::{ScalarType, UpdateOp};
+use crate::function::Function;
+use purlin_ir::UpdateOp;
 use std::collections::BTreeSet;
-
-/// An array that a kernel does nothing with but add to its elements.
-#[derive(Clone, Debug)]
-pub(super) struct Summed {
-    name: Name,
-    ty: ScalarType,
-    /// C code of the number of its elements.
-    elements: String,
-    /// How many updates a group makes at least.
-    updates: u64,
-}
-
-impl Summed {
-    /// The pointer that a thread updates through.
-    fn own(&self) -> String {
-        format!("purlin_own_{}", self.name)
-    }
-
-    /// Whether threads share the array.
-    fn is_shared(&self) -> String {
-        format!("purlin_shared_{}", self.name)
-    }
-
-    fn copies(&self) -> String {
-        format!("purlin_copies_{}", self.name)
-    }
-}
 
 /// The arrays of a function whose work-groups one loop runs over.
 pub(super) fn summed(function: &Function) -> Vec<Summed> {
@@ -163,40 +137,4 @@ impl Printer {
             self.line(&format!("__builtin_free({});", s.copies()));
         }
     }
-}
-
-/// The functions that make, hand out and add up copies of arrays of a type.
-///
-/// A thread zeroes its copy, and adds up its part of all of them: two words an element whatever the
-/// number of threads, so that copies of more elements than there are updates do not pay. Beyond 16
-/// threads their memory is what counts.
-pub(super) fn helper_source(ty: ScalarType, c: &str) -> String {
-    let name = ty.name();
-    format!(
-        "#ifdef _OPENMP\nextern int omp_get_max_threads(void);\nextern int omp_get_num_threads(void);\n\
-         extern int omp_get_thread_num(void);\n#endif\n\n\
-         // a copy begins on cache lines of its own\n\
-         static inline int64_t purlin_stride_{name}(const int64_t n)\n{{\n    return (n/16 + 2)*16;\n}}\n\n\
-         static inline {c} *purlin_new_copies_{name}(const int64_t n, const int64_t updates)\n{{\n\
-         #ifdef _OPENMP\n    const int64_t threads = omp_get_max_threads();\n    \
-         if (1 < threads && threads <= 16 && n <= updates) {{\n        \
-         return __builtin_malloc((threads - 1)*purlin_stride_{name}(n)*(int64_t)sizeof({c}));\n    }}\n\
-         #endif\n    (void)n;\n    (void)updates;\n    return 0;\n}}\n\n\
-         static inline {c} *purlin_zeroed_{name}({c} *y, {c} *copies, const int64_t n)\n{{\n\
-         #ifdef _OPENMP\n    const int64_t thread = omp_get_thread_num();\n    \
-         if (copies && thread > 0) {{\n        \
-         {c} *const own = copies + (thread - 1)*purlin_stride_{name}(n);\n        \
-         __builtin_memset(own, 0, n*(int64_t)sizeof({c}));\n        return own;\n    }}\n\
-         #endif\n    (void)copies;\n    (void)n;\n    return y;\n}}\n\n\
-         static inline int purlin_is_shared_{name}(const {c} *copies)\n{{\n\
-         #ifdef _OPENMP\n    return !copies && omp_get_num_threads() > 1;\n\
-         #else\n    (void)copies;\n    return 0;\n#endif\n}}\n\n\
-         static inline void purlin_add_up_{name}({c} *y, const {c} *copies, const int64_t n)\n{{\n\
-         #ifdef _OPENMP\n    const int64_t threads = omp_get_num_threads();\n    \
-         const int64_t thread = omp_get_thread_num();\n    \
-         for (int64_t t = 1; copies && t < threads; ++t) {{\n        \
-         for (int64_t i = n*thread/threads; i < n*(thread + 1)/threads; ++i) {{\n            \
-         y[i] += copies[(t - 1)*purlin_stride_{name}(n) + i];\n        }}\n    }}\n\
-         #else\n    (void)y;\n    (void)copies;\n    (void)n;\n#endif\n}}\n"
-    )
 }

@@ -1,7 +1,7 @@
 //! What a target says where it takes more than a word.
 
-use super::Param;
 use crate::ast::{Fence, For, LoopKind, Stmt};
+use crate::function::Param;
 use crate::target::TargetDescription;
 use purlin_analysis::placement::Scope;
 use purlin_ir::{MathFn, ScalarType};

@@ -1,7 +1,7 @@
 //! Expressions, with as few parentheses as C's precedence allows (and those that compilers ask
 //! for).
 
-use super::{Printer, operator};
+use super::printer::Printer;
 use crate::ast::{Expr, Extent, Op, Place};
 use crate::print::Helper;
 use crate::target::Posix;
@@ -169,5 +169,22 @@ impl Printer {
                 }
             };
         });
+    }
+}
+
+/// The operator of a binary operation and how tightly it binds.
+fn operator(op: Op) -> (&'static str, u8) {
+    match op {
+        Op::Add => (" + ", SUM),
+        Op::Sub => (" - ", SUM),
+        Op::Mul => ("*", PRODUCT),
+        Op::Div => ("/", PRODUCT),
+        Op::Rem => (" % ", PRODUCT),
+        Op::Lt => (" < ", COMPARISON),
+        Op::Le => (" <= ", COMPARISON),
+        Op::Eq => (" == ", EQUALITY),
+        Op::Ne => (" != ", EQUALITY),
+        Op::And => (" && ", AND),
+        Op::Or => (" || ", OR),
     }
 }

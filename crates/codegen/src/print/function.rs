@@ -1,6 +1,9 @@
 //! Heads of functions, and what the host calls in C.
 
-use super::{Function, Param, Printer, comment::comment, names_in};
+use super::comment::comment;
+use super::printer::Printer;
+use crate::ast::names_in;
+use crate::function::{Function, Param};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

@@ -1,5 +1,6 @@
 //! Small functions that the source defines at its head when it needs them.
 
+use crate::ast::update_value;
 use crate::ast::{Atomic, Expr, IntFn};
 use crate::target::TargetDescription;
 use purlin_ir::{MathFn, ScalarType, UpdateOp};
@@ -82,7 +83,7 @@ impl Helper {
             Self::Lanes(f, ty, width, args) => {
                 lanes_source(*f, (*ty, *width), *args, dialect, &self.name(dialect))
             }
-            Self::Copies(ty) => super::copies::helper_source(*ty, dialect.ty(*ty)),
+            Self::Copies(ty) => helper_source(*ty, dialect.ty(*ty)),
             Self::Integer(f, ty) => integer_source(*f, *ty, dialect, &self.name(dialect)),
             Self::Atomic { op, ty, local } => (dialect.atomics.source)(*op, *ty, *local, &self.name(dialect)),
         }
@@ -163,22 +164,46 @@ fn integer_source(f: IntFn, ty: ScalarType, dialect: &TargetDescription, name: &
     format!("{} {t} {name}(const {t} a, const {t} b)\n{{\n    return {body};\n}}\n", dialect.words.inline)
 }
 
-/// `a op b` in the source of a helper.
-pub(crate) fn combine(op: UpdateOp, ty: ScalarType, dialect: &TargetDescription, a: &str, b: &str) -> String {
-    match (op, ty.is_float()) {
-        (UpdateOp::Add, _) => format!("{a} + {b}"),
-        (UpdateOp::Mul, _) => format!("{a} * {b}"),
-        (UpdateOp::Min, true) => format!("{}({a}, {b})", dialect.function(MathFn::Fmin, ty)),
-        (UpdateOp::Max, true) => format!("{}({a}, {b})", dialect.function(MathFn::Fmax, ty)),
-        (UpdateOp::Min, false) => format!("({a} < {b} ? {a} : {b})"),
-        (UpdateOp::Max, false) => format!("({a} > {b} ? {a} : {b})"),
-    }
-}
-
 /// The operand of a plain update: `min` and `max` have no operator in C.
 pub(super) fn combined(a: &Atomic) -> Expr {
     let before = Expr::Load(a.place.clone());
-    match crate::lower::insn::update_value(a.op, a.ty, before, a.value.clone()) {
+    match update_value(a.op, a.ty, before, a.value.clone()) {
         Ok(value) | Err(value) => value,
     }
+}
+
+/// The functions that make, hand out and add up copies of arrays of a type.
+///
+/// A thread zeroes its copy, and adds up its part of all of them: two words an element whatever the
+/// number of threads, so that copies of more elements than there are updates do not pay. Beyond 16
+/// threads their memory is what counts.
+fn helper_source(ty: ScalarType, c: &str) -> String {
+    let name = ty.name();
+    format!(
+        "#ifdef _OPENMP\nextern int omp_get_max_threads(void);\nextern int omp_get_num_threads(void);\n\
+         extern int omp_get_thread_num(void);\n#endif\n\n\
+         // a copy begins on cache lines of its own\n\
+         static inline int64_t purlin_stride_{name}(const int64_t n)\n{{\n    return (n/16 + 2)*16;\n}}\n\n\
+         static inline {c} *purlin_new_copies_{name}(const int64_t n, const int64_t updates)\n{{\n\
+         #ifdef _OPENMP\n    const int64_t threads = omp_get_max_threads();\n    \
+         if (1 < threads && threads <= 16 && n <= updates) {{\n        \
+         return __builtin_malloc((threads - 1)*purlin_stride_{name}(n)*(int64_t)sizeof({c}));\n    }}\n\
+         #endif\n    (void)n;\n    (void)updates;\n    return 0;\n}}\n\n\
+         static inline {c} *purlin_zeroed_{name}({c} *y, {c} *copies, const int64_t n)\n{{\n\
+         #ifdef _OPENMP\n    const int64_t thread = omp_get_thread_num();\n    \
+         if (copies && thread > 0) {{\n        \
+         {c} *const own = copies + (thread - 1)*purlin_stride_{name}(n);\n        \
+         __builtin_memset(own, 0, n*(int64_t)sizeof({c}));\n        return own;\n    }}\n\
+         #endif\n    (void)copies;\n    (void)n;\n    return y;\n}}\n\n\
+         static inline int purlin_is_shared_{name}(const {c} *copies)\n{{\n\
+         #ifdef _OPENMP\n    return !copies && omp_get_num_threads() > 1;\n\
+         #else\n    (void)copies;\n    return 0;\n#endif\n}}\n\n\
+         static inline void purlin_add_up_{name}({c} *y, const {c} *copies, const int64_t n)\n{{\n\
+         #ifdef _OPENMP\n    const int64_t threads = omp_get_num_threads();\n    \
+         const int64_t thread = omp_get_thread_num();\n    \
+         for (int64_t t = 1; copies && t < threads; ++t) {{\n        \
+         for (int64_t i = n*thread/threads; i < n*(thread + 1)/threads; ++i) {{\n            \
+         y[i] += copies[(t - 1)*purlin_stride_{name}(n) + i];\n        }}\n    }}\n\
+         #else\n    (void)y;\n    (void)copies;\n    (void)n;\n#endif\n}}\n"
+    )
 }

@@ -7,84 +7,22 @@ mod expr;
 mod function;
 mod helpers;
 mod host;
+mod printer;
 mod vector;
 mod work_items;
 
 use crate::ast::{
-    Atomic, Block, CodePiece, Declare, Expr, Extent, For, HostStmt, Intrinsic, LoopKind, Name, Op, Place,
-    Stmt,
+    Atomic, Block, CodePiece, Declare, Expr, Extent, For, HostStmt, Intrinsic, LoopKind, Name, Place, Stmt,
 };
+pub use crate::function::{Constant, Function, Param};
 use crate::target::TargetDescription;
 use crate::vectors::host::is_width;
 use comment::comment;
-pub(crate) use helpers::{Helper, combine};
+pub(crate) use helpers::Helper;
+use printer::Printer;
 use purlin_ir::{ScalarType, TableData, UpdateOp};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-
-/// A function with everything around it.
-#[derive(Clone, Debug)]
-pub struct Function {
-    /// Name of the entry point.
-    pub name: Name,
-    /// Parameters in order.
-    pub params: Vec<Param>,
-    /// Tables written into the source.
-    pub constants: Vec<Constant>,
-    /// Work-items of a group along each axis.
-    pub block: [u64; 3],
-    /// Work-groups that a compute unit should have registers for.
-    pub resident_groups: Option<u32>,
-    /// Names of the extents of the axes of groups that the C code loops over, outermost first.
-    pub grid: Vec<(u8, Name)>,
-    /// Arrays in local memory that are accessed by vectors, and the bytes to whose multiples they
-    /// are aligned.
-    pub aligned: Vec<(Name, u64)>,
-    /// Arrays in local memory that are parts of what the launch provides, one after the other.
-    pub provided: Vec<Name>,
-    /// Arrays of the C code that are too large for the stack.
-    pub kept: Vec<Name>,
-    /// In C, the number of work-items of the current group, where only that of the last group is another
-    /// one than in [`block`](Self::block).
-    pub items_of_last: Option<Name>,
-    /// The statements.
-    pub body: Block,
-}
-
-/// A parameter of a function.
-#[derive(Clone, Debug)]
-pub struct Param {
-    /// Its name.
-    pub name: Name,
-    /// Type of the value or of an element.
-    pub ty: ScalarType,
-    /// For a buffer: whether it is only read.
-    pub buffer: Option<bool>,
-    /// Whether work-items tell each other something through it. Compilers may move accesses through
-    /// a `restrict` pointer past a barrier, since nobody else seems to have the pointer.
-    pub is_shared: bool,
-    /// Whether it is written, and a loop of a work-item reads elements of such a buffer that it may
-    /// have written.
-    pub is_reread: bool,
-    /// A remark after it.
-    pub remark: Option<String>,
-    /// What the address of a buffer must be a multiple of, in bytes, where the code accesses more than
-    /// an element at once.
-    pub aligned: Option<u64>,
-    /// C code of the number of elements of a buffer, where that is a sum of parameters.
-    pub elements: Option<String>,
-}
-
-/// A table in constant memory.
-#[derive(Clone, Debug)]
-pub struct Constant {
-    /// Its name.
-    pub name: Name,
-    /// Type of an element.
-    pub ty: ScalarType,
-    /// Its values.
-    pub data: TableData,
-}
 
 /// The source of a function, and whether it needs 64-bit atomics and double precision.
 pub(crate) struct Source {
@@ -157,53 +95,7 @@ fn uses_doubles(function: &Function) -> bool {
         || function.constants.iter().any(|c| c.ty == ScalarType::F64)
 }
 
-pub(crate) struct Printer {
-    dialect: &'static TargetDescription,
-    out: String,
-    indent: usize,
-    helpers: BTreeSet<Helper>,
-    doubles: bool,
-    /// Whether threads that run already share out the groups of the functions.
-    in_region: bool,
-    /// Whether this is inside a loop over groups.
-    in_groups: bool,
-    /// As [`Function::items_of_last`] has it.
-    items_of_last: Option<Name>,
-    /// Whether this is code of the last group alone.
-    in_last_group: bool,
-    /// Arrays in the local memory that the launch provides.
-    provided: Vec<Name>,
-    /// Bytes used so far of that memory.
-    provided_bytes: u64,
-    aligned: Vec<(Name, u64)>,
-    kept: BTreeSet<Name>,
-    /// Arrays of C code of which each thread may have a copy.
-    summed: Vec<copies::Summed>,
-    /// Names of the numbers of groups.
-    grid: Vec<Name>,
-}
-
 impl Printer {
-    fn new(dialect: &'static TargetDescription) -> Self {
-        Self {
-            dialect,
-            out: String::new(),
-            indent: 0,
-            helpers: BTreeSet::new(),
-            doubles: false,
-            in_region: false,
-            in_groups: false,
-            items_of_last: None,
-            in_last_group: false,
-            provided: Vec::new(),
-            provided_bytes: 0,
-            aligned: Vec::new(),
-            kept: BTreeSet::new(),
-            summed: Vec::new(),
-            grid: Vec::new(),
-        }
-    }
-
     /// The statements of a function.
     fn body(&mut self, function: &Function) -> String {
         self.items_of_last.clone_from(&function.items_of_last);
@@ -511,47 +403,4 @@ fn declares(block: &Block, names: &BTreeSet<Name>) -> bool {
 
 fn innermost(f: &For) -> bool {
     !f.body.iter().any(|s| matches!(s, Stmt::For(inner) if inner.kind == LoopKind::WorkItems))
-}
-
-/// Names that statements read or write.
-pub(crate) fn names_in(block: &Block, names: &mut BTreeSet<Name>) {
-    for_each_name(block, &mut |name| {
-        if !names.contains(name) {
-            names.insert(name.clone());
-        }
-    });
-}
-
-/// Visits the names that statements read or write, as often as they stand there.
-pub(crate) fn for_each_name(block: &Block, visit: &mut dyn FnMut(&Name)) {
-    for stmt in block {
-        for e in stmt.expressions() {
-            e.for_each(&mut |e| {
-                if let Expr::Load(place) = e {
-                    visit(&place.name);
-                }
-            });
-        }
-        stmt.written().into_iter().for_each(&mut *visit);
-        if let Some(body) = stmt.body() {
-            for_each_name(body, visit);
-        }
-    }
-}
-
-/// The operator of a binary operation and how tightly it binds.
-fn operator(op: Op) -> (&'static str, u8) {
-    match op {
-        Op::Add => (" + ", expr::SUM),
-        Op::Sub => (" - ", expr::SUM),
-        Op::Mul => ("*", expr::PRODUCT),
-        Op::Div => ("/", expr::PRODUCT),
-        Op::Rem => (" % ", expr::PRODUCT),
-        Op::Lt => (" < ", expr::COMPARISON),
-        Op::Le => (" <= ", expr::COMPARISON),
-        Op::Eq => (" == ", expr::EQUALITY),
-        Op::Ne => (" != ", expr::EQUALITY),
-        Op::And => (" && ", expr::AND),
-        Op::Or => (" || ", expr::OR),
-    }
 }

@@ -1,6 +1,6 @@
 //! Whether calls that run asynchronously are done at the end of the kernel.
 
-use super::Event;
+use super::event::Event;
 use crate::ast::{Fence, Name};
 use purlin_ir::InsnId;
 

@@ -1,10 +1,10 @@
 //! C99 with OpenMP and the vectors of GCC and Clang.
 
+use super::combine;
 use super::{
     Atomics, Contraction, Execution, Limits, Posix, SubGroups, Target, TargetDescription, Vectors, Words,
     cuda,
 };
-use crate::print::combine;
 use purlin_ir::{ScalarType, UpdateOp};
 
 pub(crate) const C: TargetDescription = TargetDescription {

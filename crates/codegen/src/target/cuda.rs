@@ -1,12 +1,13 @@
 //! CUDA C++, as NVRTC compiles it.
 
+use super::Feature;
+use super::combine;
 use super::{
     Atomics, Banks, Completion, Contraction, Execution, Limits, Posix, ShuffleWord, SubGroups, Target,
     TargetDescription, Vectors, Words,
 };
 use crate::ast::Fence;
-use crate::plan::Feature;
-use crate::print::{Function, combine};
+use crate::function::Function;
 use purlin_analysis::placement::Scope;
 use purlin_ir::{ScalarType, UpdateOp};
 

@@ -8,9 +8,8 @@ mod cuda;
 mod opencl;
 
 use crate::ast::Fence;
-use crate::plan::Feature;
-use crate::print::Function;
-use purlin_ir::{ScalarType, SubGroup, UpdateOp};
+use crate::function::Function;
+use purlin_ir::{MathFn, ScalarType, SubGroup, UpdateOp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -59,6 +58,17 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.description().name)
     }
+}
+
+/// A feature of a device that a program may need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Feature {
+    /// Double precision.
+    Fp64,
+    /// 64-bit integer atomics (for compare-and-swap on doubles).
+    Int64Atomics,
+    /// At least this compute capability of CUDA, times ten (80 for `sm_80`).
+    ComputeCapability(u32),
 }
 
 /// What a target has, and how it writes it.
@@ -296,3 +306,15 @@ impl TargetDescription {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 mod tests;
+
+/// `a op b` in the source of a helper.
+pub(crate) fn combine(op: UpdateOp, ty: ScalarType, dialect: &TargetDescription, a: &str, b: &str) -> String {
+    match (op, ty.is_float()) {
+        (UpdateOp::Add, _) => format!("{a} + {b}"),
+        (UpdateOp::Mul, _) => format!("{a} * {b}"),
+        (UpdateOp::Min, true) => format!("{}({a}, {b})", dialect.function(MathFn::Fmin, ty)),
+        (UpdateOp::Max, true) => format!("{}({a}, {b})", dialect.function(MathFn::Fmax, ty)),
+        (UpdateOp::Min, false) => format!("({a} < {b} ? {a} : {b})"),
+        (UpdateOp::Max, false) => format!("({a} > {b} ? {a} : {b})"),
+    }
+}

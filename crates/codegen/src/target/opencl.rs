@@ -1,12 +1,13 @@
 //! OpenCL C 1.2, with the extensions for double precision and for atomic updates of 64 bits.
 
+use super::Feature;
+use super::combine;
 use super::{
     Atomics, Contraction, Execution, Limits, Posix, SubGroups, Target, TargetDescription, Vectors, Words,
     cuda,
 };
 use crate::ast::Fence;
-use crate::plan::Feature;
-use crate::print::{Function, combine};
+use crate::function::Function;
 use purlin_ir::{ScalarType, UpdateOp};
 
 pub(crate) const OPENCL: TargetDescription = TargetDescription {

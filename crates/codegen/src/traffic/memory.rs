@@ -1,6 +1,6 @@
 //! How memory serves the accesses of a sub-group.
 
-use super::GlobalAccesses;
+use super::counts::GlobalAccesses;
 use super::value::Value;
 use crate::ast::Name;
 use crate::target::Banks;

@@ -1,9 +1,9 @@
 //! The walk over the statements of a function.
 
+use super::counts::{GlobalAccesses, Integers, Traffic};
 use super::live::Lives;
 use super::memory::{Addresses, Service, Touched};
 use super::value::{Value, call, operate};
-use super::{GlobalAccesses, Integers, Traffic};
 use crate::ast::{Atomic, CodePiece, Declare, Expr, Extent, For, Intrinsic, Name, Op, Place, Stmt};
 use crate::program::Code;
 use purlin_ir::{MathFn, ScalarType, UpdateOp};

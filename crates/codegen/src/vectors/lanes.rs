@@ -1,7 +1,7 @@
 //! Statements of a loop over lanes, written for all lanes of a vector.
 
 use super::offset::{Known, factor, joined, mentions, reads, slope, type_of};
-use super::{Space, Symbols};
+use super::symbols::{Space, Symbols};
 use crate::ast::{Block, Declare, Expr, Extent, For, LoopKind, Name, Op, Place, Stmt};
 use crate::names::Names;
 use crate::notes::NoVectors;

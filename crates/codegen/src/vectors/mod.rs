@@ -14,35 +14,22 @@
 pub(crate) mod host;
 mod lanes;
 mod offset;
+mod symbols;
 mod touched;
 mod transpose;
 
+use crate::ast::names_in;
 use crate::ast::{Block, Expr, For, LoopKind, Name, Stmt};
 use crate::declare::{Private, declare, starts_defined};
 use crate::names::Names;
 use crate::notes::{NoVectors, Note};
-use crate::print::{Function, names_in};
+use crate::print::Function;
 use crate::target::Vectors;
 use lanes::{Lanes, Written};
 use offset::Known;
-use purlin_ir::ScalarType;
 use std::collections::{BTreeMap, BTreeSet};
+use symbols::{Space, Symbols};
 use touched::Touched;
-
-/// Where a variable is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Space {
-    /// An array behind a pointer.
-    Global,
-    /// The same, which is only read.
-    Input,
-    Constant,
-    Local,
-    Private,
-}
-
-/// Types and places of all variables.
-type Symbols = BTreeMap<Name, (ScalarType, Space)>;
 
 /// Writes the loops over lanes of a function as vectors, where the target has them. `known` says what
 /// parameters are multiples of. Returns a note of each loop that stays scalar.

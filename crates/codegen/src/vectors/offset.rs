@@ -1,7 +1,7 @@
 //! Offsets of lanes: how they differ, what they are multiples of, and how they are written for one
 //! lane.
 
-use super::Symbols;
+use super::symbols::Symbols;
 use crate::ast::{Block, Declare, Expr, IntFn, Name, Op, Stmt};
 use purlin_ir::ScalarType;
 use purlin_ir::multiples::{of_constant, of_product, of_quotient, of_sum};

@@ -1,7 +1,7 @@
 //! What the body of a loop over lanes touches.
 
 use super::offset::{reads, slope};
-use super::{Space, Symbols};
+use super::symbols::{Space, Symbols};
 use crate::ast::{Block, Expr, LoopKind, Name, Stmt};
 use crate::notes::NoVectors;
 use std::collections::{BTreeMap, BTreeSet};

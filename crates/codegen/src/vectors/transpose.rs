@@ -8,7 +8,7 @@
 
 use super::host::is_width;
 use super::offset::slope;
-use super::{Space, Symbols};
+use super::symbols::{Space, Symbols};
 use crate::ast::{Block, Declare, Expr, Extent, For, LoopKind, Name, Op, Place, Stmt};
 use crate::names::Names;
 use purlin_ir::{InsnId, ScalarType, UpdateOp};

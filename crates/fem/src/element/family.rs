@@ -1,7 +1,6 @@
 //! Families of elements, their degrees, and how their values map to cells.
 
 use super::CellShape;
-use super::space::bubble_degree;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -126,4 +125,9 @@ impl fmt::Display for ElementFamily {
             Self::NedelecSecond => f.write_str("Nédélec (second kind)"),
         }
     }
+}
+
+/// The degree of the bubble of a cell, in each coordinate of a square or cube.
+pub(super) const fn bubble_degree(shape: CellShape) -> usize {
+    if shape.is_simplex() { shape.dim() + 1 } else { 2 }
 }

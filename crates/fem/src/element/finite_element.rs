@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, Dyn, LU};
 
-use super::functionals::{Evaluations, Functionals};
+use super::functionals::{Evaluations, Functionals, exact};
 use super::jets::derivatives;
 use super::lattice::{Lattice, interval_points};
 use super::orthonormal::{exponents, orthonormal_derivatives, space_dimension};
@@ -347,6 +347,20 @@ impl FiniteElement {
         };
         derivatives.iter().map(table).collect()
     }
+
+    /// Integrals of the tangential part against the basis, of a vector element, of functions of at
+    /// most degree `of`.
+    fn functionals_against(&self, of: usize) -> Result<Functionals, ElementError> {
+        let rule = exact(self.shape(), self.degree() + of)?;
+        let table = self.tabulate(&rule.points, 0)?;
+        let weighted = |dof: usize, component: usize| {
+            let values = rule.weights.iter().enumerate();
+            values.map(|(point, w)| w * table.value(0, point, dof, component)).collect()
+        };
+        let row = |dof: usize| (0..table.value_size).map(|c| weighted(dof, c)).collect();
+        let weights = Some((0..table.n_dofs).map(row).collect());
+        Ok(Functionals::tangential_at(&rule, weights))
+    }
 }
 
 /// Moments of moments are sums of some hundred terms.
@@ -392,7 +406,7 @@ fn functionals(
             list[dim - 1] = facet.map(|f| Functionals::normal(f, degree, degree)).transpose()?;
             if degree > 1 {
                 let space = FiniteElement::discontinuous(shape, ElementFamily::NedelecFirst, degree - 1)?;
-                list[dim] = Some(Functionals::against(&space, degree)?);
+                list[dim] = Some(space.functionals_against(degree)?);
             }
         }
         ElementFamily::NedelecFirst => {
@@ -406,7 +420,7 @@ fn functionals(
             for d in (2..=dim).take_while(|d| *d <= degree) {
                 let Some(on) = shape.entity_shape(d) else { continue };
                 let space = FiniteElement::discontinuous(on, ElementFamily::RaviartThomas, degree + 1 - d)?;
-                list[d] = Some(Functionals::against(&space, degree)?);
+                list[d] = Some(space.functionals_against(degree)?);
             }
         }
     }

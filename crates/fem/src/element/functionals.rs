@@ -3,7 +3,7 @@
 
 use super::lattice::{Lattice, interior_points, place};
 use super::orthonormal::{basix_order, orthonormal_derivatives, space_dimension};
-use super::{CellShape, ElementError, FiniteElement};
+use super::{CellShape, ElementError};
 use crate::cell::{axes, normal};
 use crate::quadrature::{QuadratureScheme, Rule, rule};
 
@@ -55,7 +55,7 @@ fn legendre_weights(rule: &Rule, degree: usize) -> Vec<Vec<f64>> {
     basix_order(rule.shape, degree).into_iter().map(row).collect()
 }
 
-fn exact(shape: CellShape, degree: usize) -> Result<Rule, ElementError> {
+pub(super) fn exact(shape: CellShape, degree: usize) -> Result<Rule, ElementError> {
     rule(shape, degree, QuadratureScheme::Default).map_err(|e| ElementError::Rule(e.to_string()))
 }
 
@@ -104,18 +104,9 @@ impl Functionals {
         Ok(Self { places: places(&rule), weights, direction: Direction::Tangential })
     }
 
-    /// Integrals of the tangential part against the basis of a vector element, of functions of at
-    /// most degree `of`.
-    pub(super) fn against(space: &FiniteElement, of: usize) -> Result<Self, ElementError> {
-        let rule = exact(space.shape(), space.degree() + of)?;
-        let table = space.tabulate(&rule.points, 0)?;
-        let weighted = |dof: usize, component: usize| {
-            let values = rule.weights.iter().enumerate();
-            values.map(|(point, w)| w * table.value(0, point, dof, component)).collect()
-        };
-        let row = |dof: usize| (0..table.value_size).map(|c| weighted(dof, c)).collect();
-        let weights = Some((0..table.n_dofs).map(row).collect());
-        Ok(Self { places: places(&rule), weights, direction: Direction::Tangential })
+    /// Sums of the tangential part at the points of a rule with these weights.
+    pub(super) fn tangential_at(rule: &Rule, weights: Option<Vec<Vec<Vec<f64>>>>) -> Self {
+        Self { places: places(rule), weights, direction: Direction::Tangential }
     }
 
     /// The number of functionals.

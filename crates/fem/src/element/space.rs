@@ -1,5 +1,6 @@
 //! The polynomial spaces of the families, as coefficients of the orthonormal polynomials.
 
+use super::family::bubble_degree;
 use super::orthonormal::{exponents, orthonormal_derivatives, space_dimension};
 use super::{CellShape, ElementError};
 use crate::quadrature::{QuadratureScheme, rule};
@@ -145,9 +146,4 @@ impl Span {
 fn top(shape: CellShape, degree: usize) -> impl Iterator<Item = usize> {
     let all = exponents(shape, degree).into_iter().enumerate();
     all.filter(move |(_, e)| e.iter().sum::<usize>() + 1 == degree).map(|(i, _)| i)
-}
-
-/// The degree of the bubble of a cell, in each coordinate of a square or cube.
-pub(super) const fn bubble_degree(shape: CellShape) -> usize {
-    if shape.is_simplex() { shape.dim() + 1 } else { 2 }
 }

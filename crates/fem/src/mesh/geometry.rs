@@ -1,18 +1,8 @@
 //! The maps of cells: affine, of first order, or through nodes of any order.
 
-use super::{Mesh, MeshError};
+use super::{Curved, Mesh, MeshError};
 use crate::element::{ElementFamily, ElementTable, FiniteElement, LagrangeVariant};
 use crate::quadrature::{QuadratureScheme, rule};
-
-/// Nodes of curved cells.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Curved {
-    pub(super) element: FiniteElement,
-    /// [nodes, dim] row-major.
-    pub(super) coordinates: Vec<f64>,
-    /// [cells, dofs of the element] row-major.
-    pub(super) cells: Vec<u32>,
-}
 
 /// Reference points whose places in every cell are asked for.
 pub struct PointMap<'a> {

@@ -1,6 +1,6 @@
 //! Reordering cells and vertices so that neighbours in space are neighbours in memory.
 
-use super::geometry::Curved;
+use super::Curved;
 use super::{Facet, FacetSide, FacetTag, Mesh};
 use std::collections::BTreeMap;
 

@@ -29,8 +29,7 @@ pub use gmsh::{GmshError, Place};
 pub use placement::Placement;
 pub use tags::CellTags;
 
-use crate::element::CellShape;
-use geometry::Curved;
+use crate::element::{CellShape, FiniteElement};
 
 /// A conforming mesh.
 ///
@@ -50,6 +49,16 @@ pub struct Mesh {
     curved: Option<Curved>,
     facet_tags: Vec<FacetTag>,
     placement: Option<Placement>,
+}
+
+/// Nodes of curved cells.
+#[derive(Clone, Debug, PartialEq)]
+struct Curved {
+    element: FiniteElement,
+    /// [nodes, dim] row-major.
+    coordinates: Vec<f64>,
+    /// [cells, dofs of the element] row-major.
+    cells: Vec<u32>,
 }
 
 impl Mesh {

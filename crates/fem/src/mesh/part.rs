@@ -1,6 +1,6 @@
 //! Some cells of a mesh as a mesh of their own.
 
-use super::geometry::Curved;
+use super::Curved;
 use super::{Mesh, MeshError};
 use rayon::prelude::*;
 

@@ -21,7 +21,7 @@ const END: u32 = u32::MAX;
 impl EntityTable {
     /// A table for about `capacity` entities; more only make it slower. None if there is no memory.
     pub(super) fn with_capacity(capacity: usize) -> Option<Self> {
-        Some(Self { heads: super::filled(END, capacity.next_power_of_two())?, entries: Vec::new() })
+        Some(Self { heads: filled(END, capacity.next_power_of_two())?, entries: Vec::new() })
     }
 
     /// The number of the entity with these 2 to 4 vertices, in any order; `fresh` if it is new.
@@ -61,4 +61,12 @@ fn sorted(vertices: &[u32]) -> [u32; 4] {
     }
     key.sort_unstable();
     key
+}
+
+/// A list of `len` equal values; none if there is no memory.
+pub(super) fn filled<T: Copy>(value: T, len: usize) -> Option<Vec<T>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(len).ok()?;
+    list.resize(len, value);
+    Some(list)
 }

@@ -24,7 +24,7 @@ use thiserror::Error;
 
 use crate::element::{CellShape, ElementError, FiniteElement, LagrangeElement, Reorientation, vertex_order};
 use crate::mesh::{Mesh, MeshCounts};
-use entities::EntityTable;
+use entities::{EntityTable, filled};
 use order::Counters;
 
 /// Why a numbering was refused.
@@ -309,14 +309,6 @@ struct Builder {
     edges: EntityTable,
     faces: EntityTable,
     counters: Counters,
-}
-
-/// A list of `len` equal values; none if there is no memory.
-fn filled<T: Copy>(value: T, len: usize) -> Option<Vec<T>> {
-    let mut list = Vec::new();
-    list.try_reserve_exact(len).ok()?;
-    list.resize(len, value);
-    Some(list)
 }
 
 /// Marks a vertex that has no number yet.

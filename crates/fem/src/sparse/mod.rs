@@ -4,6 +4,7 @@ mod colours;
 mod error;
 mod owned;
 mod pattern;
+mod sorted;
 mod terms;
 mod upper;
 

@@ -1,6 +1,6 @@
 //! The pairs of a degree of freedom and a cell, for the owners of rows.
 
-use super::terms::sorted;
+use super::sorted::sorted;
 use super::{CsrPattern, PatternError};
 use rayon::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Sparse matrices of bilinear forms: the pattern, and where the entries of each entity stand.
 
 use super::PatternError;
-use super::terms::sorted;
+use super::sorted::sorted;
 use purlin_capacity::check_memory;
 use rayon::prelude::*;
 use std::borrow::Cow;

@@ -1,63 +1,9 @@
 //! Conditions of conditional expressions.
 
 use super::error::FormError;
-use super::expr::{Expr, Kind};
+use super::expr::{Compared, Comparison, Expr, Kind};
 use super::shape::Shape;
 use std::ops::{BitAnd, BitOr, Not};
-
-/// A comparison of two scalars.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Comparison {
-    /// Less.
-    Less,
-    /// Less or equal.
-    LessEqual,
-    /// Greater.
-    Greater,
-    /// Greater or equal.
-    GreaterEqual,
-    /// Equal.
-    Equal,
-    /// Not equal.
-    NotEqual,
-}
-
-impl Comparison {
-    /// The symbol.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Self::Less => "<",
-            Self::LessEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterEqual => ">=",
-            Self::Equal => "==",
-            Self::NotEqual => "!=",
-        }
-    }
-
-    /// Whether it holds between two numbers.
-    pub fn holds(self, left: f64, right: f64) -> bool {
-        match self {
-            Self::Less => left < right,
-            Self::LessEqual => left <= right,
-            Self::Greater => left > right,
-            Self::GreaterEqual => left >= right,
-            Self::Equal => left == right,
-            Self::NotEqual => left != right,
-        }
-    }
-}
-
-/// Two scalars that are compared.
-#[derive(Clone)]
-pub struct Compared {
-    /// How.
-    pub comparison: Comparison,
-    /// Left-hand side, a scalar.
-    pub left: Expr,
-    /// Right-hand side, a scalar.
-    pub right: Expr,
-}
 
 /// A condition: comparisons, joined by `&` and `|`, turned around by `!`.
 ///

@@ -1,7 +1,6 @@
 //! Symbolic differentiation of scalar graphs by the chain rule.
 
-use super::condition::Comparison;
-use super::expr::MathFunction;
+use super::expr::{Comparison, MathFunction};
 use super::scalar::{Scalar, ScalarGraph, ScalarId};
 use std::collections::HashMap;
 use std::f64::consts::FRAC_2_SQRT_PI;

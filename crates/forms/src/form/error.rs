@@ -1,6 +1,6 @@
 //! What can be wrong with a form.
 
-use super::expr::Role;
+use super::role::Role;
 use super::shape::Shape;
 use purlin_capacity::OutOfMemory;
 use purlin_fem::element::{CellShape, NodeMismatch};

@@ -2,8 +2,9 @@
 
 use super::differentiate::differentiate;
 use super::error::FormError;
-use super::expr::{Binary, Expr, Kind, Role, Unary};
+use super::expr::{Binary, Expr, Kind, Unary};
 use super::integral::{Form, Measure};
+use super::role::Role;
 use super::scalar::{Field, Jet, Scalar, ScalarGraph, ScalarId};
 use super::shape::Shape;
 use super::sides::Restricted;

@@ -1,7 +1,7 @@
 //! Expressions: an immutable graph whose nodes are shared.
 
-use super::condition::Compared;
 use super::error::FormError;
+use super::role::Role;
 use super::shape::Shape;
 use super::space::FunctionSpace;
 use crate::side::Side;
@@ -28,26 +28,6 @@ struct Node {
 /// Operations that may be nested in each other: bounds the recursion of everything that walks
 /// expressions.
 const MAX_DEPTH: usize = 1000;
-
-/// Which argument of a multilinear form a function is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Role {
-    /// The test function.
-    Test,
-    /// The trial function.
-    Trial,
-}
-
-impl Role {
-    /// `test` or `trial`.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Test => "test",
-            Self::Trial => "trial",
-        }
-    }
-}
 
 /// A given function in a space, known at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -372,4 +352,58 @@ impl From<i32> for Expr {
     fn from(value: i32) -> Self {
         Self::from(f64::from(value))
     }
+}
+
+/// A comparison of two scalars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Comparison {
+    /// Less.
+    Less,
+    /// Less or equal.
+    LessEqual,
+    /// Greater.
+    Greater,
+    /// Greater or equal.
+    GreaterEqual,
+    /// Equal.
+    Equal,
+    /// Not equal.
+    NotEqual,
+}
+
+impl Comparison {
+    /// The symbol.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Less => "<",
+            Self::LessEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterEqual => ">=",
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+        }
+    }
+
+    /// Whether it holds between two numbers.
+    pub fn holds(self, left: f64, right: f64) -> bool {
+        match self {
+            Self::Less => left < right,
+            Self::LessEqual => left <= right,
+            Self::Greater => left > right,
+            Self::GreaterEqual => left >= right,
+            Self::Equal => left == right,
+            Self::NotEqual => left != right,
+        }
+    }
+}
+
+/// Two scalars that are compared.
+#[derive(Clone)]
+pub struct Compared {
+    /// How.
+    pub comparison: Comparison,
+    /// Left-hand side, a scalar.
+    pub left: Expr,
+    /// Right-hand side, a scalar.
+    pub right: Expr,
 }

@@ -3,7 +3,8 @@
 use super::arithmetic::binary;
 use super::condition::{conditional, ge, gt, le, lt};
 use super::error::FormError;
-use super::expr::{Binary, Coefficient, Constant, Expr, Kind, MathFunction, Role, Size, Unary, fresh_label};
+use super::expr::{Binary, Coefficient, Constant, Expr, Kind, MathFunction, Size, Unary, fresh_label};
+use super::role::Role;
 use super::shape::Shape;
 use super::space::FunctionSpace;
 use purlin_fem::element::CellShape;

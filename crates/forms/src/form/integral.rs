@@ -1,14 +1,14 @@
 //! Measures, integrals and forms.
 
 use super::error::FormError;
-use super::expr::{Expr, Kind, Role, Size, Unary};
+use super::expr::{Expr, Kind, Size, Unary};
 use super::replace::replace_trial;
-use super::restriction;
+use super::role::Role;
 use super::shape::Shape;
-use super::walk::{for_each_node, has_argument};
+use super::walk::{for_each_node, has_argument, operands};
 use purlin_fem::element::CellShape;
 use purlin_fem::quadrature::QuadratureScheme;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::{Add, Mul, Neg, Sub};
 
 /// What an integral is over.
@@ -166,7 +166,7 @@ impl Form {
             if let Some(error) = integral.integrand.error() {
                 return Err(error.clone());
             }
-            restriction::check(integral)?;
+            check_sides(integral)?;
             if let (Region::Cells, Some(name)) = (integral.measure.region, of_facet(&integral.integrand)) {
                 let (found, needed) = ("an integral over cells, by `dx`", "one over facets, by `ds` or `dS`");
                 return Err(FormError::Facet { name, found, needed });
@@ -431,4 +431,58 @@ impl Mul<Form> for Expr {
     fn mul(self, form: Form) -> Form {
         &self * form
     }
+}
+
+/// Refuses what has two values where one is needed, and a side where there is none.
+fn check_sides(integral: &Integral) -> Result<(), FormError> {
+    let over_two = integral.measure.region() == Region::InteriorFacets;
+    let mut seen = HashSet::new();
+    // With each node, whether it has a side already: that of an operation around it.
+    let mut open = vec![(&integral.integrand, false)];
+    while let Some((node, has_side)) = open.pop() {
+        if !seen.insert((node.address(), has_side)) {
+            continue;
+        }
+        let refuse = |found, needed| {
+            let (expr, measure) = (node.to_string(), integral.measure.to_string());
+            Err(FormError::Restriction { expr, found, measure, needed })
+        };
+        match node.kind() {
+            Kind::Restricted(..) if !over_two => {
+                return refuse("a side of a facet", "`dS`; over other measures functions have one value");
+            }
+            Kind::Restricted(..) if has_side => {
+                return refuse("a side of what has one already", "one of them");
+            }
+            Kind::Restricted(_, a) => open.push((a, true)),
+            Kind::Coefficient(_) | Kind::Argument(..) | Kind::FacetNormal | Kind::Size(_)
+                if over_two && !has_side =>
+            {
+                return refuse("no side, and a value on each", "`plus`, `minus`, `avg` or `jump` around it");
+            }
+            // what it is differentiated by stands in `of`, with its side; the direction takes that
+            Kind::Gateaux(of, _, direction) => {
+                open.push((of, has_side));
+                open.push((direction, over_two));
+            }
+            Kind::Diff(of, _) => open.push((of, has_side)),
+            Kind::Literal(_)
+            | Kind::Identity(_)
+            | Kind::Constant(_)
+            | Kind::Coefficient(_)
+            | Kind::Argument(..)
+            | Kind::Coordinate
+            | Kind::FacetNormal
+            | Kind::Size(_)
+            | Kind::Components(_)
+            | Kind::Unary(..)
+            | Kind::Binary(..)
+            | Kind::Math(..)
+            | Kind::Index(..)
+            | Kind::Conditional(..)
+            | Kind::Variable(..)
+            | Kind::Error(_) => open.extend(operands(node).into_iter().map(|o| (o, has_side))),
+        }
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Forms as sums of a coefficient times a component or derivative of their arguments.
 
 use super::error::FormError;
-use super::expr::Role;
+use super::role::Role;
 use super::scalar::{Field, Jet, Scalar, ScalarGraph, ScalarId};
 use std::collections::BTreeMap;
 

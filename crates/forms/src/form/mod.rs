@@ -35,6 +35,7 @@ mod integral;
 mod linear;
 mod replace;
 mod restriction;
+mod role;
 mod scalar;
 mod shape;
 mod sides;
@@ -42,10 +43,10 @@ pub(crate) mod space;
 pub(crate) mod tensor;
 pub(crate) mod walk;
 
-pub use condition::{Compared, Comparison, Condition, conditional, eq, ge, gt, le, lt, ne};
+pub use condition::{Condition, conditional, eq, ge, gt, le, lt, ne};
 pub use error::FormError;
 pub use expand::{ExpandedForm, expand};
-pub use expr::{Binary, Coefficient, Constant, Expr, Kind, MathFunction, Role, Size, Unary};
+pub use expr::{Binary, Coefficient, Compared, Comparison, Constant, Expr, Kind, MathFunction, Size, Unary};
 pub use functions::{
     abs, acos, as_matrix, as_vector, asin, atan, atan2, bessel_j, bessel_y, cell_diameter, cell_volume,
     coefficient, cofac, constant, constant_with_default, coordinate, cos, cosh, cross, curl, det, dev, diff,
@@ -57,6 +58,7 @@ pub use inputs::Inputs;
 pub use integral::{Form, Integral, Measure, Region, action, dS, derivative, ds, dx, gateaux};
 pub use linear::{linear_terms, terms_in};
 pub use restriction::{avg, jump, jump_along, minus, plus};
+pub use role::Role;
 pub use scalar::{Bits, Field, Jet, Scalar, ScalarGraph, ScalarId};
 pub use shape::Shape;
 pub use space::FunctionSpace;

@@ -1,8 +1,8 @@
 //! Replacing the trial function by a coefficient.
 
-use super::condition::Compared;
 use super::error::FormError;
-use super::expr::{Expr, Kind, Role};
+use super::expr::{Compared, Expr, Kind};
+use super::role::Role;
 use super::walk::{operands, operands_first};
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! Scalar expressions of an integrand as a graph in which equal nodes are one node.
 
-use super::condition::Comparison;
-use super::expr::{Coefficient, Constant, MathFunction, Role, Size};
+use super::expr::{Coefficient, Comparison, Constant, MathFunction, Size};
+use super::role::Role;
 use crate::side::Side;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

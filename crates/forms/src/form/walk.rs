@@ -1,6 +1,7 @@
 //! Visiting every node of an expression once.
 
-use super::expr::{Expr, Kind, Role};
+use super::expr::{Expr, Kind};
+use super::role::Role;
 use std::collections::HashSet;
 
 /// The operands of a node, in the order in which they are written.

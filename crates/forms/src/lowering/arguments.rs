@@ -1,10 +1,12 @@
-//! What the arguments of a lowered form stand for, and their values on a mesh.
+//! A lowered form: what its arguments stand for, and their values on a mesh.
 
-use super::LoweredForm;
-use crate::form::{Coefficient, Constant, FormError, FunctionSpace, Inputs};
+use crate::form::{Coefficient, Constant, Form, FormError, FunctionSpace, Inputs};
+use crate::program::CellProgram;
+use purlin_fem::element::{CellShape, LagrangeElement, Nodes};
 use purlin_fem::mesh::Mesh;
 use purlin_fem::numbering::Numbering;
 use purlin_interp::{Memory, Value};
+use purlin_ir::Kernel;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -59,7 +61,46 @@ impl ArgumentRole {
     }
 }
 
+/// A kernel and what it computes.
+#[derive(Clone, Debug)]
+pub struct LoweredForm {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The roles of its parts.
+    pub program: CellProgram,
+    /// Its parameters and arguments, in the order of its signature.
+    pub arguments: Vec<Argument>,
+    /// The cells it is for.
+    pub cell: CellShape,
+    /// Space of the result.
+    pub test: FunctionSpace,
+    /// The form it came from, with the measures that were used.
+    pub form: Form,
+    /// Quadrature points per cell, by integral.
+    pub points: Vec<usize>,
+    /// The nodes of the kernel's tables, maps and arrays of degrees of freedom, by ascending
+    /// degree.
+    pub nodes: Vec<Nodes>,
+}
+
 impl LoweredForm {
+    /// The degrees of freedom of a component on the vertices, edges, faces and in the interior of a
+    /// cell, as far as there are any: what mappings transfer by
+    /// parts. None where functions of several degrees are
+    /// gathered, or cells are no simplices.
+    #[must_use]
+    pub fn entity_parts(&self) -> Option<Vec<u64>> {
+        let is_simplex =
+            matches!(self.cell, CellShape::Interval | CellShape::Triangle | CellShape::Tetrahedron);
+        let count = self.program.count().filter(|_| is_simplex)?;
+        let mut elements = (1..).map_while(|degree| LagrangeElement::new(self.cell, degree).ok());
+        let element = elements.find(|element| element.as_element().n_dofs() as i64 >= count)?;
+        let element = Some(element.as_element()).filter(|element| element.n_dofs() as i64 == count)?;
+        let dims = 0..=self.cell.dim();
+        let of_dim = |dim| (self.cell.entities(dim).len() * element.dofs_per_entity(dim)) as u64;
+        Some(dims.map(of_dim).filter(|part| *part > 0).collect())
+    }
+
     /// The values of all parameters and arguments on a mesh; the output is zero. Degrees of freedom are
     /// numbered in the [order](Inputs::order) of the inputs.
     ///

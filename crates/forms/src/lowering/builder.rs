@@ -1,115 +1,37 @@
 //! Writing the kernel, stage by stage.
 
-use super::entity::{Entities, side_suffix};
-use super::graph::{Graph, Level, Op, Uses};
-use super::locals::{Columns, LocalVar, Used, holding, locals, numbered, used_columns, with_component};
+use super::graph::{Graph, Level, Op};
+use super::locals::LocalVar;
 use super::names::Names;
-use super::pointwise::{Known, emit, unknown};
-use super::signature::{Needed, Signature, Vars, cell_values, used_constants};
-use super::sink::StageSink;
+use super::needed::Needed;
+use super::parameters::Signature;
+use super::pointwise::Known;
+use super::signature::Vars;
 use super::tables::Tables;
 use super::tensor_order::Order;
-use super::{LoweredArgument, LoweredKernel, MatrixResult, TabulatedOptions, VectorResult, owned, result};
+use super::{LoweredArgument, LoweredKernel, MatrixResult, VectorResult};
 use crate::form::FormError;
-use crate::program::{BlockRoles, CellLoop, EvaluationRoles, Roles, stage};
-use crate::tabulated::{
-    Evaluation, Integral, IntegralType, MathFunction, Precision, Role, Side, Table, TabulatedForm,
-};
+use crate::program::{BlockRoles, CellLoop, Roles, stage};
+use crate::tabulated::{Integral, IntegralType, MathFunction, Precision, Side, Table, TabulatedForm};
 use purlin_ir::{Access, Affine, Expr, InsnId, KernelBuilder, ScalarType, TableData, UpdateOp, VarId};
 use purlin_primitives::schedule::{Loop, Statement};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Writes the kernel of integrals over the same entities; `first` is that of the first of a form.
-pub(super) fn build(
-    form: &TabulatedForm,
-    name: &str,
-    integrals: &[&Integral],
-    options: &TabulatedOptions,
-    orders: &[Option<Order>],
-    first: bool,
-) -> Result<LoweredKernel, FormError> {
-    let matrix = options.matrix;
-    let graph = Graph::new(form, integrals);
-    let roots: Vec<usize> = (0..integrals.len()).flat_map(|k| factors(&graph, integrals, k)).collect();
-    let uses = Uses::new(&graph, &roots);
-    let entities = integrals.first().map(|i| Entities::of(i)).ok_or(FormError::Empty)?;
-    let entities = entities.with_rows(form, matrix)?;
-    entities.check_vectors(form, options.vector)?;
-    let needed = Needed {
-        entities,
-        inputs: input_locals(form, integrals, &graph, &uses),
-        results: result::locals_of(form, integrals, options)?,
-        outputs: result::outputs_of(form, integrals),
-        constants: used_constants(&graph, &uses),
-        oriented: integrals.iter().flat_map(|i| &i.tables).any(|t| t.permutations.is_some()),
-        matrix,
-        vector: options.vector,
-        cell_values: cell_values(form, options),
-        first,
-        position_width: options.position_width,
-    };
-    let mut builder = Builder::new(form, name, integrals, &graph, &needed)?;
-    builder.orders = orders;
-    builder.roles.cell = builder.names.fresh(entities.loop_name());
-    let owner = builder.vars.owned.clone();
-    let count = owner.as_ref().map_or(builder.vars.entities.count, |owned| owned.count);
-    let outer = builder.b.open_loop(&builder.roles.cell, Affine::constant(0), Affine::var(count));
-    builder.entity = Some(Expr::from(outer));
-    if let Some(owned) = &owner {
-        owned::open_pairs(&mut builder, owned);
-    }
-    builder.gathers()?;
-    builder.geometry(&uses)?;
-    result::zero(&mut builder);
-    let mut points = Vec::new();
-    for place in 0..integrals.len() {
-        points.push(builder.integral(&uses, place)?);
-    }
-    match &owner {
-        None => result::scatter(&mut builder)?,
-        Some(owned) => owned::scatter(&mut builder, owned, Expr::from(outer))?,
-    }
-    builder.b.close_loop();
-    builder.finish(integrals[0], points)
-}
-
-fn factors(graph: &Graph, integrals: &[&Integral], k: usize) -> Vec<usize> {
-    integrals[k].terms.iter().map(|t| graph.places[k][t.factor]).collect()
-}
-
-fn input_locals(
-    form: &TabulatedForm,
-    integrals: &[&Integral],
-    graph: &Graph,
-    uses: &Uses,
-) -> Vec<super::locals::Local> {
-    let mut used = used_columns(form, integrals, graph, uses);
-    let position = form.functions.iter().position(|f| f.role == Role::Coordinates);
-    used.dedup();
-    locals(
-        form,
-        &used,
-        |k| form.functions[k].name.clone(),
-        |k| form.functions[k].space,
-        |k| Some(k) == position,
-    )
-}
-
 pub(super) struct Builder<'a> {
     pub(super) form: &'a TabulatedForm,
     pub(super) integrals: &'a [&'a Integral],
-    graph: &'a Graph,
+    pub(super) graph: &'a Graph,
     pub(super) matrix: MatrixResult,
     pub(super) vector: VectorResult,
-    cell_values: BTreeSet<usize>,
-    position_width: Option<usize>,
+    pub(super) cell_values: BTreeSet<usize>,
+    pub(super) position_width: Option<usize>,
     pub(super) b: KernelBuilder,
     pub(super) names: Names,
     arguments: Vec<LoweredArgument>,
     pub(super) vars: Vars,
     tables: Tables,
     /// Of each space, where it is not that of its map.
-    orders: &'a [Option<Order>],
+    pub(super) orders: &'a [Option<Order>],
     /// Their tables.
     order_tables: BTreeMap<usize, VarId>,
     /// The outermost loop, once it is open.
@@ -117,20 +39,20 @@ pub(super) struct Builder<'a> {
     /// What was written, by role.
     pub(super) roles: Roles,
     /// Values that are the same at all points of a cell.
-    known: Known,
+    pub(super) known: Known,
     /// The rows of an owner.
     pub(super) owned_sums: Option<VarId>,
     /// Results that are no vectors, by output.
     sums: BTreeMap<usize, VarId>,
     /// Temporaries of nodes that were declared before they are written.
-    declared: BTreeMap<usize, VarId>,
+    pub(super) declared: BTreeMap<usize, VarId>,
     /// Points of the integral that is being written; 1 outside them.
-    points: usize,
-    ty: ScalarType,
+    pub(super) points: usize,
+    pub(super) ty: ScalarType,
 }
 
 impl<'a> Builder<'a> {
-    fn new(
+    pub(super) fn new(
         form: &'a TabulatedForm,
         name: &str,
         integrals: &'a [&'a Integral],
@@ -187,7 +109,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    fn finish(self, integral: &Integral, points: Vec<usize>) -> Result<LoweredKernel, FormError> {
+    pub(super) fn finish(self, integral: &Integral, points: Vec<usize>) -> Result<LoweredKernel, FormError> {
         let kernel = self.b.finish().map_err(|e| FormError::Bug(e.to_string()))?;
         let statements = self.roles.commits.iter().map(Statement::named).collect();
         let cells = CellLoop { cell: Loop::named(&self.roles.cell), commits: statements };
@@ -286,7 +208,7 @@ impl<'a> Builder<'a> {
     /// A new result of an entity that is no vector.
     pub(super) fn sum(&mut self, output: usize, stem: &str, shape: &[usize]) -> VarId {
         let name = self.names.fresh(stem);
-        let var = self.b.temporary(name, self.ty, result::extents(shape));
+        let var = self.b.temporary(name, self.ty, extents(shape));
         self.sums.insert(output, var);
         var
     }
@@ -294,48 +216,6 @@ impl<'a> Builder<'a> {
     /// The result of an entity that is no vector.
     pub(super) fn sum_of(&self, output: usize) -> Result<VarId, FormError> {
         self.sums.get(&output).copied().ok_or_else(|| FormError::Internal("a term adds to no result".into()))
-    }
-
-    fn gathers(&mut self) -> Result<(), FormError> {
-        for local in self.vars.inputs.clone() {
-            self.gather(&local);
-            if !self.form.spaces[local.local.space].transforms.is_empty() {
-                super::states::transform_input(self, &local)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn gather(&mut self, local: &LocalVar) {
-        let (data, form) = (&local.local, self.form);
-        let function = &form.functions[data.of];
-        let space = &form.spaces[data.space];
-        let are_vertices = function.role == Role::Coordinates
-            && form.cell.is_simplex()
-            && space.columns == form.cell.n_vertices();
-        let stem = match are_vertices {
-            true => format!("i_vertex{}", side_suffix(data.side)),
-            false => format!("i_gather_{}", data.stem),
-        };
-        let cell = self.cell(data.side);
-        let (_, node) = self.loop_over(&stem, data.columns.count);
-        let at = match self.cell_values.contains(&data.of) {
-            true => vec![cell, self.column(local, node.clone())],
-            false => vec![self.number(local, cell, node.clone())],
-        };
-        for component in local.components() {
-            let argument = self.vars.functions[&data.of];
-            // an entry of a wider array has an axis of components also where one is read
-            let wide = function.role == Role::Coordinates && self.position_width.is_some_and(|w| w > 1);
-            let given = component.or(wide.then_some(0));
-            let component_index = given.map(|c| Expr::Int(c as i64));
-            let value = Expr::load(argument, at.iter().cloned().chain(component_index));
-            let lhs = Access::new(local.var, with_component(node.clone(), component));
-            let insn = self.assign(&numbered("gather_", &data.stem, component), lhs, value);
-            let insn = self.label(insn, stage::GATHER, Some(&data.stem));
-            self.roles.gathers.push(insn);
-        }
-        self.b.close_loop();
     }
 
     /// The number of a degree of freedom of a local: the entry of the map.
@@ -355,69 +235,6 @@ impl<'a> Builder<'a> {
             b.table(names.fresh(&format!("{stem}_order")), ScalarType::I32, [order.len()], columns)
         });
         Expr::load(table, [column])
-    }
-
-    /// Everything that is the same at all points of a cell.
-    fn geometry(&mut self, uses: &Uses) -> Result<(), FormError> {
-        let mut known = std::mem::take(&mut self.known);
-        let graph = self.graph;
-        let terminals = self.table_entries(uses, Level::Cell, None)?;
-        let mut sink = self.sink(stage::GEOMETRY, terminals);
-        emit(graph, uses, Level::Cell, &graph.names, &mut known, &mut sink)?;
-        let written = sink.written;
-        self.roles.geometry.extend(written);
-        self.known = known;
-        Ok(())
-    }
-
-    /// Entries of tables without degrees of freedom, by node.
-    fn table_entries(
-        &mut self,
-        uses: &Uses,
-        level: Level,
-        q: Option<&Expr>,
-    ) -> Result<BTreeMap<usize, Expr>, FormError> {
-        let mut entries = BTreeMap::new();
-        let (graph, integrals) = (self.graph, self.integrals);
-        for (k, node) in graph.nodes.iter().enumerate() {
-            if !uses.is_needed(k) || graph.level[k] != level {
-                continue;
-            }
-            if let Op::Table(integral, place, side) = node.op {
-                let table = &integrals[integral].tables[place];
-                let point = q.cloned().unwrap_or(Expr::Int(0));
-                entries.insert(k, self.entry(table, side, point, Expr::Int(0)));
-            }
-            if let Op::FacetValue(integral, place) = node.op {
-                entries.insert(k, self.facet_value(integrals[integral], place)?);
-            }
-        }
-        Ok(entries)
-    }
-
-    /// A sum of degrees of freedom times entries of a table that has one row a facet.
-    fn facet_value(&mut self, integral: &Integral, place: usize) -> Result<Expr, FormError> {
-        let e = &integral.evaluations[place];
-        let table = &integral.tables[e.table];
-        let columns = Columns::new(e.offset, e.stride, table.dofs());
-        let local = holding(&self.vars.inputs, e.function, e.side, columns).cloned();
-        let local = local.ok_or_else(|| FormError::Internal("a facet's value reads no array".into()))?;
-        let mut sum: Option<Expr> = None;
-        let entries = table.values.entries();
-        for i in
-            (0..table.dofs()).filter(|i| entries.iter().skip(*i).step_by(table.dofs()).any(|v| *v != 0.0))
-        {
-            let index = local.index(columns, Expr::Int(i as i64));
-            let index = if columns == local.local.columns {
-                index
-            } else {
-                Expr::Int((e.offset + e.stride * i) as i64)
-            };
-            let load = Expr::load(local.var, with_component(index, local.component(e.component)));
-            let product = self.entry(table, e.side, Expr::Int(0), Expr::Int(i as i64)) * load;
-            sum = Some(sum.map_or(product.clone(), |s| s + product));
-        }
-        Ok(sum.unwrap_or(Expr::from(0.0)))
     }
 
     /// An entry of a table at a point of the entity.
@@ -443,150 +260,9 @@ impl<'a> Builder<'a> {
     pub(super) fn table(&mut self, stem: &str, shape: &[usize], entries: &[f64]) -> VarId {
         self.tables.table(&mut self.b, &mut self.names, stem, shape, entries)
     }
-
-    /// The loop over the quadrature points of an integral; gives their number.
-    fn integral(&mut self, uses: &Uses, place: usize) -> Result<usize, FormError> {
-        let (graph, integral) = (self.graph, self.integrals[place]);
-        if integral.terms.is_empty() {
-            return Ok(0);
-        }
-        let roots = factors(graph, self.integrals, place);
-        let needed: BTreeSet<usize> = graph.below(&roots);
-        let own = uses.restricted(|k| needed.contains(&k));
-        let n_points = integral.weights.len();
-        self.points = n_points;
-        let (quad, q) = self.loop_over("q", n_points);
-        self.roles.blocks.push(BlockRoles { quad, ..BlockRoles::default() });
-        let mut terminals = self.evaluate(place, &own, &q)?;
-        let weights = self.table("weights", &[n_points], &integral.weights);
-        terminals.extend(self.table_entries(&own, Level::Point, Some(&q))?);
-        if let Some(k) = graph.nodes.iter().position(|n| n.op == Op::Weight(place)) {
-            terminals.insert(k, Expr::load(weights, [q.clone()]));
-        }
-        let factors = self.pointwise(&own, &roots, terminals)?;
-        result::accumulate(self, integral, &factors, &q)?;
-        self.b.close_loop();
-        Ok(n_points)
-    }
-
-    /// A scalar temporary set to zero.
-    fn accumulator(&mut self, stem: &str, roles: &mut EvaluationRoles) -> VarId {
-        let name = self.names.fresh(stem);
-        let insn_name = self.names.fresh(&format!("init_{name}"));
-        let var = self.b.temporary(name, self.ty, []);
-        let insn = self.b.assign(insn_name, Access::scalar(var), Expr::from(0.0));
-        roles.inits.push(self.label(insn, stage::EVALUATION, Some(&roles.function)));
-        self.b.label(insn, stage::INIT);
-        var
-    }
-
-    /// The evaluations that an integral needs, those of the same columns in one loop.
-    fn evaluate(
-        &mut self,
-        place: usize,
-        needed: &Uses,
-        q: &Expr,
-    ) -> Result<BTreeMap<usize, Expr>, FormError> {
-        let integral = self.integrals[place];
-        let mut terminals = BTreeMap::new();
-        let mut groups: Vec<(Used, Vec<(usize, &Evaluation)>)> = Vec::new();
-        for (k, e) in integral.evaluations.iter().enumerate() {
-            let Some(node) = self.graph.nodes.iter().position(|n| n.op == Op::Evaluation(place, k)) else {
-                continue;
-            };
-            if !needed.is_needed(node) {
-                continue;
-            }
-            let columns = Columns::new(e.offset, e.stride, integral.tables[e.table].dofs());
-            let used = Used { of: e.function, side: e.side, columns };
-            match groups.iter_mut().find(|(u, _)| *u == used) {
-                Some((_, list)) => list.push((node, e)),
-                None => groups.push((used, vec![(node, e)])),
-            }
-        }
-        for (used, list) in groups {
-            self.evaluate_columns(integral, used, &list, q, &mut terminals)?;
-        }
-        Ok(terminals)
-    }
-
-    fn evaluate_columns(
-        &mut self,
-        integral: &Integral,
-        used: Used,
-        list: &[(usize, &Evaluation)],
-        q: &Expr,
-        terminals: &mut BTreeMap<usize, Expr>,
-    ) -> Result<(), FormError> {
-        let local = holding(&self.vars.inputs, used.of, used.side, used.columns).cloned();
-        let local = local.ok_or_else(|| FormError::Internal("an evaluation reads no array".into()))?;
-        let stem = local.local.stem.clone();
-        let mut roles = EvaluationRoles { function: stem.clone(), ..EvaluationRoles::default() };
-        let mut vars = Vec::new();
-        for (_, e) in list {
-            // declared before the loop opens
-            self.entry(&integral.tables[e.table], e.side, Expr::Int(0), Expr::Int(0));
-            let name = evaluation_name(&stem, &local, e);
-            vars.push((self.accumulator(&name, &mut roles), name));
-        }
-        let (dofs, node) = self.loop_over(&format!("j_{stem}"), used.columns.count);
-        roles.dofs = dofs;
-        for ((id, e), (var, name)) in list.iter().zip(vars) {
-            let index = with_component(local.index(used.columns, node.clone()), local.component(e.component));
-            let value = Expr::load(local.var, index);
-            let table = self.entry(&integral.tables[e.table], e.side, q.clone(), node.clone());
-            let insn = self.add_to(&format!("eval_{name}"), Access::scalar(var), table * value);
-            roles.products.push(self.label(insn, stage::EVALUATION, Some(&stem)));
-            terminals.insert(*id, Expr::scalar(var));
-        }
-        self.b.close_loop();
-        self.block().evaluations.push(roles);
-        Ok(())
-    }
-
-    /// The factors of all terms at a point.
-    fn pointwise(
-        &mut self,
-        uses: &Uses,
-        roots: &[usize],
-        terminals: BTreeMap<usize, Expr>,
-    ) -> Result<Vec<Expr>, FormError> {
-        let mut known = self.known.clone();
-        let graph = self.graph;
-        let mut named = graph.names.clone();
-        for (k, root) in roots.iter().enumerate() {
-            named.entry(*root).or_insert_with(|| format!("e{k}"));
-        }
-        let mut sink = self.sink(stage::POINTWISE, terminals);
-        emit(graph, uses, Level::Point, &named, &mut known, &mut sink)?;
-        let written = sink.written;
-        self.block().pointwise = written;
-        let value = |root: &usize| match known.get(root) {
-            Some((value, _)) => Ok(value.clone()),
-            None => Err(unknown("a factor", &graph.nodes[*root].op)),
-        };
-        roots.iter().map(value).collect()
-    }
-
-    fn sink(&mut self, stage: &'static str, terminals: BTreeMap<usize, Expr>) -> StageSink<'_> {
-        StageSink {
-            b: &mut self.b,
-            names: &mut self.names,
-            vars: &self.vars,
-            ty: self.ty,
-            declared: &self.declared,
-            stage,
-            terminals,
-            written: Vec::new(),
-        }
-    }
 }
 
-/// The name that was given, or else one of the function, its component and its place.
-fn evaluation_name(stem: &str, local: &LocalVar, e: &Evaluation) -> String {
-    let side = side_suffix(e.side);
-    match &e.name {
-        Some(name) => format!("{name}{side}"),
-        None => numbered("", stem, local.component(e.component)) + "_q",
-    }
+/// Constant extents.
+pub(super) fn extents(list: &[usize]) -> Vec<Affine> {
+    list.iter().map(|n| Affine::constant(*n as i64)).collect()
 }

@@ -1,6 +1,6 @@
 //! What the outermost loop of a kernel runs over, and the cells of each of its iterations.
 
-use super::signature::Signature;
+use super::parameters::Signature;
 use super::{LoweredRole, MatrixResult, VectorResult};
 use crate::form::FormError;
 use crate::tabulated::{Integral, IntegralType, Side, TabulatedForm};

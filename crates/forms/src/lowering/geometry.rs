@@ -2,7 +2,7 @@
 
 use super::directions::Directions;
 use super::entity::side_suffix;
-use super::pull::Symbol;
+use super::symbol::Symbol;
 use crate::form::{Comparison, MathFunction, Scalar, ScalarGraph, ScalarId, tensor};
 use crate::tabulated::Side;
 use purlin_fem::element::CellShape;

@@ -1,11 +1,8 @@
 //! Kernels of tabulated forms and what their arguments stand for.
 
-use super::{builder, symmetric, tensor_order};
-use crate::form::FormError;
 use crate::program::{CellLoop, CellProgram, NotAnAction};
-use crate::tabulated::{Integral, IntegralType, Role, TabulatedForm, Term};
+use crate::tabulated::{IntegralType, TabulatedForm};
 use purlin_ir::Kernel;
-use purlin_ir::text::suggestion;
 use std::collections::BTreeSet;
 
 /// What a bilinear form is lowered to.
@@ -275,114 +272,5 @@ impl LoweredKernel {
             [test, _] if self.matrix == MatrixResult::Diagonal => Some(test),
             _ => None,
         }
-    }
-}
-
-/// Lowers a tabulated form: one kernel for the integrals over the same kind of entity and the same
-/// parts of the mesh, in the order in which they first occur.
-///
-/// One kernel a kind lets the caller launch each on the entities it has, and overlap them;
-/// integrals that share entities share what they gather. Nodes of squares and cubes are gathered in
-/// the order of the axes, so that tables are tensor products.
-///
-/// # Errors
-/// What has no kernel: a function that no target has, a diagonal that is none; cell values of what
-/// is no coefficient, or with a vector by colours.
-pub fn lower_tabulated(
-    form: &TabulatedForm,
-    options: &TabulatedOptions,
-) -> Result<Vec<LoweredKernel>, FormError> {
-    check_cell_values(form, options)?;
-    let orders = tensor_order::orders(form, options);
-    let ordered = tensor_order::reordered(form, &orders);
-    let form = &ordered;
-    let mut groups: Vec<Vec<&Integral>> = Vec::new();
-    for integral in &form.integrals {
-        let same =
-            |first: &&Integral| (first.over, &first.subdomains) == (integral.over, &integral.subdomains);
-        match groups.iter_mut().find(|g| g.first().is_some_and(same)) {
-            Some(group) => group.push(integral),
-            None => groups.push(vec![integral]),
-        }
-    }
-    let stem = options.name.as_deref().unwrap_or(&form.name);
-    let mut kernels = Vec::new();
-    for group in &groups {
-        let name = kernel_name(stem, group);
-        let parts = if options.split_results { split(group) } else { Vec::new() };
-        if parts.len() < 2 {
-            kernels.push(builder::build(form, &name, group, options, &orders, kernels.is_empty())?);
-            continue;
-        }
-        for (k, part) in parts.iter().enumerate() {
-            let part: Vec<&Integral> = part.iter().collect();
-            let (name, first) = (format!("{name}_{k}"), kernels.is_empty());
-            kernels.push(builder::build(form, &name, &part, options, &orders, first)?);
-        }
-    }
-    if options.matrix == MatrixResult::SymmetricHalf && form.rank == 2 {
-        symmetric::check(form, &kernels)?;
-    }
-    Ok(kernels)
-}
-
-/// Refuses cell values of a name that no coefficient has, and those of cells that are renumbered by
-/// colour.
-fn check_cell_values(form: &TabulatedForm, options: &TabulatedOptions) -> Result<(), FormError> {
-    let first = options.cell_values.first();
-    if let Some(name) = first.filter(|_| (form.rank, options.vector) == (1, VectorResult::Coloured)) {
-        return Err(FormError::Discretisation(format!(
-            "values of `{name}` cell by cell: found a vector by colours, each launch of which has cells of its \
-             own, needed one launch over all of them; assemble it atomically, or store the vectors of entities"
-        )));
-    }
-    let coefficients = form.functions.iter().filter(|f| f.role == Role::Coefficient);
-    let known: BTreeSet<&str> = coefficients.map(|f| f.name.as_str()).collect();
-    let Some(name) = options.cell_values.iter().find(|name| !known.contains(name.as_str())) else {
-        return Ok(());
-    };
-    let hint = suggestion(name, known.iter().copied()).map(|h| format!("; {h}")).unwrap_or_default();
-    let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-    let known = if known.is_empty() { "and the form has none".to_owned() } else { known.join(", ") };
-    Err(FormError::Discretisation(format!(
-        "values of `{name}` cell by cell: found no coefficient of this name, needed one of them: {known}{hint}"
-    )))
-}
-
-/// The integrals with the terms of one sub-element of a result each.
-fn split(integrals: &[&Integral]) -> Vec<Vec<Integral>> {
-    let key = |integral: &Integral, term: &Term| {
-        let test = term.arguments.first();
-        let columns = test.map(|t| (t.offset, t.stride, integral.tables[t.table].dofs(), t.side));
-        (term.output, columns)
-    };
-    let mut keys = Vec::new();
-    for (integral, term) in integrals.iter().flat_map(|i| i.terms.iter().map(move |t| (i, t))) {
-        let key = key(integral, term);
-        if !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
-    let part = |wanted: &_| -> Vec<Integral> {
-        let with_own = |integral: &&Integral| {
-            let mut own = Integral::clone(integral);
-            own.terms.retain(|term| key(integral, term) == *wanted);
-            own
-        };
-        integrals.iter().map(with_own).filter(|i| !i.terms.is_empty()).collect()
-    };
-    keys.iter().map(part).collect()
-}
-
-/// `poisson`, `poisson_exterior_facets`, `poisson_cells_1_2`.
-fn kernel_name(stem: &str, integrals: &[&Integral]) -> String {
-    let Some(first) = integrals.first() else { return stem.to_owned() };
-    let ids = first.subdomains.iter().map(|id| format!("_{}", id.to_string().replace('-', "m")));
-    let ids: String = ids.collect();
-    match first.over {
-        IntegralType::Cell if ids.is_empty() => stem.to_owned(),
-        IntegralType::Cell => format!("{stem}_cells{ids}"),
-        IntegralType::ExteriorFacet => format!("{stem}_exterior_facets{ids}"),
-        IntegralType::InteriorFacet => format!("{stem}_interior_facets{ids}"),
     }
 }

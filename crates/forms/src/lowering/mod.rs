@@ -17,6 +17,7 @@
 //! texts have it, too.
 
 mod arguments;
+mod build;
 mod builder;
 mod directions;
 mod entity;
@@ -26,8 +27,12 @@ mod graph;
 mod kernel;
 mod locals;
 mod names;
+mod needed;
 mod on_mesh;
+mod options;
 mod owned;
+mod pairs;
+mod parameters;
 mod pointwise;
 mod pull;
 mod result;
@@ -35,172 +40,33 @@ mod samples;
 mod signature;
 mod sink;
 mod states;
+mod symbol;
 mod symmetric;
 mod tables;
 mod tabulate;
 mod tensor_order;
 
-pub use arguments::{Argument, ArgumentRole};
+pub use arguments::{Argument, ArgumentRole, LoweredForm};
+pub use build::lower_tabulated;
 pub use directions::Directions;
 pub use error::{NoSymmetry, OtherRules};
 pub use kernel::{
     LoweredArgument, LoweredKernel, LoweredRole, MatrixResult, SparseCount, SparseList, TabulatedOptions,
-    VectorResult, lower_tabulated,
+    VectorResult,
 };
 
 pub use on_mesh::MeshForm;
+pub use options::LoweringOptions;
 
 use crate::form::{Form, FormError, FunctionSpace, expand};
-use crate::program::CellProgram;
 use crate::tabulated::{Integral, TabulatedForm};
 use pull::PulledForm;
-use purlin_fem::element::{CellShape, LagrangeElement, Nodes};
+use purlin_fem::element::Nodes;
 use purlin_fem::quadrature::QuadratureScheme;
-use purlin_ir::Kernel;
-use std::collections::BTreeSet;
 use tabulate::Tabulated;
 
 /// The orbits of the nodes of an element, each a list of nodes by permutation.
 pub type Orbits = Vec<Vec<u32>>;
-
-/// How a form is lowered.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoweringOptions {
-    /// Name of the kernel.
-    pub name: String,
-    /// Quadrature scheme of all integrals, instead of what their measures say.
-    pub scheme: Option<QuadratureScheme>,
-    /// Quadrature degree of all integrals, instead of what their measures say or the estimate.
-    pub degree: Option<usize>,
-    /// Polynomial degree of the maps of cells: 1 of straight ones.
-    pub geometry_degree: usize,
-    /// What a bilinear form becomes.
-    pub matrix: MatrixResult,
-    /// What a linear form becomes.
-    pub vector: VectorResult,
-    /// Names of coefficients that are given by the values in each cell.
-    pub cell_values: BTreeSet<String>,
-    /// Along what functions are differentiated on the reference cell, if they are.
-    pub directions: Directions,
-    /// Whether the points of each rule stand in orbits, one after the other ([`Rule::in_orbits`]).
-    ///
-    /// [`Rule::in_orbits`]: purlin_fem::quadrature::Rule::in_orbits
-    pub point_orbits: bool,
-}
-
-impl LoweringOptions {
-    /// Options that leave the measures as they are; bilinear forms become sparse matrices.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            scheme: None,
-            degree: None,
-            geometry_degree: 1,
-            matrix: MatrixResult::Sparse,
-            vector: VectorResult::Assembled,
-            cell_values: BTreeSet::new(),
-            directions: Directions::Axes,
-            point_orbits: false,
-        }
-    }
-
-    /// With rules of a scheme.
-    #[must_use]
-    pub fn with_scheme(self, scheme: QuadratureScheme) -> Self {
-        Self { scheme: Some(scheme), ..self }
-    }
-
-    /// With rules of a degree.
-    #[must_use]
-    pub fn with_degree(self, degree: usize) -> Self {
-        Self { degree: Some(degree), ..self }
-    }
-
-    /// For cells whose maps have a polynomial degree, that of
-    /// [`Mesh::geometry_degree`](purlin_fem::mesh::Mesh::geometry_degree); [`lower`] takes straight ones.
-    #[must_use]
-    pub fn with_geometry_degree(self, geometry_degree: usize) -> Self {
-        Self { geometry_degree, ..self }
-    }
-
-    /// With derivatives along other directions: symmetric ones take integrals over straight triangles
-    /// or tetrahedra with first derivatives of Lagrange elements.
-    #[must_use]
-    pub fn with_directions(self, directions: Directions) -> Self {
-        Self { directions, ..self }
-    }
-
-    /// With the points of each rule in orbits.
-    #[must_use]
-    pub fn with_point_orbits(self) -> Self {
-        Self { point_orbits: true, ..self }
-    }
-
-    /// For what a bilinear form becomes; [`lower`] takes linear ones.
-    #[must_use]
-    pub fn with_matrix(self, matrix: MatrixResult) -> Self {
-        Self { matrix, ..self }
-    }
-
-    /// For what a linear form becomes on any spaces ([`MeshForm`]); [`lower`] takes assembled ones.
-    #[must_use]
-    pub fn with_vector(self, vector: VectorResult) -> Self {
-        Self { vector, ..self }
-    }
-
-    /// For coefficients that are given by their degrees of freedom in each cell, E-vectors, instead of
-    /// those of the mesh, on any spaces ([`MeshForm`]); [`lower`] takes those of the mesh. With
-    /// [`VectorResult::Entities`] a kernel neither gathers nor scatters.
-    ///
-    /// # Shapes and units
-    /// `[cells, columns]` or `[cells, columns, components]`, in the order of the map of the space:
-    /// [`MeshForm::cell_values`] makes one of the degrees of freedom of the mesh.
-    #[must_use]
-    pub fn with_cell_values(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { cell_values: names.into_iter().map(Into::into).collect(), ..self }
-    }
-}
-
-/// A kernel and what it computes.
-#[derive(Clone, Debug)]
-pub struct LoweredForm {
-    /// The kernel.
-    pub kernel: Kernel,
-    /// The roles of its parts.
-    pub program: CellProgram,
-    /// Its parameters and arguments, in the order of its signature.
-    pub arguments: Vec<Argument>,
-    /// The cells it is for.
-    pub cell: CellShape,
-    /// Space of the result.
-    pub test: FunctionSpace,
-    /// The form it came from, with the measures that were used.
-    pub form: Form,
-    /// Quadrature points per cell, by integral.
-    pub points: Vec<usize>,
-    /// The nodes of the kernel's tables, maps and arrays of degrees of freedom, by ascending
-    /// degree.
-    pub nodes: Vec<Nodes>,
-}
-
-impl LoweredForm {
-    /// The degrees of freedom of a component on the vertices, edges, faces and in the interior of a
-    /// cell, as far as there are any: what mappings transfer by
-    /// parts. None where functions of several degrees are
-    /// gathered, or cells are no simplices.
-    #[must_use]
-    pub fn entity_parts(&self) -> Option<Vec<u64>> {
-        let is_simplex =
-            matches!(self.cell, CellShape::Interval | CellShape::Triangle | CellShape::Tetrahedron);
-        let count = self.program.count().filter(|_| is_simplex)?;
-        let mut elements = (1..).map_while(|degree| LagrangeElement::new(self.cell, degree).ok());
-        let element = elements.find(|element| element.as_element().n_dofs() as i64 >= count)?;
-        let element = Some(element.as_element()).filter(|element| element.n_dofs() as i64 == count)?;
-        let dims = 0..=self.cell.dim();
-        let of_dim = |dim| (self.cell.entities(dim).len() * element.dofs_per_entity(dim)) as u64;
-        Some(dims.map(of_dim).filter(|part| *part > 0).collect())
-    }
-}
 
 impl LoweredForm {
     pub(crate) fn with_scheme(&self, scheme: QuadratureScheme) -> Result<Self, OtherRules> {
@@ -253,7 +119,7 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
     let (form, pulled, tabulated) = tabulated_of(form, options)?;
     let integrals: Vec<&Integral> = tabulated.form.integrals.iter().collect();
     let lowered =
-        builder::build(&tabulated.form, &options.name, &integrals, &TabulatedOptions::default(), &[], true)?;
+        build::build(&tabulated.form, &options.name, &integrals, &TabulatedOptions::default(), &[], true)?;
     let program = lowered.program.map_err(|e| FormError::Bug(e.to_string()))?;
     let coefficients = pulled.graph.coefficients();
     let role = |role: &LoweredRole| {

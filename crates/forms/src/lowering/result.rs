@@ -6,7 +6,8 @@
 use super::builder::Builder;
 use super::entity::{Entities, side_index};
 use super::locals::{Columns, Local, LocalVar, Used, holding, locals, numbered, with_component};
-use super::signature::{Places, matrix_extents};
+use super::needed::matrix_extents;
+use super::signature::Places;
 use super::states;
 use super::{MatrixResult, TabulatedOptions, VectorResult};
 use crate::form::FormError;
@@ -416,9 +417,4 @@ fn scatter_vector(w: &mut Builder<'_>, local: &LocalVar, place: usize) {
     if let Some(roles) = w.roles.results.get_mut(place) {
         (roles.scatter, roles.commits) = (scatter, commits);
     }
-}
-
-/// Constant extents.
-pub(super) fn extents(list: &[usize]) -> Vec<Affine> {
-    list.iter().map(|n| Affine::constant(*n as i64)).collect()
 }

@@ -1,36 +1,15 @@
 //! The signature of the kernel: what the form needs becomes parameters, arguments and temporaries.
 
-use super::entity::{Entities, EntityVars};
-use super::graph::{Graph, Op, Uses};
+use super::entity::EntityVars;
 use super::locals::{Local, LocalVar, local_shape};
-use super::names::Names;
+use super::needed::{Needed, matrix_extents};
 use super::owned::OwnedRows;
-use super::{
-    LoweredArgument, LoweredRole, MatrixResult, SparseCount, SparseList, TabulatedOptions, VectorResult,
-};
+use super::parameters::Signature;
+use super::{LoweredArgument, LoweredRole, MatrixResult, SparseCount, SparseList, VectorResult};
 use crate::form::FormError;
 use crate::tabulated::{Role, TabulatedForm};
-use purlin_ir::{Affine, Assumption, Direction, KernelBuilder, ScalarType, VarId};
+use purlin_ir::{Affine, Assumption, Direction, ScalarType, VarId};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What a kernel needs of a form.
-pub(super) struct Needed {
-    pub(super) entities: Entities,
-    pub(super) inputs: Vec<Local>,
-    pub(super) results: Vec<Local>,
-    /// Places of the outputs.
-    pub(super) outputs: BTreeSet<usize>,
-    pub(super) constants: BTreeSet<(usize, usize)>,
-    /// Whether tables have an axis for the orientation of a facet.
-    pub(super) oriented: bool,
-    pub(super) matrix: MatrixResult,
-    pub(super) vector: VectorResult,
-    /// Places of the functions that are given cell by cell.
-    pub(super) cell_values: BTreeSet<usize>,
-    /// Whether it is the first kernel of its form.
-    pub(super) first: bool,
-    pub(super) position_width: Option<usize>,
-}
 
 /// Where the entries of an entity's matrix stand in a sparse matrix.
 #[derive(Clone, Copy)]
@@ -62,27 +41,6 @@ pub(super) struct Vars {
     pub(super) constants: BTreeMap<(usize, usize), VarId>,
     pub(super) inputs: Vec<LocalVar>,
     pub(super) results: Vec<LocalVar>,
-}
-
-/// The components of constants below the roots.
-pub(super) fn used_constants(graph: &Graph, uses: &Uses) -> BTreeSet<(usize, usize)> {
-    let needed = graph.nodes.iter().enumerate().filter(|(k, _)| uses.is_needed(*k));
-    let constant = |op: &Op| match op {
-        Op::Constant(place, component) => Some((*place, *component)),
-        _ => None,
-    };
-    needed.filter_map(|(_, node)| constant(&node.op)).collect()
-}
-
-/// Declares the parameters and arguments, in order.
-pub(super) struct Signature<'b> {
-    pub(super) b: &'b mut KernelBuilder,
-    pub(super) names: &'b mut Names,
-    pub(super) arguments: Vec<LoweredArgument>,
-    /// Type of reals.
-    pub(super) ty: ScalarType,
-    /// Whether the result is overwritten.
-    pub(super) sets_result: bool,
 }
 
 impl Signature<'_> {
@@ -334,37 +292,6 @@ impl Signature<'_> {
         let var = self.b.temporary(name, self.ty, local_shape(local.columns, block));
         LocalVar { local: local.clone(), var, block: (block > 1).then_some(block) }
     }
-
-    pub(super) fn param(&mut self, stem: &str, role: LoweredRole) -> VarId {
-        let name = self.names.fresh(stem);
-        self.arguments.push(LoweredArgument { name: name.clone(), role });
-        self.b.param(name, ScalarType::I32)
-    }
-
-    pub(super) fn array(
-        &mut self,
-        stem: &str,
-        ty: ScalarType,
-        shape: Vec<Affine>,
-        role: LoweredRole,
-    ) -> VarId {
-        let direction = match role {
-            LoweredRole::Output { .. } if self.sets_result => Direction::Out,
-            LoweredRole::Output { .. } => Direction::InOut,
-            _ => Direction::In,
-        };
-        let name = self.names.fresh(stem);
-        self.arguments.push(LoweredArgument { name: name.clone(), role });
-        self.b.argument(name, ty, shape, direction)
-    }
-}
-
-/// The functions that are given cell by cell.
-pub(super) fn cell_values(form: &TabulatedForm, options: &TabulatedOptions) -> BTreeSet<usize> {
-    let functions = form.functions.iter().enumerate();
-    let given =
-        functions.filter(|(_, f)| f.role == Role::Coefficient && options.cell_values.contains(&f.name));
-    given.map(|(k, _)| k).collect()
 }
 
 /// The spaces whose maps the kernel reads.
@@ -397,14 +324,4 @@ fn cell_shape(form: &TabulatedForm, space: usize, entities: VarId) -> Vec<Affine
     let space = &form.spaces[space];
     let sizes = std::iter::once(space.columns).chain(Some(space.block).filter(|n| *n > 1));
     std::iter::once(Affine::var(entities)).chain(sizes.map(|n| Affine::constant(n as i64))).collect()
-}
-
-/// Rows and columns of the matrix of an entity.
-pub(super) fn matrix_extents(
-    form: &TabulatedForm,
-    output: usize,
-    entities: Entities,
-) -> impl Iterator<Item = usize> {
-    let sides = entities.sides().len();
-    form.outputs[output].spaces.iter().map(move |s| sides * form.spaces[*s].columns * form.spaces[*s].block)
 }

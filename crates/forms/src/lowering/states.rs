@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::entity::side_suffix;
 use super::locals::{LocalVar, with_component};
-use super::signature::matrix_extents;
+use super::needed::matrix_extents;
 use crate::form::FormError;
 use crate::program::stage;
 use crate::tabulated::{Side, Transform};

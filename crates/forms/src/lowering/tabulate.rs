@@ -6,11 +6,12 @@
 //! them, over interior facets another one for their orientations, and the normals of the reference
 //! facets are tables without degrees of freedom.
 
-use super::LoweringOptions;
 use super::directions::Directions;
 use super::entity::side_suffix;
-use super::pull::{PulledForm, PulledIntegral, Symbol, measured_side};
+use super::options::LoweringOptions;
+use super::pull::{PulledForm, PulledIntegral, measured_side};
 use super::samples::Samples;
+use super::symbol::Symbol;
 use crate::form::space::element_label;
 use crate::form::{Coefficient, Comparison, Field, FormError, FunctionSpace, Jet, Region, Scalar, ScalarId};
 use crate::tabulated::{

@@ -33,6 +33,7 @@ mod asynchronous;
 mod find;
 mod layout;
 mod solve;
+mod state;
 #[cfg(test)]
 #[allow(clippy::panic)] // how a test fails
 mod tests;
@@ -42,7 +43,8 @@ mod window;
 pub use asynchronous::touched_later;
 pub(crate) use find::groups;
 pub use find::{Call, CallPlace};
-pub use unify::{Mismatch, unify};
+pub use state::Mismatch;
+pub use unify::unify;
 
 use crate::affine::{Affine, Atom};
 use crate::expr::{Access, Expr};

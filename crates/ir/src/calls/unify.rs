@@ -1,6 +1,6 @@
 //! Finding the arguments that make some statements a call of a kernel.
 
-use super::window::Site;
+use super::state::{Goal, Matched, Mismatch, Site, State};
 use super::{Arg, Binding};
 use crate::affine::{Affine, Atom};
 use crate::domain::Domain;
@@ -16,26 +16,6 @@ const MAX_DEAD_ENDS: usize = 4_000;
 const MAX_CHOICES: usize = 256;
 /// How deep operands are compared before both of their orders are tried.
 const GLANCE: u32 = 2;
-
-/// The first difference between some statements and a callee.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what}: found {found}, needed {needed}")]
-pub struct Mismatch {
-    /// Where it is.
-    pub what: String,
-    /// What the statements have.
-    pub found: String,
-    /// What the callee has.
-    pub needed: String,
-}
-
-impl Mismatch {
-    pub(crate) fn new(what: impl Into<String>, found: impl Into<String>, needed: impl Into<String>) -> Self {
-        Self { what: what.into(), found: found.into(), needed: needed.into() }
-    }
-}
-
-pub(super) type Matched = Result<(), Mismatch>;
 
 /// The arguments with which `nodes` are the body of `callee`: the same loops up to shifts, the same
 /// instructions in the same order, operands of commuting operations in any order, and windows and
@@ -57,33 +37,6 @@ pub fn unify(kernel: &Kernel, callee: &Kernel, nodes: &[Node]) -> Result<Binding
     search.state.goals.push(Goal::Nodes(&callee.body, nodes));
     search.run()?;
     search.state.binding(callee)
-}
-
-/// Something that is still to be matched: the callee's side first.
-#[derive(Clone, Copy)]
-pub(super) enum Goal<'a> {
-    Nodes(&'a [Node], &'a [Node]),
-    Expr(&'a Expr, &'a Expr),
-    Windows,
-}
-
-/// What has been found so far.
-#[derive(Clone)]
-pub(super) struct State<'a> {
-    pub(super) kernel: &'a Kernel,
-    pub(super) callee: &'a Kernel,
-    pub(super) goals: Vec<Goal<'a>>,
-    /// By iname of the callee: the caller's, and the value of the callee's.
-    pub(super) inames: Vec<Option<(InameId, Affine)>>,
-    pub(super) params: Vec<Option<Affine>>,
-    values: Vec<Option<&'a Expr>>,
-    /// The array that an argument is a window of.
-    pub(super) arrays: Vec<Option<VarId>>,
-    pub(super) sites: Vec<Site<'a>>,
-    pub(super) windows: Vec<Option<super::Window>>,
-    insns: Vec<Option<InsnId>>,
-    /// The instruction that is being matched.
-    current: Option<(InsnId, InsnId)>,
 }
 
 struct Search<'a> {

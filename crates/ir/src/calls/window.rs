@@ -5,19 +5,11 @@
 //! what they have besides.
 
 use super::solve::{Equation, solve};
-use super::unify::{Matched, State};
+use super::state::{Matched, Site, State};
 use super::{Window, WindowAxis};
 use crate::affine::{Affine, Atom};
 use crate::expr::{Access, Expr};
 use crate::ids::{Id, VarId};
-
-/// An access of the callee and the one that stands for it.
-#[derive(Clone, Copy)]
-pub(super) struct Site<'a> {
-    pub(super) var: VarId,
-    pub(super) needed: &'a [Expr],
-    pub(super) found: &'a [Expr],
-}
 
 impl State<'_> {
     /// Solves for the windows of all arguments. Those whose indices mention a parameter that

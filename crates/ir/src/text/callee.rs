@@ -1,87 +1,20 @@
-//! Callees as text: `callee name`, a kernel's declarations and body, and the code of targets, all
+//! Reading callees: `callee name`, a kernel's declarations and body, and the code of targets, all
 //! indented.
 
-use super::attributes::{sub_group_width, write_attributes};
-use super::cursor::Cursor;
-use super::declaration::label;
+use super::attributes::sub_group_width;
+use super::cursor::{Cursor, label};
 use super::error::{Fail, fail, fail_help};
 use super::lex::{Kind, Span, tokens};
 use super::line::Line;
 use super::names::Entity;
 use super::parse::{Parser, Statement, statement};
-use super::print::{Body, declaration};
-use super::show::{Names, write_label, write_quoted};
 use crate::calls::{Callee, Piece, TargetCode};
 use crate::expr::Access;
 use crate::ids::{CalleeId, VarId};
 use crate::kernel::{AddressSpace, AxisTag, Kernel};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 type Result<T> = std::result::Result<T, Fail>;
-
-/// Writes a callee.
-pub(super) fn print(f: &mut fmt::Formatter<'_>, callee: &Callee) -> fmt::Result {
-    let kernel = &callee.kernel;
-    let names = Names { kernel, rule: None };
-    write!(f, "callee {}", kernel.name)?;
-    write_attributes(f, kernel)?;
-    writeln!(f)?;
-    for id in kernel.vars.ids() {
-        f.write_str("  ")?;
-        declaration(f, &names, id)?;
-    }
-    writeln!(f)?;
-    Body { names: &names, calls: &[], inside_call: false }.nodes(f, &kernel.body, 1)?;
-    for code in &callee.code {
-        print_code(f, &names, code)?;
-    }
-    Ok(())
-}
-
-fn print_code(f: &mut fmt::Formatter<'_>, names: &Names<'_>, code: &TargetCode) -> fmt::Result {
-    f.write_str("  code ")?;
-    write_label(f, &code.target)?;
-    if !code.needs.is_empty() {
-        f.write_str(" needs(")?;
-        for (k, need) in code.needs.iter().enumerate() {
-            f.write_str(if k > 0 { ", " } else { "" })?;
-            write_label(f, need)?;
-        }
-        f.write_str(")")?;
-    }
-    if !code.memory.is_empty() {
-        f.write_str(" memory(")?;
-        for (k, (var, space)) in code.memory.iter().enumerate() {
-            let name = &names.kernel.vars[*var].name;
-            write!(f, "{}{name}: {}", if k > 0 { ", " } else { "" }, space.name())?;
-        }
-        f.write_str(")")?;
-    }
-    if let Some(bytes) = code.aligned {
-        write!(f, " aligned({bytes})")?;
-    }
-    if let Some(completion) = &code.completes {
-        f.write_str(" completes(")?;
-        write_quoted(f, completion)?;
-        f.write_str(")")?;
-    }
-    let mut text = String::new();
-    for piece in &code.text {
-        match piece {
-            Piece::Text(plain) => text += &plain.replace('{', "{{").replace('}', "}}"),
-            Piece::Element(access) => text += &format!("{{{}}}", names.kernel.show_access(access)),
-            Piece::Address(access) => text += &format!("{{&{}}}", names.kernel.show_access(access)),
-        }
-    }
-    writeln!(f, " (")?;
-    for line in text.split('\n') {
-        f.write_str("    ")?;
-        write_quoted(f, line)?;
-        writeln!(f)?;
-    }
-    writeln!(f, "  )")
-}
 
 impl<'s> Parser<'s> {
     /// Reads `callee name` and the lines that are indented below it.

@@ -1,6 +1,6 @@
 //! Declarations: variables, substitution rules, assumptions, values of tables.
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, label};
 use super::error::{Fail, fail, fail_help};
 use super::lex::{Kind, Span};
 use super::names::{Entity, check_name};
@@ -17,9 +17,6 @@ use crate::symmetry::{AxisImage, Symmetry};
 use crate::types::ScalarType;
 
 type Result<T> = std::result::Result<T, Fail>;
-
-/// Words that start the declaration of a variable.
-pub(super) const VARIABLE_WORDS: [&str; 4] = ["param", "arg", "temp", "table"];
 
 impl<'s> Parser<'s> {
     /// Declares the name of a variable; [`Self::variable_declaration`] reads the rest once all
@@ -352,17 +349,6 @@ fn vector_axis(c: &mut Cursor<'_, '_>) -> Result<u32> {
     c.advance();
     c.expect_symbol(")", "after the axis")?;
     Ok(axis)
-}
-
-/// Reads a name or a string; says which it was.
-pub(super) fn label(c: &mut Cursor<'_, '_>, role: &str) -> Result<(String, bool)> {
-    let (label, quoted) = match c.peek() {
-        Some(Kind::Name(name)) => ((*name).to_owned(), false),
-        Some(Kind::Text(text)) => (text.clone(), true),
-        _ => return Err(c.expected(role)),
-    };
-    c.advance();
-    Ok((label, quoted))
 }
 
 fn rule_params<'s>(c: &mut Cursor<'_, 's>) -> Result<Vec<(&'s str, Span)>> {

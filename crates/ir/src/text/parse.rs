@@ -1,8 +1,7 @@
 //! Text to kernels.
 
 use super::attributes::attributes;
-use super::cursor::Cursor;
-use super::declaration::{VARIABLE_WORDS, label};
+use super::cursor::{Cursor, label};
 use super::error::{Fail, ParseError, ParseErrors, fail, fail_help, suggestion};
 use super::lex::{Kind, Span, tokens};
 use super::line::{Line, lines};
@@ -503,6 +502,9 @@ pub(super) enum Statement {
     Call,
     Insn,
 }
+
+/// Words that start the declaration of a variable.
+const VARIABLE_WORDS: [&str; 4] = ["param", "arg", "temp", "table"];
 
 pub(super) fn statement(line: &Line<'_>) -> Statement {
     let kind = |k: usize| line.tokens.get(k).map(|t| &t.kind);

@@ -2,8 +2,8 @@
 
 use super::attributes::write_attributes;
 use super::number::write_table_real;
-use super::show::{Names, write_label};
-use crate::calls::{Call, groups};
+use super::show::{Names, write_label, write_quoted};
+use crate::calls::{Call, Callee, Piece, TargetCode, groups};
 use crate::constant::TableData;
 use crate::ids::{InsnId, VarId};
 use crate::kernel::{AddressSpace, Direction, Kernel, Layout, Node, Rule, VarKind, Variable};
@@ -72,7 +72,7 @@ impl fmt::Display for Printed<'_> {
         }
         for callee in k.callees.values() {
             writeln!(f)?;
-            super::callee::print(f, callee)?;
+            print_callee(f, callee)?;
         }
         if !k.body.is_empty() {
             writeln!(f)?;
@@ -288,4 +288,67 @@ fn values(
         }
     }
     Ok(())
+}
+
+/// Writes a callee.
+fn print_callee(f: &mut fmt::Formatter<'_>, callee: &Callee) -> fmt::Result {
+    let kernel = &callee.kernel;
+    let names = Names { kernel, rule: None };
+    write!(f, "callee {}", kernel.name)?;
+    write_attributes(f, kernel)?;
+    writeln!(f)?;
+    for id in kernel.vars.ids() {
+        f.write_str("  ")?;
+        declaration(f, &names, id)?;
+    }
+    writeln!(f)?;
+    Body { names: &names, calls: &[], inside_call: false }.nodes(f, &kernel.body, 1)?;
+    for code in &callee.code {
+        print_code(f, &names, code)?;
+    }
+    Ok(())
+}
+
+fn print_code(f: &mut fmt::Formatter<'_>, names: &Names<'_>, code: &TargetCode) -> fmt::Result {
+    f.write_str("  code ")?;
+    write_label(f, &code.target)?;
+    if !code.needs.is_empty() {
+        f.write_str(" needs(")?;
+        for (k, need) in code.needs.iter().enumerate() {
+            f.write_str(if k > 0 { ", " } else { "" })?;
+            write_label(f, need)?;
+        }
+        f.write_str(")")?;
+    }
+    if !code.memory.is_empty() {
+        f.write_str(" memory(")?;
+        for (k, (var, space)) in code.memory.iter().enumerate() {
+            let name = &names.kernel.vars[*var].name;
+            write!(f, "{}{name}: {}", if k > 0 { ", " } else { "" }, space.name())?;
+        }
+        f.write_str(")")?;
+    }
+    if let Some(bytes) = code.aligned {
+        write!(f, " aligned({bytes})")?;
+    }
+    if let Some(completion) = &code.completes {
+        f.write_str(" completes(")?;
+        write_quoted(f, completion)?;
+        f.write_str(")")?;
+    }
+    let mut text = String::new();
+    for piece in &code.text {
+        match piece {
+            Piece::Text(plain) => text += &plain.replace('{', "{{").replace('}', "}}"),
+            Piece::Element(access) => text += &format!("{{{}}}", names.kernel.show_access(access)),
+            Piece::Address(access) => text += &format!("{{&{}}}", names.kernel.show_access(access)),
+        }
+    }
+    writeln!(f, " (")?;
+    for line in text.split('\n') {
+        f.write_str("    ")?;
+        write_quoted(f, line)?;
+        writeln!(f)?;
+    }
+    writeln!(f, "  )")
 }

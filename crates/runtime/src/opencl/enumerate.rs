@@ -28,7 +28,7 @@ pub(crate) fn nth(index: usize) -> Result<(Device, DeviceInfo), RuntimeError> {
     }
     let (platform, device) = devices.swap_remove(index);
     let info = info(index, &platform, &device)
-        .map_err(|e| super::driver_error(&format!("opencl:{index}"), "clGetDeviceInfo", e))?;
+        .map_err(|e| driver_error(&format!("opencl:{index}"), "clGetDeviceInfo", e))?;
     Ok((device, info))
 }
 
@@ -86,4 +86,9 @@ fn info(index: usize, platform: &Platform, device: &Device) -> Result<DeviceInfo
         core_cache_bytes: 0,
         uuid: None,
     })
+}
+
+/// A failed call with the name of its error code.
+pub(crate) fn driver_error(device: &str, call: &'static str, error: ClError) -> RuntimeError {
+    RuntimeError::Driver { call, code: format!("{error} ({})", error.0), device: device.to_owned() }
 }

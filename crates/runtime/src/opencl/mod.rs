@@ -3,6 +3,7 @@
 mod enumerate;
 mod trial;
 
+use enumerate::driver_error;
 pub(crate) use enumerate::list;
 
 use crate::cache::Cache;
@@ -101,11 +102,6 @@ impl OpenClDriver {
         }
         Ok(())
     }
-}
-
-/// A failed call with the name of its error code.
-pub(crate) fn driver_error(device: &str, call: &'static str, error: ClError) -> RuntimeError {
-    RuntimeError::Driver { call, code: format!("{error} ({})", error.0), device: device.to_owned() }
 }
 
 impl Driver for OpenClDriver {

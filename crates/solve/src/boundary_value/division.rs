@@ -1,6 +1,6 @@
 //! A boundary value problem divided among several devices, each of which owns a part of the unknowns.
 
-use super::{BoundaryValueSetupError, each_part};
+use super::error::{BoundaryValueSetupError, each_part};
 use crate::{
     Arrays, DeviceForm, Energy, FormPrograms, PartLayout, PartMesh, Partition, PrescribedValues, layouts,
 };

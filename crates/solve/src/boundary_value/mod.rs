@@ -1,19 +1,22 @@
 //! A boundary value problem on a mesh, set up on one device or several and solved there.
 
 mod division;
+mod error;
 mod exchange;
 
+pub use error::BoundaryValueSetupError;
 pub use exchange::{Exchange, UnknownExchange};
 
 use crate::{
     Arrays, AssemblyStrategy, Communicator, Constraints, CsrOperator, DeviceForm, FormPrograms,
     HierarchySize, LinearChoice, LinearSolver, MatrixAssembly, Newton, NewtonOptions, NewtonReport,
     NewtonStep, NewtonSystem, PartRows, PrescribedValues, Side, SolveError, SystemMatrix, SystemSize,
-    Unknowns, bounds, facet_dofs, in_parts,
+    Unknowns, bounds, facet_dofs,
 };
 use division::Division;
+use error::each_part;
 use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::{Numbering, NumberingError};
+use purlin_fem::numbering::Numbering;
 use purlin_fem::sparse::CsrPattern;
 use purlin_forms::form::{Form, FormError, Inputs};
 use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
@@ -25,41 +28,6 @@ use std::time::Instant;
 
 /// Work-items of a group that own rows: two sub-groups of a card.
 const OWNERS: u64 = 64;
-
-/// Why a boundary value problem cannot be set up or solved.
-#[derive(Debug, thiserror::Error)]
-pub enum BoundaryValueSetupError {
-    /// The degrees of freedom cannot be numbered.
-    #[error(transparent)]
-    Numbering(#[from] NumberingError),
-    /// The solver refuses.
-    #[error(transparent)]
-    Solve(#[from] SolveError),
-    /// An assembly that is not for several devices.
-    #[error("{what} on several devices: needed {needed}")]
-    Parts {
-        /// What was asked for.
-        what: String,
-        /// What would do.
-        needed: &'static str,
-    },
-    /// A problem that is not for such cells.
-    #[error("`{problem}` on {found}: needed {needed}")]
-    Cells {
-        /// The problem.
-        problem: BoundaryValueProblem,
-        /// The cells of the mesh.
-        found: String,
-        /// What would do.
-        needed: &'static str,
-    },
-}
-
-impl From<FormError> for BoundaryValueSetupError {
-    fn from(error: FormError) -> Self {
-        Self::Solve(error.into())
-    }
-}
 
 /// Seconds of the parts of a setup.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -365,16 +333,6 @@ fn copied(devices: &[&dyn Device]) -> Traffic {
         }
     }
     all
-}
-
-/// Does something for each part, the first in the caller's thread and each other in one of its own.
-fn each_part<I: Send, T: Send>(
-    parts: impl Iterator<Item = I>,
-    first: impl FnOnce(I) -> Result<T, BoundaryValueSetupError>,
-    others: impl Fn(I) -> Result<T, BoundaryValueSetupError> + Sync,
-) -> Result<Vec<T>, BoundaryValueSetupError> {
-    let has_ended = |error: &_| matches!(error, BoundaryValueSetupError::Solve(SolveError::PartEnded { .. }));
-    in_parts(parts, first, others, has_ended)
 }
 
 /// Refuses what several devices do not solve.

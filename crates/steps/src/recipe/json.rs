@@ -1,6 +1,6 @@
 //! The JSON of recipes: its version, old forms, and its lines.
 
-use super::{Lowering, Recipe};
+use super::{Lowering, Recipe, RecipeSyntaxError};
 use crate::step::Step;
 use crate::step_set::StepSet;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
@@ -36,6 +36,32 @@ impl Serialize for Recipe {
         }
         recipe.serialize_field(STEPS_KEY, &self.steps)?;
         recipe.end()
+    }
+}
+
+impl Recipe {
+    /// The recipe as JSON, for people and files: one step a line.
+    ///
+    /// # Errors
+    /// Never in practice: plain data always serialises.
+    pub fn to_json(&self) -> Result<String, RecipeSyntaxError> {
+        let mut text = Vec::new();
+        let mut serializer = serde_json::Serializer::with_formatter(&mut text, StepLines::default());
+        self.serialize(&mut serializer)?;
+        Ok(String::from_utf8_lossy(&text).into_owned()) // JSON is UTF-8
+    }
+}
+
+impl StepSet {
+    /// Reads a recipe from JSON.
+    ///
+    /// # Errors
+    /// Malformed JSON, a step that the set does not have, an unknown version, with line and column.
+    pub fn recipe(&self, text: &str) -> Result<Recipe, RecipeSyntaxError> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let recipe = RecipeIn(self).deserialize(&mut reader)?;
+        reader.end()?;
+        Ok(recipe)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The cells of a group: inside the loops over tiles, around each stage.
 
 use super::super::blocks::{gathers_first, statements};
+use super::shape::{Axes, CellsOfTiles, Shape};
 use super::tiles::Tiles;
-use super::{Axes, Shape};
 use purlin_forms::program::CellProgram;
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::schedule::{Array, Loop};
@@ -35,14 +35,6 @@ pub(super) struct Group {
     pub(super) gathers: Vec<Loop>,
     /// Of each quadrature loop.
     pub(super) tiles: Vec<CellsOfTiles>,
-}
-
-/// Loops over the cells of a group inside the loop over tiles of a quadrature loop.
-pub(super) struct CellsOfTiles {
-    /// Around the evaluation.
-    pub(super) zero: Loop,
-    /// Around the products.
-    pub(super) start: Loop,
 }
 
 /// The cells of a group go inside the loops over tiles.

@@ -1,8 +1,8 @@
 //! Where a tile's operands are: degrees of freedom, factors, tiles of the matrices.
 
 use super::cells::Group;
+use super::shape::{Axes, Shape};
 use super::tiles::{Stages, named};
-use super::{Axes, Shape};
 use crate::staging::{CellNest, flat, to_local};
 use purlin_forms::program::CellProgram;
 use purlin_ir::{AddressSpace, Kernel};

@@ -2,35 +2,25 @@
 
 mod cells;
 mod memory;
+mod shape;
 mod tiles;
 
-use super::blocks::{Accumulation, accumulations};
+pub use shape::MAX_KEPT;
+
+use super::blocks::accumulations;
 use super::length;
 use super::single_cell::make_atomic;
 use super::staging::roll_gathers;
-use crate::strategy::{Arguments, Stopped, Strategy, StrategyError, Work};
+use crate::strategy::{Arguments, Stopped, Strategy, Work};
 use crate::tiling::{TilingParameters, TilingSizes};
-use purlin_forms::program::{Block, CellProgram, Evaluation, Products, Tiled};
+use purlin_forms::program::{CellProgram, Evaluation, Tiled};
 use purlin_ir::AxisTag;
 use purlin_primitives::ScheduleSteps;
 use purlin_primitives::primitives::MoveInsns;
-use purlin_primitives::schedule::Loop;
 use purlin_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
+use shape::{Axes, BlockSizes, Shape};
 use std::fmt;
-
-/// Most sums and degrees of freedom of a column tile that a work-item keeps in registers together;
-/// beyond, degrees of freedom are read when their column's turn comes. A work-item has 127
-/// registers for doubles. With 79 in registers the 3-D P4 Helmholtz takes 3.48 ms, and 4.94 ms with
-/// the degrees of freedom read late; with 141 the 3-D P4 elasticity takes 4.20 ms, and 4.18 ms read
-/// late (H200, 2026-11-21).
-pub const MAX_KEPT: i64 = 100;
-
-/// Most multiplications of a column tile that are written out.
-const MAX_UNROLLED: i64 = 2048;
-
-/// Most work-items of a group on any device.
-const MAX_GROUP: u64 = 1024;
 
 /// Tiles the small matrix-vector products of an operator action and maps cells and rows onto a
 /// group of `cells × work_items_per_cell` work-items, on `l.0` and `l.1`.
@@ -115,40 +105,6 @@ impl Strategy for StagedTiling {
     }
 }
 
-/// What all quadrature loops share of the parameters.
-#[derive(Clone, Copy)]
-struct Shape {
-    /// Cells of a group.
-    cells: i64,
-    /// Work-items of a cell.
-    work_items: i64,
-    /// Rows of a tile of the products.
-    quad_rows: i64,
-    /// Whether degrees of freedom and results go through local memory.
-    staged: bool,
-}
-
-impl Shape {
-    /// From parameters that suit the sizes of a program and any device.
-    fn new(
-        p: &TilingParameters,
-        program: &CellProgram,
-        parts: &Tiled<'_>,
-        staged: bool,
-    ) -> Result<Self, StrategyError> {
-        p.within(&TilingSizes::of(program, parts))?;
-        if p.work_group() > MAX_GROUP {
-            return Err(StrategyError::Parameter {
-                symbol: "the size of a group, N_c N_WI,".into(),
-                found: p.work_group(),
-                needed: format!("1 to {MAX_GROUP}, the work-items of a group on any device"),
-            });
-        }
-        let [cells, work_items, quad_rows] = [p.cells, p.work_items_per_cell, p.quad_rows].map(length);
-        Ok(Self { cells, work_items, quad_rows, staged })
-    }
-}
-
 fn tile(
     s: &mut Schedule,
     program: &CellProgram,
@@ -194,62 +150,6 @@ fn tile(
     s.tag_all(&axes.cells, AxisTag::Local(0))?;
     s.tag_all(&axes.items, AxisTag::Local(1))?;
     memory::prefetch(s, shape, program, &nests)
-}
-
-/// Where loops go.
-#[derive(Default)]
-struct Axes {
-    /// Written out.
-    unrolled: Vec<Loop>,
-    /// On `l.0`.
-    cells: Vec<Loop>,
-    /// On `l.1`.
-    items: Vec<Loop>,
-}
-
-/// A quadrature loop, and the tiles of its products.
-struct BlockSizes<'p> {
-    block: &'p Block,
-    products: &'p Products,
-    accumulation: Accumulation,
-    quad_tile: i64,
-    eval_rows: i64,
-    quad_cols: i64,
-    eval_cols: Vec<i64>,
-}
-
-impl<'p> BlockSizes<'p> {
-    fn new(
-        parameters: &TilingParameters,
-        block: &'p Block,
-        products: &'p Products,
-        accumulation: Accumulation,
-        columns: &mut impl Iterator<Item = i64>,
-    ) -> Self {
-        let quad_tile = length(parameters.quad_tile).min(block.points);
-        Self {
-            block,
-            products,
-            accumulation,
-            quad_tile,
-            eval_rows: length(parameters.eval_rows).min(quad_tile),
-            quad_cols: length(parameters.quad_cols).min(quad_tile),
-            eval_cols: columns.take(block.evaluations.len()).collect(),
-        }
-    }
-
-    /// Whether the degrees of freedom of a column tile are read before it is multiplied, into
-    /// registers.
-    fn keeps_columns(&self, shape: Shape, program: &CellProgram, e: usize) -> bool {
-        let rounds = (self.eval_rows + shape.work_items - 1) / shape.work_items;
-        let outputs = |e: &Evaluation| e.outputs.len() as i64;
-        let sums = rounds * self.block.evaluations.iter().map(outputs).sum::<i64>();
-        let (evaluation, cols) = (&self.block.evaluations[e], self.eval_cols[e]);
-        let values: i64 = program.inputs(evaluation).map(|g| g.components.unwrap_or(1)).sum(); // default: a scalar has one
-        !shape.staged
-            && sums + cols * values <= MAX_KEPT
-            && cols * rounds * outputs(evaluation) <= MAX_UNROLLED
-    }
 }
 
 /// Evaluates functions of the same matrices in one loop, in each quadrature loop: the steps to

@@ -1,7 +1,6 @@
 //! The tiles of a quadrature loop: of its points, of the matrices, and the nests of its stages.
 
-use super::cells::CellsOfTiles;
-use super::{Axes, BlockSizes, Shape};
+use super::shape::{Axes, BlockSizes, CellsOfTiles, Shape};
 use crate::staging::{Staged, stage_results};
 use purlin_forms::program::Evaluation;
 use purlin_primitives::ScheduleSteps;

@@ -1,8 +1,34 @@
 //! The best of many candidates, of which a limited number is kept.
 
-use super::space::Ranked;
+use purlin_strategies::tiling::TilingParameters;
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+
+/// A candidate and what decides its place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ranked {
+    /// Its parameters.
+    pub parameters: TilingParameters,
+    /// Predicted time of a cell, seconds.
+    pub seconds_per_cell: f64,
+    /// Barriers of a work-group.
+    pub barriers: u64,
+    /// Bytes of local memory of a work-group.
+    pub local_bytes: u64,
+    /// Sub-groups on a multiprocessor that do something.
+    pub resident_sub_groups: f64,
+}
+
+impl Ranked {
+    /// By predicted time; candidates of the same time by barriers, local memory, and their
+    /// parameters, so that the order is the same on every machine.
+    pub(super) fn order(&self, other: &Self) -> Ordering {
+        let time = self.seconds_per_cell.total_cmp(&other.seconds_per_cell);
+        let key = |r: &Self| (r.barriers, r.local_bytes);
+        time.then(key(self).cmp(&key(other))).then_with(|| self.parameters.cmp(&other.parameters))
+    }
+}
 
 /// The best candidates of those that were offered.
 pub(super) struct Best {

@@ -1,8 +1,7 @@
 //! Candidates that share the tile of the quadrature loop and the heights of the other tiles.
 
 use super::cost::{CostModel, Demand};
-use super::options::{Columns, Launch, tile_options};
-use super::space::SearchSpace;
+use super::options::{Columns, Launch, SearchSpace, tile_options};
 use purlin_strategies::tiling::{Tiling, TilingParameters, TilingSizes};
 
 /// The remaining sizes of tiles: widths of the evaluation tiles, by their place, and of the

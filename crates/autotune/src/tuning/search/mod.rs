@@ -17,8 +17,9 @@ mod staged;
 #[cfg(test)]
 mod tests;
 
+pub use best::Ranked;
 pub use bounds::{Cut, SearchBounds};
 pub use cost::{CostModel, NoOccupancy};
-pub use options::tile_options;
-pub use space::{Ranked, SearchSpace, Standing, Survey};
+pub use options::{SearchSpace, tile_options};
+pub use space::{Standing, Survey};
 pub use staged::staged_tilings;

@@ -1,7 +1,7 @@
 //! The values of Constraint 1, and the launch shapes of Constraints 3 and 4.
 
 use super::bounds::SearchBounds;
-use purlin_strategies::tiling::SpaceSizes;
+use purlin_strategies::tiling::{SpaceSizes, TilingSizes};
 
 /// Tile lengths of a loop of length `n`: `ceil(n / k)` for all `k`, each once, ascending.
 ///
@@ -73,4 +73,19 @@ pub(super) fn columns(trial: &[SpaceSizes], bounds: &SearchBounds) -> Vec<Column
         found = longer.collect();
     }
     found
+}
+
+/// All tilings of a problem that satisfy the bounds.
+///
+/// # Source
+/// Kulkarni & Klöckner 2025, section 4.2.5.
+#[derive(Clone, Debug)]
+pub struct SearchSpace {
+    pub(super) sizes: TilingSizes,
+    pub(super) bounds: SearchBounds,
+    pub(super) launches: Vec<Launch>,
+    pub(super) columns: Vec<Columns>,
+    /// Every `T^Q` with every `T_e^r`.
+    pub(super) points: Vec<(u64, u64)>,
+    pub(super) quad_rows: Vec<u64>,
 }

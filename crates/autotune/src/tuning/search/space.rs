@@ -1,55 +1,14 @@
 //! Counting, ranking and drawing from the space.
 
-use super::best::Best;
+use super::best::{Best, Ranked};
 use super::bounds::{Cut, SearchBounds};
 use super::cost::CostModel;
 use super::group::{Candidates, Group};
-use super::options::{Columns, Launch, columns, count_launches, launches, tile_options};
+use super::options::{Columns, Launch, SearchSpace, columns, count_launches, launches, tile_options};
 use purlin_strategies::tiling::{Tiling, TilingError, TilingParameters, TilingSizes};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-
-/// All tilings of a problem that satisfy the bounds.
-///
-/// # Source
-/// Kulkarni & Klöckner 2025, section 4.2.5.
-#[derive(Clone, Debug)]
-pub struct SearchSpace {
-    sizes: TilingSizes,
-    bounds: SearchBounds,
-    launches: Vec<Launch>,
-    columns: Vec<Columns>,
-    /// Every `T^Q` with every `T_e^r`.
-    points: Vec<(u64, u64)>,
-    quad_rows: Vec<u64>,
-}
-
-/// A candidate and what decides its place.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ranked {
-    /// Its parameters.
-    pub parameters: TilingParameters,
-    /// Predicted time of a cell, seconds.
-    pub seconds_per_cell: f64,
-    /// Barriers of a work-group.
-    pub barriers: u64,
-    /// Bytes of local memory of a work-group.
-    pub local_bytes: u64,
-    /// Sub-groups on a multiprocessor that do something.
-    pub resident_sub_groups: f64,
-}
-
-impl Ranked {
-    /// By predicted time; candidates of the same time by barriers, local memory, and their
-    /// parameters, so that the order is the same on every machine.
-    pub(super) fn order(&self, other: &Self) -> Ordering {
-        let time = self.seconds_per_cell.total_cmp(&other.seconds_per_cell);
-        let key = |r: &Self| (r.barriers, r.local_bytes);
-        time.then(key(self).cmp(&key(other))).then_with(|| self.parameters.cmp(&other.parameters))
-    }
-}
 
 /// What a pass over the space found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,27 +1,8 @@
 //! Reading numbers off a Gmsh file, in text or binary, with the place of every failure.
 
-use std::fmt;
 use std::str::FromStr;
 
-use super::GmshError;
-
-/// Where in a file something was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A line, counted from 1, of a text file.
-    Line(usize),
-    /// A byte, counted from 0, of a binary file.
-    Byte(usize),
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Line(line) => write!(f, "line {line}"),
-            Self::Byte(byte) => write!(f, "byte {byte}"),
-        }
-    }
-}
+use super::{GmshError, Place};
 
 /// A position in a file whose numbers are text, or little-endian binary between textual section
 /// marks.

@@ -1,9 +1,9 @@
 //! Why a Gmsh file was refused.
 
-use super::Place;
 use crate::element::CellShape;
 use crate::mesh::MeshError;
 use purlin_capacity::OutOfMemory;
+use std::fmt;
 use thiserror::Error;
 
 /// Why a Gmsh file was refused.
@@ -160,4 +160,22 @@ fn not_flat(node: u64, distance: f64, of: &[u64], shape: CellShape) -> String {
         "node {node} lies {distance:.3e} off the {flat} through nodes {}, but a mesh of {cells} must lie {needed}; what curves in space is not supported, so mesh a flat part, or the volume (`gmsh -3`)",
         of.join(", ")
     )
+}
+
+/// Where in a file something was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line, counted from 1, of a text file.
+    Line(usize),
+    /// A byte, counted from 0, of a binary file.
+    Byte(usize),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(f, "line {line}"),
+            Self::Byte(byte) => write!(f, "byte {byte}"),
+        }
+    }
 }

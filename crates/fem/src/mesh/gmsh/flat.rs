@@ -1,6 +1,7 @@
 //! Where in space the nodes of lines, triangles and quadrangles lie.
 
-use super::{GmshError, Node};
+use super::GmshError;
+use super::file::Node;
 use crate::element::CellShape;
 use crate::mesh::placement::{Placement, dot};
 

@@ -4,8 +4,9 @@
 //! MSH 2.2 writes an element once for each of its groups. A negative number says that the group
 //! holds the entity with the other orientation, so that its sign is no part of the group's name.
 
+use super::file::{Element, File};
 use super::kind::CellKind;
-use super::{Cursor, Element, File, GmshError};
+use super::{Cursor, GmshError};
 use std::collections::HashMap;
 
 /// The group that a number names; none for 0.

@@ -8,6 +8,7 @@
 
 mod cursor;
 mod error;
+mod file;
 mod flat;
 mod groups;
 mod kind;
@@ -23,9 +24,9 @@ use super::{CellTags, FacetTag, Mesh, MeshError, Placement};
 use crate::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
 use purlin_capacity::check_memory;
 
-pub use cursor::Place;
 use cursor::{Cursor, shown};
-pub use error::GmshError;
+pub use error::{GmshError, Place};
+use file::{Element, File, Node};
 use groups::Cell;
 use kind::{CellKind, Kind};
 
@@ -87,34 +88,6 @@ impl Mesh {
 const COPIES: u64 = 12;
 
 const HELP: &str = "use a smaller mesh";
-
-/// Tag and coordinates.
-type Node = (u64, [f64; 3]);
-
-/// What is kept of a file.
-#[derive(Default)]
-struct File {
-    binary: bool,
-    /// Whether the version is 2.2.
-    old: bool,
-    /// The physical groups of a geometric entity, or of a part of one, by dimension and number.
-    groups: BTreeMap<(usize, i32), Vec<i32>>,
-    nodes: Vec<Node>,
-    elements: Vec<Element>,
-    /// The nodes of the elements one after the other.
-    corners: Vec<u64>,
-}
-
-struct Element {
-    element: u64,
-    kind: Kind,
-    /// The geometric entity.
-    entity: i32,
-    /// The physical group, if the file has it here.
-    group: Option<i32>,
-    /// Where its nodes start.
-    first: usize,
-}
 
 impl File {
     fn header(&mut self, cursor: &mut Cursor) -> Result<(), GmshError> {

@@ -1,7 +1,8 @@
 //! MSH 2.2: flat lists, with tags at each element.
 
 use super::cursor::Cursor;
-use super::{Element, File, GmshError, Kind, groups};
+use super::file::{Element, File};
+use super::{GmshError, Kind, groups};
 
 /// A number that must not be negative.
 fn count(cursor: &mut Cursor) -> Result<u64, GmshError> {

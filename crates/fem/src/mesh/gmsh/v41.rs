@@ -1,8 +1,9 @@
 //! MSH 4.1: sections of blocks by geometric entity.
 
 use super::cursor::Cursor;
+use super::file::{Element, File};
 use super::groups::group;
-use super::{Element, File, GmshError, Kind};
+use super::{GmshError, Kind};
 
 pub(super) fn entities(file: &mut File, cursor: &mut Cursor) -> Result<(), GmshError> {
     let mut counts = [0; 4];

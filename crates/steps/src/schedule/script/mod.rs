@@ -17,7 +17,7 @@ use crate::step_set::StepSet;
 use holes::{Arithmetic, Combinations, Hole, Requirement};
 use parse::{Argument, Line, Statement};
 use purlin_ir::Kernel;
-use purlin_ir::text::{ParseError, ParseErrors, suggestion};
+use purlin_ir::text::{ParseError, ParseErrors, parse, suggestion};
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
@@ -426,4 +426,38 @@ fn line(step: &Step) -> String {
         }
     }
     format!("{name}({})", shown.join(", "))
+}
+
+impl StepSet {
+    /// Reads a schedule, and checks the names of its steps and arguments.
+    ///
+    /// # Errors
+    /// Every line that is no step, unknown steps and arguments with the nearest names, values that
+    /// the argument does not take; each with its place.
+    pub fn script(&self, text: &str) -> Result<Script, ParseErrors> {
+        Script::parse_in(self, text, 0)
+    }
+
+    /// Reads a kernel and, after a line `schedule`, the schedule that belongs to it.
+    ///
+    /// # Errors
+    /// Everything wrong with the kernel, else with the schedule, each with its place in the file.
+    pub fn file(&self, text: &str) -> Result<(Kernel, Option<Script>), ParseErrors> {
+        let Some((end, start)) = heading(text) else { return Ok((parse(text)?, None)) };
+        let kernel = parse(&text[..end])?;
+        Ok((kernel, Some(Script::parse_in(self, text, start)?)))
+    }
+}
+
+/// Where the line `schedule` begins, and where the one after it does.
+fn heading(text: &str) -> Option<(usize, usize)> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let content = line.split_once('#').map_or(line, |(content, _)| content);
+        if content.trim_end() == "schedule" {
+            return Some((at, at + line.len()));
+        }
+        at += line.len();
+    }
+    None
 }

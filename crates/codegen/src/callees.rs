@@ -1,0 +1,28 @@
+//! Callees that have code for a target.
+
+use crate::error::CodegenError;
+use crate::target::TargetDescription;
+use purlin_ir::calls::{Call, CallPlace};
+use purlin_ir::intrinsics::ships;
+use purlin_ir::{CalleeId, Kernel};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The calls that have code for a target, by where they stand.
+pub(crate) fn with_code(
+    kernel: &Kernel,
+    target: &TargetDescription,
+) -> Result<BTreeMap<CallPlace, Call>, CodegenError> {
+    let calls = kernel.calls().map_err(|error| CodegenError::Internal {
+        what: format!("a kernel that is not well formed: {error}"),
+        kernel: purlin_ir::text::print(kernel),
+    })?;
+    let with_code = calls.into_iter().filter(|c| kernel.callees[c.callee].code_for(target.name).is_some());
+    Ok(with_code.map(|c| (c.place, c)).collect())
+}
+
+/// Names of the callees that Purlin does not ship and of which the source for a target may hold code.
+pub(crate) fn foreign(kernel: &Kernel, target: &TargetDescription) -> Result<Vec<String>, CodegenError> {
+    let called: BTreeSet<CalleeId> = with_code(kernel, target)?.values().map(|call| call.callee).collect();
+    let callees = called.into_iter().map(|id| &kernel.callees[id]);
+    Ok(callees.filter(|callee| !ships(callee)).map(|callee| callee.name().to_owned()).collect())
+}

@@ -1,0 +1,235 @@
+//! Devices: what is asked of one, checked before its driver does it.
+
+use crate::arguments::bind;
+use crate::device::{
+    Arg, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Shared, Stream, Traffic,
+};
+use crate::driver::{Checked, Driver, lock};
+use crate::error::RuntimeError;
+use crate::foreign::{Foreign, Place};
+use crate::guests::{Guest, admit, fetch, leave};
+use crate::interrupt::check_interrupt;
+use crate::limits::check_limits;
+use crate::timing::{Timing, TimingOptions};
+use purlin_codegen::Program;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+impl<D: Driver> Device for Checked<D> {
+    fn info(&self) -> &DeviceInfo {
+        self.driver.info()
+    }
+
+    fn compile_as(&self, program: &Program, optimisation: Optimisation) -> Result<Executable, RuntimeError> {
+        if let Some(callee) = program.untrusted.first() {
+            let (entry, callee) = (program.entry.clone(), callee.clone());
+            return Err(RuntimeError::Untrusted { entry, callee });
+        }
+        self.check_use()?;
+        check_limits(program, self.driver.info())?;
+        let key = program_key(program, optimisation);
+        if let Some(shared) = lock(&self.compiled).get(&key).and_then(Weak::upgrade) {
+            return Ok(Executable { origin: Origin::Memory, shared });
+        }
+        let (code, origin, resources) = {
+            // Compilers run concurrently with each other and with kernels: a tuner compiles on many threads.
+            let _queue = self.driver.is_checker().then(|| lock(&self.queue));
+            self.built(program, optimisation)?
+        };
+        let shared = Arc::new(Shared {
+            device: self.id,
+            entry: program.entry.clone(),
+            plan: program.plan.clone(),
+            resources,
+            code,
+            tables: self.upload_tables(program)?,
+        });
+        lock(&self.compiled).insert(key, Arc::downgrade(&shared));
+        Ok(Executable { origin, shared })
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<Buffer, RuntimeError> {
+        let _queue = self.turn()?;
+        // OpenCL has no empty buffers; one spare byte does no harm elsewhere.
+        let real = bytes.max(1);
+        // Host and OpenCL promise what they do not have, and end the process when it is used.
+        let all = self.info().global_mem_bytes;
+        if all != 0 && real > all {
+            let reason = format!("it has {all} bytes in all");
+            return Err(RuntimeError::Allocation { bytes, device: self.device_name(), reason });
+        }
+        let memory = self.driver.allocate(real)?;
+        if !self.driver.is_checker() {
+            self.driver.fill(&memory, 0xFF, real)?;
+        }
+        Ok(self.buffer(bytes, memory, None))
+    }
+
+    fn upload(&self, buffer: &Buffer, data: &[u8]) -> Result<(), RuntimeError> {
+        let memory = self.memory(buffer)?;
+        same_size("upload", data.len() as u64, buffer.bytes)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let _queue = self.turn()?;
+        self.driver.write(memory, data)?;
+        self.copied[0].fetch_add(data.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn download(&self, buffer: &Buffer, out: &mut [u8]) -> Result<(), RuntimeError> {
+        let memory = self.memory(buffer)?;
+        same_size("download", buffer.bytes, out.len() as u64)?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        let _queue = self.turn()?;
+        self.driver.read(memory, out)?;
+        self.copied[1].fetch_add(out.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn fetch(
+        &self,
+        executable: &Executable,
+        name: &str,
+        foreign: &Foreign<'_>,
+        out: &mut [u8],
+    ) -> Result<(), RuntimeError> {
+        same_size("download", foreign.bytes, out.len() as u64)?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        let _queue = self.turn()?;
+        fetch(self, executable.entry(), name, foreign, out)?;
+        self.copied[1].fetch_add(out.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn traffic(&self) -> Traffic {
+        let [to_device, to_host] = self.copied.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));
+        Traffic { to_device, to_host }
+    }
+
+    fn fill(&self, buffer: &Buffer, byte: u8) -> Result<(), RuntimeError> {
+        let memory = self.memory(buffer)?;
+        let _queue = self.turn()?;
+        self.driver.fill(memory, byte, buffer.bytes.max(1))
+    }
+
+    fn copy(&self, from: &Buffer, to: &Buffer) -> Result<(), RuntimeError> {
+        let (source, target) = (self.memory(from)?, self.memory(to)?);
+        same_size("copy", from.bytes, to.bytes)?;
+        if from.id == to.id || from.bytes == 0 {
+            return Ok(());
+        }
+        let _queue = self.turn()?;
+        self.driver.copy(source, target, from.bytes)
+    }
+
+    fn launch_on(
+        &self,
+        executable: &Executable,
+        args: &[(&str, Arg<'_>)],
+        stream: Option<Stream>,
+    ) -> Result<(), RuntimeError> {
+        let exe = &*executable.shared;
+        self.check_use()?;
+        let guests = admit(self, exe, args, stream)?;
+        let args = Guest::among(args, &guests);
+        let scratch = self.allocate_scratch(exe, &args)?;
+        let bound = bind(exe, &args, &scratch, self.info())?;
+        self.in_pieces(exe, &bound, &mut |calls| {
+            let _queue = self.turn()?;
+            let Some(stream) = stream else { return self.run(&calls).map(drop) };
+            let wait = scratch.iter().any(Option::is_some) || guests.iter().any(Guest::is_copy);
+            let last = calls.len();
+            calls.iter().enumerate().try_for_each(|(k, (code, call))| {
+                self.driver.enqueue(code, call, stream, wait && k + 1 == last)
+            })
+        })?;
+        leave(self, exe, &guests)
+    }
+
+    fn launch_all(&self, launches: &[Launch<'_>]) -> Result<f64, RuntimeError> {
+        let mut scratches = Vec::with_capacity(launches.len());
+        for Launch { executable, args } in launches {
+            if let Some((name, _)) = args.iter().find(|(_, arg)| matches!(arg, Arg::Foreign(_))) {
+                let (entry, name) = (executable.entry().to_owned(), (*name).to_owned());
+                return Err(RuntimeError::ForeignInTurn { entry, name });
+            }
+            scratches.push(self.allocate_scratch(&executable.shared, args)?);
+        }
+        let mut calls = Vec::with_capacity(launches.len());
+        for (Launch { executable, args }, scratch) in launches.iter().zip(&scratches) {
+            let exe = &*executable.shared;
+            let bound = bind(exe, args, scratch, self.info())?;
+            self.in_pieces(exe, &bound, &mut |piece| {
+                calls.extend(piece);
+                Ok(())
+            })?;
+        }
+        let _queue = self.turn()?;
+        self.driver.run_all(&calls)
+    }
+
+    fn shares(&self, place: Place) -> bool {
+        self.driver.shares(place)
+    }
+
+    fn time(
+        &self,
+        executable: &Executable,
+        args: &[(&str, Arg<'_>)],
+        options: &TimingOptions,
+    ) -> Result<Timing, RuntimeError> {
+        let exe = &*executable.shared;
+        self.check_use()?;
+        let guests = admit(self, exe, args, None)?;
+        let args = Guest::among(args, &guests);
+        let scratch = self.allocate_scratch(exe, &args)?;
+        let bound = bind(exe, &args, &scratch, self.info())?;
+        let mut calls = Vec::new();
+        self.in_pieces(exe, &bound, &mut |piece| {
+            calls.extend(piece);
+            Ok(())
+        })?;
+        if calls.is_empty() {
+            return Err(RuntimeError::NothingToTime { entry: exe.entry.clone() });
+        }
+        let timing = {
+            let _queue = self.turn()?;
+            Timing::sample(options, || {
+                check_interrupt()?;
+                self.run(&calls)
+            })?
+        };
+        leave(self, exe, &guests)?;
+        Ok(timing)
+    }
+}
+
+fn same_size(operation: &'static str, from: u64, to: u64) -> Result<(), RuntimeError> {
+    if from == to { Ok(()) } else { Err(RuntimeError::TransferSize { operation, from, to }) }
+}
+
+/// Feeds everything a program consists of into one digest.
+struct DigestHasher(blake3::Hasher);
+
+impl Hasher for DigestHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        0 // never asked for: the digest is read from the inner hasher
+    }
+}
+
+/// Key of the in-memory cache: source, entry, target, plan and how it is compiled.
+fn program_key(program: &Program, optimisation: Optimisation) -> [u8; 32] {
+    let mut hasher = DigestHasher(blake3::Hasher::new());
+    (program, optimisation).hash(&mut hasher);
+    *hasher.0.finalize().as_bytes()
+}
