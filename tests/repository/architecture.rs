@@ -214,7 +214,7 @@ fn studies_are_built_like_the_library() {
 
 /// The packages below one, or below all, each with its features.
 fn features(selection: &[&str]) -> std::collections::BTreeSet<String> {
-    let tree = ["tree", "--offline", "--locked", "-e", "all", "-f", "{p} {f}", "--prefix", "none"];
+    let tree = ["tree", "--offline", "--locked", "-f", "{p} {f}", "--prefix", "none"];
     let out =
         std::process::Command::new(env!("CARGO")).args(tree).args(selection).current_dir(root()).output();
     let out = out.unwrap();
@@ -228,11 +228,18 @@ fn features(selection: &[&str]) -> std::collections::BTreeSet<String> {
 /// says why.
 #[test]
 fn features_are_those_of_the_workspace() {
-    let all = features(&["--workspace"]);
+    let all = features(&["-e", "all", "--workspace"]);
     assert!(all.len() > 100);
+    let other: Vec<_> =
+        features(&["-e", "normal,build"]).into_iter().filter(|line| !all.contains(line)).collect();
+    assert!(
+        other.is_empty(),
+        "crates/features lacks features that the workspace has: `cargo build` has {other:?}"
+    );
     let crates = GROUPS.iter().flat_map(|(_, c)| *c).map(|c| format!("purlin-{}", c.replace('_', "-")));
     for name in crates.chain(TOP.iter().map(|(name, _)| (*name).to_owned())) {
-        let other: Vec<_> = features(&["-p", &name]).into_iter().filter(|line| !all.contains(line)).collect();
+        let other: Vec<_> =
+            features(&["-e", "all", "-p", &name]).into_iter().filter(|line| !all.contains(line)).collect();
         assert!(
             other.is_empty(),
             "crates/features lacks features that the workspace has: -p {name} has {other:?}"
