@@ -27,6 +27,7 @@ pub mod pre_evaluate_loop;
 pub mod reassociate;
 pub mod reorder_rows;
 pub mod rescale_reduction;
+pub mod set_precision;
 pub mod sink_accumulation;
 pub mod skip_zero_blocks;
 pub mod skip_zero_terms;
@@ -59,6 +60,7 @@ purlin_steps::table! {
     reassociate::Reassociate;
     reorder_rows::ReorderRows;
     rescale_reduction::RescaleReduction;
+    set_precision::SetPrecision, Precision;
     sink_accumulation::SinkAccumulation;
     skip_zero_blocks::SkipZeroBlocks;
     skip_zero_terms::SkipZeroTerms;

@@ -52,7 +52,6 @@ pub mod reverse_iname;
 pub mod roll_insns;
 pub mod separate_array;
 pub mod set_address_space;
-pub mod set_precision;
 pub mod shift_iname;
 pub mod skew_iname;
 pub mod split_accumulation;
@@ -121,7 +120,6 @@ purlin_steps::table! {
     roll_insns::RollInsns;
     separate_array::SeparateArray;
     set_address_space::SetAddressSpace;
-    set_precision::SetPrecision, Precision;
     shift_iname::ShiftIname;
     skew_iname::SkewIname;
     split_accumulation::SplitAccumulation;
