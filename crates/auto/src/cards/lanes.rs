@@ -4,9 +4,10 @@ use super::map::coalesced;
 use super::spread::{Cover, Site};
 use crate::draft::{Draft, Tried, is_sequential};
 use crate::program::{Level, Part, Reader};
+use purlin_algebra::primitives::FactorUpdate;
 use purlin_ir::{AxisTag, Node};
 use purlin_steps::tree::insns_of;
-use purlin_transforms::primitives::{FactorUpdate, InterchangeInames, ReduceInTree, SplitIname, Tag};
+use purlin_transforms::primitives::{InterchangeInames, ReduceInTree, SplitIname, Tag};
 
 /// Work-items that share the sum of a row: four sub-groups, of which several groups are on a unit.
 const LANES: i64 = 128;
