@@ -175,6 +175,10 @@ pub fn propose(
     }
     if machine.threads > 1 {
         for (name, mut draft) in drafts.clone() {
+            // tiles in time are parallel along their diagonals alone
+            if name.contains("in time") {
+                draft.restart("waves of tiles", |d| d.skew_outer(0))?;
+            }
             if draft.share_among_threads()? {
                 draft.cycles /= machine.threads as f64;
                 drafts.push((format!("{name}, threads"), draft));

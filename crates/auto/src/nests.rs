@@ -355,35 +355,4 @@ impl Draft<'_> {
         }
         self.carry_in(outer, inner).map(|_| ())
     }
-
-    /// Runs the outermost loops on groups, which threads share.
-    ///
-    /// # Errors
-    /// A bug.
-    pub(crate) fn share_among_threads(&mut self) -> Tried<bool> {
-        let mut any = false;
-        let kernel = self.kernel();
-        let roots: Vec<String> = kernel
-            .body
-            .iter()
-            .filter_map(|node| match node {
-                Node::Loop(iname, _) => Some(kernel.inames[*iname].name.clone()),
-                Node::Insn(_) => None,
-            })
-            .collect();
-        for root in roots {
-            let before = self.schedule.clone();
-            match self.make(Tag::new(&root, AxisTag::Group(0))) {
-                Ok(()) => {
-                    self.considered.push(format!("`{root}` on g.0: taken"));
-                    any = true;
-                }
-                Err(error) => {
-                    self.considered.push(format!("`{root}` on g.0: refused: {error}"));
-                    self.schedule = before;
-                }
-            }
-        }
-        Ok(any)
-    }
 }

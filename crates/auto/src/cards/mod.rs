@@ -13,9 +13,10 @@ use crate::draft::{Draft, Tried};
 use crate::model::Machine;
 use crate::{ISL, Proposal};
 use map::Shape;
-use purlin_ir::Kernel;
+use purlin_ir::{AxisTag, Kernel};
 use purlin_isl::Objective;
 use purlin_steps::TransformError;
+use purlin_transforms::primitives::Tag;
 use std::collections::BTreeMap;
 
 /// Launches from which on few shapes are tried.
@@ -86,6 +87,22 @@ pub fn propose_for_card(
     }
     drafts.push(("as written".to_owned(), plain));
     Ok(crate::proposals(drafts))
+}
+
+impl Draft<'_> {
+    /// Runs a loop of each launch on groups, which the threads of a processor share: an outer loop where one
+    /// is parallel, else one inside, with loops around it that all threads go through together.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(crate) fn share_among_threads(&mut self) -> Tried<bool> {
+        let launches = self.spread(false)?;
+        let shared: Vec<_> = launches.iter().filter_map(|launch| launch.covers.first()).collect();
+        for cover in &shared {
+            self.make(Tag::all((*cover).clone(), AxisTag::Group(0)))?;
+        }
+        Ok(!shared.is_empty())
+    }
 }
 
 #[cfg(test)]

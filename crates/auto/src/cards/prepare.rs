@@ -48,7 +48,7 @@ impl Draft<'_> {
     ///
     /// # Errors
     /// Loops that are none of a perfect nest; a diagonal that breaks an order.
-    pub(super) fn skew_outer(&mut self, around: usize) -> Tried {
+    pub(crate) fn skew_outer(&mut self, around: usize) -> Tried {
         for node in self.kernel().body.clone() {
             let nest = self.perfect_nest(&node);
             if let Some([outer, inner]) = nest.get(around..around + 2) {
