@@ -143,6 +143,9 @@ const COMBINATIONS: [&[Idea]; 29] = [
     &[BLOCKS, ROWS, TILES, SQUARE],
 ];
 
+/// How many proposals threads are given.
+const SHARED: usize = 8;
+
 /// Proposals for one thread of a processor, or several, those first that the model takes for the
 /// fastest; the program as it is written is one of them. Equal ones are left out.
 ///
@@ -174,7 +177,10 @@ pub fn propose(
         drafts.push((names.join(", "), draft));
     }
     if machine.threads > 1 {
-        for (name, mut draft) in drafts.clone() {
+        // each is cut into launches, which takes a question for each loop
+        let mut best = drafts.clone();
+        best.sort_by(|(_, a), (_, b)| a.cycles.total_cmp(&b.cycles));
+        for (name, mut draft) in best.into_iter().take(SHARED) {
             // tiles in time are parallel along their diagonals alone
             if name.contains("in time") {
                 draft.restart("waves of tiles", |d| d.skew_outer(0))?;
