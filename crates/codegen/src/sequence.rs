@@ -20,8 +20,8 @@ use crate::target::{Target, TargetDescription};
 use crate::value::integer;
 use purlin_analysis::Analysis;
 use purlin_ir::{
-    AddressSpace, Affine, Assumption, Atom, AxisTag, Constraint, Expr as Ir, InameId, Kernel, Layout, Node,
-    ScalarType, VarId, VarKind, Variable,
+    AddressSpace, Affine, Assumption, Atom, AxisTag, Constraint, Domain, Expr as Ir, InameId, Kernel, Layout,
+    Node, ScalarType, VarId, VarKind, Variable,
 };
 use std::collections::BTreeSet;
 
@@ -215,17 +215,17 @@ impl Split<'_> {
                 let kernel = purlin_ir::text::print(self.kernel);
                 return Err(CodegenError::Internal { what: "an instruction in no launch".into(), kernel });
             };
-            let info = &self.kernel.inames[*iname];
-            let is_launch = info.tag == AxisTag::Launch;
-            let only = info
-                .domain
+            let is_launch = self.kernel.inames[*iname].tag == AxisTag::Launch;
+            // the host has no loop for one value
+            let domain = self.kernel.inames[*iname].domain.substitute(&|atom| constant(around, atom));
+            let only = domain
                 .as_range(*iname)
                 .and_then(|(lo, hi)| lo.as_constant().filter(|lo| hi.as_constant() == Some(lo + 1)));
             if let Some(value) = only {
                 around.push(Around { iname: *iname, value: Value::Constant(value) });
                 steps.extend(self.inside(is_launch, body, around)?);
             } else {
-                let Some((ty, lower, upper)) = self.range(*iname)? else { continue };
+                let Some((ty, lower, upper)) = self.range(*iname, &domain)? else { continue };
                 around.push(Around { iname: *iname, value: Value::Parameter(ty) });
                 let body = self.inside(is_launch, body, around)?;
                 steps.push(Step::For { iname: *iname, ty, lower, upper, body });
@@ -254,8 +254,8 @@ impl Split<'_> {
     fn range(
         &mut self,
         iname: InameId,
+        domain: &Domain,
     ) -> Result<Option<(ScalarType, Vec<Affine>, Vec<Affine>)>, CodegenError> {
-        let domain = &self.kernel.inames[iname].domain;
         let all = bounds::of_domain(domain, iname, &Constraint::clone);
         let range = range_of(&self.env, &all);
         self.env.set_range(iname, range);
@@ -306,6 +306,7 @@ impl Split<'_> {
                 Value::Constant(c) => Affine::constant(*c),
                 Value::Parameter(ty) => {
                     let name = part.inames[*iname].name.clone();
+                    rename_rule_params(&mut part, &name);
                     let param = Variable::new(name, *ty, VarKind::Param, [], AddressSpace::Private);
                     Affine::var(part.vars.push(param))
                 }
@@ -347,6 +348,25 @@ impl Split<'_> {
         })?;
         Ok(part)
     }
+}
+
+/// Gives parameters of rules with this name, which a loop may have outside of the rule, another one.
+fn rename_rule_params(part: &mut Kernel, name: &str) {
+    let fresh = part.fresh_name(name);
+    for param in part.rules.values_mut().flat_map(|rule| &mut rule.params) {
+        if param == name {
+            param.clone_from(&fresh);
+        }
+    }
+}
+
+/// The value of a loop that has no other one.
+fn constant(around: &[Around], atom: &Atom) -> Option<Affine> {
+    let Atom::Iname(iname) = atom else { return None };
+    around.iter().find(|of| of.iname == *iname).and_then(|of| match of.value {
+        Value::Constant(value) => Some(Affine::constant(value)),
+        Value::Parameter(_) => None,
+    })
 }
 
 /// Takes out of the kernel of a launch what only other launches use, and what is assumed of arrays that

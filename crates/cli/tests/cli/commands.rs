@@ -488,7 +488,7 @@ fn data_dependent_bounds_take_their_values_from_a_file() {
     assert!(error.contains("`x[9]`") && error.contains("--values"), "{error}");
 }
 
-/// The schedules beside Triton's kernels: sums of sub-groups by shuffles, of groups in local memory.
+/// The schedules that are compared with Triton's kernels: sums of sub-groups by shuffles, of groups in local memory.
 #[test]
 fn softmax_and_layer_norm_hold_rows_in_registers() {
     for kernel in ["softmax", "layer_norm"] {
