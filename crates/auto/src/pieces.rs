@@ -14,6 +14,9 @@ use purlin_transforms::primitives::{
 const ROW: i64 = 128;
 const TILE: i64 = 32;
 
+/// Loops of a band that is tiled in pieces, at most: four have so many bounds that cuts take minutes.
+const DEEPEST: usize = 3;
+
 impl Draft<'_> {
     /// Tiles the bands of isl's schedule whose loops may stand in any order, and cuts loops inside a tile into
     /// pieces without conditions. The loops come in the order that the model takes for the fastest, or, with
@@ -31,7 +34,7 @@ impl Draft<'_> {
             }
         };
         for (step, permutable) in bands {
-            if !permutable || step.loops.len() < 2 {
+            if !permutable || !(2..=DEEPEST).contains(&step.loops.len()) {
                 continue;
             }
             let mut drafts: Vec<Draft<'_>> = Vec::new();
