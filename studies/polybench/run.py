@@ -447,6 +447,27 @@ def card_time(names):
         print(f"{name:15s} {seconds:.3e} s, predicted {float(predicted.group(1)):.3e} s", flush=True)
 
 
+def card_page(_):
+    """results/h200/polybench.md of card_times.json and ppcg_times.json."""
+    ours = json.loads((HERE / "card_times.json").read_text())
+    theirs = json.loads((HERE / "ppcg_times.json").read_text())
+    ratios = {name: theirs[name]["seconds"] / ours[name]["seconds"] for name in ours if theirs[name]["right"]}
+    slower = sorted(name for name, ratio in ratios.items() if ratio < 1)
+    lines = ["# PolyBench on an H200 by `purlin auto`", "",
+             "Plain texts, schedules of `purlin auto --device cuda`, and PPCG 0.09 with its default options, nvcc 13.0; double",
+             "precision, the sizes of `LARGE` in studies/polybench/run.py, 2026-11-28. Medians of device events; arrays are on the",
+             "card. Schedules are right in CUDA at two small sizes (`run.py card-check`), those of PPCG against the C references.",
+             "`run.py card-time`, `ppcg.py` and `run.py card-page` make this page.", "",
+             "| kernel | Purlin | PPCG | PPCG / Purlin |", "|---|---|---|---|"]
+    for name in sorted(ratios):
+        lines.append(f"| {name} | {1e3 * ours[name]['seconds']:.3f} ms | {1e3 * theirs[name]['seconds']:.3f} ms | {ratios[name]:.2f} |")
+    mean_ = float(np.exp(np.mean(np.log(list(ratios.values())))))
+    lines += [f"| geometric mean of {len(ratios)} | | | {mean_:.2f} |", "",
+              f"Slower than PPCG's: {', '.join(slower)}. PPCG keeps tiles in local memory and registers, which `auto` does not",
+              "propose for cards so far. gramschmidt is left out: with more columns than rows, its last columns are rounding errors."]
+    (ROOT / "results" / "h200" / "polybench.md").write_text("\n".join(lines) + "\n")
+
+
 def page(_):
     found = json.loads((HERE / "times.json").read_text())
     labels = [l for l in ("written", "auto", "polly", "pluto") if any(l in v for v in found.values())]
@@ -463,7 +484,7 @@ def page(_):
 
 
 def main():
-    commands = {"schedule": schedule, "check": check, "time": measure, "page": page, "cards": cards, "card-check": card_check, "card-time": card_time}
+    commands = {"schedule": schedule, "check": check, "time": measure, "page": page, "cards": cards, "card-check": card_check, "card-time": card_time, "card-page": card_page}
     asked = [word for word in sys.argv[1:] if word in commands]
     names = [word for word in sys.argv[1:] if word not in commands] or sorted(SMALL)
     if not asked or any(name not in SMALL for name in names):
