@@ -90,8 +90,13 @@ def declared(name):
     return params, args, temps
 
 
+def scope(sizes):
+    """What sizes in a plan are made of."""
+    return dict(sizes, max=max, min=min, floor=int, ceil_div=lambda a, b: -(-a // b))
+
+
 def extent(text, sizes):
-    return int(eval(text.strip().replace("/", "//"), {"__builtins__": {}}, dict(sizes)))
+    return int(eval(text.strip().replace("/", "//"), {"__builtins__": {}}, scope(sizes)))
 
 
 def shape_of(text, sizes):
@@ -189,8 +194,7 @@ class Ours:
                 kept.append(array)
             kept.append(box)
             pointers.append(box.ctypes.data)
-        scope = dict(sizes, max=max, min=min, floor=int, ceil_div=lambda a, b: -(-a // b))
-        grid = (ctypes.c_int64 * 3)(*eval(f"({self.grid})".replace("/", "//"), {"__builtins__": {}}, scope))
+        grid = (ctypes.c_int64 * 3)(*eval(f"({self.grid})".replace("/", "//"), {"__builtins__": {}}, scope(sizes)))
         start = clock()
         self.run_c((ctypes.c_void_p * len(pointers))(*pointers), grid)
         return clock() - start
@@ -468,12 +472,18 @@ def card_page(_):
     (ROOT / "results" / "h200" / "polybench.md").write_text("\n".join(lines) + "\n")
 
 
+def platform():
+    names = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
+    return names[0] if names else "an unknown processor"
+
+
 def page(_):
     found = json.loads((HERE / "times.json").read_text())
     labels = [l for l in ("written", "auto", "polly", "pluto") if any(l in v for v in found.values())]
     gcc = subprocess.run(["gcc", "--version"], capture_output=True, text=True).stdout.split("\n")[0]
-    lines = ["# PolyBench by `purlin auto`", "", f"One thread, speed relative to plain C ({gcc}, `-O3 -march=native`), medians of interleaved",
-             "runs. `python3 studies/polybench/run.py time page` prints this page.", "",
+    lines = ["# PolyBench by `purlin auto`", "", f"One thread, speed relative to plain C ({gcc}, `-O3 -march=native`), medians of {RUNS} interleaved runs;",
+             f"{platform()}, {time.strftime('%Y-%m-%d')}. Polly of clang 19, Pluto 0.13 with the flags of baselines.sh.",
+             "`python3 studies/polybench/run.py schedule time page` makes this page.", "",
              "| kernel | plain C | " + " | ".join(labels) + " |", "|---|---|" + "---|" * len(labels)]
     for name in sorted(found):
         v = found[name]
