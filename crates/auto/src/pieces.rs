@@ -14,7 +14,7 @@ use purlin_transforms::primitives::{
 const ROW: i64 = 128;
 const TILE: i64 = 32;
 
-/// Loops of a band that is tiled in pieces, at most: four have so many bounds that cuts take minutes.
+/// Loops of a band that is tiled in pieces, at most: the bounds of four take minutes to cut.
 const DEEPEST: usize = 3;
 
 impl Draft<'_> {

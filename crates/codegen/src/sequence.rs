@@ -350,7 +350,7 @@ impl Split<'_> {
     }
 }
 
-/// Gives parameters of rules with this name, which a loop may have outside of the rule, another one.
+/// Gives another name to parameters of rules that have this one, as a loop outside the rule may.
 fn rename_rule_params(part: &mut Kernel, name: &str) {
     let fresh = part.fresh_name(name);
     for param in part.rules.values_mut().flat_map(|rule| &mut rule.params) {
