@@ -56,16 +56,16 @@ pub fn run(args: &AutoArgs) -> Result<(), Failure> {
             args.source.what
         )));
     };
+    let (seed, budget) = (args.seed.unwrap_or_else(Random::fresh_seed), args.budget);
     if args.untimed {
-        return print_untimed(args, &file);
+        return print_untimed(args, &file, seed);
     }
     let device = open_device(args.device.as_deref())?;
-    let (seed, budget) = (args.seed.unwrap_or_else(Random::fresh_seed), args.budget);
     print(&args.source.what, &file, &args.inputs, &*device, seed, budget, args.why)
 }
 
 /// Prints the schedule that the model ranks first.
-fn print_untimed(args: &AutoArgs, file: &FileSource) -> Result<(), Failure> {
+fn print_untimed(args: &AutoArgs, file: &FileSource, seed: u64) -> Result<(), Failure> {
     let name = args.device.as_deref().unwrap_or("c");
     let platform = match open_device(Some(name)) {
         Ok(device) => Platform::of(device.info()),
@@ -74,7 +74,7 @@ fn print_untimed(args: &AutoArgs, file: &FileSource) -> Result<(), Failure> {
     };
     let platform = platform.map_err(AutoError::from)?;
     let wanted = args.inputs.wanted(std::collections::BTreeMap::default());
-    let memory = inputs(&wanted, &file.kernel, args.seed.unwrap_or_default())?.memory;
+    let memory = inputs(&wanted, &file.kernel, seed)?.memory;
     let all = proposals(&file.kernel, &memory, &platform).map_err(AutoError::from)?;
     let Some((first, others)) = all.split_first() else {
         return Err(AutoError::None("nothing was proposed".into()).into());
