@@ -22,7 +22,7 @@ impl Product {
     /// product in a narrower type is one factor: it is rounded before the others are joined.
     pub(crate) fn of(kernel: &Kernel, e: &Expr) -> Option<Self> {
         let ty = match kernel.type_of(e, &[]) {
-            Ok(ExprType::Scalar(ty)) if ty.is_float() => ty,
+            Ok(ExprType::Scalar(ty)) if ty.is_real() => ty,
             Ok(
                 ExprType::Scalar(_)
                 | ExprType::Bool

@@ -262,5 +262,5 @@ fn interpreted(args: &Wanted<'_>, kernel: &Kernel, memory: &Memory) -> Result<Op
 
 fn is_integer_array(kernel: &Kernel, id: VarId) -> bool {
     let var = &kernel.vars[id];
-    matches!(var.kind, VarKind::Argument(_)) && !var.ty.is_float() && !var.shape.is_empty()
+    matches!(var.kind, VarKind::Argument(_)) && var.ty.is_exact() && !var.shape.is_empty()
 }

@@ -37,7 +37,7 @@ impl LoweredArrays {
         }
         let is_map = |v: &VarId| {
             let var = &kernel.vars[*v];
-            var.kind == VarKind::Argument(Direction::In) && !var.ty.is_float() && var.shape.len() == 2
+            var.kind == VarKind::Argument(Direction::In) && var.ty.is_exact() && var.shape.len() == 2
         };
         let mut maps = Vec::new();
         for map in kernel.vars.ids().filter(|v| is_map(v) && *v != cell_vertices) {

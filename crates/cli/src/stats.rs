@@ -103,7 +103,7 @@ fn text(stats: &Statistics, params: &BTreeMap<String, i64>, cells: Option<usize>
     let values: Vec<String> = params.iter().map(|(name, v)| format!("{name} = {v}")).collect();
     let mut text = format!("parameters: {}\n", values.join(", "));
     let ops = stats.ops.iter().map(|o| {
-        let flops = if o.ty.is_float() { o.kind.flops() * o.count } else { 0 };
+        let flops = if o.ty.is_real() { o.kind.flops() * o.count } else { 0 };
         [o.kind.to_string(), o.ty.to_string(), grouped(o.count), grouped(flops)]
     });
     text += &table(["operation", "type", "count", "FLOP"], ops);

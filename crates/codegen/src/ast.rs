@@ -506,7 +506,7 @@ pub(crate) fn update_value(op: UpdateOp, ty: ScalarType, before: Expr, value: Ex
         UpdateOp::Max => (MathFn::Fmax, IntFn::Max),
         UpdateOp::Add | UpdateOp::Mul => return Err(value),
     };
-    Ok(if ty.is_float() {
+    Ok(if ty.is_real() {
         Expr::Call(real, ty, vec![before, value])
     } else {
         Expr::IntCall(int, ty, Box::new(before), Box::new(value))

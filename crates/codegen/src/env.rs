@@ -9,9 +9,7 @@ use crate::factors::{Factor, factors};
 use crate::interval::Interval;
 use crate::launch_bounds::Reach;
 use crate::names::Names;
-use purlin_ir::{
-    Affine, Assumption, Atom, AxisTag, Constraint, Id, InameId, Kernel, ScalarType, VarId, VarKind,
-};
+use purlin_ir::{Affine, Assumption, Atom, AxisTag, Constraint, Id, InameId, Kernel, VarId, VarKind};
 use std::cell::Cell;
 use std::cmp::Ordering;
 
@@ -60,7 +58,7 @@ impl<'k> Env<'k> {
             iname_names.push(names.fresh(&stem));
         }
         let count = iname_names.len();
-        let var_ranges = kernel.vars.values().map(|v| type_range(v.ty)).collect();
+        let var_ranges = kernel.vars.values().map(|v| Interval::of(v.ty)).collect();
         let mut env = Self {
             kernel,
             names,
@@ -353,14 +351,5 @@ impl<'k> Env<'k> {
             }
         }
         known
-    }
-}
-
-/// The values of an integer type.
-fn type_range(ty: ScalarType) -> Interval {
-    match ty {
-        ScalarType::I16 => Interval::I16,
-        ScalarType::I32 => Interval::I32,
-        ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => Interval::ALL,
     }
 }

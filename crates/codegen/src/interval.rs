@@ -16,16 +16,11 @@ impl Interval {
     /// Every integer.
     pub(crate) const ALL: Self = Self { lo: -INFINITY, hi: INFINITY };
     /// The values of `i32`.
-    pub(crate) const I16: Self = Self { lo: i16::MIN as i128, hi: i16::MAX as i128 };
     pub(crate) const I32: Self = Self { lo: i32::MIN as i128, hi: i32::MAX as i128 };
 
-    /// The values of an integer type.
+    /// The values of an integer type; every integer for another one.
     pub(crate) fn of(ty: ScalarType) -> Self {
-        match ty {
-            ScalarType::I16 => Self::I16,
-            ScalarType::I32 => Self::I32,
-            ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => Self::ALL,
-        }
+        ty.ends().map_or(Self::ALL, |(lo, hi)| Self::new(lo, hi))
     }
 
     pub(crate) fn new(lo: i128, hi: i128) -> Self {

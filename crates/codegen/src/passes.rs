@@ -262,7 +262,7 @@ fn same_in_a_row(env: &Env<'_>, params: &[Param], scalars: Vec<Name>) -> BTreeSe
 fn maps(function: &Function) -> BTreeMap<Name, ScalarType> {
     let arguments = function.params.iter().filter(|p| p.buffer == Some(true)).map(|p| (&p.name, p.ty));
     let constants = function.constants.iter().map(|c| (&c.name, c.ty));
-    let integers = arguments.chain(constants).filter(|(_, ty)| !ty.is_float());
+    let integers = arguments.chain(constants).filter(|(_, ty)| ty.is_exact());
     integers.map(|(name, ty)| (name.clone(), ty.loaded())).collect()
 }
 

@@ -85,7 +85,7 @@ pub struct Run {
 impl Run {
     /// Floating-point operations; see [`OpKind::flops`].
     pub fn flops(&self) -> u64 {
-        self.ops.iter().filter(|((_, ty), _)| ty.is_float()).map(|((kind, _), n)| kind.flops() * n).sum()
+        self.ops.iter().filter(|((_, ty), _)| ty.is_real()).map(|((kind, _), n)| kind.flops() * n).sum()
     }
 }
 

@@ -202,7 +202,7 @@ impl Lowering<'_> {
             return Ok(Typed::Int(Int::Const(value), scalar));
         }
         let place = self.place_in(access, frame)?;
-        Ok(match ty.is_float() {
+        Ok(match ty.is_real() {
             true => Typed::Real(Real::Load(place), scalar),
             false => Typed::Int(Int::Load(place), scalar),
         })

@@ -18,7 +18,7 @@ impl Kernel {
         has_axes: &dyn Fn(usize) -> bool,
     ) -> Result<(), KernelError> {
         let var = &self.vars[var];
-        match !var.ty.is_float() && has_axes(var.shape.len()) {
+        match var.ty.is_exact() && has_axes(var.shape.len()) {
             true => Ok(()),
             false => Err(KernelError::Variable { var: var.name.clone(), why }),
         }
@@ -27,7 +27,7 @@ impl Kernel {
     pub(crate) fn verify_symmetry(&self, symmetry: &Symmetry) -> Result<(), KernelError> {
         let var = &self.vars[symmetry.var];
         let why = match symmetry.check(&var.shape) {
-            Ok(()) if symmetry.negated && !var.ty.is_float() => "antisymmetric needs an array of reals",
+            Ok(()) if symmetry.negated && var.ty.is_exact() => "antisymmetric needs an array of reals",
             Ok(()) => return Ok(()),
             Err(NoSymmetry::Axes) => "a symmetry names one axis for each axis of its array",
             Err(NoSymmetry::Permutation) => "a symmetry names each axis of its array once",
@@ -76,7 +76,7 @@ impl BlockLists {
         }
         for (var, axes) in self.with_axes() {
             let data = &kernel.vars[var];
-            if data.ty.is_float() || data.shape.len() != axes {
+            if data.ty.is_real() || data.shape.len() != axes {
                 return Err((var, "lists and their map are integers: two axes, lengths one"));
             }
             if !matches!(data.kind, VarKind::Argument(_) | VarKind::Table(_)) {

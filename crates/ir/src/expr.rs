@@ -105,39 +105,6 @@ impl UpdateOp {
         }
     }
 
-    /// The value of a reduction of reals over nothing.
-    pub const fn real_of_nothing(self) -> f64 {
-        match self {
-            Self::Add => 0.0,
-            Self::Mul => 1.0,
-            Self::Min => f64::INFINITY,
-            Self::Max => f64::NEG_INFINITY,
-        }
-    }
-
-    /// The value of a reduction of integers of a type over nothing.
-    pub fn integer_of_nothing(self, ty: ScalarType) -> i64 {
-        let is_narrow = ty == ScalarType::I32;
-        match self {
-            Self::Add => 0,
-            Self::Mul => 1,
-            Self::Min => {
-                if is_narrow {
-                    i32::MAX.into()
-                } else {
-                    i64::MAX
-                }
-            }
-            Self::Max => {
-                if is_narrow {
-                    i32::MIN.into()
-                } else {
-                    i64::MIN
-                }
-            }
-        }
-    }
-
     /// Operator of updates in the text format (`y[i] += ...`).
     pub fn update_symbol(self) -> &'static str {
         match self {

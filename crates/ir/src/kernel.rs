@@ -497,7 +497,7 @@ impl Variable {
 
     /// Whether it is a scalar integer that affine expressions may mention.
     pub fn is_integer_scalar(&self) -> bool {
-        self.shape.is_empty() && !self.ty.is_float()
+        self.shape.is_empty() && self.ty.is_exact()
     }
 }
 

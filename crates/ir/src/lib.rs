@@ -22,6 +22,7 @@ mod launches;
 pub mod layout;
 pub mod lists;
 pub mod multiples;
+pub mod neutral;
 mod references;
 pub mod rules;
 pub mod symmetry;
@@ -45,6 +46,6 @@ pub use kernel::{
 pub use lists::{BlockLists, ExclusiveItems, InverseLists};
 pub use multiples::Multiples;
 pub use symmetry::{AxisImage, NoSymmetry, Symmetry};
-pub use types::ScalarType;
+pub use types::{Class, ScalarType};
 pub use typing::{ExprType, TypeError, TypedExpr};
 pub use verify::KernelError;

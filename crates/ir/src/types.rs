@@ -18,6 +18,15 @@ pub enum ScalarType {
     I16,
 }
 
+/// What arithmetic the values of a type have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Integers of which every result is exact: one that does not fit where it is stored is an error.
+    Exact,
+    /// Floating-point numbers.
+    Real,
+}
+
 impl ScalarType {
     /// Every type, in the order of the enum.
     pub const ALL: [Self; 5] = [Self::F32, Self::F64, Self::I32, Self::I64, Self::I16];
@@ -31,11 +40,32 @@ impl ScalarType {
         }
     }
 
-    /// Whether the type is `f32` or `f64`.
-    pub fn is_float(self) -> bool {
+    /// What arithmetic its values have.
+    pub const fn class(self) -> Class {
         match self {
-            Self::F32 | Self::F64 => true,
-            Self::I16 | Self::I32 | Self::I64 => false,
+            Self::F32 | Self::F64 => Class::Real,
+            Self::I16 | Self::I32 | Self::I64 => Class::Exact,
+        }
+    }
+
+    /// Whether its values are numbers with a fraction.
+    pub fn is_real(self) -> bool {
+        self.class() == Class::Real
+    }
+
+    /// Whether its values are exact integers.
+    pub fn is_exact(self) -> bool {
+        self.class() == Class::Exact
+    }
+
+    /// The smallest and the largest value of an integer type; none of another one.
+    pub fn ends(self) -> Option<(i128, i128)> {
+        let signed = |bits: u32| (-(1 << (bits - 1)), (1 << (bits - 1)) - 1);
+        match self {
+            Self::I16 => Some(signed(16)),
+            Self::I32 => Some(signed(32)),
+            Self::I64 => Some(signed(64)),
+            Self::F32 | Self::F64 => None,
         }
     }
 

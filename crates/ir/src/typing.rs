@@ -50,7 +50,7 @@ impl ExprType {
     pub fn is_integer(self) -> bool {
         match self {
             Self::Literal | Self::Index => true,
-            Self::Scalar(ty) => !ty.is_float(),
+            Self::Scalar(ty) => ty.is_exact(),
             Self::Bool | Self::WeakReal => false,
         }
     }
@@ -59,7 +59,7 @@ impl ExprType {
     pub fn is_real(self) -> bool {
         match self {
             Self::WeakReal => true,
-            Self::Scalar(ty) => ty.is_float(),
+            Self::Scalar(ty) => ty.is_real(),
             Self::Bool | Self::Literal | Self::Index => false,
         }
     }
@@ -69,9 +69,9 @@ impl ExprType {
         match self {
             Self::Bool => false,
             Self::Literal => true,
-            Self::Index => !ty.is_float(),
-            Self::WeakReal => ty.is_float(),
-            Self::Scalar(from) => from.is_float() == ty.is_float() && from.bytes() <= ty.bytes(),
+            Self::Index => ty.is_exact(),
+            Self::WeakReal => ty.is_real(),
+            Self::Scalar(from) => from.is_real() == ty.is_real() && from.bytes() <= ty.bytes(),
         }
     }
 

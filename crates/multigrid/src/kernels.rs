@@ -106,7 +106,7 @@ fn sized(
     let text = sizes.iter().fold(text.to_owned(), |text, (name, size)| text.replace(name, &size.to_string()));
     let mut s = Schedule::of(&parse(&text)?);
     if precision == Precision::Single {
-        let is_real = |v: &&Variable| v.ty.is_float();
+        let is_real = |v: &&Variable| v.ty.is_real();
         let reals: Vec<String> = s.kernel().vars.values().filter(is_real).map(|v| v.name.clone()).collect();
         s.apply(SetPrecision::new(reals, precision.into()))?;
     }

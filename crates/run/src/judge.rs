@@ -197,7 +197,7 @@ impl Expected {
     /// there should be one is never explained.
     pub fn excuse(&self, kernel: &Kernel, inputs: &Memory, comparison: &mut Comparison) {
         let runs = self.perturbed.get_or_init(|| perturbed(kernel, inputs));
-        for result in comparison.0.iter_mut().filter(|r| r.needed.ty().is_float() && !r.faults.is_empty()) {
+        for result in comparison.0.iter_mut().filter(|r| r.needed.ty().is_real() && !r.faults.is_empty()) {
             let (needed, found) = (result.needed.to_f64(), result.found.to_f64());
             let mut moved = vec![0.0_f64; needed.len()];
             for values in runs.iter().filter_map(|memory| Some(memory.get(&result.name)?.to_f64())) {

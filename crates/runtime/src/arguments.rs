@@ -213,7 +213,7 @@ fn param<'a>(spec: &ArgSpec, v: i64) -> Option<Value<'a>> {
 }
 
 fn wrong_range(exe: &Shared, spec: &ArgSpec, v: i64) -> RuntimeError {
-    if spec.ty.is_float() {
+    if spec.ty.is_real() {
         return wrong_type(exe, spec, &Arg::Param(v));
     }
     RuntimeError::ParameterRange { name: spec.name.clone(), value: v, ty: spec.ty }

@@ -85,16 +85,16 @@ impl Draw {
             self.arrays.iter().chain(&self.integers).filter(|array| array.written).collect();
         let target = pick(&targets, plan.target);
         let (lhs, ty) = (self.element(target, plan.index), target.ty);
-        let mut value = if ty.is_float() { self.expression(&plan.value) } else { self.integer(&plan.value) };
+        let mut value = if ty.is_real() { self.expression(&plan.value) } else { self.integer(&plan.value) };
         if plan.staged {
-            value = self.staged(plan, value, ty.is_float());
+            value = self.staged(plan, value, ty.is_real());
         }
         let op = pick(
             &[None, Some(UpdateOp::Add), Some(UpdateOp::Min), Some(UpdateOp::Max), Some(UpdateOp::Mul)],
             plan.op,
         );
         let op = match op {
-            Some(UpdateOp::Mul) if !ty.is_float() => Some(UpdateOp::Add),
+            Some(UpdateOp::Mul) if ty.is_exact() => Some(UpdateOp::Add),
             op => op,
         };
         if op == Some(UpdateOp::Mul) {

@@ -197,7 +197,7 @@ fn are_same(expected: &[(&String, &Value)], found: &[(&String, &Value)], signs: 
         let signed = signs && a.is_sign_negative() != b.is_sign_negative();
         a.is_nan() && b.is_nan() || a == b && !signed
     };
-    let integers = |v: &Value| if v.ty().is_float() { None } else { v.to_i64() };
+    let integers = |v: &Value| if v.ty().is_real() { None } else { v.to_i64() };
     expected.len() == found.len()
         && expected.iter().zip(found).all(|((name, a), (other, b))| {
             let reals = a.to_f64().into_iter().zip(b.to_f64());

@@ -21,7 +21,6 @@ pub mod kit;
 pub mod lists;
 pub mod lookup;
 pub mod nest;
-pub mod neutral;
 pub mod obligation;
 mod picks;
 pub mod primitive;

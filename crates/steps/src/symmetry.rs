@@ -59,7 +59,7 @@ pub fn symmetry(kernel: &Kernel, name: &str, axes: &[ImageAxis], negated: bool) 
         Ok(()) if symmetry.is_identity() => {
             refused("every element is its own image".into(), "a mirrored axis, or another order of the axes")
         }
-        Ok(()) if negated && !data.ty.is_float() => Err(Refusal::argument(
+        Ok(()) if negated && data.ty.is_exact() => Err(Refusal::argument(
             "negated",
             format!("`{name}` holds {}", data.ty),
             "an array of reals, which all have a negative",

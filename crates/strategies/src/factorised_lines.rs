@@ -380,7 +380,7 @@ impl<'a> Lines<'a> {
         let Some(id) = kernel.iname(iname) else { return };
         let is_factor = |v: &Variable| {
             let n = v.shape.last().and_then(Affine::as_constant);
-            let given = matches!(v.kind, VarKind::Argument(Direction::In)) && v.ty.is_float();
+            let given = matches!(v.kind, VarKind::Argument(Direction::In)) && v.ty.is_real();
             given && v.shape.len() == 2 && n == Some(extent.along.pow(self.dim))
         };
         for (insn, loops) in kernel.schedule() {

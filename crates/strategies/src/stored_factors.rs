@@ -220,7 +220,7 @@ fn pass(
     inputs: impl IntoIterator<Item = String>,
 ) -> Result<(), TransformError> {
     let is_constant =
-        |v: &&Variable| v.kind == VarKind::Argument(Direction::In) && v.shape.is_empty() && v.ty.is_float();
+        |v: &&Variable| v.kind == VarKind::Argument(Direction::In) && v.shape.is_empty() && v.ty.is_real();
     let constants: Vec<String> =
         s.kernel().vars.values().filter(is_constant).map(|v| v.name.clone()).collect();
     s.apply(PassValues::new(values, inputs.into_iter().chain(constants)))?;

@@ -256,7 +256,7 @@ impl DecomposeParity {
             check_no_rule(kernel, var)?;
             let n = variable.shape[axis].as_constant().filter(|n| *n >= 2);
             let plain = variable.layout == Layout::default() && variable.storage.is_none();
-            let fits = plain && variable.ty.is_float() && n.is_some() && (length.is_none() || length == n);
+            let fits = plain && variable.ty.is_real() && n.is_some() && (length.is_none() || length == n);
             LINES.require(fits, || {
                 let extent = n.map_or_else(|| "no constant".to_owned(), |n| n.to_string());
                 format!(

@@ -2,6 +2,7 @@
 
 use crate::product::Product;
 use purlin_analysis::Analysis;
+use purlin_ir::neutral::of_nothing;
 use purlin_ir::{
     Access, AddressSpace, Expr, ExprType, GuardedRange, InameId, Insn, InsnId, Kernel, Node, Reduction,
     ScalarType, UpdateOp, VarId, VarKind, Variable, WriteOp,
@@ -12,7 +13,6 @@ use purlin_steps::expected::Expected;
 use purlin_steps::keeps::Keeps;
 use purlin_steps::lookup;
 use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::neutral::of_nothing;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
 use purlin_steps::proofs::accumulation::{Delayed, IS_UPDATE, NO_REDUCTIONS, refuse_reductions, update};

@@ -1,6 +1,7 @@
 //! Accumulates into partial values that are joined after the loop.
 
 use purlin_analysis::Analysis;
+use purlin_ir::neutral::neutral;
 use purlin_ir::{
     Access, AddressSpace, Affine, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarKind, Variable,
     WriteOp,
@@ -11,7 +12,6 @@ use purlin_steps::keeps::Keeps;
 use purlin_steps::lookup;
 use purlin_steps::lookup::NO_REDUCTION;
 use purlin_steps::nest::{copy_loops, renamed, wrapped};
-use purlin_steps::neutral::neutral;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
 use purlin_steps::proofs::accumulation::HAS_ELEMENT;

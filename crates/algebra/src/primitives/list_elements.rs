@@ -4,6 +4,7 @@ pub use crate::listed_elements::ListedElements;
 use crate::listed_elements::{ExclusiveUpdates, ListedUpdates, Sweep, put_around};
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::Polyhedral;
+use purlin_ir::neutral::neutral;
 use purlin_ir::{
     Access, AddressSpace, Affine, Assumption, BinaryOp, BlockLists, Constraint, Direction, ExclusiveItems,
     Expr, InameId, InsnId, InverseLists, Kernel, ScalarType, UpdateOp, VarId, VarKind, Variable, WriteOp,
@@ -13,7 +14,6 @@ use purlin_steps::expected::Expected;
 use purlin_steps::keeps::Keeps;
 use purlin_steps::lists::{Definition, ListNames};
 use purlin_steps::lookup;
-use purlin_steps::neutral::neutral;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
 use purlin_steps::proofs::elements::{NO_RULE, check_no_rule};
@@ -355,7 +355,7 @@ impl Primitive for ListElements {
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
-        let arrays = draw::vars(kernel, |v| matches!(v.kind, VarKind::Argument(_)) && v.ty.is_float());
+        let arrays = draw::vars(kernel, |v| matches!(v.kind, VarKind::Argument(_)) && v.ty.is_real());
         let block = p.among([1, 2, 1, 3, 1, 4]);
         let mut all = Vec::new();
         for at in draw::loops(kernel) {
@@ -389,7 +389,7 @@ fn through(kernel: &Kernel, access: &Access, loops: &[InameId]) -> Option<(VarId
     let constant = further.iter().all(|e| e.as_constant().is_some_and(|e| e >= 1));
     let map = &kernel.vars[entry.var];
     let columns = map.shape[1].as_constant().is_some_and(|columns| columns >= 1);
-    let given = columns && map.kind == VarKind::Argument(Direction::In) && !map.ty.is_float();
+    let given = columns && map.kind == VarKind::Argument(Direction::In) && map.ty.is_exact();
     let row = row.as_affine()?;
     let mut known = true;
     row.for_each_symbol(&mut |atom| {

@@ -206,8 +206,8 @@ impl Primitive for ReorderRows {
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let input = |v: &Variable| v.kind == VarKind::Argument(Direction::In) && !v.shape.is_empty();
-        let map = p.of(&draw::vars(kernel, |v| input(v) && !v.ty.is_float()))?;
-        let points = p.of(&draw::vars(kernel, |v| input(v) && v.ty.is_float()))?;
+        let map = p.of(&draw::vars(kernel, |v| input(v) && v.ty.is_exact()))?;
+        let points = p.of(&draw::vars(kernel, |v| input(v) && v.ty.is_real()))?;
         let block = p.between(1, 4);
         let all = draw::loops(kernel).into_iter().map(|l| Self::new(l, &map, &points, block));
         draw::possible(kernel, all.collect(), p)
@@ -228,7 +228,7 @@ impl ReorderRows {
             let data = &kernel.vars[lookup::var(kernel, name)?];
             let constant = data.shape.iter().skip(1).all(|e| e.as_constant().is_some_and(|e| e >= 1));
             let input = data.kind == VarKind::Argument(Direction::In) && !data.shape.is_empty();
-            KNOWN.require(input && constant && data.ty.is_float() == real, || {
+            KNOWN.require(input && constant && data.ty.is_real() == real, || {
                 let what = if real { "reals" } else { "integers" };
                 format!("`{name}` is no input of {what} with rows of constant length; name one that is")
             })?;

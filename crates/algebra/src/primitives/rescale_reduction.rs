@@ -244,7 +244,7 @@ impl Primitive for RescaleReduction {
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let mut all = Vec::new();
-        for max in draw::vars(kernel, |v| v.ty.is_float()) {
+        for max in draw::vars(kernel, |v| v.ty.is_real()) {
             let var = kernel.var(&max)?;
             let is_top = |i: &&Insn| i.lhs.var == var && i.update_op() == Some(UpdateOp::Max);
             let below = |i: &&Insn| i.update_op() == Some(UpdateOp::Add) && i.rhs.loads(var);
@@ -308,7 +308,7 @@ impl RescaleReduction {
                     })
             };
             let one = insn.lhs == kernel.insns[*first].lhs && insn.lhs.index.iter().all(of_outer);
-            MAXIMUM.require(takes && one && kernel.vars[max].ty.is_float(), || {
+            MAXIMUM.require(takes && one && kernel.vars[max].ty.is_real(), || {
                 format!(
                     "`{}` does not take a maximum of reals by `max=` in one element of `{}`; convert it to an update, \
                      or choose an inner loop",

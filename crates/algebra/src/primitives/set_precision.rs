@@ -116,7 +116,7 @@ impl Primitive for SetPrecision {
         let vars: Vec<VarId> = self.vars.iter().map(|v| lookup::var(kernel, v)).collect::<Result<_, _>>()?;
         for var in &vars {
             let data = &kernel.vars[*var];
-            REAL.require(data.ty.is_float(), || {
+            REAL.require(data.ty.is_real(), || {
                 format!("`{}` holds {}, needed a variable of reals", data.name, data.ty)
             })?;
             let alone = data.storage.as_ref().and_then(|storage| {
@@ -158,7 +158,7 @@ impl Primitive for SetPrecision {
             let ty = kernel.vars[insn.lhs.var].ty;
             let found = kernel.type_of(&insn.rhs, &[]);
             // a type that is none is for the verifier to tell
-            if ty.is_float() && found.is_ok_and(|found: ExprType| !found.stores_in(ty)) {
+            if ty.is_real() && found.is_ok_and(|found: ExprType| !found.stores_in(ty)) {
                 rounded.push((id, ty));
             }
         }

@@ -106,7 +106,7 @@ fn extents(kernel: &Kernel, var: VarId) -> Result<Vec<i64>, Refusal> {
     let plain = v.space == AddressSpace::Private
         && v.storage.is_none()
         && v.layout == Layout::default()
-        && v.ty.is_float();
+        && v.ty.is_real();
     extents.filter(|e| plain && !e.is_empty()).ok_or_else(|| {
         DENSE.unfit(format!(
             "`{}` is no private array of reals with constant extents, dense and without a shared buffer; combine \

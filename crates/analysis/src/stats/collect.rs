@@ -122,7 +122,7 @@ impl<'s, 'k> Collector<'s, 'k> {
 
     fn op(&mut self, tally: Tally, at: &Context) -> Done {
         self.inexact |= !at.exact;
-        if let Some((kind, _)) = Tally::decode(tally.index()).filter(|(_, ty)| ty.is_float()) {
+        if let Some((kind, _)) = Tally::decode(tally.index()).filter(|(_, ty)| ty.is_real()) {
             let flops = kind.flops().checked_mul(at.count).ok_or(StatsError::Overflow)?;
             add(&mut self.flops, flops)?;
         }

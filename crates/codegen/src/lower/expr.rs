@@ -32,7 +32,7 @@ impl<'k> Lower<'k> {
             e
         };
         let typed = self.kernel.typed(e).map_err(|e| self.internal(e.to_string()))?;
-        self.value(&typed, if ty.is_float() { ty } else { ScalarType::F64 })
+        self.value(&typed, if ty.is_real() { ty } else { ScalarType::F64 })
     }
 
     /// Code of a truth value.
@@ -269,7 +269,7 @@ impl<'k> Lower<'k> {
     /// A cast is no context: what is made of literals is computed in `f64` and converted once.
     fn cast(&mut self, ty: ScalarType, a: &TypedExpr<'_>) -> Result<Value, CodegenError> {
         let value = self.value(a, ScalarType::F64)?;
-        if ty.is_float() {
+        if ty.is_real() {
             let code = match value {
                 Value::Real(Expr::Real(v, _), _) if a.ty == ExprType::WeakReal => Expr::Real(v, ty),
                 value @ (Value::Affine(_) | Value::Int(..) | Value::Real(..) | Value::Bool(_)) => {
@@ -312,7 +312,7 @@ impl<'k> Lower<'k> {
         self.before(vec![Stmt::Declare(Declare::scalar(name.clone(), ty, value))]);
         self.before(code);
         let code = Expr::var(&name);
-        Ok(if ty.is_float() { Value::Real(code, ty) } else { Value::Int(code, ty, Interval::of(ty)) })
+        Ok(if ty.is_real() { Value::Real(code, ty) } else { Value::Int(code, ty, Interval::of(ty)) })
     }
 
     fn reduction_nest(
@@ -366,7 +366,7 @@ fn comparison(op: BinaryOp) -> Op {
 
 /// The value that an operator does not change.
 fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
-    if ty.is_float() {
+    if ty.is_real() {
         return Expr::Real(op.real_of_nothing(), ty);
     }
     let value = op.integer_of_nothing(ty);

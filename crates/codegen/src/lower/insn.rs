@@ -114,7 +114,7 @@ impl<'k> Lower<'k> {
         let value = self.expr_for(&insn.rhs, ty)?;
         let value = match insn.update_op() {
             // arguments of a function, which OpenCL does not convert
-            Some(UpdateOp::Min | UpdateOp::Max) if ty.is_float() => value.into_real(&self.env, ty),
+            Some(UpdateOp::Min | UpdateOp::Max) if ty.is_real() => value.into_real(&self.env, ty),
             op => self.stored(self.clamped(value, op, ty), ty),
         };
         Ok(match insn.op {
@@ -159,7 +159,7 @@ impl<'k> Lower<'k> {
 
     /// A value as an element of type `ty`.
     pub(super) fn stored(&self, value: Value, ty: ScalarType) -> Expr {
-        match (ty.is_float(), value) {
+        match (ty.is_real(), value) {
             (true, Value::Real(e, ScalarType::F32)) => e,
             (true, value) => value.into_real(&self.env, ty),
             (false, value) => {

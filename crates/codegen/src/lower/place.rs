@@ -26,7 +26,7 @@ impl<'k> Lower<'k> {
     pub(super) fn load(&mut self, access: &Access) -> Result<Value, CodegenError> {
         let var = &self.kernel.vars[access.var];
         let scalar = access.index.is_empty();
-        if scalar && !var.ty.is_float() && is_plain_scalar(var, &[]) {
+        if scalar && var.ty.is_exact() && is_plain_scalar(var, &[]) {
             return Ok(Value::Affine(Affine::var(access.var)));
         }
         if let Some(entry) = self.entry(access) {

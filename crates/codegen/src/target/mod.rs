@@ -309,7 +309,7 @@ mod tests;
 
 /// `a op b` in the source of a helper.
 pub(crate) fn combine(op: UpdateOp, ty: ScalarType, dialect: &TargetDescription, a: &str, b: &str) -> String {
-    match (op, ty.is_float()) {
+    match (op, ty.is_real()) {
         (UpdateOp::Add, _) => format!("{a} + {b}"),
         (UpdateOp::Mul, _) => format!("{a} * {b}"),
         (UpdateOp::Min, true) => format!("{}({a}, {b})", dialect.function(MathFn::Fmin, ty)),

@@ -75,7 +75,7 @@ impl<'w> Walker<'w> {
                 buffers.insert(param.name.clone(), Buffer { space: Space::Global, ty: param.ty });
             } else {
                 let value = integers.param(&param.name).map_or(Value::Unknown, Value::Uniform);
-                scalars.insert(param.name.clone(), if param.ty.is_float() { Value::Real } else { value });
+                scalars.insert(param.name.clone(), if param.ty.is_real() { Value::Real } else { value });
             }
         }
         for table in &function.constants {
@@ -160,7 +160,7 @@ impl<'w> Walker<'w> {
             return;
         }
         let found = value.as_ref().map(|e| self.visit(e));
-        if !ty.is_float() {
+        if ty.is_exact() {
             self.scalars.insert(name.clone(), found.clone().unwrap_or(Value::Unknown));
         }
         if found.is_some() {
@@ -198,7 +198,7 @@ impl<'w> Walker<'w> {
         };
         let at = self.visit(offset);
         let Some(buffer) = self.buffers.get(&place.name).copied() else { return };
-        if !buffer.ty.is_float() && buffer.space != Space::Global {
+        if buffer.ty.is_exact() && buffer.space != Space::Global {
             self.keep(&place.name, &at, &value);
         }
         self.touch(place, buffer, &at, Use::Write, updates);
@@ -262,7 +262,7 @@ impl<'w> Walker<'w> {
             let Some(offset) = &place.offset else { continue };
             let at = self.visit(offset);
             let Some(buffer) = self.buffers.get(&place.name).copied() else { continue };
-            if !buffer.ty.is_float() {
+            if buffer.ty.is_exact() {
                 self.keep(&place.name, &at, &value);
             }
             self.touch(place, buffer, &at, Use::Write, false);
@@ -363,7 +363,7 @@ impl<'w> Walker<'w> {
             }
             Expr::Cast(ty, a) => {
                 let found = self.visit(a);
-                match (ty.is_float(), found.is_real()) {
+                match (ty.is_real(), found.is_real()) {
                     (true, _) => Value::Real,
                     (false, true) => Value::Unknown,
                     (false, false) => found,
@@ -460,7 +460,7 @@ impl<'w> Walker<'w> {
         let at = self.visit(offset);
         let Some(buffer) = self.buffers.get(&place.name).copied() else { return Value::Unknown };
         self.touch(place, buffer, &at, Use::Read, false);
-        if buffer.ty.is_float() {
+        if buffer.ty.is_real() {
             return Value::Real;
         }
         let name = &place.name;

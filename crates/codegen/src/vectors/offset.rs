@@ -39,7 +39,7 @@ fn widest(a: ScalarType, b: ScalarType) -> ScalarType {
 }
 
 fn is_integer(e: &Expr, symbols: &Symbols) -> bool {
-    type_of(e, &|name| symbols.get(name).map(|(ty, _)| *ty)).is_some_and(|ty| !ty.is_float())
+    type_of(e, &|name| symbols.get(name).map(|(ty, _)| *ty)).is_some_and(|ty| ty.is_exact())
 }
 
 /// Whether an expression reads one of the wanted variables.

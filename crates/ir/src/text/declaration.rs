@@ -38,7 +38,7 @@ impl<'s> Parser<'s> {
             "param" => VarKind::Param,
             "arg" => VarKind::Argument(Direction::In),
             "temp" => VarKind::Temporary,
-            _ if ty.is_float() => VarKind::Table(TableData::real([])),
+            _ if ty.is_real() => VarKind::Table(TableData::real([])),
             _ => VarKind::Table(TableData::int([])),
         };
         let mut attributes = Attributes::default();
@@ -165,7 +165,7 @@ impl<'s> Parser<'s> {
         let (name, span) = c.expect_word("the name of an array")?;
         let var = self.variable(name, span)?;
         let declared = &self.kernel.vars[var];
-        if declared.ty.is_float() || !has_axes(declared.shape.len()) {
+        if declared.ty.is_real() || !has_axes(declared.shape.len()) {
             return Err(fail(span, format!("`{name}` is not {needed}")));
         }
         c.expect_symbol(")", "after the array")?;
@@ -193,7 +193,7 @@ impl<'s> Parser<'s> {
         if symmetry.check(&declared.shape).is_err() {
             return Err(fail_help(span, format!("these axes are no symmetry of `{name}`"), help));
         }
-        if declared.ty.is_float() || !negated {
+        if declared.ty.is_real() || !negated {
             return Ok(Assumption::Symmetric(symmetry));
         }
         Err(fail(span, format!("`{name}` is not an array of reals")))
@@ -256,7 +256,7 @@ impl<'s> Parser<'s> {
         }
         self.filled.insert(id); // also if the values are wrong: one error is enough
         c.expect_symbol("=", "and the values")?;
-        let data = if ty.is_float() {
+        let data = if ty.is_real() {
             TableData::Real(self.value_list(c, name, |p, c, negative| p.real_value(c, negative, ty))?.into())
         } else {
             TableData::Int(self.value_list(c, name, |_, c, negative| int_value(c, negative, ty))?.into())

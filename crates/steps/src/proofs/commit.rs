@@ -1,9 +1,9 @@
 //! An accumulator that starts from nothing and is committed by the update that made it.
 
-use crate::neutral::{is_neutral, is_of_nothing, neutral};
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use crate::tree::insns_of;
+use purlin_ir::neutral::{is_neutral, is_of_nothing, neutral};
 use purlin_ir::{Expr, Kernel, Node, UpdateOp, VarId, WriteOp};
 
 /// An accumulator, and the operator of its updates.

@@ -235,7 +235,7 @@ pub(crate) fn has_solution(kernel: &Kernel) -> Result<bool, Refusal> {
 fn integer_array(kernel: &Kernel, name: &str) -> Result<VarId, Refusal> {
     let var = lookup::var(kernel, name)?;
     let data = &kernel.vars[var];
-    INTEGERS.require(!data.ty.is_float() && !data.shape.is_empty(), || {
+    INTEGERS.require(data.ty.is_exact() && !data.shape.is_empty(), || {
         let found = if data.shape.is_empty() { "is a scalar".into() } else { format!("holds {}", data.ty) };
         format!("`{name}` {found}, needed an array of integers")
     })?;

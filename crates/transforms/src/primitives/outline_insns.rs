@@ -213,7 +213,7 @@ impl Translation<'_, '_> {
         let direction = if outline.written.contains(&var) { Direction::InOut } else { Direction::In };
         let (kind, axes) = match outline.arrays.get(&var) {
             Some(axes) => (VarKind::Argument(direction), axes.as_slice()),
-            None if from.ty.is_float() => (VarKind::Argument(Direction::In), [].as_slice()),
+            None if from.ty.is_real() => (VarKind::Argument(Direction::In), [].as_slice()),
             None => (VarKind::Param, [].as_slice()),
         };
         let shape: Vec<Affine> = axes.iter().filter_map(ArgAxis::extent).map(|e| self.affine(e)).collect();

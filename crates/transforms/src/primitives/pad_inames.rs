@@ -389,7 +389,7 @@ impl Scope<'_> {
 fn fill(kernel: &mut Kernel, id: InsnId) {
     let insn = kernel.insns[id].clone();
     let ty = kernel.vars[insn.lhs.var].ty;
-    let zero = if ty.is_float() { Expr::Real(Real(0.0)) } else { Expr::Int(0) };
+    let zero = if ty.is_real() { Expr::Real(Real(0.0)) } else { Expr::Int(0) };
     let name = kernel.fresh_name(&format!("{}_pad", insn.name));
     let filling = kernel.insns.push(Insn { name, rhs: zero, ..insn });
     let is_user = |n: &Node| matches!(n, Node::Insn(i) if *i == id);

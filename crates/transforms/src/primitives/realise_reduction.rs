@@ -1,6 +1,7 @@
 //! Turns a reduction into a loop.
 
 use purlin_analysis::Analysis;
+use purlin_ir::neutral::of_nothing;
 use purlin_ir::{
     Access, AddressSpace, BinaryOp, Expr, ExprType, Id, InameId, Insn, InsnId, Kernel, Node, Reduction,
     ScalarType, UpdateOp, VarKind, Variable, WriteOp,
@@ -8,7 +9,6 @@ use purlin_ir::{
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::keeps::Keeps;
 use purlin_steps::lookup;
-use purlin_steps::neutral::of_nothing;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
 use purlin_steps::proofs::accumulation::{NO_REDUCTIONS, refuse_reductions};

@@ -6,6 +6,7 @@ use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
+use purlin_ir::neutral::of_nothing;
 use purlin_ir::{
     Access, AddressSpace, Affine, Atom, BinaryOp, Constraint, Domain, Expr, ExprType, GuardedRange, InameId,
     Insn, InsnId, Kernel, Node, Reduction, ScalarType, UpdateOp, VarKind, Variable, WriteOp,
@@ -15,7 +16,6 @@ use purlin_steps::condition::range_runs;
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::keeps::Keeps;
 use purlin_steps::lookup;
-use purlin_steps::neutral::of_nothing;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
 use purlin_steps::proofs::accumulation::{NO_REDUCTIONS, refuse_reductions};

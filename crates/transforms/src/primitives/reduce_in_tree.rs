@@ -1,6 +1,7 @@
 //! Joins the terms of an update pairwise, in logarithmically many steps.
 
 use purlin_analysis::Analysis;
+use purlin_ir::neutral::neutral;
 use purlin_ir::{
     Access, AddressSpace, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Node,
     ScalarType, SubGroup, UpdateOp, VarId, VarKind, Variable, WriteOp,
@@ -11,7 +12,6 @@ use purlin_steps::keeps::{Instances, Keeps};
 use purlin_steps::lookup;
 use purlin_steps::lookup::NO_REDUCTION;
 use purlin_steps::nest::new_loop;
-use purlin_steps::neutral::neutral;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
 use purlin_steps::proofs::ORDER;

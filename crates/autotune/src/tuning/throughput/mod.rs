@@ -75,7 +75,7 @@ struct Maps {
 
 impl Maps {
     fn of(memory: &Memory) -> Self {
-        let integers = memory.values().iter().filter(|(_, value)| !value.ty().is_float());
+        let integers = memory.values().iter().filter(|(_, value)| value.ty().is_exact());
         let arrays = integers.filter_map(|(name, value)| Some((name.clone(), value.to_i64()?))).collect();
         Self { params: memory.params().clone(), arrays }
     }
