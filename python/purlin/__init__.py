@@ -23,7 +23,7 @@ tag(i_o, tag: g.0)
 tag(i_i, tag: l.0)
 """
 
-from purlin._purlin import Kernel, __version__
+from purlin._purlin import BoundCall, Kernel, __version__
 from purlin._purlin import forms as _forms
 from purlin.auto import AutoSchedule, ScheduleTrial, auto
 from purlin.checks import checked
@@ -69,6 +69,7 @@ __all__ = [
     "Argument",
     "ArgumentError",
     "AutoSchedule",
+    "BoundCall",
     "CodegenError",
     "Compiled",
     "CopyWarning",

@@ -95,6 +95,19 @@ def _never_changes(value: Any) -> bool:
     return any(kind.__module__.partition(".")[0] in ("jax", "jaxlib") for kind in type(value).__mro__)
 
 
+def current_stream(value: Any) -> Optional[int]:
+    """The stream that the library of an array on a card puts its work on now; nothing if it does not tell."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, getattr(torch, "Tensor", ())):
+        return torch.cuda.current_stream(value.device).cuda_stream or LEGACY if value.is_cuda else None
+    try:
+        interface = _interface(value, "__cuda_array_interface__")
+    except RuntimeError:  # the view of it says what is wrong
+        return None
+    stream = interface.get("stream") if interface is not None and interface.get("version", 0) >= 3 else None
+    return stream or None
+
+
 def refuse_masked(name: str, value: Any) -> None:
     """Refuses an array of NumPy with masked entries, of which no protocol tells."""
     # whoever has such an array has imported the module: importing it here would take its lock, which

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Optional, Union
 
 from purlin import _purlin
-from purlin._purlin import Kernel
-from purlin.arrays import UNKNOWN, View, _about, is_array, refuse_masked, view
+from purlin._purlin import BoundCall, Kernel
+from purlin.arrays import UNKNOWN, View, _about, current_stream, is_array, refuse_masked, view
 from purlin.errors import ArgumentError, CopyWarning, DtypeError, UnknownArgument
 from purlin.schedule import Schedule
 from purlin.show import LANGUAGES, highlighted
@@ -100,6 +100,7 @@ class Bound:
     arrays: list[tuple]
     numbers: dict[str, Union[int, float]]
     views: list[View]
+    stream: Optional[int]
 
 
 class Compiled:
@@ -176,24 +177,36 @@ class Compiled:
         return self._schedule.steps() if self._schedule is not None else []
 
     def __call__(self, *args: Any, stream: Any = None, **kwargs: Any) -> None:
-        """Runs once, and waits for the result unless a CUDA ``stream`` is given.
+        """Runs once.
 
-        Arrays on a card may still be under way on the current stream of their library (PyTorch,
-        CuPy, JAX): the run waits for that stream, and for all of the card's where a library does not
-        tell its streams.
+        On arrays of a card it is put on the current stream of the library of the results, or of the
+        first array whose library (PyTorch, CuPy) tells it, and returns early, as operations of that
+        library do; what other libraries make on other streams is waited for. Where no library tells
+        a stream, the run waits for all of the card's, and the call for the result. So it does on the
+        host.
 
-        ``stream`` is an integer, or an object with a handle (CuPy's ``ptr``, PyTorch's
+        ``stream`` names another one: an integer, or an object with a handle (CuPy's ``ptr``, PyTorch's
         ``cuda_stream``, the protocol ``__cuda_stream__``). The run then waits for the arrays there,
-        except for those of libraries that do not tell their streams. The call returns early, and
-        the arrays have to live until the stream has come so far.
+        except for those of libraries that do not tell their streams. The arrays have to live until
+        the stream has come so far.
         """
-        handle = _stream(stream)
-        bound = self._ready(args, kwargs, handle)
-        self._program.launch(bound.arrays, bound.numbers, handle)
+        bound = self._on_stream(args, kwargs, stream)
+        self._program.launch(bound.arrays, bound.numbers, bound.stream)
+
+    def bind(self, *args: Any, stream: Any = None, **kwargs: Any) -> BoundCall:
+        """The call with these arguments, as a function of none: ``call()`` runs it once more.
+
+        Addresses, types, shapes and layouts are checked here, and not again: a call costs about what
+        the driver takes. The arrays stay where they are as long as the bound call lives, and what they
+        hold when it runs is what it reads. Its stream is found here as by a call, where ``stream`` names
+        none; ``call(stream=...)`` names another one.
+        """
+        bound = self._on_stream(args, kwargs, stream)
+        return self._program.bind(bound.arrays, bound.numbers, bound.views, bound.stream)
 
     def roofline(self, *args: Any, work: Optional[Kernel] = None, **kwargs: Any) -> Roofline:
         """Times runs with these arguments, of which those that are written are left alone."""
-        bound = self._ready(args, kwargs, None)
+        bound = self._ready(self._named(args, kwargs), None)
         kernel = work or (self._schedule.start if self._schedule is not None else self.kernel)
         times, runs, work_done, roofs, executed, device, svg = self._program.measure(
             bound.arrays, bound.numbers, kernel, kernel.name
@@ -202,7 +215,7 @@ class Compiled:
 
     def seconds(self, *args: Any, **kwargs: Any) -> float:
         """The median time of runs with these arguments, of which those written are left alone."""
-        bound = self._ready(args, kwargs, None)
+        bound = self._ready(self._named(args, kwargs), None)
         return self._program.seconds(bound.arrays, bound.numbers)
 
     def check(self, *args: Any, **kwargs: Any) -> str:
@@ -214,16 +227,32 @@ class Compiled:
         :class:`ArgumentError` with those at fault. Maps on a card are copied for it. Returns what
         was checked, in words. :func:`purlin.checked` does it at each call.
         """
-        bound = self._bind(args, kwargs, None)
+        bound = self._bind(self._named(args, kwargs), None)
         return self._program.check(bound.arrays, bound.numbers)
 
     def _checked(self) -> Compiled:
         """The same, each call of which is checked."""
         return Compiled(self._program, self._schedule, True)
 
-    def _ready(self, args: tuple, kwargs: dict[str, Any], stream: Optional[int]) -> Bound:
+    def _on_stream(self, args: tuple, kwargs: dict[str, Any], stream: Any) -> Bound:
+        """The arguments of a run and its stream: the one that is named, or that of the arrays' library."""
+        given, handle = self._named(args, kwargs), _stream(stream)
+        if handle is not None or self.target != "cuda":
+            return self._ready(given, handle)
+        current = self._current_stream(given)
+        bound = self._ready(given, current)
+        # what nobody tells the stream of is waited for on all of them, which a run on a stream does not
+        unknown = current is not None and any(found.stream == UNKNOWN for found in bound.views)
+        return self._ready(given, None) if unknown else bound
+
+    def _current_stream(self, given: dict[str, Any]) -> Optional[int]:
+        results = [a.name for a in self.arguments if a.is_written and a.name in given]
+        streams = (current_stream(given[name]) for name in [*results, *given])
+        return next((stream for stream in streams if stream is not None), None)
+
+    def _ready(self, given: dict[str, Any], stream: Optional[int]) -> Bound:
         """The arguments of a run, checked where that is asked for."""
-        bound = self._bind(args, kwargs, stream)
+        bound = self._bind(given, stream)
         if self._is_checked or os.environ.get(CHECK, "0") not in ("", "0"):
             # a check reads values now, so that it waits for whatever is under way
             now = [found if stream is None else replace(found, stream=UNKNOWN) for found in bound.views]
@@ -231,8 +260,7 @@ class Compiled:
             self._program.check(arrays, bound.numbers)
         return bound
 
-    def _bind(self, args: tuple, kwargs: dict[str, Any], stream: Optional[int]) -> Bound:
-        given = self._named(args, kwargs)
+    def _bind(self, given: dict[str, Any], stream: Optional[int]) -> Bound:
         kinds = {a.name: a.kind for a in self.arguments}
         arrays, numbers, views = [], {}, []
         for name, value in given.items():
@@ -244,7 +272,7 @@ class Compiled:
             views.append(found)
             arrays.append(found.lent(name))
         self._warn_of_copies(given, views)
-        return Bound(arrays, numbers, views)
+        return Bound(arrays, numbers, views, stream)
 
     def _named(self, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
         if len(args) > len(self._positions):
@@ -268,7 +296,7 @@ class Compiled:
         for name, found in zip((n for n in given if is_array(given[n])), views):
             if found.place == "host":
                 message = f"argument `{name}` is copied to `{self.device}`, because it lies in host memory"
-                warnings.warn(message, CopyWarning, stacklevel=4)
+                warnings.warn(message, CopyWarning, stacklevel=6)
 
     def __repr__(self) -> str:
         arguments = ", ".join(map(str, self.arguments))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Iterable, Mapping, Optional, Union
 
 from purlin import _purlin
-from purlin._purlin import Kernel
+from purlin._purlin import BoundCall, Kernel
 from purlin.arrays import _about, refuse_masked
 from purlin.compiled import Argument, Compiled, Roofline, compile
 from purlin.errors import (
@@ -159,6 +159,12 @@ class Operator:
         given = self._named(outputs, kwargs)
         for part in self.parts:
             part.compiled(stream=stream, **_of(part, given))
+
+    def bind(self, *outputs: Any, stream: Any = None, **kwargs: Any) -> BoundCall:
+        """The call with these arguments, as a function of none; as :meth:`purlin.Compiled.bind`."""
+        given = self._named(outputs, kwargs)
+        calls = [part.compiled.bind(stream=stream, **_of(part, given)) for part in self.parts]
+        return calls[0] if len(calls) == 1 else BoundCall.sequence(calls)
 
     def check(self, *outputs: Any, **kwargs: Any) -> str:
         """Checks a call without running it, as :meth:`purlin.Compiled.check`; a line for each part."""

@@ -61,7 +61,7 @@ pub(crate) enum Number {
 
 /// The arguments of a call, in terms of the runtime.
 pub(crate) struct Call<'a> {
-    pub(crate) args: Vec<(&'a str, Arg<'a>)>,
+    pub(crate) args: Vec<(&'a str, Arg<'static>)>,
     pub(crate) params: BTreeMap<String, i64>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn is_given(spec: &ArgSpec) -> bool {
 pub(crate) fn bind<'a>(
     kernel: &Kernel,
     program: &'a Program,
-    arrays: &'a [Array],
+    arrays: &[Array],
     numbers: &BTreeMap<String, Number>,
 ) -> Result<Call<'a>, Failure> {
     let specs: Vec<&ArgSpec> = program.plan.args.iter().filter(|spec| is_given(spec)).collect();

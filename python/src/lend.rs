@@ -12,12 +12,12 @@ use purlin::interp::Value;
 use purlin::ir::ScalarType;
 use purlin::runtime::{Foreign, Place, Stream};
 
-/// The memory of an array for the time of a call, `bytes` bytes of it.
-pub(crate) fn lend(array: &Array, bytes: u64) -> Foreign<'_> {
+/// The memory of an array, `bytes` bytes of it, for as long as the package holds its object.
+pub(crate) fn lend(array: &Array, bytes: u64) -> Foreign<'static> {
     let place = if array.is_cuda() { Place::Cuda } else { Place::Host };
-    // SAFETY: the array's protocol promises the address, `Program.launch` holds the object, and
-    // that nobody else writes to an array during a call is what the call's documentation demands,
-    // as NumPy's does.
+    // SAFETY: the array's protocol promises the address, the methods of `Program` hold the object
+    // during a call and `BoundCall` for its life, and that nobody else writes to an array during a
+    // call is what the call's documentation demands, as NumPy's does.
     let mut foreign = unsafe { Foreign::new(place, array.address(), bytes) };
     if array.is_writable() {
         // SAFETY: as above.

@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod bind;
+mod bound;
 mod failure;
 mod form;
 mod kernel;
@@ -29,6 +30,7 @@ fn _purlin(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<kernel::Kernel>()?;
     m.add_class::<schedule::Engine>()?;
     m.add_class::<program::Program>()?;
+    m.add_class::<bound::BoundCall>()?;
     m.add_class::<form::Form>()?;
     m.add_function(wrap_pyfunction!(schedule::primitives, m)?)?;
     m.add_function(wrap_pyfunction!(schedule::other_names, m)?)?;

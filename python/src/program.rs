@@ -1,6 +1,7 @@
 //! Compiled programs on devices.
 
 use crate::bind::{Array, Call, Number, bind, is_given, memory};
+use crate::bound::BoundCall;
 use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
 use crate::lend;
@@ -186,6 +187,23 @@ impl Program {
             let bound = bind(&self.kernel, &self.program, &arrays, &numbers)?;
             Ok(self.device.launch_on(&self.executable, &bound.args, stream.map(lend::stream))?)
         })
+    }
+
+    /// A call with these arguments; `owners` keep the arrays.
+    #[pyo3(signature = (arrays, numbers, owners, stream=None))]
+    fn bind(
+        &self,
+        py: Python<'_>,
+        arrays: Vec<Array>,
+        numbers: BTreeMap<String, Number>,
+        owners: Py<PyAny>,
+        stream: Option<u64>,
+    ) -> PyResult<BoundCall> {
+        let prepared = failure::run(py, || {
+            let bound = bind(&self.kernel, &self.program, &arrays, &numbers)?;
+            Ok(self.device.prepare(&self.executable, &bound.args)?)
+        })?;
+        Ok(BoundCall::new(&self.device, prepared, owners, stream))
     }
 
     /// Checks what the kernel assumes of these values, and that none leads it outside an array.

@@ -23,6 +23,13 @@ pub(crate) struct Bound<'a> {
     pub(crate) grid: [u64; 3],
 }
 
+impl<'a> Bound<'a> {
+    /// What the launches of an executable are made of.
+    pub(crate) fn parts(&self) -> (&[Value<'a>], &Params, [u64; 3]) {
+        (&self.values, &self.params, self.grid)
+    }
+}
+
 type Given<'a> = BTreeMap<&'a str, Arg<'a>>;
 pub(crate) type Params = BTreeMap<String, i64>;
 
@@ -104,15 +111,19 @@ fn collect<'a>(exe: &Shared, args: &[(&'a str, Arg<'a>)]) -> Result<Given<'a>, R
     }
     for spec in &exe.plan.args {
         if is_given(spec) && !given.contains_key(spec.name.as_str()) {
-            return Err(RuntimeError::MissingArgument {
-                entry: exe.entry.clone(),
-                name: spec.name.clone(),
-                kind: describe(spec),
-                expected: expected(exe),
-            });
+            return Err(missing(exe, spec));
         }
     }
     Ok(given)
+}
+
+pub(crate) fn missing(exe: &Shared, spec: &ArgSpec) -> RuntimeError {
+    RuntimeError::MissingArgument {
+        entry: exe.entry.clone(),
+        name: spec.name.clone(),
+        kind: describe(spec),
+        expected: expected(exe),
+    }
 }
 
 fn expected(exe: &Shared) -> String {
@@ -175,12 +186,7 @@ fn value<'a>(
     info: &DeviceInfo,
 ) -> Result<Value<'a>, RuntimeError> {
     let Some(arg) = given.get(spec.name.as_str()) else {
-        return Err(RuntimeError::MissingArgument {
-            entry: exe.entry.clone(),
-            name: spec.name.clone(),
-            kind: describe(spec),
-            expected: expected(exe),
-        });
+        return Err(missing(exe, spec));
     };
     match (&spec.kind, *arg) {
         (ArgKind::Param, Arg::Param(v)) => param(spec, v).ok_or_else(|| wrong_range(exe, spec, v)),

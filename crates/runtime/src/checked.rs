@@ -2,14 +2,16 @@
 
 use crate::arguments::bind;
 use crate::device::{
-    Arg, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Shared, Stream, Traffic,
+    Arg, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Prepared, Shared, Stream,
+    Traffic,
 };
 use crate::driver::{Checked, Driver, lock};
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
-use crate::guests::{Guest, admit, fetch, leave};
+use crate::guests::{admit, among, fetch, settle};
 use crate::interrupt::check_interrupt;
 use crate::limits::check_limits;
+use crate::prepared::{prepare, repeat};
 use crate::timing::{Timing, TimingOptions};
 use purlin_codegen::Program;
 use std::hash::{Hash, Hasher};
@@ -137,19 +139,24 @@ impl<D: Driver> Device for Checked<D> {
         let exe = &*executable.shared;
         self.check_use()?;
         let guests = admit(self, exe, args, stream)?;
-        let args = Guest::among(args, &guests);
+        let args = among(args, &guests);
         let scratch = self.allocate_scratch(exe, &args)?;
         let bound = bind(exe, &args, &scratch, self.info())?;
-        self.in_pieces(exe, &bound, &mut |calls| {
-            let _queue = self.turn()?;
-            let Some(stream) = stream else { return self.run(&calls).map(drop) };
-            let wait = scratch.iter().any(Option::is_some) || guests.iter().any(Guest::is_copy);
-            let last = calls.len();
-            calls.iter().enumerate().try_for_each(|(k, (code, call))| {
-                self.driver.enqueue(code, call, stream, wait && k + 1 == last)
-            })
-        })?;
-        leave(self, exe, &guests)
+        let wait = scratch.iter().any(Option::is_some) || guests.iter().any(|guest| guest.copied);
+        self.in_pieces(exe, bound.parts(), &mut |calls| self.start(&calls, stream, wait))?;
+        guests.iter().try_for_each(|guest| settle(self, exe, guest))
+    }
+
+    fn prepare<'a>(
+        &self,
+        executable: &Executable,
+        args: &[(&str, Arg<'a>)],
+    ) -> Result<Prepared<'a>, RuntimeError> {
+        prepare(self, executable, args)
+    }
+
+    fn repeat(&self, prepared: &Prepared<'_>, stream: Option<Stream>) -> Result<(), RuntimeError> {
+        repeat(self, prepared, stream)
     }
 
     fn launch_all(&self, launches: &[Launch<'_>]) -> Result<f64, RuntimeError> {
@@ -165,7 +172,7 @@ impl<D: Driver> Device for Checked<D> {
         for (Launch { executable, args }, scratch) in launches.iter().zip(&scratches) {
             let exe = &*executable.shared;
             let bound = bind(exe, args, scratch, self.info())?;
-            self.in_pieces(exe, &bound, &mut |piece| {
+            self.in_pieces(exe, bound.parts(), &mut |piece| {
                 calls.extend(piece);
                 Ok(())
             })?;
@@ -187,11 +194,11 @@ impl<D: Driver> Device for Checked<D> {
         let exe = &*executable.shared;
         self.check_use()?;
         let guests = admit(self, exe, args, None)?;
-        let args = Guest::among(args, &guests);
+        let args = among(args, &guests);
         let scratch = self.allocate_scratch(exe, &args)?;
         let bound = bind(exe, &args, &scratch, self.info())?;
         let mut calls = Vec::new();
-        self.in_pieces(exe, &bound, &mut |piece| {
+        self.in_pieces(exe, bound.parts(), &mut |piece| {
             calls.extend(piece);
             Ok(())
         })?;
@@ -205,7 +212,7 @@ impl<D: Driver> Device for Checked<D> {
                 self.run(&calls)
             })?
         };
-        leave(self, exe, &guests)?;
+        guests.iter().try_for_each(|guest| settle(self, exe, guest))?;
         Ok(timing)
     }
 }

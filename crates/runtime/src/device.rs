@@ -7,6 +7,7 @@ use crate::timing::{Timing, TimingOptions};
 use purlin_codegen::{LaunchPlan, Program, Sequence, Target};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -301,6 +302,39 @@ pub struct Launch<'a> {
     pub args: &'a [(&'a str, Arg<'a>)],
 }
 
+/// An executable with its arguments, checked and in the order of its signature, for
+/// [`Device::repeat`].
+///
+/// Arrays that the device cannot reach are copied at each launch, as by [`Device::launch`]. Memory for
+/// temporaries is allocated once.
+pub struct Prepared<'a> {
+    pub(crate) executable: Executable,
+    pub(crate) values: Vec<Kept<'a>>,
+    pub(crate) scratch: Vec<Option<Buffer>>,
+    pub(crate) params: BTreeMap<String, i64>,
+    pub(crate) grid: [u64; 3],
+}
+
+/// An argument of a [`Prepared`] launch.
+pub(crate) enum Kept<'a> {
+    I32(i32),
+    I64(i64),
+    F32(f32),
+    F64(f64),
+    Buffer(&'a Buffer),
+    Guest(Guest<'a>),
+    /// A table of the executable or scratch memory.
+    Runtime,
+}
+
+/// A foreign array of a launch as a buffer of the device.
+pub(crate) struct Guest<'a> {
+    pub(crate) name: String,
+    pub(crate) foreign: Foreign<'a>,
+    pub(crate) buffer: Buffer,
+    pub(crate) copied: bool,
+}
+
 /// A device that compiles and runs programs of one target.
 ///
 /// Operations are blocking and a device can be shared between threads; compilations run concurrently with each
@@ -391,6 +425,22 @@ pub trait Device: Send + Sync {
         args: &[(&str, Arg<'_>)],
         stream: Option<Stream>,
     ) -> Result<(), RuntimeError>;
+
+    /// Checks the arguments of a launch once, for [`Device::repeat`].
+    ///
+    /// # Errors
+    /// As [`Device::launch`].
+    fn prepare<'a>(
+        &self,
+        executable: &Executable,
+        args: &[(&str, Arg<'a>)],
+    ) -> Result<Prepared<'a>, RuntimeError>;
+
+    /// Launches what this device prepared, as [`Device::launch_on`] does, without a check of arguments.
+    ///
+    /// # Errors
+    /// A launch that another device prepared, a stream for a device without streams, a failing driver.
+    fn repeat(&self, prepared: &Prepared<'_>, stream: Option<Stream>) -> Result<(), RuntimeError>;
 
     /// Runs programs one after the other, each as by [`Device::launch`], and waits for the last one
     /// alone. Returns the seconds that they took by the device's clock: on a card from the first to

@@ -1,6 +1,6 @@
 //! What a backend has to provide, and the checked device that is built on it.
 
-use crate::arguments::{Bound, Value, bind_entry, scratch};
+use crate::arguments::{Params, Value, bind_entry, scratch};
 use crate::device::{Arg, Buffer, Code, Device, DeviceInfo, Optimisation, Origin, Shared, Stream};
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
@@ -163,7 +163,7 @@ impl<D: Driver> Checked<D> {
     }
 
     /// Refuses a device that was lost in a fork, and work that is to stop.
-    pub(super) fn check_use(&self) -> Result<(), RuntimeError> {
+    pub(crate) fn check_use(&self) -> Result<(), RuntimeError> {
         if self.forks != forks() && !self.driver.survives_forks() {
             return Err(RuntimeError::Forked { device: self.device_name() });
         }
@@ -228,21 +228,37 @@ impl<D: Driver> Checked<D> {
         }
     }
 
+    /// Runs launches: to the end of the last, or puts them on a stream, and then waits if asked to.
+    pub(crate) fn start(
+        &self,
+        calls: &[(&D::Code, Call<'_, D::Memory>)],
+        stream: Option<Stream>,
+        wait: bool,
+    ) -> Result<(), RuntimeError> {
+        let _queue = self.turn()?;
+        let Some(stream) = stream else { return self.run(calls).map(drop) };
+        let last = calls.len();
+        calls
+            .iter()
+            .enumerate()
+            .try_for_each(|(k, (code, call))| self.driver.enqueue(code, call, stream, wait && k + 1 == last))
+    }
+
     /// Hands the launches of an executable to `run`, as many at once as fit a piece; those without groups
     /// are none.
-    pub(super) fn in_pieces<'a>(
+    pub(crate) fn in_pieces<'a>(
         &self,
         exe: &'a Shared,
-        bound: &Bound<'a>,
+        (values, params, grid): (&[Value<'a>], &Params, [u64; 3]),
         run: &mut dyn FnMut(Launches<'a, D>) -> Result<(), RuntimeError>,
     ) -> Result<(), RuntimeError> {
         let (sequence, codes) = match &exe.code {
             Code::One(code) => {
-                if bound.grid.contains(&0) {
+                if grid.contains(&0) {
                     return Ok(());
                 }
-                let (values, block) = (self.values(&bound.values)?, exe.plan.block);
-                return run(vec![(self.code(exe, &**code)?, Call { values, grid: bound.grid, block })]);
+                let (values, block) = (self.values(values)?, exe.plan.block);
+                return run(vec![(self.code(exe, &**code)?, Call { values, grid, block })]);
             }
             Code::Several(sequence, codes) => (sequence, codes),
         };
@@ -253,13 +269,13 @@ impl<D: Driver> Checked<D> {
             what: "a bound of a loop around launches".into(),
             source,
         };
-        sequence.visit(&bound.params, &no_value, &mut |k, params| {
+        sequence.visit(params, &no_value, &mut |k, params| {
             let (entry, code) = (&sequence.entries[k], codes[k]);
             let (own, grid) = bind_entry(entry, params, exe.plan.args.len(), self.info())?;
             if grid.contains(&0) {
                 return Ok(());
             }
-            let mut values = self.values(&bound.values)?;
+            let mut values = self.values(values)?;
             values.extend(self.values(&own)?);
             piece.push((code, Call { values, grid, block: entry.plan.block }));
             if piece.len() == PIECE { run(std::mem::take(&mut piece)) } else { Ok(()) }
@@ -268,7 +284,7 @@ impl<D: Driver> Checked<D> {
     }
 
     /// Memory for the temporaries of a launch that all work-groups share, all poison.
-    pub(super) fn allocate_scratch(
+    pub(crate) fn allocate_scratch(
         &self,
         exe: &Shared,
         args: &[(&str, Arg<'_>)],

@@ -1,35 +1,19 @@
 //! Foreign memory of a launch: adopted where the device reaches it, else copied there and back.
 
-use crate::device::{Arg, Buffer, Device, Shared, Stream};
+use crate::device::{Arg, Device, Guest, Shared, Stream};
 use crate::driver::{Checked, Driver};
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Ready};
 use purlin_codegen::{ArgKind, ArgSpec, BufferAccess};
 
-/// A foreign array of a launch as a buffer of the device.
-pub(crate) struct Guest<'a> {
-    name: String,
-    foreign: Foreign<'a>,
-    buffer: Buffer,
-    copied: bool,
-}
-
-impl<'a> Guest<'a> {
-    /// The arguments with each foreign array as its buffer.
-    pub(crate) fn among<'g>(args: &[(&'g str, Arg<'g>)], guests: &'g [Guest<'a>]) -> Vec<(&'g str, Arg<'g>)> {
-        let mut guests = guests.iter();
-        let admitted = |arg: Arg<'g>| match arg {
-            Arg::Foreign(_) => guests.next().map_or(arg, |guest| Arg::Buffer(&guest.buffer)),
-            Arg::Param(_) | Arg::F32(_) | Arg::F64(_) | Arg::I32(_) | Arg::I64(_) | Arg::Buffer(_) => arg,
-        };
-        let mut admitted = admitted;
-        args.iter().map(|(name, arg)| (*name, admitted(*arg))).collect()
-    }
-
-    /// Whether the device has a copy of it.
-    pub(crate) fn is_copy(&self) -> bool {
-        self.copied
-    }
+/// The arguments with each foreign array as its buffer.
+pub(crate) fn among<'g>(args: &[(&'g str, Arg<'g>)], guests: &'g [Guest<'_>]) -> Vec<(&'g str, Arg<'g>)> {
+    let mut guests = guests.iter();
+    let mut admitted = |arg: Arg<'g>| match arg {
+        Arg::Foreign(_) => guests.next().map_or(arg, |guest| Arg::Buffer(&guest.buffer)),
+        Arg::Param(_) | Arg::F32(_) | Arg::F64(_) | Arg::I32(_) | Arg::I64(_) | Arg::Buffer(_) => arg,
+    };
+    args.iter().map(|(name, arg)| (*name, admitted(*arg))).collect()
 }
 
 /// Whether a program writes an argument.
@@ -139,24 +123,32 @@ fn guest<'a, D: Driver>(
     Ok(Guest { name, foreign, buffer, copied: true })
 }
 
-/// What the kernel wrote goes to the owners of the arrays.
-pub(crate) fn leave<D: Driver>(
+/// The values of an array for one more launch: those that its owner has given it meanwhile.
+pub(crate) fn renew<D: Driver>(
+    device: &Checked<D>,
+    guest: &Guest<'_>,
+    stream: Option<Stream>,
+) -> Result<(), RuntimeError> {
+    wait(device, &guest.foreign, stream)?;
+    match guest.foreign.host() {
+        Some(data) if guest.copied => device.upload(&guest.buffer, data),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What the kernel wrote goes to the owner of the array.
+pub(crate) fn settle<D: Driver>(
     device: &Checked<D>,
     exe: &Shared,
-    guests: &[Guest<'_>],
+    guest: &Guest<'_>,
 ) -> Result<(), RuntimeError> {
-    for guest in guests {
-        let written = exe.plan.args.iter().any(|spec| spec.name == guest.name && is_written(spec));
-        if !written {
-            continue;
-        }
-        if !guest.copied {
-            device.driver.settle(device.memory(&guest.buffer)?)?;
-        } else if let Some(out) = guest.foreign.host_mut() {
-            device.download(&guest.buffer, out)?;
-        }
+    if !exe.plan.args.iter().any(|spec| spec.name == guest.name && is_written(spec)) {
+        return Ok(());
     }
-    Ok(())
+    if !guest.copied {
+        return device.driver.settle(device.memory(&guest.buffer)?);
+    }
+    guest.foreign.host_mut().map_or(Ok(()), |out| device.download(&guest.buffer, out))
 }
 
 #[cfg(test)]
@@ -330,6 +322,27 @@ mod tests {
         assert_eq!(log_of(after(7), Some(9)), ["wait 7", enqueued]);
         // whoever names a stream orders what libraries do not tell
         assert_eq!(log_of(Ready::AfterAll, Some(9)), [enqueued]);
+    }
+
+    #[test]
+    fn a_prepared_launch_goes_to_the_stream_that_is_named() {
+        let device = Checked::new(Card::new());
+        let exe = device.compile(&program()).unwrap();
+        let (a, b) = (Aligned([1.0, 2.0]), Aligned([3.0, 4.0]));
+        // SAFETY: the card knows no streams.
+        let x = unsafe { lent(&a).after(7) };
+        let args = [("x", Arg::Foreign(x)), ("y", Arg::Foreign(lent(&b)))];
+        let prepared = device.prepare(&exe, &args).unwrap();
+        device.driver.log.lock().unwrap().clear();
+        device.repeat(&prepared, Some(Stream(7))).unwrap();
+        device.repeat(&prepared, Some(Stream(9))).unwrap();
+        device.repeat(&prepared, None).unwrap();
+        let (on, run) =
+            (|stream| format!("enqueue 2 arrays on {stream}, wait: false"), "run 2 arrays".to_owned());
+        let wait = || "wait 7".to_owned();
+        assert_eq!(*device.driver.log.lock().unwrap(), [on(7), wait(), on(9), wait(), run]);
+        let other = Checked::new(Card::new());
+        assert!(matches!(other.repeat(&prepared, None), Err(RuntimeError::OtherDevice { .. })));
     }
 
     #[test]

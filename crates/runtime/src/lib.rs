@@ -43,6 +43,7 @@ mod limits;
 mod model;
 pub mod oclgrind;
 mod opencl;
+mod prepared;
 mod registry;
 mod resources;
 mod timing;
@@ -52,7 +53,8 @@ pub use cache::{Cache, CacheKey};
 pub use ceilings::{measure_ceilings, measure_exceeded_ceilings};
 pub use claims::{Claim, Claims};
 pub use device::{
-    Arg, Backend, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Stream, Traffic,
+    Arg, Backend, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Prepared, Stream,
+    Traffic,
 };
 pub use elements::{Element, buffer_of, download_values, upload_values};
 pub use error::{RuntimeError, Unavailable};

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::programs::*;
-use purlin_runtime::{Arg, Foreign, Launch, Place, RuntimeError, Stream, TimingOptions};
+use purlin_runtime::{Arg, Foreign, Launch, Place, RuntimeError, Stream, TimingOptions, buffer_of};
 
 fn lent(values: &[f64]) -> Foreign<'_> {
     // SAFETY: the slice outlives the reference.
@@ -44,6 +44,53 @@ fn a_device_says_what_it_shares() {
             purlin_codegen::Target::Cuda => assert!(!host && device.shares(Place::Cuda)),
             purlin_codegen::Target::OpenCl => assert!(!device.shares(Place::Cuda)),
         }
+    });
+}
+
+/// What the owner writes between launches is seen, and each launch adds once.
+#[test]
+fn a_prepared_launch_is_repeated() {
+    each_device(|device, target| {
+        let exe = device.compile(&axpy(target)).unwrap();
+        for n in [0usize, 1, 65, 5000] {
+            let (mut x, mut y) = (fresh(n), fresh(n));
+            let mut want = y.clone();
+            let (bytes, [at_x, at_y]) = (n as u64 * 8, [&mut x, &mut y].map(|v| v.as_mut_ptr() as u64));
+            // SAFETY: both live to the end of the round, and are written between launches alone.
+            let (from, to) = unsafe {
+                (Foreign::new(Place::Host, at_x, bytes), Foreign::new(Place::Host, at_y, bytes).writable())
+            };
+            let prepared = device.prepare(&exe, &args(n, from, to)).unwrap();
+            for round in 0..3 {
+                x.iter_mut().for_each(|v| *v += f64::from(round));
+                want.iter_mut().enumerate().for_each(|(i, w)| *w += 2.0 * x[i] + SHIFT[i % 4]);
+                device.repeat(&prepared, None).unwrap();
+            }
+            for i in 0..n {
+                assert!((y[i] - want[i]).abs() < 4e-14, "{target} n={n} i={i}: {} {}", y[i], want[i]);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_launch_is_prepared_as_it_is_launched() {
+    each_device(|device, target| {
+        let exe = device.compile(&axpy(target)).unwrap();
+        let (x, mut y) = (vec![1.0; 64], vec![0.0; 64]);
+        let error = device.prepare(&exe, &args(64, lent(&x), lent(&x))).err().unwrap();
+        assert!(matches!(error, RuntimeError::ReadOnly { .. }), "{target}: {error}");
+        let error = device.prepare(&exe, &args(65, lent(&x), lent_mut(&mut y))).err().unwrap();
+        assert!(matches!(error, RuntimeError::BufferTooSmall { .. }), "{target}: {error}");
+        let error = device.prepare(&exe, &args(64, lent(&x), lent_mut(&mut y))[..3]).err().unwrap();
+        assert!(matches!(error, RuntimeError::MissingArgument { .. }), "{target}: {error}");
+        let own = buffer_of(device, &x).unwrap();
+        let mut given = args(64, lent(&x), lent_mut(&mut y));
+        given[2].1 = Arg::Buffer(&own);
+        let prepared = device.prepare(&exe, &given).unwrap();
+        device.repeat(&prepared, None).unwrap();
+        drop((prepared, given));
+        assert_eq!(y[5], 2.0 + SHIFT[1], "{target}");
     });
 }
 

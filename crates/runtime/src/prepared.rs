@@ -1,0 +1,96 @@
+//! Launches whose arguments are checked once and that run often.
+
+use crate::arguments::{Value, bind, missing};
+use crate::device::{Arg, Device, Executable, Guest, Kept, Prepared, Shared, Stream};
+use crate::driver::{Checked, Driver};
+use crate::error::RuntimeError;
+use crate::guests::{admit, among, renew, settle};
+use purlin_codegen::ArgKind;
+use std::collections::BTreeMap;
+
+impl<'a> Kept<'a> {
+    fn guest(&self) -> Option<&Guest<'a>> {
+        match self {
+            Self::Guest(guest) => Some(guest),
+            Self::I32(_) | Self::I64(_) | Self::F32(_) | Self::F64(_) | Self::Buffer(_) | Self::Runtime => {
+                None
+            }
+        }
+    }
+}
+
+impl Prepared<'_> {
+    /// The values of a launch, but for the buffers of the runtime.
+    fn values<'p>(&'p self, exe: &'p Shared) -> Vec<Value<'p>> {
+        let kept = self.values.iter().zip(exe.tables.iter().zip(&self.scratch));
+        kept.filter_map(|(kept, (table, scratch))| match kept {
+            Kept::I32(v) => Some(Value::I32(*v)),
+            Kept::I64(v) => Some(Value::I64(*v)),
+            Kept::F32(v) => Some(Value::F32(*v)),
+            Kept::F64(v) => Some(Value::F64(*v)),
+            Kept::Buffer(buffer) => Some(Value::Buffer(buffer)),
+            Kept::Guest(guest) => Some(Value::Buffer(&guest.buffer)),
+            // `prepare` made one of the two
+            Kept::Runtime => table.as_ref().or(scratch.as_ref()).map(Value::Buffer),
+        })
+        .collect()
+    }
+}
+
+/// Checks and binds, as a launch does.
+pub(crate) fn prepare<'a, D: Driver>(
+    device: &Checked<D>,
+    executable: &Executable,
+    args: &[(&str, Arg<'a>)],
+) -> Result<Prepared<'a>, RuntimeError> {
+    let exe = &*executable.shared;
+    device.check_use()?;
+    let guests = admit(device, exe, args, None)?;
+    let with_guests = among(args, &guests);
+    let scratch = device.allocate_scratch(exe, &with_guests)?;
+    let bound = bind(exe, &with_guests, &scratch, device.info())?;
+    let (params, grid) = (bound.params, bound.grid);
+    let numbers: Vec<Option<Kept<'a>>> = bound
+        .values
+        .iter()
+        .map(|value| match *value {
+            Value::I32(v) => Some(Kept::I32(v)),
+            Value::I64(v) => Some(Kept::I64(v)),
+            Value::F32(v) => Some(Kept::F32(v)),
+            Value::F64(v) => Some(Kept::F64(v)),
+            Value::Buffer(_) => None,
+        })
+        .collect();
+    let mut guests: BTreeMap<String, Guest<'a>> = guests.into_iter().map(|g| (g.name.clone(), g)).collect();
+    let buffer = |name: &str| {
+        let mut given = args.iter().filter(|(given, _)| *given == name);
+        given.find_map(|(_, arg)| if let Arg::Buffer(buffer) = arg { Some(Kept::Buffer(buffer)) } else { None })
+    };
+    let values = exe.plan.args.iter().zip(numbers).map(|(spec, number)| match (&spec.kind, number) {
+        (ArgKind::Table(_) | ArgKind::Scratch { .. }, _) => Ok(Kept::Runtime),
+        (_, Some(number)) => Ok(number),
+        (ArgKind::Param | ArgKind::Scalar | ArgKind::Buffer { .. }, None) => {
+            let guest = guests.remove(&spec.name).map(Kept::Guest);
+            guest.or_else(|| buffer(&spec.name)).ok_or_else(|| missing(exe, spec))
+        }
+    });
+    let values = values.collect::<Result<_, _>>()?;
+    Ok(Prepared { executable: executable.clone(), values, scratch, params, grid })
+}
+
+/// Launches once more.
+pub(crate) fn repeat<D: Driver>(
+    device: &Checked<D>,
+    prepared: &Prepared<'_>,
+    stream: Option<Stream>,
+) -> Result<(), RuntimeError> {
+    let exe = &*prepared.executable.shared;
+    let guests = || prepared.values.iter().filter_map(Kept::guest);
+    guests().try_for_each(|guest| renew(device, guest, stream))?;
+    let wait = guests().any(|guest| guest.copied);
+    let values = prepared.values(exe);
+    device.in_pieces(exe, (&values, &prepared.params, prepared.grid), &mut |calls| {
+        device.start(&calls, stream, wait)
+    })?;
+    guests().try_for_each(|guest| settle(device, exe, guest))
+}
