@@ -1,4 +1,4 @@
-"""Writes what a call costs on the host, beside peers: results/h200/calls.md on a card.
+"""Writes what a call costs on the host, next to peers: results/h200/calls.md on a card.
 
     python write_call_costs.py [FILE]
 

@@ -20,7 +20,7 @@ impl<'a> Kept<'a> {
 }
 
 impl Prepared<'_> {
-    /// The values of a launch, but for the buffers of the runtime.
+    /// The values of a launch, except for the buffers of the runtime.
     fn values<'p>(&'p self, exe: &'p Shared) -> Vec<Value<'p>> {
         let kept = self.values.iter().zip(exe.tables.iter().zip(&self.scratch));
         kept.filter_map(|(kept, (table, scratch))| match kept {
@@ -64,7 +64,9 @@ pub(crate) fn prepare<'a, D: Driver>(
     let mut guests: BTreeMap<String, Guest<'a>> = guests.into_iter().map(|g| (g.name.clone(), g)).collect();
     let buffer = |name: &str| {
         let mut given = args.iter().filter(|(given, _)| *given == name);
-        given.find_map(|(_, arg)| if let Arg::Buffer(buffer) = arg { Some(Kept::Buffer(buffer)) } else { None })
+        given.find_map(
+            |(_, arg)| if let Arg::Buffer(buffer) = arg { Some(Kept::Buffer(buffer)) } else { None },
+        )
     };
     let values = exe.plan.args.iter().zip(numbers).map(|(spec, number)| match (&spec.kind, number) {
         (ArgKind::Table(_) | ArgKind::Scratch { .. }, _) => Ok(Kept::Runtime),
