@@ -9,7 +9,7 @@ use purlin::runtime::{Device, Optimisation, oclgrind, open};
 use purlin::transforms::Recipe;
 use purlin::{LoadError, Loaded, gathered, laid_out};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -173,6 +173,7 @@ fn spawn(device: &str, replicated: Option<bool>, way: &Way, pairs: &[Pair]) -> R
     command.args(["--exact", "devices::child", "--ignored", "--nocapture"]);
     command.env(WORK, &file).env("PURLIN_CACHE_DIR", dir.path().join("objects"));
     command.env("POCL_CACHE_DIR", dir.path()).env("OMP_NUM_THREADS", "2");
+    command.env("OMP_WAIT_POLICY", "passive"); // a thread at a barrier would take a core from other processes
     command.env("PURLIN_OPENCL_TRIAL", "0"); // this is a process of its own
     command.env_remove("POCL_EXTRA_BUILD_FLAGS"); // everything as users have it, optimisation included
     command.envs(way.variables.iter().map(|(name, value)| (name, value)));
@@ -493,13 +494,18 @@ fn child() {
         work.pairs.iter().enumerate().map(|(k, pair)| program(k, pair, target)).collect();
     let elsewhere =
         |g: &Generated| work.replicated.is_some_and(|r| r != needs_replication(&g.program.source));
-    let source = merged(generated.iter().flatten().filter(|g| !elsewhere(g)).map(|g| &g.program));
+    let mut sources = BTreeMap::new();
+    for g in generated.iter().flatten().filter(|g| !elsewhere(g)) {
+        sources.entry(alike(&g.program)).or_insert_with(Vec::new).push(&g.program);
+    }
+    let sources: BTreeMap<_, _> =
+        sources.into_iter().map(|(key, programs)| (key, merged(programs.into_iter()))).collect();
     let mut verdicts = Vec::new();
     for (pair, generated) in work.pairs.iter().zip(&mut generated) {
         verdicts.push(match generated {
             Err(verdict) => Some(verdict.clone()),
             Ok(g) if elsewhere(g) => None,
-            Ok(g) => Some(run(&*device, work.optimisation, &source, g, pair)),
+            Ok(g) => Some(run(&*device, work.optimisation, &sources[&alike(&g.program)], g, pair)),
         });
     }
     std::fs::write(Path::new(&file).with_extension("out"), serde_json::to_vec(&verdicts).unwrap()).unwrap();
@@ -561,6 +567,15 @@ fn value(e: &Affine, names: &[String], memory: &Memory) -> Option<i64> {
         Atom::Var(v) => memory.get_param(&names[v.index()]),
         Atom::Iname(_) | Atom::Floor(..) => None,
     })
+}
+
+/// What the options of the C compiler depend on. Programs in one source have the same, or it would be compiled
+/// once for each.
+fn alike(program: &Program) -> [bool; 2] {
+    let entries = program.launches.iter().flat_map(|launches| &launches.entries);
+    let mut plans = entries.map(|entry| &entry.plan).chain([&program.plan]);
+    let is_c = program.target == Target::C;
+    [is_c && program.repeated_writes, is_c && plans.any(|plan| plan.block.iter().any(|items| *items > 1))]
 }
 
 /// One source of many programs: what they share (preamble, functions that the printers add) stands

@@ -64,16 +64,17 @@ impl Inputs for Sample<'_> {
 }
 
 /// A step, chosen by `bytes`; none where the kernel has nothing that the primitive could be tried
-/// on. Every fourth is of a primitive of [`RARE`], if one would be accepted; every eighth is a tree, so that
-/// programs have several.
-pub fn step(kernel: &Kernel, memory: &Memory, bytes: &[u8]) -> Option<Step> {
+/// on. It is of the primitive `aim`, if that would be accepted. Every fourth is of a primitive of [`RARE`],
+/// if one would be accepted; every eighth is a tree, so that programs have several.
+pub fn step(kernel: &Kernel, memory: &Memory, bytes: &[u8], aim: Option<&str>) -> Option<Step> {
     let (first, bytes) = bytes.split_first()?;
     let sample = Sample(memory);
-    let step = match first % 8 {
+    let step = aim.and_then(|name| accepted(name, kernel, &sample, bytes));
+    let step = step.or_else(|| match first % 8 {
         3 | 7 => rare(kernel, &sample, bytes),
-        5 => first_accepted([TREE], kernel, &sample, bytes),
+        5 => accepted(TREE, kernel, &sample, bytes),
         _ => None,
-    };
+    });
     let step = step.or_else(|| steps().draw(kernel, &mut Picks::new(bytes, &sample)))?;
     // nobody passes the values of a table that a step has made or changed
     let is_made = |name: &str| {
@@ -83,21 +84,20 @@ pub fn step(kernel: &Kernel, memory: &Memory, bytes: &[u8]) -> Option<Step> {
     (!step.get::<PassTable>().is_some_and(|pass| is_made(&pass.var))).then_some(step)
 }
 
-/// A step of a primitive of [`RARE`] that is accepted.
+/// A step of a primitive of [`RARE`] that is accepted: they are tried in an order of the bytes, in which that
+/// of any two does not depend on the others.
 fn rare(kernel: &Kernel, sample: &Sample<'_>, bytes: &[u8]) -> Option<Step> {
-    let (first, bytes) = bytes.split_first()?;
-    let start = usize::from(*first) % RARE.len();
-    first_accepted(RARE[start..].iter().chain(&RARE[..start]).copied(), kernel, sample, bytes)
+    let mut left = RARE.to_vec();
+    std::iter::from_fn(|| {
+        let next = Picks::new(bytes, sample).first(left.iter().copied(), |name| (name, 1))?;
+        left.retain(|name| *name != next);
+        Some(next)
+    })
+    .find_map(|name| accepted(name, kernel, sample, bytes))
 }
 
-/// The first step of some primitives that is accepted.
-fn first_accepted<'n>(
-    names: impl IntoIterator<Item = &'n str>,
-    kernel: &Kernel,
-    sample: &Sample<'_>,
-    bytes: &[u8],
-) -> Option<Step> {
-    let rows = names.into_iter().filter_map(|name| steps().row(name));
-    let mut drawn = rows.filter_map(|row| row.draw(kernel, &mut Picks::new(bytes, sample)));
-    drawn.find(|step| step.apply(kernel).is_ok())
+/// A step of a primitive, if it is accepted.
+fn accepted(name: &str, kernel: &Kernel, sample: &Sample<'_>, bytes: &[u8]) -> Option<Step> {
+    let step = steps().row(name)?.draw(kernel, &mut Picks::new(bytes, sample))?;
+    step.apply(kernel).is_ok().then_some(step)
 }

@@ -34,6 +34,7 @@ use purlin_sample::{SampleConfig, plan::arbitrary_plan};
 use shrink::Tree;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tally::Tally;
@@ -138,14 +139,18 @@ fn accepted_recipes_keep_results_everywhere() {
     let wanted = variable("PURLIN_PAIRS").unwrap_or(if purlin_sample::is_long_run() { LONG } else { 160 });
     let seed = purlin_sample::seed();
     let places = places();
-    let (sum, mut numbers) = (Mutex::new(Sum { wanted, ..Sum::default() }), 0..0);
+    let sum = Mutex::new(Sum { wanted, ..Sum::default() });
+    let mut numbers = 0..0;
     // in rounds, so that which batches run does not depend on how long each takes
     loop {
         let missing = sum.lock().unwrap().missing();
         let Some(missing) = missing else { break };
         numbers = numbers.end..numbers.end + missing.div_ceil(BATCH as u64);
-        batches(seed, numbers.clone(), &places, &sum);
+        in_parallel(numbers.clone(), &sum, |number| batch(seed, number, &places, &sum));
     }
+    // whichever primitives chance has left out
+    let missed = missing(&sum.lock().unwrap());
+    in_parallel(0..missed.len() as u64, &sum, |k| aimed(seed, missed[k as usize], &places, &sum));
     let sum = sum.into_inner().unwrap();
     let share = if wanted < MANY { ", in OpenCL half of them" } else { "" };
     println!("{} pairs ran in the interpreter and in {places:?}{share}; PURLIN_SEED={seed}", sum.pairs);
@@ -184,10 +189,7 @@ fn accepted_recipes_keep_results_everywhere() {
         println!("{times:6} without code: {why}");
     }
     assert!(sum.failures.is_empty(), "PURLIN_SEED={seed}: {}", sum.failures.join("\n\n"));
-    let mut rare = sum.tally.rare(1);
-    let short = wanted < LONG;
-    rare.retain(|name| !(short && UNCOMMON.contains(&name.as_str())));
-    assert_eq!(rare, Vec::<String>::new(), "never accepted; PURLIN_SEED={seed}");
+    assert_eq!(missing(&sum), Vec::<&str>::new(), "never accepted; PURLIN_SEED={seed}");
     assert!(
         wanted < MANY || 500 * sum.forests >= sum.pairs,
         "few pairs have several trees; PURLIN_SEED={seed}"
@@ -208,8 +210,15 @@ fn places() -> Vec<Place> {
     places
 }
 
-/// Runs some batches, one on each core at a time, until one fails.
-fn batches(seed: u64, numbers: Range<u64>, places: &[Place], sum: &Mutex<Sum>) {
+/// The primitives that were never accepted; of a run that is not long, those that are common.
+fn missing(sum: &Sum) -> Vec<&'static str> {
+    let mut names = sum.tally.missing();
+    names.retain(|name| sum.wanted >= LONG || !UNCOMMON.contains(name));
+    names
+}
+
+/// Does some work, a part on each core at a time, until a pair fails.
+fn in_parallel(numbers: Range<u64>, sum: &Mutex<Sum>, work: impl Fn(u64) + Sync) {
     let next = AtomicU64::new(numbers.start);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -220,7 +229,7 @@ fn batches(seed: u64, numbers: Range<u64>, places: &[Place], sum: &Mutex<Sum>) {
                     if !numbers.contains(&number) {
                         break;
                     }
-                    if let Err(e) = std::panic::catch_unwind(|| batch(seed, number, places, sum)) {
+                    if let Err(e) = catch_unwind(AssertUnwindSafe(|| work(number))) {
                         let text = e.downcast_ref::<String>().cloned().unwrap_or_default();
                         let mut sum = sum.lock().unwrap_or_else(|e| e.into_inner());
                         sum.failures.push(format!("panic: {text}"));
@@ -231,11 +240,15 @@ fn batches(seed: u64, numbers: Range<u64>, places: &[Place], sum: &Mutex<Sum>) {
     });
 }
 
-/// The drafts of a batch: the same for the same seed and number.
-fn drafts(seed: u64, number: u64) -> Vec<Tree> {
+/// The drafts of a batch: the same for the same seed, number and aim.
+fn drafts(seed: u64, number: u64, aim: Option<&'static str>) -> Vec<Tree> {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     bytes[8..16].copy_from_slice(&number.to_le_bytes());
+    for (k, letter) in aim.unwrap_or_default().bytes().enumerate() {
+        let byte = &mut bytes[16 + k % 16];
+        *byte = byte.rotate_left(3) ^ letter;
+    }
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let draft = |simple: bool| {
@@ -247,9 +260,9 @@ fn drafts(seed: u64, number: u64) -> Vec<Tree> {
         };
         // a quarter of the updates becomes stores
         let stores = (any::<u8>(), any::<u8>()).prop_map(|(a, b)| a & b);
-        let rest = (stores, any::<bool>(), proptest::collection::vec(any::<[u8; 10]>(), 1..=STEPS));
+        let rest = (stores, any::<bool>(), proptest::collection::vec(any::<[u8; 11]>(), 1..=STEPS));
         (arbitrary_plan(config), rest)
-            .prop_map(move |(plan, (stores, fixed, picks))| Draft { plan, simple, stores, fixed, picks })
+            .prop_map(move |(plan, (stores, fixed, picks))| Draft { plan, simple, stores, fixed, picks, aim })
             .boxed()
     };
     let strategy = prop_oneof![2 => draft(false), 1 => draft(true)];
@@ -258,31 +271,44 @@ fn drafts(seed: u64, number: u64) -> Vec<Tree> {
 
 /// Draws, transforms and runs the pairs of one batch.
 fn batch(seed: u64, number: u64, places: &[Place], sum: &Mutex<Sum>) {
-    let mut trees = drafts(seed, number);
-    let mut tally = Tally::default();
-    let mut pairs = Vec::new();
-    let mut failed = None;
-    for (k, tree) in trees.iter().enumerate() {
+    let (mut tally, mut drawn) = (Tally::default(), Vec::new());
+    for mut tree in drafts(seed, number, None) {
         match tree.0.current().pair(&mut tally) {
-            Ok(pair) => pairs.push(pair),
-            Err(_) => failed = Some(k),
-        }
-        if failed.is_some() {
-            break;
+            Ok(pair) => drawn.push((tree, pair)),
+            Err(_) => return sum.lock().unwrap().failures.push(shrink::broken(&mut tree)),
         }
     }
-    if let Some(k) = failed {
-        let failure = shrink::broken(&mut trees[k]);
-        sum.lock().unwrap().failures.push(failure);
-        return;
+    // pocl's compiler takes most of the time of a short run
+    let in_opencl = sum.lock().unwrap().wanted >= MANY || number.is_multiple_of(2);
+    let places: Vec<_> =
+        places.iter().copied().filter(|place| in_opencl || place.device() != "opencl").collect();
+    judge(drawn, tally, &places, sum);
+}
+
+/// Batches in which a primitive is looked for.
+const AIMED: u64 = 20;
+
+/// Runs a pair with a primitive that was never accepted: it is tried before every step, until a program has
+/// room for it. So that it is found does not depend on how often it is drawn.
+fn aimed(seed: u64, name: &'static str, places: &[Place], sum: &Mutex<Sum>) {
+    let mut tally = Tally::default();
+    for mut tree in (0..AIMED).flat_map(|number| drafts(seed, number, Some(name))) {
+        match tree.0.current().pair(&mut tally) {
+            Ok(pair) if !tally.missing().contains(&name) => {
+                return judge(vec![(tree, pair)], tally, places, sum);
+            }
+            Ok(_) => {}
+            Err(_) => return sum.lock().unwrap().failures.push(shrink::broken(&mut tree)),
+        }
     }
+}
+
+/// Runs pairs everywhere.
+fn judge(drawn: Vec<(Tree, Pair)>, tally: Tally, places: &[Place], sum: &Mutex<Sum>) {
+    let (mut trees, pairs): (Vec<_>, Vec<_>) = drawn.into_iter().unzip();
     // one a batch: all steps again
     pairs.first().into_iter().for_each(pair::check_text);
-    // pocl's compiler takes most of the time of a short run
-    let wanted = sum.lock().unwrap().wanted;
-    let in_opencl = wanted >= MANY || number.is_multiple_of(2);
-    let places = places.iter().filter(|place| in_opencl || place.device() != "opencl");
-    let running: Vec<_> = places.map(|place| (*place, devices::start(*place, &pairs))).collect();
+    let running: Vec<_> = places.iter().map(|place| (*place, devices::start(*place, &pairs))).collect();
     let verdicts: Vec<_> = running.into_iter().map(|(p, r)| (p, devices::verdicts(p, &pairs, r))).collect();
     let (mut wrong, mut miscompiled) = (None, Vec::new());
     let mut done = Sum { tally, ..Sum::default() };

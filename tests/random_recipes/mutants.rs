@@ -103,7 +103,7 @@ fn end(pair: &Pair) -> Result<End, String> {
 fn mutants(seed: u64, number: u64) -> Vec<(Pair, Vec<&'static str>)> {
     let mut random = Random::of(seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mut found = Vec::new();
-    for tree in drafts(seed, number).into_iter().take(5) {
+    for tree in drafts(seed, number, None).into_iter().take(5) {
         let Ok(pair) = tree.0.current().pair(&mut Tally::default()) else { continue }; // of another test
         for k in 0..MUTANTS {
             let mut text = with_exact_functions(if k % 2 == 0 { &pair.before } else { &pair.after });

@@ -27,7 +27,9 @@ pub struct Draft {
     pub simple: bool,
     pub stores: u8,
     pub fixed: bool,
-    pub picks: Vec<[u8; 10]>,
+    pub picks: Vec<[u8; 11]>,
+    /// A primitive that is tried before every other step.
+    pub aim: Option<&'static str>,
 }
 
 /// A program before and after a recipe, as text, and the values it runs on ([`memory`]).
@@ -188,7 +190,7 @@ impl Draft {
             let step = match fixes.next() {
                 Some(step) => Some(step),
                 None => match picks.next() {
-                    Some(bytes) => draw::step(&kernel, &memory, bytes),
+                    Some(bytes) => draw::step(&kernel, &memory, bytes, self.aim),
                     None => break,
                 },
             };

@@ -22,10 +22,10 @@ impl Tally {
         }
     }
 
-    /// Of the primitives that are drawn, those that were accepted fewer than `least` times.
-    pub fn rare(&self, least: u64) -> Vec<String> {
-        let names = steps().rows().filter(|p| p.is_drawn()).map(|p| p.name.to_owned());
-        names.filter(|n| self.0.get(n.as_str()).is_none_or(|[accepted, _]| *accepted < least)).collect()
+    /// Of the primitives that are drawn, those that were never accepted.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let names = steps().rows().filter(|p| p.is_drawn()).map(|p| p.name);
+        names.filter(|n| self.0.get(n).is_none_or(|[accepted, _]| *accepted == 0)).collect()
     }
 
     /// Accepted steps in all.

@@ -33,6 +33,20 @@ impl<'a> Picks<'a> {
         self.bytes.next().copied().unwrap_or(0).into() // default: bytes may be few, and end in zeros
     }
 
+    /// The first of several things that come at random, each as often as its weight says. That of any two
+    /// does not depend on the others: one more takes its share, and leaves every other choice as it is.
+    pub fn first<T>(
+        &mut self,
+        from: impl IntoIterator<Item = T>,
+        of: impl Fn(&T) -> (&str, usize),
+    ) -> Option<T> {
+        let seed = 256 * self.byte() + self.byte();
+        from.into_iter().min_by(|a, b| {
+            let [a, b] = [a, b].map(|item| arrival(of(item), seed));
+            a.total_cmp(&b)
+        })
+    }
+
     /// A number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         self.byte() % n.max(1)
@@ -56,5 +70,53 @@ impl<'a> Picks<'a> {
     /// One of these, of which there is one.
     pub fn among<T: Clone, const N: usize>(&mut self, from: [T; N]) -> T {
         from[self.below(N)].clone()
+    }
+}
+
+/// When a name first comes that comes at random as often as `weight` says: `-ln(u)/weight` of a number `u`
+/// between 0 and 1 that follows from the name.
+fn arrival((name, weight): (&str, usize), seed: usize) -> f64 {
+    // FNV-1a, and the last step of splitmix64 (Steele et al. 2014), which lets every bit count
+    let start = 0xcbf2_9ce4_8422_2325 ^ (seed as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let hash = name.bytes().fold(start, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3));
+    let mixed = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let u = ((mixed ^ mixed >> 31) as f64 + 1.0) / (u64::MAX as f64 + 1.0);
+    -u.ln() / weight as f64
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_depends_on_no_other() {
+        struct Nothing;
+        impl Inputs for Nothing {
+            fn param(&self, _: &str) -> Option<i64> {
+                None
+            }
+
+            fn array(&self, _: &str) -> Option<TableData> {
+                None
+            }
+        }
+        let (few, more) = ([("a", 1), ("b", 3)], [("a", 1), ("z", 4), ("b", 3)]);
+        let (mut times, mut kept) = ([0; 2], 0);
+        for seed in 0..=u16::MAX {
+            let chosen = |from: &[(&'static str, usize)]| {
+                Picks::new(&seed.to_be_bytes(), &Nothing).first(from.to_vec(), |of| *of).unwrap().0
+            };
+            let (before, after) = (chosen(&few), chosen(&more));
+            times[usize::from(before == "b")] += 1;
+            assert!(after == before || after == "z");
+            kept += u32::from(after == before);
+        }
+        // three of four and four of eight, within six deviations of 65,536 draws
+        assert!(
+            (times[1] - 49_152_i32).abs() < 700 && (kept.cast_signed() - 32_768).abs() < 800,
+            "{times:?} {kept}"
+        );
     }
 }

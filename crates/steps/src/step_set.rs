@@ -241,13 +241,8 @@ impl StepSet {
     /// A step of a random primitive, each in proportion to its weight; none where the kernel has
     /// nothing that the primitive could be tried on.
     pub fn draw(&self, kernel: &Kernel, picks: &mut Picks<'_>) -> Option<Step> {
-        let mut at = picks.below(self.rows().map(|row| row.weight).sum());
-        let row = self.rows().find(|row| {
-            let found = at < row.weight;
-            at = at.saturating_sub(row.weight);
-            found
-        })?;
-        row.draw(kernel, picks)
+        let drawn = self.rows().filter(|row| row.weight > 0);
+        picks.first(drawn, |row| (row.name, row.weight))?.draw(kernel, picks)
     }
 
     /// What may be meant by a name that the set does not have.
