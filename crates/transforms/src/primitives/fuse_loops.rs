@@ -113,7 +113,7 @@ impl Primitive for FuseLoops {
         SAME_TAG.require(tag == other, || {
             format!("`{}` is {tag} and `{}` is {other}; tag both alike first", self.first, self.second)
         })?;
-        let shift = shift(analysis, first, second)?;
+        let shift = self.shift(analysis, first, second)?;
         let body = body_of(kernel, first)?;
         check_bounds_stay(kernel, second, body)?;
         let proof = SameValues { first, second, shift };
@@ -159,33 +159,71 @@ impl FuseLoops {
     fn with_shift(&self, analysis: &Analysis, loops: &SameValues, mut refusal: Refusal) -> Refusal {
         if let Refusal::NotProved(failed) = &mut refusal
             && let Clash::Reordered(order) = &mut failed.clash
-            && let Some(step) = self.shifted(analysis, loops, &order.witness)
+            && let Some(step) = self.past(analysis, loops, &order.witness)
         {
-            let step =
-                purlin_steps::schedule::print(&Recipe { steps: vec![step.into()], ..Recipe::default() });
-            order.help = format!("keep the loops apart, or shift the second one: {}", step.trim_end());
+            order.help = format!("keep the loops apart, or shift the second one: {step}");
         }
         refusal
     }
 
     /// The fusion with the smallest shift that keeps the order of two instances, and of all others.
-    fn shifted(&self, analysis: &Analysis, loops: &SameValues, witness: &Witness) -> Option<Reschedule> {
+    fn past(&self, analysis: &Analysis, loops: &SameValues, witness: &Witness) -> Option<String> {
         let SameValues { first, second, shift } = loops;
         let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
         let source = poly.loops(kernel.insn(&witness.source.insn)?).iter().position(|l| l == first)?;
         let sink = poly.loops(kernel.insn(&witness.sink.insn)?).iter().position(|l| l == second)?;
         let ahead = witness.source.point.get(source)? - witness.sink.point.get(sink)?;
         let least = ahead + shift.as_constant().unwrap_or(0); // default: an unknown shift is tried from there on
+        self.shifted(analysis, loops, least.max(1))
+    }
+
+    /// The text of a step that fuses the loops with a shift of at least so much that keeps the order.
+    fn shifted(&self, analysis: &Analysis, loops: &SameValues, least: i64) -> Option<String> {
+        let SameValues { first, second, shift } = loops;
+        let kernel = analysis.kernel();
         let names =
             |iname: InameId| loop_body(&kernel.body, iname).into_iter().flatten().map(name_of(kernel));
-        (least.max(1)..=least.max(1) + MORE_SHIFTS).find_map(|by| {
+        (least..=least + MORE_SHIFTS).find_map(|by| {
             let moved = Affine::iname(*second).minus(shift).plus_constant(by);
             let moved = kernel.show_affine(&moved).to_string();
             let step = Reschedule::new([&self.first, &self.second], [&self.first]);
             let step = names(*first).fold(step, |step, name| step.map(name, [self.first.clone()]));
             let step = names(*second).fold(step, |step, name| step.map(name, [moved.clone()]));
-            step.check(analysis).is_ok().then_some(step)
+            step.check(analysis).ok()?;
+            let recipe = Recipe { steps: vec![step.into()], ..Recipe::default() };
+            Some(purlin_steps::schedule::print(&recipe).trim_end().to_owned())
         })
+    }
+
+    /// How far the second loop runs ahead: `c` with `domain(second) = domain(first) + c`.
+    fn shift(&self, analysis: &Analysis, first: InameId, second: InameId) -> Result<Affine, Refusal> {
+        let kernel = analysis.kernel();
+        let (a, b) = (&kernel.inames[first].domain, &kernel.inames[second].domain);
+        let shift = match (a.as_guarded_range(first), b.as_guarded_range(second)) {
+            (Some(a), Some(b)) => b.lo.minus(&a.lo),
+            (None, _) | (_, None) => Affine::constant(0),
+        };
+        check_constant_value(kernel, second, &shift)?;
+        let value = Affine::iname(first).plus(&shift);
+        let shifted = b.substitute(&|atom| (*atom == Atom::Iname(second)).then(|| value.clone()));
+        if shifted == *a {
+            return Ok(shift);
+        }
+        let other = || {
+            let loops = SameValues { first, second, shift: Affine::default() };
+            let more = self.shifted(analysis, &loops, 0);
+            let more =
+                more.map_or_else(String::new, |step| format!(", or fuse them under conditions: {step}"));
+            format!(
+                "`{}` and `{}` do not run over the same values; split off what is more by peel_iname first{more}",
+                kernel.show_domain(first, a),
+                kernel.show_domain(second, b)
+            )
+        };
+        let same = same_values(analysis, first, a, &shifted)?;
+        SAME_VALUES.decide(same.is_some(), other)?;
+        SAME_VALUES.require(same != Some(false), other)?;
+        Ok(shift)
     }
 
     fn check_neighbours(&self, kernel: &Kernel, first: InameId, second: InameId) -> Result<(), Refusal> {
@@ -216,33 +254,6 @@ impl FuseLoops {
             ),
         })
     }
-}
-
-/// How far the second loop runs ahead: `c` with `domain(second) = domain(first) + c`.
-fn shift(analysis: &Analysis, first: InameId, second: InameId) -> Result<Affine, Refusal> {
-    let kernel = analysis.kernel();
-    let (a, b) = (&kernel.inames[first].domain, &kernel.inames[second].domain);
-    let shift = match (a.as_guarded_range(first), b.as_guarded_range(second)) {
-        (Some(a), Some(b)) => b.lo.minus(&a.lo),
-        (None, _) | (_, None) => Affine::constant(0),
-    };
-    check_constant_value(kernel, second, &shift)?;
-    let value = Affine::iname(first).plus(&shift);
-    let shifted = b.substitute(&|atom| (*atom == Atom::Iname(second)).then(|| value.clone()));
-    if shifted == *a {
-        return Ok(shift);
-    }
-    let other = || {
-        format!(
-            "`{}` and `{}` do not run over the same values; split off what is more by peel_iname first",
-            kernel.show_domain(first, a),
-            kernel.show_domain(second, b)
-        )
-    };
-    let same = same_values(analysis, first, a, &shifted)?;
-    SAME_VALUES.decide(same.is_some(), other)?;
-    SAME_VALUES.require(same != Some(false), other)?;
-    Ok(shift)
 }
 
 /// The name of an instruction or a loop.
