@@ -156,7 +156,10 @@ fn best(
 
 /// The least value of an expression of the parameters, given the assumptions and that no array has
 /// a negative extent; `None` if there is none.
-fn smallest(poly: &Polyhedral, e: &Affine) -> Result<Option<i64>, isl::IslError> {
+///
+/// # Errors
+/// A failure of isl.
+pub fn smallest(poly: &Polyhedral, e: &Affine) -> Result<Option<i64>, isl::IslError> {
     let Some(value) = poly.affine(e, Side::Source) else { return Ok(None) };
     let mut all: Vec<_> = vec![isl::Constraint::zero(isl::Affine::name(EXTENT).add_scaled(-1, &value))];
     for extent in poly.kernel.vars.values().flat_map(|v| &v.shape) {

@@ -7,6 +7,7 @@ use purlin_steps::lookup;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
 use purlin_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
+use purlin_steps::proofs::extent::smallest;
 use purlin_steps::refusal::Refusal;
 use purlin_steps::schedule::Loop;
 use purlin_steps::substitute::{simplify_indices, substitute_iname};
@@ -33,9 +34,14 @@ use std::fmt;
 /// the loops around and on parameters stay; and neither has a tag. The order of the instances
 /// stays: `(i, j) < (i', j')  <=>  c*i + j - start < c*i' + j' - start'` lexicographically.
 ///
+/// Where the length `l` is an expression of the parameters, `c` is the largest that the assumptions allow,
+/// `max { l : assumptions }`, and the joined loop leaves out what is beyond `l`. The product of two parameters
+/// is no bound that isl could work with. Without such an assumption, split `inner` by a constant and
+/// interchange the loop over blocks with `outer`: the rest of `inner` has a constant length.
+///
 /// # Errors
 /// Unknown or tagged inames, loops that are not directly nested, values that are no range, a length
-/// that is not constant or not positive, bounds of `inner` read from memory, a name that is taken.
+/// that nothing bounds or that is not positive, bounds of `inner` read from memory, a name that is taken.
 ///
 /// # Elsewhere
 /// Loopy `join_inames`; Halide `fuse`; Exo `mult_loops`; OpenMP `collapse`; TVM `fuse`; MLIR
@@ -85,7 +91,7 @@ const RANGES: Obligation = Obligation::new(
 /// The same number of iterations inside each one outside.
 const CONSTANT_LENGTH: Obligation = Obligation::new(
     "join_inames.constant_length",
-    "the length of the inner loop is a constant of at least 1",
+    "the length of the inner loop is a constant of at least 1, or assumptions bound it by one",
 );
 
 /// Two loops of a perfect nest.
@@ -128,7 +134,7 @@ impl Primitive for JoinInames {
         if name != self.outer && name != self.inner {
             lookup::free(kernel, &name)?;
         }
-        let ranges = ranges(kernel, outer, inner)?;
+        let ranges = ranges(analysis, outer, inner)?;
         Ok(Nest { outer, inner, ranges })
     }
 
@@ -183,14 +189,29 @@ impl JoinInames {
     }
 }
 
-fn ranges(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<Ranges, Refusal> {
+fn ranges(analysis: &Analysis, outer: InameId, inner: InameId) -> Result<Ranges, Refusal> {
+    let kernel = analysis.kernel();
     let refuse = |iname: InameId| {
         let domain = kernel.show_domain(iname, &kernel.inames[iname].domain);
         RANGES.unfit(format!("`{domain}` is no plain range `lo..hi`; only ranges are joined"))
     };
     let Bounds { bounds, guard } =
         bounds_of(&kernel.inames[outer].domain, outer).ok_or_else(|| refuse(outer))?;
-    if let Some((start, length, mut rest)) = bounded_range(&kernel.inames[inner].domain, inner) {
+    let domain = &kernel.inames[inner].domain;
+    let constant = |e: &Affine| Ok(e.as_constant().map(|n| (n, true)));
+    let assumed = |e: &Affine| {
+        if e.any_symbol(&mut |atom| matches!(atom, Atom::Iname(_))) {
+            return Ok(None);
+        }
+        let [least, negated] = [e.clone(), e.times(-1)].map(|e| smallest(analysis.polyhedral(), &e));
+        let (least, most) = (least?, negated?.and_then(i64::checked_neg));
+        Ok(most.filter(|most| *most <= i64::from(i32::MAX)).map(|most| (most, least == Some(most))))
+    };
+    let found = match bounded_range(domain, inner, &constant)? {
+        Some(found) => Some(found),
+        None => bounded_range(domain, inner, &assumed)?,
+    };
+    if let Some((start, length, mut rest)) = found {
         check_constant_value(kernel, inner, &start)?;
         rest.iter().try_for_each(|c| check_constant_value(kernel, inner, c.expr()))?;
         rest.extend(guard);
@@ -198,28 +219,44 @@ fn ranges(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<Ranges, Ref
     }
     let range = kernel.inames[inner].domain.as_guarded_range(inner).ok_or_else(|| refuse(inner))?;
     let domain = kernel.show_domain(inner, &kernel.inames[inner].domain);
-    let length = range.length().as_constant().map_or_else(|| "not a constant".into(), |n| n.to_string());
-    Err(CONSTANT_LENGTH.unfit(format!(
-        "the length of `{domain}` is {length}, needed a constant of at least 1; fix the parameters first"
-    )))
+    let (name, around) = (&kernel.inames[inner].name, &kernel.inames[outer].name);
+    Err(CONSTANT_LENGTH.unfit(match range.length().as_constant() {
+        Some(n) => format!("the length of `{domain}` is {n}, needed one of at least 1"),
+        None => format!(
+            "the length of `{domain}` is not a constant, and no assumption bounds it by one; assume how large it may be, \
+             fix the parameters, or split `{name}`, interchange `{around}` with the loop over blocks, and join \
+             `{around}` with the one inside"
+        ),
+    }))
 }
+
+/// The largest value of a length, and whether it has no other.
+type Most<'a> = &'a dyn Fn(&Affine) -> Result<Option<(i64, bool)>, Refusal>;
 
 /// The shortest range of constant length, at least 1, that two bounds of a loop make, and its other
 /// constraints.
-fn bounded_range(domain: &Domain, iname: InameId) -> Option<(Affine, i64, Vec<Constraint>)> {
-    let Bounds { bounds, guard } = bounds_of(domain, iname)?;
+fn bounded_range(
+    domain: &Domain,
+    iname: InameId,
+    most: Most<'_>,
+) -> Result<Option<(Affine, i64, Vec<Constraint>)>, Refusal> {
+    let Some(Bounds { bounds, guard }) = bounds_of(domain, iname) else { return Ok(None) };
     let ends = |sign| bounds.iter().enumerate().filter(move |(_, (a, _))| *a == sign);
     let pairs = ends(1).flat_map(|low| ends(-1).map(move |high| (low, high)));
-    // -start <= iname and iname <= last
-    let lengths = pairs.filter_map(|((k, (_, low)), (l, (_, high)))| {
-        let length = high.plus(low).plus_constant(1).as_constant()?;
-        (length >= 1).then(|| (length, k, l, low.times(-1)))
-    });
-    let (length, k, l, start) = lengths.min_by_key(|(length, ..)| *length)?;
-    let others = bounds.iter().enumerate().filter(|(n, _)| *n != k && *n != l);
+    let mut lengths = Vec::new();
+    for ((k, (_, low)), (l, (_, high))) in pairs {
+        // -start <= iname and iname <= last
+        if let Some((length, only)) = most(&high.plus(low).plus_constant(1))?.filter(|(n, _)| *n >= 1) {
+            lengths.push((length, k, only.then_some(l), low.times(-1)));
+        }
+    }
+    let Some((length, k, l, start)) = lengths.into_iter().min_by_key(|(length, ..)| *length) else {
+        return Ok(None);
+    };
+    let others = bounds.iter().enumerate().filter(|(n, _)| *n != k && Some(*n) != l);
     let value = |(_, (a, e)): (usize, &(i64, Affine))| Affine::iname(iname).times(*a).plus(e);
     let others = others.map(value).map(|e| Constraint::NonNegative(e).normalised());
-    Some((start, length, others.chain(guard).collect()))
+    Ok(Some((start, length, others.chain(guard).collect())))
 }
 
 /// The constraints of a conjunction: bounds of one iname, each as `(a, e)` for `a*iname + e >= 0`
