@@ -201,6 +201,27 @@ pub fn free(kernel: &Kernel, name: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The name of what a step makes: the one that is asked for, or else the first of `stem`, `stem_1`, … that is
+/// free, as are all names that are made of it.
+///
+/// # Errors
+/// A name that is asked for and taken, or one that is made of it.
+pub fn made(
+    kernel: &Kernel,
+    asked: Option<&str>,
+    stem: &str,
+    of: impl Fn(&str) -> Vec<String>,
+) -> Result<String, Refusal> {
+    let mut name = asked.unwrap_or(stem).to_owned();
+    let mut k = 1;
+    while asked.is_none() && !of(&name).iter().all(|name| kernel.is_free_name(name)) {
+        name = format!("{stem}_{k}");
+        k += 1;
+    }
+    of(&name).iter().try_for_each(|name| free(kernel, name))?;
+    Ok(name)
+}
+
 /// A loop of the tree is asked for.
 pub const NO_REDUCTION: Obligation =
     Obligation::new("no_reduction", "the loop is one of the program, and not that of a reduction");

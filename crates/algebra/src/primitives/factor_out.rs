@@ -337,11 +337,9 @@ impl FactorOut {
         SUM.require(op == UpdateOp::Add, || {
             format!("`{name}` is an update by `{}`, needed `+=`", op.update_symbol())
         })?;
-        let partial = self.partial.clone().unwrap_or_else(|| format!("{name}_part"));
-        let names = [partial.clone(), format!("{partial}_init"), format!("{partial}_sum")];
-        for name in &names {
-            lookup::free(kernel, name)?;
-        }
+        let all = |name: &str| ["", "_init", "_sum"].map(|end| format!("{name}{end}"));
+        let stem = format!("{name}_part");
+        let names = all(&lookup::made(kernel, self.partial.as_deref(), &stem, |name| all(name).to_vec())?);
         let swept = &loops[outer..];
         refuse_reductions(kernel, insn, &insn.predicate.iter().collect::<Vec<_>>())?;
         self.check_same(kernel, insn, swept)?;

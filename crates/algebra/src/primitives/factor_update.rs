@@ -97,8 +97,10 @@ impl FactorUpdate {
         self
     }
 
-    fn name(&self) -> String {
-        self.partial.clone().unwrap_or_else(|| format!("{}_part", self.insn))
+    fn names(&self, kernel: &Kernel) -> Result<[String; 3], Refusal> {
+        let all = |name: &str| ["", "_init", "_sum"].map(|end| format!("{name}{end}"));
+        let stem = format!("{}_part", self.insn);
+        Ok(all(&lookup::made(kernel, self.partial.as_deref(), &stem, |name| all(name).to_vec())?))
     }
 }
 
@@ -133,6 +135,8 @@ const KNOWN_LENGTH: Obligation =
 /// Terms that may be summed apart from their element until the outermost named loop ends.
 pub struct PartialSums {
     id: InsnId,
+    /// Names of the partial values, of what starts them and of what adds them.
+    names: [String; 3],
     op: UpdateOp,
     /// The loops around the update, outer first.
     loops: Vec<InameId>,
@@ -191,9 +195,7 @@ impl Primitive for FactorUpdate {
     fn check(&self, analysis: &Analysis) -> Result<PartialSums, Refusal> {
         let kernel = analysis.kernel();
         let (id, op) = update(kernel, &self.insn)?;
-        for name in [self.name(), format!("{}_init", self.name()), format!("{}_sum", self.name())] {
-            lookup::free(kernel, &name)?;
-        }
+        let names = self.names(kernel)?;
         let (expanded, poly) = (analysis.expanded(), analysis.polyhedral());
         let loops = poly.loops(id).to_vec();
         let named = self.named(kernel, &loops)?;
@@ -223,14 +225,15 @@ impl Primitive for FactorUpdate {
         delayed.check_element_exists(&known, predicate)?;
         let extents = axes.iter().map(|l| extent(analysis, *l)).collect::<Result<_, _>>()?;
         let predicated_sum = predicate.is_some();
-        Ok(PartialSums { id, op, loops, outer, axes, extents, predicated_sum })
+        Ok(PartialSums { id, names, op, loops, outer, axes, extents, predicated_sum })
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &PartialSums) -> PartialValues {
         let old = kernel.insns[proof.id].clone();
         let ty = kernel.vars[old.lhs.var].ty;
         let shape = proof.extents.iter().map(|(_, extent)| extent.clone());
-        let partial = Variable::new(self.name(), ty, VarKind::Temporary, shape, AddressSpace::Private);
+        let [values, init_name, sum_name] = &proof.names;
+        let partial = Variable::new(values, ty, VarKind::Temporary, shape, AddressSpace::Private);
         let partial = kernel.vars.push(partial);
         let element = |copies: &[(InameId, InameId)]| {
             let index = proof.axes.iter().zip(&proof.extents).map(|(l, (lo, _))| {
@@ -239,8 +242,8 @@ impl Primitive for FactorUpdate {
             });
             Access::new(partial, index)
         };
-        let insn = |name, lhs, op, rhs, predicate| Insn {
-            name,
+        let insn = |name: &String, lhs, op, rhs, predicate| Insn {
+            name: name.clone(),
             lhs,
             op,
             rhs,
@@ -255,8 +258,7 @@ impl Primitive for FactorUpdate {
         let swept: Vec<_> =
             proof.axes.iter().copied().filter(|l| !proof.loops[..=depth].contains(l)).collect();
         let inits = copy_loops(kernel, &swept, "init");
-        let name = format!("{}_init", self.name());
-        let init = insn(name, element(&inits), WriteOp::Assign, neutral(proof.op, ty), None);
+        let init = insn(init_name, element(&inits), WriteOp::Assign, neutral(proof.op, ty), None);
         let init = wrapped(inits.iter().map(|(_, new)| *new), vec![Node::Insn(kernel.insns.push(init))]);
         let deepest = proof.loops[depth];
         replace_loop(&mut kernel.body, deepest, &mut |body| {
@@ -266,15 +268,14 @@ impl Primitive for FactorUpdate {
         let sums = copy_loops(kernel, &proof.axes, "sum");
         let lhs = Access::new(old.lhs.var, old.lhs.index.iter().map(|e| renamed(e, &sums)));
         let predicate = old.predicate.as_ref().filter(|_| proof.predicated_sum).map(|p| renamed(p, &sums));
-        let name = format!("{}_sum", self.name());
-        let sum = insn(name, lhs, old.op, Expr::Load(element(&sums)), predicate);
+        let sum = insn(sum_name, lhs, old.op, Expr::Load(element(&sums)), predicate);
         let sum = wrapped(sums.iter().map(|(_, new)| *new), vec![Node::Insn(kernel.insns.push(sum))]);
         insert_behind(&mut kernel.body, proof.loops[proof.outer], &sum);
         let loops = inits.iter().chain(&sums).map(|(_, new)| Loop::named(&kernel.inames[*new].name));
         PartialValues {
-            values: Array::named(self.name()),
+            values: Array::named(values),
             loops: loops.collect(),
-            insns: ["init", "sum"].map(|part| Statement::named(format!("{}_{part}", self.name()))),
+            insns: [init_name, sum_name].map(Statement::named),
         }
     }
 

@@ -287,10 +287,11 @@ impl Primitive for ParalleliseScan {
         let tag = work_item_tag(kernel, iname, self.tag)?;
         let sums = self.sums(analysis, iname)?;
         let of = &kernel.vars[total].name;
-        let name = self.scan.clone().unwrap_or_else(|| format!("{of}_scan"));
         let (run, inside) = (kernel.fresh_name(&format!("{of}_run")), insns_of(body));
-        let scan = Scan { iname, id, op, total, tag, name, run, nest, inside, sums, condition };
-        scan.check_names(kernel)?;
+        let mut scan =
+            Scan { iname, id, op, total, tag, name: String::new(), run, nest, inside, sums, condition };
+        let stem = format!("{of}_scan");
+        scan.name = lookup::made(kernel, self.scan.as_deref(), &stem, |name| scan.names(name))?;
         Ok(scan)
     }
 

@@ -74,7 +74,7 @@ use std::fmt;
 pub struct RealiseReduction {
     /// An iname of the reduction.
     pub iname: String,
-    /// Name of the accumulator; `{insn}_acc` if absent.
+    /// Name of the accumulator; `{insn}_acc` if absent, or with a number if that is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accumulator: Option<String>,
     /// Whether to accumulate in what the instruction writes, without an accumulator.
@@ -233,10 +233,7 @@ impl Primitive for RealiseReduction {
                 Accumulation { insn, reduction, ty, into: Target::Destination { update: String::new() } },
             );
         }
-        let names = self.names(&kernel.insns[insn].name);
-        for name in &names {
-            lookup::free(kernel, name)?;
-        }
+        let names = self.names(kernel, &kernel.insns[insn].name)?;
         let wide = accumulator_type(kernel, &kernel.insns[insn], &reduction, ty);
         let into = |cast| Target::Temporary { names: names.clone(), wide, cast };
         let mut proof = Accumulation { insn, reduction, ty, into: into(false) };
@@ -396,10 +393,12 @@ impl RealiseReduction {
     }
 
     /// Names of the accumulator, of what starts it and of what updates it.
-    fn names(&self, insn: &str) -> [String; 3] {
-        let stem = self.accumulator.as_deref().unwrap_or(insn);
-        let accumulator = self.accumulator.clone().unwrap_or_else(|| format!("{insn}_acc"));
-        [accumulator, format!("{stem}_init"), format!("{stem}_update")]
+    fn names(&self, kernel: &Kernel, insn: &str) -> Result<[String; 3], Refusal> {
+        // an instruction may have several reductions
+        let end = if self.accumulator.is_some() { "" } else { "_acc" };
+        let names = |stem: &str| [end, "_init", "_update"].map(|end| format!("{stem}{end}"));
+        let asked = self.accumulator.as_deref();
+        Ok(names(&lookup::made(kernel, asked, insn, |stem| names(stem).to_vec())?))
     }
 }
 

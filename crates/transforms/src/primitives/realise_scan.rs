@@ -102,8 +102,10 @@ impl RealiseScan {
         self
     }
 
-    fn name(&self) -> String {
-        self.total.clone().unwrap_or_else(|| format!("{}_acc", self.insn))
+    /// Name of the running total.
+    fn name(&self, kernel: &Kernel) -> Result<String, Refusal> {
+        let all = |name: &str| ["", "_init", "_first", "_update"].map(|end| format!("{name}{end}")).to_vec();
+        lookup::made(kernel, self.total.as_deref(), &format!("{}_acc", self.insn), all)
     }
 }
 
@@ -205,9 +207,6 @@ impl Primitive for RealiseScan {
     fn check(&self, analysis: &Analysis) -> Result<RunningTotal, Refusal> {
         let kernel = analysis.kernel();
         let scan = self.find(analysis)?;
-        for end in ["", "_init", "_first", "_update"] {
-            lookup::free(kernel, &format!("{}{end}", self.name()))?;
-        }
         let Some(prefix) = prefix(kernel, &scan)? else {
             let step = recurrence(kernel, &scan)?;
             check_index_stays(kernel, &scan, &step.before)?;
@@ -225,11 +224,11 @@ impl Primitive for RealiseScan {
 
     fn edit(&self, kernel: &mut Kernel, proof: &RunningTotal) -> (Array, Vec<Statement>) {
         let insns = match &proof.of {
-            Of::Prefix(sum) => self.edit_prefix(kernel, &proof.scan, sum),
-            Of::Recurrence(step) => self.edit_recurrence(kernel, &proof.scan, step),
+            Of::Prefix(sum) => Self::edit_prefix(kernel, &proof.scan, sum),
+            Of::Recurrence(step) => Self::edit_recurrence(kernel, &proof.scan, step),
         };
         let insns = insns.iter().map(|i| Statement::named(&kernel.insns[*i].name));
-        (Array::named(self.name()), insns.collect())
+        (Array::named(&proof.scan.name), insns.collect())
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
@@ -249,10 +248,20 @@ enum Of {
 /// The instruction and the loop directly around it.
 struct Scan {
     id: InsnId,
+    /// Name of the running total.
+    name: String,
     /// Loops around the loop.
     outer: Vec<InameId>,
     iname: InameId,
     range: GuardedRange,
+}
+
+impl Scan {
+    /// Declares the running total.
+    fn total(&self, kernel: &mut Kernel, ty: ScalarType) -> Access {
+        let total = Variable::new(&self.name, ty, VarKind::Temporary, [], AddressSpace::Private);
+        Access::scalar(kernel.vars.push(total))
+    }
 }
 
 /// A reduction over the range `lo..end`, where `end` grows with the loop.
@@ -307,19 +316,14 @@ impl RealiseScan {
                 kernel.inames[iname].name
             ))
         })?;
-        Ok(Scan { id, outer: around, iname, range })
+        Ok(Scan { id, name: self.name(kernel)?, outer: around, iname, range })
     }
 
-    fn temporary(&self, kernel: &mut Kernel, ty: ScalarType) -> Access {
-        let total = Variable::new(self.name(), ty, VarKind::Temporary, [], AddressSpace::Private);
-        Access::scalar(kernel.vars.push(total))
-    }
-
-    fn edit_prefix(&self, kernel: &mut Kernel, scan: &Scan, sum: &Sum) -> Vec<InsnId> {
+    fn edit_prefix(kernel: &mut Kernel, scan: &Scan, sum: &Sum) -> Vec<InsnId> {
         let (old, prefix) = (kernel.insns[scan.id].clone(), &sum.prefix);
-        let total = self.temporary(kernel, sum.wide);
+        let total = scan.total(kernel, sum.wide);
         let insn = |end: &str, op, rhs, predicate| Insn {
-            name: format!("{}{end}", self.name()),
+            name: format!("{}{end}", scan.name),
             lhs: total.clone(),
             op,
             rhs,
@@ -350,16 +354,16 @@ impl RealiseScan {
         insns
     }
 
-    fn edit_recurrence(&self, kernel: &mut Kernel, scan: &Scan, step: &Recurrence) -> Vec<InsnId> {
+    fn edit_recurrence(kernel: &mut Kernel, scan: &Scan, step: &Recurrence) -> Vec<InsnId> {
         let old = kernel.insns[scan.id].clone();
         let ty = kernel.vars[old.lhs.var].ty;
-        let total = self.temporary(kernel, ty);
+        let total = scan.total(kernel, ty);
         let first = with_value(&Expr::Load(step.before.clone()), scan.iname, &scan.range.lo);
         let condition = range_runs(&scan.range);
         let some = Constraint::lt(&scan.range.lo, &scan.range.hi).as_constant() == Some(true);
         let runs = some && scan.range.guard.is_empty();
         let insn = |end: &str, op, rhs| Insn {
-            name: format!("{}{end}", self.name()),
+            name: format!("{}{end}", scan.name),
             lhs: total.clone(),
             op,
             rhs,
@@ -381,8 +385,8 @@ impl RealiseScan {
     /// read.
     fn check_terms(&self, realised: &Analysis, scan: &Scan) -> Result<(), Refusal> {
         let (expanded, poly) = (realised.expanded(), realised.polyhedral());
-        let names = ["_first", "_update"].map(|end| format!("{}{end}", self.name()));
-        let total = expanded.var(&self.name());
+        let names = ["_first", "_update"].map(|end| format!("{}{end}", scan.name));
+        let total = expanded.var(&scan.name);
         let sites = realised.all_sites();
         let is_term = |s: &AccessSite| {
             !s.writes() && Some(s.access.var) != total && names.contains(&expanded.insns[s.insn].name)

@@ -269,13 +269,14 @@ impl Primitive for ReduceInTree {
         delayed.check_element_exists(&poly.loops(id)[..outer], predicate)?;
         let values = Values::of(kernel, iname)?;
         let full = insn.predicate.is_none() && is_full(kernel, iname, values.length);
-        let name = self.tree.clone().unwrap_or_else(|| format!("{}_tree", insn.name));
         if self.shuffle {
             check_lanes(&self.iname, values.length, tag, kernel.sub_group)?;
         }
         let around = on_other_axes(kernel, &poly.loops(id)[..outer], tag);
-        let plan = Plan { iname, id, op, tag, name, values, full, shuffle: self.shuffle, around };
-        plan.check_names(kernel)?;
+        let stem = format!("{}_tree", insn.name);
+        let mut plan =
+            Plan { iname, id, op, tag, name: String::new(), values, full, shuffle: self.shuffle, around };
+        plan.name = lookup::made(kernel, self.tree.as_deref(), &stem, |name| plan.names(name))?;
         Ok(plan)
     }
 
@@ -433,13 +434,13 @@ impl Plan {
         halves
     }
 
-    fn check_names(&self, kernel: &Kernel) -> Result<(), Refusal> {
-        let name = &self.name;
+    /// The names of all that is made, if the tree has this one.
+    fn names(&self, name: &str) -> Vec<String> {
         let steps = 0..self.halves().len();
         let joins = steps.clone().map(|k| format!("{name}_join_{k}"));
-        let sums = steps.filter(|_| self.shuffle).map(|k| self.sum(k));
+        let sums = steps.filter(|_| self.shuffle).map(|k| format!("{name}_sum_{k}"));
         let fixed = ["", "_fill", "_leaf"].map(|end| format!("{name}{end}"));
-        fixed.into_iter().chain(joins).chain(sums).try_for_each(|name| lookup::free(kernel, &name))
+        fixed.into_iter().chain(joins).chain(sums).collect()
     }
 
     fn edit(&self, kernel: &mut Kernel) -> Tree {

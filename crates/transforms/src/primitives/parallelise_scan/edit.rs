@@ -6,9 +6,7 @@ use purlin_ir::{
     Access, AddressSpace, Affine, BinaryOp, Expr, InameId, Insn, Kernel, Node, UpdateOp, VarId, VarKind,
     Variable, WriteOp,
 };
-use purlin_steps::lookup;
 use purlin_steps::nest::{copy_loops, new_loop, renamed, wrapped};
-use purlin_steps::refusal::Refusal;
 use purlin_steps::tree::edit_siblings;
 
 impl Scan {
@@ -18,12 +16,12 @@ impl Scan {
         std::iter::successors(Some(1), |d| Some(2 * d)).take_while(|d| d < length).collect()
     }
 
-    pub(super) fn check_names(&self, kernel: &Kernel) -> Result<(), Refusal> {
+    /// The names of all that is made, if the scan has this one.
+    pub(super) fn names(&self, name: &str) -> Vec<String> {
         let steps = 0..self.distances().len();
         let steps = steps.flat_map(|k| [format!("_copy_{k}"), format!("_add_{k}")]);
         let fixed = ["", "_fill", "_part", "_start", "_before", "_total"].map(str::to_owned);
-        let mut names = fixed.into_iter().chain(steps).map(|end| format!("{}{end}", self.name));
-        names.try_for_each(|name| lookup::free(kernel, &name))
+        fixed.into_iter().chain(steps).map(|end| format!("{name}{end}")).collect()
     }
 
     fn insn(&self, end: &str, lhs: Access, op: Option<UpdateOp>, rhs: Expr, predicate: Option<Expr>) -> Insn {
