@@ -35,6 +35,7 @@ pub mod step_set;
 pub mod substitute;
 pub mod symmetry;
 pub mod tree;
+pub mod widest;
 
 pub use purlin_ir::intrinsics;
 

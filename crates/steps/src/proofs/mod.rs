@@ -16,6 +16,7 @@ pub mod index_cases;
 pub mod inside;
 pub mod length;
 pub mod order;
+pub mod recomputed;
 pub mod reread;
 pub mod stale;
 pub mod width;

@@ -2,16 +2,19 @@
 
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::is_symbol;
-use purlin_ir::{Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, InsnId, Kernel};
+use purlin_ir::{Affine, Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, InsnId, Kernel};
 use purlin_steps::condition::{also, condition};
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::lookup;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
 use purlin_steps::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
+use purlin_steps::proofs::recomputed::RECOMPUTED;
 use purlin_steps::refusal::Refusal;
 use purlin_steps::run::NOT_CALLED;
+use purlin_steps::schedule::Array;
 use purlin_steps::tree::{inames_of, insns_of, loop_body};
+use purlin_steps::widest::{WIDEST, Widest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -30,15 +33,31 @@ use super::interchange_inames::has_linear_bounds;
 /// `split_iname`, become a loop over the lanes of a sub-group. With `over`, the bounds that mention
 /// one of these loops, parameters or scalars move.
 ///
+/// With `widest`, a loop around, the largest of the bounds above that move takes their place; it is computed
+/// before that loop. Then the two can be interchanged, as in ELLPACK and its slices:
+/// ```text
+/// for i in 0..n           =>   k_max_start: k_max = 0
+///   e: end = …                 for i_max in 0..n
+///   for k in 0..end              k_max_update: k_max max= …
+///     s: y[i] += a[k, i]       for i in 0..n
+///                                e: end = …
+///                                for k in 0..k_max
+///                                  s: y[i] += a[k, i] if k + 1 <= end
+/// ```
+///
 /// # Precondition
 /// With `D = S and M`, `S` the bounds that stay and `M` those that move: `S` is linear in the loop
 /// and bounds it from both sides. Nothing inside writes a scalar in `M`, `vars(M) ∩ written(body) =
 /// {}`, so that it is the same in each iteration. The loops inside are entered in iterations of `S`
-/// that were none before: no bound of theirs is read from memory.
+/// that were none before: no bound of theirs is read from memory. With `widest`, `S` bounds the loop from
+/// below by a constant and `M` is one bound from above, `iname <= e`. Each scalar in `e` that the loop around
+/// sets has one assignment `w` there, before `iname` and without condition, with
+/// `vars(rhs(w)) ∩ written(widest) = {}`.
 ///
 /// # Errors
 /// An unknown iname, that of a reduction, one on an axis or in lanes; bounds that do not move or do
-/// not stay; a scalar that the loop writes; a loop inside whose bounds are read from memory.
+/// not stay; a scalar that the loop writes; a loop inside whose bounds are read from memory. With `widest`:
+/// another loop than one around, other bounds, a scalar whose value is not known before.
 ///
 /// # Elsewhere
 /// Halide's tail strategy `GuardWithIf`; masked vector loops of ISPC and LLVM.
@@ -51,12 +70,25 @@ pub struct GuardIname {
     /// memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over: Vec<String>,
+    /// A loop around, before which the largest of the bounds that move is computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub widest: Option<String>,
+    /// Name of that; `{iname}_max` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maximum: Option<String>,
 }
 
 impl GuardIname {
     /// Makes the bounds of `iname` that are read from memory conditions.
     pub fn new(iname: impl Into<String>) -> Self {
-        Self { iname: iname.into(), over: Vec::new() }
+        Self { iname: iname.into(), over: Vec::new(), widest: None, maximum: None }
+    }
+
+    /// Lets the loop run to the largest of these bounds in the loop `around`.
+    #[must_use]
+    pub fn widest(mut self, around: impl Into<String>) -> Self {
+        self.widest = Some(around.into());
+        self
     }
 
     /// The loops and variables whose bounds move.
@@ -73,7 +105,10 @@ impl fmt::Display for GuardIname {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "guard `{}`", self.iname)?;
         let over: Vec<_> = self.over.iter().map(|name| format!("`{name}`")).collect();
-        if over.is_empty() { Ok(()) } else { write!(f, " over {}", over.join(", ")) }
+        if !over.is_empty() {
+            write!(f, " over {}", over.join(", "))?;
+        }
+        self.widest.as_ref().map_or(Ok(()), |l| write!(f, ", up to the largest in `{l}`"))
     }
 }
 
@@ -104,6 +139,7 @@ pub struct Guarded {
     stays: Domain,
     guard: Expr,
     insns: Vec<InsnId>,
+    widest: Option<Widest>,
 }
 
 impl Primitive for GuardIname {
@@ -113,10 +149,20 @@ impl Primitive for GuardIname {
     const WEIGHT: usize = 1;
 
     type Proof = Guarded;
-    type Made = ();
+    type Made = Option<Array>;
 
-    const OBLIGATIONS: &'static [Obligation] =
-        &[IN_TREE, NO_AXIS, CONJUNCTION, MOVES, BOUNDED, INNER_BOUNDS, BOUNDS_STAY, NOT_CALLED];
+    const OBLIGATIONS: &'static [Obligation] = &[
+        IN_TREE,
+        NO_AXIS,
+        CONJUNCTION,
+        MOVES,
+        BOUNDED,
+        WIDEST,
+        RECOMPUTED,
+        INNER_BOUNDS,
+        BOUNDS_STAY,
+        NOT_CALLED,
+    ];
 
     fn check(&self, analysis: &Analysis) -> Result<Guarded, Refusal> {
         let kernel = analysis.kernel();
@@ -151,8 +197,17 @@ impl Primitive for GuardIname {
             format!("no bound of `{}` {what}", shown())
         })?;
         let stays = Domain::conjunction(stay.into_iter().cloned());
-        BOUNDED.require(has_linear_bounds(&stays, iname), || {
-            format!("without them, `{}` has no two bounds; split it by a constant first", shown())
+        let ask = |around: &String| {
+            let maximum = self.maximum.clone();
+            Widest::find(analysis, iname, around, &stays, &moved, maximum)
+        };
+        let widest = self.widest.as_ref().map(ask).transpose()?;
+        BOUNDED.require(widest.is_some() || has_linear_bounds(&stays, iname), || {
+            format!(
+                "without them, `{}` has no two bounds; split it by a constant first, or name a loop around it with \
+                 `widest`",
+                shown()
+            )
         })?;
         check_bounds_stay(kernel, iname, body)?;
         let reads = |inner: &&InameId| {
@@ -175,24 +230,32 @@ impl Primitive for GuardIname {
         let called = insns.iter().map(|insn| &kernel.insns[*insn]).find(|insn| insn.callee.is_some());
         NOT_CALLED
             .forbid(called, |insn| format!("`{}` belongs to a call; inline the call first", insn.name))?;
-        Ok(Guarded { iname, stays, guard, insns })
+        Ok(Guarded { iname, stays, guard, insns, widest })
     }
 
-    fn edit(&self, kernel: &mut Kernel, proof: &Guarded) {
+    fn edit(&self, kernel: &mut Kernel, proof: &Guarded) -> Option<Array> {
         kernel.inames[proof.iname].domain = proof.stays.clone();
         for insn in &proof.insns {
             let insn = &mut kernel.insns[*insn];
             insn.predicate = also(insn.predicate.take(), Some(proof.guard.clone()));
         }
+        let widest = proof.widest.as_ref()?;
+        let end = Affine::var(widest.compute(kernel));
+        let below = Domain::conjunction([Constraint::lt(&Affine::iname(proof.iname), &end)]);
+        kernel.inames[proof.iname].domain = proof.stays.intersect(&below);
+        Some(Array::named(widest.name()))
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let iname = p.of(&draw::loops(kernel))?;
-        if p.one_in(2) {
-            return Some(Self::new(iname));
-        }
+        let step = Self::new(&iname);
+        let kind = p.below(3);
         let around = draw::around(kernel).into_iter().filter(|(_, inner)| *inner == iname);
         let outer: Vec<String> = around.map(|(outer, _)| outer).collect();
-        Some(Self { over: vec![p.of(&outer)?], iname })
+        Some(match kind {
+            0 => step,
+            1 => Self { over: vec![p.of(&outer)?], ..step },
+            _ => step.widest(p.of(&outer)?),
+        })
     }
 }

@@ -1,35 +1,42 @@
 //! Lets a loop count from elsewhere.
 
 use purlin_analysis::Analysis;
-use purlin_ir::{Affine, InameId, Kernel, VarKind};
+use purlin_analysis::polyhedral::is_symbol;
+use purlin_ir::{Affine, Atom, InameId, Kernel, VarKind};
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::lookup;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::bounds::{PLACES_FOLLOW, check_places_follow};
+use purlin_steps::proofs::bounds::{
+    BOUNDS_STAY, PLACES_FOLLOW, changing_bounds, check_bounds_stay, check_places_follow,
+};
 use purlin_steps::refusal::Refusal;
 use purlin_steps::substitute::remap_iname;
+use purlin_steps::tree::loop_body;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Adds a constant and multiples of parameters to the values of `iname`.
+/// Adds a constant and multiples of parameters to the values of `iname`, or of scalars in its bounds.
 ///
 /// # Rewrite
 /// ```text
 /// for i in 0..n      =>   for i in 2..n + 2
 ///   S(i)                    S(i - 2)
 /// ```
-/// The iname of a reduction is shifted likewise.
+/// The iname of a reduction is shifted likewise. A loop `first..last` over a row of a sparse matrix becomes
+/// `0..last - first`.
 ///
 /// # Precondition
-/// None to prove: the order of the instances stays, `i < i'  <=>  i + c < i' + c`. If the loop is
-/// on an axis, it is a plain range, whose places count from its lower bound, so that they stay.
+/// The order of the instances stays, `i < i'  <=>  i + c < i' + c`, if `c` is the same in all of them:
+/// nothing inside writes a scalar in it, `vars(c) ∩ written(body) = {}`. A scalar that may change while the
+/// kernel runs is one of the loop's bounds, and so has a value. If the loop is on an axis, it is a plain
+/// range, whose places count from its lower bound, so that they stay.
 ///
 /// # Errors
-/// Unknown inames or parameters, numbers beyond 2^40, a loop on an axis that is no range, and a
-/// dependence that the placement breaks, with two instances.
+/// Unknown inames or parameters, a scalar that is not in the bounds, or that the loop writes, numbers beyond
+/// 2^40, a loop on an axis that is no range, and a dependence that the placement breaks, with two instances.
 ///
 /// # Elsewhere
 /// Loopy `affine_map_inames`; Exo `shift_loop`.
@@ -40,7 +47,7 @@ pub struct ShiftIname {
     pub iname: String,
     /// What is added to its values.
     pub by: i64,
-    /// Multiples of parameters that are added as well.
+    /// Multiples of parameters, or of scalars in the bounds, that are added as well.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, i64>,
 }
@@ -58,12 +65,17 @@ impl ShiftIname {
         self
     }
 
-    fn amount(&self, kernel: &Kernel) -> Result<Affine, Refusal> {
+    fn amount(&self, kernel: &Kernel, iname: InameId) -> Result<Affine, Refusal> {
         let mut amount = Affine::constant(self.by);
         for (name, factor) in &self.params {
             let var = lookup::var(kernel, name)?;
-            PARAMETERS.require(kernel.vars[var].kind == VarKind::Param, || {
-                format!("`{name}` is no parameter; shift by numbers and multiples of parameters")
+            let is_known = is_symbol(kernel, var) || changing_bounds(kernel, iname).contains(&var);
+            PARAMETERS.require(is_known, || {
+                format!(
+                    "`{name}` is neither a parameter nor a scalar in the bounds of `{}`; shift by numbers and multiples \
+                     of those",
+                    self.iname
+                )
             })?;
             amount = amount.plus(&Affine::var(var).times(*factor));
         }
@@ -86,8 +98,10 @@ impl fmt::Display for ShiftIname {
 }
 
 /// A shift is the same in every iteration of the loops around.
-const PARAMETERS: Obligation =
-    Obligation::new("shift_iname.parameters", "the shift mentions parameters and nothing else");
+const PARAMETERS: Obligation = Obligation::new(
+    "shift_iname.parameters",
+    "the shift mentions parameters and scalars in the bounds of the loop alone",
+);
 
 /// What the edit relies on.
 pub struct Shifted {
@@ -103,13 +117,16 @@ impl Primitive for ShiftIname {
     type Proof = Shifted;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[PLACES_FOLLOW, PARAMETERS];
+    const OBLIGATIONS: &'static [Obligation] = &[PLACES_FOLLOW, PARAMETERS, BOUNDS_STAY];
 
     fn check(&self, analysis: &Analysis) -> Result<Shifted, Refusal> {
         let kernel = analysis.kernel();
         let iname = lookup::iname(kernel, &self.iname)?;
         check_places_follow(kernel, iname)?;
-        let value = Affine::iname(iname).minus(&self.amount(kernel)?);
+        let value = Affine::iname(iname).minus(&self.amount(kernel, iname)?);
+        if value.any_symbol(&mut |atom| matches!(atom, Atom::Var(var) if !is_symbol(kernel, *var))) {
+            check_bounds_stay(kernel, iname, loop_body(&kernel.body, iname).unwrap_or_default())?; // default: a reduction writes nothing
+        }
         Ok(Shifted { iname, value })
     }
 
@@ -119,7 +136,9 @@ impl Primitive for ShiftIname {
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let (iname, by) = (p.of(&draw::inames(kernel))?, p.between(-2, 4));
-        let (times, params) = (p.between(-1, 1), draw::vars(kernel, |v| v.kind == VarKind::Param));
+        let (times, mut params) = (p.between(-1, 1), draw::vars(kernel, |v| v.kind == VarKind::Param));
+        let bounds = kernel.iname(&iname).map(|l| changing_bounds(kernel, l));
+        params.extend(bounds.into_iter().flatten().map(|var| kernel.vars[var].name.clone()));
         let step = Self::new(iname, by);
         Some(match p.of(&params) {
             Some(param) => step.and(times, param),
