@@ -11,6 +11,7 @@ mod entries;
 pub mod inside;
 mod kept;
 mod known;
+mod origin;
 pub mod placement;
 pub mod polyhedral;
 mod question;

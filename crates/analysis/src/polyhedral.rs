@@ -5,6 +5,7 @@
 //! a constraint on any other scalar is dropped, which makes a set larger and is reported as
 //! inexact.
 
+use crate::origin::index_origin;
 use crate::question::{Instances, Shared, Symbols, Union, union_of};
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::{Constraint, Domain};
@@ -173,7 +174,7 @@ impl<'k> Polyhedral<'k> {
     }
 
     /// The value of a loop that has one iteration wherever it runs.
-    fn only_value(&self, atom: &Atom) -> Option<i64> {
+    pub(crate) fn only_value(&self, atom: &Atom) -> Option<i64> {
         let Atom::Iname(l) = atom else { return None };
         *self.only_values[l.index()].get_or_init(|| match bounds_of(self, *l, &[(atom.clone(), 1)]) {
             (Some(lo), Some(hi)) if lo == hi => Some(lo),
@@ -487,21 +488,4 @@ pub fn bounds_of(poly: &Polyhedral, iname: InameId, sum: &[(Atom, i64)]) -> (Opt
         }
     }
     (lo, hi)
-}
-
-/// The value of an iname at index 0 of its axis: the lower bound of a range, where it is the same in a
-/// whole launch, else 0 (the loops inside a block that a split makes start there). Code generation
-/// counts the same way.
-pub fn index_origin(kernel: &Kernel, iname: InameId) -> Affine {
-    let mut range = kernel.inames[iname].domain.as_guarded_range(iname);
-    if let Some(found) = &range
-        && found.lo.any_symbol(&mut |atom| match atom {
-            Atom::Iname(l) => !kernel.is_of_host(*l),
-            Atom::Var(v) => kernel.vars[*v].kind != VarKind::Param,
-            Atom::Floor(..) => false,
-        })
-    {
-        range = None;
-    }
-    range.map_or_else(Affine::default, |range| range.lo)
 }

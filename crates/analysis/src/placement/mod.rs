@@ -53,7 +53,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use crate::polyhedral::index_origin;
+pub use crate::origin::index_origin;
 pub use axes::{Axis, Coordinate, LaunchAxes, first_bounded_by};
 pub(crate) use barriers::Carried;
 pub use barriers::{Barrier, Placement, Scope};

@@ -1,8 +1,9 @@
 //! Axes of private arrays of which every work-item holds one slice.
 
 use crate::deps::AccessSite;
+use crate::origin::index_origin;
 use crate::placement::axes::axis_of;
-use crate::polyhedral::{Polyhedral, index_origin};
+use crate::polyhedral::Polyhedral;
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::ids::VarId;
 use purlin_ir::kernel::{AddressSpace, VarKind};
