@@ -7,7 +7,7 @@ use crate::placement::axes::LaunchAxes;
 use crate::placement::barriers::{Barrier, Carried, Placement};
 use crate::polyhedral::is_symbol;
 use purlin_ir::canonical::Renumbering;
-use purlin_ir::ids::Id;
+use purlin_ir::ids::{Id, InameId};
 use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
 
 /// The variables of a draft, which an edit made of a placed kernel, whose dependences are checked
@@ -18,8 +18,8 @@ use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
 /// of these instructions in the text, the declarations of variables, assumptions and the axes of
 /// the launch. A variable is closed where all of this is the same. Left open besides: accesses
 /// through arrays, as injectivity depends on what other instructions write; those in reductions;
-/// scalars that bound loops; memory of sub-groups, which depends on the lengths of other loops; all
-/// variables where rules or vectors are used.
+/// scalars that bound loops; memory of sub-groups, which depends on the lengths of other loops; what
+/// work-items may write alike; all variables where rules or vectors are used.
 pub(crate) fn open_vars(before: &Analysis, draft: &Kernel, kept: &Kept) -> Option<Vec<bool>> {
     let kernel = before.kernel();
     if !kept.is_in_order() || !has_same_surroundings(kernel, draft) {
@@ -39,6 +39,14 @@ pub(crate) fn open_vars(before: &Analysis, draft: &Kernel, kept: &Kept) -> Optio
             && s.bound_of.is_none()
             && s.reduction.is_empty()
     };
+    // whether work-items repeat a write depends on what writes the arrays that it reads
+    for (insn, loops) in draft.schedule() {
+        let insn = &draft.insns[insn];
+        let varies = |l: &InameId| insn.expressions().any(|e| e.mentions(*l));
+        let items = |l: &&InameId| matches!(draft.inames[**l].tag, AxisTag::Local(_));
+        let shared = draft.vars[insn.lhs.var].space != AddressSpace::Private;
+        open[insn.lhs.var.index()] |= shared && loops.iter().filter(items).any(|l| !varies(l));
+    }
     for (var, sites) in kernel.vars.ids().zip(before.all_sites()) {
         let variable = &kernel.vars[var];
         open[var.index()] |= variable.space == AddressSpace::SubGroup

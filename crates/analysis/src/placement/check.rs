@@ -7,6 +7,7 @@ use crate::placement::asynchronous::Later;
 use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of, first_bounded_by};
 use crate::placement::barriers::{Barrier, Placement, Scope};
 use crate::placement::refusal::{PlacementError, Refusal, RefusalReason};
+use crate::placement::repeated::is_repeated;
 use crate::placement::slices::{lane_axis, sliced_axes};
 use crate::polyhedral::{Polyhedral, bounds_of};
 use crate::question::{Apart, Linear, NoPair, Order, Ordered, Part};
@@ -219,7 +220,7 @@ impl Checker<'_, '_> {
             let reason = if updates { RefusalReason::NotAtomic } else { RefusalReason::AcrossGroups };
             self.refuse_any(d, launch, &groups, reason)?;
         }
-        let mut apart: Vec<_> = items.iter().filter_map(|axis| self.difference(d, *axis).part()).collect();
+        let mut apart: Vec<_> = items.iter().filter_map(|axis| self.part_along(d, *axis)).collect();
         if self.later.completes(d.source, d.var) {
             // also a work-item waits for its own calls
             apart = vec![Part::whole()];
@@ -247,6 +248,23 @@ impl Checker<'_, '_> {
             self.barriers.push(Barrier { source: d.source, sink: d.sink, var: d.var, carrier, scope });
         }
         Ok(())
+    }
+
+    /// The pairs that run apart along an axis of work-items. What one of them repeats in an iteration of the
+    /// loops around changes nothing: not what another has written before, nor what that has read since.
+    fn part_along(&self, d: &Dependence, axis: Axis) -> Option<Part> {
+        let position = |insn| self.poly.position(insn);
+        let again = match d.kind {
+            DependenceKind::Output => d.source == d.sink,
+            DependenceKind::Anti => position(d.source) > position(d.sink),
+            DependenceKind::Flow | DependenceKind::Update => false,
+        };
+        if !(again && is_repeated(self.poly, d.sink, axis)) {
+            return self.difference(d, axis).part();
+        }
+        let common = self.poly.common_loops(d.source, d.sink).iter().enumerate();
+        let around: Vec<_> = common.filter(|(_, l)| self.splits_at(d, **l)).map(|(k, _)| k).collect();
+        (!around.is_empty()).then(|| Part::across(&around))
     }
 
     /// The smallest scope in which both ends of every pair of one group run.
@@ -400,10 +418,12 @@ impl Checker<'_, '_> {
     }
 
     /// Where the ends of a dependence are along an axis. A scalar in the bounds of a loop is read
-    /// wherever the loop runs, and not only where something inside does.
+    /// wherever the loop runs, and not only where something inside does. What all work-items write
+    /// alike is written by the last of them.
     fn coordinates(&self, d: &Dependence, axis: Axis) -> (Coordinate, Coordinate) {
         let at = |insn, reads: bool| match LaunchAxes::coordinate(self.poly, insn, axis) {
             _ if reads && self.is_bound_everywhere(d.var, insn, axis) => Coordinate::Everywhere,
+            _ if !reads && is_repeated(self.poly, insn, axis) => Coordinate::Everywhere,
             own @ (Coordinate::Iname(..) | Coordinate::Everywhere | Coordinate::Zero) => own,
         };
         (at(d.source, d.kind == DependenceKind::Anti), at(d.sink, d.kind == DependenceKind::Flow))

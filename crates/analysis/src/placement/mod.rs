@@ -47,6 +47,7 @@ mod carried;
 mod check;
 mod places;
 mod refusal;
+mod repeated;
 mod reuse;
 mod slices;
 mod storage;
