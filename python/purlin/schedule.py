@@ -232,9 +232,11 @@ class Schedule:
         """Nests the loops of a perfect nest in this order, outer first."""
         self._engine.reorder([_plain(iname) for iname in order])
 
-    def tile(self, loops: Iterable[str], factors: Iterable[int]) -> Made:
-        """Splits loops into blocks, and nests the loops over blocks outside: returns these, then those inside."""
-        return Made(*self._engine.tile(_plain(loops), _plain(factors)))
+    def tile(self, loops: Iterable[str], factors: Iterable[int], tags: Iterable[tuple[str, str]] = ()) -> Made:
+        """Splits loops into blocks, and nests the loops over blocks outside: returns these, then those inside.
+
+        ``tags`` are for the loop over blocks and the one inside, for the first loops: ``[("g.0", "l.0")]``."""
+        return Made(*self._engine.tile(_plain(loops), _plain(factors), _plain(tags)))
 
     def prefetch(self, array: str, at: str, space: str = "local", **more: Any) -> Made:
         """Copies what an iteration of ``at`` reads of an array to a temporary."""

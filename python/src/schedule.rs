@@ -87,10 +87,25 @@ impl Engine {
         failure::run(py, || Ok(self.lock().reorder(order)?))
     }
 
-    /// The loops over blocks, then those inside a block.
-    fn tile(&self, py: Python<'_>, loops: Vec<String>, factors: Vec<i64>) -> PyResult<Names> {
+    /// The loops over blocks, then those inside a block, with pairs of tags for the first of them.
+    fn tile(
+        &self,
+        py: Python<'_>,
+        loops: Vec<String>,
+        factors: Vec<i64>,
+        tags: Vec<[String; 2]>,
+    ) -> PyResult<Names> {
         failure::run(py, || {
-            let loops = self.lock().tile(loops, factors)?.into_iter().flatten().collect();
+            let named = |name: &String| {
+                ir::AxisTag::parse(name).ok_or_else(|| {
+                    let cause =
+                        Refusal::argument("tags", format!("`{name}`"), "tags such as `g.0` and `l.0`");
+                    TransformError { operation: "tile".to_owned(), cause }
+                })
+            };
+            let tags = tags.iter().map(|[block, inside]| Ok([named(block)?, named(inside)?]));
+            let tags = tags.collect::<Result<Vec<_>, TransformError>>()?;
+            let loops = self.lock().tile_on(loops, factors, tags)?.into_iter().flatten().collect();
             Ok(names(&Made { loops, ..Made::default() }))
         })
     }

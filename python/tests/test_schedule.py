@@ -137,6 +137,11 @@ def test_verbs_combined_steps_and_former_names():
     s.tag([inside], "l.0")
     s.tag_iname(blocks, "g.0")
     assert s.recipe == "split_iname(i, factor: 8)\ntag(i_i, tag: l.0)\ntag(i_o, tag: g.0)\n"
+    tagged = purlin.Schedule(SCALE)
+    tagged.tile(["i"], [8], [("g.0", "l.0")])
+    assert tagged.kernel == s.kernel
+    with pytest.raises(purlin.Refusal, match="tile: .*g.9"):
+        tagged.tile(["i_i"], [2], [("g.9", "l.0")])
     former = purlin.Schedule(SCALE).run("split(i, 8)\nunroll_iname(i_i)\ntag_inames([i_o], g.0)\n")
     assert former.recipe == "split_iname(i, factor: 8)\ntag(i_i, tag: unroll)\ntag(i_o, tag: g.0)\n"
     assert list(inspect.signature(purlin.Schedule.hoist_insn).parameters) == ["self", "insn"]

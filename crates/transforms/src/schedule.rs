@@ -124,11 +124,23 @@ pub trait ScheduleSteps {
         loops: impl IntoIterator<Item = I>,
         factors: impl IntoIterator<Item = i64>,
     ) -> Applied<[Vec<Loop>; 2]> {
-        tile::tile(
-            self.schedule(),
-            loops.into_iter().map(Into::into).collect(),
-            factors.into_iter().collect(),
-        )
+        self.tile_on(loops, factors, [])
+    }
+
+    /// The same with tags of the loop over blocks and the one inside, for the first of the loops: a product of
+    /// matrices by tiles is `tile_on(["i", "j", "k"], [16; 3], [[Group(1), Local(1)], [Group(0), Local(0)]])`.
+    ///
+    /// # Errors
+    /// More pairs of tags than loops, and those of [`tile`](Self::tile) and [`Tag`].
+    fn tile_on<I: Into<String>>(
+        &mut self,
+        loops: impl IntoIterator<Item = I>,
+        factors: impl IntoIterator<Item = i64>,
+        tags: impl IntoIterator<Item = [AxisTag; 2]>,
+    ) -> Applied<[Vec<Loop>; 2]> {
+        let (loops, tags) =
+            (loops.into_iter().map(Into::into).collect(), tags.into_iter().collect::<Vec<_>>());
+        tile::tile(self.schedule(), loops, factors.into_iter().collect(), &tags)
     }
 
     /// Copies what an iteration of `at` reads of an array to a temporary.

@@ -2,8 +2,9 @@
 
 use crate::primitives::{ExpandArray, InterchangeInames};
 use crate::schedule::{NEST, ScheduleSteps, quoted};
-use purlin_ir::{InameId, Kernel, Node, VarId, VarKind};
+use purlin_ir::{AxisTag, InameId, Kernel, Node, VarId, VarKind};
 use purlin_steps::Combined;
+use purlin_steps::argument;
 use purlin_steps::lookup::tree_loop;
 use purlin_steps::refusal::{Refusal, TransformError};
 use purlin_steps::run::same;
@@ -25,17 +26,25 @@ impl Combined for Reorder {
     }
 }
 
-/// `tile([i, j], [8, 8])`.
+/// `tile([i, j], [8, 8])`, `tile([i, j], [8, 8], tags: [[g.1, l.1], [g.0, l.0]])`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tile {
     loops: Vec<String>,
     factors: Vec<i64>,
+    /// Of the loop over blocks and the one inside, for as many of the loops.
+    #[serde(default)]
+    tags: Vec<[Named; 2]>,
 }
+
+/// A tag by its name.
+#[derive(Clone, Copy, Debug, Deserialize)]
+struct Named(#[serde(deserialize_with = "argument::read")] AxisTag);
 
 impl Combined for Tile {
     fn apply(&self, schedule: &mut Schedule) -> Result<Made, TransformError> {
-        let made = tile(schedule, self.loops.clone(), self.factors.clone())?;
+        let tags: Vec<_> = self.tags.iter().map(|pair| pair.map(|Named(tag)| tag)).collect();
+        let made = tile(schedule, self.loops.clone(), self.factors.clone(), &tags)?;
         Ok(Made { loops: made.into_iter().flatten().collect(), ..Made::default() })
     }
 }
@@ -54,13 +63,18 @@ impl Combined for Wavefront {
     }
 }
 
-/// [`ScheduleSteps::tile`].
+/// [`ScheduleSteps::tile_on`].
 pub(crate) fn tile(
     schedule: &mut Schedule,
     loops: Vec<String>,
     factors: Vec<i64>,
+    tags: &[[AxisTag; 2]],
 ) -> Result<[Vec<Loop>; 2], TransformError> {
     let refused = |cause| TransformError { operation: format!("tile {}", quoted(&loops)), cause };
+    if tags.len() > loops.len() {
+        let found = format!("{} loops and {} pairs of tags", loops.len(), tags.len());
+        return Err(refused(Refusal::argument("tags", found, "two tags for each of some loops")));
+    }
     if loops.len() != factors.len() || loops.is_empty() {
         let found = format!("{} loops and {} factors", loops.len(), factors.len());
         return Err(refused(Refusal::argument("factors", found, "one factor for each of some loops")));
@@ -68,8 +82,13 @@ pub(crate) fn tile(
     check_inside(schedule.kernel(), &loops).map_err(refused)?;
     let mut draft = schedule.clone();
     let (mut blocks, mut inside) = (Vec::new(), Vec::new());
-    for (iname, factor) in loops.iter().zip(factors) {
+    for (k, (iname, factor)) in loops.iter().zip(factors).enumerate() {
         let [block, inner] = draft.split(iname, factor)?;
+        for (iname, tag) in [&block, &inner].into_iter().zip(tags.get(k).into_iter().flatten()) {
+            if *tag != AxisTag::Sequential {
+                draft.tag(iname, *tag)?;
+            }
+        }
         for around in inside.iter_mut().rev() {
             *around = carry_out(&mut draft, around, &block)?;
         }

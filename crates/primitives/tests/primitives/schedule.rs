@@ -511,6 +511,29 @@ split(j_i, 2)
     );
 }
 
+/// A product of matrices by tiles of 16 x 16 in local memory, in four calls.
+#[test]
+fn a_product_of_matrices_is_tiled_in_four_calls() {
+    let text = "kernel matmul\nparam n: i32\narg a: f64[n, n] in\narg b: f64[n, n] in\narg c: f64[n, n] out\n\nfor i in \
+                0..n\n  for j in 0..n\n    s: c[i, j] = sum(k in 0..n: a[i, k]*b[k, j])\n";
+    let kernel = parse(text).unwrap();
+    let calls = "realise(k, accumulator: acc)
+let i_o, j_o, k_o, i_i, j_i, k_i = tile([i, j, k], [16, 16, 16], tags: [[g.1, l.1], [g.0, l.0]])
+prefetch(a, at: k_o, space: local, work_items: [16, 16])
+prefetch(b, at: k_o, space: local, work_items: [16, 16])
+";
+    let applied = steps().script(calls).unwrap().apply(&kernel).unwrap();
+    assert_snapshot!(format!("{}\n{}", schedule::print(applied.recipe()), applied.kernel()));
+    let placed = purlin_analysis::Analysis::of(applied.kernel()).place().unwrap().barriers.len();
+    assert!(placed > 0);
+    let more = "tile([i], [8], tags: [[g.1, l.1], [g.0, l.0]])\n";
+    let error = steps().script(more).unwrap().apply(&kernel).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "line 1: tile `i`: 1 loops and 2 pairs of tags, needed two tags for each of some loops"
+    );
+}
+
 /// A nest that is not perfect: the accumulator of a row gets an axis, and the loop over rows is distributed.
 #[test]
 fn a_nest_that_is_not_perfect_is_tiled() {
