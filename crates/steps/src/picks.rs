@@ -33,8 +33,8 @@ impl<'a> Picks<'a> {
         self.bytes.next().copied().unwrap_or(0).into() // default: bytes may be few, and end in zeros
     }
 
-    /// The first of several things that come at random, each as often as its weight says. That of any two
-    /// does not depend on the others: one more takes its share, and leaves every other choice as it is.
+    /// The first of several things that come at random, each as often as its weight says. Which of two comes
+    /// first does not depend on the others: one more takes its share, and every other choice stays as it is.
     pub fn first<T>(
         &mut self,
         from: impl IntoIterator<Item = T>,

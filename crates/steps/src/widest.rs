@@ -69,6 +69,11 @@ impl Widest {
             )));
         };
         let loops = loops[from..to].to_vec();
+        let launch = loops.iter().find(|l| kernel.inames[**l].tag == AxisTag::Launch);
+        WIDEST.forbid(launch, |l| {
+            let name = &kernel.inames[*l].name;
+            format!("the launch `{name}` is inside `{around}`, and before that is no launch; name a loop inside it")
+        })?;
         let end = check_recomputed(analysis, &loops, iname, &end.plus_constant(1))?;
         let ty = match kernel.type_of(&end, &[]) {
             Ok(ExprType::Scalar(ScalarType::I32)) => ScalarType::I32,

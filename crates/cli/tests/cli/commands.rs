@@ -472,11 +472,14 @@ fn arrays_that_cannot_be_written_are_an_error() {
 #[test]
 fn data_dependent_bounds_take_their_values_from_a_file() {
     let sizes = ["--param", "n=3", "--param", "nnz=4", "--values", "examples/csr.json", "--no-time"];
-    let recipes =
-        ["examples/csr_recipe.json", "examples/csr_lanes_recipe.json"].map(|file| ["--recipe", file]);
-    for extra in [&[][..], &recipes[0], &recipes[1]] {
-        let args = [&["run", "examples/csr.purlin"][..], &sizes[..], extra].concat();
-        assert!(good(&args).contains("of the tolerance"));
+    let plain = ["run", "examples/csr.purlin"];
+    assert!(good(&[&plain[..], &sizes[..]].concat()).contains("of the tolerance"));
+    for recipe in ["csr_recipe", "csr_lanes_recipe", "csr_slices_recipe"] {
+        let file = format!("examples/{recipe}.json");
+        for device in ["c", "opencl"] {
+            let with = ["--recipe", &file, "--device", device];
+            assert!(good(&[&plain[..], &sizes[..], &with].concat()).contains("of the tolerance"), "{recipe}");
+        }
     }
     // The first entry of `column` leads out of `x`: refused before a device sees it.
     let dir = tempfile::tempdir().unwrap();

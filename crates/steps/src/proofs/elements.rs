@@ -68,7 +68,7 @@ pub fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
     for iname in kernel.inames.values() {
         if iname.domain.any_symbol(&mut |atom| *atom == Atom::Var(var)) {
             return Err(ONLY_ACCESSED.unfit(format!(
-                "the bounds of `{}` mention `{name}`, and bounds mention scalars only; copy it to another \
+                "the bounds of `{}` mention `{name}`, and bounds mention scalars only; make them conditions by guard_iname, or copy it to another \
                  temporary for them",
                 iname.name
             )));

@@ -214,7 +214,8 @@ impl InterchangeInames {
         let ((i, exact_i), (j, exact_j)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));
         KNOWN_BOUNDS.decide(exact_i && exact_j, || {
             format!(
-                "the bounds of `{}` depend on `{}` and on values read from memory; keep the order",
+                "the bounds of `{0}` depend on `{1}` and on values read from memory; make them conditions by guard_iname \
+                 first, with `widest: {1}` if no others bound `{0}`",
                 self.inner, self.outer
             )
         })?;

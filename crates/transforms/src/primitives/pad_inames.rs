@@ -1,6 +1,6 @@
 //! Runs loops further, over zeros.
 
-use purlin_analysis::Analysis;
+use purlin_analysis::{Analysis, changing_bounds};
 use purlin_ir::{
     Access, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, Real,
     UnaryOp, UpdateOp, VarId, VarKind, Variable, WriteOp,
@@ -201,8 +201,12 @@ impl PadInames {
                 range.filter(|(lo, _)| lo.as_constant() == Some(0)).and_then(|(_, hi)| hi.as_constant());
             let same = end.filter(|n| *n >= 1 && length.is_none_or(|other| other == *n));
             let Some(n) = same else {
+                let help = match changing_bounds(kernel, iname).as_slice() {
+                    [] => "pad loops of one length",
+                    [_, ..] => "its bounds are read from memory: make them conditions by guard_iname first",
+                };
                 return Err(RANGE.unfit(format!(
-                    "`{name}` does not run from 0 to a constant above that all loops have; pad loops of one length"
+                    "`{name}` does not run from 0 to a constant above that all loops have; {help}"
                 )));
             };
             length = Some(n);
