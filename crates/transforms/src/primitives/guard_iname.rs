@@ -17,6 +17,7 @@ use purlin_steps::tree::{inames_of, insns_of, loop_body};
 use purlin_steps::widest::{WIDEST, Widest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::interchange_inames::has_linear_bounds;
@@ -247,15 +248,12 @@ impl Primitive for GuardIname {
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
-        let iname = p.of(&draw::loops(kernel))?;
-        let step = Self::new(&iname);
-        let kind = p.below(3);
-        let around = draw::around(kernel).into_iter().filter(|(_, inner)| *inner == iname);
-        let outer: Vec<String> = around.map(|(outer, _)| outer).collect();
-        Some(match kind {
-            0 => step,
-            1 => Self { over: vec![p.of(&outer)?], ..step },
-            _ => step.widest(p.of(&outer)?),
-        })
+        let mut all: Vec<_> = draw::loops(kernel).into_iter().map(Self::new).collect();
+        let nests: BTreeSet<_> = draw::around(kernel).into_iter().collect();
+        for (outer, inner) in nests {
+            all.push(Self::new(&inner).widest(&outer));
+            all.push(Self { over: vec![outer], ..Self::new(inner) });
+        }
+        draw::possible(kernel, all, p)
     }
 }
