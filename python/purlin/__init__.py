@@ -38,10 +38,13 @@ from purlin.errors import (
     DtypeError,
     Error,
     FormError,
+    ImportRefusal,
     InternalError,
     LayoutError,
     MappingError,
     MissingArgument,
+    OutsideError,
+    RaceError,
     ReadOnlyError,
     Refusal,
     ScheduleError,
@@ -53,6 +56,7 @@ from purlin.errors import (
     UntrustedError,
     Witness,
 )
+from purlin.imports import from_loopy, prove_loopy
 from purlin.operator import Operator, Part, Trial, jit
 from purlin.schedule import Made, Primitive, Schedule, Step, primitives
 from purlin.solvers import NewtonSolution, Solution, newton, solve
@@ -79,6 +83,7 @@ __all__ = [
     "DtypeError",
     "Error",
     "FormError",
+    "ImportRefusal",
     "InternalError",
     "Kernel",
     "LayoutError",
@@ -87,9 +92,11 @@ __all__ = [
     "MissingArgument",
     "NewtonSolution",
     "Operator",
+    "OutsideError",
     "Part",
     "Pattern",
     "Primitive",
+    "RaceError",
     "ReadOnlyError",
     "Refusal",
     "Roofline",
@@ -112,9 +119,11 @@ __all__ = [
     "compile",
     "devices",
     "forms",
+    "from_loopy",
     "jit",
     "newton",
     "primitives",
+    "prove_loopy",
     "solve",
     "source",
 ]

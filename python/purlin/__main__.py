@@ -1,4 +1,4 @@
-"""The command line of the Python package: `python -m purlin export form.py`."""
+"""The command line of the Python package: `python -m purlin export form.py`, `python -m purlin import-loopy file.py`."""
 
 from __future__ import annotations
 
@@ -49,6 +49,57 @@ def _export(options: argparse.Namespace) -> None:
         Path(options.output).write_text(text + "\n")
 
 
+IMPORT = """Runs a Python script and reads every program of Loopy that its variables hold.
+
+Prints the text of each kernel, plain or as it is scheduled: tags, order of instructions, launches and private
+temporaries are kept, callees are inlined. What has no counterpart is refused, by feature and instruction.
+With --prove it also says whether the schedule is free of races, every access in bounds, and no barrier
+superfluous; the exit status is 1 if that does not hold of all.
+
+examples:
+  python -m purlin import-loopy matmul.py                  the texts, one after the other
+  python -m purlin import-loopy matmul.py --only knl       the program of the variable `knl`
+  python -m purlin import-loopy matmul.py --prove          what is proved of each
+  python -m purlin import-loopy matmul.py -o kernels       files kernels/NAME.purlin, for `purlin print` and `run`
+"""
+
+
+def _import_loopy(options: argparse.Namespace) -> int:
+    import purlin
+    from purlin.imports import _loopy
+
+    reader = _loopy()
+    import loopy
+
+    variables = runpy.run_path(options.file)
+    found = {name: value for name, value in variables.items() if isinstance(value, loopy.TranslationUnit)}
+    if options.only is not None:
+        found = {name: value for name, value in found.items() if name == options.only}
+    if not found:
+        what = f"a variable `{options.only}` with one" if options.only else "variables with one"
+        raise purlin.Error(f"{options.file}: found no program of Loopy, needed {what}")
+    status = 0
+    for name, program in found.items():
+        try:
+            proof = reader.prove_loopy(program) if options.prove else None
+            imported = proof.imported if proof is not None else reader.from_loopy(program)
+        except purlin.ImportRefusal as error:
+            print(f"error: `{name}`: {error}", file=sys.stderr)
+            status = 1
+            continue
+        if options.output is not None:
+            options.output.mkdir(parents=True, exist_ok=True)
+            (options.output / f"{name}.purlin").write_text(imported.text)
+        elif proof is None:
+            print(imported.text)
+        for line in [*(f"assumed: {line}" for line in imported.conditions), *imported.notes]:
+            print(f"`{name}`: {line}", file=sys.stderr)
+        if proof is not None:
+            print(f"`{name}`: {proof}")
+            status = status if proof else 1
+    return status
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m purlin", description=__doc__)
@@ -59,7 +110,25 @@ def main(arguments: list[str] | None = None) -> int:
     export.add_argument("--name", help="the kernel's name (default: the variable's)")
     export.add_argument("--scalar", default="f64", help="f64 (default) or f32")
     export.add_argument("-o", "--output", help="the file to write (default: standard output)")
+    reader = commands.add_parser(
+        "import-loopy",
+        help="read the programs of Loopy that a script makes, and prove their schedules",
+        description=IMPORT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    reader.add_argument("file", help="a Python script that makes programs of Loopy")
+    reader.add_argument("--only", metavar="NAME", help="the variable that holds the program (default: all)")
+    reader.add_argument("--prove", action="store_true", help="prove the schedules instead of printing texts")
+    reader.add_argument("-o", "--output", type=Path, metavar="DIR", help="write a file NAME.purlin for each there")
     options = parser.parse_args(arguments)
+    if options.command == "import-loopy":
+        from purlin.errors import Error
+
+        try:
+            return _import_loopy(options)
+        except (Error, OSError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
     from purlin.export import FormError
 
     try:

@@ -77,8 +77,31 @@ class CodegenError(Error):
     """A kernel that has no code for a target."""
 
 
+class RaceError(CodegenError):
+    """A kernel with two instances that clash; ``witness`` has them."""
+
+    witness: Optional[Witness] = None
+
+
+class OutsideError(CodegenError):
+    """A kernel that accesses an element its array does not have; ``element`` is that one."""
+
+    element: Optional[str] = None
+
+
 class FormError(Error, ValueError):
     """A variational form that cannot be lowered."""
+
+
+class ImportRefusal(Error, ValueError):
+    """A program of another language that has no counterpart here.
+
+    ``feature`` is what the language lacks, ``instruction`` the instruction that has it, if it is one.
+    """
+
+    feature: Optional[str] = None
+    instruction: Optional[str] = None
+    kernel_name: Optional[str] = None
 
 
 class MappingError(Error, ValueError):

@@ -219,7 +219,14 @@ impl From<ScriptError> for Failure {
 
 impl From<CodegenError> for Failure {
     fn from(error: CodegenError) -> Self {
-        Self::new("CodegenError", error.to_string())
+        let message = error.to_string();
+        if let CodegenError::Refused(refusal) = error {
+            Self::new("RaceError", message).with("witness", Field::Witness(Box::new(refusal.witness)))
+        } else if let CodegenError::OutOfBounds(outside) = error {
+            Self::new("OutsideError", message).with("element", Field::Text(outside.element))
+        } else {
+            Self::new("CodegenError", message)
+        }
     }
 }
 

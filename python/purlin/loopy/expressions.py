@@ -1,0 +1,320 @@
+"""Expressions of Loopy as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import loopy as lp
+import numpy as np
+import pymbolic.primitives as p
+from loopy.symbolic import Reduction, SubArrayRef, get_dependencies
+from pymbolic.mapper import Mapper
+
+from purlin.loopy.internals import UNKNOWN_FUNCTION, callee_of
+from purlin.loopy.names import Names
+from purlin.loopy.refusal import refuse
+from purlin.loopy.types import INTEGERS, Text, lanes_of, numpy_type, stored_type, together, value_type
+
+#: Functions of one, two or three reals that have the same name in both languages.
+REAL_FUNCTIONS = frozenset(
+    """sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log2 log10 log1p pow sqrt
+    cbrt hypot erf erfc tgamma lgamma fabs floor ceil trunc round fmod fmin fmax fma copysign""".split()
+)
+REDUCTIONS = {
+    "SumReductionOperation": "sum",
+    "ProductReductionOperation": "product",
+    "MaxReductionOperation": "maximum",
+    "MinReductionOperation": "minimum",
+}
+
+
+class NeedsRealised(Exception):
+    """A reduction that has no counterpart, or whose loops an instruction is in: Loopy writes it out."""
+
+
+class Expressions(Mapper):
+    """Writes expressions; what a name means is that of the kernel and of the loops around."""
+
+    def __init__(self, program: lp.TranslationUnit, names: Names) -> None:
+        super().__init__()
+        self.program = program
+        self.kernel = program.default_entrypoint
+        self.names = names
+        #: The loop that runs an iname, inside it.
+        self.loops: dict[str, str] = {}
+        #: The parameters, with their types.
+        self.parameters: dict[str, str] = {}
+        #: Whether quotients of integers are meant as C has them: the value is one, too.
+        self.truncates = False
+        #: The loop over the lanes of an instruction on vectors.
+        self.lane: str | None = None
+        #: What a reader of the text would not expect.
+        self.notes: set[str] = set()
+
+    def array(self, name: str) -> Any:
+        """The declaration of an argument or a temporary."""
+        found = self.kernel.temporary_variables.get(name) or self.kernel.arg_dict.get(name)
+        if found is None:
+            raise refuse("a name without a declaration", f"`{name}`", "needed an argument, a temporary or an iname")
+        return found
+
+    def stored(self, variable: Any) -> str:
+        """The type in memory of an argument or a temporary."""
+        is_temporary = variable.name in self.kernel.temporary_variables
+        kind = numpy_type(variable.dtype, f"`{variable.name}`")
+        if is_temporary and variable.initializer is None and kind.name in ("bool", "int8"):
+            self.notes.add(f"`{variable.name}` is stored as i32")
+            return "i32"
+        return stored_type(variable.dtype, f"`{variable.name}`")
+
+    # --- names and accesses
+
+    def map_constant(self, value: Any) -> Text:
+        if isinstance(value, bool | np.bool_):
+            return Text("true" if value else "false", "bool")
+        if isinstance(value, int | np.integer):
+            return Text(str(int(value)) if value >= 0 else f"({int(value)})", "literal")
+        if isinstance(value, complex | np.complexfloating):
+            raise refuse("complex numbers", f"the literal `{value}`", "needed a real one")
+        text = "nan" if np.isnan(value) else "inf" if np.isinf(value) else repr(abs(float(value)))
+        if text[0].isdigit() and not set(text) & set(".e"):
+            text += ".0"
+        if value < 0:
+            text = f"(-{text})"
+        return Text(f"f32({text})", "f32") if isinstance(value, np.float32) else Text(text, "real")
+
+    def map_variable(self, expr: p.Variable) -> Text:
+        name = expr.name
+        if name in self.loops:
+            return Text(self.loops[name], "index")
+        if name in self.parameters:
+            return Text(self.names.of(name), self.parameters[name])
+        if name in self.kernel.all_inames():
+            raise refuse("an iname outside its loop", f"`{name}`", "needed an instruction in that loop")
+        if name == "pi" and name not in self.kernel.arg_dict and name not in self.kernel.temporary_variables:
+            return Text(repr(np.pi), "real")
+        return self.access(name, ())
+
+    map_tagged_variable = map_variable
+
+    def map_subscript(self, expr: p.Subscript) -> Text:
+        return self.access(expr.aggregate.name, expr.index_tuple)
+
+    def map_linear_subscript(self, expr: Any) -> Text:
+        name = expr.aggregate.name
+        if len(self.array(name).shape or ()) != 1:
+            raise refuse("linear subscripts", f"`{expr}`", "needed an index for each axis")
+        return self.access(name, (expr.index,))
+
+    def map_lookup(self, expr: p.Lookup) -> Text:
+        name = getattr(expr.aggregate, "aggregate", expr.aggregate).name
+        vector = lanes_of(self.array(name).dtype, f"`{name}`")
+        titles = numpy_type(self.array(name).dtype, f"`{name}`").fields or {}
+        field = next((f for f in vector.fields if titles[expr.name] == titles[f]), None) if vector else None
+        if field is None:
+            raise refuse("structures as elements", f"`{expr}`", "needed a field of a vector")
+        return self.access(name, getattr(expr.aggregate, "index_tuple", ()), field)
+
+    def lane_of(self, name: str) -> str:
+        """The lane that an instruction on vectors is for."""
+        if self.lane is None:
+            raise refuse("vectors in an instruction on scalars", f"`{name}`", "needed a field of it")
+        return self.lane
+
+    def access(self, name: str, indices: Sequence[Any], field: str | None = None) -> Text:
+        """An element of an array, or a scalar; of a vector the field, or that of the instruction's lane."""
+        texts = [*self.lanes(name), *(self.index(index) for index in indices)]
+        vector = lanes_of(self.array(name).dtype, f"`{name}`")
+        if vector is not None:
+            texts.append(self.lane_of(name) if field is None else str(vector.fields.index(field)))
+        kind = value_type(self.stored(self.array(name)))
+        return Text(self.names.of(name) + (f"[{', '.join(texts)}]" if texts else ""), kind)
+
+    def lanes(self, name: str) -> Sequence[str]:
+        """The first indices of a private temporary that several loops of work-items share."""
+        return ()
+
+    def index(self, index: Any) -> str:
+        found = self.rec(index).number()
+        if found.type not in INTEGERS:
+            raise refuse("an index that is no integer", f"`{index}` of type {found.type}", "needed an integer")
+        return found.text
+
+    # --- arithmetic
+
+    def chain(self, operator: str, operands: Sequence[Any]) -> Text:
+        total = self.rec(operands[0]).number()
+        for operand in operands[1:]:
+            one, other, kind = together(total, self.rec(operand))
+            total = Text(f"{one}{operator}{other}", kind)
+        return Text(f"({total.text})", total.type)
+
+    def map_sum(self, expr: p.Sum) -> Text:
+        return self.chain(" + ", expr.children)
+
+    def map_product(self, expr: p.Product) -> Text:
+        if len(expr.children) == 2 and p.is_zero(expr.children[0] + 1):
+            value = self.rec(expr.children[1]).number()
+            return Text(f"(-{value.text})", value.type)
+        return self.chain("*", expr.children)
+
+    def map_quotient(self, expr: p.Quotient) -> Text:
+        above, below = self.rec(expr.numerator), self.rec(expr.denominator)
+        one, other, kind = together(above, below)
+        if kind in INTEGERS and self.truncates:
+            width = kind if kind in ("i32", "i64") else "i32"
+            self.notes.add("quotients of integers are cut toward zero, as in C")
+            return Text(f"{width}(trunc(f64({one})/f64({other})))", width)
+        if kind in INTEGERS:
+            return Text(f"(f64({one})/f64({other}))", "f64")
+        return Text(f"({one}/{other})", kind)
+
+    def integers(self, feature: str, expr: Any, *operands: Any) -> tuple[str, str, str]:
+        one, other, kind = together(*(self.rec(operand) for operand in operands))
+        if kind not in INTEGERS:
+            raise refuse(feature, f"`{expr}`", "needed integers")
+        return one, other, kind
+
+    def map_floor_div(self, expr: p.FloorDiv) -> Text:
+        one, other, kind = self.integers("floor division of reals", expr, expr.numerator, expr.denominator)
+        return Text(f"floor_div({one}, {other})", kind)
+
+    def map_remainder(self, expr: p.Remainder) -> Text:
+        one, other, kind = self.integers("remainders of reals", expr, expr.numerator, expr.denominator)
+        return Text(f"({one} mod {other})", kind)
+
+    def map_power(self, expr: p.Power) -> Text:
+        base, exponent = self.rec(expr.base).number(), self.rec(expr.exponent).number()
+        if isinstance(expr.exponent, int | np.integer) and 0 < expr.exponent <= 4:
+            return Text(f"({'*'.join([base.text] * int(expr.exponent))})", base.type)
+        if base.type in INTEGERS and exponent.type in INTEGERS:
+            raise refuse("powers of integers", f"`{expr}`", "needed a literal exponent from 1 to 4, or reals")
+        one, other, kind = together(base, exponent.to("f64") if exponent.type == "literal" else exponent)
+        other = f"f64({other})" if exponent.type == "literal" else other
+        return Text(f"pow({one}, {other})", kind)
+
+    def map_min(self, expr: Any) -> Text:
+        return self.nested("min", expr.children)
+
+    def map_max(self, expr: Any) -> Text:
+        return self.nested("max", expr.children)
+
+    def nested(self, function: str, operands: Sequence[Any]) -> Text:
+        total = self.rec(operands[0]).number()
+        for operand in operands[1:]:
+            one, other, kind = together(total, self.rec(operand))
+            total = Text(f"{function}({one}, {other})", kind)
+        return total
+
+    # --- conditions
+
+    def map_comparison(self, expr: p.Comparison) -> Text:
+        one, other, _ = together(self.rec(expr.left), self.rec(expr.right))
+        return Text(f"({one} {expr.operator} {other})", "bool")
+
+    def map_logical_and(self, expr: p.LogicalAnd) -> Text:
+        return Text(f"({' and '.join(self.truth(child) for child in expr.children)})", "bool")
+
+    def map_logical_or(self, expr: p.LogicalOr) -> Text:
+        return Text(f"({' or '.join(self.truth(child) for child in expr.children)})", "bool")
+
+    def map_logical_not(self, expr: p.LogicalNot) -> Text:
+        return Text(f"(not {self.truth(expr.child)})", "bool")
+
+    def truth(self, expr: Any) -> str:
+        return self.rec(expr).truth()
+
+    def map_if(self, expr: p.If) -> Text:
+        one, other, kind = together(self.rec(expr.then), self.rec(expr.else_))
+        return Text(f"select({self.truth(expr.condition)}, {one}, {other})", kind)
+
+    # --- conversions and functions
+
+    def map_type_annotation(self, expr: Any) -> Text:
+        return self.rec(expr.child)
+
+    def map_type_cast(self, expr: Any) -> Text:
+        wanted = value_type(stored_type(expr.type, f"the conversion `{expr}`"))
+        return Text(f"{wanted}({self.rec(expr.child).number().text})", wanted)
+
+    def map_call(self, expr: p.Call) -> Text:
+        name = callee_of(self.program, expr.function)
+        if any(isinstance(parameter, SubArrayRef) for parameter in expr.parameters):
+            raise refuse("a function on arrays that is not known", f"`{name}`", "needed a callee that can be inlined")
+        if name == "dot":
+            return self.dot(expr)
+        values = [self.rec(parameter).number() for parameter in expr.parameters]
+        if name in ("abs", "fabs"):
+            value = values[0]
+            text = f"max({value.text}, -{value.text})" if value.type in INTEGERS else f"fabs({value.text})"
+            return Text(text, value.type)
+        if name in ("min", "max"):
+            one, other, kind = together(*values)
+            return Text(f"{name}({one}, {other})", kind)
+        if name == "isnan":
+            return Text(f"({values[0].text} != {values[0].text})", "bool")
+        if name == "rsqrt":
+            return Text(f"(1.0/sqrt({values[0].text}))", values[0].type)
+        if name.startswith(("bessel_j", "bessel_y")):
+            return Text(f"{name[:8]}({values[0].text}, {values[1].text})", "f64")
+        return self.real_function(name, values)
+
+    def dot(self, expr: p.Call) -> Text:
+        """The product of two vectors: the sum of those of their lanes."""
+        arrays = [self.array(name) for name in sorted(get_dependencies(expr.parameters)) if name not in self.loops]
+        vectors = [lanes for lanes in (lanes_of(array.dtype, f"`{array.name}`") for array in arrays) if lanes]
+        if not vectors:
+            raise refuse("vectors in an instruction on scalars", f"`{expr}`", "needed vectors")
+        outer, terms = self.lane, []
+        for lane in range(len(vectors[0].fields)):
+            self.lane = str(lane)
+            one, other, kind = together(*(self.rec(parameter) for parameter in expr.parameters))
+            terms.append(f"{one}*{other}")
+        self.lane = outer
+        return Text(f"({' + '.join(terms)})", kind)
+
+    def real_function(self, name: str, values: list[Text]) -> Text:
+        if name not in REAL_FUNCTIONS:
+            feature = {"real": "complex numbers", "imag": "complex numbers", "conj": "complex numbers"}
+            several = {"make_tuple": "several results", "segmented": "several results", "sincos": "several results"}
+            kind = (feature | several).get(name, UNKNOWN_FUNCTION)
+            raise refuse(kind, f"`{name}`", "needed a function of the language, or a callee that can be inlined")
+        kinds = {value.type for value in values} - {"literal"}
+        kind = next((kind for kind in ("f64", "f32", "real") if kind in kinds), "f64")
+        wanted = "f64" if kind == "real" else kind
+        # a literal integer is converted in words: the functions take reals
+        texts = [f"{wanted}({v.text})" if v.type in INTEGERS else v.text for v in values]
+        return Text(f"{name}({', '.join(texts)})", kind)
+
+    # --- reductions
+
+    def map_reduction(self, expr: Reduction) -> Text:
+        operation = type(expr.operation).__name__
+        shared = any(name in insn.within_inames for name in expr.inames for insn in self.kernel.instructions)
+        if shared or operation not in REDUCTIONS or isinstance(expr.expr, tuple):
+            raise NeedsRealised
+        return self.reduction(REDUCTIONS[operation], expr)
+
+    def reduction(self, function: str, expr: Reduction) -> Text:
+        """A reduction over its loops; the writer of loops knows their bounds."""
+        raise NotImplementedError
+
+    def map_bitwise(self, expr: Any) -> Text:
+        raise refuse("bitwise operators", f"`{expr}`", "needed arithmetic")
+
+    map_bitwise_and = map_bitwise_or = map_bitwise_xor = map_bitwise_not = map_bitwise
+    map_left_shift = map_right_shift = map_bitwise
+
+    def map_fortran_division(self, expr: Any) -> Text:
+        raise refuse("truncating division", f"`{expr}`", "needed `floor_div`, or reals")
+
+    def handle_unsupported_expression(self, expr: Any, *_: Any) -> Text:
+        raise refuse(f"expressions `{type(expr).__name__}`", f"`{expr}`", "needed an expression of the language")
+
+
+def reads(expressions: Sequence[Any], access: Any) -> bool:
+    """Whether any of the expressions may read the variable that is written."""
+    while not isinstance(access, p.Variable):
+        access = access.aggregate
+    return any(access.name in get_dependencies(expression) for expression in expressions)

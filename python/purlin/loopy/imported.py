@@ -1,0 +1,159 @@
+"""A program of Loopy as a kernel."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import loopy as lp
+
+from purlin._purlin import Kernel, Program
+from purlin.compiled import Compiled, compile
+from purlin.errors import CodegenError, ImportRefusal, OutsideError, TextError
+from purlin.loopy import internals
+from purlin.loopy.conditions import conditions
+from purlin.loopy.declarations import Declarations, assumptions, parameters, with_known_shapes
+from purlin.loopy.expressions import NeedsRealised
+from purlin.loopy.names import Names
+from purlin.loopy.nest import Node, is_scheduled, nest
+from purlin.loopy.refusal import complete, refuse
+from purlin.loopy.spread import spread
+from purlin.loopy.writer import Writer
+
+@dataclass(frozen=True)
+class Correspondence:
+    """What Loopy's names have become."""
+
+    #: Of each iname the loops that run it, in the order of the text.
+    loops: dict[str, tuple[str, ...]]
+    #: Of each instruction its statements; an instruction that Loopy made has the name that Loopy gave it.
+    statements: dict[str, tuple[str, ...]]
+    #: Of each argument and temporary its variable.
+    variables: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A program of Loopy as a kernel."""
+
+    kernel: Kernel
+    names: Correspondence
+    #: What was assumed of parameters, beyond what Loopy was told, so that every access stays in its array.
+    conditions: tuple[str, ...]
+    #: What a reader of the kernel would not expect.
+    notes: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The text of the kernel."""
+        return str(self.kernel)
+
+    def compile(self, device: str = "c", **options: Any) -> Compiled:
+        """The kernel as a function on arrays; see :func:`purlin.compile`."""
+        return compile(self.kernel, device, **options)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Reading:
+    """A program that Loopy has prepared: typed, with callees inlined, in an order."""
+
+    def __init__(self, program: lp.TranslationUnit, types: Optional[Mapping[str, Any]]) -> None:
+        self.notes: set[str] = set()
+        self.name = "the program"
+        with self.named():
+            if types:
+                program = program.with_kernel(lp.add_dtypes(program.default_entrypoint, dict(types)))
+            program = internals.entry(program)
+            self.name = program.default_entrypoint.name
+            program, callees = internals.inlined(with_known_shapes(program, self.notes))
+            self.notes |= {f"`{callee}` is inlined" for callee in callees}
+            self.typed = internals.typed(program)
+            self.program = internals.linearised(self.typed, is_scheduled(self.typed.default_entrypoint))
+
+    @contextlib.contextmanager
+    def named(self) -> Iterator[None]:
+        """Names the kernel in refusals from within."""
+        try:
+            yield
+        except ImportRefusal as error:
+            raise complete(error, self.name) from error.__cause__
+
+    @property
+    def kernel(self) -> lp.LoopKernel:
+        """The linearised kernel."""
+        return self.program.default_entrypoint
+
+    def imported(self) -> Imported:
+        """The kernel."""
+        with self.named():
+            try:
+                return self.written(nest(self.kernel))
+            except NeedsRealised:
+                self.program = internals.linearised(self.typed, True)
+                return self.written(nest(self.kernel))
+
+    def written(self, tree: list[Node]) -> Imported:
+        """The kernel with these loops."""
+        writer = Writer(self.program, names_of(self.kernel), parameters(self.kernel))
+        writer.spread = spread(self.kernel, tree)
+        declared, tables = Declarations(writer).lines()
+        assumed = assumptions(writer)
+        body = writer.nodes(tree)
+        head = f"kernel {writer.names.fresh(self.kernel.name)}"
+
+        def parsed(more: list[str]) -> Kernel:
+            lines = [head, "", *declared, *assumed, *more, "", *body, "", *tables, ""]
+            return kernel_of("\n".join(lines))
+
+        found: list[str] = []
+        kernel = parsed([])
+        if not stays_inside(kernel):
+            found = conditions(writer)
+            kernel = parsed(found)
+        names = Correspondence(
+            {name: tuple(made) for name, made in writer.made.items()},
+            {name: tuple(made) for name, made in writer.instructions.items()},
+            writer.names.given(),
+        )
+        told = assumed_by(parsed([])) if found else []
+        derived = tuple(line for line in assumed_by(kernel) if found and line not in told)
+        return Imported(kernel, names, derived, tuple(sorted(self.notes | writer.notes)))
+
+
+def names_of(kernel: lp.LoopKernel) -> Names:
+    """Names, those of variables first: they stay as they are."""
+    names = Names()
+    for variable in [*kernel.args, *kernel.temporary_variables.values()]:
+        names.of(variable.name)
+    return names
+
+
+def kernel_of(text: str) -> Kernel:
+    try:
+        return Kernel.parse(text)
+    except TextError as error:
+        lines = text.splitlines()
+        message, _, line, _ = error.mistakes[0] if error.mistakes else (str(error), None, 1, 1)
+        found = f"`{lines[line - 1].strip()}`" if line <= len(lines) else "a text"
+        raise refuse("a text that the language refuses", found, message) from error
+
+
+def assumed_by(kernel: Kernel) -> list[str]:
+    """The assumptions of a kernel, as it prints them."""
+    lines = str(kernel).splitlines()
+    return [line.removeprefix("assume ") for line in lines if line.startswith("assume ")]
+
+
+def stays_inside(kernel: Kernel) -> bool:
+    """Whether no access is found that leaves its array."""
+    try:
+        Program.generate(kernel, "c")
+    except OutsideError:
+        return False
+    except CodegenError:
+        return True  # another reason
+    return True

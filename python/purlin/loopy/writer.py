@@ -1,0 +1,256 @@
+"""The text of a kernel's loops and instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import islpy as isl
+import loopy as lp
+import pymbolic.primitives as p
+from loopy.kernel.data import AddressSpace
+from loopy.kernel.instruction import CallInstruction, CInstruction
+from loopy.symbolic import Reduction, SubArrayRef
+
+from purlin.loopy.domains import Domains
+from purlin.loopy.expressions import Expressions, reads
+from purlin.loopy.names import Names
+from purlin.loopy.nest import Barrier, Items, Launch, Loop, Node, Statement, Turn, aliases, statements, tag_of
+from purlin.loopy.redundant import redundant
+from purlin.loopy.refusal import inside, refuse
+from purlin.loopy.types import INTEGERS, Lanes, Text, lanes_of
+
+
+def address_space(variable: Any) -> str:
+    """The address space of a temporary."""
+    spaces = {AddressSpace.LOCAL: "local", AddressSpace.GLOBAL: "global"}
+    return spaces.get(variable.address_space, "private")
+
+
+class Writer(Expressions):
+    """Writes loops and instructions."""
+
+    def __init__(self, program: lp.TranslationUnit, names: Names, parameters: dict[str, str]) -> None:
+        super().__init__(program, names)
+        self.parameters = parameters
+        self.same = aliases(self.kernel)
+        self.domains = Domains(self.kernel, parameters, self.same)
+        #: The inames of the loops around, outermost first, and the loops on axes of work-items.
+        self.active: list[str] = []
+        self.items: dict[str, str] = {}
+        self.axes = {name: tag_of(self.kernel, name) for name in sorted(self.kernel.all_inames())}
+        #: The inames at all of which an instruction does the same.
+        self.idle = redundant(self.kernel, {name: tag or "" for name, tag in self.axes.items()})
+        #: The axes of work-items that each private temporary has elements for.
+        self.spread: dict[str, list[str]] = {}
+        #: The inames whose domain the loops around keep to, by loop.
+        self.known: list[list[str]] = []
+        #: Further conditions of the instructions.
+        self.further: list[str] = []
+        #: Whether one loop on an axis stands for all inames there, so that instructions say which they are in.
+        self.is_split = False
+        #: The loops of each iname, and the instruction of each id.
+        self.made: dict[str, list[str]] = {}
+        self.instructions: dict[str, list[str]] = {}
+
+    # --- loops
+
+    def nodes(self, nodes: Sequence[Node], depth: int = 0) -> list[str]:
+        lines: list[str] = []
+        for node in nodes:
+            if isinstance(node, Statement):
+                with inside(node.insn.id):
+                    lines += ("  " * depth + line for line in self.instruction(node.insn))
+            elif isinstance(node, Launch):
+                lines.append("  " * depth + f"launch {self.names.fresh(node.name)}")
+                lines += self.nodes(node.body, depth + 1)
+            elif isinstance(node, Loop):
+                lines += self.loop(node, depth)
+            elif isinstance(node, Items):
+                lines += self.work_items(node, depth)
+            elif isinstance(node, Turn):
+                lines += self.turn(node, depth)
+            else:
+                assert isinstance(node, Barrier)  # barriers are derived; they only part loops
+        return lines
+
+    def loop(self, node: Loop, depth: int) -> list[str]:
+        saved = self.state()
+        insns = [statement.insn for statement in statements(node.body)]
+        self.enter(frozenset.intersection(*(insn.within_inames - self.idle[insn.id] for insn in insns)))
+        header = self.opened(node.iname)
+        if node.tag and node.tag.startswith("l."):
+            self.items[node.tag] = self.loops[node.iname]
+        tag = f" {{{node.tag}}}" if node.tag else ""
+        lines = ["  " * depth + f"for {header}{tag}", *self.nodes(node.body, depth + 1)]
+        self.restore(saved)
+        return lines
+
+    def extent(self, axis: str) -> int:
+        """The largest number of iterations of the loops on an axis."""
+        found = 1
+        for iname in self.kernel.all_inames():
+            if self.axes[iname] == axis:
+                try:
+                    bounds = self.kernel.get_iname_bounds(iname, constants_only=True)
+                except isl.Error as error:
+                    needed = "needed a constant bound; split it, and tag the inner one"
+                    raise refuse("work-items without a bound", f"the iname `{iname}`", needed) from error
+                found = max(found, int(bounds.upper_bound_pw_aff.max_val().to_python()) + 1)
+        return found
+
+    def work_items(self, node: Items, depth: int) -> list[str]:
+        """A loop over the work-items of each axis, which stands for all inames there."""
+        saved = self.state()
+        lines = []
+        for axis in sorted({tag for tag in self.axes.values() if tag and tag.startswith("l.")}, reverse=True):
+            item = self.names.fresh(f"item_{axis[-1]}")
+            self.items[axis] = item
+            lines.append("  " * depth + f"for {item} in 0..{self.extent(axis)} {{{axis}}}")
+            depth += 1
+            self.loops |= {iname: item for iname, tag in self.axes.items() if tag == axis}
+        self.is_split = True
+        lines += self.nodes(node.body, depth)
+        self.restore(saved)
+        return lines
+
+    def turn(self, node: Turn, depth: int) -> list[str]:
+        """What an iteration runs if it is the first or last of the loop, or what the next one runs."""
+        saved = self.state()
+        loop = self.loops[node.iname]
+        self.loops[node.iname] = f"({loop} {'-' if node.which == 'first' else '+'} 1)"
+        domain = self.domains.condition(self.active, [])
+        there = "true" if domain is None else self.truth(domain)
+        if node.which == "next":
+            self.further = [*self.further, there]
+        else:
+            self.loops[node.iname] = loop
+            self.further = [*self.further, f"(not {there})"]
+        lines = self.nodes(node.body, depth)
+        self.restore(saved)
+        return lines
+
+    def state(self) -> tuple[Any, ...]:
+        return dict(self.loops), list(self.active), dict(self.items), list(self.known), self.further, self.is_split
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        self.loops, self.active, self.items, self.known, self.further, self.is_split = state
+
+    def opened(self, iname: str) -> str:
+        """Enters a loop; its name and bounds."""
+        bounds = self.domains.condition([*self.active, iname], self.known)
+        loop = self.names.fresh(iname)
+        # the bounds mention the loop
+        self.loops[iname] = loop
+        text = "true" if bounds is None else self.truth(bounds)
+        self.loops |= {other: loop for other, name in self.same.items() if name == iname}
+        self.active.append(iname)
+        self.known.append(list(self.active))
+        self.made.setdefault(iname, []).append(loop)
+        return f"{loop} where {text}"
+
+    def reduction(self, function: str, expr: Reduction) -> Text:
+        saved = self.state()
+        order = sorted(expr.inames, key=lambda name: (self.kernel.get_home_domain_index(name), name))
+        loops = [self.opened(iname) for iname in order]
+        value = self.rec(expr.expr).number()
+        self.restore(saved)
+        kind = "index" if value.type == "literal" else value.type
+        return Text(f"{function}({', '.join(loops)}: {value.text})", kind)
+
+    def enter(self, inames: frozenset[str]) -> None:
+        """Counts inames as entered that another loop stands for, which is on the same axis."""
+        self.active += [name for name in sorted(inames) if name in self.loops and name not in self.active]
+
+    # --- instructions
+
+    def lanes(self, name: str) -> list[str]:
+        axes = self.spread.get(name, [])
+        if any(axis not in self.items for axis in axes):
+            found = f"`{name}`, written on {' and '.join(axes)}"
+            raise refuse("a private temporary read on other axes", found, "needed the same axes of work-items")
+        return [self.items[axis] for axis in axes]
+
+    def predicates(self, insn: Any) -> list[str]:
+        """The conditions of an instruction, and what its domain says beyond the loops around."""
+        found = [self.truth(predicate) for predicate in sorted(insn.predicates, key=str)]
+        idle = self.idle[insn.id]
+        if idle:
+            self.notes.add(f"`{insn.id}` is run once for all {' and '.join(f'`{name}`' for name in sorted(idle))}")
+        left = self.domains.condition(self.active, self.known, idle)
+        found += self.further
+        if self.is_split and not all(self.is_private(name) for name in insn.assignee_var_names()):
+            axes = {self.axes[name] for name in insn.within_inames - idle}
+            # Loopy has every work-item write the same there
+            found += [f"({item} == 0)" for axis, item in self.items.items() if axis not in axes]
+        return found if left is None else [*found, self.truth(left)]
+
+    def is_private(self, name: str) -> bool:
+        variable = self.kernel.temporary_variables.get(name)
+        return variable is not None and address_space(variable) == "private"
+
+    def is_private_access(self, access: Any) -> bool:
+        while not isinstance(access, p.Variable):
+            access = access.aggregate
+        return self.is_private(access.name)
+
+    def instruction(self, insn: Any) -> list[str]:
+        active = list(self.active)
+        self.enter(insn.within_inames - self.idle[insn.id])
+        target, value = self.sides(insn)
+        lines, indent = [], ""
+        vector = None if isinstance(target, p.Lookup) else self.vector(target)
+        if vector is not None:
+            self.lane = self.names.fresh("lane")
+            lines.append(f"for {self.lane} in 0..{len(vector.fields)} {{unroll}}")
+            indent = "  "
+        lines.append(indent + self.assignment(insn, target, value))
+        self.active, self.lane = active, None
+        return lines
+
+    def vector(self, access: Any) -> Lanes | None:
+        """The lanes of what is written, if it is a vector."""
+        name = getattr(access, "aggregate", access).name
+        return lanes_of(self.array(name).dtype, f"`{name}`")
+
+    def assignment(self, insn: Any, target: Any, value: Any) -> str:
+        predicates = self.predicates(insn)
+        access = self.rec(target)
+        # updates may change places, which Loopy's order does not let them
+        is_ordered = bool(self.items) and not getattr(insn, "atomicity", ()) and not self.is_private_access(target)
+        operator, value = ("=", value) if is_ordered else update(target, value)
+        self.truncates = access.type in INTEGERS
+        written = self.rec(value)
+        self.truncates = False
+        text = written.to(access.type).text
+        name = self.names.fresh(insn.id)
+        self.instructions.setdefault(insn.id, []).append(name)
+        line = f"{name}: {access.text} {operator} {text}"
+        if predicates:
+            line += f" if {' and '.join(predicates)}"
+        return line + (" {atomic}" if getattr(insn, "atomicity", ()) and operator != "=" else "")
+
+    def sides(self, insn: Any) -> tuple[Any, Any]:
+        """What is written, and the value."""
+        if isinstance(insn, CInstruction):
+            raise refuse("inline C code", f"`{insn.code[:60]}`", "needed an assignment")
+        if not isinstance(insn, CallInstruction):
+            return insn.assignee, insn.expression
+        arrays = any(isinstance(assignee, SubArrayRef) for assignee in insn.assignees)
+        if len(insn.assignees) == 1 and isinstance(insn.expression, p.Call) and not arrays:
+            return insn.assignees[0], insn.expression
+        if arrays:
+            found = f"`{insn.expression}`"
+            raise refuse("a function on arrays that is not known", found, "needed a callee that can be inlined")
+        raise refuse("several results", f"`{insn.expression}`", "needed an instruction with one result")
+
+
+def update(target: Any, value: Any) -> tuple[str, Any]:
+    """An assignment that combines an element with a value is an update of it."""
+    if isinstance(value, p.Sum | p.Product | p.Max | p.Min) and target in value.children:
+        rest = list(value.children)
+        rest.remove(target)
+        if rest and not reads(rest, target):
+            operators = {p.Sum: "+=", p.Product: "*=", p.Max: "max=", p.Min: "min="}
+            return operators[type(value)], rest[0] if len(rest) == 1 else type(value)(tuple(rest))
+    return "=", value
