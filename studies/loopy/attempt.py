@@ -12,14 +12,16 @@ import islpy as isl
 import loopy as lp
 import numpy as np
 from events import Program, types
-from loopy.kernel.array import FixedStrideArrayDimTag
+from loopy.kernel.array import FixedStrideArrayDimTag, VectorArrayDimTag
 from loopy.kernel.data import ValueArg
+from loopy.types import NumpyType
 from oracle import ORACLES, expected
 from pymbolic import evaluate
 
 import purlin
 from purlin.loopy import Imported, from_loopy, internals, prove_loopy
 from purlin.loopy.declarations import with_known_shapes
+from purlin.loopy.types import lanes_of
 
 #: Results are equal within this share of the largest one: sums of other order, and contraction.
 TOLERANCES = {"float32": 2e-4, "float64": 1e-10}
@@ -99,22 +101,24 @@ def run(entry: Program, imported: Imported, known: dict[str, Any], devices: list
     values = arguments(entry, kernel, parameters)
     program, typed = knowing(program, parameters), knowing(typed, parameters)
     written = sorted(kernel.get_written_variables() & set(kernel.arg_dict))
+    by_name = kernel.arg_dict
     # without a device nothing is run: it is what the program does that is asked for
-    row.oracle, truth, why = expected(program, typed, values, ORACLES if devices else ["NumPy"])
+    names = ORACLES if devices else ["NumPy"]
+    row.oracle, truth, why = expected(program, typed, values, names)
     row.loopy_ms = generation(program)
     row.oracle = row.oracle or ""
     good = []
     for device in devices:
-        given = {name: copied(value) for name, value in values.items()}
+        given = {name: copied(lanes(by_name[name], value)) for name, value in values.items()}
         try:
             imported.compile(device)(**{imported.names.variables[name]: value for name, value in given.items()})
         except purlin.Error as error:
             row.state, row.reason = "not run", f"{device}: {type(error).__name__}: {error}"
             return
         if row.oracle:
-            bad = [name for name in written if not equal(given[name], truth[name])]
+            bad = [n for n in written if not equal(given[n], lanes(by_name[n], truth[n]), tolerance(kernel))]
             if bad:
-                _, _, found = expected(program, typed, values, ("NumPy",))
+                _, _, found = expected(program, typed, values, ["NumPy"])
                 row.state = mistake(found) or "wrong"
                 row.reason = f"{device}: {', '.join(bad)} differ from {row.oracle}; {'; '.join(found)}"
                 return
@@ -154,6 +158,17 @@ def knowing(program: lp.TranslationUnit, parameters: dict[str, int]) -> lp.Trans
     return program.with_kernel(kernel.copy(assumptions=pieces[0])) if len(pieces) == 1 else program
 
 
+def lanes(argument: Any, value: Any) -> Any:
+    """An array of vectors as one with an axis of scalars."""
+    if not isinstance(value, np.ndarray | np.void) or not value.dtype.fields:
+        return value
+    vector = lanes_of(NumpyType(value.dtype), argument.name)
+    value = np.ascontiguousarray(value)
+    shape = value.shape if np.ndim(value) else ()
+    found = value.view(vector.base).reshape(*shape, vector.pitch)[..., : len(vector.fields)]
+    return found if getattr(argument, "shape", None) else found.reshape(-1)
+
+
 def copied(value: Any) -> Any:
     """A copy with the same strides."""
     if not isinstance(value, np.ndarray):
@@ -169,13 +184,23 @@ def laid_out(shape: tuple[int, ...], strides: Any, dtype: Any, values: np.ndarra
     return view
 
 
-def equal(one: Any, other: Any) -> bool:
+def tolerance(kernel: lp.LoopKernel) -> float:
+    """That of the least precise type that a program computes with."""
+    variables = [*kernel.args, *kernel.temporary_variables.values()]
+    bases = {lanes_of(v.dtype, v.name) or v.dtype.numpy_dtype for v in variables if v.dtype is not None}
+    names = {base.base.name for base in bases}
+    return max((value for name, value in TOLERANCES.items() if name in names), default=0.0)
+
+
+def equal(one: Any, other: Any, share: float) -> bool:
     other = np.asarray(other).reshape(np.shape(one))
+    if one.shape != other.shape:
+        return False
     if one.dtype.kind != "f":
         return bool((one == other).all())
     finite = np.isfinite(one) & np.isfinite(other)
     scale = np.abs(other[finite]).max(initial=0.0)
-    close = np.abs(one[finite] - other[finite]) <= TOLERANCES[one.dtype.name]*scale
+    close = np.abs(one[finite] - other[finite]) <= share*scale
     return bool((np.isfinite(one) == np.isfinite(other)).all() and close.all())
 
 
@@ -248,7 +273,9 @@ def arguments(entry: Program, kernel: lp.LoopKernel, parameters: dict[str, int])
         if argument.name in parameters:
             found[argument.name] = dtype.type(parameters[argument.name])
         elif isinstance(argument, ValueArg):
-            found[argument.name] = dtype.type(recorded if isinstance(recorded, int | float | np.number) else 0.75)
+            is_number = isinstance(recorded, int | float | np.number)
+            scalar = array(argument, None, parameters, random) if dtype.fields else None
+            found[argument.name] = dtype.type(recorded if is_number else 0.75) if scalar is None else scalar[()]
         else:
             found[argument.name] = array(argument, recorded, parameters, random)
     return found
@@ -256,14 +283,20 @@ def arguments(entry: Program, kernel: lp.LoopKernel, parameters: dict[str, int])
 
 def array(argument: Any, recorded: Any, parameters: dict[str, int], random: Any) -> np.ndarray:
     dtype = argument.dtype.numpy_dtype
-    shape = tuple(int(evaluate(extent, parameters)) for extent in argument.shape or ())
+    shape = tuple(int(evaluate(extent, parameters)) for extent in getattr(argument, "shape", None) or ())
     if isinstance(recorded, np.ndarray) and recorded.shape == shape:
         values = recorded.astype(dtype)
+    elif dtype.fields:
+        values = np.zeros(shape, dtype)
+        base = lanes_of(NumpyType(dtype), argument.name).base
+        flat = values.reshape(-1).view(base)
+        flat[...] = random.integers(1, 9, flat.shape) / 8
     elif dtype.kind == "f":
         values = (0.1 + 0.9*random.random(shape)).astype(dtype)
     else:
         values = random.integers(0, 2, shape).astype(dtype)
-    tags: Optional[Any] = argument.dim_tags
-    if not tags or not all(isinstance(tag, FixedStrideArrayDimTag) for tag in tags):
+    tags: Optional[Any] = getattr(argument, "dim_tags", None)
+    if dtype.fields or not tags or not all(isinstance(tag, FixedStrideArrayDimTag | VectorArrayDimTag) for tag in tags):
         return np.array(values, order="C")
-    return laid_out(shape, [int(evaluate(tag.stride, parameters)) for tag in tags], dtype, values)
+    strides = [1 if isinstance(tag, VectorArrayDimTag) else int(evaluate(tag.stride, parameters)) for tag in tags]
+    return laid_out(shape, strides, dtype, values)

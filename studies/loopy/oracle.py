@@ -225,8 +225,8 @@ def by_numpy(program: lp.TranslationUnit, values: dict[str, Any]) -> dict[str, n
 ORACLES = {"OpenCL": by_opencl, "C": by_c, "NumPy": by_numpy}
 
 
-def expected(program: lp.TranslationUnit, typed: lp.TranslationUnit, values: dict[str, Any], names=tuple(ORACLES)):
-    """The results, by the first oracle that has any, and the reasons of the others."""
+def expected(program: lp.TranslationUnit, typed: lp.TranslationUnit, values: dict[str, Any], names):
+    """The results by the first oracle that has any, with the reasons of those before."""
     why = []
     for name in names:
         try:

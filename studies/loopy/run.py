@@ -2,9 +2,11 @@
 
     python studies/loopy/run.py record LOOPY --out DIR       runs the tests of a checkout of Loopy, with the plug-in
     python studies/loopy/run.py compare DIR [--only p012]    imports, runs and compares every program of the recording
+    python studies/loopy/run.py report                       writes the page of the table
 
 Run it by a Python that has Loopy (the version that `purlin[loopy]` pins), the package `purlin`, pytest, and for
-OpenCL pyopencl. `compare` writes `results/loopy.md` and `results/loopy.csv`. Fetches nothing.
+OpenCL pyopencl. `compare` writes `results/loopy.csv`,
+`report` `results/loopy.md`. Fetches nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 import traceback
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -85,20 +88,46 @@ def compare(options: argparse.Namespace) -> None:
     found, lost = programs(options.recording)
     if options.only:
         found = [entry for entry in found if entry.id in options.only]
+    before = {row.id: row for row in read()} if options.keep else {}
+    found = [entry for entry in found if entry.id not in before or before[entry.id].state not in options.keep]
+    rows = [row for row in before.values() if row.state in options.keep]
+    lock = threading.Lock()
+
+    def one(entry) -> None:
+        row = attempted(entry, options.devices)
+        with lock:
+            rows.append(row)
+            if not options.only:
+                write(sorted(rows, key=lambda row: row.id))
+
     with ThreadPoolExecutor(options.jobs) as pool:
-        rows = list(pool.map(lambda entry: attempted(entry, options.devices), found))
+        list(pool.map(one, found))
     for scheduled in ("", "yes"):
         states = collections.Counter(row.state for row in rows if row.scheduled == scheduled)
         print("scheduled:" if scheduled else "plain:", dict(states.most_common()))
-    if not options.only:
-        write(rows, lost)
+    print(f"{lost} programs hold functions of tests, and were not recorded")
 
 
-def write(rows, lost: int) -> None:
+def read():
+    from attempt import Row
+
+    if not (RESULTS / "loopy.csv").exists():
+        return []
+    with (RESULTS / "loopy.csv").open() as file:
+        return [Row(**row) for row in csv.DictReader(file)]
+
+
+def write(rows) -> None:
     with (RESULTS / "loopy.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, [field.name for field in dataclasses.fields(rows[0])], lineterminator="\n")
         writer.writeheader()
         writer.writerows(dataclasses.asdict(row) for row in rows)
+
+
+def report(options: argparse.Namespace) -> None:
+    from report import page
+
+    (RESULTS / "loopy.md").write_text(page(read()))
 
 
 def main() -> None:
@@ -112,10 +141,15 @@ def main() -> None:
     second = commands.add_parser("compare")
     second.add_argument("recording", type=Path)
     second.add_argument("--only", nargs="*", default=[])
+    second.add_argument("--keep", nargs="*", default=[], help="keep rows of these states, such as `equal`")
     second.add_argument("--jobs", type=int, default=2)
     second.add_argument("--devices", nargs="*", default=["c", "opencl"])
     second.set_defaults(run=compare)
+    commands.add_parser("report").set_defaults(run=report)
     options = parser.parse_args()
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        # Loopy prints sets in the order of their hashes, by which programs are told apart and numbered
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | {"PYTHONHASHSEED": "0"})
     options.run(options)
 
 

@@ -1,0 +1,106 @@
+"""The page of the study."""
+
+from __future__ import annotations
+
+import collections
+import statistics
+from typing import Any
+
+HEAD = """# Programs of Loopy
+
+Written by `studies/loopy/run.py`, which runs the test suite of Loopy (version 2025.2) with a plug-in that records every
+program. Each different one is imported by `purlin.from_loopy`, run, and compared with what Loopy's own code
+computes for OpenCL (pocl), or for C, or where neither runs with an evaluation of its expressions by NumPy.
+Sums of another order differ by rounding: 2e-4 of the largest result in single precision, 1e-10 in double.
+[loopy.csv](loopy.csv) has a row for each program.
+
+A program that calls a function which its test defines later is incomplete, and not counted.
+"""
+
+MEANINGS = {
+    "equal": "the results are those of the oracle",
+    "refused": "an error that says feature and instruction",
+    "leaves its array": "as it is written; Purlin says where",
+    "reads undefined": "as it is written",
+    "no code": "the kernel is refused: a race, or what code generation lacks",
+    "no oracle": "neither Loopy nor NumPy has results",
+    "not called": "no small sizes satisfy the assumptions",
+    "not run": "a call is refused",
+    "took too long": "more than two minutes",
+    "ended the process": "an index that depends on data leaves its array",
+    "wrong": "other results",
+}
+
+
+def table(head: list[str], rows: list[list[Any]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|"*(len(head) - 1)]
+    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]) + "\n"
+
+
+def feature(row: Any) -> str:
+    """The feature of a refusal."""
+    return row.reason.split(": import of")[0]
+
+
+def page(rows: list[Any]) -> str:
+    complete = [row for row in rows if row.state != "incomplete"]
+    plain = [row for row in complete if not row.scheduled]
+    scheduled = [row for row in complete if row.scheduled]
+    parts = [HEAD, states(plain, scheduled), proofs(scheduled), refusals(plain, scheduled), figures(complete)]
+    return "\n".join(parts)
+
+
+def states(plain: list[Any], scheduled: list[Any]) -> str:
+    found = [collections.Counter(row.state for row in rows) for rows in (plain, scheduled)]
+    names = [name for name in MEANINGS if found[0][name] + found[1][name]] + sorted(
+        (set(found[0]) | set(found[1])) - set(MEANINGS)
+    )
+    lines = [[name, found[0][name], found[1][name]] for name in names]
+    meanings = "\n".join(f"- *{name}*: {MEANINGS[name]}" for name in names if name in MEANINGS)
+    lines.append(["all", len(plain), len(scheduled)])
+    return f"## Results\n\n{table(['', 'as written', 'scheduled'], lines)}\n{meanings}\n"
+
+
+def proofs(scheduled: list[Any]) -> str:
+    kinds = collections.Counter(row.proof.split(":")[0] or "not imported" for row in scheduled)
+    lines = [[kind, kinds[kind]] for kind, _ in kinds.most_common()]
+    text = f"## Proofs of schedules\n\n{table(['`purlin.prove_loopy`', 'programs'], lines)}\n"
+    text += "Those that are not proved, with two instances that clash or the reason:\n\n"
+    for row in scheduled:
+        if row.proof and row.proof != "proved":
+            text += f"- `{short(row)}` ({row.id}): {row.proof}\n"
+    barriers = [row for row in scheduled if row.superfluous]
+    if barriers:
+        text += "\nBarriers without which the proof holds:\n\n"
+        text += "".join(f"- `{short(row)}` ({row.id}): {row.superfluous}\n" for row in barriers)
+    return text
+
+
+def short(row: Any) -> str:
+    return row.test.split("::")[-1].split("[")[0]
+
+
+def refusals(plain: list[Any], scheduled: list[Any]) -> str:
+    found = [collections.Counter(feature(row) for row in rows if row.state == "refused") for rows in (plain, scheduled)]
+    names = sorted(set(found[0]) | set(found[1]), key=lambda name: (-found[0][name] - found[1][name], name))
+    lines = [[name, found[0][name], found[1][name]] for name in names]
+    return f"## What is refused\n\n{table(['feature', 'as written', 'scheduled'], lines)}"
+
+
+def figures(rows: list[Any]) -> str:
+    oracles = collections.Counter(row.oracle for row in rows if row.state == "equal")
+    devices = collections.Counter(row.devices for row in rows if row.state == "equal")
+    conditions = sum(bool(row.conditions) for row in rows)
+    pairs = [(float(row.purlin_ms), float(row.loopy_ms)) for row in rows if row.purlin_ms and row.loopy_ms]
+    text = "## Figures\n\n"
+    text += f"- oracles of equal results: {', '.join(f'{name} {count}' for name, count in oracles.most_common())}\n"
+    text += f"- run on: {', '.join(f'{name} ({count})' for name, count in devices.most_common())}\n"
+    text += f"- programs with derived conditions of parameters: {conditions}\n"
+    if pairs:
+        ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
+        ratio = statistics.median(loopy / purlin for purlin, loopy in pairs)
+        text += (
+            f"- generation of OpenCL code, median of {len(pairs)} programs: {ours:.1f} ms (a development build, from the "
+            f"kernel) and {theirs:.1f} ms for Loopy without its caches; median of the ratios {ratio:.1f}\n"
+        )
+    return text
