@@ -130,6 +130,14 @@ def test_a_barrier_that_loopy_is_told_to_leave_out_is_a_race():
     assert purlin.prove_loopy(local(exchange("out[j] = t[63 - j] {id=second}")))
 
 
+@pytest.mark.parametrize("index", ["j - j % 2", "j - j % 2 + 1"])
+def test_a_race_in_one_direction_is_found(index):
+    kernel = local(exchange(f"out[j] = t[{index}] {{id=second, nosync=first}}"))
+    assert purlin.prove_loopy(kernel).race.witness.element.startswith("t[")
+    proof = purlin.prove_loopy(local(exchange(f"out[j] = t[{index}] {{id=second}}")))
+    assert proof and proof.superfluous == ()
+
+
 def test_a_barrier_without_which_the_proof_holds_is_superfluous():
     kernel = local(exchange("... lbarrier\nout[j] = a[63 - j]"))
     [barrier] = purlin.prove_loopy(kernel).superfluous

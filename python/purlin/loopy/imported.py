@@ -96,9 +96,10 @@ class Reading:
                 self.program = internals.linearised(self.typed, True)
                 return self.written(nest(self.kernel))
 
-    def written(self, tree: list[Node]) -> Imported:
+    def written(self, tree: list[Node], is_reversed: bool = False) -> Imported:
         """The kernel with these loops."""
         writer = Writer(self.program, names_of(self.kernel), parameters(self.kernel))
+        writer.is_reversed = is_reversed
         writer.spread = spread(self.kernel, tree)
         declared, tables = Declarations(writer).lines()
         assumed = assumptions(writer)

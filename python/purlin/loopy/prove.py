@@ -82,7 +82,10 @@ def refuted(reading: Reading, imported: Imported, without: Optional[int]) -> Opt
         if without is None:
             Program.generate(imported.kernel, "opencl")
         for tree in intervals(reading.kernel, without):
-            Program.generate(reading.written(tree).kernel, "opencl")
+            # code for a loop over work-items may get a barrier where what it carries goes forward. In one of
+            # both directions it goes backward
+            for is_reversed in (False, True):
+                Program.generate(reading.written(tree, is_reversed).kernel, "opencl")
     except CodegenError as error:
         return error
     return None

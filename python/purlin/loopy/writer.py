@@ -47,6 +47,9 @@ class Writer(Expressions):
         self.known: list[list[str]] = []
         #: Further conditions of the instructions.
         self.further: list[str] = []
+        #: Whether such a loop runs from the last work-item to the first one, and what work-item it is at.
+        self.is_reversed = False
+        self.values: dict[str, str] = {}
         #: Whether one loop on an axis stands for all inames there, so that instructions say which they are in.
         self.is_split = False
         #: The loops of each iname, and the instruction of each id.
@@ -106,9 +109,12 @@ class Writer(Expressions):
         for axis in sorted({tag for tag in self.axes.values() if tag and tag.startswith("l.")}, reverse=True):
             item = self.names.fresh(f"item_{axis[-1]}")
             self.items[axis] = item
-            lines.append("  " * depth + f"for {item} in 0..{self.extent(axis)} {{{axis}}}")
+            extent = self.extent(axis)
+            lines.append("  " * depth + f"for {item} in 0..{extent} {{{axis}}}")
             depth += 1
-            self.loops |= {iname: item for iname, tag in self.axes.items() if tag == axis}
+            value = f"({extent - 1} - {item})" if self.is_reversed else item
+            self.loops |= {iname: value for iname, tag in self.axes.items() if tag == axis}
+            self.values[axis] = value
         self.is_split = True
         lines += self.nodes(node.body, depth)
         self.restore(saved)
@@ -182,7 +188,7 @@ class Writer(Expressions):
         if self.is_split and not all(self.is_private(name) for name in insn.assignee_var_names()):
             axes = {self.axes[name] for name in insn.within_inames - idle}
             # Loopy has every work-item write the same there
-            found += [f"({item} == 0)" for axis, item in self.items.items() if axis not in axes]
+            found += [f"({self.values[axis]} == 0)" for axis in self.items if axis not in axes]
         return found if left is None else [*found, self.truth(left)]
 
     def is_private(self, name: str) -> bool:
