@@ -258,7 +258,8 @@ pub trait ScheduleSteps {
     /// ```
     ///
     /// # Errors
-    /// An unknown loop, a depth of 0.
+    /// An unknown loop, a depth of 0, cuts that the solver does not decide within the operations that a step
+    /// may take. The schedule stays as it was.
     fn separate_loops(
         &mut self,
         iname: impl Into<String>,

@@ -3,15 +3,19 @@
 use crate::primitives::CutIname;
 use purlin_analysis::polyhedral::affine_condition;
 use purlin_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, InameId, Kernel, Node};
+use purlin_isl::{IslError, with_operation_limit};
 use purlin_steps::Combined;
 use purlin_steps::lookup::tree_loop;
-use purlin_steps::refusal::{Refusal, TransformError};
+use purlin_steps::refusal::{BUDGET, Refusal, TransformError};
 use purlin_steps::schedule::{Loop, Made, Schedule};
 use purlin_steps::tree::loop_body;
 use serde::Deserialize;
 
 /// Maximum number of loops that one loop becomes.
 const MAX_PIECES: usize = 32;
+
+/// Operations of the solver that all cuts of a step may take together: some seconds.
+const LIMIT: u64 = 50_000_000;
 
 /// Maximum number of expressions that the bounds of loops inside make of a condition.
 const MAX_ENDS: usize = 16;
@@ -48,14 +52,18 @@ pub(crate) fn separate(
         )));
     }
     let mut draft = schedule.clone();
-    let pieces = pieces(&mut draft, iname)?;
-    if depth != Some(1) {
-        for piece in &pieces {
+    let mut cut = || -> Result<Vec<Loop>, TransformError> {
+        let pieces = pieces(&mut draft, iname)?;
+        for piece in pieces.iter().filter(|_| depth != Some(1)) {
             for inner in inner_loops(draft.kernel(), piece.name()) {
                 separate(&mut draft, &inner, depth.map(|depth| depth - 1))?;
             }
         }
-    }
+        Ok(pieces)
+    };
+    // the budget of the loops inside is a part of this one
+    let pieces =
+        with_operation_limit(LIMIT, || Ok::<_, IslError>(cut())).map_err(|e| refused(e.into()))??;
     *schedule = draft;
     Ok(pieces)
 }
@@ -63,20 +71,20 @@ pub(crate) fn separate(
 /// Cuts a loop wherever that takes conditions away inside.
 fn pieces(schedule: &mut Schedule, iname: &str) -> Result<Vec<Loop>, TransformError> {
     let mut done = Vec::new();
-    let mut open = vec![iname.to_owned()];
+    let mut open = vec![Loop::named(iname)];
     // the piece that comes first is cut first, so that the pieces stay in order
     while let Some(piece) = open.pop() {
         let few = done.len() + open.len() + 2 <= MAX_PIECES;
-        match if few { cut(schedule, &piece)? } else { None } {
+        match if few { cut(schedule, piece.name())? } else { None } {
             Some(parts) => open.extend(parts.into_iter().rev()),
-            None => done.push(Loop::named(piece)),
+            None => done.push(piece),
         }
     }
     Ok(done)
 }
 
 /// The first cut after which one of the parts has fewer conditions.
-fn cut(schedule: &mut Schedule, name: &str) -> Result<Option<Vec<String>>, TransformError> {
+fn cut(schedule: &mut Schedule, name: &str) -> Result<Option<Vec<Loop>>, TransformError> {
     let kernel = schedule.kernel();
     let Some(iname) = kernel.iname(name) else { return Ok(None) };
     if kernel.inames[iname].tag != AxisTag::Sequential {
@@ -89,6 +97,7 @@ fn cut(schedule: &mut Schedule, name: &str) -> Result<Option<Vec<String>>, Trans
         let made = match draft.make(CutIname::new(name, at)) {
             Ok(made) => made,
             Err(error) if matches!(error.cause, Refusal::Internal(_)) => return Err(error),
+            Err(error) if error.cause.obligation() == Some(BUDGET) => return Err(error),
             Err(_) => continue, // no iteration before or after it, say
         };
         let after = |part: &Loop| {
@@ -96,9 +105,8 @@ fn cut(schedule: &mut Schedule, name: &str) -> Result<Option<Vec<String>>, Trans
             kernel.iname(part.name()).map(|iname| conditions(kernel, iname))
         };
         if made.iter().filter_map(after).any(|count| count < before) {
-            let parts = made.iter().map(|part| part.name().to_owned()).collect();
             *schedule = draft;
-            return Ok(Some(parts));
+            return Ok(Some(made));
         }
     }
     Ok(None)
@@ -196,7 +204,8 @@ fn places(kernel: &Kernel, iname: InameId) -> Vec<Affine> {
     let mut add = |e: &Affine, inner: &[InameId]| {
         for high in [false, true] {
             for end in extremes(kernel, e, inner, high) {
-                all.extend(turning_point(&end, iname));
+                let place = turning_point(&end, iname).filter(|place| !all.contains(place));
+                all.extend(place);
             }
         }
     };
@@ -212,13 +221,7 @@ fn places(kernel: &Kernel, iname: InameId) -> Vec<Affine> {
             }
         }
     });
-    let mut places: Vec<Affine> = Vec::new();
-    for place in all {
-        if !places.contains(&place) {
-            places.push(place);
-        }
-    }
-    places
+    all
 }
 
 /// Expressions without the loops `inner` of which the greatest value of `e`, or the least one, is one.
