@@ -28,7 +28,7 @@ use purlin_ir::Kernel;
 use purlin_primitives::TransformError;
 use purlin_run::judge::{Expected, HostError, STEPS, results, with_tables};
 use purlin_run::{LoadError, Loaded, laid_out};
-use purlin_runtime::{Backend, Device, DeviceInfo, TimingOptions};
+use purlin_runtime::{Backend, Device, DeviceInfo, Executable, TimingOptions};
 use rayon::prelude::*;
 use std::time::Instant;
 
@@ -68,9 +68,15 @@ pub struct Found {
     pub best: usize,
 }
 
-/// Launches that are timed, each on fresh inputs: a program that updates its arguments computes with
+/// Maximum number of launches that are timed, each on fresh inputs: a program that updates its arguments computes with
 /// other numbers the second time, such as infinities.
 const LAUNCHES: usize = 3;
+
+/// Seconds up to which the first launch of a schedule says little: caches are cold.
+const COLD: f64 = 0.01;
+
+/// Seconds of launches of one schedule, after which no other is timed.
+const SECONDS: f64 = 0.3;
 
 /// One launch.
 const ONCE: TimingOptions = TimingOptions { warm_up: 0, min_runs: 1, min_seconds: 0.0, max_runs: 1 };
@@ -96,11 +102,14 @@ pub fn schedule(
     let plain = written.map(|at| proposals.remove(at));
     proposals.truncate(budget.saturating_sub(1));
     proposals.extend(plain);
+    note("compiling them");
+    let ready: Vec<_> = proposals.par_iter().map(|p| compiled(device, &p.kernel, true)).collect();
     let mut trials: Vec<Trial> = Vec::new();
     let mut fastest = f64::INFINITY;
-    for proposal in proposals {
+    for (proposal, executable) in proposals.into_iter().zip(ready) {
         note(&format!("timing `{}`", proposal.name));
-        let outcome = time(kernel, device, memory, &expected, &proposal, fastest);
+        let timed = |executable| time(kernel, device, memory, &expected, &proposal, executable, fastest);
+        let outcome = executable.and_then(timed);
         fastest = outcome.as_ref().map_or(fastest, |time| fastest.min(*time));
         trials.push(Trial { proposal, outcome });
     }
@@ -228,6 +237,13 @@ fn expected(kernel: &Kernel, memory: &Memory) -> Result<Expected, AutoError> {
     Ok(Expected::by_host(kernel, memory)?)
 }
 
+/// The code of a kernel.
+fn compiled(device: &dyn Device, kernel: &Kernel, contraction: bool) -> Result<Executable, String> {
+    let options = Options::default().with_contraction(contraction);
+    let program = generate(kernel, device.info().backend.target(), &options).map_err(|e| e.to_string())?;
+    device.compile(&program).map_err(|e| e.to_string())
+}
+
 /// Median seconds of a launch; one of those that are far from the fastest so far.
 fn time(
     kernel: &Kernel,
@@ -235,28 +251,31 @@ fn time(
     memory: &Memory,
     expected: &Expected,
     proposal: &Proposal,
+    executable: Executable,
     fastest: f64,
 ) -> Result<f64, String> {
     let memory_with_tables = with_tables(kernel, &proposal.kernel, memory);
     let inputs = laid_out(&proposal.kernel, &memory_with_tables);
-    let load = |contraction| {
-        let options = Options::default().with_contraction(contraction);
-        let program = generate(&proposal.kernel, device.info().backend.target(), &options);
-        let program = program.map_err(|e| e.to_string())?;
-        Loaded::new(device, &program, &inputs).map_err(|e: LoadError| e.to_string())
-    };
+    let load =
+        |executable| Loaded::compiled(device, executable, &inputs).map_err(|e: LoadError| e.to_string());
     // Equal as it is timed is enough. A program that loses digits may be equal only where each
     // operation is rounded, as in what is expected.
-    let first = match compared(kernel, memory, expected, proposal, &load(true)?) {
+    let first = match compared(kernel, memory, expected, proposal, &load(executable.clone())?) {
         Ok(first) => first,
-        Err(_) => compared(kernel, memory, expected, proposal, &load(false)?)?,
+        Err(_) => {
+            let rounded = compiled(device, &proposal.kernel, false)?;
+            compared(kernel, memory, expected, proposal, &load(rounded)?)?
+        }
     };
-    if device.info().backend == Backend::C && first > 3.0 * fastest {
+    if device.info().backend == Backend::C && first > (1.5 * fastest).max(COLD) {
         return Ok(first);
     }
-    let mut times = Vec::with_capacity(LAUNCHES);
-    while times.len() < LAUNCHES && times.first().is_none_or(|first| *first < 2.0 * fastest) {
-        times.push(load(true)?.time(&ONCE).map_err(|e| e.to_string())?.median_s);
+    let mut times: Vec<f64> = Vec::with_capacity(LAUNCHES);
+    let again = |times: &[f64]| {
+        times.len() < LAUNCHES && times.iter().sum::<f64>() < SECONDS && times[0] < 1.2 * fastest
+    };
+    while times.is_empty() || again(&times) {
+        times.push(load(executable.clone())?.time(&ONCE).map_err(|e| e.to_string())?.median_s);
     }
     times.sort_by(f64::total_cmp);
     Ok(times[times.len() / 2])
