@@ -1,12 +1,15 @@
 //! A schedule in the making: steps that are tried, kept where the model says that they pay, and the
 //! reasons of those that are not.
 
+use crate::asked::Asked;
 use crate::model::{Machine, cycles};
 use purlin_ir::{AxisTag, InameId, InsnId, Kernel, Node};
 use purlin_steps::tree::{insns_of, loop_body};
 use purlin_steps::{Primitive, Refusal, Schedule, TransformError};
+use purlin_transforms::primitives::Reschedule;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A step or a group of steps: what came of it.
 pub(crate) type Tried<T = ()> = Result<T, TransformError>;
@@ -20,13 +23,34 @@ pub(crate) struct Draft<'a> {
     pub(crate) machine: Cow<'a, Machine>,
     /// A line for each idea.
     pub(crate) considered: Vec<String>,
+    /// What isl was asked for these drafts.
+    pub(crate) asked: Arc<Asked>,
+    /// After tiles in pieces that were taken, the next best.
+    pub(crate) next_pieces: Option<NextPieces>,
+}
+
+/// Tiles in pieces that are yet to be made.
+#[derive(Clone, Debug)]
+pub(crate) struct NextPieces {
+    /// The schedule before them.
+    pub(crate) parted: Schedule,
+    /// The bands, each with the order of its loops.
+    pub(crate) bands: Vec<(Reschedule, Vec<usize>)>,
 }
 
 impl<'a> Draft<'a> {
     pub(crate) fn new(kernel: &Kernel, params: &'a BTreeMap<String, i64>, machine: &'a Machine) -> Self {
         let cycles = cycles(kernel, params, machine);
         let machine = Cow::Borrowed(machine);
-        Self { schedule: Schedule::of(kernel), cycles, params, machine, considered: Vec::new() }
+        Self {
+            schedule: Schedule::of(kernel),
+            cycles,
+            params,
+            machine,
+            considered: Vec::new(),
+            asked: Arc::default(),
+            next_pieces: None,
+        }
     }
 
     pub(crate) fn kernel(&self) -> &Kernel {
@@ -64,9 +88,7 @@ impl<'a> Draft<'a> {
     /// A bug: what no idea may pass over.
     pub(crate) fn consider(&mut self, idea: &str, steps: impl FnOnce(&mut Self) -> Tried) -> Tried<bool> {
         let before = (self.schedule.clone(), self.cycles);
-        let result = steps(self);
-        let why = match result {
-            Err(error) if is_bug(&error) => return Err(error),
+        let why = match refusable(steps(self))? {
             Err(error) => format!("refused: {error}"),
             Ok(()) => {
                 let cycles = self.predicted();
@@ -90,8 +112,7 @@ impl<'a> Draft<'a> {
     /// A bug.
     pub(crate) fn restart(&mut self, idea: &str, steps: impl FnOnce(&mut Self) -> Tried) -> Tried {
         let before = self.schedule.clone();
-        let line = match steps(self) {
-            Err(error) if is_bug(&error) => return Err(error),
+        let line = match refusable(steps(self))? {
             Err(error) => {
                 self.schedule = before;
                 format!("{idea}: refused: {error}")
@@ -136,9 +157,15 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Whether a step failed for a bug: what no idea may pass over.
-pub(crate) fn is_bug(error: &TransformError) -> bool {
-    matches!(error.cause, Refusal::Internal(_))
+/// What steps made, or why they were refused.
+///
+/// # Errors
+/// A bug: what no idea may pass over.
+pub(crate) fn refusable<T>(tried: Tried<T>) -> Tried<Tried<T>> {
+    match tried {
+        Err(error) if matches!(error.cause, Refusal::Internal(_)) => Err(error),
+        Ok(_) | Err(_) => Ok(tried),
+    }
 }
 
 /// Whether a loop runs one iteration after the other, and is no straight-line code.

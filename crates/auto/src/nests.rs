@@ -1,12 +1,12 @@
 //! Loops in another order: one that is around others becomes the innermost one.
 
-use crate::draft::{Draft, Tried, is_bug, is_sequential};
-use purlin_ir::{AddressSpace, AxisTag, InsnId, Node, VarId, VarKind};
+use crate::draft::{Draft, Tried, is_sequential, refusable};
+use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, InsnId, Node, VarId, VarKind, Variable};
 use purlin_steps::TransformError;
 use purlin_steps::tree::insns_of;
 use purlin_transforms::primitives::{
-    Band, DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, MapInames, Part, Reschedule,
-    SetAddressSpace, SplitIname, SplitLives, Tag, Tail,
+    AssignToRule, Band, CutIname, DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, MapInames, Part,
+    Reschedule, SetAddressSpace, SplitIname, SplitLives, Tag, Tail,
 };
 use std::collections::BTreeSet;
 
@@ -84,7 +84,7 @@ impl Draft<'_> {
     }
 
     /// Temporaries that instructions in a loop write, at places that the loop does not move.
-    fn temporaries_in(&self, name: &str) -> Vec<String> {
+    pub(crate) fn temporaries_in(&self, name: &str) -> Vec<String> {
         let kernel = self.kernel();
         let Some(iname) = kernel.iname(name) else { return Vec::new() };
         let written: BTreeSet<VarId> = self.insns(name).iter().map(|s| kernel.insns[*s].lhs.var).collect();
@@ -110,6 +110,24 @@ impl Draft<'_> {
         insns_of(&kernel.body).iter().any(|s| !inside.contains(s) && uses(s))
     }
 
+    /// Computes values of arrays in memory again where they are used, and does not store them.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(crate) fn compute_again(&mut self) -> Tried {
+        let kernel = self.kernel();
+        let is_stored = |v: &&Variable| {
+            matches!(v.kind, VarKind::Temporary) && v.space == AddressSpace::Global && !v.shape.is_empty()
+        };
+        let stored: Vec<String> = kernel.vars.values().filter(is_stored).map(|v| v.name.clone()).collect();
+        for var in stored {
+            self.consider(&format!("compute `{var}` again where it is used"), |d| {
+                d.make(AssignToRule::new(&var)).map(|_| ())
+            })?;
+        }
+        Ok(())
+    }
+
     /// Updates as soon as what they add is known, where an innermost loop collects it when it is
     /// needed: `for j { for k < j: x[j] += f(x[k]); … x[j] … }` becomes `for j { … x[j] …; for k > j:
     /// x[k] += f(x[j]) }`, whose innermost loop waits for nothing.
@@ -127,10 +145,7 @@ impl Draft<'_> {
     }
 
     fn push(&mut self, outer: &str, inner: &str) -> Tried {
-        let refused = match self.push_all(outer, inner) {
-            Err(refused) if !is_bug(&refused) => refused,
-            done => return done,
-        };
+        let Err(refused) = refusable(self.push_all(outer, inner))? else { return Ok(()) };
         // what is summed up may have to start before the first update
         let starts = self.body(outer).first().map(|node| self.name_of(node));
         if starts.is_none_or(|first| first == inner) {
@@ -265,8 +280,44 @@ impl Draft<'_> {
         let (outer_name, inner) = (name("_o"), name("_i"));
         let split = SplitIname { outer: outer_name, inner, ..SplitIname::new(outer, factor) };
         let [blocks, within] = self.make(split.with_tail(Tail::Peel))?;
-        self.write_out_inside(within.name())?;
+        let before = self.schedule.clone();
+        if let Err(refused) = refusable(self.write_out_inside(within.name()))? {
+            self.schedule = before;
+            if !matches!(refusable(self.jam_before_block(within.name()))?, Ok(true)) {
+                return Err(refused);
+            }
+        }
         Ok(blocks.name().to_owned())
+    }
+
+    /// Writes out the iterations of a block in loops that go up to each of them, as those over a triangle, as
+    /// far as its first one: what these iterations need of each other comes after that.
+    fn jam_before_block(&mut self, block: &str) -> Tried<bool> {
+        let mut below = Vec::new();
+        for (inner, first) in self.triangles(block) {
+            let made = self.make(CutIname::new(&inner, first))?;
+            if made.len() == 2 {
+                let parts = self.distribute(block, vec![made[0].name().to_owned(), inner])?;
+                below.extend(parts.first().cloned());
+            }
+        }
+        below.iter().try_for_each(|part| self.write_out_inside(part))?;
+        Ok(!below.is_empty())
+    }
+
+    /// The loops directly inside a block that end at its iteration, and where they end at the first one.
+    fn triangles(&self, block: &str) -> Vec<(String, String)> {
+        let kernel = self.kernel();
+        let Some(iname) = kernel.iname(block) else { return Vec::new() };
+        let end = |node: &Node| {
+            let Node::Loop(inner, _) = node else { return None };
+            let (_, end) = kernel.inames[*inner].domain.as_range(*inner)?;
+            let steep = end.coefficient(&Atom::Iname(iname));
+            let first = end.minus(&Affine::iname(iname).times(steep));
+            let fits = steep > 0 && !first.mentions(iname);
+            fits.then(|| (kernel.inames[*inner].name.clone(), kernel.show_affine(&first).to_string()))
+        };
+        self.body(block).iter().filter_map(end).collect()
     }
 
     pub(crate) fn write_out_inside(&mut self, part: &str) -> Tried {

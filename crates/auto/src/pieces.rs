@@ -1,9 +1,9 @@
 //! Tiles without conditions: loops are cut where instructions begin or cease to run, so that compilers make
 //! vectors of what is left.
 
-use crate::draft::{Draft, Tried, is_bug};
+use crate::draft::{Draft, NextPieces, Tried, refusable};
 use purlin_ir::{AddressSpace, Affine, Atom, InameId, Node, VarKind};
-use purlin_isl::Objective;
+use purlin_isl::{IslError, Objective, with_operation_limit};
 use purlin_transforms::ScheduleSteps;
 use purlin_transforms::primitives::{
     CutIname, ExpandArray, Reschedule, SetAddressSpace, SplitLives, TileBand,
@@ -14,51 +14,73 @@ use purlin_transforms::primitives::{
 const ROW: i64 = 128;
 const TILE: i64 = 32;
 
-/// Loops of a band that is tiled in pieces, at most: the bounds of four take minutes to cut.
+/// Loops of a band that is tiled in pieces, at most: four that lean against each other take minutes.
 const DEEPEST: usize = 3;
+
+/// Operations of the solver that the cuts of a loop may take: half a second.
+const CUTS: u64 = 10_000_000;
 
 impl Draft<'_> {
     /// Tiles the bands of isl's schedule whose loops may stand in any order, and cuts loops inside a tile into
-    /// pieces without conditions. The loops come in the order that the model takes for the fastest, or, with
-    /// a `rank` of 1, for the next after that.
+    /// pieces without conditions. The loops come in the order that the model takes for the fastest.
     ///
     /// # Errors
     /// A bug.
-    pub(crate) fn tile_pieces(&mut self, rank: usize) -> Tried {
-        let bands = match self.bands(Objective::default()) {
+    pub(crate) fn tile_pieces(&mut self) -> Tried {
+        let mut parted = self.clone();
+        let bands = match refusable(parted.parted_bands(Objective::default()))? {
             Ok(bands) => bands,
-            Err(error) if is_bug(&error) => return Err(error),
             Err(error) => {
                 self.considered.push(format!("tiles in pieces: refused: {error}"));
                 return Ok(());
             }
         };
+        let before = std::mem::replace(&mut self.schedule, parted.schedule.clone());
+        let mut next = Vec::new();
         for (step, permutable) in bands {
             if !permutable || !(2..=DEEPEST).contains(&step.loops.len()) {
                 continue;
             }
-            let mut drafts: Vec<Draft<'_>> = Vec::new();
+            let mut drafts: Vec<(Vec<usize>, Draft<'_>)> = Vec::new();
             for order in orders(step.loops.len()) {
                 let mut draft = self.clone();
                 let idea = format!("tiles of loops {order:?} of `{}`, in pieces", step.subtree.join("`, `"));
-                let line = match draft.pieces_of(&step, &order) {
-                    Err(error) if is_bug(&error) => return Err(error),
+                let line = match refusable(draft.pieces_of(&step, &order))? {
                     Err(error) => format!("{idea}: refused: {error}"),
                     Ok(()) => {
                         draft.cycles = draft.predicted();
                         let ratio = draft.cycles / self.cycles;
-                        drafts.push(draft);
+                        drafts.push((order, draft));
                         format!("{idea}: predicted {ratio:.3} of the time before")
                     }
                 };
                 self.considered.push(line);
             }
-            drafts.sort_by(|a, b| a.cycles.total_cmp(&b.cycles));
-            if let Some(draft) = drafts.into_iter().nth(rank) {
+            drafts.sort_by(|(_, a), (_, b)| a.cycles.total_cmp(&b.cycles));
+            let second = drafts.get(1).or(drafts.first()).map(|(order, _)| order.clone());
+            next.extend(second.map(|order| (step, order)));
+            if let Some((_, draft)) = drafts.into_iter().next() {
                 (self.schedule, self.cycles) = (draft.schedule, draft.cycles);
             }
         }
+        if next.is_empty() {
+            self.schedule = before;
+        } else {
+            self.next_pieces = Some(NextPieces { parted: parted.schedule, bands: next });
+        }
         Ok(())
+    }
+
+    /// The tiles in pieces in the order that the model ranks next.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(crate) fn take_next_pieces(&mut self) -> Tried {
+        let Some(NextPieces { parted, bands }) = self.next_pieces.take() else { return Ok(()) };
+        self.restart("the next order of tiles in pieces", |d| {
+            d.schedule = parted;
+            bands.iter().try_for_each(|(step, order)| d.pieces_of(step, order))
+        })
     }
 
     fn pieces_of(&mut self, step: &Reschedule, order: &[usize]) -> Tried {
@@ -78,7 +100,13 @@ impl Draft<'_> {
             if self.insns(around).iter().all(|s| self.kernel().insns[*s].predicate.is_none()) {
                 break;
             }
-            self.schedule.separate_loops(around, None)?;
+            // past the budget the outer loops keep what they decide
+            let schedule = &mut self.schedule;
+            let cut = || Ok::<_, IslError>(schedule.separate_loops(around, None));
+            let Ok(cut) = with_operation_limit(CUTS, cut) else { break };
+            if refusable(cut)?.is_err() {
+                break;
+            }
         }
         Ok(())
     }
@@ -133,18 +161,19 @@ impl Draft<'_> {
     pub(crate) fn cut_meetings(&mut self) -> Tried {
         for nest in self.innermost() {
             let Some(inner) = nest.last() else { continue };
-            for (at, after) in self.meetings(inner) {
-                self.restart(&format!("cut `{inner}` around `{at}`"), |d| {
-                    d.make(CutIname::new(inner, &at))?;
-                    d.make(CutIname::new(inner, after)).map(|_| ())
+            for at in self.meetings(inner) {
+                let texts =
+                    [at.clone(), at.plus_constant(1)].map(|e| self.kernel().show_affine(&e).to_string());
+                self.restart(&format!("cut `{inner}` around `{}`", texts[0]), |d| {
+                    texts.iter().try_for_each(|at| d.make(CutIname::new(inner, at)).map(|_| ()))
                 })?;
             }
         }
         Ok(())
     }
 
-    /// The iterations of a loop that write what all of them read, and the ones after those.
-    fn meetings(&self, inner: &str) -> Vec<(String, String)> {
+    /// The iterations of a loop that write what all of them read.
+    pub(crate) fn meetings(&self, inner: &str) -> Vec<Affine> {
         let kernel = self.kernel();
         let Some(iname) = kernel.iname(inner) else { return Vec::new() };
         let insns = || self.insns(inner).into_iter().map(|s| &kernel.insns[s]);
@@ -165,10 +194,8 @@ impl Draft<'_> {
                     continue;
                 }
                 let at = r.minus(&rest);
-                let texts = [at.clone(), at.plus_constant(1)].map(|e| kernel.show_affine(&e).to_string());
-                let [at, after] = texts;
-                if !found.contains(&(at.clone(), after.clone())) {
-                    found.push((at, after));
+                if !found.contains(&at) {
+                    found.push(at);
                 }
             }
         }

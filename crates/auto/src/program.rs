@@ -65,6 +65,9 @@ pub(crate) struct Reader<'k> {
 /// loop is empty that only a few values of the loops around have.
 const SAMPLES: usize = 64;
 
+/// Cycles of a term of a sum in an expression, which waits for the one before.
+const SUMMED: f64 = 4.0;
+
 /// A multiplier for each depth of a nest, so that samples of several loops fill their box (Kronecker
 /// sequences): fractional parts of square roots of primes.
 const SPREAD: [f64; 8] = [
@@ -188,8 +191,25 @@ impl<'k> Reader<'k> {
             }
             return;
         }
+        if let Expr::Reduce(reduction) = e {
+            let mut term = Work { cycles: SUMMED, reads: Vec::new(), guards: Vec::new(), ..work.clone() };
+            self.count(&reduction.body, &mut term);
+            work.cycles += term.cycles * reduction.inames.iter().map(|i| self.length(*i)).product::<f64>();
+            work.reads.extend(term.reads);
+            return;
+        }
         work.cycles += cycles(e);
         e.operands().for_each(|operand| self.count(operand, work));
+    }
+
+    /// The mean number of values of a loop inside an expression.
+    fn length(&self, iname: InameId) -> f64 {
+        let domain = &self.kernel.inames[iname].domain;
+        let count = |k| {
+            let (lo, hi) = self.range(iname, domain, k);
+            (hi - lo + 1.0).max(0.0)
+        };
+        (0..SAMPLES).map(count).sum::<f64>() / SAMPLES as f64
     }
 
     fn is_in_memory(&self, access: &Access) -> bool {
@@ -215,9 +235,29 @@ impl<'k> Reader<'k> {
                 self.params.get(&self.kernel.vars[v].name).map_or(0.0, |v| *v as f64)
             });
         }
+        for (iname, stride) in touched.strides.clone() {
+            for (outer, c) in self.tiles_around(iname) {
+                touched.add(&Affine::iname(outer), stride * c as f64, &|_| 0.0);
+            }
+        }
         touched.strides.retain(|(_, s)| *s != 0.0);
         touched.strides.sort_by_key(|(i, _)| *i);
         touched
+    }
+
+    /// The loops over tiles that a loop starts with, and the lengths of their tiles.
+    fn tiles_around(&self, iname: InameId) -> Vec<(InameId, i64)> {
+        // default: the loops of a union start nowhere in particular
+        let bounds = self.kernel.inames[iname].domain.as_conjunction().unwrap_or_default();
+        let starts = bounds.iter().filter(|c| c.expr().coefficient(&Atom::Iname(iname)) == 1);
+        let terms = starts.flat_map(|c| c.expr().terms());
+        let tile = |(atom, c): &(Atom, i64)| match atom {
+            Atom::Iname(outer) if *c < -1 => Some((*outer, -c)),
+            Atom::Iname(_) | Atom::Var(_) | Atom::Floor(..) => None,
+        };
+        let mut found: Vec<_> = terms.filter_map(tile).collect();
+        found.dedup();
+        found
     }
 
     /// Whether a scalar or an array lives in registers.

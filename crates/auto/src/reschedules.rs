@@ -10,11 +10,14 @@ use purlin_isl::{
 };
 use purlin_steps::TransformError;
 use purlin_steps::tree::insns_of;
-use purlin_transforms::primitives::{Band, DistributeLoop, Part, Reschedule};
+use purlin_transforms::primitives::{Band, DistributeLoop, Part, Reschedule, TileBand};
 use std::collections::BTreeMap;
 
 /// Operations that isl may take for a schedule: some seconds.
 const OPERATIONS: u64 = 30_000_000;
+
+/// Length of a tile in isl's own examples, along each loop.
+const TILE: i64 = 32;
 
 /// The scheduler takes parameters for this large at least, so that it need not care for short loops.
 /// Steps do not: they are proved for all.
@@ -26,24 +29,48 @@ impl Draft<'_> {
     /// # Errors
     /// A bug, a step that is refused.
     pub(crate) fn reschedule(&mut self, objective: Objective) -> Tried {
+        self.parted_bands(objective)?.into_iter().try_for_each(|(step, _)| self.make(step).map(|_| ()))
+    }
+
+    /// The same, and tiles of the loops that may stand in any order: what isl makes of the program alone.
+    ///
+    /// # Errors
+    /// A bug, a step that is refused.
+    pub(crate) fn reschedule_in_tiles(&mut self) -> Tried {
+        for (step, permutable) in self.parted_bands(Objective::default())? {
+            let loops = step.loops.clone();
+            self.make(step)?;
+            if permutable && loops.len() > 1 {
+                let sizes = vec![TILE; loops.len()];
+                self.make(TileBand::new(loops, sizes))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The outermost bands of isl's schedule, after each loop that holds statements of several is distributed.
+    ///
+    /// # Errors
+    /// A bug, a loop that cannot be distributed, a failure of the solver.
+    pub(crate) fn parted_bands(&mut self, objective: Objective) -> Tried<Vec<(Reschedule, bool)>> {
         let tree = self.tree(objective)?;
         let parts: Vec<Vec<String>> =
             branches(&tree, self.kernel()).into_iter().map(|(statements, _)| statements).collect();
         let roots: Vec<String> = self.kernel().body.iter().map(|node| self.name_of(node)).collect();
+        let steps = self.schedule.recipe().steps.len();
         for root in roots {
             self.part(&root, &|name| parts.iter().position(|all| all.iter().any(|s| s == name)))?;
         }
+        if self.schedule.recipe().steps.len() == steps {
+            return Ok(self.bands_of(&tree));
+        }
         // loops that were distributed have other names now
-        self.bands(objective)?.into_iter().try_for_each(|(step, _)| self.make(step).map(|_| ()))
+        Ok(self.bands_of(&self.tree(objective)?))
     }
 
     /// The outermost bands of isl's schedule, as steps, and whether their loops may stand in any order.
-    ///
-    /// # Errors
-    /// A failure of the solver.
-    pub(crate) fn bands(&self, objective: Objective) -> Tried<Vec<(Reschedule, bool)>> {
-        let tree = self.tree(objective)?;
-        let branches = branches(&tree, self.kernel());
+    fn bands_of(&self, tree: &ScheduleTree) -> Vec<(Reschedule, bool)> {
+        let branches = branches(tree, self.kernel());
         let mut names = Names { kernel: self.kernel().clone(), next: 0 };
         let mut steps = Vec::new();
         for (statements, tree) in branches {
@@ -52,14 +79,20 @@ impl Draft<'_> {
             let Band { loops, maps, then } = names.band(band, &statements);
             steps.push((Reschedule { subtree: roots, loops, maps, then }, band.permutable));
         }
-        Ok(steps)
+        steps
     }
 
     /// isl's order of all instances.
     fn tree(&self, objective: Objective) -> Tried<ScheduleTree> {
-        with_operation_limit(OPERATIONS, || tree(self.kernel(), objective)).map_err(|error: IslError| {
-            TransformError { operation: "ask isl's scheduler".into(), cause: error.into() }
-        })
+        let ask = || {
+            with_operation_limit(OPERATIONS, || tree(&self.schedule.analysis(), objective)).map_err(
+                |error: IslError| TransformError {
+                    operation: "ask isl's scheduler".into(),
+                    cause: error.into(),
+                },
+            )
+        };
+        self.asked.answer(self.kernel(), objective).get_or_init(ask).clone()
     }
 
     /// Distributes a loop, and those that it holds, so that each is in one branch.
@@ -91,9 +124,8 @@ impl Draft<'_> {
 }
 
 /// The order of all instances that isl proposes.
-fn tree(kernel: &Kernel, objective: Objective) -> Result<ScheduleTree, IslError> {
-    let analysis = Analysis::of(kernel);
-    let poly = analysis.polyhedral();
+fn tree(analysis: &Analysis<'_>, objective: Objective) -> Result<ScheduleTree, IslError> {
+    let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
     let mut domains = Vec::new();
     for (insn, data) in kernel.insns.iter() {
         let dims = poly.names(poly.loops(insn), Side::Source);

@@ -119,7 +119,7 @@ fn factors_are_tiled_without_conditions() {
     // vectors go along the rows of the matrix, and nothing is decided there
     assert!(found[0].name == "tiles in pieces" && tiled(&found[0]), "{}", found[0].text(true));
     assert!(!found[0].kernel.to_string().contains(" if "), "{}", found[0].kernel);
-    let next = found.iter().find(|p| p.name == "next tiles in pieces").unwrap();
+    let next = found.iter().find(|p| p.name == "tiles in pieces, next order").unwrap();
     assert!(tiled(next) && next.cycles < 2.0 * found[0].cycles, "{}", next.text(true));
 }
 
@@ -136,6 +136,109 @@ fn a_row_is_cut_where_it_writes_what_it_reads() {
     assert!(meetings.contains("cut_iname(j, at: k)\ncut_iname(j, at: \"k + 1\")"), "{meetings}");
 }
 
+/// Rows that are not in a round go through it one after the other, with a copy of what they read.
+#[test]
+fn rows_go_through_a_round_of_iterations_together() {
+    let found = proposals(
+        "kernel paths\nparam n: i32\narg p: f64[n, n] inout\n\n\
+         for k in 0..n\n  for i in 0..n\n    for j in 0..n\n      \
+         s: p[i, j] = min(p[i, j], p[i, k] + p[k, j])\n",
+        &[("n", 1000, 19)],
+        &[("p", 361)],
+    );
+    let rounds = found.iter().find(|p| p.name == "rounds").unwrap();
+    let text = rounds.text(false);
+    assert!(text.matches("tag: unroll").count() == 4 && text.contains("split_iname(k, factor: 8"), "{text}");
+    assert!(rounds.cycles < found.iter().find(|p| p.name == "meetings").unwrap().cycles, "{text}");
+}
+
+/// What rows of a block need of each other comes after what they read of all rows before.
+#[test]
+fn rows_of_a_triangle_are_solved_in_blocks() {
+    let found = proposals(
+        "kernel lower\nparam n: i32\narg l: f64[n, n] in\narg x: f64[n] inout\narg b: f64[n] in\n\n\
+         for i in 0..n\n  a: x[i] = b[i]\n  for j in 0..i\n    c: x[i] += -l[i, j]*x[j]\n  d: x[i] = 0.5*x[i]\n",
+        &[("n", 8000, 19)],
+        &[("l", 361), ("b", 19), ("x", 19)],
+    );
+    let text = found.iter().find(|p| p.name == "order, fusion, waves, registers 8 by 2").unwrap().text(false);
+    assert!(text.contains("cut_iname(j, at: \"8*i_o\")\n") && text.contains("tag: unroll"), "{text}");
+}
+
+#[test]
+fn sums_are_added_up_in_lanes() {
+    let found = proposals(
+        "kernel sums\nparam n: i32\narg a: f64[n] in\narg b: f64[n] in\narg y: f64[n] inout\n\
+         temp s: f64 private\ntemp d: f64 private\n\n\
+         for k in 0..n\n  z: s = 0.0\n  for i in 0..k\n    t: d = a[k - i - 1] - b[i]\n    u: s += d*d\n    \
+         v: y[k] += d\n",
+        &[("n", 10_000, 71)],
+        &[("a", 71), ("b", 71), ("y", 71)],
+    );
+    let lanes = found.iter().find(|p| p.name == "lanes").unwrap();
+    let text = lanes.text(false);
+    assert!(text.matches("factor_update").count() == 2 && text.contains("tag: vector"), "{text}");
+    assert!(2.0 * lanes.cycles < found.iter().find(|p| p.name == "as written").unwrap().cycles, "{text}");
+}
+
+#[test]
+fn sums_in_expressions_become_loops() {
+    let found = proposals(
+        "kernel prefix\nparam n: i32\narg a: f64[n] in\narg y: f64[n] inout\n\n\
+         for i in 0..n\n  s: y[i] = sum(j in 0..i + 1: a[j])\n",
+        &[("n", 10_000, 9)],
+        &[("a", 9), ("y", 9)],
+    );
+    assert!(found[0].text(false).contains("realise_scan(s"), "{}", found[0].text(true));
+    let found = proposals(
+        "kernel filter\nparam n: i32\narg a: f64[n + 2, n + 2] in\narg w: f64[3, 3] in\narg y: f64[n, n] inout\n\n\
+         for i in 0..n\n  for j in 0..n\n    s: y[i, j] = sum(p in 0..3, q in 0..3: a[i + p, j + q]*w[p, q])\n",
+        &[("n", 2000, 7)],
+        &[("a", 81), ("w", 9), ("y", 49)],
+    );
+    let text = found.iter().find(|p| p.name == "sums in loops").unwrap().text(false);
+    assert!(text.contains("realise_reduction(p, in_place: true)"), "{text}");
+}
+
+#[test]
+fn small_matrices_are_written_out() {
+    let found = proposals(
+        "kernel factors\nparam n: i32\narg a: f64[n, 4, 4] inout\n\n\
+         for b in 0..n\n  for k in 0..4\n    for i in k + 1..4\n      for j in k + 1..4\n        \
+         s: a[b, i, j] += -a[b, i, k]*a[b, k, j]\n",
+        &[("n", 10_000, 3)],
+        &[("a", 48)],
+    );
+    let text = found.iter().find(|p| p.name == "short loops").unwrap().text(false);
+    assert!(text.matches("tag: unroll").count() == 3 && !text.contains("tag(b"), "{text}");
+}
+
+#[test]
+fn values_are_computed_again_instead_of_stored() {
+    let found = proposals(
+        "kernel blur\nparam n: i32\narg a: f64[n + 2] in\ntemp b: f64[n + 2] global\narg c: f64[n] inout\n\n\
+         for i in 0..n + 2\n  s: b[i] = 2.0*a[i]\nfor j in 0..n\n  r: c[j] = b[j] + b[j + 1] + b[j + 2]\n",
+        &[("n", 10_000_000, 9)],
+        &[("a", 11), ("c", 9)],
+    );
+    let again = found.iter().find(|p| p.name == "values again").unwrap();
+    assert!(again.text(false).contains("assign_to_rule(b)"), "{}", again.text(true));
+    assert!(again.cycles < found.iter().find(|p| p.name == "as written").unwrap().cycles);
+}
+
+/// What isl makes of a program alone: its band in tiles, whatever the conditions inside.
+#[test]
+fn bands_are_tiled_alone() {
+    let found = proposals(
+        "kernel turned\nparam n: i32\narg a: f64[n, n] in\narg b: f64[n, n] inout\n\n\
+         for i in 0..n\n  for j in 0..n\n    s: b[j, i] = a[i, j]\n",
+        &[("n", 4000, 35)],
+        &[("a", 1225), ("b", 1225)],
+    );
+    let text = found.iter().find(|p| p.name == "tiled bands").unwrap().text(false);
+    assert!(text.contains("tile_band([c0, c1], sizes: [32, 32])"), "{text}");
+}
+
 /// The rows of the second factor are read, although its columns would fit a cache.
 #[test]
 fn rows_come_before_columns_that_fit() {
@@ -146,7 +249,7 @@ fn rows_come_before_columns_that_fit() {
         &[("m", 700, 9), ("n", 800, 11)],
         &[("a", 81), ("b", 99)],
     );
-    let text = found.iter().find(|p| p.name == "rows, tiles").unwrap().text(false);
+    let text = found.iter().find(|p| p.name == "rows, tiles, registers 4 by 4").unwrap().text(false);
     assert!(text.contains("interchange_inames(j, inner: k)"), "{text}");
 }
 

@@ -1,7 +1,7 @@
 //! Tiles in time: a loop that sweeps over the same arrays again and again is tiled together with the
 //! loops inside it, along directions that are skewed by time.
 
-use crate::draft::{Draft, Tried, is_bug, is_sequential};
+use crate::draft::{Draft, Tried, is_sequential, refusable};
 use purlin_ir::{InsnId, Kernel, Node};
 use purlin_steps::tree::insns_of;
 use purlin_transforms::ScheduleSteps;
@@ -72,10 +72,8 @@ impl Draft<'_> {
         for at in 1..nests {
             let fewer: Vec<usize> =
                 phases.iter().enumerate().map(|(k, p)| p - usize::from(k >= at)).collect();
-            match self.tiled(sweeps, &fewer, sizes) {
-                Ok(draft) => (best, phases) = (draft, fewer),
-                Err(error) if is_bug(&error) => return Err(error),
-                Err(_) => {}
+            if let Ok(draft) = refusable(self.tiled(sweeps, &fewer, sizes))? {
+                (best, phases) = (draft, fewer);
             }
         }
         *self = best;
@@ -109,8 +107,8 @@ impl Draft<'_> {
         for by in directions {
             let step =
                 TileBand::new(loops[..tiled].to_vec(), sizes[..tiled].to_vec()).by(by[..tiled].to_vec());
-            made = draft.make(step).map(|_| ());
-            if made.as_ref().err().is_none_or(is_bug) {
+            made = refusable(draft.make(step).map(|_| ()))?;
+            if made.is_ok() {
                 break;
             }
         }
@@ -173,26 +171,10 @@ impl Draft<'_> {
             starts = made.iter().map(|part| part.name().to_owned()).collect();
         }
         for part in parts {
-            if !self.decides(&part) {
-                continue;
-            }
-            let mut separated = self.schedule.clone();
-            match separated.separate_loops(&part, None) {
-                Ok(_) => self.schedule = separated,
-                Err(error) if is_bug(&error) => return Err(error),
-                Err(_) => {}
-            }
+            // refused, it leaves the loop as it is
+            let _ = refusable(self.schedule.separate_loops(&part, None))?;
         }
         Ok(())
-    }
-
-    /// Whether conditions in a loop depend on its iteration.
-    fn decides(&self, name: &str) -> bool {
-        let kernel = self.kernel();
-        let Some(iname) = kernel.iname(name) else { return false };
-        self.insns(name)
-            .iter()
-            .any(|s| kernel.insns[*s].predicate.as_ref().is_some_and(|p| p.mentions(iname)))
     }
 
     pub(crate) fn free_names(&self, count: usize) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Launches, and the loops that their groups share.
 
-use crate::draft::{Draft, Tried, is_bug, is_sequential};
+use crate::draft::{Draft, Tried, is_sequential, refusable};
 use purlin_analysis::placement::RefusalReason;
 use purlin_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
 use purlin_steps::{Refusal, TransformError};
@@ -211,10 +211,9 @@ impl Draft<'_> {
     /// # Errors
     /// A bug, which no idea may pass over.
     pub(super) fn pass(&mut self, error: TransformError) -> Tried {
-        if is_bug(&error) {
-            return Err(error);
+        if let Err(error) = refusable::<()>(Err(error))? {
+            self.considered.push(format!("refused: {error}"));
         }
-        self.considered.push(format!("refused: {error}"));
         Ok(())
     }
 }
