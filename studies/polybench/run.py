@@ -4,8 +4,10 @@
     cargo build --release --bin purlin
     python3 studies/polybench/run.py schedule      # a schedule for each kernel, into schedules/
     python3 studies/polybench/run.py check         # C and OpenCL against the references, small sizes
+    python3 studies/polybench/run.py isl           # what isl's scheduler makes alone, into schedules/isl/
     python3 studies/polybench/run.py time          # one thread, medians, interleaved; times.json
-    python3 studies/polybench/run.py page          # results/polybench.md of times.json
+    python3 studies/polybench/run.py page          # results/polybench.md of all times
+    python3 studies/polybench/run.py all           # all of these, on one thread and on two, and other.py
     python3 studies/polybench/run.py cards         # schedules for cards by the model, into schedules/cards/
     python3 studies/polybench/run.py card-check    # these on a card (CARD=cuda) against the interpreter
     python3 studies/polybench/run.py card-time     # and their times
@@ -18,6 +20,7 @@ it is right at the small sizes. `THREADS=2` runs ours and theirs on two threads 
 
 import ctypes
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -40,7 +43,7 @@ THREADS = int(os.environ.get("THREADS", "1"))
 POLLY = os.environ.get("POLLY")
 PLUTO = Path(os.environ.get("PLUTO", str(BUILD / "pluto")))
 PLAIN = ["-O3", "-march=native"]
-OURS = ["-O3", "-march=native", "-std=c11", "-fno-tree-vrp", "-fno-tree-loop-distribution", "-fopenmp-simd",
+OURS = ["-O3", "-march=native", "-std=c11", "-fno-tree-vrp", "-fno-tree-loop-distribution", "-fopenmp-simd", "-fno-math-errno",
         "--param=sccvn-max-alias-queries-per-access=50"]
 # one thread is timed by the clock of the process: what else the machine does is not counted
 OPENMP = ["-fopenmp"] if THREADS > 1 else []
@@ -77,8 +80,12 @@ LARGE = {
 }
 
 
+def kernel_of(name):
+    return HERE / ("kernels" if name in SMALL else "other/kernels") / f"{name}.purlin"
+
+
 def text_of(name):
-    return (HERE / "kernels" / f"{name}.purlin").read_text()
+    return kernel_of(name).read_text()
 
 
 def declared(name):
@@ -170,7 +177,7 @@ class Ours:
     """The C code of Purlin for a kernel after a schedule, or as it is written."""
 
     def __init__(self, name, schedule=None):
-        command = [PURLIN, "print", str(HERE / "kernels" / f"{name}.purlin"), "--target", "c", "--plan"]
+        command = [PURLIN, "print", str(kernel_of(name)), "--target", "c", "--plan"]
         command += ["--recipe", str(schedule)] if schedule else []
         source = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
         self.plan = re.findall(r"^//   (\w+): (\w+) (.*)$", source, re.M)
@@ -214,8 +221,12 @@ def error(name, found, wanted):
     return worst
 
 
-def schedule_of(name):
-    path = HERE / "schedules" / f"{name}.txt"
+SCHEDULES = HERE / "schedules" / ("" if THREADS == 1 else f"threads-{THREADS}")
+ISL = HERE / "schedules" / "isl"
+
+
+def schedule_of(name, folder=SCHEDULES):
+    path = folder / f"{name}.txt"
     return path if path.exists() else None
 
 
@@ -224,22 +235,37 @@ def options(sizes):
 
 
 def schedule(names):
-    (HERE / "schedules").mkdir(exist_ok=True)
     for name in names:
-        values = BUILD / f"{name}.json"
-        BUILD.mkdir(parents=True, exist_ok=True)
-        given = {k: v for k, v in inputs(name, LARGE[name]).items() if not isinstance(v, np.ndarray)}
-        values.write_text(json.dumps(given))
-        command = [PURLIN, "auto", str(HERE / "kernels" / f"{name}.purlin"), "--device", "c", "--seed", "1"]
-        command += options(LARGE[name]) + ["--values", str(values), "--budget", os.environ.get("BUDGET", "10")]
-        start = time.time()
-        done = subprocess.run(command, capture_output=True, text=True, timeout=900, env={**os.environ, "OMP_NUM_THREADS": "1"})
-        if done.returncode:
-            print(f"{name:15s} {done.stderr.strip()[:300]}", flush=True)
-            continue
-        (HERE / "schedules" / f"{name}.txt").write_text(done.stdout.replace(f"{HERE}/", ""))
-        rows = [line for line in done.stdout.split("\n") if "fastest" in line or "making" in line]
-        print(f"{name:15s} {time.time() - start:6.1f} s  {' '.join(rows)}", flush=True)
+        scheduled(name, values_file(name, small(name, LARGE[name])), LARGE[name], SCHEDULES)
+
+
+def scheduled(name, values, sizes, folder):
+    """A schedule by `purlin auto` in C, into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    start = time.time()
+    done = purlin("auto", kernel_of(name), "--device", "c", "--seed", "1", *options(sizes), "--values", values,
+                  "--budget", os.environ.get("BUDGET", "10"))
+    if done.returncode:
+        print(f"{name:15s} {done.stderr.strip()[:300]}", flush=True)
+        return
+    (folder / f"{name}.txt").write_text(done.stdout.replace(f"{HERE}/", ""))
+    rows = [line for line in done.stdout.split("\n") if "fastest" in line]
+    print(f"{name:15s} {time.time() - start:6.1f} s  {' '.join(rows)}", flush=True)
+
+
+def isl(names):
+    """The proposal that is isl's schedule in tiles of 32, with no idea of ours; none where a step of it is refused."""
+    ISL.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        values, sizes = scalars(name, LARGE[name]), LARGE[name]
+        done = purlin("auto", kernel_of(name), "--device", "c", "--untimed", "--why", *options(sizes), "--values", values)
+        lines = [line.removeprefix("# ") for line in done.stdout.split("\n")]
+        start = next((k for k, line in enumerate(lines) if re.match(r"(# )?tiled bands: .* predicted$", line)), len(lines))
+        own = itertools.takewhile(lambda line: not line.endswith(" cycles predicted"), lines[start + 1:])
+        steps = [line for line in own if re.match(r"\w+\(", line)]
+        if steps:
+            (ISL / f"{name}.txt").write_text("\n".join(steps) + "\n")
+        print(f"{name:15s} {len(steps)} steps", flush=True)
 
 
 def check(names):
@@ -295,6 +321,8 @@ def measure(names):
     found = json.loads(path.read_text()) if path.exists() else {}
     for name in names:
         programs = {"gcc": lambda: Reference(name), "written": lambda: Ours(name), "auto": lambda: Ours(name, schedule_of(name))}
+        if THREADS == 1 and schedule_of(name, ISL):
+            programs["isl"] = lambda: verified(name, Ours(name, schedule_of(name, ISL)))
         programs.update(baselines(name))
         ready, times = {}, {}
         for label, make in programs.items():
@@ -369,9 +397,20 @@ def purlin(*words, **options):
 
 def scalars(name, sizes):
     """The scalar arguments as a file for `--values`."""
+    return values_file(name, {k: v for k, v in inputs(name, sizes).items() if not isinstance(v, np.ndarray)})
+
+
+def small(name, sizes):
+    """Inputs of less than 100,000 elements: durbin's numbers stay finite with these."""
+    given = {arg for arg, _, _, direction in declared(name)[1] if direction != "out"}
+    return {k: v.ravel().tolist() if isinstance(v, np.ndarray) else v for k, v in inputs(name, sizes).items()
+            if k in given and (not isinstance(v, np.ndarray) or v.size < 100_000)}
+
+
+def values_file(name, values):
     BUILD.mkdir(parents=True, exist_ok=True)
     path = BUILD / f"{name}.json"
-    path.write_text(json.dumps({k: v for k, v in inputs(name, sizes).items() if not isinstance(v, np.ndarray)}))
+    path.write_text(json.dumps(values))
     return path
 
 
@@ -412,12 +451,7 @@ def cards(names):
 
 def on_card(name, sizes, *more):
     """`purlin run` of a card's schedule, on values for which the kernel stays finite."""
-    BUILD.mkdir(parents=True, exist_ok=True)
-    path = BUILD / f"{name}-values.json"
-    given = {arg for arg, _, _, direction in declared(name)[1] if direction != "out"}
-    small = {k: v.ravel().tolist() if isinstance(v, np.ndarray) else v for k, v in inputs(name, sizes).items()
-             if k in given and (not isinstance(v, np.ndarray) or v.size < 100_000)}
-    path.write_text(json.dumps(small))
+    path = values_file(name, small(name, sizes))
     command = ["run", HERE / "kernels" / f"{name}.purlin", "--recipe", card_schedule(name), "--device", CARD]
     return purlin(*command, "--seed", "1", "--values", path, *options(sizes), *more)
 
@@ -480,24 +514,53 @@ def platform():
     return names[0] if names else "an unknown processor"
 
 
-def page(_):
-    found = json.loads((HERE / "times.json").read_text())
-    labels = [l for l in ("written", "auto", "polly", "pluto") if any(l in v for v in found.values())]
-    gcc = subprocess.run(["gcc", "--version"], capture_output=True, text=True).stdout.split("\n")[0]
-    lines = ["# PolyBench by `purlin auto`", "", f"One thread, speed relative to plain C ({gcc}, `-O3 -march=native`), medians of {RUNS} interleaved runs;",
-             f"{platform()}, {time.strftime('%Y-%m-%d')}. Polly of clang 19, Pluto 0.13 with the flags of baselines.sh.",
-             "`PLUTO=… POLLY=clang-19 python3 studies/polybench/run.py schedule time page` makes this page.", "",
-             "| kernel | plain C | " + " | ".join(labels) + " |", "|---|---|" + "---|" * len(labels)]
+def times_of(threads):
+    path = HERE / ("times.json" if threads == 1 else f"times-{threads}.json")
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def table(found, labels):
+    """Speeds relative to plain C."""
+    labels = [l for l in labels if any(l in v for v in found.values())]
+    lines = ["| kernel | plain C | " + " | ".join(labels) + " |", "|---|---|" + "---|" * len(labels)]
     for name in sorted(found):
         v = found[name]
         cells = [f"{v['gcc'] / v[l]:.2f}" if l in v else "–" for l in labels]
         lines.append(f"| {name} | {v['gcc']:.3f} s | " + " | ".join(cells) + " |")
-    lines.append("| geometric mean | | " + " | ".join(f"{mean(found, l):.2f}" for l in labels) + " |")
+    return [*lines, "| geometric mean | | " + " | ".join(f"{mean(found, l):.2f}" for l in labels) + " |"]
+
+
+def page(_):
+    gcc = subprocess.run(["gcc", "--version"], capture_output=True, text=True).stdout.split("\n")[0]
+    lines = ["# PolyBench by `purlin auto`", "", f"One thread, speed relative to plain C ({gcc}, `-O3 -march=native`), medians of {RUNS} interleaved runs;",
+             f"{platform()}, {time.strftime('%Y-%m-%d')}. Polly of clang 19, Pluto 0.13 with the flags of baselines.sh; isl is its scheduler's",
+             "band alone, in tiles of 32, proved and printed by Purlin. `PLUTO=… POLLY=clang-19 python3 studies/polybench/run.py all`",
+             "makes this page.", "", *table(times_of(1), ("written", "auto", "isl", "polly", "pluto"))]
+    if times_of(2):
+        lines += ["", "## Two threads", "",
+                  "Wall time, relative to plain C on one thread. `auto` schedules for two threads; `-polly-parallel`, Pluto `--parallel`.", "",
+                  *table(times_of(2), ("auto", "polly", "pluto"))]
+    other = HERE / "other" / "times.json"
+    if other.exists():
+        found = json.loads(other.read_text())
+        lines += ["", "## Other programs", "",
+                  "`auto` beside a schedule by hand of the same program (other/hand), both in C on one thread; more than 1 is faster than by",
+                  "hand.", "", "| program | by hand | auto | hand / auto |", "|---|---|---|---|"]
+        lines += [f"| {name} | {1e3 * v['hand']:.2f} ms | {1e3 * v['auto']:.2f} ms | {v['hand'] / v['auto']:.2f} |" for name, v in sorted(found.items())]
     (ROOT / "results" / "polybench.md").write_text("\n".join(lines) + "\n")
 
 
+def everything(names):
+    """The page from nothing: on one thread, on two, and the other programs."""
+    here = [sys.executable, str(HERE / "run.py")]
+    for threads, commands in (("1", ["schedule", "check", "isl", "time"]), ("2", ["schedule", "check", "time"])):
+        subprocess.run([*here, *commands, *names], check=True, env={**os.environ, "THREADS": threads})
+    subprocess.run([sys.executable, str(HERE / "other.py"), "schedule", "check", "time"], check=True, env={**os.environ, "THREADS": "1"})
+    page(names)
+
+
 def main():
-    commands = {"schedule": schedule, "check": check, "time": measure, "page": page, "cards": cards, "card-check": card_check, "card-time": card_time, "card-page": card_page}
+    commands = {"all": everything, "schedule": schedule, "check": check, "isl": isl, "time": measure, "page": page, "cards": cards, "card-check": card_check, "card-time": card_time, "card-page": card_page}
     asked = [word for word in sys.argv[1:] if word in commands]
     names = [word for word in sys.argv[1:] if word not in commands] or sorted(SMALL)
     if not asked or any(name not in SMALL for name in names):
