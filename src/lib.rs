@@ -12,9 +12,11 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `runtime` | devices: compile, launch and time |
+//! | `runtime` | devices: compile, launch and time, on the host with its C compiler |
+//! | `cuda`, `opencl` | `runtime` with cards, with OpenCL devices |
 //! | `forms` | finite elements, variational forms, strategies, operators by name |
 //! | `tune` | both, with [`Loaded`], [`jit`], known mappings and the tuner |
+//! | `plots` | `tune` with pictures of measurements |
 //! | `solve` | sparse matrices and solvers |
 //! | `multigrid` | geometric multigrid |
 //! | `all` | all of it |

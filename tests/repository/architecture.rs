@@ -220,8 +220,23 @@ fn features(selection: &[&str]) -> std::collections::BTreeSet<String> {
     let out = out.unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let text = String::from_utf8(out.stdout).unwrap();
-    let lines = text.lines().filter(|line| !line.contains(" feature \"") && !line.contains("(/"));
+    let lines = text.lines().filter(|line| !line.contains(" feature \""));
     lines.map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+}
+
+/// Drivers and pictures are left out where they are not asked for.
+#[test]
+fn features_leave_libraries_out() {
+    let has = |features: &str, library: &str| {
+        let of = ["-e", "normal", "-p", "purlin", "--no-default-features", "--features", features];
+        self::features(&of).iter().any(|line| line.starts_with(&format!("{library} ")))
+    };
+    let of =
+        [("cuda", "cudarc", "multigrid"), ("opencl", "opencl3", "multigrid"), ("plots", "plotters", "tune")];
+    for (feature, library, without) in of {
+        assert!(has(feature, library), "{feature} lacks {library}");
+        assert!(!has(without, library), "{without} has {library}");
+    }
 }
 
 /// `cargo test -p` compiles nothing that a build of the workspace has not compiled: crates/features

@@ -19,10 +19,13 @@
 pub mod auto;
 mod database;
 mod device_model;
+#[cfg(feature = "plots")]
 mod figures;
 mod jit;
+#[cfg(feature = "plots")]
 mod lettering;
 mod mapping;
+#[cfg(feature = "plots")]
 mod plot;
 mod record;
 mod roofline;
@@ -32,9 +35,11 @@ mod work;
 
 pub use database::{Contents, Damaged, Database, DatabaseError};
 pub use device_model::{DeviceModelError, known_devices};
+#[cfg(feature = "plots")]
 pub use figures::{COLOURS, bars_svg, share_svg};
 pub use jit::{Compiled, Jit, JitError, jit, jit_with};
 pub use mapping::Mapping;
+#[cfg(feature = "plots")]
 pub use plot::{FONT, PlotError, Point, roofline_svg};
 pub use purlin_runtime::{DeviceModel, Occupancy};
 pub use record::{

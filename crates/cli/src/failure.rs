@@ -13,7 +13,6 @@ use purlin::forms::form::FormError;
 use purlin::ir::text::ParseErrors;
 use purlin::judge::HostError;
 use purlin::runtime::RuntimeError;
-use purlin::solve::SolveError;
 use purlin::transforms::schedule::ScriptProblem;
 use purlin::transforms::{RecipeError, ScriptError};
 use purlin::tuning::CaseError;
@@ -205,37 +204,6 @@ impl From<LoadError> for Failure {
             | LoadError::Memory { .. }
             | LoadError::Missing(_)
             | LoadError::Misfit { .. } => Self::Usage(error.to_string()),
-        }
-    }
-}
-
-impl From<SolveError> for Failure {
-    fn from(error: SolveError) -> Self {
-        match error {
-            SolveError::Runtime(error) => error.into(),
-            SolveError::Form(error) => error.into(),
-            SolveError::Memory { .. }
-            | SolveError::Missing { .. }
-            | SolveError::Prescribed { .. }
-            | SolveError::Parts { .. }
-            | SolveError::PartsChoice { .. }
-            | SolveError::HalfOfRows { .. }
-            | SolveError::Choice { .. }
-            | SolveError::Norm { .. }
-            | SolveError::Option { .. } => Self::Usage(error.to_string()),
-            SolveError::Text(_)
-            | SolveError::Schedule(_)
-            | SolveError::Code(_)
-            | SolveError::Mapping(_)
-            | SolveError::Unmapped { .. }
-            | SolveError::Length { .. }
-            | SolveError::Assembly
-            | SolveError::NoBlock { .. }
-            | SolveError::Spectrum { .. }
-            | SolveError::Unprepared
-            | SolveError::NotInPart { .. }
-            | SolveError::PartEnded { .. }
-            | SolveError::NoDiagonal { .. } => Self::Refused(error.to_string()),
         }
     }
 }

@@ -29,11 +29,17 @@ mod report;
 mod results;
 mod run;
 mod run_args;
+#[cfg(feature = "solve")]
 mod solve;
+#[cfg(feature = "solve")]
 mod solve_args;
+#[cfg(feature = "solve")]
 mod solve_domain;
+#[cfg(feature = "solve")]
 mod solve_multigrid;
+#[cfg(feature = "solve")]
 mod solve_slabs;
+#[cfg(feature = "solve")]
 mod solved;
 mod source;
 mod space;
@@ -105,6 +111,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run_args::RunArgs),
+    #[cfg(feature = "solve")]
     Solve(solve_args::SolveArgs),
     Print(print::PrintArgs),
     Steps(steps::StepsArgs),
@@ -152,6 +159,7 @@ pub fn end(result: Result<(), Failure>) -> ExitCode {
 fn dispatch(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::run(args),
+        #[cfg(feature = "solve")]
         Command::Solve(args) => solve::run(args),
         Command::Print(args) => print::run(args),
         Command::Steps(args) => steps::run(args),

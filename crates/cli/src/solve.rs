@@ -6,7 +6,7 @@ use super::progress::Progress;
 use super::run_args::open_device;
 use super::solve_args::SolveArgs;
 use super::table::{facts, grouped, seconds, table};
-use super::values::{check_writable, read_mesh, simplex, unit_mesh};
+use super::values::{read_mesh, simplex, unit_mesh};
 use purlin::files;
 use purlin::forms::element::LagrangeElement;
 use purlin::forms::mesh::{Mesh, MeshCounts};
@@ -16,10 +16,42 @@ use purlin::kernels::BoundaryValueProblem;
 use purlin::runtime::{Device, Traffic, open};
 use purlin::solve::{BoundaryValueSetup, BoundaryValueSetupError, BoundaryValueSystem, Exchange};
 use purlin::solve::{
-    LinearOptions, LinearReason, NewtonOptions, NewtonReason, NewtonReport, NewtonStep, SystemSize,
+    LinearOptions, LinearReason, NewtonOptions, NewtonReason, NewtonReport, NewtonStep, SolveError,
+    SystemSize,
 };
 use purlin::tuning::known;
 use std::path::Path;
+
+impl From<SolveError> for Failure {
+    fn from(error: SolveError) -> Self {
+        match error {
+            SolveError::Runtime(error) => error.into(),
+            SolveError::Form(error) => error.into(),
+            SolveError::Memory { .. }
+            | SolveError::Missing { .. }
+            | SolveError::Prescribed { .. }
+            | SolveError::Parts { .. }
+            | SolveError::PartsChoice { .. }
+            | SolveError::HalfOfRows { .. }
+            | SolveError::Choice { .. }
+            | SolveError::Norm { .. }
+            | SolveError::Option { .. } => Self::Usage(error.to_string()),
+            SolveError::Text(_)
+            | SolveError::Schedule(_)
+            | SolveError::Code(_)
+            | SolveError::Mapping(_)
+            | SolveError::Unmapped { .. }
+            | SolveError::Length { .. }
+            | SolveError::Assembly
+            | SolveError::NoBlock { .. }
+            | SolveError::Spectrum { .. }
+            | SolveError::Unprepared
+            | SolveError::NotInPart { .. }
+            | SolveError::PartEnded { .. }
+            | SolveError::NoDiagonal { .. } => Self::Refused(error.to_string()),
+        }
+    }
+}
 
 impl From<BoundaryValueSetupError> for Failure {
     fn from(error: BoundaryValueSetupError) -> Self {
@@ -37,7 +69,8 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     args.check_residual()?;
     args.check_deform()?;
     if let Some(path) = &args.vtu {
-        check_writable(path)?; // a solve may take an hour
+        // a solve may take an hour
+        files::check_writable(path).map_err(|error| Failure::of_write(path, &error))?;
     }
     if args.multigrid {
         return super::solve_multigrid::run(args);

@@ -2,7 +2,6 @@
 
 use super::failure::Failure;
 use clap::ValueEnum;
-use purlin::files;
 use purlin::forms::element::CellShape;
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::NumberingOrder;
@@ -111,14 +110,6 @@ pub fn unknown(kernel: &Kernel, what: &str, name: &str, known: &[&str]) -> Failu
         false => known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "),
     };
     Failure::Usage(format!("`{}` has no {what} `{name}`; {hint}there is {list}", kernel.name))
-}
-
-/// Whether a file can be written there, which stays as it is.
-///
-/// # Errors
-/// What the system says.
-pub fn check_writable(path: &Path) -> Result<(), Failure> {
-    files::check_writable(path).map_err(|error| Failure::of_write(path, &error))
 }
 
 /// The cells of a form in a given number of dimensions.

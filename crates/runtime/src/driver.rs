@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard, Weak};
 pub(crate) struct Call<'a, M> {
     pub(crate) values: Vec<CallValue<'a, M>>,
     pub(crate) grid: [u64; 3],
+    /// The host's compiler has it in the source.
+    #[cfg_attr(not(any(feature = "cuda", feature = "opencl")), allow(dead_code))]
     pub(crate) block: [u64; 3],
 }
 

@@ -6,6 +6,12 @@ use std::path::PathBuf;
 /// Why a backend cannot be used on this machine, and how to get it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
+    /// Purlin was built without it.
+    #[error("this build of Purlin leaves out `{feature}`; build it with the feature `{feature}`")]
+    LeftOut {
+        /// The feature.
+        feature: &'static str,
+    },
     /// No C compiler was found.
     #[error(
         "no C compiler among {searched}; install one (Debian: `apt install gcc`) or set `CC` to its path"

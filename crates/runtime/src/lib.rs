@@ -42,6 +42,7 @@ mod interrupt;
 mod limits;
 mod model;
 pub mod oclgrind;
+#[cfg(feature = "opencl")]
 mod opencl;
 mod prepared;
 mod registry;

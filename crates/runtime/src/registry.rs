@@ -1,10 +1,14 @@
 //! Which devices there are, and opening one by name.
 
 use crate::cache::Cache;
+#[cfg(feature = "cuda")]
+use crate::cuda;
 use crate::device::{Backend, Device, DeviceInfo};
 use crate::driver::Checked;
 use crate::error::{RuntimeError, Unavailable};
-use crate::{cuda, host, opencl};
+use crate::host;
+#[cfg(feature = "opencl")]
+use crate::opencl;
 use std::path::PathBuf;
 
 /// A device, or a backend that cannot be used here.
@@ -33,8 +37,14 @@ pub fn devices() -> Vec<DeviceEntry> {
 fn list(backend: Backend) -> Result<Vec<DeviceInfo>, Unavailable> {
     match backend {
         Backend::C => host::list(),
+        #[cfg(feature = "opencl")]
         Backend::OpenCl => opencl::list(),
+        #[cfg(not(feature = "opencl"))]
+        Backend::OpenCl => Err(Unavailable::LeftOut { feature: "opencl" }),
+        #[cfg(feature = "cuda")]
         Backend::Cuda => cuda::list(),
+        #[cfg(not(feature = "cuda"))]
+        Backend::Cuda => Err(Unavailable::LeftOut { feature: "cuda" }),
     }
 }
 
@@ -60,8 +70,14 @@ pub fn open_with_cache(name: &str, cache: Cache) -> Result<Box<dyn Device>, Runt
     };
     match backend {
         "c" if index == 0 => Ok(Box::new(Checked::new(host::HostDriver::open(cache)?))),
+        #[cfg(feature = "opencl")]
         "opencl" => Ok(Box::new(Checked::new(opencl::OpenClDriver::open(index, cache)?))),
+        #[cfg(not(feature = "opencl"))]
+        "opencl" => Err(Unavailable::LeftOut { feature: "opencl" }.into()),
+        #[cfg(feature = "cuda")]
         "cuda" => Ok(Box::new(Checked::new(cuda::CudaDriver::open(index, cache)?))),
+        #[cfg(not(feature = "cuda"))]
+        "cuda" => Err(Unavailable::LeftOut { feature: "cuda" }.into()),
         _ => Err(unknown()),
     }
 }

@@ -87,9 +87,11 @@ pub use linear::LinearSolver;
 pub use newton::{Newton, NewtonSystem};
 pub use operator::{FormOperator, Operator};
 pub use options::{LinearOptions, ResidualNorm};
+#[cfg(feature = "cuda")]
+pub use parts::NcclCommunicator;
 pub use parts::{
-    Alone, Communicator, Halo, HostCommunicator, NcclCommunicator, PartLayout, PartMatrix, PartMesh,
-    PartRows, Partition, SystemMatrix, Wire, in_parts, layouts,
+    Alone, Communicator, Halo, HostCommunicator, PartLayout, PartMatrix, PartMesh, PartRows, Partition,
+    SystemMatrix, Wire, in_parts, layouts,
 };
 pub use pattern::{DevicePattern, PatternKernels};
 pub use queue::{Item, Queue};

@@ -168,7 +168,7 @@ impl Rank {
     }
 
     fn new(rank: usize, index: usize, group: &Arc<Group>) -> Result<Self, RuntimeError> {
-        let (device, info) = super::card(index)
+        let (device, info) = super::card::card(index)
             .map_err(|e| driver_error(&format!("cuda:{index}"), "cuDeviceGetAttribute", e))?;
         let context = Context::new(device, info.name)?;
         context.enter()?;

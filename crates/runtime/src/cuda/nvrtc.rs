@@ -1,17 +1,16 @@
 //! NVRTC: CUDA source to PTX and machine code, with or without a GPU.
 //!
 //! The library is loaded here and not by `cudarc`, whose loader looks only on the system's search
-//! path, takes the first version it meets, and panics where a symbol is missing.
+//! path, takes the first version it meets, and panics where a symbol is missing. So it needs no feature.
 
 use super::ptxas::{self, Resources};
 use super::toolkit::{self, newest};
 use crate::cache::{Cache, CacheKey};
 use crate::device::{Backend, Optimisation, Origin};
 use crate::error::{RuntimeError, Unavailable};
-use cudarc::nvrtc::sys::{nvrtcProgram, nvrtcResult};
 use libloading::Library;
 use purlin_codegen::Program;
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -22,19 +21,27 @@ const OPTIONS: [&str; 2] = ["--std=c++17", "--ptxas-options=-v"];
 /// Its default, written down because results depend on it.
 const CONTRACTED: &str = "--fmad=true";
 
+/// A program of NVRTC's.
+type Handle = *mut c_void;
+/// What its functions return.
+type Code = c_int;
+/// `NVRTC_SUCCESS`.
+const DONE: Code = 0;
+
 type Create = unsafe extern "C" fn(
-    *mut nvrtcProgram,
+    *mut Handle,
     *const c_char,
     *const c_char,
     c_int,
     *const *const c_char,
     *const *const c_char,
-) -> nvrtcResult;
-type Compile = unsafe extern "C" fn(nvrtcProgram, c_int, *const *const c_char) -> nvrtcResult;
-type Destroy = unsafe extern "C" fn(*mut nvrtcProgram) -> nvrtcResult;
-type Size = unsafe extern "C" fn(nvrtcProgram, *mut usize) -> nvrtcResult;
-type Bytes = unsafe extern "C" fn(nvrtcProgram, *mut c_char) -> nvrtcResult;
-type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> nvrtcResult;
+) -> Code;
+type Compile = unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> Code;
+type Destroy = unsafe extern "C" fn(*mut Handle) -> Code;
+type Size = unsafe extern "C" fn(Handle, *mut usize) -> Code;
+type Bytes = unsafe extern "C" fn(Handle, *mut c_char) -> Code;
+type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> Code;
+type Message = unsafe extern "C" fn(Code) -> *const c_char;
 
 /// A loaded NVRTC.
 struct Nvrtc {
@@ -42,6 +49,7 @@ struct Nvrtc {
     create: Create,
     compile: Compile,
     destroy: Destroy,
+    message: Message,
     log: (Size, Bytes),
     ptx: (Size, Bytes),
     cubin: (Size, Bytes),
@@ -171,6 +179,7 @@ impl Nvrtc {
                 create: *library.get::<Create>(b"nvrtcCreateProgram").ok()?,
                 compile: *library.get::<Compile>(b"nvrtcCompileProgram").ok()?,
                 destroy: *library.get::<Destroy>(b"nvrtcDestroyProgram").ok()?,
+                message: *library.get::<Message>(b"nvrtcGetErrorString").ok()?,
                 log: get("nvrtcGetProgramLog")?,
                 ptx: get("nvrtcGetPTX")?,
                 cubin: get("nvrtcGetCUBIN")?,
@@ -191,20 +200,26 @@ impl Nvrtc {
         let refused = |log| RuntimeError::compile(name, format!("{compiler} for {arch}"), source, log);
         let text = |s: &str| CString::new(s).map_err(|_| refused("a NUL byte in source or options".into()));
         let program = Compilation::new(self, &text(source)?, &text(&format!("{name}.cu"))?)
-            .map_err(|e| refused(format!("nvrtcCreateProgram: {e:?}")))?;
+            .map_err(|e| refused(format!("nvrtcCreateProgram: {}", self.name(e))))?;
         let mut options = vec![text(&format!("--gpu-architecture={arch}"))?];
         for option in more {
             options.push(text(option)?);
         }
         let result = program.compile(&options);
         let log = program.text(self.log).unwrap_or_default();
-        if result != nvrtcResult::NVRTC_SUCCESS {
-            return Err(refused(if log.trim().is_empty() { format!("{result:?}") } else { log }));
+        if result != DONE {
+            return Err(refused(if log.trim().is_empty() { self.name(result) } else { log }));
         }
-        let failed = |e: nvrtcResult| refused(format!("no code: {e:?}"));
+        let failed = |e| refused(format!("no code: {}", self.name(e)));
         let (ptx, cubin) =
             (program.text(self.ptx).map_err(failed)?, program.bytes(self.cubin).map_err(failed)?);
         Ok((ptx, cubin, log))
+    }
+
+    /// An error by its name.
+    fn name(&self, code: Code) -> String {
+        // SAFETY: the function takes any code and returns a text that stays.
+        unsafe { CStr::from_ptr((self.message)(code)) }.to_string_lossy().into_owned()
     }
 }
 
@@ -212,45 +227,45 @@ fn version_of(call: Version) -> Option<(i32, i32)> {
     let (mut major, mut minor) = (0, 0);
     // SAFETY: two valid pointers, as the header asks.
     let result = unsafe { call(&mut major, &mut minor) };
-    (result == nvrtcResult::NVRTC_SUCCESS).then_some((major, minor))
+    (result == DONE).then_some((major, minor))
 }
 
 /// An NVRTC program, destroyed when it goes.
 struct Compilation<'a> {
     nvrtc: &'a Nvrtc,
-    program: nvrtcProgram,
+    program: Handle,
 }
 
 impl<'a> Compilation<'a> {
-    fn new(nvrtc: &'a Nvrtc, source: &CString, name: &CString) -> Result<Self, nvrtcResult> {
-        let mut program: nvrtcProgram = std::ptr::null_mut();
+    fn new(nvrtc: &'a Nvrtc, source: &CString, name: &CString) -> Result<Self, Code> {
+        let mut program: Handle = std::ptr::null_mut();
         let none = std::ptr::null();
         // SAFETY: both strings end in NUL and are copied by the call; there are no headers.
         let result = unsafe { (nvrtc.create)(&mut program, source.as_ptr(), name.as_ptr(), 0, none, none) };
-        if result == nvrtcResult::NVRTC_SUCCESS { Ok(Self { nvrtc, program }) } else { Err(result) }
+        if result == DONE { Ok(Self { nvrtc, program }) } else { Err(result) }
     }
 
-    fn compile(&self, options: &[CString]) -> nvrtcResult {
+    fn compile(&self, options: &[CString]) -> Code {
         let pointers: Vec<_> = options.iter().map(|o| o.as_ptr()).collect();
         // SAFETY: as many valid strings as told; the program is alive.
         unsafe { (self.nvrtc.compile)(self.program, pointers.len() as c_int, pointers.as_ptr()) }
     }
 
     /// What a size function and its partner give.
-    fn bytes(&self, (size, get): (Size, Bytes)) -> Result<Vec<u8>, nvrtcResult> {
+    fn bytes(&self, (size, get): (Size, Bytes)) -> Result<Vec<u8>, Code> {
         let mut n = 0usize;
         // SAFETY: a valid pointer and a live program.
         let result = unsafe { size(self.program, &mut n) };
-        if result != nvrtcResult::NVRTC_SUCCESS {
+        if result != DONE {
             return Err(result);
         }
         let mut out = vec![0u8; n];
         // SAFETY: `out` has the size the library asked for.
         let result = unsafe { get(self.program, out.as_mut_ptr().cast()) };
-        if result == nvrtcResult::NVRTC_SUCCESS { Ok(out) } else { Err(result) }
+        if result == DONE { Ok(out) } else { Err(result) }
     }
 
-    fn text(&self, call: (Size, Bytes)) -> Result<String, nvrtcResult> {
+    fn text(&self, call: (Size, Bytes)) -> Result<String, Code> {
         let bytes = self.bytes(call)?;
         Ok(String::from_utf8_lossy(bytes.strip_suffix(&[0]).unwrap_or(&bytes)).into_owned())
     }

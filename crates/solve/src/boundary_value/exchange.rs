@@ -1,7 +1,9 @@
 //! How devices exchange numbers.
 
-use crate::{Alone, Communicator, HostCommunicator, NcclCommunicator, SolveError};
+use crate::{Alone, Communicator, HostCommunicator, SolveError};
 use purlin_runtime::{Backend, Device};
+#[cfg(not(feature = "cuda"))]
+use purlin_runtime::{RuntimeError, Unavailable};
 use std::fmt;
 use std::str::FromStr;
 
@@ -36,7 +38,7 @@ impl Exchange {
     /// The communicators of some devices, in their order; one has nobody to exchange with.
     ///
     /// # Errors
-    /// As [`NcclCommunicator::of_devices`].
+    /// For NCCL, as `NcclCommunicator::of_devices`; without the feature `cuda`, that it is left out.
     pub fn communicators<'d>(
         self,
         devices: &[&'d dyn Device],
@@ -46,7 +48,12 @@ impl Exchange {
         }
         Ok(match (self, devices) {
             (_, [device]) => boxed(vec![Alone::new(*device)]),
-            (Self::Nccl, _) => boxed(NcclCommunicator::of_devices(devices)?),
+            #[cfg(feature = "cuda")]
+            (Self::Nccl, _) => boxed(crate::NcclCommunicator::of_devices(devices)?),
+            #[cfg(not(feature = "cuda"))]
+            (Self::Nccl, _) => {
+                return Err(RuntimeError::from(Unavailable::LeftOut { feature: "cuda" }).into());
+            }
             (Self::Host, _) => boxed(HostCommunicator::of_devices(devices)),
         })
     }

@@ -14,6 +14,7 @@ mod halo;
 mod host;
 mod layout;
 mod matrix;
+#[cfg(feature = "cuda")]
 mod nccl;
 mod partition;
 mod threads;
@@ -25,6 +26,7 @@ pub use halo::Halo;
 pub use host::HostCommunicator;
 pub use layout::{PartLayout, PartMesh, layouts};
 pub use matrix::{PartMatrix, PartRows, SystemMatrix};
+#[cfg(feature = "cuda")]
 pub use nccl::NcclCommunicator;
 pub use partition::Partition;
 pub use threads::in_parts;
