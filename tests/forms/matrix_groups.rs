@@ -35,11 +35,12 @@ fn results_are_those_of_the_reference() {
         (Operator::Elasticity, 2, 1, 2, Mapping::from(MatrixGroups::default())),
         (Operator::Elasticity, 3, 2, 2, short()),
         (Operator::Hyperelasticity, 2, 3, 3, short()),
+        // of these one sub-group is tested below
         (Operator::Hyperelasticity, 2, 2, 3, one()),
         (Operator::Elasticity, 2, 4, 4, short()),
         (Operator::Hyperelasticity, 2, 2, 3, Mapping::from(MatrixGroups::default())),
     ];
-    let taken = if is_long_run() { 6 } else { 4 };
+    let taken = if is_long_run() { 6 } else { 3 };
     for (operator, dim, degree, divisions, mapping) in cases.into_iter().take(taken) {
         let problem = problem(operator, dim, degree, divisions, seed);
         let expected = problem.reference().unwrap();

@@ -175,7 +175,8 @@ fn spawn(device: &str, replicated: Option<bool>, way: &Way, pairs: &[Pair]) -> R
     command.env("POCL_CACHE_DIR", dir.path()).env("OMP_NUM_THREADS", "2");
     command.env("OMP_WAIT_POLICY", "passive"); // a thread at a barrier would take a core from other processes
     command.env("PURLIN_OPENCL_TRIAL", "0"); // this is a process of its own
-    command.env_remove("POCL_EXTRA_BUILD_FLAGS"); // everything as users have it, optimisation included
+    // everything as users have it, optimisation included
+    command.env_remove("POCL_EXTRA_BUILD_FLAGS").env_remove("PURLIN_CC_OPTIONS");
     command.envs(way.variables.iter().map(|(name, value)| (name, value)));
     if let Some(compiler) = &way.compiler {
         command.env("CC", compiler);

@@ -136,7 +136,7 @@ fn variable(name: &str) -> Option<u64> {
 
 #[test]
 fn accepted_recipes_keep_results_everywhere() {
-    let wanted = variable("PURLIN_PAIRS").unwrap_or(if purlin_sample::is_long_run() { LONG } else { 160 });
+    let wanted = variable("PURLIN_PAIRS").unwrap_or(if purlin_sample::is_long_run() { LONG } else { 100 });
     let seed = purlin_sample::seed();
     let places = places();
     let sum = Mutex::new(Sum { wanted, ..Sum::default() });

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Mutated programs of a short run and of a long one.
-const SHORT: u64 = 400;
+const SHORT: u64 = 250;
 const LONG: u64 = 20_000;
 
 /// Mutants of a program, half of them of what a recipe made of it.

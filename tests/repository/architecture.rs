@@ -183,6 +183,23 @@ fn table<'a>(manifest: &'a str, name: &str) -> Vec<&'a str> {
     lines.map(|line| line.split(" #").next().unwrap().trim_end()).filter(|line| !line.is_empty()).collect()
 }
 
+/// A library is compiled a second time for tests in it, which takes longer than they run: of large ones they
+/// are outside.
+#[test]
+fn libraries_that_are_not_tested_have_no_tests() {
+    let without: Vec<_> =
+        manifests().into_iter().filter(|(_, text)| table(text, "lib").contains(&"test = false")).collect();
+    assert!(without.len() > 5);
+    for (path, _) in without {
+        let mut files = Vec::new();
+        sources(&root().join(path).with_file_name("src"), &mut files);
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            assert!(!text.contains("#[cfg(test)]"), "{} has tests that no run compiles", file.display());
+        }
+    }
+}
+
 /// Studies are a workspace of their own, which inherits nothing: the same versions, lints and
 /// locked packages.
 #[test]

@@ -1,9 +1,11 @@
 //! The kernels of this crate: texts with their schedules.
 
 use crate::SolveError;
-use purlin_codegen::{Options, generate};
+use purlin_codegen::{Options, Program, Target, generate};
 use purlin_primitives::steps;
 use purlin_runtime::{Backend, Device, Executable};
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// A kernel of this crate by the name of its file.
 macro_rules! text {
@@ -18,13 +20,29 @@ pub(crate) use text;
 /// # Errors
 /// A text that is no kernel, a step that is refused, a device that refuses the code.
 pub fn compiled(device: &dyn Device, text: &str) -> Result<Executable, SolveError> {
+    // each solver of a process asks for the same dozen programs
+    static KNOWN: LazyLock<Mutex<HashMap<(String, Target), Program>>> = LazyLock::new(Mutex::default);
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let question = (text.to_owned(), device.info().backend.target());
+    let found = known().get(&question).cloned();
+    let program = match found {
+        Some(program) => program,
+        None => {
+            let program = program(text, question.1)?;
+            known().insert(question, program.clone());
+            program
+        }
+    };
+    Ok(device.compile(&program)?)
+}
+
+fn program(text: &str, target: Target) -> Result<Program, SolveError> {
     let (kernel, script) = steps().file(text)?;
     let kernel = match script {
         Some(script) => script.apply(&kernel)?.kernel().clone(),
         None => kernel,
     };
-    let program = generate(&kernel, device.info().backend.target(), &Options::default())?;
-    Ok(device.compile(&program)?)
+    Ok(generate(&kernel, target, &Options::default())?)
 }
 
 /// The product with a matrix by rows: on a card several work-items share a row, as cuSPARSE has them, elsewhere

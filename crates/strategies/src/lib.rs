@@ -66,7 +66,7 @@ pub use owned_rows::OwnedRows;
 pub use point_tiles::PointTiles;
 pub use rules::Rules;
 pub use sequential::Sequential;
-pub use sharing::{SharingDecision, SharingElimination, eliminate_sharing};
+pub use sharing::{SharingDecision, SharingElimination, SharingGraph, eliminate_sharing};
 pub use single_cell::{ConstantCells, SingleCell};
 pub use staged_cells::{StagedCells, StraightCells, words_in_registers};
 pub use stored_factors::{STAGED_WORDS, StoredFactors};

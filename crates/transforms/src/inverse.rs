@@ -11,7 +11,8 @@ use purlin_ir::{Affine, Atom, InameId};
 /// `x = floor(-k/a)` wherever it has a value at all.
 ///
 /// `None` if the equations do not decide every loop, or for coefficients beyond 2^40.
-pub(crate) fn preimage(rows: &[(InameId, Affine)], old: &[InameId]) -> Option<Vec<Affine>> {
+#[must_use]
+pub fn preimage(rows: &[(InameId, Affine)], old: &[InameId]) -> Option<Vec<Affine>> {
     let is_old = |i: InameId| old.contains(&i);
     let mut open: Vec<Affine> = rows.iter().map(|(new, row)| row.minus(&Affine::iname(*new))).collect();
     let mut solved: Vec<(Atom, Affine)> = Vec::new();
@@ -53,41 +54,4 @@ fn without(e: &Affine, other: &Affine, atom: &Atom, factor: i64) -> Option<Affin
     let common = gcd(c, factor);
     let sum = e.times(factor / common).minus(&other.times(c / common));
     sum.in_bounds().then_some(sum)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use purlin_ir::Id;
-
-    fn i(k: usize) -> Affine {
-        Affine::iname(InameId::from_index(k))
-    }
-
-    /// The inverse of rows in loops 0 and 1, as functions of loops 10, 11 and so on.
-    fn inverse(rows: &[Affine]) -> Option<Vec<Affine>> {
-        let new = (10..).map(InameId::from_index);
-        let rows: Vec<_> = new.zip(rows.iter().cloned()).collect();
-        preimage(&rows, &[InameId::from_index(0), InameId::from_index(1)])
-    }
-
-    #[test]
-    fn unimodular_rows_leave_no_quotients() {
-        let found = inverse(&[i(0).times(2).plus(&i(1)), i(0).plus(&i(1)).plus_constant(3)]);
-        let t = i(10).minus(&i(11)).plus_constant(3);
-        assert_eq!(found, Some(vec![t, i(11).times(2).minus(&i(10)).plus_constant(-6)]));
-    }
-
-    #[test]
-    fn strides_and_tiles_are_inverted() {
-        assert_eq!(inverse(&[i(0).times(-2), i(1)]), Some(vec![i(10).times(-1).floor_div(2), i(11)]));
-        let tile = [i(0).floor_div(32), i(1), i(0).modulo(32)];
-        assert_eq!(inverse(&tile), Some(vec![i(10).times(32).plus(&i(12)), i(11)]));
-    }
-
-    #[test]
-    fn rows_that_leave_a_loop_open_have_no_inverse() {
-        assert_eq!(inverse(&[i(0).plus(&i(1))]), None);
-        assert_eq!(inverse(&[i(0), i(1).floor_div(2)]), None);
-    }
 }

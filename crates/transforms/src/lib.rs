@@ -7,7 +7,7 @@
 mod cut;
 mod former_types;
 mod hull;
-mod inverse;
+pub mod inverse;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]
 pub mod primitives;
 mod schedule;

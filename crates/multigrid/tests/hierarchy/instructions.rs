@@ -93,7 +93,8 @@ fn inputs(element: Element, random: &mut Random) -> Memory {
 /// By the interpreter, zeros of tiles included.
 #[test]
 fn the_schedule_keeps_what_the_kernel_computes() {
-    for (degree, sub_groups) in [(2, 1), (3, 4)] {
+    let all = is_long_run().then_some((3, 4));
+    for (degree, sub_groups) in [(2, 2)].into_iter().chain(all) {
         let element = element(Dimension::Three, degree);
         let kernel = plain(Operation::Smooth, element, Precision::Double).unwrap();
         let mapped =

@@ -8,6 +8,7 @@ mod corpus;
 mod documented;
 mod fix_argument;
 mod integers;
+mod inverse;
 mod loop_conditions;
 mod nan;
 mod page;

@@ -58,10 +58,18 @@ fn openmp(threads: usize) -> &'static str {
 }
 
 /// All options for a program.
-fn options(program: &Program, optimisation: Optimisation) -> Vec<&'static str> {
+fn options(program: &Program, optimisation: Optimisation) -> Vec<String> {
     let first = optimisation.options(Backend::C).iter().chain(&OPTIONS).copied();
     let by_program = commoning(program).into_iter().chain(unswitching(program));
-    first.chain(by_program).chain([openmp(threads())]).chain(program.contraction_option()).collect()
+    let ours = first.chain(by_program).chain([openmp(threads())]).chain(program.contraction_option());
+    ours.map(str::to_owned).chain(of_user(optimisation)).collect()
+}
+
+/// The words of `PURLIN_CC_OPTIONS`, which come last, so that `-O2` there wins. They are left out where
+/// nothing is to be optimised, which tells whose fault a wrong result is.
+fn of_user(optimisation: Optimisation) -> Vec<String> {
+    let words = std::env::var("PURLIN_CC_OPTIONS").ok().filter(|_| optimisation != Optimisation::Off);
+    words.iter().flat_map(|words| words.split_whitespace()).map(str::to_owned).collect()
 }
 
 /// Names that are looked for when `CC` is not set.
@@ -150,7 +158,7 @@ impl Compiler {
         command
     }
 
-    fn run(&self, program: &Program, options: &[&str], dir: &Path) -> Result<PathBuf, RuntimeError> {
+    fn run(&self, program: &Program, options: &[String], dir: &Path) -> Result<PathBuf, RuntimeError> {
         let (source, object) = (dir.join("kernel.c"), dir.join("kernel.so"));
         std::fs::write(&source, &program.source).map_err(RuntimeError::io("write the C source"))?;
         let mut command = self.command();

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// Symbols of a bilinear expression, and the products of two of them that are its terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct SharingGraph {
+pub struct SharingGraph {
     /// The symbols, as the kernel's text has them.
     pub symbols: Vec<String>,
     /// Pairs of symbols that are multiplied, each once.
@@ -15,6 +15,7 @@ pub(super) struct SharingGraph {
 
 impl SharingGraph {
     /// Number of products that a symbol is part of.
+    #[must_use]
     pub fn degree(&self, symbol: usize) -> usize {
         self.products.iter().filter(|(a, b)| *a == symbol || *b == symbol).count()
     }
@@ -51,34 +52,5 @@ impl SharingGraph {
         let solution = model.solve().map_err(|e| StrategyError::IntegerProgram(e.to_string()))?;
         // binary, up to the tolerance of the solver
         Ok((0..symbols.len()).filter(|i| solution.value(symbols[*i]) > 0.5).collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::SharingGraph;
-
-    fn factorised(symbols: usize, products: &[(usize, usize)]) -> usize {
-        let symbols = (0..symbols).map(|k| format!("s{k}")).collect();
-        let graph = SharingGraph { symbols, products: products.iter().copied().collect() };
-        let chosen = graph.factorised().unwrap_or_default();
-        assert!(graph.products.iter().all(|(a, b)| chosen.contains(a) || chosen.contains(b)));
-        chosen.len()
-    }
-
-    /// `b_j c_i + b_j d_i` of Figure 2, two products apart, and all pairs of three and four symbols.
-    #[test]
-    fn as_few_symbols_as_cover_all_products() {
-        assert_eq!(factorised(3, &[(0, 1), (0, 2)]), 1);
-        assert_eq!(factorised(4, &[(0, 2), (1, 3)]), 2);
-        let all: Vec<_> = (0..3).flat_map(|a| (3..7).map(move |b| (a, b))).collect();
-        assert_eq!(factorised(7, &all), 3);
-        assert_eq!(factorised(2, &[]), 0);
-    }
-
-    /// The relaxation of a cycle of odd length takes a half of each symbol.
-    #[test]
-    fn halves_are_no_solution() {
-        assert_eq!(factorised(5, &[(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)]), 3);
     }
 }

@@ -6,7 +6,7 @@ mod nest;
 use super::decided;
 use crate::strategy::mapping::Mapping;
 use crate::strategy::{Arguments, Combinator, MappingError, Stopped, StrategyError, Work};
-use graph::SharingGraph;
+pub use graph::SharingGraph;
 use nest::Nest;
 use purlin_forms::CellKernel;
 use purlin_ir::{AddressSpace, Expr, Kernel, UpdateOp, VarKind};
