@@ -2368,5 +2368,5 @@ fn the_demonstration_says_what_it_does() {
     let said = stderr(&output);
     let steps: Vec<&str> = said.lines().filter(|line| line.starts_with("demo, ")).collect();
     assert!(steps.len() == 2 && steps[0].contains("packages") && steps[1].contains("building"), "{said}");
-    assert!(said.contains("cargo build --release --bin purlin") && !said.contains("--quiet"), "{said}");
+    assert!(said.contains("cargo build --profile demo ") && !said.contains("--quiet"), "{said}");
 }
