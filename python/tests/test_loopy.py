@@ -130,6 +130,19 @@ def test_a_barrier_that_loopy_is_told_to_leave_out_is_a_race():
     assert purlin.prove_loopy(local(exchange("out[j] = t[63 - j] {id=second}")))
 
 
+def test_work_items_are_counted_from_the_first_value_of_an_iname():
+    def shifted(index):
+        kernel = lp.make_kernel(
+            "{[i,j]: 0<=i<64 and 1<=j<=64}",
+            f"<> t[i] = a[i] {{id=first}}\nout[j - 1] = t[{index}] {{id=second, nosync=first}}",
+            [lp.GlobalArg("a", F64, 64), lp.GlobalArg("out", F64, 64)],
+            seq_dependencies=True,
+        )
+        return purlin.prove_loopy(local(kernel))
+
+    assert shifted("j - 1") and shifted("64 - j").race.witness.element.startswith("t[")
+
+
 @pytest.mark.parametrize("index", ["j - j % 2", "j - j % 2 + 1"])
 def test_a_race_in_one_direction_is_found(index):
     kernel = local(exchange(f"out[j] = t[{index}] {{id=second, nosync=first}}"))

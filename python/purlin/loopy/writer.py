@@ -102,6 +102,11 @@ class Writer(Expressions):
                 found = max(found, int(bounds.upper_bound_pw_aff.max_val().to_python()) + 1)
         return found
 
+    def first(self, iname: str) -> int:
+        """The first value of an iname, whatever the parameters."""
+        bounds = self.kernel.get_iname_bounds(iname, constants_only=True)
+        return int(bounds.lower_bound_pw_aff.min_val().to_python())
+
     def work_items(self, node: Items, depth: int) -> list[str]:
         """A loop over the work-items of each axis, which stands for all inames there."""
         saved = self.state()
@@ -113,7 +118,8 @@ class Writer(Expressions):
             lines.append("  " * depth + f"for {item} in 0..{extent} {{{axis}}}")
             depth += 1
             value = f"({extent - 1} - {item})" if self.is_reversed else item
-            self.loops |= {iname: value for iname, tag in self.axes.items() if tag == axis}
+            # a work-item's number counts from the first value of an iname
+            self.loops |= {i: f"({value} + {self.first(i)})" for i, tag in self.axes.items() if tag == axis}
             self.values[axis] = value
         self.is_split = True
         lines += self.nodes(node.body, depth)
