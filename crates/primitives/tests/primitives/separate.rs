@@ -3,8 +3,10 @@
 use crate::story::{kernel, story};
 use insta::assert_snapshot;
 use purlin_ir::Kernel;
+use purlin_isl::{IslError, with_operation_limit};
 use purlin_primitives::primitives::TileBand;
 use purlin_primitives::{Schedule, ScheduleSteps, steps};
+use purlin_steps::refusal::BUDGET;
 
 /// The steps of LU, fused.
 const FACTORS: &str = "kernel factors
@@ -68,6 +70,30 @@ fn nothing_is_cut_where_nothing_is_decided() {
     let mut schedule = Schedule::of(&before);
     assert_eq!(schedule.separate_loops("i", None).unwrap().len(), 1);
     assert_eq!(*schedule.kernel(), before);
+}
+
+/// All cuts together have one budget; the question that exceeds it is named.
+#[test]
+fn cuts_past_the_budget_are_undecided() {
+    let before = Schedule::of(&kernel(FACTORS));
+    let mut refused = 0;
+    for limit in (4..26).map(|bits| 1 << bits) {
+        let mut schedule = before.clone();
+        let cut = || Ok::<_, IslError>(schedule.separate_loops("i", None));
+        match with_operation_limit(limit, cut).unwrap() {
+            Ok(_) => {
+                assert!(!schedule.kernel().to_string().contains(" if "));
+                break;
+            }
+            Err(error) => {
+                assert_eq!(error.cause.obligation(), Some(BUDGET), "{error}");
+                assert!(error.to_string().starts_with("cut `"), "{error}");
+                assert_eq!(schedule, before);
+                refused += 1;
+            }
+        }
+    }
+    assert!((2..22).contains(&refused), "{refused}");
 }
 
 #[test]
