@@ -11,9 +11,22 @@ from purlin import dlpack
 from purlin.errors import ArgumentError, DeviceMismatchError, DtypeError, Error
 
 #: Types of elements by the kind and size that the array interfaces write.
-TYPES = {"f8": "f64", "f4": "f32", "i2": "i16", "i4": "i32", "i8": "i64"}
+TYPES = {
+    "f8": "f64", "f4": "f32", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
+    "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64", "b1": "bool", "f2": "f16", "bf16": "bf16",
+}
 #: The same by the letters of :pep:`3118`, which depend on the platform for ``l``.
-FORMATS = {"d": "f64", "f": "f32", "h": "i16", "i": "i32", "q": "i64", "l": f"i{8 * ctypes.sizeof(ctypes.c_long)}"}
+LONG = 8 * ctypes.sizeof(ctypes.c_long)
+FORMATS = {
+    "d": "f64", "f": "f32", "b": "i8", "h": "i16", "i": "i32", "q": "i64", "l": f"i{LONG}",
+    "B": "u8", "H": "u16", "I": "u32", "Q": "u64", "L": f"u{LONG}", "?": "bool", "e": "f16",
+}
+#: The same by the codes of DLPack: integers with a sign and without, reals, truth values.
+CODES = {
+    (2, 64): "f64", (2, 32): "f32", (0, 8): "i8", (0, 16): "i16", (0, 32): "i32", (0, 64): "i64",
+    (2, 16): "f16", (4, 16): "bf16",
+    (1, 8): "u8", (1, 16): "u16", (1, 32): "u32", (1, 64): "u64", (6, 8): "bool",
+}
 
 
 #: Streams by the numbers of the protocols: the legacy default one, on which work without a stream
@@ -42,6 +55,11 @@ class View:
         """What the engine takes."""
         shape, strides = list(self.shape), None if self.strides is None else list(self.strides)
         return (name, self.address, self.dtype, shape, strides, self.writable, self.place, self.stream)
+
+
+def size_of(dtype: str) -> int:
+    """Bytes of an element of a type."""
+    return 1 if dtype == "bool" else int(dtype.lstrip("bfiu")) // 8
 
 
 def is_array(value: Any) -> bool:
@@ -144,6 +162,8 @@ def _from_interface(name: str, value: Any, interface: dict, place: str) -> View:
     typestr = interface["typestr"]
     order, kind = typestr[0], typestr[1:]
     native = "<" if sys.byteorder == "little" else ">"
+    if kind == "V2" and getattr(getattr(value, "dtype", None), "name", None) == "bfloat16":
+        kind = "bf16"  # NumPy has no such type, and that of ml_dtypes has no code
     if kind not in TYPES or order not in (native, "|", "="):
         raise _wrong_type(name, f"`{typestr}`")
     data = interface.get("data")
@@ -184,10 +204,10 @@ def _from_dlpack(name: str, value: Any, stream: Optional[int]) -> View:
     else:
         message = f"argument `{name}` lies on a device of DLPack's kind {int(kind)}, needed the host or CUDA"
         raise _about(DeviceMismatchError, name, message)
-    code = {(2, 64): "f64", (2, 32): "f32", (0, 16): "i16", (0, 32): "i32", (0, 64): "i64"}.get(tensor.dtype)
+    code = CODES.get(tensor.dtype)
     if code is None:
         raise _wrong_type(name, f"{tensor.dtype} of DLPack")
-    size = int(code[1:]) // 8
+    size = tensor.dtype[1] // 8
     strides = None if tensor.strides is None else tuple(s * size for s in tensor.strides)
     return View(tensor.address, code, tensor.shape, strides, not tensor.read_only, place, waits, tensor)
 
@@ -202,7 +222,7 @@ def _buffer(value: Any) -> Optional[memoryview]:
 
 def _from_buffer(name: str, buffer: memoryview) -> View:
     code = FORMATS.get(buffer.format.lstrip("@=<" if sys.byteorder == "little" else "@=>"))
-    if code is None or buffer.itemsize * 8 != int(code[1:]):
+    if code is None or buffer.itemsize != size_of(code):
         raise _wrong_type(name, f"`{buffer.format}`")
     return View(
         dlpack.address_of(buffer), code, buffer.shape, buffer.strides, not buffer.readonly, "host", None, buffer

@@ -26,7 +26,7 @@ class Argument:
     name: str
     #: ``parameter``, ``number`` or ``array``.
     kind: str
-    #: ``f64``, ``f32``, ``i16``, ``i32`` or ``i64``.
+    #: The name of the type, such as ``f64``, ``u32`` or ``bool``.
     dtype: str
     #: The extents in terms of the parameters.
     shape: tuple[str, ...]
@@ -317,7 +317,7 @@ def _number(name: str, value: Any, is_number: bool) -> Union[int, float]:
                 number = float(value)
             except (TypeError, ValueError, RuntimeError):
                 pass
-    if isinstance(number, int) and not -(2**63) <= number < 2**63:
+    if isinstance(number, int) and not -(2**63) <= number < 2**64:
         raise _about(ArgumentError, name, f"argument `{name}` is an integer beyond 64 bits, needed a smaller one")
     if number is not None:
         return number

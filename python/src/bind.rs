@@ -53,8 +53,8 @@ impl Array {
 /// A number of Python's.
 #[derive(FromPyObject, Clone, Copy, Debug)]
 pub(crate) enum Number {
-    /// An integer.
-    Int(i64),
+    /// An integer, of 64 bits with a sign or without.
+    Int(i128),
     /// Any other real.
     Real(f64),
 }
@@ -124,6 +124,8 @@ pub(crate) fn memory(
             Arg::F32(v) => memory.set(*name, *v),
             Arg::I64(v) => memory.set(*name, *v),
             Arg::I32(v) => memory.set(*name, *v),
+            Arg::U64(v) => memory.set(*name, *v),
+            Arg::U32(v) => memory.set(*name, *v),
             Arg::Param(_) | Arg::Buffer(_) => {}
             Arg::Foreign(foreign) => {
                 let array = arrays.iter().find(|array| array.name() == *name);
@@ -168,7 +170,14 @@ fn given_parameters(
     let mut given = BTreeMap::new();
     for (name, number) in numbers.iter().filter(|(name, _)| is_param(name)) {
         match number {
-            Number::Int(value) => given.insert(name.clone(), *value),
+            Number::Int(value) => {
+                let value = i64::try_from(*value).map_err(|_| {
+                    let message =
+                        format!("parameter `{name}` of `{}` is {value}, needed 64 bits", kernel.name);
+                    Failure::about("DtypeError", name, message)
+                })?;
+                given.insert(name.clone(), value)
+            }
             Number::Real(value) => {
                 let message =
                     format!("parameter `{name}` of `{}` is {value}, needed an integer", kernel.name);
@@ -237,21 +246,46 @@ fn wrong_kind(kernel: &Kernel, spec: &ArgSpec, found: &str) -> Failure {
 }
 
 fn scalar(kernel: &Kernel, spec: &ArgSpec, number: Number) -> Result<Arg<'static>, Failure> {
-    match (spec.ty, number) {
-        (ScalarType::F64, Number::Int(v)) => Ok(Arg::F64(v as f64)),
-        (ScalarType::F64, Number::Real(v)) => Ok(Arg::F64(v)),
-        (ScalarType::F32, Number::Int(v)) => Ok(Arg::F32(v as f32)),
-        (ScalarType::F32, Number::Real(v)) => Ok(Arg::F32(v as f32)),
-        (ScalarType::I64, Number::Int(v)) => Ok(Arg::I64(v)),
-        (ScalarType::I32, Number::Int(v)) => {
-            let narrow = i32::try_from(v).map_err(|_| wrong_kind(kernel, spec, &v.to_string()))?;
-            Ok(Arg::I32(narrow))
-        }
-        (ScalarType::I16, Number::Int(v)) => Err(wrong_kind(kernel, spec, &v.to_string())),
-        (ScalarType::I16 | ScalarType::I32 | ScalarType::I64, Number::Real(v)) => {
-            Err(wrong_kind(kernel, spec, &v.to_string()))
-        }
-    }
+    let found = match number {
+        Number::Int(v) => v.to_string(),
+        Number::Real(v) => v.to_string(),
+    };
+    let arg = match (spec.ty, number) {
+        (ScalarType::F64, Number::Int(v)) => Some(Arg::F64(v as f64)),
+        (ScalarType::F64, Number::Real(v)) => Some(Arg::F64(v)),
+        (ScalarType::F32, Number::Int(v)) => Some(Arg::F32(v as f32)),
+        (ScalarType::F32, Number::Real(v)) => Some(Arg::F32(v as f32)),
+        (ScalarType::I64, Number::Int(v)) => i64::try_from(v).ok().map(Arg::I64),
+        (ScalarType::I32, Number::Int(v)) => i32::try_from(v).ok().map(Arg::I32),
+        (ScalarType::U64, Number::Int(v)) => u64::try_from(v).ok().map(Arg::U64),
+        (ScalarType::U32, Number::Int(v)) => u32::try_from(v).ok().map(Arg::U32),
+        // none has fewer than 32 bits
+        (
+            ScalarType::Bool
+            | ScalarType::F16
+            | ScalarType::Bf16
+            | ScalarType::I8
+            | ScalarType::U8
+            | ScalarType::I16
+            | ScalarType::U16,
+            Number::Int(_),
+        )
+        | (
+            ScalarType::Bool
+            | ScalarType::F16
+            | ScalarType::Bf16
+            | ScalarType::I8
+            | ScalarType::U8
+            | ScalarType::I16
+            | ScalarType::U16
+            | ScalarType::I32
+            | ScalarType::I64
+            | ScalarType::U32
+            | ScalarType::U64,
+            Number::Real(_),
+        ) => None,
+    };
+    arg.ok_or_else(|| wrong_kind(kernel, spec, &found))
 }
 
 /// Checks type and layout of an array; returns the bytes from its first to its last element.

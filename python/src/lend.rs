@@ -9,7 +9,7 @@
 
 use crate::bind::Array;
 use purlin::interp::Value;
-use purlin::ir::ScalarType;
+use purlin::ir::{Bf16, F16, Flag, ScalarType};
 use purlin::runtime::{Foreign, Place, Stream};
 
 /// The memory of an array, `bytes` bytes of it, for as long as the package holds its object.
@@ -39,10 +39,13 @@ pub(crate) fn elements(array: &Array, bytes: &[u8], ty: ScalarType) -> Option<Va
         ($($variant:ident: $ty:ty),*) => {
             match ty {
                 $(ScalarType::$variant => read(array, bytes, <$ty>::from_ne_bytes).map(Value::$variant),)*
+                ScalarType::F16 => read(array, bytes, |b: [u8; 2]| F16(u16::from_ne_bytes(b))).map(Value::F16),
+                ScalarType::Bf16 => read(array, bytes, |b: [u8; 2]| Bf16(u16::from_ne_bytes(b))).map(Value::Bf16),
+                ScalarType::Bool => read(array, bytes, |[byte]: [u8; 1]| Flag(byte)).map(Value::Bool),
             }
         };
     }
-    read!(F64: f64, F32: f32, I16: i16, I32: i32, I64: i64)
+    read!(F64: f64, F32: f32, I8: i8, I16: i16, I32: i32, I64: i64, U8: u8, U16: u16, U32: u32, U64: u64)
 }
 
 fn read<T, const SIZE: usize>(array: &Array, bytes: &[u8], of: fn([u8; SIZE]) -> T) -> Option<Vec<T>> {

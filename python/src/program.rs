@@ -321,7 +321,9 @@ impl Program {
             | Arg::F32(_)
             | Arg::F64(_)
             | Arg::I32(_)
-            | Arg::I64(_) => Ok::<_, Failure>(None),
+            | Arg::I64(_)
+            | Arg::U32(_)
+            | Arg::U64(_) => Ok::<_, Failure>(None),
         };
         let copies: Vec<Option<Buffer>> = bound.args.iter().map(copy).collect::<Result<_, _>>()?;
         let args: Vec<(&str, Arg<'_>)> = bound

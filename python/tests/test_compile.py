@@ -168,7 +168,7 @@ def test_wrong_arrays_name_their_argument():
     )
     fails(
         purlin.DtypeError,
-        "argument `x` has elements of type `<c16`, needed one of f32, f64, i16, i32, i64",
+        "argument `x` has elements of type `<c16`, needed one of bf16, bool, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8",
         "x",
         x=np.ones(4, dtype=complex),
     )
@@ -237,6 +237,57 @@ def test_wrong_names_and_numbers():
     assert caught.value.argument == "m"
 
 
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [*INTEGERS, "bool"])
+@pytest.mark.parametrize("wrap", [lambda a: a, memoryview, OnlyDlpack], ids=["numpy", "buffer", "dlpack"])
+def test_arrays_of_every_integer_type(device, dtype, wrap):
+    name = dtype if dtype == "bool" else dtype.replace("uint", "u").replace("int", "i")
+    if name in ("u32", "u64"):
+        text, result = "x[i] + 1", lambda x: x + np.ones(1, dtype=dtype)
+    elif name == "bool":
+        text, result = "not x[i]", np.logical_not
+    else:
+        text, result = "x[i] - x[0]", lambda x: x - x[0]
+    source = f"kernel k\nparam n: i32\narg x: {name}[n] in\narg y: {name}[n] inout\nfor i in 0..n {{g.0}}\n  y[i] = {text}\n"
+    x = np.array([0, 1, 0, 1] if name == "bool" else [3, 9, 120, 3]).astype(dtype)
+    if name in ("u32", "u64"):
+        x[0] = np.iinfo(dtype).max
+    y = np.zeros(4, dtype=dtype)
+    purlin.compile(source, device)(x=wrap(x), y=y)
+    assert y.tolist() == result(x).tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_arrays_of_halves(device):
+    source = "kernel k\nparam n: i32\narg x: f32[n] in\narg y: f16[n] inout\nfor i in 0..n {g.0}\n  y[i] += x[i]\n"
+    x = np.array([0.1, 70000.0, -1e-9, 1.0 + 2.0**-11], dtype=np.float32)
+    y = np.array([1.0, 0.0, 0.0, 0.0], dtype=np.float16)
+    expected = (y.astype(np.float32) + x).astype(np.float16)
+    purlin.compile(source, device)(x=x, y=y)
+    assert y.tobytes() == expected.tobytes()
+
+
+def test_upper_halves_by_dlpack():
+    torch = pytest.importorskip("torch")
+    source = "kernel k\nparam n: i32\narg y: bf16[n] inout\nfor i in 0..n\n  y[i] += 0.1\n"
+    y = torch.tensor([1.0, 256.0, -3.0], dtype=torch.bfloat16)
+    expected = (y.float() + torch.tensor(0.1)).bfloat16()
+    purlin.compile(source)(y=y)
+    assert torch.equal(y, expected)
+
+
+def test_words_are_numbers_without_a_sign():
+    source = "kernel k\narg a: u64 in\narg b: u32 in\narg y: u64[1] inout\ny[0] = a + b\n"
+    y = np.zeros(1, dtype=np.uint64)
+    purlin.compile(source)(a=2**64 - 1, b=2**32 - 1, y=y)
+    assert y[0] == 2**32 - 2
+    with pytest.raises(purlin.DtypeError, match="argument `b` of `k` is -1, needed a number of type u32"):
+        purlin.compile(source)(a=0, b=-1, y=y)
+
+
 def test_arrays_that_overlap_are_refused():
     both = np.ones(6)
     with pytest.raises(purlin.AliasError, match="got one buffer for `x` and `y` and writes `y`"):
@@ -253,7 +304,7 @@ def test_what_is_no_array_or_number_names_its_argument():
         kind = type(text).__name__
         fails(purlin.DtypeError, f"argument `a` is a {kind}, needed a number", "a", a=text)
     for value in (np.array("2"), np.complex128(1)):
-        message = f"has elements of type `{value.dtype.str}`, needed one of f32, f64, i16, i32, i64"
+        message = f"has elements of type `{value.dtype.str}`, needed one of bf16, bool, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8"
         fails(purlin.DtypeError, f"argument `a` {message}", "a", a=value)
     masked = "needed all of them; give `.filled(value)`, or `.data` to take what is under the mask"
     fails(purlin.ArgumentError, f"argument `a` is a masked array with 1 masked entries, {masked}", "a", a=np.ma.masked)

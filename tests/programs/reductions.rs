@@ -365,9 +365,7 @@ fn memory(kernel: &Kernel, n: i64, random: &mut Random) -> Memory {
         let value = match var.ty {
             ScalarType::F64 => Value::F64((0..len).map(|_| random.number()).collect()),
             ScalarType::F32 => Value::F32((0..len).map(|_| random.number() as f32).collect()),
-            ScalarType::I32 => Value::I32((0..len).map(|_| index(random) as i32).collect()),
-            ScalarType::I64 => Value::I64((0..len).map(|_| index(random) as i64).collect()),
-            ScalarType::I16 => Value::I16((0..len).map(|_| index(random) as i16).collect()),
+            ty => Value::of_bits(ty, &(0..len).map(|_| index(random) as i64).collect::<Vec<_>>()),
         };
         memory.set(var.name.clone(), value);
     }
@@ -379,7 +377,7 @@ fn same(expected: &Value, found: &Value) -> bool {
     let tolerance = match expected.ty() {
         ScalarType::F64 => 1e-13,
         ScalarType::F32 => 1e-5,
-        ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => return expected == found,
+        _ => return expected == found,
     };
     let (expected, found) = (expected.to_f64(), found.to_f64());
     let close = |(a, b): (&f64, &f64)| a == b || (a - b).abs() <= tolerance * (1.0 + a.abs());

@@ -368,9 +368,7 @@ fn poison(kernel: &Kernel, memory: &mut Memory) {
         let poisoned = match Value::zeros(var.ty, len) {
             Value::F64(v) => Value::F64(vec![f64::NAN; v.len()]),
             Value::F32(v) => Value::F32(vec![f32::NAN; v.len()]),
-            Value::I32(v) => Value::I32(vec![-1; v.len()]),
-            Value::I64(v) => Value::I64(vec![-1; v.len()]),
-            Value::I16(v) => Value::I16(vec![-1; v.len()]),
+            v => Value::of_bits(v.ty(), &vec![-1; v.len()]),
         };
         memory.set(var.name.clone(), poisoned);
     }

@@ -56,9 +56,7 @@ impl Inputs for Sample<'_> {
         Some(match self.0.get(name)? {
             Value::F64(v) => TableData::real(v.iter().copied()),
             Value::F32(v) => TableData::real(v.iter().map(|x| f64::from(*x))),
-            Value::I32(v) => TableData::int(v.iter().map(|x| i64::from(*x))),
-            Value::I64(v) => TableData::int(v.iter().copied()),
-            Value::I16(v) => TableData::int(v.iter().map(|x| i64::from(*x))),
+            v => TableData::int((0..v.len()).filter_map(|k| v.integer(k))),
         })
     }
 }

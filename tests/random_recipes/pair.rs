@@ -6,10 +6,7 @@ use crate::tally::Tally;
 use purlin::analysis::Analysis;
 use purlin::codegen::{Options, Target, generate};
 use purlin::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
-use purlin::ir::{
-    AxisTag, BinaryOp, Expr, Kernel, Layout, ScalarType, TableData, UpdateOp, VarId, VarKind, Variable,
-    WriteOp,
-};
+use purlin::ir::{AxisTag, Expr, Kernel, Layout, ScalarType, TableData, VarId, VarKind, Variable, WriteOp};
 use purlin::transforms::lists::{Definition, ListNames, RowOrder};
 use purlin::transforms::primitives::FixParameter;
 use purlin::transforms::steps;
@@ -243,13 +240,7 @@ fn with_stores(kernel: Kernel, which: u8) -> Kernel {
         if let WriteOp::Update { op, .. } = insn.op
             && which >> (k % 8) & 1 == 1
         {
-            let op = match op {
-                UpdateOp::Add => BinaryOp::Add,
-                UpdateOp::Mul => BinaryOp::Mul,
-                UpdateOp::Min => BinaryOp::Min,
-                UpdateOp::Max => BinaryOp::Max,
-            };
-            insn.rhs = Expr::binary(op, Expr::Load(insn.lhs.clone()), insn.rhs.clone());
+            insn.rhs = op.joined(Expr::Load(insn.lhs.clone()), insn.rhs.clone());
             insn.op = WriteOp::Assign;
         }
     }

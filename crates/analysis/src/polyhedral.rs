@@ -438,6 +438,13 @@ fn negated(op: BinaryOp) -> Option<BinaryOp> {
         | BinaryOp::Div
         | BinaryOp::FloorDiv
         | BinaryOp::Mod
+        | BinaryOp::TruncDiv
+        | BinaryOp::TruncRem
+        | BinaryOp::BitAnd
+        | BinaryOp::BitOr
+        | BinaryOp::BitXor
+        | BinaryOp::Shl
+        | BinaryOp::Shr
         | BinaryOp::Min
         | BinaryOp::Max
         | BinaryOp::And
@@ -457,6 +464,13 @@ fn comparison(op: BinaryOp, a: &Affine, b: &Affine) -> Option<Domain> {
         | BinaryOp::Div
         | BinaryOp::FloorDiv
         | BinaryOp::Mod
+        | BinaryOp::TruncDiv
+        | BinaryOp::TruncRem
+        | BinaryOp::BitAnd
+        | BinaryOp::BitOr
+        | BinaryOp::BitXor
+        | BinaryOp::Shl
+        | BinaryOp::Shr
         | BinaryOp::Min
         | BinaryOp::Max
         | BinaryOp::And

@@ -161,7 +161,7 @@ impl<'k> Reader<'k> {
         rhs.for_each(&mut |e| fused |= matches!(e, Expr::Binary(BinaryOp::Mul, ..)));
         let update = match insn.update_op() {
             Some(UpdateOp::Add) if fused => 0.0,
-            Some(UpdateOp::Add | UpdateOp::Mul | UpdateOp::Min | UpdateOp::Max) => 0.5,
+            Some(_) => 0.5,
             None => 0.0,
         };
         let mut work =
@@ -290,7 +290,7 @@ impl Touched {
 fn cycles(e: &Expr) -> f64 {
     match e {
         Expr::Binary(BinaryOp::Div, ..) => 4.0,
-        Expr::Binary(BinaryOp::FloorDiv | BinaryOp::Mod, ..) => 6.0,
+        Expr::Binary(BinaryOp::FloorDiv | BinaryOp::Mod | BinaryOp::TruncDiv | BinaryOp::TruncRem, ..) => 6.0,
         Expr::Binary(..) | Expr::Select(..) | Expr::Unary(..) => 0.5,
         Expr::Call(MathFn::Sqrt, _) => 6.0,
         Expr::Call(MathFn::Fabs | MathFn::Fmin | MathFn::Fmax, _) => 1.0,

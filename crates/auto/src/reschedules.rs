@@ -143,7 +143,9 @@ fn tree(analysis: &Analysis<'_>, objective: Objective) -> Result<ScheduleTree, I
         }
         // sums stay in order, so that results are the same to the last bit
         let free = match (dependence.kind, kernel.insns[dependence.source].update_op()) {
-            (DependenceKind::Update, Some(UpdateOp::Min | UpdateOp::Max)) => true,
+            (DependenceKind::Update, Some(UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And)) => {
+                true
+            }
             (_, Some(_) | None) => false,
         };
         if !free {

@@ -89,6 +89,15 @@ fn write(to: &mut dyn Write, shape: &[u64], value: &Value) -> std::io::Result<()
         Value::I32(_) => "<i4",
         Value::I64(_) => "<i8",
         Value::I16(_) => "<i2",
+        Value::I8(_) => "|i1",
+        Value::U8(_) => "|u1",
+        Value::U16(_) => "<u2",
+        Value::U32(_) => "<u4",
+        Value::U64(_) => "<u8",
+        Value::Bool(_) => "|b1",
+        Value::F16(_) => "<f2",
+        // NumPy has no such type: its bits
+        Value::Bf16(_) => "<u2",
     };
     let shape = match shape {
         [only] => format!("({only},)"),
@@ -110,6 +119,14 @@ fn write(to: &mut dyn Write, shape: &[u64], value: &Value) -> std::io::Result<()
         Value::I32(v) => v.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
         Value::I64(v) => v.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
         Value::I16(v) => v.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
+        Value::I8(v) => v.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
+        Value::U8(v) => v.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
+        Value::U16(v) => v.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
+        Value::U32(v) => v.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
+        Value::U64(v) => v.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
+        Value::Bool(v) => v.iter().try_for_each(|x| to.write_all(&[x.0]))?,
+        Value::F16(v) => v.iter().try_for_each(|x| to.write_all(&x.0.to_le_bytes()))?,
+        Value::Bf16(v) => v.iter().try_for_each(|x| to.write_all(&x.0.to_le_bytes()))?,
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use purlin::check_memory;
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::NumberingOrder;
 use purlin::interp::{Memory, Value};
-use purlin::ir::{Affine, Assumption, Direction, Expr, Kernel, ScalarType, VarId, VarKind, Variable};
+use purlin::ir::{Affine, Assumption, Class, Direction, Expr, Kernel, ScalarType, VarId, VarKind, Variable};
 use purlin::runtime::RuntimeError;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -274,11 +274,21 @@ fn from_json(name: &str, json: &serde_json::Value, ty: ScalarType) -> Result<Val
         None => item.as_f64(),
     };
     let reals = || items.iter().map(|i| real(i).ok_or_else(|| wrong(i))).collect::<Result<Vec<_>, _>>();
-    let ints = || items.iter().map(|i| i.as_i64().ok_or_else(|| wrong(i))).collect::<Result<Vec<_>, _>>();
+    // truth values as they are written, or as 0 and 1
+    let integer = |item: &serde_json::Value| item.as_bool().map(i64::from).or_else(|| item.as_i64());
+    let ints = || items.iter().map(|i| integer(i).ok_or_else(|| wrong(i))).collect::<Result<Vec<_>, _>>();
     Ok(match ty {
         ScalarType::F64 => Value::F64(reals()?),
-        ScalarType::F32 => Value::F32(reals()?.into_iter().map(|x| x as f32).collect()),
-        ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => {
+        ScalarType::F16 | ScalarType::Bf16 | ScalarType::F32 => Value::of_reals(ty, &reals()?),
+        ScalarType::I8
+        | ScalarType::I16
+        | ScalarType::I32
+        | ScalarType::I64
+        | ScalarType::U8
+        | ScalarType::U16
+        | ScalarType::U32
+        | ScalarType::U64
+        | ScalarType::Bool => {
             let ints = ints()?;
             Value::of_integers(ty, &ints).ok_or_else(|| {
                 let unfit = |v: &&i64| Value::of_integers(ty, &[**v]).is_none();
@@ -322,12 +332,14 @@ fn random_value(
         }
         false => (0..len).map(|_| random.below(below)).collect(),
     };
-    let mut value = match var.ty {
-        ScalarType::F64 => Value::F64(random.numbers(len)),
-        ScalarType::F32 => Value::F32(random.numbers(len).into_iter().map(|x| x as f32).collect()),
-        ScalarType::I32 => Value::I32(indices.into_iter().map(|i| i as i32).collect()),
-        ScalarType::I64 => Value::I64(indices.into_iter().map(|i| i as i64).collect()),
-        ScalarType::I16 => Value::I16(indices.into_iter().map(|i| (i % (1 << 15)) as i16).collect()),
+    let mut value = match var.ty.class() {
+        Class::Real => Value::of_reals(var.ty, &random.numbers(len)),
+        Class::Truth => Value::Bool(indices.into_iter().map(|i| (i % 2 == 1).into()).collect()),
+        Class::Exact | Class::Word => {
+            let most = var.ty.ends().map_or(i64::MAX, |(_, hi)| hi.min(i64::MAX.into()) as i64);
+            let within: Vec<i64> = indices.into_iter().map(|i| i as i64 & most).collect();
+            Value::of_bits(var.ty, &within)
+        }
     };
     purlin::interp::impose_symmetries(kernel, id, params, &mut value);
     Ok(value)

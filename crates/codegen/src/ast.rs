@@ -214,7 +214,7 @@ pub enum Extent {
 /// An expression; operands have the types that the operation needs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// An integer literal of type `I32` or `I64`.
+    /// An integer literal of type `I32`, `I64`, `U32` or `U64`, of the last one its bits.
     Int(i64, ScalarType),
     /// A literal of type `F32` or `F64`.
     Real(f64, ScalarType),
@@ -237,12 +237,14 @@ pub enum Expr {
     Binary(Op, Box<Expr>, Box<Expr>),
     /// A call of a mathematical function at a floating-point type.
     Call(MathFn, ScalarType, Vec<Expr>),
-    /// A call of an integer function at an integer type.
+    /// A call of an integer function at a type.
     IntCall(IntFn, ScalarType, Box<Expr>, Box<Expr>),
     /// A call of a mathematical function for each lane of vectors of a type and width (C only).
     LanesCall(MathFn, ScalarType, u8, Vec<Expr>),
     /// A conversion.
     Cast(ScalarType, Box<Expr>),
+    /// A number of 16 bits from an `f32`, or an `f32` from one.
+    Half(Coding, ScalarType, Box<Expr>),
     /// `condition ? a : b`.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
     /// A vector with elements of a type.
@@ -256,6 +258,15 @@ pub enum Expr {
     },
 }
 
+/// A way between a number of 16 bits, which code holds as an integer, and an `f32`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Coding {
+    /// To the number of 16 bits, rounded to the nearest.
+    Encode,
+    /// To the `f32`, which is exact.
+    Decode,
+}
+
 /// An operator that every target has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // C's operators
@@ -263,9 +274,9 @@ pub enum Op {
     Add,
     Sub,
     Mul,
-    /// Quotient of reals, or of integers that are not negative.
+    /// Quotient of reals, or of integers rounded towards zero.
     Div,
-    /// Remainder of integers that are not negative.
+    /// Remainder of integers with the sign of the dividend.
     Rem,
     Lt,
     Le,
@@ -273,6 +284,11 @@ pub enum Op {
     Ne,
     And,
     Or,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Shl,
+    Shr,
 }
 
 /// An integer function that C has no operator for.
@@ -280,7 +296,7 @@ pub enum Op {
 pub enum IntFn {
     /// Quotient rounded down.
     FloorDiv,
-    /// Remainder with the sign of the divisor.
+    /// Remainder with the sign of the divisor, of reals, too.
     Mod,
     /// Smaller of two.
     Min,
@@ -324,6 +340,23 @@ impl Expr {
         Self::Int(value, ty)
     }
 
+    /// The truth value that memory holds as a number.
+    pub fn nonzero(self) -> Self {
+        Self::binary(Op::Ne, self, Self::int(0))
+    }
+
+    /// The value of an element of a type as the code computes with it.
+    pub fn decoded(self, ty: ScalarType) -> Self {
+        let half = ty.is_half();
+        if half { Self::Half(Coding::Decode, ty, Box::new(self)) } else { self }
+    }
+
+    /// A real as an element of a type holds it.
+    pub fn encoded(self, ty: ScalarType) -> Self {
+        let half = ty.is_half();
+        if half { Self::Half(Coding::Encode, ty, Box::new(self)) } else { self }
+    }
+
     /// A binary operation.
     pub fn binary(op: Op, a: Self, b: Self) -> Self {
         Self::Binary(op, Box::new(a), Box::new(b))
@@ -334,7 +367,9 @@ impl Expr {
         let (boxed, listed): ([Option<&Expr>; 3], &[Expr]) = match self {
             Self::Int(..) | Self::Real(..) | Self::Bool(_) | Self::Hardware { .. } => ([None; 3], &[]),
             Self::Load(place) => ([place.offset.as_deref(), None, None], &[]),
-            Self::Neg(a) | Self::Not(a) | Self::Cast(_, a) => ([Some(a), None, None], &[]),
+            Self::Neg(a) | Self::Not(a) | Self::Cast(_, a) | Self::Half(_, _, a) => {
+                ([Some(a), None, None], &[])
+            }
             Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => ([Some(a), Some(b), None], &[]),
             Self::Call(_, _, args) | Self::LanesCall(_, _, _, args) => ([None; 3], args),
             Self::Select(c, a, b) => ([Some(c), Some(a), Some(b)], &[]),
@@ -348,7 +383,7 @@ impl Expr {
         match self {
             Self::Int(..) | Self::Real(..) | Self::Bool(_) | Self::Hardware { .. } => Vec::new(),
             Self::Load(place) => place.offset.iter_mut().map(|e| &mut **e).collect(),
-            Self::Neg(a) | Self::Not(a) | Self::Cast(_, a) => vec![a],
+            Self::Neg(a) | Self::Not(a) | Self::Cast(_, a) | Self::Half(_, _, a) => vec![a],
             Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => vec![a, b],
             Self::Call(_, _, args) | Self::LanesCall(_, _, _, args) => args.iter_mut().collect(),
             Self::Select(c, a, b) => vec![c, a, b],
@@ -499,16 +534,23 @@ pub(crate) fn for_each_name(block: &Block, visit: &mut dyn FnMut(&Name)) {
     }
 }
 
-/// `op(before, value)` where C has no operator for it, else the value as it is.
+/// `op(before, value)` where C has no operator for it, else the value as it is; a real of 16 bits is
+/// updated by an `f32`.
 pub(crate) fn update_value(op: UpdateOp, ty: ScalarType, before: Expr, value: Expr) -> Result<Expr, Expr> {
     let (real, int) = match op {
         UpdateOp::Min => (MathFn::Fmin, IntFn::Min),
         UpdateOp::Max => (MathFn::Fmax, IntFn::Max),
+        UpdateOp::Or => return Ok(Expr::binary(Op::Or, before.nonzero(), value)),
+        UpdateOp::And => return Ok(Expr::binary(Op::And, before.nonzero(), value)),
+        UpdateOp::Add | UpdateOp::Mul if ty.is_half() => {
+            let op = if op == UpdateOp::Add { Op::Add } else { Op::Mul };
+            return Ok(Expr::binary(op, before.decoded(ty), value).encoded(ty));
+        }
         UpdateOp::Add | UpdateOp::Mul => return Err(value),
     };
     Ok(if ty.is_real() {
-        Expr::Call(real, ty, vec![before, value])
+        Expr::Call(real, ty.loaded(), vec![before.decoded(ty), value]).encoded(ty)
     } else {
-        Expr::IntCall(int, ty, Box::new(before), Box::new(value))
+        Expr::IntCall(int, ty.loaded(), Box::new(before), Box::new(value))
     })
 }

@@ -1,7 +1,7 @@
 //! Why no code was generated.
 
 use crate::target::Target;
-use purlin_ir::SubGroup;
+use purlin_ir::{ScalarType, SubGroup};
 
 /// Why no code was generated.
 ///
@@ -22,6 +22,10 @@ pub enum CodegenError {
         "loop `{iname}` on {axis} starts at a value that {found}, needed a parametric one that is not negative; shift the loop"
     )]
     AxisStart { axis: String, iname: String, found: String },
+    #[error(
+        "`{insn}` updates `{var}` by more than one work-item at once, and its elements are {ty}; {target} has atomic updates of 32 and 64 bits: use a larger type"
+    )]
+    NarrowAtomic { insn: String, var: String, ty: ScalarType, target: Target },
     #[error("`{iname}` has no {bound} bound; give its domain one")]
     Unbounded { iname: String, bound: &'static str },
     #[error(

@@ -64,11 +64,12 @@ impl Env<'_> {
         match atom {
             Atom::Var(v) if self.is_param(*v) => Some(HostExpr::Param(self.kernel.vars[*v].name.clone())),
             _ if known.is_some() => known.map(HostExpr::Const),
-            Atom::Var(v) => match self.kernel.vars[*v].ty {
-                ScalarType::I32 => Some(HostExpr::Const(if upper { i32::MAX } else { i32::MIN }.into())),
-                // no scalar has 16 bits
-                ScalarType::I16 | ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => None,
-            },
+            // ends of 64 bits say nothing
+            Atom::Var(v) => {
+                let ty = Some(self.kernel.vars[*v].ty).filter(|ty| *ty != ScalarType::I64)?;
+                let (lo, hi) = ty.ends()?;
+                i64::try_from(if upper { hi } else { lo }).ok().map(HostExpr::Const)
+            }
             Atom::Floor(n, d) => {
                 let (n, d) = (self.reach(n, upper)?, HostExpr::Const(*d));
                 Some(HostExpr::FloorDiv(Box::new(n), Box::new(d)))

@@ -252,6 +252,7 @@ fn shift(place: &mut Place, expanded: &BTreeMap<Name, Uses>, items: i64, index: 
             | Expr::Call(..)
             | Expr::IntCall(..)
             | Expr::LanesCall(..)
+            | Expr::Half(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. }) => {

@@ -13,6 +13,8 @@ pub(crate) enum Value {
     Affine(Affine),
     /// Any other integer, of type `I32` or `I64`, with its range.
     Int(Expr, ScalarType, Interval),
+    /// A word of type `U32` or `U64`.
+    Word(Expr, ScalarType),
     /// A real of a type.
     Real(Expr, ScalarType),
     /// A truth value.
@@ -24,7 +26,21 @@ impl Value {
     pub(crate) fn into_expr(self, env: &Env<'_>) -> Expr {
         match self {
             Self::Affine(e) => integer(env, &e).0,
-            Self::Int(e, _, _) | Self::Real(e, _) | Self::Bool(e) => e,
+            Self::Int(e, _, _) | Self::Word(e, _) | Self::Real(e, _) | Self::Bool(e) => e,
+        }
+    }
+
+    /// The code of the value as a word of exactly this type.
+    pub(crate) fn into_word(self, env: &Env<'_>, ty: ScalarType) -> Expr {
+        match self {
+            Self::Affine(e) if e.as_constant().is_some() => {
+                let c = e.constant_term();
+                Expr::Int(if ty == ScalarType::U32 { (c as u32).into() } else { c }, ty)
+            }
+            Self::Word(e, from) if from == ty => e,
+            other @ (Self::Affine(_) | Self::Int(..) | Self::Word(..) | Self::Real(..) | Self::Bool(_)) => {
+                Expr::Cast(ty, Box::new(other.into_expr(env)))
+            }
         }
     }
 
@@ -38,7 +54,9 @@ impl Value {
     pub(crate) fn into_operand(self, env: &Env<'_>, ty: ScalarType) -> Expr {
         match self {
             Self::Real(e, _) => e,
-            other @ (Self::Affine(_) | Self::Int(..) | Self::Bool(_)) => other.into_real(env, ty),
+            other @ (Self::Affine(_) | Self::Int(..) | Self::Word(..) | Self::Bool(_)) => {
+                other.into_real(env, ty)
+            }
         }
     }
 
@@ -51,7 +69,7 @@ impl Value {
                 Expr::Real(if ty == ScalarType::F32 { f64::from(c as f32) } else { c as f64 }, ty)
             }
             Self::Real(e, from) if from == ty => e,
-            other @ (Self::Affine(_) | Self::Int(..) | Self::Real(..) | Self::Bool(_)) => {
+            other @ (Self::Affine(_) | Self::Int(..) | Self::Word(..) | Self::Real(..) | Self::Bool(_)) => {
                 Expr::Cast(ty, Box::new(other.into_expr(env)))
             }
         }
@@ -62,7 +80,9 @@ impl Value {
         match self {
             Self::Affine(e) => integer(env, e),
             Self::Int(e, ty, range) => (e.clone(), *ty, *range),
-            Self::Real(e, _) | Self::Bool(e) => (e.clone(), ScalarType::I64, Interval::ALL),
+            Self::Word(e, _) | Self::Real(e, _) | Self::Bool(e) => {
+                (e.clone(), ScalarType::I64, Interval::ALL)
+            }
         }
     }
 }
@@ -148,7 +168,7 @@ fn code(env: &Env<'_>, factor: &Factor) -> (Expr, ScalarType) {
     match factor {
         Factor::Atom(Atom::Iname(i)) => (Expr::var(env.name(*i)), width(env.range_of(*i))),
         Factor::Atom(Atom::Var(v)) => {
-            (Expr::var(&env.var_names[purlin_ir::Id::index(*v)]), env.kernel.vars[*v].ty)
+            (Expr::var(&env.var_names[purlin_ir::Id::index(*v)]), env.kernel.vars[*v].ty.loaded())
         }
         Factor::Atom(Atom::Floor(n, d)) => divided(n, *d, IntFn::FloorDiv),
         Factor::Remainder(n, d) => divided(n, *d, IntFn::Mod),
@@ -176,7 +196,19 @@ fn within(env: &Env<'_>, op: Op, a: Value, b: Value, known: Interval) -> Value {
                 (_, Some(c)) => Some(x.times(c)),
                 (None, None) => None,
             },
-            Op::Div | Op::Rem | Op::Lt | Op::Le | Op::Eq | Op::Ne | Op::And | Op::Or => None,
+            Op::Div
+            | Op::Rem
+            | Op::Lt
+            | Op::Le
+            | Op::Eq
+            | Op::Ne
+            | Op::And
+            | Op::Or
+            | Op::BitAnd
+            | Op::BitOr
+            | Op::BitXor
+            | Op::Shl
+            | Op::Shr => None,
         };
         if let Some(affine) = affine.filter(Affine::in_bounds) {
             return Value::Affine(affine);
@@ -196,7 +228,20 @@ fn within(env: &Env<'_>, op: Op, a: Value, b: Value, known: Interval) -> Value {
     let range = match op {
         Op::Add => ra.plus(rb),
         Op::Sub => ra.plus(rb.times(-1)),
-        Op::Mul | Op::Div | Op::Rem | Op::Lt | Op::Le | Op::Eq | Op::Ne | Op::And | Op::Or => ra.product(rb),
+        Op::Mul
+        | Op::Div
+        | Op::Rem
+        | Op::Lt
+        | Op::Le
+        | Op::Eq
+        | Op::Ne
+        | Op::And
+        | Op::Or
+        | Op::BitAnd
+        | Op::BitOr
+        | Op::BitXor
+        | Op::Shl
+        | Op::Shr => ra.product(rb),
     };
     let range = range.meet(known);
     let wide = !range.fits_i32() || ta == ScalarType::I64 || tb == ScalarType::I64;
@@ -216,7 +261,7 @@ pub(crate) fn divide(env: &Env<'_>, a: Value, b: Value, function: IntFn) -> (Exp
     let ty = if ta == ScalarType::I64 || tb == ScalarType::I64 { ScalarType::I64 } else { ScalarType::I32 };
     let divisor = match &b {
         Value::Affine(e) => e.as_constant().filter(|d| *d > 0),
-        Value::Int(..) | Value::Real(..) | Value::Bool(_) => None,
+        Value::Int(..) | Value::Word(..) | Value::Real(..) | Value::Bool(_) => None,
     };
     let range = match (function, divisor) {
         (IntFn::Mod, Some(d)) => Interval::new(0, i128::from(d) - 1),

@@ -71,7 +71,7 @@ pub enum InterpError {
     #[error("`{at}` accesses `{element}`{through}, needed an index inside shape {shape}")]
     OutOfBounds { at: Site, element: String, through: Box<str>, shape: Box<str> },
     #[error("`{at}`: {what} does not fit {needed}")]
-    Overflow { at: Site, what: String, needed: &'static str },
+    Overflow { at: Site, what: String, needed: String },
     #[error("`{at}`: `{op}` by zero")]
     DivisionByZero { at: Site, op: &'static str },
     #[error("`{at}`: `{iname}` has no {missing} bound; add a constraint that is linear in it")]

@@ -1,8 +1,8 @@
 //! Values of expressions.
 
 use super::error::InterpError;
-use super::machine::{Eval, Machine};
-use super::node::{Comparison, Int, IntOp, Real, RealOp, Truth};
+use super::machine::{Eval, Fault, Machine, holds};
+use super::node::{Comparison, Conversion, Int, IntOp, Real, RealOp, Truth};
 use super::observe::Observer;
 use super::{math, rounding};
 use purlin_ir::expr::UpdateOp;
@@ -21,7 +21,15 @@ fn combine_real(op: UpdateOp, single: bool, a: f64, b: f64) -> f64 {
         UpdateOp::Mul => rounded(single, a * b),
         UpdateOp::Min => a.min(b),
         UpdateOp::Max => a.max(b),
+        // joins truth values alone
+        UpdateOp::Or | UpdateOp::And => f64::NAN,
     }
+}
+
+/// Remainder with the sign of the divisor, as NumPy's.
+fn real_mod(a: f64, b: f64) -> f64 {
+    let rest = a % b;
+    if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
 }
 
 impl<'p, O: Observer> Machine<'p, O> {
@@ -40,7 +48,7 @@ impl<'p, O: Observer> Machine<'p, O> {
         self.settled(single, value, |v| match op {
             UpdateOp::Add => rounding::exact(RealOp::Add, a, b, v),
             UpdateOp::Mul => rounding::exact(RealOp::Mul, a, b, v),
-            UpdateOp::Min | UpdateOp::Max => true,
+            UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And => true,
         })
     }
 
@@ -59,6 +67,7 @@ impl<'p, O: Observer> Machine<'p, O> {
                     RealOp::Sub => rounded(*single, a - b),
                     RealOp::Mul => rounded(*single, a * b),
                     RealOp::Div => rounded(*single, a / b),
+                    RealOp::Mod => rounded(*single, real_mod(a, b)),
                     RealOp::Min => a.min(b),
                     RealOp::Max => a.max(b),
                 };
@@ -71,10 +80,13 @@ impl<'p, O: Observer> Machine<'p, O> {
             }
             Real::FromInt(a, true) => Ok(f64::from(self.int(a)? as f32)),
             Real::FromInt(a, false) => Ok(self.int(a)? as f64),
+            Real::FromU64(a, true) => Ok(f64::from(self.int(a)? as u64 as f32)),
+            Real::FromU64(a, false) => Ok(self.int(a)? as u64 as f64),
             Real::Round(a) => {
                 let a = self.real(a)?;
                 Ok(self.settled(true, rounded(true, a), |v| v == a))
             }
+            Real::Half(a, ty) => Ok(ty.rounded(self.real(a)?)),
             Real::Call { function, single, tally, args } => {
                 let mut x = [0.0; 3];
                 for (slot, arg) in x.iter_mut().zip(args) {
@@ -112,10 +124,10 @@ impl<'p, O: Observer> Machine<'p, O> {
                 let at = self.offset(place)?;
                 self.load_int(place.var, at)
             }
-            Int::Arith { op, tally, a, b } => {
+            Int::Arith { op, word, tally, a, b } => {
                 let (a, b) = (self.int(a)?, self.int(b)?);
                 self.ops[tally.index()] += 1;
-                self.arith_int(*op, a, b)
+                self.joined(*op, *word, a, b)
             }
             Int::Neg(a, tally) => {
                 let a = self.int(a)?;
@@ -126,10 +138,11 @@ impl<'p, O: Observer> Machine<'p, O> {
                 let value = self.real(a)?;
                 self.truncate(value, *ty)
             }
-            Int::Narrow(a) => {
+            Int::Converted(how, a) => {
                 let value = self.int(a)?;
-                self.narrow(value)
+                self.converted(*how, value)
             }
+            Int::FromTruth(a) => Ok(self.truth(a)?.into()),
             Int::Select(c, a, b) => {
                 if self.truth(c)? {
                     self.int(a)
@@ -137,14 +150,14 @@ impl<'p, O: Observer> Machine<'p, O> {
                     self.int(b)
                 }
             }
-            Int::Reduce { op, inames, neutral, narrow, tally, body } => {
+            Int::Reduce { op, inames, neutral, narrow, word, tally, body } => {
                 let mut sum = *neutral;
                 self.reduce(inames, &mut |this| {
                     let value = this.int(body)?;
                     this.ops[tally.index()] += 1;
-                    sum = this.combine_int(*op, sum, value)?;
+                    sum = this.combine_int(*op, *word, sum, value)?;
                     if *narrow {
-                        sum = this.narrow(sum)?;
+                        sum = this.converted(Conversion::Fits(ScalarType::I32), sum)?;
                     }
                     Ok(())
                 })?;
@@ -153,11 +166,23 @@ impl<'p, O: Observer> Machine<'p, O> {
         }
     }
 
-    /// A value that has to fit `i32`.
-    fn narrow(&self, value: i64) -> Eval<i64> {
-        match i32::try_from(value) {
-            Ok(_) => Ok(value),
-            Err(_) => Err(self.overflow(format!("{value}"), "`i32`")),
+    fn converted(&self, how: Conversion, value: i64) -> Eval<i64> {
+        match how {
+            Conversion::Fits(ty) if holds(ty, value) => Ok(value),
+            Conversion::Fits(ty) => Err(self.overflow(format!("{value}"), format!("`{ty}`"))),
+            Conversion::FromU64 if value >= 0 => Ok(value),
+            Conversion::FromU64 => Err(self.overflow(format!("{}", value as u64), "`i64`")),
+            Conversion::Wraps => Ok(value & 0xFFFF_FFFF),
+            Conversion::Signed => Ok((value as i32).into()),
+        }
+    }
+
+    /// `a op b` of exact integers, or of words of a type.
+    #[inline]
+    fn joined(&mut self, op: IntOp, word: Option<ScalarType>, a: i64, b: i64) -> Eval<i64> {
+        match word {
+            None => self.arith_int(op, a, b),
+            Some(ty) => self.arith_word(op, ty, a as u64, b as u64),
         }
     }
 
@@ -169,46 +194,113 @@ impl<'p, O: Observer> Machine<'p, O> {
             IntOp::Mul => (a.checked_mul(b), "*"),
             IntOp::Min => (Some(a.min(b)), "min"),
             IntOp::Max => (Some(a.max(b)), "max"),
-            IntOp::FloorDiv if b == 0 => {
-                return Err(Box::new(InterpError::DivisionByZero { at: self.here(), op: "floor_div" }));
+            IntOp::BitAnd => (Some(a & b), "bit_and"),
+            IntOp::BitOr => (Some(a | b), "bit_or"),
+            IntOp::BitXor => (Some(a ^ b), "bit_xor"),
+            IntOp::Shl => {
+                let by = self.shift(b, 64)?;
+                (i64::try_from(i128::from(a) << by).ok(), "shl")
             }
-            IntOp::Mod if b == 0 => {
-                return Err(Box::new(InterpError::DivisionByZero { at: self.here(), op: "mod" }));
+            IntOp::Shr => (Some(a >> self.shift(b, 64)?), "shr"),
+            IntOp::FloorDiv | IntOp::Mod | IntOp::TruncDiv | IntOp::TruncRem if b == 0 => {
+                return Err(self.by_zero(op));
             }
             IntOp::FloorDiv => (floor_div(a, b), "floor_div"),
             IntOp::Mod => (Some(floor_mod(a, b)), "mod"),
+            IntOp::TruncDiv => (a.checked_div(b), "trunc_div"),
+            IntOp::TruncRem => (Some(a.wrapping_rem(b)), "trunc_rem"),
         };
         result.ok_or_else(|| self.overflow(format!("{a} {symbol} {b}"), "64 bits"))
     }
 
-    pub(super) fn combine_int(&mut self, op: UpdateOp, a: i64, b: i64) -> Eval<i64> {
-        match op {
-            UpdateOp::Add => self.arith_int(IntOp::Add, a, b),
-            UpdateOp::Mul => self.arith_int(IntOp::Mul, a, b),
-            UpdateOp::Min => Ok(a.min(b)),
-            UpdateOp::Max => Ok(a.max(b)),
+    fn arith_word(&mut self, op: IntOp, ty: ScalarType, a: u64, b: u64) -> Eval<i64> {
+        let bits = 8 * ty.bytes();
+        let value = match op {
+            IntOp::Add => a.wrapping_add(b),
+            IntOp::Sub => a.wrapping_sub(b),
+            IntOp::Mul => a.wrapping_mul(b),
+            IntOp::Min => a.min(b),
+            IntOp::Max => a.max(b),
+            IntOp::BitAnd => a & b,
+            IntOp::BitOr => a | b,
+            IntOp::BitXor => a ^ b,
+            IntOp::Shl => a << self.shift(b as i64, bits)?,
+            IntOp::Shr => a >> self.shift(b as i64, bits)?,
+            IntOp::FloorDiv | IntOp::Mod | IntOp::TruncDiv | IntOp::TruncRem if b == 0 => {
+                return Err(self.by_zero(op));
+            }
+            IntOp::FloorDiv | IntOp::TruncDiv => a / b,
+            IntOp::Mod | IntOp::TruncRem => a % b,
+        };
+        Ok((value & (u64::MAX >> (64 - bits))) as i64)
+    }
+
+    /// By how many bits a shift goes, which must be fewer than there are.
+    fn shift(&self, by: i64, bits: u64) -> Eval<u32> {
+        match u32::try_from(by) {
+            Ok(by) if u64::from(by) < bits => Ok(by),
+            Ok(_) | Err(_) => Err(self.overflow(format!("a shift by {by}"), format!("0..{bits}"))),
         }
     }
 
+    fn by_zero(&self, op: IntOp) -> Fault {
+        let op = match op {
+            IntOp::FloorDiv => "floor_div",
+            IntOp::TruncDiv => "trunc_div",
+            IntOp::TruncRem => "trunc_rem",
+            IntOp::Mod
+            | IntOp::Add
+            | IntOp::Sub
+            | IntOp::Mul
+            | IntOp::BitAnd
+            | IntOp::BitOr
+            | IntOp::BitXor
+            | IntOp::Shl
+            | IntOp::Shr
+            | IntOp::Min
+            | IntOp::Max => "mod",
+        };
+        Box::new(InterpError::DivisionByZero { at: self.here(), op })
+    }
+
+    pub(super) fn combine_int(
+        &mut self,
+        op: UpdateOp,
+        word: Option<ScalarType>,
+        a: i64,
+        b: i64,
+    ) -> Eval<i64> {
+        let op = match op {
+            UpdateOp::Add => IntOp::Add,
+            UpdateOp::Mul => IntOp::Mul,
+            UpdateOp::Min => IntOp::Min,
+            UpdateOp::Max => IntOp::Max,
+            UpdateOp::Or => IntOp::BitOr,
+            UpdateOp::And => IntOp::BitAnd,
+        };
+        self.joined(op, word, a, b)
+    }
+
+    /// A real rounded towards zero, as an integer of a type.
     fn truncate(&mut self, value: f64, ty: ScalarType) -> Eval<i64> {
-        let narrow = ty == ScalarType::I32;
-        // 2^31 and 2^63 are exact in f64; so are the least values of both types
-        let limit = if narrow { 2_147_483_648.0 } else { 9_223_372_036_854_775_808.0 };
         let whole = value.trunc();
-        if whole >= -limit && whole < limit {
-            Ok(whole as i64)
-        } else {
-            Err(self.overflow(format!("{value}"), if narrow { "`i32`" } else { "`i64`" }))
+        // powers of two and their negations are exact in f64
+        let fits = ty.ends().is_some_and(|(lo, hi)| whole >= lo as f64 && whole < (hi + 1) as f64);
+        match fits {
+            true if ty.is_word() => Ok(whole as u64 as i64),
+            true => Ok(whole as i64),
+            false => Err(self.overflow(format!("{value}"), format!("`{ty}`"))),
         }
     }
 
     pub(super) fn truth(&mut self, e: &'p Truth) -> Eval<bool> {
         match e {
-            Truth::Int { op, tally, a, b } => {
+            Truth::Int { op, unsigned, tally, a, b } => {
                 let (a, b) = (self.int(a)?, self.int(b)?);
                 self.ops[tally.index()] += 1;
-                Ok(compare(*op, &a, &b))
+                Ok(if *unsigned { compare(*op, &(a as u64), &(b as u64)) } else { compare(*op, &a, &b) })
             }
+            Truth::Nonzero(a) => Ok(self.int(a)? != 0),
             Truth::Real { op, tally, a, b } => {
                 let (a, b) = (self.real(a)?, self.real(b)?);
                 self.ops[tally.index()] += 1;

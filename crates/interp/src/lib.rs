@@ -39,6 +39,7 @@ mod lower;
 mod lower_expr;
 mod machine;
 mod math;
+#[macro_use]
 mod memory;
 #[doc(hidden)] // the typed program, which statistics read
 pub mod node;

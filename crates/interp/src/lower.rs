@@ -136,7 +136,7 @@ fn disjunct(iname: InameId, constraints: &[Constraint], params: &[Option<i64>]) 
 fn statement(lowering: &Lowering<'_>, insn: &Insn, loops: Vec<InameId>) -> Result<Statement, InterpError> {
     let typed = |source: TypeError| KernelError::Type { what: format!("`{}`", insn.name), source };
     let ty = lowering.kernel.vars[insn.lhs.var].ty;
-    let rhs = lowering.number(&insn.rhs, ExprType::Scalar(ty)).map_err(typed)?;
+    let rhs = lowering.number(&insn.rhs, ty.value_type()).map_err(typed)?;
     let predicate = insn.predicate.as_ref().map(|p| lowering.truth(p)).transpose().map_err(typed)?;
     let update = insn.update_op().map(|op| (op, Tally::new(OpKind::from(op), ty)));
     let lhs = lowering.place(&insn.lhs).map_err(typed)?;

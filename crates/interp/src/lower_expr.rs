@@ -1,11 +1,11 @@
 //! Expressions: types by the rules of [`purlin_ir::typing`], implicit conversions made explicit.
 
-use super::node::{Comparison, Int, IntOp, Number, Place, Real, RealOp, Truth};
+use super::node::{Comparison, Conversion, Int, IntOp, Number, Place, Real, RealOp, Truth};
 use crate::op::{OpKind, Tally};
 use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp};
 use purlin_ir::ids::{Id, RuleId, VarId};
 use purlin_ir::kernel::Kernel;
-use purlin_ir::types::ScalarType;
+use purlin_ir::types::{Class, ScalarType};
 use purlin_ir::typing::{ExprType, TypeError};
 
 /// What expressions are lowered against.
@@ -102,7 +102,7 @@ impl Typed {
         match self {
             Self::Real(e, _) => Ok(Number::Real(e)),
             Self::Int(e, _) => Ok(Number::Int(e)),
-            Self::Truth(_) => self.mismatch("a number"),
+            Self::Truth(e) => Ok(Number::Int(Int::FromTruth(Box::new(e)))),
         }
     }
 }
@@ -111,7 +111,7 @@ impl Typed {
 fn narrow(e: &mut Real) {
     match e {
         Real::Const(c) => *c = f64::from(*c as f32),
-        Real::FromInt(_, single) => *single = true,
+        Real::FromInt(_, single) | Real::FromU64(_, single) => *single = true,
         Real::Neg(a, tally) => {
             *tally = tally.single();
             narrow(a);
@@ -134,7 +134,7 @@ fn narrow(e: &mut Real) {
             narrow(body);
         }
         // loads and casts have a type of their own, so a weak tree holds none
-        Real::Load(_) | Real::Round(_) => {}
+        Real::Load(_) | Real::Round(_) | Real::Half(..) => {}
     }
 }
 
@@ -161,14 +161,20 @@ impl Lowering<'_> {
             Expr::Unary(UnaryOp::Not, a) => {
                 Typed::Truth(Truth::Not(Box::new(self.value(a, frame)?.into_truth()?)))
             }
+            Expr::Unary(op @ (UnaryOp::BitNot | UnaryOp::Bits), a) => bits(*op, self.value(a, frame)?)?,
             Expr::Unary(UnaryOp::Neg, a) => match self.value(a, frame)? {
+                Typed::Int(a, ty) if ty.word().is_some() => {
+                    let (a, b) = (Box::new(Int::Const(0)), Box::new(a));
+                    let tally = tally(OpKind::Neg, ty);
+                    Typed::Int(Int::Arith { op: IntOp::Sub, word: ty.word(), tally, a, b }, ty)
+                }
                 Typed::Int(a, ty) => self.held(Typed::Int(Int::Neg(Box::new(a), tally(OpKind::Neg, ty)), ty)),
                 Typed::Real(a, ty) => Typed::Real(Real::Neg(Box::new(a), tally(OpKind::Neg, ty)), ty),
                 truth @ Typed::Truth(_) => return truth.mismatch("a number"),
             },
             Expr::Binary(op, a, b) => {
                 let (a, b) = (self.value(a, frame)?, self.value(b, frame)?);
-                let narrow = a.is_narrow() && b.is_narrow();
+                let narrow = a.is_narrow() && (b.is_narrow() || *op == BinaryOp::Shl);
                 let value = binary(*op, a, b)?;
                 if narrow { self.held(value) } else { value }
             }
@@ -185,7 +191,7 @@ impl Lowering<'_> {
     fn held(&self, value: Typed) -> Typed {
         match value {
             Typed::Int(e, ty) if self.is_held(ty) && e.may_leave_its_type() => {
-                Typed::Int(Int::Narrow(Box::new(e)), ty)
+                Typed::Int(Int::Converted(Conversion::Fits(ScalarType::I32), Box::new(e)), ty)
             }
             other @ (Typed::Truth(_) | Typed::Int(..) | Typed::Real(..)) => other,
         }
@@ -196,15 +202,16 @@ impl Lowering<'_> {
     }
 
     fn load(&self, access: &Access, frame: Option<&Frame<'_>>) -> Lowered<Typed> {
-        let ty = self.kernel.vars[access.var].ty.loaded();
-        let scalar = ExprType::Scalar(ty);
+        let ty = self.kernel.vars[access.var].ty;
+        let scalar = ty.value_type();
         if let Some(value) = self.param(access.var) {
             return Ok(Typed::Int(Int::Const(value), scalar));
         }
         let place = self.place_in(access, frame)?;
-        Ok(match ty.is_real() {
-            true => Typed::Real(Real::Load(place), scalar),
-            false => Typed::Int(Int::Load(place), scalar),
+        Ok(match ty.class() {
+            Class::Real => Typed::Real(Real::Load(place), scalar),
+            Class::Exact | Class::Word => Typed::Int(Int::Load(place), scalar),
+            Class::Truth => Typed::Truth(Truth::Nonzero(Box::new(Int::Load(place)))),
         })
     }
 
@@ -247,12 +254,18 @@ impl Lowering<'_> {
                 let body = Box::new(body);
                 Typed::Real(Real::Reduce { op, inames, single: is_single(ty), tally, body }, ty)
             }
-            other @ (Typed::Truth(_) | Typed::Int(..)) => {
-                let body = Box::new(other.into_int()?);
+            Typed::Int(body, _) => {
+                let body = Box::new(body);
                 let of = if let ExprType::Scalar(of) = ty { of } else { ScalarType::I64 };
                 let narrow = self.is_held(ty) && body.is_made_of_elements();
-                let neutral = op.integer_of_nothing(of);
-                Typed::Int(Int::Reduce { op, inames, neutral, narrow, tally, body }, ty)
+                let (neutral, word) = (op.integer_of_nothing(of), ty.word());
+                Typed::Int(Int::Reduce { op, inames, neutral, narrow, word, tally, body }, ty)
+            }
+            Typed::Truth(body) => {
+                let body = Box::new(Int::FromTruth(Box::new(body)));
+                let neutral = op.integer_of_nothing(ScalarType::Bool);
+                let all = Int::Reduce { op, inames, neutral, narrow: false, word: None, tally, body };
+                Typed::Truth(Truth::Nonzero(Box::new(all)))
             }
         })
     }
@@ -280,21 +293,65 @@ fn joined(op: &str, a: &Typed, b: &Typed) -> Lowered<ExprType> {
 }
 
 fn cast(ty: ScalarType, a: Typed) -> Lowered<Typed> {
-    let to = ExprType::Scalar(ty);
-    let from = a.ty();
-    if ty == ScalarType::I16 {
-        return a.mismatch("a type in which values are computed");
-    }
-    Ok(match (a, ty) {
-        (Typed::Int(a, _), ScalarType::I64) => Typed::Int(a, to),
-        (Typed::Int(a, _), ScalarType::I32) => Typed::Int(Int::Narrow(Box::new(a)), to),
-        (Typed::Int(a, _), _) => Typed::Real(Real::FromInt(Box::new(a), ty == ScalarType::F32), to),
-        (Typed::Real(a, _), ScalarType::F64) => Typed::Real(a, to),
-        (Typed::Real(a, _), ScalarType::F32) if is_single(from) => Typed::Real(a, to),
-        (Typed::Real(a, _), ScalarType::F32) => Typed::Real(Real::Round(Box::new(a)), to),
-        (Typed::Real(a, _), _) => Typed::Int(Int::FromReal(Box::new(a), ty), to),
-        (truth @ Typed::Truth(_), _) => return truth.mismatch("a number"),
+    let (to, from) = (ty.value_type(), a.ty());
+    let single = is_single(to);
+    Ok(match (a, ty.class()) {
+        (a, Class::Truth) => return a.mismatch("a comparison with 0"),
+        (a, Class::Real) if ty.is_storage() => {
+            let single = cast(ScalarType::F32, a)?.into_real()?;
+            Typed::Real(Real::Half(Box::new(single), ty), to)
+        }
+        (Typed::Truth(a), Class::Real) => {
+            Typed::Real(Real::FromInt(Box::new(Int::FromTruth(Box::new(a))), single), to)
+        }
+        (Typed::Truth(a), Class::Exact | Class::Word) => Typed::Int(Int::FromTruth(Box::new(a)), to),
+        (Typed::Int(a, _), Class::Real) if from.word() == Some(ScalarType::U64) => {
+            Typed::Real(Real::FromU64(Box::new(a), single), to)
+        }
+        (Typed::Int(a, _), Class::Real) => Typed::Real(Real::FromInt(Box::new(a), single), to),
+        (Typed::Int(a, _), Class::Word) if ty == ScalarType::U32 => {
+            Typed::Int(Int::Converted(Conversion::Wraps, Box::new(a)), to)
+        }
+        (Typed::Int(a, _), Class::Word) => Typed::Int(a, to),
+        (Typed::Int(a, _), Class::Exact) => {
+            let signed = match from.word() {
+                Some(ScalarType::U64) => Int::Converted(Conversion::FromU64, Box::new(a)),
+                Some(_) | None => a,
+            };
+            match ty == ScalarType::I64 {
+                true => Typed::Int(signed, to),
+                false => Typed::Int(Int::Converted(Conversion::Fits(ty), Box::new(signed)), to),
+            }
+        }
+        (Typed::Real(a, _), Class::Real) if single && !is_single(from) => {
+            Typed::Real(Real::Round(Box::new(a)), to)
+        }
+        (Typed::Real(a, _), Class::Real) => Typed::Real(a, to),
+        (Typed::Real(a, _), Class::Exact | Class::Word) => Typed::Int(Int::FromReal(Box::new(a), ty), to),
     })
+}
+
+/// The complement of an integer, or the bits of a word with a sign.
+fn bits(op: UnaryOp, a: Typed) -> Lowered<Typed> {
+    let (ty, tally) = (a.ty(), tally(OpKind::Bitwise, a.ty()));
+    let a = Box::new(a.into_int()?);
+    if op == UnaryOp::BitNot {
+        let b = Box::new(Int::Const(-1));
+        return Ok(Typed::Int(Int::Arith { op: IntOp::BitXor, word: ty.word(), tally, a, b }, ty));
+    }
+    Ok(match ty.word() {
+        Some(ScalarType::U32) => {
+            Typed::Int(Int::Converted(Conversion::Signed, a), ExprType::Scalar(ScalarType::I32))
+        }
+        Some(_) | None => Typed::Int(*a, ExprType::Scalar(ScalarType::I64)),
+    })
+}
+
+/// A shift has the type of what is shifted.
+fn shift(op: IntOp, a: Typed, b: Typed) -> Lowered<Typed> {
+    let ty = if a.ty() == ExprType::Literal { ExprType::Index } else { a.ty() };
+    let (a, b) = (Box::new(a.into_int()?), Box::new(b.into_int()?));
+    Ok(Typed::Int(Int::Arith { op, word: ty.word(), tally: tally(OpKind::Bitwise, ty), a, b }, ty))
 }
 
 fn binary(op: BinaryOp, a: Typed, b: Typed) -> Lowered<Typed> {
@@ -312,7 +369,14 @@ fn binary(op: BinaryOp, a: Typed, b: Typed) -> Lowered<Typed> {
         BinaryOp::Max => arithmetic(OpKind::MinMax, Some(RealOp::Max), Some(IntOp::Max), a, b),
         BinaryOp::Div => arithmetic(OpKind::Div, Some(RealOp::Div), None, a, b),
         BinaryOp::FloorDiv => arithmetic(OpKind::FloorDiv, None, Some(IntOp::FloorDiv), a, b),
-        BinaryOp::Mod => arithmetic(OpKind::Mod, None, Some(IntOp::Mod), a, b),
+        BinaryOp::Mod => arithmetic(OpKind::Mod, Some(RealOp::Mod), Some(IntOp::Mod), a, b),
+        BinaryOp::TruncDiv => arithmetic(OpKind::FloorDiv, None, Some(IntOp::TruncDiv), a, b),
+        BinaryOp::TruncRem => arithmetic(OpKind::Mod, None, Some(IntOp::TruncRem), a, b),
+        BinaryOp::BitAnd => arithmetic(OpKind::Bitwise, None, Some(IntOp::BitAnd), a, b),
+        BinaryOp::BitOr => arithmetic(OpKind::Bitwise, None, Some(IntOp::BitOr), a, b),
+        BinaryOp::BitXor => arithmetic(OpKind::Bitwise, None, Some(IntOp::BitXor), a, b),
+        BinaryOp::Shl => shift(IntOp::Shl, a, b),
+        BinaryOp::Shr => shift(IntOp::Shr, a, b),
     }
 }
 
@@ -320,7 +384,7 @@ fn compare(op: Comparison, a: Typed, b: Typed) -> Lowered<Typed> {
     let ty = joined("compare", &a, &b)?;
     let tally = tally(OpKind::Compare, ty);
     Ok(Typed::Truth(match (a.coerce(ty), b.coerce(ty)) {
-        (Typed::Int(a, _), Typed::Int(b, _)) => Truth::Int { op, tally, a, b },
+        (Typed::Int(a, _), Typed::Int(b, _)) => Truth::Int { op, unsigned: ty.word().is_some(), tally, a, b },
         (a, b) => Truth::Real { op, tally, a: a.into_real()?, b: b.into_real()? },
     }))
 }
@@ -333,7 +397,8 @@ fn arithmetic(kind: OpKind, real: Option<RealOp>, int: Option<IntOp>, a: Typed, 
     let tally = tally(kind, ty);
     match (a.coerce(ty), b.coerce(ty), real, int) {
         (Typed::Int(a, _), Typed::Int(b, _), _, Some(op)) => {
-            Ok(Typed::Int(Int::Arith { op, tally, a: Box::new(a), b: Box::new(b) }, ty))
+            let (a, b, word) = (Box::new(a), Box::new(b), ty.word());
+            Ok(Typed::Int(Int::Arith { op, word, tally, a, b }, ty))
         }
         (Typed::Real(a, _), Typed::Real(b, _), Some(op), _) => {
             let (a, b) = (Box::new(a), Box::new(b));

@@ -10,6 +10,7 @@ use purlin_ir::expr::UpdateOp;
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use purlin_ir::kernel::Kernel;
 use purlin_ir::types::ScalarType;
+use purlin_ir::typing::ExprType;
 
 pub(super) type Fault = Box<InterpError>;
 pub(super) type Eval<T> = Result<T, Fault>;
@@ -143,7 +144,8 @@ impl<'p, O: Observer> Machine<'p, O> {
 
     fn store_real(&mut self, lhs: &'p Place, update: Option<(UpdateOp, Tally)>, value: f64) -> Eval<()> {
         let at = self.offset(lhs)?;
-        let single = self.kernel.vars[lhs.var].ty == ScalarType::F32;
+        let ty = self.kernel.vars[lhs.var].ty;
+        let single = ty.loaded() == ScalarType::F32;
         let value = match update {
             None => value,
             Some((op, tally)) => {
@@ -153,24 +155,25 @@ impl<'p, O: Observer> Machine<'p, O> {
             }
         };
         if let Elements::Real(elements) = &mut self.slots[lhs.var.index()].elements {
-            elements[at] = value;
+            elements[at] = if ty.is_storage() { ty.rounded(value) } else { value };
         }
         self.written(lhs.var, at);
         Ok(())
     }
 
     fn store_int(&mut self, lhs: &'p Place, update: Option<(UpdateOp, Tally)>, value: i64) -> Eval<()> {
-        let at = self.offset(lhs)?;
+        let (at, ty) = (self.offset(lhs)?, self.kernel.vars[lhs.var].ty);
         let value = match update {
             None => value,
             Some((op, tally)) => {
                 let old = self.load_int(lhs.var, at)?;
                 self.ops[tally.index()] += 1;
-                self.combine_int(op, old, value)?
+                self.combine_int(op, ExprType::Scalar(ty).word(), old, value)?
             }
         };
-        if self.kernel.vars[lhs.var].ty == ScalarType::I32 && i32::try_from(value).is_err() {
-            return Err(self.overflow(format!("{value}, stored in `{}`", self.element(lhs.var, at)), "`i32`"));
+        if ty.is_exact() && !holds(ty, value) {
+            let what = format!("{value}, stored in `{}`", self.element(lhs.var, at));
+            return Err(self.overflow(what, format!("`{ty}`")));
         }
         if let Elements::Int(elements) = &mut self.slots[lhs.var.index()].elements {
             elements[at] = value;
@@ -203,7 +206,8 @@ impl<'p, O: Observer> Machine<'p, O> {
                 other @ (Int::Const(_)
                 | Int::Load(_)
                 | Int::FromReal(..)
-                | Int::Narrow(_)
+                | Int::Converted(..)
+                | Int::FromTruth(_)
                 | Int::Neg(..)
                 | Int::Arith { .. }
                 | Int::Select(..)
@@ -437,7 +441,12 @@ impl<'p, O: Observer> Machine<'p, O> {
     }
 
     #[cold]
-    pub(super) fn overflow(&self, what: String, needed: &'static str) -> Fault {
-        Box::new(InterpError::Overflow { at: self.here(), what, needed })
+    pub(super) fn overflow(&self, what: String, needed: impl Into<String>) -> Fault {
+        Box::new(InterpError::Overflow { at: self.here(), what, needed: needed.into() })
     }
+}
+
+/// Whether an integer is one of a type.
+pub(super) fn holds(ty: ScalarType, value: i64) -> bool {
+    ty.ends().is_some_and(|(lo, hi)| (lo..=hi).contains(&value.into()))
 }

@@ -1,45 +1,149 @@
 //! What a kernel is run on: parameters and arguments by name.
 
 use purlin_ir::kernel::Kernel;
-use purlin_ir::types::ScalarType;
+use purlin_ir::types::{Flag, ScalarType};
+use purlin_ir::{Bf16, F16, TableData};
 use std::collections::BTreeMap;
 
-/// The elements of an argument, row-major over its shape; a scalar has one element.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+macro_rules! values {
+    ($($(#[$doc:meta])* $variant:ident: $ty:ty),* $(,)?) => {
+        /// The elements of an argument, row-major over its shape; a scalar has one element.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Value {
+            $($(#[$doc])* $variant(Vec<$ty>),)*
+        }
+
+        impl Value {
+            /// Type of the elements.
+            pub fn ty(&self) -> ScalarType {
+                match self {
+                    $(Self::$variant(_) => ScalarType::$variant,)*
+                }
+            }
+
+            /// `len` zeros of type `ty`.
+            pub fn zeros(ty: ScalarType, len: usize) -> Self {
+                match ty {
+                    $(ScalarType::$variant => Self::$variant(vec![Default::default(); len]),)*
+                }
+            }
+        }
+
+        $(
+            impl From<Vec<$ty>> for Value {
+                fn from(elements: Vec<$ty>) -> Self {
+                    Self::$variant(elements)
+                }
+            }
+            impl From<$ty> for Value {
+                fn from(scalar: $ty) -> Self {
+                    Self::$variant(vec![scalar])
+                }
+            }
+        )*
+    };
+}
+
+values! {
     /// Elements of type `f64`.
-    F64(Vec<f64>),
+    F64: f64,
     /// Elements of type `f32`.
-    F32(Vec<f32>),
+    F32: f32,
     /// Elements of type `i32`.
-    I32(Vec<i32>),
+    I32: i32,
     /// Elements of type `i64`.
-    I64(Vec<i64>),
+    I64: i64,
     /// Elements of type `i16`.
-    I16(Vec<i16>),
+    I16: i16,
+    /// Elements of type `i8`.
+    I8: i8,
+    /// Elements of type `u8`.
+    U8: u8,
+    /// Elements of type `u16`.
+    U16: u16,
+    /// Elements of type `u32`.
+    U32: u32,
+    /// Elements of type `u64`.
+    U64: u64,
+    /// Elements of type `bool`.
+    Bool: Flag,
+    /// Elements of type `f16`.
+    F16: F16,
+    /// Elements of type `bf16`.
+    Bf16: Bf16,
+}
+
+/// `$body` with the elements of a [`Value`] as `$elements`, whatever their type.
+#[macro_export]
+macro_rules! with_elements {
+    ($value:expr, $elements:pat => $body:expr) => {
+        match $value {
+            $crate::Value::F64($elements) => $body,
+            $crate::Value::F32($elements) => $body,
+            $crate::Value::I32($elements) => $body,
+            $crate::Value::I64($elements) => $body,
+            $crate::Value::I16($elements) => $body,
+            $crate::Value::I8($elements) => $body,
+            $crate::Value::U8($elements) => $body,
+            $crate::Value::U16($elements) => $body,
+            $crate::Value::U32($elements) => $body,
+            $crate::Value::U64($elements) => $body,
+            $crate::Value::Bool($elements) => $body,
+            $crate::Value::F16($elements) => $body,
+            $crate::Value::Bf16($elements) => $body,
+        }
+    };
+}
+
+/// An element as the numbers that the interpreter computes with.
+pub(crate) trait Element: Copy {
+    /// The nearest real.
+    fn as_f64(self) -> f64;
+    /// The integer, of 64 bits without sign its bits.
+    fn as_i64(self) -> i64;
+}
+
+macro_rules! element {
+    ($($ty:ty),*) => { $(
+        impl Element for $ty {
+            fn as_f64(self) -> f64 {
+                self as f64
+            }
+            fn as_i64(self) -> i64 {
+                self as i64
+            }
+        }
+    )* };
+}
+element!(f64, f32, i8, i16, i32, i64, u8, u16, u32, u64);
+
+macro_rules! half {
+    ($($ty:ty),*) => { $(
+        impl Element for $ty {
+            fn as_f64(self) -> f64 {
+                f32::from(self).into()
+            }
+            fn as_i64(self) -> i64 {
+                f32::from(self) as i64
+            }
+        }
+    )* };
+}
+half!(F16, Bf16);
+
+impl Element for Flag {
+    fn as_f64(self) -> f64 {
+        self.0.into()
+    }
+    fn as_i64(self) -> i64 {
+        (self.0 != 0).into()
+    }
 }
 
 impl Value {
-    /// Type of the elements.
-    pub fn ty(&self) -> ScalarType {
-        match self {
-            Self::F64(_) => ScalarType::F64,
-            Self::F32(_) => ScalarType::F32,
-            Self::I32(_) => ScalarType::I32,
-            Self::I64(_) => ScalarType::I64,
-            Self::I16(_) => ScalarType::I16,
-        }
-    }
-
     /// Number of elements.
     pub fn len(&self) -> usize {
-        match self {
-            Self::F64(v) => v.len(),
-            Self::F32(v) => v.len(),
-            Self::I32(v) => v.len(),
-            Self::I64(v) => v.len(),
-            Self::I16(v) => v.len(),
-        }
+        with_elements!(self, v => v.len())
     }
 
     /// Whether there is no element.
@@ -60,78 +164,84 @@ impl Value {
                 .copied()
                 .collect()
         }
-        match self {
-            Self::F64(v) => Self::F64(moved(v, order)),
-            Self::F32(v) => Self::F32(moved(v, order)),
-            Self::I32(v) => Self::I32(moved(v, order)),
-            Self::I64(v) => Self::I64(moved(v, order)),
-            Self::I16(v) => Self::I16(moved(v, order)),
-        }
+        with_elements!(self, v => moved(v, order).into())
     }
 
-    /// The elements, if they are integers.
+    /// The elements, if they are exact integers.
     #[must_use]
     pub fn to_i64(&self) -> Option<Vec<i64>> {
-        match self {
-            Self::I32(v) => Some(v.iter().map(|v| i64::from(*v)).collect()),
-            Self::I64(v) => Some(v.clone()),
-            Self::I16(v) => Some(v.iter().map(|v| i64::from(*v)).collect()),
-            Self::F32(_) | Self::F64(_) => None,
-        }
+        self.ty().is_exact().then(|| self.integers())
+    }
+
+    /// An element as an integer, of 64 bits without sign its bits; a real is rounded.
+    #[must_use]
+    pub fn integer(&self, k: usize) -> Option<i64> {
+        with_elements!(self, v => v.get(k).map(|x| x.as_i64()))
+    }
+
+    /// The elements as the interpreter holds integers and truth values.
+    pub(crate) fn integers(&self) -> Vec<i64> {
+        with_elements!(self, v => v.iter().map(|x| x.as_i64()).collect())
     }
 
     /// Integers as elements of type `ty`; none of a real type, or where one does not fit.
     #[must_use]
     pub fn of_integers(ty: ScalarType, values: &[i64]) -> Option<Self> {
-        fn narrowed<T: TryFrom<i64>>(values: &[i64]) -> Option<Vec<T>> {
-            values.iter().map(|v| T::try_from(*v).ok()).collect()
+        TableData::int(values.iter().copied()).fits(ty).then(|| Self::of_bits(ty, values))
+    }
+
+    /// The low bits of integers as elements of type `ty`; of a real type the nearest reals.
+    #[must_use]
+    pub fn of_bits(ty: ScalarType, values: &[i64]) -> Self {
+        macro_rules! cast {
+            ($variant:ident) => {
+                Self::$variant(values.iter().map(|x| *x as _).collect())
+            };
         }
         match ty {
-            ScalarType::F32 | ScalarType::F64 => None,
-            ScalarType::I16 => narrowed(values).map(Self::I16),
-            ScalarType::I32 => narrowed(values).map(Self::I32),
-            ScalarType::I64 => narrowed(values).map(Self::I64),
+            ScalarType::F64 => cast!(F64),
+            ScalarType::F32 => cast!(F32),
+            ScalarType::I8 => cast!(I8),
+            ScalarType::I16 => cast!(I16),
+            ScalarType::I32 => cast!(I32),
+            ScalarType::I64 => cast!(I64),
+            ScalarType::U8 => cast!(U8),
+            ScalarType::U16 => cast!(U16),
+            ScalarType::U32 => cast!(U32),
+            ScalarType::U64 => cast!(U64),
+            ScalarType::Bool => Self::Bool(values.iter().map(|x| (*x != 0).into()).collect()),
+            ScalarType::F16 | ScalarType::Bf16 => {
+                Self::of_reals(ty, &values.iter().map(|x| *x as f64).collect::<Vec<_>>())
+            }
         }
     }
 
-    /// `len` zeros of type `ty`.
-    pub fn zeros(ty: ScalarType, len: usize) -> Self {
+    /// Reals as elements of a real type, each rounded to it; of another type as `f64`.
+    #[must_use]
+    pub fn of_reals(ty: ScalarType, values: &[f64]) -> Self {
+        let single = || values.iter().map(|x| *x as f32);
         match ty {
-            ScalarType::F64 => Self::F64(vec![0.0; len]),
-            ScalarType::F32 => Self::F32(vec![0.0; len]),
-            ScalarType::I32 => Self::I32(vec![0; len]),
-            ScalarType::I64 => Self::I64(vec![0; len]),
-            ScalarType::I16 => Self::I16(vec![0; len]),
+            ScalarType::F16 => Self::F16(single().map(F16::from).collect()),
+            ScalarType::Bf16 => Self::Bf16(single().map(Bf16::from).collect()),
+            ScalarType::F32 => Self::F32(single().collect()),
+            ScalarType::F64
+            | ScalarType::I8
+            | ScalarType::I16
+            | ScalarType::I32
+            | ScalarType::I64
+            | ScalarType::U8
+            | ScalarType::U16
+            | ScalarType::U32
+            | ScalarType::U64
+            | ScalarType::Bool => Self::F64(values.to_vec()),
         }
     }
 
     /// The elements as `f64` (integers beyond 2^53 are rounded).
     pub fn to_f64(&self) -> Vec<f64> {
-        match self {
-            Self::F64(v) => v.clone(),
-            Self::F32(v) => v.iter().map(|x| f64::from(*x)).collect(),
-            Self::I32(v) => v.iter().map(|x| f64::from(*x)).collect(),
-            Self::I16(v) => v.iter().map(|x| f64::from(*x)).collect(),
-            Self::I64(v) => v.iter().map(|x| *x as f64).collect(),
-        }
+        with_elements!(self, v => v.iter().map(|x| x.as_f64()).collect())
     }
 }
-
-macro_rules! value_from {
-    ($($ty:ty => $variant:ident),*) => { $(
-        impl From<Vec<$ty>> for Value {
-            fn from(elements: Vec<$ty>) -> Self {
-                Self::$variant(elements)
-            }
-        }
-        impl From<$ty> for Value {
-            fn from(scalar: $ty) -> Self {
-                Self::$variant(vec![scalar])
-            }
-        }
-    )* };
-}
-value_from!(f64 => F64, f32 => F32, i32 => I32, i64 => I64, i16 => I16);
 
 /// Parameters and arguments by name; names the kernel does not have are ignored.
 ///
@@ -197,10 +307,7 @@ impl Memory {
 
     /// The elements of an `f64` argument; `None` if it is missing or of another type.
     pub fn f64s(&self, name: &str) -> Option<&[f64]> {
-        match self.get(name)? {
-            Value::F64(v) => Some(v),
-            Value::F32(_) | Value::I16(_) | Value::I32(_) | Value::I64(_) => None,
-        }
+        if let Value::F64(v) = self.get(name)? { Some(v) } else { None }
     }
 
     /// Parameters in order of name.

@@ -21,6 +21,7 @@ pub enum RealOp {
     Sub,
     Mul,
     Div,
+    Mod,
     Min,
     Max,
 }
@@ -32,6 +33,13 @@ pub enum IntOp {
     Mul,
     FloorDiv,
     Mod,
+    TruncDiv,
+    TruncRem,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Shl,
+    Shr,
     Min,
     Max,
 }
@@ -49,8 +57,12 @@ pub enum Real {
     Const(f64),
     Load(Place),
     FromInt(Box<Int>, bool),
+    /// Of the bits of an integer without sign.
+    FromU64(Box<Int>, bool),
     /// Rounds to `f32`.
     Round(Box<Real>),
+    /// Rounds to a type of 16 bits.
+    Half(Box<Real>, ScalarType),
     Neg(Box<Real>, Tally),
     Arith {
         op: RealOp,
@@ -75,6 +87,20 @@ pub enum Real {
     },
 }
 
+/// How an integer becomes one of another type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conversion {
+    /// The value must be one of the type.
+    Fits(ScalarType),
+    /// The bits of an integer without sign, which must fit 64 bits with one.
+    FromU64,
+    /// Modulo 2^32.
+    Wraps,
+    /// The bits of a `u32` as an `i32`.
+    Signed,
+}
+
+/// An integer: of a `u64` its bits.
 #[derive(Clone, Debug)]
 pub enum Int {
     Const(i64),
@@ -82,11 +108,14 @@ pub enum Int {
     Load(Place),
     /// Rounds towards zero; the result must fit the type.
     FromReal(Box<Real>, ScalarType),
-    /// The value must fit `i32`.
-    Narrow(Box<Int>),
+    Converted(Conversion, Box<Int>),
+    /// 0 or 1.
+    FromTruth(Box<Truth>),
     Neg(Box<Int>, Tally),
     Arith {
         op: IntOp,
+        /// The type of words; exact integers have none.
+        word: Option<ScalarType>,
         tally: Tally,
         a: Box<Int>,
         b: Box<Int>,
@@ -98,6 +127,8 @@ pub enum Int {
         neutral: i64,
         /// Whether partial results must fit `i32`.
         narrow: bool,
+        /// The type of words; exact integers have none.
+        word: Option<ScalarType>,
         tally: Tally,
         body: Box<Int>,
     },
@@ -108,14 +139,15 @@ impl Int {
     /// [`purlin_ir::TypedExpr::is_made_of_elements`] says of the kernel's expressions.
     pub fn may_leave_its_type(&self) -> bool {
         match self {
-            Self::Neg(..) | Self::Arith { op: IntOp::Add | IntOp::Sub | IntOp::Mul, .. } => {
+            Self::Neg(..) | Self::Arith { op: IntOp::Add | IntOp::Sub | IntOp::Mul | IntOp::Shl, .. } => {
                 self.is_made_of_elements()
             }
             Self::Const(_)
             | Self::Iname(_)
             | Self::Load(_)
             | Self::FromReal(..)
-            | Self::Narrow(_)
+            | Self::Converted(..)
+            | Self::FromTruth(_)
             | Self::Arith { .. }
             | Self::Select(..)
             | Self::Reduce { .. } => false,
@@ -127,8 +159,9 @@ impl Int {
         match self {
             Self::Const(_) | Self::Iname(_) => false,
             Self::Load(place) => !place.index.is_empty(),
-            Self::FromReal(..) => true,
-            Self::Narrow(a) | Self::Neg(a, _) | Self::Reduce { body: a, .. } => a.is_made_of_elements(),
+            Self::FromReal(..) | Self::FromTruth(_) => true,
+            Self::Converted(_, a) | Self::Neg(a, _) | Self::Reduce { body: a, .. } => a.is_made_of_elements(),
+            Self::Arith { op: IntOp::Shl, a, .. } => a.is_made_of_elements(),
             Self::Arith { a, b, .. } | Self::Select(_, a, b) => {
                 a.is_made_of_elements() || b.is_made_of_elements()
             }
@@ -138,8 +171,21 @@ impl Int {
 
 #[derive(Clone, Debug)]
 pub enum Truth {
-    Real { op: Comparison, tally: Tally, a: Real, b: Real },
-    Int { op: Comparison, tally: Tally, a: Int, b: Int },
+    Real {
+        op: Comparison,
+        tally: Tally,
+        a: Real,
+        b: Real,
+    },
+    Int {
+        op: Comparison,
+        unsigned: bool,
+        tally: Tally,
+        a: Int,
+        b: Int,
+    },
+    /// The integer is not 0.
+    Nonzero(Box<Int>),
     Not(Box<Truth>),
     And(Box<Truth>, Box<Truth>),
     Or(Box<Truth>, Box<Truth>),
@@ -235,11 +281,14 @@ impl Int {
     /// out.
     pub fn loads(&self) -> Vec<&Place> {
         match self {
-            Self::Const(_) | Self::Iname(_) | Self::FromReal(..) | Self::Select(..) | Self::Reduce { .. } => {
-                Vec::new()
-            }
+            Self::Const(_)
+            | Self::Iname(_)
+            | Self::FromReal(..)
+            | Self::FromTruth(_)
+            | Self::Select(..)
+            | Self::Reduce { .. } => Vec::new(),
             Self::Load(place) => vec![place],
-            Self::Narrow(a) | Self::Neg(a, _) => a.loads(),
+            Self::Converted(_, a) | Self::Neg(a, _) => a.loads(),
             Self::Arith { a, b, .. } => a.loads().into_iter().chain(b.loads()).collect(),
         }
     }

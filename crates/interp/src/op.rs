@@ -21,15 +21,17 @@ pub enum OpKind {
     Compare,
     /// Negation.
     Neg,
-    /// Integer quotient rounded down.
+    /// Integer quotient.
     FloorDiv,
-    /// Integer remainder.
+    /// Remainder.
     Mod,
+    /// Operation on bits or truth values.
+    Bitwise,
     /// A function of the C99 mathematics library.
     Math(MathFn),
 }
 
-const PLAIN: [OpKind; 8] = [
+const PLAIN: [OpKind; 9] = [
     OpKind::Add,
     OpKind::Mul,
     OpKind::Div,
@@ -38,6 +40,7 @@ const PLAIN: [OpKind; 8] = [
     OpKind::Neg,
     OpKind::FloorDiv,
     OpKind::Mod,
+    OpKind::Bitwise,
 ];
 
 impl OpKind {
@@ -50,7 +53,7 @@ impl OpKind {
             Self::Add | Self::Mul | Self::Div | Self::MinMax => 1,
             Self::Math(MathFn::Fma) => 2,
             Self::Math(_) => 1,
-            Self::Compare | Self::Neg | Self::FloorDiv | Self::Mod => 0,
+            Self::Compare | Self::Neg | Self::FloorDiv | Self::Mod | Self::Bitwise => 0,
         }
     }
 
@@ -65,6 +68,7 @@ impl OpKind {
             Self::Neg => "neg",
             Self::FloorDiv => "floor_div",
             Self::Mod => "mod",
+            Self::Bitwise => "bits",
             Self::Math(function) => function.name(),
         }
     }
@@ -79,6 +83,7 @@ impl OpKind {
             Self::Neg => 5,
             Self::FloorDiv => 6,
             Self::Mod => 7,
+            Self::Bitwise => 8,
             Self::Math(function) => PLAIN.len() + function as usize,
         }
     }
@@ -95,6 +100,7 @@ impl From<UpdateOp> for OpKind {
             UpdateOp::Add => Self::Add,
             UpdateOp::Mul => Self::Mul,
             UpdateOp::Min | UpdateOp::Max => Self::MinMax,
+            UpdateOp::Or | UpdateOp::And => Self::Bitwise,
         }
     }
 }

@@ -11,6 +11,8 @@ pub(super) fn exact(op: RealOp, a: f64, b: f64, value: f64) -> bool {
         RealOp::Sub => exact_sum(a, -b, value),
         RealOp::Mul => a.mul_add(b, -value) == 0.0,
         RealOp::Div => value.mul_add(b, -a) == 0.0,
+        // `fmod` is exact, and where it has the other sign the divisor is added
+        RealOp::Mod => value == a % b || exact_sum(a % b, b, value),
         RealOp::Min | RealOp::Max => true,
     }
 }
@@ -59,7 +61,7 @@ mod tests {
                 RealOp::Sub => a - b,
                 RealOp::Mul => a * b,
                 RealOp::Div => a / b,
-                RealOp::Min | RealOp::Max => a,
+                RealOp::Min | RealOp::Max | RealOp::Mod => a,
             };
             assert!(!exact(op, a, b, value(a, b)), "{a} {b}");
             assert!(exact(op, 0.75, 0.5, value(0.75, 0.5)));

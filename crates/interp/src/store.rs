@@ -11,7 +11,8 @@ use purlin_ir::types::ScalarType;
 /// Elements a temporary may have in a run: 4 GiB with their marks.
 const MAX_MADE: usize = 1 << 28;
 
-/// Elements of either kind; reals of type `f32` are kept as `f64`.
+/// Elements of either kind; reals of fewer bits are kept as `f64`, integers of 64 bits without sign by
+/// their bits, truth values as 0 and 1.
 #[derive(Clone, Debug)]
 pub(super) enum Elements {
     Real(Vec<f64>),
@@ -39,13 +40,7 @@ pub(super) fn element_name(name: &str, shape: &[usize], mut at: usize) -> String
 }
 
 fn from_value(value: &Value) -> Elements {
-    match value {
-        Value::F64(v) => Elements::Real(v.clone()),
-        Value::F32(v) => Elements::Real(v.iter().map(|x| f64::from(*x)).collect()),
-        Value::I32(v) => Elements::Int(v.iter().map(|x| i64::from(*x)).collect()),
-        Value::I64(v) => Elements::Int(v.clone()),
-        Value::I16(v) => Elements::Int(v.iter().map(|x| i64::from(*x)).collect()),
-    }
+    if value.ty().is_real() { Elements::Real(value.to_f64()) } else { Elements::Int(value.integers()) }
 }
 
 fn from_table(data: &TableData) -> Elements {
@@ -58,10 +53,10 @@ fn from_table(data: &TableData) -> Elements {
 /// The elements as `ty`: integers were checked when they were stored.
 fn to_value(elements: Elements, ty: ScalarType) -> Value {
     match (elements, ty) {
-        (Elements::Real(v), ScalarType::F32) => Value::F32(v.into_iter().map(|x| x as f32).collect()),
-        (Elements::Real(v), _) => Value::F64(v),
-        (Elements::Int(v), ScalarType::I32) => Value::I32(v.into_iter().map(|x| x as i32).collect()),
-        (Elements::Int(v), _) => Value::I64(v),
+        (Elements::Real(v), ScalarType::F64) => Value::F64(v),
+        (Elements::Real(v), ty) => Value::of_reals(ty, &v),
+        (Elements::Int(v), ScalarType::I64) => Value::I64(v),
+        (Elements::Int(v), ty) => Value::of_bits(ty, &v),
     }
 }
 

@@ -29,13 +29,8 @@ pub(crate) fn check_symmetric(
                 wrong(symmetry, shape, &values)
             }
             (VarKind::Argument(Direction::In | Direction::InOut), Some(value)) => {
-                match crate::store::checked(var, value, shape, shape.iter().product())? {
-                    Value::F64(v) => wrong(symmetry, shape, v),
-                    Value::F32(v) => wrong(symmetry, shape, v),
-                    Value::I32(v) => wrong(symmetry, shape, v),
-                    Value::I64(v) => wrong(symmetry, shape, v),
-                    Value::I16(v) => wrong(symmetry, shape, v),
-                }
+                let value = crate::store::checked(var, value, shape, shape.iter().product())?;
+                with_elements!(value, v => wrong(symmetry, shape, v))
             }
             (VarKind::Argument(_) | VarKind::Temporary | VarKind::Param, _) => {
                 unchecked.push(symmetry.var);
@@ -85,12 +80,6 @@ pub fn impose_symmetries(kernel: &Kernel, var: VarId, params: &BTreeMap<String, 
         if symmetry.var != var {
             continue;
         }
-        match value {
-            Value::F64(v) => symmetry.impose(&shape, v),
-            Value::F32(v) => symmetry.impose(&shape, v),
-            Value::I32(v) => symmetry.impose(&shape, v),
-            Value::I64(v) => symmetry.impose(&shape, v),
-            Value::I16(v) => symmetry.impose(&shape, v),
-        }
+        with_elements!(&mut *value, v => symmetry.impose(&shape, v));
     }
 }

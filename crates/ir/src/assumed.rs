@@ -76,7 +76,7 @@ impl BlockLists {
         }
         for (var, axes) in self.with_axes() {
             let data = &kernel.vars[var];
-            if data.ty.is_real() || data.shape.len() != axes {
+            if !data.ty.is_exact() || data.shape.len() != axes {
                 return Err((var, "lists and their map are integers: two axes, lengths one"));
             }
             if !matches!(data.kind, VarKind::Argument(_) | VarKind::Table(_)) {

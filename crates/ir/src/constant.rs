@@ -1,6 +1,7 @@
 //! Literals and constant tables: plain data that can be compared and hashed.
 
-use crate::types::ScalarType;
+use crate::half::{Bf16, F16};
+use crate::types::{Class, ScalarType};
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -54,39 +55,37 @@ impl TableData {
         self.len() == 0
     }
 
-    /// Whether the values can be stored as `ty`: integers in integer types, reals in real types.
+    /// Whether the values can be stored as `ty`: integers in integer types, reals in real types, 0 and 1
+    /// as truth values.
     pub fn fits(&self, ty: ScalarType) -> bool {
-        match self {
-            Self::Real(v) => match ty {
-                ScalarType::F64 => true,
-                ScalarType::F32 => v.iter().all(|x| f64::from(x.0 as f32).to_bits() == x.0.to_bits()),
-                ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => false,
-            },
-            Self::Int(v) => match ty {
-                ScalarType::I64 => true,
-                ScalarType::I32 => v.iter().all(|&x| i32::try_from(x).is_ok()),
-                ScalarType::I16 => v.iter().all(|&x| i16::try_from(x).is_ok()),
-                ScalarType::F32 | ScalarType::F64 => false,
-            },
+        match (self, ty.class()) {
+            (Self::Real(v), Class::Real) => v.iter().all(|x| ty.rounded(x.0).to_bits() == x.0.to_bits()),
+            (Self::Int(v), Class::Exact | Class::Word) => {
+                ty.ends().is_some_and(|(lo, hi)| v.iter().all(|&x| (lo..=hi).contains(&x.into())))
+            }
+            (Self::Int(v), Class::Truth) => v.iter().all(|x| matches!(x, 0 | 1)),
+            (Self::Real(_), Class::Exact | Class::Word | Class::Truth) | (Self::Int(_), Class::Real) => false,
         }
     }
 
     /// The bytes of the table as little-endian elements of `ty`, ready for a device buffer.
     pub fn to_bytes(&self, ty: ScalarType) -> Vec<u8> {
         match self {
-            Self::Real(v) => match ty {
-                ScalarType::F32 => v.iter().flat_map(|x| (x.0 as f32).to_le_bytes()).collect(),
-                ScalarType::F64 | ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => {
-                    v.iter().flat_map(|x| x.0.to_le_bytes()).collect()
-                }
-            },
-            Self::Int(v) => match ty {
-                ScalarType::I32 => v.iter().flat_map(|&x| (x as i32).to_le_bytes()).collect(),
-                ScalarType::I16 => v.iter().flat_map(|&x| (x as i16).to_le_bytes()).collect(),
-                ScalarType::F32 | ScalarType::F64 | ScalarType::I64 => {
-                    v.iter().flat_map(|x| x.to_le_bytes()).collect()
-                }
-            },
+            Self::Real(v) if ty == ScalarType::F32 => {
+                v.iter().flat_map(|x| (x.0 as f32).to_le_bytes()).collect()
+            }
+            Self::Real(v) if ty == ScalarType::F16 => {
+                v.iter().flat_map(|x| F16::from(x.0 as f32).0.to_le_bytes()).collect()
+            }
+            Self::Real(v) if ty == ScalarType::Bf16 => {
+                v.iter().flat_map(|x| Bf16::from(x.0 as f32).0.to_le_bytes()).collect()
+            }
+            Self::Real(v) => v.iter().flat_map(|x| x.0.to_le_bytes()).collect(),
+            // the low bytes of two's complement are those of the narrower type
+            Self::Int(v) => {
+                let size = ty.bytes() as usize;
+                v.iter().flat_map(|x| x.to_le_bytes().into_iter().take(size)).collect()
+            }
         }
     }
 }

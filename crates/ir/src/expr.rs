@@ -1,14 +1,17 @@
 //! Expressions: scalars, array accesses, calls, casts, conditionals, reductions.
 //!
 //! Integer expressions have the meaning of unbounded integers; a code generator picks a width that
-//! holds them. `/` is real division and needs a floating-point operand; integers divide with
-//! `floor_div` and `mod`, which round towards minus infinity.
+//! holds them. Words (`u32`, `u64`) are integers modulo a power of two. `/` is real division and needs
+//! a floating-point operand; integers divide with `floor_div` and `mod`, which round towards minus
+//! infinity, or with `trunc_div` and `trunc_rem`, which round towards zero.
 
 use crate::affine::{Affine, Atom, MAX_TERMS};
 use crate::constant::Real;
 use crate::ids::{InameId, RuleId, VarId};
 use crate::types::ScalarType;
 use serde::{Deserialize, Serialize};
+
+pub use crate::operators::{BinaryOp, MathFn, UnaryOp, UpdateOp};
 
 /// An element of a variable; the index of a scalar is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -72,185 +75,20 @@ pub struct Reduction {
     pub body: Box<Expr>,
 }
 
-/// An associative and commutative operator of updates and reductions.
-///
-/// Minimum and maximum of reals, here as in [`BinaryOp`], are `minNum` and `maxNum` of IEEE
-/// 754-2008 (C's `fmin` and `fmax`): an operand that is nan is ignored, so nan is their neutral
-/// element, and infinity is not, as it would replace a nan. A reduction starts from infinity all
-/// the same: that is the minimum of nothing, and of nothing but nans. Which zero is the smaller
-/// one, and the bits of a nan, are left open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum UpdateOp {
-    /// Sum.
-    Add,
-    /// Product.
-    Mul,
-    /// Minimum.
-    Min,
-    /// Maximum.
-    Max,
-}
-
-impl UpdateOp {
-    /// Every operator.
-    pub const ALL: [Self; 4] = [Self::Add, Self::Mul, Self::Min, Self::Max];
-
-    /// Keyword of reductions in the text format (`sum(...)`).
-    pub fn reduction_name(self) -> &'static str {
-        match self {
-            Self::Add => "sum",
-            Self::Mul => "product",
-            Self::Min => "minimum",
-            Self::Max => "maximum",
-        }
-    }
-
-    /// Operator of updates in the text format (`y[i] += ...`).
-    pub fn update_symbol(self) -> &'static str {
-        match self {
-            Self::Add => "+=",
-            Self::Mul => "*=",
-            Self::Min => "min=",
-            Self::Max => "max=",
-        }
-    }
-}
-
-/// An operator with one operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum UnaryOp {
-    /// Negation.
-    Neg,
-    /// Logical not.
-    Not,
-}
-
-/// An operator with two operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum BinaryOp {
-    /// Sum.
-    Add,
-    /// Difference.
-    Sub,
-    /// Product.
-    Mul,
-    /// Real quotient.
-    Div,
-    /// Integer quotient rounded down.
-    FloorDiv,
-    /// Integer remainder with the sign of the divisor.
-    Mod,
-    /// Smaller of two.
-    Min,
-    /// Larger of two.
-    Max,
-    /// Less than.
-    Lt,
-    /// Less than or equal.
-    Le,
-    /// Equal.
-    Eq,
-    /// Not equal.
-    Ne,
-    /// Logical and, short-circuit.
-    And,
-    /// Logical or, short-circuit.
-    Or,
-}
-
-impl BinaryOp {
-    /// Operator of the text format.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Self::Add => "+",
-            Self::Sub => "-",
-            Self::Mul => "*",
-            Self::Div => "/",
-            Self::FloorDiv => "floor_div",
-            Self::Mod => "mod",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Lt => "<",
-            Self::Le => "<=",
-            Self::Eq => "==",
-            Self::Ne => "!=",
-            Self::And => "and",
-            Self::Or => "or",
-        }
-    }
-
-    /// Whether the result is a truth value of two numbers.
-    pub fn is_comparison(self) -> bool {
-        matches!(self, Self::Lt | Self::Le | Self::Eq | Self::Ne)
-    }
-
-    /// Whether operands and result are truth values.
-    pub fn is_logical(self) -> bool {
-        matches!(self, Self::And | Self::Or)
-    }
-}
-
-macro_rules! math_fns {
-    ($($variant:ident $name:literal $arity:literal),* $(,)?) => {
-        /// A function of the C99 mathematics library, or a Bessel function of POSIX.
-        ///
-        /// The first argument of the Bessel functions is the order, a whole number.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[allow(missing_docs)] // each variant is the function of that name
-        pub enum MathFn { $($variant),* }
-
-        impl MathFn {
-            /// Every function.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-
-            /// The name in texts: the C99 name (of the double-precision function), or `bessel_j`
-            /// and `bessel_y`.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
-            }
-
-            /// Number of arguments.
-            pub fn arity(self) -> usize {
-                match self { $(Self::$variant => $arity),* }
-            }
-
-            /// The function of this name.
-            pub fn from_name(name: &str) -> Option<Self> {
-                match name { $($name => Some(Self::$variant),)* _ => None }
-            }
-        }
-    };
-}
-
-math_fns! {
-    Sin "sin" 1, Cos "cos" 1, Tan "tan" 1, Asin "asin" 1, Acos "acos" 1, Atan "atan" 1, Atan2 "atan2" 2,
-    Sinh "sinh" 1, Cosh "cosh" 1, Tanh "tanh" 1, Asinh "asinh" 1, Acosh "acosh" 1, Atanh "atanh" 1,
-    Exp "exp" 1, Exp2 "exp2" 1, Expm1 "expm1" 1, Log "log" 1, Log2 "log2" 1, Log10 "log10" 1, Log1p "log1p" 1,
-    Pow "pow" 2, Sqrt "sqrt" 1, Cbrt "cbrt" 1, Hypot "hypot" 2, Erf "erf" 1, Erfc "erfc" 1,
-    Tgamma "tgamma" 1, Lgamma "lgamma" 1, Fabs "fabs" 1, Floor "floor" 1, Ceil "ceil" 1, Trunc "trunc" 1,
-    Round "round" 1, Fmod "fmod" 2, Fmin "fmin" 2, Fmax "fmax" 2, Fma "fma" 3, Copysign "copysign" 2,
-    BesselJ "bessel_j" 2, BesselY "bessel_y" 2,
-}
-
-impl MathFn {
-    /// The name of the double-precision function in C and CUDA.
-    pub fn symbol(self) -> &'static str {
-        self.posix_symbol().unwrap_or_else(|| self.name())
-    }
-
-    /// The name of a function that POSIX adds to C99; OpenCL has none of them.
-    pub fn posix_symbol(self) -> Option<&'static str> {
-        if self == Self::BesselJ {
-            return Some("jn");
-        }
-        (self == Self::BesselY).then_some("yn")
-    }
-}
-
 impl Expr {
     /// A binary operation.
     pub fn binary(op: BinaryOp, a: impl Into<Self>, b: impl Into<Self>) -> Self {
         Self::Binary(op, Box::new(a.into()), Box::new(b.into()))
+    }
+
+    /// A truth value as a literal: a comparison of two literals.
+    pub fn truth(value: bool) -> Self {
+        Self::binary(if value { BinaryOp::Eq } else { BinaryOp::Ne }, 0, 0)
+    }
+
+    /// The truth value, if it is a literal.
+    pub fn as_truth(&self) -> Option<bool> {
+        [true, false].into_iter().find(|value| *self == Self::truth(*value))
     }
 
     /// The value of a scalar.
@@ -389,8 +227,8 @@ impl Expr {
 
     /// The quasi-affine value of an integer expression of inames and integer scalars, if it is one.
     ///
-    /// Loads of scalars are taken as symbols: whether they are integers and do not change is for
-    /// the caller to know. What has a coefficient beyond
+    /// Loads of scalars are taken as symbols: whether they are exact integers and do not change is for
+    /// the caller to know. Words are not: `w + 1` of the largest one is 0. What has a coefficient beyond
     /// [`MAX_COEFFICIENT`](crate::affine::MAX_COEFFICIENT), which may have saturated, or more than
     /// [`MAX_TERMS`] terms counts as no affine value.
     pub fn as_affine(&self) -> Option<Affine> {
@@ -399,6 +237,7 @@ impl Expr {
             Self::Iname(i) => return Some(Affine::iname(*i)),
             Self::Load(access) if access.index.is_empty() => return Some(Affine::var(access.var)),
             Self::Unary(UnaryOp::Neg, a) => Some(a.as_affine()?.times(-1)),
+            Self::Unary(UnaryOp::BitNot, a) => Some(a.as_affine()?.times(-1).plus_constant(-1)),
             Self::Binary(op, a, b) => affine_of_binary(*op, &a.as_affine()?, &b.as_affine()?),
             Self::Real(_)
             | Self::Load(_)
@@ -481,7 +320,14 @@ fn affine_of_binary(op: BinaryOp, a: &Affine, b: &Affine) -> Option<Affine> {
         },
         BinaryOp::FloorDiv => b.as_constant().filter(|d| *d > 0).map(|d| a.floor_div(d)),
         BinaryOp::Mod => b.as_constant().filter(|d| *d > 0).map(|d| a.modulo(d)),
+        BinaryOp::Shl => power_of_two(b).map(|factor| a.times(factor)),
+        BinaryOp::Shr => power_of_two(b).map(|divisor| a.floor_div(divisor)),
         BinaryOp::Div
+        | BinaryOp::TruncDiv
+        | BinaryOp::TruncRem
+        | BinaryOp::BitAnd
+        | BinaryOp::BitOr
+        | BinaryOp::BitXor
         | BinaryOp::Min
         | BinaryOp::Max
         | BinaryOp::Lt
@@ -491,6 +337,11 @@ fn affine_of_binary(op: BinaryOp, a: &Affine, b: &Affine) -> Option<Affine> {
         | BinaryOp::And
         | BinaryOp::Or => None,
     }
+}
+
+/// By what a shift multiplies or divides, where that is known.
+fn power_of_two(by: &Affine) -> Option<i64> {
+    by.as_constant().filter(|k| (0..62).contains(k)).map(|k| 1 << k)
 }
 
 impl From<i64> for Expr {

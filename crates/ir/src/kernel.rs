@@ -484,18 +484,18 @@ impl Variable {
         usize::try_from(place).ok()
     }
 
-    /// Whether its elements may have 16 bits: it is an array that is read alone.
-    pub fn can_be_short(&self) -> bool {
+    /// Whether it is a number that a launch gets, and no memory.
+    pub fn is_passed_by_value(&self) -> bool {
         match &self.kind {
-            VarKind::Argument(Direction::In) => !self.shape.is_empty(),
-            VarKind::Table(_) => true,
-            VarKind::Argument(Direction::Out | Direction::InOut) | VarKind::Temporary | VarKind::Param => {
+            VarKind::Argument(Direction::In) => self.shape.is_empty() && self.space != AddressSpace::Global,
+            VarKind::Param => true,
+            VarKind::Argument(Direction::Out | Direction::InOut) | VarKind::Temporary | VarKind::Table(_) => {
                 false
             }
         }
     }
 
-    /// Whether it is a scalar integer that affine expressions may mention.
+    /// Whether it is a scalar integer that affine expressions may mention, which words are not.
     pub fn is_integer_scalar(&self) -> bool {
         self.shape.is_empty() && self.ty.is_exact()
     }

@@ -15,14 +15,17 @@ pub mod domain;
 pub mod elimination;
 pub mod expr;
 pub mod fix;
+pub mod half;
 pub mod ids;
 pub mod intrinsics;
 pub mod kernel;
+mod keywords;
 mod launches;
 pub mod layout;
 pub mod lists;
 pub mod multiples;
 pub mod neutral;
+mod operators;
 mod references;
 pub mod rules;
 pub mod symmetry;
@@ -38,6 +41,7 @@ pub use calls::{Call, Callee};
 pub use constant::{Real, TableData};
 pub use domain::{Constraint, Domain, GuardedRange};
 pub use expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp, UpdateOp};
+pub use half::{Bf16, F16};
 pub use ids::{Arena, CalleeId, Id, InameId, InsnId, RuleId, VarId};
 pub use kernel::{
     AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Launch, Layout, NoSubGroup, Node,
@@ -46,6 +50,6 @@ pub use kernel::{
 pub use lists::{BlockLists, ExclusiveItems, InverseLists};
 pub use multiples::Multiples;
 pub use symmetry::{AxisImage, NoSymmetry, Symmetry};
-pub use types::{Class, ScalarType};
+pub use types::{Class, Flag, ScalarType};
 pub use typing::{ExprType, TypeError, TypedExpr};
 pub use verify::KernelError;

@@ -1,10 +1,26 @@
-//! What operators start from.
+//! What operators start from, and how they join values.
 
 use crate::constant::Real;
-use crate::expr::{Expr, UpdateOp};
+use crate::expr::{BinaryOp, Expr, UnaryOp, UpdateOp};
 use crate::types::{Class, ScalarType};
 
 impl UpdateOp {
+    /// Two values joined, both of which are evaluated: `or` and `and` would leave the second one out.
+    pub fn joined(self, a: Expr, b: Expr) -> Expr {
+        let count = |a, b| {
+            let number = |e| Expr::Cast(ScalarType::I32, Box::new(e));
+            number(a) + number(b)
+        };
+        match self {
+            Self::Add => Expr::binary(BinaryOp::Add, a, b),
+            Self::Mul => Expr::binary(BinaryOp::Mul, a, b),
+            Self::Min => Expr::binary(BinaryOp::Min, a, b),
+            Self::Max => Expr::binary(BinaryOp::Max, a, b),
+            Self::Or => Expr::binary(BinaryOp::Ne, count(a, b), 0),
+            Self::And => Expr::binary(BinaryOp::Eq, count(a, b), 2),
+        }
+    }
+
     /// The value of a reduction of reals over nothing.
     pub const fn real_of_nothing(self) -> f64 {
         match self {
@@ -12,15 +28,17 @@ impl UpdateOp {
             Self::Mul => 1.0,
             Self::Min => f64::INFINITY,
             Self::Max => f64::NEG_INFINITY,
+            // of truth values alone
+            Self::Or | Self::And => f64::NAN,
         }
     }
 
-    /// The value of a reduction of integers of a type over nothing, 64 bits of a type of none.
+    /// The value of a reduction of integers or truth values of a type over nothing, as the bits of 64.
     pub fn integer_of_nothing(self, ty: ScalarType) -> i64 {
         let (smallest, largest) = ty.ends().unwrap_or((i64::MIN.into(), i64::MAX.into()));
         match self {
-            Self::Add => 0,
-            Self::Mul => 1,
+            Self::Add | Self::Or => 0,
+            Self::Mul | Self::And => 1,
             Self::Min => largest as i64,
             Self::Max => smallest as i64,
         }
@@ -33,7 +51,9 @@ impl UpdateOp {
 pub fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
     match op {
         UpdateOp::Min | UpdateOp::Max if ty.is_real() => Expr::from(f64::NAN),
-        UpdateOp::Add | UpdateOp::Mul | UpdateOp::Min | UpdateOp::Max => of_nothing(op, ty),
+        UpdateOp::Add | UpdateOp::Mul | UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And => {
+            of_nothing(op, ty)
+        }
     }
 }
 
@@ -42,6 +62,12 @@ pub fn of_nothing(op: UpdateOp, ty: ScalarType) -> Expr {
     match ty.class() {
         Class::Real => Expr::from(op.real_of_nothing()),
         Class::Exact => Expr::from(op.integer_of_nothing(ty)),
+        // a literal has a sign, so that it may not reach the end of 64 bits
+        Class::Word => match op.integer_of_nothing(ty) {
+            literal @ 0.. => Expr::from(literal),
+            _ => Expr::Unary(UnaryOp::BitNot, Box::new(Expr::Cast(ty, Box::new(Expr::Int(0))))),
+        },
+        Class::Truth => Expr::truth(op.integer_of_nothing(ty) != 0),
     }
 }
 
@@ -60,6 +86,6 @@ fn is_number(value: &Expr, wanted: &Expr) -> bool {
         (Expr::Int(a), Expr::Int(b)) => a == b,
         (Expr::Int(a), Expr::Real(Real(b))) => *a as f64 == *b,
         (Expr::Real(Real(a)), Expr::Real(Real(b))) => a == b || (a.is_nan() && b.is_nan()),
-        _ => false,
+        _ => value == wanted,
     }
 }

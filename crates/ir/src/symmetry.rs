@@ -2,7 +2,9 @@
 
 use crate::affine::Affine;
 use crate::expr::Expr;
+use crate::half::{Bf16, F16};
 use crate::ids::VarId;
+use crate::types::Flag;
 use serde::{Deserialize, Serialize};
 
 /// The index along one axis of the image of an element.
@@ -172,7 +174,37 @@ macro_rules! integers {
 }
 
 reals!(f64, f32);
-integers!(i64, i32, i16);
+integers!(i64, i32, i16, i8, u8, u16, u32, u64);
+
+impl Element for F16 {
+    fn is_same(self, other: Self) -> bool {
+        self.0 == other.0
+    }
+
+    fn negative(self) -> Self {
+        Self(self.0 ^ 0x8000)
+    }
+}
+
+impl Element for Bf16 {
+    fn is_same(self, other: Self) -> bool {
+        self.0 == other.0
+    }
+
+    fn negative(self) -> Self {
+        Self(self.0 ^ 0x8000)
+    }
+}
+
+impl Element for Flag {
+    fn is_same(self, other: Self) -> bool {
+        self == other
+    }
+
+    fn negative(self) -> Self {
+        self
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -4,20 +4,26 @@
 //! |---|---|
 //! | integer literals, inames | `Index`: an integer of whatever width holds it |
 //! | `Index` with `i32` or `i64` | that type; `i32` with `i64`: `i64` |
-//! | an element of type `i16` | `i32` |
+//! | an element of type `i8`, `i16`, `u8` or `u16` | `i32` |
+//! | an element of type `bool` | a truth value |
+//! | an element of type `f16` or `bf16` | `f32` |
+//! | `u32` with `u64` | `u64` |
+//! | integer literal that fits with `u32` or `u64` | that word |
 //! | floating-point literal | `WeakReal`: `f64`, or the type of the other operand |
 //! | integer *literal* with a real | that real |
 //! | `f32` with `f64` | `f64` |
 //!
-//! Any other mixture of integers and reals needs a cast.
+//! Any other mixture of integers, words, reals and truth values needs a cast. A cast to an integer
+//! needs a value that fits; one of an integer to a word takes it modulo 2^32 or 2^64, and `bits` takes
+//! a word back to the integer of the same bits.
 //!
 //! Integers of loops, parameters and scalars are exact, and so are indices. Elsewhere a sum, a
 //! difference or a product of values of `i32` that is made of elements of arrays is a value of `i32`:
 //! a program in which it leaves 32 bits is an error, as a store that does not fit.
 
-use crate::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp};
+use crate::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp, UpdateOp};
 use crate::kernel::Kernel;
-use crate::types::ScalarType;
+use crate::types::{Class, ScalarType};
 use std::fmt;
 
 /// The type of an expression.
@@ -35,6 +41,16 @@ pub enum ExprType {
     Scalar(ScalarType),
 }
 
+impl ScalarType {
+    /// The type of the value of an element.
+    pub fn value_type(self) -> ExprType {
+        match self.class() {
+            Class::Truth => ExprType::Bool,
+            Class::Exact | Class::Word | Class::Real => ExprType::Scalar(self.loaded()),
+        }
+    }
+}
+
 impl ExprType {
     /// The element type that holds values of this type: `f64` for weak reals, `i64` for indices.
     pub fn scalar(self) -> Option<ScalarType> {
@@ -46,12 +62,29 @@ impl ExprType {
         }
     }
 
-    /// Whether values are integers.
+    /// The type of a variable that holds just these values, where they have one.
+    pub fn stored(self) -> Option<ScalarType> {
+        match self {
+            Self::Bool => Some(ScalarType::Bool),
+            Self::Scalar(ty) => Some(ty),
+            Self::Literal | Self::Index | Self::WeakReal => None,
+        }
+    }
+
+    /// Whether values are exact integers.
     pub fn is_integer(self) -> bool {
         match self {
             Self::Literal | Self::Index => true,
             Self::Scalar(ty) => ty.is_exact(),
             Self::Bool | Self::WeakReal => false,
+        }
+    }
+
+    /// The word type, if values are words.
+    pub fn word(self) -> Option<ScalarType> {
+        match self {
+            Self::Scalar(ty) => Some(ty).filter(|ty| ty.is_word()),
+            Self::Bool | Self::Literal | Self::Index | Self::WeakReal => None,
         }
     }
 
@@ -67,11 +100,14 @@ impl ExprType {
     /// Whether a value of this type may be stored in an element of type `ty` without a cast.
     pub fn stores_in(self, ty: ScalarType) -> bool {
         match self {
-            Self::Bool => false,
-            Self::Literal => true,
+            Self::Bool => ty.class() == Class::Truth,
+            Self::Literal => ty.class() != Class::Truth,
             Self::Index => ty.is_exact(),
             Self::WeakReal => ty.is_real(),
-            Self::Scalar(from) => from.is_real() == ty.is_real() && from.bytes() <= ty.bytes(),
+            // what is stored in 8 or 16 bits is computed in 32
+            Self::Scalar(from) => {
+                from.class() == ty.class() && (from.bytes() <= ty.bytes() || from == ty.loaded())
+            }
         }
     }
 
@@ -80,9 +116,12 @@ impl ExprType {
         let result = match (self, other) {
             (Self::Bool, _) | (_, Self::Bool) => return None,
             (Self::Literal, t) | (t, Self::Literal) => t,
-            (a, b) if a.is_integer() != b.is_integer() => return None,
-            (Self::Index, t) | (t, Self::Index) | (Self::WeakReal, t) | (t, Self::WeakReal) => t,
-            (Self::Scalar(a), Self::Scalar(b)) => Self::Scalar(if a.bytes() >= b.bytes() { a } else { b }),
+            (Self::Index, t) | (t, Self::Index) if t.is_integer() => t,
+            (Self::WeakReal, t) | (t, Self::WeakReal) if t.is_real() => t,
+            (Self::Scalar(a), Self::Scalar(b)) if a.class() == b.class() => {
+                Self::Scalar(if a.bytes() >= b.bytes() { a } else { b })
+            }
+            (Self::Index | Self::WeakReal | Self::Scalar(_), _) => return None,
         };
         Some(result)
     }
@@ -104,7 +143,7 @@ impl fmt::Display for ExprType {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TypeError {
     /// Operands that do not go together.
-    #[error("`{op}` cannot combine {left} and {right}; cast one of them, for example `f64(i)`")]
+    #[error("`{op}` cannot combine {left} and {right}; cast one of them, for example `{}`", example(.left, .right))]
     Mismatch {
         /// The operation.
         op: String,
@@ -160,14 +199,16 @@ impl Kernel {
             Expr::Load(access) => self.type_of_access(access, rule_params)?,
             Expr::Unary(UnaryOp::Neg, a) => number("-", of(a)?)?,
             Expr::Unary(UnaryOp::Not, a) => truth("not", of(a)?)?,
-            Expr::Binary(op, a, b) => type_of_binary(*op, of(a)?, of(b)?)?,
+            Expr::Unary(UnaryOp::BitNot, a) => integer("bit_not", of(a)?)?,
+            Expr::Unary(UnaryOp::Bits, a) => type_of_bits(of(a)?)?,
+            Expr::Binary(op, a, b) => self.type_of_binary(*op, (a, of(a)?), (b, of(b)?))?,
             Expr::Cast(ty, a) => type_of_cast(*ty, of(a)?)?,
             Expr::Call(function, args) => type_of_call(*function, args.len(), args.iter().map(of))?,
             Expr::Select(c, a, b) => {
                 truth("if", of(c)?)?;
-                joined("if", of(a)?, of(b)?)?
+                self.joined("if", (a, of(a)?), (b, of(b)?))?
             }
-            Expr::Reduce(r) => number(r.op.reduction_name(), of(&r.body)?)?,
+            Expr::Reduce(r) => type_of_reduction(r.op, of(&r.body)?)?,
             Expr::Rule(rule, args) => {
                 let rule = &self.rules[*rule];
                 arity(&rule.name, rule.params.len(), args.len())?;
@@ -190,15 +231,17 @@ impl Kernel {
         let ty = match (e, operands.as_slice()) {
             (Expr::Unary(UnaryOp::Neg, _), [a]) => number("-", a.ty)?,
             (Expr::Unary(UnaryOp::Not, _), [a]) => truth("not", a.ty)?,
-            (Expr::Binary(op, ..), [a, b]) => type_of_binary(*op, a.ty, b.ty)?,
+            (Expr::Unary(UnaryOp::BitNot, _), [a]) => integer("bit_not", a.ty)?,
+            (Expr::Unary(UnaryOp::Bits, _), [a]) => type_of_bits(a.ty)?,
+            (Expr::Binary(op, ..), [a, b]) => self.type_of_binary(*op, (a.expr, a.ty), (b.expr, b.ty))?,
             (Expr::Call(function, args), operands) => {
                 type_of_call(*function, args.len(), operands.iter().map(|a| Ok(a.ty)))?
             }
             (Expr::Select(..), [c, a, b]) => {
                 truth("if", c.ty)?;
-                joined("if", a.ty, b.ty)?
+                self.joined("if", (a.expr, a.ty), (b.expr, b.ty))?
             }
-            (Expr::Reduce(r), [body]) => number(r.op.reduction_name(), body.ty)?,
+            (Expr::Reduce(r), [body]) => type_of_reduction(r.op, body.ty)?,
             (Expr::Cast(ty, _), [a]) => type_of_cast(*ty, a.ty)?,
             // a leaf
             (e, _) => self.type_of(e, &[])?,
@@ -219,7 +262,11 @@ impl Kernel {
         let expanded = self.expand_rules(e);
         Ok(match self.type_of(&expanded, &[])? {
             ExprType::Scalar(found) if found == ty => e.clone(),
+            ExprType::Bool if ty == ScalarType::Bool => e.clone(),
             ExprType::WeakReal if ty == ScalarType::F32 => self.cast_at_a_leaf(&expanded, ty),
+            ExprType::WeakReal if ty.is_half() => {
+                Expr::Cast(ty, Box::new(self.cast_at_a_leaf(&expanded, ScalarType::F32)))
+            }
             ExprType::Bool
             | ExprType::Literal
             | ExprType::Index
@@ -276,7 +323,80 @@ impl Kernel {
                 return Err(TypeError::Operand { op: var.name.clone(), needed: "integer indices", found });
             }
         }
-        Ok(ExprType::Scalar(var.ty.loaded()))
+        Ok(var.ty.value_type())
+    }
+
+    /// Whether `e` of type `found`, if it is a literal, is one of the words of type `ty`; anything else
+    /// passes.
+    pub(crate) fn literal_fits(&self, e: &Expr, found: ExprType, ty: ExprType) -> bool {
+        let Some((0, hi)) = ty.word().filter(|_| found == ExprType::Literal).and_then(ScalarType::ends)
+        else {
+            return true;
+        };
+        let value = self.expand_rules(e).as_affine().and_then(|e| e.as_constant());
+        value.is_some_and(|value| (0..=hi).contains(&value.into()))
+    }
+
+    fn joined(
+        &self,
+        op: &str,
+        (a, left): (&Expr, ExprType),
+        (b, right): (&Expr, ExprType),
+    ) -> Result<ExprType, TypeError> {
+        left.join(right)
+            .filter(|ty| self.literal_fits(a, left, *ty) && self.literal_fits(b, right, *ty))
+            .ok_or_else(|| TypeError::Mismatch { op: op.into(), left, right })
+    }
+
+    fn type_of_binary(
+        &self,
+        op: BinaryOp,
+        (a, left): (&Expr, ExprType),
+        (b, right): (&Expr, ExprType),
+    ) -> Result<ExprType, TypeError> {
+        let name = op.symbol();
+        if op.is_logical() {
+            truth(name, left)?;
+            return truth(name, right);
+        }
+        if matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
+            integer(name, right)?;
+            return integer(name, if left == ExprType::Literal { ExprType::Index } else { left });
+        }
+        let result = self.joined(name, (a, left), (b, right))?;
+        if op.is_comparison() {
+            return Ok(ExprType::Bool);
+        }
+        if op == BinaryOp::Div && result == ExprType::Literal {
+            return Ok(ExprType::WeakReal);
+        }
+        if op == BinaryOp::Div && !result.is_real() {
+            let needed = "real operands (integers use floor_div)";
+            return Err(TypeError::Operand { op: name.into(), needed, found: result });
+        }
+        match op {
+            BinaryOp::FloorDiv
+            | BinaryOp::TruncDiv
+            | BinaryOp::TruncRem
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor => integer(name, result),
+            BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul
+            | BinaryOp::Div
+            | BinaryOp::Mod
+            | BinaryOp::Shl
+            | BinaryOp::Shr
+            | BinaryOp::Min
+            | BinaryOp::Max
+            | BinaryOp::Lt
+            | BinaryOp::Le
+            | BinaryOp::Eq
+            | BinaryOp::Ne
+            | BinaryOp::And
+            | BinaryOp::Or => Ok(result),
+        }
     }
 }
 
@@ -307,7 +427,11 @@ impl TypedExpr<'_> {
         match self.expr {
             Expr::Load(access) => !access.index.is_empty(),
             Expr::Select(..) => any(self.operands.get(1..).unwrap_or(&[])),
-            Expr::Cast(..) => self.operands.iter().any(|a| a.ty.is_real() || a.is_made_of_elements()),
+            Expr::Cast(..) => self
+                .operands
+                .iter()
+                .any(|a| a.ty.is_real() || a.ty == ExprType::Bool || a.is_made_of_elements()),
+            Expr::Binary(BinaryOp::Shl, ..) => self.operands.first().is_some_and(Self::is_made_of_elements),
             Expr::Unary(..) | Expr::Binary(..) | Expr::Reduce(_) => any(&self.operands),
             Expr::Int(_)
             | Expr::Real(_)
@@ -348,13 +472,46 @@ fn number(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
     }
 }
 
+fn integer(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
+    if found.is_integer() || found.word().is_some() {
+        return Ok(found);
+    }
+    Err(TypeError::Operand { op: op.into(), needed: "integer operands", found })
+}
+
+fn type_of_bits(from: ExprType) -> Result<ExprType, TypeError> {
+    match from.word() {
+        Some(ScalarType::U32) => Ok(ExprType::Scalar(ScalarType::I32)),
+        Some(_) => Ok(ExprType::Scalar(ScalarType::I64)),
+        None => Err(TypeError::Operand { op: "bits".into(), needed: "a `u32` or a `u64`", found: from }),
+    }
+}
+
+fn type_of_reduction(op: UpdateOp, body: ExprType) -> Result<ExprType, TypeError> {
+    let name = op.reduction_name();
+    if op.is_logical() { truth(name, body) } else { number(name, body) }
+}
+
 fn type_of_cast(ty: ScalarType, from: ExprType) -> Result<ExprType, TypeError> {
-    if ty == ScalarType::I16 {
-        let needed = "no cast, as values have 32 bits or more";
+    if ty == ScalarType::Bool {
+        let needed = "no cast but `!= 0`";
         return Err(TypeError::Operand { op: ty.name().into(), needed, found: from });
     }
-    number(ty.name(), from)?;
-    Ok(ExprType::Scalar(ty))
+    if ty.is_half() && from == ExprType::Scalar(ScalarType::F64) {
+        let needed = "an `f32`, which it rounds";
+        return Err(TypeError::Operand { op: ty.name().into(), needed, found: from });
+    }
+    Ok(ty.value_type())
+}
+
+/// A cast that helps where two types do not go together.
+fn example(left: &ExprType, right: &ExprType) -> &'static str {
+    match (left.word().or_else(|| right.word()), [left, right].contains(&&ExprType::Bool)) {
+        (_, true) => "i32(b)",
+        (Some(ScalarType::U64), _) => "u64(i)",
+        (Some(_), _) => "u32(i)",
+        (None, false) => "f64(i)",
+    }
 }
 
 fn truth(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
@@ -364,31 +521,4 @@ fn truth(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
             Err(TypeError::Operand { op: op.into(), needed: "a truth value", found })
         }
     }
-}
-
-fn joined(op: &str, left: ExprType, right: ExprType) -> Result<ExprType, TypeError> {
-    left.join(right).ok_or_else(|| TypeError::Mismatch { op: op.into(), left, right })
-}
-
-fn type_of_binary(op: BinaryOp, left: ExprType, right: ExprType) -> Result<ExprType, TypeError> {
-    let name = op.symbol();
-    if op.is_logical() {
-        truth(name, left)?;
-        return truth(name, right);
-    }
-    let result = joined(name, left, right)?;
-    if op.is_comparison() {
-        return Ok(ExprType::Bool);
-    }
-    let needs = |needed| Err(TypeError::Operand { op: name.into(), needed, found: result });
-    if op == BinaryOp::Div && result == ExprType::Literal {
-        return Ok(ExprType::WeakReal);
-    }
-    if op == BinaryOp::Div && !result.is_real() {
-        return needs("real operands (integers use floor_div)");
-    }
-    if matches!(op, BinaryOp::FloorDiv | BinaryOp::Mod) && !result.is_integer() {
-        return needs("integer operands");
-    }
-    Ok(result)
 }

@@ -39,70 +39,12 @@ use foldhash::fast::FixedState;
 use std::collections::HashSet;
 
 pub use crate::depth::{MAX_DEPTH, MAX_PATH};
+pub use crate::keywords::KEYWORDS;
 
 /// Maximum number of loops around an instruction, reductions included.
 pub const MAX_LOOP_DEPTH: usize = 64;
 /// Maximum number of operations of a rule when the rules it uses are expanded.
 const MAX_RULE_SIZE: usize = 1_000_000;
-
-macro_rules! keywords {
-    ($($word:literal),*) => {
-        /// Words of the text format that cannot be names.
-        pub const KEYWORDS: &[&str] = &[$($word),*];
-
-        fn is_keyword(text: &str) -> bool {
-            matches!(text, $($word)|*)
-        }
-    };
-}
-
-keywords!(
-    "kernel",
-    "param",
-    "arg",
-    "temp",
-    "table",
-    "rule",
-    "callee",
-    "call",
-    "assume",
-    "for",
-    "in",
-    "out",
-    "inout",
-    "if",
-    "else",
-    "where",
-    "and",
-    "or",
-    "not",
-    "sum",
-    "product",
-    "minimum",
-    "maximum",
-    "min",
-    "max",
-    "mod",
-    "floor_div",
-    "select",
-    "f32",
-    "f64",
-    "i32",
-    "i64",
-    "global",
-    "constant",
-    "local",
-    "subgroup",
-    "private",
-    "injective",
-    "ascending",
-    "symmetric",
-    "antisymmetric",
-    "inf",
-    "nan",
-    "true",
-    "false"
-);
 
 /// Why a kernel is not well formed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -124,6 +66,10 @@ pub enum KernelError {
     Type { what: String, source: TypeError },
     #[error("`{insn}` stores {found} in `{var}`, which holds {needed}; cast the value")]
     Store { insn: String, var: String, needed: crate::ScalarType, found: ExprType },
+    #[error(
+        "`{insn}` updates `{var}`, which holds {found}, by `{op}`, which joins {needed}; use another operator"
+    )]
+    Update { insn: String, var: String, op: &'static str, needed: &'static str, found: crate::ScalarType },
     #[error("the predicate of `{insn}` is {found}, needed a truth value such as `i < n`")]
     Predicate { insn: String, found: ExprType },
     #[error("`{insn}` writes to `{var}`, which is {kind}; declare it `out`, `inout` or `temp`")]
@@ -288,11 +234,15 @@ impl Kernel {
             return error("the vector axis is not one of its axes");
         }
         let space = |why| Err(KernelError::Space { var: var.name.clone(), space: var.space.name(), why });
-        if var.ty == ScalarType::I16 && !var.can_be_short() {
-            return error("elements of 16 bits are those of an input with axes, or of a table");
+        if var.ty.bytes() < 4 && var.is_passed_by_value() {
+            return error("a number that is passed by value has 32 bits or more; declare it as `i32`");
         }
         match &var.kind {
-            VarKind::Param if !var.is_integer_scalar() => error("a parameter is an integer scalar"),
+            VarKind::Param
+                if !matches!(var.ty, ScalarType::I32 | ScalarType::I64) || !var.shape.is_empty() =>
+            {
+                error("a parameter is an integer scalar")
+            }
             VarKind::Param => Ok(()),
             VarKind::Argument(Direction::In) if var.shape.is_empty() => Ok(()),
             VarKind::Argument(_) if var.space != AddressSpace::Global => space("arguments are global"),
@@ -404,7 +354,7 @@ pub fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|c| c.is_ascii_alphabetic() || c == b'_')
         && bytes.all(|c| c.is_ascii_alphanumeric() || c == b'_')
-        && !is_keyword(text)
+        && !crate::keywords::is_keyword(text)
         && crate::expr::MathFn::from_name(text).is_none()
 }
 
@@ -508,9 +458,14 @@ impl Walk<'_> {
             .map_err(|source| KernelError::Type { what: format!("`{}`", insn.name), source })?;
         let found = typed(&insn.rhs)?;
         let var = &self.kernel.vars[insn.lhs.var];
-        if !found.stores_in(var.ty) {
-            let (insn, var, needed) = (insn.name.clone(), var.name.clone(), var.ty);
-            return Err(KernelError::Store { insn, var, needed, found });
+        let (name, to) = (|| insn.name.clone(), || var.name.clone());
+        if let Some(op) = insn.update_op().filter(|op| op.is_logical() != (var.ty == ScalarType::Bool)) {
+            let needed = if op.is_logical() { "truth values" } else { "numbers" };
+            let op = op.update_symbol();
+            return Err(KernelError::Update { insn: name(), var: to(), op, needed, found: var.ty });
+        }
+        if !found.stores_in(var.ty) || !self.kernel.literal_fits(&insn.rhs, found, var.ty.value_type()) {
+            return Err(KernelError::Store { insn: name(), var: to(), needed: var.ty, found });
         }
         match insn.predicate.as_ref().map(typed).transpose()? {
             None | Some(ExprType::Bool) => Ok(()),

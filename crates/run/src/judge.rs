@@ -2,8 +2,10 @@
 
 use crate::{LoadError, Loaded, Random, gathered};
 use purlin_codegen::{CodegenError, Options, Target, generate};
-use purlin_interp::{InterpError, Memory, Observer, Value, interpret_with};
-use purlin_ir::{Affine, Atom, Direction, Id, Kernel, ScalarType, TableData, VarId, VarKind, Variable};
+use purlin_interp::{InterpError, Memory, Observer, Value, interpret_with, with_elements};
+use purlin_ir::{
+    Affine, Atom, Bf16, Direction, F16, Id, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
+};
 use purlin_runtime::{RuntimeError, open};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -15,6 +17,10 @@ pub const TOLERANCE: f64 = 1e-12;
 /// Relative error in single precision above which a result is wrong: the same sums as for
 /// [`TOLERANCE`].
 const TOLERANCE_F32: f64 = 1e-5;
+
+/// The same of elements of 16 bits: a few roundings to 11 bits, or to 8.
+const TOLERANCE_F16: f64 = 4e-3;
+const TOLERANCE_BF16: f64 = 3e-2;
 
 /// Steps of the interpreter after which a comparison is given up: some seconds.
 pub const STEPS: u64 = 50_000_000;
@@ -245,6 +251,14 @@ fn pattern(value: &Value, k: usize, byte: u8) -> bool {
         Value::I32(v) => v.get(k).is_some_and(|x| *x == i32::from_ne_bytes([byte; 4])),
         Value::I64(v) => v.get(k).is_some_and(|x| *x == i64::from_ne_bytes([byte; 8])),
         Value::I16(v) => v.get(k).is_some_and(|x| *x == i16::from_ne_bytes([byte; 2])),
+        Value::I8(v) => v.get(k).is_some_and(|x| *x == i8::from_ne_bytes([byte])),
+        Value::U8(v) => v.get(k).is_some_and(|x| *x == byte),
+        Value::U16(v) => v.get(k).is_some_and(|x| *x == u16::from_ne_bytes([byte; 2])),
+        Value::U32(v) => v.get(k).is_some_and(|x| *x == u32::from_ne_bytes([byte; 4])),
+        Value::U64(v) => v.get(k).is_some_and(|x| *x == u64::from_ne_bytes([byte; 8])),
+        Value::Bool(v) => v.get(k).is_some_and(|x| x.0 == byte),
+        Value::F16(v) => v.get(k).is_some_and(|x| x.0 == u16::from_ne_bytes([byte; 2])),
+        Value::Bf16(v) => v.get(k).is_some_and(|x| x.0 == u16::from_ne_bytes([byte; 2])),
     }
 }
 
@@ -256,7 +270,17 @@ fn tolerance(value: &Value) -> f64 {
     match value {
         Value::F64(_) => TOLERANCE,
         Value::F32(_) => TOLERANCE_F32,
-        Value::I16(_) | Value::I32(_) | Value::I64(_) => 1.0,
+        Value::I8(_)
+        | Value::I16(_)
+        | Value::I32(_)
+        | Value::I64(_)
+        | Value::U8(_)
+        | Value::U16(_)
+        | Value::U32(_)
+        | Value::U64(_)
+        | Value::Bool(_) => 1.0,
+        Value::F16(_) => TOLERANCE_F16,
+        Value::Bf16(_) => TOLERANCE_BF16,
     }
 }
 
@@ -275,26 +299,31 @@ fn error(needed: &Value, found: &Value, k: usize, scale: f64) -> f64 {
         (Some(a), Some(b)) if a.is_finite() && b.is_finite() => (a - b).abs() / scale,
         _ => f64::INFINITY,
     };
-    let exact = |same: bool| if same { 0.0 } else { f64::INFINITY };
     match (needed, found) {
         (Value::F64(a), Value::F64(b)) => real(a.get(k).copied(), b.get(k).copied()),
         (Value::F32(a), Value::F32(b)) => {
             real(a.get(k).map(|x| f64::from(*x)), b.get(k).map(|x| f64::from(*x)))
         }
-        (Value::I32(a), Value::I32(b)) => exact(a.get(k) == b.get(k)),
-        (Value::I64(a), Value::I64(b)) => exact(a.get(k) == b.get(k)),
-        (Value::I16(a), Value::I16(b)) => exact(a.get(k) == b.get(k)),
-        (Value::F64(_) | Value::F32(_) | Value::I16(_) | Value::I32(_) | Value::I64(_), _) => f64::INFINITY,
+        (Value::F16(a), Value::F16(b)) => {
+            let number = |v: &Vec<F16>| v.get(k).map(|x| f32::from(*x).into());
+            real(number(a), number(b))
+        }
+        (Value::Bf16(a), Value::Bf16(b)) => {
+            let number = |v: &Vec<Bf16>| v.get(k).map(|x| f32::from(*x).into());
+            real(number(a), number(b))
+        }
+        _ if needed.ty().is_real() || needed.ty() != found.ty() => f64::INFINITY,
+        _ if needed.integer(k) == found.integer(k) => 0.0,
+        _ => f64::INFINITY,
     }
 }
 
 fn text(value: &Value, k: usize) -> String {
-    let shown = match value {
-        Value::F64(v) => v.get(k).map(|x| format!("{x:?}")),
-        Value::F32(v) => v.get(k).map(|x| format!("{x:?}")),
-        Value::I32(v) => v.get(k).map(|x| format!("{x}")),
-        Value::I64(v) => v.get(k).map(|x| format!("{x}")),
-        Value::I16(v) => v.get(k).map(|x| format!("{x}")),
+    let ty = value.ty();
+    let shown = if ty == ScalarType::Bool {
+        value.integer(k).map(|x| format!("{x}"))
+    } else {
+        with_elements!(value, v => v.get(k).map(|x| format!("{x:?}")))
     };
     shown.unwrap_or_else(|| "nothing".into())
 }
@@ -497,8 +526,7 @@ pub fn with_tables(before: &Kernel, after: &Kernel, memory: &Memory) -> Memory {
 
 fn table_value(data: &TableData, ty: ScalarType) -> Value {
     match (data, ty) {
-        (TableData::Real(v), ScalarType::F32) => Value::F32(v.iter().map(|x| x.0 as f32).collect()),
-        (TableData::Real(v), _) => Value::F64(v.iter().map(|x| x.0).collect()),
+        (TableData::Real(v), ty) => Value::of_reals(ty, &v.iter().map(|x| x.0).collect::<Vec<_>>()),
         // the verifier has checked that they fit
         (TableData::Int(v), ty) => Value::of_integers(ty, v).unwrap_or_else(|| Value::I64(v.to_vec())),
     }

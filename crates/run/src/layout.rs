@@ -1,7 +1,7 @@
 //! Arguments in memory as a kernel's layouts say.
 
-use purlin_interp::{Memory, Value};
-use purlin_ir::{Affine, Atom, Kernel, Variable};
+use purlin_interp::{Memory, Value, with_elements};
+use purlin_ir::{Affine, Atom, Bf16, F16, Flag, Kernel, Variable};
 use std::borrow::Cow;
 
 /// The memory with the elements of each array where the layout of `kernel` puts them; what no
@@ -25,13 +25,7 @@ pub fn gathered(kernel: &Kernel, var: &Variable, memory: &Memory, value: Value) 
         places.iter().filter_map(|place| values.get(*place)).copied().collect()
     }
     let Some((places, _)) = places(kernel, var, memory) else { return value };
-    match value {
-        Value::F64(v) => Value::F64(picked(&v, &places)),
-        Value::F32(v) => Value::F32(picked(&v, &places)),
-        Value::I32(v) => Value::I32(picked(&v, &places)),
-        Value::I64(v) => Value::I64(picked(&v, &places)),
-        Value::I16(v) => Value::I16(picked(&v, &places)),
-    }
+    with_elements!(value, v => picked(&v, &places).into())
 }
 
 /// Where the elements of a variable lie, row by row, and how many elements its memory has; `None`
@@ -64,8 +58,16 @@ fn spread(value: &Value, places: &[usize], size: usize) -> Value {
     match value {
         Value::F64(v) => Value::F64(placed(v, places, size, f64::NAN)),
         Value::F32(v) => Value::F32(placed(v, places, size, f32::NAN)),
+        Value::I8(v) => Value::I8(placed(v, places, size, -1)),
+        Value::I16(v) => Value::I16(placed(v, places, size, -1)),
         Value::I32(v) => Value::I32(placed(v, places, size, -1)),
         Value::I64(v) => Value::I64(placed(v, places, size, -1)),
-        Value::I16(v) => Value::I16(placed(v, places, size, -1)),
+        Value::U8(v) => Value::U8(placed(v, places, size, u8::MAX)),
+        Value::U16(v) => Value::U16(placed(v, places, size, u16::MAX)),
+        Value::U32(v) => Value::U32(placed(v, places, size, u32::MAX)),
+        Value::U64(v) => Value::U64(placed(v, places, size, u64::MAX)),
+        Value::Bool(v) => Value::Bool(placed(v, places, size, Flag(u8::MAX))),
+        Value::F16(v) => Value::F16(placed(v, places, size, F16(u16::MAX))),
+        Value::Bf16(v) => Value::Bf16(placed(v, places, size, Bf16(u16::MAX))),
     }
 }

@@ -4,7 +4,7 @@ use crate::laid_out;
 use purlin_analysis::Analysis;
 use purlin_codegen::plan::HostExprError;
 use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, LaunchPlan, Program};
-use purlin_interp::{InterpError, LaunchReport, Memory, Value};
+use purlin_interp::{InterpError, LaunchReport, Memory, Value, with_elements};
 use purlin_ir::{Kernel, ScalarType};
 use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{
@@ -221,13 +221,7 @@ impl<'d> Loaded<'d> {
     /// [`LoadError::Missing`] if the program takes no such array, or a failing driver.
     pub fn value(&self, name: &str) -> Result<Value, LoadError> {
         let (buffer, ty) = self.array(name)?;
-        Ok(match ty {
-            ScalarType::F64 => Value::F64(download_values(self.device, buffer)?),
-            ScalarType::F32 => Value::F32(download_values(self.device, buffer)?),
-            ScalarType::I32 => Value::I32(download_values(self.device, buffer)?),
-            ScalarType::I64 => Value::I64(download_values(self.device, buffer)?),
-            ScalarType::I16 => Value::I16(download_values(self.device, buffer)?),
-        })
+        downloaded(self.device, buffer, ty)
     }
 
     /// The elements of an array as `f64`.
@@ -235,10 +229,8 @@ impl<'d> Loaded<'d> {
     /// # Errors
     /// As [`Loaded::value`].
     pub fn f64s(&self, name: &str) -> Result<Vec<f64>, LoadError> {
-        match self.value(name)? {
-            Value::F64(values) => Ok(values),
-            other @ (Value::F32(_) | Value::I16(_) | Value::I32(_) | Value::I64(_)) => Ok(other.to_f64()),
-        }
+        let value = self.value(name)?;
+        Ok(if let Value::F64(values) = value { values } else { value.to_f64() })
     }
 
     /// The arguments of a launch, for [`Device::launch_all`].
@@ -279,8 +271,18 @@ impl Slot {
             Self::Scalar(Value::F32(v)) => v.first().map(|x| Arg::F32(*x)),
             Self::Scalar(Value::I32(v)) => v.first().map(|x| Arg::I32(*x)),
             Self::Scalar(Value::I64(v)) => v.first().map(|x| Arg::I64(*x)),
-            // no scalar has 16 bits
-            Self::Scalar(Value::I16(_)) => None,
+            Self::Scalar(Value::U32(v)) => v.first().map(|x| Arg::U32(*x)),
+            Self::Scalar(Value::U64(v)) => v.first().map(|x| Arg::U64(*x)),
+            // none has fewer than 32 bits
+            Self::Scalar(
+                Value::I8(_)
+                | Value::I16(_)
+                | Value::U8(_)
+                | Value::U16(_)
+                | Value::Bool(_)
+                | Value::F16(_)
+                | Value::Bf16(_),
+            ) => None,
         }
     }
 }
@@ -343,13 +345,25 @@ fn fits(spec: &ArgSpec, value: &Value, len: usize) -> Result<(), LoadError> {
 }
 
 fn upload(device: &dyn Device, value: &Value) -> Result<Buffer, RuntimeError> {
-    match value {
-        Value::F64(v) => buffer_of(device, v),
-        Value::F32(v) => buffer_of(device, v),
-        Value::I32(v) => buffer_of(device, v),
-        Value::I64(v) => buffer_of(device, v),
-        Value::I16(v) => buffer_of(device, v),
-    }
+    with_elements!(value, v => buffer_of(device, v))
+}
+
+fn downloaded(device: &dyn Device, buffer: &Buffer, ty: ScalarType) -> Result<Value, LoadError> {
+    Ok(match ty {
+        ScalarType::F64 => Value::F64(download_values(device, buffer)?),
+        ScalarType::F32 => Value::F32(download_values(device, buffer)?),
+        ScalarType::I8 => Value::I8(download_values(device, buffer)?),
+        ScalarType::I16 => Value::I16(download_values(device, buffer)?),
+        ScalarType::I32 => Value::I32(download_values(device, buffer)?),
+        ScalarType::I64 => Value::I64(download_values(device, buffer)?),
+        ScalarType::U8 => Value::U8(download_values(device, buffer)?),
+        ScalarType::U16 => Value::U16(download_values(device, buffer)?),
+        ScalarType::U32 => Value::U32(download_values(device, buffer)?),
+        ScalarType::U64 => Value::U64(download_values(device, buffer)?),
+        ScalarType::Bool => Value::Bool(download_values(device, buffer)?),
+        ScalarType::F16 => Value::F16(download_values(device, buffer)?),
+        ScalarType::Bf16 => Value::Bf16(download_values(device, buffer)?),
+    })
 }
 
 #[cfg(test)]

@@ -149,6 +149,8 @@ fn describe_given(arg: &Arg<'_>) -> String {
         Arg::F64(v) => format!("`f64` {v}"),
         Arg::I32(v) => format!("`i32` {v}"),
         Arg::I64(v) => format!("`i64` {v}"),
+        Arg::U32(v) => format!("`u32` {v}"),
+        Arg::U64(v) => format!("`u64` {v}"),
         Arg::Buffer(b) => format!("a buffer of {} bytes", b.bytes()),
         Arg::Foreign(f) => format!("a buffer of {} bytes", f.bytes()),
     }
@@ -194,6 +196,9 @@ fn value<'a>(
         (ArgKind::Scalar, Arg::F64(v)) if spec.ty == ScalarType::F64 => Ok(Value::F64(v)),
         (ArgKind::Scalar, Arg::I32(v)) if spec.ty == ScalarType::I32 => Ok(Value::I32(v)),
         (ArgKind::Scalar, Arg::I64(v)) if spec.ty == ScalarType::I64 => Ok(Value::I64(v)),
+        // what is passed are the same bytes
+        (ArgKind::Scalar, Arg::U32(v)) if spec.ty == ScalarType::U32 => Ok(Value::I32(v.cast_signed())),
+        (ArgKind::Scalar, Arg::U64(v)) if spec.ty == ScalarType::U64 => Ok(Value::I64(v.cast_signed())),
         (ArgKind::Buffer { len, .. }, Arg::Buffer(b)) => {
             check_buffer(exe, spec, len, b, params, info)?;
             Ok(Value::Buffer(b))
@@ -214,12 +219,22 @@ fn param<'a>(spec: &ArgSpec, v: i64) -> Option<Value<'a>> {
     match spec.ty {
         ScalarType::I32 => i32::try_from(v).ok().map(Value::I32),
         ScalarType::I64 => Some(Value::I64(v)),
-        ScalarType::I16 | ScalarType::F32 | ScalarType::F64 => None,
+        ScalarType::Bool
+        | ScalarType::F16
+        | ScalarType::Bf16
+        | ScalarType::I8
+        | ScalarType::U8
+        | ScalarType::I16
+        | ScalarType::U16
+        | ScalarType::U32
+        | ScalarType::U64
+        | ScalarType::F32
+        | ScalarType::F64 => None,
     }
 }
 
 fn wrong_range(exe: &Shared, spec: &ArgSpec, v: i64) -> RuntimeError {
-    if spec.ty.is_real() {
+    if !spec.ty.is_exact() {
         return wrong_type(exe, spec, &Arg::Param(v));
     }
     RuntimeError::ParameterRange { name: spec.name.clone(), value: v, ty: spec.ty }

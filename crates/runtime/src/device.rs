@@ -287,6 +287,10 @@ pub enum Arg<'a> {
     I32(i32),
     /// A scalar of type `i64`.
     I64(i64),
+    /// A scalar of type `u32`.
+    U32(u32),
+    /// A scalar of type `u64`.
+    U64(u64),
     /// An array.
     Buffer(&'a Buffer),
     /// An array in memory that is not the device's own.

@@ -2,13 +2,14 @@
 
 use crate::device::{Buffer, Device};
 use crate::error::RuntimeError;
-use purlin_ir::ScalarType;
+use purlin_ir::{Bf16, F16, Flag, ScalarType};
 
 mod sealed {
     pub trait Sealed {}
 }
 
-/// A type of array elements: `f32`, `f64`, `i16`, `i32`, `i64`.
+/// A type of array elements: `f32`, `f64`, integers of 8 to 64 bits, [`Flag`],
+/// [`F16`], [`Bf16`].
 pub trait Element: sealed::Sealed + Copy + Default + 'static {
     /// The type in kernels and plans.
     const TYPE: ScalarType;
@@ -22,7 +23,8 @@ macro_rules! element {
         }
     )*};
 }
-element!(f32 => F32, f64 => F64, i32 => I32, i64 => I64, i16 => I16);
+element!(f32 => F32, f64 => F64, i32 => I32, i64 => I64, i16 => I16, i8 => I8, u8 => U8, u16 => U16);
+element!(u32 => U32, u64 => U64, Flag => Bool, F16 => F16, Bf16 => Bf16);
 
 /// Allocates a buffer of exactly `values` on `device` and uploads them.
 ///
@@ -43,7 +45,7 @@ pub fn upload_values<T: Element>(
     buffer: &Buffer,
     values: &[T],
 ) -> Result<(), RuntimeError> {
-    // SAFETY: the sealed types are plain numbers without padding: all their bytes are initialised.
+    // SAFETY: the sealed types are plain numbers, or transparent over one, without padding: all their bytes are initialised.
     let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) };
     device.upload(buffer, bytes)
 }

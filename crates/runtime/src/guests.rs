@@ -11,7 +11,14 @@ pub(crate) fn among<'g>(args: &[(&'g str, Arg<'g>)], guests: &'g [Guest<'_>]) ->
     let mut guests = guests.iter();
     let mut admitted = |arg: Arg<'g>| match arg {
         Arg::Foreign(_) => guests.next().map_or(arg, |guest| Arg::Buffer(&guest.buffer)),
-        Arg::Param(_) | Arg::F32(_) | Arg::F64(_) | Arg::I32(_) | Arg::I64(_) | Arg::Buffer(_) => arg,
+        Arg::Param(_)
+        | Arg::F32(_)
+        | Arg::F64(_)
+        | Arg::I32(_)
+        | Arg::I64(_)
+        | Arg::U32(_)
+        | Arg::U64(_)
+        | Arg::Buffer(_) => arg,
     };
     args.iter().map(|(name, arg)| (*name, admitted(*arg))).collect()
 }

@@ -128,19 +128,14 @@ fn scalar(value: &Value) -> Arg<'static> {
         Value::F32(v) => Arg::F32(v[0]),
         Value::I32(v) => Arg::I32(v[0]),
         Value::I64(v) => Arg::I64(v[0]),
-        Value::I16(_) => panic!("no scalar has 16 bits"),
+        Value::U32(v) => Arg::U32(v[0]),
+        Value::U64(v) => Arg::U64(v[0]),
+        other => panic!("no scalar is {}", other.ty()),
     }
 }
 
 fn upload(device: &dyn Device, value: &Value) -> Buffer {
-    match value {
-        Value::F64(v) => buffer_of(device, v),
-        Value::F32(v) => buffer_of(device, v),
-        Value::I32(v) => buffer_of(device, v),
-        Value::I64(v) => buffer_of(device, v),
-        Value::I16(v) => buffer_of(device, v),
-    }
-    .unwrap()
+    purlin_interp::with_elements!(value, v => buffer_of(device, v)).unwrap()
 }
 
 fn download(device: &dyn Device, ty: ScalarType, buffer: &Buffer) -> Value {
@@ -150,6 +145,14 @@ fn download(device: &dyn Device, ty: ScalarType, buffer: &Buffer) -> Value {
         ScalarType::I32 => Value::I32(download_values(device, buffer).unwrap()),
         ScalarType::I64 => Value::I64(download_values(device, buffer).unwrap()),
         ScalarType::I16 => Value::I16(download_values(device, buffer).unwrap()),
+        ScalarType::I8 => Value::I8(download_values(device, buffer).unwrap()),
+        ScalarType::U8 => Value::U8(download_values(device, buffer).unwrap()),
+        ScalarType::U16 => Value::U16(download_values(device, buffer).unwrap()),
+        ScalarType::U32 => Value::U32(download_values(device, buffer).unwrap()),
+        ScalarType::U64 => Value::U64(download_values(device, buffer).unwrap()),
+        ScalarType::Bool => Value::Bool(download_values(device, buffer).unwrap()),
+        ScalarType::F16 => Value::F16(download_values(device, buffer).unwrap()),
+        ScalarType::Bf16 => Value::Bf16(download_values(device, buffer).unwrap()),
     }
 }
 
@@ -174,7 +177,7 @@ fn compare_within(double: f64, expected: &Memory, found: &BTreeMap<String, Value
         let tolerance = match found.ty() {
             ScalarType::F64 => double,
             ScalarType::F32 => 1e-4,
-            ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => 0.0,
+            _ => 0.0,
         };
         let (expected, found) = (expected.to_f64(), found.to_f64());
         let scale = expected.iter().filter(|v| v.is_finite()).fold(1.0_f64, |s, v| s.max(v.abs()));
@@ -243,9 +246,7 @@ fn random_memory(kernel: &Kernel, params: &BTreeMap<String, i64>, random: &mut R
             match var.ty {
                 ScalarType::F64 => Value::F64(reals),
                 ScalarType::F32 => Value::F32(reals.iter().map(|x| *x as f32).collect()),
-                ScalarType::I32 => Value::I32(ints.iter().map(|x| *x as i32).collect()),
-                ScalarType::I64 => Value::I64(ints),
-                ScalarType::I16 => Value::I16(ints.iter().map(|x| *x as i16).collect()),
+                ty => Value::of_bits(ty, &ints),
             },
         );
     }

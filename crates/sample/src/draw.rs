@@ -12,7 +12,7 @@ use purlin_ir::domain::Constraint;
 use purlin_ir::expr::{Access, Expr, MathFn};
 use purlin_ir::ids::{InameId, VarId};
 use purlin_ir::kernel::{Assumption, Direction, Insn, Kernel};
-use purlin_ir::types::ScalarType;
+use purlin_ir::types::{Flag, ScalarType};
 use purlin_ir::verify::KEYWORDS;
 
 /// Values of a loop, or extent of an axis: they go together if they are the same.
@@ -38,7 +38,8 @@ pub(super) struct Array {
 pub(super) const NODES: i64 = 3;
 
 /// Arguments that a sample has only where it mentions them.
-const ADDED: [&str; 8] = ["f", "g", "odd", "odd_single", "big", "small", "nodes", "faint"];
+const ADDED: [&str; 12] =
+    ["f", "g", "odd", "odd_single", "big", "small", "nodes", "faint", "byte", "short", "word", "mask"];
 
 /// A kernel while it is drawn.
 pub(super) struct Draw {
@@ -50,8 +51,12 @@ pub(super) struct Draw {
     pub arrays: Vec<Array>,
     /// Arrays of integers that are no indices.
     pub integers: Vec<Array>,
+    /// Written arrays of words, and then of truth values.
+    pub others: Vec<Array>,
     /// An input with nans and infinities.
     pub odd: VarId,
+    /// The array of truth values.
+    pub mask: VarId,
     pub alpha: VarId,
     pub map: VarId,
     pub nodes: VarId,
@@ -95,8 +100,7 @@ impl Draw {
         let (n, m) = (b.param("n", ScalarType::I32), b.param("m", ScalarType::I32));
         let real = ScalarType::F64;
         let (en, em) = (Affine::var(n), Affine::var(m));
-        let flat = [en.clone()];
-        let wide = [en.clone(), em.clone()];
+        let (flat, wide) = ([en.clone()], [en.clone(), em.clone()]);
         let x = b.argument("x", real, flat.clone(), Direction::InOut);
         let y = b.argument("y", real, wide.clone(), Direction::InOut);
         let u = b.argument("u", real, flat.clone(), Direction::In);
@@ -116,6 +120,8 @@ impl Draw {
         let nodes =
             b.argument("nodes", ScalarType::I32, [en.clone(), Affine::constant(NODES)], Direction::In);
         let faint = b.argument("faint", real, flat.clone(), Direction::In);
+        let (small_elements, words_and_flags) = elements_of_other_types(&mut b, &en, &em);
+        let mask = words_and_flags[1].var;
         let work = b.temporary("work", real, flat);
         let table = b.table("weights", real, [TABLE_LEN as usize], weights(plan.seed));
         for size in [&en, &em] {
@@ -133,7 +139,7 @@ impl Draw {
             array(work, &[Extent::N], true),
             array(table, &[Extent::Constant(TABLE_LEN)], false),
         ];
-        let mut integers = Vec::new();
+        let (mut integers, mut others) = (Vec::new(), Vec::new());
         if config.typed {
             arrays.extend([
                 of(f, single, &[Extent::N], true),
@@ -146,8 +152,9 @@ impl Draw {
                 of(big, ScalarType::I64, &[Extent::N], true),
                 of(small, ScalarType::I32, &[Extent::N, Extent::M], false),
             ]);
+            integers.extend(small_elements);
+            others.extend(words_and_flags);
         }
-        let (scope, bounds) = (Vec::new(), Vec::new());
         Self {
             config,
             b,
@@ -155,14 +162,16 @@ impl Draw {
             m,
             arrays,
             integers,
+            others,
             odd,
+            mask,
             alpha,
             map,
             nodes,
             permutation,
             count,
-            scope,
-            bounds,
+            scope: Vec::new(),
+            bounds: Vec::new(),
             names: 0,
         }
     }
@@ -210,6 +219,19 @@ impl Draw {
     }
 }
 
+/// Arrays of small integers, and of words and truth values.
+fn elements_of_other_types(b: &mut KernelBuilder, n: &Affine, m: &Affine) -> ([Array; 2], [Array; 2]) {
+    let mut array = |name: &str, ty, axes: &[Extent], direction| {
+        let size = |extent: &Extent| if *extent == Extent::N { n.clone() } else { m.clone() };
+        let var = b.argument(name, ty, axes.iter().map(size).collect::<Vec<_>>(), direction);
+        Array { var, ty, axes: axes.to_vec(), written: direction == Direction::InOut }
+    };
+    let byte = array("byte", ScalarType::I8, &[Extent::N, Extent::M], Direction::In);
+    let mut rows = |name, ty| array(name, ty, &[Extent::N], Direction::InOut);
+    let short = rows("short", ScalarType::U16);
+    ([byte, short], [rows("word", ScalarType::U32), rows("mask", ScalarType::Bool)])
+}
+
 /// The entries of the table, symmetric in every third sample and half of them zero in every fourth; in
 /// every fifth a product of two pairs, of which one may be small. Others have unusual entries.
 fn weights(seed: u64) -> TableData {
@@ -253,8 +275,8 @@ fn without_unused(mut kernel: Kernel) -> Kernel {
 /// earlier versions still run on the same values.
 ///
 /// # Shapes and units
-/// `x`, `u`, `f`, `odd`, `faint`, `big`, `permutation`, `count`: `[n]`; `v`, `odd_single`: `[m]`; `y`, `a`,
-/// `g`, `small`, `map`: `[n, m]`; `nodes`: `[n, 3]`; `alpha`: a scalar.
+/// `x`, `u`, `f`, `odd`, `faint`, `big`, `permutation`, `count`, `short`, `word`, `mask`: `[n]`; `v`,
+/// `odd_single`: `[m]`; `y`, `a`, `g`, `small`, `byte`, `map`: `[n, m]`; `nodes`: `[n, 3]`; `alpha`: a scalar.
 pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     let mut random = Random(seed ^ 0x9e37_79b9_7f4a_7c15);
     let mut memory = Memory::new().param("n", n).param("m", m);
@@ -276,6 +298,10 @@ pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     memory.set("small", (0..n * m).map(|_| random.below(2001) as i32 - 1000).collect::<Vec<_>>());
     memory.set("nodes", (0..n * NODES).map(|_| random.below(n) as i32).collect::<Vec<_>>());
     memory.set("faint", (0..n).map(|_| random.faint()).collect::<Vec<_>>());
+    memory.set("byte", (0..n * m).map(|_| (random.below(256) - 128) as i8).collect::<Vec<_>>());
+    memory.set("short", (0..n).map(|_| random.below(1000) as u16).collect::<Vec<_>>());
+    memory.set("word", (0..n).map(|_| random.bits() as u32).collect::<Vec<_>>());
+    memory.set("mask", (0..n).map(|_| Flag::from(random.below(2) == 1)).collect::<Vec<_>>());
     memory
 }
 

@@ -51,7 +51,9 @@ impl Draw {
         match op {
             UpdateOp::Add => Expr::reduce(op, [iname], body),
             UpdateOp::Mul => Expr::reduce(op, [iname], Expr::call(MathFn::Tanh, [body])),
-            UpdateOp::Min | UpdateOp::Max => Expr::call(MathFn::Tanh, [Expr::reduce(op, [iname], body)]),
+            UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And => {
+                Expr::call(MathFn::Tanh, [Expr::reduce(op, [iname], body)])
+            }
         }
     }
 
@@ -116,6 +118,7 @@ impl Draw {
             // with a nan neither is true
             choices.push(Expr::binary(BinaryOp::Lt, Expr::load(self.odd, [(*i).into()]), 0.25));
             choices.push(Expr::binary(BinaryOp::Le, 0.25, Expr::load(self.odd, [(*i).into()])));
+            choices.push(Expr::load(self.mask, [(*i).into()]));
         }
         for pair in self.scope.windows(2) {
             choices.push(Expr::binary(BinaryOp::Le, pair[0].0, pair[1].0));

@@ -7,7 +7,7 @@ use super::plan::{IdiomPlan, RangePlan};
 use super::range::pick;
 use purlin_ir::affine::Affine;
 use purlin_ir::constant::TableData;
-use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UpdateOp};
+use purlin_ir::expr::{Access, Expr, MathFn, UpdateOp};
 use purlin_ir::ids::InameId;
 use purlin_ir::types::ScalarType;
 
@@ -45,12 +45,7 @@ impl Draw {
     /// `t = 0`, then a loop of updates of `t`, or two, then an update of an element by `t`.
     fn sum(&mut self, plan: &IdiomPlan) {
         let op = pick(&OPERATORS, plan.op);
-        let nothing = match op {
-            UpdateOp::Add => 0.0,
-            UpdateOp::Mul => 1.0,
-            UpdateOp::Max => f64::NEG_INFINITY,
-            UpdateOp::Min => f64::INFINITY,
-        };
+        let nothing = op.real_of_nothing();
         // what both ignore is a start, too
         let odd = self.config.typed && plan.index[0] & 64 != 0 && nothing.is_infinite();
         let nothing = if odd { f64::NAN } else { nothing };
@@ -148,14 +143,8 @@ impl Draw {
         let value = self.factor(op, &plan.value);
         let value = self.stored(ty, value);
         let before = Expr::load(var, [Expr::from(i) - 1]);
-        let op = match op {
-            UpdateOp::Add => BinaryOp::Add,
-            UpdateOp::Mul => BinaryOp::Mul,
-            UpdateOp::Min => BinaryOp::Min,
-            UpdateOp::Max => BinaryOp::Max,
-        };
         let name = self.name("s");
-        self.b.assign(name, Access::new(var, [i.into()]), Expr::binary(op, before, value));
+        self.b.assign(name, Access::new(var, [i.into()]), op.joined(before, value));
         self.scope.pop();
         self.b.close_loop();
     }

@@ -8,7 +8,7 @@ use purlin_ir::domain::Domain;
 use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UpdateOp};
 use purlin_ir::ids::InameId;
 use purlin_ir::kernel::WriteOp;
-use purlin_ir::types::ScalarType;
+use purlin_ir::types::{Class, ScalarType};
 
 impl Draw {
     /// Adds the nest of a plan at the end of the kernel.
@@ -81,23 +81,39 @@ impl Draw {
     }
 
     fn statement(&mut self, plan: &StatementPlan) {
-        let targets: Vec<&Array> =
-            self.arrays.iter().chain(&self.integers).filter(|array| array.written).collect();
+        let targets: Vec<&Array> = self
+            .arrays
+            .iter()
+            .chain(&self.integers)
+            .chain(&self.others)
+            .filter(|array| array.written)
+            .collect();
         let target = pick(&targets, plan.target);
         let (lhs, ty) = (self.element(target, plan.index), target.ty);
-        let mut value = if ty.is_real() { self.expression(&plan.value) } else { self.integer(&plan.value) };
+        let mut value = match ty.class() {
+            Class::Real => self.expression(&plan.value),
+            Class::Exact => self.integer(&plan.value),
+            Class::Word => self.word(&plan.value, plan.index),
+            Class::Truth => self.condition(plan.index[0]),
+        };
         if plan.staged {
-            value = self.staged(plan, value, ty.is_real());
+            value = self.staged(plan, value, ty);
         }
         let op = pick(
             &[None, Some(UpdateOp::Add), Some(UpdateOp::Min), Some(UpdateOp::Max), Some(UpdateOp::Mul)],
             plan.op,
         );
         let op = match op {
+            Some(_) if ty == ScalarType::Bool => Some(pick(&[UpdateOp::Or, UpdateOp::And], plan.op)),
+            // what is stored has to fit
+            Some(UpdateOp::Add | UpdateOp::Mul) if ty.is_storage() => Some(UpdateOp::Max),
             Some(UpdateOp::Mul) if ty.is_exact() => Some(UpdateOp::Add),
             op => op,
         };
-        if op == Some(UpdateOp::Mul) {
+        if ty.is_storage() {
+            value = Expr::Cast(ScalarType::I32, Box::new(Expr::binary(BinaryOp::Mod, value, 100)));
+        }
+        if op == Some(UpdateOp::Mul) && ty.is_real() {
             value = Expr::call(MathFn::Cos, [value]); // a factor within [-1, 1]: products stay small
         }
         let value = self.stored(ty, value);
@@ -113,19 +129,20 @@ impl Draw {
     }
 
     /// The value by way of a scalar, in half of the typed samples one of 32 bits.
-    fn staged(&mut self, plan: &StatementPlan, value: Expr, real: bool) -> Expr {
+    fn staged(&mut self, plan: &StatementPlan, value: Expr, of: ScalarType) -> Expr {
         let narrow = self.config.typed && plan.index[1] & 32 != 0;
-        let (ty, value) = match (real, narrow) {
-            (true, false) => (ScalarType::F64, value),
-            (true, true) => (ScalarType::F32, value),
-            (false, false) => (ScalarType::I64, value),
-            (false, true) => (ScalarType::I32, Expr::binary(BinaryOp::Mod, value, 1000)),
+        let (ty, value) = match (of.class(), narrow) {
+            (Class::Real, false) => (ScalarType::F64, value),
+            (Class::Real, true) => (ScalarType::F32, value),
+            (Class::Exact, false) => (ScalarType::I64, value),
+            (Class::Exact, true) => (ScalarType::I32, Expr::binary(BinaryOp::Mod, value, 1000)),
+            (Class::Word | Class::Truth, _) => (of, value),
         };
         let name = self.name("t");
         let stage = self.b.temporary(name, ty, []);
         let (name, value) = (self.name("s"), self.stored(ty, value));
         self.b.assign(name, Access::scalar(stage), value);
-        if real { Expr::scalar(stage) * 0.5 } else { Expr::scalar(stage) }
+        if of.is_real() { Expr::scalar(stage) * 0.5 } else { Expr::scalar(stage) }
     }
 }
 

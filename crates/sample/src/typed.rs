@@ -4,7 +4,7 @@
 use super::draw::{Draw, Extent};
 use super::plan::{ExprPlan, RangePlan};
 use super::range::pick;
-use purlin_ir::expr::{Access, BinaryOp, Expr, UpdateOp};
+use purlin_ir::expr::{Access, BinaryOp, Expr, UnaryOp, UpdateOp};
 use purlin_ir::types::ScalarType;
 
 /// Beyond this the extrema of nothing are cut, so that sums of them fit 64 bits; those of 32 bits
@@ -115,7 +115,12 @@ impl Draw {
                     within(a.clone(), 7),
                     Expr::Cast(ScalarType::I32, Box::new(within(a.clone(), 1000))),
                     Expr::Cast(ScalarType::I64, Box::new(a.clone())),
-                    Expr::binary(BinaryOp::FloorDiv, a, -2),
+                    Expr::binary(BinaryOp::FloorDiv, a.clone(), -2),
+                    Expr::binary(BinaryOp::TruncDiv, a.clone(), 3),
+                    Expr::binary(BinaryOp::TruncRem, a.clone(), 7),
+                    Expr::binary(BinaryOp::BitAnd, a.clone(), 255),
+                    Expr::binary(BinaryOp::Shr, a.clone(), 2),
+                    Expr::Unary(UnaryOp::BitNot, Box::new(a)),
                 ];
                 pick(&choices, *k)
             }
@@ -135,11 +140,35 @@ impl Draw {
                 // sums of `i32` have to fit one, and the extremum of nothing is the end of its type
                 let value = match op {
                     UpdateOp::Add => Expr::reduce(op, [iname], wide(body)),
-                    UpdateOp::Mul | UpdateOp::Min | UpdateOp::Max => wide(Expr::reduce(op, [iname], body)),
+                    UpdateOp::Mul | UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And => {
+                        wide(Expr::reduce(op, [iname], body))
+                    }
                 };
                 cut(BinaryOp::Min, cut(BinaryOp::Max, value, -CUT), CUT)
             }
         }
+    }
+
+    /// A word made of an integer and of an element of the array of words.
+    pub(super) fn word(&mut self, plan: &ExprPlan, index: [u8; 2]) -> Expr {
+        let value = Expr::Cast(ScalarType::U32, Box::new(self.integer(plan)));
+        let Some(words) = self.others.first() else { return value };
+        let own = Expr::Load(self.element(words, index));
+        let of = |op, a: &Expr, b: &Expr| Expr::binary(op, a.clone(), b.clone());
+        let choices = [
+            value.clone(),
+            own.clone() * 1_664_525 + value.clone(),
+            of(BinaryOp::BitXor, &own, &value),
+            of(BinaryOp::BitAnd, &own, &value),
+            of(BinaryOp::Shl, &own, &Expr::Int(5)) - value.clone(),
+            of(BinaryOp::Shr, &own, &Expr::Int(3)) + value.clone(),
+            of(BinaryOp::Min, &own, &value),
+            of(BinaryOp::FloorDiv, &own, &Expr::Int(7)) + value.clone(),
+            of(BinaryOp::Mod, &value, &Expr::Int(10)),
+            Expr::Unary(UnaryOp::BitNot, Box::new(own)) - value.clone(),
+            -value,
+        ];
+        pick(&choices, index[0])
     }
 
     fn element_of(&self, var: purlin_ir::ids::VarId, axes: &[Extent], index: [u8; 2]) -> Access {

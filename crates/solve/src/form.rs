@@ -7,7 +7,7 @@ use purlin_fem::mesh::Mesh;
 use purlin_fem::sparse::{CsrPattern, EntryTerms, map_colours};
 use purlin_forms::form::{FormError, Inputs};
 use purlin_forms::lowering::{LoweredKernel, MatrixResult, MeshForm, VectorResult};
-use purlin_interp::{Memory, Value};
+use purlin_interp::{Memory, Value, with_elements};
 use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of};
 use purlin_strategies::Mapping;
 use std::collections::BTreeMap;
@@ -97,13 +97,7 @@ impl Arrays {
         if let Some((_, buffer)) = known.iter().find(|(other, _)| other == value) {
             return Ok(Arc::clone(buffer));
         }
-        let buffer = Arc::new(match value {
-            Value::F64(values) => buffer_of(device, values)?,
-            Value::F32(values) => buffer_of(device, values)?,
-            Value::I32(values) => buffer_of(device, values)?,
-            Value::I64(values) => buffer_of(device, values)?,
-            Value::I16(values) => buffer_of(device, values)?,
-        });
+        let buffer = Arc::new(with_elements!(value, values => buffer_of(device, values)?));
         known.push((value.clone(), Arc::clone(&buffer)));
         Ok(buffer)
     }
@@ -313,6 +307,6 @@ fn missing(name: &str) -> SolveError {
 fn number(memory: &Memory, name: &str) -> Result<f64, SolveError> {
     match memory.get(name) {
         Some(Value::F64(values)) => values.first().copied().ok_or_else(|| missing(name)),
-        Some(Value::F32(_) | Value::I16(_) | Value::I32(_) | Value::I64(_)) | None => Err(missing(name)),
+        Some(_) | None => Err(missing(name)),
     }
 }

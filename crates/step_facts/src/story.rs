@@ -3,7 +3,7 @@
 
 use purlin_analysis::Analysis;
 use purlin_interp::{InterpError, Memory, Run, Value, impose_symmetries, interpret};
-use purlin_ir::{Assumption, Atom, Direction, Kernel, ScalarType, TableData, VarId, VarKind};
+use purlin_ir::{Assumption, Atom, Class, Direction, Kernel, TableData, VarId, VarKind};
 use purlin_primitives::lists::{Definition, ListNames};
 use purlin_primitives::primitives::fix_parameter::ParamValue;
 use purlin_primitives::primitives::{FixArgument, FixParameter, PassTable};
@@ -149,8 +149,7 @@ fn give_constants(before: &Kernel, step: &Step, expected: &mut Memory, found: &m
     };
     let ty = before.vars[before.var(name).unwrap()].ty;
     let value = match data {
-        TableData::Real(v) if ty == ScalarType::F64 => Value::F64(v.iter().map(|x| x.0).collect()),
-        TableData::Real(v) => Value::F32(v.iter().map(|x| x.0 as f32).collect()),
+        TableData::Real(v) => Value::of_reals(ty, &v.iter().map(|x| x.0).collect::<Vec<_>>()),
         TableData::Int(v) => Value::of_integers(ty, v).unwrap(),
     };
     memory.set(name.clone(), value);
@@ -160,13 +159,11 @@ fn give_constants(before: &Kernel, step: &Step, expected: &mut Memory, found: &m
 fn round_arguments(after: &Kernel, memory: &mut Memory) {
     for var in after.vars.values().filter(|v| matches!(v.kind, VarKind::Argument(_))) {
         let Some(value) = memory.get(&var.name).filter(|value| value.ty() != var.ty) else { continue };
-        match var.ty {
-            ScalarType::F32 => {
-                memory.set(var.name.clone(), Value::F32(value.to_f64().iter().map(|x| *x as f32).collect()));
-            }
-            ScalarType::F64 => memory.set(var.name.clone(), Value::F64(value.to_f64())),
-            ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => {}
-        }
+        let rounded = match var.ty.class() {
+            Class::Real => Value::of_reals(var.ty, &value.to_f64()),
+            Class::Truth | Class::Exact | Class::Word => continue,
+        };
+        memory.set(var.name.clone(), rounded);
     }
 }
 
@@ -197,7 +194,10 @@ fn are_same(expected: &[(&String, &Value)], found: &[(&String, &Value)], signs: 
         let signed = signs && a.is_sign_negative() != b.is_sign_negative();
         a.is_nan() && b.is_nan() || a == b && !signed
     };
-    let integers = |v: &Value| if v.ty().is_real() { None } else { v.to_i64() };
+    let integers = |v: &Value| {
+        let all = (0..v.len()).map(|k| v.integer(k));
+        if v.ty().is_real() { None } else { all.collect::<Option<Vec<i64>>>() }
+    };
     expected.len() == found.len()
         && expected.iter().zip(found).all(|((name, a), (other, b))| {
             let reals = a.to_f64().into_iter().zip(b.to_f64());
@@ -240,12 +240,11 @@ fn memory_with(kernel: &Kernel, n: i64, other: Option<(&str, i64)>) -> Memory {
         let injective = kernel.assumptions.contains(&Assumption::Injective(id));
         let real = |k: i64| ((k * 7 + 3) % 9 - 4) as f64;
         let index = |k: i64| if injective { len - 1 - k } else { (k * k) % n.max(1) };
-        let mut value = match var.ty {
-            ScalarType::F64 => Value::F64((0..len).map(real).collect()),
-            ScalarType::F32 => Value::F32((0..len).map(|k| real(k) as f32).collect()),
-            ScalarType::I32 => Value::I32((0..len).map(|k| index(k) as i32).collect()),
-            ScalarType::I64 => Value::I64((0..len).map(index).collect()),
-            ScalarType::I16 => Value::I16((0..len).map(|k| index(k) as i16).collect()),
+        let mut value = match var.ty.class() {
+            Class::Real => Value::of_reals(var.ty, &(0..len).map(real).collect::<Vec<_>>()),
+            Class::Truth | Class::Exact | Class::Word => {
+                Value::of_bits(var.ty, &(0..len).map(index).collect::<Vec<_>>())
+            }
         };
         let params = memory.params().clone();
         impose_symmetries(kernel, id, &params, &mut value);

@@ -130,7 +130,9 @@ impl<'a, 'k> Point<'a, 'k> {
             }
             Expr::Load(access) => self.load(access, reader),
             Expr::Unary(UnaryOp::Neg, a) => Ok(Residue::ZERO.minus(self.value(a, reader)?)),
-            Expr::Unary(UnaryOp::Not, a) => self.function(&"not", &[a], reader),
+            Expr::Unary(op @ (UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits), a) => {
+                self.function(op, &[a], reader)
+            }
             Expr::Binary(op, a, b) => self.binary(*op, a, b, reader),
             Expr::Call(function, arguments) => {
                 self.function(function, &arguments.iter().collect::<Vec<_>>(), reader)
@@ -158,6 +160,13 @@ impl<'a, 'k> Point<'a, 'k> {
             }
             BinaryOp::FloorDiv
             | BinaryOp::Mod
+            | BinaryOp::TruncDiv
+            | BinaryOp::TruncRem
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor
+            | BinaryOp::Shl
+            | BinaryOp::Shr
             | BinaryOp::Min
             | BinaryOp::Max
             | BinaryOp::Lt

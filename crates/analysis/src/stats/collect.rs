@@ -4,7 +4,9 @@ use super::context::{Context, Setting};
 use super::error::StatsError;
 use super::formula::{Bound, Formula, Region};
 use purlin_interp::Tally;
-use purlin_interp::node::{Comparison, Int, IntOp, Number, Place, Program, Real, Statement, Truth};
+use purlin_interp::node::{
+    Comparison, Conversion, Int, IntOp, Number, Place, Program, Real, Statement, Truth,
+};
 use purlin_ir::affine::{Affine, MAX_TERMS};
 use purlin_ir::domain::Constraint;
 use purlin_ir::ids::{Id, InameId, VarId};
@@ -148,8 +150,8 @@ impl<'s, 'k> Collector<'s, 'k> {
         match e {
             Real::Const(_) => Ok(()),
             Real::Load(place) => self.load(place, at),
-            Real::FromInt(a, _) => self.int(a, at),
-            Real::Round(a) => self.real(a, at),
+            Real::FromInt(a, _) | Real::FromU64(a, _) => self.int(a, at),
+            Real::Round(a) | Real::Half(a, _) => self.real(a, at),
             Real::Neg(a, tally) => {
                 self.op(*tally, at)?;
                 self.real(a, at)
@@ -181,7 +183,8 @@ impl<'s, 'k> Collector<'s, 'k> {
             Int::Const(_) | Int::Iname(_) => Ok(()),
             Int::Load(place) => self.load(place, at),
             Int::FromReal(a, _) => self.real(a, at),
-            Int::Narrow(a) => self.int(a, at),
+            Int::Converted(_, a) => self.int(a, at),
+            Int::FromTruth(a) => self.truth(a, at),
             Int::Neg(a, tally) => {
                 self.op(*tally, at)?;
                 self.int(a, at)
@@ -224,6 +227,7 @@ impl<'s, 'k> Collector<'s, 'k> {
                 self.real(a, at)?;
                 self.real(b, at)
             }
+            Truth::Nonzero(a) => self.int(a, at),
             Truth::Not(a) => self.truth(a, at),
             Truth::And(a, b) => {
                 let (holds, _) = self.branches(a, at)?;
@@ -250,9 +254,10 @@ fn affine(e: &Int) -> Option<Affine> {
     match e {
         Int::Const(c) => Some(Affine::constant(*c)),
         Int::Iname(i) => Some(Affine::iname(*i)),
-        Int::Narrow(a) => affine(a),
+        Int::Converted(Conversion::Fits(_), a) => affine(a),
         Int::Neg(a, _) => Some(affine(a)?.times(-1)),
-        Int::Arith { op, a, b, .. } => {
+        // words are not
+        Int::Arith { op, word: None, a, b, .. } => {
             let (a, b) = (affine(a)?, affine(b)?);
             let divisor = b.as_constant().filter(|d| *d > 0);
             match op {
@@ -265,10 +270,24 @@ fn affine(e: &Int) -> Option<Affine> {
                 },
                 IntOp::FloorDiv => divisor.map(|d| a.floor_div(d)),
                 IntOp::Mod => divisor.map(|d| a.modulo(d)),
-                IntOp::Min | IntOp::Max => None,
+                IntOp::Min
+                | IntOp::Max
+                | IntOp::TruncDiv
+                | IntOp::TruncRem
+                | IntOp::BitAnd
+                | IntOp::BitOr
+                | IntOp::BitXor
+                | IntOp::Shl
+                | IntOp::Shr => None,
             }
         }
-        Int::Load(_) | Int::FromReal(..) | Int::Select(..) | Int::Reduce { .. } => None,
+        Int::Load(_)
+        | Int::FromReal(..)
+        | Int::FromTruth(_)
+        | Int::Converted(..)
+        | Int::Arith { .. }
+        | Int::Select(..)
+        | Int::Reduce { .. } => None,
     }
     .filter(|e| e.in_bounds() && e.size() <= MAX_TERMS)
 }
@@ -283,7 +302,7 @@ fn holding(e: &Truth, wanted: bool) -> Bound {
             }
             _ => (Formula::TRUE, false),
         },
-        Truth::Real { .. } => (Formula::TRUE, false),
+        Truth::Real { .. } | Truth::Nonzero(_) => (Formula::TRUE, false),
         Truth::Not(a) => holding(a, !wanted),
         Truth::And(a, b) => both(holding(a, wanted), holding(b, wanted), wanted),
         Truth::Or(a, b) => both(holding(a, wanted), holding(b, wanted), !wanted),

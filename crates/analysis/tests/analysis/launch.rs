@@ -285,7 +285,7 @@ fn with_another_entry(memory: &Memory, pick: prop::sample::Index, entry: i32) ->
         .iter()
         .filter_map(|(name, value)| match value {
             Value::I32(v) if !v.is_empty() => Some((name, v)),
-            Value::I16(_) | Value::I32(_) | Value::I64(_) | Value::F32(_) | Value::F64(_) => None,
+            _ => None,
         })
         .collect();
     if !maps.is_empty() {

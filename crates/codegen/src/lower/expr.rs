@@ -10,9 +10,11 @@ use crate::ast::{Block, Declare, Expr, IntFn, Name, Op, Place, Stmt};
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::target::Posix;
-use crate::value::{Value, arithmetic, divide, held_arithmetic};
+use crate::value::{Value, arithmetic, divide, held_arithmetic, widened};
 use purlin_ir::affine::MAX_TERMS;
-use purlin_ir::{Affine, BinaryOp, Expr as Ir, ExprType, MathFn, ScalarType, TypedExpr, UnaryOp, UpdateOp};
+use purlin_ir::{
+    Affine, BinaryOp, Class, Expr as Ir, ExprType, MathFn, ScalarType, TypedExpr, UnaryOp, UpdateOp,
+};
 
 impl<'k> Lower<'k> {
     /// An expression in no context that gives reals made of literals another type than `f64`.
@@ -32,7 +34,7 @@ impl<'k> Lower<'k> {
             e
         };
         let typed = self.kernel.typed(e).map_err(|e| self.internal(e.to_string()))?;
-        self.value(&typed, if ty.is_real() { ty } else { ScalarType::F64 })
+        self.value(&typed, if ty.is_real() { ty.loaded() } else { ScalarType::F64 })
     }
 
     /// Code of a truth value.
@@ -53,12 +55,32 @@ impl<'k> Lower<'k> {
                     Value::Real(Expr::Real(-v, ty), ty)
                 }
                 (Value::Real(e, ty), _) => Value::Real(Expr::Neg(Box::new(e)), ty),
+                (Value::Word(e, ty), _) => Value::Word(Expr::binary(Op::Sub, Expr::Int(0, ty), e), ty),
                 (integer, _) => {
                     let zero = Value::Affine(Affine::constant(0));
                     self.sum_or_product(Op::Sub, zero, integer, self.is_held(e.ty, a))
                 }
             },
             (Ir::Unary(UnaryOp::Not, _), [a]) => Value::Bool(Expr::Not(Box::new(self.truth(a)?))),
+            (Ir::Unary(UnaryOp::BitNot, _), [a]) => {
+                let (a, ones) = (self.value(a, weak)?, Value::Affine(Affine::constant(-1)));
+                if let Value::Word(e, ty) = a {
+                    Value::Word(Expr::binary(Op::BitXor, e, ones.into_word(&self.env, ty)), ty)
+                } else {
+                    arithmetic(&self.env, Op::Sub, ones, a)
+                }
+            }
+            (Ir::Unary(UnaryOp::Bits, _), [a]) => {
+                let signed =
+                    if e.ty == ExprType::Scalar(ScalarType::I32) { ScalarType::I32 } else { ScalarType::I64 };
+                let code = self.value(a, weak)?.into_expr(&self.env);
+                Value::Int(Expr::Cast(signed, Box::new(code)), signed, Interval::of(signed))
+            }
+            (Ir::Binary(op @ (BinaryOp::Shl | BinaryOp::Shr), ..), [a, b]) => {
+                let held = a.is_narrow() && self.is_held(e.ty, a);
+                let (a, b) = (self.value(a, weak)?, self.value(b, weak)?);
+                self.shift(*op, a, b, held)
+            }
             (Ir::Binary(op, ..), [a, b]) => self.binary(*op, a, b, weak)?,
             (Ir::Call(f, _), args) => {
                 if self.target.posix == Posix::Missing && f.posix_symbol().is_some() {
@@ -96,6 +118,14 @@ impl<'k> Lower<'k> {
         }
         let weak = if op.is_comparison() { ScalarType::F64 } else { weak };
         let joined = a.ty.join(b.ty).ok_or_else(|| self.internal("operands that do not go together"))?;
+        if let Some(ty) = joined.word() {
+            let (a, b) = (
+                self.value(a, weak)?.into_word(&self.env, ty),
+                self.value(b, weak)?.into_word(&self.env, ty),
+            );
+            return word_binary(op, ty, a, b)
+                .ok_or_else(|| self.internal(format!("`{}` of words", op.symbol())));
+        }
         if joined.is_integer() && op != BinaryOp::Div {
             let held = a.is_narrow() && b.is_narrow() && (self.is_held(joined, a) || self.is_held(joined, b));
             let (a, b) = (self.value(a, weak)?, self.value(b, weak)?);
@@ -115,7 +145,20 @@ impl<'k> Lower<'k> {
                 return Ok(Value::Real(Expr::Call(f, ty, args), ty));
             }
             BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => comparison(op),
-            BinaryOp::FloorDiv | BinaryOp::Mod | BinaryOp::And | BinaryOp::Or => {
+            BinaryOp::Mod => {
+                let (a, b) = (a.into_real(&self.env, ty), b.into_real(&self.env, ty));
+                return Ok(Value::Real(Expr::IntCall(IntFn::Mod, ty, Box::new(a), Box::new(b)), ty));
+            }
+            BinaryOp::FloorDiv
+            | BinaryOp::TruncDiv
+            | BinaryOp::TruncRem
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor
+            | BinaryOp::Shl
+            | BinaryOp::Shr
+            | BinaryOp::And
+            | BinaryOp::Or => {
                 return Err(self.internal(format!("`{}` of reals", op.symbol())));
             }
         };
@@ -138,6 +181,13 @@ impl<'k> Lower<'k> {
             | BinaryOp::Div
             | BinaryOp::FloorDiv
             | BinaryOp::Mod
+            | BinaryOp::TruncDiv
+            | BinaryOp::TruncRem
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor
+            | BinaryOp::Shl
+            | BinaryOp::Shr
             | BinaryOp::Min
             | BinaryOp::Max
             | BinaryOp::And
@@ -181,6 +231,11 @@ impl<'k> Lower<'k> {
             BinaryOp::Mul => self.sum_or_product(Op::Mul, a, b, held),
             BinaryOp::FloorDiv => function(IntFn::FloorDiv),
             BinaryOp::Mod => function(IntFn::Mod),
+            BinaryOp::TruncDiv => self.truncated(Op::Div, &a, &b),
+            BinaryOp::TruncRem => self.truncated(Op::Rem, &a, &b),
+            BinaryOp::BitAnd => self.bitwise(Op::BitAnd, &a, &b),
+            BinaryOp::BitOr => self.bitwise(Op::BitOr, &a, &b),
+            BinaryOp::BitXor => self.bitwise(Op::BitXor, &a, &b),
             BinaryOp::Min | BinaryOp::Max => self.integer_extreme(op == BinaryOp::Min, &a, &b),
             BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => {
                 Value::Bool(self.decided(op, &a, &b).map_or_else(
@@ -188,8 +243,70 @@ impl<'k> Lower<'k> {
                     Expr::Bool,
                 ))
             }
-            // Real division and logic do not come here.
-            BinaryOp::Div | BinaryOp::And | BinaryOp::Or => a,
+            // Real division, logic and shifts do not come here.
+            BinaryOp::Div | BinaryOp::And | BinaryOp::Or | BinaryOp::Shl | BinaryOp::Shr => a,
+        }
+    }
+
+    /// Quotient or remainder as C has them; -2^31 by -1 needs more bits.
+    fn truncated(&self, op: Op, a: &Value, b: &Value) -> Value {
+        let ((ea, ta, ra), (eb, tb, _)) = (a.as_integer(&self.env), b.as_integer(&self.env));
+        let range = ra.join(ra.times(-1)).join(Interval::point(0));
+        let wide = ta == ScalarType::I64 || tb == ScalarType::I64 || !range.fits_i32();
+        let (ea, ty) = if wide { (widened(ea, ta), ScalarType::I64) } else { (ea, ScalarType::I32) };
+        Value::Int(Expr::binary(op, ea, eb), ty, range)
+    }
+
+    /// An operation on the bits of two's complement, which any width holds.
+    fn bitwise(&self, op: Op, a: &Value, b: &Value) -> Value {
+        let ((ea, ta, ra), (eb, tb, rb)) = (a.as_integer(&self.env), b.as_integer(&self.env));
+        let wide = ta == ScalarType::I64 || tb == ScalarType::I64;
+        let ty = if wide { ScalarType::I64 } else { ScalarType::I32 };
+        let range = match (op, ra.lo >= 0, rb.lo >= 0) {
+            (Op::BitAnd, true, true) => Interval::new(0, ra.hi.min(rb.hi)),
+            (Op::BitAnd, true, false) => Interval::new(0, ra.hi),
+            (Op::BitAnd, false, true) => Interval::new(0, rb.hi),
+            _ if ra.fits_i32() && rb.fits_i32() => Interval::I32,
+            _ => Interval::ALL,
+        };
+        Value::Int(Expr::binary(op, ea, eb), ty, range)
+    }
+
+    /// A shift: of a word as C has it, of an integer a product with a power of two or a quotient.
+    fn shift(&self, op: BinaryOp, a: Value, b: Value, held: bool) -> Value {
+        let by = b.as_integer(&self.env).0;
+        if let Value::Word(e, ty) = a {
+            let op = if op == BinaryOp::Shl { Op::Shl } else { Op::Shr };
+            return Value::Word(Expr::binary(op, e, by), ty);
+        }
+        let known = if let Expr::Int(k @ 0..=61, _) = &by { Some(Affine::constant(1 << *k)) } else { None };
+        let known = known.map(Value::Affine);
+        let wide = |v: &Value| {
+            let (e, ty, _) = v.as_integer(&self.env);
+            widened(e, ty)
+        };
+        match (op, known) {
+            (BinaryOp::Shl, Some(factor)) => self.sum_or_product(Op::Mul, a, factor, held),
+            (BinaryOp::Shl, None) => {
+                let factor = Expr::binary(Op::Shl, Expr::Int(1, ScalarType::I64), by);
+                let product = Expr::binary(Op::Mul, wide(&a), factor);
+                match held {
+                    true => Value::Int(
+                        Expr::Cast(ScalarType::I32, Box::new(product)),
+                        ScalarType::I32,
+                        Interval::I32,
+                    ),
+                    false => Value::Int(product, ScalarType::I64, Interval::ALL),
+                }
+            }
+            (_, Some(divisor)) if matches!(a, Value::Affine(_)) => {
+                self.integer_binary(BinaryOp::FloorDiv, a, divisor, false)
+            }
+            // compilers for C shift the sign as OpenCL and CUDA do
+            _ => {
+                let range = a.as_integer(&self.env).2.join(Interval::new(-1, 0));
+                Value::Int(Expr::binary(Op::Shr, wide(&a), by), ScalarType::I64, range)
+            }
         }
     }
 
@@ -238,6 +355,10 @@ impl<'k> Lower<'k> {
             let (a, b) = (a.into_real(&self.env, weak), b.into_real(&self.env, weak));
             return Ok(Value::Real(choose(c, a, b), weak));
         }
+        if let Some(ty) = ty.word() {
+            let (a, b) = (a.into_word(&self.env, ty), b.into_word(&self.env, ty));
+            return Ok(Value::Word(choose(c, a, b), ty));
+        }
         let ((ea, ta, ra), (eb, tb, rb)) = (a.as_integer(&self.env), b.as_integer(&self.env));
         let ty =
             if ta == ScalarType::I64 || tb == ScalarType::I64 { ScalarType::I64 } else { ScalarType::I32 };
@@ -268,25 +389,38 @@ impl<'k> Lower<'k> {
 
     /// A cast is no context: what is made of literals is computed in `f64` and converted once.
     fn cast(&mut self, ty: ScalarType, a: &TypedExpr<'_>) -> Result<Value, CodegenError> {
+        if ty.is_half() {
+            let single = self.cast(ScalarType::F32, a)?.into_real(&self.env, ScalarType::F32);
+            return Ok(Value::Real(single.encoded(ty).decoded(ty), ScalarType::F32));
+        }
         let value = self.value(a, ScalarType::F64)?;
         if ty.is_real() {
             let code = match value {
                 Value::Real(Expr::Real(v, _), _) if a.ty == ExprType::WeakReal => Expr::Real(v, ty),
-                value @ (Value::Affine(_) | Value::Int(..) | Value::Real(..) | Value::Bool(_)) => {
-                    value.into_real(&self.env, ty)
-                }
+                value @ (Value::Affine(_)
+                | Value::Int(..)
+                | Value::Word(..)
+                | Value::Real(..)
+                | Value::Bool(_)) => value.into_real(&self.env, ty),
             };
             return Ok(Value::Real(code, ty));
         }
+        if ty.is_word() {
+            return Ok(Value::Word(value.into_word(&self.env, ty), ty));
+        }
+        // the kernel promises that a value fits the type of a cast
+        let ty = ty.loaded();
         let range = Interval::of(ty);
         Ok(match value {
             Value::Affine(e) if ty == ScalarType::I64 || self.env.range(&e).fits_i32() => Value::Affine(e),
             Value::Int(e, from, r) if ty == from || (ty == ScalarType::I64 && from == ScalarType::I32) => {
                 Value::Int(e, from, r)
             }
-            other @ (Value::Affine(_) | Value::Int(..) | Value::Real(..) | Value::Bool(_)) => {
-                Value::Int(Expr::Cast(ty, Box::new(other.into_expr(&self.env))), ty, range)
-            }
+            other @ (Value::Affine(_)
+            | Value::Int(..)
+            | Value::Word(..)
+            | Value::Real(..)
+            | Value::Bool(_)) => Value::Int(Expr::Cast(ty, Box::new(other.into_expr(&self.env))), ty, range),
         })
     }
 
@@ -304,7 +438,8 @@ impl<'k> Lower<'k> {
         let ty = match e.ty.is_real() {
             true => real_type(e.ty, weak),
             false if self.is_held(e.ty, body) => ScalarType::I32,
-            false => ScalarType::I64,
+            false if e.ty == ExprType::Bool => ScalarType::Bool,
+            false => e.ty.word().unwrap_or(ScalarType::I64),
         };
         let code = self.reduction_nest(e, body, &name, ty, 0)?;
         let narrow = e.ty == ExprType::Scalar(ScalarType::I32);
@@ -312,7 +447,12 @@ impl<'k> Lower<'k> {
         self.before(vec![Stmt::Declare(Declare::scalar(name.clone(), ty, value))]);
         self.before(code);
         let code = Expr::var(&name);
-        Ok(if ty.is_real() { Value::Real(code, ty) } else { Value::Int(code, ty, Interval::of(ty)) })
+        Ok(match ty.class() {
+            Class::Real => Value::Real(code, ty),
+            Class::Exact => Value::Int(code, ty, Interval::of(ty)),
+            Class::Word => Value::Word(code, ty),
+            Class::Truth => Value::Bool(code.nonzero()),
+        })
     }
 
     fn reduction_nest(
@@ -356,6 +496,13 @@ fn comparison(op: BinaryOp) -> Op {
         | BinaryOp::Div
         | BinaryOp::FloorDiv
         | BinaryOp::Mod
+        | BinaryOp::TruncDiv
+        | BinaryOp::TruncRem
+        | BinaryOp::BitAnd
+        | BinaryOp::BitOr
+        | BinaryOp::BitXor
+        | BinaryOp::Shl
+        | BinaryOp::Shr
         | BinaryOp::Min
         | BinaryOp::Max
         | BinaryOp::Ne
@@ -366,10 +513,37 @@ fn comparison(op: BinaryOp) -> Op {
 
 /// The value that an operator does not change.
 fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
-    if ty.is_real() {
-        return Expr::Real(op.real_of_nothing(), ty);
-    }
     let value = op.integer_of_nothing(ty);
-    let is_narrow = ty == ScalarType::I32 || matches!(op, UpdateOp::Add | UpdateOp::Mul);
-    if is_narrow { Expr::int(value) } else { Expr::Int(value, ScalarType::I64) }
+    match ty.class() {
+        Class::Real => Expr::Real(op.real_of_nothing(), ty),
+        Class::Word => Expr::Int(value, ty),
+        Class::Truth => Expr::Bool(value != 0),
+        Class::Exact if ty == ScalarType::I32 || matches!(op, UpdateOp::Add | UpdateOp::Mul) => {
+            Expr::int(value)
+        }
+        Class::Exact => Expr::Int(value, ScalarType::I64),
+    }
+}
+
+/// An operation on words of a type; none if words have no such operation.
+fn word_binary(op: BinaryOp, ty: ScalarType, a: Expr, b: Expr) -> Option<Value> {
+    let function = |f| Value::Word(Expr::IntCall(f, ty, Box::new(a.clone()), Box::new(b.clone())), ty);
+    let of = |op| Value::Word(Expr::binary(op, a.clone(), b.clone()), ty);
+    Some(match op {
+        BinaryOp::Add => of(Op::Add),
+        BinaryOp::Sub => of(Op::Sub),
+        BinaryOp::Mul => of(Op::Mul),
+        // no word is negative
+        BinaryOp::FloorDiv | BinaryOp::TruncDiv => of(Op::Div),
+        BinaryOp::Mod | BinaryOp::TruncRem => of(Op::Rem),
+        BinaryOp::BitAnd => of(Op::BitAnd),
+        BinaryOp::BitOr => of(Op::BitOr),
+        BinaryOp::BitXor => of(Op::BitXor),
+        BinaryOp::Min => function(IntFn::Min),
+        BinaryOp::Max => function(IntFn::Max),
+        BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => {
+            Value::Bool(Expr::binary(comparison(op), a, b))
+        }
+        BinaryOp::Div | BinaryOp::Shl | BinaryOp::Shr | BinaryOp::And | BinaryOp::Or => return None,
+    })
 }

@@ -7,7 +7,7 @@ use crate::axes::is_replicated;
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::Value;
-use purlin_ir::{Insn, InsnId, ScalarType, UpdateOp, WriteOp};
+use purlin_ir::{Class, Insn, InsnId, ScalarType, UpdateOp, WriteOp};
 
 /// `place op= value`; `min` and `max`, which C has no operator for, as an assignment.
 pub(super) fn update(
@@ -42,6 +42,7 @@ fn known(condition: &Expr) -> Option<bool> {
         Expr::Binary(op, a, b) => {
             let order = match (&**a, &**b) {
                 (Expr::Real(a, ta), Expr::Real(b, tb)) => rounded(*a, *ta).partial_cmp(&rounded(*b, *tb)),
+                (Expr::Int(a, ScalarType::U64), Expr::Int(b, _)) => Some((*a as u64).cmp(&(*b as u64))),
                 (Expr::Int(a, _), Expr::Int(b, _)) => Some(a.cmp(b)),
                 _ => None,
             }?;
@@ -50,7 +51,18 @@ fn known(condition: &Expr) -> Option<bool> {
                 Op::Le => Some(order.is_le()),
                 Op::Eq => Some(order.is_eq()),
                 Op::Ne => Some(order.is_ne()),
-                Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::And | Op::Or => None,
+                Op::Add
+                | Op::Sub
+                | Op::Mul
+                | Op::Div
+                | Op::Rem
+                | Op::And
+                | Op::Or
+                | Op::BitAnd
+                | Op::BitOr
+                | Op::BitXor
+                | Op::Shl
+                | Op::Shr => None,
             }
         }
         Expr::Int(..)
@@ -61,6 +73,7 @@ fn known(condition: &Expr) -> Option<bool> {
         | Expr::Call(..)
         | Expr::IntCall(..)
         | Expr::LanesCall(..)
+        | Expr::Half(..)
         | Expr::Cast(..)
         | Expr::Select(..)
         | Expr::Vector { .. } => None,
@@ -114,7 +127,8 @@ impl<'k> Lower<'k> {
         let value = self.expr_for(&insn.rhs, ty)?;
         let value = match insn.update_op() {
             // arguments of a function, which OpenCL does not convert
-            Some(UpdateOp::Min | UpdateOp::Max) if ty.is_real() => value.into_real(&self.env, ty),
+            Some(UpdateOp::Min | UpdateOp::Max) if ty.is_real() => value.into_real(&self.env, ty.loaded()),
+            Some(_) if ty.is_real() => self.stored(value, ty.loaded()),
             op => self.stored(self.clamped(value, op, ty), ty),
         };
         Ok(match insn.op {
@@ -131,6 +145,12 @@ impl<'k> Lower<'k> {
                     | purlin_ir::AddressSpace::Literal
                     | purlin_ir::AddressSpace::Local) => {
                         let local = space == purlin_ir::AddressSpace::Local;
+                        if ty.bytes() < 4 && !self.target.is_host() {
+                            let (insn, var) =
+                                (insn.name.clone(), self.kernel.vars[insn.lhs.var].name.clone());
+                            let target = self.target.target;
+                            return Err(CodegenError::NarrowAtomic { insn, var, ty, target });
+                        }
                         Stmt::Atomic(Atomic { place, op, value, ty, local, origin: id })
                     }
                 }
@@ -141,14 +161,14 @@ impl<'k> Lower<'k> {
     /// The value of an update of `ty`: where a minimum or maximum is that of its variable, the
     /// value may be beyond 32 bits on the other side, and is brought inside before it is narrowed.
     pub(super) fn clamped(&self, value: Value, op: Option<UpdateOp>, ty: ScalarType) -> Value {
-        if ty != ScalarType::I32 || !value.is_integer() {
+        if ty.loaded() != ScalarType::I32 || !value.is_integer() {
             return value;
         }
         let (code, from, range) = value.as_integer(&self.env);
         let (function, limit, inside) = match op {
             Some(UpdateOp::Min) => (IntFn::Min, i32::MAX, range.hi <= Interval::I32.hi),
             Some(UpdateOp::Max) => (IntFn::Max, i32::MIN, range.lo >= Interval::I32.lo),
-            Some(UpdateOp::Add | UpdateOp::Mul) | None => return value,
+            Some(UpdateOp::Add | UpdateOp::Mul | UpdateOp::Or | UpdateOp::And) | None => return value,
         };
         if from != ScalarType::I64 || inside {
             return value;
@@ -159,14 +179,16 @@ impl<'k> Lower<'k> {
 
     /// A value as an element of type `ty`.
     pub(super) fn stored(&self, value: Value, ty: ScalarType) -> Expr {
-        match (ty.is_real(), value) {
-            (true, Value::Real(e, ScalarType::F32)) => e,
-            (true, value) => value.into_real(&self.env, ty),
-            (false, value) => {
+        match (ty.class(), value) {
+            (Class::Real, Value::Real(e, ScalarType::F32)) => e.encoded(ty),
+            (Class::Real, value) => value.into_real(&self.env, ty.loaded()).encoded(ty),
+            (Class::Word, value) => value.into_word(&self.env, ty),
+            (Class::Truth, value) => value.into_expr(&self.env),
+            (Class::Exact, value) => {
                 let (e, from, _) = value.as_integer(&self.env);
-                if ty == ScalarType::I32 && from == ScalarType::I64 {
+                if ty != ScalarType::I64 && from == ScalarType::I64 {
                     // The kernel promises that the value fits its variable.
-                    Expr::Cast(ty, Box::new(e))
+                    Expr::Cast(ty.loaded(), Box::new(e))
                 } else {
                     e
                 }

@@ -420,7 +420,7 @@ impl<'k> Lower<'k> {
         match lo {
             // lo + ((residue - lo) mod step)
             Value::Affine(e) => Value::Affine(e.plus(&Affine::constant(residue).minus(e).modulo(step))),
-            other @ (Value::Int(..) | Value::Real(..) | Value::Bool(_)) => {
+            other @ (Value::Int(..) | Value::Word(..) | Value::Real(..) | Value::Bool(_)) => {
                 use crate::value::arithmetic;
                 let constant = |c| Value::Affine(Affine::constant(c));
                 let gap = arithmetic(&self.env, Op::Sub, constant(residue), other.clone());

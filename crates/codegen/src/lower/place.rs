@@ -6,8 +6,8 @@ use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::{Value, arithmetic};
 use purlin_ir::{
-    Access, AddressSpace, Affine, AxisTag, Expr as IrExpr, Id, InameId, Kernel, Layout, ScalarType,
-    TableData, VarId, VarKind, Variable,
+    Access, AddressSpace, Affine, AxisTag, Class, Expr as IrExpr, Id, InameId, Kernel, Layout, TableData,
+    VarId, VarKind, Variable,
 };
 
 /// Whether the variable is a plain scalar in code: passed by value, or declared where it lives.
@@ -37,11 +37,12 @@ impl<'k> Lower<'k> {
             None => Expr::Load(place),
             Some(lane) => self.shuffled(place, lane, var)?,
         };
-        Ok(match var.ty {
-            ScalarType::F32 | ScalarType::F64 => Value::Real(code, var.ty),
-            // C computes with it in 32 bits
-            ty @ ScalarType::I16 => Value::Int(code, ScalarType::I32, Interval::of(ty)),
-            ty @ (ScalarType::I32 | ScalarType::I64) => Value::Int(code, ty, Interval::of(ty)),
+        Ok(match var.ty.class() {
+            Class::Real => Value::Real(code.decoded(var.ty), var.ty.loaded()),
+            // C computes in 32 bits with what has fewer
+            Class::Exact => Value::Int(code, var.ty.loaded(), Interval::of(var.ty)),
+            Class::Word => Value::Word(code, var.ty),
+            Class::Truth => Value::Bool(code.nonzero()),
         })
     }
 
@@ -65,9 +66,14 @@ impl<'k> Lower<'k> {
         let place = var.row_major_place(access.index.iter().map(number))?;
         match data {
             TableData::Real(values) => {
-                values.get(place).map(|v| Value::Real(Expr::Real(v.0, var.ty), var.ty))
+                let ty = var.ty.loaded();
+                values.get(place).map(|v| Value::Real(Expr::Real(v.0, ty), ty))
             }
-            TableData::Int(values) => values.get(place).map(|v| Value::Affine(Affine::constant(*v))),
+            TableData::Int(values) => values.get(place).map(|v| match var.ty.class() {
+                Class::Truth => Value::Bool(Expr::Bool(*v != 0)),
+                Class::Word => Value::Word(Expr::Int(*v, var.ty), var.ty),
+                Class::Exact | Class::Real => Value::Affine(Affine::constant(*v)),
+            }),
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) fn summed(function: &Function) -> Vec<Summed> {
     }
     let mut found = Vec::new();
     for p in function.params.iter().filter(|p| p.buffer == Some(false) && !other.contains(&p.name)) {
-        let (Some(elements), true) = (&p.elements, p.ty.is_real()) else { continue };
+        let (Some(elements), true) = (&p.elements, p.ty.is_real() && !p.ty.is_half()) else { continue };
         let updates = updates(&groups.body, &p.name);
         if updates > 0 {
             let (name, elements) = (p.name.clone(), elements.clone());

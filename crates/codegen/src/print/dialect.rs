@@ -30,9 +30,21 @@ impl TargetDescription {
     }
 
     pub(crate) fn integer_suffix(&self, ty: ScalarType) -> &'static str {
+        let [long, unsigned] = self.words.long_suffix;
         match ty {
-            ScalarType::I16 | ScalarType::I32 | ScalarType::F32 | ScalarType::F64 => "",
-            ScalarType::I64 => self.words.long_suffix,
+            ScalarType::I64 => long,
+            ScalarType::U64 => unsigned,
+            ScalarType::U32 => "U",
+            ScalarType::Bool
+            | ScalarType::I8
+            | ScalarType::U8
+            | ScalarType::I16
+            | ScalarType::U16
+            | ScalarType::I32
+            | ScalarType::F16
+            | ScalarType::Bf16
+            | ScalarType::F32
+            | ScalarType::F64 => "",
         }
     }
 

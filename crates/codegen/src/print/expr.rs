@@ -18,6 +18,8 @@ pub(super) const PRODUCT: u8 = 7;
 const UNARY: u8 = 8;
 pub(super) const ATOM: u8 = 9;
 const SELECT: u8 = 1;
+/// Operators on bits stand in brackets, and so do their operands: few people know how tightly they bind.
+const BITS: u8 = 0;
 
 impl Printer {
     /// Writes an expression that stands where operators of strength below `strength` need
@@ -43,6 +45,7 @@ impl Printer {
                 self.arguments(args.iter());
             }
             Expr::IntCall(f, ty, a, b) => {
+                self.doubles |= *ty == ScalarType::F64;
                 let helper = Helper::Integer(*f, *ty);
                 self.out.push_str(&helper.name(self.dialect));
                 self.helpers.insert(helper);
@@ -62,6 +65,12 @@ impl Printer {
                 let _ = write!(this.out, "({})", this.dialect.ty(*ty));
                 this.expr(a, UNARY);
             }),
+            Expr::Half(coding, ty, a) => {
+                let helper = Helper::Half(*coding, *ty);
+                self.out.push_str(&helper.name(self.dialect));
+                self.helpers.insert(helper);
+                self.arguments([&**a].into_iter());
+            }
             Expr::Select(c, a, b) => self.parenthesised(strength > SELECT, |this| {
                 this.expr(c, OR);
                 this.out.push_str(" ? ");
@@ -121,6 +130,11 @@ impl Printer {
         let mixed_logic = own == AND && strength == OR;
         self.parenthesised(strength > own || mixed_logic, |this| {
             let comparison = own == COMPARISON || own == EQUALITY;
+            if own == BITS {
+                this.expr(a, UNARY);
+                this.out.push_str(text);
+                return this.expr(b, UNARY);
+            }
             this.expr(a, if comparison { SUM } else { own });
             this.out.push_str(text);
             // Left to right: `a - (b + c)`; reals do not associate, so `a + (b + c)` keeps its own
@@ -138,6 +152,10 @@ impl Printer {
     }
 
     fn integer(&mut self, v: i64, ty: ScalarType, strength: u8) {
+        if ty.is_word() {
+            let _ = write!(self.out, "{}{}", v as u64, self.dialect.integer_suffix(ty));
+            return;
+        }
         let lowest = if ty == ScalarType::I32 { i64::from(i32::MIN) } else { i64::MIN };
         if v == lowest {
             // The literal without its sign would not fit.
@@ -162,11 +180,9 @@ impl Printer {
         }
         self.parenthesised(v.is_sign_negative() && strength > SUM, |this| {
             // Rust prints the shortest decimal that reads back as the same value.
-            let _ = match ty {
-                ScalarType::F32 => write!(this.out, "{:?}f", v as f32),
-                ScalarType::F64 | ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => {
-                    write!(this.out, "{v:?}")
-                }
+            let _ = match ty == ScalarType::F32 {
+                true => write!(this.out, "{:?}f", v as f32),
+                false => write!(this.out, "{v:?}"),
             };
         });
     }
@@ -186,5 +202,10 @@ fn operator(op: Op) -> (&'static str, u8) {
         Op::Ne => (" != ", EQUALITY),
         Op::And => (" && ", AND),
         Op::Or => (" || ", OR),
+        Op::BitAnd => (" & ", BITS),
+        Op::BitOr => (" | ", BITS),
+        Op::BitXor => (" ^ ", BITS),
+        Op::Shl => (" << ", BITS),
+        Op::Shr => (" >> ", BITS),
     }
 }

@@ -1,7 +1,7 @@
 //! Small functions that the source defines at its head when it needs them.
 
 use crate::ast::update_value;
-use crate::ast::{Atomic, Expr, IntFn};
+use crate::ast::{Atomic, Coding, Expr, IntFn};
 use crate::target::TargetDescription;
 use purlin_ir::{MathFn, ScalarType, UpdateOp};
 
@@ -20,6 +20,8 @@ pub(crate) enum Helper {
     Lanes(MathFn, ScalarType, u8, usize),
     /// Copies of an array for the threads of C.
     Copies(ScalarType),
+    /// A way to or from a number of 16 bits.
+    Half(Coding, ScalarType),
     /// An integer function.
     Integer(IntFn, ScalarType),
     /// An indivisible update of an element in global or local memory.
@@ -58,6 +60,8 @@ impl Helper {
             Self::Shuffle(ty, width) => format!("{}_shuffle", dialect.vector(*ty, *width)),
             Self::Lanes(f, ty, width, _) => format!("{}_{}", dialect.vector(*ty, *width), f.name()),
             Self::Copies(ty) => format!("purlin_new_copies_{}", ty.name()),
+            Self::Half(Coding::Encode, ty) => format!("purlin_to_{}", ty.name()),
+            Self::Half(Coding::Decode, ty) => format!("purlin_of_{}", ty.name()),
             Self::Integer(f, ty) => format!("purlin_{}_{}", integer_name(*f), ty.name()),
             Self::Atomic { op, ty, local } => {
                 let space = match (dialect.atomics.spaces, local) {
@@ -84,6 +88,16 @@ impl Helper {
                 lanes_source(*f, (*ty, *width), *args, dialect, &self.name(dialect))
             }
             Self::Copies(ty) => helper_source(*ty, dialect.ty(*ty)),
+            Self::Half(coding, ty) => {
+                let bits = dialect.ty(*ty);
+                let (to, from) = match coding {
+                    Coding::Encode => (bits, "float"),
+                    Coding::Decode => ("float", bits),
+                };
+                let (inline, name) = (dialect.words.inline, self.name(dialect));
+                let body = (dialect.words.half)(*coding, *ty);
+                format!("{inline} {to} {name}(const {from} x)\n{{\n{body}}}\n")
+            }
             Self::Integer(f, ty) => integer_source(*f, *ty, dialect, &self.name(dialect)),
             Self::Atomic { op, ty, local } => (dialect.atomics.source)(*op, *ty, *local, &self.name(dialect)),
         }
@@ -148,11 +162,21 @@ fn update_name(op: UpdateOp) -> &'static str {
         UpdateOp::Mul => "mul",
         UpdateOp::Min => "min",
         UpdateOp::Max => "max",
+        UpdateOp::Or => "or",
+        UpdateOp::And => "and",
     }
 }
 
 fn integer_source(f: IntFn, ty: ScalarType, dialect: &TargetDescription, name: &str) -> String {
     let t = dialect.ty(ty);
+    if ty.is_real() {
+        let fmod = dialect.function(MathFn::Fmod, ty);
+        return format!(
+            "{} {t} {name}(const {t} a, const {t} b)\n{{\n    const {t} r = {fmod}(a, b);\n    \
+             return r != 0 && (r < 0) != (b < 0) ? r + b : r;\n}}\n",
+            dialect.words.inline
+        );
+    }
     let body = match f {
         IntFn::FloorDiv => "a / b - (a % b != 0 && (a < 0) != (b < 0))",
         IntFn::Mod => "a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0)",

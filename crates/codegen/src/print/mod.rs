@@ -12,7 +12,8 @@ mod vector;
 mod work_items;
 
 use crate::ast::{
-    Atomic, Block, CodePiece, Declare, Expr, Extent, For, HostStmt, Intrinsic, LoopKind, Name, Place, Stmt,
+    Atomic, Block, CodePiece, Coding, Declare, Expr, Extent, For, HostStmt, Intrinsic, LoopKind, Name, Place,
+    Stmt,
 };
 pub use crate::function::{Constant, Function, Param};
 use crate::target::TargetDescription;
@@ -236,7 +237,7 @@ impl Printer {
             None => " = ",
             Some(UpdateOp::Add) => " += ",
             Some(UpdateOp::Mul) => " *= ",
-            Some(UpdateOp::Min | UpdateOp::Max) => {
+            Some(UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And) => {
                 self.out.push_str(" = ");
                 self.expr(value, 0);
                 self.out.push_str(";\n");
@@ -277,12 +278,13 @@ impl Printer {
     }
 
     fn atomic(&mut self, a: &Atomic) {
+        let is_half = a.ty.is_half();
         if self.dialect.is_host() {
             if a.local {
                 // The work-items of a group run on one thread.
-                return self.assign(&a.place, Some(a.op), &helpers::combined(a));
+                return self.assign(&a.place, Some(a.op).filter(|_| !is_half), &helpers::combined(a));
             }
-            if matches!(a.op, UpdateOp::Add | UpdateOp::Mul) {
+            if matches!(a.op, UpdateOp::Add | UpdateOp::Mul) && !is_half {
                 return self.atomic_of_threads(a);
             }
         }
@@ -294,6 +296,9 @@ impl Printer {
         self.out.push_str(", ");
         self.expr(&a.value, 0);
         self.out.push_str(");\n");
+        if is_half {
+            self.helpers.extend([Coding::Encode, Coding::Decode].map(|coding| Helper::Half(coding, a.ty)));
+        }
         if !helper.is_native(self.dialect) {
             self.helpers.insert(helper);
         }

@@ -64,7 +64,9 @@ impl Printer {
                 self.out.push_str(match op {
                     None => " = ",
                     Some(UpdateOp::Mul) => " *= ",
-                    Some(UpdateOp::Add | UpdateOp::Min | UpdateOp::Max) => " += ",
+                    Some(UpdateOp::Add | UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And) => {
+                        " += "
+                    }
                 });
                 self.expr(value, 0);
                 self.out.push_str(";\n");

@@ -5,6 +5,7 @@ use super::{
     Atomics, Contraction, Execution, Limits, Posix, SubGroups, Target, TargetDescription, Vectors, Words,
     cuda,
 };
+use crate::ast::Coding;
 use purlin_ir::{ScalarType, UpdateOp};
 
 pub(crate) const C: TargetDescription = TargetDescription {
@@ -39,7 +40,7 @@ pub(crate) const C: TargetDescription = TargetDescription {
         vector: |of, width| format!("purlin_{}x{width}", of.name()),
         lane: |k| format!("[{k}]"),
         aligned: |bytes| format!("_Alignas({bytes}) "),
-        long_suffix: "LL",
+        long_suffix: ["LL", "ULL"],
         single_suffix: "f",
         preamble: |_, _| "#include <math.h>\n#include <stdint.h>\n\n".into(),
         head: |function| format!("static void {}", function.name),
@@ -54,6 +55,7 @@ pub(crate) const C: TargetDescription = TargetDescription {
         hardware: |group, axis| format!("{}{axis}", if group { "g" } else { "l" }),
         nan: ["NAN", "(double)NAN"],
         infinity: ["INFINITY", "(double)INFINITY"],
+        half,
         rolled: None,
         extremes: false,
     },
@@ -66,14 +68,52 @@ fn ty(ty: ScalarType) -> &'static str {
         ScalarType::I16 => "int16_t",
         ScalarType::I32 => "int32_t",
         ScalarType::I64 => "int64_t",
+        ScalarType::I8 => "int8_t",
+        ScalarType::U8 | ScalarType::Bool => "uint8_t",
+        ScalarType::U16 | ScalarType::F16 | ScalarType::Bf16 => "uint16_t",
+        ScalarType::U32 => "uint32_t",
+        ScalarType::U64 => "uint64_t",
+    }
+}
+
+/// As `purlin_ir::half` has it: `_Float16` and `__bf16` are not in every compiler.
+fn half(coding: Coding, ty: ScalarType) -> &'static str {
+    match (coding, ty == ScalarType::F16) {
+        (Coding::Encode, true) => {
+            "    uint32_t b;\n    __builtin_memcpy(&b, &x, 4);\n    const uint32_t sign = (b >> 16) & 0x8000U;\n    \
+             b &= 0x7fffffffU;\n    if (b > 0x7f800000U) {\n        return sign | 0x7e00U;\n    }\n    \
+             if (b >= 0x477ff000U) {\n        return sign | 0x7c00U;\n    }\n    if (b < 0x38800000U) {\n        \
+             float y;\n        __builtin_memcpy(&y, &b, 4);\n        y += 0.5f;\n        __builtin_memcpy(&b, &y, 4);\n        \
+             return sign | (b & 0xffffU);\n    }\n    \
+             return sign | ((b + 0xfffU + ((b >> 13) & 1U) - 0x38000000U) >> 13);\n"
+        }
+        (Coding::Decode, true) => {
+            "    const uint32_t size = x & 0x7fffU;\n    \
+             uint32_t b = size >= 0x7c00U ? 0x7f800000U | (size & 0x3ffU) << 13 : (size << 13) + 0x38000000U;\n    \
+             float y;\n    __builtin_memcpy(&y, &b, 4);\n    if (size < 0x400U) {\n        \
+             y = (float)size*5.9604644775390625e-8f;\n    }\n    return x & 0x8000U ? -y : y;\n"
+        }
+        (Coding::Encode, false) => {
+            "    uint32_t b;\n    __builtin_memcpy(&b, &x, 4);\n    \
+             return (x != x ? b | 0x400000U : b + 0x7fffU + ((b >> 16) & 1U)) >> 16;\n"
+        }
+        (Coding::Decode, false) => {
+            "    const uint32_t b = (uint32_t)x << 16;\n    float y;\n    __builtin_memcpy(&y, &b, 4);\n    return y;\n"
+        }
     }
 }
 
 fn atomic(op: UpdateOp, of: ScalarType, _local: bool, name: &str) -> String {
-    let t = ty(of);
-    let next = combine(op, of, &C, "old", "v");
+    let (t, value) = (ty(of), ty(of.loaded()));
+    let next = match of.is_half() {
+        true => {
+            let now = format!("purlin_of_{}(old)", of.name());
+            format!("purlin_to_{}({})", of.name(), combine(op, of.loaded(), &C, &now, "v"))
+        }
+        false => combine(op, of, &C, "old", "v"),
+    };
     format!(
-        "static inline void {name}({t} *p, const {t} v)\n{{\n    {t} old, next;\n    \
+        "static inline void {name}({t} *p, const {value} v)\n{{\n    {t} old, next;\n    \
          __atomic_load(p, &old, __ATOMIC_RELAXED);\n    do {{\n        next = {next};\n    \
          }} while (!__atomic_compare_exchange(p, &old, &next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));\n}}\n"
     )

@@ -6,7 +6,7 @@ use super::{
     Atomics, Banks, Completion, Contraction, Execution, Limits, Posix, ShuffleWord, SubGroups, Target,
     TargetDescription, Vectors, Words,
 };
-use crate::ast::Fence;
+use crate::ast::{Coding, Fence};
 use crate::function::Function;
 use purlin_analysis::placement::Scope;
 use purlin_ir::{ScalarType, UpdateOp};
@@ -56,6 +56,12 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
             (UpdateOp::Min, ScalarType::I64, "atomicMin"),
             (UpdateOp::Max, ScalarType::I32, "atomicMax"),
             (UpdateOp::Max, ScalarType::I64, "atomicMax"),
+            (UpdateOp::Add, ScalarType::U32, "atomicAdd"),
+            (UpdateOp::Min, ScalarType::U32, "atomicMin"),
+            (UpdateOp::Max, ScalarType::U32, "atomicMax"),
+            (UpdateOp::Add, ScalarType::U64, "atomicAdd"),
+            (UpdateOp::Min, ScalarType::U64, "atomicMin"),
+            (UpdateOp::Max, ScalarType::U64, "atomicMax"),
         ],
         spaces: false,
         wide: None,
@@ -70,13 +76,18 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
         ty,
         vector: |of, width| match of {
             ScalarType::I64 => format!("longlong{width}"),
+            ScalarType::U64 => format!("ulonglong{width}"),
+            ScalarType::I8 => format!("char{width}"),
+            ScalarType::U8 | ScalarType::Bool => format!("uchar{width}"),
+            ScalarType::U16 | ScalarType::F16 | ScalarType::Bf16 => format!("ushort{width}"),
+            ScalarType::U32 => format!("uint{width}"),
             of @ (ScalarType::F32 | ScalarType::F64 | ScalarType::I16 | ScalarType::I32) => {
                 format!("{}{width}", ty(of))
             }
         },
         lane: |k| format!(".{}", ["x", "y", "z", "w"][usize::from(k.min(3))]),
         aligned: |bytes| format!("__align__({bytes}) "),
-        long_suffix: "LL",
+        long_suffix: ["LL", "ULL"],
         single_suffix: "f",
         preamble: |_, _| String::new(),
         head,
@@ -97,6 +108,7 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
         // one after its first iteration: `tests/compilers/nvvm_leaves_a_triangle.cu`;
         // `tests/forms/nvrtc.rs` shows it.
         rolled: Some("#pragma unroll 1"),
+        half,
         extremes: false,
     },
 };
@@ -124,6 +136,28 @@ fn ty(ty: ScalarType) -> &'static str {
         ScalarType::I16 => "short",
         ScalarType::I32 => "int",
         ScalarType::I64 => "long long",
+        ScalarType::I8 => "signed char",
+        ScalarType::U8 | ScalarType::Bool => "unsigned char",
+        ScalarType::U16 | ScalarType::F16 | ScalarType::Bf16 => "unsigned short",
+        ScalarType::U32 => "unsigned int",
+        ScalarType::U64 => "unsigned long long",
+    }
+}
+
+/// NVRTC has no headers.
+fn half(coding: Coding, ty: ScalarType) -> &'static str {
+    match (coding, ty == ScalarType::F16) {
+        (Coding::Encode, true) => {
+            "    unsigned short y;\n    asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(y) : \"f\"(x));\n    return y;\n"
+        }
+        (Coding::Decode, true) => {
+            "    float y;\n    asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x));\n    return y;\n"
+        }
+        (Coding::Encode, false) => {
+            "    const unsigned int b = __float_as_uint(x);\n    \
+             return (x != x ? b | 0x400000U : b + 0x7fffU + ((b >> 16) & 1U)) >> 16;\n"
+        }
+        (Coding::Decode, false) => "    return __uint_as_float((unsigned int)x << 16);\n",
     }
 }
 
@@ -157,8 +191,17 @@ fn atomic(op: UpdateOp, of: ScalarType, _local: bool, name: &str) -> String {
             "(unsigned long long)__double_as_longlong",
         ),
         ScalarType::F32 => ("unsigned int", "__uint_as_float(seen)", "__float_as_uint"),
-        // no variable of 16 bits is written
-        ScalarType::I16 | ScalarType::I32 => ("unsigned int", "(int)seen", "(unsigned int)"),
+        ScalarType::U32 => ("unsigned int", "seen", ""),
+        ScalarType::U64 => ("unsigned long long", "seen", ""),
+        // none of fewer than 32 bits comes here
+        ScalarType::I8
+        | ScalarType::U8
+        | ScalarType::I16
+        | ScalarType::U16
+        | ScalarType::Bool
+        | ScalarType::F16
+        | ScalarType::Bf16
+        | ScalarType::I32 => ("unsigned int", "(int)seen", "(unsigned int)"),
         ScalarType::I64 => ("unsigned long long", "(long long)seen", "(unsigned long long)"),
     };
     let next = combine(op, of, &CUDA, "now", "v");

@@ -7,7 +7,7 @@ mod c;
 mod cuda;
 mod opencl;
 
-use crate::ast::Fence;
+use crate::ast::{Coding, Fence};
 use crate::function::Function;
 use purlin_ir::{MathFn, ScalarType, SubGroup, UpdateOp};
 use serde::{Deserialize, Serialize};
@@ -245,8 +245,8 @@ pub(crate) struct Words {
     pub(crate) lane: fn(u8) -> String,
     /// That an array starts at a multiple of some bytes.
     pub(crate) aligned: fn(u64) -> String,
-    /// After a literal of 64 bits.
-    pub(crate) long_suffix: &'static str,
+    /// After a literal of 64 bits, with a sign and without.
+    pub(crate) long_suffix: [&'static str; 2],
     /// After the name of a function of single precision.
     pub(crate) single_suffix: &'static str,
     /// Before everything; whether there are doubles, and atomic updates of 64 bits.
@@ -269,6 +269,8 @@ pub(crate) struct Words {
     /// Not-a-number in single and double precision.
     pub(crate) nan: [&'static str; 2],
     pub(crate) infinity: [&'static str; 2],
+    /// The body of a function of `x` to or from a number of 16 bits.
+    pub(crate) half: fn(Coding, ScalarType) -> &'static str,
     /// What keeps a loop rolled.
     pub(crate) rolled: Option<&'static str>,
     /// Whether `min` and `max` of integers are functions of the language.
@@ -312,6 +314,8 @@ pub(crate) fn combine(op: UpdateOp, ty: ScalarType, dialect: &TargetDescription,
     match (op, ty.is_real()) {
         (UpdateOp::Add, _) => format!("{a} + {b}"),
         (UpdateOp::Mul, _) => format!("{a} * {b}"),
+        (UpdateOp::Or, _) => format!("{a} || {b}"),
+        (UpdateOp::And, _) => format!("{a} && {b}"),
         (UpdateOp::Min, true) => format!("{}({a}, {b})", dialect.function(MathFn::Fmin, ty)),
         (UpdateOp::Max, true) => format!("{}({a}, {b})", dialect.function(MathFn::Fmax, ty)),
         (UpdateOp::Min, false) => format!("({a} < {b} ? {a} : {b})"),

@@ -6,7 +6,7 @@ use super::{
     Atomics, Contraction, Execution, Limits, Posix, SubGroups, Target, TargetDescription, Vectors, Words,
     cuda,
 };
-use crate::ast::Fence;
+use crate::ast::{Coding, Fence};
 use crate::function::Function;
 use purlin_ir::{ScalarType, UpdateOp};
 
@@ -38,6 +38,9 @@ pub(crate) const OPENCL: TargetDescription = TargetDescription {
             (UpdateOp::Add, ScalarType::I32, "atomic_add"),
             (UpdateOp::Min, ScalarType::I32, "atomic_min"),
             (UpdateOp::Max, ScalarType::I32, "atomic_max"),
+            (UpdateOp::Add, ScalarType::U32, "atomic_add"),
+            (UpdateOp::Min, ScalarType::U32, "atomic_min"),
+            (UpdateOp::Max, ScalarType::U32, "atomic_max"),
         ],
         spaces: true,
         wide: Some(Feature::Int64Atomics),
@@ -55,7 +58,7 @@ pub(crate) const OPENCL: TargetDescription = TargetDescription {
         vector: |of, width| format!("{}{width}", ty(of)),
         lane: |k| format!(".s{k:x}"),
         aligned: |bytes| format!("__attribute__((aligned({bytes}))) "),
-        long_suffix: "L",
+        long_suffix: ["L", "UL"],
         // functions are generic
         single_suffix: "",
         preamble,
@@ -70,6 +73,7 @@ pub(crate) const OPENCL: TargetDescription = TargetDescription {
         hardware: |group, axis| format!("get_{}_id({axis})", if group { "group" } else { "local" }),
         nan: ["NAN", "(double)NAN"],
         infinity: ["INFINITY", "(double)INFINITY"],
+        half,
         rolled: None,
         extremes: true,
     },
@@ -82,6 +86,11 @@ fn ty(ty: ScalarType) -> &'static str {
         ScalarType::I16 => "short",
         ScalarType::I32 => "int",
         ScalarType::I64 => "long",
+        ScalarType::I8 => "char",
+        ScalarType::U8 | ScalarType::Bool => "uchar",
+        ScalarType::U16 | ScalarType::F16 | ScalarType::Bf16 => "ushort",
+        ScalarType::U32 => "uint",
+        ScalarType::U64 => "ulong",
     }
 }
 
@@ -97,6 +106,21 @@ fn preamble(doubles: bool, wide_atomics: bool) -> String {
         text.push('\n');
     }
     text
+}
+
+/// The functions of halves in memory need no extension.
+fn half(coding: Coding, ty: ScalarType) -> &'static str {
+    match (coding, ty == ScalarType::F16) {
+        (Coding::Encode, true) => {
+            "    ushort y;\n    vstore_half_rte(x, 0, (__private half *)&y);\n    return y;\n"
+        }
+        (Coding::Decode, true) => "    return vload_half(0, (const __private half *)&x);\n",
+        (Coding::Encode, false) => {
+            "    const uint b = as_uint(x);\n    \
+             return (isnan(x) ? b | 0x400000U : b + 0x7fffU + ((b >> 16) & 1U)) >> 16;\n"
+        }
+        (Coding::Decode, false) => "    return as_float((uint)x << 16);\n",
+    }
 }
 
 fn head(function: &Function) -> String {
@@ -116,9 +140,9 @@ fn barrier(fence: &Fence) -> &'static str {
 fn atomic(op: UpdateOp, of: ScalarType, local: bool, name: &str) -> String {
     let t = ty(of);
     let space = if local { "__local" } else { "__global" };
-    if (op, of) == (UpdateOp::Add, ScalarType::I64) {
+    if op == UpdateOp::Add && matches!(of, ScalarType::I64 | ScalarType::U64) {
         return format!(
-            "static inline void {name}(volatile {space} long *p, const long v)\n{{\n    atom_add(p, v);\n}}\n"
+            "static inline void {name}(volatile {space} {t} *p, const {t} v)\n{{\n    atom_add(p, v);\n}}\n"
         );
     }
     let (word, prefix) = if of.bytes() == 8 { ("ulong", "atom") } else { ("uint", "atomic") };

@@ -79,6 +79,11 @@ pub(super) fn operate(op: Op, a: i64, b: i64) -> Option<i64> {
         Op::Ne => i64::from(a != b),
         Op::And => i64::from(a != 0 && b != 0),
         Op::Or => i64::from(a != 0 || b != 0),
+        Op::BitAnd => a & b,
+        Op::BitOr => a | b,
+        Op::BitXor => a ^ b,
+        Op::Shl => a.checked_shl(u32::try_from(b).ok()?)?,
+        Op::Shr => a.checked_shr(u32::try_from(b).ok()?)?,
     })
 }
 

@@ -369,6 +369,11 @@ impl<'w> Walker<'w> {
                     (false, false) => found,
                 }
             }
+            Expr::Half(_, _, a) => {
+                drop(self.visit(a));
+                self.traffic.arithmetic += self.issued();
+                Value::Real
+            }
             Expr::Select(c, a, b) => {
                 let (c, a, b) = (self.visit(c), self.visit(a), self.visit(b));
                 if a.is_real() {
@@ -428,6 +433,10 @@ impl<'w> Walker<'w> {
             Op::Div | Op::Rem => {
                 self.traffic.functions += issued;
                 Value::Real
+            }
+            Op::BitAnd | Op::BitOr | Op::BitXor | Op::Shl | Op::Shr => {
+                self.traffic.integer += issued;
+                Value::Unknown
             }
             Op::Lt | Op::Le | Op::Eq | Op::Ne | Op::And | Op::Or => {
                 self.traffic.arithmetic += issued;

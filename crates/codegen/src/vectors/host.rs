@@ -70,6 +70,7 @@ fn is_arithmetic(e: &Expr, allowed: &dyn Fn(&Place) -> bool) -> bool {
         | Expr::Binary(..)
         | Expr::IntCall(..)
         | Expr::LanesCall(..)
+        | Expr::Half(..)
         | Expr::Cast(..)
         | Expr::Select(..)
         | Expr::Vector { .. } => false,
@@ -253,6 +254,7 @@ impl HostLanes<'_> {
             | Expr::Call(..)
             | Expr::IntCall(..)
             | Expr::LanesCall(..)
+            | Expr::Half(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. } => None,

@@ -255,6 +255,7 @@ impl<'a> Lanes<'a> {
             | Expr::Call(..)
             | Expr::IntCall(..)
             | Expr::LanesCall(..)
+            | Expr::Half(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. } => self.packed(e, ty),
@@ -284,8 +285,8 @@ impl<'a> Lanes<'a> {
         let offset = place.offset.as_ref()?;
         let (ty, space) = *self.symbols.get(&place.name)?;
         let beside = slope(offset, &self.head.name, self.symbols) == Some(1);
-        // values of 16 bits widen one by one
-        let widens = ty.loaded() != ty;
+        // values of 8 and 16 bits widen one by one, and truth values are compared with 0
+        let widens = ty.is_storage() || ty == ScalarType::Bool;
         if !beside || widens || self.held.contains_key(&place.name) || self.mentions_held(offset) {
             return None;
         }
@@ -397,6 +398,6 @@ fn updated(place: &Place, op: Option<UpdateOp>, value: &Expr) -> Expr {
         (Some(UpdateOp::Add), v) => Expr::binary(Op::Add, before, v.clone()),
         (Some(UpdateOp::Mul), v) => Expr::binary(Op::Mul, before, v.clone()),
         // minimum and maximum are calls already
-        (None | Some(UpdateOp::Min | UpdateOp::Max), v) => v.clone(),
+        (None | Some(UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And), v) => v.clone(),
     }
 }

@@ -2,7 +2,7 @@
 //! lane.
 
 use super::symbols::Symbols;
-use crate::ast::{Block, Declare, Expr, IntFn, Name, Op, Stmt};
+use crate::ast::{Block, Coding, Declare, Expr, IntFn, Name, Op, Stmt};
 use purlin_ir::ScalarType;
 use purlin_ir::multiples::{of_constant, of_product, of_quotient, of_sum};
 use std::collections::BTreeMap;
@@ -19,21 +19,35 @@ pub(super) fn type_of(e: &Expr, of: &dyn Fn(&Name) -> Option<ScalarType>) -> Opt
         Expr::Load(place) => of(&place.name).map(ScalarType::loaded),
         Expr::Hardware { .. } => Some(ScalarType::I32),
         Expr::Neg(a) => type_of(a, of),
-        Expr::Select(_, a, b) | Expr::Binary(Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem, a, b) => {
-            widest(a, b)
-        }
+        Expr::Select(_, a, b)
+        | Expr::Binary(
+            Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::BitAnd | Op::BitOr | Op::BitXor,
+            a,
+            b,
+        ) => widest(a, b),
+        Expr::Binary(Op::Shl | Op::Shr, a, _) => type_of(a, of),
         Expr::Binary(Op::Lt | Op::Le | Op::Eq | Op::Ne | Op::And | Op::Or, ..) => None,
-        Expr::Bool(_) | Expr::Not(_) => None,
+        Expr::Half(Coding::Decode, ..) => Some(ScalarType::F32),
+        Expr::Bool(_) | Expr::Not(_) | Expr::Half(Coding::Encode, ..) => None,
     }
 }
 
 /// The type that C gives to an operation on both.
 fn widest(a: ScalarType, b: ScalarType) -> ScalarType {
     let rank = |ty| match ty {
-        ScalarType::I16 | ScalarType::I32 => 0,
-        ScalarType::I64 => 1,
-        ScalarType::F32 => 2,
-        ScalarType::F64 => 3,
+        ScalarType::Bool
+        | ScalarType::I8
+        | ScalarType::U8
+        | ScalarType::I16
+        | ScalarType::U16
+        | ScalarType::F16
+        | ScalarType::Bf16
+        | ScalarType::I32 => 0,
+        ScalarType::U32 => 1,
+        ScalarType::I64 => 2,
+        ScalarType::U64 => 3,
+        ScalarType::F32 => 4,
+        ScalarType::F64 => 5,
     };
     if rank(a) >= rank(b) { a } else { b }
 }
@@ -78,6 +92,7 @@ pub(super) fn slope(e: &Expr, index: &Name, symbols: &Symbols) -> Option<i64> {
         | Expr::Call(..)
         | Expr::IntCall(..)
         | Expr::LanesCall(..)
+        | Expr::Half(..)
         | Expr::Select(..)
         | Expr::Vector { .. } => None,
     }
@@ -105,7 +120,7 @@ pub(super) fn factor(e: &Expr, index: &Name, step: u64, known: &Known, symbols: 
             if let Expr::Int(d, _) = **b { of_quotient(of(a), d) } else { 1 }
         }
         Expr::Load(_) | Expr::Real(..) | Expr::Bool(_) | Expr::Hardware { .. } | Expr::Not(_) => 1,
-        Expr::Binary(..) | Expr::Call(..) | Expr::LanesCall(..) | Expr::Vector { .. } => 1,
+        Expr::Binary(..) | Expr::Call(..) | Expr::LanesCall(..) | Expr::Half(..) | Expr::Vector { .. } => 1,
     }
 }
 
@@ -179,6 +194,7 @@ impl Sum {
                     | Expr::Call(..)
                     | Expr::IntCall(..)
                     | Expr::LanesCall(..)
+                    | Expr::Half(..)
                     | Expr::Cast(..)
                     | Expr::Select(..)
                     | Expr::Vector { .. }) => self.add(false, b),
@@ -199,6 +215,7 @@ impl Sum {
             | Expr::Call(..)
             | Expr::IntCall(..)
             | Expr::LanesCall(..)
+            | Expr::Half(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. }) => self.add(false, other),

@@ -222,6 +222,7 @@ fn without(e: &Expr, zero: &[&Name]) -> Option<Expr> {
         | Expr::Call(..)
         | Expr::IntCall(..)
         | Expr::LanesCall(..)
+        | Expr::Half(..)
         | Expr::Select(..)
         | Expr::Vector { .. }) => Some(other.clone()),
     }

@@ -100,6 +100,7 @@ impl Machine {
             Expr::Real(..)
             | Expr::Call(..)
             | Expr::LanesCall(..)
+            | Expr::Half(..)
             | Expr::Select(..)
             | Expr::Vector { .. } => {
                 return Err("not an integer".into());
@@ -122,6 +123,11 @@ fn binary(op: Op, (a, ta): Number, (b, tb): Number) -> Result<Number, String> {
         Op::Ne => (i64::from(a != b), ScalarType::I32),
         Op::And => (1, ScalarType::I32),
         Op::Or => (i64::from(a != 0 || b != 0), ScalarType::I32),
+        Op::BitAnd => (a & b, ty),
+        Op::BitOr => (a | b, ty),
+        Op::BitXor => (a ^ b, ty),
+        Op::Shl => (a << b, ta),
+        Op::Shr => (a >> b, ta),
     };
     Ok((fits(v, ty)?, ty))
 }

@@ -1,7 +1,7 @@
 //! Kernels on some of their entities.
 
 use crate::lowering::{LoweredKernel, LoweredRole};
-use purlin_interp::{Memory, Value};
+use purlin_interp::{Memory, Value, with_elements};
 use purlin_ir::{Affine, Atom, VarId};
 
 impl LoweredKernel {
@@ -47,11 +47,5 @@ fn rows_of(value: &Value, width: usize, rows: &[u32]) -> Value {
         let row = |row: &u32| values.get(*row as usize * width..(*row as usize + 1) * width);
         rows.iter().filter_map(row).flatten().copied().collect()
     }
-    match value {
-        Value::F64(v) => Value::F64(taken(v, width, rows)),
-        Value::F32(v) => Value::F32(taken(v, width, rows)),
-        Value::I32(v) => Value::I32(taken(v, width, rows)),
-        Value::I64(v) => Value::I64(taken(v, width, rows)),
-        Value::I16(v) => Value::I16(taken(v, width, rows)),
-    }
+    with_elements!(value, v => taken(v, width, rows).into())
 }

@@ -1,7 +1,7 @@
 //! Ranges of indices at given values: from the smallest and the largest entry of each map.
 
-use crate::memory::{Memory, Value};
-use crate::node::{Disjunct, Form, Int, IntOp, Number, Place, Program, Real, Statement, Truth};
+use crate::memory::Memory;
+use crate::node::{Conversion, Disjunct, Form, Int, IntOp, Number, Place, Program, Real, Statement, Truth};
 use purlin_ir::constant::TableData;
 use purlin_ir::ids::{Id, InameId, VarId};
 use purlin_ir::kernel::{Direction, Kernel, VarKind};
@@ -46,8 +46,8 @@ impl<'p> Ranges<'p> {
         match e {
             Real::Const(_) => true,
             Real::Load(place) => self.place(place),
-            Real::FromInt(a, _) => self.int(a),
-            Real::Round(a) | Real::Neg(a, _) => self.real(a),
+            Real::FromInt(a, _) | Real::FromU64(a, _) => self.int(a),
+            Real::Round(a) | Real::Half(a, _) | Real::Neg(a, _) => self.real(a),
             Real::Arith { a, b, .. } => self.real(a) && self.real(b),
             Real::Call { args, .. } => args.iter().all(|e| self.real(e)),
             Real::Select(c, a, b) => self.truth(c) && self.real(a) && self.real(b),
@@ -60,7 +60,8 @@ impl<'p> Ranges<'p> {
             Int::Const(_) | Int::Iname(_) => true,
             Int::Load(place) => self.place(place),
             Int::FromReal(a, _) => self.real(a),
-            Int::Narrow(a) | Int::Neg(a, _) => self.int(a),
+            Int::Converted(_, a) | Int::Neg(a, _) => self.int(a),
+            Int::FromTruth(a) => self.truth(a),
             Int::Arith { a, b, .. } => self.int(a) && self.int(b),
             Int::Select(c, a, b) => self.truth(c) && self.int(a) && self.int(b),
             Int::Reduce { body, .. } => self.int(body),
@@ -71,6 +72,7 @@ impl<'p> Ranges<'p> {
         match e {
             Truth::Int { a, b, .. } => self.int(a) && self.int(b),
             Truth::Real { a, b, .. } => self.real(a) && self.real(b),
+            Truth::Nonzero(a) => self.int(a),
             Truth::Not(a) => self.truth(a),
             Truth::And(a, b) | Truth::Or(a, b) => self.truth(a) && self.truth(b),
         }
@@ -81,14 +83,15 @@ impl<'p> Ranges<'p> {
             Int::Const(c) => Some((i128::from(*c), i128::from(*c))),
             Int::Iname(i) => self.iname(*i),
             Int::Load(place) => self.entries_of(place.var),
-            Int::Narrow(a) => self.range(a),
+            Int::Converted(Conversion::Fits(_), a) => self.range(a),
+            Int::FromTruth(_) => Some((0, 1)),
             Int::Neg(a, _) => self.range(a).and_then(|(lo, hi)| fitting(-hi, -lo)),
-            Int::Arith { op, a, b, .. } => combined(*op, self.range(a)?, self.range(b)?),
+            Int::Arith { op, word: None, a, b, .. } => combined(*op, self.range(a)?, self.range(b)?),
             Int::Select(_, a, b) => {
                 let (a, b) = (self.range(a)?, self.range(b)?);
                 Some((a.0.min(b.0), a.1.max(b.1)))
             }
-            Int::FromReal(..) | Int::Reduce { .. } => None,
+            Int::FromReal(..) | Int::Reduce { .. } | Int::Arith { .. } | Int::Converted(..) => None,
         }
     }
 
@@ -102,14 +105,8 @@ impl<'p> Ranges<'p> {
         let fits = |len: usize| len == needed;
         let range = match (&variable.kind, self.memory.get(&variable.name)) {
             (VarKind::Table(TableData::Int(v)), _) => extremes(v.iter().copied()),
-            (VarKind::Argument(Direction::In), Some(Value::I32(v))) if fits(v.len()) => {
-                extremes(v.iter().map(|x| i64::from(*x)))
-            }
-            (VarKind::Argument(Direction::In), Some(Value::I16(v))) if fits(v.len()) => {
-                extremes(v.iter().map(|x| i64::from(*x)))
-            }
-            (VarKind::Argument(Direction::In), Some(Value::I64(v))) if fits(v.len()) => {
-                extremes(v.iter().copied())
+            (VarKind::Argument(Direction::In), Some(value)) if fits(value.len()) => {
+                extremes(value.to_i64().into_iter().flatten())
             }
             _ => None,
         };
@@ -212,6 +209,14 @@ fn combined(op: IntOp, a: (i128, i128), b: (i128, i128)) -> Range {
         IntOp::FloorDiv if positive => Some((a.0.div_euclid(b.0), a.1.div_euclid(b.0))),
         IntOp::Mod if positive && a.0 >= 0 && a.1 < b.0 => Some(a),
         IntOp::Mod if positive => Some((0, b.0 - 1)),
-        IntOp::FloorDiv | IntOp::Mod => None,
+        IntOp::FloorDiv
+        | IntOp::Mod
+        | IntOp::TruncDiv
+        | IntOp::TruncRem
+        | IntOp::BitAnd
+        | IntOp::BitOr
+        | IntOp::BitXor
+        | IntOp::Shl
+        | IntOp::Shr => None,
     }
 }

@@ -63,8 +63,8 @@ fn real(e: &Real, found: &mut Vec<Touch>) {
     match e {
         Real::Const(_) => {}
         Real::Load(place) => found.push(Touch::At(place.clone())),
-        Real::FromInt(a, _) => int(a, found),
-        Real::Round(a) | Real::Neg(a, _) => real(a, found),
+        Real::FromInt(a, _) | Real::FromU64(a, _) => int(a, found),
+        Real::Round(a) | Real::Half(a, _) | Real::Neg(a, _) => real(a, found),
         Real::Arith { a, b, .. } => [a, b].into_iter().for_each(|e| real(e, found)),
         Real::Call { args, .. } => args.iter().for_each(|e| real(e, found)),
         Real::Select(c, a, b) => select(c, [&mut |f| real(a, f), &mut |f| real(b, f)], found),
@@ -77,7 +77,8 @@ fn int(e: &Int, found: &mut Vec<Touch>) {
         Int::Const(_) | Int::Iname(_) => {}
         Int::Load(place) => found.push(Touch::At(place.clone())),
         Int::FromReal(a, _) => real(a, found),
-        Int::Narrow(a) | Int::Neg(a, _) => int(a, found),
+        Int::Converted(_, a) | Int::Neg(a, _) => int(a, found),
+        Int::FromTruth(a) => found.push(Touch::When((**a).clone(), true, Vec::new())),
         Int::Arith { a, b, .. } => [a, b].into_iter().for_each(|e| int(e, found)),
         Int::Select(c, a, b) => select(c, [&mut |f| int(a, f), &mut |f| int(b, f)], found),
         Int::Reduce { inames, body, .. } => over(inames, &mut |f| int(body, f), found),
@@ -164,7 +165,8 @@ impl Needed<'_> {
             Int::Const(_) | Int::Iname(_) => {}
             Int::Load(place) => self.place(place),
             Int::FromReal(a, _) => self.real(a),
-            Int::Narrow(a) | Int::Neg(a, _) => self.int(a),
+            Int::Converted(_, a) | Int::Neg(a, _) => self.int(a),
+            Int::FromTruth(a) => self.truth(a),
             Int::Arith { a, b, .. } => [a, b].into_iter().for_each(|e| self.int(e)),
             Int::Select(c, a, b) => {
                 self.truth(c);
@@ -181,8 +183,8 @@ impl Needed<'_> {
         match e {
             Real::Const(_) => {}
             Real::Load(place) => self.place(place),
-            Real::FromInt(a, _) => self.int(a),
-            Real::Round(a) | Real::Neg(a, _) => self.real(a),
+            Real::FromInt(a, _) | Real::FromU64(a, _) => self.int(a),
+            Real::Round(a) | Real::Half(a, _) | Real::Neg(a, _) => self.real(a),
             Real::Arith { a, b, .. } => [a, b].into_iter().for_each(|e| self.real(e)),
             Real::Call { args, .. } => args.iter().for_each(|e| self.real(e)),
             Real::Select(c, a, b) => {
@@ -200,6 +202,7 @@ impl Needed<'_> {
         match e {
             Truth::Int { a, b, .. } => [a, b].into_iter().for_each(|e| self.int(e)),
             Truth::Real { a, b, .. } => [a, b].into_iter().for_each(|e| self.real(e)),
+            Truth::Nonzero(a) => self.int(a),
             Truth::Not(a) => self.truth(a),
             Truth::And(a, b) | Truth::Or(a, b) => [a, b].into_iter().for_each(|e| self.truth(e)),
         }

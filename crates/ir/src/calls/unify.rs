@@ -107,11 +107,23 @@ impl<'a> Search<'a> {
 
 fn commutes(op: BinaryOp) -> bool {
     match op {
-        BinaryOp::Add | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max | BinaryOp::Eq | BinaryOp::Ne => true,
+        BinaryOp::Add
+        | BinaryOp::Mul
+        | BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::BitAnd
+        | BinaryOp::BitOr
+        | BinaryOp::BitXor
+        | BinaryOp::Eq
+        | BinaryOp::Ne => true,
         BinaryOp::Sub
         | BinaryOp::Div
         | BinaryOp::FloorDiv
         | BinaryOp::Mod
+        | BinaryOp::TruncDiv
+        | BinaryOp::TruncRem
+        | BinaryOp::Shl
+        | BinaryOp::Shr
         | BinaryOp::Lt
         | BinaryOp::Le
         // `and` and `or` are short-circuit: the first operand guards the second

@@ -311,13 +311,10 @@ struct Attributes {
 }
 
 fn scalar_type(c: &mut Cursor<'_, '_>) -> Result<ScalarType> {
-    let (word, span) = c.expect_word("a type: `f32`, `f64`, `i16`, `i32` or `i64`")?;
+    let names = || ScalarType::ALL.map(|ty| format!("`{ty}`")).join(", ");
+    let (word, span) = c.expect_word("a type, such as `f64`, `i32`, `u32` or `bool`")?;
     ScalarType::ALL.into_iter().find(|ty| ty.name() == word).ok_or_else(|| {
-        fail_help(
-            span,
-            format!("`{word}` is not a type"),
-            "the types are `f32`, `f64`, `i16`, `i32` and `i64`",
-        )
+        fail_help(span, format!("`{word}` is not a type"), format!("the types are {}", names()))
     })
 }
 

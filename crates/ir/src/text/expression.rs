@@ -85,6 +85,10 @@ impl<'s> Parser<'s> {
             return Ok(inner);
         }
         match c.peek() {
+            Some(Kind::Name(word)) if matches!(*word, "true" | "false") => {
+                c.advance();
+                Ok(Parsed { expr: Expr::truth(*word == "true"), depth: Depth::LEAF.inside() })
+            }
             Some(Kind::Name(name)) => self.named(c, name),
             _ => Err(c.expected("an expression")),
         }
@@ -221,17 +225,31 @@ impl<'s> Parser<'s> {
 
     /// Reads what follows `name(`.
     fn call(&mut self, c: &mut Cursor<'_, 's>, name: &'s str, span: Span) -> Result<Parsed> {
-        if let Some(op) = UpdateOp::ALL.into_iter().find(|op| op.reduction_name() == name) {
+        // a rule may have the name of a function that came later
+        let rule = if let Some(Entity::Rule(rule)) = self.names.get(name) { Some(rule) } else { None };
+        let reduction = UpdateOp::ALL.into_iter().find(|op| op.reduction_name() == name);
+        if let Some(op) = reduction.filter(|_| rule.is_none()) {
             return self.reduction(c, op);
         }
         let (args, depth) = self.arguments(c)?;
         let whole = span.to(c.last_span());
-        let expr = if let Some(function) = MathFn::from_name(name) {
+        let expr = if let Some(rule) = rule {
+            self.names.check_whole(name, span)?;
+            let needed = self.kernel.rules.get(rule).map_or(0, |r| r.params.len());
+            check_count(name, needed, args.len(), whole)?;
+            Expr::Rule(rule, args)
+        } else if let Some(function) = MathFn::from_name(name) {
             check_count(name, function.arity(), args.len(), whole)?;
             Expr::Call(function, args)
         } else if let Some(ty) = ScalarType::ALL.into_iter().find(|ty| ty.name() == name) {
             let [a] = exactly(args, name, whole)?;
             Expr::Cast(ty, Box::new(a))
+        } else if name == "bit_not" {
+            let [a] = exactly(args, name, whole)?;
+            Expr::Unary(UnaryOp::BitNot, Box::new(a))
+        } else if name == "bits" {
+            let [a] = exactly(args, name, whole)?;
+            Expr::Unary(UnaryOp::Bits, Box::new(a))
         } else if name == "select" {
             let [condition, a, b] = exactly(args, name, whole)?;
             Expr::Select(Box::new(condition), Box::new(a), Box::new(b))
@@ -239,13 +257,7 @@ impl<'s> Parser<'s> {
             let [a, b] = exactly(args, name, whole)?;
             Expr::binary(op, a, b)
         } else {
-            let Some(Entity::Rule(rule)) = self.names.get(name) else {
-                return Err(self.no_function(name, span));
-            };
-            self.names.check_whole(name, span)?;
-            let needed = self.kernel.rules.get(rule).map_or(0, |r| r.params.len());
-            check_count(name, needed, args.len(), whole)?;
-            Expr::Rule(rule, args)
+            return Err(self.no_function(name, span));
         };
         check_depth(depth.inside(), span)?;
         Ok(Parsed { expr, depth: depth.inside() })
@@ -366,7 +378,7 @@ fn tighter(level: Level) -> Level {
 }
 
 fn function_operator(name: &str) -> Option<BinaryOp> {
-    [BinaryOp::Min, BinaryOp::Max, BinaryOp::FloorDiv].into_iter().find(|op| op.symbol() == name)
+    BinaryOp::FUNCTIONS.into_iter().find(|op| op.symbol() == name)
 }
 
 fn check_count(name: &str, needed: usize, found: usize, span: Span) -> Result<()> {

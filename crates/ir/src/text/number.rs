@@ -17,12 +17,10 @@ pub(super) fn write_real(f: &mut dyn fmt::Write, value: Real) -> fmt::Result {
 /// Writes a table value: shortest for `f32` where the element type is that.
 pub(super) fn write_table_real(f: &mut dyn fmt::Write, value: Real, ty: ScalarType) -> fmt::Result {
     let x = value.0;
-    match ty {
-        ScalarType::F32 if !x.is_nan() => write!(f, "{:?}", x as f32),
-        ScalarType::F32 | ScalarType::F64 | ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => {
-            write_real(f, value)
-        }
+    if ty == ScalarType::F32 && !x.is_nan() {
+        return write!(f, "{:?}", x as f32);
     }
+    write_real(f, value)
 }
 
 fn write_nan(f: &mut dyn fmt::Write, x: f64) -> fmt::Result {
@@ -41,12 +39,10 @@ pub(super) fn read_int(digits: &str, negative: bool) -> Option<i64> {
 
 /// Reads a decimal; `None` if it is beyond the largest number of the type.
 pub(super) fn read_real(digits: &str, negative: bool, ty: ScalarType) -> Option<Real> {
-    let magnitude = match ty {
-        // straight to f32: through f64 it would be rounded twice
-        ScalarType::F32 => f64::from(digits.parse::<f32>().ok()?),
-        ScalarType::F64 | ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => {
-            digits.parse::<f64>().ok()?
-        }
+    // straight to f32: through f64 it would be rounded twice
+    let magnitude = match ty.loaded() == ScalarType::F32 {
+        true => ty.rounded(digits.parse::<f32>().ok()?.into()),
+        false => digits.parse::<f64>().ok()?,
     };
     magnitude.is_finite().then_some(Real(if negative { -magnitude } else { magnitude }))
 }

@@ -546,8 +546,10 @@ fn write_op(c: &mut Cursor<'_, '_>) -> Result<WriteOp, Fail> {
         (Some(Kind::Symbol("*=")), _) => update(UpdateOp::Mul),
         (Some(Kind::Name("min")), Some(Kind::Symbol("="))) => update(UpdateOp::Min),
         (Some(Kind::Name("max")), Some(Kind::Symbol("="))) => update(UpdateOp::Max),
+        (Some(Kind::Name("or")), Some(Kind::Symbol("="))) => update(UpdateOp::Or),
+        (Some(Kind::Name("and")), Some(Kind::Symbol("="))) => update(UpdateOp::And),
         (found, next) => {
-            let mut error = c.expected("`=`, `+=`, `*=`, `min=` or `max=`");
+            let mut error = c.expected("`=`, `+=`, `*=`, `min=`, `max=`, `or=` or `and=`");
             error.help = match (found, next) {
                 (Some(Kind::Symbol("==")), _) => Some("`==` compares; write `=` to store".into()),
                 (Some(Kind::Symbol("-")), Some(Kind::Symbol("="))) => Some("write `+= -(...)`".into()),
@@ -557,7 +559,7 @@ fn write_op(c: &mut Cursor<'_, '_>) -> Result<WriteOp, Fail> {
             return Err(error);
         }
     };
-    if c.peek() == Some(&Kind::Name("min")) || c.peek() == Some(&Kind::Name("max")) {
+    if matches!(c.peek(), Some(Kind::Name(_))) {
         c.advance();
     }
     c.advance();

@@ -188,6 +188,13 @@ impl<'s> Parser<'s> {
             | BinaryOp::Div
             | BinaryOp::FloorDiv
             | BinaryOp::Mod
+            | BinaryOp::TruncDiv
+            | BinaryOp::TruncRem
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor
+            | BinaryOp::Shl
+            | BinaryOp::Shr
             | BinaryOp::Min
             | BinaryOp::Max => Err("a set is made of comparisons, `and` and `or`".into()),
         }
@@ -208,7 +215,7 @@ impl<'s> Parser<'s> {
             Expr::Unary(UnaryOp::Neg, a) => self.to_affine(a)?.times(-1),
             Expr::Binary(op, a, b) => combine(*op, &self.to_affine(a)?, &self.to_affine(b)?)?,
             Expr::Real(_) => return Err("it holds a real number".into()),
-            Expr::Unary(UnaryOp::Not, _)
+            Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits, _)
             | Expr::Call(..)
             | Expr::Cast(..)
             | Expr::Select(..)
@@ -236,6 +243,13 @@ fn combine(op: BinaryOp, a: &Affine, b: &Affine) -> std::result::Result<Affine, 
         BinaryOp::FloorDiv => Ok(a.floor_div(divisor()?)),
         BinaryOp::Mod => Ok(a.modulo(divisor()?)),
         BinaryOp::Div => Err("`/` divides reals; use `floor_div`".into()),
+        BinaryOp::TruncDiv
+        | BinaryOp::TruncRem
+        | BinaryOp::BitAnd
+        | BinaryOp::BitOr
+        | BinaryOp::BitXor
+        | BinaryOp::Shl
+        | BinaryOp::Shr => Err(format!("`{}` is not affine; use `floor_div` and `mod`", op.symbol())),
         BinaryOp::Min | BinaryOp::Max => {
             Err("lower bounds are `max` of several, upper bounds `min`; other unions go after `where`".into())
         }

@@ -150,7 +150,15 @@ impl Names<'_> {
                 f.write_str("not ")?;
                 self.expr(f, a, Level::Not)
             }
-            Expr::Binary(op, a, b) => self.binary(f, *op, a, b),
+            Expr::Unary(op @ (UnaryOp::BitNot | UnaryOp::Bits), a) => {
+                f.write_str(if *op == UnaryOp::BitNot { "bit_not(" } else { "bits(" })?;
+                self.expr(f, a, Level::Or)?;
+                f.write_str(")")
+            }
+            Expr::Binary(op, a, b) => match e.as_truth() {
+                Some(value) => write!(f, "{value}"),
+                None => self.binary(f, *op, a, b),
+            },
             Expr::Call(function, args) => {
                 f.write_str(function.name())?;
                 self.arguments(f, args)
@@ -201,7 +209,16 @@ impl Names<'_> {
 
     fn binary(&self, f: Out<'_, '_>, op: BinaryOp, a: &Expr, b: &Expr) -> fmt::Result {
         let (left, right, spaced) = match op {
-            BinaryOp::Min | BinaryOp::Max | BinaryOp::FloorDiv => {
+            BinaryOp::Min
+            | BinaryOp::Max
+            | BinaryOp::FloorDiv
+            | BinaryOp::TruncDiv
+            | BinaryOp::TruncRem
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor
+            | BinaryOp::Shl
+            | BinaryOp::Shr => {
                 write!(f, "{}(", op.symbol())?;
                 self.list(f, [a, b].into_iter())?;
                 return f.write_str(")");
@@ -357,14 +374,24 @@ pub(crate) fn level_of(op: BinaryOp) -> Level {
         BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => Level::Comparison,
         BinaryOp::Add | BinaryOp::Sub => Level::Sum,
         BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => Level::Product,
-        BinaryOp::Min | BinaryOp::Max | BinaryOp::FloorDiv => Level::Atom,
+        BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::FloorDiv
+        | BinaryOp::TruncDiv
+        | BinaryOp::TruncRem
+        | BinaryOp::BitAnd
+        | BinaryOp::BitOr
+        | BinaryOp::BitXor
+        | BinaryOp::Shl
+        | BinaryOp::Shr => Level::Atom,
     }
 }
 
 fn level(e: &Expr) -> Level {
     match e {
-        Expr::Binary(BinaryOp::Min | BinaryOp::Max | BinaryOp::FloorDiv, ..) => Level::Atom,
+        e if e.as_truth().is_some() => Level::Atom,
         Expr::Binary(op, ..) => level_of(*op),
+        Expr::Unary(UnaryOp::BitNot | UnaryOp::Bits, _) => Level::Atom,
         Expr::Unary(UnaryOp::Not, _) => Level::Not,
         Expr::Unary(UnaryOp::Neg, _) => Level::Unary,
         Expr::Int(_)

@@ -19,9 +19,7 @@ fn value(ty: ScalarType, numbers: &[f64]) -> Value {
     match ty {
         ScalarType::F64 => Value::F64(numbers.to_vec()),
         ScalarType::F32 => Value::F32(numbers.iter().map(|x| *x as f32).collect()),
-        ScalarType::I32 => Value::I32(numbers.iter().map(|x| *x as i32).collect()),
-        ScalarType::I64 => Value::I64(numbers.iter().map(|x| *x as i64).collect()),
-        ScalarType::I16 => Value::I16(numbers.iter().map(|x| *x as i16).collect()),
+        ty => Value::of_bits(ty, &numbers.iter().map(|x| *x as i64).collect::<Vec<_>>()),
     }
 }
 

@@ -88,7 +88,7 @@ impl<'q> Division<'q> {
             let argument = kernel.arguments.iter().find(|argument| argument.role == role);
             match argument.and_then(|argument| memory.get(&argument.name)) {
                 Some(Value::I32(list)) => &list[..],
-                Some(Value::F64(_) | Value::F32(_) | Value::I16(_) | Value::I64(_)) | None => &[],
+                Some(_) | None => &[],
             }
         };
         let sides = list(LoweredRole::EntityCells).iter().zip(list(LoweredRole::LocalFacets));

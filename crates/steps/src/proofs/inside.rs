@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_analysis::inside::{Cause as Unknown, Reach};
 use purlin_analysis::witness::params_text;
-use purlin_ir::{BinaryOp, Expr, Insn, InsnId, Kernel, ScalarType};
+use purlin_ir::{BinaryOp, Class, Expr, ExprType, Insn, InsnId, Kernel, ScalarType};
 
 /// What is computed besides is safe to read.
 pub const INSIDE: Obligation = Obligation::new(
@@ -69,17 +69,35 @@ pub fn check_inside(analysis: &Analysis, insn: InsnId, help: &str) -> Result<(),
 /// An operation that is not defined for all operands, and what to write instead.
 fn may_fault(kernel: &Kernel, insn: &Insn) -> Option<(&'static str, &'static str)> {
     let mut found = None;
+    let of_class = |e: &Expr, class| {
+        let ty = kernel.type_of(e, &[]).ok().and_then(ExprType::scalar);
+        ty.is_some_and(|ty| ty.class() == class)
+    };
     let mut visit = |e: &Expr| match e {
-        Expr::Binary(BinaryOp::FloorDiv | BinaryOp::Mod, _, divisor) if !divides(divisor) => {
+        Expr::Binary(
+            BinaryOp::FloorDiv | BinaryOp::Mod | BinaryOp::TruncDiv | BinaryOp::TruncRem,
+            _,
+            divisor,
+        ) if !divides(divisor) && !of_class(divisor, Class::Real) => {
             found = Some(("divide integers by what may be zero", "divide by `max(…, 1)` or a constant"));
         }
-        Expr::Cast(ScalarType::I32 | ScalarType::I64, of)
-            if kernel.type_of(of, &[]).is_ok_and(|ty| ty.is_real()) =>
-        {
+        Expr::Binary(BinaryOp::Shl | BinaryOp::Shr, _, by) if !matches!(**by, Expr::Int(0..32)) => {
+            found = Some(("shift by what may be too far", "shift by a constant below 32"));
+        }
+        Expr::Cast(ty, of) if !ty.is_real() && of_class(of, Class::Real) => {
             found = Some(("cast a real to an integer that it may not fit", "keep the rule real"));
         }
-        Expr::Cast(ScalarType::I32, of) if !fits_i32(kernel, of) && of.as_affine().is_none() => {
-            found = Some(("cast an integer to an i32 that it may not fit", "cast where it is used"));
+        // words are never affine, whatever they look like
+        Expr::Cast(ty, of)
+            if ty.is_exact()
+                && (of_class(of, Class::Word)
+                    || ty.is_storage()
+                    || *ty == ScalarType::I32 && !fits_i32(kernel, of) && of.as_affine().is_none()) =>
+        {
+            found = Some(match *ty == ScalarType::I32 {
+                true => ("cast an integer to an i32 that it may not fit", "cast where it is used"),
+                false => ("cast an integer to a type that it may not fit", "cast where it is used"),
+            });
         }
         Expr::Int(_)
         | Expr::Real(_)

@@ -15,7 +15,7 @@ pub fn fits_i32(kernel: &Kernel, e: &Expr) -> bool {
     match e {
         Expr::Int(value) => i32::try_from(*value).is_ok(),
         Expr::Load(access) => kernel.vars[access.var].ty.loaded() == ScalarType::I32,
-        Expr::Cast(ty, _) => *ty == ScalarType::I32,
+        Expr::Cast(ty, _) => ty.loaded() == ScalarType::I32,
         Expr::Select(_, a, b) | Expr::Binary(BinaryOp::Min | BinaryOp::Max, a, b) => {
             fits_i32(kernel, a) && fits_i32(kernel, b)
         }
@@ -44,7 +44,7 @@ pub fn accumulator_type(kernel: &Kernel, insn: &Insn, r: &Reduction, ty: ScalarT
         WriteOp::Update { op, .. } => is_sum(op) && is_sum(r.op),
     };
     let whole = matches!(&insn.rhs, Expr::Reduce(all) if all == r);
-    let narrow = kernel.vars[insn.lhs.var].ty == ScalarType::I32;
+    let narrow = kernel.vars[insn.lhs.var].ty.loaded() == ScalarType::I32;
     if ty != ScalarType::I32 || fits || (stored && whole && narrow) { ty } else { ScalarType::I64 }
 }
 
@@ -57,7 +57,7 @@ pub fn stores_wide(kernel: &Kernel, id: InsnId, from: &str) -> Result<bool, Refu
     let insn = &kernel.insns[id];
     let var = &kernel.vars[insn.lhs.var];
     let wide = kernel.type_of(&insn.rhs, &[]) == Ok(ExprType::Scalar(ScalarType::I64));
-    if var.ty != ScalarType::I32 || !wide {
+    if var.ty.loaded() != ScalarType::I32 || !wide {
         return Ok(false);
     }
     NO_WIDE_UPDATE.require(insn.op == WriteOp::Assign, || {

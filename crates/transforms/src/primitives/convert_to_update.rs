@@ -201,7 +201,7 @@ fn reads(kernel: &Kernel, e: &Expr, insn: &Insn) -> bool {
 
 /// The terms joined again, from left to right, in the type of the variable.
 pub(super) fn joined(kernel: &Kernel, insn: &Insn, op: UpdateOp, rest: &[Term]) -> Expr {
-    let ty = kernel.vars[insn.lhs.var].ty;
+    let ty = kernel.vars[insn.lhs.var].ty.loaded();
     // b + c of a narrower type would be rounded before it is added
     let widened = |e: &Expr| match kernel.type_of(e, &[]) {
         Ok(ExprType::Scalar(found)) if found != ty && rest.len() > 1 => Expr::Cast(ty, Box::new(e.clone())),
@@ -216,17 +216,8 @@ pub(super) fn joined(kernel: &Kernel, insn: &Insn, op: UpdateOp, rest: &[Term]) 
             (None, false) => term,
             (None, true) => Expr::Unary(UnaryOp::Neg, Box::new(term)),
             (Some(sum), true) => sum - term,
-            (Some(sum), false) => Expr::binary(operator(op), sum, term),
+            (Some(sum), false) => op.joined(sum, term),
         });
     }
     sum.unwrap_or(Expr::Int(0))
-}
-
-fn operator(op: UpdateOp) -> BinaryOp {
-    match op {
-        UpdateOp::Add => BinaryOp::Add,
-        UpdateOp::Mul => BinaryOp::Mul,
-        UpdateOp::Min => BinaryOp::Min,
-        UpdateOp::Max => BinaryOp::Max,
-    }
 }

@@ -350,11 +350,7 @@ impl FixParameter {
 
     fn check_fits(&self, ty: ScalarType) -> Result<(), Refusal> {
         let ParamValue::Constant(value) = self.value else { return Ok(()) };
-        let fits = match ty {
-            ScalarType::I32 => i32::try_from(value).is_ok(),
-            // no parameter has 16 bits
-            ScalarType::I16 | ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => true,
-        };
+        let fits = ty.ends().is_some_and(|(lo, hi)| (lo..=hi).contains(&value.into()));
         let small = value.unsigned_abs() <= MAX_COEFFICIENT.unsigned_abs();
         FITS.require(fits && small, || {
             let limit = if fits { "2^40".to_owned() } else { format!("what {ty} holds") };

@@ -155,7 +155,9 @@ impl<'k> Outline<'k> {
             }
         }
         for (var, accesses) in accesses {
-            if !kernel.vars[var].shape.is_empty() || this.written.contains(&var) {
+            // numbers of fewer than 32 bits are not passed by value
+            let small = kernel.vars[var].ty.bytes() < 4;
+            if small || !kernel.vars[var].shape.is_empty() || this.written.contains(&var) {
                 this.arrays.insert(var, axes_of(poly, &this.inside, var, &accesses)?);
             }
         }
@@ -213,11 +215,11 @@ impl Translation<'_, '_> {
         let direction = if outline.written.contains(&var) { Direction::InOut } else { Direction::In };
         let (kind, axes) = match outline.arrays.get(&var) {
             Some(axes) => (VarKind::Argument(direction), axes.as_slice()),
-            None if from.ty.is_real() => (VarKind::Argument(Direction::In), [].as_slice()),
-            None => (VarKind::Param, [].as_slice()),
+            None if from.ty.is_exact() => (VarKind::Param, [].as_slice()),
+            None => (VarKind::Argument(Direction::In), [].as_slice()),
         };
         let shape: Vec<Affine> = axes.iter().filter_map(ArgAxis::extent).map(|e| self.affine(e)).collect();
-        let value = shape.is_empty() && direction == Direction::In;
+        let value = shape.is_empty() && direction == Direction::In && from.ty.bytes() >= 4;
         let space = if value { AddressSpace::Private } else { AddressSpace::Global };
         let id = self.callee.vars.push(Variable::new(from.name.clone(), from.ty, kind, shape, space));
         self.vars.insert(var, id);

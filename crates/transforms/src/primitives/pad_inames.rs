@@ -1,8 +1,9 @@
 //! Runs loops further, over zeros.
 
 use purlin_analysis::{Analysis, changing_bounds};
+use purlin_ir::neutral::of_nothing;
 use purlin_ir::{
-    Access, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, Real,
+    Access, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, ScalarType,
     UnaryOp, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
 use purlin_steps::draw::{self, Picks};
@@ -372,7 +373,7 @@ impl Scope<'_> {
             Expr::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, a, b) => {
                 self.is_polynomial(a) && self.is_polynomial(b)
             }
-            Expr::Unary(UnaryOp::Not, _)
+            Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits, _)
             | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::Cast(..)
@@ -393,7 +394,8 @@ impl Scope<'_> {
 fn fill(kernel: &mut Kernel, id: InsnId) {
     let insn = kernel.insns[id].clone();
     let ty = kernel.vars[insn.lhs.var].ty;
-    let zero = if ty.is_real() { Expr::Real(Real(0.0)) } else { Expr::Int(0) };
+    let op = if ty == ScalarType::Bool { UpdateOp::Or } else { UpdateOp::Add };
+    let zero = of_nothing(op, ty);
     let name = kernel.fresh_name(&format!("{}_pad", insn.name));
     let filling = kernel.insns.push(Insn { name, rhs: zero, ..insn });
     let is_user = |n: &Node| matches!(n, Node::Insn(i) if *i == id);

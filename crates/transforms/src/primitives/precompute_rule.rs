@@ -272,7 +272,9 @@ impl PrecomputeRule {
             for e in uses_of(kernel, *insn, rule) {
                 let Expr::Rule(_, args) = &e else { continue };
                 for (arg, param) in args.iter().zip(&kernel.rules[rule].params) {
-                    AFFINE_ARGUMENTS.decide(arg.as_affine().is_some(), || {
+                    // words look affine, and wrap
+                    let exact = kernel.type_of(arg, &[]).is_ok_and(|ty| ty.word().is_none());
+                    AFFINE_ARGUMENTS.decide(exact && arg.as_affine().is_some(), || {
                         format!(
                             "`{}` gives rule `{}` an argument `{param}` that is not affine in the loops and \
                              parameters, so which values it uses is not known; precompute in a loop without that use",

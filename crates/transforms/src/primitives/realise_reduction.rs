@@ -221,7 +221,8 @@ impl Primitive for RealiseReduction {
         let kernel = analysis.kernel();
         let iname = lookup::iname(kernel, &self.iname)?;
         let (insn, reduction) = self.find(kernel, iname)?;
-        let Ok(ExprType::Scalar(ty)) = kernel.type_of(&Expr::Reduce(reduction.clone()), &[]) else {
+        let found = kernel.type_of(&Expr::Reduce(reduction.clone()), &[]);
+        let Some(ty) = found.ok().and_then(ExprType::stored) else {
             return Err(TYPED.unfit(format!(
                 "the reduction over `{}` takes its type from where it stands; cast its body, for example to f64",
                 self.iname

@@ -471,9 +471,9 @@ fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Refusal> {
     refuse_reductions(kernel, insn, &[&reduction.body])?;
     check_constant_value(kernel, term, &lo)?;
     check_constant_value(kernel, term, &end)?;
-    match kernel.type_of(&Expr::Reduce(reduction.clone()), &[]) {
-        Ok(ExprType::Scalar(ty)) => Ok(Some(Prefix { reduction, term, lo, end, ty })),
-        _ => Err(TYPED.unfit(format!(
+    match kernel.type_of(&Expr::Reduce(reduction.clone()), &[]).ok().and_then(ExprType::stored) {
+        Some(ty) => Ok(Some(Prefix { reduction, term, lo, end, ty })),
+        None => Err(TYPED.unfit(format!(
             "the reduction over `{j}` takes its type from where it stands; cast its body, for example to f64"
         ))),
     }

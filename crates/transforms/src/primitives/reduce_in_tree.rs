@@ -378,7 +378,7 @@ impl Values {
 fn check_terms_fit(kernel: &Kernel, insn: &Insn, op: UpdateOp) -> Result<(), Refusal> {
     let var = &kernel.vars[insn.lhs.var];
     let is_sum = matches!(op, UpdateOp::Add | UpdateOp::Mul);
-    TERMS_FIT.require(is_sum || var.ty != ScalarType::I32 || fits_i32(kernel, &insn.rhs), || {
+    TERMS_FIT.require(is_sum || var.ty.loaded() != ScalarType::I32 || fits_i32(kernel, &insn.rhs), || {
         format!(
             "`{}` compares values that may not fit the type of `{}`, i32, in which the tree would hold them; cast \
              them to i32",
@@ -524,16 +524,10 @@ impl Plan {
         let (own, length) = (Expr::Load(self.element(held, at, 0)), self.values.length);
         let further = Expr::from_affine(&Affine::iname(at).plus_constant(half));
         let other = Expr::Binary(BinaryOp::Mod, Box::new(further), Box::new(Expr::Int(length)));
-        let op = match self.op {
-            UpdateOp::Add => BinaryOp::Add,
-            UpdateOp::Mul => BinaryOp::Mul,
-            UpdateOp::Min => BinaryOp::Min,
-            UpdateOp::Max => BinaryOp::Max,
-        };
         let mut index = self.index(Affine::constant(0));
         index.pop();
         index.push(other);
-        Expr::Binary(op, Box::new(own), Box::new(Expr::load(held, index)))
+        self.op.joined(own, Expr::load(held, index))
     }
 
     /// The element of an array at `last` on its last axis.

@@ -1,7 +1,6 @@
 //! Computes the value of an instruction into a temporary first.
 
 use purlin_analysis::Analysis;
-use purlin_ir::typing::ExprType;
 use purlin_ir::{
     Access, AddressSpace, Expr, Insn, InsnId, Kernel, KernelError, Node, ScalarType, VarKind, Variable,
     WriteOp,
@@ -102,7 +101,7 @@ impl Primitive for StageValue {
         let found = kernel.type_of(&insn.rhs, &[]).map_err(|source| {
             Refusal::Malformed(KernelError::Type { what: format!("`{}`", self.insn), source })
         })?;
-        SAME_TYPE.require(found == ExprType::Scalar(ty), || {
+        SAME_TYPE.require(found.stored() == Some(ty), || {
             format!("the value of `{}` is not of the type {} that it writes; cast it", self.insn, ty.name())
         })?;
         check_fits(kernel, insn)?;

@@ -145,20 +145,20 @@ error: expected a statement, found `x`
   = help: an instruction is `y[i] = x[i]`, or with a name `s: y[i] = x[i]`
 "#;
     unnamed_without_operator: insn("x[i] 1"), @r#"
-error: expected `=`, `+=`, `*=`, `min=` or `max=`, found `1`
+error: expected `=`, `+=`, `*=`, `min=`, `max=`, `or=` or `and=`, found `1`
  --> 8:8
 8 |   x[i] 1
   |        ^
 "#;
     unnamed_comparison: insn("x[i] == 1"), @r#"
-error: expected `=`, `+=`, `*=`, `min=` or `max=`, found `==`
+error: expected `=`, `+=`, `*=`, `min=`, `max=`, `or=` or `and=`, found `==`
  --> 8:8
 8 |   x[i] == 1
   |        ^^
   = help: `==` compares; write `=` to store
 "#;
     unnamed_difference: insn("x[i] -= 1"), @r#"
-error: expected `=`, `+=`, `*=`, `min=` or `max=`, found `-`
+error: expected `=`, `+=`, `*=`, `min=`, `max=`, `or=` or `and=`, found `-`
  --> 8:8
 8 |   x[i] -= 1
   |        ^
@@ -219,20 +219,20 @@ error: expected an expression, found the end of the line
   |                     ^
 "#;
     missing_assignment: insn("s: x[i] length"), @r#"
-error: expected `=`, `+=`, `*=`, `min=` or `max=`, found `length`
+error: expected `=`, `+=`, `*=`, `min=`, `max=`, `or=` or `and=`, found `length`
  --> 8:11
 8 |   s: x[i] length
   |           ^^^^^^
 "#;
     comparison_for_assignment: insn("s: x[i] == length"), @r#"
-error: expected `=`, `+=`, `*=`, `min=` or `max=`, found `==`
+error: expected `=`, `+=`, `*=`, `min=`, `max=`, `or=` or `and=`, found `==`
  --> 8:11
 8 |   s: x[i] == length
   |           ^^
   = help: `==` compares; write `=` to store
 "#;
     subtraction_update: insn("s: x[i] -= length"), @r#"
-error: expected `=`, `+=`, `*=`, `min=` or `max=`, found `-`
+error: expected `=`, `+=`, `*=`, `min=`, `max=`, `or=` or `and=`, found `-`
  --> 8:11
 8 |   s: x[i] -= length
   |           ^
@@ -427,7 +427,7 @@ error: `f65` is not a type
  --> 4:8
 4 | arg y: f65[n] inout
   |        ^^^
-  = help: the types are `f32`, `f64`, `i16`, `i32` and `i64`
+  = help: the types are `f32`, `f64`, `i32`, `i64`, `i16`, `i8`, `u8`, `u16`, `u32`, `u64`, `bool`, `f16`, `bf16`
 error: the name `tt` is not known
  --> 9:10
 9 |   b: t = tt
@@ -454,6 +454,6 @@ fn displayed_in_one_line_each() {
     let text = "kernel k\ntemp t: f64\n\ns: t = u\nr: t == 1\n";
     assert_snapshot!(parse(text).expect_err("two errors"), @r#"
 4:8: the name `u` is not known
-5:6: expected `=`, `+=`, `*=`, `min=` or `max=`, found `==`; `==` compares; write `=` to store
+5:6: expected `=`, `+=`, `*=`, `min=`, `max=`, `or=` or `and=`, found `==`; `==` compares; write `=` to store
 "#);
 }

@@ -24,28 +24,24 @@ error: only what is inside a `for` is indented
   = help: start the declaration at the left margin
 "#;
     short_parameter: declaration("param m: i16"), @r#"
-error: `m`: elements of 16 bits are those of an input with axes, or of a table
+error: `m`: a number that is passed by value has 32 bits or more
  --> 3:1
 3 | param m: i16
   | ^^^^^^^^^^^^
+  = help: declare it as `i32`
 "#;
-    short_result: declaration("arg y: i16[n] out"), @r#"
-error: `y`: elements of 16 bits are those of an input with axes, or of a table
+    short_scalar: declaration("arg t: u8 in"), @r#"
+error: `t`: a number that is passed by value has 32 bits or more
  --> 3:1
-3 | arg y: i16[n] out
-  | ^^^^^^^^^^^^^^^^^
+3 | arg t: u8 in
+  | ^^^^^^^^^^^^
+  = help: declare it as `i32`
 "#;
-    short_temporary: declaration("temp t: i16[4] private"), @r#"
-error: `t`: elements of 16 bits are those of an input with axes, or of a table
+    parameter_of_words: declaration("param m: u32"), @r#"
+error: `m`: a parameter is an integer scalar
  --> 3:1
-3 | temp t: i16[4] private
-  | ^^^^^^^^^^^^^^^^^^^^^^
-"#;
-    short_scalar: declaration("arg t: i16 in"), @r#"
-error: `t`: elements of 16 bits are those of an input with axes, or of a table
- --> 3:1
-3 | arg t: i16 in
-  | ^^^^^^^^^^^^^
+3 | param m: u32
+  | ^^^^^^^^^^^^
 "#;
     launch_in_a_launch: header("launch a\n  launch b\n    q: t = 1\nlaunch c"), @r#"
 error: `b` is a launch inside `a`, which is tagged launch
@@ -209,7 +205,7 @@ error: `float` is not a type
  --> 3:9
 3 | temp t: float
   |         ^^^^^
-  = help: the types are `f32`, `f64`, `i16`, `i32` and `i64`
+  = help: the types are `f32`, `f64`, `i32`, `i64`, `i16`, `i8`, `u8`, `u16`, `u32`, `u64`, `bool`, `f16`, `bf16`
 "#;
     missing_direction: declaration("arg x: f64[n]"), @r#"
 error: argument `x` has no direction
@@ -387,4 +383,59 @@ error: the values of table `phi` are abridged
   |                 ^^^
   = help: print the kernel with its tables in full
 "#;
+}
+
+/// What does not go together without a cast, and the cast that is named.
+#[test]
+fn types_that_need_a_cast() {
+    let cannot =
+        |op: &str, left: &str, right: &str| format!("error: `s`: `{op}` cannot combine {left} and {right}");
+    let needs =
+        |op: &str, needed: &str, found: &str| format!("error: `s`: `{op}` needs {needed}, found {found}");
+    for (statement, message, help) in [
+        ("r[0] = w[0] + x[0]", cannot("+", "u32", "i32"), "cast one of them, for example `u32(i)`"),
+        ("r[0] = v[0]*x[0]", cannot("*", "u64", "i32"), "cast one of them, for example `u64(i)`"),
+        ("w[0] = w[0] + i", cannot("+", "u32", "index"), "cast one of them, for example `u32(i)`"),
+        ("w[0] = w[0] + -1", cannot("+", "u32", "integer literal"), "cast one of them, for example `u32(i)`"),
+        (
+            "w[0] = w[0] + 4294967296",
+            cannot("+", "u32", "integer literal"),
+            "cast one of them, for example `u32(i)`",
+        ),
+        ("z[0] = z[0]*w[0]", cannot("*", "f64", "u32"), "cast one of them, for example `u32(i)`"),
+        (
+            "x[0] = i32(b[0] + b[0])",
+            cannot("+", "truth value", "truth value"),
+            "cast one of them, for example `i32(b)`",
+        ),
+        ("w[0] = -1", "error: `s` stores integer literal in `w`, which holds u32".into(), "cast the value"),
+        ("w[0] = x[0]", "error: `s` stores i32 in `w`, which holds u32".into(), "cast the value"),
+        ("w[0] = v[0]", "error: `s` stores u64 in `w`, which holds u32".into(), "cast the value"),
+        ("q[0] = r[0]", "error: `s` stores i64 in `q`, which holds u8".into(), "cast the value"),
+        ("b[0] = 1", "error: `s` stores integer literal in `b`, which holds bool".into(), "cast the value"),
+        (
+            "b[0] += b[0]",
+            "error: `s` updates `b`, which holds bool, by `+=`, which joins numbers".into(),
+            "use another operator",
+        ),
+        (
+            "x[0] or= b[0]",
+            "error: `s` updates `x`, which holds i32, by `or=`, which joins truth values".into(),
+            "use another operator",
+        ),
+        ("z[w[0]] = 0.0", needs("z", "integer indices", "u32"), ""),
+        ("x[0] = bits(x[0])", needs("bits", "a `u32` or a `u64`", "i32"), ""),
+        ("b[0] = bool(x[0])", needs("bool", "no cast but `!= 0`", "i32"), ""),
+        ("z[0] = bit_and(z[0], 1)", needs("bit_and", "integer operands", "f64"), ""),
+        ("x[0] = sum(k in 0..n: b[k])", needs("sum", "a number", "truth value"), ""),
+        ("b[0] = any(k in 0..n: x[k])", needs("any", "a truth value", "i32"), ""),
+        ("w[0] = w[0]/w[0]", needs("/", "real operands (integers use floor_div)", "u32"), ""),
+    ] {
+        let found = errors(&format!(
+            "kernel k\nparam n: i32\narg w: u32[n] inout\narg v: u64[n] inout\narg x: i32[n] inout\n\
+             arg q: u8[n] inout\narg r: i64[n] inout\narg z: f64[n] inout\narg b: bool[n] inout\n\
+             for i in 0..n\n  s: {statement}\n"
+        ));
+        assert!(found.starts_with(&message) && found.contains(help), "{statement}\n{message}\n{found}");
+    }
 }

@@ -207,7 +207,7 @@ fn real() -> BoxedStrategy<Tree> {
             1 => one.clone().prop_map(|a| Tree::Cast(ScalarType::F32, a)),
             1 => call.prop_map(|(f, args)| Tree::Call(f, args)),
             1 => (boxed(truth()), one.clone(), one.clone()).prop_map(|(c, a, b)| Tree::Select(c, a, b)),
-            1 => (select(UpdateOp::ALL.to_vec()), one).prop_map(|(op, a)| Tree::Reduce(op, a)),
+            1 => (select(UpdateOp::OF_NUMBERS.to_vec()), one).prop_map(|(op, a)| Tree::Reduce(op, a)),
         ]
     })
     .boxed()

@@ -157,7 +157,7 @@ fn every_function() {
 
 #[test]
 fn reductions() {
-    for op in UpdateOp::ALL {
+    for op in UpdateOp::OF_NUMBERS {
         round_trips(&storing(|b, i| {
             let q = b.range("q", Affine::constant(0), Affine::iname(i));
             let r = b.iname("r", |r| {
@@ -341,7 +341,7 @@ fn instructions() {
     let i = b.open_loop("i", Affine::constant(0), Affine::constant(4));
     b.tag(i, AxisTag::Local(2));
     let at = || Access::new(x, [Expr::load(dof, [i.into()])]);
-    for (k, op) in UpdateOp::ALL.into_iter().enumerate() {
+    for (k, op) in UpdateOp::OF_NUMBERS.into_iter().enumerate() {
         let s = b.update(format!("s{k}"), at(), op, 0.5);
         b.insn_mut(s).predicate = Some(Expr::binary(BinaryOp::Lt, i, 3));
         for tag in ["atomic", "scatter", "9 lives", "", "é", "\u{7}\t"].into_iter().take(k + 3) {
