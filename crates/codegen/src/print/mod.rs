@@ -357,6 +357,11 @@ impl Printer {
         let head = format!("{space} {aligned}{ty} {}[{len}] = {{", c.name);
         self.out.push_str(&head);
         let values: Vec<Expr> = match &c.data {
+            TableData::Real(_) if c.ty.is_half() => {
+                let bits =
+                    |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, byte| bits * 256 + i64::from(*byte));
+                c.data.to_bytes(c.ty).chunks(2).map(|bytes| Expr::int(bits(bytes))).collect()
+            }
             TableData::Real(v) => v.iter().map(|r| Expr::Real(r.0, c.ty)).collect(),
             TableData::Int(v) => v.iter().map(|i| Expr::Int(*i, c.ty)).collect(),
         };
