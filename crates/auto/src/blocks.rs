@@ -11,12 +11,12 @@ use purlin_transforms::primitives::{BufferWrites, InterchangeInames, Reschedule,
 const TERMS: i64 = 128;
 
 /// Three loops around one update: what is summed, along a row of the result, across its rows.
-struct Sums {
-    summed: String,
-    along: String,
-    across: String,
-    statement: String,
-    var: String,
+pub(crate) struct Sums {
+    pub(crate) summed: String,
+    pub(crate) along: String,
+    pub(crate) across: String,
+    pub(crate) statement: String,
+    pub(crate) var: String,
 }
 
 impl Draft<'_> {
@@ -59,7 +59,7 @@ impl Draft<'_> {
     }
 
     /// What each of three loops is to the only update inside.
-    fn sums(&self, loops: &[String]) -> Option<Sums> {
+    pub(crate) fn sums(&self, loops: &[String]) -> Option<Sums> {
         let kernel = self.kernel();
         let [_, _, inner] = loops else { return None };
         let [Node::Insn(insn)] = self.body(inner) else { return None };

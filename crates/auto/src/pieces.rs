@@ -2,6 +2,7 @@
 //! vectors of what is left.
 
 use crate::draft::{Draft, NextPieces, Tried, refusable};
+use crate::reschedules::OuterBand;
 use purlin_ir::{AddressSpace, Affine, Atom, InameId, Node, VarKind};
 use purlin_isl::{IslError, Objective, with_operation_limit};
 use purlin_transforms::ScheduleSteps;
@@ -37,7 +38,7 @@ impl Draft<'_> {
         };
         let before = std::mem::replace(&mut self.schedule, parted.schedule.clone());
         let mut next = Vec::new();
-        for (step, permutable) in bands {
+        for OuterBand { step, permutable, .. } in bands {
             if !permutable || !(2..=DEEPEST).contains(&step.loops.len()) {
                 continue;
             }

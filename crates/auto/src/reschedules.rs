@@ -1,6 +1,6 @@
 //! Proposals of isl's scheduler, as steps: a nest of bands instead of the text's loops.
 
-use crate::draft::{Draft, Tried};
+use crate::draft::{Draft, Tried, refusable};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::DependenceKind;
 use purlin_analysis::polyhedral::Side;
@@ -10,7 +10,7 @@ use purlin_isl::{
 };
 use purlin_steps::TransformError;
 use purlin_steps::tree::insns_of;
-use purlin_transforms::primitives::{Band, DistributeLoop, Part, Reschedule, TileBand};
+use purlin_transforms::primitives::{Band, DistributeLoop, MoveInsns, Part, Reschedule, TileBand};
 use std::collections::BTreeMap;
 
 /// Operations that isl may take for a schedule: some seconds.
@@ -23,13 +23,23 @@ const TILE: i64 = 32;
 /// Steps do not: they are proved for all.
 const USUAL: i64 = 4;
 
+/// An outermost band of isl's schedule.
+pub(crate) struct OuterBand {
+    /// What makes it.
+    pub(crate) step: Reschedule,
+    /// Whether its loops may stand in any order.
+    pub(crate) permutable: bool,
+    /// Whether one of its loops is parallel.
+    pub(crate) parallel: bool,
+}
+
 impl Draft<'_> {
     /// Puts the statements of each part of the program that isl orders by loops of their own into these.
     ///
     /// # Errors
     /// A bug, a step that is refused.
     pub(crate) fn reschedule(&mut self, objective: Objective) -> Tried {
-        self.parted_bands(objective)?.into_iter().try_for_each(|(step, _)| self.make(step).map(|_| ()))
+        self.parted_bands(objective)?.into_iter().try_for_each(|band| self.make(band.step).map(|_| ()))
     }
 
     /// The same, and tiles of the loops that may stand in any order: what isl makes of the program alone.
@@ -37,7 +47,7 @@ impl Draft<'_> {
     /// # Errors
     /// A bug, a step that is refused.
     pub(crate) fn reschedule_in_tiles(&mut self) -> Tried {
-        for (step, permutable) in self.parted_bands(Objective::default())? {
+        for OuterBand { step, permutable, .. } in self.parted_bands(Objective::default())? {
             let loops = step.loops.clone();
             self.make(step)?;
             if permutable && loops.len() > 1 {
@@ -52,7 +62,7 @@ impl Draft<'_> {
     ///
     /// # Errors
     /// A bug, a loop that cannot be distributed, a failure of the solver.
-    pub(crate) fn parted_bands(&mut self, objective: Objective) -> Tried<Vec<(Reschedule, bool)>> {
+    pub(crate) fn parted_bands(&mut self, objective: Objective) -> Tried<Vec<OuterBand>> {
         let tree = self.tree(objective)?;
         let parts: Vec<Vec<String>> =
             branches(&tree, self.kernel()).into_iter().map(|(statements, _)| statements).collect();
@@ -68,8 +78,8 @@ impl Draft<'_> {
         Ok(self.bands_of(&self.tree(objective)?))
     }
 
-    /// The outermost bands of isl's schedule, as steps, and whether their loops may stand in any order.
-    fn bands_of(&self, tree: &ScheduleTree) -> Vec<(Reschedule, bool)> {
+    /// The outermost bands of isl's schedule.
+    fn bands_of(&self, tree: &ScheduleTree) -> Vec<OuterBand> {
         let branches = branches(tree, self.kernel());
         let mut names = Names { kernel: self.kernel().clone(), next: 0 };
         let mut steps = Vec::new();
@@ -77,7 +87,9 @@ impl Draft<'_> {
             let roots = self.roots_of(&statements);
             let ScheduleTree::Band(band) = tree else { continue };
             let Band { loops, maps, then } = names.band(band, &statements);
-            steps.push((Reschedule { subtree: roots, loops, maps, then }, band.permutable));
+            let step = Reschedule { subtree: roots, loops, maps, then };
+            let parallel = band.parallel.contains(&true);
+            steps.push(OuterBand { step, permutable: band.permutable, parallel });
         }
         steps
     }
@@ -109,7 +121,23 @@ impl Draft<'_> {
         let body = self.body(name);
         let cuts = body.windows(2).filter(|pair| of(&pair[0]) != of(&pair[1]));
         let cuts: Vec<String> = cuts.map(|pair| self.name_of(&pair[1])).collect();
-        if cuts.is_empty() { Ok(()) } else { self.make(DistributeLoop::new(name, cuts)).map(|_| ()) }
+        if cuts.is_empty() {
+            return Ok(());
+        }
+        let mut order: Vec<(Option<usize>, String)> =
+            body.iter().map(|node| (of(node), self.name_of(node))).collect();
+        let in_text = order.clone();
+        order.sort_by_key(|(branch, _)| *branch);
+        let Err(refused) = refusable(self.make(DistributeLoop::new(name, cuts)))? else { return Ok(()) };
+        if order == in_text {
+            return Err(refused);
+        }
+        // the order of the branches is another one
+        for pair in order.windows(2) {
+            self.make(MoveInsns::after([&pair[1].1], &pair[0].1)).map_err(|_| refused.clone())?;
+        }
+        let later = order.windows(2).filter(|pair| pair[0].0 != pair[1].0).map(|pair| pair[1].1.clone());
+        self.make(DistributeLoop::new(name, later.collect::<Vec<_>>())).map(|_| ())
     }
 
     /// The statements at the root that hold these instructions.

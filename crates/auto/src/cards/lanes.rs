@@ -55,6 +55,9 @@ impl Draft<'_> {
             for inner in self.sums_inside(self.body(l)) {
                 self.share_sums(&inner, LANES)?;
             }
+            for inner in self.idle_inside(self.body(l)) {
+                self.share_loop(&inner, LANES)?;
+            }
         }
         self.make(Tag::all(cover.clone(), AxisTag::Group(0)))
     }
@@ -66,6 +69,38 @@ impl Draft<'_> {
     pub(super) fn sum_in_group(&mut self, site: &Site) -> Tried {
         for inner in self.sums_inside(self.statements(site)) {
             self.share_sums(&inner, ITEMS)?;
+        }
+        for inner in self.idle_inside(self.statements(site)) {
+            self.share_loop(&inner, ITEMS)?;
+        }
+        Ok(())
+    }
+
+    /// The innermost loops without work-items.
+    fn idle_inside(&self, nodes: &[Node]) -> Vec<String> {
+        let kernel = self.kernel();
+        let mut found = Vec::new();
+        for node in nodes {
+            let Node::Loop(iname, body) = node else { continue };
+            if body.iter().any(|node| matches!(node, Node::Loop(..))) {
+                let items = matches!(kernel.inames[*iname].tag, AxisTag::Local(_));
+                found.extend(if items { Vec::new() } else { self.idle_inside(body) });
+            } else if is_sequential(kernel, *iname) {
+                found.push(kernel.inames[*iname].name.clone());
+            }
+        }
+        found
+    }
+
+    /// Shares the iterations of a loop among some work-items, if these wait for nothing.
+    fn share_loop(&mut self, name: &str, items: i64) -> Tried {
+        let before = self.schedule.clone();
+        let shared = self
+            .make(SplitIname::new(name, items))
+            .and_then(|[_, item]| self.make(Tag::new(item.name(), AxisTag::Local(0))));
+        if let Err(refused) = shared {
+            self.pass(refused)?;
+            self.schedule = before;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Parallel loops on groups and work-items.
 
 use super::spread::{Cover, Launch};
+use super::tiles::Tiling;
 use crate::draft::{Draft, Tried, is_sequential};
 use crate::program::{Level, Part, Reader, Work};
 use purlin_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
@@ -9,7 +10,7 @@ use purlin_transforms::primitives::{BufferWrites, SplitIname, Tag};
 use std::collections::BTreeSet;
 
 /// Work-items of a group and what each of them does.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) name: &'static str,
     /// Work-items along l.0 where one axis is shared.
@@ -40,9 +41,16 @@ impl Draft<'_> {
     ///
     /// # Errors
     /// A bug.
-    pub(super) fn map(&mut self, launches: &[Launch], shape: &Shape) -> Tried {
+    pub(super) fn map(&mut self, launches: &[Launch], shape: &Shape, tiling: Option<&Tiling>) -> Tried {
         for launch in launches {
             let before = self.schedule.clone();
+            if let Some(tiling) = tiling.filter(|_| self.has_tiles(launch)) {
+                match self.tile(launch, tiling) {
+                    Ok(()) => continue,
+                    Err(refused) => self.pass(refused)?,
+                }
+                self.schedule = before.clone();
+            }
             let mapped = match launch.covers.as_slice() {
                 [] if shape.lanes => self.sum_in_group(&launch.site),
                 [] => Ok(()),
@@ -61,7 +69,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn map_covers(&mut self, covers: &[Cover], shape: &Shape) -> Tried {
+    pub(super) fn map_covers(&mut self, covers: &[Cover], shape: &Shape) -> Tried {
         let along = self.along_rows(covers);
         // the axis of rows first, then the others from the inside
         let mut order: Vec<usize> = (0..covers.len()).rev().filter(|k| *k != along).collect();
@@ -196,7 +204,7 @@ impl Draft<'_> {
     }
 
     /// Which of the covers moves through memory element by element, where most work is.
-    fn along_rows(&self, covers: &[Cover]) -> usize {
+    pub(super) fn along_rows(&self, covers: &[Cover]) -> usize {
         let parts = Reader::new(self.kernel(), self.params).parts();
         let mut scores = vec![0.0; covers.len()];
         self.score(&parts, covers, &mut Vec::new(), &mut scores);

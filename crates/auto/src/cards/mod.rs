@@ -4,10 +4,13 @@
 //! Which loops are parallel is asked of the placement, by tags that are tried on a copy: a proof, and
 //! the only one that counts.
 
+mod counts;
 mod lanes;
 mod map;
+mod panels;
 mod prepare;
 mod spread;
+mod tiles;
 
 use crate::draft::{Draft, Tried};
 use crate::model::Machine;
@@ -17,7 +20,15 @@ use purlin_ir::{AxisTag, Kernel};
 use purlin_isl::Objective;
 use purlin_steps::TransformError;
 use purlin_transforms::primitives::Tag;
+use spread::Cutting;
 use std::collections::BTreeMap;
+use tiles::Tiling;
+
+/// The shape of what has no tiles.
+const IN_ROWS: Shape = Shape::ALL[1];
+
+/// Loops of a band that are tried as the outermost one over tiles.
+const LOOPS: usize = 3;
 
 /// Launches from which on few shapes are tried.
 const MANY: usize = 8;
@@ -28,11 +39,17 @@ type Preparation = (&'static str, fn(&mut Draft<'_>) -> Tried);
 const TOGETHER: Objective = Objective { outer_parallel: true, serialised: false };
 const ONE_BY_ONE: Objective = Objective { outer_parallel: true, serialised: true };
 
-const PREPARATIONS: [Preparation; 8] = [
+const PREPARATIONS: [Preparation; 9] = [
     ("text", |_| Ok(())),
     ("waves", |d| d.restart("diagonals", |d| d.skew_outer(0))),
     ("inner waves", |d| d.restart("diagonals", |d| d.skew_outer(1))),
     ("cuts", |d| d.restart("cuts at the outer loop", Draft::cut_at_outer)),
+    ("first values, bands", |d| {
+        d.restart("first values", |d| {
+            d.copy_first_values()?;
+            d.reschedule(ONE_BY_ONE)
+        })
+    }),
     ("bands", |d| d.restart(ISL, |d| d.reschedule(ONE_BY_ONE))),
     ("fused bands", |d| d.restart(ISL, |d| d.reschedule(TOGETHER))),
     ("expanded, bands", |d| {
@@ -70,18 +87,59 @@ pub fn propose_for_card(
         seen.push(draft.kernel().clone());
         for wide in [true, false] {
             let mut draft = draft.clone();
-            let launches = draft.spread(wide)?;
+            let launches = draft.spread(Cutting::of_loops(wide))?;
+            let kind = if wide { "" } else { ", few launches" };
             if launches.iter().all(|launch| launch.covers.is_empty()) {
-                plain.considered.append(&mut draft.considered);
+                let alone = draft.kernel().clone();
+                draft.map(&launches, &IN_ROWS, None)?;
+                if *draft.kernel() == alone {
+                    plain.considered.append(&mut draft.considered);
+                } else {
+                    drafts.push((format!("{name}{kind}, one group"), draft));
+                }
                 continue;
             }
-            let kind = if wide { "" } else { ", few launches" };
             // each step is proved for the whole program, which takes long where it has many launches
             let shapes = if launches.len() > MANY { 2 } else { Shape::ALL.len() };
             for shape in Shape::ALL.into_iter().take(shapes) {
                 let mut draft = draft.clone();
-                draft.map(&launches, &shape)?;
+                draft.map(&launches, &shape, None)?;
                 drafts.push((format!("{name}{kind}, {}", shape.name), draft));
+            }
+            if launches.iter().any(|launch| draft.has_tiles(launch)) {
+                for (tiles, tiling) in &Tiling::ALL {
+                    let mut draft = draft.clone();
+                    draft.map(&launches, &IN_ROWS, Some(tiling))?;
+                    drafts.push((format!("{name}{kind}, {tiles}"), draft));
+                }
+            }
+        }
+    }
+    let mut counts = Draft::new(kernel, params, &machine);
+    counts.restart("counts of each group", Draft::count_by_groups)?;
+    if counts.kernel() == kernel {
+        plain.considered.append(&mut counts.considered);
+    } else {
+        drafts.push(("counts of each group".to_owned(), counts));
+    }
+    for first in 0..LOOPS {
+        let mut draft = Draft::new(kernel, params, &machine);
+        draft.restart("panels", |d| d.tile_panels(first))?;
+        if seen.contains(draft.kernel()) {
+            plain.considered.append(&mut draft.considered);
+            continue;
+        }
+        seen.push(draft.kernel().clone());
+        let launches = draft.spread(Cutting { wide: false, shared: panels::is_long })?;
+        // in place, sums keep their order
+        for (held, kind) in [(true, ""), (false, ", in place")] {
+            let mut draft = draft.clone();
+            match draft.map_panels(&launches, &IN_ROWS, held) {
+                Ok(()) => drafts.push((format!("panels of loop {first}{kind}"), draft)),
+                Err(refused) => {
+                    draft.pass(refused)?;
+                    plain.considered.append(&mut draft.considered);
+                }
             }
         }
     }
@@ -96,7 +154,7 @@ impl Draft<'_> {
     /// # Errors
     /// A bug.
     pub(crate) fn share_among_threads(&mut self) -> Tried<bool> {
-        let launches = self.spread(false)?;
+        let launches = self.spread(Cutting::of_loops(false))?;
         let shared: Vec<_> = launches.iter().filter_map(|launch| launch.covers.first()).collect();
         for cover in &shared {
             self.make(Tag::all((*cover).clone(), AxisTag::Group(0)))?;
@@ -110,6 +168,8 @@ mod tests {
     #![allow(clippy::unwrap_used)] // what a failed test does
     use super::propose_for_card;
     use crate::Proposal;
+    use purlin_interp::{Memory, interpret};
+    use purlin_ir::Kernel;
     use purlin_ir::text::parse;
     use std::collections::BTreeMap;
 
@@ -122,6 +182,30 @@ mod tests {
             assert_eq!(proposal.recipe.apply(&kernel).unwrap(), proposal.kernel, "{}", proposal.name);
         }
         found
+    }
+
+    /// Runs the proposals of a name at sizes of which tiles are no parts.
+    fn same_results(body: &str, found: &[Proposal], name: &str) {
+        let n = 70;
+        let run = |kernel: &Kernel| {
+            let mut memory = Memory::new().param("n", n);
+            for (array, count) in [("a", n * n), ("b", n * n), ("x", n), ("y", n)] {
+                // small enough for sums of products of sums to stay small
+                let values = (0..count).map(|k| ((k * 37 + 11) % 101) as f64 / 6400.0).collect::<Vec<_>>();
+                memory = memory.value(array, values);
+            }
+            interpret(kernel, &mut memory).unwrap();
+            ["a", "x"].map(|array| memory.f64s(array).unwrap().to_vec()).concat()
+        };
+        let expected = run(&parse(&format!("kernel k\n\n{ARRAYS}{body}")).unwrap());
+        let chosen: Vec<&Proposal> = found.iter().filter(|p| p.name.contains(name)).collect();
+        assert!(!chosen.is_empty(), "{name}");
+        for proposal in chosen {
+            let result = run(&proposal.kernel);
+            // 1e-12: sums of 70 terms in another order
+            let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12 * b.abs().max(1.0);
+            assert!(result.iter().zip(&expected).all(close), "{}", proposal.text(true));
+        }
     }
 
     /// Whether the steps of some proposal have all of these.
@@ -174,6 +258,85 @@ mod tests {
         let found = proposals("for k in 0..n\n  for i in 0..n\n    s: x[i] = min(x[i], x[k] + a[i, k])\n");
         let cuts = ["cut_iname(i, at: \"k + 1\")", "split_launch(", "tag(i_o, tag: g.0)"];
         assert!(has(&found, &cuts), "{}", found[0].text(true));
+    }
+
+    #[test]
+    fn products_are_made_in_tiles() {
+        let product =
+            "for i in 0..n\n  for j in 0..n\n    for k in 0..n\n      s: a[i, j] += b[i, k]*b[k, j]\n";
+        let found = proposals(product);
+        let steps =
+            ["space: local", "pad_array(b_tile_1, axis: 1, by: 1)", "buffer_writes(a, at: j_o,", "l.1)"];
+        assert!(has(&found, &steps), "{}", found[0].text(true));
+        same_results(product, &found, "tiles of");
+        // of a triangle, with sums of different lengths, which overwrite what they read
+        let triangle = "for i in 0..n\n  for j in 0..n\n    for k in i + 1..n\n      s: a[i, j] += b[k, i]*a[k, j]\n    q: a[i, j] *= 0.5\n";
+        let found = proposals(triangle);
+        let steps = ["prefetch_array(a, space: global, temporary: a_first", "footprint: exact", "g.1)"];
+        assert!(has(&found, &steps), "{}", found[0].text(true));
+        same_results(triangle, &found, "first values, bands, tiles of");
+    }
+
+    #[test]
+    fn columns_become_rows_in_local_memory() {
+        let turn = "for i in 0..n\n  for j in 0..n\n    s: a[j, i] = b[i, j]\n";
+        let found = proposals(turn);
+        assert!(
+            has(&found, &["prefetch_array(b, ", "work_items: [32, 8]", "pad_array("]),
+            "{}",
+            found[0].text(true)
+        );
+        same_results(turn, &found, "tiles of");
+    }
+
+    /// LU and a triangular system: the tile of a step, those beside and below it, and all others.
+    #[test]
+    fn factors_are_made_in_panels() {
+        let lu = "for i in 0..n\n  for j in 0..i\n    for k in 0..j\n      s: a[i, j] += -a[i, k]*a[k, j]\n    \
+                  q: a[i, j] = a[i, j]/(2.0 + a[j, j])\n  \
+                  for j2 in i..n\n    for k2 in 0..i\n      r: a[i, j2] += -a[i, k2]*a[k2, j2]\n";
+        let found = proposals(lu);
+        let steps = [
+            "tile_band([c0, c1, c2], sizes: [32, 32, 32])",
+            "split_launch([c1_o_below_1, c1_o, c1_o_1])",
+            "space: local",
+        ];
+        assert!(has(&found, &steps), "{}", found.iter().map(|p| p.text(true)).collect::<String>());
+        same_results(lu, &found, "panels");
+        let solve = "for i in 0..n\n  p: x[i] = y[i]\n  for j in 0..i\n    s: x[i] += -b[i, j]*x[j]\n  q: x[i] *= 0.5\n";
+        let found = proposals(solve);
+        assert!(
+            has(&found, &["sizes: [64, 64]", "tag(c2_o, tag: g.0)", "buffer_writes(x"]),
+            "{}",
+            found[0].text(true)
+        );
+        same_results(solve, &found, "panels");
+        // or by a group that shares each sum
+        assert!(has(&found, &["reduce_in_tree("]));
+    }
+
+    #[test]
+    fn groups_count_for_themselves() {
+        let kernel = parse("kernel h\n\nparam n: i32\narg y: i32[n] in\narg c: i32[64] inout\n\nfor i in 0..n\n  s: c[y[i] mod 64] += 1\n").unwrap();
+        let found = propose_for_card(&kernel, &BTreeMap::from([("n".to_owned(), 1000)])).unwrap();
+        assert!(
+            has(&found, &["make_atomic(", "space: local", "tag: g.0", "tag: l.0"]),
+            "{}",
+            found[0].text(true)
+        );
+    }
+
+    #[test]
+    fn all_loops_of_a_row_are_shared() {
+        let found = proposals(
+            "temp w: f64 private\n\nfor i in 0..n\n  m: w = 0.0\n  for j in 0..n\n    s: w += b[i, j]\n  \
+             for j2 in 0..n\n    d: a[i, j2] = b[i, j2]/w\n",
+        );
+        assert!(
+            has(&found, &["tag(j_i, tag: l.0)", "tag(j2_i, tag: l.0)", "tag(i, tag: g.0)"]),
+            "{}",
+            found[0].text(true)
+        );
     }
 
     #[test]

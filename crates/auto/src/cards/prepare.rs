@@ -1,10 +1,11 @@
 //! Temporaries of which every iteration gets its own, so that they order nothing.
 
-use crate::draft::{Draft, Tried};
-use purlin_ir::{AddressSpace, InameId, InsnId, Node, VarId, VarKind};
+use crate::draft::{Draft, Tried, refusable};
+use purlin_ir::{Access, AddressSpace, InameId, InsnId, Node, VarId, VarKind};
 use purlin_steps::tree::insns_of;
+use purlin_steps::{Refusal, TransformError};
 use purlin_transforms::primitives::{
-    CutIname, DistributeLoop, ExpandArray, MapInames, SetAddressSpace, SplitLives,
+    CutIname, DistributeLoop, ExpandArray, MapInames, PrefetchArray, SetAddressSpace, SplitLives,
 };
 
 impl Draft<'_> {
@@ -42,6 +43,40 @@ impl Draft<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Copies arrays that are read elsewhere than where they are written, as long as they have their first
+    /// values: these wait for nothing.
+    ///
+    /// # Errors
+    /// A bug; that there is nothing to copy.
+    pub(super) fn copy_first_values(&mut self) -> Tried {
+        let kernel = self.kernel();
+        let written: Vec<&Access> = kernel.insns.values().map(|insn| &insn.lhs).collect();
+        let mut reads: Vec<(String, String)> = Vec::new();
+        for access in kernel.insns.values().flat_map(|insn| insn.reads()) {
+            let var = &kernel.vars[access.var];
+            let read = (var.name.clone(), kernel.show_access(access).to_string());
+            let is_changed = written.iter().any(|w| w.var == access.var) && !written.contains(&access);
+            if is_changed && !var.shape.is_empty() && !reads.contains(&read) {
+                reads.push(read);
+            }
+        }
+        let operation = "copy first values".to_owned();
+        let cause =
+            Refusal::argument("arrays", "no array is read elsewhere than it is written", "one that is");
+        let (mut refused, mut copied) = (TransformError { operation, cause }, false);
+        for (var, text) in reads {
+            let derived =
+                |name: &str| vec![format!("fetch_{name}"), format!("{name}_0"), format!("{name}_1")];
+            let first = self.schedule.fresh_with(&format!("{var}_first"), derived);
+            let step = PrefetchArray::whole(&var, AddressSpace::Global).into_temporary(first);
+            match refusable(self.make(step.only_reads([text])))? {
+                Ok(_) => copied = true,
+                Err(why) => refused = why,
+            }
+        }
+        if copied { Ok(()) } else { Err(refused) }
     }
 
     /// Runs two loops of each nest, of which `around` others are around, along their diagonals.
@@ -91,12 +126,12 @@ impl Draft<'_> {
         }
     }
 
-    fn names_in(&self, name: &str) -> Vec<String> {
+    pub(super) fn names_in(&self, name: &str) -> Vec<String> {
         self.body(name).iter().map(|node| self.name_of(node)).collect()
     }
 
     /// The loops of a statement that hold nothing else, outer ones first.
-    fn perfect_nest(&self, node: &Node) -> Vec<String> {
+    pub(super) fn perfect_nest(&self, node: &Node) -> Vec<String> {
         let mut nest = Vec::new();
         let mut nodes = std::slice::from_ref(node);
         while let [only @ Node::Loop(_, body)] = nodes {

@@ -24,6 +24,22 @@ pub(super) struct Launch {
     pub(super) covers: Vec<Cover>,
 }
 
+/// How a program is cut into launches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cutting {
+    /// Whether there are more launches where these have loops for more axes.
+    pub(super) wide: bool,
+    /// Which loops groups may share.
+    pub(super) shared: fn(&Kernel, InameId) -> bool,
+}
+
+impl Cutting {
+    /// Groups may share all loops.
+    pub(super) fn of_loops(wide: bool) -> Self {
+        Self { wide, shared: |_, _| true }
+    }
+}
+
 /// Covers that are tried for an axis: the loops of PolyBench are at most this deep.
 const DEPTH: usize = 8;
 
@@ -32,22 +48,21 @@ const AXES: u8 = 3;
 
 impl Draft<'_> {
     /// Cuts the program into launches, each of which has parallel loops, as far as that goes. Loops that
-    /// nothing makes parallel become loops of the host. With `wide` there are more launches where these
-    /// have loops for more axes.
+    /// nothing makes parallel become loops of the host.
     ///
     /// # Errors
     /// A bug.
-    pub(super) fn spread(&mut self, wide: bool) -> Tried<Vec<Launch>> {
-        self.spread_site(Site::Whole, wide)
+    pub(super) fn spread(&mut self, cutting: Cutting) -> Tried<Vec<Launch>> {
+        self.spread_site(Site::Whole, cutting)
     }
 
-    fn spread_site(&mut self, site: Site, wide: bool) -> Tried<Vec<Launch>> {
-        let covers = self.covers(&site)?;
+    fn spread_site(&mut self, site: Site, cutting: Cutting) -> Tried<Vec<Launch>> {
+        let covers = self.covers(&site, cutting.shared)?;
         // loops at the root that share axes may be better off with axes of their own
-        let apart = wide && site == Site::Whole && self.kernel().body.len() > 1;
+        let apart = cutting.wide && site == Site::Whole && self.kernel().body.len() > 1;
         let axes = if apart { 0 } else { covers.len() };
         let whole = vec![Launch { site: site.clone(), covers }];
-        let enough = if wide { 2 } else { 1 };
+        let enough = if cutting.wide { 2 } else { 1 };
         if axes >= enough {
             return Ok(whole);
         }
@@ -63,7 +78,7 @@ impl Draft<'_> {
         };
         let mut found = Vec::new();
         for site in sites {
-            found.extend(self.spread_site(site, wide)?);
+            found.extend(self.spread_site(site, cutting)?);
         }
         // a loop of the host has its price: what it holds must be parallel in more ways
         let most = found.iter().map(|launch| launch.covers.len()).max().unwrap_or(0);
@@ -83,7 +98,7 @@ impl Draft<'_> {
     }
 
     /// The loops that can be on axes of groups, outer ones first.
-    fn covers(&mut self, site: &Site) -> Tried<Vec<Cover>> {
+    fn covers(&mut self, site: &Site, shared: fn(&Kernel, InameId) -> bool) -> Tried<Vec<Cover>> {
         let mut trial = self.clone();
         let mut found: Vec<Cover> = Vec::new();
         for axis in 0..AXES {
@@ -93,6 +108,9 @@ impl Draft<'_> {
             };
             let mut taken = None;
             for cover in levels(trial.kernel(), &nodes).into_iter().take(DEPTH) {
+                if !cover.iter().all(|l| shared(trial.kernel(), *l)) {
+                    continue;
+                }
                 let names: Cover = cover.iter().map(|l| trial.kernel().inames[*l].name.clone()).collect();
                 match trial.make(Tag::all(names.clone(), AxisTag::Group(axis))) {
                     Ok(()) => {
@@ -220,7 +238,7 @@ impl Draft<'_> {
 
 /// Loops of equal depth, outer ones first: those of each nest, and its innermost one where others are
 /// deeper.
-fn levels(kernel: &Kernel, nodes: &[Node]) -> Vec<Vec<InameId>> {
+pub(super) fn levels(kernel: &Kernel, nodes: &[Node]) -> Vec<Vec<InameId>> {
     let nests: Vec<Vec<Vec<InameId>>> = nodes
         .iter()
         .filter_map(|node| match node {

@@ -3,6 +3,7 @@
 use super::flat::Sizes;
 use super::tile::Tile;
 use crate::lookup;
+use crate::proofs::footprint::CONSTANT_BOX;
 use crate::refusal::Refusal;
 use purlin_ir::{Affine, AxisTag, Constraint, Domain, Iname, InameId, Kernel};
 
@@ -42,7 +43,7 @@ impl Tile {
             let name = names.get(k).cloned().unwrap_or_else(|| format!("{stem}_{k}"));
             let iname = new_iname(kernel, name, AxisTag::Sequential)?;
             let d = Affine::iname(iname);
-            let mut bounds = within(&d, axis.span.extent);
+            let mut bounds = within(&d, &axis.extent);
             bounds.extend(axis.guards(&d));
             kernel.inames[iname].domain = Domain::conjunction(bounds);
             loops.inames.push(iname);
@@ -62,14 +63,19 @@ impl Tile {
         work_items: &[i64],
         stem: &str,
     ) -> Result<Loops, Refusal> {
-        let length: i64 = self.axes.iter().map(|a| a.span.extent).product();
+        let extents: Option<Vec<i64>> = self.axes.iter().map(|a| a.extent.as_constant()).collect();
+        let extents = CONSTANT_BOX.find(extents, || {
+            "the length of a flat copy loop is a constant; leave the work-items out".to_owned()
+        })?;
+        let length: i64 = extents.iter().product();
         let group: i64 = work_items.iter().product();
         let rounds = (length - 1).div_euclid(group) + 1;
         let mut loops = Loops::default();
         let mut position = Affine::default();
         if rounds > 1 {
             let iname = new_iname(kernel, format!("{stem}_o"), AxisTag::Sequential)?;
-            kernel.inames[iname].domain = Domain::conjunction(within(&Affine::iname(iname), rounds));
+            kernel.inames[iname].domain =
+                Domain::conjunction(within(&Affine::iname(iname), &Affine::constant(rounds)));
             position = Affine::iname(iname).times(group);
             loops.inames.push(iname);
         }
@@ -78,7 +84,7 @@ impl Tile {
         for (k, size) in (0_u8..3).zip(work_items).collect::<Vec<_>>().into_iter().rev() {
             stride /= size;
             let iname = new_iname(kernel, format!("{stem}_l{k}"), AxisTag::Local(k))?;
-            innermost = within(&Affine::iname(iname), *size);
+            innermost = within(&Affine::iname(iname), &Affine::constant(*size));
             kernel.inames[iname].domain = Domain::conjunction(innermost.clone());
             position = position.plus(&Affine::iname(iname).times(stride));
             loops.inames.push(iname);
@@ -88,17 +94,17 @@ impl Tile {
         }
         let sizes = Sizes::of(kernel, &loops.inames);
         let mut size = length;
-        for axis in &self.axes {
-            if axis.span.extent == 1 {
+        for (axis, extent) in self.axes.iter().zip(extents) {
+            if extent == 1 {
                 innermost.extend(axis.guards(&Affine::default()));
                 loops.offsets.push(Affine::default());
                 continue;
             }
             let whole = size;
-            size /= axis.span.extent;
+            size /= extent;
             // the first axis needs no remainder: the position is below the length
             let offset = sizes.quotient(&position, size);
-            let offset = if whole == length { offset } else { sizes.remainder(&offset, axis.span.extent) };
+            let offset = if whole == length { offset } else { sizes.remainder(&offset, extent) };
             innermost.extend(axis.guards(&offset));
             loops.offsets.push(offset);
         }
@@ -109,8 +115,8 @@ impl Tile {
     }
 }
 
-fn within(d: &Affine, extent: i64) -> Vec<Constraint> {
-    vec![Constraint::le(&Affine::default(), d), Constraint::lt(d, &Affine::constant(extent))]
+fn within(d: &Affine, extent: &Affine) -> Vec<Constraint> {
+    vec![Constraint::le(&Affine::default(), d), Constraint::lt(d, extent)]
 }
 
 fn new_iname(kernel: &mut Kernel, name: String, tag: AxisTag) -> Result<InameId, Refusal> {

@@ -9,7 +9,7 @@ mod tile;
 
 pub use fill::{Plan, Staged, Staging, Start};
 pub use region::Region;
-pub use tile::Tile;
+pub use tile::{Limits, Tile};
 
 use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;

@@ -4,11 +4,11 @@ use crate::lookup;
 use crate::obligation::Obligation;
 use crate::proofs::written::may_be_undefined;
 use crate::refusal::Refusal;
-use crate::staging::{AFFINE_READS, DEFINED_BOX, Footprint, Tile};
+use crate::staging::{AFFINE_READS, DEFINED_BOX, Footprint, Limits, Tile};
 use crate::tree::{body_of, insns_of, loops_down_to};
 use purlin_analysis::deps::{AccessSite, Mode};
 use purlin_analysis::polyhedral::Polyhedral;
-use purlin_ir::{Access, Affine, Expr, InameId, InsnId, Kernel, VarId, VarKind};
+use purlin_ir::{Access, Expr, InameId, InsnId, Kernel, VarId, VarKind};
 
 /// What the temporary stands for, and where.
 pub struct Region {
@@ -100,7 +100,7 @@ impl Region {
         Ok(reads)
     }
 
-    /// What the reads need of an array of this shape; without a shape it ends nowhere.
+    /// What the reads need of an array.
     ///
     /// # Errors
     /// An extent that is not a constant, nothing that is read; a failure of isl.
@@ -109,9 +109,9 @@ impl Region {
         poly: &Polyhedral,
         reads: &[&AccessSite],
         footprint: Footprint,
-        shape: Option<&[Affine]>,
+        limits: Limits<'_>,
     ) -> Result<Tile, Refusal> {
-        let tile = Tile::around(poly, self.var, reads, &self.around, shape)?;
+        let tile = Tile::around(poly, self.var, reads, &self.around, limits)?;
         match footprint {
             Footprint::Box => Ok(tile),
             Footprint::Exact => tile.narrow(poly, self.var, reads, &self.around),

@@ -11,6 +11,15 @@ use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference
 use purlin_ir::{Affine, Constraint, Expr, InameId, VarId};
 use purlin_isl as isl;
 
+/// How far a box may reach.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits<'a> {
+    /// Extents of the array; without them it ends nowhere.
+    pub shape: Option<&'a [Affine]>,
+    /// Whether it may have all of an axis whose extent is no constant.
+    pub whole_axes: bool,
+}
+
 /// The box of elements that some accesses touch in one iteration of the loops around.
 #[derive(Debug)]
 pub struct Tile {
@@ -24,7 +33,10 @@ pub struct Tile {
 /// An axis of the box.
 #[derive(Debug)]
 pub struct Axis {
-    pub span: Span,
+    /// The smallest index, in terms of the loops around and of symbols.
+    lower: Affine,
+    /// Number of indices: a constant, or all of an axis of the array.
+    pub extent: Affine,
     /// Whether elements below and beyond the array must be left out.
     guard: [bool; 2],
     /// Elements of the array, if it ends anywhere.
@@ -35,7 +47,7 @@ pub struct Axis {
 
 impl Tile {
     /// The box around what accesses of `var` touch in one iteration of `around`, with all of an axis
-    /// along which an index is not affine; without a shape the array ends nowhere.
+    /// along which an index is not affine.
     ///
     /// # Errors
     /// Loops that are empty, extents that are no constants, more than 2^31 elements; a failure of
@@ -45,19 +57,29 @@ impl Tile {
         var: VarId,
         sites: &[&AccessSite],
         around: &[InameId],
-        shape: Option<&[Affine]>,
+        limits: Limits<'_>,
     ) -> Result<Self, Refusal> {
         let mut axes = Vec::new();
         for axis in 0..poly.kernel.vars[var].shape.len() {
             let known = sites.iter().all(|s| s.index.get(axis).is_some_and(Option::is_some));
             let span = if known {
-                span(poly, sites, axis, around.len())?.ok_or_else(|| nothing(poly, var, sites))?
+                span(poly, sites, axis, around.len())
+                    .and_then(|found| found.ok_or_else(|| nothing(poly, var, sites)))
             } else {
-                whole(poly, var, axis)?
+                whole(poly, var, axis)
             };
-            axes.push(Axis::new(poly, around, span, shape.and_then(|s| s.get(axis)))?);
+            let shape = limits.shape.and_then(|s| s.get(axis));
+            axes.push(match (span, shape) {
+                (Ok(span), shape) => Axis::new(poly, around, span, shape)?,
+                (Err(refused), Some(all))
+                    if limits.whole_axes && refused.obligation() == Some(CONSTANT_BOX) =>
+                {
+                    Axis::all(all)
+                }
+                (Err(refused), _) => return Err(refused),
+            });
         }
-        let elements = axes.iter().try_fold(1_i64, |n, a| n.checked_mul(a.span.extent));
+        let elements = axes.iter().filter_map(|a| a.extent.as_constant()).try_fold(1_i64, i64::checked_mul);
         match elements {
             Some(n) if n <= 1 << 31 => Ok(Self { axes, conditions: vec![Vec::new()] }),
             _ => {
@@ -119,15 +141,15 @@ impl Tile {
 
     /// Shape of the temporary.
     pub fn shape(&self) -> Vec<Affine> {
-        self.axes.iter().filter(|a| a.kept).map(|a| Affine::constant(a.span.extent)).collect()
+        self.axes.iter().filter(|a| a.kept).map(|a| a.extent.clone()).collect()
     }
 
     /// Index in the temporary of an element of the array.
     pub fn index(&self, of_array: &[Expr]) -> Vec<Expr> {
         let shift = |(index, axis): (&Expr, &Axis)| {
-            let shifted = index.as_affine().map(|i| Expr::from_affine(&i.minus(&axis.span.lower)));
-            let of_whole = || (axis.span.lower == Affine::default()).then(|| index.clone());
-            shifted.or_else(of_whole).unwrap_or_else(|| index.clone() - Expr::from_affine(&axis.span.lower))
+            let shifted = index.as_affine().map(|i| Expr::from_affine(&i.minus(&axis.lower)));
+            let of_whole = || (axis.lower == Affine::default()).then(|| index.clone());
+            shifted.or_else(of_whole).unwrap_or_else(|| index.clone() - Expr::from_affine(&axis.lower))
         };
         of_array.iter().zip(&self.axes).filter(|(_, a)| a.kept).map(shift).collect()
     }
@@ -145,7 +167,7 @@ impl Tile {
 
     /// The same as affine expressions.
     pub(crate) fn element_at(&self, offsets: &[Affine]) -> Vec<Affine> {
-        self.axes.iter().zip(offsets).map(|(a, d)| a.span.lower.plus(d)).collect()
+        self.axes.iter().zip(offsets).map(|(a, d)| a.lower.plus(d)).collect()
     }
 }
 
@@ -167,12 +189,19 @@ impl Axis {
             }
         };
         let kept = span.extent > 1 || guard != [false; 2];
-        Ok(Self { span, guard, shape: shape.cloned(), kept })
+        let extent = Affine::constant(span.extent);
+        Ok(Self { lower: span.lower, extent, guard, shape: shape.cloned(), kept })
+    }
+
+    /// All of an axis of the array.
+    fn all(extent: &Affine) -> Self {
+        let lower = Affine::default();
+        Self { lower, extent: extent.clone(), guard: [false; 2], shape: Some(extent.clone()), kept: true }
     }
 
     /// What an offset in the box satisfies for its element to be in the array.
     pub fn guards(&self, offset: &Affine) -> Vec<Constraint> {
-        let index = self.span.lower.plus(offset);
+        let index = self.lower.plus(offset);
         let below = self.guard[0].then(|| Constraint::le(&Affine::default(), &index));
         let beyond = self.shape.as_ref().filter(|_| self.guard[1]).map(|n| Constraint::lt(&index, n));
         below.into_iter().chain(beyond).collect()
@@ -182,9 +211,11 @@ impl Axis {
     fn bounds(&self, poly: &Polyhedral, name: &str) -> Vec<isl::Constraint> {
         let e = isl::Affine::name(name);
         let mut bounds = Vec::new();
-        if let Some(lower) = poly.affine(&self.span.lower, Side::Source) {
+        let last = self.extent.plus_constant(-1);
+        if let (Some(lower), Some(last)) =
+            (poly.affine(&self.lower, Side::Source), poly.affine(&last, Side::Source))
+        {
             let offset = difference(&e, &lower);
-            let last = isl::Affine::constant(self.span.extent - 1);
             bounds.push(isl::Constraint::non_negative(difference(&last, &offset)));
             bounds.push(isl::Constraint::non_negative(offset));
         }

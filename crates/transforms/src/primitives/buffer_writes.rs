@@ -18,8 +18,8 @@ use purlin_steps::proofs::footprint::CONSTANT_BOX;
 use purlin_steps::proofs::stale::witness;
 use purlin_steps::refusal::{LostValue, Refusal};
 use purlin_steps::staging::{
-    BOX_NOT_EMPTY, BOX_SIZE, Footprint, NO_RULE_READS, Region, STORE, Staged, Staging, Start, Temporary,
-    Tile, check_no_rule_reads, check_work_items, memory,
+    BOX_NOT_EMPTY, BOX_SIZE, Footprint, Limits, NO_RULE_READS, Region, STORE, Staged, Staging, Start,
+    Temporary, Tile, check_no_rule_reads, check_work_items, memory,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -184,7 +184,8 @@ impl Primitive for BufferWrites {
             analysis.sites(region.var).iter().filter(|s| region.insns.contains(&s.insn)).collect();
         let buffered = buffered(&region, poly, &sites)?;
         let array = &kernel.vars[region.var];
-        let tile = Tile::around(poly, region.var, &buffered, &region.around, Some(&array.shape))?;
+        let limits = Limits { shape: Some(&array.shape), whole_axes: false };
+        let tile = Tile::around(poly, region.var, &buffered, &region.around, limits)?;
         let (first, store) = match start(&region, poly, &buffered, &tile)? {
             Holds::Neutral(op) => {
                 let writes =

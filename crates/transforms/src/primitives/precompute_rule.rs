@@ -20,8 +20,8 @@ use purlin_steps::proofs::stale::{Place, check_unchanged};
 use purlin_steps::proofs::width::{NO_WIDE_UPDATE, cast_stored, fits_i32, stores_wide};
 use purlin_steps::refusal::Refusal;
 use purlin_steps::staging::{
-    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Footprint, Region, SOMETHING_READS, Staged, Staging,
-    Temporary,
+    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Footprint, Limits, Region, SOMETHING_READS, Staged,
+    Staging, Temporary,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -225,7 +225,7 @@ impl Primitive for PrecomputeRule {
         let of_array = analysis.next(&stand_in.kernel);
         let poly = of_array.polyhedral();
         let reads = region.reads(poly, of_array.sites(stand_in.array))?;
-        let tile = region.tile(poly, &reads, self.footprint, None)?;
+        let tile = region.tile(poly, &reads, self.footprint, Limits { shape: None, whole_axes: false })?;
         let all_used = tile.is_filled_by(poly, &reads, &region.around)?;
         let staging = temporary.plan(&of_array, region, tile, (ty, space)).filled()?;
         let mut proof = Computed { rule, chosen, staging, casts: Vec::new() };

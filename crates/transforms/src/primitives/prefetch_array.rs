@@ -12,8 +12,8 @@ use purlin_steps::proofs::footprint::CONSTANT_BOX;
 use purlin_steps::proofs::stale::{Place, check_unchanged};
 use purlin_steps::refusal::Refusal;
 use purlin_steps::staging::{
-    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, DEFINED_BOX, Footprint, NO_RULE_READS, Region,
-    SOMETHING_READS, Staged, Staging, Temporary, check_no_rule_reads, rule_that_reads,
+    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, DEFINED_BOX, Footprint, Limits, NO_RULE_READS,
+    Region, SOMETHING_READS, Staged, Staging, Temporary, check_no_rule_reads, rule_that_reads,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,8 @@ use std::fmt;
 ///                                             for k_i in 0..8
 ///                                               S(a_tile[k_i])
 /// ```
-/// Axes along which the box has one element disappear. Elements of the box that are not in the
+/// Axes along which the box has one element disappear. In global memory the box has all of an axis
+/// along which its extent would be no constant. Elements of the box that are not in the
 /// array are left out by the bounds of the copy loops. With `work_items` the copy is one flat loop
 /// of constant length, in rounds of a work-group, the last entry outermost:
 /// ```text
@@ -47,7 +48,7 @@ use std::fmt;
 /// # Precondition
 /// With `L` the loops around the copy, for every write `w` of `var` after it and every read `r`:
 /// `{ w -> r : L = L', element(w) = element(r), w before r }` is empty. The box has constant
-/// extents. What may be undefined (temporaries and `out` arguments) is copied only if nothing is
+/// extents, or is in global memory. What may be undefined (temporaries and `out` arguments) is copied only if nothing is
 /// copied but what is surely read. If loops are on axes, the placement must hold.
 ///
 /// # Errors
@@ -205,7 +206,8 @@ impl Primitive for PrefetchArray {
         let help = "prefetch it in a loop further inside, or after that write";
         check_unchanged(poly, sites, &reads, place, help)?;
         let array = &kernel.vars[region.var];
-        let tile = region.tile(poly, &reads, self.footprint, Some(&array.shape))?;
+        let limits = Limits { shape: Some(&array.shape), whole_axes: space == AddressSpace::Global };
+        let tile = region.tile(poly, &reads, self.footprint, limits)?;
         region.check_defined(poly, &reads, &tile)?;
         temporary.plan(analysis, region, tile, (array.ty.loaded(), space)).filled().map(Copied)
     }
