@@ -494,13 +494,15 @@ def card_page(_):
     ours = json.loads((HERE / "card_times.json").read_text())
     theirs = json.loads((HERE / "ppcg_times.json").read_text())
     ratios = {name: 1e-3 * theirs[name]["ms"] / ours[name]["seconds"] for name in ours if theirs[name]["right"]}
+    earlier = sorted(name for name in ratios if theirs[name].get("earlier"))
     slower = sorted(name for name, ratio in ratios.items() if ratio < 1)
     lines = ["# PolyBench on an H200 by `purlin auto`", "",
              "Plain texts, schedules of `purlin auto --device cuda`, and PPCG 0.09 with its default options, nvcc 13.0; double",
              "precision, the sizes of `LARGE` in studies/polybench/run.py, 2026-11-28. Medians of device events; arrays are on the",
              "card. `run.py card-time`, `ppcg.py > ppcg_times.json` on one machine and `run.py card-page` make this page. Schedules are",
-             "right in CUDA at three sizes (`run.py card-check`) and at those that are timed, PPCG's against the C references. Where a",
-             "schedule says so, it is the fastest of those that `auto` ranks first, timed on such a machine.", "",
+             "right in CUDA at two or three small sizes (`run.py card-check`) and at those that are timed, PPCG's against the C references. Where a",
+             "schedule says so, it is the fastest of those that `auto` ranks first, timed on such a machine.",
+             *([f"PPCG's times of {', '.join(earlier)} are of an earlier run on such a machine."] if earlier else []), "",
              "| kernel | Purlin | PPCG | PPCG / Purlin |", "|---|---|---|---|"]
     for name in sorted(ratios):
         lines.append(f"| {name} | {1e3 * ours[name]['seconds']:.3f} ms | {theirs[name]['ms']:.3f} ms | {ratios[name]:.2f} |")
