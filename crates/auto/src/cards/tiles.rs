@@ -103,7 +103,7 @@ impl Draft<'_> {
         let mut split: Vec<Vec<Places>> = Vec::new();
         for (l, others, items, block) in &sides {
             let all = std::iter::once(l).chain(others);
-            split.push(all.map(|l| self.places(l, *items, *block)).collect::<Tried<_>>()?);
+            split.push(all.map(|l| self.split_places(l, *items, *block)).collect::<Tried<_>>()?);
         }
         // the axis further right first: the other one keeps its number
         for axis in [1, 0] {
@@ -166,7 +166,7 @@ impl Draft<'_> {
     }
 
     /// Blocks of a loop for the work-items, which take turns so that neighbours are side by side.
-    fn places(&mut self, name: &str, items: i64, block: i64) -> Tried<Places> {
+    fn split_places(&mut self, name: &str, items: i64, block: i64) -> Tried<Places> {
         if block == 1 {
             return Ok(Places { blocks: None, items: name.to_owned() });
         }
