@@ -289,7 +289,7 @@ mod tests {
         same_results(turn, &found, "tiles of");
     }
 
-    /// LU and a triangular system: the tile of a step, those beside and below it, and all others.
+    /// LU and a triangular system: the tile of a step, those next to and below it, and all others.
     #[test]
     fn factors_are_made_in_panels() {
         let lu = "for i in 0..n\n  for j in 0..i\n    for k in 0..j\n      s: a[i, j] += -a[i, k]*a[k, j]\n    \

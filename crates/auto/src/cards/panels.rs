@@ -1,4 +1,4 @@
-//! Tiles in the order of one loop over tiles, on the host: the tile in which it stands, the tiles beside and
+//! Tiles in the order of one loop over tiles, on the host: the tile in which it stands, the tiles next to and
 //! below that, and all others in launches of their own, as in blocked factorisations.
 
 use super::map::Shape;

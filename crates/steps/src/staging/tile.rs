@@ -12,7 +12,7 @@ use purlin_ir::{Affine, Constraint, Expr, InameId, VarId};
 use purlin_isl as isl;
 
 /// How far a box may reach.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Limits<'a> {
     /// Extents of the array; without them it ends nowhere.
     pub shape: Option<&'a [Affine]>,

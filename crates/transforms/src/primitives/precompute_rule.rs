@@ -225,7 +225,7 @@ impl Primitive for PrecomputeRule {
         let of_array = analysis.next(&stand_in.kernel);
         let poly = of_array.polyhedral();
         let reads = region.reads(poly, of_array.sites(stand_in.array))?;
-        let tile = region.tile(poly, &reads, self.footprint, Limits { shape: None, whole_axes: false })?;
+        let tile = region.tile(poly, &reads, self.footprint, Limits::default())?;
         let all_used = tile.is_filled_by(poly, &reads, &region.around)?;
         let staging = temporary.plan(&of_array, region, tile, (ty, space)).filled()?;
         let mut proof = Computed { rule, chosen, staging, casts: Vec::new() };
