@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::staging::{BOX_NOT_EMPTY, BOX_SIZE};
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
-use purlin_ir::{Affine, Constraint, Expr, InameId, VarId};
+use purlin_ir::{AddressSpace, Affine, Constraint, Expr, InameId, VarId};
 use purlin_isl as isl;
 
 /// How far a box may reach.
@@ -18,6 +18,19 @@ pub struct Limits<'a> {
     pub shape: Option<&'a [Affine]>,
     /// Whether it may have all of an axis whose extent is no constant.
     pub whole_axes: bool,
+}
+
+impl<'a> Limits<'a> {
+    /// The limits of an array of this shape.
+    pub fn of(shape: &'a [Affine]) -> Self {
+        Self { shape: Some(shape), whole_axes: false }
+    }
+
+    /// The limits of a box in this memory: global memory holds all of an axis.
+    #[must_use]
+    pub fn in_memory(self, space: AddressSpace) -> Self {
+        Self { whole_axes: space == AddressSpace::Global, ..self }
+    }
 }
 
 /// The box of elements that some accesses touch in one iteration of the loops around.

@@ -184,8 +184,7 @@ impl Primitive for BufferWrites {
             analysis.sites(region.var).iter().filter(|s| region.insns.contains(&s.insn)).collect();
         let buffered = buffered(&region, poly, &sites)?;
         let array = &kernel.vars[region.var];
-        let limits = Limits { shape: Some(&array.shape), whole_axes: false };
-        let tile = Tile::around(poly, region.var, &buffered, &region.around, limits)?;
+        let tile = Tile::around(poly, region.var, &buffered, &region.around, Limits::of(&array.shape))?;
         let (first, store) = match start(&region, poly, &buffered, &tile)? {
             Holds::Neutral(op) => {
                 let writes =

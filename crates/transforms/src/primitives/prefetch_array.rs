@@ -206,8 +206,7 @@ impl Primitive for PrefetchArray {
         let help = "prefetch it in a loop further inside, or after that write";
         check_unchanged(poly, sites, &reads, place, help)?;
         let array = &kernel.vars[region.var];
-        let limits = Limits { shape: Some(&array.shape), whole_axes: space == AddressSpace::Global };
-        let tile = region.tile(poly, &reads, self.footprint, limits)?;
+        let tile = region.tile(poly, &reads, self.footprint, Limits::of(&array.shape).in_memory(space))?;
         region.check_defined(poly, &reads, &tile)?;
         temporary.plan(analysis, region, tile, (array.ty.loaded(), space)).filled().map(Copied)
     }
