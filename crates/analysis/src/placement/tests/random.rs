@@ -135,6 +135,16 @@ impl<'a> Launch<'a> {
         })
     }
 
+    /// Whether two work-items write the same value to the same element in one iteration of the loops around: no
+    /// expression mentions their loop, and what they read was written by the same instances.
+    fn repeats(&self, a: &Event, b: &Event) -> bool {
+        let insn = &self.kernel.insns[a.insn];
+        let alike = |(tag, p, q, l): (AxisTag, i64, i64, InameId)| {
+            p == q || matches!(tag, AxisTag::Local(_)) && !insn.expressions().any(|e| e.mentions(l))
+        };
+        a.insn == b.insn && a.reads == b.reads && self.common(a, b).into_iter().all(alike)
+    }
+
     /// Whether two instances run together in different lanes of one vector.
     fn in_lanes(&self, a: &Event, b: &Event) -> bool {
         let common = self.common(a, b);
@@ -211,8 +221,14 @@ fn unordered(launch: &Launch, events: &[&Event], touches: &[Touch], var: VarId) 
             before[a][b] = inside || (a + 1..b).any(|c| before[a][c] && before[c][b]);
         }
     }
+    // the first of the writes that this one repeats, between which nothing else is written
+    let first = |b: usize| {
+        let writes = (0..b).rev().filter(|c| touches[*c] != Touch::Read);
+        let same = |c: &usize| touches[*c] == Touch::Assign && launch.repeats(events[*c], events[b]);
+        if touches[b] == Touch::Assign { writes.take_while(same).last().unwrap_or(b) } else { b }
+    };
     for b in 0..n {
-        for a in 0..b {
+        for a in 0..first(b) {
             let (x, y) = (events[a], events[b]);
             let commute = matches!((touches[a], touches[b]), (Touch::Update(p), Touch::Update(q)) if p == q);
             // between launches everything is ordered
