@@ -77,7 +77,7 @@ def card_rows():
         yield "CUDA, a call on CuPy's arrays", lambda: kernel(1.5, u, v), wait
         yield "CUDA, a bound call on them", kernel.bind(1.5, u, v), wait
         yield "`cupy.RawKernel`", lambda: raw(*sizes, (np.int64(N), np.float64(1.5), u, v)), wait
-    op = purlin.jit("laplace", "cuda", dim=3, degree=2)
+    op = purlin.jit("laplace", "cuda", dim=2, degree=1)
     given = {a.name: a for a in op.arguments if a.kind == "array"}
     if torch is not None:
         from test_operator import arrays
@@ -87,7 +87,7 @@ def card_rows():
         out = torch.zeros(len(expected), dtype=torch.float64, device="cuda")
         op(out, **on_card)
         assert np.allclose(out.cpu().numpy(), expected, rtol=0, atol=1e-12)
-        title = f"CUDA, {{}} of an operator (3-D P2 Laplace, {len(given)} arrays)"
+        title = f"CUDA, {{}} of an operator (2-D P1 Laplace, {len(given)} arrays)"
         yield title.format("a call"), lambda: op(out, **on_card), torch.cuda.synchronize
         yield title.format("a bound call"), op.bind(out, **on_card), torch.cuda.synchronize
 

@@ -26,8 +26,8 @@ impl Draw {
         let (a, b) = (Expr::Int(i64::from(k) % 9 - 3), Expr::Int(i64::from(k) % 3 + 2));
         let of = |op, a: &Expr, b: &Expr| Expr::binary(op, a.clone(), b.clone());
         let less = of(BinaryOp::Lt, &a, &b);
-        // 0 in single precision, else 1
-        let lost = Expr::from(16_777_217.0) - 16_777_216.0;
+        // 0 in single precision, else 1; a step that takes sums apart leaves this one whole
+        let lost = Expr::binary(BinaryOp::Max, Expr::from(16_777_217.0) - 16_777_216.0, Expr::from(0.0));
         let choices = [
             a.clone(),
             of(BinaryOp::Div, &a, &b),
