@@ -43,7 +43,7 @@ THREADS = int(os.environ.get("THREADS", "1"))
 POLLY = os.environ.get("POLLY")
 PLUTO = Path(os.environ.get("PLUTO", str(BUILD / "pluto")))
 PLAIN = ["-O3", "-march=native"]
-OURS = ["-O3", "-march=native", "-std=c11", "-fno-tree-vrp", "-fno-tree-loop-distribution", "-fopenmp-simd", "-fno-math-errno",
+OURS = ["-O3", "-march=native", "-std=c11", "-fno-tree-vrp", "-fno-tree-loop-distribution", "-fopenmp-simd",
         "--param=sccvn-max-alias-queries-per-access=50"]
 # one thread is timed by the clock of the process: what else the machine does is not counted
 OPENMP = ["-fopenmp"] if THREADS > 1 else []
