@@ -535,11 +535,12 @@ def table(found, labels):
 
 
 def page(_):
+    alone = ["isl is its scheduler's band alone, in tiles of 32, proved and printed by Purlin (`run.py isl`)."]
+    alone = alone if any("isl" in found for found in times_of(1).values()) else []
     gcc = subprocess.run(["gcc", "--version"], capture_output=True, text=True).stdout.split("\n")[0]
     lines = ["# PolyBench by `purlin auto`", "", f"One thread, speed relative to plain C ({gcc}, `-O3 -march=native`), medians of {RUNS} interleaved runs;",
-             f"{platform()}, {time.strftime('%Y-%m-%d')}. Polly of clang 19, Pluto 0.13 with the flags of baselines.sh; isl is its scheduler's",
-             "band alone, in tiles of 32, proved and printed by Purlin. `PLUTO=… POLLY=clang-19 python3 studies/polybench/run.py all`",
-             "makes this page.", "", *table(times_of(1), ("written", "auto", "isl", "polly", "pluto"))]
+             f"{platform()}, {time.strftime('%Y-%m-%d')}. Polly of clang 19, Pluto 0.13 with the flags of baselines.sh.", *alone,
+             f"`RUNS={RUNS} PLUTO=… POLLY=clang-19 python3 studies/polybench/run.py schedule time page` makes this table.", "", *table(times_of(1), ("written", "auto", "isl", "polly", "pluto"))]
     if times_of(2):
         lines += ["", "## Two threads", "",
                   "Wall time, relative to plain C on one thread. `auto` schedules for two threads; `-polly-parallel`, Pluto `--parallel`.", "",
