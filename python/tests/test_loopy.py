@@ -278,6 +278,221 @@ def test_vectors_are_an_axis_of_lanes():
     assert (out == 2 * a).all() and (total == a.sum(axis=1)).all()
 
 
+NUMBERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_every_type_of_numpy_is_stored(name):
+    kind = np.dtype(name)
+    kernel = lp.make_kernel("{[i]: 0<=i<16}", "out[i] = 2*a[i] + b[i]/2", [lp.GlobalArg("a,b,out", kind, 16)])
+    a, b = (np.arange(16) % 5).astype(kind), (np.arange(16) % 7).astype(kind)
+    imported = purlin.from_loopy(kernel)
+    for device in {"c", "opencl"} & set(purlin.devices()):
+        out = np.zeros(16, kind)
+        imported.compile(device)(**arrays(imported, a=a, b=b, out=out))
+        assert (out == 2 * a + (b / 2 if kind.kind == "f" else b // 2)).all()
+
+
+def test_words_wrap_and_bits_are_those_of_c():
+    kernel = lp.make_kernel(
+        "{[i]: 0<=i<8}",
+        """
+        hash[i] = (w[i]*2654435769 + 7) >> 3
+        bits[i] = ((k[i] & 12) | (k[i] ^ i)) + (~k[i] << 2)
+        signed[i] = w[i] + 1
+        back[i] = w[i] - 5
+        """,
+        [
+            lp.GlobalArg("w,hash", np.uint32, 8),
+            lp.GlobalArg("k,bits,back", np.int32, 8),
+            lp.GlobalArg("signed", np.int64, 8),
+        ],
+    )
+    w, k = np.array([0, 1, 2, 3, 2**31, 2**32 - 2, 2**32 - 1, 77], np.uint32), np.arange(-4, 4, dtype=np.int32)
+    found = {"hash": np.zeros(8, np.uint32), "bits": np.zeros(8, np.int32), "back": np.zeros(8, np.int32)}
+    found["signed"] = np.zeros(8, np.int64)
+    imported = purlin.from_loopy(kernel)
+    imported.compile("c")(**arrays(imported, w=w, k=k, **found))
+    assert (found["hash"] == (w * np.uint32(2654435769) + np.uint32(7)) >> np.uint32(3)).all()
+    assert (found["bits"] == ((k & 12) | (k ^ np.arange(8))) + (~k << 2)).all()
+    # the sum is one of 32 bits, as in C
+    assert (found["signed"] == w + np.uint32(1)).all() and (found["back"] == (w - np.uint32(5)).view(np.int32)).all()
+
+
+def test_truth_values_are_stored_and_reduced():
+    kernel = lp.make_kernel(
+        "{[i,j,k]: 0<=i<5 and 0<=j,k<4}",
+        """
+        some[i] = reduce(any, j, a[i, j] > 2)
+        every[i] = reduce(all, k, m[k] or a[i, k] > 0)
+        count[i] = some[i] + 1
+        """,
+        [
+            lp.GlobalArg("a", F64, (5, 4)),
+            lp.GlobalArg("m", np.bool_, 4),
+            lp.GlobalArg("some,every", np.bool_, 5),
+            lp.GlobalArg("count", np.int32, 5),
+        ],
+        seq_dependencies=True,
+    )
+    a, m = np.arange(-8.0, 12.0).reshape(5, 4), np.array([True, False, True, False])
+    some, every, count = np.zeros(5, bool), np.zeros(5, bool), np.zeros(5, np.int32)
+    imported = purlin.from_loopy(kernel)
+    assert "some: bool[5]" in imported.text and "any(j in 0..4: " in imported.text
+    imported.compile("c")(**arrays(imported, a=a, m=m, some=some, every=every, count=count))
+    assert (some == (a > 2).any(axis=1)).all() and (every == (m | (a > 0)).all(axis=1)).all()
+    assert (count == some + 1).all()
+
+
+@pytest.mark.parametrize("which", ["argmin", "argmax"])
+@pytest.mark.parametrize("tag", [None, "l.0"])
+def test_reductions_of_two_results(which, tag):
+    kernel = lp.make_kernel(
+        "{[i,j]: 0<=i<3 and 0<=j<16}",
+        f"value[i], at[i] = {which}(j, a[i, j], j)",
+        [lp.GlobalArg("a", F64, (3, 16)), lp.GlobalArg("value", F64, 3), lp.GlobalArg("at", np.int32, 3)],
+    )
+    kernel = lp.tag_inames(kernel, {"j": tag} if tag else {})
+    a = np.cos(np.arange(48.0)).reshape(3, 16)
+    a[0, 3] = a[0, 5] = 2 if which == "argmax" else -2  # the last of equal ones is Loopy's
+    proof = purlin.prove_loopy(kernel)
+    assert proof, str(proof)
+    for device in {"c", "opencl"} & set(purlin.devices()):
+        value, at = np.zeros(3), np.zeros(3, np.int32)
+        proof.imported.compile(device)(**arrays(proof.imported, a=a, value=value, at=at))
+        assert (value == getattr(a, which[3:])(axis=1)).all()
+        assert (at[1:] == getattr(a, which)(axis=1)[1:]).all() and at[0] in (3, 5)
+
+
+def test_a_segmented_scan_starts_anew_at_each_flag():
+    kernel = lp.make_kernel(
+        "{[i,j]: 0<=i<12 and 0<=j<=i}",
+        "out[i], <>last = reduce(segmented(sum), j, a[j], flag[j])",
+        [lp.GlobalArg("a,out", F64, 12), lp.GlobalArg("flag", np.int32, 12)],
+    )
+    a, flag, out = np.arange(12.0), np.zeros(12, np.int32), np.zeros(12)
+    flag[[4, 9]] = 1
+    imported = purlin.from_loopy(kernel)
+    imported.compile("c")(**arrays(imported, a=a, flag=flag, out=out))
+    assert (out == np.concatenate([np.cumsum(part) for part in np.split(a, [4, 9])])).all()
+
+
+def test_shapes_and_places_that_a_call_finds_out():
+    kernel = lp.make_kernel(
+        "{[i,j]: 0<=i<n and 0<=j<m}",
+        "out[i, j] = 2*a[i, j]\nfirst[j] = a[0, j]",
+        [
+            lp.GlobalArg("a", F64, shape=None),
+            lp.GlobalArg("first", F64, "m", offset=3),
+            lp.GlobalArg("out", F64, "n, m"),
+            "...",
+        ],
+    )
+    imported = purlin.from_loopy(kernel)
+    assert "a: f64[extent_a_0, extent_a_1] in" in imported.text
+    a, out, first = np.arange(12.0).reshape(3, 4), np.zeros((3, 4)), np.zeros(7)
+    imported.compile("c")(**arrays(imported, a=a, out=out, first=first[3:]))
+    assert (out == 2 * a).all() and (first == [0, 0, 0, 0, 1, 2, 3]).all()
+
+
+def test_a_linear_subscript_counts_elements():
+    kernel = lp.make_kernel("{[i]: 0<=i<n}", "a[[i*n + i]] = 1", [lp.GlobalArg("a", F64, "n, n"), "..."])
+    imported, a = purlin.from_loopy(kernel), np.zeros((5, 5))
+    imported.compile("c")(**arrays(imported, a=a))
+    assert (a == np.eye(5)).all()
+
+
+def test_each_field_of_a_structure_is_an_array():
+    kind = np.dtype([("low", np.float32), ("hit", np.int64)])
+    kernel = lp.make_kernel(
+        "{[i]: 0<=i<6}", "r[i].hit = i % 2\nr[i].low = q[i].low + i", [lp.GlobalArg("r,q", kind, 6)]
+    )
+    imported = purlin.from_loopy(kernel)
+    assert imported.names.variables["r.hit"] == "r_hit" and "arg q_low: f32[6] in\n" in imported.text
+    low, hit, other = np.zeros(6, np.float32), np.zeros(6, np.int64), np.ones(6, np.float32)
+    fields = {"r.low": low, "r.hit": hit, "q.low": other, "q.hit": hit.copy()}
+    imported.compile("c")(**arrays(imported, **fields))
+    assert (low == np.arange(1, 7)).all() and (hit == np.arange(6) % 2).all()
+
+
+def test_powers_of_integers_are_exact():
+    kernel = lp.make_kernel("{[i]: 0<=i<9}", "out[i] = (i - 4)**e[i]", [lp.GlobalArg("e,out", np.int32, 9)])
+    e, out = np.full(9, 5, np.int32), np.zeros(9, np.int32)
+    imported = purlin.from_loopy(kernel)
+    imported.compile("c")(**arrays(imported, e=e, out=out))
+    assert (out == np.arange(-4, 5) ** 5).all()
+
+
+def test_one_loop_of_two_reductions_is_one_of_each():
+    arguments = [lp.GlobalArg("a", F64, 8), lp.GlobalArg("out", F64, ())]
+    kernel = lp.make_kernel("{[i]: 0<=i<8}", "out = sum(i, a[i]) + sum(i, a[i]*a[i])", arguments)
+    imported, a, out = purlin.from_loopy(kernel), np.arange(8.0), np.zeros(1)
+    imported.compile("c")(**arrays(imported, a=a, out=out))
+    assert out[0] == a.sum() + (a * a).sum()
+
+
+def test_rows_whose_length_is_data_are_proved():
+    def rows(index):
+        kernel = lp.make_kernel(
+            ["{[i]: 0<=i<n}", "{[j]: 0<=j<length}"],
+            f"""
+            <> start = begin[i]
+            <> length = begin[i + 1] - start
+            y[{index}] = sum(j, a[[start + j]])
+            """,
+            [
+                lp.GlobalArg("begin", np.int32, "n + 1"),
+                lp.GlobalArg("a", F64, shape=None),
+                lp.GlobalArg("y", F64, "n"),
+                "...",
+            ],
+        )
+        kernel = lp.split_iname(kernel, "i", 128, outer_tag="g.0", inner_tag="l.0")
+        return purlin.prove_loopy(kernel)
+
+    proof = rows("i")
+    assert proof, str(proof)
+    assert rows("i - i % 2").race is not None
+
+
+def test_local_values_are_saved_over_launches():
+    kernel = lp.make_kernel(
+        "{[i,j]: 0<=i,j<10}",
+        """
+        <> t[i] = a[i] {id=first}
+        ... gbarrier {id=between, dep=first}
+        out[j] = t[j] {dep=between}
+        """,
+        [lp.GlobalArg("a,out", F64, 10)],
+    )
+    kernel = lp.tag_inames(lp.set_temporary_address_space(kernel, "t", "local"), {"i": "l.0", "j": "l.0"})
+    proof = purlin.prove_loopy(lp.save_and_reload_temporaries(lp.linearize(lp.preprocess_program(kernel))))
+    assert proof, str(proof)
+    a, out = np.arange(10.0), np.zeros(10)
+    proof.imported.compile("c")(**arrays(proof.imported, a=a, out=out))
+    assert (out == a).all()
+
+
+def test_a_loop_of_launches_has_one_range():
+    kernel = lp.make_kernel(
+        "{[k,i]: 0<=k<3 and 0<=i<n}",
+        """
+        for k, i
+            c[k, i] = a[k, i + 1]
+            ... gbarrier
+            out[k, i] = c[k, i]
+        end
+        """,
+        [lp.GlobalArg("a", F64, "3, n + 1"), lp.GlobalArg("c,out", F64, "3, n"), "..."],
+        seq_dependencies=True,
+    )
+    proof = purlin.prove_loopy(lp.split_iname(kernel, "i", 4, outer_tag="g.0", inner_tag="l.0"))
+    assert proof, str(proof)
+    a, c, out = np.arange(18.0).reshape(3, 6), np.zeros((3, 5)), np.zeros((3, 5))
+    proof.imported.compile("c")(**arrays(proof.imported, a=a, c=c, out=out))
+    assert (out == a[:, 1:]).all()
+
+
 def refusal(*arguments, **named):
     with pytest.raises(purlin.ImportRefusal) as caught:
         purlin.from_loopy(*arguments, **named)
@@ -295,6 +510,15 @@ def test_refusals_say_the_feature_and_the_instruction():
     kernel = lp.make_kernel("{[i]: 0<=i<4}", "out[i] = a[i]", [lp.GlobalArg("a,out", None, 4)])
     assert refusal(kernel).feature == "a type that is not known"
     assert "f32[4]" in purlin.from_loopy(kernel, types={"a": np.float32, "out": np.float32}).text
+    kernel = lp.make_kernel("{[i,j]: 0<=i,j<4}", "out[i, j] = 0", [lp.GlobalArg("out", F64, (4, 4))])
+    assert refusal(lp.tag_inames(kernel, {"i": "l.0", "j": "l.0"})).feature == "two loops on one axis"
+    kernel = lp.make_kernel(
+        ["{[i]: 0<=i<4}", "{[j]: 0<=j<m}"],
+        "<> m = a[i]\nout[i, j] = 0 {id=put}",
+        [lp.GlobalArg("a", np.int32, 4), lp.GlobalArg("out", F64, (4, 4))],
+    )
+    error = refusal(lp.tag_inames(kernel, {"j": "g.0"}))
+    assert (error.feature, error.instruction) == ("work-groups that depend on data", "put")
 
 
 SCRIPT = """

@@ -80,7 +80,7 @@ def programs(folder: Path) -> tuple[list[Program], int]:
 
 
 class IndexNames(WalkMapper):
-    """Names that indices mention: integers, whatever they are."""
+    """Names that indices and operations on bits mention: integers, whatever they are."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,6 +90,12 @@ class IndexNames(WalkMapper):
         for index in expr.index_tuple:
             self.names |= get_dependencies(index)
         super().map_subscript(expr, *arguments)
+
+    def map_bitwise(self, expr: Any, *_: Any) -> None:
+        self.names |= get_dependencies(expr)
+
+    map_bitwise_and = map_bitwise_or = map_bitwise_xor = map_bitwise_not = map_bitwise
+    map_left_shift = map_right_shift = map_bitwise
 
 
 def types(entry: Program) -> dict[str, np.dtype]:

@@ -80,6 +80,9 @@ class Evaluation(EvaluationMapper):
     def map_linear_subscript(self, expr: Any) -> Any:
         return self.run.load(expr.aggregate.name, (int(self.rec(expr.index)),))
 
+    def map_lookup(self, expr: p.Lookup) -> Any:
+        return self.rec(expr.aggregate)[expr.name]
+
     def map_quotient(self, expr: p.Quotient) -> Any:
         one, other = self.rec(expr.numerator), self.rec(expr.denominator)
         if self.truncates and all(isinstance(v, int | np.integer) for v in (one, other)):
@@ -128,7 +131,10 @@ class Evaluated:
     """Runs a program without concurrency, instruction by instruction, in the order that Loopy gives it."""
 
     def __init__(self, program: lp.TranslationUnit, values: dict[str, Any]) -> None:
-        self.program = internals.linearised(program, False)
+        kernel = program.default_entrypoint
+        # without concurrency
+        inames = {name: iname.copy(tags=frozenset()) for name, iname in kernel.inames.items()}
+        self.program = internals.linearised(program.with_kernel(kernel.copy(inames=inames)), False)
         self.kernel = self.program.default_entrypoint
         self.point: dict[str, Any] = {}
         self.arrays: dict[str, np.ndarray] = {}
@@ -207,13 +213,15 @@ class Evaluated:
         if not all(Evaluation(self, False)(predicate) for predicate in insn.predicates):
             return
         target = insn.assignees[0]
+        field = target.name if isinstance(target, p.Lookup) else ...
+        target = target.aggregate if isinstance(target, p.Lookup) else target
         name = target.aggregate.name if isinstance(target, p.Subscript) else target.name
         indices = target.index_tuple if isinstance(target, p.Subscript) else ()
         index = tuple(int(Evaluation(self, False)(i)) for i in indices)
         if any(not 0 <= i < n for i, n in zip(index, self.arrays[name].shape, strict=True)):
             raise Outside(f"{name}{index}")
         value = Evaluation(self, self.arrays[name].dtype.kind in "iu")(insn.expression)
-        self.arrays[name][index] = value
+        (self.arrays[name] if field is ... else self.arrays[name][field])[index] = value
         self.written[name][index] = True
 
 

@@ -10,11 +10,11 @@ import pymbolic.primitives as p
 from islpy import dim_type
 from loopy.kernel.array import FixedStrideArrayDimTag, SeparateArrayArrayDimTag, VectorArrayDimTag
 from loopy.kernel.data import ArrayArg, ImageArg, ValueArg
-from loopy.symbolic import constraint_to_cond_expr, get_dependencies
+from loopy.symbolic import WalkMapper, constraint_to_cond_expr, get_dependencies
 from pymbolic import evaluate
 
 from purlin.loopy.refusal import refuse
-from purlin.loopy.types import lanes_of, numpy_type, stored_type
+from purlin.loopy.types import fields_of, lanes_of, numpy_type, stored_type, value_type
 from purlin.loopy.writer import Writer, address_space
 
 #: Layouts are compared at these values of the parameters, which no two products of extents share.
@@ -30,9 +30,12 @@ def with_known_shapes(program: lp.TranslationUnit, notes: set[str]) -> lp.Transl
     """The program with what a call of Loopy's finds out: extents, strides, offsets and undeclared parameters."""
     kernel = program.default_entrypoint
     arguments, extents = [], []
+    ranks = Ranks()
+    for insn in kernel.instructions:
+        insn.with_transformed_expressions(lambda expr: (ranks(expr), expr)[1])
     for argument in kernel.args:
         if isinstance(argument, ArrayArg):
-            argument = with_known_shape(argument, extents, notes)
+            argument = with_known_shape(argument, ranks.found.get(argument.name, 1), extents, notes)
         arguments.append(argument)
     declared = {argument.name for argument in arguments} | set(kernel.temporary_variables) | kernel.all_inames()
     needed = {name for domain in kernel.domains for name in domain.get_var_names(dim_type.param)}
@@ -44,8 +47,21 @@ def with_known_shapes(program: lp.TranslationUnit, notes: set[str]) -> lp.Transl
     return program.with_kernel(kernel.copy(args=arguments))
 
 
-def with_known_shape(argument: ArrayArg, extents: list[str], notes: set[str]) -> ArrayArg:
-    if isinstance(argument.offset, p.Variable | str) or argument.offset is lp.auto:
+class Ranks(WalkMapper):
+    """Collects how many indices arrays have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, int] = {}
+
+    def map_subscript(self, expr: p.Subscript) -> None:
+        super().map_subscript(expr)
+        self.found[expr.aggregate.name] = len(expr.index_tuple)
+
+
+def with_known_shape(argument: ArrayArg, rank: int, extents: list[str], notes: set[str]) -> ArrayArg:
+    if not is_unknown(argument.offset) and argument.offset != 0 or argument.offset is lp.auto:
+        # Loopy's caller passes a part of a larger array, which a caller of Purlin does, too
         notes.add(f"`{argument.name}` starts at its first element, without an offset")
         argument = argument.copy(offset=0)
     if not is_unknown(argument.shape) and argument.shape and argument.shape[0] is None:
@@ -53,11 +69,10 @@ def with_known_shape(argument: ArrayArg, extents: list[str], notes: set[str]) ->
         notes.add(f"the first extent of `{argument.name}` is the parameter `len_{argument.name}`")
         argument = argument.copy(shape=(p.Variable(extents[-1]), *argument.shape[1:]))
     if is_unknown(argument.shape):
-        if len(argument.dim_tags or (None,)) == 1 and argument.shape is None:
-            extents.append(f"len_{argument.name}")
-            notes.add(f"the extent of `{argument.name}` is the parameter `len_{argument.name}`")
-            return argument.copy(shape=(p.Variable(extents[-1]),), dim_tags=None, dim_names=None)
-        return argument
+        names = [f"len_{argument.name}"] if rank == 1 else [f"extent_{argument.name}_{k}" for k in range(rank)]
+        extents += names
+        notes.add(f"the shape of `{argument.name}` is {', '.join(f'`{name}`' for name in names)}, in C order")
+        return argument.copy(shape=tuple(map(p.Variable, names)), dim_tags=None, dim_names=None)
     strides = [tag.stride for tag in argument.dim_tags or () if isinstance(tag, FixedStrideArrayDimTag)]
     if any(stride is lp.auto for stride in strides):
         notes.add(f"`{argument.name}` is in C order")
@@ -76,11 +91,13 @@ class Declarations:
     def lines(self) -> tuple[list[str], list[str]]:
         """The declarations, and the values of tables."""
         numbers = [self.number(a) for a in self.kernel.args if isinstance(a, ValueArg)]
-        arrays = [self.argument(a) for a in self.kernel.args if not isinstance(a, ValueArg)]
+        arrays = [line for a in self.kernel.args if not isinstance(a, ValueArg) for line in self.arguments(a)]
         lines, tables = numbers + arrays, []
         for variable in self.kernel.temporary_variables.values():
             if variable.initializer is None:
-                lines.append(self.temporary(variable))
+                fields = fields_of(variable.dtype, f"`{variable.name}`")
+                parts = [variable.copy(name=f"{variable.name}.{f}", dtype=kind) for f, kind in fields.items()]
+                lines += map(self.temporary, parts or [variable])
             else:
                 line, values = self.table(variable)
                 lines.append(line)
@@ -93,16 +110,29 @@ class Declarations:
             return f"param {name}: {self.writer.parameters[argument.name]}"
         vector = lanes_of(argument.dtype, f"`{argument.name}`")
         shape = f"[{len(vector.fields)}]" if vector else ""
-        return f"arg {name}: {stored_type(argument.dtype, f'`{argument.name}`')}{shape} in"
+        kind = stored_type(argument.dtype, f"`{argument.name}`")
+        return f"arg {name}: {kind if vector else value_type(kind)}{shape} in"
+
+    def arguments(self, argument: Any) -> list[str]:
+        """The argument, or one for each field of a structure."""
+        if isinstance(argument, ImageArg) or not fields_of(argument.dtype, f"`{argument.name}`"):
+            return [self.argument(argument)]
+        if self.layout(argument):
+            raise refuse("structures as elements", f"`{argument.name}` with strides", "needed C order")
+        name, parts = argument.name, fields_of(argument.dtype, f"`{argument.name}`")
+        if name in self.written:
+            self.written |= {f"{name}.{field}" for field in parts}
+        self.writer.notes.add(f"each field of `{name}` is an array")
+        return [self.argument(argument.copy(name=f"{name}.{field}", dtype=kind)) for field, kind in parts.items()]
 
     def argument(self, argument: Any) -> str:
         if isinstance(argument, ImageArg):
             raise refuse("images", f"`{argument.name}`", "needed an array")
-        if not is_unknown(argument.offset) and not p.is_zero(argument.offset):
-            raise refuse("arrays with an offset", f"`{argument.name}` at {argument.offset}", "needed the offset 0")
         access = "inout" if argument.name in self.written else "in"
         kind = stored_type(argument.dtype, f"`{argument.name}`")
         layout = self.layout(argument)
+        if not layout and lanes_of(argument.dtype, f"`{argument.name}`") is None:
+            self.writer.dense.add(argument.name)
         return f"arg {self.writer.names.of(argument.name)}: {kind}{self.shape(argument)} {access}{layout}"
 
     def temporary(self, variable: Any) -> str:
@@ -110,9 +140,14 @@ class Declarations:
         extents = self.extents(variable)
         space = address_space(variable)
         is_placed = any(tag and tag != "unroll" for tag in self.writer.axes.values())
-        if space == "private" and not is_placed and not all(extent.isdigit() for extent in extents):
-            space = "global"  # of one work-item: where it lives does not matter
-        extents = [str(self.writer.extent(axis)) for axis in self.writer.spread.get(variable.name, [])] + extents
+        if not is_placed:
+            # of one work-item: where it lives does not matter
+            if space == "private" and not all(extent.isdigit() for extent in extents):
+                space = "global"
+            elif not extents:
+                space = "private"
+        axes = self.writer.spread.get(variable.name.split(".")[0], [])
+        extents = [*(str(self.writer.extent(axis)) for axis in axes), *extents]
         shape = f"[{', '.join(extents)}]" if extents else ""
         storage = f" storage({variable.base_storage})" if variable.base_storage and space != "global" else ""
         return f"temp {name}: {kind}{shape} {space}{storage}"
@@ -123,7 +158,8 @@ class Declarations:
             raise refuse("temporaries with values that are written", found, "needed one that is only read")
         name, kind = self.writer.names.of(variable.name), self.writer.stored(variable)
         values = np.asarray(variable.initializer).ravel().tolist()
-        texts = ", ".join(str(int(v)) if kind[0] == "i" else repr(float(v)) for v in values)
+        is_integer = kind[0] in "iu"
+        texts = ", ".join(str(v).lower() if kind == "bool" else repr((int if is_integer else float)(v)) for v in values)
         return f"table {name}: {kind}{self.shape(variable) or '[1]'}", f"table {name} = [{texts}]"
 
     # --- shapes and layouts
@@ -183,11 +219,11 @@ def parameters(kernel: lp.LoopKernel) -> dict[str, str]:
     for argument in kernel.args:
         if isinstance(argument, ValueArg):
             kind = numpy_type(argument.dtype, f"`{argument.name}`")
-            if kind.kind in "iu" and argument.name in written:
+            if kind.kind in "iub" and argument.name in written:
                 needed = "needed an array of one element"
                 raise refuse("arguments by value that are written", f"`{argument.name}`", needed)
-            if kind.kind in "iu":
-                found[argument.name] = "i32" if kind.name in ("int8", "int16", "int32", "uint8", "uint16") else "i64"
+            if kind.kind in "iub":
+                found[argument.name] = "i64" if kind.name in ("int64", "uint32", "uint64") else "i32"
     return found
 
 

@@ -29,6 +29,11 @@ def only(found: isl.Set, kept: Collection[str]) -> isl.Set:
     return found
 
 
+def equal_sets(one: isl.Set, other: isl.Set) -> bool:
+    one, other = isl.align_two(one, other)
+    return one.is_equal(other)
+
+
 class Domains:
     """The domains of a kernel."""
 
@@ -62,6 +67,15 @@ class Domains:
             else:
                 found = found.equate(dim_type.param, at, dim_type.param, there).project_out(dim_type.param, at, 1)
         return found
+
+    def renamed(self, inames: Iterable[str], names: Mapping[str, str]) -> isl.Set:
+        """The domain of loops, with other names for some, given the assumptions."""
+        found = self.by_names(inames)
+        for name, other in names.items():
+            at = found.find_dim_by_name(dim_type.param, name)
+            found = found if at < 0 else found.set_dim_name(dim_type.param, at, other)
+        one, context = isl.align_two(found, self.context)
+        return one & context
 
     def condition(
         self, inames: Sequence[str], known: Iterable[Sequence[str]], idle: frozenset[str] = frozenset()

@@ -11,21 +11,44 @@ import pymbolic.primitives as p
 from loopy.symbolic import Reduction, SubArrayRef, get_dependencies
 from pymbolic.mapper import Mapper
 
-from purlin.loopy.internals import UNKNOWN_FUNCTION, callee_of
+from purlin.loopy.internals import callee_of
 from purlin.loopy.names import Names
 from purlin.loopy.refusal import refuse
-from purlin.loopy.types import INTEGERS, Text, lanes_of, numpy_type, stored_type, together, value_type
+from purlin.loopy.types import (
+    INTEGERS,
+    WORDS,
+    Text,
+    cast,
+    fields_of,
+    lanes_of,
+    numpy_type,
+    stored_type,
+    together,
+    value_type,
+)
 
 #: Functions of one, two or three reals that have the same name in both languages.
 REAL_FUNCTIONS = frozenset(
     """sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log2 log10 log1p pow sqrt
     cbrt hypot erf erfc tgamma lgamma fabs floor ceil trunc round fmod fmin fmax fma copysign""".split()
 )
+#: Names that Loopy knows, as C does.
+CONSTANTS = {
+    "pi": Text(repr(np.pi), "real"),
+    "INFINITY": Text("inf", "real"),
+    "HUGE_VAL": Text("inf", "real"),
+    "INT_MAX": Text(str(2**31 - 1), "literal"),
+    "INT_MIN": Text(f"(-{2**31})", "literal"),
+    "LONG_MAX": Text(str(2**63 - 1), "literal"),
+    "LONG_MIN": Text(f"(-{2**63 - 1} - 1)", "literal"),
+}
 REDUCTIONS = {
     "SumReductionOperation": "sum",
     "ProductReductionOperation": "product",
     "MaxReductionOperation": "maximum",
     "MinReductionOperation": "minimum",
+    "AnyReductionOperation": "any",
+    "AllReductionOperation": "all",
 }
 
 
@@ -49,6 +72,8 @@ class Expressions(Mapper):
         self.truncates = False
         #: The loop over the lanes of an instruction on vectors.
         self.lane: str | None = None
+        #: Arguments whose elements lie in C order, without gaps.
+        self.dense: set[str] = set()
         #: What a reader of the text would not expect.
         self.notes: set[str] = set()
 
@@ -61,11 +86,6 @@ class Expressions(Mapper):
 
     def stored(self, variable: Any) -> str:
         """The type in memory of an argument or a temporary."""
-        is_temporary = variable.name in self.kernel.temporary_variables
-        kind = numpy_type(variable.dtype, f"`{variable.name}`")
-        if is_temporary and variable.initializer is None and kind.name in ("bool", "int8"):
-            self.notes.add(f"`{variable.name}` is stored as i32")
-            return "i32"
         return stored_type(variable.dtype, f"`{variable.name}`")
 
     # --- names and accesses
@@ -73,6 +93,8 @@ class Expressions(Mapper):
     def map_constant(self, value: Any) -> Text:
         if isinstance(value, bool | np.bool_):
             return Text("true" if value else "false", "bool")
+        if isinstance(value, np.unsignedinteger) and f"u{8*value.itemsize}" in WORDS:
+            return Text(f"u{8*value.itemsize}({int(value)})", f"u{8*value.itemsize}")
         if isinstance(value, int | np.integer):
             return Text(str(int(value)) if value >= 0 else f"({int(value)})", "literal")
         if isinstance(value, complex | np.complexfloating):
@@ -92,8 +114,9 @@ class Expressions(Mapper):
             return Text(self.names.of(name), self.parameters[name])
         if name in self.kernel.all_inames():
             raise refuse("an iname outside its loop", f"`{name}`", "needed an instruction in that loop")
-        if name == "pi" and name not in self.kernel.arg_dict and name not in self.kernel.temporary_variables:
-            return Text(repr(np.pi), "real")
+        is_declared = name in self.kernel.arg_dict or name in self.kernel.temporary_variables
+        if name in CONSTANTS and not is_declared:
+            return CONSTANTS[name]
         return self.access(name, ())
 
     map_tagged_variable = map_variable
@@ -103,12 +126,23 @@ class Expressions(Mapper):
 
     def map_linear_subscript(self, expr: Any) -> Text:
         name = expr.aggregate.name
-        if len(self.array(name).shape or ()) != 1:
-            raise refuse("linear subscripts", f"`{expr}`", "needed an index for each axis")
-        return self.access(name, (expr.index,))
+        shape = self.array(name).shape or ()
+        if name not in self.dense:
+            raise refuse("linear subscripts", f"`{expr}`", "needed an array in C order, or an index for each axis")
+        indices: list[Any] = []
+        place = expr.index
+        for extent in reversed(shape[1:]):
+            indices.insert(0, p.Remainder(place, extent))
+            place = p.FloorDiv(place, extent)
+        return self.access(name, (place, *indices))
 
     def map_lookup(self, expr: p.Lookup) -> Text:
         name = getattr(expr.aggregate, "aggregate", expr.aggregate).name
+        kind = fields_of(self.array(name).dtype, f"`{name}`").get(expr.name)
+        if kind is not None:
+            texts = [*self.lanes(name), *(self.index(index) for index in getattr(expr.aggregate, "index_tuple", ()))]
+            text = self.names.of(f"{name}.{expr.name}") + (f"[{', '.join(texts)}]" if texts else "")
+            return Text(text, value_type(stored_type(kind, f"`{name}.{expr.name}`")))
         vector = lanes_of(self.array(name).dtype, f"`{name}`")
         titles = numpy_type(self.array(name).dtype, f"`{name}`").fields or {}
         field = next((f for f in vector.fields if titles[expr.name] == titles[f]), None) if vector else None
@@ -137,6 +171,8 @@ class Expressions(Mapper):
 
     def index(self, index: Any) -> str:
         found = self.rec(index).number()
+        if found.type in WORDS:
+            return f"i64({found.text})"
         if found.type not in INTEGERS:
             raise refuse("an index that is no integer", f"`{index}` of type {found.type}", "needed an integer")
         return found.text
@@ -156,23 +192,25 @@ class Expressions(Mapper):
     def map_product(self, expr: p.Product) -> Text:
         if len(expr.children) == 2 and p.is_zero(expr.children[0] + 1):
             value = self.rec(expr.children[1]).number()
-            return Text(f"(-{value.text})", value.type)
+            # the language has no negative words
+            text = f"(0 - {value.text})" if value.type in WORDS else f"(-{value.text})"
+            return Text(text, value.type)
         return self.chain("*", expr.children)
 
     def map_quotient(self, expr: p.Quotient) -> Text:
         above, below = self.rec(expr.numerator), self.rec(expr.denominator)
         one, other, kind = together(above, below)
-        if kind in INTEGERS and self.truncates:
-            width = kind if kind in ("i32", "i64") else "i32"
+        is_integer = kind in INTEGERS or kind in WORDS
+        if is_integer and self.truncates:
             self.notes.add("quotients of integers are cut toward zero, as in C")
-            return Text(f"{width}(trunc(f64({one})/f64({other})))", width)
-        if kind in INTEGERS:
+            return Text(f"trunc_div({one}, {other})", kind)
+        if is_integer:
             return Text(f"(f64({one})/f64({other}))", "f64")
         return Text(f"({one}/{other})", kind)
 
     def integers(self, feature: str, expr: Any, *operands: Any) -> tuple[str, str, str]:
         one, other, kind = together(*(self.rec(operand) for operand in operands))
-        if kind not in INTEGERS:
+        if kind not in INTEGERS and kind not in WORDS:
             raise refuse(feature, f"`{expr}`", "needed integers")
         return one, other, kind
 
@@ -181,15 +219,19 @@ class Expressions(Mapper):
         return Text(f"floor_div({one}, {other})", kind)
 
     def map_remainder(self, expr: p.Remainder) -> Text:
-        one, other, kind = self.integers("remainders of reals", expr, expr.numerator, expr.denominator)
+        one, other, kind = together(self.rec(expr.numerator), self.rec(expr.denominator))
         return Text(f"({one} mod {other})", kind)
 
     def map_power(self, expr: p.Power) -> Text:
         base, exponent = self.rec(expr.base).number(), self.rec(expr.exponent).number()
         if isinstance(expr.exponent, int | np.integer) and 0 < expr.exponent <= 4:
             return Text(f"({'*'.join([base.text] * int(expr.exponent))})", base.type)
-        if base.type in INTEGERS and exponent.type in INTEGERS:
-            raise refuse("powers of integers", f"`{expr}`", "needed a literal exponent from 1 to 4, or reals")
+        if all(value.type in (*INTEGERS, *WORDS) for value in (base, exponent)):
+            # a power of 32 bits is a value of f64, which rounding finds
+            if base.type not in ("literal", "index", "i32"):
+                needed = "needed a literal exponent from 1 to 4, integers of 32 bits, or reals"
+                raise refuse("powers of integers", f"`{expr}` of {base.type} and {exponent.type}", needed)
+            return Text(f"i32(floor(pow(f64({base.text}), f64({exponent.text})) + 0.5))", "i32")
         one, other, kind = together(base, exponent.to("f64") if exponent.type == "literal" else exponent)
         other = f"f64({other})" if exponent.type == "literal" else other
         return Text(f"pow({one}, {other})", kind)
@@ -235,8 +277,7 @@ class Expressions(Mapper):
         return self.rec(expr.child)
 
     def map_type_cast(self, expr: Any) -> Text:
-        wanted = value_type(stored_type(expr.type, f"the conversion `{expr}`"))
-        return Text(f"{wanted}({self.rec(expr.child).number().text})", wanted)
+        return cast(self.rec(expr.child), stored_type(expr.type, f"the conversion `{expr}`"))
 
     def map_call(self, expr: p.Call) -> Text:
         name = callee_of(self.program, expr.function)
@@ -245,13 +286,15 @@ class Expressions(Mapper):
         if name == "dot":
             return self.dot(expr)
         values = [self.rec(parameter).number() for parameter in expr.parameters]
-        if name in ("abs", "fabs"):
+        if name in ("abs", "fabs") and values[0].type not in WORDS:
             value = values[0]
             text = f"max({value.text}, -{value.text})" if value.type in INTEGERS else f"fabs({value.text})"
             return Text(text, value.type)
         if name in ("min", "max"):
             one, other, kind = together(*values)
             return Text(f"{name}({one}, {other})", kind)
+        if name == "clamp":
+            return self.nested("min", [p.Max(expr.parameters[:2]), expr.parameters[2]])
         if name == "isnan":
             return Text(f"({values[0].text} != {values[0].text})", "bool")
         if name == "rsqrt":
@@ -278,13 +321,13 @@ class Expressions(Mapper):
         if name not in REAL_FUNCTIONS:
             feature = {"real": "complex numbers", "imag": "complex numbers", "conj": "complex numbers"}
             several = {"make_tuple": "several results", "segmented": "several results", "sincos": "several results"}
-            kind = (feature | several).get(name, UNKNOWN_FUNCTION)
+            kind = (feature | several).get(name, "a function without a counterpart")
             raise refuse(kind, f"`{name}`", "needed a function of the language, or a callee that can be inlined")
         kinds = {value.type for value in values} - {"literal"}
         kind = next((kind for kind in ("f64", "f32", "real") if kind in kinds), "f64")
         wanted = "f64" if kind == "real" else kind
         # a literal integer is converted in words: the functions take reals
-        texts = [f"{wanted}({v.text})" if v.type in INTEGERS else v.text for v in values]
+        texts = [f"{wanted}({v.text})" if v.type in (*INTEGERS, *WORDS) else v.text for v in values]
         return Text(f"{name}({', '.join(texts)})", kind)
 
     # --- reductions
@@ -300,14 +343,44 @@ class Expressions(Mapper):
         """A reduction over its loops; the writer of loops knows their bounds."""
         raise NotImplementedError
 
-    def map_bitwise(self, expr: Any) -> Text:
-        raise refuse("bitwise operators", f"`{expr}`", "needed arithmetic")
+    # --- bits
 
-    map_bitwise_and = map_bitwise_or = map_bitwise_xor = map_bitwise_not = map_bitwise
-    map_left_shift = map_right_shift = map_bitwise
+    def bits(self, function: str, expr: Any) -> Text:
+        total = self.rec(expr.children[0]).number()
+        for operand in expr.children[1:]:
+            one, other, kind = together(total, self.rec(operand))
+            total = Text(f"{function}({one}, {other})", kind)
+        return total
+
+    def map_bitwise_and(self, expr: p.BitwiseAnd) -> Text:
+        return self.bits("bit_and", expr)
+
+    def map_bitwise_or(self, expr: p.BitwiseOr) -> Text:
+        return self.bits("bit_or", expr)
+
+    def map_bitwise_xor(self, expr: p.BitwiseXor) -> Text:
+        return self.bits("bit_xor", expr)
+
+    def map_bitwise_not(self, expr: p.BitwiseNot) -> Text:
+        value = self.rec(expr.child).number()
+        return Text(f"bit_not({value.text})", value.type)
+
+    def shift(self, function: str, expr: Any) -> Text:
+        value, count = self.rec(expr.shiftee).number(), self.rec(expr.shift).number()
+        kind = "index" if value.type == "literal" else value.type
+        return Text(f"{function}({value.text}, {count.text})", kind)
+
+    def map_left_shift(self, expr: p.LeftShift) -> Text:
+        return self.shift("shl", expr)
+
+    def map_right_shift(self, expr: p.RightShift) -> Text:
+        return self.shift("shr", expr)
 
     def map_fortran_division(self, expr: Any) -> Text:
-        raise refuse("truncating division", f"`{expr}`", "needed `floor_div`, or reals")
+        one, other, kind = together(self.rec(expr.numerator), self.rec(expr.denominator))
+        if kind in INTEGERS or kind in WORDS:
+            return Text(f"trunc_div({one}, {other})", kind)
+        return Text(f"({one}/{other})", kind)
 
     def handle_unsupported_expression(self, expr: Any, *_: Any) -> Text:
         raise refuse(f"expressions `{type(expr).__name__}`", f"`{expr}`", "needed an expression of the language")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 import loopy as lp
+from loopy.kernel.data import ImageArg, ValueArg
 
 from purlin._purlin import Kernel, Program
 from purlin.compiled import Compiled, compile
@@ -17,9 +18,10 @@ from purlin.loopy.conditions import conditions
 from purlin.loopy.declarations import Declarations, assumptions, parameters, with_known_shapes
 from purlin.loopy.expressions import NeedsRealised
 from purlin.loopy.names import Names
-from purlin.loopy.nest import Node, is_scheduled, nest
+from purlin.loopy.nest import Node, is_scheduled, nest, refuse_placements
 from purlin.loopy.refusal import complete, refuse
 from purlin.loopy.spread import spread
+from purlin.loopy.types import fields_of
 from purlin.loopy.writer import Writer
 
 @dataclass(frozen=True)
@@ -72,7 +74,10 @@ class Reading:
             program, callees = internals.inlined(with_known_shapes(program, self.notes))
             self.notes |= {f"`{callee}` is inlined" for callee in callees}
             self.typed = internals.typed(program)
-            self.program = internals.linearised(self.typed, is_scheduled(self.typed.default_entrypoint))
+            kernel = self.typed.default_entrypoint
+            refuse_placements(kernel)
+            realise = is_scheduled(kernel) or internals.has_several_results(kernel)
+            self.program = internals.linearised(self.typed, realise)
 
     @contextlib.contextmanager
     def named(self) -> Iterator[None]:
@@ -107,7 +112,7 @@ class Reading:
         head = f"kernel {writer.names.fresh(self.kernel.name)}"
 
         def parsed(more: list[str]) -> Kernel:
-            lines = [head, "", *declared, *assumed, *more, "", *body, "", *tables, ""]
+            lines = [head, "", *declared, *writer.temporaries, *assumed, *more, "", *body, "", *tables, ""]
             return kernel_of("\n".join(lines))
 
         found: list[str] = []
@@ -129,7 +134,10 @@ def names_of(kernel: lp.LoopKernel) -> Names:
     """Names, those of variables first: they stay as they are."""
     names = Names()
     for variable in [*kernel.args, *kernel.temporary_variables.values()]:
-        names.of(variable.name)
+        is_number = isinstance(variable, ValueArg | ImageArg)
+        fields = [] if is_number else fields_of(variable.dtype, f"`{variable.name}`")
+        for name in [f"{variable.name}.{field}" for field in fields] or [variable.name]:
+            names.of(name)
     return names
 
 

@@ -52,10 +52,11 @@ def entry(program: lp.TranslationUnit) -> lp.TranslationUnit:
         found = ", ".join(f"`{name}`" for name in sorted(map(str, program.entrypoints))) or "none"
         raise refuse("entry points", f"the entry points {found}", "needed one; name it with `with_entrypoints`")
     with by_loopy("the search for what is called"):
-        program = filter_reachable_callables(resolve_callables(program))
+        # rules are called by tagged names, too
+        program = filter_reachable_callables(resolve_callables(lp.expand_subst(program)))
     kernel = program.default_entrypoint
     for insn in kernel.instructions:
-        walk = Unresolved(frozenset(kernel.substitutions))
+        walk = Unresolved()
         insn.with_transformed_expressions(lambda expr, walk=walk: (walk(expr), expr)[1])
         if walk.names:
             with inside(insn.id):
@@ -67,13 +68,12 @@ def entry(program: lp.TranslationUnit) -> lp.TranslationUnit:
 class Unresolved(WalkMapper):
     """Collects functions that Loopy does not know."""
 
-    def __init__(self, rules: frozenset[str]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.rules = rules
         self.names: set[str] = set()
 
     def map_call(self, expr: p.Call) -> None:
-        if not isinstance(expr.function, ResolvedFunction) and str(expr.function) not in self.rules:
+        if not isinstance(expr.function, ResolvedFunction):
             self.names.add(str(expr.function))
         super().map_call(expr)
 
@@ -94,18 +94,23 @@ def inlined(program: lp.TranslationUnit) -> tuple[lp.TranslationUnit, list[str]]
 
 
 def typed(program: lp.TranslationUnit) -> lp.TranslationUnit:
-    """The program with the types that Loopy infers."""
+    """The program with the types that Loopy infers, in which each reduction has loops of its own."""
     with by_loopy("the inference of types"):
-        return infer_unknown_types(program, expect_completion=False)
+        return infer_unknown_types(lp.make_reduction_inames_unique(program), expect_completion=False)
+
+
+def has_several_results(kernel: lp.LoopKernel) -> bool:
+    """Whether a reduction has more than one, such as `argmin`."""
+    return any(len(insn.assignees) > 1 and insn.reduction_inames() for insn in kernel.instructions)
 
 
 def linearised(program: lp.TranslationUnit, realise: bool) -> lp.TranslationUnit:
     """The program with an order of its instructions; with its reductions, unless they are to be realised."""
     with by_loopy("the linearisation"):
         if realise:
-            program = lp.preprocess_program(program)
+            program = infer_unknown_types(lp.preprocess_program(program), expect_completion=False)
         else:
-            program = apply_single_writer_dependency_heuristic(lp.expand_subst(program))
+            program = apply_single_writer_dependency_heuristic(program)
             program = program.with_kernel(_preprocess_single_kernel(program.default_entrypoint, True))
         kernel = get_one_linearized_kernel(program.default_entrypoint, program.callables_table)
         return program.with_kernel(kernel)
@@ -119,4 +124,20 @@ def callee_of(program: lp.TranslationUnit, function: Any) -> str:
     return name if isinstance(name, str) else type(name).__name__
 
 
-__all__ = ["VERSION", "LoopyError", "callee_of", "entry", "inlined", "linearised", "typed"]
+def reduction_of(program: lp.TranslationUnit, function: Any) -> Any:
+    """The operation of several results that a function joins two values of, or nothing."""
+    known = program.callables_table.get(getattr(function, "function", function))
+    return getattr(getattr(known, "name", None), "reduction_op", None)
+
+
+__all__ = [
+    "VERSION",
+    "LoopyError",
+    "callee_of",
+    "entry",
+    "has_several_results",
+    "inlined",
+    "linearised",
+    "reduction_of",
+    "typed",
+]

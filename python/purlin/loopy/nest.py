@@ -16,7 +16,7 @@ from loopy.schedule import CallKernel, EnterLoop, LeaveLoop, ReturnFromKernel, R
 
 from purlin.loopy.domains import as_set, only
 from purlin.loopy.redundant import redundant
-from purlin.loopy.refusal import refuse
+from purlin.loopy.refusal import inside, refuse
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,28 @@ def aliases(kernel: lp.LoopKernel) -> dict[str, str]:
         else:
             seen.append((iname, tag, values))
     return found
+
+
+def refuse_placements(kernel: lp.LoopKernel) -> None:
+    """Refuses instructions in two loops over one axis, and work-groups whose number depends on data."""
+    same = aliases(kernel)
+    for insn in kernel.instructions:
+        seen: dict[str, str] = {}
+        for iname in sorted(insn.within_inames):
+            tag = tag_of(kernel, iname) or ""
+            if tag[:2] not in ("g.", "l."):
+                continue
+            other = seen.setdefault(tag, same.get(iname, iname))
+            mentioned = kernel.get_inames_domain(frozenset([iname])).get_var_names(dim_type.param)
+            data = sorted(set(mentioned) & set(kernel.temporary_variables)) if tag.startswith("g.") else []
+            with inside(insn.id):
+                if other not in (iname, same.get(iname)):
+                    found = f"the inames `{other}` and `{iname}`, both {tag}"
+                    raise refuse("two loops on one axis", found, "needed another axis for one of them")
+                if data:
+                    found = f"`{iname}` on {tag}, bounded by `{data[0]}`"
+                    needed = "needed bounds of parameters; keep the iname sequential, or pass the value"
+                    raise refuse("work-groups that depend on data", found, needed)
 
 
 def is_scheduled(kernel: lp.LoopKernel) -> bool:
@@ -231,6 +253,14 @@ def unlaunched(nodes: list[Node]) -> list[Node]:
         else:
             found.append(replace(node, body=unlaunched(node.body)) if isinstance(node, Loop) else node)
     return found
+
+
+def walk(nodes: list[Node]) -> Iterator[Node]:
+    """All nodes."""
+    for node in nodes:
+        yield node
+        if not isinstance(node, Statement | Barrier):
+            yield from walk(node.body)
 
 
 def statements(nodes: list[Node]) -> Iterator[Statement]:

@@ -58,12 +58,13 @@ def prove_loopy(t_unit: lp.TranslationUnit, *, types: Optional[Mapping[str, Any]
     """
     reading = Reading(t_unit, types)
     imported = reading.imported()
-    error = refuted(reading, imported, None)
     superfluous: list[str] = []
-    if error is None:
-        for number, place in enumerate(barriers(reading.kernel)):
-            if refuted(reading, imported, number) is None:
-                superfluous.append(place)
+    with reading.named():
+        error = refuted(reading, imported, None)
+        if error is None:
+            for number, place in enumerate(barriers(reading.kernel)):
+                if refuted(reading, imported, number) is None:
+                    superfluous.append(place)
     race = error if isinstance(error, RaceError) and is_exact(error, imported) else None
     outside = error if isinstance(error, OutsideError) else None
     undecided = error if race is None and outside is None else None

@@ -8,7 +8,7 @@ import loopy as lp
 from islpy import dim_type
 from loopy.kernel.data import AddressSpace
 
-from purlin.loopy.nest import Barrier, Items, Launch, Loop, Node, Statement, tag_of
+from purlin.loopy.nest import Items, Launch, Loop, Node, Statement, tag_of, walk
 
 
 def spread(kernel: lp.LoopKernel, nodes: list[Node]) -> dict[str, list[str]]:
@@ -37,14 +37,6 @@ def spread(kernel: lp.LoopKernel, nodes: list[Node]) -> dict[str, list[str]]:
             writers.setdefault(name, []).append(axes)
     shared = {name: frozenset.intersection(*found) for name, found in writers.items() if len(touched[name]) > 1}
     return {name: sorted(axes) for name, axes in shared.items() if axes and name in private}
-
-
-def walk(nodes: list[Node]) -> Iterator[Node]:
-    """All nodes."""
-    for node in nodes:
-        yield node
-        if not isinstance(node, Statement | Barrier):
-            yield from walk(node.body)
 
 
 def sections(nodes: list[Node], section: int, axes: frozenset[str]) -> Iterator[tuple[object, int, frozenset[str]]]:

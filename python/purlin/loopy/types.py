@@ -10,9 +10,12 @@ from loopy.types import AtomicNumpyType, NumpyType
 from purlin.loopy.refusal import refuse
 
 #: The type that stores each NumPy type.
-STORED = {"float32": "f32", "float64": "f64", "int16": "i16", "int32": "i32", "int64": "i64"}
-#: Types of integer expressions: a literal, an index of any width, and the rest.
+STORED = {"bool": "bool", "float16": "f16", "float32": "f32", "float64": "f64"}
+STORED |= {f"{word}{bits}": f"{word[0]}{bits}" for word in ("int", "uint") for bits in (8, 16, 32, 64)}
+#: Types of exact integers: a literal, an index of any width, and the rest.
 INTEGERS = ("literal", "index", "i32", "i64")
+#: Types of integers modulo a power of two.
+WORDS = ("u32", "u64")
 #: Types of real expressions: a literal and the rest.
 REALS = ("real", "f32", "f64")
 
@@ -25,25 +28,31 @@ class Text(NamedTuple):
 
     def number(self) -> Text:
         """As a number: a truth value counts as 0 or 1, as in C."""
-        return Text(f"select({self.text}, 1, 0)", "literal") if self.type == "bool" else self
+        return Text(f"select({self.text}, 1, 0)", "index") if self.type == "bool" else self
 
     def truth(self) -> str:
         """As a condition."""
         if self.type == "bool":
             return self.text
-        return f"({self.text} != {'0' if self.type in INTEGERS else '0.0'})"
+        return f"({self.text} != {'0.0' if self.type in REALS else '0'})"
 
     def to(self, wanted: str) -> Text:
-        """Converted, unless that is silent."""
+        """Converted as C converts, unless that is silent."""
+        if wanted == "bool":
+            return Text(self.truth(), "bool")
         value = self.number()
         have = value.type
-        silent = wanted == have or (have, wanted) in (("f32", "f64"), ("i32", "i64"))
-        if silent or have == "literal" or (have == "index" and wanted in INTEGERS):
-            return Text(value.text, wanted)
-        if have == "real" and wanted in REALS:
+        silent = wanted == have or (have, wanted) in (("f32", "f64"), ("i32", "i64"), ("u32", "u64"))
+        if wanted in WORDS and have == "literal":
+            silent = value.text.isdigit()
+        elif have == "literal" or (have == "index" and wanted in INTEGERS):
+            silent = True
+        if silent or (have == "real" and wanted in REALS):
             return Text(value.text, wanted)
         if wanted in ("index", "literal"):
             return value
+        if have in WORDS and wanted in INTEGERS and have[1:] == wanted[1:]:
+            return Text(f"bits({value.text})", wanted)
         return Text(f"{wanted}({value.text})", wanted)
 
 
@@ -66,7 +75,7 @@ class Lanes(NamedTuple):
 
 
 def lanes_of(dtype: Any, what: str) -> Lanes | None:
-    """The lanes of a vector type: a structure of fields of one type; nothing for a scalar type."""
+    """The lanes of a vector type: a structure of fields of one type; nothing for another type."""
     kind = numpy_type(dtype, what)
     if not kind.fields:
         return None
@@ -74,10 +83,17 @@ def lanes_of(dtype: Any, what: str) -> Lanes | None:
     base = fields[0][2]
     is_even = all(field == base and offset == place*base.itemsize for place, (offset, _, field) in enumerate(fields))
     if base.fields or not is_even or kind.itemsize % base.itemsize:
-        needed = "needed fields of one type; give each field an array of its own"
-        raise refuse("structures as elements", f"{what} of type `{kind}`", needed)
+        return None
     names = tuple(name for _, name, _ in fields if not name.startswith("padding"))
     return Lanes(base, names, kind.itemsize // base.itemsize)
+
+
+def fields_of(dtype: Any, what: str) -> dict[str, NumpyType]:
+    """The fields of a structure of scalars of several types: each is an array."""
+    kind = numpy_type(dtype, what)
+    if not kind.fields or lanes_of(dtype, what) is not None:
+        return {}
+    return {name: NumpyType(kind.fields[name][0]) for name in kind.names or ()}
 
 
 def stored_type(dtype: Any, what: str) -> str:
@@ -86,45 +102,46 @@ def stored_type(dtype: Any, what: str) -> str:
     kind = lanes.base if lanes else numpy_type(dtype, what)
     if kind.name in STORED:
         return STORED[kind.name]
-    if kind.kind == "c":
-        feature = "complex numbers"
-    elif kind.kind == "u":
-        feature = "unsigned integers"
-    elif kind.kind == "b":
-        feature = "truth values in memory"
-    else:
-        feature = f"elements of type {kind.name}"
+    feature = "complex numbers" if kind.kind == "c" else f"elements of type {kind.name}"
+    if kind.fields:
+        raise refuse("structures as elements", f"{what} of type `{kind}`", "needed a field of it")
     raise refuse(feature, f"{what} of type `{kind}`", f"needed {', '.join(STORED)}")
 
 
 def value_type(stored: str) -> str:
     """The type of the value of an element."""
-    return "i32" if stored == "i16" else stored
+    return {"i8": "i32", "i16": "i32", "u8": "i32", "u16": "i32", "f16": "f32"}.get(stored, stored)
 
 
-def join(one: str, other: str) -> str | None:
-    """The type of a sum, or nothing where one of them must be converted."""
-    for first, second in ((one, other), (other, one)):
-        if first == "literal":
-            return second
-    if (one in INTEGERS) != (other in INTEGERS):
-        return None
-    for first, second in ((one, other), (other, one)):
-        if first in ("index", "real"):
-            return second
-    for widest in ("f64", "f32", "i64"):
-        if widest in (one, other):
-            return widest
-    return "i32"
+def cast(value: Text, stored: str) -> Text:
+    """A value as an element of a type holds it."""
+    if stored in ("u8", "u16") and value.number().type not in REALS:
+        whole = value.number()
+        whole = whole if whole.type in INTEGERS else whole.to(f"i{whole.type[1:]}")
+        return Text(f"bit_and({whole.text}, {2 ** int(stored[1:]) - 1})", whole.type).to("i32")
+    if stored == "f16":
+        return Text(f"f16({Text(value.number().text, 'f64').to('f32').text})", "f32")
+    wanted = value_type(stored)
+    if wanted in ("i32", "i64", "f32", "f64") and value.number().type not in (wanted, *WORDS):
+        return Text(f"{wanted}({value.number().text})", wanted)  # a literal takes the type, too
+    return value.to(wanted)
+
+
+def join(one: str, other: str) -> str:
+    """The type of a sum, as C has it: of numbers of two kinds it is real, or a word."""
+    kinds = (one, other)
+    reals = [kind for kind in ("f64", "f32", "real") if kind in kinds]
+    if reals:
+        is_literal = all(kind in ("real", "literal") for kind in kinds)
+        return "f64" if reals[0] == "real" and not is_literal else reals[0]
+    if any(kind in WORDS for kind in kinds):
+        # a signed integer of 64 bits holds all words of 32
+        return "u64" if "u64" in kinds else "i64" if "i64" in kinds else "u32"
+    return next(kind for kind in ("i64", "i32", "index", "literal") if kind in kinds)
 
 
 def together(one: Text, other: Text) -> tuple[str, str, str]:
-    """Two operands of one type, and that type: integers become reals where the other one is."""
+    """Two operands of one type, and that type."""
     one, other = one.number(), other.number()
     found = join(one.type, other.type)
-    if found is None:
-        real = next(value.type for value in (one, other) if value.type in REALS)
-        real = "f64" if real == "real" else real
-        one, other = (value.to(real) if value.type in INTEGERS else value for value in (one, other))
-        found = join(one.type, other.type)
-    return one.text, other.text, str(found)
+    return one.to(found).text, other.to(found).text, found

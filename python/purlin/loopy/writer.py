@@ -10,15 +10,16 @@ import loopy as lp
 import pymbolic.primitives as p
 from loopy.kernel.data import AddressSpace
 from loopy.kernel.instruction import CallInstruction, CInstruction
-from loopy.symbolic import Reduction, SubArrayRef
+from loopy.symbolic import Reduction, SubArrayRef, get_dependencies
 
-from purlin.loopy.domains import Domains
+from purlin.loopy.domains import Domains, equal_sets
 from purlin.loopy.expressions import Expressions, reads
+from purlin.loopy.internals import callee_of, reduction_of
 from purlin.loopy.names import Names
-from purlin.loopy.nest import Barrier, Items, Launch, Loop, Node, Statement, Turn, aliases, statements, tag_of
+from purlin.loopy.nest import Barrier, Items, Launch, Loop, Node, Statement, Turn, aliases, statements, tag_of, walk
 from purlin.loopy.redundant import redundant
 from purlin.loopy.refusal import inside, refuse
-from purlin.loopy.types import INTEGERS, Lanes, Text, lanes_of
+from purlin.loopy.types import INTEGERS, WORDS, Lanes, Text, lanes_of, together
 
 
 def address_space(variable: Any) -> str:
@@ -52,6 +53,8 @@ class Writer(Expressions):
         self.values: dict[str, str] = {}
         #: Whether one loop on an axis stands for all inames there, so that instructions say which they are in.
         self.is_split = False
+        #: Declarations of temporaries that the results of one instruction are put in.
+        self.temporaries: list[str] = []
         #: The loops of each iname, and the instruction of each id.
         self.made: dict[str, list[str]] = {}
         self.instructions: dict[str, list[str]] = {}
@@ -81,7 +84,7 @@ class Writer(Expressions):
         saved = self.state()
         insns = [statement.insn for statement in statements(node.body)]
         self.enter(frozenset.intersection(*(insn.within_inames - self.idle[insn.id] for insn in insns)))
-        header = self.opened(node.iname)
+        header = self.opened(node.iname, any(isinstance(inner, Launch) for inner in walk(node.body)))
         if node.tag and node.tag.startswith("l."):
             self.items[node.tag] = self.loops[node.iname]
         tag = f" {{{node.tag}}}" if node.tag else ""
@@ -111,6 +114,7 @@ class Writer(Expressions):
         """A loop over the work-items of each axis, which stands for all inames there."""
         saved = self.state()
         lines = []
+        shared = self.shared_inames(node)
         for axis in sorted({tag for tag in self.axes.values() if tag and tag.startswith("l.")}, reverse=True):
             item = self.names.fresh(f"item_{axis[-1]}")
             self.items[axis] = item
@@ -122,9 +126,30 @@ class Writer(Expressions):
             self.loops |= {i: f"({value} + {self.first(i)})" for i, tag in self.axes.items() if tag == axis}
             self.values[axis] = value
         self.is_split = True
+        if shared:
+            bounds = self.domains.condition([*self.active, *shared[0]], self.known)
+            if bounds is not None:
+                lines[-1] = lines[-1].replace(" {", f" where {self.truth(bounds)} {{")
+            self.known += ([*self.active, *inames] for inames in shared)
         lines += self.nodes(node.body, depth)
         self.restore(saved)
         return lines
+
+    def shared_inames(self, node: Items) -> list[list[str]]:
+        """The inames of each statement, if all have one on each of the same axes, and these the same values."""
+        found: list[list[str]] = []
+        for statement in statements(node.body):
+            inames = statement.insn.within_inames - self.idle[statement.insn.id]
+            mine = sorted((name for name in inames if (self.axes[name] or "").startswith("l.")), key=self.axes.get)
+            if mine not in found:
+                found.append(mine)
+        axes = [self.axes[name] for name in found[0]]
+        if not axes or len(set(axes)) < len(axes) or any([self.axes[name] for name in mine] != axes for mine in found):
+            return []
+        if any(self.first(one) != self.first(two) for mine in found for one, two in zip(mine, found[0], strict=True)):
+            return []
+        values = [self.domains.renamed([*self.active, *mine], dict(zip(mine, axes, strict=True))) for mine in found]
+        return found if all(equal_sets(value, values[0]) for value in values) else []
 
     def turn(self, node: Turn, depth: int) -> list[str]:
         """What an iteration runs if it is the first or last of the loop, or what the next one runs."""
@@ -148,12 +173,17 @@ class Writer(Expressions):
     def restore(self, state: tuple[Any, ...]) -> None:
         self.loops, self.active, self.items, self.known, self.further, self.is_split = state
 
-    def opened(self, iname: str) -> str:
+    def opened(self, iname: str, is_host: bool = False) -> str:
         """Enters a loop; its name and bounds."""
         bounds = self.domains.condition([*self.active, iname], self.known)
         loop = self.names.fresh(iname)
         # the bounds mention the loop
         self.loops[iname] = loop
+        if is_host and isinstance(bounds, p.LogicalAnd):
+            # the bounds of the host's loops are one range: the rest is a condition of what is inside
+            inside = [part for part in bounds.children if iname not in get_dependencies(part)]
+            self.further = [*self.further, *map(self.truth, inside)]
+            bounds = p.LogicalAnd(tuple(part for part in bounds.children if part not in inside))
         text = "true" if bounds is None else self.truth(bounds)
         self.loops |= {other: loop for other, name in self.same.items() if name == iname}
         self.active.append(iname)
@@ -165,7 +195,8 @@ class Writer(Expressions):
         saved = self.state()
         order = sorted(expr.inames, key=lambda name: (self.kernel.get_home_domain_index(name), name))
         loops = [self.opened(iname) for iname in order]
-        value = self.rec(expr.expr).number()
+        value = self.rec(expr.expr)
+        value = Text(value.truth(), "bool") if function in ("any", "all") else value.number()
         self.restore(saved)
         kind = "index" if value.type == "literal" else value.type
         return Text(f"{function}({', '.join(loops)}: {value.text})", kind)
@@ -209,6 +240,10 @@ class Writer(Expressions):
     def instruction(self, insn: Any) -> list[str]:
         active = list(self.active)
         self.enter(insn.within_inames - self.idle[insn.id])
+        if isinstance(insn, CallInstruction) and len(insn.assignees) > 1:
+            lines = self.several(insn)
+            self.active = active
+            return lines
         target, value = self.sides(insn)
         lines, indent = [], ""
         vector = None if isinstance(target, p.Lookup) else self.vector(target)
@@ -230,17 +265,66 @@ class Writer(Expressions):
         access = self.rec(target)
         # updates may change places, which Loopy's order does not let them
         is_ordered = bool(self.items) and not getattr(insn, "atomicity", ()) and not self.is_private_access(target)
+        is_ordered = is_ordered or access.type == "bool"  # whose sum is that of numbers
         operator, value = ("=", value) if is_ordered else update(target, value)
-        self.truncates = access.type in INTEGERS
+        self.truncates = access.type in INTEGERS or access.type in WORDS
         written = self.rec(value)
         self.truncates = False
         text = written.to(access.type).text
+        line = self.statement(insn, f"{access.text} {operator} {text}", predicates)
+        return line + (" {atomic}" if getattr(insn, "atomicity", ()) and operator != "=" else "")
+
+    def statement(self, insn: Any, text: str, predicates: list[str]) -> str:
         name = self.names.fresh(insn.id)
         self.instructions.setdefault(insn.id, []).append(name)
-        line = f"{name}: {access.text} {operator} {text}"
-        if predicates:
-            line += f" if {' and '.join(predicates)}"
-        return line + (" {atomic}" if getattr(insn, "atomicity", ()) and operator != "=" else "")
+        return f"{name}: {text}" + (f" if {' and '.join(predicates)}" if predicates else "")
+
+    def several(self, insn: Any) -> list[str]:
+        """The statements of an instruction with several results: all are computed before one is stored."""
+        predicates = self.predicates(insn)
+        values = self.results(insn.expression)
+        accesses = [self.rec(assignee) for assignee in insn.assignees]
+        is_read = any(reads([insn.expression], assignee) for assignee in insn.assignees)
+        computed, stored = [], []
+        for access, value in zip(accesses, values, strict=True):
+            text = value.to(access.type).text
+            if is_read:
+                name = self.names.fresh(f"{insn.id}_value")
+                items = sorted(self.items) if self.is_split else []
+                shape = f"[{', '.join(str(self.extent(axis)) for axis in items)}]" if items else ""
+                self.temporaries.append(f"temp {name}: {access.type}{shape} private")
+                name += f"[{', '.join(self.items[axis] for axis in items)}]" if items else ""
+                computed.append(self.statement(insn, f"{name} = {text}", predicates))
+                text = name
+            stored.append(self.statement(insn, f"{access.text} = {text}", predicates))
+        return computed + stored
+
+    def results(self, call: p.Call) -> list[Text]:
+        """The values of a tuple, or of the join of two."""
+        if any(isinstance(parameter, SubArrayRef) for parameter in call.parameters):
+            needed = "needed a callee that can be inlined"
+            raise refuse("a function on arrays that is not known", f"`{call}`", needed)
+        values = [self.rec(parameter).number() for parameter in call.parameters]
+        operation = reduction_of(self.program, call.function)
+        kind = type(operation).__name__
+        if callee_of(self.program, call.function) == "make_tuple":
+            return values
+        if kind in ("ArgMaxReductionOperation", "ArgMinReductionOperation"):
+            first, place, second, other = values
+            one, two, _ = together(second, first)
+            is_second = f"({one} {operation.update_comparison} {two})"
+            return [self.chosen(is_second, second, first), self.chosen(is_second, other, place)]
+        if kind in ("SegmentedSumReductionOperation", "SegmentedProductReductionOperation"):
+            first, flag, second, start = values
+            one, two, joined = together(first, second)
+            whole = Text(f"({one}{' + ' if 'Sum' in kind else '*'}{two})", joined)
+            flags = Text(f"({flag.truth()} or {start.truth()})", "bool")
+            return [self.chosen(start.truth(), second, whole), flags]
+        raise refuse("several results", f"`{call}`", "needed an instruction with one result")
+
+    def chosen(self, condition: str, one: Text, other: Text) -> Text:
+        first, second, kind = together(one, other)
+        return Text(f"select({condition}, {first}, {second})", kind)
 
     def sides(self, insn: Any) -> tuple[Any, Any]:
         """What is written, and the value."""
@@ -251,10 +335,8 @@ class Writer(Expressions):
         arrays = any(isinstance(assignee, SubArrayRef) for assignee in insn.assignees)
         if len(insn.assignees) == 1 and isinstance(insn.expression, p.Call) and not arrays:
             return insn.assignees[0], insn.expression
-        if arrays:
-            found = f"`{insn.expression}`"
-            raise refuse("a function on arrays that is not known", found, "needed a callee that can be inlined")
-        raise refuse("several results", f"`{insn.expression}`", "needed an instruction with one result")
+        needed = "needed a callee that can be inlined"
+        raise refuse("a function on arrays that is not known", f"`{insn.expression}`", needed)
 
 
 def update(target: Any, value: Any) -> tuple[str, Any]:
