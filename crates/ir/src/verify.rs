@@ -181,7 +181,7 @@ impl Kernel {
             .map(String::as_str)
             .collect();
         // The kernel's own name may stand for something inside as well.
-        if let Some(name) = names.iter().chain([&self.name.as_str()]).find(|n| !is_name(n)) {
+        if let Some(name) = names.iter().chain([&self.name.as_str()]).find(|n| !is_identifier(n)) {
             return Err(KernelError::BadName { name: (*name).to_owned() });
         }
         let mut seen = HashSet::with_capacity_and_hasher(names.len(), FixedState::default());
@@ -309,7 +309,7 @@ impl Kernel {
 impl Kernel {
     fn verify_rule_params(&self, rule: &Rule) -> Result<(), KernelError> {
         for (k, param) in rule.params.iter().enumerate() {
-            if !is_name(param) {
+            if !is_identifier(param) {
                 return Err(KernelError::BadName { name: param.clone() });
             }
             // inames and instructions do not stand in rules, so only these could be confused
@@ -349,11 +349,16 @@ impl Extent {
     }
 }
 
-/// Whether text can name something.
-pub fn is_name(text: &str) -> bool {
+/// Whether text can name something: a letter or `_`, then letters, digits and `_`.
+pub fn is_identifier(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|c| c.is_ascii_alphabetic() || c == b'_')
         && bytes.all(|c| c.is_ascii_alphanumeric() || c == b'_')
+}
+
+/// Whether text can name something without backquotes: it is no keyword and no function.
+pub fn is_name(text: &str) -> bool {
+    is_identifier(text)
         && !crate::keywords::is_keyword(text)
         && crate::expr::MathFn::from_name(text).is_none()
 }

@@ -1,5 +1,6 @@
 //! The facts of the text format: `facts/text/*.txt`; `> print` asks for the text that a program is
-//! printed as.
+//! printed as,
+//! `> errors` for what is wrong with it.
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
 use purlin_facts::{Answers, Fact};
@@ -13,6 +14,12 @@ fn main() -> ExitCode {
 
 fn answer(fact: &Fact) -> Result<Answers, String> {
     let text = &fact.kernel.text;
+    if let [question] = &fact.questions[..]
+        && question.text == "errors"
+    {
+        let errors = parse(text).err().ok_or("nothing is wrong with it")?;
+        return Ok(Answers { kernel: None, answers: vec![errors.render(text)] });
+    }
     let kernel = parse(text).map_err(|e| e.render(text))?;
     let printed = print(&kernel);
     assert_eq!(parse(&printed).as_ref(), Ok(&kernel), "it is read back as another program");

@@ -16,28 +16,57 @@ pub(super) fn range_entry(poly: &Polyhedral, insn: InsnId, value: &Affine) -> Op
     let ([(Atom::Iname(k), 1)], 0) = (value.terms(), value.constant_term()) else { return None };
     let range = kernel.inames[*k].domain.as_guarded_range(*k)?;
     let depth = poly.loops(insn).iter().position(|l| l == k)?;
-    let (starts, first) = loaded(poly, insn, depth, &range.lo)?;
-    let (ends, last) = loaded(poly, insn, depth, &range.hi)?;
-    let ascends = kernel.assumptions.contains(&Assumption::Ascending(starts));
-    let written = kernel.insns.values().any(|i| i.lhs.var == starts);
-    let next = last.minus(&first).as_constant() == Some(1);
-    (starts == ends && next && ascends && !written).then_some((starts, first))
+    let (lo, hi) = (loaded(poly, insn, depth, &range.lo)?, loaded(poly, insn, depth, &range.hi)?);
+    let ascends = kernel.assumptions.contains(&Assumption::Ascending(lo.starts));
+    let written = kernel.insns.values().any(|i| i.lhs.var == lo.starts);
+    let next = hi.entry.minus(&lo.entry).as_constant() == Some(1);
+    let is_range = lo.starts == hi.starts && next && ascends && !written && empty_together(poly, &lo, &hi);
+    is_range.then_some((lo.starts, lo.entry))
+}
+
+/// A bound that an instruction reads from an array.
+struct Read<'k> {
+    starts: VarId,
+    entry: Affine,
+    /// Where it is read, if it is not always: else the bound is a number.
+    condition: Option<(&'k Expr, i64)>,
+    reader: InsnId,
 }
 
 /// The entry of an array that a bound is, if it is a scalar that one instruction before the loop, in
-/// loops around it alone, loads in each of their iterations.
-fn loaded(poly: &Polyhedral, insn: InsnId, depth: usize, bound: &Affine) -> Option<(VarId, Affine)> {
+/// loops around it alone, loads in each of their iterations, or where a condition holds.
+fn loaded<'k>(poly: &'k Polyhedral, insn: InsnId, depth: usize, bound: &Affine) -> Option<Read<'k>> {
     let kernel = &*poly.kernel;
     let ([(Atom::Var(scalar), 1)], 0) = (bound.terms(), bound.constant_term()) else { return None };
     let mut writers = kernel.insns.iter().filter(|(_, i)| i.lhs.var == *scalar);
-    let ((writer, load), None) = (writers.next()?, writers.next()) else { return None };
-    let (around, loops) = (&poly.loops(insn)[..depth], poly.loops(writer));
-    let before = poly.position(writer) < poly.position(insn) && around.starts_with(loops);
+    let ((reader, load), None) = (writers.next()?, writers.next()) else { return None };
+    let (around, loops) = (&poly.loops(insn)[..depth], poly.loops(reader));
+    let before = poly.position(reader) < poly.position(insn) && around.starts_with(loops);
     if !before || load.predicate.is_some() || load.op != WriteOp::Assign || !load.lhs.index.is_empty() {
         return None;
     }
-    let Expr::Load(entry) = &load.rhs else { return None };
+    let (value, condition) = if let Expr::Select(condition, value, otherwise) = &load.rhs {
+        let Expr::Int(otherwise) = **otherwise else { return None };
+        (&**value, Some((&**condition, otherwise)))
+    } else {
+        (&load.rhs, None)
+    };
+    let Expr::Load(entry) = value else { return None };
     let [index] = &entry.index[..] else { return None };
     let index = index.as_affine().filter(|e| poly.is_symbolic(e))?;
-    Some((entry.var, index))
+    Some(Read { starts: entry.var, entry: index, condition, reader })
+}
+
+/// Whether the loop runs nothing where one of its bounds is not read: both have one condition, which
+/// nothing changes in between, and the same number instead.
+fn empty_together(poly: &Polyhedral, lo: &Read<'_>, hi: &Read<'_>) -> bool {
+    let Some((condition, _)) = lo.condition else { return hi.condition.is_none() };
+    let places = [poly.position(lo.reader), poly.position(hi.reader)];
+    let changes = poly.kernel.insns.iter().any(|(id, insn)| {
+        let place = poly.position(id);
+        condition.loads(insn.lhs.var)
+            && places.iter().min() <= Some(&place)
+            && Some(&place) <= places.iter().max()
+    });
+    lo.condition == hi.condition && poly.loops(lo.reader) == poly.loops(hi.reader) && !changes
 }

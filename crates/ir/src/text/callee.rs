@@ -6,8 +6,9 @@ use super::cursor::{Cursor, label};
 use super::error::{Fail, fail, fail_help};
 use super::lex::{Kind, Span, tokens};
 use super::line::Line;
-use super::names::Entity;
+use super::names::{Entity, plain};
 use super::parse::{Parser, Statement, statement};
+use super::show::spelled;
 use crate::calls::{Callee, Piece, TargetCode};
 use crate::expr::Access;
 use crate::ids::{CalleeId, VarId};
@@ -23,7 +24,7 @@ impl<'s> Parser<'s> {
         c.advance();
         let span = c.whole_span();
         let name = c.expect_word("the name of the callee").and_then(|(name, at)| {
-            let mut kernel = Kernel { name: name.to_owned(), ..Kernel::default() };
+            let mut kernel = Kernel { name: plain(name).to_owned(), ..Kernel::default() };
             if c.take_symbol("{") {
                 kernel.sub_group = sub_group_width(&mut c)?;
                 c.expect_symbol("}", "after the width of sub-groups")?;
@@ -130,8 +131,9 @@ fn memory_of_arguments(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<BTreeM
     let mut memory = BTreeMap::new();
     while !c.take_symbol(")") {
         let (name, span) = c.expect_word("the name of an argument")?;
-        let var =
-            kernel.var(name).ok_or_else(|| fail(span, format!("`{name}` is no argument of the callee")))?;
+        let var = kernel
+            .var(plain(name))
+            .ok_or_else(|| fail(span, format!("`{name}` is no argument of the callee")))?;
         c.expect_symbol(":", "and an address space")?;
         let (word, at) = c.expect_word("an address space")?;
         let space = AddressSpace::ALL.into_iter().find(|s| s.name() == word);
@@ -211,6 +213,9 @@ fn push_text(text: &mut Vec<Piece>, more: &str) {
 /// An element of an argument of the callee; the errors are at the whole line of code.
 fn element_of(kernel: &Kernel, text: &str, span: Span) -> Result<Access> {
     let (tokens, errors) = tokens(text);
+    let names: Vec<_> = kernel.vars.iter().map(|(id, var)| (spelled(&var.name), Entity::Var(id))).collect();
+    let local = kernel.inames.iter().filter(|(_, i)| matches!(i.tag, AxisTag::Local(_)));
+    let local: Vec<_> = local.map(|(id, iname)| (spelled(&iname.name), id)).collect();
     let mut parser = Parser::of_callee(Kernel::default(), span);
     parser.kernel = kernel.clone();
     let at = |why: &str| fail(span, format!("`{{{text}}}` in the code: {why}"));
@@ -218,12 +223,12 @@ fn element_of(kernel: &Kernel, text: &str, span: Span) -> Result<Access> {
         if let Some(error) = errors.into_iter().next() {
             return Err(error);
         }
-        for (id, var) in kernel.vars.iter() {
-            parser.names.declare(&var.name, span, Entity::Var(id))?;
+        for (name, var) in &names {
+            parser.names.declare(name, span, *var)?;
         }
-        for (id, iname) in kernel.inames.iter().filter(|(_, i)| matches!(i.tag, AxisTag::Local(_))) {
-            parser.names.declare(&iname.name, span, Entity::Iname(id))?;
-            parser.names.scope.push(id);
+        for (name, iname) in &local {
+            parser.names.declare(name, span, Entity::Iname(*iname))?;
+            parser.names.scope.push(*iname);
         }
         let mut c = Cursor::new(&tokens);
         let (access, _) = parser.access(&mut c)?;

@@ -131,7 +131,7 @@ impl<'t, 's> Cursor<'t, 's> {
 /// Reads a name or a string; says which it was.
 pub(super) fn label(c: &mut Cursor<'_, '_>, role: &str) -> Result<(String, bool), Fail> {
     let (label, quoted) = match c.peek() {
-        Some(Kind::Name(name)) => ((*name).to_owned(), false),
+        Some(Kind::Name(name)) => (name.trim_matches('`').to_owned(), false),
         Some(Kind::Text(text)) => (text.clone(), true),
         _ => return Err(c.expected(role)),
     };

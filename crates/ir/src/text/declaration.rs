@@ -3,7 +3,7 @@
 use super::cursor::{Cursor, label};
 use super::error::{Fail, fail, fail_help};
 use super::lex::{Kind, Span};
-use super::names::{Entity, check_name};
+use super::names::{Entity, check_name, plain};
 use super::number::read_int;
 use super::parse::Parser;
 use super::print::default_space;
@@ -22,7 +22,8 @@ impl<'s> Parser<'s> {
     /// Declares the name of a variable; [`Self::variable_declaration`] reads the rest once all
     /// names are known.
     pub(super) fn declare_variable(&mut self, name: &'s str, span: Span) -> Result<VarId> {
-        let placeholder = Variable::new(name, ScalarType::F64, VarKind::Temporary, [], AddressSpace::Private);
+        let placeholder =
+            Variable::new(plain(name), ScalarType::F64, VarKind::Temporary, [], AddressSpace::Private);
         let id = self.kernel.vars.push(placeholder);
         self.names.declare(name, span, Entity::Var(id)).map(|()| id)
     }
@@ -31,8 +32,7 @@ impl<'s> Parser<'s> {
     pub(super) fn variable_declaration(&mut self, c: &mut Cursor<'_, 's>, id: VarId) -> Result<()> {
         let (keyword, keyword_span) = c.expect_word("a declaration")?;
         let (name, _) = c.expect_word("a name")?;
-        c.expect_symbol(":", "and a type")?;
-        let ty = scalar_type(c)?;
+        let ty = if c.take_symbol(":") { scalar_type(c)? } else { self.type_left_out(c, keyword, id)? };
         let shape = if c.take_symbol("[") { self.affine_list(c, "]")? } else { Vec::new() };
         let kind = match keyword {
             "param" => VarKind::Param,
@@ -42,7 +42,7 @@ impl<'s> Parser<'s> {
             _ => VarKind::Table(TableData::int([])),
         };
         let mut attributes = Attributes::default();
-        let mut var = Variable::new(name, ty, kind, shape, AddressSpace::Private);
+        let mut var = Variable::new(plain(name), ty, kind, shape, AddressSpace::Private);
         while !c.is_at_end() {
             self.attribute(c, &mut var, &mut attributes)?;
         }
@@ -108,11 +108,11 @@ impl<'s> Parser<'s> {
     pub(super) fn declare_rule(&mut self, c: &mut Cursor<'_, 's>) -> Result<RuleId> {
         c.advance();
         let (name, span) = c.expect_word("the name of the rule")?;
-        let rule = Rule { name: name.to_owned(), params: Vec::new(), body: Expr::Int(0) };
+        let rule = Rule { name: plain(name).to_owned(), params: Vec::new(), body: Expr::Int(0) };
         let id = self.kernel.rules.push(rule);
         self.names.declare(name, span, Entity::Rule(id))?;
         let params = rule_params(c)?;
-        self.kernel.rules[id].params = params.into_iter().map(|(p, _)| p.to_owned()).collect();
+        self.kernel.rules[id].params = params.into_iter().map(|(p, _)| plain(p).to_owned()).collect();
         Ok(id)
     }
 

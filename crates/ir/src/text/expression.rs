@@ -6,7 +6,7 @@
 use super::cursor::Cursor;
 use super::error::{Fail, fail, fail_help};
 use super::lex::{Kind, Span};
-use super::names::Entity;
+use super::names::{Entity, may_name};
 use super::number::{read_int, read_nan, read_real};
 use super::parse::Parser;
 use super::show::Level;
@@ -162,7 +162,10 @@ impl<'s> Parser<'s> {
             }
             Some(Entity::Iname(iname)) if self.names.scope.contains(&iname) => {
                 c.advance();
-                Ok(Parsed { expr: Expr::Iname(iname), depth: Depth::LEAF })
+                Ok(match self.made.mirrored.get(&iname) {
+                    Some(value) => Parsed { expr: value.clone(), depth: depth_of(value) },
+                    None => Parsed { expr: Expr::Iname(iname), depth: Depth::LEAF },
+                })
             }
             Some(Entity::Iname(_)) => Err(fail_help(
                 span,
@@ -177,7 +180,7 @@ impl<'s> Parser<'s> {
             Some(Entity::Insn) => Err(fail(span, format!("`{name}` is an instruction and has no value"))),
             Some(Entity::Kernel) => Err(fail(span, format!("`{name}` is the kernel and has no value"))),
             Some(Entity::Callee(_)) => Err(fail(span, format!("`{name}` is a callee and has no value"))),
-            None if crate::verify::is_name(name) => Err(self.names.unknown(name, span, "the name")),
+            None if may_name(name) => Err(self.names.unknown(name, span, "the name")),
             None => Err(c.expected("an expression")),
         }
     }
@@ -292,7 +295,12 @@ impl<'s> Parser<'s> {
         let around = self.names.scope.len();
         let mut inames = Vec::new();
         while !c.take_symbol(":") {
-            inames.push(self.loop_header(c)?);
+            let (iname, condition) = self.loop_header(c)?;
+            if condition.is_some() {
+                let help = "write a `for` with `while` and an update";
+                return Err(fail_help(c.last_span(), "a reduction has no `while`", help));
+            }
+            inames.push(iname);
             if !c.is_symbol(":") {
                 c.expect_symbol(",", "and another loop, or `:` and what is reduced")?;
             }
@@ -303,6 +311,11 @@ impl<'s> Parser<'s> {
         check_depth(body.depth.inside(), c.last_span())?;
         Ok(Parsed { expr: Expr::reduce(op, inames, body.expr), depth: body.depth.inside() })
     }
+}
+
+/// The depth of a short expression.
+fn depth_of(e: &Expr) -> Depth {
+    e.operands().map(depth_of).fold(Depth::NONE, Depth::max).inside()
 }
 
 fn nan(c: &mut Cursor<'_, '_>) -> Result<Real> {

@@ -5,7 +5,7 @@ use super::declaration::layout_attribute;
 use super::error::{Fail, ParseErrors, fail_help};
 use super::lex::{Kind, Token, tokens};
 use super::line::lines;
-use super::names::Entity;
+use super::names::{Entity, may_name, plain};
 use super::parse::Parser;
 use super::print::write_layout;
 use super::show::Names;
@@ -90,7 +90,7 @@ fn parameters<'s>(tokens: &[Token<'s>]) -> Vec<(&'s str, super::lex::Span)> {
         match token.kind {
             Kind::Symbol("(") => depth += 1,
             Kind::Symbol(")") => depth = depth.saturating_sub(1),
-            Kind::Name(name) if depth > 0 && crate::verify::is_name(name) => {
+            Kind::Name(name) if depth > 0 && may_name(name) => {
                 if found.iter().all(|(known, _)| *known != name) {
                     found.push((name, token.span));
                 }
@@ -128,13 +128,13 @@ impl FromStr for NamedLayout {
             }
         };
         let named = parameters(&line.tokens);
-        let mut parser = Parser::of_parameters(declaring(named.iter().map(|(name, _)| *name)));
+        let mut parser = Parser::of_parameters(declaring(named.iter().map(|(name, _)| plain(name))));
         let ids: Vec<VarId> = parser.kernel.vars.ids().collect();
         for ((name, span), id) in named.iter().zip(ids) {
             parser.names.declare(name, *span, Entity::Var(id)).map_err(|e| all(vec![e]))?;
         }
         let layout = read(&mut parser, &mut Cursor::new(&line.tokens)).map_err(|e| all(vec![e]))?;
-        Ok(Self { params: named.into_iter().map(|(name, _)| name.to_owned()).collect(), layout })
+        Ok(Self { params: named.into_iter().map(|(name, _)| plain(name).to_owned()).collect(), layout })
     }
 }
 

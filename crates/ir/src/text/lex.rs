@@ -1,6 +1,7 @@
 //! Text to tokens.
 
 use super::error::{Fail, fail, fail_help};
+use crate::verify::{is_identifier, is_name};
 use std::ops::Range;
 use winnow::ascii::{digit1, hex_digit1};
 use winnow::combinator::{alt, delimited, fail as no_token, not, opt, preceded, repeat};
@@ -37,6 +38,7 @@ pub(super) struct Token<'s> {
 /// What a token is.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind<'s> {
+    /// A word; a keyword that is a name has its backquotes.
     Name(&'s str),
     Int(&'s str),
     Real(&'s str),
@@ -50,9 +52,9 @@ pub(super) enum Kind<'s> {
 }
 
 /// Longest first, so that the first that matches is the right one.
-const SYMBOLS: [&str; 27] = [
-    "...", "..", ":=", "+=", "*=", "==", "!=", "<=", ">=", "=", "<", ">", "+", "-", "*", "/", "(", ")", "[",
-    "]", "{", "}", ",", ":", ".", ";", "$",
+const SYMBOLS: [&str; 29] = [
+    "...", "..", ":=", "+=", "-=", "*=", "/=", "==", "!=", "<=", ">=", "=", "<", ">", "+", "-", "*", "/",
+    "(", ")", "[", "]", "{", "}", ",", ":", ".", ";", "$",
 ];
 
 type Input<'s> = LocatingSlice<&'s str>;
@@ -98,6 +100,7 @@ fn token<'s>(input: &mut Input<'s>) -> winnow::Result<Kind<'s>, ()> {
     match first {
         Some(c) if c.is_ascii_alphabetic() || c == '_' => name.map(Kind::Name).parse_next(input),
         Some(c) if c.is_ascii_digit() => number.parse_next(input),
+        Some('`') => backquoted.map(Kind::Name).parse_next(input),
         Some('"') => quoted.map(Kind::Text).parse_next(input),
         Some('\n') => '\n'.value(Kind::Newline).parse_next(input),
         _ => symbol.map(Kind::Symbol).parse_next(input),
@@ -106,6 +109,13 @@ fn token<'s>(input: &mut Input<'s>) -> winnow::Result<Kind<'s>, ()> {
 
 fn name<'s>(input: &mut Input<'s>) -> winnow::Result<&'s str, ()> {
     take_while(1.., |c: char| c.is_ascii_alphanumeric() || c == '_').parse_next(input)
+}
+
+/// A name in backquotes, which are left out where they are not needed.
+fn backquoted<'s>(input: &mut Input<'s>) -> winnow::Result<&'s str, ()> {
+    let name = delimited('`', name, '`').with_taken();
+    let name = name.verify(|(name, _): &(&str, &str)| is_identifier(name));
+    name.map(|(name, whole): (&'s str, &'s str)| if is_name(name) { name } else { whole }).parse_next(input)
 }
 
 fn symbol(input: &mut Input<'_>) -> winnow::Result<&'static str, ()> {
@@ -143,6 +153,10 @@ fn unknown(rest: &str) -> usize {
     let word = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
     let length = match rest.chars().next() {
         Some('"') => rest.find('\n').unwrap_or(rest.len()),
+        Some('`') => {
+            let end = rest.find('\n').unwrap_or(rest.len());
+            rest[1..end].find('`').map_or(end, |k| k + 2)
+        }
         Some(c) if word(c) => {
             let end = rest.find(|c| !word(c)).unwrap_or(rest.len());
             rest[..end].find("..").unwrap_or(end)
@@ -163,6 +177,10 @@ fn describe(text: &str, start: usize) -> Fail {
     if text.starts_with(|c: char| c.is_ascii_digit()) {
         let help = "write integers as `12` and reals as `1.5` or `1e-7`; names start with a letter";
         return fail_help(span, format!("`{text}` is not a number"), help);
+    }
+    if text.starts_with('`') {
+        let help = "backquotes are for names that are keywords: `` `in` ``";
+        return fail_help(span, "this is no name in backquotes", help);
     }
     fail(span, format!("`{text}` has no meaning here"))
 }

@@ -13,8 +13,8 @@ pub(super) struct Line<'s> {
 }
 
 /// Words that start a statement and stand nowhere else.
-const STARTERS: [&str; 10] =
-    ["kernel", "param", "arg", "temp", "table", "rule", "assume", "callee", "call", "for"];
+const STARTERS: [&str; 11] =
+    ["kernel", "param", "arg", "temp", "table", "rule", "assume", "callee", "call", "for", "else"];
 
 /// The statements of a text, with an error for every bracket without a partner.
 pub(super) fn lines<'s>(tokens: Vec<Token<'s>>, source: &str) -> (Vec<Line<'s>>, Vec<Fail>) {

@@ -52,28 +52,35 @@
 //! `"atomic"`, in quotes, as any tag that is not an identifier.
 
 mod attributes;
+mod blocks;
 mod callee;
 mod cursor;
 mod declaration;
 mod error;
 mod expression;
+mod guards;
+mod infer;
+mod kernels;
 mod layout;
 mod lex;
 mod line;
+mod made;
 mod named_affine;
 mod names;
 mod number;
 mod parse;
 mod print;
+mod reads;
 mod set;
 mod show;
 mod show_set;
 mod unnamed;
 
 pub use error::{ParseError, ParseErrors, edit_distance, suggestion};
+pub use kernels::parse_all;
 pub use layout::NamedLayout;
 pub use named_affine::parse_affine;
-pub use parse::{parse, parse_callees};
+pub use parse::{parse, parse_callees, parse_typed};
 pub use print::{PrintOptions, TableStyle, print, print_with};
 pub(crate) use show::{Level, level_of};
 pub use show::{Shown, show_label};

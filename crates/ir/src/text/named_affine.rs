@@ -5,11 +5,10 @@ use super::error::{Fail, ParseErrors, fail, fail_help};
 use super::layout::declaring;
 use super::lex::{Kind, Span, Token, tokens};
 use super::line::lines;
-use super::names::Entity;
+use super::names::{Entity, may_name, plain};
 use super::parse::Parser;
 use crate::affine::{Affine, Atom};
 use crate::ids::{Id, VarId};
-use crate::verify::is_name;
 
 /// Reads a quasi-affine expression, in which `value` says what the names stand for.
 ///
@@ -38,10 +37,11 @@ pub fn parse_affine(source: &str, value: &dyn Fn(&str) -> Option<Affine>) -> Res
             return Err(fail_help(whole, "an expression is one line", "write it as in an index"));
         };
         let names = names(&line.tokens);
-        let mut parser = Parser::of_parameters(declaring(names.iter().map(|(name, _)| *name)));
+        let mut parser = Parser::of_parameters(declaring(names.iter().map(|(name, _)| plain(name))));
         let mut values = Vec::with_capacity(names.len());
         for (k, (name, span)) in names.iter().enumerate() {
-            let known = value(name).ok_or_else(|| fail(*span, format!("`{name}` has no value here")))?;
+            let known =
+                value(plain(name)).ok_or_else(|| fail(*span, format!("`{name}` has no value here")))?;
             values.push(known);
             parser.names.declare(name, *span, Entity::Var(VarId::from_index(k)))?;
         }
@@ -61,7 +61,7 @@ fn names<'s>(tokens: &[Token<'s>]) -> Vec<(&'s str, Span)> {
     let mut found: Vec<(&str, Span)> = Vec::new();
     for token in tokens {
         if let Kind::Name(name) = token.kind
-            && is_name(name)
+            && may_name(name)
             && found.iter().all(|(known, _)| *known != name)
         {
             found.push((name, token.span));

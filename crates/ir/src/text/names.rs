@@ -40,6 +40,7 @@ impl<'s> NameTable<'s> {
         let earlier = self.entities.insert(name, (entity, span)).map(|(entity, _)| entity);
         // the kernel's own name may stand for something inside as well
         if earlier.is_some_and(|e| e != Entity::Kernel) {
+            let name = plain(name);
             return Err(fail_help(span, format!("`{name}` names two things"), "rename one"));
         }
         self.order.push(name);
@@ -82,11 +83,25 @@ impl<'s> NameTable<'s> {
     }
 }
 
+/// What a word names: itself, without the backquotes of a keyword.
+pub(super) fn plain(word: &str) -> &str {
+    word.trim_matches('`')
+}
+
+/// Whether a word may be a name.
+pub(super) fn may_name(word: &str) -> bool {
+    is_name(word) || word.starts_with('`')
+}
+
 /// Checks that a word may be a name.
 pub(super) fn check_name(name: &str, span: Span) -> Result<(), Fail> {
-    if is_name(name) {
+    if may_name(name) {
         return Ok(());
     }
     let kind = if MathFn::from_name(name).is_some() { "a function" } else { "a keyword" };
-    Err(fail_help(span, format!("`{name}` is {kind} and cannot be a name"), "choose another name"))
+    Err(fail_help(
+        span,
+        format!("`{name}` is {kind} and cannot be a name"),
+        format!("choose another name, or put it in backquotes: `` `{name}` ``"),
+    ))
 }

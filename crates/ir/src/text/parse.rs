@@ -5,15 +5,18 @@ use super::cursor::{Cursor, label};
 use super::error::{Fail, ParseError, ParseErrors, fail, fail_help, suggestion};
 use super::lex::{Kind, Span, tokens};
 use super::line::{Line, lines};
-use super::names::{Entity, NameTable};
+use super::made::{Branches, Made};
+use super::names::{Entity, NameTable, may_name, plain};
 use super::unnamed::{Unnamed, is_unnamed};
 use crate::calls::Callee;
-use crate::expr::UpdateOp;
-use crate::ids::{CalleeId, InameId, RuleId, VarId};
+use crate::constant::Real;
+use crate::expr::{Expr, UpdateOp};
+use crate::ids::{InameId, RuleId, VarId};
 use crate::kernel::{Insn, Kernel, Node, VarKind, WriteOp};
-use crate::verify::{KernelError, MAX_LOOP_DEPTH};
+use crate::types::ScalarType;
+use crate::verify::KernelError;
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Reads a kernel.
 ///
@@ -36,10 +39,24 @@ use std::collections::{BTreeSet, HashMap};
 /// # Ok::<(), purlin_ir::text::ParseErrors>(())
 /// ```
 pub fn parse(source: &str) -> Result<Kernel, ParseErrors> {
+    parse_with(source, None)
+}
+
+/// Reads a kernel whose arguments need not have types: `types` has theirs, by name. A parameter without
+/// one is `i32`.
+///
+/// # Errors
+/// As [`parse`], and for arguments without a type.
+pub fn parse_typed(source: &str, types: &BTreeMap<String, ScalarType>) -> Result<Kernel, ParseErrors> {
+    parse_with(source, Some(types))
+}
+
+fn parse_with(source: &str, types: Option<&BTreeMap<String, ScalarType>>) -> Result<Kernel, ParseErrors> {
     let (tokens, mut errors) = tokens(source);
     let (lines, unbalanced) = lines(tokens, source);
     errors.extend(unbalanced);
     let mut parser = Parser::new(errors);
+    parser.made.types = types.cloned();
     parser.run(&lines);
     parser.finish(source)
 }
@@ -70,41 +87,25 @@ pub(super) struct Parser<'s> {
     pub(super) filled: BTreeSet<VarId>,
     /// The statement that declares a name, for errors of the verifier.
     statements: HashMap<Cow<'s, str>, Span>,
-    /// Names for instructions without one.
-    unnamed: Unnamed<'s>,
-    errors: Vec<ParseError>,
+    /// Names for what has none.
+    pub(super) unnamed: Unnamed<'s>,
+    /// What the text leaves unsaid.
+    pub(super) made: Made,
+    pub(super) errors: Vec<ParseError>,
     named: bool,
     /// Where errors stand that concern no statement.
-    header: Span,
-}
-
-/// A block of the loop tree that is still open.
-struct Block {
-    /// Indentation of its statements, once there is one.
-    indent: Option<usize>,
-    /// Indentation of the line that opened it.
-    opened_at: usize,
-    kind: BlockKind,
-    nodes: Vec<Node>,
-}
-
-/// What opened a block.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum BlockKind {
-    Root,
-    Loop(Option<InameId>),
-    /// Of an unknown callee if there is none.
-    Call(Option<CalleeId>),
+    pub(super) header: Span,
 }
 
 impl<'s> Parser<'s> {
-    fn new(errors: Vec<Fail>) -> Self {
+    pub(super) fn new(errors: Vec<Fail>) -> Self {
         Self {
             kernel: Kernel::default(),
             names: NameTable::default(),
             filled: BTreeSet::new(),
             statements: HashMap::new(),
             unnamed: Unnamed::default(),
+            made: Made::default(),
             errors: errors.into_iter().map(|e| *e).collect(),
             named: false,
             header: Span { start: 0, end: 0 },
@@ -125,15 +126,25 @@ impl<'s> Parser<'s> {
         parser
     }
 
-    /// The kernel of a callee's lines.
+    /// The kernel of some lines.
     pub(super) fn read(mut self, lines: &[Line<'s>]) -> Result<Kernel, Vec<ParseError>> {
         self.run(lines);
         self.checked()
     }
 
     /// Notes where a name is declared, for errors of the verifier.
-    pub(super) fn statement_of(&mut self, name: &'s str, span: Span) {
+    pub(super) fn statement_of(&mut self, name: impl Into<Cow<'s, str>>, span: Span) {
         self.statements.entry(name.into()).or_insert(span);
+    }
+
+    /// The statement that declares a name.
+    pub(super) fn place_of_name(&self, name: &str) -> Span {
+        self.statements.get(name).copied().unwrap_or(self.header)
+    }
+
+    /// The statement that declares a loop.
+    pub(super) fn place_of(&self, iname: InameId) -> Span {
+        self.place_of_name(&self.kernel.inames[iname].name)
     }
 
     pub(super) fn note<T>(&mut self, result: Result<T, Fail>) -> Option<T> {
@@ -166,10 +177,21 @@ impl<'s> Parser<'s> {
                 Statement::Variable => variables.extend(self.declare_line(line).map(|id| (line, id))),
                 Statement::Rule => rules.extend(self.declare_rule_line(line).map(|id| (line, id))),
                 Statement::Assume => assumptions.push(line),
-                Statement::Values | Statement::Loop | Statement::Call | Statement::Insn => body.push(line),
+                Statement::Let => {
+                    if let Some(id) = self.declare_line(line) {
+                        self.made.untyped.push(id);
+                        self.made.once.insert(id);
+                    }
+                    body.push(line);
+                }
+                Statement::Values
+                | Statement::Loop
+                | Statement::Call
+                | Statement::If
+                | Statement::Else
+                | Statement::Insn => body.push(line),
             }
-            let in_body = matches!(statement(line), Statement::Loop | Statement::Call | Statement::Insn);
-            if !in_body && line.indent > 0 {
+            if !statement(line).is_in_body() && line.indent > 0 {
                 let span = Cursor::new(&line.tokens).span();
                 let message = "only what is inside a `for` is indented";
                 self.errors.push(*fail_help(span, message, "start the declaration at the left margin"));
@@ -189,11 +211,12 @@ impl<'s> Parser<'s> {
             self.whole_line(line, Self::assumption);
         }
         self.body(&body);
+        self.infer_types();
         self.check_tables();
     }
 
     /// Reads a line whose brackets match; the others have been reported.
-    fn whole_line<T>(
+    pub(super) fn whole_line<T>(
         &mut self,
         line: &Line<'s>,
         read: impl FnOnce(&mut Self, &mut Cursor<'_, 's>) -> Result<T, Fail>,
@@ -211,13 +234,17 @@ impl<'s> Parser<'s> {
         let span = c.whole_span();
         let result = c.expect_word("the name of the kernel").and_then(|(name, at)| {
             if self.named {
-                return Err(fail_help(span, "a second kernel", "put each kernel into a file of its own"));
+                return Err(fail_help(
+                    span,
+                    "a second kernel",
+                    "a file of several is read with `parse_all`, or with `--kernel NAME`",
+                ));
             }
             if !first {
                 return Err(fail(span, "`kernel` is not the first statement"));
             }
             self.named = true;
-            self.kernel.name = name.to_owned();
+            self.kernel.name = plain(name).to_owned();
             self.names.declare(name, at, Entity::Kernel)?;
             if !c.is_symbol("{") {
                 return c.expect_end("the name");
@@ -232,7 +259,7 @@ impl<'s> Parser<'s> {
         let mut c = Cursor::new(&line.tokens);
         c.advance();
         let result = c.expect_word("a name after the keyword").and_then(|(name, span)| {
-            self.statements.entry(name.into()).or_insert(c.whole_span());
+            self.statement_of(plain(name), c.whole_span());
             self.declare_variable(name, span)
         });
         self.note(result)
@@ -247,7 +274,7 @@ impl<'s> Parser<'s> {
 
     fn declare_rule_line(&mut self, line: &Line<'s>) -> Option<RuleId> {
         if let Some(Kind::Name(name)) = line.tokens.get(1).map(|t| &t.kind) {
-            self.statements.entry((*name).into()).or_insert(Cursor::new(&line.tokens).whole_span());
+            self.statement_of(plain(name), Cursor::new(&line.tokens).whole_span());
         }
         let id = self.whole_line(line, |p, c| p.declare_rule(c));
         if id.is_none() {
@@ -267,160 +294,54 @@ impl<'s> Parser<'s> {
     }
 
     /// Takes the name that a failed declaration introduces out of use.
-    fn broken(&mut self, line: &Line<'s>) {
+    pub(super) fn broken(&mut self, line: &Line<'s>) {
         if let Some(Kind::Name(name)) = line.tokens.get(1).map(|t| &t.kind) {
             self.names.mark_broken(name);
         }
     }
 
-    fn body(&mut self, lines: &[&Line<'s>]) {
-        let root = Block { indent: Some(0), opened_at: 0, kind: BlockKind::Root, nodes: Vec::new() };
-        let mut blocks = vec![root];
-        for line in lines {
-            match statement(line) {
-                Statement::Values => {
-                    self.whole_line(line, Self::table_values);
-                    if let (false, Some(id)) = (line.sound, self.named_variable(line)) {
-                        self.filled.insert(id); // with what has been reported
-                    }
-                }
-                Statement::Loop => {
-                    self.place(line, &mut blocks);
-                    self.open_loop(line, &mut blocks);
-                }
-                Statement::Call => {
-                    self.place(line, &mut blocks);
-                    self.open_call(line, &mut blocks);
-                }
-                Statement::Kernel
-                | Statement::Variable
-                | Statement::Rule
-                | Statement::Callee
-                | Statement::Assume
-                | Statement::Insn => {
-                    self.place(line, &mut blocks);
-                    let callee = callee_around(&blocks);
-                    if let (Some(insn), Some(block)) = (self.instruction_line(line), blocks.last_mut()) {
-                        block.nodes.push(Node::Insn(self.kernel.insns.push(Insn { callee, ..insn })));
-                    }
-                }
-            }
-        }
-        while blocks.len() > 1 {
-            self.close(&mut blocks);
-        }
-        self.kernel.body = blocks.pop().map(|b| b.nodes).unwrap_or_default();
-    }
-
-    /// Closes the blocks that a line is not in.
-    fn place(&mut self, line: &Line<'s>, blocks: &mut Vec<Block>) {
-        while let Some(block) = blocks.last_mut() {
-            let inside = line.indent > block.opened_at || block.kind == BlockKind::Root;
-            let indent = *block.indent.get_or_insert(line.indent);
-            if inside && line.indent >= indent {
-                if line.indent > indent {
-                    let span = Cursor::new(&line.tokens).span();
-                    let message = format!("indented by {}, this block by {indent}", line.indent);
-                    let help = "only what is inside a `for` is indented further";
-                    self.errors.push(*fail_help(span, message, help));
-                }
-                return;
-            }
-            if inside {
-                let span = Cursor::new(&line.tokens).span();
-                let message = format!("indented by {}, no block around is", line.indent);
-                let help = format!("this block is indented by {indent}");
-                self.errors.push(*fail_help(span, message, help));
-                return;
-            }
-            self.close(blocks);
+    pub(super) fn values_line(&mut self, line: &Line<'s>) {
+        self.whole_line(line, Self::table_values);
+        if let (false, Some(id)) = (line.sound, self.named_variable(line)) {
+            self.filled.insert(id); // with what has been reported
         }
     }
 
-    fn close(&mut self, blocks: &mut Vec<Block>) {
-        let Some(Block { kind, nodes, .. }) = blocks.pop() else { return };
-        let nodes = match kind {
-            BlockKind::Root | BlockKind::Loop(None) => return,
-            BlockKind::Loop(Some(iname)) => {
-                self.names.scope.pop();
-                vec![Node::Loop(iname, nodes)]
-            }
-            BlockKind::Call(_) => nodes,
-        };
-        if let Some(outer) = blocks.last_mut() {
-            outer.nodes.extend(nodes);
-        }
-    }
-
-    fn open_call(&mut self, line: &Line<'s>, blocks: &mut Vec<Block>) {
-        let callee = if line.sound {
-            let callee = self.call_line(line);
-            self.note(callee)
-        } else {
-            None
-        };
-        if blocks.iter().any(|b| matches!(b.kind, BlockKind::Call(_))) {
-            let span = Cursor::new(&line.tokens).whole_span();
-            self.errors.push(*fail_help(span, "a call in a call", "write what the inner one does"));
-        }
-        let kind = BlockKind::Call(callee);
-        blocks.push(Block { indent: None, opened_at: line.indent, kind, nodes: Vec::new() });
-    }
-
-    fn open_loop(&mut self, line: &Line<'s>, blocks: &mut Vec<Block>) {
+    /// Reads an instruction: itself, after what it reads for its bounds.
+    pub(super) fn instruction_line(&mut self, line: &Line<'s>) -> Option<Vec<Node>> {
         let depth = self.names.scope.len();
-        if let Some(Kind::Name(name)) = line.tokens.get(1).map(|t| &t.kind) {
-            self.statements.entry((*name).into()).or_insert(Cursor::new(&line.tokens).whole_span());
-        }
-        self.whole_line(line, |p, c| {
-            if c.take_word("launch") {
-                p.launch_header(c)?;
-                return c.expect_end("the launch");
+        self.made.outside = Some(depth);
+        let is_let = statement(line) == Statement::Let;
+        let insn = self.whole_line(line, |p, c| {
+            if is_let {
+                c.advance();
             }
-            c.advance();
-            p.loop_header(c)?;
-            if c.take_symbol(":") {
-                return Err(fail_help(c.last_span(), "a loop ends without `:`", "remove it"));
-            }
-            c.expect_end("the loop")
+            p.instruction(c, is_let, is_let || is_unnamed(&line.tokens))
         });
-        // a loop that failed still opens a block, so that what is inside is not reported as well
-        if self.names.scope.len() == depth {
-            self.broken(line);
-            let placeholder = crate::kernel::Iname {
-                name: String::new(),
-                domain: crate::domain::Domain::universe(),
-                tag: crate::kernel::AxisTag::Sequential,
-            };
-            let id = self.kernel.inames.push(placeholder);
-            self.names.scope.push(id);
-        }
-        self.names.scope.truncate(depth + 1);
-        if blocks.len() > MAX_LOOP_DEPTH {
-            let message = format!("more than {MAX_LOOP_DEPTH} loops are nested");
-            self.errors.push(*fail(Cursor::new(&line.tokens).whole_span(), message));
-            self.names.scope.truncate(depth);
-            return;
-        }
-        let iname = self.names.scope.last().copied();
-        let kind = BlockKind::Loop(iname);
-        blocks.push(Block { indent: None, opened_at: line.indent, kind, nodes: Vec::new() });
-    }
-
-    fn instruction_line(&mut self, line: &Line<'s>) -> Option<Insn> {
-        let depth = self.names.scope.len();
-        let insn = self.whole_line(line, |p, c| p.instruction(c, is_unnamed(&line.tokens)));
         self.names.scope.truncate(depth); // a reduction that failed leaves its loops
-        insn
+        let (mut nodes, mut insn) = (self.reads(), insn?);
+        let predicate = if nodes.is_empty() { None } else { insn.predicate.take() };
+        nodes.push(Node::Insn(self.kernel.insns.push(insn)));
+        let Some(predicate) = predicate else { return Some(nodes) };
+        let span = Cursor::new(&line.tokens).whole_span();
+        Some(self.guarded(Branches { conditions: vec![(Some(predicate), span)], bodies: vec![nodes] }))
     }
 
     /// Reads `name: lhs op rhs if predicate {tags}`, or the same without a name.
-    fn instruction(&mut self, c: &mut Cursor<'_, 's>, is_unnamed: bool) -> Result<Insn, Fail> {
+    fn instruction(&mut self, c: &mut Cursor<'_, 's>, is_let: bool, is_unnamed: bool) -> Result<Insn, Fail> {
         let name = if is_unnamed { self.unnamed.name() } else { self.name_of_instruction(c)?.to_owned() };
-        self.statements.entry(name.clone().into()).or_insert(c.whole_span());
+        self.statement_of(name.clone(), c.whole_span());
         let (lhs, _) = self.access(c)?;
-        let mut op = write_op(c)?;
-        let rhs = self.expression(c)?;
+        if is_let && !c.is_symbol("=") {
+            return Err(c.expected("`=` and the value of `let`"));
+        }
+        let (mut op, change) = write_op(c)?;
+        let mut rhs = self.expression(c)?;
+        match change {
+            None => {}
+            Some(Change::Subtract) => rhs = self.negative(rhs, lhs.var),
+            Some(Change::Divide) => rhs = Expr::Load(lhs.clone()) / rhs,
+        }
         let predicate = if c.take_word("if") { Some(self.expression(c)?) } else { None };
         let mut tags = BTreeSet::new();
         if c.take_symbol("{") {
@@ -428,6 +349,26 @@ impl<'s> Parser<'s> {
         }
         c.expect_end("the instruction")?;
         Ok(Insn { name, lhs, op, rhs, predicate, tags, callee: None })
+    }
+
+    /// `-e`, where a variable that is updated gives a literal its type.
+    fn negative(&self, e: Expr, var: VarId) -> Expr {
+        let ty = self.kernel.vars[var].ty;
+        if let Expr::Int(value) = e {
+            let typed = if ty.is_word() { None } else { value.checked_neg() };
+            return typed.map_or_else(|| -Expr::Cast(ty, Box::new(e)), Expr::Int);
+        }
+        if let Expr::Real(Real(value)) = e
+            && !value.is_nan()
+        {
+            return Expr::Real(Real(-value));
+        }
+        -e
+    }
+
+    /// Takes what the statement that was read needs before it.
+    pub(super) fn reads(&mut self) -> Vec<Node> {
+        std::mem::take(&mut self.made.reads).into_iter().map(Node::Insn).collect()
     }
 
     /// Reads `name:`.
@@ -438,7 +379,7 @@ impl<'s> Parser<'s> {
         let (name, span) = c.expect_word("a statement")?;
         self.names.declare(name, span, Entity::Insn)?;
         c.advance();
-        Ok(name)
+        Ok(plain(name))
     }
 
     fn check_tables(&mut self) {
@@ -482,14 +423,6 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// The callee of the call in which the innermost block stands.
-fn callee_around(blocks: &[Block]) -> Option<CalleeId> {
-    blocks.iter().rev().find_map(|b| match b.kind {
-        BlockKind::Call(callee) => callee,
-        BlockKind::Root | BlockKind::Loop(_) => None,
-    })
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Statement {
     Kernel,
@@ -500,7 +433,20 @@ pub(super) enum Statement {
     Values,
     Loop,
     Call,
+    If,
+    Else,
+    Let,
     Insn,
+}
+
+impl Statement {
+    /// Whether it may be indented.
+    fn is_in_body(self) -> bool {
+        match self {
+            Self::Loop | Self::Call | Self::If | Self::Else | Self::Let | Self::Insn => true,
+            Self::Kernel | Self::Variable | Self::Rule | Self::Callee | Self::Assume | Self::Values => false,
+        }
+    }
 }
 
 /// Words that start the declaration of a variable.
@@ -518,6 +464,12 @@ pub(super) fn statement(line: &Line<'_>) -> Statement {
         Some(Kind::Name("call")) => Statement::Call,
         Some(Kind::Name("assume")) => Statement::Assume,
         Some(Kind::Name("for")) => Statement::Loop,
+        Some(Kind::Name("if")) => Statement::If,
+        Some(Kind::Name("else")) => Statement::Else,
+        // `let` may be the name of an array
+        Some(Kind::Name("let")) if matches!(kind(1), Some(Kind::Name(name)) if may_name(name)) => {
+            Statement::Let
+        }
         // `launch` may be the name of an array; `launch min= 1` updates a scalar
         Some(Kind::Name("launch")) if matches!(kind(1), Some(Kind::Name(_))) => match kind(2) {
             Some(Kind::Symbol("=")) => Statement::Insn,
@@ -528,8 +480,9 @@ pub(super) fn statement(line: &Line<'_>) -> Statement {
 }
 
 fn not_a_statement(c: &Cursor<'_, '_>) -> Fail {
-    let words =
-        ["kernel", "param", "arg", "temp", "table", "rule", "callee", "assume", "for", "launch", "call"];
+    let words = [
+        "kernel", "param", "arg", "temp", "table", "rule", "callee", "assume", "for", "launch", "call", "let",
+    ];
     let found = match c.peek() {
         Some(Kind::Name(word)) => suggestion(word, words),
         _ => None,
@@ -538,22 +491,37 @@ fn not_a_statement(c: &Cursor<'_, '_>) -> Fail {
     fail_help(c.span(), format!("expected a statement, found {}", c.found()), found.unwrap_or(help))
 }
 
-fn write_op(c: &mut Cursor<'_, '_>) -> Result<WriteOp, Fail> {
+/// What makes the value of an instruction from that which is written.
+#[derive(Clone, Copy)]
+enum Change {
+    Subtract,
+    Divide,
+}
+
+fn write_op(c: &mut Cursor<'_, '_>) -> Result<(WriteOp, Option<Change>), Fail> {
+    let mut change = None;
     let update = |op| WriteOp::Update { op, atomic: false };
     let op = match (c.peek(), c.peek_second()) {
         (Some(Kind::Symbol("=")), _) => WriteOp::Assign,
         (Some(Kind::Symbol("+=")), _) => update(UpdateOp::Add),
+        (Some(Kind::Symbol("-=")), _) => {
+            change = Some(Change::Subtract);
+            update(UpdateOp::Add)
+        }
         (Some(Kind::Symbol("*=")), _) => update(UpdateOp::Mul),
+        (Some(Kind::Symbol("/=")), _) => {
+            change = Some(Change::Divide); // a product with the inverse would round twice
+            WriteOp::Assign
+        }
         (Some(Kind::Name("min")), Some(Kind::Symbol("="))) => update(UpdateOp::Min),
         (Some(Kind::Name("max")), Some(Kind::Symbol("="))) => update(UpdateOp::Max),
         (Some(Kind::Name("or")), Some(Kind::Symbol("="))) => update(UpdateOp::Or),
         (Some(Kind::Name("and")), Some(Kind::Symbol("="))) => update(UpdateOp::And),
-        (found, next) => {
-            let mut error = c.expected("`=`, `+=`, `*=`, `min=`, `max=`, `or=` or `and=`");
-            error.help = match (found, next) {
-                (Some(Kind::Symbol("==")), _) => Some("`==` compares; write `=` to store".into()),
-                (Some(Kind::Symbol("-")), Some(Kind::Symbol("="))) => Some("write `+= -(...)`".into()),
-                (Some(Kind::Symbol(":=")), _) => Some("`:=` is for rules; write `=` to store".into()),
+        (found, _) => {
+            let mut error = c.expected("`=`, `+=`, `-=`, `*=`, `/=`, `min=`, `max=`, `or=` or `and=`");
+            error.help = match found {
+                Some(Kind::Symbol("==")) => Some("`==` compares; write `=` to store".into()),
+                Some(Kind::Symbol(":=")) => Some("`:=` is for rules; write `=` to store".into()),
                 _ => None,
             };
             return Err(error);
@@ -563,7 +531,7 @@ fn write_op(c: &mut Cursor<'_, '_>) -> Result<WriteOp, Fail> {
         c.advance();
     }
     c.advance();
-    Ok(op)
+    Ok((op, change))
 }
 
 /// Reads what follows `{` after an instruction.

@@ -2,7 +2,7 @@
 
 use super::attributes::write_attributes;
 use super::number::write_table_real;
-use super::show::{Names, write_label, write_quoted};
+use super::show::{Names, spelled, write_label, write_quoted};
 use crate::calls::{Call, Callee, Piece, TargetCode, groups};
 use crate::constant::TableData;
 use crate::ids::{InsnId, VarId};
@@ -52,7 +52,7 @@ struct Printed<'k> {
 impl fmt::Display for Printed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let k = self.kernel;
-        write!(f, "kernel {}", k.name)?;
+        write!(f, "kernel {}", spelled(&k.name))?;
         write_attributes(f, k)?;
         writeln!(f)?;
         if k.vars.len() + k.rules.len() + k.assumptions.len() > 0 {
@@ -96,7 +96,7 @@ pub(super) fn declaration(f: &mut fmt::Formatter<'_>, names: &Names<'_>, id: Var
         VarKind::Temporary => ("temp", ""),
         VarKind::Table(_) => ("table", ""),
     };
-    write!(f, "{keyword} {}: {}", var.name, var.ty)?;
+    write!(f, "{keyword} {}: {}", spelled(&var.name), var.ty)?;
     if !var.shape.is_empty() {
         list(f, names, &var.shape, "[", "]")?;
     }
@@ -168,7 +168,8 @@ pub(super) fn default_space(kind: &VarKind, is_scalar: bool) -> AddressSpace {
 }
 
 fn substitution(f: &mut fmt::Formatter<'_>, kernel: &Kernel, rule: &Rule) -> fmt::Result {
-    write!(f, "rule {}({}) := ", rule.name, rule.params.join(", "))?;
+    let params: Vec<_> = rule.params.iter().map(|param| spelled(param)).collect();
+    write!(f, "rule {}({}) := ", spelled(&rule.name), params.join(", "))?;
     Names { kernel, rule: Some(rule) }.expr(f, &rule.body, super::show::Level::Or)?;
     writeln!(f)
 }
@@ -192,7 +193,7 @@ impl Body<'_, '_> {
                 continue;
             };
             let name = kernel.callees.get(callee).map_or("", |c| c.name());
-            write!(f, "{:width$}call {name}", "", width = 2 * depth)?;
+            write!(f, "{:width$}call {}", "", spelled(name), width = 2 * depth)?;
             match self.calls.iter().find(|c| c.binding.insns.first().copied() == first_insn(group.nodes)) {
                 Some(call) => writeln!(f, "  # {}", kernel.show_arguments(call))?,
                 None => writeln!(f)?,
@@ -214,7 +215,9 @@ impl Body<'_, '_> {
             }
             Node::Loop(iname, inner) => {
                 match self.names.kernel.inames.get(*iname) {
-                    Some(launch) if launch.is_one_launch(*iname) => write!(f, "launch {}", launch.name)?,
+                    Some(launch) if launch.is_one_launch(*iname) => {
+                        write!(f, "launch {}", spelled(&launch.name))?
+                    }
                     Some(_) | None => {
                         f.write_str("for ")?;
                         self.names.loop_header(f, *iname)?;
@@ -243,7 +246,7 @@ const VALUES_ABRIDGED: usize = 4;
 const HASH_DIGITS: usize = 16;
 
 fn table(f: &mut fmt::Formatter<'_>, var: &Variable, data: &TableData, style: TableStyle) -> fmt::Result {
-    write!(f, "\ntable {} = [", var.name)?;
+    write!(f, "\ntable {} = [", spelled(&var.name))?;
     match style {
         TableStyle::Abridged if data.len() > VALUES_ABRIDGED => {
             values(f, var.ty, data, 0..VALUES_ABRIDGED)?;
@@ -294,7 +297,7 @@ fn values(
 fn print_callee(f: &mut fmt::Formatter<'_>, callee: &Callee) -> fmt::Result {
     let kernel = &callee.kernel;
     let names = Names { kernel, rule: None };
-    write!(f, "callee {}", kernel.name)?;
+    write!(f, "callee {}", spelled(&kernel.name))?;
     write_attributes(f, kernel)?;
     writeln!(f)?;
     for id in kernel.vars.ids() {
@@ -323,7 +326,7 @@ fn print_code(f: &mut fmt::Formatter<'_>, names: &Names<'_>, code: &TargetCode) 
     if !code.memory.is_empty() {
         f.write_str(" memory(")?;
         for (k, (var, space)) in code.memory.iter().enumerate() {
-            let name = &names.kernel.vars[*var].name;
+            let name = spelled(&names.kernel.vars[*var].name);
             write!(f, "{}{name}: {}", if k > 0 { ", " } else { "" }, space.name())?;
         }
         f.write_str(")")?;

@@ -3,9 +3,9 @@
 use super::cursor::Cursor;
 use super::error::{Fail, fail, fail_help, suggestion};
 use super::lex::{Kind, Span};
-use super::names::Entity;
+use super::names::{Entity, plain};
 use super::parse::Parser;
-use crate::affine::{Affine, MAX_TERMS};
+use crate::affine::{Affine, Atom, MAX_TERMS};
 use crate::domain::{Constraint, Domain};
 use crate::expr::{BinaryOp, Expr, UnaryOp};
 use crate::ids::InameId;
@@ -20,50 +20,70 @@ const MAX_INTERMEDIATE: u64 = 1 << 60;
 const MAX_DISJUNCTS: usize = 1000;
 
 impl<'s> Parser<'s> {
-    /// Reads `name in lo..hi where set {tag}`; the iname is in scope afterwards.
-    pub(super) fn loop_header(&mut self, c: &mut Cursor<'_, 's>) -> Result<InameId> {
+    /// Reads `name in lo..hi descending where set while condition {tag}`; the iname is in scope
+    /// afterwards. Gives the condition, too.
+    pub(super) fn loop_header(&mut self, c: &mut Cursor<'_, 's>) -> Result<(InameId, Option<Expr>)> {
         let (name, span) = c.expect_word("the name of a loop")?;
-        let iname = Iname { name: name.to_owned(), domain: Domain::universe(), tag: AxisTag::Sequential };
+        let iname =
+            Iname { name: plain(name).to_owned(), domain: Domain::universe(), tag: AxisTag::Sequential };
         let id = self.kernel.inames.push(iname);
         self.names.scope.push(id);
         self.names.declare(name, span, Entity::Iname(id))?;
-        let mut domain = None;
+        let (mut domain, mut mirror) = (None, None);
         if c.take_word("in") {
-            domain = Some(self.range(c, id)?);
+            let (range, last) = self.range(c, id)?;
+            domain = Some(range);
+            mirror = c.take_word("descending").then_some(last);
         }
         if c.take_word("where") {
-            let set = self.set(c)?;
+            let set = self.set(c, id)?;
             domain = Some(domain.map_or_else(|| set.clone(), |range| range.intersect(&set)));
         }
         let Some(domain) = domain else {
             let help = format!("write `{name} in 0..n`, or `{name} where ...`");
             return Err(fail_help(c.span(), format!("the loop `{name}` has no bounds"), help));
         };
-        self.kernel.inames[id].domain = domain;
+        self.kernel.inames[id].domain = match mirror {
+            Some(last) => self.mirrored(id, &domain, &last),
+            None => domain,
+        };
+        let condition =
+            if c.take_word("while") { Some(self.without_reads(|p| p.expression(c))?) } else { None };
         if c.take_symbol("{") {
             self.kernel.inames[id].tag = axis_tag(c)?;
         }
-        Ok(id)
+        Ok((id, condition))
     }
 
     /// Reads the name in `launch name`, which is `for name in 0..1 {launch}`.
     pub(super) fn launch_header(&mut self, c: &mut Cursor<'_, 's>) -> Result<()> {
         let (name, span) = c.expect_word("the name of the launch")?;
-        let iname = Iname { name: name.to_owned(), domain: Domain::universe(), tag: AxisTag::Launch };
+        let iname = Iname { name: plain(name).to_owned(), domain: Domain::universe(), tag: AxisTag::Launch };
         let id = self.kernel.inames.push(iname);
         self.kernel.inames[id].domain = Iname::only_value(id);
         self.names.scope.push(id);
         self.names.declare(name, span, Entity::Iname(id))
     }
 
-    fn range(&mut self, c: &mut Cursor<'_, 's>, iname: InameId) -> Result<Domain> {
+    /// The domain of a loop that takes the values of `domain` in descending order: its own values `i`
+    /// stand for `last - i`.
+    fn mirrored(&mut self, iname: InameId, domain: &Domain, last: &Affine) -> Domain {
+        self.made.mirrored.insert(iname, mirror_image(last, iname));
+        let image = last.minus(&Affine::iname(iname));
+        domain.substitute(&|atom| (*atom == Atom::Iname(iname)).then(|| image.clone()))
+    }
+
+    /// Reads `lo..hi`. Gives the last value, too, if it is `hi - 1` of one `hi`, else 0.
+    fn range(&mut self, c: &mut Cursor<'_, 's>, iname: InameId) -> Result<(Domain, Affine)> {
         let lower = self.bounds(c, "max", iname)?;
         c.expect_symbol("..", "and the upper bound")?;
         let upper = self.bounds(c, "min", iname)?;
+        let whole = upper.iter().find(|(_, divisor)| *divisor == 1);
+        let last = whole.map_or_else(Affine::default, |(value, _)| value.plus_constant(-1));
         let scaled = |divisor| Affine::iname(iname).times(divisor);
         let lower = lower.iter().map(|(value, d)| Constraint::le(value, &scaled(*d)));
         let upper = upper.iter().map(|(value, d)| Constraint::lt(&scaled(*d), value));
-        Ok(Domain::conjunction(lower.chain(upper)))
+        Ok((Domain::conjunction(lower.chain(upper)), last))
     }
 
     /// Reads one bound or `max(...)` of several; each is `ceil(value / divisor)`.
@@ -76,12 +96,12 @@ impl<'s> Parser<'s> {
         let mut bounds = Vec::new();
         let start = c.span();
         if !(c.is_word(several) && c.peek_second() == Some(&Kind::Symbol("("))) {
-            bounds.push(self.bound(c)?);
+            bounds.push(self.bound(c, iname, several)?);
         } else {
             c.advance();
             c.advance();
             while !c.take_symbol(")") {
-                bounds.push(self.bound(c)?);
+                bounds.push(self.bound(c, iname, several)?);
                 if !c.is_symbol(")") {
                     c.expect_symbol(",", "or `)`")?;
                 }
@@ -97,11 +117,15 @@ impl<'s> Parser<'s> {
         Ok(bounds)
     }
 
-    fn bound(&mut self, c: &mut Cursor<'_, 's>) -> Result<(Affine, i64)> {
-        if !(c.is_word("ceil") && c.peek_second() == Some(&Kind::Symbol("("))) {
-            return Ok((self.affine(c)?, 1));
-        }
+    fn bound(&mut self, c: &mut Cursor<'_, 's>, iname: InameId, several: &str) -> Result<(Affine, i64)> {
+        let end = if several == "max" { "lo" } else { "hi" };
         let start = c.span();
+        if !(c.is_word("ceil") && c.peek_second() == Some(&Kind::Symbol("("))) {
+            let e = self.expression(c)?;
+            let span = start.to(c.last_span());
+            let e = self.with_reads(e, iname, end, span)?;
+            return Ok((self.to_affine(&e).map_err(|why| not_affine(span, why))?, 1));
+        }
         c.advance();
         c.advance();
         let e = self.expression(c)?;
@@ -114,7 +138,8 @@ impl<'s> Parser<'s> {
             && d > 0
             && d.unsigned_abs() <= MAX_INTERMEDIATE
         {
-            return Ok((self.to_affine(value).map_err(|why| not_affine(span, why))?, d));
+            let value = self.with_reads((**value).clone(), iname, end, span)?;
+            return Ok((self.to_affine(&value).map_err(|why| not_affine(span, why))?, d));
         }
         Err(fail(span, "the divisor in a bound is not a positive integer literal"))
     }
@@ -138,7 +163,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Reads what follows `where`.
-    fn set(&mut self, c: &mut Cursor<'_, 's>) -> Result<Domain> {
+    fn set(&mut self, c: &mut Cursor<'_, 's>, iname: InameId) -> Result<Domain> {
         let mut all = Vec::new();
         loop {
             let start = c.span();
@@ -148,6 +173,7 @@ impl<'s> Parser<'s> {
                 // one operand of `or` at a time: a union may have more of them than expressions are
                 // deep
                 let e = self.operand_of_or(c)?;
+                let e = self.with_reads(e, iname, "at", start.to(c.last_span()))?;
                 let disjuncts = self.disjuncts(&e);
                 all.extend(disjuncts.map_err(|why| refused(start.to(c.last_span()), &why))?);
             }
@@ -224,6 +250,14 @@ impl<'s> Parser<'s> {
             | Expr::RuleParam(_) => return Err("it holds a call or a condition".into()),
         };
         check_size(value)
+    }
+}
+
+/// `last - iname`.
+fn mirror_image(last: &Affine, iname: InameId) -> Expr {
+    match last.as_constant() {
+        Some(0) => -Expr::Iname(iname),
+        Some(_) | None => Expr::from_affine(last) - Expr::Iname(iname),
     }
 }
 

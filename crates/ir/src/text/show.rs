@@ -7,6 +7,8 @@ use crate::expr::{Access, BinaryOp, Expr, Reduction, UnaryOp};
 use crate::ids::{InameId, RuleId, VarId};
 use crate::kernel::{Assumption, AxisTag, Insn, Kernel, Rule, WriteOp};
 use crate::lists::BlockLists;
+use crate::verify::is_name;
+use std::borrow::Cow;
 use std::fmt;
 
 /// A part of a kernel that prints with the kernel's names.
@@ -85,6 +87,11 @@ impl Kernel {
     }
 }
 
+/// A name as the text format writes it: in backquotes if it is a keyword or a function.
+pub(super) fn spelled(name: &str) -> Cow<'_, str> {
+    if is_name(name) { name.into() } else { format!("`{name}`").into() }
+}
+
 /// How tightly an operator binds; an operand that binds less tightly stands in brackets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
@@ -110,21 +117,21 @@ pub(super) type Out<'a, 'b> = &'a mut fmt::Formatter<'b>;
 impl Names<'_> {
     pub(super) fn iname(&self, f: Out<'_, '_>, id: InameId) -> fmt::Result {
         match self.kernel.inames.get(id) {
-            Some(iname) => f.write_str(&iname.name),
+            Some(iname) => f.write_str(&spelled(&iname.name)),
             None => write!(f, "{id:?}"), // a foreign id, in a message about a kernel that is not well formed
         }
     }
 
     pub(super) fn var(&self, f: Out<'_, '_>, id: VarId) -> fmt::Result {
         match self.kernel.vars.get(id) {
-            Some(var) => f.write_str(&var.name),
+            Some(var) => f.write_str(&spelled(&var.name)),
             None => write!(f, "{id:?}"),
         }
     }
 
     fn rule_name(&self, f: Out<'_, '_>, id: RuleId) -> fmt::Result {
         match self.kernel.rules.get(id) {
-            Some(rule) => f.write_str(&rule.name),
+            Some(rule) => f.write_str(&spelled(&rule.name)),
             None => write!(f, "{id:?}"),
         }
     }
@@ -179,7 +186,7 @@ impl Names<'_> {
                 self.arguments(f, args)
             }
             Expr::RuleParam(k) => match self.rule.and_then(|r| r.params.get(*k as usize)) {
-                Some(name) => f.write_str(name),
+                Some(name) => f.write_str(&spelled(name)),
                 None => write!(f, "${k}"),
             },
         }
@@ -299,7 +306,7 @@ impl Names<'_> {
     }
 
     pub(super) fn insn(&self, f: Out<'_, '_>, insn: &Insn) -> fmt::Result {
-        write!(f, "{}: ", insn.name)?;
+        write!(f, "{}: ", spelled(&insn.name))?;
         self.access(f, &insn.lhs)?;
         let (symbol, atomic) = match insn.op {
             WriteOp::Assign => ("=", false),

@@ -1,4 +1,5 @@
-//! Names of instructions that a text gives none: `s0`, `s1` and so on, as they stand.
+//! Names that a text does not give: `s0`, `s1` and so on of instructions, as they stand, and those of
+//! scalars that statements need.
 //!
 //! A word that stands anywhere in the text is passed over, so that no name which the user wrote changes
 //! its meaning, wherever it stands.
@@ -11,37 +12,61 @@ use std::collections::HashSet;
 pub(super) fn is_unnamed(line: &[Token<'_>]) -> bool {
     let kind = |k: usize| line.get(k).map(|token| &token.kind);
     match (kind(0), kind(1), kind(2)) {
-        // `==`, `:=` and `-=` are no operators of an instruction, and get their own message
-        (Some(Kind::Name(_)), Some(Kind::Symbol("[" | "=" | "+=" | "*=" | "==" | ":=" | "-")), _) => true,
-        (Some(Kind::Name(_)), Some(Kind::Name("min" | "max")), Some(Kind::Symbol("="))) => true,
+        // `==` and `:=` are no operators of an instruction, and get their own message
+        (Some(Kind::Name(_)), Some(Kind::Symbol("[" | "=" | "+=" | "-=" | "*=" | "/=" | "==" | ":=")), _) => {
+            true
+        }
+        (Some(Kind::Name(_)), Some(Kind::Name("min" | "max" | "or" | "and")), Some(Kind::Symbol("="))) => {
+            true
+        }
         _ => false,
     }
 }
 
-/// Gives such instructions their names.
+/// Whether a line may need names besides: `if`, `let`, `while`, and bounds that read arrays.
+fn needs_names(line: &[Token<'_>]) -> bool {
+    let has = |wanted: Kind<'_>| line.iter().any(|token| token.kind == wanted);
+    let first = line.first().is_some_and(|t| matches!(t.kind, Kind::Name("if" | "let")));
+    first || has(Kind::Name("while")) || (has(Kind::Symbol("..")) && has(Kind::Symbol("[")))
+}
+
+/// Gives names that the text does not have.
 #[derive(Default)]
 pub(super) struct Unnamed<'s> {
     /// All words of the text, where it has such instructions.
     words: HashSet<&'s str>,
+    /// Names of scalars that were given.
+    given: HashSet<String>,
     next: usize,
 }
 
 impl<'s> Unnamed<'s> {
     pub fn of(lines: &[Line<'s>]) -> Self {
         let mut words = HashSet::new();
-        if lines.iter().any(|line| is_unnamed(&line.tokens)) {
+        if lines.iter().any(|line| is_unnamed(&line.tokens) || needs_names(&line.tokens)) {
             let word = |token: &Token<'s>| if let Kind::Name(word) = token.kind { Some(word) } else { None };
             words.extend(lines.iter().flat_map(|line| &line.tokens).filter_map(word));
         }
-        Self { words, next: 0 }
+        Self { words, ..Self::default() }
     }
 
-    /// The next name.
+    /// The stem, or else the first of `stem_1`, `stem_2`, … that is free.
+    pub fn fresh(&mut self, stem: &str) -> String {
+        let mut name = stem.to_owned();
+        let mut k = 0;
+        while self.words.contains(name.as_str()) || !self.given.insert(name.clone()) {
+            k += 1;
+            name = format!("{stem}_{k}");
+        }
+        name
+    }
+
+    /// The next name of an instruction.
     pub fn name(&mut self) -> String {
         loop {
             let name = format!("s{}", self.next);
             self.next += 1;
-            if !self.words.contains(name.as_str()) {
+            if !self.words.contains(name.as_str()) && !self.given.contains(&name) {
                 return name;
             }
         }

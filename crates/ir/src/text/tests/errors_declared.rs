@@ -83,7 +83,7 @@ error: indented by 4, this block by 2
  --> 9:5
 9 |     t: x[i] = 2
   |     ^
-  = help: only what is inside a `for` is indented further
+  = help: only what is inside a `for` or an `if` is indented further
 "#;
     indented_between: insn("s: x[i] = 1\n t: x[i] = 2"), @r#"
 error: indented by 1, no block around is
@@ -125,13 +125,6 @@ error: `g.3` is not a tag of loops
 5 | for i in 0..n {g.3}
   |                ^^^
   = help: did you mean `g.0`?
-"#;
-    array_in_bound: header("for i in 0..dof[0]"), @r#"
-error: this is not affine in loops and integer scalars: `dof[...]` is an array element
- --> 5:13
-5 | for i in 0..dof[0]
-  |             ^^^^^^
-  = help: load it into an integer scalar before
 "#;
     real_in_bound: header("for i in 0..1.5"), @r#"
 error: this is not affine in loops and integer scalars: it holds a real number

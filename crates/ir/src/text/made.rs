@@ -1,0 +1,43 @@
+//! What a text leaves unsaid, as far as it has been read: instructions that stand before a statement,
+//! conditions of blocks, types.
+
+use super::lex::Span;
+use crate::expr::Expr;
+use crate::ids::{InameId, InsnId, VarId};
+use crate::kernel::Node;
+use crate::types::ScalarType;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An `if` and what follows it.
+pub(super) struct Branches {
+    /// Conditions with their places; a last `else` has none.
+    pub conditions: Vec<(Option<Expr>, Span)>,
+    /// What stands below each.
+    pub bodies: Vec<Vec<Node>>,
+}
+
+/// What a text leaves unsaid.
+#[derive(Default)]
+pub(super) struct Made {
+    /// Number of loops around the statement that is read, if elements in its bounds may be read before it.
+    pub outside: Option<usize>,
+    /// Instructions that read such elements, to stand before the statement.
+    pub reads: Vec<InsnId>,
+    /// Instructions that always run, so that a condition around them changes their value: reads of bounds
+    /// and the first values of flags.
+    pub unconditional: BTreeSet<InsnId>,
+    /// Loops with `while`: their flag has the conditions around them.
+    pub flagged: BTreeSet<InameId>,
+    /// The conditions around loops.
+    pub guards: BTreeMap<InameId, Expr>,
+    /// What loops that descend stand for.
+    pub mirrored: BTreeMap<InameId, Expr>,
+    /// Conditions of blocks and loops, with their places.
+    pub conditions: Vec<(Expr, Span)>,
+    /// Temporaries without a type.
+    pub untyped: Vec<VarId>,
+    /// Those of `let`.
+    pub once: BTreeSet<VarId>,
+    /// Types of arguments whose declarations have none, by name; none where each needs one.
+    pub types: Option<BTreeMap<String, ScalarType>>,
+}
