@@ -56,6 +56,7 @@ from purlin.errors import (
     UntrustedError,
     Witness,
 )
+from purlin.generic import Generic, generic
 from purlin.imports import from_loopy, prove_loopy
 from purlin.operator import Operator, Part, Trial, jit
 from purlin.schedule import Made, Primitive, Schedule, Step, primitives
@@ -83,6 +84,7 @@ __all__ = [
     "DtypeError",
     "Error",
     "FormError",
+    "Generic",
     "ImportRefusal",
     "InternalError",
     "Kernel",
@@ -120,6 +122,7 @@ __all__ = [
     "devices",
     "forms",
     "from_loopy",
+    "generic",
     "jit",
     "newton",
     "primitives",

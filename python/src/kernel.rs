@@ -3,6 +3,7 @@
 use crate::failure::{self, Failure};
 use purlin::ir;
 use pyo3::prelude::*;
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -19,10 +20,23 @@ impl Kernel {
 
 #[pymethods]
 impl Kernel {
-    /// Reads the text of a kernel.
+    /// Reads the text of a kernel. With ``types``, arguments whose declarations have no type take
+    /// theirs from there.
     #[staticmethod]
-    fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
-        failure::run(py, || Ok(Self::new(ir::text::parse(text)?)))
+    #[pyo3(signature = (text, types=None))]
+    fn parse(py: Python<'_>, text: &str, types: Option<BTreeMap<String, String>>) -> PyResult<Self> {
+        failure::run(py, || {
+            let Some(types) = types else { return Ok(Self::new(ir::text::parse(text)?)) };
+            let types = types.iter().map(|(name, ty)| Ok((name.clone(), scalar_type(ty)?)));
+            let types = types.collect::<Result<_, Failure>>()?;
+            Ok(Self::new(ir::text::parse_typed(text, &types)?))
+        })
+    }
+
+    /// Reads all kernels of a text.
+    #[staticmethod]
+    fn parse_all(py: Python<'_>, text: &str) -> PyResult<Vec<Self>> {
+        failure::run(py, || Ok(ir::text::parse_all(text)?.into_iter().map(Self::new).collect()))
     }
 
     /// The name.
@@ -88,6 +102,12 @@ impl Kernel {
         let parse = py.get_type::<Self>().getattr("parse")?;
         Ok((parse.unbind(), (self.0.to_string(),)))
     }
+}
+
+/// The type of this name.
+fn scalar_type(name: &str) -> Result<ir::ScalarType, Failure> {
+    let found = ir::ScalarType::ALL.into_iter().find(|ty| ty.name() == name);
+    found.ok_or_else(|| Failure::new("DtypeError", format!("`{name}` is no type, needed one such as `f64`")))
 }
 
 impl From<ir::KernelError> for Failure {

@@ -1,6 +1,8 @@
 """Compiled kernels on arrays of several kinds."""
 
 import array
+import doctest
+import sys
 import threading
 import warnings
 
@@ -423,3 +425,72 @@ def test_code_of_others_is_run_where_it_is_trusted():
     x, y = np.arange(3.0), np.ones(3)
     purlin.compile(s, trust=True)(x=x, y=y)
     assert np.array_equal(y, 1 + x * x)
+
+
+GENERIC = """kernel axpy
+param n
+arg a in
+arg x[n] in
+arg y[n] inout
+
+for i in 0..n
+  let scaled = a*x[i]
+  y[i] += scaled
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_kernel_without_types_takes_those_of_its_arrays(dtype):
+    axpy = purlin.generic(GENERIC)
+    x, y = np.arange(5, dtype=dtype), np.ones(5, dtype)
+    axpy(a=2.0, x=x, y=y)
+    assert y.tolist() == [1.0, 3.0, 5.0, 7.0, 9.0]
+    name = {"float32": "f32", "float64": "f64"}[dtype]
+    compiled = axpy.compiled(a=2.0, x=x, y=y)
+    assert {a.dtype for a in compiled.arguments if a.kind != "parameter"} == {name}
+    assert axpy.compiled(a=1, x=x.astype("int64"), y=y.astype("int64")) is not compiled
+    assert axpy.compiled(a=3.0, x=y, y=x) is compiled
+    assert f"temp scaled: {name} private" in str(compiled.kernel)
+
+
+def test_a_kernel_without_types_says_which_argument_has_none():
+    axpy = purlin.generic(GENERIC)
+    with pytest.raises(purlin.TextError, match="argument `y` has no type"):
+        axpy(a=2.0, x=np.ones(3))
+    with pytest.raises(purlin.TextError, match="expected `:` and a type"):
+        purlin.Kernel.parse(GENERIC)
+    with pytest.raises(purlin.DtypeError, match="`float` is no type"):
+        purlin.Kernel.parse(GENERIC, {"a": "float"})
+
+
+def test_a_text_may_have_several_kernels():
+    kernels = purlin.Kernel.parse_all(AXPY + ROWS)
+    assert [kernel.name for kernel in kernels] == ["axpy", "rows"]
+    assert kernels[0] == purlin.Kernel.parse(AXPY)
+
+
+def test_blocks_and_bounds_in_arrays():
+    rows = purlin.compile("""kernel rows
+param n: i32
+param nnz: i32
+arg `in`: i32[n + 1] in
+arg x: f64[nnz] in
+arg `out`: f64[n] inout
+
+for i in 0..n
+  if `out`[i] < 0.5
+    `out`[i] = 0.0
+    for k in `in`[i]..`in`[i + 1] while x[k] != 0.0
+      `out`[i] += x[k]
+  else
+    `out`[i] /= 4.0
+""")
+    starts = np.array([0, 3, 3, 7], "int32")
+    x = np.array([1.0, 2.0, 0.0, 4.0, 5.0, 0.0, 7.0])
+    out = np.array([0.0, 1.0, 0.25])
+    rows(**{"in": starts, "x": x, "out": out})
+    assert out.tolist() == [3.0, 0.25, 9.0]
+
+
+def test_the_example_of_generic():
+    assert doctest.testmod(sys.modules["purlin.generic"]).failed == 0

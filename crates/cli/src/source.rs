@@ -28,7 +28,7 @@ pub struct SourceArgs {
     /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), the sparse matrix of
     /// one (mass-matrix), a bake-off problem on hexahedra (bp1 to bp6; screened: bp30, bp35), a
     /// .purlin file, which may end with its schedule, or the .json file of an exported form
-    /// (`FORM.json#KERNEL` for one of its kernels)
+    /// (`FORM.json#KERNEL`, `FILE.purlin#KERNEL` for one of its kernels)
     #[arg(value_name = "WHAT")]
     pub what: String,
     #[command(flatten)]
@@ -185,8 +185,7 @@ impl FormOptions {
     pub fn source(&self, what: &str) -> Result<Source, Failure> {
         if is_file(what) {
             self.refuse_for_file(what)?;
-            let file =
-                if is_json(what) { read_form(what, &self.tabulated())? } else { read_file(Path::new(what))? };
+            let file = if is_json(what) { read_form(what, &self.tabulated())? } else { read_file(what)? };
             return Ok(Source::File(Box::new(file)));
         }
         match self.by_tables(what)? {
@@ -520,7 +519,7 @@ impl FormSource {
 
 /// Whether a name is that of a file, and not of a form.
 pub fn is_file(what: &str) -> bool {
-    what.ends_with(".purlin") || is_json(what) || what.contains(['/', '\\'])
+    what.ends_with(".purlin") || what.contains(".purlin#") || is_json(what) || what.contains(['/', '\\'])
 }
 
 /// Whether a name is that of an exported form, or of one of its kernels.
@@ -549,8 +548,14 @@ fn read_form(what: &str, options: &TabulatedOptions) -> Result<FileSource, Failu
     Ok(FileSource::of_form(form, place))
 }
 
-/// Reads and parses a kernel, and the schedule that may stand after it.
-fn read_file(path: &Path) -> Result<FileSource, Failure> {
+/// Reads and parses a kernel, and the schedule that may stand after it; `FILE.purlin#KERNEL` is one of
+/// several kernels.
+fn read_file(what: &str) -> Result<FileSource, Failure> {
+    let (path, name) = match what.split_once(".purlin#") {
+        Some((stem, name)) => (format!("{stem}.purlin"), Some(name)),
+        None => (what.to_owned(), None),
+    };
+    let path = Path::new(&path);
     if path.extension().is_some_and(|end| end == "msh") {
         return Err(Failure::Usage(format!(
             "`{0}` is a mesh; name a form and give the mesh with --mesh {0}",
@@ -558,12 +563,32 @@ fn read_file(path: &Path) -> Result<FileSource, Failure> {
         )));
     }
     let source = read(path)?;
-    let (kernel, script) = steps().file(&source).map_err(|errors| Failure::Text {
+    let text = section(path, &source, name)?;
+    let (kernel, script) = steps().file(&text).map_err(|errors| Failure::Text {
         name: path.display().to_string(),
         source,
         errors,
     })?;
     Ok(FileSource { kernel, script, form: None })
+}
+
+/// The text of one kernel of a file, at its place.
+fn section<'s>(path: &Path, source: &'s str, name: Option<&str>) -> Result<Cow<'s, str>, Failure> {
+    let sections = text::sections(source);
+    let names: Vec<String> = sections.iter().map(|(name, _)| format!("`{name}`")).collect();
+    let list = names.join(", ");
+    let (file, first) = (path.display(), sections.first().map_or("", |(first, _)| first));
+    match name {
+        None if sections.len() < 2 => Ok(source.into()),
+        None => Err(Failure::Usage(format!(
+            "`{file}` has {} kernels, {list}; name one of them, as in `{file}#{first}`",
+            sections.len()
+        ))),
+        Some(name) => match sections.into_iter().find(|(own, _)| *own == name) {
+            Some((_, text)) => Ok(text.into()),
+            None => Err(Failure::Usage(format!("`{file}` has no kernel `{name}`; it has {list}"))),
+        },
+    }
 }
 
 /// Reads a text file.

@@ -6,8 +6,8 @@ use purlin_ir::kernel::Kernel;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Macros, functions, types and keywords of the targets; names of the printers; names that steps
-/// make and that isl reads; first letters that belong to implementations.
-pub(super) const NAMES: [&str; 52] = [
+/// make and that isl reads; words of the text format; first letters that belong to implementations.
+pub(super) const NAMES: [&str; 60] = [
     "HUGE_VAL",
     "M_PI",
     "NULL",
@@ -60,6 +60,14 @@ pub(super) const NAMES: [&str; 52] = [
     "infty",
     "ceild",
     "i_entry",
+    "in",
+    "out",
+    "for",
+    "i32",
+    "sin",
+    "select",
+    "global",
+    "mod",
 ];
 
 /// Labels that a language could read as more than a comment.

@@ -1,3 +1,5 @@
+mod blocks;
+
 use super::plan::{ExprPlan, NestPlan, Plan, RangePlan, StatementPlan, arbitrary_plan};
 use super::*;
 use proptest::strategy::ValueTree;
@@ -191,6 +193,6 @@ fn smallest_plan_is_the_smallest_program() {
 #[test]
 fn names_of_the_pool_may_be_names() {
     let names = super::names::NAMES;
-    assert!(names.iter().all(|n| purlin_ir::verify::is_name(n)), "{names:?}");
+    assert!(names.iter().all(|n| purlin_ir::verify::is_identifier(n)), "{names:?}");
     assert!((1..names.len()).all(|k| !names[..k].contains(&names[k])), "{names:?}");
 }

@@ -1,10 +1,10 @@
 //! Texts of several kernels.
 
-use super::cursor::Cursor;
-use super::error::{ParseErrors, fail_help};
-use super::lex::tokens;
+use super::error::ParseErrors;
+use super::lex::{Kind, tokens};
 use super::line::lines;
-use super::parse::{Parser, Statement, statement};
+use super::names::plain;
+use super::parse::{Statement, parse, statement};
 use crate::kernel::Kernel;
 
 /// Reads all kernels of a text, each of which starts with its line `kernel name`.
@@ -29,30 +29,38 @@ use crate::kernel::Kernel;
 /// ```
 ///
 /// # Errors
-/// Those of [`parse`](super::parse()), of all kernels, and two kernels of one name.
+/// Those of [`parse`](super::parse()), of all kernels.
 pub fn parse_all(source: &str) -> Result<Vec<Kernel>, ParseErrors> {
-    let (tokens, mut unread) = tokens(source);
-    let (lines, unbalanced) = lines(tokens, source);
-    unread.extend(unbalanced);
-    let (mut kernels, mut errors) = (Vec::<Kernel>::new(), Vec::new());
-    let mut groups = lines.chunk_by(|_, next| statement(next) != Statement::Kernel).peekable();
-    while let Some(group) = groups.next() {
-        let next = groups.peek().and_then(|next| next.first());
-        let end = next.map_or(source.len(), |line| Cursor::new(&line.tokens).span().start);
-        let (own, rest) = unread.into_iter().partition(|error| error.span.start < end);
-        unread = rest;
-        let mut parser = Parser::new(own);
-        parser.header = group.first().map_or(parser.header, |line| Cursor::new(&line.tokens).whole_span());
-        let header = parser.header;
-        match parser.read(group) {
-            Ok(kernel) if kernels.iter().any(|other| other.name == kernel.name) => {
-                let message = format!("a second kernel of the name `{}`", kernel.name);
-                errors.push(*fail_help(header, message, "rename one"));
-            }
+    let (mut kernels, mut errors) = (Vec::new(), Vec::new());
+    for (_, text) in sections(source) {
+        match parse(&text) {
             Ok(kernel) => kernels.push(kernel),
-            Err(wrong) => errors.extend(wrong),
+            Err(wrong) => errors.extend(wrong.errors().iter().cloned()),
         }
     }
-    errors.extend(unread.into_iter().map(|error| *error));
     if errors.is_empty() { Ok(kernels) } else { Err(ParseErrors::new(errors, source)) }
+}
+
+/// The kernels of a text by name, each with the text up to the next one, at the places where it stands
+/// in the whole: all else is blank.
+pub fn sections(source: &str) -> Vec<(&str, String)> {
+    let (lines, _) = lines(tokens(source).0, source);
+    let heads = lines.iter().filter(|line| line.indent == 0 && statement(line) == Statement::Kernel);
+    let starts: Vec<(&str, usize)> = heads
+        .map(|line| match line.tokens.get(1).map(|token| &token.kind) {
+            Some(Kind::Name(name)) => (plain(name), line.tokens[0].span.start),
+            Some(_) | None => ("", line.tokens[0].span.start),
+        })
+        .collect();
+    let text = |k: usize| {
+        let start = if k == 0 { 0 } else { starts[k].1 };
+        let end = starts.get(k + 1).map_or(source.len(), |(_, next)| *next);
+        blank(&source[..start]) + &source[start..end]
+    };
+    starts.iter().enumerate().map(|(k, (name, _))| (*name, text(k))).collect()
+}
+
+/// As many bytes and lines without anything.
+fn blank(text: &str) -> String {
+    text.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect()
 }

@@ -77,7 +77,7 @@ mod show_set;
 mod unnamed;
 
 pub use error::{ParseError, ParseErrors, edit_distance, suggestion};
-pub use kernels::parse_all;
+pub use kernels::{parse_all, sections};
 pub use layout::NamedLayout;
 pub use named_affine::parse_affine;
 pub use parse::{parse, parse_callees, parse_typed};

@@ -94,11 +94,11 @@ pub(super) struct Parser<'s> {
     pub(super) errors: Vec<ParseError>,
     named: bool,
     /// Where errors stand that concern no statement.
-    pub(super) header: Span,
+    header: Span,
 }
 
 impl<'s> Parser<'s> {
-    pub(super) fn new(errors: Vec<Fail>) -> Self {
+    fn new(errors: Vec<Fail>) -> Self {
         Self {
             kernel: Kernel::default(),
             names: NameTable::default(),
@@ -237,7 +237,7 @@ impl<'s> Parser<'s> {
                 return Err(fail_help(
                     span,
                     "a second kernel",
-                    "a file of several is read with `parse_all`, or with `--kernel NAME`",
+                    "name the one to read, as in `FILE.purlin#NAME`, or read all with `parse_all`",
                 ));
             }
             if !first {
