@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::mesh_inputs::{LoweredArrays, unit_mesh_of};
-use super::source::read;
+use super::text_file::read;
 use super::values::{Order, ParamArg, evaluate, file_mesh, missing, order_of, unit_mesh, unknown};
 use clap::Args;
 use purlin::Random;

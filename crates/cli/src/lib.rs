@@ -48,6 +48,7 @@ mod step_times;
 mod steps;
 mod table;
 mod terminal;
+mod text_file;
 mod transform;
 mod trial_args;
 mod trials;

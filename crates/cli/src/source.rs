@@ -1,9 +1,9 @@
 //! What a command works on: a form by name or a kernel in a file.
 
 use super::failure::Failure;
+use super::text_file::{read, section};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use purlin::files;
 use purlin::forms::CellKernel;
 use purlin::forms::element::CellShape;
 use purlin::forms::form::Form;
@@ -570,31 +570,6 @@ fn read_file(what: &str) -> Result<FileSource, Failure> {
         errors,
     })?;
     Ok(FileSource { kernel, script, form: None })
-}
-
-/// The text of one kernel of a file, at its place.
-fn section<'s>(path: &Path, source: &'s str, name: Option<&str>) -> Result<Cow<'s, str>, Failure> {
-    let sections = text::sections(source);
-    let names: Vec<String> = sections.iter().map(|(name, _)| format!("`{name}`")).collect();
-    let list = names.join(", ");
-    let (file, first) = (path.display(), sections.first().map_or("", |(first, _)| first));
-    match name {
-        None if sections.len() < 2 => Ok(source.into()),
-        None => Err(Failure::Usage(format!(
-            "`{file}` has {} kernels, {list}; name one of them, as in `{file}#{first}`",
-            sections.len()
-        ))),
-        Some(name) => match sections.into_iter().find(|(own, _)| *own == name) {
-            Some((_, text)) => Ok(text.into()),
-            None => Err(Failure::Usage(format!("`{file}` has no kernel `{name}`; it has {list}"))),
-        },
-    }
-}
-
-/// Reads a text file.
-pub fn read(path: &Path) -> Result<String, Failure> {
-    files::read_text(path)
-        .map_err(|error| Failure::Usage(format!("cannot read `{}`: {error}", path.display())))
 }
 
 /// The name that is most like `word`, if one is like it at all.

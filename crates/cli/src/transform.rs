@@ -1,7 +1,8 @@
 //! The transformations a command applies before it does its work.
 
 use super::failure::Failure;
-use super::source::{Lowered, Source, read};
+use super::source::{Lowered, Source};
+use super::text_file::read;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use purlin::Mapping;

@@ -144,6 +144,8 @@ pub struct For {
     /// Whether compilers are asked not to unroll it: because it is tagged so, or short and of a length
     /// that changes from one iteration of an outer loop to the next.
     pub rolled: bool,
+    /// A flag that ends the loop when it has fallen: a private truth value, which guards all of the body.
+    pub flag: Option<Name>,
     /// What is repeated.
     pub body: Block,
 }

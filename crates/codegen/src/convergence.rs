@@ -98,6 +98,7 @@ mod tests {
             step: 1,
             kind,
             rolled: false,
+            flag: None,
             body,
         })
     }

@@ -90,6 +90,7 @@ mod code;
 mod completions;
 mod convergence;
 mod declare;
+mod ends;
 mod env;
 pub mod error;
 mod factors;

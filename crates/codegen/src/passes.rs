@@ -16,7 +16,7 @@ use crate::print::{Function, Param};
 use crate::stack::Stack;
 use crate::storage::Storage;
 use crate::target::{Execution, TargetDescription};
-use crate::{convergence, declare, hoist, loop_barriers, race, regions, tidy, vectors};
+use crate::{convergence, declare, ends, hoist, loop_barriers, race, regions, tidy, vectors};
 use purlin_analysis::placement::Barrier;
 use purlin_ir::{Id, Multiples, ScalarType};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,7 @@ pub fn pass_named(name: &str) -> Option<&'static Pass> {
     PASSES.iter().find(|p| p.name == name)
 }
 
-const PASSES: [Pass; 12] = [
+const PASSES: [Pass; 13] = [
     Pass {
         name: "lower",
         summary: "writes the loop tree as loops, guards, statements and the planned barriers",
@@ -111,6 +111,12 @@ const PASSES: [Pass; 12] = [
         summary: "takes accesses of neighbouring lanes as one; in C, arithmetic of 2, 4 or 8 work-items",
         place: "after declarations and hoisting: what is private to a lane is seen by its scope",
         run: vectorise,
+    },
+    Pass {
+        name: "ends",
+        summary: "ends loops when the flag that guards all of their bodies has fallen",
+        place: "after vectorisation: lanes have flags of their own",
+        run: end_loops,
     },
     Pass {
         name: "stack",
@@ -234,6 +240,11 @@ fn vectorise(work: &mut Work<'_>) -> Result<(), CodegenError> {
     Ok(())
 }
 
+fn end_loops(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    ends::end_loops(&mut work.function.body, &BTreeSet::new());
+    Ok(())
+}
+
 fn measure_stack(work: &mut Work<'_>) -> Result<(), CodegenError> {
     let Stack { private_bytes, kept } = Stack::of(&work.function.body, work.target)?;
     work.function.kept = kept;
@@ -307,6 +318,7 @@ fn group_loops(mut body: Block, env: &mut Env<'_>, axes: &Axes, function: &mut F
             step: 1,
             kind: LoopKind::Groups,
             rolled: false,
+            flag: None,
             body,
         })];
     }

@@ -129,6 +129,7 @@ impl Regions<'_, '_> {
                 step: 1,
                 kind: LoopKind::WorkItems,
                 rolled: false,
+                flag: None,
                 body,
             })];
         }

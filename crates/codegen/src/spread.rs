@@ -177,6 +177,7 @@ impl Pass<'_> {
                 step: 1,
                 kind: LoopKind::WorkItems,
                 rolled: false,
+                flag: None,
                 body,
             })
         };

@@ -1,11 +1,13 @@
-//! Words of the text format.
+//! Words of the text format, and names.
+
+use crate::operators::MathFn;
 
 macro_rules! keywords {
     ($($word:literal),*) => {
         /// Words of the text format that cannot be names.
         pub const KEYWORDS: &[&str] = &[$($word),*];
 
-        pub(crate) fn is_keyword(text: &str) -> bool {
+        fn is_keyword(text: &str) -> bool {
             matches!(text, $($word)|*)
         }
     };
@@ -58,3 +60,17 @@ keywords!(
     "true",
     "false"
 );
+
+/// Whether text can name something: a letter or `_`, then letters, digits and `_`.
+pub fn is_identifier(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|c| c.is_ascii_alphabetic() || c == b'_')
+        && bytes.all(|c| c.is_ascii_alphanumeric() || c == b'_')
+}
+
+/// Whether text can name something without backquotes: it is no keyword and no function.
+pub fn is_name(text: &str) -> bool {
+    is_identifier(text)
+        && !is_keyword(text)
+        && MathFn::from_name(text).is_none()
+}

@@ -39,7 +39,7 @@ use foldhash::fast::FixedState;
 use std::collections::HashSet;
 
 pub use crate::depth::{MAX_DEPTH, MAX_PATH};
-pub use crate::keywords::KEYWORDS;
+pub use crate::keywords::{KEYWORDS, is_identifier, is_name};
 
 /// Maximum number of loops around an instruction, reductions included.
 pub const MAX_LOOP_DEPTH: usize = 64;
@@ -347,20 +347,6 @@ impl Extent {
         }
         extent
     }
-}
-
-/// Whether text can name something: a letter or `_`, then letters, digits and `_`.
-pub fn is_identifier(text: &str) -> bool {
-    let mut bytes = text.bytes();
-    bytes.next().is_some_and(|c| c.is_ascii_alphabetic() || c == b'_')
-        && bytes.all(|c| c.is_ascii_alphanumeric() || c == b'_')
-}
-
-/// Whether text can name something without backquotes: it is no keyword and no function.
-pub fn is_name(text: &str) -> bool {
-    is_identifier(text)
-        && !crate::keywords::is_keyword(text)
-        && crate::expr::MathFn::from_name(text).is_none()
 }
 
 struct Walk<'a> {

@@ -17,7 +17,7 @@ impl Draw {
     /// Adds the nests of an idiom at the end of the kernel.
     pub(super) fn idiom(&mut self, plan: &IdiomPlan) {
         // what needs most steps to be used comes twice
-        let all: [fn(&mut Self, &IdiomPlan); 13] = [
+        let all: [fn(&mut Self, &IdiomPlan); 14] = [
             Self::sum,
             Self::handed_over,
             Self::pair,
@@ -31,6 +31,7 @@ impl Draw {
             Self::products_at_points,
             Self::shared_scalar,
             Self::shared_scalar,
+            Self::ended,
         ];
         let all = if !self.config.indirect {
             &all[..5]
@@ -69,6 +70,30 @@ impl Draw {
             let ((lhs, ty), name) = (this.target(plan), this.name("s"));
             let total = this.stored(ty, Expr::Load(total));
             this.b.update(name, lhs, op, total);
+        });
+    }
+
+    /// A loop that a flag ends: it is true first, has a value in each iteration, and guards all of them.
+    fn ended(&mut self, plan: &IdiomPlan) {
+        let (name, op) = (self.name("t"), pick(&OPERATORS, plan.op));
+        let flag = self.b.temporary(name, ScalarType::Bool, []);
+        self.inside(plan.outer, |this, _| {
+            let name = this.name("s");
+            this.b.assign(name, Access::scalar(flag), Expr::truth(true));
+            let (iname, extent) = this.loop_of(plan.inner);
+            this.b.open(iname);
+            this.scope.push((iname, extent));
+            let (name, goes_on) = (this.name("s"), this.condition(plan.kind / 16));
+            let next = this.b.assign(name, Access::scalar(flag), goes_on);
+            let value = this.factor(op, &plan.value);
+            let ((lhs, ty), name) = (this.target(plan), this.name("s"));
+            let value = this.stored(ty, value);
+            let update = this.b.update(name, lhs, op, value);
+            for insn in [next, update] {
+                this.b.insn_mut(insn).predicate = Some(Expr::scalar(flag));
+            }
+            this.scope.pop();
+            this.b.close_loop();
         });
     }
 

@@ -8,7 +8,7 @@
 //! What occurs: one to three nests of one to three loops with one to four statements in all,
 //! perfect and imperfect; in half of the samples one idiom after them (a sum in a scalar, values
 //! handed over in an array or in the columns of one, a recurrence, a prefix sum, a sum of products,
-//! one over the points of a rule, a scalar that instructions of a loop share); rectangular,
+//! one over the points of a rule, a scalar that instructions of a loop share, a loop that a flag ends); rectangular,
 //! triangular, banded, strided, split (union) and data-dependent (`for j in 0..count`) bounds,
 //! parametric and constant, also under conditions on a loop around and on parameters; unrolled
 //! loops and reductions; arrays with one and two axes, a table, a temporary array, scalar

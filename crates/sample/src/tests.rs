@@ -90,7 +90,7 @@ fn every_feature_occurs() {
     let mut runner = TestRunner::new(config(1));
     let strategy = arbitrary_kernel(SampleConfig::default());
     let mut texts = String::new();
-    for _ in 0..400 {
+    for _ in 0..600 {
         texts += &strategy.new_tree(&mut runner).expect("a sample").current().kernel.to_string();
     }
     let features = [
@@ -157,10 +157,12 @@ fn every_feature_occurs() {
         "__x[",
         "for exists in",
         "param xor",
+        "for `for` in",
+        ": bool private",
         "\"what??/\"",
     ];
     for feature in features {
-        assert!(texts.contains(feature), "no `{feature}` in 400 samples");
+        assert!(texts.contains(feature), "no `{feature}` in 600 samples");
     }
 }
 

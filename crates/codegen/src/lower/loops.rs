@@ -371,7 +371,10 @@ impl<'k> Lower<'k> {
         };
         let rolled = short_triangle || self.kernel.inames[iname].tag == AxisTag::Rolled;
         let name = self.env.name(iname).clone();
-        (before, For { name, ty, lower, upper: upper_code, step, kind, rolled, body: Block::new() })
+        (
+            before,
+            For { name, ty, lower, upper: upper_code, step, kind, rolled, flag: None, body: Block::new() },
+        )
     }
 
     /// Whether the number of iterations depends on a loop around this one, a hardware axis not

@@ -340,6 +340,9 @@ impl Printer {
         self.expr(&f.lower, 0);
         let _ = write!(self.out, "; {} < ", f.name);
         self.expr(&f.upper, expr::COMPARISON + 1);
+        if let Some(flag) = &f.flag {
+            let _ = write!(self.out, " && {flag} != 0");
+        }
         match f.step {
             1 => {
                 let _ = write!(self.out, "; ++{})", f.name);

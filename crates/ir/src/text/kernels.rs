@@ -29,7 +29,7 @@ use crate::kernel::Kernel;
 /// ```
 ///
 /// # Errors
-/// Those of [`parse`](super::parse()), of all kernels.
+/// As [`parse`](super::parse()), for all kernels.
 pub fn parse_all(source: &str) -> Result<Vec<Kernel>, ParseErrors> {
     let (mut kernels, mut errors) = (Vec::new(), Vec::new());
     for (_, text) in sections(source) {

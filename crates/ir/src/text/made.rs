@@ -36,7 +36,7 @@ pub(super) struct Made {
     pub conditions: Vec<(Expr, Span)>,
     /// Temporaries without a type.
     pub untyped: Vec<VarId>,
-    /// Those of `let`.
+    /// Temporaries that `let` declares.
     pub once: BTreeSet<VarId>,
     /// Types of arguments whose declarations have none, by name; none where each needs one.
     pub types: Option<BTreeMap<String, ScalarType>>,

@@ -7,7 +7,7 @@ use crate::expr::{Access, BinaryOp, Expr, Reduction, UnaryOp};
 use crate::ids::{InameId, RuleId, VarId};
 use crate::kernel::{Assumption, AxisTag, Insn, Kernel, Rule, WriteOp};
 use crate::lists::BlockLists;
-use crate::verify::is_name;
+use crate::keywords::is_name;
 use std::borrow::Cow;
 use std::fmt;
 
