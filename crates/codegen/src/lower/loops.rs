@@ -333,12 +333,11 @@ impl<'k> Lower<'k> {
         written: &[VarId],
     ) -> (Block, For) {
         let mut before = Block::new();
-        let (step, residue) = stride.unwrap_or((1, 0));
+        let step = stride.map_or(1, |(step, _)| step);
         let mut lo = self.extreme(lower, IntFn::Max, IntFn::Min);
         if let Some((step, residue)) = stride {
             lo = self.first_of_stride(&lo, step, residue);
         }
-        let _ = residue;
         let hi = self.extreme(upper, IntFn::Min, IntFn::Max);
         let end = Interval::new(range.lo, range.hi + i128::from(step));
         let wide = !end.fits_i32();

@@ -59,6 +59,11 @@ impl<'s> Parser<'s> {
             match statement {
                 Statement::Else => self.open_else(line, &mut blocks),
                 Statement::Loop => self.open_loop(line, &mut blocks),
+                Statement::Call if line.tokens.get(2).is_some_and(|t| t.kind == Kind::Symbol("(")) => {
+                    if let (Some(nodes), Some(block)) = (self.call_with_arguments(line), blocks.last_mut()) {
+                        block.nodes.extend(nodes);
+                    }
+                }
                 Statement::Call => self.open_call(line, &mut blocks),
                 Statement::If => self.open_if(line, &mut blocks),
                 Statement::Kernel

@@ -12,15 +12,16 @@ use super::show::spelled;
 use crate::calls::{Callee, Piece, TargetCode};
 use crate::expr::Access;
 use crate::ids::{CalleeId, VarId};
-use crate::kernel::{AddressSpace, AxisTag, Kernel};
+use crate::kernel::{AddressSpace, AxisTag, Kernel, VarKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 type Result<T> = std::result::Result<T, Fail>;
 
 impl<'s> Parser<'s> {
-    /// Reads `callee name` and the lines that are indented below it.
+    /// Reads `callee name` or `function name`, and the lines that are indented below it.
     pub(super) fn callee(&mut self, header: &Line<'s>, inner: &[Line<'s>]) {
         let mut c = Cursor::new(&header.tokens);
+        let is_function = c.is_word("function");
         c.advance();
         let span = c.whole_span();
         let name = c.expect_word("the name of the callee").and_then(|(name, at)| {
@@ -44,7 +45,13 @@ impl<'s> Parser<'s> {
         let (code, lines): (Vec<Line<'s>>, Vec<Line<'s>>) =
             inner.iter().map(|l| Line { indent: l.indent - base, ..l.clone() }).partition(|l| is_code(l));
         match Parser::of_callee(self.kernel.callees[id].kernel.clone(), span).read(&lines) {
-            Ok(kernel) => self.kernel.callees[id].kernel = kernel,
+            Ok(kernel) => {
+                self.kernel.callees[id].kernel = kernel;
+                if is_function {
+                    let function = self.function(id, code.first());
+                    self.note(function);
+                }
+            }
             Err(errors) => {
                 self.names.mark_broken(name);
                 return errors.into_iter().for_each(|e| {
@@ -61,12 +68,43 @@ impl<'s> Parser<'s> {
         }
     }
 
+    /// Notes that a callee is a function, of which the kernel keeps what calls do.
+    fn function(&mut self, id: CalleeId, code: Option<&Line<'s>>) -> Result<()> {
+        self.made.functions.insert(id);
+        if let Some(code) = code {
+            let span = Cursor::new(&code.tokens).whole_span();
+            return Err(fail_help(span, "a function has no code", "declare it as a `callee`"));
+        }
+        let kernel = &self.kernel.callees[id].kernel;
+        let table = kernel.vars.values().find(|var| matches!(var.kind, VarKind::Table(_)));
+        if table.is_none() && kernel.assumptions.is_empty() {
+            return Ok(());
+        }
+        let what = table.map_or("assumptions".into(), |table| format!("the table `{}`", table.name));
+        let message = format!("the function `{}` has {what}", kernel.name);
+        Err(fail_help(
+            self.place_of_name(&kernel.name),
+            message,
+            "declare it outside; pass tables as arguments",
+        ))
+    }
+
     /// Reads `call name`.
     pub(super) fn call_line(&mut self, line: &Line<'s>) -> Result<CalleeId> {
         let mut c = Cursor::new(&line.tokens);
+        let callee = self.name_of_call(&mut c)?;
+        c.expect_end("the call")?;
+        if self.made.functions.contains(&callee) {
+            let help = "write its arguments, as in `call f(n = 4, x = u[i, 0..])`";
+            return Err(fail_help(c.whole_span(), "the call of a function has arguments", help));
+        }
+        Ok(callee)
+    }
+
+    /// Reads `call name` up to the name.
+    pub(super) fn name_of_call(&mut self, c: &mut Cursor<'_, 's>) -> Result<CalleeId> {
         c.advance();
         let (name, span) = c.expect_word("the name of a callee")?;
-        c.expect_end("the call")?;
         self.names.check_whole(name, span)?;
         match self.names.get(name) {
             Some(Entity::Callee(id)) => Ok(id),

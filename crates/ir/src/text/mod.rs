@@ -36,12 +36,14 @@
 //! |---|---|
 //! | first line | `kernel name`, with attributes after it, as in `kernel name {resident_groups(4), dynamic_local, sub_group(64)}`: a compute unit should have registers for that number of groups; all arrays in local memory are parts of one that the launch provides; a sub-group has that number of work-items, else 32 |
 //! | declaration | `param`, `arg`, `temp`, `table` `name: type[shape]`, then any of `in` `out` `inout`, an address space, `strides(...)`, `vector(axis)`, `storage(name)` |
-//! | loop | `for name in lo..hi`, or `for name where set`, or both; then `{tag}` |
+//! | loop | `for name in lo..hi`, or `for name where set`, or both, with `descending` after the range and `while condition` after the set; then `{tag}` |
 //! | lower bound | an affine expression, `ceil(affine/c)`, or `max(...)` of several |
 //! | upper bound (excluded) | the same with `min(...)` |
 //! | set | comparisons of affine expressions (`mod` and `floor_div` by constants included) under `and` and `or` |
-//! | instruction | `name: lhs = rhs` or `lhs += rhs`, `*=`, `min=`, `max=`; then `if predicate`; then `{tags}`; without a name it is `s0`, `s1`, as such instructions follow each other and words of the text are free |
+//! | block | `if condition`, `else if condition`, `else`: the instructions inside have the conditions |
+//! | instruction | `name: lhs = rhs` or `lhs += rhs`, `-=`, `*=`, `/=`, `min=`, `max=`, `or=`, `and=`; `let name = rhs`; then `if predicate`; then `{tags}`; without a name it is `s0`, `s1`, as such instructions follow each other and words of the text are free |
 //! | callee | `callee name`, then indented a kernel's declarations and body, and `code target needs(feature) memory(y: local) aligned(16) completes("statement") ("line" ...)` with places `{y[0]}`, `{&y[0]}` for arguments |
+//! | function | `function name`, then indented declarations and a body, which `call name(argument = value)` writes out |
 //! | call | `call name` around statements that are the callee's; the arguments are printed as a remark |
 //! | reduction | `sum`, `product`, `minimum`, `maximum` `(name in lo..hi, ...: body)` |
 //! | conditional, cast | `select(condition, a, b)`, `f64(i)` |
@@ -58,6 +60,7 @@ mod cursor;
 mod declaration;
 mod error;
 mod expression;
+mod functions;
 mod guards;
 mod infer;
 mod kernels;

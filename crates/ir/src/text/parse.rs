@@ -212,6 +212,7 @@ impl<'s> Parser<'s> {
         }
         self.body(&body);
         self.infer_types();
+        self.remove_functions();
         self.check_tables();
     }
 
@@ -461,6 +462,9 @@ pub(super) fn statement(line: &Line<'_>) -> Statement {
         Some(Kind::Name("kernel")) => Statement::Kernel,
         Some(Kind::Name("rule")) => Statement::Rule,
         Some(Kind::Name("callee")) => Statement::Callee,
+        Some(Kind::Name("function")) if matches!(kind(1), Some(Kind::Name(_))) && kind(2).is_none() => {
+            Statement::Callee
+        }
         Some(Kind::Name("call")) => Statement::Call,
         Some(Kind::Name("assume")) => Statement::Assume,
         Some(Kind::Name("for")) => Statement::Loop,
@@ -481,7 +485,8 @@ pub(super) fn statement(line: &Line<'_>) -> Statement {
 
 fn not_a_statement(c: &Cursor<'_, '_>) -> Fail {
     let words = [
-        "kernel", "param", "arg", "temp", "table", "rule", "callee", "assume", "for", "launch", "call", "let",
+        "kernel", "param", "arg", "temp", "table", "rule", "callee", "assume", "for", "launch", "call",
+        "let", "function",
     ];
     let found = match c.peek() {
         Some(Kind::Name(word)) => suggestion(word, words),

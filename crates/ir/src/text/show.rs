@@ -6,8 +6,8 @@ use crate::domain::{Constraint, Domain};
 use crate::expr::{Access, BinaryOp, Expr, Reduction, UnaryOp};
 use crate::ids::{InameId, RuleId, VarId};
 use crate::kernel::{Assumption, AxisTag, Insn, Kernel, Rule, WriteOp};
-use crate::lists::BlockLists;
 use crate::keywords::is_name;
+use crate::lists::BlockLists;
 use std::borrow::Cow;
 use std::fmt;
 

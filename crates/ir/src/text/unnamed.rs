@@ -23,10 +23,10 @@ pub(super) fn is_unnamed(line: &[Token<'_>]) -> bool {
     }
 }
 
-/// Whether a line may need names besides: `if`, `let`, `while`, and bounds that read arrays.
+/// Whether a line may need names besides: `if`, `let`, `while`, calls, and bounds that read arrays.
 fn needs_names(line: &[Token<'_>]) -> bool {
     let has = |wanted: Kind<'_>| line.iter().any(|token| token.kind == wanted);
-    let first = line.first().is_some_and(|t| matches!(t.kind, Kind::Name("if" | "let")));
+    let first = line.first().is_some_and(|t| matches!(t.kind, Kind::Name("if" | "let" | "call")));
     first || has(Kind::Name("while")) || (has(Kind::Symbol("..")) && has(Kind::Symbol("[")))
 }
 
@@ -35,7 +35,7 @@ fn needs_names(line: &[Token<'_>]) -> bool {
 pub(super) struct Unnamed<'s> {
     /// All words of the text, where it has such instructions.
     words: HashSet<&'s str>,
-    /// Names of scalars that were given.
+    /// Names that were given.
     given: HashSet<String>,
     next: usize,
 }
@@ -61,12 +61,19 @@ impl<'s> Unnamed<'s> {
         name
     }
 
+    /// A name for an instruction like one of this name, which the text may not have given.
+    pub fn another(&mut self, name: &str) -> String {
+        let digits = name.strip_prefix('s').unwrap_or_default();
+        let is_given = digits.is_empty() || !digits.bytes().all(|c| c.is_ascii_digit());
+        if is_given { self.fresh(name) } else { self.name() }
+    }
+
     /// The next name of an instruction.
     pub fn name(&mut self) -> String {
         loop {
             let name = format!("s{}", self.next);
             self.next += 1;
-            if !self.words.contains(name.as_str()) && !self.given.contains(&name) {
+            if !self.words.contains(name.as_str()) && self.given.insert(name.clone()) {
                 return name;
             }
         }
