@@ -40,7 +40,7 @@ fn colours_equal_dense_ones() {
                     (7, 2, parities(2)),
                 ]
             }
-            Backend::C => &[(2, 4, instructions(2)), (5, 2, parities(4))],
+            Backend::C => &[(2, 4, instructions(2))],
             Backend::OpenCl => &[(3, 2, instructions(2))],
             Backend::Cuda => &[
                 (2, 4, instructions(4)),

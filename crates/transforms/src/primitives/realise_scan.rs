@@ -500,7 +500,7 @@ fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Refusal> {
     let ty = kernel.vars[insn.lhs.var].ty;
     SAME_TYPE.require(kernel.type_of(&insn.rhs, &[]) == Ok(ExprType::Scalar(ty)), || {
         format!(
-            "`{}` rounds its value to {ty} in every iteration, which a running total would not; compute it in {ty}",
+            "`{}` rounds its value to {ty} in every iteration, which a running total would not; keep it in the type of its values",
             insn.name
         )
     })?;
