@@ -132,6 +132,7 @@ impl<'s> Parser<'s> {
         let body = self.expression(c);
         self.names.rule_params.clear();
         self.kernel.rules[id].body = body?;
+        self.note_reduction(id);
         c.expect_end("the rule")
     }
 

@@ -240,6 +240,11 @@ impl<'s> Parser<'s> {
             self.names.check_whole(name, span)?;
             let needed = self.kernel.rules.get(rule).map_or(0, |r| r.params.len());
             check_count(name, needed, args.len(), whole)?;
+            if self.made.reducing.contains(&rule) {
+                let expr = self.written_out(rule, &args, whole)?;
+                crate::depth::exceeded(&expr).map_or(Ok(()), |limit| Err(too_deep(whole, limit)))?;
+                return Ok(Parsed { depth: depth_of(&expr), expr });
+            }
             Expr::Rule(rule, args)
         } else if let Some(function) = MathFn::from_name(name) {
             check_count(name, function.arity(), args.len(), whole)?;
@@ -313,9 +318,12 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// The depth of a short expression.
+/// The depth of an expression that is not too deep.
 fn depth_of(e: &Expr) -> Depth {
-    e.operands().map(depth_of).fold(Depth::NONE, Depth::max).inside()
+    let Expr::Binary(op, a, b) = e else {
+        return e.operands().map(depth_of).fold(Depth::NONE, Depth::max).inside();
+    };
+    depth_of(a).left_of(*op, a).max(depth_of(b).inside())
 }
 
 fn nan(c: &mut Cursor<'_, '_>) -> Result<Real> {

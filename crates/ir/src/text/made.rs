@@ -3,7 +3,7 @@
 
 use super::lex::Span;
 use crate::expr::Expr;
-use crate::ids::{CalleeId, InameId, InsnId, VarId};
+use crate::ids::{CalleeId, InameId, InsnId, RuleId, VarId};
 use crate::kernel::Node;
 use crate::types::ScalarType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +32,8 @@ pub(super) struct Made {
     pub guards: BTreeMap<InameId, Expr>,
     /// What loops that descend stand for.
     pub mirrored: BTreeMap<InameId, Expr>,
+    /// Rules with reductions.
+    pub reducing: BTreeSet<RuleId>,
     /// Callees that are functions.
     pub functions: BTreeSet<CalleeId>,
     /// Conditions of blocks and loops, with their places.

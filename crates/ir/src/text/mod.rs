@@ -74,6 +74,7 @@ mod number;
 mod parse;
 mod print;
 mod reads;
+mod reducing;
 mod set;
 mod show;
 mod show_set;

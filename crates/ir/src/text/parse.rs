@@ -213,6 +213,7 @@ impl<'s> Parser<'s> {
         self.body(&body);
         self.infer_types();
         self.remove_functions();
+        self.remove_reducing();
         self.check_tables();
     }
 

@@ -23,11 +23,18 @@ pub(super) fn is_unnamed(line: &[Token<'_>]) -> bool {
     }
 }
 
-/// Whether a line may need names besides: `if`, `let`, `while`, calls, and bounds that read arrays.
+/// Whether a line may need names besides: `if`, `let`, `while`, calls, rules with reductions, and bounds that
+/// read arrays.
 fn needs_names(line: &[Token<'_>]) -> bool {
     let has = |wanted: Kind<'_>| line.iter().any(|token| token.kind == wanted);
-    let first = line.first().is_some_and(|t| matches!(t.kind, Kind::Name("if" | "let" | "call")));
-    first || has(Kind::Name("while")) || (has(Kind::Symbol("..")) && has(Kind::Symbol("[")))
+    let first_is = |word: &str| line.first().is_some_and(|t| t.kind == Kind::Name(word));
+    let reduces = first_is("rule") && has(Kind::Name("in"));
+    first_is("if")
+        || first_is("let")
+        || first_is("call")
+        || reduces
+        || has(Kind::Name("while"))
+        || (has(Kind::Symbol("..")) && has(Kind::Symbol("[")))
 }
 
 /// Gives names that the text does not have.
