@@ -14,17 +14,20 @@ from purlin.errors import ArgumentError, DeviceMismatchError, DtypeError, Error
 TYPES = {
     "f8": "f64", "f4": "f32", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
     "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64", "b1": "bool", "f2": "f16", "bf16": "bf16",
+    "c8": "c64", "c16": "c128",
 }
 #: The same by the letters of :pep:`3118`, which depend on the platform for ``l``.
 LONG = 8 * ctypes.sizeof(ctypes.c_long)
 FORMATS = {
     "d": "f64", "f": "f32", "b": "i8", "h": "i16", "i": "i32", "q": "i64", "l": f"i{LONG}",
     "B": "u8", "H": "u16", "I": "u32", "Q": "u64", "L": f"u{LONG}", "?": "bool", "e": "f16",
+    "Zf": "c64", "Zd": "c128",
 }
-#: The same by the codes of DLPack: integers with a sign and without, reals, truth values.
+#: The same by the codes of DLPack: integers with a sign and without, reals, complex numbers, truth
+#: values.
 CODES = {
     (2, 64): "f64", (2, 32): "f32", (0, 8): "i8", (0, 16): "i16", (0, 32): "i32", (0, 64): "i64",
-    (2, 16): "f16", (4, 16): "bf16",
+    (2, 16): "f16", (4, 16): "bf16", (5, 64): "c64", (5, 128): "c128",
     (1, 8): "u8", (1, 16): "u16", (1, 32): "u32", (1, 64): "u64", (6, 8): "bool",
 }
 
@@ -59,7 +62,7 @@ class View:
 
 def size_of(dtype: str) -> int:
     """Bytes of an element of a type."""
-    return 1 if dtype == "bool" else int(dtype.lstrip("bfiu")) // 8
+    return 1 if dtype == "bool" else int(dtype.lstrip("bcfiu")) // 8
 
 
 def is_array(value: Any) -> bool:

@@ -98,7 +98,7 @@ class Bound:
     """The arguments of a call as the engine takes them; ``views`` keep the arrays alive."""
 
     arrays: list[tuple]
-    numbers: dict[str, Union[int, float]]
+    numbers: dict[str, Union[int, float, complex]]
     views: list[View]
     stream: Optional[int]
 
@@ -306,10 +306,12 @@ class Compiled:
         return highlighted(self.source, LANGUAGES[self.target])
 
 
-def _number(name: str, value: Any, is_number: bool) -> Union[int, float]:
+def _number(name: str, value: Any, is_number: bool) -> Union[int, float, complex]:
     refuse_masked(name, value)
     number = None
-    if _is_numeric(value):
+    if _is_complex(value):
+        number = complex(value)
+    elif _is_numeric(value):
         try:
             number = value.__index__() if hasattr(value, "__index__") else float(value)
         except (TypeError, ValueError, RuntimeError):  # NumPy's arrays have `__index__`, and refuse
@@ -329,6 +331,12 @@ def _number(name: str, value: Any, is_number: bool) -> Union[int, float]:
 
 #: Python reads a number from them, which a call does not.
 TEXTS = (str, bytes, bytearray)
+
+
+def _is_complex(value: Any) -> bool:
+    """Whether a value is one complex number, of Python or NumPy."""
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    return isinstance(value, complex) or kind == "c" and getattr(value, "shape", None) == ()
 
 
 def _is_numeric(value: Any) -> bool:

@@ -36,7 +36,7 @@ def _lexer(language: str, by_name: Callable[[str], Any]) -> Any:
                 (r"#.*$", Comment.Single),
                 (words(("kernel", "param", "arg", "temp", "table", "assume", "rule"), suffix=r"\b"), Keyword.Declaration),
                 (words(("for", "in", "out", "inout", "if", "let", "schedule"), suffix=r"\b"), Keyword),
-                (words(("f64", "f32", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool", "f16", "bf16"), suffix=r"\b"), Keyword.Type),
+                (words(("f64", "f32", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool", "f16", "bf16", "c64", "c128"), suffix=r"\b"), Keyword.Type),
                 (r"\{[^}\n]*\}", Name.Decorator),
                 (r"[A-Za-z_]\w*(?=:)", Name.Label),
                 (r"[A-Za-z_]\w*", Name),

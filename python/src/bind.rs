@@ -6,10 +6,11 @@ use crate::shapes::{Given, parameters, strides};
 use purlin::codegen::{ArgKind, ArgSpec, BufferAccess, Program};
 use purlin::interp::Memory;
 use purlin::ir::text::suggestion;
-use purlin::ir::{Kernel, ScalarType, VarId};
+use purlin::ir::{Complex, Kernel, ScalarType, VarId};
 use purlin::runtime::{Arg, Device, Executable, Foreign};
 use pyo3::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// An array of Python's: name of the argument, address, type of the elements, shape, strides in
 /// bytes (absent: row by row), whether it may be written, place (`host` or `cuda`), the stream
@@ -57,6 +58,23 @@ pub(crate) enum Number {
     Int(i128),
     /// Any other real.
     Real(f64),
+    /// A complex number.
+    Complex {
+        #[pyo3(attribute("real"))]
+        re: f64,
+        #[pyo3(attribute("imag"))]
+        im: f64,
+    },
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(v) => v.fmt(f),
+            Self::Real(v) => v.fmt(f),
+            Self::Complex { re, im } => Complex { re, im }.fmt(f),
+        }
+    }
 }
 
 /// The arguments of a call, in terms of the runtime.
@@ -125,6 +143,8 @@ pub(crate) fn memory(
             Arg::I64(v) => memory.set(*name, *v),
             Arg::I32(v) => memory.set(*name, *v),
             Arg::U64(v) => memory.set(*name, *v),
+            Arg::C64(v) => memory.set(*name, *v),
+            Arg::C128(v) => memory.set(*name, *v),
             Arg::U32(v) => memory.set(*name, *v),
             Arg::Param(_) | Arg::Buffer(_) => {}
             Arg::Foreign(foreign) => {
@@ -178,7 +198,7 @@ fn given_parameters(
                 })?;
                 given.insert(name.clone(), value)
             }
-            Number::Real(value) => {
+            value @ (Number::Real(_) | Number::Complex { .. }) => {
                 let message =
                     format!("parameter `{name}` of `{}` is {value}, needed an integer", kernel.name);
                 return Err(Failure::about("DtypeError", name, message));
@@ -246,9 +266,10 @@ fn wrong_kind(kernel: &Kernel, spec: &ArgSpec, found: &str) -> Failure {
 }
 
 fn scalar(kernel: &Kernel, spec: &ArgSpec, number: Number) -> Result<Arg<'static>, Failure> {
-    let found = match number {
-        Number::Int(v) => v.to_string(),
-        Number::Real(v) => v.to_string(),
+    let (re, im) = match number {
+        Number::Int(v) => (v as f64, 0.0),
+        Number::Real(v) => (v, 0.0),
+        Number::Complex { re, im } => (re, im),
     };
     let arg = match (spec.ty, number) {
         (ScalarType::F64, Number::Int(v)) => Some(Arg::F64(v as f64)),
@@ -259,6 +280,9 @@ fn scalar(kernel: &Kernel, spec: &ArgSpec, number: Number) -> Result<Arg<'static
         (ScalarType::I32, Number::Int(v)) => i32::try_from(v).ok().map(Arg::I32),
         (ScalarType::U64, Number::Int(v)) => u64::try_from(v).ok().map(Arg::U64),
         (ScalarType::U32, Number::Int(v)) => u32::try_from(v).ok().map(Arg::U32),
+        (ScalarType::C64, _) => Some(Arg::C64(Complex { re: re as f32, im: im as f32 })),
+        (ScalarType::C128, _) => Some(Arg::C128(Complex { re, im })),
+        (_, Number::Complex { .. }) => None,
         // none has fewer than 32 bits
         (
             ScalarType::Bool
@@ -285,7 +309,7 @@ fn scalar(kernel: &Kernel, spec: &ArgSpec, number: Number) -> Result<Arg<'static
             Number::Real(_),
         ) => None,
     };
-    arg.ok_or_else(|| wrong_kind(kernel, spec, &found))
+    arg.ok_or_else(|| wrong_kind(kernel, spec, &number.to_string()))
 }
 
 /// Checks type and layout of an array; returns the bytes from its first to its last element.

@@ -9,7 +9,7 @@
 
 use crate::bind::Array;
 use purlin::interp::Value;
-use purlin::ir::{Bf16, F16, Flag, ScalarType};
+use purlin::ir::{Bf16, Complex, F16, Flag, ScalarType};
 use purlin::runtime::{Foreign, Place, Stream};
 
 /// The memory of an array, `bytes` bytes of it, for as long as the package holds its object.
@@ -41,11 +41,22 @@ pub(crate) fn elements(array: &Array, bytes: &[u8], ty: ScalarType) -> Option<Va
                 $(ScalarType::$variant => read(array, bytes, <$ty>::from_ne_bytes).map(Value::$variant),)*
                 ScalarType::F16 => read(array, bytes, |b: [u8; 2]| F16(u16::from_ne_bytes(b))).map(Value::F16),
                 ScalarType::Bf16 => read(array, bytes, |b: [u8; 2]| Bf16(u16::from_ne_bytes(b))).map(Value::Bf16),
+                ScalarType::C64 => read(array, bytes, single).map(Value::C64),
+                ScalarType::C128 => read(array, bytes, double).map(Value::C128),
                 ScalarType::Bool => read(array, bytes, |[byte]: [u8; 1]| Flag(byte)).map(Value::Bool),
             }
         };
     }
     read!(F64: f64, F32: f32, I8: i8, I16: i16, I32: i32, I64: i64, U8: u8, U16: u16, U32: u32, U64: u64)
+}
+
+fn single([a, b, c, d, e, f, g, h]: [u8; 8]) -> Complex<f32> {
+    Complex { re: f32::from_ne_bytes([a, b, c, d]), im: f32::from_ne_bytes([e, f, g, h]) }
+}
+
+fn double(bytes: [u8; 16]) -> Complex<f64> {
+    let part = |start: usize| f64::from_ne_bytes(std::array::from_fn(|k| bytes[start + k]));
+    Complex { re: part(0), im: part(8) }
 }
 
 fn read<T, const SIZE: usize>(array: &Array, bytes: &[u8], of: fn([u8; SIZE]) -> T) -> Option<Vec<T>> {

@@ -323,7 +323,9 @@ impl Program {
             | Arg::I32(_)
             | Arg::I64(_)
             | Arg::U32(_)
-            | Arg::U64(_) => Ok::<_, Failure>(None),
+            | Arg::U64(_)
+            | Arg::C64(_)
+            | Arg::C128(_) => Ok::<_, Failure>(None),
         };
         let copies: Vec<Option<Buffer>> = bound.args.iter().map(copy).collect::<Result<_, _>>()?;
         let args: Vec<(&str, Arg<'_>)> = bound

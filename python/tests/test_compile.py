@@ -170,9 +170,9 @@ def test_wrong_arrays_name_their_argument():
     )
     fails(
         purlin.DtypeError,
-        "argument `x` has elements of type `<c16`, needed one of bf16, bool, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8",
+        "argument `x` has elements of type `<c32`, needed one of bf16, bool, c128, c64, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8",
         "x",
-        x=np.ones(4, dtype=complex),
+        x=np.ones(4, dtype=np.clongdouble),
     )
     fails(
         purlin.ShapeError,
@@ -281,6 +281,38 @@ def test_upper_halves_by_dlpack():
     assert torch.equal(y, expected)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("wrap", [lambda a: a, memoryview, OnlyDlpack], ids=["numpy", "buffer", "dlpack"])
+def test_arrays_of_complex_numbers(device, dtype, wrap):
+    name, real = ("c64", "float32") if dtype == "complex64" else ("c128", "float64")
+    # on both sides of the cut of the root, which the sign of a zero tells
+    x = np.array([1 + 2j, complex(-4.0, 0.0), complex(-4.0, -0.0), -3 + 4j], dtype=dtype)
+    source = (
+        f"kernel k\nparam n: i32\narg a: {name} in\narg x: {name}[n] in\narg y: {name}[n, 4] out\n"
+        f"arg d: {name}[1] inout\nfor i in 0..n {{g.0}}\n  y[i, 0] = x[i]*a\n  y[i, 1] = x[i]/a\n"
+        "  y[i, 2] = sqrt(x[i])\n  y[i, 3] = exp(conj(x[i]))\nd[0] += sum(k in 0..n: conj(x[k])*x[k])\n"
+    )
+    y, d, a = np.zeros((4, 4), dtype=dtype), np.ones(1, dtype=dtype), 0.5 - 1j
+    purlin.compile(source, device)(a=np.dtype(dtype).type(a), x=wrap(x), y=y, d=d)
+    expected = np.stack([x * a, x / a, np.sqrt(x), np.exp(np.conj(x))], axis=1)
+    tolerance = 8 * np.finfo(real).eps * np.abs(expected).max()
+    assert np.abs(y - expected).max() <= tolerance
+    assert np.abs(d[0] - (1 + np.vdot(x, x))) <= 64 * np.finfo(real).eps * 60
+
+
+def test_complex_numbers_are_no_reals():
+    source = "kernel k\narg a: f64 in\narg z: c64 in\narg y: c64[1] out\ny[0] = z + f32(a)\n"
+    y = np.zeros(1, dtype=np.complex64)
+    compiled = purlin.compile(source)
+    compiled(a=2, z=1, y=y)
+    assert y[0] == 3
+    compiled(a=2, z=1.5 - 0.5j, y=y)
+    assert y[0] == 3.5 - 0.5j
+    with pytest.raises(purlin.DtypeError, match=r"argument `a` of `k` is complex\(1, 2\), needed a number of type f64"):
+        compiled(a=1 + 2j, z=1, y=y)
+
+
 def test_words_are_numbers_without_a_sign():
     source = "kernel k\narg a: u64 in\narg b: u32 in\narg y: u64[1] inout\ny[0] = a + b\n"
     y = np.zeros(1, dtype=np.uint64)
@@ -305,9 +337,10 @@ def test_what_is_no_array_or_number_names_its_argument():
     for text in ("2", b"2", np.str_("2")):
         kind = type(text).__name__
         fails(purlin.DtypeError, f"argument `a` is a {kind}, needed a number", "a", a=text)
-    for value in (np.array("2"), np.complex128(1)):
-        message = f"has elements of type `{value.dtype.str}`, needed one of bf16, bool, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8"
-        fails(purlin.DtypeError, f"argument `a` {message}", "a", a=value)
+    fails(purlin.DtypeError, "argument `a` of `axpy` is complex(1, 0), needed a number of type f64", "a", a=np.complex128(1))
+    value = np.array("2")
+    message = f"has elements of type `{value.dtype.str}`, needed one of bf16, bool, c128, c64, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8"
+    fails(purlin.DtypeError, f"argument `a` {message}", "a", a=value)
     masked = "needed all of them; give `.filled(value)`, or `.data` to take what is under the mask"
     fails(purlin.ArgumentError, f"argument `a` is a masked array with 1 masked entries, {masked}", "a", a=np.ma.masked)
     partly = np.ma.array(np.ones(4), mask=[0, 1, 1, 0])

@@ -331,7 +331,7 @@ fn give_values(kernel: &Kernel, step: &Step, memory: &mut Memory) -> Result<bool
 
 /// Whether no real is a nan or an infinity.
 fn is_finite(memory: &Memory) -> bool {
-    let mut reals = memory.values().values().filter(|v| v.ty().is_real()).flat_map(Value::to_f64);
+    let mut reals = memory.values().values().filter(|v| v.ty().part().is_real()).flat_map(Value::to_f64);
     reals.all(f64::is_finite)
 }
 
@@ -362,12 +362,12 @@ pub enum Zeros {
 /// the largest one that is finite, zeros by their sign if that counts. A nan is like any other, and like
 /// nothing else.
 pub fn differ(expected: &Memory, found: &Memory, tolerance: f64, zeros: Zeros) -> Option<String> {
-    let reals = expected.values().values().filter(|v| v.ty().is_real());
+    let reals = expected.values().values().filter(|v| v.ty().part().is_real());
     let sizes = reals.flat_map(Value::to_f64).filter(|x| x.is_finite());
     let scale = sizes.fold(1.0_f64, |s, x| s.max(x.abs()));
     for (name, expected) in expected.values() {
         let Some(found) = found.get(name) else { return Some(format!("`{name}` is missing")) };
-        let exact = if expected.ty().is_real() { tolerance } else { 0.0 };
+        let exact = if expected.ty().part().is_real() { tolerance } else { 0.0 };
         if let (Value::I64(e), Value::I64(f)) = (expected, found)
             && e != f
         {

@@ -28,7 +28,8 @@ impl Product {
                 | ExprType::Bool
                 | ExprType::Literal
                 | ExprType::Index
-                | ExprType::WeakReal,
+                | ExprType::WeakReal
+                | ExprType::WeakComplex,
             )
             | Err(_) => return None,
         };

@@ -98,6 +98,8 @@ fn write(to: &mut dyn Write, shape: &[u64], value: &Value) -> std::io::Result<()
         Value::F16(_) => "<f2",
         // NumPy has no such type: its bits
         Value::Bf16(_) => "<u2",
+        Value::C64(_) => "<c8",
+        Value::C128(_) => "<c16",
     };
     let shape = match shape {
         [only] => format!("({only},)"),
@@ -127,6 +129,12 @@ fn write(to: &mut dyn Write, shape: &[u64], value: &Value) -> std::io::Result<()
         Value::Bool(v) => v.iter().try_for_each(|x| to.write_all(&[x.0]))?,
         Value::F16(v) => v.iter().try_for_each(|x| to.write_all(&x.0.to_le_bytes()))?,
         Value::Bf16(v) => v.iter().try_for_each(|x| to.write_all(&x.0.to_le_bytes()))?,
+        Value::C64(v) => {
+            v.iter().flat_map(|z| [z.re, z.im]).try_for_each(|x| to.write_all(&x.to_le_bytes()))?;
+        }
+        Value::C128(v) => {
+            v.iter().flat_map(|z| [z.re, z.im]).try_for_each(|x| to.write_all(&x.to_le_bytes()))?;
+        }
     }
     Ok(())
 }

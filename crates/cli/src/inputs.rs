@@ -280,6 +280,17 @@ fn from_json(name: &str, json: &serde_json::Value, ty: ScalarType) -> Result<Val
     Ok(match ty {
         ScalarType::F64 => Value::F64(reals()?),
         ScalarType::F16 | ScalarType::Bf16 | ScalarType::F32 => Value::of_reals(ty, &reals()?),
+        // a number, or a list of its parts
+        ScalarType::C64 | ScalarType::C128 => {
+            let parts = |item: &serde_json::Value| match item.as_array().map(Vec::as_slice) {
+                Some([re, im]) => Some([real(re)?, real(im)?]),
+                Some(_) => None,
+                None => Some([real(item)?, 0.0]),
+            };
+            let all =
+                items.iter().map(|i| parts(i).ok_or_else(|| wrong(i))).collect::<Result<Vec<_>, _>>()?;
+            Value::of_reals(ty, all.as_flattened())
+        }
         ScalarType::I8
         | ScalarType::I16
         | ScalarType::I32
@@ -334,6 +345,7 @@ fn random_value(
     };
     let mut value = match var.ty.class() {
         Class::Real => Value::of_reals(var.ty, &random.numbers(len)),
+        Class::Complex => Value::of_reals(var.ty, &random.numbers(2 * len)),
         Class::Truth => Value::Bool(indices.into_iter().map(|i| (i % 2 == 1).into()).collect()),
         Class::Exact | Class::Word => {
             let most = var.ty.ends().map_or(i64::MAX, |(_, hi)| hi.min(i64::MAX.into()) as i64);

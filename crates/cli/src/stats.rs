@@ -103,8 +103,7 @@ fn text(stats: &Statistics, params: &BTreeMap<String, i64>, cells: Option<usize>
     let values: Vec<String> = params.iter().map(|(name, v)| format!("{name} = {v}")).collect();
     let mut text = format!("parameters: {}\n", values.join(", "));
     let ops = stats.ops.iter().map(|o| {
-        let flops = if o.ty.is_real() { o.kind.flops() * o.count } else { 0 };
-        [o.kind.to_string(), o.ty.to_string(), grouped(o.count), grouped(flops)]
+        [o.kind.to_string(), o.ty.to_string(), grouped(o.count), grouped(o.kind.flops(o.ty) * o.count)]
     });
     text += &table(["operation", "type", "count", "FLOP"], ops);
     let count = |t: &Traffic| format!("{}{}", if t.exact { "" } else { "~" }, grouped(t.accesses));

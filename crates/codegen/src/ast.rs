@@ -1,5 +1,6 @@
 //! The code of a program, neutral of the target: what the printers write and statistics count.
 
+use crate::complex::ComplexOp;
 use purlin_analysis::placement::Scope;
 use purlin_ir::{InsnId, MathFn, ScalarType, UpdateOp};
 use std::collections::BTreeSet;
@@ -239,6 +240,8 @@ pub enum Expr {
     Binary(Op, Box<Expr>, Box<Expr>),
     /// A call of a mathematical function at a floating-point type.
     Call(MathFn, ScalarType, Vec<Expr>),
+    /// An operation on complex numbers of a type.
+    Complex(ComplexOp, ScalarType, Vec<Expr>),
     /// A call of an integer function at a type.
     IntCall(IntFn, ScalarType, Box<Expr>, Box<Expr>),
     /// A call of a mathematical function for each lane of vectors of a type and width (C only).
@@ -373,7 +376,9 @@ impl Expr {
                 ([Some(a), None, None], &[])
             }
             Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => ([Some(a), Some(b), None], &[]),
-            Self::Call(_, _, args) | Self::LanesCall(_, _, _, args) => ([None; 3], args),
+            Self::Call(_, _, args) | Self::Complex(_, _, args) | Self::LanesCall(_, _, _, args) => {
+                ([None; 3], args)
+            }
             Self::Select(c, a, b) => ([Some(c), Some(a), Some(b)], &[]),
             Self::Vector { lanes, .. } => ([None; 3], lanes),
         };
@@ -387,7 +392,9 @@ impl Expr {
             Self::Load(place) => place.offset.iter_mut().map(|e| &mut **e).collect(),
             Self::Neg(a) | Self::Not(a) | Self::Cast(_, a) | Self::Half(_, _, a) => vec![a],
             Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => vec![a, b],
-            Self::Call(_, _, args) | Self::LanesCall(_, _, _, args) => args.iter_mut().collect(),
+            Self::Call(_, _, args) | Self::Complex(_, _, args) | Self::LanesCall(_, _, _, args) => {
+                args.iter_mut().collect()
+            }
             Self::Select(c, a, b) => vec![c, a, b],
             Self::Vector { lanes, .. } => lanes.iter_mut().collect(),
         }
@@ -537,7 +544,7 @@ pub(crate) fn for_each_name(block: &Block, visit: &mut dyn FnMut(&Name)) {
 }
 
 /// `op(before, value)` where C has no operator for it, else the value as it is; a real of 16 bits is
-/// updated by an `f32`.
+/// updated by an `f32`, and a complex number by a function.
 pub(crate) fn update_value(op: UpdateOp, ty: ScalarType, before: Expr, value: Expr) -> Result<Expr, Expr> {
     let (real, int) = match op {
         UpdateOp::Min => (MathFn::Fmin, IntFn::Min),
@@ -547,6 +554,10 @@ pub(crate) fn update_value(op: UpdateOp, ty: ScalarType, before: Expr, value: Ex
         UpdateOp::Add | UpdateOp::Mul if ty.is_half() => {
             let op = if op == UpdateOp::Add { Op::Add } else { Op::Mul };
             return Ok(Expr::binary(op, before.decoded(ty), value).encoded(ty));
+        }
+        UpdateOp::Add | UpdateOp::Mul if ty.is_complex() => {
+            let op = if op == UpdateOp::Add { ComplexOp::Add } else { ComplexOp::Mul };
+            return Ok(Expr::Complex(op, ty, vec![before, value]));
         }
         UpdateOp::Add | UpdateOp::Mul => return Err(value),
     };

@@ -26,6 +26,10 @@ pub enum CodegenError {
         "`{insn}` updates `{var}` by more than one work-item at once, and its elements are {ty}; {target} has atomic updates of 32 and 64 bits: use a larger type"
     )]
     NarrowAtomic { insn: String, var: String, ty: ScalarType, target: Target },
+    #[error(
+        "`{insn}` multiplies an element of `{var}` by more than one work-item at once, and {ty} has atomic sums alone: keep the product in one work-item, or multiply in `reduce_in_tree`"
+    )]
+    ComplexAtomic { insn: String, var: String, ty: ScalarType },
     #[error("`{iname}` has no {bound} bound; give its domain one")]
     Unbounded { iname: String, bound: &'static str },
     #[error(

@@ -10,12 +10,12 @@ use purlin_ir::{AddressSpace, Assumption, Constraint, Direction, Kernel, ScalarT
 
 /// Arguments in the order of the signature: parameters, arguments, global tables and global
 /// temporaries as the kernel lists its variables, each with its parameter in the code.
-pub(crate) fn args(kernel: &Kernel, params: &[Param]) -> Vec<ArgSpec> {
-    let args = kernel.vars.values().filter_map(|v| arg(kernel, v));
+pub(crate) fn args(kernel: &Kernel, params: &[Param], target: &TargetDescription) -> Vec<ArgSpec> {
+    let args = kernel.vars.values().filter_map(|v| arg(kernel, v, target));
     args.zip(params).map(|(arg, p)| ArgSpec { aligned: p.aligned.unwrap_or(arg.aligned), ..arg }).collect()
 }
 
-fn arg(kernel: &Kernel, var: &Variable) -> Option<ArgSpec> {
+fn arg(kernel: &Kernel, var: &Variable, target: &TargetDescription) -> Option<ArgSpec> {
     let kind = match &var.kind {
         VarKind::Param => ArgKind::Param,
         VarKind::Argument(Direction::In) if var.shape.is_empty() && var.space == AddressSpace::Private => {
@@ -30,7 +30,9 @@ fn arg(kernel: &Kernel, var: &Variable) -> Option<ArgSpec> {
         }
         VarKind::Table(_) | VarKind::Temporary => return None,
     };
-    Some(ArgSpec { name: var.name.clone(), ty: var.ty, kind, aligned: var.ty.bytes() })
+    // devices read a complex number in one piece, a host part by part
+    let piece = if target.is_host() { var.ty.part() } else { var.ty };
+    Some(ArgSpec { name: var.name.clone(), ty: var.ty, kind, aligned: piece.bytes() })
 }
 
 fn access(direction: Direction) -> BufferAccess {
@@ -82,7 +84,7 @@ pub(crate) fn plan(
     }
     let preconditions = conditions(kernel);
     let Code { local_bytes, dynamic_local_bytes, private_bytes, .. } = *code;
-    let args = args(kernel, &code.function.params);
+    let args = args(kernel, &code.function.params, target);
     Ok(LaunchPlan {
         args,
         grid,
@@ -168,7 +170,7 @@ pub(crate) fn features(
     wide_atomics: bool,
 ) -> Vec<Feature> {
     let mut features = Vec::new();
-    if doubles || kernel.vars.values().any(|v| v.ty == ScalarType::F64) {
+    if doubles || kernel.vars.values().any(|v| v.ty.part() == ScalarType::F64) {
         features.push(Feature::Fp64);
     }
     features.extend(target.atomics.wide.filter(|_| wide_atomics));

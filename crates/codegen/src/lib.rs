@@ -88,6 +88,7 @@ mod bounds;
 mod callees;
 mod code;
 mod completions;
+pub mod complex;
 mod convergence;
 mod declare;
 mod ends;

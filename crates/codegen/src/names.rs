@@ -68,12 +68,17 @@ fn identifier(stem: &str) -> String {
 /// Whether a word means something in one of the targets: finitely many do.
 fn is_word(word: &str) -> bool {
     WORDS.binary_search(&word).is_ok()
-        || purlin_ir::MathFn::from_name(word).is_some()
-        || word.strip_suffix('f').is_some_and(|w| purlin_ir::MathFn::from_name(w).is_some())
+        || is_function(word)
+        || word.strip_suffix('f').is_some_and(is_function)
         || purlin_ir::MathFn::ALL
             .iter()
             .filter_map(|f| f.posix_symbol())
             .any(|symbol| word.strip_prefix(symbol).is_some_and(|rest| rest.is_empty() || rest == "f"))
+}
+
+/// Whether a word is a function of reals; those of complex numbers are helpers of the source.
+fn is_function(word: &str) -> bool {
+    purlin_ir::MathFn::from_name(word).is_some_and(|f| !f.is_of_complex())
 }
 
 /// Name of the entry point.

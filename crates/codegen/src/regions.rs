@@ -254,6 +254,7 @@ fn shift(place: &mut Place, expanded: &BTreeMap<Name, Uses>, items: i64, index: 
             | Expr::IntCall(..)
             | Expr::LanesCall(..)
             | Expr::Half(..)
+            | Expr::Complex(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. }) => {

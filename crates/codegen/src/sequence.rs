@@ -113,7 +113,7 @@ fn of_launches(
         plan.args.retain(|_| kept.next() == Some(&true));
         entries.push(Entry { name: code.function.name.to_string(), plan });
     }
-    let plan = whole_plan(kernel, &main, &entries);
+    let plan = whole_plan(kernel, &main, &entries, target);
     let untrusted = if trust { Vec::new() } else { callees::foreign(kernel, target)? };
     let repeated_writes = made.iter().any(|(code, _)| has_repeated_writes(&code.function.body));
     let steps = steps.iter().map(|step| host_step(kernel, step)).collect();
@@ -174,9 +174,9 @@ fn main_function(kernel: &Kernel, env: &Env<'_>) -> Function {
 }
 
 /// The plan of all launches together: their arguments, and the most that one of them takes.
-fn whole_plan(kernel: &Kernel, main: &Function, entries: &[Entry]) -> LaunchPlan {
+fn whole_plan(kernel: &Kernel, main: &Function, entries: &[Entry], target: &TargetDescription) -> LaunchPlan {
     let plans = || entries.iter().map(|entry| &entry.plan);
-    let mut args = launch::args(kernel, &main.params);
+    let mut args = launch::args(kernel, &main.params, target);
     for (k, arg) in args.iter_mut().enumerate() {
         let widest = plans().filter_map(|plan| Some(plan.args.get(k)?.aligned)).max();
         arg.aligned = widest.map_or(arg.aligned, |aligned| aligned.max(arg.aligned));

@@ -1,6 +1,7 @@
 //! Values of lowered expressions: integers stay affine as long as they can.
 
 use crate::ast::{Expr, IntFn, Op};
+use crate::complex::ComplexOp;
 use crate::env::Env;
 use crate::factors::{Factor, factors};
 use crate::interval::Interval;
@@ -17,6 +18,8 @@ pub(crate) enum Value {
     Word(Expr, ScalarType),
     /// A real of a type.
     Real(Expr, ScalarType),
+    /// A complex number of type `C64` or `C128`.
+    Complex(Expr, ScalarType),
     /// A truth value.
     Bool(Expr),
 }
@@ -26,7 +29,11 @@ impl Value {
     pub(crate) fn into_expr(self, env: &Env<'_>) -> Expr {
         match self {
             Self::Affine(e) => integer(env, &e).0,
-            Self::Int(e, _, _) | Self::Word(e, _) | Self::Real(e, _) | Self::Bool(e) => e,
+            Self::Int(e, _, _)
+            | Self::Word(e, _)
+            | Self::Real(e, _)
+            | Self::Complex(e, _)
+            | Self::Bool(e) => e,
         }
     }
 
@@ -38,8 +45,23 @@ impl Value {
                 Expr::Int(if ty == ScalarType::U32 { (c as u32).into() } else { c }, ty)
             }
             Self::Word(e, from) if from == ty => e,
-            other @ (Self::Affine(_) | Self::Int(..) | Self::Word(..) | Self::Real(..) | Self::Bool(_)) => {
-                Expr::Cast(ty, Box::new(other.into_expr(env)))
+            other @ (Self::Affine(_)
+            | Self::Int(..)
+            | Self::Word(..)
+            | Self::Real(..)
+            | Self::Complex(..)
+            | Self::Bool(_)) => Expr::Cast(ty, Box::new(other.into_expr(env))),
+        }
+    }
+
+    /// The code of the value as a complex number of exactly this type.
+    pub(crate) fn into_complex(self, env: &Env<'_>, ty: ScalarType) -> Expr {
+        match self {
+            Self::Complex(e, from) if from == ty => e,
+            Self::Complex(e, _) => Expr::Complex(ComplexOp::Convert, ty, vec![e]),
+            real @ (Self::Affine(_) | Self::Int(..) | Self::Word(..) | Self::Real(..) | Self::Bool(_)) => {
+                let part = ty.part();
+                Expr::Complex(ComplexOp::Make, ty, vec![real.into_real(env, part), Expr::Real(0.0, part)])
             }
         }
     }
@@ -54,7 +76,8 @@ impl Value {
     pub(crate) fn into_operand(self, env: &Env<'_>, ty: ScalarType) -> Expr {
         match self {
             Self::Real(e, _) => e,
-            other @ (Self::Affine(_) | Self::Int(..) | Self::Word(..) | Self::Bool(_)) => {
+            other
+            @ (Self::Affine(_) | Self::Int(..) | Self::Word(..) | Self::Complex(..) | Self::Bool(_)) => {
                 other.into_real(env, ty)
             }
         }
@@ -69,9 +92,12 @@ impl Value {
                 Expr::Real(if ty == ScalarType::F32 { f64::from(c as f32) } else { c as f64 }, ty)
             }
             Self::Real(e, from) if from == ty => e,
-            other @ (Self::Affine(_) | Self::Int(..) | Self::Word(..) | Self::Real(..) | Self::Bool(_)) => {
-                Expr::Cast(ty, Box::new(other.into_expr(env)))
-            }
+            other @ (Self::Affine(_)
+            | Self::Int(..)
+            | Self::Word(..)
+            | Self::Real(..)
+            | Self::Complex(..)
+            | Self::Bool(_)) => Expr::Cast(ty, Box::new(other.into_expr(env))),
         }
     }
 
@@ -80,7 +106,7 @@ impl Value {
         match self {
             Self::Affine(e) => integer(env, e),
             Self::Int(e, ty, range) => (e.clone(), *ty, *range),
-            Self::Word(e, _) | Self::Real(e, _) | Self::Bool(e) => {
+            Self::Word(e, _) | Self::Real(e, _) | Self::Complex(e, _) | Self::Bool(e) => {
                 (e.clone(), ScalarType::I64, Interval::ALL)
             }
         }
@@ -261,7 +287,7 @@ pub(crate) fn divide(env: &Env<'_>, a: Value, b: Value, function: IntFn) -> (Exp
     let ty = if ta == ScalarType::I64 || tb == ScalarType::I64 { ScalarType::I64 } else { ScalarType::I32 };
     let divisor = match &b {
         Value::Affine(e) => e.as_constant().filter(|d| *d > 0),
-        Value::Int(..) | Value::Word(..) | Value::Real(..) | Value::Bool(_) => None,
+        Value::Int(..) | Value::Word(..) | Value::Real(..) | Value::Complex(..) | Value::Bool(_) => None,
     };
     let range = match (function, divisor) {
         (IntFn::Mod, Some(d)) => Interval::new(0, i128::from(d) - 1),

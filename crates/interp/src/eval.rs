@@ -35,7 +35,7 @@ fn real_mod(a: f64, b: f64) -> f64 {
 impl<'p, O: Observer> Machine<'p, O> {
     /// The value of an operation, which an observer may round otherwise if it is not `exact`.
     #[inline]
-    fn settled(&mut self, single: bool, value: f64, exact: impl FnOnce(f64) -> bool) -> f64 {
+    pub(super) fn settled(&mut self, single: bool, value: f64, exact: impl FnOnce(f64) -> bool) -> f64 {
         match O::PERTURBS && value.is_finite() && !exact(value) {
             true => self.observer.rounded(value, single),
             false => value,
@@ -95,6 +95,10 @@ impl<'p, O: Observer> Machine<'p, O> {
                 self.ops[tally.index()] += 1;
                 let value = math::call(*function, *single, &x);
                 Ok(self.settled(*single, value, |v| rounding::exact_call(*function, x[0], v)))
+            }
+            Real::Part { part, single, tally, of } => {
+                self.ops[tally.index()] += 1;
+                self.part(*part, *single, of)
             }
             Real::Select(c, a, b) => {
                 if self.truth(c)? {
@@ -305,6 +309,11 @@ impl<'p, O: Observer> Machine<'p, O> {
                 let (a, b) = (self.real(a)?, self.real(b)?);
                 self.ops[tally.index()] += 1;
                 Ok(compare(*op, &a, &b))
+            }
+            Truth::Complex { equal, tally, a, b } => {
+                let (a, b) = (self.complex(a)?, self.complex(b)?);
+                self.ops[tally.index()] += 1;
+                Ok((a == b) == *equal)
             }
             Truth::Not(a) => Ok(!self.truth(a)?),
             Truth::And(a, b) => Ok(self.truth(a)? && self.truth(b)?),

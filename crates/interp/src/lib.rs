@@ -30,13 +30,16 @@
 
 mod ascending;
 mod check;
+mod complex;
 mod error;
 mod eval;
 mod injective;
 mod integers;
 mod lists;
 mod lower;
+mod lower_complex;
 mod lower_expr;
+mod lowered;
 mod machine;
 mod math;
 #[macro_use]
@@ -86,7 +89,7 @@ pub struct Run {
 impl Run {
     /// Floating-point operations; see [`OpKind::flops`].
     pub fn flops(&self) -> u64 {
-        self.ops.iter().filter(|((_, ty), _)| ty.is_real()).map(|((kind, _), n)| kind.flops() * n).sum()
+        self.ops.iter().map(|((kind, ty), n)| kind.flops(*ty) * n).sum()
     }
 }
 

@@ -1,12 +1,14 @@
 //! Expressions: types by the rules of [`purlin_ir::typing`], implicit conversions made explicit.
 
-use super::node::{Comparison, Conversion, Int, IntOp, Number, Place, Real, RealOp, Truth};
-use crate::op::{OpKind, Tally};
+use super::lower_complex;
+use super::lowered::{Lowered, Typed, is_single, joined, tally};
+use super::node::{Comparison, Complex, Conversion, Int, IntOp, Place, Real, RealOp, Truth};
+use crate::op::OpKind;
 use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp};
 use purlin_ir::ids::{Id, RuleId, VarId};
 use purlin_ir::kernel::Kernel;
 use purlin_ir::types::{Class, ScalarType};
-use purlin_ir::typing::{ExprType, TypeError};
+use purlin_ir::typing::{ExprType, TypeError, type_of_call};
 
 /// What expressions are lowered against.
 #[derive(Clone, Copy)]
@@ -21,121 +23,6 @@ pub(super) struct Lowering<'k> {
 pub(super) struct Frame<'e> {
     args: &'e [Expr],
     outer: Option<&'e Frame<'e>>,
-}
-
-/// A lowered expression and its type.
-pub(super) enum Typed {
-    Truth(Truth),
-    Int(Int, ExprType),
-    Real(Real, ExprType),
-}
-
-type Lowered<T> = Result<T, TypeError>;
-
-fn is_single(ty: ExprType) -> bool {
-    ty == ExprType::Scalar(ScalarType::F32)
-}
-
-fn tally(kind: OpKind, ty: ExprType) -> Tally {
-    Tally::new(kind, ty.scalar().unwrap_or(ScalarType::I64))
-}
-
-impl Typed {
-    fn ty(&self) -> ExprType {
-        match self {
-            Self::Truth(_) => ExprType::Bool,
-            Self::Int(_, ty) | Self::Real(_, ty) => *ty,
-        }
-    }
-
-    /// [`purlin_ir::TypedExpr::is_narrow`].
-    fn is_narrow(&self) -> bool {
-        match self {
-            Self::Int(Int::Const(c), ExprType::Literal) => i32::try_from(*c).is_ok(),
-            Self::Int(_, ty) => *ty == ExprType::Scalar(ScalarType::I32),
-            Self::Truth(_) | Self::Real(..) => false,
-        }
-    }
-
-    /// The same value as an operand of an operation of type `ty`.
-    pub(super) fn coerce(self, ty: ExprType) -> Self {
-        match self {
-            Self::Int(e, _) if ty.is_real() => Self::Real(Real::FromInt(Box::new(e), is_single(ty)), ty),
-            Self::Int(e, _) => Self::Int(e, ty),
-            Self::Real(mut e, ExprType::WeakReal) => {
-                if is_single(ty) {
-                    narrow(&mut e);
-                }
-                Self::Real(e, ty)
-            }
-            Self::Real(e, _) => Self::Real(e, ty),
-            Self::Truth(e) => Self::Truth(e),
-        }
-    }
-
-    fn mismatch<T>(&self, needed: &'static str) -> Lowered<T> {
-        Err(TypeError::Operand { op: "expression".into(), needed, found: self.ty() })
-    }
-
-    fn into_int(self) -> Lowered<Int> {
-        match self {
-            Self::Int(e, _) => Ok(e),
-            Self::Real(..) | Self::Truth(_) => self.mismatch("an integer"),
-        }
-    }
-
-    fn into_real(self) -> Lowered<Real> {
-        match self {
-            Self::Real(e, _) => Ok(e),
-            Self::Int(..) | Self::Truth(_) => self.mismatch("a real number"),
-        }
-    }
-
-    pub(super) fn into_truth(self) -> Lowered<Truth> {
-        match self {
-            Self::Truth(e) => Ok(e),
-            Self::Int(..) | Self::Real(..) => self.mismatch("a truth value"),
-        }
-    }
-
-    pub(super) fn into_number(self) -> Lowered<Number> {
-        match self {
-            Self::Real(e, _) => Ok(Number::Real(e)),
-            Self::Int(e, _) => Ok(Number::Int(e)),
-            Self::Truth(e) => Ok(Number::Int(Int::FromTruth(Box::new(e)))),
-        }
-    }
-}
-
-/// Makes a tree of literals work in `f32`: all of it is as weak as its root.
-fn narrow(e: &mut Real) {
-    match e {
-        Real::Const(c) => *c = f64::from(*c as f32),
-        Real::FromInt(_, single) | Real::FromU64(_, single) => *single = true,
-        Real::Neg(a, tally) => {
-            *tally = tally.single();
-            narrow(a);
-        }
-        Real::Arith { single, tally, a, b, .. } => {
-            (*single, *tally) = (true, tally.single());
-            narrow(a);
-            narrow(b);
-        }
-        Real::Call { single, tally, args, .. } => {
-            (*single, *tally) = (true, tally.single());
-            args.iter_mut().for_each(narrow);
-        }
-        Real::Select(_, a, b) => {
-            narrow(a);
-            narrow(b);
-        }
-        Real::Reduce { single, tally, body, .. } => {
-            (*single, *tally) = (true, tally.single());
-            narrow(body);
-        }
-        // loads and casts have a type of their own, so a weak tree holds none
-        Real::Load(_) | Real::Round(_) | Real::Half(..) => {}
-    }
 }
 
 impl Lowering<'_> {
@@ -170,6 +57,7 @@ impl Lowering<'_> {
                 }
                 Typed::Int(a, ty) => self.held(Typed::Int(Int::Neg(Box::new(a), tally(OpKind::Neg, ty)), ty)),
                 Typed::Real(a, ty) => Typed::Real(Real::Neg(Box::new(a), tally(OpKind::Neg, ty)), ty),
+                Typed::Complex(a, ty) => lower_complex::mirrored(false, a, ty),
                 truth @ Typed::Truth(_) => return truth.mismatch("a number"),
             },
             Expr::Binary(op, a, b) => {
@@ -193,7 +81,7 @@ impl Lowering<'_> {
             Typed::Int(e, ty) if self.is_held(ty) && e.may_leave_its_type() => {
                 Typed::Int(Int::Converted(Conversion::Fits(ScalarType::I32), Box::new(e)), ty)
             }
-            other @ (Typed::Truth(_) | Typed::Int(..) | Typed::Real(..)) => other,
+            other @ (Typed::Truth(_) | Typed::Int(..) | Typed::Real(..) | Typed::Complex(..)) => other,
         }
     }
 
@@ -210,6 +98,7 @@ impl Lowering<'_> {
         let place = self.place_in(access, frame)?;
         Ok(match ty.class() {
             Class::Real => Typed::Real(Real::Load(place), scalar),
+            Class::Complex => Typed::Complex(Complex::Load(place), scalar),
             Class::Exact | Class::Word => Typed::Int(Int::Load(place), scalar),
             Class::Truth => Typed::Truth(Truth::Nonzero(Box::new(Int::Load(place)))),
         })
@@ -221,10 +110,11 @@ impl Lowering<'_> {
 
     fn call(&self, function: MathFn, args: &[Expr], frame: Option<&Frame<'_>>) -> Lowered<Typed> {
         let args = args.iter().map(|a| self.value(a, frame)).collect::<Lowered<Vec<_>>>()?;
-        let mut ty = ExprType::WeakReal;
-        for a in &args {
-            ty = ty.join(a.ty()).filter(|t| t.is_real()).map_or_else(|| a.mismatch("a real number"), Ok)?;
-        }
+        let ty = type_of_call(function, args.len(), args.iter().map(|a| Ok(a.ty())))?;
+        let args = match lower_complex::call(function, args, ty)? {
+            Ok(value) => return Ok(value),
+            Err(args) => args,
+        };
         let args = args.into_iter().map(|a| a.coerce(ty).into_real()).collect::<Lowered<_>>()?;
         let tally = tally(OpKind::Math(function), ty);
         Ok(Typed::Real(Real::Call { function, single: is_single(ty), tally, args }, ty))
@@ -237,6 +127,9 @@ impl Lowering<'_> {
         match (a.coerce(ty), b.coerce(ty)) {
             (Typed::Int(a, _), Typed::Int(b, _)) => {
                 Ok(Typed::Int(Int::Select(c, Box::new(a), Box::new(b)), ty))
+            }
+            (Typed::Complex(a, _), Typed::Complex(b, _)) => {
+                Ok(Typed::Complex(Complex::Select(c, Box::new(a), Box::new(b)), ty))
             }
             (a, b) => {
                 let (a, b) = (Box::new(a.into_real()?), Box::new(b.into_real()?));
@@ -253,6 +146,10 @@ impl Lowering<'_> {
             Typed::Real(body, _) => {
                 let body = Box::new(body);
                 Typed::Real(Real::Reduce { op, inames, single: is_single(ty), tally, body }, ty)
+            }
+            Typed::Complex(body, _) => {
+                let body = Box::new(body);
+                Typed::Complex(Complex::Reduce { op, inames, single: is_single(ty), tally, body }, ty)
             }
             Typed::Int(body, _) => {
                 let body = Box::new(body);
@@ -287,16 +184,19 @@ fn rank(name: &str, needed: usize, access: &Access) -> Lowered<()> {
     if found == needed { Ok(()) } else { Err(TypeError::Rank { name: name.into(), needed, found }) }
 }
 
-fn joined(op: &str, a: &Typed, b: &Typed) -> Lowered<ExprType> {
-    let (left, right) = (a.ty(), b.ty());
-    left.join(right).ok_or(TypeError::Mismatch { op: op.into(), left, right })
-}
-
 fn cast(ty: ScalarType, a: Typed) -> Lowered<Typed> {
     let (to, from) = (ty.value_type(), a.ty());
     let single = is_single(to);
     Ok(match (a, ty.class()) {
         (a, Class::Truth) => return a.mismatch("a comparison with 0"),
+        (a @ Typed::Complex(..), Class::Complex) => Typed::Complex(lower_complex::cast(a, to)?, to),
+        (a @ Typed::Complex(..), Class::Real | Class::Exact | Class::Word) => {
+            return a.mismatch("a real number");
+        }
+        (a, Class::Complex) => {
+            let part = cast(ty.part(), a)?;
+            Typed::Complex(lower_complex::cast(part, to)?, to)
+        }
         (a, Class::Real) if ty.is_storage() => {
             let single = cast(ScalarType::F32, a)?.into_real()?;
             Typed::Real(Real::Half(Box::new(single), ty), to)
@@ -382,6 +282,9 @@ fn binary(op: BinaryOp, a: Typed, b: Typed) -> Lowered<Typed> {
 
 fn compare(op: Comparison, a: Typed, b: Typed) -> Lowered<Typed> {
     let ty = joined("compare", &a, &b)?;
+    if ty.is_complex() {
+        return lower_complex::compare(op, a, b);
+    }
     let tally = tally(OpKind::Compare, ty);
     Ok(Typed::Truth(match (a.coerce(ty), b.coerce(ty)) {
         (Typed::Int(a, _), Typed::Int(b, _)) => Truth::Int { op, unsigned: ty.word().is_some(), tally, a, b },
@@ -393,6 +296,9 @@ fn arithmetic(kind: OpKind, real: Option<RealOp>, int: Option<IntOp>, a: Typed, 
     let mut ty = joined(kind.name(), &a, &b)?;
     if kind == OpKind::Div && ty == ExprType::Literal {
         ty = ExprType::WeakReal;
+    }
+    if let (true, Some(op)) = (ty.is_complex(), real) {
+        return lower_complex::arithmetic(op, kind, ty, a, b);
     }
     let tally = tally(kind, ty);
     match (a.coerce(ty), b.coerce(ty), real, int) {

@@ -4,7 +4,7 @@ use super::error::{InterpError, Site};
 use super::node::{Bound, Condition, Disjunct, Form, Int, Number, Place, Program, Step, Touch};
 use super::observe::Observer;
 use super::points::{Points, Span, Stop, TooLarge};
-use super::store::{Elements, Slot};
+use super::store::{Elements, Pair, Slot};
 use crate::op::Tally;
 use purlin_ir::expr::UpdateOp;
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
@@ -119,6 +119,10 @@ impl<'p, O: Observer> Machine<'p, O> {
                 let value = self.real(rhs)?;
                 self.store_real(&statement.lhs, statement.update, value)
             }
+            Number::Complex(rhs) => {
+                let value = self.complex(rhs)?;
+                self.store_complex(&statement.lhs, statement.update, value)
+            }
             Number::Int(rhs) => {
                 let value = self.int(rhs)?;
                 self.store_int(&statement.lhs, statement.update, value)
@@ -156,6 +160,24 @@ impl<'p, O: Observer> Machine<'p, O> {
         };
         if let Elements::Real(elements) = &mut self.slots[lhs.var.index()].elements {
             elements[at] = if ty.is_storage() { ty.rounded(value) } else { value };
+        }
+        self.written(lhs.var, at);
+        Ok(())
+    }
+
+    fn store_complex(&mut self, lhs: &'p Place, update: Option<(UpdateOp, Tally)>, value: Pair) -> Eval<()> {
+        let at = self.offset(lhs)?;
+        let single = self.kernel.vars[lhs.var].ty == ScalarType::C64;
+        let value = match update {
+            None => value,
+            Some((op, tally)) => {
+                let old = self.load_complex(lhs.var, at)?;
+                self.ops[tally.index()] += 1;
+                self.combined_complex(op, single, old, value)
+            }
+        };
+        if let Elements::Complex(elements) = &mut self.slots[lhs.var.index()].elements {
+            elements[at] = value;
         }
         self.written(lhs.var, at);
         Ok(())
@@ -258,6 +280,17 @@ impl<'p, O: Observer> Machine<'p, O> {
         match &self.slots[var.index()].elements {
             Elements::Real(elements) => Ok(elements[at]),
             Elements::Int(elements) => Ok(elements[at] as f64),
+            Elements::Complex(elements) => Ok(elements[at][0]),
+        }
+    }
+
+    #[inline]
+    pub(super) fn load_complex(&mut self, var: VarId, at: usize) -> Eval<Pair> {
+        self.note_read(var, at)?;
+        match &self.slots[var.index()].elements {
+            Elements::Complex(elements) => Ok(elements[at]),
+            Elements::Real(elements) => Ok([elements[at], 0.0]),
+            Elements::Int(elements) => Ok([elements[at] as f64, 0.0]),
         }
     }
 
@@ -267,6 +300,7 @@ impl<'p, O: Observer> Machine<'p, O> {
         match &self.slots[var.index()].elements {
             Elements::Int(elements) => Ok(elements[at]),
             Elements::Real(elements) => Ok(elements[at] as i64),
+            Elements::Complex(elements) => Ok(elements[at][0] as i64),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use purlin_ir::kernel::Kernel;
 use purlin_ir::types::{Flag, ScalarType};
-use purlin_ir::{Bf16, F16, TableData};
+use purlin_ir::{Bf16, Complex, F16, TableData};
 use std::collections::BTreeMap;
 
 macro_rules! values {
@@ -71,6 +71,10 @@ values! {
     F16: F16,
     /// Elements of type `bf16`.
     Bf16: Bf16,
+    /// Elements of type `c64`.
+    C64: Complex<f32>,
+    /// Elements of type `c128`.
+    C128: Complex<f64>,
 }
 
 /// `$body` with the elements of a [`Value`] as `$elements`, whatever their type.
@@ -91,14 +95,20 @@ macro_rules! with_elements {
             $crate::Value::Bool($elements) => $body,
             $crate::Value::F16($elements) => $body,
             $crate::Value::Bf16($elements) => $body,
+            $crate::Value::C64($elements) => $body,
+            $crate::Value::C128($elements) => $body,
         }
     };
 }
 
 /// An element as the numbers that the interpreter computes with.
 pub(crate) trait Element: Copy {
-    /// The nearest real.
+    /// The nearest real; of a complex number its real part.
     fn as_f64(self) -> f64;
+    /// The imaginary part of a complex number.
+    fn imaginary(self) -> Option<f64> {
+        None
+    }
     /// The integer, of 64 bits without sign its bits.
     fn as_i64(self) -> i64;
 }
@@ -137,6 +147,18 @@ impl Element for Flag {
     }
     fn as_i64(self) -> i64 {
         (self.0 != 0).into()
+    }
+}
+
+impl<T: Element> Element for Complex<T> {
+    fn as_f64(self) -> f64 {
+        self.re.as_f64()
+    }
+    fn imaginary(self) -> Option<f64> {
+        Some(self.im.as_f64())
+    }
+    fn as_i64(self) -> i64 {
+        self.re.as_i64()
     }
 }
 
@@ -213,10 +235,14 @@ impl Value {
             ScalarType::F16 | ScalarType::Bf16 => {
                 Self::of_reals(ty, &values.iter().map(|x| *x as f64).collect::<Vec<_>>())
             }
+            ScalarType::C64 | ScalarType::C128 => {
+                Self::of_reals(ty, &values.iter().flat_map(|x| [*x as f64, 0.0]).collect::<Vec<_>>())
+            }
         }
     }
 
-    /// Reals as elements of a real type, each rounded to it; of another type as `f64`.
+    /// Reals as elements of a real type, each rounded to it, or as parts of elements of a complex type;
+    /// of another type as `f64`.
     #[must_use]
     pub fn of_reals(ty: ScalarType, values: &[f64]) -> Self {
         let single = || values.iter().map(|x| *x as f32);
@@ -224,6 +250,13 @@ impl Value {
             ScalarType::F16 => Self::F16(single().map(F16::from).collect()),
             ScalarType::Bf16 => Self::Bf16(single().map(Bf16::from).collect()),
             ScalarType::F32 => Self::F32(single().collect()),
+            ScalarType::C64 => {
+                let pair = |z: &[f64]| Complex { re: z[0] as f32, im: z[1] as f32 };
+                Self::C64(values.chunks_exact(2).map(pair).collect())
+            }
+            ScalarType::C128 => {
+                Self::C128(values.chunks_exact(2).map(|z| Complex { re: z[0], im: z[1] }).collect())
+            }
             ScalarType::F64
             | ScalarType::I8
             | ScalarType::I16
@@ -237,9 +270,10 @@ impl Value {
         }
     }
 
-    /// The elements as `f64` (integers beyond 2^53 are rounded).
+    /// The elements as `f64` (integers beyond 2^53 are rounded); of complex numbers both parts, one after
+    /// the other.
     pub fn to_f64(&self) -> Vec<f64> {
-        with_elements!(self, v => v.iter().map(|x| x.as_f64()).collect())
+        with_elements!(self, v => v.iter().flat_map(|x| [Some(x.as_f64()), x.imaginary()]).flatten().collect())
     }
 }
 

@@ -77,6 +77,13 @@ pub enum Real {
         tally: Tally,
         args: Vec<Real>,
     },
+    /// A part or the absolute value of a complex number.
+    Part {
+        part: Part,
+        single: bool,
+        tally: Tally,
+        of: Box<Complex>,
+    },
     Select(Box<Truth>, Box<Real>, Box<Real>),
     Reduce {
         op: UpdateOp,
@@ -84,6 +91,74 @@ pub enum Real {
         single: bool,
         tally: Tally,
         body: Box<Real>,
+    },
+}
+
+/// A real that a complex number has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Real,
+    Imaginary,
+    /// The absolute value.
+    Size,
+}
+
+/// A function of complex numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ComplexFn {
+    Exp,
+    Log,
+    Sqrt,
+    Sin,
+    Cos,
+    Pow,
+}
+
+/// An operation with a complex result, of reals `x`, `y` and complex numbers `a`, `b`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ComplexOp {
+    /// `x` and `y` are the parts.
+    Of,
+    /// Rounds the parts of `a` to `f32`.
+    Round,
+    Neg,
+    Conj,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    /// `a + x`.
+    Plus,
+    /// `a - x`.
+    Minus,
+    /// `x - a`.
+    From,
+    /// `a*x`.
+    Scale,
+    /// `a/x`.
+    Shrink,
+    Function(ComplexFn),
+}
+
+#[derive(Clone, Debug)]
+pub enum Complex {
+    Load(Place),
+    Op {
+        op: ComplexOp,
+        single: bool,
+        tally: Tally,
+        /// How often the operation of the tally is done.
+        times: u64,
+        reals: Vec<Real>,
+        args: Vec<Complex>,
+    },
+    Select(Box<Truth>, Box<Complex>, Box<Complex>),
+    Reduce {
+        op: UpdateOp,
+        inames: Vec<InameId>,
+        single: bool,
+        tally: Tally,
+        body: Box<Complex>,
     },
 }
 
@@ -177,6 +252,12 @@ pub enum Truth {
         a: Real,
         b: Real,
     },
+    Complex {
+        equal: bool,
+        tally: Tally,
+        a: Complex,
+        b: Complex,
+    },
     Int {
         op: Comparison,
         unsigned: bool,
@@ -195,6 +276,7 @@ pub enum Truth {
 #[derive(Clone, Debug)]
 pub enum Number {
     Real(Real),
+    Complex(Complex),
     Int(Int),
 }
 

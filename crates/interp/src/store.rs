@@ -6,17 +6,21 @@ use super::node::Program;
 use purlin_ir::constant::TableData;
 use purlin_ir::ids::{Id, VarId};
 use purlin_ir::kernel::{Direction, Kernel, VarKind, Variable};
-use purlin_ir::types::ScalarType;
+use purlin_ir::types::{Class, ScalarType};
 
 /// Elements a temporary may have in a run: 4 GiB with their marks.
 const MAX_MADE: usize = 1 << 28;
 
-/// Elements of either kind; reals of fewer bits are kept as `f64`, integers of 64 bits without sign by
+/// Real part and imaginary part.
+pub(super) type Pair = [f64; 2];
+
+/// Elements of each kind; reals of fewer bits are kept as `f64`, integers of 64 bits without sign by
 /// their bits, truth values as 0 and 1.
 #[derive(Clone, Debug)]
 pub(super) enum Elements {
     Real(Vec<f64>),
     Int(Vec<i64>),
+    Complex(Vec<Pair>),
 }
 
 /// A variable during a run.
@@ -40,7 +44,11 @@ pub(super) fn element_name(name: &str, shape: &[usize], mut at: usize) -> String
 }
 
 fn from_value(value: &Value) -> Elements {
-    if value.ty().is_real() { Elements::Real(value.to_f64()) } else { Elements::Int(value.integers()) }
+    match value.ty().class() {
+        Class::Real => Elements::Real(value.to_f64()),
+        Class::Complex => Elements::Complex(value.to_f64().chunks_exact(2).map(|z| [z[0], z[1]]).collect()),
+        Class::Exact | Class::Word | Class::Truth => Elements::Int(value.integers()),
+    }
 }
 
 fn from_table(data: &TableData) -> Elements {
@@ -55,6 +63,7 @@ fn to_value(elements: Elements, ty: ScalarType) -> Value {
     match (elements, ty) {
         (Elements::Real(v), ScalarType::F64) => Value::F64(v),
         (Elements::Real(v), ty) => Value::of_reals(ty, &v),
+        (Elements::Complex(v), ty) => Value::of_reals(ty, v.as_flattened()),
         (Elements::Int(v), ScalarType::I64) => Value::I64(v),
         (Elements::Int(v), ty) => Value::of_bits(ty, &v),
     }

@@ -64,7 +64,9 @@ impl TableData {
                 ty.ends().is_some_and(|(lo, hi)| v.iter().all(|&x| (lo..=hi).contains(&x.into())))
             }
             (Self::Int(v), Class::Truth) => v.iter().all(|x| matches!(x, 0 | 1)),
-            (Self::Real(_), Class::Exact | Class::Word | Class::Truth) | (Self::Int(_), Class::Real) => false,
+            (Self::Real(_), Class::Exact | Class::Word | Class::Truth)
+            | (Self::Int(_), Class::Real)
+            | (Self::Real(_) | Self::Int(_), Class::Complex) => false,
         }
     }
 

@@ -130,7 +130,7 @@ impl Kernel {
         let is_narrow = match self.type_of(body, &[]).ok()? {
             ExprType::Scalar(ScalarType::I32) => true,
             ExprType::Literal | ExprType::Index | ExprType::Scalar(ScalarType::I64) => false,
-            ExprType::Bool | ExprType::WeakReal | ExprType::Scalar(_) => return None,
+            ExprType::Bool | ExprType::WeakReal | ExprType::WeakComplex | ExprType::Scalar(_) => return None,
         };
         match (op, is_narrow) {
             (UpdateOp::Min, true) => Some(i32::MAX.into()),

@@ -70,5 +70,5 @@ pub fn is_identifier(text: &str) -> bool {
 
 /// Whether text can name something without backquotes: it is no keyword and no function.
 pub fn is_name(text: &str) -> bool {
-    is_identifier(text) && !is_keyword(text) && MathFn::from_name(text).is_none()
+    is_identifier(text) && !is_keyword(text) && MathFn::from_name(text).is_none_or(MathFn::is_of_complex)
 }

@@ -21,7 +21,7 @@ impl UpdateOp {
         }
     }
 
-    /// The value of a reduction of reals over nothing.
+    /// The value of a reduction of reals over nothing, and of sums and products of complex numbers.
     pub const fn real_of_nothing(self) -> f64 {
         match self {
             Self::Add => 0.0,
@@ -60,7 +60,7 @@ pub fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
 /// The value of a reduction over nothing, from which its meaning starts.
 pub fn of_nothing(op: UpdateOp, ty: ScalarType) -> Expr {
     match ty.class() {
-        Class::Real => Expr::from(op.real_of_nothing()),
+        Class::Real | Class::Complex => Expr::from(op.real_of_nothing()),
         Class::Exact => Expr::from(op.integer_of_nothing(ty)),
         // a literal has a sign, so that it may not reach the end of 64 bits
         Class::Word => match op.integer_of_nothing(ty) {

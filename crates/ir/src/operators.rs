@@ -1,5 +1,6 @@
 //! Operators of expressions and updates, and functions of the mathematics library.
 
+use crate::types::{Class, ScalarType};
 use serde::{Deserialize, Serialize};
 
 /// An associative and commutative operator of updates and reductions.
@@ -37,6 +38,16 @@ impl UpdateOp {
         match self {
             Self::Or | Self::And => true,
             Self::Add | Self::Mul | Self::Min | Self::Max => false,
+        }
+    }
+
+    /// What it joins, if those are not values of a type.
+    pub(crate) fn refused(self, ty: ScalarType) -> Option<&'static str> {
+        match (self.is_logical(), ty.class()) {
+            (true, Class::Exact | Class::Word | Class::Real | Class::Complex) => Some("truth values"),
+            (false, Class::Truth) => Some("numbers"),
+            (_, Class::Complex) if matches!(self, Self::Min | Self::Max) => Some("numbers with an order"),
+            (true, Class::Truth) | (false, Class::Exact | Class::Word | Class::Real | Class::Complex) => None,
         }
     }
 
@@ -177,6 +188,11 @@ impl BinaryOp {
         matches!(self, Self::Lt | Self::Le | Self::Eq | Self::Ne)
     }
 
+    /// Whether it asks which of two numbers is smaller, or rounds: no operation on complex numbers.
+    pub fn is_ordered(self) -> bool {
+        matches!(self, Self::Lt | Self::Le | Self::Min | Self::Max | Self::Mod)
+    }
+
     /// Whether operands and result are truth values.
     pub fn is_logical(self) -> bool {
         matches!(self, Self::And | Self::Or)
@@ -187,7 +203,8 @@ macro_rules! math_fns {
     ($($variant:ident $name:literal $arity:literal),* $(,)?) => {
         /// A function of the C99 mathematics library, or a Bessel function of POSIX.
         ///
-        /// The first argument of the Bessel functions is the order, a whole number.
+        /// The first argument of the Bessel functions is the order, a whole number. The last five
+        /// functions make complex numbers or take them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[allow(missing_docs)] // each variant is the function of that name
         pub enum MathFn { $($variant),* }
@@ -223,9 +240,26 @@ math_fns! {
     Tgamma "tgamma" 1, Lgamma "lgamma" 1, Fabs "fabs" 1, Floor "floor" 1, Ceil "ceil" 1, Trunc "trunc" 1,
     Round "round" 1, Fmod "fmod" 2, Fmin "fmin" 2, Fmax "fmax" 2, Fma "fma" 3, Copysign "copysign" 2,
     BesselJ "bessel_j" 2, BesselY "bessel_y" 2,
+    Complex "complex" 2, RealPart "real" 1, ImagPart "imag" 1, Conj "conj" 1, Abs "abs" 1,
 }
 
 impl MathFn {
+    /// Whether it makes a complex number of its parts, or takes complex numbers alone. The names of these
+    /// functions may be names of variables.
+    pub fn is_of_complex(self) -> bool {
+        matches!(self, Self::Complex | Self::RealPart | Self::ImagPart | Self::Conj | Self::Abs)
+    }
+
+    /// The functions of reals.
+    pub fn of_reals() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|f| !f.is_of_complex())
+    }
+
+    /// Whether it is defined of reals and of complex numbers.
+    pub fn extends(self) -> bool {
+        matches!(self, Self::Exp | Self::Log | Self::Sqrt | Self::Pow | Self::Sin | Self::Cos)
+    }
+
     /// The name of the double-precision function in C and CUDA.
     pub fn symbol(self) -> &'static str {
         self.posix_symbol().unwrap_or_else(|| self.name())

@@ -1,6 +1,7 @@
 //! Symmetries of arrays: which element has the value of which other one, or its negative.
 
 use crate::affine::Affine;
+use crate::complex::Complex;
 use crate::expr::Expr;
 use crate::half::{Bf16, F16};
 use crate::ids::VarId;
@@ -193,6 +194,16 @@ impl Element for Bf16 {
 
     fn negative(self) -> Self {
         Self(self.0 ^ 0x8000)
+    }
+}
+
+impl<T: Element> Element for Complex<T> {
+    fn is_same(self, other: Self) -> bool {
+        self.re.is_same(other.re) && self.im.is_same(other.im)
+    }
+
+    fn negative(self) -> Self {
+        Self { re: self.re.negative(), im: self.im.negative() }
     }
 }
 

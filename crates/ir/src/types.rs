@@ -36,6 +36,10 @@ pub enum ScalarType {
     F16,
     /// The upper half of IEEE binary32.
     Bf16,
+    /// A complex number: two `f32`.
+    C64,
+    /// A complex number: two `f64`.
+    C128,
 }
 
 /// What arithmetic the values of a type have.
@@ -49,11 +53,13 @@ pub enum Class {
     Word,
     /// Floating-point numbers.
     Real,
+    /// Pairs of them, real part and imaginary part.
+    Complex,
 }
 
 impl ScalarType {
     /// Every type, in the order of the enum.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::F32,
         Self::F64,
         Self::I32,
@@ -67,6 +73,8 @@ impl ScalarType {
         Self::Bool,
         Self::F16,
         Self::Bf16,
+        Self::C64,
+        Self::C128,
     ];
 
     /// Size of one element in bytes.
@@ -75,7 +83,8 @@ impl ScalarType {
             Self::I8 | Self::U8 | Self::Bool => 1,
             Self::I16 | Self::U16 | Self::F16 | Self::Bf16 => 2,
             Self::F32 | Self::I32 | Self::U32 => 4,
-            Self::F64 | Self::I64 | Self::U64 => 8,
+            Self::F64 | Self::I64 | Self::U64 | Self::C64 => 8,
+            Self::C128 => 16,
         }
     }
 
@@ -86,12 +95,51 @@ impl ScalarType {
             Self::I8 | Self::I16 | Self::I32 | Self::I64 | Self::U8 | Self::U16 => Class::Exact,
             Self::U32 | Self::U64 => Class::Word,
             Self::Bool => Class::Truth,
+            Self::C64 | Self::C128 => Class::Complex,
         }
     }
 
     /// Whether its values are numbers with a fraction.
     pub fn is_real(self) -> bool {
         self.class() == Class::Real
+    }
+
+    /// Whether its values are complex numbers.
+    pub fn is_complex(self) -> bool {
+        self.class() == Class::Complex
+    }
+
+    /// The type of the parts of a complex number; any other type as it is.
+    #[must_use]
+    pub fn part(self) -> Self {
+        match self {
+            Self::C64 => Self::F32,
+            Self::C128 => Self::F64,
+            other @ (Self::F32
+            | Self::F64
+            | Self::I32
+            | Self::I64
+            | Self::I16
+            | Self::I8
+            | Self::U8
+            | Self::U16
+            | Self::U32
+            | Self::U64
+            | Self::Bool
+            | Self::F16
+            | Self::Bf16) => other,
+        }
+    }
+
+    /// How many numbers a value is: two of a complex one.
+    pub fn parts(self) -> usize {
+        if self.is_complex() { 2 } else { 1 }
+    }
+
+    /// The complex type that holds a number of this real or complex type.
+    #[must_use]
+    pub fn complex(self) -> Self {
+        if self.part().loaded() == Self::F32 { Self::C64 } else { Self::C128 }
     }
 
     /// Whether its values are exact integers.
@@ -109,13 +157,14 @@ impl ScalarType {
         self.loaded() != self
     }
 
-    /// A real as an element of the type holds it; of another type as it is.
+    /// A real, or a part of a complex number, as an element of the type holds it; of another type as it is.
     pub fn rounded(self, x: f64) -> f64 {
         match self {
             Self::F16 => f32::from(F16::from(x as f32)).into(),
             Self::Bf16 => f32::from(Bf16::from(x as f32)).into(),
-            Self::F32 => (x as f32).into(),
+            Self::F32 | Self::C64 => (x as f32).into(),
             Self::F64
+            | Self::C128
             | Self::I8
             | Self::I16
             | Self::I32
@@ -139,7 +188,7 @@ impl ScalarType {
         match self {
             Self::I8 | Self::I16 | Self::I32 | Self::I64 => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
             Self::U8 | Self::U16 | Self::U32 | Self::U64 => Some((0, (1 << bits) - 1)),
-            Self::F16 | Self::Bf16 | Self::F32 | Self::F64 | Self::Bool => None,
+            Self::F16 | Self::Bf16 | Self::F32 | Self::F64 | Self::Bool | Self::C64 | Self::C128 => None,
         }
     }
 
@@ -159,6 +208,8 @@ impl ScalarType {
             Self::Bool => "bool",
             Self::F16 => "f16",
             Self::Bf16 => "bf16",
+            Self::C64 => "c64",
+            Self::C128 => "c128",
         }
     }
 
@@ -168,9 +219,15 @@ impl ScalarType {
         match self {
             Self::I8 | Self::I16 | Self::U8 | Self::U16 => Self::I32,
             Self::F16 | Self::Bf16 => Self::F32,
-            other @ (Self::F32 | Self::F64 | Self::I32 | Self::I64 | Self::U32 | Self::U64 | Self::Bool) => {
-                other
-            }
+            other @ (Self::F32
+            | Self::F64
+            | Self::I32
+            | Self::I64
+            | Self::U32
+            | Self::U64
+            | Self::Bool
+            | Self::C64
+            | Self::C128) => other,
         }
     }
 }

@@ -12,6 +12,8 @@
 //! | floating-point literal | `WeakReal`: `f64`, or the type of the other operand |
 //! | integer *literal* with a real | that real |
 //! | `f32` with `f64` | `f64` |
+//! | a real with a complex number, `c64` with `c128` | the complex type that holds both |
+//! | `complex(re, im)` of literals | `WeakComplex`: `c128`, or the type that holds the other operand |
 //!
 //! Any other mixture of integers, words, reals and truth values needs a cast. A cast to an integer
 //! needs a value that fits; one of an integer to a word takes it modulo 2^32 or 2^64, and `bits` takes
@@ -23,121 +25,9 @@
 
 use crate::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp, UpdateOp};
 use crate::kernel::Kernel;
-use crate::types::{Class, ScalarType};
-use std::fmt;
+use crate::types::ScalarType;
 
-/// The type of an expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ExprType {
-    /// A truth value.
-    Bool,
-    /// An integer literal: converts to any number.
-    Literal,
-    /// An integer of whatever width holds it.
-    Index,
-    /// A floating-point literal: `f64` unless the context says `f32`.
-    WeakReal,
-    /// A typed number.
-    Scalar(ScalarType),
-}
-
-impl ScalarType {
-    /// The type of the value of an element.
-    pub fn value_type(self) -> ExprType {
-        match self.class() {
-            Class::Truth => ExprType::Bool,
-            Class::Exact | Class::Word | Class::Real => ExprType::Scalar(self.loaded()),
-        }
-    }
-}
-
-impl ExprType {
-    /// The element type that holds values of this type: `f64` for weak reals, `i64` for indices.
-    pub fn scalar(self) -> Option<ScalarType> {
-        match self {
-            Self::Bool => None,
-            Self::Literal | Self::Index => Some(ScalarType::I64),
-            Self::WeakReal => Some(ScalarType::F64),
-            Self::Scalar(ty) => Some(ty),
-        }
-    }
-
-    /// The type of a variable that holds just these values, where they have one.
-    pub fn stored(self) -> Option<ScalarType> {
-        match self {
-            Self::Bool => Some(ScalarType::Bool),
-            Self::Scalar(ty) => Some(ty),
-            Self::Literal | Self::Index | Self::WeakReal => None,
-        }
-    }
-
-    /// Whether values are exact integers.
-    pub fn is_integer(self) -> bool {
-        match self {
-            Self::Literal | Self::Index => true,
-            Self::Scalar(ty) => ty.is_exact(),
-            Self::Bool | Self::WeakReal => false,
-        }
-    }
-
-    /// The word type, if values are words.
-    pub fn word(self) -> Option<ScalarType> {
-        match self {
-            Self::Scalar(ty) => Some(ty).filter(|ty| ty.is_word()),
-            Self::Bool | Self::Literal | Self::Index | Self::WeakReal => None,
-        }
-    }
-
-    /// Whether values are numbers with a fraction.
-    pub fn is_real(self) -> bool {
-        match self {
-            Self::WeakReal => true,
-            Self::Scalar(ty) => ty.is_real(),
-            Self::Bool | Self::Literal | Self::Index => false,
-        }
-    }
-
-    /// Whether a value of this type may be stored in an element of type `ty` without a cast.
-    pub fn stores_in(self, ty: ScalarType) -> bool {
-        match self {
-            Self::Bool => ty.class() == Class::Truth,
-            Self::Literal => ty.class() != Class::Truth,
-            Self::Index => ty.is_exact(),
-            Self::WeakReal => ty.is_real(),
-            // what is stored in 8 or 16 bits is computed in 32
-            Self::Scalar(from) => {
-                from.class() == ty.class() && (from.bytes() <= ty.bytes() || from == ty.loaded())
-            }
-        }
-    }
-
-    /// The type of an arithmetic operation on two numbers.
-    pub fn join(self, other: Self) -> Option<Self> {
-        let result = match (self, other) {
-            (Self::Bool, _) | (_, Self::Bool) => return None,
-            (Self::Literal, t) | (t, Self::Literal) => t,
-            (Self::Index, t) | (t, Self::Index) if t.is_integer() => t,
-            (Self::WeakReal, t) | (t, Self::WeakReal) if t.is_real() => t,
-            (Self::Scalar(a), Self::Scalar(b)) if a.class() == b.class() => {
-                Self::Scalar(if a.bytes() >= b.bytes() { a } else { b })
-            }
-            (Self::Index | Self::WeakReal | Self::Scalar(_), _) => return None,
-        };
-        Some(result)
-    }
-}
-
-impl fmt::Display for ExprType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bool => f.write_str("truth value"),
-            Self::Literal => f.write_str("integer literal"),
-            Self::Index => f.write_str("index"),
-            Self::WeakReal => f.write_str("real literal"),
-            Self::Scalar(ty) => write!(f, "{ty}"),
-        }
-    }
-}
+pub use crate::expr_type::ExprType;
 
 /// Why an expression has no type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -264,6 +154,10 @@ impl Kernel {
             ExprType::Scalar(found) if found == ty => e.clone(),
             ExprType::Bool if ty == ScalarType::Bool => e.clone(),
             ExprType::WeakReal if ty == ScalarType::F32 => self.cast_at_a_leaf(&expanded, ty),
+            ExprType::WeakComplex if ty == ScalarType::C64 => self.cast_at_a_leaf(&expanded, ty.part()),
+            ExprType::WeakReal if ty == ScalarType::C64 => {
+                Expr::Cast(ty, Box::new(self.cast_at_a_leaf(&expanded, ty.part())))
+            }
             ExprType::WeakReal if ty.is_half() => {
                 Expr::Cast(ty, Box::new(self.cast_at_a_leaf(&expanded, ScalarType::F32)))
             }
@@ -271,16 +165,19 @@ impl Kernel {
             | ExprType::Literal
             | ExprType::Index
             | ExprType::WeakReal
+            | ExprType::WeakComplex
             | ExprType::Scalar(_) => Expr::Cast(ty, Box::new(e.clone())),
         })
     }
 
-    /// A real made of literals in type `ty`. One operand of that type gives it to the operation and
-    /// so to the others; what is an integer before it becomes a real is converted as a whole.
+    /// A number made of literals, of real parts of type `ty`. One operand of that type gives it to the
+    /// operation and so to the others; what is an integer before it becomes a real is converted as a whole.
     fn cast_at_a_leaf(&self, e: &Expr, ty: ScalarType) -> Expr {
         let of = |a: &Expr| Box::new(self.cast_at_a_leaf(a, ty));
         match e {
-            e if self.type_of(e, &[]) != Ok(ExprType::WeakReal) => Expr::Cast(ty, Box::new(e.clone())),
+            e if !matches!(self.type_of(e, &[]), Ok(ExprType::WeakReal | ExprType::WeakComplex)) => {
+                Expr::Cast(ty, Box::new(e.clone()))
+            }
             Expr::Unary(op, a) => Expr::Unary(*op, of(a)),
             Expr::Binary(op, a, b) => Expr::Binary(*op, of(a), b.clone()),
             Expr::Call(function, args) => {
@@ -364,13 +261,17 @@ impl Kernel {
             return integer(name, if left == ExprType::Literal { ExprType::Index } else { left });
         }
         let result = self.joined(name, (a, left), (b, right))?;
+        if result.is_complex() && op.is_ordered() {
+            let needed = "real operands: complex numbers have no order, `abs(z)` and `real(z)` have";
+            return Err(TypeError::Operand { op: name.into(), needed, found: result });
+        }
         if op.is_comparison() {
             return Ok(ExprType::Bool);
         }
         if op == BinaryOp::Div && result == ExprType::Literal {
             return Ok(ExprType::WeakReal);
         }
-        if op == BinaryOp::Div && !result.is_real() {
+        if op == BinaryOp::Div && !result.is_real() && !result.is_complex() {
             let needed = "real operands (integers use floor_div)";
             return Err(TypeError::Operand { op: name.into(), needed, found: result });
         }
@@ -443,22 +344,38 @@ impl TypedExpr<'_> {
     }
 }
 
-fn type_of_call(
+/// The type of a call of a function.
+///
+/// # Errors
+/// The wrong number of arguments, one that the function is not defined of.
+pub fn type_of_call(
     function: MathFn,
     found: usize,
     args: impl Iterator<Item = Result<ExprType, TypeError>>,
 ) -> Result<ExprType, TypeError> {
     arity(function.name(), function.arity(), found)?;
+    let takes_complex = function.is_of_complex() && function != MathFn::Complex;
+    let needed = match (takes_complex, function.extends()) {
+        (true, _) if function == MathFn::Abs => "a complex argument (a real has `fabs`)",
+        (true, _) => "a complex argument",
+        (false, true) => "real or complex arguments",
+        (false, false) => "real arguments",
+    };
+    let fits = |ty: &ExprType| match takes_complex {
+        true => ty.is_complex(),
+        false => ty.is_real() || ty.is_complex() && function.extends(),
+    };
     let mut result = ExprType::WeakReal;
     for found in args {
         let found = found?;
-        result = result.join(found).filter(|r| r.is_real()).ok_or_else(|| TypeError::Operand {
-            op: function.name().into(),
-            needed: "real arguments",
-            found,
-        })?;
+        let op = || function.name().into();
+        result =
+            result.join(found).filter(fits).ok_or_else(|| TypeError::Operand { op: op(), needed, found })?;
     }
-    Ok(result)
+    if function == MathFn::Complex {
+        return Ok(result.complex());
+    }
+    Ok(if takes_complex && function != MathFn::Conj { result.part() } else { result })
 }
 
 fn arity(name: &str, needed: usize, found: usize) -> Result<(), TypeError> {
@@ -468,7 +385,11 @@ fn arity(name: &str, needed: usize, found: usize) -> Result<(), TypeError> {
 fn number(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
     match found {
         ExprType::Bool => Err(TypeError::Operand { op: op.into(), needed: "a number", found }),
-        other @ (ExprType::Literal | ExprType::Index | ExprType::WeakReal | ExprType::Scalar(_)) => Ok(other),
+        other @ (ExprType::Literal
+        | ExprType::Index
+        | ExprType::WeakReal
+        | ExprType::WeakComplex
+        | ExprType::Scalar(_)) => Ok(other),
     }
 }
 
@@ -489,6 +410,10 @@ fn type_of_bits(from: ExprType) -> Result<ExprType, TypeError> {
 
 fn type_of_reduction(op: UpdateOp, body: ExprType) -> Result<ExprType, TypeError> {
     let name = op.reduction_name();
+    if matches!(op, UpdateOp::Min | UpdateOp::Max) && body.is_complex() {
+        let needed = "real numbers: complex numbers have no order";
+        return Err(TypeError::Operand { op: name.into(), needed, found: body });
+    }
     if op.is_logical() { truth(name, body) } else { number(name, body) }
 }
 
@@ -499,6 +424,10 @@ fn type_of_cast(ty: ScalarType, from: ExprType) -> Result<ExprType, TypeError> {
     }
     if ty.is_half() && from == ExprType::Scalar(ScalarType::F64) {
         let needed = "an `f32`, which it rounds";
+        return Err(TypeError::Operand { op: ty.name().into(), needed, found: from });
+    }
+    if from.is_complex() && !ty.is_complex() {
+        let needed = "a real number, such as `real(z)` or `abs(z)`";
         return Err(TypeError::Operand { op: ty.name().into(), needed, found: from });
     }
     Ok(ty.value_type())
@@ -517,8 +446,10 @@ fn example(left: &ExprType, right: &ExprType) -> &'static str {
 fn truth(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
     match found {
         ExprType::Bool => Ok(ExprType::Bool),
-        ExprType::Literal | ExprType::Index | ExprType::WeakReal | ExprType::Scalar(_) => {
-            Err(TypeError::Operand { op: op.into(), needed: "a truth value", found })
-        }
+        ExprType::Literal
+        | ExprType::Index
+        | ExprType::WeakReal
+        | ExprType::WeakComplex
+        | ExprType::Scalar(_) => Err(TypeError::Operand { op: op.into(), needed: "a truth value", found }),
     }
 }

@@ -450,8 +450,9 @@ impl Walk<'_> {
         let found = typed(&insn.rhs)?;
         let var = &self.kernel.vars[insn.lhs.var];
         let (name, to) = (|| insn.name.clone(), || var.name.clone());
-        if let Some(op) = insn.update_op().filter(|op| op.is_logical() != (var.ty == ScalarType::Bool)) {
-            let needed = if op.is_logical() { "truth values" } else { "numbers" };
+        if let Some(op) = insn.update_op()
+            && let Some(needed) = op.refused(var.ty)
+        {
             let op = op.update_symbol();
             return Err(KernelError::Update { insn: name(), var: to(), op, needed, found: var.ty });
         }

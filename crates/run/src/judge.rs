@@ -4,7 +4,7 @@ use crate::{LoadError, Loaded, Random, gathered};
 use purlin_codegen::{CodegenError, Options, Target, generate};
 use purlin_interp::{InterpError, Memory, Observer, Value, interpret_with, with_elements};
 use purlin_ir::{
-    Affine, Atom, Bf16, Direction, F16, Id, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
+    Affine, Atom, Bf16, Complex, Direction, F16, Id, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
 };
 use purlin_runtime::{RuntimeError, open};
 use std::cell::OnceCell;
@@ -177,7 +177,10 @@ impl Expected {
             excused: Vec::new(),
         };
         let (is, was) = (found.to_f64(), needed.to_f64());
-        let is_finite = |values: &[f64], k: usize| values.get(k).is_some_and(|x| x.is_finite());
+        let parts = needed.ty().parts();
+        let is_finite = |values: &[f64], k: usize| {
+            values.chunks(parts).nth(k).is_some_and(|element| element.iter().all(|x| x.is_finite()))
+        };
         for k in 0..needed.len().max(found.len()) {
             let is_written = mask.is_none_or(|m| m.get(k).copied().unwrap_or(false));
             result.compared += usize::from(is_written);
@@ -203,7 +206,9 @@ impl Expected {
     /// there should be one is never explained.
     pub fn excuse(&self, kernel: &Kernel, inputs: &Memory, comparison: &mut Comparison) {
         let runs = self.perturbed.get_or_init(|| perturbed(kernel, inputs));
-        for result in comparison.0.iter_mut().filter(|r| r.needed.ty().is_real() && !r.faults.is_empty()) {
+        let is_rounded = |r: &&mut OneResult| r.needed.ty().part().is_real() && !r.faults.is_empty();
+        for result in comparison.0.iter_mut().filter(is_rounded) {
+            let parts = result.needed.ty().parts();
             let (needed, found) = (result.needed.to_f64(), result.found.to_f64());
             let mut moved = vec![0.0_f64; needed.len()];
             for values in runs.iter().filter_map(|memory| Some(memory.get(&result.name)?.to_f64())) {
@@ -213,8 +218,9 @@ impl Expected {
                 }
             }
             let explained = |off: &Off| {
-                let k = off.element;
-                matches!(off.fault, Fault::Differs(_)) && (found[k] - needed[k]).abs() <= SLACK * moved[k]
+                let near = |k: usize| (found[k] - needed[k]).abs() <= SLACK * moved[k];
+                let mut all = off.element * parts..(off.element + 1) * parts;
+                matches!(off.fault, Fault::Differs(_)) && all.all(near)
             };
             (result.excused, result.faults) =
                 std::mem::take(&mut result.faults).into_iter().partition(explained);
@@ -238,7 +244,9 @@ fn perturbed(kernel: &Kernel, inputs: &Memory) -> Vec<Memory> {
 fn unused_byte(value: &Value, mask: &[bool]) -> u8 {
     let used = |byte: u8| (0..value.len()).any(|k| mask[k] && pattern(value, k, byte));
     // some devices make 0xFF… of any nan, so that a written one looks like it
-    let nan = value.to_f64().iter().zip(mask).any(|(x, written)| *written && x.is_nan());
+    let all = value.to_f64();
+    let mut elements = all.chunks(value.ty().parts()).zip(mask);
+    let nan = elements.any(|(parts, written)| *written && parts.iter().any(|x| x.is_nan()));
     let first = (!nan).then_some(0xFF).into_iter();
     first.chain((0x81..0xFF).rev()).find(|byte| !used(*byte)).unwrap_or(0xFF)
 }
@@ -259,6 +267,14 @@ fn pattern(value: &Value, k: usize, byte: u8) -> bool {
         Value::Bool(v) => v.get(k).is_some_and(|x| x.0 == byte),
         Value::F16(v) => v.get(k).is_some_and(|x| x.0 == u16::from_ne_bytes([byte; 2])),
         Value::Bf16(v) => v.get(k).is_some_and(|x| x.0 == u16::from_ne_bytes([byte; 2])),
+        Value::C64(v) => {
+            let bits = u32::from_ne_bytes([byte; 4]);
+            v.get(k).is_some_and(|z| z.re.to_bits() == bits && z.im.to_bits() == bits)
+        }
+        Value::C128(v) => {
+            let bits = u64::from_ne_bytes([byte; 8]);
+            v.get(k).is_some_and(|z| z.re.to_bits() == bits && z.im.to_bits() == bits)
+        }
     }
 }
 
@@ -268,8 +284,8 @@ fn tolerance_of(result: &OneResult) -> f64 {
 
 fn tolerance(value: &Value) -> f64 {
     match value {
-        Value::F64(_) => TOLERANCE,
-        Value::F32(_) => TOLERANCE_F32,
+        Value::F64(_) | Value::C128(_) => TOLERANCE,
+        Value::F32(_) | Value::C64(_) => TOLERANCE_F32,
         Value::I8(_)
         | Value::I16(_)
         | Value::I32(_)
@@ -287,7 +303,8 @@ fn tolerance(value: &Value) -> f64 {
 /// Size of the largest number among the elements that are written.
 fn largest(value: &Value, mask: Option<&Vec<bool>>) -> f64 {
     let all = value.to_f64();
-    let counted = all.iter().enumerate().filter(|(k, x)| x.is_finite() && mask.is_none_or(|m| m[*k]));
+    let parts = value.ty().parts();
+    let counted = all.iter().enumerate().filter(|(k, x)| x.is_finite() && mask.is_none_or(|m| m[*k / parts]));
     counted.fold(0.0, |most, (_, x)| most.max(x.abs()))
 }
 
@@ -298,6 +315,10 @@ fn error(needed: &Value, found: &Value, k: usize, scale: f64) -> f64 {
         (Some(a), Some(b)) if a == b || (a.is_nan() && b.is_nan()) => 0.0,
         (Some(a), Some(b)) if a.is_finite() && b.is_finite() => (a - b).abs() / scale,
         _ => f64::INFINITY,
+    };
+    let pair = |a: Option<[f64; 2]>, b: Option<[f64; 2]>| {
+        let part = |k: usize| real(a.map(|z| z[k]), b.map(|z| z[k]));
+        part(0).max(part(1))
     };
     match (needed, found) {
         (Value::F64(a), Value::F64(b)) => real(a.get(k).copied(), b.get(k).copied()),
@@ -312,7 +333,15 @@ fn error(needed: &Value, found: &Value, k: usize, scale: f64) -> f64 {
             let number = |v: &Vec<Bf16>| v.get(k).map(|x| f32::from(*x).into());
             real(number(a), number(b))
         }
-        _ if needed.ty().is_real() || needed.ty() != found.ty() => f64::INFINITY,
+        (Value::C64(a), Value::C64(b)) => {
+            let parts = |v: &Vec<Complex<f32>>| v.get(k).map(|z| [z.re, z.im].map(f64::from));
+            pair(parts(a), parts(b))
+        }
+        (Value::C128(a), Value::C128(b)) => {
+            let parts = |v: &Vec<Complex<f64>>| v.get(k).map(|z| [z.re, z.im]);
+            pair(parts(a), parts(b))
+        }
+        _ if needed.ty().part().is_real() || needed.ty() != found.ty() => f64::INFINITY,
         _ if needed.integer(k) == found.integer(k) => 0.0,
         _ => f64::INFINITY,
     }

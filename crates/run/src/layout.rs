@@ -1,7 +1,7 @@
 //! Arguments in memory as a kernel's layouts say.
 
 use purlin_interp::{Memory, Value, with_elements};
-use purlin_ir::{Affine, Atom, Bf16, F16, Flag, Kernel, Variable};
+use purlin_ir::{Affine, Atom, Bf16, Complex, F16, Flag, Kernel, Variable};
 use std::borrow::Cow;
 
 /// The memory with the elements of each array where the layout of `kernel` puts them; what no
@@ -69,5 +69,7 @@ fn spread(value: &Value, places: &[usize], size: usize) -> Value {
         Value::Bool(v) => Value::Bool(placed(v, places, size, Flag(u8::MAX))),
         Value::F16(v) => Value::F16(placed(v, places, size, F16(u16::MAX))),
         Value::Bf16(v) => Value::Bf16(placed(v, places, size, Bf16(u16::MAX))),
+        Value::C64(v) => Value::C64(placed(v, places, size, Complex { re: f32::NAN, im: f32::NAN })),
+        Value::C128(v) => Value::C128(placed(v, places, size, Complex { re: f64::NAN, im: f64::NAN })),
     }
 }

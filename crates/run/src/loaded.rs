@@ -273,6 +273,8 @@ impl Slot {
             Self::Scalar(Value::I64(v)) => v.first().map(|x| Arg::I64(*x)),
             Self::Scalar(Value::U32(v)) => v.first().map(|x| Arg::U32(*x)),
             Self::Scalar(Value::U64(v)) => v.first().map(|x| Arg::U64(*x)),
+            Self::Scalar(Value::C64(v)) => v.first().map(|x| Arg::C64(*x)),
+            Self::Scalar(Value::C128(v)) => v.first().map(|x| Arg::C128(*x)),
             // none has fewer than 32 bits
             Self::Scalar(
                 Value::I8(_)
@@ -363,6 +365,8 @@ fn downloaded(device: &dyn Device, buffer: &Buffer, ty: ScalarType) -> Result<Va
         ScalarType::Bool => Value::Bool(download_values(device, buffer)?),
         ScalarType::F16 => Value::F16(download_values(device, buffer)?),
         ScalarType::Bf16 => Value::Bf16(download_values(device, buffer)?),
+        ScalarType::C64 => Value::C64(download_values(device, buffer)?),
+        ScalarType::C128 => Value::C128(download_values(device, buffer)?),
     })
 }
 

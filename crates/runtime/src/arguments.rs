@@ -3,7 +3,7 @@
 use crate::device::{Arg, Buffer, DeviceInfo, Shared};
 use crate::error::RuntimeError;
 use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, Entry, HostExpr, LaunchPlan};
-use purlin_ir::ScalarType;
+use purlin_ir::{Complex, ScalarType};
 use std::collections::BTreeMap;
 
 /// An argument as the entry point takes it.
@@ -13,6 +13,8 @@ pub(crate) enum Value<'a> {
     I64(i64),
     F32(f32),
     F64(f64),
+    C64(Complex<f32>),
+    C128(Complex<f64>),
     Buffer(&'a Buffer),
 }
 
@@ -147,6 +149,8 @@ fn describe_given(arg: &Arg<'_>) -> String {
         Arg::Param(v) => format!("parameter {v}"),
         Arg::F32(v) => format!("`f32` {v}"),
         Arg::F64(v) => format!("`f64` {v}"),
+        Arg::C64(v) => format!("`c64` {v}"),
+        Arg::C128(v) => format!("`c128` {v}"),
         Arg::I32(v) => format!("`i32` {v}"),
         Arg::I64(v) => format!("`i64` {v}"),
         Arg::U32(v) => format!("`u32` {v}"),
@@ -194,6 +198,8 @@ fn value<'a>(
         (ArgKind::Param, Arg::Param(v)) => param(spec, v).ok_or_else(|| wrong_range(exe, spec, v)),
         (ArgKind::Scalar, Arg::F32(v)) if spec.ty == ScalarType::F32 => Ok(Value::F32(v)),
         (ArgKind::Scalar, Arg::F64(v)) if spec.ty == ScalarType::F64 => Ok(Value::F64(v)),
+        (ArgKind::Scalar, Arg::C64(v)) if spec.ty == ScalarType::C64 => Ok(Value::C64(v)),
+        (ArgKind::Scalar, Arg::C128(v)) if spec.ty == ScalarType::C128 => Ok(Value::C128(v)),
         (ArgKind::Scalar, Arg::I32(v)) if spec.ty == ScalarType::I32 => Ok(Value::I32(v)),
         (ArgKind::Scalar, Arg::I64(v)) if spec.ty == ScalarType::I64 => Ok(Value::I64(v)),
         // what is passed are the same bytes
@@ -229,7 +235,9 @@ fn param<'a>(spec: &ArgSpec, v: i64) -> Option<Value<'a>> {
         | ScalarType::U32
         | ScalarType::U64
         | ScalarType::F32
-        | ScalarType::F64 => None,
+        | ScalarType::F64
+        | ScalarType::C64
+        | ScalarType::C128 => None,
     }
 }
 

@@ -5,6 +5,7 @@ use crate::foreign::{Foreign, Place};
 use crate::resources::Resources;
 use crate::timing::{Timing, TimingOptions};
 use purlin_codegen::{LaunchPlan, Program, Sequence, Target};
+use purlin_ir::Complex;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -291,6 +292,10 @@ pub enum Arg<'a> {
     U32(u32),
     /// A scalar of type `u64`.
     U64(u64),
+    /// A scalar of type `c64`.
+    C64(Complex<f32>),
+    /// A scalar of type `c128`.
+    C128(Complex<f64>),
     /// An array.
     Buffer(&'a Buffer),
     /// An array in memory that is not the device's own.
@@ -325,6 +330,8 @@ pub(crate) enum Kept<'a> {
     I64(i64),
     F32(f32),
     F64(f64),
+    C64(Complex<f32>),
+    C128(Complex<f64>),
     Buffer(&'a Buffer),
     Guest(Guest<'a>),
     /// A table of the executable or scratch memory.

@@ -9,6 +9,7 @@ use crate::interrupt::check_interrupt;
 use crate::limits::check_limits;
 use crate::resources::Resources;
 use purlin_codegen::{ArgKind, Entry, Program};
+use purlin_ir::Complex;
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +30,8 @@ pub(crate) enum CallValue<'a, M> {
     I64(i64),
     F32(f32),
     F64(f64),
+    C64(Complex<f32>),
+    C128(Complex<f64>),
     Memory(&'a M),
 }
 
@@ -216,6 +219,8 @@ impl<D: Driver> Checked<D> {
                 Value::I64(v) => CallValue::I64(v),
                 Value::F32(v) => CallValue::F32(v),
                 Value::F64(v) => CallValue::F64(v),
+                Value::C64(v) => CallValue::C64(v),
+                Value::C128(v) => CallValue::C128(v),
                 Value::Buffer(b) => CallValue::Memory(self.memory(b)?),
             })
         };

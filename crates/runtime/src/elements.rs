@@ -2,14 +2,14 @@
 
 use crate::device::{Buffer, Device};
 use crate::error::RuntimeError;
-use purlin_ir::{Bf16, F16, Flag, ScalarType};
+use purlin_ir::{Bf16, Complex, F16, Flag, ScalarType};
 
 mod sealed {
     pub trait Sealed {}
 }
 
 /// A type of array elements: `f32`, `f64`, integers of 8 to 64 bits, [`Flag`],
-/// [`F16`], [`Bf16`].
+/// [`F16`], [`Bf16`], [`Complex`].
 pub trait Element: sealed::Sealed + Copy + Default + 'static {
     /// The type in kernels and plans.
     const TYPE: ScalarType;
@@ -25,6 +25,7 @@ macro_rules! element {
 }
 element!(f32 => F32, f64 => F64, i32 => I32, i64 => I64, i16 => I16, i8 => I8, u8 => U8, u16 => U16);
 element!(u32 => U32, u64 => U64, Flag => Bool, F16 => F16, Bf16 => Bf16);
+element!(Complex<f32> => C64, Complex<f64> => C128);
 
 /// Allocates a buffer of exactly `values` on `device` and uploads them.
 ///

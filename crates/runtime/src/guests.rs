@@ -18,6 +18,8 @@ pub(crate) fn among<'g>(args: &[(&'g str, Arg<'g>)], guests: &'g [Guest<'_>]) ->
         | Arg::I64(_)
         | Arg::U32(_)
         | Arg::U64(_)
+        | Arg::C64(_)
+        | Arg::C128(_)
         | Arg::Buffer(_) => arg,
     };
     args.iter().map(|(name, arg)| (*name, admitted(*arg))).collect()

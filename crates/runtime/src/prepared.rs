@@ -12,9 +12,14 @@ impl<'a> Kept<'a> {
     fn guest(&self) -> Option<&Guest<'a>> {
         match self {
             Self::Guest(guest) => Some(guest),
-            Self::I32(_) | Self::I64(_) | Self::F32(_) | Self::F64(_) | Self::Buffer(_) | Self::Runtime => {
-                None
-            }
+            Self::I32(_)
+            | Self::I64(_)
+            | Self::F32(_)
+            | Self::F64(_)
+            | Self::C64(_)
+            | Self::C128(_)
+            | Self::Buffer(_)
+            | Self::Runtime => None,
         }
     }
 }
@@ -28,6 +33,8 @@ impl Prepared<'_> {
             Kept::I64(v) => Some(Value::I64(*v)),
             Kept::F32(v) => Some(Value::F32(*v)),
             Kept::F64(v) => Some(Value::F64(*v)),
+            Kept::C64(v) => Some(Value::C64(*v)),
+            Kept::C128(v) => Some(Value::C128(*v)),
             Kept::Buffer(buffer) => Some(Value::Buffer(buffer)),
             Kept::Guest(guest) => Some(Value::Buffer(&guest.buffer)),
             // `prepare` made one of the two
@@ -58,6 +65,8 @@ pub(crate) fn prepare<'a, D: Driver>(
             Value::I64(v) => Some(Kept::I64(v)),
             Value::F32(v) => Some(Kept::F32(v)),
             Value::F64(v) => Some(Kept::F64(v)),
+            Value::C64(v) => Some(Kept::C64(v)),
+            Value::C128(v) => Some(Kept::C128(v)),
             Value::Buffer(_) => None,
         })
         .collect();

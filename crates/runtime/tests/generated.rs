@@ -130,6 +130,8 @@ fn scalar(value: &Value) -> Arg<'static> {
         Value::I64(v) => Arg::I64(v[0]),
         Value::U32(v) => Arg::U32(v[0]),
         Value::U64(v) => Arg::U64(v[0]),
+        Value::C64(v) => Arg::C64(v[0]),
+        Value::C128(v) => Arg::C128(v[0]),
         other => panic!("no scalar is {}", other.ty()),
     }
 }
@@ -153,6 +155,8 @@ fn download(device: &dyn Device, ty: ScalarType, buffer: &Buffer) -> Value {
         ScalarType::Bool => Value::Bool(download_values(device, buffer).unwrap()),
         ScalarType::F16 => Value::F16(download_values(device, buffer).unwrap()),
         ScalarType::Bf16 => Value::Bf16(download_values(device, buffer).unwrap()),
+        ScalarType::C64 => Value::C64(download_values(device, buffer).unwrap()),
+        ScalarType::C128 => Value::C128(download_values(device, buffer).unwrap()),
     }
 }
 
@@ -175,8 +179,8 @@ fn compare_within(double: f64, expected: &Memory, found: &BTreeMap<String, Value
         let expected = expected.get(name).unwrap();
         // Sums of at most a few hundred terms in any order, and functions within a few ulp.
         let tolerance = match found.ty() {
-            ScalarType::F64 => double,
-            ScalarType::F32 => 1e-4,
+            ScalarType::F64 | ScalarType::C128 => double,
+            ScalarType::F32 | ScalarType::C64 => 1e-4,
             _ => 0.0,
         };
         let (expected, found) = (expected.to_f64(), found.to_f64());

@@ -4,7 +4,7 @@ use super::entries::{Lines, unusual};
 use super::launches::in_launches;
 use super::plan::Plan;
 use super::{Sample, SampleConfig};
-use purlin_interp::Memory;
+use purlin_interp::{Memory, Value};
 use purlin_ir::affine::Affine;
 use purlin_ir::build::KernelBuilder;
 use purlin_ir::constant::TableData;
@@ -38,8 +38,21 @@ pub(super) struct Array {
 pub(super) const NODES: i64 = 3;
 
 /// Arguments that a sample has only where it mentions them.
-const ADDED: [&str; 12] =
-    ["f", "g", "odd", "odd_single", "big", "small", "nodes", "faint", "byte", "short", "word", "mask"];
+const ADDED: [&str; 13] = [
+    "f",
+    "g",
+    "odd",
+    "odd_single",
+    "big",
+    "small",
+    "nodes",
+    "faint",
+    "byte",
+    "short",
+    "word",
+    "mask",
+    "wave",
+];
 
 /// A kernel while it is drawn.
 pub(super) struct Draw {
@@ -51,7 +64,7 @@ pub(super) struct Draw {
     pub arrays: Vec<Array>,
     /// Arrays of integers that are no indices.
     pub integers: Vec<Array>,
-    /// Written arrays of words, and then of truth values.
+    /// Written arrays of words, of truth values and of complex numbers.
     pub others: Vec<Array>,
     /// An input with nans and infinities.
     pub odd: VarId,
@@ -219,8 +232,8 @@ impl Draw {
     }
 }
 
-/// Arrays of small integers, and of words and truth values.
-fn elements_of_other_types(b: &mut KernelBuilder, n: &Affine, m: &Affine) -> ([Array; 2], [Array; 2]) {
+/// Arrays of small integers, and of words, truth values and complex numbers.
+fn elements_of_other_types(b: &mut KernelBuilder, n: &Affine, m: &Affine) -> ([Array; 2], [Array; 3]) {
     let mut array = |name: &str, ty, axes: &[Extent], direction| {
         let size = |extent: &Extent| if *extent == Extent::N { n.clone() } else { m.clone() };
         let var = b.argument(name, ty, axes.iter().map(size).collect::<Vec<_>>(), direction);
@@ -229,7 +242,8 @@ fn elements_of_other_types(b: &mut KernelBuilder, n: &Affine, m: &Affine) -> ([A
     let byte = array("byte", ScalarType::I8, &[Extent::N, Extent::M], Direction::In);
     let mut rows = |name, ty| array(name, ty, &[Extent::N], Direction::InOut);
     let short = rows("short", ScalarType::U16);
-    ([byte, short], [rows("word", ScalarType::U32), rows("mask", ScalarType::Bool)])
+    let others = [("word", ScalarType::U32), ("mask", ScalarType::Bool), ("wave", ScalarType::C128)];
+    ([byte, short], others.map(|(name, ty)| rows(name, ty)))
 }
 
 /// The entries of the table, symmetric in every third sample and half of them zero in every fourth; in
@@ -275,7 +289,7 @@ fn without_unused(mut kernel: Kernel) -> Kernel {
 /// earlier versions still run on the same values.
 ///
 /// # Shapes and units
-/// `x`, `u`, `f`, `odd`, `faint`, `big`, `permutation`, `count`, `short`, `word`, `mask`: `[n]`; `v`,
+/// `x`, `u`, `f`, `odd`, `faint`, `big`, `permutation`, `count`, `short`, `word`, `mask`, `wave`: `[n]`; `v`,
 /// `odd_single`: `[m]`; `y`, `a`, `g`, `small`, `byte`, `map`: `[n, m]`; `nodes`: `[n, 3]`; `alpha`: a scalar.
 pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     let mut random = Random(seed ^ 0x9e37_79b9_7f4a_7c15);
@@ -302,6 +316,8 @@ pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     memory.set("short", (0..n).map(|_| random.below(1000) as u16).collect::<Vec<_>>());
     memory.set("word", (0..n).map(|_| random.bits() as u32).collect::<Vec<_>>());
     memory.set("mask", (0..n).map(|_| Flag::from(random.below(2) == 1)).collect::<Vec<_>>());
+    let parts: Vec<f64> = (0..2 * n).map(|_| random.real()).collect();
+    memory.set("wave", Value::of_reals(ScalarType::C128, &parts));
     memory
 }
 

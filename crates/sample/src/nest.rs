@@ -95,6 +95,7 @@ impl Draw {
             Class::Exact => self.integer(&plan.value),
             Class::Word => self.word(&plan.value, plan.index),
             Class::Truth => self.condition(plan.index[0]),
+            Class::Complex => self.complex(&plan.value, plan.index),
         };
         if plan.staged {
             value = self.staged(plan, value, ty);
@@ -108,6 +109,8 @@ impl Draw {
             // what is stored has to fit
             Some(UpdateOp::Add | UpdateOp::Mul) if ty.is_storage() => Some(UpdateOp::Max),
             Some(UpdateOp::Mul) if ty.is_exact() => Some(UpdateOp::Add),
+            // complex numbers have no order
+            Some(UpdateOp::Min | UpdateOp::Max) if ty.is_complex() => Some(UpdateOp::Add),
             op => op,
         };
         if ty.is_storage() {
@@ -115,6 +118,11 @@ impl Draw {
         }
         if op == Some(UpdateOp::Mul) && ty.is_real() {
             value = Expr::call(MathFn::Cos, [value]); // a factor within [-1, 1]: products stay small
+        }
+        if op == Some(UpdateOp::Mul) && ty.is_complex() {
+            // a factor of size 1
+            let turn = [Expr::from(0.0), Expr::call(MathFn::RealPart, [value])];
+            value = Expr::call(MathFn::Exp, [Expr::call(MathFn::Complex, turn)]);
         }
         let value = self.stored(ty, value);
         let name = self.name("s");
@@ -136,7 +144,7 @@ impl Draw {
             (Class::Real, true) => (ScalarType::F32, value),
             (Class::Exact, false) => (ScalarType::I64, value),
             (Class::Exact, true) => (ScalarType::I32, Expr::binary(BinaryOp::Mod, value, 1000)),
-            (Class::Word | Class::Truth, _) => (of, value),
+            (Class::Word | Class::Truth | Class::Complex, _) => (of, value),
         };
         let name = self.name("t");
         let stage = self.b.temporary(name, ty, []);

@@ -4,7 +4,7 @@
 use super::draw::{Draw, Extent};
 use super::plan::{ExprPlan, RangePlan};
 use super::range::pick;
-use purlin_ir::expr::{Access, BinaryOp, Expr, UnaryOp, UpdateOp};
+use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
 use purlin_ir::types::ScalarType;
 
 /// Beyond this the extrema of nothing are cut, so that sums of them fit 64 bits; those of 32 bits
@@ -69,7 +69,7 @@ impl Draw {
     /// differ.
     pub(super) fn integer_as_real(&mut self, plan: &ExprPlan) -> Expr {
         let value = Expr::Cast(ScalarType::F64, Box::new(self.integer(plan)));
-        Expr::call(purlin_ir::expr::MathFn::Atan, [value * 2.0_f64.powi(-31)])
+        Expr::call(MathFn::Atan, [value * 2.0_f64.powi(-31)])
     }
 
     /// An integer of at most about `CUT`, of whatever type.
@@ -167,6 +167,33 @@ impl Draw {
             of(BinaryOp::Mod, &value, &Expr::Int(10)),
             Expr::Unary(UnaryOp::BitNot, Box::new(own)) - value.clone(),
             -value,
+        ];
+        pick(&choices, index[0])
+    }
+
+    /// A complex number of a real and of an element of the array of complex numbers, which grows and so
+    /// is read as one below 1.
+    pub(super) fn complex(&mut self, plan: &ExprPlan, index: [u8; 2]) -> Expr {
+        let value = Expr::call(MathFn::Atan, [self.expression(plan)]);
+        let pair = Expr::call(MathFn::Complex, [value.clone(), Expr::from(0.5)]);
+        let Some(waves) = self.others.iter().find(|array| array.ty.is_complex()) else { return pair };
+        let own = Expr::Load(self.element(waves, index));
+        let size = Expr::call(MathFn::Abs, [own.clone()]) + 1.0;
+        let own = own / size;
+        let of = |f, e: &Expr| Expr::call(f, [e.clone()]);
+        // each with the value once: a reduction in it has loops of its own
+        let choices = [
+            pair.clone(),
+            own.clone() * pair.clone(),
+            of(MathFn::Conj, &own) + value.clone(),
+            value.clone() - own.clone() * 0.5,
+            own.clone() / pair.clone(),
+            pair.clone() - own.clone() * own.clone(),
+            of(MathFn::Exp, &own) - value.clone(),
+            Expr::call(MathFn::Complex, [of(MathFn::ImagPart, &own), value.clone()]),
+            of(MathFn::Sin, &own) * value.clone() + of(MathFn::RealPart, &own),
+            Expr::call(MathFn::Pow, [own.clone(), Expr::from(2.0)]) / 2 - value,
+            Expr::Select(Box::new(self.condition(index[1])), Box::new(-own), Box::new(pair)),
         ];
         pick(&choices, index[0])
     }

@@ -160,7 +160,7 @@ fn round_arguments(after: &Kernel, memory: &mut Memory) {
     for var in after.vars.values().filter(|v| matches!(v.kind, VarKind::Argument(_))) {
         let Some(value) = memory.get(&var.name).filter(|value| value.ty() != var.ty) else { continue };
         let rounded = match var.ty.class() {
-            Class::Real => Value::of_reals(var.ty, &value.to_f64()),
+            Class::Real | Class::Complex => Value::of_reals(var.ty, &value.to_f64()),
             Class::Truth | Class::Exact | Class::Word => continue,
         };
         memory.set(var.name.clone(), rounded);
@@ -196,7 +196,7 @@ fn are_same(expected: &[(&String, &Value)], found: &[(&String, &Value)], signs: 
     };
     let integers = |v: &Value| {
         let all = (0..v.len()).map(|k| v.integer(k));
-        if v.ty().is_real() { None } else { all.collect::<Option<Vec<i64>>>() }
+        if v.ty().part().is_real() { None } else { all.collect::<Option<Vec<i64>>>() }
     };
     expected.len() == found.len()
         && expected.iter().zip(found).all(|((name, a), (other, b))| {
@@ -241,7 +241,10 @@ fn memory_with(kernel: &Kernel, n: i64, other: Option<(&str, i64)>) -> Memory {
         let real = |k: i64| ((k * 7 + 3) % 9 - 4) as f64;
         let index = |k: i64| if injective { len - 1 - k } else { (k * k) % n.max(1) };
         let mut value = match var.ty.class() {
-            Class::Real => Value::of_reals(var.ty, &(0..len).map(real).collect::<Vec<_>>()),
+            Class::Real | Class::Complex => {
+                let parts = len * var.ty.parts() as i64;
+                Value::of_reals(var.ty, &(0..parts).map(real).collect::<Vec<_>>())
+            }
             Class::Truth | Class::Exact | Class::Word => {
                 Value::of_bits(var.ty, &(0..len).map(index).collect::<Vec<_>>())
             }

@@ -475,7 +475,7 @@ impl<'k> Collector<'k> {
             return None;
         }
         let Ok(ExprType::Scalar(ty)) = self.kernel.type_of(e, &[]) else { return None };
-        let mut movable = ty.is_real();
+        let mut movable = ty.part().is_real();
         e.for_each(&mut |e| match e {
             // the iname of a reduction around has no value outside it
             Expr::Iname(i) => movable &= loops.contains(i),

@@ -158,7 +158,7 @@ impl Primitive for SetPrecision {
             let ty = kernel.vars[insn.lhs.var].ty;
             let found = kernel.type_of(&insn.rhs, &[]);
             // a type that is none is for the verifier to tell
-            if ty.is_real() && found.is_ok_and(|found: ExprType| !found.stores_in(ty)) {
+            if ty.part().is_real() && found.is_ok_and(|found: ExprType| !found.stores_in(ty)) {
                 rounded.push((id, ty));
             }
         }

@@ -211,7 +211,7 @@ impl SplitSum {
 
 /// The type of literals that are stored in this type.
 fn of_literals(ty: ScalarType) -> ExprType {
-    if ty.is_real() { ExprType::WeakReal } else { ExprType::Literal }
+    if ty.part().is_real() { ExprType::WeakReal } else { ExprType::Literal }
 }
 
 /// The terms of a sum from left to right, and whether each is subtracted. A sum in another type is

@@ -5,7 +5,7 @@ use super::error::StatsError;
 use super::formula::{Bound, Formula, Region};
 use purlin_interp::Tally;
 use purlin_interp::node::{
-    Comparison, Conversion, Int, IntOp, Number, Place, Program, Real, Statement, Truth,
+    Comparison, Complex, Conversion, Int, IntOp, Number, Place, Program, Real, Statement, Truth,
 };
 use purlin_ir::affine::{Affine, MAX_TERMS};
 use purlin_ir::domain::Constraint;
@@ -108,6 +108,7 @@ impl<'s, 'k> Collector<'s, 'k> {
         }
         match &statement.rhs {
             Number::Real(e) => self.real(e, &at)?,
+            Number::Complex(e) => self.complex(e, &at)?,
             Number::Int(e) => self.int(e, &at)?,
         }
         let index = self.index(&statement.lhs, &at)?;
@@ -124,8 +125,8 @@ impl<'s, 'k> Collector<'s, 'k> {
 
     fn op(&mut self, tally: Tally, at: &Context) -> Done {
         self.inexact |= !at.exact;
-        if let Some((kind, _)) = Tally::decode(tally.index()).filter(|(_, ty)| ty.is_real()) {
-            let flops = kind.flops().checked_mul(at.count).ok_or(StatsError::Overflow)?;
+        if let Some((kind, ty)) = Tally::decode(tally.index()) {
+            let flops = kind.flops(ty).checked_mul(at.count).ok_or(StatsError::Overflow)?;
             add(&mut self.flops, flops)?;
         }
         add(&mut self.ops[tally.index()], at.count)
@@ -165,6 +166,10 @@ impl<'s, 'k> Collector<'s, 'k> {
                 self.op(*tally, at)?;
                 args.iter().try_for_each(|a| self.real(a, at))
             }
+            Real::Part { tally, of, .. } => {
+                self.op(*tally, at)?;
+                self.complex(of, at)
+            }
             Real::Select(c, a, b) => {
                 let (then, otherwise) = self.branches(c, at)?;
                 self.real(a, &then)?;
@@ -174,6 +179,27 @@ impl<'s, 'k> Collector<'s, 'k> {
                 let inside = Rc::new(self.setting.enter(at, inames)?);
                 self.op(*tally, &inside)?;
                 self.real(body, &inside)
+            }
+        }
+    }
+
+    fn complex(&mut self, e: &Complex, at: &Rc<Context>) -> Done {
+        match e {
+            Complex::Load(place) => self.load(place, at),
+            Complex::Op { tally, times, reals, args, .. } => {
+                (0..*times).try_for_each(|_| self.op(*tally, at))?;
+                reals.iter().try_for_each(|e| self.real(e, at))?;
+                args.iter().try_for_each(|e| self.complex(e, at))
+            }
+            Complex::Select(c, a, b) => {
+                let (then, otherwise) = self.branches(c, at)?;
+                self.complex(a, &then)?;
+                self.complex(b, &otherwise)
+            }
+            Complex::Reduce { inames, tally, body, .. } => {
+                let inside = Rc::new(self.setting.enter(at, inames)?);
+                self.op(*tally, &inside)?;
+                self.complex(body, &inside)
             }
         }
     }
@@ -226,6 +252,11 @@ impl<'s, 'k> Collector<'s, 'k> {
                 self.op(*tally, at)?;
                 self.real(a, at)?;
                 self.real(b, at)
+            }
+            Truth::Complex { tally, a, b, .. } => {
+                self.op(*tally, at)?;
+                self.complex(a, at)?;
+                self.complex(b, at)
             }
             Truth::Nonzero(a) => self.int(a, at),
             Truth::Not(a) => self.truth(a, at),
@@ -302,7 +333,7 @@ fn holding(e: &Truth, wanted: bool) -> Bound {
             }
             _ => (Formula::TRUE, false),
         },
-        Truth::Real { .. } | Truth::Nonzero(_) => (Formula::TRUE, false),
+        Truth::Real { .. } | Truth::Complex { .. } | Truth::Nonzero(_) => (Formula::TRUE, false),
         Truth::Not(a) => holding(a, !wanted),
         Truth::And(a, b) => both(holding(a, wanted), holding(b, wanted), wanted),
         Truth::Or(a, b) => both(holding(a, wanted), holding(b, wanted), !wanted),

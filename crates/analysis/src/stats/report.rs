@@ -106,8 +106,8 @@ impl Statistics {
 
     /// Floating-point operations of one type (zero for integers).
     pub fn flops_of(&self, ty: ScalarType) -> u64 {
-        let of_type = self.ops.iter().filter(|o| o.ty == ty && ty.is_real());
-        of_type.map(|o| o.kind.flops().saturating_mul(o.count)).sum()
+        let of_type = self.ops.iter().filter(|o| o.ty == ty);
+        of_type.map(|o| o.kind.flops(ty).saturating_mul(o.count)).sum()
     }
 
     /// Operations of one kind on one type.

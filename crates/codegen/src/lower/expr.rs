@@ -6,7 +6,9 @@
 //! accumulators of its reductions.
 
 use super::Lower;
+use super::complex::complex_type;
 use crate::ast::{Block, Declare, Expr, IntFn, Name, Op, Place, Stmt};
+use crate::complex::ComplexOp;
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::target::Posix;
@@ -34,7 +36,8 @@ impl<'k> Lower<'k> {
             e
         };
         let typed = self.kernel.typed(e).map_err(|e| self.internal(e.to_string()))?;
-        self.value(&typed, if ty.is_real() { ty.loaded() } else { ScalarType::F64 })
+        let real = ty.is_real() || ty.is_complex();
+        self.value(&typed, if real { ty.part().loaded() } else { ScalarType::F64 })
     }
 
     /// Code of a truth value.
@@ -43,7 +46,7 @@ impl<'k> Lower<'k> {
     }
 
     /// A part of an expression; a real made of literals has type `weak`.
-    fn value(&mut self, e: &TypedExpr<'_>, weak: ScalarType) -> Result<Value, CodegenError> {
+    pub(super) fn value(&mut self, e: &TypedExpr<'_>, weak: ScalarType) -> Result<Value, CodegenError> {
         Ok(match (e.expr, e.operands.as_slice()) {
             (Ir::Int(c), _) => Value::Affine(Affine::constant(*c)),
             (Ir::Real(r), _) => Value::Real(Expr::Real(r.0, weak), weak),
@@ -55,6 +58,7 @@ impl<'k> Lower<'k> {
                     Value::Real(Expr::Real(-v, ty), ty)
                 }
                 (Value::Real(e, ty), _) => Value::Real(Expr::Neg(Box::new(e)), ty),
+                (Value::Complex(e, ty), _) => Value::Complex(Expr::Complex(ComplexOp::Neg, ty, vec![e]), ty),
                 (Value::Word(e, ty), _) => Value::Word(Expr::binary(Op::Sub, Expr::Int(0, ty), e), ty),
                 (integer, _) => {
                     let zero = Value::Affine(Affine::constant(0));
@@ -85,6 +89,9 @@ impl<'k> Lower<'k> {
             (Ir::Call(f, _), args) => {
                 if self.target.posix == Posix::Missing && f.posix_symbol().is_some() {
                     return Err(CodegenError::NoFunction { function: f.name(), target: self.target.target });
+                }
+                if let Some(value) = self.complex_call(*f, e, weak)? {
+                    return Ok(value);
                 }
                 let ty = real_type(e.ty, weak);
                 let args = args.iter().map(|a| Ok(self.value(a, ty)?.into_real(&self.env, ty)));
@@ -118,6 +125,9 @@ impl<'k> Lower<'k> {
         }
         let weak = if op.is_comparison() { ScalarType::F64 } else { weak };
         let joined = a.ty.join(b.ty).ok_or_else(|| self.internal("operands that do not go together"))?;
+        if joined.is_complex() {
+            return self.complex_binary(op, (a, b), complex_type(joined, weak));
+        }
         if let Some(ty) = joined.word() {
             let (a, b) = (
                 self.value(a, weak)?.into_word(&self.env, ty),
@@ -346,7 +356,11 @@ impl<'k> Lower<'k> {
         [c, a, b]: [&TypedExpr<'_>; 3],
         weak: ScalarType,
     ) -> Result<Value, CodegenError> {
-        let weak = if ty.is_real() { real_type(ty, weak) } else { weak };
+        let weak = match ty.is_complex() {
+            true => complex_type(ty, weak).part(),
+            false if ty.is_real() => real_type(ty, weak),
+            false => weak,
+        };
         let c = self.truth(c)?;
         let a = self.under(c.clone(), |this| this.value(a, weak))?;
         let b = self.under(Expr::Not(Box::new(c.clone())), |this| this.value(b, weak))?;
@@ -354,6 +368,11 @@ impl<'k> Lower<'k> {
         if ty.is_real() {
             let (a, b) = (a.into_real(&self.env, weak), b.into_real(&self.env, weak));
             return Ok(Value::Real(choose(c, a, b), weak));
+        }
+        if ty.is_complex() {
+            let ty = weak.complex();
+            let (a, b) = (a.into_complex(&self.env, ty), b.into_complex(&self.env, ty));
+            return Ok(Value::Complex(choose(c, a, b), ty));
         }
         if let Some(ty) = ty.word() {
             let (a, b) = (a.into_word(&self.env, ty), b.into_word(&self.env, ty));
@@ -401,9 +420,13 @@ impl<'k> Lower<'k> {
                 | Value::Int(..)
                 | Value::Word(..)
                 | Value::Real(..)
+                | Value::Complex(..)
                 | Value::Bool(_)) => value.into_real(&self.env, ty),
             };
             return Ok(Value::Real(code, ty));
+        }
+        if ty.is_complex() {
+            return Ok(Value::Complex(value.into_complex(&self.env, ty), ty));
         }
         if ty.is_word() {
             return Ok(Value::Word(value.into_word(&self.env, ty), ty));
@@ -420,6 +443,7 @@ impl<'k> Lower<'k> {
             | Value::Int(..)
             | Value::Word(..)
             | Value::Real(..)
+            | Value::Complex(..)
             | Value::Bool(_)) => Value::Int(Expr::Cast(ty, Box::new(other.into_expr(&self.env))), ty, range),
         })
     }
@@ -437,6 +461,7 @@ impl<'k> Lower<'k> {
         let name = self.env.names.fresh(&stem);
         let ty = match e.ty.is_real() {
             true => real_type(e.ty, weak),
+            false if e.ty.is_complex() => complex_type(e.ty, weak),
             false if self.is_held(e.ty, body) => ScalarType::I32,
             false if e.ty == ExprType::Bool => ScalarType::Bool,
             false => e.ty.word().unwrap_or(ScalarType::I64),
@@ -449,6 +474,7 @@ impl<'k> Lower<'k> {
         let code = Expr::var(&name);
         Ok(match ty.class() {
             Class::Real => Value::Real(code, ty),
+            Class::Complex => Value::Complex(code, ty),
             Class::Exact => Value::Int(code, ty, Interval::of(ty)),
             Class::Word => Value::Word(code, ty),
             Class::Truth => Value::Bool(code.nonzero()),
@@ -469,7 +495,7 @@ impl<'k> Lower<'k> {
                 .reduction_loop(*iname, &mut |this| this.reduction_nest(e, body, name, ty, depth + 1));
         }
         self.prelude.push(Block::new());
-        let value = self.value(body, ty);
+        let value = self.value(body, ty.part());
         let mut code = self.take_prelude()?;
         let value = self.stored(self.clamped(value?, Some(r.op), ty), ty);
         code.push(super::insn::update(Place::scalar(name.clone()), r.op, ty, value, None));
@@ -481,7 +507,9 @@ impl<'k> Lower<'k> {
 fn real_type(ty: ExprType, weak: ScalarType) -> ScalarType {
     match ty {
         ExprType::Scalar(ty) => ty,
-        ExprType::Bool | ExprType::Literal | ExprType::Index | ExprType::WeakReal => weak,
+        ExprType::Bool | ExprType::Literal | ExprType::Index | ExprType::WeakReal | ExprType::WeakComplex => {
+            weak
+        }
     }
 }
 
@@ -516,6 +544,10 @@ fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
     let value = op.integer_of_nothing(ty);
     match ty.class() {
         Class::Real => Expr::Real(op.real_of_nothing(), ty),
+        Class::Complex => {
+            let parts = [op.real_of_nothing(), 0.0].map(|part| Expr::Real(part, ty.part()));
+            Expr::Complex(ComplexOp::Make, ty, parts.into())
+        }
         Class::Word => Expr::Int(value, ty),
         Class::Truth => Expr::Bool(value != 0),
         Class::Exact if ty == ScalarType::I32 || matches!(op, UpdateOp::Add | UpdateOp::Mul) => {

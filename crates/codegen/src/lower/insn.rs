@@ -74,6 +74,7 @@ fn known(condition: &Expr) -> Option<bool> {
         | Expr::IntCall(..)
         | Expr::LanesCall(..)
         | Expr::Half(..)
+        | Expr::Complex(..)
         | Expr::Cast(..)
         | Expr::Select(..)
         | Expr::Vector { .. } => None,
@@ -145,11 +146,15 @@ impl<'k> Lower<'k> {
                     | purlin_ir::AddressSpace::Literal
                     | purlin_ir::AddressSpace::Local) => {
                         let local = space == purlin_ir::AddressSpace::Local;
+                        let (insn, var) = (&insn.name, &self.kernel.vars[insn.lhs.var].name);
                         if ty.bytes() < 4 && !self.target.is_host() {
-                            let (insn, var) =
-                                (insn.name.clone(), self.kernel.vars[insn.lhs.var].name.clone());
                             let target = self.target.target;
+                            let (insn, var) = (insn.clone(), var.clone());
                             return Err(CodegenError::NarrowAtomic { insn, var, ty, target });
+                        }
+                        if ty.is_complex() && op != UpdateOp::Add {
+                            let (insn, var) = (insn.clone(), var.clone());
+                            return Err(CodegenError::ComplexAtomic { insn, var, ty });
                         }
                         Stmt::Atomic(Atomic { place, op, value, ty, local, origin: id })
                     }
@@ -183,6 +188,7 @@ impl<'k> Lower<'k> {
             (Class::Real, Value::Real(e, ScalarType::F32)) => e.encoded(ty),
             (Class::Real, value) => value.into_real(&self.env, ty.loaded()).encoded(ty),
             (Class::Word, value) => value.into_word(&self.env, ty),
+            (Class::Complex, value) => value.into_complex(&self.env, ty),
             (Class::Truth, value) => value.into_expr(&self.env),
             (Class::Exact, value) => {
                 let (e, from, _) = value.as_integer(&self.env);

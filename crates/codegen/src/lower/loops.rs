@@ -419,17 +419,15 @@ impl<'k> Lower<'k> {
 
     /// The first value from `lo` on that is `residue` modulo `step`.
     fn first_of_stride(&self, lo: &Value, step: i64, residue: i64) -> Value {
-        match lo {
+        use crate::value::arithmetic;
+        if let Value::Affine(e) = lo {
             // lo + ((residue - lo) mod step)
-            Value::Affine(e) => Value::Affine(e.plus(&Affine::constant(residue).minus(e).modulo(step))),
-            other @ (Value::Int(..) | Value::Word(..) | Value::Real(..) | Value::Bool(_)) => {
-                use crate::value::arithmetic;
-                let constant = |c| Value::Affine(Affine::constant(c));
-                let gap = arithmetic(&self.env, Op::Sub, constant(residue), other.clone());
-                let (code, ty, range) = divide(&self.env, gap, constant(step), IntFn::Mod);
-                arithmetic(&self.env, Op::Add, other.clone(), Value::Int(code, ty, range))
-            }
+            return Value::Affine(e.plus(&Affine::constant(residue).minus(e).modulo(step)));
         }
+        let constant = |c| Value::Affine(Affine::constant(c));
+        let gap = arithmetic(&self.env, Op::Sub, constant(residue), lo.clone());
+        let (code, ty, range) = divide(&self.env, gap, constant(step), IntFn::Mod);
+        arithmetic(&self.env, Op::Add, lo.clone(), Value::Int(code, ty, range))
     }
 
     /// Code of a loop that holds a barrier: conditions that differ among work-items go to the runs

@@ -1,5 +1,6 @@
 //! The loop tree as code: one pass over the tree with what is known at each point.
 
+mod complex;
 mod expr;
 mod full;
 pub(crate) mod insn;

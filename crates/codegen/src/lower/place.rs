@@ -42,6 +42,7 @@ impl<'k> Lower<'k> {
             // C computes in 32 bits with what has fewer
             Class::Exact => Value::Int(code, var.ty.loaded(), Interval::of(var.ty)),
             Class::Word => Value::Word(code, var.ty),
+            Class::Complex => Value::Complex(code, var.ty),
             Class::Truth => Value::Bool(code.nonzero()),
         })
     }
@@ -72,7 +73,7 @@ impl<'k> Lower<'k> {
             TableData::Int(values) => values.get(place).map(|v| match var.ty.class() {
                 Class::Truth => Value::Bool(Expr::Bool(*v != 0)),
                 Class::Word => Value::Word(Expr::Int(*v, var.ty), var.ty),
-                Class::Exact | Class::Real => Value::Affine(Affine::constant(*v)),
+                Class::Exact | Class::Real | Class::Complex => Value::Affine(Affine::constant(*v)),
             }),
         }
     }

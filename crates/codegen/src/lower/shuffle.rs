@@ -8,6 +8,7 @@
 use super::Lower;
 use crate::ast::{CodePiece, Declare, Expr, Intrinsic, Op, Place, Stmt};
 use crate::axes::{Axes, is_replicated};
+use crate::complex::ComplexOp;
 use crate::error::CodegenError;
 use crate::placed::PlacedKernel;
 use crate::target::{ShuffleWord, SubGroups};
@@ -81,25 +82,35 @@ impl<'k> Lower<'k> {
         };
         let name = self.env.names.fresh(&format!("{}_read", var.name));
         let width = self.axes.row().min(self.kernel.sub_group.width().into());
-        let piece = |word: &ShuffleWord| match word {
+        // a complex number goes part by part
+        let parts: &[Option<ComplexOp>] =
+            if var.ty.is_complex() { &[Some(ComplexOp::Real), Some(ComplexOp::Imag)] } else { &[None] };
+        let member = |part: &Option<ComplexOp>| part.and_then(ComplexOp::member).map(|m| format!(".{m}"));
+        let held = || Expr::Load(place.clone());
+        let piece = |part: &Option<ComplexOp>, word: &ShuffleWord| match word {
             ShuffleWord::Text(text) => CodePiece::Text((*text).into()),
-            ShuffleWord::To => CodePiece::Text(name.to_string()),
+            ShuffleWord::To => CodePiece::Text(format!("{name}{}", member(part).unwrap_or_default())),
             ShuffleWord::Mask => CodePiece::Text(self.row_mask(width)),
-            ShuffleWord::Value => CodePiece::Value(Expr::Load(place.clone())),
+            ShuffleWord::Value => CodePiece::Value(match part {
+                Some(part) => Expr::Complex(*part, var.ty, vec![held()]),
+                None => held(),
+            }),
             ShuffleWord::Lane => CodePiece::Value(lane.clone()),
             ShuffleWord::Width => CodePiece::Text(width.to_string()),
         };
         let declared = Declare::scalar(name.clone(), var.ty, None);
-        let shuffle = Intrinsic {
+        let shuffle = |part: &Option<ComplexOp>| Intrinsic {
             name: format!("shuffle of {}", var.name),
-            pieces: shuffle.iter().map(piece).collect(),
+            pieces: shuffle.iter().map(|word| piece(part, word)).collect(),
             written: vec![name.clone()],
             origins: Vec::new(),
             collective: true,
             asynchronous: false,
         };
+        let shuffles: Vec<Stmt> = parts.iter().map(|part| Stmt::Intrinsic(shuffle(part))).collect();
         if let Some(prelude) = self.prelude.last_mut() {
-            prelude.extend([Stmt::Declare(declared), Stmt::Intrinsic(shuffle)]);
+            prelude.push(Stmt::Declare(declared));
+            prelude.extend(shuffles);
         }
         Ok(Expr::var(&name))
     }

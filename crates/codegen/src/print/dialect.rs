@@ -44,7 +44,9 @@ impl TargetDescription {
             | ScalarType::F16
             | ScalarType::Bf16
             | ScalarType::F32
-            | ScalarType::F64 => "",
+            | ScalarType::F64
+            | ScalarType::C64
+            | ScalarType::C128 => "",
         }
     }
 

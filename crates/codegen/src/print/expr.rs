@@ -3,6 +3,7 @@
 
 use super::printer::Printer;
 use crate::ast::{Expr, Extent, Op, Place};
+use crate::complex::ComplexOp;
 use crate::print::Helper;
 use crate::target::Posix;
 use purlin_ir::{MathFn, ScalarType};
@@ -44,6 +45,7 @@ impl Printer {
                 self.out.push_str(&name);
                 self.arguments(args.iter());
             }
+            Expr::Complex(op, ty, args) => self.complex(*op, *ty, args),
             Expr::IntCall(f, ty, a, b) => {
                 self.doubles |= *ty == ScalarType::F64;
                 let helper = Helper::Integer(*f, *ty);
@@ -80,6 +82,21 @@ impl Printer {
             }),
             Expr::Vector { ty, width, lanes } => self.vector(*ty, *width, lanes),
         }
+    }
+
+    fn complex(&mut self, op: ComplexOp, ty: ScalarType, args: &[Expr]) {
+        self.mentions(ty);
+        if let (Some(member), [z]) = (op.member(), args) {
+            self.expr(z, ATOM);
+            self.out.push('.');
+            return self.out.push_str(member);
+        }
+        if op == ComplexOp::Convert {
+            self.mentions(if ty == ScalarType::C64 { ScalarType::C128 } else { ScalarType::C64 });
+        }
+        self.helpers.extend(op.calls().iter().chain([&op]).map(|op| Helper::Complex(*op, ty)));
+        self.out.push_str(&op.name(ty));
+        self.arguments(args.iter());
     }
 
     pub(super) fn place(&mut self, place: &Place) {

@@ -1,7 +1,9 @@
 //! Small functions that the source defines at its head when it needs them.
 
+use super::complex;
 use crate::ast::update_value;
 use crate::ast::{Atomic, Coding, Expr, IntFn};
+use crate::complex::ComplexOp;
 use crate::target::TargetDescription;
 use purlin_ir::{MathFn, ScalarType, UpdateOp};
 
@@ -10,6 +12,10 @@ use purlin_ir::{MathFn, ScalarType, UpdateOp};
 pub(crate) enum Helper {
     /// The declaration of a function that C's headers do not have in its standard mode.
     Declared(MathFn, ScalarType),
+    /// A type of complex numbers, in C.
+    Pair(ScalarType),
+    /// A function of complex numbers.
+    Complex(ComplexOp, ScalarType),
     /// A type of vectors of C's compilers.
     Vector(ScalarType, u8),
     /// One value in all lanes of such a vector.
@@ -35,7 +41,7 @@ impl Helper {
 
     /// Whether it is a compare-and-swap on 64 bits.
     pub(crate) fn is_wide_atomic(&self) -> bool {
-        matches!(self, Self::Atomic { ty, .. } if ty.bytes() == 8)
+        matches!(self, Self::Atomic { ty, .. } if ty.part().bytes() == 8)
     }
 
     /// The native function, if the target has one.
@@ -55,6 +61,8 @@ impl Helper {
         }
         match self {
             Self::Declared(f, ty) => dialect.function(*f, *ty),
+            Self::Pair(ty) => dialect.ty(*ty).to_owned(),
+            Self::Complex(op, ty) => op.name(*ty),
             Self::Vector(ty, width) => dialect.vector(*ty, *width),
             Self::Splat(ty, width) => format!("{}_of", dialect.vector(*ty, *width)),
             Self::Shuffle(ty, width) => format!("{}_shuffle", dialect.vector(*ty, *width)),
@@ -81,6 +89,8 @@ impl Helper {
                 let (t, name) = (dialect.ty(*ty), dialect.function(*f, *ty));
                 format!("extern {t} {name}(int, {t});\n")
             }
+            Self::Pair(ty) => complex::structure(*ty, dialect),
+            Self::Complex(op, ty) => op.source(*ty, dialect),
             Self::Vector(ty, width) => vector_source(*ty, *width, dialect),
             Self::Splat(ty, width) => splat_source(*ty, *width, dialect, &self.name(dialect)),
             Self::Shuffle(ty, width) => shuffle_source(*ty, *width, &self.name(dialect)),
@@ -99,6 +109,10 @@ impl Helper {
                 format!("{inline} {to} {name}(const {from} x)\n{{\n{body}}}\n")
             }
             Self::Integer(f, ty) => integer_source(*f, *ty, dialect, &self.name(dialect)),
+            Self::Atomic { op, ty, local } if ty.is_complex() => {
+                let part = Self::Atomic { op: *op, ty: ty.part(), local: *local }.name(dialect);
+                complex::atomic_sum(*ty, *local, &part, (&self.name(dialect), dialect))
+            }
             Self::Atomic { op, ty, local } => (dialect.atomics.source)(*op, *ty, *local, &self.name(dialect)),
         }
     }

@@ -1,6 +1,7 @@
 //! The C-family printer: one walk over the code, a thin dialect for each target.
 
 mod comment;
+mod complex;
 mod copies;
 mod dialect;
 mod expr;
@@ -48,6 +49,9 @@ pub(crate) fn source(
         std::mem::take(&mut printer.out)
     });
     let mut text = if contraction { String::new() } else { target.contraction.forbidden.to_owned() };
+    for param in functions.iter().flat_map(|function| &function.params) {
+        printer.mentions(param.ty);
+    }
     let doubles = printer.doubles || functions.iter().any(|function| uses_doubles(function));
     text += &(target.words.preamble)(doubles, printer.wide_atomics());
     for helper in &printer.helpers {
@@ -92,7 +96,7 @@ pub(crate) fn expression(e: &Expr) -> String {
 }
 
 fn uses_doubles(function: &Function) -> bool {
-    function.params.iter().any(|p| p.ty == ScalarType::F64)
+    function.params.iter().any(|p| p.ty.part() == ScalarType::F64)
         || function.constants.iter().any(|c| c.ty == ScalarType::F64)
 }
 
@@ -108,6 +112,7 @@ impl Printer {
         }
         (self.in_groups, self.indent) = (false, 1);
         self.provided.clone_from(&function.provided);
+        self.provides_pairs = !self.provided.is_empty() && declares_pairs(&function.body);
         self.provided_bytes = 0;
         self.block(&function.body);
         std::mem::take(&mut self.out)
@@ -168,7 +173,7 @@ impl Printer {
     }
 
     fn declare(&mut self, d: &Declare) {
-        self.doubles |= d.ty == ScalarType::F64;
+        self.mentions(d.ty);
         if self.provided.contains(&d.name) {
             return self.declare_provided(d);
         }
@@ -200,6 +205,14 @@ impl Printer {
         self.out.push_str(";\n");
     }
 
+    /// Notes what the source has to define or ask for before a type.
+    fn mentions(&mut self, ty: ScalarType) {
+        self.doubles |= ty.part() == ScalarType::F64;
+        if ty.is_complex() && self.dialect.is_host() {
+            self.helpers.insert(Helper::Pair(ty));
+        }
+    }
+
     /// Bytes to whose multiples an array is aligned, where its type does not say enough.
     fn alignment(&self, name: &Name) -> Option<u64> {
         self.aligned.iter().find(|(aligned, _)| aligned == name).map(|(_, bytes)| *bytes)
@@ -210,7 +223,8 @@ impl Printer {
         let offset = self.provided_bytes;
         if offset == 0 {
             let words = &self.dialect.words;
-            let align = if self.aligned.is_empty() { String::new() } else { (words.aligned)(16) };
+            let plain = self.aligned.is_empty() && !self.provides_pairs;
+            let align = if plain { String::new() } else { (words.aligned)(16) };
             self.line(&format!("extern {}{align}double local_memory[];", words.local));
         }
         let offset = offset.next_multiple_of(self.alignment(&d.name).unwrap_or(1).max(d.ty.bytes()));
@@ -279,12 +293,13 @@ impl Printer {
 
     fn atomic(&mut self, a: &Atomic) {
         let is_half = a.ty.is_half();
+        let has_operators = !is_half && !a.ty.is_complex();
         if self.dialect.is_host() {
             if a.local {
                 // The work-items of a group run on one thread.
-                return self.assign(&a.place, Some(a.op).filter(|_| !is_half), &helpers::combined(a));
+                return self.assign(&a.place, Some(a.op).filter(|_| has_operators), &helpers::combined(a));
             }
-            if matches!(a.op, UpdateOp::Add | UpdateOp::Mul) && !is_half {
+            if matches!(a.op, UpdateOp::Add | UpdateOp::Mul) && has_operators {
                 return self.atomic_of_threads(a);
             }
         }
@@ -298,6 +313,12 @@ impl Printer {
         self.out.push_str(");\n");
         if is_half {
             self.helpers.extend([Coding::Encode, Coding::Decode].map(|coding| Helper::Half(coding, a.ty)));
+        }
+        if a.ty.is_complex() {
+            let part = Helper::atomic(&Atomic { ty: a.ty.part(), ..a.clone() }, self.dialect);
+            if !part.is_native(self.dialect) && !self.dialect.is_host() {
+                self.helpers.insert(part);
+            }
         }
         if !helper.is_native(self.dialect) {
             self.helpers.insert(helper);
@@ -406,6 +427,12 @@ fn may_vectorise(body: &Block) -> bool {
         })
     }
     visit(body, &mut BTreeSet::new())
+}
+
+/// Whether a block declares local memory for complex numbers, which are read in one piece.
+fn declares_pairs(block: &Block) -> bool {
+    let here = |stmt: &Stmt| matches!(stmt, Stmt::Declare(d) if d.local && d.ty.is_complex());
+    block.iter().any(|stmt| here(stmt) || stmt.body().is_some_and(declares_pairs))
 }
 
 /// Whether a block declares one of some names.

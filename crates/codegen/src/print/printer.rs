@@ -24,6 +24,8 @@ pub(crate) struct Printer {
     pub(super) provided: Vec<Name>,
     /// Bytes used so far of that memory.
     pub(super) provided_bytes: u64,
+    /// Whether complex numbers lie in it.
+    pub(super) provides_pairs: bool,
     pub(super) aligned: Vec<(Name, u64)>,
     pub(super) kept: BTreeSet<Name>,
     /// Arrays of C code of which each thread may have a copy.
@@ -46,6 +48,7 @@ impl Printer {
             in_last_group: false,
             provided: Vec::new(),
             provided_bytes: 0,
+            provides_pairs: false,
             aligned: Vec::new(),
             kept: BTreeSet::new(),
             summed: Vec::new(),

@@ -73,6 +73,8 @@ fn ty(ty: ScalarType) -> &'static str {
         ScalarType::U16 | ScalarType::F16 | ScalarType::Bf16 => "uint16_t",
         ScalarType::U32 => "uint32_t",
         ScalarType::U64 => "uint64_t",
+        ScalarType::C64 => "purlin_c64",
+        ScalarType::C128 => "purlin_c128",
     }
 }
 

@@ -81,7 +81,12 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
             ScalarType::U8 | ScalarType::Bool => format!("uchar{width}"),
             ScalarType::U16 | ScalarType::F16 | ScalarType::Bf16 => format!("ushort{width}"),
             ScalarType::U32 => format!("uint{width}"),
-            of @ (ScalarType::F32 | ScalarType::F64 | ScalarType::I16 | ScalarType::I32) => {
+            of @ (ScalarType::F32
+            | ScalarType::F64
+            | ScalarType::I16
+            | ScalarType::I32
+            | ScalarType::C64
+            | ScalarType::C128) => {
                 format!("{}{width}", ty(of))
             }
         },
@@ -141,6 +146,8 @@ fn ty(ty: ScalarType) -> &'static str {
         ScalarType::U16 | ScalarType::F16 | ScalarType::Bf16 => "unsigned short",
         ScalarType::U32 => "unsigned int",
         ScalarType::U64 => "unsigned long long",
+        ScalarType::C64 => "float2",
+        ScalarType::C128 => "double2",
     }
 }
 
@@ -193,7 +200,7 @@ fn atomic(op: UpdateOp, of: ScalarType, _local: bool, name: &str) -> String {
         ScalarType::F32 => ("unsigned int", "__uint_as_float(seen)", "__float_as_uint"),
         ScalarType::U32 => ("unsigned int", "seen", ""),
         ScalarType::U64 => ("unsigned long long", "seen", ""),
-        // none of fewer than 32 bits comes here
+        // none of fewer than 32 bits comes here, and complex numbers have sums of their own
         ScalarType::I8
         | ScalarType::U8
         | ScalarType::I16
@@ -201,6 +208,8 @@ fn atomic(op: UpdateOp, of: ScalarType, _local: bool, name: &str) -> String {
         | ScalarType::Bool
         | ScalarType::F16
         | ScalarType::Bf16
+        | ScalarType::C64
+        | ScalarType::C128
         | ScalarType::I32 => ("unsigned int", "(int)seen", "(unsigned int)"),
         ScalarType::I64 => ("unsigned long long", "(long long)seen", "(unsigned long long)"),
     };

@@ -91,6 +91,8 @@ fn ty(ty: ScalarType) -> &'static str {
         ScalarType::U16 | ScalarType::F16 | ScalarType::Bf16 => "ushort",
         ScalarType::U32 => "uint",
         ScalarType::U64 => "ulong",
+        ScalarType::C64 => "float2",
+        ScalarType::C128 => "double2",
     }
 }
 

@@ -76,3 +76,11 @@ pub struct Traffic {
     /// Whether the walk came to the end of the code.
     pub complete: bool,
 }
+
+impl Traffic {
+    /// Counts operations on reals and functions of them.
+    pub(super) fn issue(&mut self, (arithmetic, functions): (f64, f64), times: f64) {
+        self.arithmetic += arithmetic * times;
+        self.functions += functions * times;
+    }
+}

@@ -1,6 +1,12 @@
 //! Values of all work-items of a group.
 
 use crate::ast::{IntFn, Op};
+use purlin_ir::ScalarType;
+
+/// Whether values of a type are in floating point: reals, and complex numbers.
+pub(super) fn is_real(ty: ScalarType) -> bool {
+    ty.part().is_real()
+}
 
 /// The value of an expression in each work-item.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,7 +17,7 @@ pub(super) enum Value {
     Lanes(Vec<i64>),
     /// An integer or a truth value that is not known.
     Unknown,
-    /// A number in floating point.
+    /// A number in floating point, or a complex one.
     Real,
 }
 

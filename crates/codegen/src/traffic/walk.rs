@@ -3,7 +3,7 @@
 use super::counts::{GlobalAccesses, Integers, Traffic};
 use super::live::Lives;
 use super::memory::{Addresses, Service, Touched};
-use super::value::{Value, call, operate};
+use super::value::{Value, call, is_real, operate};
 use crate::ast::{Atomic, CodePiece, Declare, Expr, Extent, For, Intrinsic, Name, Op, Place, Stmt};
 use crate::program::Code;
 use purlin_ir::{MathFn, ScalarType, UpdateOp};
@@ -75,7 +75,7 @@ impl<'w> Walker<'w> {
                 buffers.insert(param.name.clone(), Buffer { space: Space::Global, ty: param.ty });
             } else {
                 let value = integers.param(&param.name).map_or(Value::Unknown, Value::Uniform);
-                scalars.insert(param.name.clone(), if param.ty.is_real() { Value::Real } else { value });
+                scalars.insert(param.name.clone(), if is_real(param.ty) { Value::Real } else { value });
             }
         }
         for table in &function.constants {
@@ -351,6 +351,11 @@ impl<'w> Walker<'w> {
                 }
                 Value::Real
             }
+            Expr::Complex(op, ty, args) => {
+                args.iter().for_each(|a| drop(self.visit(a)));
+                self.traffic.issue(op.cost(), self.issued());
+                if op.value(*ty).is_some() { Value::Real } else { Value::Unknown }
+            }
             Expr::LanesCall(_, _, lanes, args) => {
                 args.iter().for_each(|a| drop(self.visit(a)));
                 self.traffic.functions += self.issued() * f64::from(*lanes);
@@ -469,7 +474,7 @@ impl<'w> Walker<'w> {
         let at = self.visit(offset);
         let Some(buffer) = self.buffers.get(&place.name).copied() else { return Value::Unknown };
         self.touch(place, buffer, &at, Use::Read, false);
-        if buffer.ty.is_real() {
+        if is_real(buffer.ty) {
             return Value::Real;
         }
         let name = &place.name;
@@ -571,7 +576,7 @@ fn arithmetic(e: &Expr) -> u64 {
     if matches!(e, Expr::Load(_)) {
         return 0;
     }
-    let own = matches!(e, Expr::Binary(Op::Add | Op::Sub | Op::Mul | Op::Div, ..));
+    let own = matches!(e, Expr::Complex(..) | Expr::Binary(Op::Add | Op::Sub | Op::Mul | Op::Div, ..));
     u64::from(own) + e.operands().map(arithmetic).sum::<u64>()
 }
 

@@ -71,6 +71,7 @@ fn is_arithmetic(e: &Expr, allowed: &dyn Fn(&Place) -> bool) -> bool {
         | Expr::IntCall(..)
         | Expr::LanesCall(..)
         | Expr::Half(..)
+        | Expr::Complex(..)
         | Expr::Cast(..)
         | Expr::Select(..)
         | Expr::Vector { .. } => false,
@@ -255,6 +256,7 @@ impl HostLanes<'_> {
             | Expr::IntCall(..)
             | Expr::LanesCall(..)
             | Expr::Half(..)
+            | Expr::Complex(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. } => None,

@@ -256,6 +256,7 @@ impl<'a> Lanes<'a> {
             | Expr::IntCall(..)
             | Expr::LanesCall(..)
             | Expr::Half(..)
+            | Expr::Complex(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. } => self.packed(e, ty),
@@ -285,9 +286,10 @@ impl<'a> Lanes<'a> {
         let offset = place.offset.as_ref()?;
         let (ty, space) = *self.symbols.get(&place.name)?;
         let beside = slope(offset, &self.head.name, self.symbols) == Some(1);
-        // values of 8 and 16 bits widen one by one, and truth values are compared with 0
-        let widens = ty.is_storage() || ty == ScalarType::Bool;
-        if !beside || widens || self.held.contains_key(&place.name) || self.mentions_held(offset) {
+        // values of 8 and 16 bits widen one by one, truth values are compared with 0, and functions take
+        // complex numbers one by one
+        let alone = ty.is_storage() || ty == ScalarType::Bool || ty.is_complex();
+        if !beside || alone || self.held.contains_key(&place.name) || self.mentions_held(offset) {
             return None;
         }
         let fits = match self.target {
@@ -307,8 +309,8 @@ impl<'a> Lanes<'a> {
 
     fn has_vectors_of(&self, ty: ScalarType) -> bool {
         match self.target {
-            Vectors::Accesses { widest } => u64::from(self.width) * ty.bytes() <= widest,
-            Vectors::Operators | Vectors::OfCompilers => true,
+            Vectors::Accesses { widest } => u64::from(self.width) * ty.bytes() <= widest && !ty.is_complex(),
+            Vectors::Operators | Vectors::OfCompilers => !ty.is_complex(),
         }
     }
 

@@ -18,6 +18,7 @@ pub(super) fn type_of(e: &Expr, of: &dyn Fn(&Name) -> Option<ScalarType>) -> Opt
         | Expr::Vector { ty, .. } => Some(*ty),
         Expr::Load(place) => of(&place.name).map(ScalarType::loaded),
         Expr::Hardware { .. } => Some(ScalarType::I32),
+        Expr::Complex(op, ty, _) => op.value(*ty),
         Expr::Neg(a) => type_of(a, of),
         Expr::Select(_, a, b)
         | Expr::Binary(
@@ -48,6 +49,8 @@ fn widest(a: ScalarType, b: ScalarType) -> ScalarType {
         ScalarType::U64 => 3,
         ScalarType::F32 => 4,
         ScalarType::F64 => 5,
+        ScalarType::C64 => 6,
+        ScalarType::C128 => 7,
     };
     if rank(a) >= rank(b) { a } else { b }
 }
@@ -93,6 +96,7 @@ pub(super) fn slope(e: &Expr, index: &Name, symbols: &Symbols) -> Option<i64> {
         | Expr::IntCall(..)
         | Expr::LanesCall(..)
         | Expr::Half(..)
+        | Expr::Complex(..)
         | Expr::Select(..)
         | Expr::Vector { .. } => None,
     }
@@ -120,7 +124,12 @@ pub(super) fn factor(e: &Expr, index: &Name, step: u64, known: &Known, symbols: 
             if let Expr::Int(d, _) = **b { of_quotient(of(a), d) } else { 1 }
         }
         Expr::Load(_) | Expr::Real(..) | Expr::Bool(_) | Expr::Hardware { .. } | Expr::Not(_) => 1,
-        Expr::Binary(..) | Expr::Call(..) | Expr::LanesCall(..) | Expr::Half(..) | Expr::Vector { .. } => 1,
+        Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Complex(..)
+        | Expr::LanesCall(..)
+        | Expr::Half(..)
+        | Expr::Vector { .. } => 1,
     }
 }
 
@@ -195,6 +204,7 @@ impl Sum {
                     | Expr::IntCall(..)
                     | Expr::LanesCall(..)
                     | Expr::Half(..)
+                    | Expr::Complex(..)
                     | Expr::Cast(..)
                     | Expr::Select(..)
                     | Expr::Vector { .. }) => self.add(false, b),
@@ -216,6 +226,7 @@ impl Sum {
             | Expr::IntCall(..)
             | Expr::LanesCall(..)
             | Expr::Half(..)
+            | Expr::Complex(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. }) => self.add(false, other),

@@ -223,6 +223,7 @@ fn without(e: &Expr, zero: &[&Name]) -> Option<Expr> {
         | Expr::IntCall(..)
         | Expr::LanesCall(..)
         | Expr::Half(..)
+        | Expr::Complex(..)
         | Expr::Select(..)
         | Expr::Vector { .. }) => Some(other.clone()),
     }

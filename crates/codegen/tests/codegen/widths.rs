@@ -101,6 +101,7 @@ impl Machine {
             | Expr::Call(..)
             | Expr::LanesCall(..)
             | Expr::Half(..)
+            | Expr::Complex(..)
             | Expr::Select(..)
             | Expr::Vector { .. } => {
                 return Err("not an integer".into());

@@ -1,7 +1,9 @@
 //! Ranges of indices at given values: from the smallest and the largest entry of each map.
 
 use crate::memory::Memory;
-use crate::node::{Conversion, Disjunct, Form, Int, IntOp, Number, Place, Program, Real, Statement, Truth};
+use crate::node::{
+    Complex, Conversion, Disjunct, Form, Int, IntOp, Number, Place, Program, Real, Statement, Truth,
+};
 use purlin_ir::constant::TableData;
 use purlin_ir::ids::{Id, InameId, VarId};
 use purlin_ir::kernel::{Direction, Kernel, VarKind};
@@ -29,6 +31,7 @@ impl<'p> Ranges<'p> {
     pub(super) fn stays_inside(&mut self, statement: &Statement) -> bool {
         let rhs = match &statement.rhs {
             Number::Real(e) => self.real(e),
+            Number::Complex(e) => self.complex(e),
             Number::Int(e) => self.int(e),
         };
         rhs && self.place(&statement.lhs) && statement.predicate.as_ref().is_none_or(|p| self.truth(p))
@@ -51,6 +54,7 @@ impl<'p> Ranges<'p> {
             Real::Arith { a, b, .. } => self.real(a) && self.real(b),
             Real::Call { args, .. } => args.iter().all(|e| self.real(e)),
             Real::Select(c, a, b) => self.truth(c) && self.real(a) && self.real(b),
+            Real::Part { of, .. } => self.complex(of),
             Real::Reduce { body, .. } => self.real(body),
         }
     }
@@ -68,10 +72,22 @@ impl<'p> Ranges<'p> {
         }
     }
 
+    fn complex(&mut self, e: &Complex) -> bool {
+        match e {
+            Complex::Load(place) => self.place(place),
+            Complex::Op { reals, args, .. } => {
+                reals.iter().all(|e| self.real(e)) && args.iter().all(|e| self.complex(e))
+            }
+            Complex::Select(c, a, b) => self.truth(c) && self.complex(a) && self.complex(b),
+            Complex::Reduce { body, .. } => self.complex(body),
+        }
+    }
+
     fn truth(&mut self, e: &Truth) -> bool {
         match e {
             Truth::Int { a, b, .. } => self.int(a) && self.int(b),
             Truth::Real { a, b, .. } => self.real(a) && self.real(b),
+            Truth::Complex { a, b, .. } => self.complex(a) && self.complex(b),
             Truth::Nonzero(a) => self.int(a),
             Truth::Not(a) => self.truth(a),
             Truth::And(a, b) | Truth::Or(a, b) => self.truth(a) && self.truth(b),

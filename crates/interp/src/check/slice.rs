@@ -1,6 +1,8 @@
 //! The part of a program that says where some instructions go.
 
-use crate::node::{Disjunct, Form, Int, Number, Place, Program, Real, Statement, Step, Touch, Truth};
+use crate::node::{
+    Complex, Disjunct, Form, Int, Number, Place, Program, Real, Statement, Step, Touch, Truth,
+};
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use std::collections::BTreeSet;
 
@@ -54,6 +56,7 @@ fn touches(statement: &Statement) -> Vec<Touch> {
     let mut found = vec![Touch::At(statement.lhs.clone())];
     match &statement.rhs {
         Number::Real(e) => real(e, &mut found),
+        Number::Complex(e) => complex(e, &mut found),
         Number::Int(e) => int(e, &mut found),
     }
     found
@@ -68,7 +71,20 @@ fn real(e: &Real, found: &mut Vec<Touch>) {
         Real::Arith { a, b, .. } => [a, b].into_iter().for_each(|e| real(e, found)),
         Real::Call { args, .. } => args.iter().for_each(|e| real(e, found)),
         Real::Select(c, a, b) => select(c, [&mut |f| real(a, f), &mut |f| real(b, f)], found),
+        Real::Part { of, .. } => complex(of, found),
         Real::Reduce { inames, body, .. } => over(inames, &mut |f| real(body, f), found),
+    }
+}
+
+fn complex(e: &Complex, found: &mut Vec<Touch>) {
+    match e {
+        Complex::Load(place) => found.push(Touch::At(place.clone())),
+        Complex::Op { reals, args, .. } => {
+            reals.iter().for_each(|e| real(e, found));
+            args.iter().for_each(|e| complex(e, found));
+        }
+        Complex::Select(c, a, b) => select(c, [&mut |f| complex(a, f), &mut |f| complex(b, f)], found),
+        Complex::Reduce { inames, body, .. } => over(inames, &mut |f| complex(body, f), found),
     }
 }
 
@@ -123,6 +139,7 @@ impl Needed<'_> {
         self.place(&statement.lhs);
         match &statement.rhs {
             Number::Real(e) => self.real(e),
+            Number::Complex(e) => self.complex(e),
             Number::Int(e) => self.int(e),
         }
     }
@@ -191,9 +208,28 @@ impl Needed<'_> {
                 self.truth(c);
                 [a, b].into_iter().for_each(|e| self.real(e));
             }
+            Real::Part { of, .. } => self.complex(of),
             Real::Reduce { inames, body, .. } => {
                 inames.iter().for_each(|i| self.domain(*i));
                 self.real(body);
+            }
+        }
+    }
+
+    fn complex(&mut self, e: &Complex) {
+        match e {
+            Complex::Load(place) => self.place(place),
+            Complex::Op { reals, args, .. } => {
+                reals.iter().for_each(|e| self.real(e));
+                args.iter().for_each(|e| self.complex(e));
+            }
+            Complex::Select(c, a, b) => {
+                self.truth(c);
+                [a, b].into_iter().for_each(|e| self.complex(e));
+            }
+            Complex::Reduce { inames, body, .. } => {
+                inames.iter().for_each(|i| self.domain(*i));
+                self.complex(body);
             }
         }
     }
@@ -202,6 +238,7 @@ impl Needed<'_> {
         match e {
             Truth::Int { a, b, .. } => [a, b].into_iter().for_each(|e| self.int(e)),
             Truth::Real { a, b, .. } => [a, b].into_iter().for_each(|e| self.real(e)),
+            Truth::Complex { a, b, .. } => [a, b].into_iter().for_each(|e| self.complex(e)),
             Truth::Nonzero(a) => self.int(a),
             Truth::Not(a) => self.truth(a),
             Truth::And(a, b) | Truth::Or(a, b) => [a, b].into_iter().for_each(|e| self.truth(e)),

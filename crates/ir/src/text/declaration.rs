@@ -33,6 +33,11 @@ impl<'s> Parser<'s> {
         let (keyword, keyword_span) = c.expect_word("a declaration")?;
         let (name, _) = c.expect_word("a name")?;
         let ty = if c.take_symbol(":") { scalar_type(c)? } else { self.type_left_out(c, keyword, id)? };
+        if keyword == "table" && ty.is_complex() {
+            let message = format!("table `{name}` has elements of type `{ty}`");
+            let help = "make a table of each part and write `complex(re[i], im[i])`";
+            return Err(fail_help(c.whole_span(), message, help));
+        }
         let shape = if c.take_symbol("[") { self.affine_list(c, "]")? } else { Vec::new() };
         let kind = match keyword {
             "param" => VarKind::Param,

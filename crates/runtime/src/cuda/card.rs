@@ -247,6 +247,8 @@ impl CudaDriver {
                 CallValue::I64(v) => std::ptr::from_ref(v).cast_mut().cast(),
                 CallValue::F32(v) => std::ptr::from_ref(v).cast_mut().cast(),
                 CallValue::F64(v) => std::ptr::from_ref(v).cast_mut().cast(),
+                CallValue::C64(v) => std::ptr::from_ref(v).cast_mut().cast(),
+                CallValue::C128(v) => std::ptr::from_ref(v).cast_mut().cast(),
                 CallValue::Memory(m) => std::ptr::from_ref(&m.pointer).cast_mut().cast(),
             })
             .collect();

@@ -6,6 +6,7 @@ use crate::driver::{Call, CallValue};
 use crate::error::RuntimeError;
 use cudarc::driver::result;
 use cudarc::driver::sys;
+use purlin_ir::symmetry::Element;
 use std::sync::Arc;
 
 /// Fewest launches for which a graph is made.
@@ -38,12 +39,16 @@ fn same((code, call): &Launch<'_>, (other_code, other): &Launch<'_>) -> bool {
             (CallValue::I64(a), CallValue::I64(b)) => a == b,
             (CallValue::F32(a), CallValue::F32(b)) => a.to_bits() == b.to_bits(),
             (CallValue::F64(a), CallValue::F64(b)) => a.to_bits() == b.to_bits(),
+            (CallValue::C64(a), CallValue::C64(b)) => a.is_same(*b),
+            (CallValue::C128(a), CallValue::C128(b)) => a.is_same(*b),
             (CallValue::Memory(a), CallValue::Memory(b)) => a.pointer == b.pointer,
             (
                 CallValue::I32(_)
                 | CallValue::I64(_)
                 | CallValue::F32(_)
                 | CallValue::F64(_)
+                | CallValue::C64(_)
+                | CallValue::C128(_)
                 | CallValue::Memory(_),
                 _,
             ) => false,

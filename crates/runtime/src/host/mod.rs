@@ -252,9 +252,12 @@ impl Driver for HostDriver {
             .iter()
             .map(|v| match v {
                 CallValue::Memory(m) => m.pointer(),
-                CallValue::I32(_) | CallValue::I64(_) | CallValue::F32(_) | CallValue::F64(_) => {
-                    std::ptr::null_mut()
-                }
+                CallValue::I32(_)
+                | CallValue::I64(_)
+                | CallValue::F32(_)
+                | CallValue::F64(_)
+                | CallValue::C64(_)
+                | CallValue::C128(_) => std::ptr::null_mut(),
             })
             .collect();
         let args: Vec<*const c_void> = call
@@ -266,6 +269,8 @@ impl Driver for HostDriver {
                 CallValue::I64(v) => std::ptr::from_ref(v).cast(),
                 CallValue::F32(v) => std::ptr::from_ref(v).cast(),
                 CallValue::F64(v) => std::ptr::from_ref(v).cast(),
+                CallValue::C64(v) => std::ptr::from_ref(v).cast(),
+                CallValue::C128(v) => std::ptr::from_ref(v).cast(),
                 CallValue::Memory(_) => std::ptr::from_ref(pointer).cast(),
             })
             .collect();

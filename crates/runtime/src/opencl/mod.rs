@@ -92,6 +92,8 @@ impl OpenClDriver {
                     CallValue::I64(v) => kernel.set_arg(i, v),
                     CallValue::F32(v) => kernel.set_arg(i, v),
                     CallValue::F64(v) => kernel.set_arg(i, v),
+                    CallValue::C64(v) => kernel.set_arg(i, v),
+                    CallValue::C128(v) => kernel.set_arg(i, v),
                     CallValue::Memory(m) => {
                         let handle: cl_mem = m.get().get();
                         kernel.set_arg(i, &handle)

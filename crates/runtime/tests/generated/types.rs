@@ -161,6 +161,11 @@ fn elements_and_values(ty: ScalarType) -> [Value; 2] {
         Class::Real => {
             [[0.5, -2.0, 3.0, 1024.0], [1.5, -4.03125, 2.0, f64::NAN]].map(|v| Value::of_reals(ty, &v))
         }
+        Class::Complex => [
+            [0.5, -2.0, 3.0, 0.25, -1.0, -0.0, 0.0, 1024.0],
+            [1.5, -4.0, 2.0, 0.5, 0.0, f64::NAN, -3.0, 0.125],
+        ]
+        .map(|v| Value::of_reals(ty, &v)),
         // what is stored fits
         Class::Exact => [integers([5, 7, hi - 3, lo + 3]), integers([2, 1, 1, 1])],
         Class::Word => [integers([hi, 0, hi - 3, 12345]), integers([hi, 7, 5, hi - 1])],
@@ -189,7 +194,8 @@ fn every_type_and_update() {
                      r: t = b[i]\n  u: t {symbol} y[i]\n  v: z[i] = t\n"
                 );
                 let kernel = parse(&text);
-                assert_eq!(kernel.is_ok(), logical == (ty == ScalarType::Bool), "{text}");
+                let orders = ty.is_complex() && matches!(symbol, "min=" | "max=");
+                assert_eq!(kernel.is_ok(), logical == (ty == ScalarType::Bool) && !orders, "{text}");
                 let Ok(kernel) = kernel else { continue };
                 let memory = Memory::new()
                     .value("y", elements.clone())
@@ -199,6 +205,14 @@ fn every_type_and_update() {
                 let Ok(_) = interpret(&kernel, &mut memory.clone()) else {
                     panic!("{text}");
                 };
+                let product = atomic && ty.is_complex() && symbol == "*=";
+                if product {
+                    for target in Target::ALL {
+                        let code = generate(&kernel, *target, &Options::default());
+                        assert!(matches!(code, Err(CodegenError::ComplexAtomic { .. })), "{text}");
+                    }
+                    continue;
+                }
                 let refused = atomic && ty.bytes() < 4;
                 for device in &devices {
                     if refused && device.info().backend != Backend::C {
@@ -234,9 +248,10 @@ fn every_type_over_lanes() {
              s: t[l] = x[g, l]\n    r: y[g, l] = t[l]\n    q: z[g, l] {symbol} t[l]\n"
         );
         let kernel = parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
-        let numbers: Vec<f64> = (0..8).map(|k| f64::from(k % 2 + k / 4)).collect();
+        let numbers: Vec<f64> = (0..8 * ty.parts() as i32).map(|k| f64::from(k % 2 + k / 4)).collect();
         let integers: Vec<i64> = numbers.iter().map(|x| *x as i64).collect();
-        let value = if ty.is_real() { Value::of_reals(ty, &numbers) } else { Value::of_bits(ty, &integers) };
+        let value =
+            if ty.part().is_real() { Value::of_reals(ty, &numbers) } else { Value::of_bits(ty, &integers) };
         let memory =
             Memory::new().value("x", value.clone()).value("y", Value::zeros(ty, 8)).value("z", value);
         agree(&kernel, &memory, &devices);
@@ -246,6 +261,112 @@ fn every_type_over_lanes() {
             let compiled = nvrtc::compile_for("sm_90", "k", &source, &Cache::from_environment());
             assert!(compiled.is_ok(), "{source}\n{:?}", compiled.err());
         }
+    }
+}
+
+/// The values of some expressions of complex numbers, and the kernel that computes them in a type.
+fn complex_rows(ty: ScalarType, rows: &[&str]) -> (Kernel, Memory) {
+    let other = if ty == ScalarType::C64 { ScalarType::C128 } else { ScalarType::C64 };
+    let real = ty.part();
+    let mut text = format!(
+        "kernel k\n\narg a: {ty} in\narg z: {ty}[6] in\narg w: {other}[6] in\narg b: {real}[6] in\n\
+         arg y: {ty}[{}, 6] out\n\nfor i in 0..6 {{g.0}}\n",
+        rows.len()
+    );
+    for (k, row) in rows.iter().enumerate() {
+        let loads = [("A", "a"), ("B", "b[i]"), ("Z", "z[i]"), ("W", "w[i]"), ("R(", &format!("{real}("))];
+        let row =
+            loads.iter().fold(row.replace('K', &format!("k{k}")), |row, (from, to)| row.replace(from, to));
+        let _ = writeln!(text, "  s{k}: y[{k}, i] = {ty}({row})");
+    }
+    // both sides of the cuts, which the sign of a zero tells
+    let numbers = [1.5, -2.0, -4.0, 0.0, -4.0, -0.0, 0.0, 0.0, 0.25, 1e-3, -3.0, 4.0];
+    let memory = Memory::new()
+        .value("a", Value::of_reals(ty, &[0.75, -1.25]))
+        .value("z", Value::of_reals(ty, &numbers))
+        .value("w", Value::of_reals(other, &numbers.map(|x| x / 3.0)))
+        .value("b", Value::of_reals(real, &[2.0, -1.0, 0.5, 3.0, 1.0, -0.25]));
+    (parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text))), memory)
+}
+
+/// Operations on complex numbers and functions of them, within the rounding of fused products and a few
+/// ulp of functions. The sides of a cut are far apart.
+#[test]
+fn complex_numbers_are_those_of_the_interpreter() {
+    let devices = devices();
+    let rows = [
+        "Z*A",
+        "Z/A",
+        "A - Z",
+        "Z + B",
+        "B - Z",
+        "Z - B",
+        "B*Z",
+        "Z/B",
+        "B/Z",
+        "2 - Z",
+        "-Z",
+        "conj(Z)",
+        "exp(Z)",
+        "log(Z)",
+        "sqrt(Z)",
+        "sin(Z)",
+        "cos(Z)",
+        "pow(Z, A)",
+        "pow(Z, 3)",
+        "pow(Z, -2)",
+        "pow(B, A)",
+        "complex(imag(Z), abs(Z))",
+        "select(Z == A or real(Z) < 0.0, A, Z*A)",
+        "select(Z != A, B, Z)",
+        "W",
+        "c64(W)",
+        "Z*c64(W)",
+        "sum(K in 0..3: Z*complex(0.5, R(K)))",
+        "product(K in 0..3: Z)",
+        "complex(0.1, 0.2)*Z",
+        "complex(R(1), 2)/Z",
+    ];
+    for ty in [ScalarType::C64, ScalarType::C128] {
+        let (kernel, memory) = complex_rows(ty, &rows);
+        let mut expected = memory.clone();
+        interpret(&kernel, &mut expected).unwrap();
+        for device in &devices {
+            super::compare(&expected, &run(device.as_ref(), &kernel, &memory)).unwrap();
+        }
+        compiles(&kernel);
+    }
+}
+
+/// NVRTC compiles the code of a kernel, where there is one.
+fn compiles(kernel: &Kernel) {
+    if nvrtc::version().is_ok() {
+        let source = generate(kernel, Target::Cuda, &Options::default()).unwrap().source;
+        let compiled = nvrtc::compile_for("sm_90", "k", &source, &Cache::from_environment());
+        assert!(compiled.is_ok(), "{source}\n{:?}", compiled.err());
+    }
+}
+
+/// Complex numbers go part by part from one work-item to another, and into sums of many.
+#[test]
+fn work_items_exchange_complex_numbers() {
+    let devices = devices();
+    for ty in [ScalarType::C64, ScalarType::C128] {
+        let text = format!(
+            "kernel k\n\narg x: {ty}[4, 8] in\narg y: {ty}[4, 8] out\narg s: {ty}[2] inout\n\
+             temp held: {ty}[8] subgroup\ntemp shared: {ty}[8] local\n\nfor g in 0..4 {{g.0}}\n  \
+             for l in 0..8 {{l.0}}\n    a: held[l] = x[g, l]*2\n    b: shared[l] = conj(x[g, l])\n  \
+             for m in 0..8 {{l.0}}\n    c: y[g, m] = held[7 - m] - shared[(m + 1) mod 8]\n    \
+             d: s[g mod 2] += x[g, m] {{atomic}}\n"
+        );
+        let kernel = parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+        // sums of small whole numbers are exact in any order
+        let numbers: Vec<f64> = (0..64).map(|k| f64::from(k * 7 % 19 - 9)).collect();
+        let memory = Memory::new()
+            .value("x", Value::of_reals(ty, &numbers))
+            .value("s", Value::of_reals(ty, &[1.0, -2.0, 0.5, 3.0]));
+        agree(&kernel, &memory, &devices);
+        compiles(&kernel);
     }
 }
 

@@ -84,7 +84,7 @@ fn may_fault(kernel: &Kernel, insn: &Insn) -> Option<(&'static str, &'static str
         Expr::Binary(BinaryOp::Shl | BinaryOp::Shr, _, by) if !matches!(**by, Expr::Int(0..32)) => {
             found = Some(("shift by what may be too far", "shift by a constant below 32"));
         }
-        Expr::Cast(ty, of) if !ty.is_real() && of_class(of, Class::Real) => {
+        Expr::Cast(ty, of) if !ty.part().is_real() && of_class(of, Class::Real) => {
             found = Some(("cast a real to an integer that it may not fit", "keep the rule real"));
         }
         // words are never affine, whatever they look like

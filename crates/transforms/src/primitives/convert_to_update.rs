@@ -206,7 +206,7 @@ pub(super) fn joined(kernel: &Kernel, insn: &Insn, op: UpdateOp, rest: &[Term]) 
     let widened = |e: &Expr| match kernel.type_of(e, &[]) {
         Ok(ExprType::Scalar(found)) if found != ty && rest.len() > 1 => Expr::Cast(ty, Box::new(e.clone())),
         // and integers would be joined as integers
-        Ok(ExprType::Literal) if ty.is_real() && rest.len() > 1 => Expr::Cast(ty, Box::new(e.clone())),
+        Ok(ExprType::Literal) if ty.part().is_real() && rest.len() > 1 => Expr::Cast(ty, Box::new(e.clone())),
         _ => e.clone(),
     };
     let mut sum: Option<Expr> = None;

@@ -285,7 +285,12 @@ impl PrecomputeRule {
                 match kernel.type_of(&e, &[]) {
                     Ok(ExprType::Scalar(ty)) => types.push(ty),
                     Ok(ExprType::Index) => types.push(ScalarType::I64),
-                    Ok(found @ (ExprType::Bool | ExprType::Literal | ExprType::WeakReal)) => {
+                    Ok(
+                        found @ (ExprType::Bool
+                        | ExprType::Literal
+                        | ExprType::WeakReal
+                        | ExprType::WeakComplex),
+                    ) => {
                         return Err(TYPED.unfit(format!(
                             "the value of rule `{}` is a {found}, needed a number with a type; cast it in the rule",
                             self.rule

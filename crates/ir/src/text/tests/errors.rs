@@ -413,7 +413,7 @@ error: `f65` is not a type
  --> 4:8
 4 | arg y: f65[n] inout
   |        ^^^
-  = help: the types are `f32`, `f64`, `i32`, `i64`, `i16`, `i8`, `u8`, `u16`, `u32`, `u64`, `bool`, `f16`, `bf16`
+  = help: the types are `f32`, `f64`, `i32`, `i64`, `i16`, `i8`, `u8`, `u16`, `u32`, `u64`, `bool`, `f16`, `bf16`, `c64`, `c128`
 error: the name `tt` is not known
  --> 9:10
 9 |   b: t = tt

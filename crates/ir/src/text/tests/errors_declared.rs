@@ -198,7 +198,7 @@ error: `float` is not a type
  --> 3:9
 3 | temp t: float
   |         ^^^^^
-  = help: the types are `f32`, `f64`, `i32`, `i64`, `i16`, `i8`, `u8`, `u16`, `u32`, `u64`, `bool`, `f16`, `bf16`
+  = help: the types are `f32`, `f64`, `i32`, `i64`, `i16`, `i8`, `u8`, `u16`, `u32`, `u64`, `bool`, `f16`, `bf16`, `c64`, `c128`
 "#;
     missing_direction: declaration("arg x: f64[n]"), @r#"
 error: argument `x` has no direction
@@ -422,11 +422,48 @@ fn types_that_need_a_cast() {
         ("z[0] = bit_and(z[0], 1)", needs("bit_and", "integer operands", "f64"), ""),
         ("x[0] = sum(k in 0..n: b[k])", needs("sum", "a number", "truth value"), ""),
         ("b[0] = any(k in 0..n: x[k])", needs("any", "a truth value", "i32"), ""),
+        ("c[0] = c[0] + i", cannot("+", "c64", "index"), "for example `f64(i)`"),
+        ("z[0] = c[0]", "error: `s` stores c64 in `z`, which holds f64".into(), "cast the value"),
+        ("z[0] = f64(c[0])", needs("f64", "a real number, such as `real(z)` or `abs(z)`", "c64"), ""),
+        (
+            "b[0] = c[0] < c[1]",
+            needs("<", "real operands: complex numbers have no order, `abs(z)` and `real(z)` have", "c64"),
+            "",
+        ),
+        (
+            "c[0] = min(c[0], 1.0)",
+            needs("min", "real operands: complex numbers have no order, `abs(z)` and `real(z)` have", "c64"),
+            "",
+        ),
+        (
+            "c[0] = c[0] mod 2.0",
+            needs("mod", "real operands: complex numbers have no order, `abs(z)` and `real(z)` have", "c64"),
+            "",
+        ),
+        (
+            "c[0] = maximum(k in 0..n: c[k])",
+            needs("maximum", "real numbers: complex numbers have no order", "c64"),
+            "",
+        ),
+        ("c[0] = floor(c[0])", needs("floor", "real arguments", "c64"), ""),
+        ("z[0] = abs(z[0])", needs("abs", "a complex argument (a real has `fabs`)", "f64"), ""),
+        ("c[0] = complex(c[0], 1.0)", needs("complex", "real arguments", "c64"), ""),
+        (
+            "c[0] = complex(z[0], 1.0)",
+            "error: `s` stores c128 in `c`, which holds c64".into(),
+            "cast the value",
+        ),
+        (
+            "c[0] max= c[1]",
+            "error: `s` updates `c`, which holds c64, by `max=`, which joins numbers with an order".into(),
+            "use another operator",
+        ),
         ("w[0] = w[0]/w[0]", needs("/", "real operands (integers use floor_div)", "u32"), ""),
     ] {
         let found = errors(&format!(
             "kernel k\nparam n: i32\narg w: u32[n] inout\narg v: u64[n] inout\narg x: i32[n] inout\n\
              arg q: u8[n] inout\narg r: i64[n] inout\narg z: f64[n] inout\narg b: bool[n] inout\n\
+             arg c: c64[n] inout\n\
              for i in 0..n\n  s: {statement}\n"
         ));
         assert!(found.starts_with(&message) && found.contains(help), "{statement}\n{message}\n{found}");

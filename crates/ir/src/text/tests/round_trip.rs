@@ -149,9 +149,9 @@ fn conditions_keep_the_tree() {
 
 #[test]
 fn every_function() {
-    for function in MathFn::ALL {
+    for function in MathFn::of_reals() {
         let args = (0..function.arity()).map(|k| Expr::from(k as f64)).collect::<Vec<_>>();
-        round_trips(&storing(|_, _| Expr::call(*function, args)));
+        round_trips(&storing(|_, _| Expr::call(function, args)));
     }
 }
 
