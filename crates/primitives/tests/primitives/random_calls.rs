@@ -11,15 +11,19 @@ use purlin_primitives::primitives::{InlineCall, OutlineInsns};
 use purlin_sample::{Sample, SampleConfig, arbitrary_kernel, config};
 use std::cell::Cell;
 
-fn numbers(value: &Value) -> Vec<f64> {
-    value.to_f64()
+/// An element: a number, and the imaginary part of a complex one.
+type Element = [f64; 2];
+
+fn numbers(value: &Value) -> Vec<Element> {
+    let parts = value.to_f64();
+    parts.chunks(value.ty().parts()).map(|z| [z[0], z.get(1).copied().unwrap_or(0.0)]).collect()
 }
 
-fn value(ty: ScalarType, numbers: &[f64]) -> Value {
-    match ty {
-        ScalarType::F64 => Value::F64(numbers.to_vec()),
-        ScalarType::F32 => Value::F32(numbers.iter().map(|x| *x as f32).collect()),
-        ty => Value::of_bits(ty, &numbers.iter().map(|x| *x as i64).collect::<Vec<_>>()),
+fn value(ty: ScalarType, numbers: &[Element]) -> Value {
+    let parts: Vec<f64> = numbers.iter().flat_map(|z| z[..ty.parts()].to_vec()).collect();
+    match ty.part().is_real() {
+        true => Value::of_reals(ty, &parts),
+        false => Value::of_bits(ty, &parts.iter().map(|x| *x as i64).collect::<Vec<_>>()),
     }
 }
 
@@ -28,7 +32,7 @@ fn at(kernel: &Kernel, memory: &Memory, e: &Affine) -> Option<i64> {
     e.eval(&mut |atom| match atom {
         Atom::Var(v) => {
             let name = &kernel.vars[*v].name;
-            memory.get_param(name).or_else(|| memory.values().get(name).map(|v| numbers(v)[0] as i64))
+            memory.get_param(name).or_else(|| memory.values().get(name).map(|v| numbers(v)[0][0] as i64))
         }
         Atom::Iname(_) | Atom::Floor(..) => None,
     })
@@ -68,7 +72,7 @@ fn run_alone(kernel: &Kernel, call: &Call, memory: &Memory) -> Option<Memory> {
             let len = extents(kernel, memory, var).iter().product::<i64>();
             let zeros = match &var.kind {
                 VarKind::Table(data) => table_values(data),
-                _ => vec![0.0; len as usize],
+                _ => vec![[0.0; 2]; len as usize],
             };
             arrays.set(var.name.clone(), value(var.ty, &zeros));
         }
@@ -90,7 +94,7 @@ fn run_alone(kernel: &Kernel, call: &Call, memory: &Memory) -> Option<Memory> {
         let held = numbers(arrays.values().get(&kernel.vars[window.var].name)?);
         let shape = extents(callee, &alone, var);
         let positions = positions(kernel, &arrays, window, &shape);
-        let taken: Vec<f64> = positions.iter().map(|p| p.map_or(0.0, |p| held[p])).collect();
+        let taken: Vec<Element> = positions.iter().map(|p| p.map_or([0.0; 2], |p| held[p])).collect();
         alone.set(var.name.clone(), value(var.ty, &taken));
         places.push((var.name.clone(), window.var, positions));
     }
@@ -108,10 +112,10 @@ fn run_alone(kernel: &Kernel, call: &Call, memory: &Memory) -> Option<Memory> {
     Some(arrays)
 }
 
-fn table_values(data: &purlin_ir::TableData) -> Vec<f64> {
+fn table_values(data: &purlin_ir::TableData) -> Vec<Element> {
     match data {
-        purlin_ir::TableData::Real(v) => v.iter().map(|r| r.0).collect(),
-        purlin_ir::TableData::Int(v) => v.iter().map(|i| *i as f64).collect(),
+        purlin_ir::TableData::Real(v) => v.iter().map(|r| [r.0, 0.0]).collect(),
+        purlin_ir::TableData::Int(v) => v.iter().map(|i| [*i as f64, 0.0]).collect(),
     }
 }
 
