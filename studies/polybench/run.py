@@ -9,6 +9,7 @@
     python3 studies/polybench/run.py page          # results/polybench.md of all times
     python3 studies/polybench/run.py all           # all of these, on one thread and on two, and other.py
     python3 studies/polybench/run.py cards         # schedules for cards by the model, into schedules/cards/
+    python3 studies/polybench/run.py card-auto     # on a card: schedules by trials there, where these are faster
     python3 studies/polybench/run.py card-check    # these on a card (CARD=cuda) against the interpreter
     python3 studies/polybench/run.py card-time     # and their times
 
@@ -453,6 +454,36 @@ def cards(names):
     return 1 if wrong else 0
 
 
+def card_auto(names):
+    """Schedules by trials on the card; each takes the place of the one that is there if it is faster by a twentieth."""
+    for name in names:
+        start = time.time()
+        done = purlin("auto", HERE / "kernels" / f"{name}.purlin", "--device", CARD, "--budget", os.environ.get("BUDGET", "10"),
+                      "--seed", "1", "--values", values_file(name, small(name, LARGE[name])), *options(LARGE[name]))
+        took = time.time() - start
+        if done.returncode:
+            print(f"{name:15s} {took:5.1f} s {done.stderr.strip()[-300:]}", flush=True)
+            continue
+        path, before = card_schedule(name), card_seconds(name)
+        kept = path.read_text()
+        path.write_text(done.stdout.replace(f"{HERE}/", "").replace(f"{BUILD}/", ""))
+        after = card_seconds(name)
+        if before and not (after and after < 0.95 * before):
+            path.write_text(kept)
+        print(f"{name:15s} {took:5.1f} s  {after} s, before {before} s", flush=True)
+
+
+def card_seconds(name):
+    """The median time of a card's schedule, in seconds; none where it does not run."""
+    done = on_card(name, LARGE[name])
+    line = next((l for l in done.stdout.split("\n") if "time (median)" in l), "")
+    found = re.search(r"([\d.]+) (s|ms|us|µs|ns)\b", line)
+    if done.returncode or not found:
+        print(f"{name:15s} {done.stdout[-200:]} {done.stderr.strip()[-300:]}", flush=True)
+        return None
+    return float(found.group(1)) * {"s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}[found.group(2)]
+
+
 def on_card(name, sizes, *more):
     """`purlin run` of a card's schedule, on values for which the kernel stays finite."""
     path = values_file(name, small(name, sizes))
@@ -477,16 +508,13 @@ def card_time(names):
     path = HERE / "card_times.json"
     found = json.loads(path.read_text()) if path.exists() else {}
     for name in names:
-        done = on_card(name, LARGE[name])
-        time_ = re.search(r"([\d.]+) (s|ms|us|µs|ns)\b", next((l for l in done.stdout.split("\n") if "time (median)" in l), ""))
-        predicted = re.search(r"(\S+) s predicted", card_schedule(name).read_text())
-        if done.returncode or not time_:
-            print(f"{name:15s} {done.stdout[-200:]} {done.stderr.strip()[-300:]}", flush=True)
+        seconds = card_seconds(name)
+        if not seconds:
             continue
-        seconds = float(time_.group(1)) * {"s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}[time_.group(2)]
-        found[name] = {"seconds": seconds, "predicted": float(predicted.group(1)), "recipe": card_schedule(name).name}
+        predicted = re.search(r"(\S+) s predicted", card_schedule(name).read_text())
+        found[name] = {"seconds": seconds, "predicted": predicted and float(predicted.group(1)), "recipe": card_schedule(name).name}
         path.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
-        print(f"{name:15s} {seconds:.3e} s, predicted {float(predicted.group(1)):.3e} s", flush=True)
+        print(f"{name:15s} {seconds:.3e} s, predicted {predicted.group(1) if predicted else None} s", flush=True)
 
 
 def card_page(_):
@@ -565,7 +593,7 @@ def everything(names):
 
 
 def main():
-    commands = {"all": everything, "schedule": schedule, "check": check, "isl": isl, "time": measure, "page": page, "cards": cards, "card-check": card_check, "card-time": card_time, "card-page": card_page}
+    commands = {"all": everything, "schedule": schedule, "check": check, "isl": isl, "time": measure, "page": page, "cards": cards, "card-auto": card_auto, "card-check": card_check, "card-time": card_time, "card-page": card_page}
     asked = [word for word in sys.argv[1:] if word in commands]
     names = [word for word in sys.argv[1:] if word not in commands] or sorted(SMALL)
     if not asked or any(name not in SMALL for name in names):
