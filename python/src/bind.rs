@@ -350,7 +350,7 @@ fn check(
         );
         return Err(Failure::about("LayoutError", name, message));
     }
-    if array.4.is_none() && var.layout.strides.is_some() && !empty {
+    if array.4.is_none() && !var.layout.is_row_major() && !empty {
         let dense =
             array.3.iter().rev().scan(1, |step, extent| Some(std::mem::replace(step, *step * extent)));
         let dense: Vec<i64> = dense.collect::<Vec<_>>().into_iter().rev().collect();

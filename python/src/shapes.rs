@@ -64,16 +64,15 @@ pub(crate) fn parameters(
 pub(crate) fn strides(kernel: &Kernel, var: &Variable, params: &BTreeMap<String, i64>) -> Option<Vec<i64>> {
     let value =
         |e: &Affine| evaluate(kernel, e, &params.iter().map(|(n, v)| (n.clone(), (*v, None))).collect());
-    if let Some(strides) = &var.layout.strides {
+    if let Some(strides) = var.layout.strides() {
         return strides.iter().map(value).collect();
     }
-    let mut strides = Vec::new();
+    let mut strides = vec![1; var.shape.len()];
     let mut step = 1_i64;
-    for extent in var.shape.iter().rev() {
-        strides.push(step);
-        step = step.checked_mul(value(extent)?)?;
+    for axis in var.layout.order(var.shape.len()).into_iter().rev() {
+        strides[axis] = step;
+        step = step.checked_mul(value(&var.shape[axis])?)?;
     }
-    strides.reverse();
     Some(strides)
 }
 

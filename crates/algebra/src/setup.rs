@@ -119,7 +119,7 @@ impl Slice {
 fn sizes(kernel: &Kernel, var: VarId) -> Vec<VarId> {
     let var = &kernel.vars[var];
     let mut found = Vec::new();
-    for e in var.shape.iter().chain(var.layout.strides.iter().flatten()) {
+    for e in var.shape.iter().chain(var.layout.strides().into_iter().flatten()) {
         e.for_each_symbol(&mut |atom| {
             if let Atom::Var(v) = atom {
                 found.push(*v);

@@ -185,7 +185,7 @@ fn check_sizes(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<(), Fa
 fn elements(kernel: &Kernel, var: &Variable, params: &BTreeMap<String, i64>) -> u64 {
     let value = |e: &Affine| u64::try_from(evaluate(kernel, e, params).unwrap_or(0)).unwrap_or(0);
     let extents = var.shape.iter().map(value);
-    match &var.layout.strides {
+    match var.layout.strides() {
         None => extents.fold(1, u64::saturating_mul),
         Some(strides) => {
             let along = extents.zip(strides).map(|(n, stride)| n.saturating_mul(value(stride)));

@@ -46,7 +46,7 @@ fn access(direction: Direction) -> BufferAccess {
 /// Elements of a buffer: the product of the extents, or one more than the offset of the last
 /// element.
 fn length(kernel: &Kernel, var: &Variable) -> HostExpr {
-    let Some(strides) = &var.layout.strides else {
+    let Some(strides) = var.layout.strides() else {
         return var.shape.iter().map(|e| host_expr(kernel, e)).fold(HostExpr::Const(1), multiply);
     };
     let last = var.shape.iter().zip(strides).fold(HostExpr::Const(1), |sum, (extent, stride)| {

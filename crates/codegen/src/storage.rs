@@ -200,14 +200,17 @@ fn elements(env: &Env<'_>, var: &Variable, sliced: &[bool]) -> Result<u64, Codeg
             space: var.space.name(),
         })
     };
-    let mut last: u64 = 0;
+    let (mut last, mut all): (u64, u64) = (0, 1);
     for (k, extent) in var.shape.iter().enumerate().filter(|(k, _)| !sliced[*k]) {
         let n = most(extent)?;
         if n == 0 {
             return Ok(1); // no element, but C declares at least one
         }
-        let stride = strides.as_ref().map_or(Ok(1), |s| most(&s[k]))?;
-        last = last.saturating_add((n - 1).saturating_mul(stride));
+        all = all.saturating_mul(n);
+        if let Some(strides) = &strides {
+            last = last.saturating_add((n - 1).saturating_mul(most(&strides[k])?));
+        }
     }
-    Ok(last.saturating_add(1))
+    // a stride that is a product of parameters is one of a dense array
+    Ok(if strides.is_some() { last.saturating_add(1) } else { all })
 }

@@ -4,6 +4,7 @@ use crate::affine::{Affine, Atom};
 use crate::expr::{BinaryOp, Expr, Reduction, UpdateOp};
 use crate::ids::{Arena, Id, VarId};
 use crate::kernel::{Assumption, Kernel, Variable};
+use crate::places::Places;
 use crate::types::ScalarType;
 use crate::typing::ExprType;
 
@@ -44,7 +45,11 @@ impl Kernel {
         let kept = |(id, v): (VarId, &Variable)| (id != var).then(|| v.clone());
         kernel.vars = self.vars.iter().filter_map(kept).collect::<Arena<_, _>>();
         for v in kernel.vars.values_mut() {
-            for e in v.shape.iter_mut().chain(v.layout.strides.iter_mut().flatten()) {
+            let strides = match &mut v.layout.places {
+                Places::Strides(strides) => strides.as_mut_slice(),
+                Places::RowMajor | Places::Order(_) => &mut [],
+            };
+            for e in v.shape.iter_mut().chain(strides) {
                 *e = e.substitute(&replace);
             }
         }

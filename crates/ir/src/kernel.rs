@@ -6,6 +6,7 @@ use crate::constant::TableData;
 use crate::domain::Domain;
 use crate::expr::{Access, Expr, UpdateOp};
 use crate::ids::{Arena, CalleeId, InameId, InsnId, RuleId, VarId};
+use crate::places::Layout;
 use crate::types::ScalarType;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -287,15 +288,6 @@ impl AddressSpace {
     pub fn is_of_tables(self) -> bool {
         matches!(self, Self::Constant | Self::Literal)
     }
-}
-
-/// Where an element lies in its buffer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Layout {
-    /// Elements between neighbours along each axis; row-major and dense if absent.
-    pub strides: Option<Vec<Affine>>,
-    /// Axis whose elements form one vector, if any.
-    pub vector_axis: Option<u32>,
 }
 
 /// An instruction.

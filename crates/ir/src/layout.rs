@@ -46,9 +46,10 @@ pub fn vector_lanes(variable: &Variable) -> Result<i64, &'static str> {
     let axis = variable.layout.vector_axis.ok_or("it has none")? as usize;
     let extent = variable.shape.get(axis).and_then(Affine::as_constant);
     let lanes = extent.filter(|n| [2, 4, 8, 16].contains(n)).ok_or("its extent is not 2, 4, 8 or 16")?;
-    let Some(strides) = &variable.layout.strides else {
-        // row-major: every other stride is a multiple of the last extent
-        return if axis + 1 == variable.shape.len() { Ok(lanes) } else { Err("it is not the innermost one") };
+    let Some(strides) = variable.layout.strides() else {
+        // dense: every other stride is a multiple of the innermost extent
+        let innermost = variable.layout.order(variable.shape.len()).last() == Some(&axis);
+        return if innermost { Ok(lanes) } else { Err("it is not the innermost one") };
     };
     for (k, (stride, extent)) in strides.iter().zip(&variable.shape).enumerate() {
         if k == axis && stride.as_constant() != Some(1) {
@@ -63,20 +64,21 @@ pub fn vector_lanes(variable: &Variable) -> Result<i64, &'static str> {
     Ok(lanes)
 }
 
-/// Elements between neighbours along each axis that is kept; row-major unless the layout says so.
+/// Elements between neighbours along each axis that is kept.
 /// `None` for an extent beyond the parameters' affine expressions (a product of two parameters).
 pub fn strides(var: &Variable, sliced: &[bool]) -> Option<Vec<Affine>> {
-    if let Some(strides) = &var.layout.strides {
-        return Some(strides.clone());
+    if let Some(strides) = var.layout.strides() {
+        return Some(strides.to_vec());
     }
     let mut strides = vec![Affine::constant(1); var.shape.len()];
     let mut stride = Affine::constant(1);
-    for k in (0..var.shape.len()).rev() {
+    let order = var.layout.order(var.shape.len());
+    for k in order.iter().rev().copied() {
         if sliced[k] {
             continue;
         }
         strides[k] = stride.clone();
-        if k > 0 {
+        if k != order[0] {
             stride = match (stride.as_constant(), var.shape[k].as_constant()) {
                 (Some(c), _) => var.shape[k].times(c),
                 (_, Some(c)) => stride.times(c),
@@ -111,11 +113,12 @@ mod tests {
     #[test]
     fn vectors() {
         use crate::kernel::{AddressSpace, VarKind};
+        use crate::places::Places;
         use crate::types::ScalarType;
         let lanes = |shape: &[i64], strides: Option<&[i64]>, axis| {
             let (shape, private) = (constants(shape), AddressSpace::Private);
             let mut var = Variable::new("t", ScalarType::F64, VarKind::Temporary, shape, private);
-            var.layout.strides = strides.map(constants);
+            var.layout.places = strides.map_or(Places::RowMajor, |s| Places::Strides(constants(s)));
             var.layout.vector_axis = axis;
             vector_lanes(&var)
         };

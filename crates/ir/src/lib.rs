@@ -28,6 +28,7 @@ pub mod lists;
 pub mod multiples;
 pub mod neutral;
 mod operators;
+mod places;
 mod references;
 pub mod rules;
 pub mod symmetry;
@@ -47,11 +48,12 @@ pub use expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp, UpdateOp};
 pub use half::{Bf16, F16};
 pub use ids::{Arena, CalleeId, Id, InameId, InsnId, RuleId, VarId};
 pub use kernel::{
-    AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Launch, Layout, NoSubGroup, Node,
+    AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Launch, NoSubGroup, Node,
     RESIDENT_GROUPS, Rule, SubGroup, VarKind, Variable, WriteOp,
 };
 pub use lists::{BlockLists, ExclusiveItems, InverseLists};
 pub use multiples::Multiples;
+pub use places::{Layout, Places};
 pub use symmetry::{AxisImage, NoSymmetry, Symmetry};
 pub use types::{Class, Flag, ScalarType};
 pub use typing::{ExprType, TypeError, TypedExpr};

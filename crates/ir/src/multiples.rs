@@ -167,14 +167,14 @@ impl Multiples {
     }
 
     fn of_strides(&self, array: &Variable) -> Vec<u64> {
-        if let Some(strides) = &array.layout.strides {
+        if let Some(strides) = array.layout.strides() {
             return strides.iter().map(|s| self.of_affine(s)).collect();
         }
-        let mut stride = MOST;
-        let mut strides: Vec<u64> = array.shape.iter().rev().map(|_| 1).collect();
-        for (k, extent) in array.shape.iter().enumerate().rev() {
-            strides[k] = if k + 1 == array.shape.len() { 1 } else { stride };
-            stride = of_product(strides[k], self.of_affine(extent));
+        let mut stride = 1;
+        let mut strides = vec![1; array.shape.len()];
+        for k in array.layout.order(array.shape.len()).into_iter().rev() {
+            strides[k] = stride;
+            stride = of_product(stride, self.of_affine(&array.shape[k]));
         }
         strides
     }
@@ -204,12 +204,13 @@ pub fn flat_position(array: &Variable, element: &Access) -> Option<Affine> {
 /// Elements between neighbours along each axis; `None` where that is a product of parameters.
 #[must_use]
 pub fn strides(var: &Variable) -> Vec<Option<Affine>> {
-    if let Some(strides) = &var.layout.strides {
+    if let Some(strides) = var.layout.strides() {
         return strides.iter().cloned().map(Some).collect();
     }
     let mut strides = vec![None; var.shape.len()];
     let mut stride = Some(Affine::constant(1));
-    for (axis, extent) in var.shape.iter().enumerate().rev() {
+    for axis in var.layout.order(var.shape.len()).into_iter().rev() {
+        let extent = &var.shape[axis];
         strides[axis] = stride.clone();
         stride = stride.and_then(|here| match (here.as_constant(), extent.as_constant()) {
             (Some(c), _) => Some(extent.times(c)),

@@ -17,7 +17,7 @@ impl Kernel {
     /// form; instructions that are known to be so are passed over.
     pub(crate) fn verify_references(&self, is_known: &[bool]) -> Result<(), KernelError> {
         for var in self.vars.values() {
-            let strides = var.layout.strides.iter().flatten();
+            let strides = var.layout.strides().into_iter().flatten();
             let affines = var.shape.iter().chain(strides);
             self.known("the shape of", &var.name, affines.filter_map(|e| self.foreign_in_affine(e)))?;
         }

@@ -33,6 +33,7 @@ use crate::expr::Expr;
 use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, Rule, VarKind};
 use crate::layout::keeps_elements_apart;
+use crate::places::Places;
 use crate::types::ScalarType;
 use crate::typing::{ExprType, TypeError};
 use foldhash::fast::FixedState;
@@ -218,14 +219,23 @@ impl Kernel {
     fn verify_variable(&self, id: VarId) -> Result<(), KernelError> {
         let var = &self.vars[id];
         let error = |why| Err(KernelError::Variable { var: var.name.clone(), why });
-        let strides = var.layout.strides.as_deref().unwrap_or_default();
+        let strides = var.layout.strides().unwrap_or_default();
         for e in var.shape.iter().chain(strides) {
             self.verify_parametric(&|| format!("the shape of `{}`", var.name), e)?;
         }
-        if var.layout.strides.is_some() && strides.len() != var.shape.len() {
+        let mut order = var.layout.order(var.shape.len());
+        order.sort_unstable();
+        if !order.into_iter().eq(0..var.shape.len()) {
+            return error("its order is not one of all its axes, each once");
+        }
+        if matches!(var.kind, VarKind::Table(_)) && matches!(var.layout.places, Places::Order(_)) {
+            return error("the values of a table lie row by row");
+        }
+        if var.layout.strides().is_some() && strides.len() != var.shape.len() {
             return error("as many strides as axes are needed");
         }
-        if var.layout.strides.is_some() && !keeps_elements_apart(&var.shape, strides, &self.not_negative()) {
+        if var.layout.strides().is_some() && !keeps_elements_apart(&var.shape, strides, &self.not_negative())
+        {
             return error(
                 "its strides may put two elements in one place; use larger ones, or assume what the parameters satisfy",
             );

@@ -1,7 +1,7 @@
 //! Arguments in memory as a kernel's layouts say.
 
 use purlin_interp::{Memory, Value, with_elements};
-use purlin_ir::{Affine, Atom, Bf16, Complex, F16, Flag, Kernel, Variable};
+use purlin_ir::{Affine, Atom, Bf16, Complex, F16, Flag, Kernel, Places, Variable};
 use std::borrow::Cow;
 
 /// The memory with the elements of each array where the layout of `kernel` puts them; what no
@@ -39,7 +39,20 @@ fn places(kernel: &Kernel, var: &Variable, memory: &Memory) -> Option<(Vec<usize
     };
     let values =
         |all: &[Affine]| all.iter().map(|e| usize::try_from(value(e)?).ok()).collect::<Option<Vec<_>>>();
-    let (shape, strides) = (values(&var.shape)?, values(var.layout.strides.as_ref()?)?);
+    let shape = values(&var.shape)?;
+    let strides = match &var.layout.places {
+        Places::RowMajor => return None,
+        Places::Strides(strides) => values(strides)?,
+        Places::Order(_) => {
+            let mut strides = vec![1; shape.len()];
+            let mut stride: usize = 1;
+            for axis in var.layout.order(shape.len()).into_iter().rev() {
+                strides[axis] = stride;
+                stride = stride.checked_mul(shape[axis])?;
+            }
+            strides
+        }
+    };
     let mut places = vec![0];
     for (extent, stride) in shape.iter().zip(&strides) {
         let along = |place: &usize| (0..*extent).map(|k| place + k * stride).collect::<Vec<_>>();

@@ -24,7 +24,7 @@ fn keeps_layouts(kernel: &purlin_ir::Kernel) -> bool {
     kernel
         .vars
         .values()
-        .all(|var| !matches!(var.kind, purlin_ir::VarKind::Argument(_)) || var.layout.strides.is_none())
+        .all(|var| !matches!(var.kind, purlin_ir::VarKind::Argument(_)) || var.layout.is_row_major())
 }
 
 impl FormPrograms {

@@ -140,7 +140,7 @@ impl Primitive for FixArgument {
         INPUT.require(argument.kind == VarKind::Argument(Direction::In), || {
             format!("`{name}` is no input; only what the kernel is given and does not write is fixed")
         })?;
-        DENSE.require(argument.layout.strides.is_none(), || {
+        DENSE.require(argument.layout.is_row_major(), || {
             format!("`{name}` has strides, and tables are row-major; fix it before changing its layout")
         })?;
         self.check_values(argument)?;

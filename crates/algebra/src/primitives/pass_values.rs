@@ -225,7 +225,7 @@ impl PassValues {
                 return Err(Refusal::argument("vars", format!("`{name}` is named twice"), "each once"));
             }
             let data = &kernel.vars[var];
-            let dense = data.layout.strides.is_none() && data.layout.vector_axis.is_none();
+            let dense = data.layout.is_row_major() && data.layout.vector_axis.is_none();
             ARRAY.require(!data.shape.is_empty() && dense, || {
                 format!("`{name}` is a scalar, or has strides or a vector axis; expand it over loops first")
             })?;

@@ -120,7 +120,9 @@ impl<'k> Lower<'k> {
     }
 
     /// `(i*n1 + j)*n2 + k`, for extents whose product is not affine.
-    fn nested(&self, var: &Variable, index: Vec<(usize, Value)>) -> Value {
+    fn nested(&self, var: &Variable, mut index: Vec<(usize, Value)>) -> Value {
+        let order = var.layout.order(var.shape.len());
+        index.sort_by_key(|(k, _)| order.iter().position(|axis| axis == k));
         let mut sum = Value::Affine(Affine::constant(0));
         for (k, value) in index {
             let scaled = arithmetic(&self.env, Op::Mul, sum, Value::Affine(var.shape[k].clone()));

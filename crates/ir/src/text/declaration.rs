@@ -11,8 +11,9 @@ use crate::affine::Affine;
 use crate::constant::{Real, TableData};
 use crate::expr::Expr;
 use crate::ids::{RuleId, VarId};
-use crate::kernel::{AddressSpace, Assumption, Direction, Layout, Rule, VarKind, Variable};
+use crate::kernel::{AddressSpace, Assumption, Direction, Rule, VarKind, Variable};
 use crate::lists::{BlockLists, ExclusiveItems, InverseLists};
+use crate::places::{Layout, Places};
 use crate::symmetry::{AxisImage, Symmetry};
 use crate::types::ScalarType;
 
@@ -85,7 +86,7 @@ impl<'s> Parser<'s> {
                     repeated
                 } else {
                     let known = ["in", "out", "inout", "global", "constant", "local", "private"];
-                    let known = known.into_iter().chain(["strides", "vector", "storage"]);
+                    let known = known.into_iter().chain(["strides", "order", "vector", "storage"]);
                     let mut error = fail(span, format!("`{word}` is not an attribute of variables"));
                     error.help = super::error::suggestion(word, known);
                     return Err(error);
@@ -324,33 +325,58 @@ fn scalar_type(c: &mut Cursor<'_, '_>) -> Result<ScalarType> {
     })
 }
 
-/// Reads what follows `strides` or `vector`; says whether the layout had it already, or nothing if
-/// the word is neither.
+/// Reads what follows `strides`, `order` or `vector`; says whether the layout had it already, or
+/// nothing if the word is none of them.
 pub(super) fn layout_attribute<'s>(
     parser: &mut Parser<'s>,
     c: &mut Cursor<'_, 's>,
     word: &str,
     layout: &mut Layout,
 ) -> Result<Option<bool>> {
-    Ok(match word {
+    let at = c.last_span();
+    let places = match word {
         "strides" => {
             c.expect_symbol("(", "and the strides")?;
-            Some(layout.strides.replace(parser.affine_list(c, ")")?).is_some())
+            Places::Strides(parser.affine_list(c, ")")?)
         }
-        "vector" => Some(layout.vector_axis.replace(vector_axis(c)?).is_some()),
-        _ => None,
-    })
+        "order" => {
+            c.expect_symbol("(", "and the axes, outermost first")?;
+            let mut order = vec![axis_number(c)?];
+            while !c.take_symbol(")") {
+                c.expect_symbol(",", "or `)`")?;
+                order.push(axis_number(c)?);
+            }
+            Places::Order(order)
+        }
+        "vector" => {
+            c.expect_symbol("(", "and the number of an axis")?;
+            let axis = axis_number(c)?;
+            c.expect_symbol(")", "after the axis")?;
+            return Ok(Some(layout.vector_axis.replace(axis).is_some()));
+        }
+        _ => return Ok(None),
+    };
+    let is_repeated = match (&layout.places, &places) {
+        (Places::RowMajor, _) => false,
+        (Places::Strides(_), Places::Strides(_)) | (Places::Order(_), Places::Order(_)) => true,
+        (Places::Strides(_) | Places::Order(_), _) => {
+            return Err(fail_help(at, "an array has strides or an order", "remove one of them"));
+        }
+    };
+    layout.places = match places {
+        Places::Order(order) => Places::in_order(order),
+        other @ (Places::RowMajor | Places::Strides(_)) => other,
+    };
+    Ok(Some(is_repeated))
 }
 
-fn vector_axis(c: &mut Cursor<'_, '_>) -> Result<u32> {
-    c.expect_symbol("(", "and the number of an axis")?;
+fn axis_number(c: &mut Cursor<'_, '_>) -> Result<u32> {
     let axis = match c.peek() {
         Some(Kind::Int(digits)) => digits.parse().ok(),
         _ => None,
     };
     let axis = axis.ok_or_else(|| c.expected("the number of an axis, from 0"))?;
     c.advance();
-    c.expect_symbol(")", "after the axis")?;
     Ok(axis)
 }
 

@@ -11,14 +11,15 @@ use super::print::write_layout;
 use super::show::Names;
 use crate::affine::{Affine, Atom};
 use crate::ids::{Id, VarId};
-use crate::kernel::{AddressSpace, Kernel, Layout, VarKind, Variable};
+use crate::kernel::{AddressSpace, Kernel, VarKind, Variable};
+use crate::places::{Layout, Places};
 use crate::types::ScalarType;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
 /// What a layout is, for messages.
-const HELP: &str = "write `strides(…)` with one stride for each axis, `vector(axis)`, or both";
+const HELP: &str = "write `strides(…)` with one stride for each axis, `order(…)` with the outermost axis first, or `vector(axis)`";
 
 /// A layout apart from a kernel: its strides name the parameters that they mention.
 ///
@@ -43,13 +44,19 @@ pub struct NamedLayout {
 impl NamedLayout {
     /// Strides that are numbers, one for each axis.
     pub fn strides(strides: impl IntoIterator<Item = i64>) -> Self {
-        let strides = Some(strides.into_iter().map(Affine::constant).collect());
-        Self { params: Vec::new(), layout: Layout { strides, vector_axis: None } }
+        let places = Places::Strides(strides.into_iter().map(Affine::constant).collect());
+        Self { params: Vec::new(), layout: Layout { places, vector_axis: None } }
+    }
+
+    /// Dense, with the axes in an order, the outermost first.
+    pub fn order(order: impl IntoIterator<Item = u32>) -> Self {
+        let places = Places::in_order(order.into_iter().collect());
+        Self { params: Vec::new(), layout: Layout { places, vector_axis: None } }
     }
 
     /// Dense and row-major, with an axis whose elements form one vector.
     pub fn vector(axis: u32) -> Self {
-        Self { params: Vec::new(), layout: Layout { strides: None, vector_axis: Some(axis) } }
+        Self { params: Vec::new(), layout: Layout { places: Places::RowMajor, vector_axis: Some(axis) } }
     }
 
     /// Whether it is dense and row-major.
@@ -67,9 +74,13 @@ impl NamedLayout {
             Atom::Var(id) => vars.get(id.index()).copied().map(Affine::var),
             Atom::Iname(_) | Atom::Floor(..) => None,
         };
-        let renumbered = |strides: &Vec<Affine>| strides.iter().map(|s| s.substitute(&replace)).collect();
-        let strides = self.layout.strides.as_ref().map(renumbered);
-        Ok(Layout { strides, vector_axis: self.layout.vector_axis })
+        let places = match &self.layout.places {
+            Places::Strides(strides) => {
+                Places::Strides(strides.iter().map(|s| s.substitute(&replace)).collect())
+            }
+            dense @ (Places::RowMajor | Places::Order(_)) => dense.clone(),
+        };
+        Ok(Layout { places, vector_axis: self.layout.vector_axis })
     }
 }
 
@@ -141,7 +152,7 @@ impl FromStr for NamedLayout {
 fn read<'s>(parser: &mut Parser<'s>, c: &mut Cursor<'_, 's>) -> Result<Layout, Fail> {
     let mut layout = Layout::default();
     while !c.is_at_end() {
-        let (word, span) = c.expect_word("`strides` or `vector`")?;
+        let (word, span) = c.expect_word("`strides`, `order` or `vector`")?;
         match layout_attribute(parser, c, word, &mut layout)? {
             Some(false) => {}
             Some(true) => return Err(fail_help(span, format!("`{word}` stands twice"), "remove one")),
@@ -191,6 +202,8 @@ mod tests {
             "strides(2*n - m + 4, 1) vector(1)",
             "strides(4*floor_div(n, 4), n mod 4) vector(0)",
             "vector(2)",
+            "order(2, 0, 1)",
+            "order(1, 0) vector(0)",
         ];
         for text in texts {
             let layout: NamedLayout = text.parse().unwrap();
@@ -203,17 +216,22 @@ mod tests {
             "strides(1, n) vector(0)"
         );
         assert_eq!("strides(16, 1)".parse(), Ok(NamedLayout::strides([16, 1])));
+        assert_eq!("order(1, 0)".parse(), Ok(NamedLayout::order([1, 0])));
+        assert_eq!("order(0, 1)".parse(), Ok(NamedLayout::default()));
         assert_eq!("vector(1)".parse(), Ok(NamedLayout::vector(1)));
     }
 
     #[test]
     fn other_texts_are_refused() {
         let refused = |text: &str| text.parse::<NamedLayout>().unwrap_err().to_string();
-        let needed = "write `strides(…)` with one stride for each axis, `vector(axis)`, or both";
+        let needed = HELP;
         assert_eq!(refused("row-major"), format!("1:1: `row` is no part of a layout; {needed}"));
         assert_eq!(refused("vector(0) local"), format!("1:11: `local` is no part of a layout; {needed}"));
         assert_eq!(refused("vector(0) vector(1)"), "1:11: `vector` stands twice; remove one");
         assert_eq!(refused("vector(0)\nvector(1)"), format!("2:1: a layout is one line; {needed}"));
+        let both = "an array has strides or an order";
+        assert_eq!(refused("strides(1) order(0)"), format!("1:12: {both}; remove one of them"));
+        assert_eq!(refused("order(1, 0) strides(1)"), format!("1:13: {both}; remove one of them"));
         assert_eq!(refused("strides n"), "1:9: expected `(` and the strides, found `n`");
         assert_eq!(
             refused("strides(n*m)"),

@@ -6,7 +6,8 @@ use super::show::{Names, spelled, write_label, write_quoted};
 use crate::calls::{Call, Callee, Piece, TargetCode, groups};
 use crate::constant::TableData;
 use crate::ids::{InsnId, VarId};
-use crate::kernel::{AddressSpace, Direction, Kernel, Layout, Node, Rule, VarKind, Variable};
+use crate::kernel::{AddressSpace, Direction, Kernel, Node, Rule, VarKind, Variable};
+use crate::places::{Layout, Places};
 use crate::types::ScalarType;
 use std::fmt;
 
@@ -122,14 +123,21 @@ pub(super) fn declaration(f: &mut fmt::Formatter<'_>, names: &Names<'_>, id: Var
     writeln!(f)
 }
 
-/// `strides(...)`, `vector(axis)`, both with a blank between, or nothing.
+/// `strides(...)` or `order(...)`, `vector(axis)`, both with a blank between, or nothing.
 pub(super) fn write_layout(f: &mut fmt::Formatter<'_>, names: &Names<'_>, layout: &Layout) -> fmt::Result {
-    if let Some(strides) = &layout.strides {
-        f.write_str("strides")?;
-        list(f, names, strides, "(", ")")?;
+    match &layout.places {
+        Places::RowMajor => {}
+        Places::Strides(strides) => {
+            f.write_str("strides")?;
+            list(f, names, strides, "(", ")")?;
+        }
+        Places::Order(order) => {
+            let axes: Vec<_> = order.iter().map(u32::to_string).collect();
+            write!(f, "order({})", axes.join(", "))?;
+        }
     }
     if let Some(axis) = layout.vector_axis {
-        write!(f, "{}vector({axis})", if layout.strides.is_some() { " " } else { "" })?;
+        write!(f, "{}vector({axis})", if layout.is_row_major() { "" } else { " " })?;
     }
     Ok(())
 }

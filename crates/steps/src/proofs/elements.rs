@@ -204,10 +204,12 @@ pub fn dense_strides(shape: &[Affine], order: &[usize]) -> Option<Vec<Affine>> {
     Some(strides)
 }
 
-/// The strides a variable has, row-major if its layout gives none.
+/// The strides a variable has, those of a dense one if its layout gives none.
 pub fn dense_or_given_strides(variable: &Variable) -> Option<Vec<Affine>> {
-    let row_major: Vec<_> = (0..variable.shape.len()).collect();
-    variable.layout.strides.clone().or_else(|| dense_strides(&variable.shape, &row_major))
+    match variable.layout.strides() {
+        Some(strides) => Some(strides.to_vec()),
+        None => dense_strides(&variable.shape, &variable.layout.order(variable.shape.len())),
+    }
 }
 
 /// A variable with `length` elements along an axis, no fewer than now: a table with zeros after its

@@ -132,6 +132,15 @@ impl Temporary<'_> {
     }
 }
 
+/// The name of a temporary that is filled, the one that is asked for or one that is free, as is that of the
+/// instruction that fills it.
+///
+/// # Errors
+/// A name that is asked for and taken.
+pub fn filled_name(kernel: &Kernel, asked: Option<&str>, stem: &str, verb: &str) -> Result<String, Refusal> {
+    lookup::made(kernel, asked, stem, |name| vec![name.to_owned(), format!("{verb}_{name}")])
+}
+
 /// What a temporary that is written has before its name in that of the last instruction.
 pub const STORE: &str = "store";
 

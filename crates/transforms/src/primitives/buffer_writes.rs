@@ -84,7 +84,8 @@ pub struct BufferWrites {
     #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
     #[schemars(schema_with = "argument::copy_spaces")]
     pub space: AddressSpace,
-    /// Name of the temporary; `{var}_buffer` if absent. Loops and instructions are named after it.
+    /// Name of the temporary; `{var}_buffer` if absent, with a number if that is taken. Loops and
+    /// instructions are named after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temporary: Option<String>,
     /// Work-items along `l.0`, `l.1`, `l.2` that share flat loops; none: loops over the axes.
@@ -178,7 +179,7 @@ impl Primitive for BufferWrites {
     fn check(&self, analysis: &Analysis) -> Result<BufferedBox, Refusal> {
         let kernel = analysis.kernel();
         let region = self.region(kernel)?;
-        let space = self.check_arguments(kernel, region.var)?;
+        let (name, space) = self.check_arguments(kernel, region.var)?;
         let poly = analysis.polyhedral();
         let sites: Vec<_> =
             analysis.sites(region.var).iter().filter(|s| region.insns.contains(&s.insn)).collect();
@@ -195,7 +196,6 @@ impl Primitive for BufferWrites {
             Holds::Undefined => (None, WriteOp::Assign),
             Holds::Array => (Some(Start::Copy), WriteOp::Assign),
         };
-        let name = self.name();
         let plan = self.temporary(&name).plan(analysis, region, tile, (array.ty, space));
         plan.stored(first, store).map(BufferedBox)
     }
@@ -342,13 +342,13 @@ fn undefined(var: &Variable) -> String {
 }
 
 impl BufferWrites {
-    fn check_arguments(&self, kernel: &Kernel, var: VarId) -> Result<AddressSpace, Refusal> {
-        for prefix in ["", "start_", "store_"] {
-            lookup::free(kernel, &format!("{prefix}{}", self.name()))?;
-        }
+    /// The name of the temporary, the one that is asked for or one that is free, and where it lives.
+    fn check_arguments(&self, kernel: &Kernel, var: VarId) -> Result<(String, AddressSpace), Refusal> {
+        let all = |name: &str| ["", "start_", "store_"].map(|prefix| format!("{prefix}{name}")).to_vec();
+        let name = lookup::made(kernel, self.temporary.as_deref(), &self.name(), all)?;
         check_work_items(&self.work_items)?;
         check_only_accessed(kernel, var)?;
-        memory(self.space, "buffer")
+        Ok((name, memory(self.space, "buffer")?))
     }
 
     fn temporary<'a>(&'a self, name: &'a str) -> Temporary<'a> {

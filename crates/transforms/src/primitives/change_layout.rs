@@ -16,14 +16,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Gives an array another layout: strides, an axis of vectors, or neither (dense and row-major).
+/// Gives an array another layout: strides or an order of its axes, an axis of vectors, or none of them
+/// (dense and row-major).
 ///
 /// # Rewrite
 /// ```text
 /// arg x: f64[n, 3] in         =>   arg x: f64[n, 3] in strides(1, n)        (layout "strides(1, n)")
 /// temp t: f64[n, 4] local     =>   temp t: f64[n, 4] local vector(1)        (layout "vector(1)")
 /// ```
-/// The layout is written as in the text of kernels. Indices mean what they meant: an argument that
+/// The layout is written as in the text of kernels. `order(2, 1, 0)` is that of Fortran: a dense array
+/// whose first axis is innermost. Indices mean what they meant: an argument that
 /// is an array of structures (`strides(3, 1)`) becomes a structure of arrays (`strides(1, n)`) in
 /// one allocation; the caller passes it in that layout. The elements along a vector axis surely
 /// start where a vector may: a loop over it that is tagged `vector` loads and stores them at once
@@ -51,7 +53,7 @@ use std::fmt;
 pub struct ChangeLayout {
     /// The array.
     pub var: String,
-    /// `strides(…)`, `vector(axis)`, both, or nothing.
+    /// `strides(…)` or `order(…)`, `vector(axis)`, both, or nothing.
     #[schemars(with = "String")]
     pub layout: NamedLayout,
 }
@@ -132,9 +134,11 @@ impl Primitive for ChangeLayout {
         let n = draw::axes(kernel, &var);
         // extents of samples are small
         let strides = (0..n).map(|k| 16_i64.pow(k));
-        let layout = match p.below(4) {
-            0 => NamedLayout::vector(p.below(n as usize) as u32),
+        let by = p.below(n as usize) as u32;
+        let layout = match p.below(5) {
+            0 => NamedLayout::vector(by),
             1 => NamedLayout::default(),
+            4 => NamedLayout::order((0..n).map(|axis| (axis + by) % n)),
             2 => NamedLayout::strides(strides),
             _ => NamedLayout::strides(strides.rev()),
         };

@@ -112,14 +112,7 @@ impl Primitive for ContractArray {
         });
         let variable = &mut kernel.vars[proof.var];
         variable.shape.remove(axis);
-        if let Some(strides) = &mut variable.layout.strides {
-            strides.remove(axis);
-        }
-        let moved = |a: u32| if a as usize > axis { a - 1 } else { a };
-        variable.layout.vector_axis = variable.layout.vector_axis.map(moved);
-        if variable.shape.is_empty() {
-            variable.layout.strides = None;
-        }
+        variable.layout.remove_axis(axis);
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {

@@ -61,8 +61,8 @@ pub struct DuplicateIname {
     pub iname: String,
     /// The instructions; those outside the loop stay as they are.
     pub insns: Selection,
-    /// Name of the new loop; `{iname}_dup` if absent. Loops in between get `_dup` after their
-    /// names.
+    /// Name of the new loop; `{iname}_dup` if absent, with a number if that is taken. Loops in between
+    /// get `_dup` after their names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Whether the new loop stands before the old one instead of after it.
@@ -105,6 +105,8 @@ const NOT_ALL: Obligation =
 /// Instructions of a loop that can run in a loop of their own.
 pub struct Separable {
     iname: InameId,
+    /// The name of its copy.
+    name: String,
     /// The loops that are duplicated: the named one, and those in between that hold other
     /// instructions as well.
     loops: Vec<InameId>,
@@ -127,7 +129,8 @@ impl Primitive for DuplicateIname {
         let kernel = analysis.kernel();
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let insns = self.chosen(kernel, iname)?;
-        lookup::free(kernel, &self.new_name())?;
+        let all = |name: &str| vec![name.to_owned()];
+        let name = lookup::made(kernel, self.name.as_deref(), &self.new_name(), all)?;
         let body = body_of(kernel, iname)?;
         let kept = filter(body, &|insn| !insns.contains(&insn));
         let moved = filter(body, &|insn| insns.contains(&insn));
@@ -138,7 +141,7 @@ impl Primitive for DuplicateIname {
         for old in &loops {
             check_bounds_stay(kernel, *old, body)?;
         }
-        let proof = Separable { iname, loops, kept, moved };
+        let proof = Separable { iname, name, loops, kept, moved };
         let after = self.draft(kernel, &proof);
         // the copies are made in the order of the loops
         let original = |l: InameId| proof.loops.get(l.index().checked_sub(kernel.inames.len())?).copied();
@@ -158,7 +161,7 @@ impl Primitive for DuplicateIname {
         let mut copies = Vec::new();
         for old in &proof.loops {
             let name = match *old == proof.iname {
-                true => self.new_name(),
+                true => proof.name.clone(),
                 false => kernel.fresh_name(&format!("{}_dup", kernel.inames[*old].name)),
             };
             copies.push((*old, copy_loop(kernel, *old, name)));

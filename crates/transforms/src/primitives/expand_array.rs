@@ -126,7 +126,7 @@ impl Primitive for ExpandArray {
         let kernel = analysis.kernel();
         let var = temporary(kernel, &self.var, "buffer it in one first")?;
         let inames = self.loops(kernel)?;
-        NO_STRIDES.require(kernel.vars[var].layout.strides.is_none(), || {
+        NO_STRIDES.require(kernel.vars[var].layout.is_row_major(), || {
             format!("`{}` has strides; expand it before padding it", self.var)
         })?;
         check_only_accessed(kernel, var)?;

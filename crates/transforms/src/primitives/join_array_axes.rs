@@ -111,11 +111,8 @@ impl Primitive for JoinArrayAxes {
         let variable = &mut kernel.vars[var];
         variable.shape.remove(axis + 1);
         variable.shape[axis] = variable.shape[axis].times(inner);
-        if let Some(strides) = &mut variable.layout.strides {
-            strides.remove(axis);
-        }
-        let moved = |a: u32| if a as usize > axis { a - 1 } else { a };
-        variable.layout.vector_axis = variable.layout.vector_axis.map(moved);
+        // the second axis has the stride of both
+        variable.layout.remove_axis(axis);
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
@@ -136,9 +133,11 @@ impl JoinArrayAxes {
                 self.var
             )));
         };
-        let strides = variable.layout.strides.as_deref();
+        let strides = variable.layout.strides();
         let row = strides.and_then(|s| product(&s[axis + 1], &variable.shape[axis + 1]));
-        ONE_STRIDE.require(row.as_ref() == strides.map(|s| &s[axis]), || {
+        let is_next =
+            variable.layout.order(variable.shape.len()).windows(2).any(|two| two == [axis, axis + 1]);
+        ONE_STRIDE.require(is_next && row.as_ref() == strides.map(|s| &s[axis]), || {
             format!(
                 "the rows of `{}` along axis {axis} are padded or not in order, so that one stride does not serve \
                  both axes; join them before other changes of the layout",

@@ -163,8 +163,7 @@ pub(super) fn plain_temporaries<'k>(
         let var = temporary(kernel, name, &format!("only temporaries are {done}"))?;
         check_only_accessed(kernel, var)?;
         let data = &kernel.vars[var];
-        let plain =
-            data.layout.strides.is_none() && data.layout.vector_axis.is_none() && data.storage.is_none();
+        let plain = data.layout.is_row_major() && data.layout.vector_axis.is_none() && data.storage.is_none();
         PLAIN.require(plain, || {
             format!("`{name}` has a layout or shared storage of its own; only arrays without are {done}")
         })?;

@@ -2,7 +2,7 @@
 
 use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Affine, Kernel, VarId, VarKind, Variable};
+use purlin_ir::{Affine, Kernel, Places, VarId, VarKind, Variable};
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::lookup;
 use purlin_steps::obligation::Obligation;
@@ -139,7 +139,9 @@ impl Primitive for PadArray {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Padded) {
         match proof {
-            Padded::Strides { var, strides } => kernel.vars[*var].layout.strides = Some(strides.clone()),
+            Padded::Strides { var, strides } => {
+                kernel.vars[*var].layout.places = Places::Strides(strides.clone());
+            }
             Padded::Zeros { var, longer } => kernel.vars[*var] = (**longer).clone(),
         }
     }

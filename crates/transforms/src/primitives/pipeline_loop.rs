@@ -7,7 +7,7 @@ use purlin_analysis::deps::{Dependence, DependenceKind};
 use purlin_analysis::polyhedral::{equal_values, step};
 use purlin_ir::{
     Affine, Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, GuardedRange, InameId, Insn, InsnId, Kernel,
-    Node, VarId, Variable,
+    Node, Places, VarId, Variable,
 };
 use purlin_isl as isl;
 use purlin_steps::condition::also;
@@ -358,10 +358,10 @@ impl PipelineLoop {
             });
             let variable = &mut kernel.vars[*var];
             variable.shape.insert(0, Affine::constant(self.buffers));
-            if let (Some(strides), Some(stride)) = (&mut variable.layout.strides, stride) {
+            if let (Places::Strides(strides), Some(stride)) = (&mut variable.layout.places, stride) {
                 strides.insert(0, stride.clone());
             }
-            variable.layout.vector_axis = variable.layout.vector_axis.map(|a| a.saturating_add(1));
+            variable.layout.insert_axis(0, true);
         }
     }
 
@@ -405,7 +405,7 @@ impl PipelineLoop {
 
 /// The elements from one buffer to the next, of a temporary that has strides.
 fn buffer_stride(variable: &Variable) -> Result<Option<Affine>, Refusal> {
-    let Some(strides) = &variable.layout.strides else { return Ok(None) };
+    let Some(strides) = variable.layout.strides() else { return Ok(None) };
     let room = |(s, n)| product(s, n)?.as_constant();
     let rooms: Option<Vec<i64>> = strides.iter().zip(&variable.shape).map(room).collect();
     let room = rooms.and_then(|rooms| rooms.into_iter().max());

@@ -21,7 +21,7 @@ use purlin_steps::proofs::width::{NO_WIDE_UPDATE, cast_stored, fits_i32, stores_
 use purlin_steps::refusal::Refusal;
 use purlin_steps::staging::{
     AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Footprint, Limits, Region, SOMETHING_READS, Staged,
-    Staging, Temporary,
+    Staging, Temporary, filled_name,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,8 +78,8 @@ pub struct PrecomputeRule {
     #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
     #[schemars(schema_with = "argument::copy_spaces")]
     pub space: AddressSpace,
-    /// Name of the temporary; `{rule}_values` if absent. Loops and the instruction are named after
-    /// it.
+    /// Name of the temporary; `{rule}_values` if absent, with a number if that is taken. Loops and the
+    /// instruction are named after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temporary: Option<String>,
     /// Names of the loops that compute, one for each axis of the temporary; `{temporary}_0`, … if
@@ -212,7 +212,7 @@ impl Primitive for PrecomputeRule {
     fn check(&self, analysis: &Analysis) -> Result<Computed, Refusal> {
         let kernel = analysis.kernel();
         let rule = lookup::rule(kernel, &self.rule)?;
-        let name = self.name();
+        let name = filled_name(kernel, self.temporary.as_deref(), &self.name(), "compute")?;
         let temporary = self.temporary(&name);
         let space = temporary.check(kernel)?;
         let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;

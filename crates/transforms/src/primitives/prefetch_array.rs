@@ -13,7 +13,7 @@ use purlin_steps::proofs::stale::{Place, check_unchanged};
 use purlin_steps::refusal::Refusal;
 use purlin_steps::staging::{
     AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, DEFINED_BOX, Footprint, Limits, NO_RULE_READS,
-    Region, SOMETHING_READS, Staged, Staging, Temporary, check_no_rule_reads, rule_that_reads,
+    Region, SOMETHING_READS, Staged, Staging, Temporary, check_no_rule_reads, filled_name, rule_that_reads,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,8 @@ pub struct PrefetchArray {
     #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
     #[schemars(schema_with = "argument::copy_spaces")]
     pub space: AddressSpace,
-    /// Name of the temporary; `{var}_tile` if absent. Loops and the instruction are named after it.
+    /// Name of the temporary; `{var}_tile` if absent, with a number if that is taken. Loops and the
+    /// instruction are named after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temporary: Option<String>,
     /// Names of the copy loops, one for each axis of the temporary; `{temporary}_0`, … if absent.
@@ -197,7 +198,7 @@ impl Primitive for PrefetchArray {
     fn check(&self, analysis: &Analysis) -> Result<Copied, Refusal> {
         let kernel = analysis.kernel();
         let region = self.region(kernel)?;
-        let name = self.name();
+        let name = filled_name(kernel, self.temporary.as_deref(), &self.name(), "fetch")?;
         let temporary = self.temporary(&name);
         let space = temporary.check(kernel)?;
         let (poly, sites) = (analysis.polyhedral(), analysis.sites(region.var));

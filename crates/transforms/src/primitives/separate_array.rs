@@ -129,7 +129,7 @@ impl SeparateArray {
     /// The variables that take its place.
     fn parts(&self, kernel: &Kernel, var: VarId, axis: usize) -> Result<Vec<Variable>, Refusal> {
         let old = &kernel.vars[var];
-        let own = old.layout.strides.is_some() || old.layout.vector_axis.is_some() || old.storage.is_some();
+        let own = !old.layout.is_row_major() || old.layout.vector_axis.is_some() || old.storage.is_some();
         PLAIN.require(!own, || {
             format!("`{}` has a layout or storage of its own; separate it first", self.var)
         })?;

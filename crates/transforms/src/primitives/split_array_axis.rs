@@ -3,7 +3,7 @@
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Access, Affine, Atom, BinaryOp, Constraint, Expr, InameId, Kernel, VarId, VarKind};
+use purlin_ir::{Access, Affine, Atom, BinaryOp, Constraint, Expr, InameId, Kernel, Places, VarId, VarKind};
 use purlin_isl as isl;
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::lookup;
@@ -142,12 +142,11 @@ impl Primitive for SplitArrayAxis {
         let variable = &mut kernel.vars[proof.var];
         let blocks = variable.shape[axis].plus_constant(f - 1).floor_div(f);
         variable.shape.splice(axis..=axis, [blocks, Affine::constant(f)]);
-        if let Some(strides) = &mut variable.layout.strides {
+        if let Places::Strides(strides) = &mut variable.layout.places {
             let stride = strides[axis].clone();
             strides.splice(axis..=axis, [stride.times(f), stride]);
         }
-        let moved = |a: u32| if a as usize >= axis { a.saturating_add(1) } else { a };
-        variable.layout.vector_axis = variable.layout.vector_axis.map(moved);
+        variable.layout.insert_axis(axis, false);
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {

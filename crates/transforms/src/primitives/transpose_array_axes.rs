@@ -1,7 +1,7 @@
 //! Changes the order of the axes of an array.
 
 use purlin_analysis::Analysis;
-use purlin_ir::{Affine, Kernel, TableData, VarId, VarKind};
+use purlin_ir::{Affine, Kernel, Places, TableData, VarId, VarKind};
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::lookup;
 use purlin_steps::obligation::Obligation;
@@ -117,7 +117,7 @@ impl Primitive for TransposeArrayAxes {
             check_movable(variable)?;
         }
         let order = self.permutation(variable.shape.len())?;
-        NO_STRIDES.require(variable.layout.strides.is_none(), || {
+        NO_STRIDES.require(variable.layout.is_row_major(), || {
             format!("`{}` has strides already; transpose it before other changes of its layout", self.var)
         })?;
         if variable.kind == VarKind::Temporary || is_table {
@@ -139,7 +139,9 @@ impl Primitive for TransposeArrayAxes {
     fn edit(&self, kernel: &mut Kernel, proof: &Transposed) {
         match proof {
             Transposed::Indices { var, order, values } => transpose(kernel, *var, order, values.as_ref()),
-            Transposed::Strides { var, strides } => kernel.vars[*var].layout.strides = Some(strides.clone()),
+            Transposed::Strides { var, strides } => {
+                kernel.vars[*var].layout.places = Places::Strides(strides.clone());
+            }
         }
     }
 

@@ -5,9 +5,8 @@ use crate::constant::{Real, TableData};
 use crate::domain::{Constraint, Domain};
 use crate::expr::{Access, BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
 use crate::ids::InameId;
-use crate::kernel::{
-    AddressSpace, Assumption, AxisTag, Direction, Kernel, Layout, Rule, VarKind, Variable, WriteOp,
-};
+use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Kernel, Rule, VarKind, Variable, WriteOp};
+use crate::places::{Layout, Places};
 use crate::text::{parse, print};
 use crate::types::ScalarType;
 use crate::{Atom, KernelBuilder};
@@ -271,16 +270,17 @@ fn variables() {
         };
         let mut strided = temporary();
         strided.layout =
-            Layout { strides: Some(vec![Affine::constant(9), Affine::constant(1)]), vector_axis: Some(1) };
+            Layout { places: Places::Strides([9, 1].map(Affine::constant).into()), vector_axis: Some(1) };
         strided.storage = Some("shared".into());
         b.variable(strided);
         let mut odd = temporary();
         odd.name += "_odd";
+        odd.layout.places = Places::Order(vec![1, 0]);
         odd.storage = Some("two words, \"quoted\" \\ and\na line break \u{1F600}".into());
         b.variable(odd);
     }
     let mut scalar = Variable::new("c", ScalarType::F64, VarKind::Temporary, [], AddressSpace::Global);
-    scalar.layout.strides = Some(Vec::new());
+    scalar.layout.places = Places::Strides(Vec::new());
     b.variable(scalar);
     axes.truncate(1);
     let dof = b.argument("dof", ScalarType::I32, axes, Direction::In);
