@@ -395,6 +395,25 @@ def test_shapes_and_places_that_a_call_finds_out():
     assert (out == 2 * a).all() and (first == [0, 0, 0, 0, 1, 2, 3]).all()
 
 
+@pytest.mark.parametrize("axes", [("N2", "N0", "N1"), ("N0", "N1", "N2"), ("N1", "N2", "N0")])
+def test_axes_in_another_order_are_found_in_the_array(axes):
+    kernel = lp.make_kernel(
+        "{[i,j,k]: 0<=i<n and 0<=j<m and 0<=k<3}",
+        "out[i, j, k] = 2*a[i, j, k]",
+        [lp.GlobalArg("a", F64, "n, m, 3"), lp.GlobalArg("out", F64, "n, m, 3"), "..."],
+    )
+    imported = purlin.from_loopy(lp.tag_array_axes(kernel, "out", ",".join(axes)))
+    order = sorted(range(3), key=lambda axis: -int(axes[axis][1]))
+    assert f"arg out_: f64[n, m, 3] inout order({', '.join(map(str, order))})\n" in imported.text
+    a = np.arange(60.0).reshape(4, 5, 3)
+    for device in {"c", "opencl"} & set(purlin.devices()):
+        out = np.zeros([(4, 5, 3)[axis] for axis in order]).transpose(np.argsort(order))
+        imported.compile(device)(**arrays(imported, a=a, out=out))
+        assert (out == 2 * a).all()
+    with pytest.raises(purlin.LayoutError):
+        imported.compile("c")(**arrays(imported, a=a, out=np.zeros((4, 5, 3))))
+
+
 def test_a_linear_subscript_counts_elements():
     kernel = lp.make_kernel("{[i]: 0<=i<n}", "a[[i*n + i]] = 1", [lp.GlobalArg("a", F64, "n, n"), "..."])
     imported, a = purlin.from_loopy(kernel), np.zeros((5, 5))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import collections
+import datetime
 import statistics
 from typing import Any
 
-HEAD = """# Programs of Loopy
+HEAD = f"""# Programs of Loopy
 
-Written by `studies/loopy/run.py`, which runs the test suite of Loopy (version 2025.2) with a plug-in that records every
-program. Each different one is imported by `purlin.from_loopy`, run, and compared with what Loopy's own code
-computes for OpenCL (pocl), or for C, or where neither runs with an evaluation of its expressions by NumPy.
+Written by `python studies/loopy/run.py report` on {datetime.date.today().isoformat()}, from rows of
+`run.py record LOOPY --out DIR` and `run.py compare DIR`. The first runs the test suite of Loopy (version 2025.2)
+with a plug-in that records every program. The second imports each different one by `purlin.from_loopy`, runs it for
+C and OpenCL (pocl), and compares with what Loopy's own code computes for OpenCL, or for C, or where neither runs
+(or gives other results than its expressions have) with an evaluation of its expressions by NumPy.
 Sums of another order differ by rounding: 2e-4 of the largest result in single precision, 1e-10 in double.
 [loopy.csv](loopy.csv) has a row for each program.
 
@@ -42,12 +45,27 @@ def feature(row: Any) -> str:
     return row.reason.split(": import of")[0]
 
 
-def page(rows: list[Any]) -> str:
+def page(rows: list[Any], times: list[dict[str, str]]) -> str:
     complete = [row for row in rows if row.state != "incomplete"]
     plain = [row for row in complete if not row.scheduled]
     scheduled = [row for row in complete if row.scheduled]
     parts = [HEAD, states(plain, scheduled), proofs(scheduled), refusals(plain, scheduled), figures(complete)]
-    return "\n".join(parts)
+    return "\n".join(parts + [speed(times)] * bool(times))
+
+
+def speed(times: list[dict[str, str]]) -> str:
+    """The times of generated code."""
+    lines = [[row["script"], row["size"], row["loopy_ms"], row["imported_ms"], row["schedule_ms"]] for row in times]
+    names = ["script", "size", "Loopy's code, ms", "imported, ms", "as a schedule, ms"]
+    last = times[-1]
+    options = f", with `POCL_EXTRA_BUILD_FLAGS={last['options']}`" if last["options"] else ""
+    return (
+        f"## Speed of generated code\n\n{table(names, lines)}\n"
+        "Scripts of Loopy's tests: Loopy's code for them, that of the imported schedule, and that of the same steps on\n"
+        "the imported plain program (`python/tests/test_loopy_scripts.py`). Medians of seven rounds, in each of which\n"
+        f"all three run in turn, by the device's clock; {last['device']}{options}, {last['date']}. [Rows](loopy_times.csv)"
+        ", written by `python studies/loopy/run.py time`.\n"
+    )
 
 
 def states(plain: list[Any], scheduled: list[Any]) -> str:
@@ -100,7 +118,7 @@ def figures(rows: list[Any]) -> str:
         ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
         ratio = statistics.median(loopy / purlin for purlin, loopy in pairs)
         text += (
-            f"- generation of OpenCL code, median of {len(pairs)} programs: {ours:.1f} ms (a development build, from the "
-            f"kernel) and {theirs:.1f} ms for Loopy without its caches; median of the ratios {ratio:.1f}\n"
+            f"- generation of OpenCL code, median of {len(pairs)} programs: {ours:.1f} ms (a development build, from the\n"
+            f"  kernel) and {theirs:.1f} ms for Loopy without its caches; median of the ratios {ratio:.1f}\n"
         )
     return text

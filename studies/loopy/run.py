@@ -2,17 +2,19 @@
 
     python studies/loopy/run.py record LOOPY --out DIR       runs the tests of a checkout of Loopy, with the plug-in
     python studies/loopy/run.py compare DIR [--only p012]    imports, runs and compares every program of the recording
+    python studies/loopy/run.py time                         times five of Loopy's scripts on the OpenCL device
     python studies/loopy/run.py report                       writes the page of the table
 
 Run it by a Python that has Loopy (the version that `purlin[loopy]` pins), the package `purlin`, pytest, and for
-OpenCL pyopencl. `compare` writes `results/loopy.csv`,
-`report` `results/loopy.md`. Fetches nothing.
+OpenCL pyopencl. `compare` writes `results/loopy.csv`, `time` `results/loopy_times.csv`, `report`
+`results/loopy.md`. Fetches nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import csv
 import dataclasses
 import multiprocessing
@@ -127,7 +129,15 @@ def write(rows) -> None:
 def report(options: argparse.Namespace) -> None:
     from report import page
 
-    (RESULTS / "loopy.md").write_text(page(read()))
+    times = RESULTS / "loopy_times.csv"
+    with times.open() if times.exists() else contextlib.nullcontext([]) as file:
+        (RESULTS / "loopy.md").write_text(page(read(), list(csv.DictReader(file))))
+
+
+def time(options: argparse.Namespace) -> None:
+    from timed import write
+
+    write(RESULTS / "loopy_times.csv")
 
 
 def main() -> None:
@@ -145,6 +155,7 @@ def main() -> None:
     second.add_argument("--jobs", type=int, default=2)
     second.add_argument("--devices", nargs="*", default=["c", "opencl"])
     second.set_defaults(run=compare)
+    commands.add_parser("time").set_defaults(run=time)
     commands.add_parser("report").set_defaults(run=report)
     options = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":

@@ -64,6 +64,9 @@ def with_known_shape(argument: ArrayArg, rank: int, extents: list[str], notes: s
         # Loopy's caller passes a part of a larger array, which a caller of Purlin does, too
         notes.add(f"`{argument.name}` starts at its first element, without an offset")
         argument = argument.copy(offset=0)
+    if any(isinstance(tag, SeparateArrayArrayDimTag) for tag in argument.dim_tags or ()):
+        notes.add(f"`{argument.name}` is one array, in C order: its parts lie along an axis")
+        argument = argument.copy(dim_tags=None, dim_names=None)
     if not is_unknown(argument.shape) and argument.shape and argument.shape[0] is None:
         extents.append(f"len_{argument.name}")
         notes.add(f"the first extent of `{argument.name}` is the parameter `len_{argument.name}`")
@@ -180,7 +183,7 @@ class Declarations:
         return found
 
     def layout(self, argument: Any) -> str:
-        """Nothing in C order, else the strides."""
+        """Nothing in C order, else the order of the axes, or the strides."""
         strides = self.strides(argument)
         if strides is None or not argument.shape:
             return ""
@@ -190,26 +193,23 @@ class Declarations:
         if vector is not None:
             shape.append(len(vector.fields))
             strides = [stride*vector.pitch for stride in strides] + [1]
-        dense, total = [], 1
-        for extent in reversed(shape):
-            dense.insert(0, total)
-            total = total * extent
-        pairs = list(zip(strides, dense, strict=True))
-        names = sorted({name for pair in pairs for side in pair for name in get_dependencies(side)})
+        names = sorted({name for size in (*strides, *shape) for name in get_dependencies(size)})
         values = dict(zip(names, SAMPLES * (len(names) // len(SAMPLES) + 1)))
-        if all(evaluate(one, values) == evaluate(other, values) for one, other in pairs):
-            return ""
+        found, extents = ([evaluate(size, values) for size in sizes] for sizes in (strides, shape))
+        # axes of one element may have the stride of the next one
+        order = sorted(range(len(shape)), key=lambda axis: (-found[axis], extents[axis] != 1, axis))
+        total, is_dense = 1, True
+        for axis in reversed(order):
+            is_dense = is_dense and found[axis] == total
+            total *= extents[axis]
+        if is_dense:
+            return "" if order == sorted(order) else f" order({', '.join(map(str, order))})"
         return f" strides({', '.join(self.writer.rec(stride).text for stride in strides)})"
 
     def strides(self, argument: Any) -> Optional[list[Any]]:
         """The strides in scalars: an axis of lanes has stride 1."""
-        found: list[Any] = []
-        for tag in argument.dim_tags or ():
-            if isinstance(tag, SeparateArrayArrayDimTag):
-                needed = "needed one array; leave the axis without the tag `sep`"
-                raise refuse("separated arrays", f"an axis `sep` of `{argument.name}`", needed)
-            found.append(1 if isinstance(tag, VectorArrayDimTag) else tag.stride)
-        return found or None
+        tags = argument.dim_tags or ()
+        return [1 if isinstance(tag, VectorArrayDimTag) else tag.stride for tag in tags] or None
 
 
 def parameters(kernel: lp.LoopKernel) -> dict[str, str]:

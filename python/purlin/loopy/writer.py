@@ -88,6 +88,9 @@ class Writer(Expressions):
         if node.tag and node.tag.startswith("l."):
             self.items[node.tag] = self.loops[node.iname]
         tag = f" {{{node.tag}}}" if node.tag else ""
+        if node.tag == "unroll" and not self.has_constant_bounds(node.iname):
+            self.notes.add(f"`{node.iname}` is not unrolled: nothing bounds it but parameters")
+            tag = ""
         lines = ["  " * depth + f"for {header}{tag}", *self.nodes(node.body, depth + 1)]
         self.restore(saved)
         return lines
@@ -97,13 +100,19 @@ class Writer(Expressions):
         found = 1
         for iname in self.kernel.all_inames():
             if self.axes[iname] == axis:
-                try:
-                    bounds = self.kernel.get_iname_bounds(iname, constants_only=True)
-                except isl.Error as error:
+                if not self.has_constant_bounds(iname):
                     needed = "needed a constant bound; split it, and tag the inner one"
-                    raise refuse("work-items without a bound", f"the iname `{iname}`", needed) from error
+                    raise refuse("work-items without a bound", f"the iname `{iname}`", needed)
+                bounds = self.kernel.get_iname_bounds(iname, constants_only=True)
                 found = max(found, int(bounds.upper_bound_pw_aff.max_val().to_python()) + 1)
         return found
+
+    def has_constant_bounds(self, iname: str) -> bool:
+        try:
+            self.kernel.get_iname_bounds(iname, constants_only=True)
+        except isl.Error:
+            return False
+        return True
 
     def first(self, iname: str) -> int:
         """The first value of an iname, whatever the parameters."""
