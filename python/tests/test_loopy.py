@@ -247,6 +247,23 @@ def test_what_all_work_items_write_alike_is_written_once():
     assert purlin.prove_loopy(lp.tag_inames(kernel, {"i": "l.0"})).race.witness.element == "flag"
 
 
+def test_elements_that_several_groups_write_alike_are_written_once():
+    def overlapping(value):
+        kernel = lp.make_kernel(
+            "{[i,j]: 0<=i<4 and 2*i<=j<2*i + 3}",
+            f"out[j] = {value}",
+            [lp.GlobalArg("a,out", F64, 10)],
+        )
+        return purlin.prove_loopy(lp.tag_inames(kernel, {"i": "g.0"}))
+
+    proof = overlapping("2*a[j]")
+    assert proof, str(proof)
+    a, out = np.arange(10.0), np.zeros(10)
+    proof.imported.compile("c")(**arrays(proof.imported, a=a, out=out))
+    assert (out[:9] == 2 * a[:9]).all() and out[9] == 0
+    assert overlapping("a[j] + i").race is not None
+
+
 def test_inames_of_one_axis_are_one_group_and_private_values_live_on():
     kernel = lp.make_kernel(
         "{[i,j]: 0<=i,j<8}", "<> t = a[i] {id=first}\nout[j] = t + t {dep=first}", [lp.GlobalArg("a,out", F64, 8)]

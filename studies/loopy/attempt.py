@@ -24,11 +24,11 @@ from purlin.loopy.declarations import with_known_shapes
 from purlin.loopy.types import fields_of, lanes_of
 
 #: Results are equal within this share of the largest one: sums of other order, and contraction.
-TOLERANCES = {"float16": 2e-3, "float32": 2e-4, "float64": 1e-10}
+TOLERANCES = {"float16": 2e-3, "float32": 2e-4, "complex64": 2e-4, "float64": 1e-10, "complex128": 1e-10}
 #: Values of parameters to try, the first that satisfies all assumptions.
 SIZES = (16, 48, 12, 64, 20, 10, 96, 160, 24, 128, 256, 3, 2, 1, 8, 6, 5, 4)
 #: The elements of all arguments together.
-LARGEST = 60_000
+LARGEST = 120_000
 
 
 @dataclasses.dataclass
@@ -220,7 +220,7 @@ def equal(one: Any, other: Any, share: float) -> bool:
     other = np.asarray(other).reshape(np.shape(one))
     if one.shape != other.shape:
         return False
-    if one.dtype.kind != "f":
+    if one.dtype.kind not in "fc":
         return bool((one == other).all())
     finite = np.isfinite(one) & np.isfinite(other)
     scale = np.abs(other[finite]).max(initial=0.0)
@@ -298,7 +298,7 @@ def arguments(entry: Program, kernel: lp.LoopKernel, parameters: dict[str, int])
         if argument.name in parameters:
             found[argument.name] = dtype.type(parameters[argument.name])
         elif isinstance(argument, ValueArg):
-            is_number = isinstance(recorded, int | float | np.number)
+            is_number = isinstance(recorded, int | float | complex | np.number)
             scalar = array(argument, None, parameters, random) if dtype.fields else None
             found[argument.name] = dtype.type(recorded if is_number else 0.75) if scalar is None else scalar[()]
         else:
@@ -317,8 +317,9 @@ def array(argument: Any, recorded: Any, parameters: dict[str, int], random: Any)
         flat = values.reshape(-1)
         for part in [flat.view(vector.base)] if vector else [flat[field] for field in dtype.names]:
             part[...] = random.integers(1, 9, part.shape) / 8
-    elif dtype.kind == "f":
-        values = (0.1 + 0.9*random.random(shape)).astype(dtype)
+    elif dtype.kind in "fc":
+        values = 0.1 + 0.9*random.random(shape)
+        values = (values + 1j*random.random(shape) if dtype.kind == "c" else values).astype(dtype)
     else:
         values = random.integers(0, 2, shape).astype(dtype)
     tags: Optional[Any] = getattr(argument, "dim_tags", None)

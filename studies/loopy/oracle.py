@@ -53,7 +53,7 @@ def by_c(program: lp.TranslationUnit, values: dict[str, Any]) -> dict[str, np.nd
 
 
 FUNCTIONS = {
-    "fabs": np.abs, "abs": np.abs, "pow": np.power, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "fabs": np.abs, "abs": np.abs, "real": np.real, "imag": np.imag, "conj": np.conj, "pow": np.power, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
     "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "fmin": np.fmin, "fmax": np.fmax, "min": np.minimum,
     "max": np.maximum, "isnan": np.isnan, "rsqrt": lambda x: 1/np.sqrt(x), "round": np.round,
 }

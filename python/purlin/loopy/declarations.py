@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from typing import Any, Optional
 
 import loopy as lp
@@ -19,6 +21,8 @@ from purlin.loopy.writer import Writer, address_space
 
 #: Layouts are compared at these values of the parameters, which no two products of extents share.
 SAMPLES = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151)
+#: Arrays of more axes are in C order or have strides.
+MOST_AXES = 6
 
 
 def is_unknown(value: Any) -> bool:
@@ -196,14 +200,11 @@ class Declarations:
         names = sorted({name for size in (*strides, *shape) for name in get_dependencies(size)})
         values = dict(zip(names, SAMPLES * (len(names) // len(SAMPLES) + 1)))
         found, extents = ([evaluate(size, values) for size in sizes] for sizes in (strides, shape))
-        # axes of one element may have the stride of the next one
-        order = sorted(range(len(shape)), key=lambda axis: (-found[axis], extents[axis] != 1, axis))
-        total, is_dense = 1, True
-        for axis in reversed(order):
-            is_dense = is_dense and found[axis] == total
-            total *= extents[axis]
-        if is_dense:
-            return "" if order == sorted(order) else f" order({', '.join(map(str, order))})"
+        axes = range(len(shape))
+        for order in itertools.permutations(axes) if len(shape) <= MOST_AXES else [tuple(axes)]:
+            totals = itertools.accumulate((extents[axis] for axis in reversed(order)), operator.mul, initial=1)
+            if all(found[axis] == total for axis, total in zip(reversed(order), totals)):
+                return "" if order == tuple(axes) else f" order({', '.join(map(str, order))})"
         return f" strides({', '.join(self.writer.rec(stride).text for stride in strides)})"
 
     def strides(self, argument: Any) -> Optional[list[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,10 +17,13 @@ from purlin.loopy.names import Names
 from purlin.loopy.refusal import refuse
 from purlin.loopy.types import (
     INTEGERS,
+    PARTS,
+    REALS,
     WORDS,
     Text,
     cast,
     fields_of,
+    join,
     lanes_of,
     numpy_type,
     stored_type,
@@ -32,6 +36,8 @@ REAL_FUNCTIONS = frozenset(
     """sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log2 log10 log1p pow sqrt
     cbrt hypot erf erfc tgamma lgamma fabs floor ceil trunc round fmod fmin fmax fma copysign""".split()
 )
+#: Functions of reals that complex numbers have, too.
+COMPLEX_FUNCTIONS = ("exp", "log", "sqrt", "pow", "sin", "cos")
 #: Names that Loopy knows, as C does.
 CONSTANTS = {
     "pi": Text(repr(np.pi), "real"),
@@ -98,13 +104,18 @@ class Expressions(Mapper):
         if isinstance(value, int | np.integer):
             return Text(str(int(value)) if value >= 0 else f"({int(value)})", "literal")
         if isinstance(value, complex | np.complexfloating):
-            raise refuse("complex numbers", f"the literal `{value}`", "needed a real one")
+            real, imaginary = (self.map_constant(float(part)).text for part in (value.real, value.imag))
+            text = f"complex({real}, {imaginary})"
+            return Text(f"c64({text})", "c64") if isinstance(value, np.complex64) else Text(text, "complex")
         text = "nan" if np.isnan(value) else "inf" if np.isinf(value) else repr(abs(float(value)))
         if text[0].isdigit() and not set(text) & set(".e"):
             text += ".0"
         if value < 0:
             text = f"(-{text})"
         return Text(f"f32({text})", "f32") if isinstance(value, np.float32) else Text(text, "real")
+
+    def map_nan(self, expr: Any) -> Text:
+        return Text("f32(nan)", "f32") if expr.data_type is np.float32 else Text("nan", "real")
 
     def map_variable(self, expr: p.Variable) -> Text:
         name = expr.name
@@ -285,7 +296,11 @@ class Expressions(Mapper):
             raise refuse("a function on arrays that is not known", f"`{name}`", "needed a callee that can be inlined")
         if name == "dot":
             return self.dot(expr)
+        if name == "indexof":
+            return self.place(expr.parameters[0])
         values = [self.rec(parameter).number() for parameter in expr.parameters]
+        if name in ("real", "imag", "conj") or (name in ("abs", "fabs") and values[0].type in PARTS):
+            return self.of_complex(name, values[0])
         if name in ("abs", "fabs") and values[0].type not in WORDS:
             value = values[0]
             text = f"max({value.text}, -{value.text})" if value.type in INTEGERS else f"fabs({value.text})"
@@ -303,6 +318,18 @@ class Expressions(Mapper):
             return Text(f"{name[:8]}({values[0].text}, {values[1].text})", "f64")
         return self.real_function(name, values)
 
+    def place(self, access: p.Subscript) -> Text:
+        """Where an element lies, in elements."""
+        tags = self.array(access.aggregate.name).dim_tags
+        terms = [tag.stride*index for tag, index in zip(tags, access.index_tuple, strict=True)]
+        return self.rec(p.Sum(tuple(terms)))
+
+    def of_complex(self, name: str, value: Text) -> Text:
+        """A part of a number, which a real has, too."""
+        if value.type not in PARTS:
+            return Text("0.0", "real") if name == "imag" else value
+        return Text(f"conj({value.text})", value.type) if name == "conj" else value.part(name)
+
     def dot(self, expr: p.Call) -> Text:
         """The product of two vectors: the sum of those of their lanes."""
         arrays = [self.array(name) for name in sorted(get_dependencies(expr.parameters)) if name not in self.loops]
@@ -319,11 +346,16 @@ class Expressions(Mapper):
 
     def real_function(self, name: str, values: list[Text]) -> Text:
         if name not in REAL_FUNCTIONS:
-            feature = {"real": "complex numbers", "imag": "complex numbers", "conj": "complex numbers"}
             several = {"make_tuple": "several results", "segmented": "several results", "sincos": "several results"}
-            kind = (feature | several).get(name, "a function without a counterpart")
+            kind = several.get(name, "a function without a counterpart")
             raise refuse(kind, f"`{name}`", "needed a function of the language, or a callee that can be inlined")
         kinds = {value.type for value in values} - {"literal"}
+        if any(kind in PARTS for kind in kinds):
+            if name not in COMPLEX_FUNCTIONS:
+                raise refuse("a function of complex numbers", f"`{name}`", f"needed {', '.join(COMPLEX_FUNCTIONS)}")
+            found = functools.reduce(join, kinds)
+            texts = [value.text if value.type in (*PARTS, *REALS) else value.to(PARTS[found]).text for value in values]
+            return Text(f"{name}({', '.join(texts)})", found)
         kind = next((kind for kind in ("f64", "f32", "real") if kind in kinds), "f64")
         wanted = "f64" if kind == "real" else kind
         # a literal integer is converted in words: the functions take reals

@@ -101,10 +101,10 @@ class Reading:
                 self.program = internals.linearised(self.typed, True)
                 return self.written(nest(self.kernel))
 
-    def written(self, tree: list[Node], is_reversed: bool = False) -> Imported:
-        """The kernel with these loops."""
+    def written(self, tree: list[Node], is_reversed: bool = False, is_bounded: bool = False) -> Imported:
+        """The kernel with these loops; those over work-items between two barriers reversed, or bounded."""
         writer = Writer(self.program, names_of(self.kernel), parameters(self.kernel))
-        writer.is_reversed = is_reversed
+        writer.is_reversed, writer.is_bounded = is_reversed, is_bounded
         writer.spread = spread(self.kernel, tree)
         declared, tables = Declarations(writer).lines()
         assumed = assumptions(writer)

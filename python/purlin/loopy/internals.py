@@ -121,7 +121,11 @@ def callee_of(program: lp.TranslationUnit, function: Any) -> str:
     inner = getattr(function, "function", function)
     known = program.callables_table.get(inner)
     name = getattr(known, "name", None) or getattr(inner, "name", inner)
-    return name if isinstance(name, str) else type(name).__name__
+    if not isinstance(name, str):
+        return type(name).__name__
+    # a function that is called with other types has a number
+    stem, _, number = name.rpartition("_")
+    return stem if number.isdigit() and stem in program.callables_table else name
 
 
 def reduction_of(program: lp.TranslationUnit, function: Any) -> Any:

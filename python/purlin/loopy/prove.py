@@ -86,7 +86,11 @@ def refuted(reading: Reading, imported: Imported, without: Optional[int]) -> Opt
             # code for a loop over work-items may get a barrier where what it carries goes forward. In one of
             # both directions it goes backward
             for is_reversed in (False, True):
-                Program.generate(reading.written(tree, is_reversed).kernel, "opencl")
+                try:
+                    Program.generate(reading.written(tree, is_reversed).kernel, "opencl")
+                except CodegenError:
+                    # loops with the bounds of what is inside say more of what is written before it is read
+                    Program.generate(reading.written(tree, is_reversed, True).kernel, "opencl")
     except CodegenError as error:
         return error
     return None

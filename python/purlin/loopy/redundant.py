@@ -16,7 +16,8 @@ from purlin.loopy.domains import as_set, only, parameters_only
 def redundant(kernel: lp.LoopKernel, axes: dict[str, str]) -> dict[str, frozenset[str]]:
     """Of each instruction the inames on axes at all of which it writes one value to one element.
 
-    Once is enough: the value and the element mention none of them, and other loops do not depend on them.
+    Once is enough: the value and the element mention none of them, and what other instructions share with it does
+    not depend on them.
     """
     return {insn.id: frozenset(alike(kernel, axes, insn)) for insn in kernel.instructions}
 
@@ -36,7 +37,9 @@ def alike(kernel: lp.LoopKernel, axes: dict[str, str], insn: Any) -> list[str]:
     same = [name for name in sorted(insn.within_inames - used) if axes[name][:2] in shared]
     around = [name for name in sorted(insn.within_inames) if axes[name].startswith("g.") and name not in same]
     others = [name for name in sorted(insn.within_inames) if name not in same and name not in around]
-    return [] if depend(kernel, others, same, around) else same
+    # loops of this instruction alone run where they do for any work-item
+    own = all(kernel.iname_to_insns()[name] == {insn.id} for name in others)
+    return [] if not own and depend(kernel, others, same, around) else same
 
 
 def depend(kernel: lp.LoopKernel, inames: Collection[str], others: Collection[str], around: Collection[str]) -> bool:

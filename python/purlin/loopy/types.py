@@ -11,6 +11,7 @@ from purlin.loopy.refusal import refuse
 
 #: The type that stores each NumPy type.
 STORED = {"bool": "bool", "float16": "f16", "float32": "f32", "float64": "f64"}
+STORED |= {"complex64": "c64", "complex128": "c128"}
 STORED |= {f"{word}{bits}": f"{word[0]}{bits}" for word in ("int", "uint") for bits in (8, 16, 32, 64)}
 #: Types of exact integers: a literal, an index of any width, and the rest.
 INTEGERS = ("literal", "index", "i32", "i64")
@@ -18,6 +19,8 @@ INTEGERS = ("literal", "index", "i32", "i64")
 WORDS = ("u32", "u64")
 #: Types of real expressions: a literal and the rest.
 REALS = ("real", "f32", "f64")
+#: Types of complex expressions: one of literals and the rest, with the type of their parts.
+PARTS = {"complex": "real", "c64": "f32", "c128": "f64"}
 
 
 class Text(NamedTuple):
@@ -34,7 +37,11 @@ class Text(NamedTuple):
         """As a condition."""
         if self.type == "bool":
             return self.text
-        return f"({self.text} != {'0.0' if self.type in REALS else '0'})"
+        return f"({self.text} != {'0' if self.type in (*INTEGERS, *WORDS) else '0.0'})"
+
+    def part(self, function: str) -> Text:
+        """The real or imaginary part, or the absolute value, of a complex number."""
+        return Text(f"{function}({self.text})", PARTS[self.type])
 
     def to(self, wanted: str) -> Text:
         """Converted as C converts, unless that is silent."""
@@ -42,12 +49,14 @@ class Text(NamedTuple):
             return Text(self.truth(), "bool")
         value = self.number()
         have = value.type
-        silent = wanted == have or (have, wanted) in (("f32", "f64"), ("i32", "i64"), ("u32", "u64"))
+        silent = wanted == have or (have, wanted) in (("f32", "f64"), ("i32", "i64"), ("u32", "u64"), ("c64", "c128"))
         if wanted in WORDS and have == "literal":
             silent = value.text.isdigit()
         elif have == "literal" or (have == "index" and wanted in INTEGERS):
             silent = True
-        if silent or (have == "real" and wanted in REALS):
+        if have in PARTS and wanted not in PARTS:
+            return value.part("real").to(wanted)
+        if silent or (have == "real" and wanted in REALS) or have == "complex":
             return Text(value.text, wanted)
         if wanted in ("index", "literal"):
             return value
@@ -102,7 +111,7 @@ def stored_type(dtype: Any, what: str) -> str:
     kind = lanes.base if lanes else numpy_type(dtype, what)
     if kind.name in STORED:
         return STORED[kind.name]
-    feature = "complex numbers" if kind.kind == "c" else f"elements of type {kind.name}"
+    feature = f"elements of type {kind.name}"
     if kind.fields:
         raise refuse("structures as elements", f"{what} of type `{kind}`", "needed a field of it")
     raise refuse(feature, f"{what} of type `{kind}`", f"needed {', '.join(STORED)}")
@@ -128,8 +137,11 @@ def cast(value: Text, stored: str) -> Text:
 
 
 def join(one: str, other: str) -> str:
-    """The type of a sum, as C has it: of numbers of two kinds it is real, or a word."""
+    """The type of a sum, as C has it: of numbers of two kinds it is complex, real, or a word."""
     kinds = (one, other)
+    if any(kind in PARTS for kind in kinds):
+        found = join(*(PARTS.get(kind, kind if kind in REALS else "literal") for kind in kinds))
+        return next(kind for kind, part in PARTS.items() if part == found)
     reals = [kind for kind in ("f64", "f32", "real") if kind in kinds]
     if reals:
         is_literal = all(kind in ("real", "literal") for kind in kinds)
@@ -144,4 +156,8 @@ def together(one: Text, other: Text) -> tuple[str, str, str]:
     """Two operands of one type, and that type."""
     one, other = one.number(), other.number()
     found = join(one.type, other.type)
+    if found in PARTS:
+        # a real is one without a cast
+        one, other = (v if v.type in (*PARTS, *REALS, "literal") else v.to(PARTS[found]) for v in (one, other))
+        return one.text, other.text, found
     return one.to(found).text, other.to(found).text, found

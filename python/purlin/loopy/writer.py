@@ -50,6 +50,8 @@ class Writer(Expressions):
         self.further: list[str] = []
         #: Whether such a loop runs from the last work-item to the first one, and what work-item it is at.
         self.is_reversed = False
+        #: Whether it has the bounds of what is inside, if these are the same for all instructions.
+        self.is_bounded = False
         self.values: dict[str, str] = {}
         #: Whether one loop on an axis stands for all inames there, so that instructions say which they are in.
         self.is_split = False
@@ -123,7 +125,7 @@ class Writer(Expressions):
         """A loop over the work-items of each axis, which stands for all inames there."""
         saved = self.state()
         lines = []
-        shared = self.shared_inames(node)
+        shared = self.shared_inames(node) if self.is_bounded else []
         for axis in sorted({tag for tag in self.axes.values() if tag and tag.startswith("l.")}, reverse=True):
             item = self.names.fresh(f"item_{axis[-1]}")
             self.items[axis] = item
