@@ -361,6 +361,37 @@ def test_truth_values_are_stored_and_reduced():
     assert (count == some + 1).all()
 
 
+@pytest.mark.parametrize(("kind", "part"), [(np.complex64, np.float32), (np.complex128, np.float64)])
+def test_complex_numbers(kind, part):
+    kernel = lp.make_kernel(
+        "{[i,j]: 0<=i,j<8}",
+        """
+        out[i] = conj(a[i])*b[i] + 2*a[i] - r[i]/b[i] + (1.5 - 2j)*i
+        size[i] = real(a[i]*conj(a[i])) + real(b[i]*1j) - imag(a[i])
+        total = sum(j, a[j]*b[j])
+        root[i] = ((0 + 1j)*i + a[i])*b[i]**2
+        """,
+        [
+            lp.GlobalArg("a,b,out,root", kind, 8),
+            lp.GlobalArg("r,size", part, 8),
+            lp.GlobalArg("total", kind, ()),
+        ],
+    )
+    random = np.random.default_rng(3)
+    a, b = (random.random(8) + 1j*random.random(8) + 0.1 for _ in range(2))
+    a, b, r = a.astype(kind), b.astype(kind), random.random(8).astype(part)
+    imported = purlin.from_loopy(kernel)
+    for device in {"c", "opencl"} & set(purlin.devices()):
+        found = {name: np.zeros(8, kind) for name in ("out", "root")}
+        found |= {"size": np.zeros(8, part), "total": np.zeros(1, kind)}
+        imported.compile(device)(**arrays(imported, a=a, b=b, r=r, **found))
+        share = 1e-5 if kind is np.complex64 else 1e-13  # sums of 8 terms
+        np.testing.assert_allclose(found["out"], a.conj()*b + 2*a - r/b + (1.5 - 2j)*np.arange(8), rtol=share)
+        np.testing.assert_allclose(found["size"], abs(a)**2 + (b*1j).real - a.imag, rtol=share, atol=share)
+        np.testing.assert_allclose(found["total"], [(a*b).sum()], rtol=share)
+        np.testing.assert_allclose(found["root"], (1j*np.arange(8) + a)*b**2, rtol=share)
+
+
 @pytest.mark.parametrize("which", ["argmin", "argmax"])
 @pytest.mark.parametrize("tag", [None, "l.0"])
 def test_reductions_of_two_results(which, tag):

@@ -1,4 +1,4 @@
-"""What each row of the book's table says: a transformation of Loopy's and the steps next to it have the same results."""
+"""Rows of the book's table: a transformation of Loopy's and the steps next to it have the same results."""
 
 import re
 from dataclasses import dataclass

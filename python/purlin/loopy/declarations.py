@@ -137,6 +137,8 @@ class Declarations:
             raise refuse("images", f"`{argument.name}`", "needed an array")
         access = "inout" if argument.name in self.written else "in"
         kind = stored_type(argument.dtype, f"`{argument.name}`")
+        if access == "in" and not self.shape(argument):
+            kind = value_type(kind)  # a number that is passed by value
         layout = self.layout(argument)
         if not layout and lanes_of(argument.dtype, f"`{argument.name}`") is None:
             self.writer.dense.add(argument.name)

@@ -140,7 +140,9 @@ def join(one: str, other: str) -> str:
     """The type of a sum, as C has it: of numbers of two kinds it is complex, real, or a word."""
     kinds = (one, other)
     if any(kind in PARTS for kind in kinds):
-        found = join(*(PARTS.get(kind, kind if kind in REALS else "literal") for kind in kinds))
+        # an integer takes the precision of the other operand, double if that is literals
+        integer = "f64" if "complex" in kinds else "literal"
+        found = join(*(PARTS.get(kind, kind if kind in (*REALS, "literal") else integer) for kind in kinds))
         return next(kind for kind, part in PARTS.items() if part == found)
     reals = [kind for kind in ("f64", "f32", "real") if kind in kinds]
     if reals:
