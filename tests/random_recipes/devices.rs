@@ -4,7 +4,7 @@
 use crate::pair::{Pair, Zeros, differ, tolerance};
 use purlin::codegen::{CodegenError, Options, Program, Target, generate};
 use purlin::interp::{Memory, Value, interpret};
-use purlin::ir::{Affine, Assumption, Atom, Constraint, Direction, Id, Kernel, VarKind};
+use purlin::ir::{Affine, Assumption, Atom, Constraint, Direction, Id, Kernel, Places, VarKind};
 use purlin::runtime::{Device, Optimisation, oclgrind, open};
 use purlin::transforms::Recipe;
 use purlin::{LoadError, Loaded, gathered, laid_out};
@@ -539,7 +539,10 @@ fn program(number: usize, pair: &Pair, target: Target) -> Result<Generated, Verd
 fn with_constant_temporaries(mut kernel: Kernel, memory: &Memory) -> Kernel {
     let names = names(&kernel);
     for var in kernel.vars.values_mut().filter(|v| v.kind == VarKind::Temporary) {
-        let strides = var.layout.strides.iter_mut().flatten();
+        let strides = match &mut var.layout.places {
+            Places::Strides(strides) => strides.as_mut_slice(),
+            Places::RowMajor | Places::Order(_) => &mut [],
+        };
         for extent in var.shape.iter_mut().chain(strides) {
             if let Some(constant) = value(extent, &names, memory) {
                 *extent = Affine::constant(constant);
