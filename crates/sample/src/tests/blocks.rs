@@ -20,7 +20,10 @@ fn indent(line: &str) -> usize {
 fn statement(lines: &[&str], start: usize) -> Option<Part> {
     let line = lines.get(start)?;
     let is_loop = line.trim_start().starts_with("for ");
-    let is_insn = line.trim_start().split_once(": ").is_some_and(|(name, _)| verify::is_identifier(name));
+    let is_insn = line
+        .trim_start()
+        .split_once(": ")
+        .is_some_and(|(name, _)| verify::is_identifier(name.trim_matches('`')));
     if !is_loop && !is_insn {
         return None;
     }
@@ -40,16 +43,21 @@ fn run(lines: &[&str], start: usize, most: usize) -> Option<Part> {
     Some((start, end))
 }
 
-/// Conditions that may stand anywhere, most of which instructions may change.
-fn conditions(kernel: &Kernel) -> Vec<String> {
-    let mut found = vec!["n < m".to_owned(), "2 < n".to_owned()];
+/// Conditions that may stand anywhere: on what the lines write, if they write an output, and likely to change
+/// with it.
+fn conditions(kernel: &Kernel, lines: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
     for var in kernel.vars.values().filter(|v| v.is_output() && v.ty == ScalarType::F64) {
         let index = vec!["0"; var.shape.len()].join(", ");
         let element = if var.shape.is_empty() { var.name.clone() } else { format!("{}[{index}]", var.name) };
-        found.push(format!("{element} < 0.125"));
-        found.push(format!("{element} < {element}*{element} + 0.5"));
+        let is_written =
+            |line: &&&str| line.split_once(": ").is_some_and(|(_, rest)| rest.starts_with(&var.name));
+        if lines.iter().any(|line| is_written(&line)) {
+            found.push(format!("0.0 < sin(1000.0*{element})"));
+            found.push(format!("sin(1000.0*{element}) < 0.0"));
+        }
     }
-    found
+    if found.is_empty() { vec!["n < m".to_owned(), "2 < n".to_owned()] } else { found }
 }
 
 /// The text with an `if` around some lines, and an `else` around others that follow.
@@ -78,7 +86,7 @@ fn with_flag(lines: &[&str], (start, end): Part, other: Option<Part>, condition:
     let flag = Expr::scalar(kernel.var("condition_of_test")?);
     let mut guard = |part: Part, value: &Expr| {
         for line in &lines[part.0..part.1] {
-            let name = line.trim_start().split_once(": ").map_or("", |(name, _)| name);
+            let name = line.trim_start().split_once(": ").map_or("", |(name, _)| name.trim_matches('`'));
             if let Some(insn) = kernel.insn(name) {
                 let predicate = &mut kernel.insns[insn].predicate;
                 *predicate = Some(match predicate.take() {
@@ -115,7 +123,7 @@ fn blocks_mean_what_a_flag_means() {
         let Some(part) = run(&lines, *start, usize::from(length) % 4 + 1) else { return Ok(()) };
         let other = run(&lines, part.1, usize::from(rest) % 3 + 1)
             .filter(|(start, _)| rest % 2 == 0 && indent(lines[*start]) == indent(lines[part.0]));
-        let conditions = conditions(&sample.kernel);
+        let conditions = conditions(&sample.kernel, &lines[part.0..part.1]);
         let condition = &conditions[usize::from(which) % conditions.len()];
         let blocks = with_blocks(&lines, part, other, condition);
         // a name may be that of a parameter that this one lacks
