@@ -279,7 +279,8 @@ impl Kernel {
         }
     }
 
-    fn verify_rules(&self) -> Result<(), KernelError> {
+    /// Checks the rules: that they end, and are of a size that may be expanded.
+    pub(crate) fn verify_rules(&self) -> Result<(), KernelError> {
         let mut extents = Vec::with_capacity(self.rules.len());
         for (id, rule) in self.rules.iter() {
             self.verify_rule_params(rule)?;

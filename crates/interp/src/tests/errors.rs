@@ -235,10 +235,10 @@ fn arrays_that_do_not_ascend_as_assumed() {
 #[test]
 fn kernel_that_is_not_well_formed() {
     let mut kernel = nest(8, F64, |_, _, _| 0.0.into());
-    kernel.name = "for".into();
+    kernel.name = "2k".into();
     assert_eq!(
         refusal(&kernel, Memory::new()),
-        "`for` is not a name: use a letter or `_`, then letters, digits and `_`, and no keyword"
+        "`2k` is not a name: use a letter or `_`, then letters, digits and `_`, and no keyword"
     );
 }
 

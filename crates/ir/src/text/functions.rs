@@ -2,6 +2,7 @@
 
 use super::cursor::Cursor;
 use super::error::{Fail, fail, fail_help};
+use super::guards::size;
 use super::lex::Span;
 use super::line::Line;
 use super::names::plain;
@@ -40,6 +41,7 @@ impl<'s> Parser<'s> {
             let span = c.whole_span();
             let callee = p.name_of_call(c)?;
             let kernel = p.kernel.callees[callee].kernel.with_rules_expanded();
+            p.count(kernel.insns.values().flat_map(|insn| insn.expressions()).map(size).sum(), span)?;
             let (actuals, mut nodes) = p.actuals(c, &kernel)?;
             c.expect_end("the call")?;
             let mark = if p.made.functions.contains(&callee) { None } else { Some(callee) };

@@ -10,9 +10,12 @@ use crate::kernel::Node;
 use crate::types::ScalarType;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A longer condition is stored, and not copied to each instruction.
+const MAX_COPIED: usize = 32;
+
 impl Parser<'_> {
     /// The instructions of all branches, each under its conditions. Conditions that the branches may
-    /// change are stored before, as are those with a reduction, whose loops stand in one place.
+    /// change are stored before, as are long ones and those with a reduction, whose loops stand in one place.
     pub(super) fn guarded(&mut self, branches: Branches) -> Vec<Node> {
         for (condition, span) in &branches.conditions {
             self.made.conditions.extend(condition.clone().map(|condition| (condition, *span)));
@@ -43,7 +46,7 @@ impl Parser<'_> {
         nodes
     }
 
-    /// Whether a condition may not be evaluated once for each instruction.
+    /// Whether a condition may not be evaluated once for each instruction, or is long.
     fn changes_conditions(&self, branches: &Branches) -> bool {
         let mut insns = Vec::new();
         branches.bodies.iter().for_each(|body| instructions(body, &mut insns));
@@ -57,7 +60,31 @@ impl Parser<'_> {
             is_read || matches!(e, Expr::Reduce(_)) && insns.len() != 1
         };
         let mut conditions = branches.conditions.iter().filter_map(|(condition, _)| condition.as_ref());
-        conditions.any(|condition| self.kernel.expand_rules(condition).any(&mut changes))
+        conditions.any(|condition| {
+            let is_long = insns.len() > 1 && size(condition) > MAX_COPIED;
+            is_long || self.any_with_rules(condition, &mut changes)
+        })
+    }
+
+    /// Whether an expression, or a rule that it uses, holds what is looked for.
+    pub(super) fn any_with_rules(&self, e: &Expr, is: &mut dyn FnMut(&Expr) -> bool) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![e];
+        while let Some(e) = open.pop() {
+            let mut rules = Vec::new();
+            let found = e.any(&mut |part| {
+                if let Expr::Rule(rule, _) = part {
+                    rules.push(*rule);
+                }
+                is(part)
+            });
+            if found {
+                return true;
+            }
+            let bodies = rules.into_iter().filter(|rule| seen.insert(*rule)).collect::<Vec<_>>();
+            open.extend(bodies.into_iter().filter_map(|rule| Some(&self.kernel.rules.get(rule)?.body)));
+        }
+        false
     }
 
     /// Puts a condition on instructions.
@@ -152,6 +179,13 @@ impl Parser<'_> {
         self.kernel.inames[iname].domain = domain;
         nodes
     }
+}
+
+/// Number of operations and operands.
+pub(super) fn size(e: &Expr) -> usize {
+    let mut size = 0;
+    e.for_each(&mut |_| size += 1);
+    size
 }
 
 fn instructions(nodes: &[Node], found: &mut Vec<InsnId>) {

@@ -34,6 +34,10 @@ impl<'s> Parser<'s> {
 
     /// Gives temporaries without a type that of what is written to them.
     pub(super) fn infer_types(&mut self) {
+        let is_asked = !self.made.untyped.is_empty() || !self.made.conditions.is_empty();
+        if !is_asked || self.kernel.verify_rules().is_err() {
+            return; // the verifier reports what is wrong with rules
+        }
         self.check_written_once();
         let mut open = std::mem::take(&mut self.made.untyped);
         loop {
@@ -68,15 +72,15 @@ impl<'s> Parser<'s> {
     fn infer_type(&mut self, var: VarId, open: &[VarId], all: bool) -> bool {
         let mut joined: Option<ExprType> = None;
         for insn in self.kernel.insns.values().filter(|insn| insn.lhs.var == var) {
-            let value = self.kernel.expand_rules(&insn.rhs);
-            let waits = value.any(&mut |e: &Expr| e.as_load().is_some_and(|a| open.contains(&a.var)));
+            let is_open = &mut |e: &Expr| e.as_load().is_some_and(|a| open.contains(&a.var));
+            let waits = self.any_with_rules(&insn.rhs, is_open);
             if waits && all {
                 return false;
             }
             if waits {
                 continue;
             }
-            let Ok(found) = self.kernel.type_of(&value, &[]) else { return true }; // which the verifier refuses
+            let Ok(found) = self.kernel.type_of(&insn.rhs, &[]) else { return true }; // which the verifier refuses
             joined = Some(match joined {
                 None => found,
                 Some(before) if before == found => found,

@@ -32,6 +32,8 @@ pub(super) struct Made {
     pub guards: BTreeMap<InameId, Expr>,
     /// What loops that descend stand for.
     pub mirrored: BTreeMap<InameId, Expr>,
+    /// Operations of all that rules with reductions and calls stand for.
+    pub written_out: usize,
     /// Rules with reductions.
     pub reducing: BTreeSet<RuleId>,
     /// Callees that are functions.

@@ -211,9 +211,9 @@ impl<'s> Parser<'s> {
             self.whole_line(line, Self::assumption);
         }
         self.body(&body);
-        self.infer_types();
         self.remove_functions();
         self.remove_reducing();
+        self.infer_types();
         self.check_tables();
     }
 

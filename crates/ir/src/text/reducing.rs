@@ -1,6 +1,7 @@
 //! Rules with reductions: each use has loops of its own, so that the kernel has what the rule stands for.
 
 use super::error::{Fail, fail_help};
+use super::guards::size;
 use super::lex::Span;
 use super::parse::Parser;
 use crate::affine::{Affine, Atom};
@@ -9,8 +10,8 @@ use crate::ids::{Id, InameId, RuleId};
 use crate::kernel::{Iname, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of parts of what a use stands for: each use is a copy.
-const MAX_SIZE: usize = 10_000;
+/// Maximum number of operations of all that rules with reductions and calls stand for.
+const MAX_WRITTEN_OUT: usize = 1_000_000;
 
 impl Parser<'_> {
     /// Notes that a rule whose body has been read holds a reduction, if it does.
@@ -24,20 +25,15 @@ impl Parser<'_> {
     pub(super) fn written_out(&mut self, rule: RuleId, args: &[Expr], span: Span) -> Result<Expr, Fail> {
         let body = self.kernel.rules[rule].body.clone();
         let mut loops = BTreeMap::new();
-        let (mut size, mut own) = (0_usize, Vec::new());
+        let (mut operations, mut own) = (0_usize, Vec::new());
         body.for_each(&mut |e| {
-            size = size.saturating_add(if let Expr::RuleParam(k) = e { size_of(args, *k) } else { 1 });
+            let arg = if let Expr::RuleParam(k) = e { args.get(*k as usize) } else { None };
+            operations = operations.saturating_add(arg.map_or(1, size));
             if let Expr::Reduce(reduction) = e {
                 own.extend(reduction.inames.iter().copied());
             }
         });
-        if size > MAX_SIZE {
-            let message = format!(
-                "the rule `{}` stands for more than {MAX_SIZE} operations here",
-                self.kernel.rules[rule].name
-            );
-            return Err(fail_help(span, message, "store what it gives in a temporary"));
-        }
+        self.count(operations, span)?;
         for iname in own {
             let Iname { name, domain, tag } = self.kernel.inames[iname].clone();
             let name = self.unnamed.fresh(&name);
@@ -52,6 +48,16 @@ impl Parser<'_> {
             self.kernel.inames[*copy].domain = domain;
         }
         Ok(put_in(&body, args, &renamed))
+    }
+
+    /// Counts what is written out: a short text may stand for a program that does not fit in memory.
+    pub(super) fn count(&mut self, operations: usize, span: Span) -> Result<(), Fail> {
+        self.made.written_out = self.made.written_out.saturating_add(operations);
+        if self.made.written_out <= MAX_WRITTEN_OUT {
+            return Ok(());
+        }
+        let message = format!("rules and calls stand for more than {MAX_WRITTEN_OUT} operations up to here");
+        Err(fail_help(span, message, "store what a rule gives in a temporary, or call a `callee` in a loop"))
     }
 
     /// Takes rules with reductions out of the kernel, and their own loops.
@@ -69,6 +75,9 @@ impl Parser<'_> {
             Rule { name, params, body: body.map(&mut renumber) }
         });
         self.kernel.rules = rules.collect();
+        for (condition, _) in &mut self.made.conditions {
+            *condition = condition.map(&mut renumber);
+        }
         for insn in self.kernel.insns.values_mut() {
             insn.map_expressions(&mut renumber);
         }
@@ -77,13 +86,6 @@ impl Parser<'_> {
             self.kernel = std::mem::take(&mut self.kernel).canonical();
         }
     }
-}
-
-/// Number of parts of an argument.
-fn size_of(args: &[Expr], param: u32) -> usize {
-    let mut size = 0;
-    args.get(param as usize).into_iter().for_each(|arg| arg.for_each(&mut |_| size += 1));
-    size
 }
 
 /// The body of a rule with its arguments and under other names of its loops.

@@ -6,6 +6,7 @@
 
 use super::lex::{Kind, Token};
 use super::line::Line;
+use foldhash::fast::FixedState;
 use std::collections::HashSet;
 
 /// Whether a line begins as `y[i] = ...` or `y += ...` do, and not with a name and a colon.
@@ -41,7 +42,7 @@ fn needs_names(line: &[Token<'_>]) -> bool {
 #[derive(Default)]
 pub(super) struct Unnamed<'s> {
     /// All words of the text, where it has such instructions.
-    words: HashSet<&'s str>,
+    words: HashSet<&'s str, FixedState>,
     /// Names that were given.
     given: HashSet<String>,
     next: usize,
@@ -49,7 +50,7 @@ pub(super) struct Unnamed<'s> {
 
 impl<'s> Unnamed<'s> {
     pub fn of(lines: &[Line<'s>]) -> Self {
-        let mut words = HashSet::new();
+        let mut words = HashSet::default();
         if lines.iter().any(|line| is_unnamed(&line.tokens) || needs_names(&line.tokens)) {
             let word = |token: &Token<'s>| if let Kind::Name(word) = token.kind { Some(word) } else { None };
             words.extend(lines.iter().flat_map(|line| &line.tokens).filter_map(word));
