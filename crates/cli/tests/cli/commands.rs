@@ -789,6 +789,27 @@ fn recipes_of_what_is_lowered_anew_replay() {
 }
 
 #[test]
+fn a_kernel_of_several_in_a_file_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let scale = "kernel scale\nparam n: i32\narg x: f64[n] inout\nfor i in 0..n\n  x[i] *= 2\n";
+    let text = format!("{AXPY}\nschedule\ntag(i, tag: g.0)\n\n{scale}");
+    let file = write(dir.path(), "both.purlin", &text);
+    let of = |name: &str| format!("{file}#{name}");
+    assert!(good(&["print", &of("axpy")]).contains("for i in 0..n {g.0}"));
+    assert!(good(&["print", &of("scale")]).contains("s0: x[i] *= 2"));
+    let error = bad(&["print", &file], 2);
+    assert!(error.contains("has 2 kernels, `axpy`, `scale`; name one of them"), "{error}");
+    let error = bad(&["print", &of("other")], 2);
+    assert!(error.contains("has no kernel `other`; it has `axpy`, `scale`"), "{error}");
+    // mistakes of the other kernel play no part, and places are those of the file
+    let broken = write(dir.path(), "broken.purlin", &text.replace("*= 2", "*= k"));
+    good(&["print", &format!("{broken}#axpy")]);
+    let error = bad(&["print", &format!("{broken}#scale")], 2);
+    let line = text.lines().count();
+    assert!(error.contains(&format!("broken.purlin:{line}:11")), "{error}");
+}
+
+#[test]
 fn mistakes_in_a_text_are_shown_where_they_are() {
     let dir = tempfile::tempdir().unwrap();
     let text = AXPY.replace("a*x[i]", "a*x[k]").replace("0..n", "0...n");
