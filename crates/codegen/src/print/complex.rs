@@ -94,7 +94,7 @@ fn quotient(t: &str, r: &str, fabs: &str) -> String {
 
 /// Kahan 1987: the cut is the negative real axis, and the real part is not negative.
 fn square_root(t: &str, r: &str, hypot: &str, [sqrt, fabs, copysign]: [&str; 3]) -> String {
-    let eighth = format!("({r})0.125");
+    let eighth = if r == "float" { "0.125f" } else { "0.125" };
     format!(
         "    {t} v;\n    if ((z.x == 0 && z.y == 0) || (z.y - z.y != 0 && z.y == z.y)) {{\n        \
          v.x = {fabs}(z.y);\n        v.y = z.y;\n        return v;\n    }}\n    \
