@@ -490,6 +490,14 @@ def test_powers_of_integers_are_exact():
     assert (out == np.arange(-4, 5) ** 5).all()
 
 
+def test_a_reduction_without_loops_is_its_value():
+    arguments = [lp.GlobalArg("a", np.int32, 4), lp.GlobalArg("out", np.int32, 4)]
+    kernel = lp.make_kernel("{[i]: 0<=i<4}", "out[i] = reduce(any, [], a[i]) + reduce(max, [], 2*a[i])", arguments)
+    imported, a, out = purlin.from_loopy(kernel), np.arange(4, dtype=np.int32), np.zeros(4, np.int32)
+    imported.compile("c")(**arrays(imported, a=a, out=out))
+    assert (out == 3 * a).all()
+
+
 def test_one_loop_of_two_reductions_is_one_of_each():
     arguments = [lp.GlobalArg("a", F64, 8), lp.GlobalArg("out", F64, ())]
     kernel = lp.make_kernel("{[i]: 0<=i<8}", "out = sum(i, a[i]) + sum(i, a[i]*a[i])", arguments)

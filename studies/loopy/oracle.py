@@ -107,8 +107,13 @@ class Evaluation(EvaluationMapper):
     def map_reduction(self, expr: Any) -> Any:
         name = type(expr.operation).__name__.removesuffix("ReductionOperation").lower()
         combine, total = {
-            "sum": (lambda a, b: a + b, 0), "product": (lambda a, b: a*b, 1), "max": (max, -np.inf), "min": (min, np.inf)
-        }[name]
+            "sum": (lambda a, b: a + b, 0), "product": (lambda a, b: a*b, 1), "max": (max, -np.inf),
+            "min": (min, np.inf), "any": (lambda a, b: bool(a or b), False), "all": (lambda a, b: bool(a and b), True),
+        }.get(name, (None, None))
+        if combine is None:
+            raise NoOracle(f"the reduction {name}")
+        if not expr.inames:
+            return self.rec(expr.expr)
         saved = dict(self.run.point)
         inames = sorted(expr.inames, key=lambda n: (self.run.kernel.get_home_domain_index(n), n))
 

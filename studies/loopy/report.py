@@ -101,8 +101,15 @@ def short(row: Any) -> str:
 def refusals(plain: list[Any], scheduled: list[Any]) -> str:
     found = [collections.Counter(feature(row) for row in rows if row.state == "refused") for rows in (plain, scheduled)]
     names = sorted(set(found[0]) | set(found[1]), key=lambda name: (-found[0][name] - found[1][name], name))
-    lines = [[name, found[0][name], found[1][name]] for name in names]
-    return f"## What is refused\n\n{table(['feature', 'as written', 'scheduled'], lines)}"
+    reasons = {feature(row): example(row) for row in reversed(plain + scheduled) if row.state == "refused"}
+    lines = [[name, found[0][name], found[1][name], reasons[name]] for name in names]
+    return f"## What is refused\n\n{table(['feature', 'as written', 'scheduled', 'for example'], lines)}"
+
+
+def example(row: Any) -> str:
+    """What the message of a refusal says was found and needed, in one cell of a table."""
+    text = row.reason.rpartition(": found ")[2].replace("|", "\\|")
+    return f"`{short(row)}`: {text if len(text) < 160 else text[:157] + '…'}"
 
 
 def figures(rows: list[Any]) -> str:

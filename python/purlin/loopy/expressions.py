@@ -365,6 +365,8 @@ class Expressions(Mapper):
     # --- reductions
 
     def map_reduction(self, expr: Reduction) -> Text:
+        if not expr.inames:
+            return self.rec(expr.expr)  # of one value, whatever joins more
         operation = type(expr.operation).__name__
         shared = any(name in insn.within_inames for name in expr.inames for insn in self.kernel.instructions)
         if shared or operation not in REDUCTIONS or isinstance(expr.expr, tuple):
