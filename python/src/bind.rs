@@ -291,7 +291,8 @@ fn scalar(kernel: &Kernel, spec: &ArgSpec, number: Number) -> Result<Arg<'static
             | ScalarType::I8
             | ScalarType::U8
             | ScalarType::I16
-            | ScalarType::U16,
+            | ScalarType::U16
+            | ScalarType::Record(_),
             Number::Int(_),
         )
         | (
@@ -305,7 +306,8 @@ fn scalar(kernel: &Kernel, spec: &ArgSpec, number: Number) -> Result<Arg<'static
             | ScalarType::I32
             | ScalarType::I64
             | ScalarType::U32
-            | ScalarType::U64,
+            | ScalarType::U64
+            | ScalarType::Record(_),
             Number::Real(_),
         ) => None,
     };

@@ -15,6 +15,7 @@ use purlin::runtime::{
     Arg, Buffer, Cache, Device, Executable, Place, TimingOptions, measure_exceeded_ceilings, open,
 };
 use pyo3::prelude::*;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
@@ -99,6 +100,11 @@ impl Program {
     ) -> PyResult<Self> {
         let kernel = Arc::clone(&kernel.get().0);
         failure::run(py, || {
+            let kernel = match kernel.scalar_form() {
+                Cow::Borrowed(_) => Arc::clone(&kernel),
+                // a call takes an array for each field of a record
+                Cow::Owned(kernel) => Arc::new(kernel),
+            };
             let device = device(device_name)?;
             let options = Options::default().with_contraction(contraction).with_trust(trust);
             let program = generate(&kernel, device.info().backend.target(), &options)?;

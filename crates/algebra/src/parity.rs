@@ -200,7 +200,7 @@ pub(crate) fn weight(e: &Expr, iname: InameId, leaf: &dyn Fn(&Access) -> Option<
         Expr::Int(_)
         | Expr::Real(_)
         | Expr::Iname(_)
-        | Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits, _)
+        | Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits | UnaryOp::Field(..), _)
         | Expr::Binary(..)
         | Expr::Call(..)
         | Expr::Cast(..)

@@ -174,6 +174,7 @@ fn tree(analysis: &Analysis<'_>, objective: Objective) -> Result<ScheduleTree, I
             (DependenceKind::Update, Some(UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And)) => {
                 true
             }
+            (DependenceKind::Update, Some(UpdateOp::Named(operator))) => operator.is_proved(),
             (_, Some(_) | None) => false,
         };
         if !free {

@@ -28,7 +28,10 @@ pub fn choose(
 ) -> Result<(Transformed, Program), Failure> {
     let info = device.info();
     let Some(sought) = sought.filter(|_| !args.transform.is_given_for(source)) else {
-        let transformed = args.transform.apply(source, form)?;
+        let applied = args.transform.apply(source, form)?;
+        // a device takes an array for each field of a record
+        let kernel = applied.kernel.scalar_form().into_owned();
+        let transformed = Transformed { kernel, ..applied };
         let program = generate(&transformed.kernel, info.backend.target(), &args.options())?;
         return Ok((transformed, program));
     };

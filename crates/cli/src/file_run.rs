@@ -25,7 +25,7 @@ use std::path::Path;
 /// Runs the command on a file.
 pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let Source::File(file) = source else { return Ok(()) };
-    let (kernel, seed) = (&file.kernel, args.seed());
+    let (kernel, seed) = (&*file.kernel.scalar_form(), args.seed());
     let arrays = args.arrays()?;
     let wanted = args.inputs.wanted(args.transform.fixed_params(source, &args.inputs.given()?)?);
     let Inputs { memory, origin } = match &file.form {

@@ -299,7 +299,8 @@ fn from_json(name: &str, json: &serde_json::Value, ty: ScalarType) -> Result<Val
         | ScalarType::U16
         | ScalarType::U32
         | ScalarType::U64
-        | ScalarType::Bool => {
+        | ScalarType::Bool
+        | ScalarType::Record(_) => {
             let ints = ints()?;
             Value::of_integers(ty, &ints).ok_or_else(|| {
                 let unfit = |v: &&i64| Value::of_integers(ty, &[**v]).is_none();
@@ -347,7 +348,8 @@ fn random_value(
         Class::Real => Value::of_reals(var.ty, &random.numbers(len)),
         Class::Complex => Value::of_reals(var.ty, &random.numbers(2 * len)),
         Class::Truth => Value::Bool(indices.into_iter().map(|i| (i % 2 == 1).into()).collect()),
-        Class::Exact | Class::Word => {
+        // a record has a variable for each field by now
+        Class::Exact | Class::Word | Class::Record => {
             let most = var.ty.ends().map_or(i64::MAX, |(_, hi)| hi.min(i64::MAX.into()) as i64);
             let within: Vec<i64> = indices.into_iter().map(|i| i as i64 & most).collect();
             Value::of_bits(var.ty, &within)

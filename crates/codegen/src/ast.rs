@@ -559,7 +559,8 @@ pub(crate) fn update_value(op: UpdateOp, ty: ScalarType, before: Expr, value: Ex
             let op = if op == UpdateOp::Add { ComplexOp::Add } else { ComplexOp::Mul };
             return Ok(Expr::Complex(op, ty, vec![before, value]));
         }
-        UpdateOp::Add | UpdateOp::Mul => return Err(value),
+        // by a declared operator none is left
+        UpdateOp::Add | UpdateOp::Mul | UpdateOp::Named(_) => return Err(value),
     };
     Ok(if ty.is_real() {
         Expr::Call(real, ty.loaded(), vec![before.decoded(ty), value]).encoded(ty)

@@ -5,6 +5,7 @@ use purlin_analysis::Analysis;
 use purlin_analysis::placement::{Placement, PlacementError};
 use purlin_ir::Kernel;
 use purlin_ir::depth::with_room;
+use std::borrow::Cow;
 
 /// A kernel whose axis tags keep every dependence, with the barriers that this takes.
 #[derive(Clone, Debug)]
@@ -51,8 +52,17 @@ impl<'k> PlacedKernel<'k> {
         &self.placement
     }
 
-    /// Lowering and printing recur over expressions, which may be long sums.
-    pub(crate) fn with_room<T: Send>(&self, work: impl Fn() -> T + Sync) -> T {
-        with_room(self.kernel.longest_path(), work)
+    /// Lowering and printing know no records, and recur over expressions, which may be long sums.
+    pub(crate) fn with_room<T: Send>(
+        &self,
+        work: impl Fn(&PlacedKernel<'_>) -> Result<T, CodegenError> + Sync,
+    ) -> Result<T, CodegenError> {
+        match self.kernel.scalar_form() {
+            Cow::Borrowed(_) => with_room(self.kernel.longest_path(), || work(self)),
+            Cow::Owned(kernel) => {
+                let placed = PlacedKernel::new(&kernel)?;
+                with_room(kernel.longest_path(), || work(&placed))
+            }
+        }
     }
 }

@@ -78,7 +78,7 @@ impl PlacedKernel<'_> {
     /// What the target cannot say or the axes do not allow; see [`CodegenError`].
     pub fn code(&self, target: Target, options: &Options) -> Result<Code, CodegenError> {
         let Options { contraction: _, trust: _ } = options; // what compilers and devices may do
-        self.with_room(|| Ok(lower(self, target.description(), None)?.0))
+        self.with_room(|placed| Ok(lower(placed, target.description(), None)?.0))
     }
 
     /// The code for a target after one of the [`passes`](crate::passes), as its printer writes it:
@@ -93,7 +93,7 @@ impl PlacedKernel<'_> {
         pass: &Pass,
     ) -> Result<String, CodegenError> {
         let Options { contraction, trust: _ } = options; // for reading only
-        self.with_room(|| source_after(self, target.description(), *contraction, pass))
+        self.with_room(|placed| source_after(placed, target.description(), *contraction, pass))
     }
 }
 

@@ -66,10 +66,10 @@ impl PlacedKernel<'_> {
         target: Target,
         options: &Options,
     ) -> Result<(Program, Vec<Code>), CodegenError> {
-        self.with_room(|| match self.kernel.has_launches() {
-            true => of_launches(self.kernel, target.description(), options),
+        self.with_room(|placed| match placed.kernel.has_launches() {
+            true => of_launches(placed.kernel, target.description(), options),
             false => {
-                let (code, program) = program(self, target.description(), options)?;
+                let (code, program) = program(placed, target.description(), options)?;
                 Ok((program, vec![code]))
             }
         })

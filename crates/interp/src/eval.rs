@@ -21,8 +21,8 @@ fn combine_real(op: UpdateOp, single: bool, a: f64, b: f64) -> f64 {
         UpdateOp::Mul => rounded(single, a * b),
         UpdateOp::Min => a.min(b),
         UpdateOp::Max => a.max(b),
-        // joins truth values alone
-        UpdateOp::Or | UpdateOp::And => f64::NAN,
+        // joins truth values alone, or records
+        UpdateOp::Or | UpdateOp::And | UpdateOp::Named(_) => f64::NAN,
     }
 }
 
@@ -48,7 +48,7 @@ impl<'p, O: Observer> Machine<'p, O> {
         self.settled(single, value, |v| match op {
             UpdateOp::Add => rounding::exact(RealOp::Add, a, b, v),
             UpdateOp::Mul => rounding::exact(RealOp::Mul, a, b, v),
-            UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And => true,
+            UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And | UpdateOp::Named(_) => true,
         })
     }
 
@@ -280,7 +280,8 @@ impl<'p, O: Observer> Machine<'p, O> {
             UpdateOp::Min => IntOp::Min,
             UpdateOp::Max => IntOp::Max,
             UpdateOp::Or => IntOp::BitOr,
-            UpdateOp::And => IntOp::BitAnd,
+            // of records, which are read field by field, there is none
+            UpdateOp::And | UpdateOp::Named(_) => IntOp::BitAnd,
         };
         self.joined(op, word, a, b)
     }

@@ -112,6 +112,7 @@ pub fn interpret_with<O: Observer>(
     observer: &mut O,
     limit: Option<u64>,
 ) -> Result<Run, InterpError> {
+    let kernel = &*kernel.scalar_form();
     let program = lower(kernel, memory.params())?;
     let slots = store::load(kernel, &program, memory)?;
     injective::check_injective(kernel, &program, memory)?;

@@ -49,6 +49,9 @@ impl Lowering<'_> {
                 Typed::Truth(Truth::Not(Box::new(self.value(a, frame)?.into_truth()?)))
             }
             Expr::Unary(op @ (UnaryOp::BitNot | UnaryOp::Bits), a) => bits(*op, self.value(a, frame)?)?,
+            Expr::Unary(UnaryOp::Field(record, _), _) | Expr::Call(MathFn::Record(record), _) => {
+                return Err(not_taken_apart(ExprType::Scalar(ScalarType::Record(*record))));
+            }
             Expr::Unary(UnaryOp::Neg, a) => match self.value(a, frame)? {
                 Typed::Int(a, ty) if ty.word().is_some() => {
                     let (a, b) = (Box::new(Int::Const(0)), Box::new(a));
@@ -97,6 +100,7 @@ impl Lowering<'_> {
         }
         let place = self.place_in(access, frame)?;
         Ok(match ty.class() {
+            Class::Record => return Err(not_taken_apart(scalar)),
             Class::Real => Typed::Real(Real::Load(place), scalar),
             Class::Complex => Typed::Complex(Complex::Load(place), scalar),
             Class::Exact | Class::Word => Typed::Int(Int::Load(place), scalar),
@@ -188,7 +192,7 @@ fn cast(ty: ScalarType, a: Typed) -> Lowered<Typed> {
     let (to, from) = (ty.value_type(), a.ty());
     let single = is_single(to);
     Ok(match (a, ty.class()) {
-        (a, Class::Truth) => return a.mismatch("a comparison with 0"),
+        (a, Class::Truth | Class::Record) => return a.mismatch("a comparison with 0"),
         (a @ Typed::Complex(..), Class::Complex) => Typed::Complex(lower_complex::cast(a, to)?, to),
         (a @ Typed::Complex(..), Class::Real | Class::Exact | Class::Word) => {
             return a.mismatch("a real number");
@@ -229,6 +233,11 @@ fn cast(ty: ScalarType, a: Typed) -> Lowered<Typed> {
         (Typed::Real(a, _), Class::Real) => Typed::Real(a, to),
         (Typed::Real(a, _), Class::Exact | Class::Word) => Typed::Int(Int::FromReal(Box::new(a), ty), to),
     })
+}
+
+/// A kernel that is run is in scalar form.
+fn not_taken_apart(found: ExprType) -> TypeError {
+    TypeError::Operand { op: "run".into(), needed: "fields, not records", found }
 }
 
 /// The complement of an integer, or the bits of a word with a sign.

@@ -60,5 +60,7 @@ fn double(function: MathFn, x: f64, y: f64, z: f64) -> f64 {
         MathFn::BesselY => libm::yn(x as i32, y),
         // of complex numbers, which `complex` computes with
         MathFn::Complex | MathFn::RealPart | MathFn::ImagPart | MathFn::Conj | MathFn::Abs => f64::NAN,
+        // no number
+        MathFn::Record(_) => f64::NAN,
     }
 }

@@ -25,6 +25,8 @@ macro_rules! values {
             pub fn zeros(ty: ScalarType, len: usize) -> Self {
                 match ty {
                     $(ScalarType::$variant => Self::$variant(vec![Default::default(); len]),)*
+                    // an array for each field holds those of records
+                    ScalarType::Record(_) => Self::U8(Vec::new()),
                 }
             }
         }
@@ -238,6 +240,7 @@ impl Value {
             ScalarType::C64 | ScalarType::C128 => {
                 Self::of_reals(ty, &values.iter().flat_map(|x| [*x as f64, 0.0]).collect::<Vec<_>>())
             }
+            ScalarType::Record(_) => Self::zeros(ty, 0),
         }
     }
 
@@ -266,7 +269,8 @@ impl Value {
             | ScalarType::U16
             | ScalarType::U32
             | ScalarType::U64
-            | ScalarType::Bool => Self::F64(values.to_vec()),
+            | ScalarType::Bool
+            | ScalarType::Record(_) => Self::F64(values.to_vec()),
         }
     }
 

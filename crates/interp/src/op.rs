@@ -94,7 +94,9 @@ impl OpKind {
             Self::FloorDiv => 6,
             Self::Mod => 7,
             Self::Bitwise => 8,
-            Self::Math(function) => PLAIN.len() + function as usize,
+            Self::Math(function) => {
+                PLAIN.len() + MathFn::ALL.iter().position(|f| *f == function).unwrap_or_default()
+            }
         }
     }
 
@@ -110,7 +112,7 @@ impl From<UpdateOp> for OpKind {
             UpdateOp::Add => Self::Add,
             UpdateOp::Mul => Self::Mul,
             UpdateOp::Min | UpdateOp::Max => Self::MinMax,
-            UpdateOp::Or | UpdateOp::And => Self::Bitwise,
+            UpdateOp::Or | UpdateOp::And | UpdateOp::Named(_) => Self::Bitwise,
         }
     }
 }
@@ -131,15 +133,17 @@ impl Tally {
 
     /// The tally of operations of this kind and type.
     pub fn new(kind: OpKind, ty: ScalarType) -> Self {
-        Self((kind.index() * ScalarType::ALL.len() + ty as usize) as u16)
+        let place = ScalarType::ALL.iter().position(|known| *known == ty);
+        Self((kind.index() * ScalarType::ALL.len() + place.unwrap_or_default()) as u16)
     }
 
     /// The same operation in single precision.
     pub fn single(self) -> Self {
         let types = ScalarType::ALL.len() as u16;
-        let complex = ScalarType::ALL[usize::from(self.0 % types)].is_complex();
-        let ty = if complex { ScalarType::C64 } else { ScalarType::F32 };
-        Self(self.0 / types * types + ty as u16)
+        let (kind, ty) = (self.0 / types, ScalarType::ALL[usize::from(self.0 % types)]);
+        let single = if ty.is_complex() { ScalarType::C64 } else { ScalarType::F32 };
+        let place = ScalarType::ALL.iter().position(|known| *known == single);
+        Self(kind * types + place.unwrap_or_default() as u16)
     }
 
     /// Its number, below [`Self::COUNT`].

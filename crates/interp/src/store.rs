@@ -47,7 +47,7 @@ fn from_value(value: &Value) -> Elements {
     match value.ty().class() {
         Class::Real => Elements::Real(value.to_f64()),
         Class::Complex => Elements::Complex(value.to_f64().chunks_exact(2).map(|z| [z[0], z[1]]).collect()),
-        Class::Exact | Class::Word | Class::Truth => Elements::Int(value.integers()),
+        Class::Exact | Class::Word | Class::Truth | Class::Record => Elements::Int(value.integers()),
     }
 }
 

@@ -66,7 +66,7 @@ impl TableData {
             (Self::Int(v), Class::Truth) => v.iter().all(|x| matches!(x, 0 | 1)),
             (Self::Real(_), Class::Exact | Class::Word | Class::Truth)
             | (Self::Int(_), Class::Real)
-            | (Self::Real(_) | Self::Int(_), Class::Complex) => false,
+            | (Self::Real(_) | Self::Int(_), Class::Complex | Class::Record) => false,
         }
     }
 

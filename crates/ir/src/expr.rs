@@ -11,7 +11,8 @@ use crate::ids::{InameId, RuleId, VarId};
 use crate::types::ScalarType;
 use serde::{Deserialize, Serialize};
 
-pub use crate::operators::{BinaryOp, MathFn, UnaryOp, UpdateOp};
+pub use crate::operators::{BinaryOp, MathFn, UnaryOp};
+pub use crate::update_op::UpdateOp;
 
 /// An element of a variable; the index of a scalar is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

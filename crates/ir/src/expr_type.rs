@@ -1,6 +1,6 @@
 //! The types that expressions have.
 
-use crate::types::{Class, ScalarType};
+use crate::types::{Class, RecordType, ScalarType};
 use std::fmt;
 
 /// The type of an expression.
@@ -25,7 +25,9 @@ impl ScalarType {
     pub fn value_type(self) -> ExprType {
         match self.class() {
             Class::Truth => ExprType::Bool,
-            Class::Exact | Class::Word | Class::Real | Class::Complex => ExprType::Scalar(self.loaded()),
+            Class::Exact | Class::Word | Class::Real | Class::Complex | Class::Record => {
+                ExprType::Scalar(self.loaded())
+            }
         }
     }
 }
@@ -67,6 +69,11 @@ impl ExprType {
             Self::Scalar(ty) => Some(ty).filter(|ty| ty.is_word()),
             Self::Bool | Self::Literal | Self::Index | Self::WeakReal | Self::WeakComplex => None,
         }
+    }
+
+    /// The record, if values are of one.
+    pub fn record(self) -> Option<RecordType> {
+        if let Self::Scalar(ty) = self { ty.record() } else { None }
     }
 
     /// Whether values are numbers with a fraction.
@@ -111,11 +118,12 @@ impl ExprType {
     pub fn stores_in(self, ty: ScalarType) -> bool {
         match self {
             Self::Bool => ty.class() == Class::Truth,
-            Self::Literal => ty.class() != Class::Truth,
+            Self::Literal => !matches!(ty.class(), Class::Truth | Class::Record),
             Self::Index => ty.is_exact(),
             Self::WeakReal => ty.is_real() || ty.is_complex(),
             Self::WeakComplex => ty.is_complex(),
             Self::Scalar(from) if from.is_real() && ty.is_complex() => from.bytes() <= ty.part().bytes(),
+            Self::Scalar(from) if from.class() == Class::Record => from == ty,
             // what is stored in 8 or 16 bits is computed in 32
             Self::Scalar(from) => {
                 from.class() == ty.class() && (from.bytes() <= ty.bytes() || from == ty.loaded())
@@ -127,6 +135,7 @@ impl ExprType {
     pub fn join(self, other: Self) -> Option<Self> {
         let result = match (self, other) {
             (Self::Bool, _) | (_, Self::Bool) => return None,
+            (a, b) if a.record().or_else(|| b.record()).is_some() => return (a == b).then_some(a),
             (Self::Literal, t) | (t, Self::Literal) => t,
             (Self::Index, t) | (t, Self::Index) if t.is_integer() => t,
             (Self::WeakReal, t) | (t, Self::WeakReal) if t.is_real() || t.is_complex() => t,

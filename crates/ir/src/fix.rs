@@ -142,7 +142,7 @@ impl Kernel {
             (UpdateOp::Min, false) => Some(i64::MAX),
             (UpdateOp::Max, true) => Some(i32::MIN.into()),
             (UpdateOp::Max, false) => Some(i64::MIN),
-            (UpdateOp::Add | UpdateOp::Mul | UpdateOp::Or | UpdateOp::And, _) => None,
+            (UpdateOp::Add | UpdateOp::Mul | UpdateOp::Or | UpdateOp::And | UpdateOp::Named(_), _) => None,
         }
     }
 }

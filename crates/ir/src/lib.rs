@@ -9,6 +9,7 @@ mod assumed;
 pub mod build;
 pub mod calls;
 pub mod canonical;
+mod closed;
 mod complex;
 pub mod constant;
 pub mod depth;
@@ -29,18 +30,27 @@ pub mod multiples;
 pub mod neutral;
 mod operators;
 mod places;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod record_tests;
+pub mod records;
 mod references;
 pub mod rules;
+mod scalar_form;
 pub mod symmetry;
 mod terms;
 pub mod text;
 pub mod types;
 pub mod typing;
+mod update_op;
+pub mod user_operator;
+mod user_operator_laws;
 pub mod verify;
 
 pub use affine::{Affine, Atom};
 pub use build::KernelBuilder;
 pub use calls::{Call, Callee};
+pub use closed::Closed;
 pub use complex::Complex;
 pub use constant::{Real, TableData};
 pub use domain::{Constraint, Domain, GuardedRange};
@@ -54,7 +64,10 @@ pub use kernel::{
 pub use lists::{BlockLists, ExclusiveItems, InverseLists};
 pub use multiples::Multiples;
 pub use places::{Layout, Places};
+pub use records::Declared;
 pub use symmetry::{AxisImage, NoSymmetry, Symmetry};
-pub use types::{Class, Flag, ScalarType};
+pub use types::{Class, Field, Flag, Record, RecordError, RecordType, ScalarType};
 pub use typing::{ExprType, TypeError, TypedExpr};
+pub use user_operator::{Law, NamedOperator, Operator, OperatorError};
+pub use user_operator_laws::Proof;
 pub use verify::KernelError;

@@ -144,7 +144,7 @@ impl Multiples {
             | Expr::Real(_)
             | Expr::Iname(_)
             | Expr::Load(_)
-            | Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits, _)
+            | Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits | UnaryOp::Field(..), _)
             | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::Cast(..)

@@ -18,6 +18,7 @@ impl UpdateOp {
             Self::Max => Expr::binary(BinaryOp::Max, a, b),
             Self::Or => Expr::binary(BinaryOp::Ne, count(a, b), 0),
             Self::And => Expr::binary(BinaryOp::Eq, count(a, b), 2),
+            Self::Named(operator) => operator.apply(&a, &b),
         }
     }
 
@@ -28,8 +29,8 @@ impl UpdateOp {
             Self::Mul => 1.0,
             Self::Min => f64::INFINITY,
             Self::Max => f64::NEG_INFINITY,
-            // of truth values alone
-            Self::Or | Self::And => f64::NAN,
+            // of truth values alone, or of records
+            Self::Or | Self::And | Self::Named(_) => f64::NAN,
         }
     }
 
@@ -37,7 +38,7 @@ impl UpdateOp {
     pub fn integer_of_nothing(self, ty: ScalarType) -> i64 {
         let (smallest, largest) = ty.ends().unwrap_or((i64::MIN.into(), i64::MAX.into()));
         match self {
-            Self::Add | Self::Or => 0,
+            Self::Add | Self::Or | Self::Named(_) => 0,
             Self::Mul | Self::And => 1,
             Self::Min => largest as i64,
             Self::Max => smallest as i64,
@@ -51,14 +52,21 @@ impl UpdateOp {
 pub fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
     match op {
         UpdateOp::Min | UpdateOp::Max if ty.is_real() => Expr::from(f64::NAN),
-        UpdateOp::Add | UpdateOp::Mul | UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And => {
-            of_nothing(op, ty)
-        }
+        UpdateOp::Add
+        | UpdateOp::Mul
+        | UpdateOp::Min
+        | UpdateOp::Max
+        | UpdateOp::Or
+        | UpdateOp::And
+        | UpdateOp::Named(_) => of_nothing(op, ty),
     }
 }
 
 /// The value of a reduction over nothing, from which its meaning starts.
 pub fn of_nothing(op: UpdateOp, ty: ScalarType) -> Expr {
+    if let UpdateOp::Named(operator) = op {
+        return operator.identity();
+    }
     match ty.class() {
         Class::Real | Class::Complex => Expr::from(op.real_of_nothing()),
         Class::Exact => Expr::from(op.integer_of_nothing(ty)),
@@ -68,6 +76,8 @@ pub fn of_nothing(op: UpdateOp, ty: ScalarType) -> Expr {
             _ => Expr::Unary(UnaryOp::BitNot, Box::new(Expr::Cast(ty, Box::new(Expr::Int(0))))),
         },
         Class::Truth => Expr::truth(op.integer_of_nothing(ty) != 0),
+        // only declared operators join records
+        Class::Record => Expr::Int(0),
     }
 }
 

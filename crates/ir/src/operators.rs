@@ -1,80 +1,7 @@
-//! Operators of expressions and updates, and functions of the mathematics library.
+//! Operators of expressions, and functions of the mathematics library.
 
-use crate::types::{Class, ScalarType};
+use crate::types::RecordType;
 use serde::{Deserialize, Serialize};
-
-/// An associative and commutative operator of updates and reductions.
-///
-/// Minimum and maximum of reals, here as in [`BinaryOp`], are `minNum` and `maxNum` of IEEE
-/// 754-2008 (C's `fmin` and `fmax`): an operand that is nan is ignored, so nan is their neutral
-/// element, and infinity is not, as it would replace a nan. A reduction starts from infinity all
-/// the same: that is the minimum of nothing, and of nothing but nans. Which zero is the smaller
-/// one, and the bits of a nan, are left open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum UpdateOp {
-    /// Sum.
-    Add,
-    /// Product.
-    Mul,
-    /// Minimum.
-    Min,
-    /// Maximum.
-    Max,
-    /// Disjunction of truth values.
-    Or,
-    /// Conjunction of truth values.
-    And,
-}
-
-impl UpdateOp {
-    /// Every operator.
-    pub const ALL: [Self; 6] = [Self::Add, Self::Mul, Self::Min, Self::Max, Self::Or, Self::And];
-
-    /// Those that join numbers.
-    pub const OF_NUMBERS: [Self; 4] = [Self::Add, Self::Mul, Self::Min, Self::Max];
-
-    /// Whether it joins truth values, else numbers.
-    pub fn is_logical(self) -> bool {
-        match self {
-            Self::Or | Self::And => true,
-            Self::Add | Self::Mul | Self::Min | Self::Max => false,
-        }
-    }
-
-    /// What it joins, if those are not values of a type.
-    pub(crate) fn refused(self, ty: ScalarType) -> Option<&'static str> {
-        match (self.is_logical(), ty.class()) {
-            (true, Class::Exact | Class::Word | Class::Real | Class::Complex) => Some("truth values"),
-            (false, Class::Truth) => Some("numbers"),
-            (_, Class::Complex) if matches!(self, Self::Min | Self::Max) => Some("numbers with an order"),
-            (true, Class::Truth) | (false, Class::Exact | Class::Word | Class::Real | Class::Complex) => None,
-        }
-    }
-
-    /// Keyword of reductions in the text format (`sum(...)`).
-    pub fn reduction_name(self) -> &'static str {
-        match self {
-            Self::Add => "sum",
-            Self::Mul => "product",
-            Self::Min => "minimum",
-            Self::Max => "maximum",
-            Self::Or => "any",
-            Self::And => "all",
-        }
-    }
-
-    /// Operator of updates in the text format (`y[i] += ...`).
-    pub fn update_symbol(self) -> &'static str {
-        match self {
-            Self::Add => "+=",
-            Self::Mul => "*=",
-            Self::Min => "min=",
-            Self::Max => "max=",
-            Self::Or => "or=",
-            Self::And => "and=",
-        }
-    }
-}
 
 /// An operator with one operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -87,6 +14,8 @@ pub enum UnaryOp {
     BitNot,
     /// The bits of a word as an integer with a sign.
     Bits,
+    /// A field of a record, by its number.
+    Field(RecordType, u8),
 }
 
 /// An operator with two operands.
@@ -201,27 +130,37 @@ impl BinaryOp {
 
 macro_rules! math_fns {
     ($($variant:ident $name:literal $arity:literal),* $(,)?) => {
-        /// A function of the C99 mathematics library, or a Bessel function of POSIX.
+        /// A function of the C99 mathematics library, or a Bessel function of POSIX; or what makes a record.
         ///
         /// The first argument of the Bessel functions is the order, a whole number. The last five
         /// functions make complex numbers or take them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[allow(missing_docs)] // each variant is the function of that name
-        pub enum MathFn { $($variant),* }
+        pub enum MathFn {
+            $($variant,)*
+            /// The record of its arguments.
+            Record(RecordType),
+        }
 
         impl MathFn {
-            /// Every function.
+            /// Every function of numbers.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
             /// The name in texts: the C99 name (of the double-precision function), or `bessel_j`
             /// and `bessel_y`.
             pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
+                match self {
+                    $(Self::$variant => $name,)*
+                    Self::Record(record) => record.name(),
+                }
             }
 
             /// Number of arguments.
             pub fn arity(self) -> usize {
-                match self { $(Self::$variant => $arity),* }
+                match self {
+                    $(Self::$variant => $arity,)*
+                    Self::Record(record) => record.fields.len(),
+                }
             }
 
             /// The function of this name.

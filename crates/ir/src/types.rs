@@ -2,7 +2,9 @@
 
 use crate::half::{Bf16, F16};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 /// The type of one array element or scalar.
 ///
@@ -40,6 +42,8 @@ pub enum ScalarType {
     C64,
     /// A complex number: two `f64`.
     C128,
+    /// A record, of which a variable of scalars holds each field.
+    Record(RecordType),
 }
 
 /// What arithmetic the values of a type have.
@@ -55,10 +59,12 @@ pub enum Class {
     Real,
     /// Pairs of them, real part and imaginary part.
     Complex,
+    /// Several values, with which only operators of the kernel compute.
+    Record,
 }
 
 impl ScalarType {
-    /// Every type, in the order of the enum.
+    /// Every type of numbers and truth values, in the order of the enum.
     pub const ALL: [Self; 15] = [
         Self::F32,
         Self::F64,
@@ -85,6 +91,7 @@ impl ScalarType {
             Self::F32 | Self::I32 | Self::U32 => 4,
             Self::F64 | Self::I64 | Self::U64 | Self::C64 => 8,
             Self::C128 => 16,
+            Self::Record(record) => record.fields.iter().map(|field| field.ty.bytes()).sum(),
         }
     }
 
@@ -96,7 +103,13 @@ impl ScalarType {
             Self::U32 | Self::U64 => Class::Word,
             Self::Bool => Class::Truth,
             Self::C64 | Self::C128 => Class::Complex,
+            Self::Record(_) => Class::Record,
         }
+    }
+
+    /// The record, if its values are of one.
+    pub fn record(self) -> Option<RecordType> {
+        if let Self::Record(record) = self { Some(record) } else { None }
     }
 
     /// Whether its values are numbers with a fraction.
@@ -127,7 +140,8 @@ impl ScalarType {
             | Self::U64
             | Self::Bool
             | Self::F16
-            | Self::Bf16) => other,
+            | Self::Bf16
+            | Self::Record(_)) => other,
         }
     }
 
@@ -173,7 +187,8 @@ impl ScalarType {
             | Self::U16
             | Self::U32
             | Self::U64
-            | Self::Bool => x,
+            | Self::Bool
+            | Self::Record(_) => x,
         }
     }
 
@@ -188,7 +203,7 @@ impl ScalarType {
         match self {
             Self::I8 | Self::I16 | Self::I32 | Self::I64 => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
             Self::U8 | Self::U16 | Self::U32 | Self::U64 => Some((0, (1 << bits) - 1)),
-            Self::F16 | Self::Bf16 | Self::F32 | Self::F64 | Self::Bool | Self::C64 | Self::C128 => None,
+            Self::F16 | Self::Bf16 | Self::F32 | Self::F64 | Self::Bool | Self::C64 | Self::C128 | Self::Record(_) => None,
         }
     }
 
@@ -210,6 +225,7 @@ impl ScalarType {
             Self::Bf16 => "bf16",
             Self::C64 => "c64",
             Self::C128 => "c128",
+            Self::Record(record) => record.name(),
         }
     }
 
@@ -227,7 +243,8 @@ impl ScalarType {
             | Self::U64
             | Self::Bool
             | Self::C64
-            | Self::C128) => other,
+            | Self::C128
+            | Self::Record(_)) => other,
         }
     }
 }
@@ -252,5 +269,122 @@ impl fmt::Display for Flag {
 impl From<bool> for Flag {
     fn from(value: bool) -> Self {
         Self(value.into())
+    }
+}
+
+/// A record as it is declared: `record Best(value: f64, at: i64)`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Record {
+    /// Its name.
+    pub name: String,
+    /// What it holds, in order.
+    pub fields: Vec<Field>,
+}
+
+/// A field of a record.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Field {
+    /// Its name, which no other field of the record has.
+    pub name: String,
+    /// A type in which values are computed: `f32`, `f64`, `i32`, `i64` or `bool`.
+    pub ty: ScalarType,
+}
+
+/// A record as an element type. Equal records are one, which stays in memory, so that a type is copied
+/// like any other.
+///
+/// One access of a variable of records is one access, so that dependences and placement know nothing of
+/// fields. Before a kernel runs, [`Kernel::scalar_form`](crate::Kernel::scalar_form) gives each field a
+/// variable of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "Record", into = "Record")]
+pub struct RecordType(&'static Record);
+
+/// Maximum number of fields of a record.
+const MAX_FIELDS: usize = 16;
+
+/// Why a record is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // fields are named in the messages
+pub enum RecordError {
+    #[error("record `{record}` has {found} fields; declare 1 to {MAX_FIELDS}")]
+    Fields { record: String, found: usize },
+    #[error("record `{record}` has two fields `{field}`; rename one")]
+    Twice { record: String, field: String },
+    #[error(
+        "field `{field}` of `{record}` is of type `{found}`; a field is of type `f32`, `f64`, `i32`, `i64` or `bool`"
+    )]
+    FieldType { record: String, field: String, found: ScalarType },
+}
+
+static KNOWN: Mutex<BTreeSet<RecordType>> = Mutex::new(BTreeSet::new());
+
+impl RecordType {
+    /// The type of a declared record.
+    ///
+    /// # Errors
+    /// No field or too many, two of one name, types without arithmetic of their own.
+    pub fn declare(record: Record) -> Result<Self, RecordError> {
+        let name = || record.name.clone();
+        if !(1..=MAX_FIELDS).contains(&record.fields.len()) {
+            return Err(RecordError::Fields { record: name(), found: record.fields.len() });
+        }
+        for (k, Field { name: field, ty }) in record.fields.iter().enumerate() {
+            if record.fields[..k].iter().any(|other| other.name == *field) {
+                return Err(RecordError::Twice { record: name(), field: field.clone() });
+            }
+            let is_computed = match ty.class() {
+                Class::Truth => true,
+                Class::Real | Class::Exact => !ty.is_storage(),
+                Class::Word | Class::Complex | Class::Record => false,
+            };
+            if !is_computed {
+                return Err(RecordError::FieldType { record: name(), field: field.clone(), found: *ty });
+            }
+        }
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = known.iter().find(|same| *same.0 == record) {
+            return Ok(*same);
+        }
+        let new = Self(Box::leak(Box::new(record)));
+        known.insert(new);
+        Ok(new)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        &self.0.name
+    }
+
+    /// The number of the field of a name.
+    pub fn field(self, name: &str) -> Option<u8> {
+        self.0.fields.iter().position(|field| field.name == name).and_then(|k| u8::try_from(k).ok())
+    }
+
+    /// The field of a number.
+    pub fn field_of(self, k: u8) -> Option<&'static Field> {
+        self.0.fields.get(usize::from(k))
+    }
+}
+
+impl std::ops::Deref for RecordType {
+    type Target = Record;
+
+    fn deref(&self) -> &Record {
+        self.0
+    }
+}
+
+impl TryFrom<Record> for RecordType {
+    type Error = RecordError;
+
+    fn try_from(record: Record) -> Result<Self, RecordError> {
+        Self::declare(record)
+    }
+}
+
+impl From<RecordType> for Record {
+    fn from(record: RecordType) -> Self {
+        record.0.clone()
     }
 }

@@ -25,7 +25,7 @@
 
 use crate::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp, UpdateOp};
 use crate::kernel::Kernel;
-use crate::types::ScalarType;
+use crate::types::{Class, RecordType, ScalarType};
 
 pub use crate::expr_type::ExprType;
 
@@ -91,8 +91,12 @@ impl Kernel {
             Expr::Unary(UnaryOp::Not, a) => truth("not", of(a)?)?,
             Expr::Unary(UnaryOp::BitNot, a) => integer("bit_not", of(a)?)?,
             Expr::Unary(UnaryOp::Bits, a) => type_of_bits(of(a)?)?,
+            Expr::Unary(UnaryOp::Field(record, k), a) => type_of_field(*record, *k, of(a)?)?,
             Expr::Binary(op, a, b) => self.type_of_binary(*op, (a, of(a)?), (b, of(b)?))?,
             Expr::Cast(ty, a) => type_of_cast(*ty, of(a)?)?,
+            Expr::Call(MathFn::Record(record), args) => {
+                type_of_record(*record, args.len(), args.iter().map(of))?
+            }
             Expr::Call(function, args) => type_of_call(*function, args.len(), args.iter().map(of))?,
             Expr::Select(c, a, b) => {
                 truth("if", of(c)?)?;
@@ -123,7 +127,11 @@ impl Kernel {
             (Expr::Unary(UnaryOp::Not, _), [a]) => truth("not", a.ty)?,
             (Expr::Unary(UnaryOp::BitNot, _), [a]) => integer("bit_not", a.ty)?,
             (Expr::Unary(UnaryOp::Bits, _), [a]) => type_of_bits(a.ty)?,
+            (Expr::Unary(UnaryOp::Field(record, k), _), [a]) => type_of_field(*record, *k, a.ty)?,
             (Expr::Binary(op, ..), [a, b]) => self.type_of_binary(*op, (a.expr, a.ty), (b.expr, b.ty))?,
+            (Expr::Call(MathFn::Record(record), args), operands) => {
+                type_of_record(*record, args.len(), operands.iter().map(|a| Ok(a.ty)))?
+            }
             (Expr::Call(function, args), operands) => {
                 type_of_call(*function, args.len(), operands.iter().map(|a| Ok(a.ty)))?
             }
@@ -260,7 +268,7 @@ impl Kernel {
             integer(name, right)?;
             return integer(name, if left == ExprType::Literal { ExprType::Index } else { left });
         }
-        let result = self.joined(name, (a, left), (b, right))?;
+        let result = number(name, self.joined(name, (a, left), (b, right))?)?;
         if result.is_complex() && op.is_ordered() {
             let needed = "real operands: complex numbers have no order, `abs(z)` and `real(z)` have";
             return Err(TypeError::Operand { op: name.into(), needed, found: result });
@@ -378,13 +386,46 @@ pub fn type_of_call(
     Ok(if takes_complex && function != MathFn::Conj { result.part() } else { result })
 }
 
+fn of_record(record: RecordType, op: &str, found: ExprType) -> Result<ExprType, TypeError> {
+    if found.record() == Some(record) {
+        return Ok(found);
+    }
+    Err(TypeError::Operand { op: op.into(), needed: "a value of its record", found })
+}
+
+fn type_of_field(record: RecordType, k: u8, found: ExprType) -> Result<ExprType, TypeError> {
+    let Some(field) = record.field_of(k) else {
+        return Err(TypeError::Operand { op: record.name().into(), needed: "a field that it has", found });
+    };
+    of_record(record, &format!(".{}", field.name), found)?;
+    Ok(field.ty.value_type())
+}
+
+fn type_of_record(
+    record: RecordType,
+    found: usize,
+    args: impl Iterator<Item = Result<ExprType, TypeError>>,
+) -> Result<ExprType, TypeError> {
+    arity(record.name(), record.fields.len(), found)?;
+    for (field, right) in record.fields.iter().zip(args) {
+        let right = right?;
+        if !right.stores_in(field.ty) {
+            let op = format!("{}.{}", record.name(), field.name);
+            return Err(TypeError::Mismatch { op, left: field.ty.value_type(), right });
+        }
+    }
+    Ok(ExprType::Scalar(ScalarType::Record(record)))
+}
+
 fn arity(name: &str, needed: usize, found: usize) -> Result<(), TypeError> {
     if needed == found { Ok(()) } else { Err(TypeError::Arity { name: name.into(), needed, found }) }
 }
 
 fn number(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
     match found {
-        ExprType::Bool => Err(TypeError::Operand { op: op.into(), needed: "a number", found }),
+        ExprType::Bool | ExprType::Scalar(ScalarType::Record(_)) => {
+            Err(TypeError::Operand { op: op.into(), needed: "a number", found })
+        }
         other @ (ExprType::Literal
         | ExprType::Index
         | ExprType::WeakReal
@@ -414,10 +455,17 @@ fn type_of_reduction(op: UpdateOp, body: ExprType) -> Result<ExprType, TypeError
         let needed = "real numbers: complex numbers have no order";
         return Err(TypeError::Operand { op: name.into(), needed, found: body });
     }
-    if op.is_logical() { truth(name, body) } else { number(name, body) }
+    match op {
+        UpdateOp::Named(operator) => of_record(operator.record, name, body),
+        UpdateOp::Or | UpdateOp::And => truth(name, body),
+        UpdateOp::Add | UpdateOp::Mul | UpdateOp::Min | UpdateOp::Max => number(name, body),
+    }
 }
 
 fn type_of_cast(ty: ScalarType, from: ExprType) -> Result<ExprType, TypeError> {
+    if from.record().is_some() || ty.class() == Class::Record {
+        return Err(TypeError::Operand { op: ty.name().into(), needed: "a number", found: from });
+    }
     if ty == ScalarType::Bool {
         let needed = "no cast but `!= 0`";
         return Err(TypeError::Operand { op: ty.name().into(), needed, found: from });

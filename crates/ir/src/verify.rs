@@ -34,7 +34,7 @@ use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, Rule, VarKind};
 use crate::layout::keeps_elements_apart;
 use crate::places::Places;
-use crate::types::ScalarType;
+use crate::types::{Class, ScalarType};
 use crate::typing::{ExprType, TypeError};
 use foldhash::fast::FixedState;
 use std::collections::HashSet;
@@ -109,6 +109,8 @@ pub enum KernelError {
     LaunchBound { iname: String, var: String },
     #[error("`{insn}` is in no launch, and other instructions are; split the launches, or put it into one")]
     OutsideLaunches { insn: String },
+    #[error("`{insn}` {why}")]
+    Records { insn: String, why: &'static str },
     #[error("callee `{callee}`: {why}")]
     Callee { callee: String, why: String },
     #[error("what stands in the call of `{callee}` is not `{callee}`: {why}; inline the call first")]
@@ -139,6 +141,7 @@ impl Kernel {
         beyond.map_or(Ok(()), |found| Err(KernelError::ResidentGroups { found }))?;
         self.verify_references(&is_known)?;
         self.verify_names()?;
+        self.verify_declared()?;
         for var in self.vars.ids() {
             self.verify_variable(var)?;
         }
@@ -197,6 +200,45 @@ impl Kernel {
         }
     }
 
+    /// Names and types of records and operators.
+    fn verify_declared(&self) -> Result<(), KernelError> {
+        if !self.has_records() {
+            return Ok(());
+        }
+        let declared = self.declared();
+        let mut inside: Vec<&str> = declared.names().collect();
+        inside.extend(declared.records.iter().flat_map(|r| r.fields.iter().map(|field| field.name.as_str())));
+        inside.extend(declared.operators.iter().flat_map(|op| op.params.iter().map(String::as_str)));
+        if let Some(name) = inside.into_iter().find(|name| !is_name(name)) {
+            return Err(KernelError::BadName { name: name.to_owned() });
+        }
+        let mut names: Vec<&str> = declared.names().collect();
+        names.sort_unstable();
+        let twice = names.windows(2).find(|w| w[0] == w[1]).map(|w| w[0]);
+        if let Some(name) = twice.or_else(|| names.into_iter().find(|name| !self.is_free_name(name))) {
+            return Err(KernelError::DuplicateName { name: name.to_owned() });
+        }
+        for operator in &declared.operators {
+            operator.check().map_err(|source| KernelError::Type {
+                what: format!("operator `{}`", operator.name()),
+                source,
+            })?;
+        }
+        let of_record = |var: &VarId| self.vars[*var].ty.class() == Class::Record;
+        let mirrored = self.assumptions.iter().find_map(|assumption| match assumption {
+            Assumption::Symmetric(symmetry) => Some(symmetry.var).filter(of_record),
+            Assumption::Params(_)
+            | Assumption::Injective(_)
+            | Assumption::Ascending(_)
+            | Assumption::Lists(_) => None,
+        });
+        if let Some(var) = mirrored {
+            let why = "only arrays of numbers are symmetric";
+            return Err(KernelError::Variable { var: self.vars[var].name.clone(), why });
+        }
+        Ok(())
+    }
+
     fn verify_parametric(&self, what: &dyn Fn() -> String, e: &Affine) -> Result<(), KernelError> {
         if !e.in_bounds() {
             return Err(KernelError::Overflow { what: what() });
@@ -244,7 +286,9 @@ impl Kernel {
             return error("the vector axis is not one of its axes");
         }
         let space = |why| Err(KernelError::Space { var: var.name.clone(), space: var.space.name(), why });
-        if var.ty.bytes() < 4 && var.is_passed_by_value() {
+        let of_fields = var.ty.record().and_then(|record| record.fields.iter().map(|f| f.ty.bytes()).min());
+        let is_short = of_fields.unwrap_or(var.ty.bytes()) < 4;
+        if is_short && var.is_passed_by_value() {
             return error("a number that is passed by value has 32 bits or more; declare it as `i32`");
         }
         match &var.kind {
@@ -267,6 +311,9 @@ impl Kernel {
                 ) =>
             {
                 space("tables are global, constant or literal")
+            }
+            VarKind::Table(_) if var.ty.class() == Class::Record => {
+                error("a table holds numbers, no records")
             }
             VarKind::Table(data) => {
                 let size = var.shape.iter().try_fold(1_i64, |n, e| n.checked_mul(e.as_constant()?));
@@ -461,6 +508,9 @@ impl Walk<'_> {
         let found = typed(&insn.rhs)?;
         let var = &self.kernel.vars[insn.lhs.var];
         let (name, to) = (|| insn.name.clone(), || var.name.clone());
+        if let Some(why) = crate::records::refused(self.kernel, insn) {
+            return Err(KernelError::Records { insn: name(), why });
+        }
         if let Some(op) = insn.update_op()
             && let Some(needed) = op.refused(var.ty)
         {

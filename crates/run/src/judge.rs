@@ -101,6 +101,7 @@ impl Expected {
     /// # Errors
     /// Inputs that do not fit, more steps than that.
     pub fn new(kernel: &Kernel, memory: &Memory, limit: u64) -> Result<Self, InterpError> {
+        let kernel = &*kernel.scalar_form();
         let mut memory = memory.clone();
         let mut observer = Written(vec![Vec::new(); kernel.vars.len()]);
         if kernel.vars.values().any(is_out) {

@@ -237,7 +237,8 @@ fn param<'a>(spec: &ArgSpec, v: i64) -> Option<Value<'a>> {
         | ScalarType::F32
         | ScalarType::F64
         | ScalarType::C64
-        | ScalarType::C128 => None,
+        | ScalarType::C128
+        | ScalarType::Record(_) => None,
     }
 }
 

@@ -51,7 +51,7 @@ impl Draw {
         match op {
             UpdateOp::Add => Expr::reduce(op, [iname], body),
             UpdateOp::Mul => Expr::reduce(op, [iname], Expr::call(MathFn::Tanh, [body])),
-            UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And => {
+            UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And | UpdateOp::Named(_) => {
                 Expr::call(MathFn::Tanh, [Expr::reduce(op, [iname], body)])
             }
         }

@@ -16,6 +16,9 @@ const OPERATORS: [UpdateOp; 4] = [UpdateOp::Add, UpdateOp::Max, UpdateOp::Min, U
 impl Draw {
     /// Adds the nests of an idiom at the end of the kernel.
     pub(super) fn idiom(&mut self, plan: &IdiomPlan) {
+        if self.is_of_records(plan) {
+            return self.joined(plan);
+        }
         // what needs most steps to be used comes twice
         let all: [fn(&mut Self, &IdiomPlan); 14] = [
             Self::sum,
@@ -423,14 +426,14 @@ impl Draw {
     }
 
     /// An element of reals that is written, and its type.
-    fn target(&self, plan: &IdiomPlan) -> (Access, ScalarType) {
+    pub(super) fn target(&self, plan: &IdiomPlan) -> (Access, ScalarType) {
         let written: Vec<_> = self.arrays.iter().filter(|a| a.written).collect();
         let target = written[usize::from(plan.target) % written.len()];
         (self.element(target, plan.index), target.ty)
     }
 
     /// A loop of a plan.
-    fn inside(&mut self, plan: RangePlan, body: impl FnOnce(&mut Self, (InameId, Extent))) {
+    pub(super) fn inside(&mut self, plan: RangePlan, body: impl FnOnce(&mut Self, (InameId, Extent))) {
         let (iname, extent) = self.range(plan);
         self.b.open(iname);
         self.scope.push((iname, extent));

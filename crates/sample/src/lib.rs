@@ -20,7 +20,8 @@
 //! quotients by elements of inputs and tables, and their signs. In a quarter of the samples about
 //! half of the names are words that a target, isl or the engine uses, and some labels would be
 //! code. Where launches are asked for ([`SampleConfig::launches`]), about half of the samples have two
-//! or more, some of them repeated by a loop of the host.
+//! or more, some of them repeated by a loop of the host; where records are ([`SampleConfig::records`]), some
+//! idioms join them in a loop, in any order or in theirs.
 //!
 //! A sample is made from a [`Plan`](plan::Plan), which is what shrinks: fewer nests and statements,
 //! smaller expressions, and picks towards the first (simplest) choice.
@@ -46,6 +47,7 @@ mod names;
 mod nest;
 pub mod plan;
 mod range;
+mod records;
 mod sample;
 mod seed;
 mod typed;

@@ -94,7 +94,7 @@ impl Draw {
             Class::Real => self.expression(&plan.value),
             Class::Exact => self.integer(&plan.value),
             Class::Word => self.word(&plan.value, plan.index),
-            Class::Truth => self.condition(plan.index[0]),
+            Class::Truth | Class::Record => self.condition(plan.index[0]),
             Class::Complex => self.complex(&plan.value, plan.index),
         };
         if plan.staged {
@@ -144,7 +144,7 @@ impl Draw {
             (Class::Real, true) => (ScalarType::F32, value),
             (Class::Exact, false) => (ScalarType::I64, value),
             (Class::Exact, true) => (ScalarType::I32, Expr::binary(BinaryOp::Mod, value, 1000)),
-            (Class::Word | Class::Truth | Class::Complex, _) => (of, value),
+            (Class::Word | Class::Truth | Class::Complex | Class::Record, _) => (of, value),
         };
         let name = self.name("t");
         let stage = self.b.temporary(name, ty, []);

@@ -31,6 +31,8 @@ pub struct SampleConfig {
     pub typed: bool,
     /// Several launches, with loops of the host around them; not by default.
     pub launches: bool,
+    /// Records and operators of them; not by default, as their interpreted form has other variables.
+    pub records: bool,
 }
 
 impl Default for SampleConfig {
@@ -48,6 +50,7 @@ impl Default for SampleConfig {
             shaped: true,
             typed: true,
             launches: false,
+            records: false,
         }
     }
 }

@@ -140,9 +140,12 @@ impl Draw {
                 // sums of `i32` have to fit one, and the extremum of nothing is the end of its type
                 let value = match op {
                     UpdateOp::Add => Expr::reduce(op, [iname], wide(body)),
-                    UpdateOp::Mul | UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And => {
-                        wide(Expr::reduce(op, [iname], body))
-                    }
+                    UpdateOp::Mul
+                    | UpdateOp::Min
+                    | UpdateOp::Max
+                    | UpdateOp::Or
+                    | UpdateOp::And
+                    | UpdateOp::Named(_) => wide(Expr::reduce(op, [iname], body)),
                 };
                 cut(BinaryOp::Min, cut(BinaryOp::Max, value, -CUT), CUT)
             }

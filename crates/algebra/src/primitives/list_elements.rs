@@ -422,6 +422,13 @@ fn one_use(
             WriteOp::Assign => {
                 return Err(ONE_USE.unfit(format!("`{}` is assigned; needed updates", data.name)));
             }
+            WriteOp::Update { op, .. } if !op.commutes() => {
+                let symbol = op.update_symbol();
+                return Err(ONE_USE.unfit(format!(
+                    "`{}` is updated by `{symbol}`, whose operands keep their order",
+                    data.name
+                )));
+            }
             WriteOp::Update { op, .. } => ops.insert(*op),
         };
     }

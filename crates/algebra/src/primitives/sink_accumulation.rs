@@ -220,7 +220,7 @@ impl SinkAccumulation {
         let mut found = None;
         for id in parts.inside.iter().filter(|i| touches(kernel, **i, parts.var)) {
             let insn = &kernel.insns[*id];
-            let op = insn.update_op().filter(|_| !kernel.insns[*id].loads(parts.var));
+            let op = insn.update_op().filter(|op| op.commutes() && !insn.loads(parts.var));
             match (op, found) {
                 (Some(op), None) => found = Some(op),
                 (Some(op), Some(other)) if op == other => {}

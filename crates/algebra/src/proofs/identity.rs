@@ -130,7 +130,7 @@ impl<'a, 'k> Point<'a, 'k> {
             }
             Expr::Load(access) => self.load(access, reader),
             Expr::Unary(UnaryOp::Neg, a) => Ok(Residue::ZERO.minus(self.value(a, reader)?)),
-            Expr::Unary(op @ (UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits), a) => {
+            Expr::Unary(op @ (UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits | UnaryOp::Field(..)), a) => {
                 self.function(op, &[a], reader)
             }
             Expr::Binary(op, a, b) => self.binary(*op, a, b, reader),

@@ -176,7 +176,7 @@ impl<'k> Body<'k> {
             Expr::Int(_)
             | Expr::Iname(_)
             | Expr::Load(_)
-            | Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits, _)
+            | Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits | UnaryOp::Field(..), _)
             | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::Cast(..)

@@ -192,7 +192,9 @@ impl Loop<'_> {
                 match insn.update_op() {
                     None | Some(UpdateOp::Add) => {}
                     Some(UpdateOp::Mul) => value = self.product(insn, known, &value)?,
-                    Some(UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And) => {
+                    Some(
+                        UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And | UpdateOp::Named(_),
+                    ) => {
                         let both: Terms = known.union(&value).cloned().collect();
                         value = self.fixed(insn, &[both])?;
                     }
@@ -245,7 +247,7 @@ impl Loop<'_> {
                 "`{}` uses a substitution rule; expand the rules of the loop first",
                 insn.name
             ))),
-            Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits, _)
+            Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits | UnaryOp::Field(..), _)
             | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::Cast(..)

@@ -69,8 +69,12 @@ pub fn access_sites(poly: &Polyhedral) -> Vec<Vec<AccessSite>> {
             collect(poly, (id, Some(k)), part, &mut Vec::new(), &mut sites);
         }
         let mode = match insn.op {
+            WriteOp::Update { op, .. } if op.commutes() => Mode::Update(op),
+            WriteOp::Update { .. } => {
+                sites[insn.lhs.var.index()].push(site(poly, id, &insn.lhs, Mode::Read, Vec::new()));
+                Mode::Assign
+            }
             WriteOp::Assign => Mode::Assign,
-            WriteOp::Update { op, .. } => Mode::Update(op),
         };
         sites[insn.lhs.var.index()].push(site(poly, id, &insn.lhs, mode, Vec::new()));
     }

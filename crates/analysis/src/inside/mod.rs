@@ -91,7 +91,10 @@ impl Analysis<'_> {
     /// # Errors
     /// As [`purlin_interp::check_launch`].
     pub fn check_launch(&self, memory: &Memory) -> Result<LaunchReport, InterpError> {
-        purlin_interp::check_launch(self.kernel(), memory, &self.access_proofs())
+        match self.kernel().scalar_form() {
+            Cow::Borrowed(kernel) => purlin_interp::check_launch(kernel, memory, &self.access_proofs()),
+            Cow::Owned(kernel) => self.next(&kernel).check_launch(memory),
+        }
     }
 }
 
@@ -103,4 +106,5 @@ pub use reach::{AccessReach, Cause, Outside, Reach};
 use crate::Analysis;
 use purlin_interp::{AccessProof, InterpError, LaunchReport, Memory};
 use purlin_ir::ids::{InsnId, VarId};
+use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -217,7 +217,7 @@ impl Checker<'_, '_> {
                 self.check_sub_group(d, launch, &items)?;
             }
         } else {
-            let reason = if updates { RefusalReason::NotAtomic } else { RefusalReason::AcrossGroups };
+            let reason = if updates { self.not_atomic(d) } else { RefusalReason::AcrossGroups };
             self.refuse_any(d, launch, &groups, reason)?;
         }
         let mut apart: Vec<_> = items.iter().filter_map(|axis| self.part_along(d, *axis)).collect();
@@ -233,7 +233,7 @@ impl Checker<'_, '_> {
         let answer = self.answers.order.answer(&question)?;
         let carriers = match &answer {
             Ordered::Barriers(carriers) => carriers,
-            Ordered::NotAtomic => return self.refuse_order(d, RefusalReason::NotAtomic, &question, &answer),
+            Ordered::NotAtomic => return self.refuse_order(d, self.not_atomic(d), &question, &answer),
             Ordered::Unordered(_) => {
                 return self.refuse_order(d, RefusalReason::Unordered, &question, &answer);
             }
@@ -248,6 +248,14 @@ impl Checker<'_, '_> {
             self.barriers.push(Barrier { source: d.source, sink: d.sink, var: d.var, carrier, scope });
         }
         Ok(())
+    }
+
+    /// Why updates that are not atomic may not meet.
+    fn not_atomic(&self, d: &Dependence) -> RefusalReason {
+        match self.poly.kernel.vars[d.var].ty.record() {
+            Some(_) => RefusalReason::OfRecords,
+            None => RefusalReason::NotAtomic,
+        }
     }
 
     /// The pairs that run apart along an axis of work-items. What one of them repeats in an iteration of the

@@ -21,6 +21,8 @@ pub enum RefusalReason {
     AcrossLaunches,
     /// A commuting update that is not atomic.
     NotAtomic,
+    /// A commuting update of a record, which no target makes atomic.
+    OfRecords,
     /// No barrier can order the two.
     Unordered,
     /// Lanes of a vector run together.
@@ -98,6 +100,11 @@ impl fmt::Display for Refusal {
                     "`{element}` is updated by {source} and {sink}{through}{params}; make {atomic} atomic, or {other}"
                 )
             }
+            RefusalReason::OfRecords => write!(
+                f,
+                "`{element}` is updated by {source} and {sink}{through}{params}, and no target updates records \
+                 atomically; use `reduce_in_tree`, or keep that loop sequential"
+            ),
             RefusalReason::PrivateFlow => write!(
                 f,
                 "{sink} reads `{element}`, which {source} writes in another work-item{params}; \

@@ -62,6 +62,7 @@ pub struct BankTraffic {
 /// Cui et al. 2024, §4.1.2 and Table 5 (*L1 wavefronts shared excessive*); 8-byte elements take two
 /// wavefronts a sub-group as in their Figure 13.
 pub fn bank_traffic(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<Vec<BankTraffic>, StatsError> {
+    let kernel = &*kernel.scalar_form();
     let program = lower(kernel, params)?;
     let value = |v: &purlin_ir::Variable| match v.kind {
         VarKind::Param => params.get(&v.name).copied(),

@@ -52,6 +52,7 @@ use std::collections::BTreeMap;
 /// A kernel that is not well formed, a missing parameter; bounds that depend on data or are
 /// missing; counts beyond 64 bits; domains so intricate that counting them would take minutes.
 pub fn statistics(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<Statistics, StatsError> {
+    let kernel = &*kernel.scalar_form();
     let program = lower(kernel, params)?;
     let value = |v: &purlin_ir::Variable| match v.kind {
         VarKind::Param => params.get(&v.name).copied(),

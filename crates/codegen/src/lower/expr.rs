@@ -86,6 +86,7 @@ impl<'k> Lower<'k> {
                 self.shift(*op, a, b, held)
             }
             (Ir::Binary(op, ..), [a, b]) => self.binary(*op, a, b, weak)?,
+            (Ir::Call(MathFn::Record(_), _), _) => return Err(self.internal(NO_RECORDS)),
             (Ir::Call(f, _), args) => {
                 if self.target.posix == Posix::Missing && f.posix_symbol().is_some() {
                     return Err(CodegenError::NoFunction { function: f.name(), target: self.target.target });
@@ -102,6 +103,7 @@ impl<'k> Lower<'k> {
             (Ir::Select(..), [c, a, b]) => self.select(e.ty, [c, a, b], weak)?,
             (Ir::Reduce(_), [body]) => self.reduce(e, body, weak)?,
             (Ir::Rule(..) | Ir::RuleParam(_), _) => return Err(self.internal("a rule that is not expanded")),
+            (Ir::Unary(UnaryOp::Field(..), _), _) => return Err(self.internal(NO_RECORDS)),
             (Ir::Unary(..) | Ir::Binary(..) | Ir::Cast(..) | Ir::Select(..) | Ir::Reduce(_), _) => {
                 return Err(self.internal("an operation without its operands"));
             }
@@ -478,6 +480,7 @@ impl<'k> Lower<'k> {
             Class::Exact => Value::Int(code, ty, Interval::of(ty)),
             Class::Word => Value::Word(code, ty),
             Class::Truth => Value::Bool(code.nonzero()),
+            Class::Record => return Err(self.internal(NO_RECORDS)),
         })
     }
 
@@ -539,6 +542,9 @@ fn comparison(op: BinaryOp) -> Op {
     }
 }
 
+/// What a kernel in scalar form does not have.
+pub(super) const NO_RECORDS: &str = "a record that is not taken apart";
+
 /// The value that an operator does not change.
 fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
     let value = op.integer_of_nothing(ty);
@@ -553,7 +559,7 @@ fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
         Class::Exact if ty == ScalarType::I32 || matches!(op, UpdateOp::Add | UpdateOp::Mul) => {
             Expr::int(value)
         }
-        Class::Exact => Expr::Int(value, ScalarType::I64),
+        Class::Exact | Class::Record => Expr::Int(value, ScalarType::I64),
     }
 }
 

@@ -173,7 +173,10 @@ impl<'k> Lower<'k> {
         let (function, limit, inside) = match op {
             Some(UpdateOp::Min) => (IntFn::Min, i32::MAX, range.hi <= Interval::I32.hi),
             Some(UpdateOp::Max) => (IntFn::Max, i32::MIN, range.lo >= Interval::I32.lo),
-            Some(UpdateOp::Add | UpdateOp::Mul | UpdateOp::Or | UpdateOp::And) | None => return value,
+            Some(UpdateOp::Add | UpdateOp::Mul | UpdateOp::Or | UpdateOp::And | UpdateOp::Named(_))
+            | None => {
+                return value;
+            }
         };
         if from != ScalarType::I64 || inside {
             return value;
@@ -189,7 +192,8 @@ impl<'k> Lower<'k> {
             (Class::Real, value) => value.into_real(&self.env, ty.loaded()).encoded(ty),
             (Class::Word, value) => value.into_word(&self.env, ty),
             (Class::Complex, value) => value.into_complex(&self.env, ty),
-            (Class::Truth, value) => value.into_expr(&self.env),
+            // a record has been taken apart
+            (Class::Truth | Class::Record, value) => value.into_expr(&self.env),
             (Class::Exact, value) => {
                 let (e, from, _) = value.as_integer(&self.env);
                 if ty != ScalarType::I64 && from == ScalarType::I64 {

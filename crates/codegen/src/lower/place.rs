@@ -44,6 +44,7 @@ impl<'k> Lower<'k> {
             Class::Word => Value::Word(code, var.ty),
             Class::Complex => Value::Complex(code, var.ty),
             Class::Truth => Value::Bool(code.nonzero()),
+            Class::Record => return Err(self.internal(super::expr::NO_RECORDS)),
         })
     }
 
@@ -73,7 +74,7 @@ impl<'k> Lower<'k> {
             TableData::Int(values) => values.get(place).map(|v| match var.ty.class() {
                 Class::Truth => Value::Bool(Expr::Bool(*v != 0)),
                 Class::Word => Value::Word(Expr::Int(*v, var.ty), var.ty),
-                Class::Exact | Class::Real | Class::Complex => Value::Affine(Affine::constant(*v)),
+                Class::Exact | Class::Real | Class::Complex | Class::Record => Value::Affine(Affine::constant(*v)),
             }),
         }
     }

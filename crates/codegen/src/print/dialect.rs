@@ -46,7 +46,8 @@ impl TargetDescription {
             | ScalarType::F32
             | ScalarType::F64
             | ScalarType::C64
-            | ScalarType::C128 => "",
+            | ScalarType::C128
+            | ScalarType::Record(_) => "",
         }
     }
 

@@ -178,6 +178,7 @@ fn update_name(op: UpdateOp) -> &'static str {
         UpdateOp::Max => "max",
         UpdateOp::Or => "or",
         UpdateOp::And => "and",
+        UpdateOp::Named(operator) => operator.name(),
     }
 }
 

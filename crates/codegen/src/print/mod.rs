@@ -251,7 +251,7 @@ impl Printer {
             None => " = ",
             Some(UpdateOp::Add) => " += ",
             Some(UpdateOp::Mul) => " *= ",
-            Some(UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And) => {
+            Some(UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And | UpdateOp::Named(_)) => {
                 self.out.push_str(" = ");
                 self.expr(value, 0);
                 self.out.push_str(";\n");

@@ -64,9 +64,14 @@ impl Printer {
                 self.out.push_str(match op {
                     None => " = ",
                     Some(UpdateOp::Mul) => " *= ",
-                    Some(UpdateOp::Add | UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And) => {
-                        " += "
-                    }
+                    Some(
+                        UpdateOp::Add
+                        | UpdateOp::Min
+                        | UpdateOp::Max
+                        | UpdateOp::Or
+                        | UpdateOp::And
+                        | UpdateOp::Named(_),
+                    ) => " += ",
                 });
                 self.expr(value, 0);
                 self.out.push_str(";\n");

@@ -75,6 +75,7 @@ fn ty(ty: ScalarType) -> &'static str {
         ScalarType::U64 => "uint64_t",
         ScalarType::C64 => "purlin_c64",
         ScalarType::C128 => "purlin_c128",
+        ScalarType::Record(record) => record.name(),
     }
 }
 

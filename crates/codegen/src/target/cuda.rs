@@ -86,7 +86,8 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
             | ScalarType::I16
             | ScalarType::I32
             | ScalarType::C64
-            | ScalarType::C128) => {
+            | ScalarType::C128
+            | ScalarType::Record(_)) => {
                 format!("{}{width}", ty(of))
             }
         },
@@ -148,6 +149,7 @@ fn ty(ty: ScalarType) -> &'static str {
         ScalarType::U64 => "unsigned long long",
         ScalarType::C64 => "float2",
         ScalarType::C128 => "double2",
+        ScalarType::Record(record) => record.name(),
     }
 }
 
@@ -200,7 +202,7 @@ fn atomic(op: UpdateOp, of: ScalarType, _local: bool, name: &str) -> String {
         ScalarType::F32 => ("unsigned int", "__uint_as_float(seen)", "__float_as_uint"),
         ScalarType::U32 => ("unsigned int", "seen", ""),
         ScalarType::U64 => ("unsigned long long", "seen", ""),
-        // none of fewer than 32 bits comes here, and complex numbers have sums of their own
+        // none of fewer than 32 bits comes here, no record, and complex numbers have sums of their own
         ScalarType::I8
         | ScalarType::U8
         | ScalarType::I16
@@ -210,6 +212,7 @@ fn atomic(op: UpdateOp, of: ScalarType, _local: bool, name: &str) -> String {
         | ScalarType::Bf16
         | ScalarType::C64
         | ScalarType::C128
+        | ScalarType::Record(_)
         | ScalarType::I32 => ("unsigned int", "(int)seen", "(unsigned int)"),
         ScalarType::I64 => ("unsigned long long", "(long long)seen", "(unsigned long long)"),
     };

@@ -313,6 +313,8 @@ mod tests;
 pub(crate) fn combine(op: UpdateOp, ty: ScalarType, dialect: &TargetDescription, a: &str, b: &str) -> String {
     match (op, ty.is_real()) {
         (UpdateOp::Add, _) => format!("{a} + {b}"),
+        // no record is updated atomically
+        (UpdateOp::Named(operator), _) => format!("{operator}({a}, {b})"),
         (UpdateOp::Mul, _) => format!("{a} * {b}"),
         (UpdateOp::Or, _) => format!("{a} || {b}"),
         (UpdateOp::And, _) => format!("{a} && {b}"),

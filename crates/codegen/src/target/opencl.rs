@@ -93,6 +93,7 @@ fn ty(ty: ScalarType) -> &'static str {
         ScalarType::U64 => "ulong",
         ScalarType::C64 => "float2",
         ScalarType::C128 => "double2",
+        ScalarType::Record(record) => record.name(),
     }
 }
 

@@ -400,6 +400,9 @@ fn updated(place: &Place, op: Option<UpdateOp>, value: &Expr) -> Expr {
         (Some(UpdateOp::Add), v) => Expr::binary(Op::Add, before, v.clone()),
         (Some(UpdateOp::Mul), v) => Expr::binary(Op::Mul, before, v.clone()),
         // minimum and maximum are calls already
-        (None | Some(UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And), v) => v.clone(),
+        (
+            None | Some(UpdateOp::Min | UpdateOp::Max | UpdateOp::Or | UpdateOp::And | UpdateOp::Named(_)),
+            v,
+        ) => v.clone(),
     }
 }

@@ -43,6 +43,7 @@ fn widest(a: ScalarType, b: ScalarType) -> ScalarType {
         | ScalarType::U16
         | ScalarType::F16
         | ScalarType::Bf16
+        | ScalarType::Record(_)
         | ScalarType::I32 => 0,
         ScalarType::U32 => 1,
         ScalarType::I64 => 2,

@@ -342,6 +342,10 @@ fn has_empty_loop(nodes: &[Node]) -> bool {
 pub(crate) fn verify_calls(kernel: &Kernel) -> Result<(), KernelError> {
     for callee in kernel.callees.values() {
         callee.verify()?;
+        if callee.kernel.has_records() {
+            let why = "holds records; give it a number for each field".into();
+            return Err(KernelError::Callee { callee: callee.name().to_owned(), why });
+        }
     }
     kernel.calls().map(drop)
 }

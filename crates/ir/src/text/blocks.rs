@@ -68,6 +68,7 @@ impl<'s> Parser<'s> {
                 Statement::If => self.open_if(line, &mut blocks),
                 Statement::Kernel
                 | Statement::Variable
+                | Statement::Record
                 | Statement::Rule
                 | Statement::Callee
                 | Statement::Assume

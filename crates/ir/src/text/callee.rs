@@ -108,9 +108,15 @@ impl<'s> Parser<'s> {
         self.names.check_whole(name, span)?;
         match self.names.get(name) {
             Some(Entity::Callee(id)) => Ok(id),
-            Some(Entity::Kernel | Entity::Var(_) | Entity::Rule(_) | Entity::Iname(_) | Entity::Insn) => {
-                Err(fail(span, format!("`{name}` is not a callee")))
-            }
+            Some(
+                Entity::Kernel
+                | Entity::Var(_)
+                | Entity::Rule(_)
+                | Entity::Iname(_)
+                | Entity::Insn
+                | Entity::Record(_)
+                | Entity::Operator(_),
+            ) => Err(fail(span, format!("`{name}` is not a callee"))),
             None => Err(fail_help(
                 span,
                 format!("the callee `{name}` is not known"),

@@ -33,7 +33,7 @@ impl<'s> Parser<'s> {
     pub(super) fn variable_declaration(&mut self, c: &mut Cursor<'_, 's>, id: VarId) -> Result<()> {
         let (keyword, keyword_span) = c.expect_word("a declaration")?;
         let (name, _) = c.expect_word("a name")?;
-        let ty = if c.take_symbol(":") { scalar_type(c)? } else { self.type_left_out(c, keyword, id)? };
+        let ty = if c.take_symbol(":") { self.element_type(c)? } else { self.type_left_out(c, keyword, id)? };
         if keyword == "table" && ty.is_complex() {
             let message = format!("table `{name}` has elements of type `{ty}`");
             let help = "make a table of each part and write `complex(re[i], im[i])`";
@@ -315,14 +315,6 @@ impl<'s> Parser<'s> {
 struct Attributes {
     direction: Option<Direction>,
     space: Option<AddressSpace>,
-}
-
-fn scalar_type(c: &mut Cursor<'_, '_>) -> Result<ScalarType> {
-    let names = || ScalarType::ALL.map(|ty| format!("`{ty}`")).join(", ");
-    let (word, span) = c.expect_word("a type, such as `f64`, `i32`, `u32` or `bool`")?;
-    ScalarType::ALL.into_iter().find(|ty| ty.name() == word).ok_or_else(|| {
-        fail_help(span, format!("`{word}` is not a type"), format!("the types are {}", names()))
-    })
 }
 
 /// Reads what follows `strides`, `order` or `vector`; says whether the layout had it already, or

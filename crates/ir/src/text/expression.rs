@@ -19,7 +19,7 @@ use crate::types::ScalarType;
 /// An expression with its depth, so that no later recursion over it is too deep.
 pub(super) struct Parsed {
     pub expr: Expr,
-    depth: Depth,
+    pub depth: Depth,
 }
 
 type Result<T> = std::result::Result<T, Fail>;
@@ -65,6 +65,14 @@ impl<'s> Parser<'s> {
     }
 
     fn prefix(&mut self, c: &mut Cursor<'_, 's>) -> Result<Parsed> {
+        let mut operand = self.primary(c)?;
+        while c.is_symbol(".") && matches!(c.peek_second(), Some(Kind::Name(_))) {
+            operand = self.field(c, operand)?;
+        }
+        Ok(operand)
+    }
+
+    fn primary(&mut self, c: &mut Cursor<'_, 's>) -> Result<Parsed> {
         if c.take_symbol("-") {
             if let Some(literal) = self.literal(c, true)? {
                 return Ok(Parsed { expr: literal, depth: Depth::LEAF });
@@ -180,6 +188,10 @@ impl<'s> Parser<'s> {
             Some(Entity::Insn) => Err(fail(span, format!("`{name}` is an instruction and has no value"))),
             Some(Entity::Kernel) => Err(fail(span, format!("`{name}` is the kernel and has no value"))),
             Some(Entity::Callee(_)) => Err(fail(span, format!("`{name}` is a callee and has no value"))),
+            Some(Entity::Record(_) | Entity::Operator(_)) => {
+                let help = format!("write `{name}(...)`");
+                Err(fail_help(span, format!("`{name}` needs its arguments"), help))
+            }
             None if may_name(name) => Err(self.names.unknown(name, span, "the name")),
             None => Err(c.expected("an expression")),
         }
@@ -219,25 +231,35 @@ impl<'s> Parser<'s> {
         match self.names.get(name) {
             Some(Entity::Var(var)) => Ok(var),
             Some(Entity::Iname(_)) => Err(fail(span, format!("`{name}` is a loop, needed a variable"))),
-            Some(Entity::Rule(_) | Entity::Insn | Entity::Kernel | Entity::Callee(_)) => {
-                Err(fail(span, format!("`{name}` is not a variable")))
-            }
+            Some(
+                Entity::Rule(_)
+                | Entity::Insn
+                | Entity::Kernel
+                | Entity::Callee(_)
+                | Entity::Record(_)
+                | Entity::Operator(_),
+            ) => Err(fail(span, format!("`{name}` is not a variable"))),
             None => Err(self.names.unknown(name, span, "the variable")),
         }
     }
 
     /// Reads what follows `name(`.
     fn call(&mut self, c: &mut Cursor<'_, 's>, name: &'s str, span: Span) -> Result<Parsed> {
+        self.names.check_whole(name, span)?;
         // a rule may have the name of a function that came later
         let rule = if let Some(Entity::Rule(rule)) = self.names.get(name) { Some(rule) } else { None };
         let reduction = UpdateOp::ALL.into_iter().find(|op| op.reduction_name() == name);
         if let Some(op) = reduction.filter(|_| rule.is_none()) {
             return self.reduction(c, op);
         }
+        if let Some(Entity::Operator(op)) = self.names.get(name)
+            && (c.is_symbol(":") || c.peek_second() == Some(&Kind::Name("in")))
+        {
+            return self.reduction(c, UpdateOp::Named(op));
+        }
         let (args, depth) = self.arguments(c)?;
         let whole = span.to(c.last_span());
         let expr = if let Some(rule) = rule {
-            self.names.check_whole(name, span)?;
             let needed = self.kernel.rules.get(rule).map_or(0, |r| r.params.len());
             check_count(name, needed, args.len(), whole)?;
             if self.made.reducing.contains(&rule) {
@@ -246,6 +268,12 @@ impl<'s> Parser<'s> {
                 return Ok(Parsed { depth: depth_of(&expr), expr });
             }
             Expr::Rule(rule, args)
+        } else if let Some(Entity::Record(record)) = self.names.get(name) {
+            check_count(name, record.fields.len(), args.len(), whole)?;
+            Expr::Call(MathFn::Record(record), args)
+        } else if let Some(Entity::Operator(op)) = self.names.get(name) {
+            let [a, b] = exactly(args, name, whole)?;
+            return self.applied(op, &a, &b, span);
         } else if let Some(function) = MathFn::from_name(name) {
             check_count(name, function.arity(), args.len(), whole)?;
             Expr::Call(function, args)
@@ -349,7 +377,7 @@ fn unary(op: UnaryOp, a: Parsed, c: &Cursor<'_, '_>) -> Result<Parsed> {
     Ok(Parsed { expr: Expr::Unary(op, Box::new(a.expr)), depth: a.depth.inside() })
 }
 
-fn check_depth(depth: Depth, span: Span) -> Result<()> {
+pub(super) fn check_depth(depth: Depth, span: Span) -> Result<()> {
     depth.exceeded().map_or(Ok(()), |limit| Err(too_deep(span, limit)))
 }
 

@@ -46,6 +46,8 @@
 //! | function | `function name`, then indented declarations and a body, which `call name(argument = value)` writes out |
 //! | call | `call name` around statements that are the callee's; the arguments are printed as a remark |
 //! | reduction | `sum`, `product`, `minimum`, `maximum` `(name in lo..hi, ...: body)` |
+//! | record | `record Best(value: f64, at: i64)`; then `Best` is a type, `Best(1.0, 2)` a value, `best.at` a field |
+//! | operator of records | `operator argmin(a: Best, b: Best) := select(b.value < a.value, b, a) identity Best(inf, 0) {associative, no_nan}`; then `best argmin= Best(x[i], i)` and `argmin(j in 0..n: Best(x[j], j))` |
 //! | conditional, cast | `select(condition, a, b)`, `f64(i)` |
 //! | integer division | `floor_div(a, b)`, `a mod b`, both rounding down |
 //! | literals | `3` is an integer, `3.0` a real, also `inf` and `nan`; `-3` is a literal, `-(3)` a negation |
@@ -74,9 +76,11 @@ mod number;
 mod parse;
 mod print;
 mod reads;
+mod record;
 mod reducing;
 mod set;
 mod show;
+mod show_record;
 mod show_set;
 mod unnamed;
 

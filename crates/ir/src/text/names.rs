@@ -4,6 +4,9 @@ use super::error::{Fail, fail, fail_help, suggestion};
 use super::lex::Span;
 use crate::expr::MathFn;
 use crate::ids::{CalleeId, InameId, RuleId, VarId};
+use crate::types::RecordType;
+use crate::typing::ExprType;
+use crate::user_operator::NamedOperator;
 use crate::verify::{KEYWORDS, is_name};
 use std::collections::{HashMap, HashSet};
 
@@ -16,6 +19,8 @@ pub(super) enum Entity {
     Iname(InameId),
     Insn,
     Callee(CalleeId),
+    Record(RecordType),
+    Operator(NamedOperator),
 }
 
 /// Names with the places where they are declared.
@@ -30,6 +35,8 @@ pub(super) struct NameTable<'s> {
     pub scope: Vec<InameId>,
     /// Parameters of the rule that is being read.
     pub rule_params: Vec<&'s str>,
+    /// Their types, where they are those of an operator.
+    pub rule_param_types: Vec<ExprType>,
 }
 
 impl<'s> NameTable<'s> {
@@ -56,6 +63,23 @@ impl<'s> NameTable<'s> {
         self.entities.get(name).map(|(entity, _)| *entity)
     }
 
+    /// The records that are declared, in the order of the text.
+    pub fn records(&self) -> impl Iterator<Item = RecordType> + '_ {
+        self.order.iter().filter_map(|name| match self.get(name) {
+            Some(Entity::Record(record)) => Some(record),
+            Some(
+                Entity::Kernel
+                | Entity::Var(_)
+                | Entity::Rule(_)
+                | Entity::Iname(_)
+                | Entity::Insn
+                | Entity::Callee(_)
+                | Entity::Operator(_),
+            )
+            | None => None,
+        })
+    }
+
     /// Where a name is declared.
     pub fn span_of(&self, name: &str) -> Option<Span> {
         self.entities.get(name).map(|(_, span)| *span)
@@ -73,6 +97,7 @@ impl<'s> NameTable<'s> {
         }
         let has_value = |name: &&&str| match self.get(name) {
             Some(Entity::Var(_) | Entity::Rule(_) | Entity::Iname(_)) => true,
+            Some(Entity::Record(_) | Entity::Operator(_)) => true,
             Some(Entity::Kernel | Entity::Insn | Entity::Callee(_)) | None => false,
         };
         let known = self.order.iter().filter(has_value).chain(&self.rule_params).copied();

@@ -7,7 +7,7 @@ use super::lex::{Kind, Span, tokens};
 use super::line::{Line, lines};
 use super::made::{Branches, Made};
 use super::names::{Entity, NameTable, may_name, plain};
-use super::unnamed::{Unnamed, is_unnamed};
+use super::unnamed::Unnamed;
 use crate::calls::Callee;
 use crate::constant::Real;
 use crate::expr::{Expr, UpdateOp};
@@ -175,6 +175,7 @@ impl<'s> Parser<'s> {
                 }
                 Statement::Kernel => self.kernel_line(line, k == 0),
                 Statement::Variable => variables.extend(self.declare_line(line).map(|id| (line, id))),
+                Statement::Record => self.record_line(line),
                 Statement::Rule => rules.extend(self.declare_rule_line(line).map(|id| (line, id))),
                 Statement::Assume => assumptions.push(line),
                 Statement::Let => {
@@ -318,7 +319,7 @@ impl<'s> Parser<'s> {
             if is_let {
                 c.advance();
             }
-            p.instruction(c, is_let, is_let || is_unnamed(&line.tokens))
+            p.instruction(c, is_let, is_let || p.is_unnamed(line))
         });
         self.names.scope.truncate(depth); // a reduction that failed leaves its loops
         let (mut nodes, mut insn) = (self.reads(), insn?);
@@ -337,7 +338,10 @@ impl<'s> Parser<'s> {
         if is_let && !c.is_symbol("=") {
             return Err(c.expected("`=` and the value of `let`"));
         }
-        let (mut op, change) = write_op(c)?;
+        let (mut op, change) = match self.named_update(c) {
+            Some(op) => (WriteOp::Update { op, atomic: false }, None),
+            None => write_op(c)?,
+        };
         let mut rhs = self.expression(c)?;
         match change {
             None => {}
@@ -429,6 +433,7 @@ impl<'s> Parser<'s> {
 pub(super) enum Statement {
     Kernel,
     Variable,
+    Record,
     Rule,
     Callee,
     Assume,
@@ -446,7 +451,13 @@ impl Statement {
     fn is_in_body(self) -> bool {
         match self {
             Self::Loop | Self::Call | Self::If | Self::Else | Self::Let | Self::Insn => true,
-            Self::Kernel | Self::Variable | Self::Rule | Self::Callee | Self::Assume | Self::Values => false,
+            Self::Kernel
+            | Self::Variable
+            | Self::Record
+            | Self::Rule
+            | Self::Callee
+            | Self::Assume
+            | Self::Values => false,
         }
     }
 }
@@ -461,6 +472,7 @@ pub(super) fn statement(line: &Line<'_>) -> Statement {
         Some(Kind::Name("table")) if kind(2) == Some(&Kind::Symbol("=")) => Statement::Values,
         Some(Kind::Name(word)) if VARIABLE_WORDS.contains(word) => Statement::Variable,
         Some(Kind::Name("kernel")) => Statement::Kernel,
+        Some(Kind::Name("record" | "operator")) if kind(2) == Some(&Kind::Symbol("(")) => Statement::Record,
         Some(Kind::Name("rule")) => Statement::Rule,
         Some(Kind::Name("callee")) => Statement::Callee,
         Some(Kind::Name("function")) if matches!(kind(1), Some(Kind::Name(_))) && kind(2).is_none() => {

@@ -59,6 +59,7 @@ impl fmt::Display for Printed<'_> {
         if k.vars.len() + k.rules.len() + k.assumptions.len() > 0 {
             writeln!(f)?;
         }
+        super::show_record::write_declared(f, k)?;
         let names = Names { kernel: k, rule: None };
         for (id, _) in k.vars.iter() {
             declaration(f, &names, id)?;

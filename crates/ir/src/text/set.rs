@@ -241,7 +241,7 @@ impl<'s> Parser<'s> {
             Expr::Unary(UnaryOp::Neg, a) => self.to_affine(a)?.times(-1),
             Expr::Binary(op, a, b) => combine(*op, &self.to_affine(a)?, &self.to_affine(b)?)?,
             Expr::Real(_) => return Err("it holds a real number".into()),
-            Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits, _)
+            Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits | UnaryOp::Field(..), _)
             | Expr::Call(..)
             | Expr::Cast(..)
             | Expr::Select(..)

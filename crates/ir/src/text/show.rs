@@ -8,6 +8,7 @@ use crate::ids::{InameId, RuleId, VarId};
 use crate::kernel::{Assumption, AxisTag, Insn, Kernel, Rule, WriteOp};
 use crate::keywords::is_name;
 use crate::lists::BlockLists;
+use crate::types::RecordType;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -162,6 +163,13 @@ impl Names<'_> {
                 self.expr(f, a, Level::Or)?;
                 f.write_str(")")
             }
+            Expr::Unary(UnaryOp::Field(record, k), a) => {
+                self.expr(f, a, Level::Atom)?;
+                if self.is_ambiguous(a, *record, *k) {
+                    write!(f, ".{}", record.name())?;
+                }
+                write!(f, ".{}", record.field_of(*k).map_or("", |field| &field.name))
+            }
             Expr::Binary(op, a, b) => match e.as_truth() {
                 Some(value) => write!(f, "{value}"),
                 None => self.binary(f, *op, a, b),
@@ -190,6 +198,15 @@ impl Names<'_> {
                 None => write!(f, "${k}"),
             },
         }
+    }
+
+    /// Whether the name of a field does not say of which record it is: that of an operand of a rule, which
+    /// has a type where the rule is used.
+    fn is_ambiguous(&self, of: &Expr, record: RecordType, k: u8) -> bool {
+        let name = record.field_of(k).map_or("", |field| field.name.as_str());
+        self.rule.is_some_and(|rule| self.kernel.rule(&rule.name).is_some())
+            && of.any(&mut |e| matches!(e, Expr::RuleParam(_)))
+            && self.kernel.declared().records.iter().filter(|other| other.field(name).is_some()).count() > 1
     }
 
     /// `-3` is a literal, so the negation of a literal is written `-(3)`.
@@ -398,7 +415,7 @@ fn level(e: &Expr) -> Level {
     match e {
         e if e.as_truth().is_some() => Level::Atom,
         Expr::Binary(op, ..) => level_of(*op),
-        Expr::Unary(UnaryOp::BitNot | UnaryOp::Bits, _) => Level::Atom,
+        Expr::Unary(UnaryOp::BitNot | UnaryOp::Bits | UnaryOp::Field(..), _) => Level::Atom,
         Expr::Unary(UnaryOp::Not, _) => Level::Not,
         Expr::Unary(UnaryOp::Neg, _) => Level::Unary,
         Expr::Int(_)

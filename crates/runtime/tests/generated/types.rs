@@ -169,7 +169,7 @@ fn elements_and_values(ty: ScalarType) -> [Value; 2] {
         // what is stored fits
         Class::Exact => [integers([5, 7, hi - 3, lo + 3]), integers([2, 1, 1, 1])],
         Class::Word => [integers([hi, 0, hi - 3, 12345]), integers([hi, 7, 5, hi - 1])],
-        Class::Truth => [[0, 1, 0, 1], [0, 0, 1, 1]].map(integers),
+        Class::Truth | Class::Record => [[0, 1, 0, 1], [0, 0, 1, 1]].map(integers),
     }
 }
 

@@ -29,11 +29,27 @@ pub const HAS_ELEMENT: Obligation =
 pub const HAS_VALUE: Obligation =
     Obligation::new("has_value", "the updated element has a value also where the sum has no term");
 
-/// The update of a name and its operator.
+/// The update of a name and its operator, by which values may be joined in any order.
 ///
 /// # Errors
-/// An unknown name, or a plain store.
+/// An unknown name, a plain store, or an operator whose operands keep their order.
 pub fn update(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp), Refusal> {
+    let (id, op) = update_in_order(kernel, name)?;
+    IS_UPDATE.require(op.commutes(), || {
+        format!(
+            "`{name}` updates by `{}`, which is not declared associative and commutative, so that its operands keep \
+             their order",
+            op.update_symbol()
+        )
+    })?;
+    Ok((id, op))
+}
+
+/// The update of a name and its operator, by which values may be grouped in another way.
+///
+/// # Errors
+/// An unknown name, a plain store, or an operator that is not declared associative.
+pub fn update_in_order(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp), Refusal> {
     let id = lookup::insn(kernel, name)?;
     let insn = &kernel.insns[id];
     let op = insn.update_op().ok_or_else(|| {
@@ -42,6 +58,12 @@ pub fn update(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp), Refusal
              accumulates",
             kernel.vars[insn.lhs.var].name
         ))
+    })?;
+    IS_UPDATE.require(op.named().is_none_or(purlin_ir::NamedOperator::is_associative), || {
+        format!(
+            "`{name}` updates by `{}`, which is not declared associative; declare it so, if it is",
+            op.update_symbol()
+        )
     })?;
     Ok((id, op))
 }
@@ -108,7 +130,11 @@ impl Delayed<'_, '_> {
     pub fn check_unseen(&self, help: &str) -> Result<(), Refusal> {
         let all = self.analysis.sites(self.kernel().insns[self.id].lhs.var);
         let Some(own) = all.iter().find(|s| s.insn == self.id && s.writes()) else { return Ok(()) };
-        for site in all.iter().filter(|s| self.is_inside(s) && s.mode != own.mode) {
+        // an update that keeps its order reads what it writes
+        let reads_itself = self.kernel().insns[self.id].loads(own.access.var);
+        let is_own = |s: &AccessSite| s.insn == self.id && s.bound_of.is_none() && !reads_itself;
+        let alike = |s: &AccessSite| matches!(s.mode, Mode::Update(_)) && s.mode == own.mode;
+        for site in all.iter().filter(|s| self.is_inside(s) && !alike(s) && !is_own(s)) {
             let Some(pair) = pair_relation(self.poly(), own, site, Order::Within(self.around())) else {
                 continue;
             };

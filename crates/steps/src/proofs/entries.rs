@@ -166,7 +166,7 @@ impl Seen<'_> {
             Expr::Int(_)
             | Expr::Real(_)
             | Expr::Iname(_)
-            | Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits, _)
+            | Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits | UnaryOp::Field(..), _)
             | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::Cast(..)

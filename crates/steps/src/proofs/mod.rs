@@ -14,6 +14,7 @@ pub mod finite;
 pub mod footprint;
 pub mod index_cases;
 pub mod inside;
+pub mod largest_length;
 pub mod length;
 pub mod order;
 pub mod recomputed;

@@ -91,6 +91,13 @@ impl Primitive for MakeAtomic {
                 | AddressSpace::Constant
                 | AddressSpace::Literal => false,
             };
+            UPDATE.require(var.ty.record().is_none(), || {
+                format!(
+                    "`{}` updates `{}`, which holds records, and no target updates those atomically; use \
+                     `reduce_in_tree`",
+                    insn.name, var.name
+                )
+            })?;
             SHARED.require(shared, || {
                 format!(
                     "`{}` updates `{}`, which is {}: nobody else sees it; leave the update as it is",

@@ -373,7 +373,7 @@ impl Scope<'_> {
             Expr::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, a, b) => {
                 self.is_polynomial(a) && self.is_polynomial(b)
             }
-            Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits, _)
+            Expr::Unary(UnaryOp::Not | UnaryOp::BitNot | UnaryOp::Bits | UnaryOp::Field(..), _)
             | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::Cast(..)

@@ -3,7 +3,6 @@
 
 mod edit;
 
-use super::reduce_in_tree::{Values, work_item_tag};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
@@ -20,11 +19,12 @@ use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
 use purlin_steps::proofs::accumulation::IS_UPDATE;
 use purlin_steps::proofs::accumulation::NO_REDUCTIONS;
-use purlin_steps::proofs::accumulation::{refuse_reductions, update};
+use purlin_steps::proofs::accumulation::{refuse_reductions, update_in_order};
 use purlin_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
 use purlin_steps::proofs::elements::NO_RULE;
 use purlin_steps::proofs::elements::check_no_rule;
 use purlin_steps::proofs::extent::parametric_extent;
+use purlin_steps::proofs::largest_length::{LARGEST_LENGTH, SOME_ITERATION, Values, work_item_tag};
 use purlin_steps::proofs::stale;
 use purlin_steps::proofs::written::{NewRead, reads_constants};
 use purlin_steps::refusal::{AtParameters, LostValue, Refusal};
@@ -257,8 +257,8 @@ impl Primitive for ParalleliseScan {
         NO_REDUCTION,
         IS_UPDATE,
         NO_REDUCTIONS,
-        super::reduce_in_tree::LARGEST_LENGTH,
-        super::reduce_in_tree::SOME_ITERATION,
+        LARGEST_LENGTH,
+        SOME_ITERATION,
     ];
     const KEEPS: Keeps = Keeps::REASSOCIATED;
     const WEIGHT: usize = 2;
@@ -266,7 +266,7 @@ impl Primitive for ParalleliseScan {
     fn check(&self, analysis: &Analysis) -> Result<Scan, Refusal> {
         let kernel = analysis.kernel();
         let iname = lookup::tree_loop(kernel, &self.iname)?;
-        let (id, op) = update(kernel, &self.insn)?;
+        let (id, op) = update_in_order(kernel, &self.insn)?;
         let (expanded, poly) = (analysis.expanded(), analysis.polyhedral());
         let Some(outer) = poly.loops(id).iter().position(|l| *l == iname) else {
             return Err(AROUND.unfit(format!("`{}` is not around `{}`", self.iname, self.insn)));
@@ -379,7 +379,10 @@ fn check_terms(
     let kernel = &*poly.kernel;
     let around = poly.loops(id);
     for of_var in sites {
-        for read in of_var.iter().filter(|s| s.insn == id && !s.writes()) {
+        // the terms do not read the total, which an update that keeps its order does
+        let is_term =
+            |s: &AccessSite| s.insn == id && !s.writes() && s.access.var != kernel.insns[id].lhs.var;
+        for read in of_var.iter().filter(|s| is_term(s)) {
             let inside = |insn| poly.loops(insn).starts_with(&around[..=outer]);
             for write in of_var.iter().filter(|s| s.writes() && inside(s.insn)) {
                 let Some(pair) = pair_relation(poly, write, read, Order::Within(&around[..outer])) else {

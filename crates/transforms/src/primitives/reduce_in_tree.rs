@@ -1,17 +1,14 @@
 //! Joins the terms of an update pairwise, in logarithmically many steps.
 
+mod edit;
+
 use purlin_analysis::Analysis;
-use purlin_ir::neutral::neutral;
-use purlin_ir::{
-    Access, AddressSpace, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Node,
-    ScalarType, SubGroup, UpdateOp, VarId, VarKind, Variable, WriteOp,
-};
+use purlin_ir::{AxisTag, InameId, Insn, InsnId, Kernel, Node, ScalarType, SubGroup, UpdateOp};
 use purlin_steps::argument;
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::keeps::{Instances, Keeps};
 use purlin_steps::lookup;
 use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::nest::new_loop;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
 use purlin_steps::proofs::ORDER;
@@ -19,12 +16,12 @@ use purlin_steps::proofs::accumulation::HAS_ELEMENT;
 use purlin_steps::proofs::accumulation::HAS_VALUE;
 use purlin_steps::proofs::accumulation::IS_UPDATE;
 use purlin_steps::proofs::accumulation::NO_REDUCTIONS;
-use purlin_steps::proofs::accumulation::{Delayed, refuse_reductions, update};
-use purlin_steps::proofs::extent::{parametric_extent, points_of};
+use purlin_steps::proofs::accumulation::{Delayed, refuse_reductions, update, update_in_order};
+use purlin_steps::proofs::largest_length::{LARGEST_LENGTH, SOME_ITERATION, Values, work_item_tag};
 use purlin_steps::proofs::width::fits_i32;
 use purlin_steps::refusal::Refusal;
 use purlin_steps::schedule::{Array, Handles, Loop, Made, Statement};
-use purlin_steps::tree::{edit_siblings, loop_body};
+use purlin_steps::tree::loop_body;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -45,6 +42,9 @@ use std::fmt;
 ///                         s_tree_join_2: s_tree[s_tree_2] += s_tree[s_tree_2 + 1]
 ///                       s: y += s_tree[0]
 /// ```
+/// Where the operands keep their order, as in an operator that is not declared commutative, neighbours are
+/// joined: `tree[2*k]` with `tree[2*k + 1]`, then `tree[4*k]` with `tree[4*k + 2]`, and so on.
+///
 /// Any constant length is halved, rounding up. Where the loop is shorter than its largest length,
 /// or a predicate leaves terms out, every leaf is set to the neutral element first: the sum over
 /// nothing changes nothing. The barriers between the steps are derived like all others.
@@ -88,6 +88,7 @@ use std::fmt;
 /// - an element that the loop selects;
 /// - a loop of more than an update, of a plain store, of unknown length, or of integers that may not
 ///   fit; for shuffles, of another length or axis;
+/// - an operator that is not declared associative; for shuffles, not commutative;
 /// - a tag that is no axis of work-items;
 /// - names that are taken.
 ///
@@ -160,14 +161,6 @@ const ONE_ELEMENT: Obligation =
 /// The leaves hold the terms: of an extremum, other than of a sum modulo 2^32, they must fit.
 const TERMS_FIT: Obligation =
     Obligation::new("reduce_in_tree.terms_fit", "the terms of an extremum of an `i32` surely fit one");
-
-/// The tree has a size.
-pub(super) const LARGEST_LENGTH: Obligation =
-    Obligation::new("largest_length", "the length of the loop has a constant bound");
-
-/// There is a term.
-pub(super) const SOME_ITERATION: Obligation =
-    Obligation::new("some_iteration", "the loop runs at some values of the parameters");
 
 /// Shuffles go to neighbours.
 const LANES_AXIS: Obligation =
@@ -251,7 +244,9 @@ impl Primitive for ReduceInTree {
         };
         let id = *id;
         let insn = &analysis.expanded().insns[id];
-        let (_, op) = update(kernel, &insn.name)?;
+        // shuffles join what is left and right of a work-item
+        let of_update = if self.shuffle { update } else { update_in_order };
+        let (_, op) = of_update(kernel, &insn.name)?;
         ONE_ELEMENT.require(!insn.lhs.index.iter().any(|e| e.mentions(iname)), || {
             format!(
                 "every iteration of `{}` updates an element of `{}` of its own; there is nothing to join",
@@ -294,84 +289,6 @@ impl Primitive for ReduceInTree {
             1 => step.by_work_items(AxisTag::Local(0)).by_shuffles(),
             _ => step.by_work_items(AxisTag::Local(0)),
         })
-    }
-}
-
-/// The tag of work-items that is asked for, or else that a loop has.
-pub(super) fn work_item_tag(
-    kernel: &Kernel,
-    iname: InameId,
-    wanted: Option<AxisTag>,
-) -> Result<AxisTag, Refusal> {
-    match wanted {
-        None => Ok(kernel.inames[iname].tag),
-        Some(tag @ AxisTag::Local(_)) => Ok(tag),
-        Some(
-            tag @ (AxisTag::Sequential
-            | AxisTag::Unrolled
-            | AxisTag::Rolled
-            | AxisTag::Vector
-            | AxisTag::Group(_)
-            | AxisTag::Launch),
-        ) => {
-            let found = format!("`{tag}` is no axis of the work-items of a group");
-            Err(Refusal::argument("tag", found, "l.0, l.1 or l.2"))
-        }
-    }
-}
-
-/// The values of a loop that has a constant largest length.
-pub(super) struct Values {
-    /// Lower bound.
-    pub(super) lo: Affine,
-    /// Most iterations.
-    pub(super) length: i64,
-    /// The bound that only the assumptions give and the loop should show.
-    bound: Option<Domain>,
-}
-
-impl Values {
-    /// The values of a loop.
-    ///
-    /// # Errors
-    /// [`LARGEST_LENGTH`] for a loop without a constant bound, [`SOME_ITERATION`] for one that
-    /// never runs.
-    pub(super) fn of(kernel: &Kernel, iname: InameId) -> Result<Self, Refusal> {
-        let name = &kernel.inames[iname].name;
-        let known = parametric_extent(Analysis::of(kernel).polyhedral(), iname)?;
-        let known = known.and_then(|(lo, n)| Some(Self { lo, length: n.as_constant()?, bound: None }));
-        let known = match known {
-            Some(known) => Some(known),
-            None => Self::assumed(kernel, iname)?,
-        };
-        let values = known.ok_or_else(|| {
-            LARGEST_LENGTH.undecided(format!(
-                "the length of `{name}` has no constant bound; split it, and take the loop inside a block, or assume \
-                 a bound"
-            ))
-        })?;
-        SOME_ITERATION
-            .require(values.length >= 1, || format!("`{name}` never runs; there is nothing to join"))?;
-        Ok(values)
-    }
-
-    /// Constants between which a loop runs at all sizes that are assumed.
-    fn assumed(kernel: &Kernel, iname: InameId) -> Result<Option<Self>, Refusal> {
-        let analysis = Analysis::of(kernel);
-        let name = &kernel.inames[iname].name;
-        let values = points_of(analysis.polyhedral(), &[iname])?.project_onto(&[name])?;
-        let (Some(first), Some(last)) = values.bounds(name)? else { return Ok(None) };
-        let Some(length) = last.checked_sub(first).and_then(|n| n.checked_add(1)) else { return Ok(None) };
-        let lo = Affine::constant(first);
-        let bound = Some(Domain::range(iname, &lo, &lo.plus_constant(length)));
-        Ok(Some(Self { lo, length, bound }))
-    }
-
-    /// Writes the bound into the domain of the loop, where work-items are counted by it.
-    pub(super) fn show_bound(&self, kernel: &mut Kernel, iname: InameId) {
-        if let Some(bound) = &self.bound {
-            kernel.inames[iname].domain = kernel.inames[iname].domain.intersect(bound);
-        }
     }
 }
 
@@ -419,150 +336,4 @@ fn on_other_axes(kernel: &Kernel, around: &[InameId], tag: AxisTag) -> Vec<(Inam
 fn is_full(kernel: &Kernel, iname: InameId, length: i64) -> bool {
     let range = kernel.inames[iname].domain.as_range(iname);
     range.is_some_and(|(lo, hi)| hi.minus(&lo).as_constant() == Some(length))
-}
-
-impl Plan {
-    /// How many leaves are left before each step, and to how many the rest is joined.
-    fn halves(&self) -> Vec<(i64, i64)> {
-        let mut halves = Vec::new();
-        let mut left = self.values.length;
-        while left > 1 {
-            let half = left - left / 2;
-            halves.push((left, half));
-            left = half;
-        }
-        halves
-    }
-
-    /// The names of all that is made, if the tree has this one.
-    fn names(&self, name: &str) -> Vec<String> {
-        let steps = 0..self.halves().len();
-        let joins = steps.clone().map(|k| format!("{name}_join_{k}"));
-        let sums = steps.filter(|_| self.shuffle).map(|k| format!("{name}_sum_{k}"));
-        let fixed = ["", "_fill", "_leaf"].map(|end| format!("{name}{end}"));
-        fixed.into_iter().chain(joins).chain(sums).collect()
-    }
-
-    fn edit(&self, kernel: &mut Kernel) -> Tree {
-        let update = kernel.insns[self.id].clone();
-        let ty = kernel.vars[update.lhs.var].ty;
-        let mut parts = Grown { nodes: Vec::new(), insns: Vec::new(), loops: Vec::new() };
-        let tree = self.array(kernel, self.name.clone(), ty);
-        let mut arrays = vec![tree];
-        if !self.full {
-            let at = self.new_loop(kernel, "f", self.values.length);
-            parts.loops.push(at);
-            let fill =
-                self.insn("_fill", self.element(tree, at, 0), WriteOp::Assign, neutral(self.op, ty), &update);
-            parts.push(kernel, at, fill);
-        }
-        kernel.inames[self.iname].tag = self.tag;
-        self.values.show_bound(kernel, self.iname);
-        let leaf = Access::new(tree, self.index(Affine::iname(self.iname).minus(&self.values.lo)));
-        let leaf = self.insn("_leaf", leaf, WriteOp::Assign, update.rhs.clone(), &update);
-        parts.push(kernel, self.iname, Insn { predicate: update.predicate.clone(), ..leaf });
-        for (k, (left, half)) in self.halves().into_iter().enumerate() {
-            let length = if self.shuffle { self.values.length } else { left - half };
-            let at = self.new_loop(kernel, &k.to_string(), length);
-            parts.loops.push(at);
-            let end = format!("_join_{k}");
-            let join = if self.shuffle {
-                let (before, sum) = (arrays[k], self.array(kernel, self.sum(k), ty));
-                arrays.push(sum);
-                let rhs = self.joined(before, at, half);
-                self.insn(&end, self.element(sum, at, 0), WriteOp::Assign, rhs, &update)
-            } else {
-                let op = WriteOp::Update { op: self.op, atomic: false };
-                self.insn(
-                    &end,
-                    self.element(tree, at, 0),
-                    op,
-                    Expr::Load(self.element(tree, at, half)),
-                    &update,
-                )
-            };
-            parts.push(kernel, at, join);
-        }
-        let sum = Expr::load(*arrays.last().unwrap_or(&tree), self.index(Affine::constant(0)));
-        let predicate = update.predicate.clone().filter(|p| !p.mentions(self.iname));
-        kernel.insns[self.id] = Insn { rhs: sum, predicate, ..update };
-        parts.nodes.push(Node::Insn(self.id));
-        self.replace(kernel, &parts.nodes);
-        Tree {
-            arrays: arrays.iter().map(|a| Array::named(&kernel.vars[*a].name)).collect(),
-            loops: parts.loops.iter().map(|l| Loop::named(&kernel.inames[*l].name)).collect(),
-            statements: parts.insns.iter().map(|i| Statement::named(&kernel.insns[*i].name)).collect(),
-        }
-    }
-
-    /// What holds an element for each leaf.
-    fn array(&self, kernel: &mut Kernel, name: String, ty: ScalarType) -> VarId {
-        let lengths = self.around.iter().map(|(_, values)| values.length).chain([self.values.length]);
-        let shape = lengths.map(Affine::constant).collect::<Vec<_>>();
-        let space = if self.shuffle { AddressSpace::SubGroup } else { AddressSpace::Local };
-        kernel.vars.push(Variable::new(name, ty, VarKind::Temporary, shape, space))
-    }
-
-    /// A loop over work-items.
-    fn new_loop(&self, kernel: &mut Kernel, end: &str, length: i64) -> InameId {
-        new_loop(kernel, &format!("{}_{end}", self.name), length, self.tag)
-    }
-
-    /// An instruction with the tags of the update.
-    fn insn(&self, end: &str, lhs: Access, op: WriteOp, rhs: Expr, update: &Insn) -> Insn {
-        let (name, tags) = (format!("{}{end}", self.name), update.tags.clone());
-        Insn { name, lhs, op, rhs, predicate: None, tags, callee: None }
-    }
-
-    /// Name of what the work-items of a sub-group hold after a step.
-    fn sum(&self, k: usize) -> String {
-        format!("{}_sum_{k}", self.name)
-    }
-
-    /// What a work-item holds, joined with what the one half the sub-group further holds.
-    fn joined(&self, held: VarId, at: InameId, half: i64) -> Expr {
-        let (own, length) = (Expr::Load(self.element(held, at, 0)), self.values.length);
-        let further = Expr::from_affine(&Affine::iname(at).plus_constant(half));
-        let other = Expr::Binary(BinaryOp::Mod, Box::new(further), Box::new(Expr::Int(length)));
-        let mut index = self.index(Affine::constant(0));
-        index.pop();
-        index.push(other);
-        self.op.joined(own, Expr::load(held, index))
-    }
-
-    /// The element of an array at `last` on its last axis.
-    fn index(&self, last: Affine) -> Vec<Expr> {
-        let own = self.around.iter().map(|(iname, values)| Affine::iname(*iname).minus(&values.lo));
-        own.chain([last]).map(|e| Expr::from_affine(&e)).collect()
-    }
-
-    fn element(&self, array: VarId, iname: InameId, offset: i64) -> Access {
-        Access::new(array, self.index(Affine::iname(iname).plus_constant(offset)))
-    }
-
-    fn replace(&self, kernel: &mut Kernel, nodes: &[Node]) {
-        let wanted = |n: &Node| matches!(n, Node::Loop(l, _) if *l == self.iname);
-        edit_siblings(&mut kernel.body, &wanted, &mut |siblings| {
-            if let Some(at) = siblings.iter().position(wanted) {
-                siblings.splice(at..=at, nodes.iter().cloned());
-            }
-        });
-    }
-}
-
-/// The statements of a tree, as far as they exist.
-struct Grown {
-    nodes: Vec<Node>,
-    insns: Vec<InsnId>,
-    /// Those that are new.
-    loops: Vec<InameId>,
-}
-
-impl Grown {
-    /// Adds an instruction in a loop.
-    fn push(&mut self, kernel: &mut Kernel, at: InameId, insn: Insn) {
-        let insn = kernel.insns.push(insn);
-        self.insns.push(insn);
-        self.nodes.push(Node::Loop(at, vec![Node::Insn(insn)]));
-    }
 }

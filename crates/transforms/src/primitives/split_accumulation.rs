@@ -237,7 +237,9 @@ impl SplitAccumulation {
 
     /// In between the accumulator is only updated; returns the operator.
     fn check_updates(&self, kernel: &Kernel, var: VarId, updates: &[InsnId]) -> Result<UpdateOp, Refusal> {
-        let op_of = |id: &InsnId| kernel.insns[*id].update_op().filter(|_| !kernel.insns[*id].loads(var));
+        let op_of = |id: &InsnId| {
+            kernel.insns[*id].update_op().filter(|op| op.commutes() && !kernel.insns[*id].loads(var))
+        };
         let mut first = None;
         for id in updates {
             let op = op_of(id);

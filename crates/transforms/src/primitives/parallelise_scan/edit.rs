@@ -129,7 +129,12 @@ impl Scan {
         let copy = self.insn(&format!("_copy_{k}"), element(to, 0), None, Expr::Load(element(from, 0)), None);
         let there = Expr::binary(BinaryOp::Le, Expr::Int(distance), Expr::Iname(at));
         let other = Expr::Load(element(from, -distance));
-        let add = self.insn(&format!("_add_{k}"), element(to, 0), Some(self.op), other, Some(there));
+        // the earlier operand stands first where the order matters
+        let (op, value) = match self.op.commutes() {
+            true => (Some(self.op), other),
+            false => (None, self.op.joined(other, Expr::Load(element(from, 0)))),
+        };
+        let add = self.insn(&format!("_add_{k}"), element(to, 0), op, value, Some(there));
         Node::Loop(at, [copy, add].map(|insn| Node::Insn(kernel.insns.push(insn))).into())
     }
 
