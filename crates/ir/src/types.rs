@@ -203,7 +203,14 @@ impl ScalarType {
         match self {
             Self::I8 | Self::I16 | Self::I32 | Self::I64 => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
             Self::U8 | Self::U16 | Self::U32 | Self::U64 => Some((0, (1 << bits) - 1)),
-            Self::F16 | Self::Bf16 | Self::F32 | Self::F64 | Self::Bool | Self::C64 | Self::C128 | Self::Record(_) => None,
+            Self::F16
+            | Self::Bf16
+            | Self::F32
+            | Self::F64
+            | Self::Bool
+            | Self::C64
+            | Self::C128
+            | Self::Record(_) => None,
         }
     }
 

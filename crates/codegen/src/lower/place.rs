@@ -74,7 +74,9 @@ impl<'k> Lower<'k> {
             TableData::Int(values) => values.get(place).map(|v| match var.ty.class() {
                 Class::Truth => Value::Bool(Expr::Bool(*v != 0)),
                 Class::Word => Value::Word(Expr::Int(*v, var.ty), var.ty),
-                Class::Exact | Class::Real | Class::Complex | Class::Record => Value::Affine(Affine::constant(*v)),
+                Class::Exact | Class::Real | Class::Complex | Class::Record => {
+                    Value::Affine(Affine::constant(*v))
+                }
             }),
         }
     }
