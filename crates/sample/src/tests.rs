@@ -84,6 +84,24 @@ fn launches_occur() {
     }
 }
 
+/// Records occur, run, and mean what their text does.
+#[test]
+fn records_occur_and_run() {
+    let mut runner = TestRunner::new(config(1));
+    let strategy = arbitrary_kernel(SampleConfig { records: true, ..SampleConfig::default() });
+    let (mut joined, mut kept) = (0, 0);
+    for _ in 0..400 {
+        let mut sample = strategy.new_tree(&mut runner).expect("a sample").current();
+        let text = sample.kernel.to_string();
+        joined += usize::from(text.contains(" ends= "));
+        kept += usize::from(text.contains(" run= "));
+        assert_eq!(purlin_ir::text::parse(&text).as_ref(), Ok(&sample.kernel), "{text}");
+        let run = interpret(&sample.kernel, &mut sample.memory);
+        assert!(run.is_ok(), "{run:?}\n{text}");
+    }
+    assert!(joined > 5 && kept > 5, "{joined} in any order, {kept} in theirs");
+}
+
 /// What the documentation promises to occur does, within a few hundred samples.
 #[test]
 fn every_feature_occurs() {
