@@ -373,12 +373,14 @@ fn constant(around: &[Around], atom: &Atom) -> Option<Affine> {
 /// they may change.
 fn forget_others(part: &mut Kernel) {
     let mut used = BTreeSet::new();
-    for (insn, loops) in part.schedule() {
-        let insn = &part.insns[insn];
+    // what rules read is read where they are used
+    let whole = part.with_rules_expanded();
+    for (insn, loops) in whole.schedule() {
+        let insn = &whole.insns[insn];
         used.insert(insn.lhs.var);
         used.extend(insn.reads().iter().map(|access| access.var));
         for iname in loops {
-            part.inames[iname].domain.for_each_symbol(&mut |atom| match atom {
+            whole.inames[iname].domain.for_each_symbol(&mut |atom| match atom {
                 Atom::Var(var) => {
                     used.insert(*var);
                 }
@@ -386,7 +388,7 @@ fn forget_others(part: &mut Kernel) {
             });
         }
     }
-    for id in reduction_symbols(part) {
+    for id in reduction_symbols(&whole) {
         used.insert(id);
     }
     for id in part.vars.ids() {

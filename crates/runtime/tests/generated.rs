@@ -157,6 +157,7 @@ fn download(device: &dyn Device, ty: ScalarType, buffer: &Buffer) -> Value {
         ScalarType::Bf16 => Value::Bf16(download_values(device, buffer).unwrap()),
         ScalarType::C64 => Value::C64(download_values(device, buffer).unwrap()),
         ScalarType::C128 => Value::C128(download_values(device, buffer).unwrap()),
+        ScalarType::Record(_) => panic!("buffers hold a field of a record each, not {ty}"),
     }
 }
 
