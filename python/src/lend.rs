@@ -44,6 +44,7 @@ pub(crate) fn elements(array: &Array, bytes: &[u8], ty: ScalarType) -> Option<Va
                 ScalarType::C64 => read(array, bytes, single).map(Value::C64),
                 ScalarType::C128 => read(array, bytes, double).map(Value::C128),
                 ScalarType::Bool => read(array, bytes, |[byte]: [u8; 1]| Flag(byte)).map(Value::Bool),
+                ScalarType::Record(_) => None, // arrays hold a field each
             }
         };
     }

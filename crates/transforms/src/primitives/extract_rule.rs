@@ -161,7 +161,10 @@ impl ExtractRule {
         let parsed = purlin_ir::text::parse(&(lines.join("\n") + "\n"))
             .map_err(|e| no_template(e.errors().first().map_or("", |e| e.message.as_str())))?;
         let added = parsed.rules.iter().last().filter(|(_, r)| r.name == self.name);
-        let Some((_, rule)) = added else { return Err(no_template("it declares no rule")) };
+        // a text writes them out where they are used
+        let Some((_, rule)) = added else {
+            return Err(no_template("a rule with a reduction has no name in a kernel"));
+        };
         Ok(rule.clone())
     }
 
