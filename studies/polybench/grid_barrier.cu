@@ -1,5 +1,5 @@
 // What each of 1000 dependent steps costs: a launch, a node of a graph, a grid-wide barrier of a cooperative launch.
-// nvcc -O3 -std=c++17 -arch=sm_90 studies/polybench/grid_barrier.cu -o /tmp/grid_barrier && /tmp/grid_barrier
+// nvcc -O3 -std=c++17 -arch=sm_90 --extended-lambda studies/polybench/grid_barrier.cu -o /tmp/grid_barrier && /tmp/grid_barrier
 #include <cooperative_groups.h>
 #include <cstdio>
 #include <vector>

@@ -571,14 +571,15 @@ def page(_):
              f"`RUNS={RUNS} PLUTO=… POLLY=clang-19 python3 studies/polybench/run.py schedule time page` makes this table.", "", *table(times_of(1), ("written", "auto", "isl", "polly", "pluto"))]
     if times_of(2):
         lines += ["", "## Two threads", "",
-                  "Wall time, relative to plain C on one thread. `auto` schedules for two threads; `-polly-parallel`, Pluto `--parallel`.", "",
+                  "Wall time, relative to plain C on one thread. `auto` schedules for two threads; `-polly-parallel`, Pluto `--parallel`.",
+                  f"`THREADS=2 RUNS={RUNS} PLUTO=… python3 studies/polybench/run.py schedule time`, then `page`.", "",
                   *table(times_of(2), ("auto", "polly", "pluto"))]
     other = HERE / "other" / "times.json"
     if other.exists():
         found = json.loads(other.read_text())
         lines += ["", "## Other programs", "",
                   "`auto` beside a schedule by hand of the same program (other/hand), both in C on one thread; more than 1 is faster than by",
-                  "hand.", "", "| program | by hand | auto | hand / auto |", "|---|---|---|---|"]
+                  "hand. `python3 studies/polybench/other.py schedule check time`, then `run.py page`.", "", "| program | by hand | auto | hand / auto |", "|---|---|---|---|"]
         lines += [f"| {name} | {1e3 * v['hand']:.2f} ms | {1e3 * v['auto']:.2f} ms | {v['hand'] / v['auto']:.2f} |" for name, v in sorted(found.items())]
     (ROOT / "results" / "polybench.md").write_text("\n".join(lines) + "\n")
 

@@ -58,7 +58,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// The outermost bands of isl's schedule, after each loop that holds statements of several is distributed.
+    /// The outermost bands of isl's schedule, after each loop that holds statements of several is
+    /// distributed.
     ///
     /// # Errors
     /// A bug, a loop that cannot be distributed, a failure of the solver.

@@ -234,8 +234,8 @@ impl TransformArgs {
     }
 }
 
-/// The form as steps start from it, if it is lowered with something; a kernel that is no form's stays as
-/// it is: steps are proved for what they meet.
+/// The form as steps start from it, if it is lowered with something; a kernel that is no form's
+/// stays as it is: steps are proved for what they meet.
 pub fn start(
     source: &Source,
     form: &dyn CellKernel,

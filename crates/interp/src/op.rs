@@ -94,9 +94,7 @@ impl OpKind {
             Self::FloorDiv => 6,
             Self::Mod => 7,
             Self::Bitwise => 8,
-            Self::Math(function) => {
-                PLAIN.len() + MathFn::ALL.iter().position(|f| *f == function).unwrap_or_default()
-            }
+            Self::Math(function) => PLAIN.len() + place(MathFn::ALL, function),
         }
     }
 
@@ -123,6 +121,11 @@ impl fmt::Display for OpKind {
     }
 }
 
+/// The place of one of all. Records alone are none, and nothing counts before they are taken apart.
+fn place<T: Copy + PartialEq>(all: &[T], one: T) -> usize {
+    all.iter().position(|known| *known == one).expect("a kernel in scalar form")
+}
+
 /// A kind of operation and the type it works on, as one small number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally(u16);
@@ -133,8 +136,7 @@ impl Tally {
 
     /// The tally of operations of this kind and type.
     pub fn new(kind: OpKind, ty: ScalarType) -> Self {
-        let place = ScalarType::ALL.iter().position(|known| *known == ty);
-        Self((kind.index() * ScalarType::ALL.len() + place.unwrap_or_default()) as u16)
+        Self((kind.index() * ScalarType::ALL.len() + place(&ScalarType::ALL, ty)) as u16)
     }
 
     /// The same operation in single precision.
@@ -142,8 +144,7 @@ impl Tally {
         let types = ScalarType::ALL.len() as u16;
         let (kind, ty) = (self.0 / types, ScalarType::ALL[usize::from(self.0 % types)]);
         let single = if ty.is_complex() { ScalarType::C64 } else { ScalarType::F32 };
-        let place = ScalarType::ALL.iter().position(|known| *known == single);
-        Self(kind * types + place.unwrap_or_default() as u16)
+        Self(kind * types + place(&ScalarType::ALL, single) as u16)
     }
 
     /// Its number, below [`Self::COUNT`].

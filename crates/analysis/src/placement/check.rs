@@ -258,8 +258,9 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// The pairs that run apart along an axis of work-items. What one of them repeats in an iteration of the
-    /// loops around changes nothing: not what another has written before, nor what that has read since.
+    /// The pairs that run apart along an axis of work-items. What one of them repeats in an
+    /// iteration of the loops around changes nothing: not what another has written before, nor what
+    /// that has read since.
     fn part_along(&self, d: &Dependence, axis: Axis) -> Option<Part> {
         let position = |insn| self.poly.position(insn);
         let again = match d.kind {

@@ -491,7 +491,8 @@ fn data_dependent_bounds_take_their_values_from_a_file() {
     assert!(error.contains("`x[9]`") && error.contains("--values"), "{error}");
 }
 
-/// The schedules that are compared with Triton's kernels: sums of sub-groups by shuffles, of groups in local memory.
+/// The schedules that are compared with Triton's kernels: sums of sub-groups by shuffles, of groups
+/// in local memory.
 #[test]
 fn softmax_and_layer_norm_hold_rows_in_registers() {
     for kernel in ["softmax", "layer_norm"] {
@@ -550,7 +551,8 @@ fn parameters_of_a_tensor_product_recipe_are_holes() {
     );
     let broken = "columns = local, elements = 4, groups = 8, lines = local, pad = 1 break a constraint";
     assert!(refused.contains(broken), "{refused}");
-    // what is stored where is a value like any other, and an address space that no temporary has is refused
+    // what is stored where is a value like any other, and an address space that no temporary has is
+    // refused
     let unknown = bad(&[&args[..], &["--hole", "columns=literal"]].concat(), 2);
     assert!(unknown.contains("`columns` is one of private, local, not literal"), "{unknown}");
 }

@@ -85,7 +85,7 @@ impl<'s> Parser<'s> {
             self.close(&mut blocks);
         }
         self.settle(&mut blocks);
-        let nodes = blocks.pop().map(|b| b.nodes).unwrap_or_default();
+        let nodes = blocks.swap_remove(0).nodes; // the root is never closed
         self.kernel.body = if self.made.guards.is_empty() { nodes } else { self.guard_bounds(nodes) };
     }
 
