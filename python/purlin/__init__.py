@@ -58,6 +58,7 @@ from purlin.errors import (
 )
 from purlin.generic import Generic, generic
 from purlin.imports import from_loopy, prove_loopy
+from purlin.numbering import number_by_dimension
 from purlin.operator import Operator, Part, Trial, jit
 from purlin.schedule import Made, Primitive, Schedule, Step, primitives
 from purlin.solvers import NewtonSolution, Solution, newton, solve
@@ -125,6 +126,7 @@ __all__ = [
     "generic",
     "jit",
     "newton",
+    "number_by_dimension",
     "primitives",
     "prove_loopy",
     "solve",

@@ -73,17 +73,23 @@ class Operator:
     """
 
     def __init__(
-        self, forms: list[_purlin.Form], device: str, mapping: Optional[str], trials: Optional[Path] = None
+        self,
+        forms: list[_purlin.Form],
+        device: str,
+        mapping: Optional[str],
+        trials: Optional[Path] = None,
+        by_dimension: bool = False,
     ) -> None:
         self._device = device
         self._trials = trials
+        self._by_dimension = by_dimension
         self._constants = _constants(forms)
         self._is_checked = False
         # one assignment: calls of other threads see the old code or the new one
         self.parts = tuple(self._part(form, mapping) for form in forms)
 
     def _part(self, form: _purlin.Form, mapping: Optional[str]) -> Part:
-        engine, found, words = form.map(self._device, mapping, self._trials)
+        engine, found, words = form.map(self._device, mapping, self._trials, self._by_dimension)
         schedule = Schedule._of(engine)
         compiled = compile(schedule, self._device)
         if self._is_checked:
@@ -117,6 +123,14 @@ class Operator:
     def mapping_reason(self) -> str:
         """The mapping of a form that has one kernel in words, and where it is known from."""
         return self._only().words
+
+    @property
+    def entity_parts(self) -> Optional[tuple[int, ...]]:
+        """How many degrees of freedom of a cell are on vertices, edges, faces and in the interior, as far as
+        there are any: what :func:`purlin.number_by_dimension` takes. None where the form does not say so.
+        """
+        parts = self._only().form.entity_parts
+        return None if parts is None else tuple(parts)
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
@@ -371,6 +385,7 @@ def jit(
     vector: str = "assembled",
     cell_values: Iterable[str] = (),
     trials: Union[str, os.PathLike, None] = None,
+    by_dimension: bool = False,
     **export: Any,
 ) -> Operator:
     """Compiles a variational form for a device.
@@ -389,19 +404,20 @@ def jit(
     Without ``mapping`` it takes the best one that is known for the device: of the trials of
     ``purlin tune`` in the file ``trials`` (``tune-output/trials.jsonl`` unless it is given), of what is
     shipped for the device's architecture, or of the cost model. :attr:`Operator.mapping_reason` says
-    which, and why.
+    which, and why. ``by_dimension`` says that degrees of freedom are numbered as
+    :func:`purlin.number_by_dimension` does, for which there are faster mappings; others stay right.
     """
     chosen = None if mapping is None else json.dumps(mapping, sort_keys=True)
     _check_options(form, export)
     text = _text(form, export)
     path = None if trials is None else Path(trials)
     result = (position_width, matrix, vector, tuple(sorted(set(cell_values))))
-    key = (text, dim, degree, device, chosen, *result, _state(path or Path(TRIALS)))
+    key = (text, dim, degree, device, chosen, by_dimension, *result, _state(path or Path(TRIALS)))
     with _lock:
         if key in _cache:
             _cache.move_to_end(key)
             return _cache[key]
-    operator = Operator(_forms(text, dim, degree, *result), device, chosen, path)
+    operator = Operator(_forms(text, dim, degree, *result), device, chosen, path, by_dimension)
     with _lock:
         _cache[key] = operator
         while len(_cache) > CACHE_SIZE:

@@ -6,7 +6,6 @@ use crate::program::device;
 use crate::schedule::Engine;
 use crate::sparse::{Matrix, matrices};
 use purlin::codegen::Options;
-use purlin::forms::CellKernel;
 use purlin::forms::import::{Imported, from_json_with};
 use purlin::forms::lowering::{
     LoweredForm, LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, VectorResult,
@@ -21,11 +20,12 @@ use purlin::forms::strategies::{
 };
 use purlin::forms::strategy::{Arguments, Question};
 use purlin::forms::tabulated::IntegralType;
+use purlin::forms::{CellKernel, Relowered};
 use purlin::ir;
 use purlin::kernels::Operator;
 use purlin::runtime::{Backend, Device};
 use purlin::transforms::Recipe;
-use purlin::tuning::known::{Known, Sought, first, for_device, mapped, trials, without_setup};
+use purlin::tuning::known::{Known, Sought, first, for_device, in_any_order, mapped, trials, without_setup};
 use purlin::tuning::staged_tilings;
 use purlin::{Mapping, NotAnAction, staged_tiling_sizes, transform};
 use pyo3::prelude::*;
@@ -99,21 +99,21 @@ impl CellKernel for Lowered {
         }
     }
 
-    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {
+    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<Relowered, OtherRules> {
         match self {
             Self::Named(form) => form.with_scheme(scheme),
             Self::Imported(kernel) => kernel.with_scheme(scheme),
         }
     }
 
-    fn symmetric(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+    fn symmetric(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
         match self {
             Self::Named(form) => form.symmetric(),
             Self::Imported(kernel) => kernel.symmetric(),
         }
     }
 
-    fn in_point_orbits(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+    fn in_point_orbits(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
         match self {
             Self::Named(form) => form.in_point_orbits(),
             Self::Imported(kernel) => kernel.in_point_orbits(),
@@ -234,6 +234,13 @@ impl Form {
         self.constants.clone()
     }
 
+    /// The degrees of freedom of a cell on vertices, edges, faces and in the interior, as far as there
+    /// are any; none where the form does not say so.
+    #[getter]
+    fn entity_parts(&self) -> Option<Vec<u64>> {
+        self.lowered.entity_parts()
+    }
+
     /// The kernel before any step.
     #[getter]
     fn kernel(&self) -> Kernel {
@@ -242,13 +249,15 @@ impl Form {
 
     /// Mapped as asked for, or else by the first known mapping that the device can hold; trials are
     /// those of the database in a file. The schedule starts from the kernel that the mapping lowers.
-    #[pyo3(signature = (device_name, mapping=None, database=None))]
+    /// Where numbers are `by_dimension`, known mappings keep their transfers in parts.
+    #[pyo3(signature = (device_name, mapping=None, database=None, by_dimension=false))]
     fn map(
         &self,
         py: Python<'_>,
         device_name: &str,
         mapping: Option<&str>,
         database: Option<PathBuf>,
+        by_dimension: bool,
     ) -> PyResult<Mapped> {
         failure::run(py, || {
             if let Some(text) = mapping {
@@ -259,7 +268,7 @@ impl Form {
                 let (_, recipe) = transform(&self.lowered, &mapping).map_err(refused)?;
                 return self.described(&recipe, &mapping, mapping.to_string());
             }
-            self.best_known(&*device(device_name)?, database.as_deref())
+            self.best_known(&*device(device_name)?, database.as_deref(), by_dimension)
         })
     }
 
@@ -324,11 +333,19 @@ impl Form {
         Sought { case: self.case.as_deref(), dim: self.dim }
     }
 
-    fn best_known(&self, device: &dyn Device, database: Option<&Path>) -> Result<Mapped, Failure> {
+    fn best_known(
+        &self,
+        device: &dyn Device,
+        database: Option<&Path>,
+        by_dimension: bool,
+    ) -> Result<Mapped, Failure> {
         let records = trials(database).map_err(refused)?;
-        let candidates = for_device(&self.lowered, self.sought(), device, &records);
+        let mut candidates = for_device(&self.lowered, self.sought(), device, &records);
         // every call may come with another mesh
-        let candidates = without_setup(candidates);
+        candidates.retain(|known| !known.mapping.needs().setup);
+        if !by_dimension {
+            candidates = in_any_order(candidates);
+        }
         let attempt = |known: &Known| {
             mapped(&self.lowered, &known.mapping, device.info(), &Options::default()).map_err(refused)
         };
@@ -340,7 +357,7 @@ impl Form {
     fn described(&self, recipe: &Recipe, mapping: &Mapping, words: String) -> Result<Mapped, Failure> {
         let json = serde_json::to_string(mapping).map_err(internal)?;
         let start = match relowered(&self.lowered, &recipe.lowering).map_err(internal)? {
-            Some(lowered) => lowered.kernel,
+            Some(lowered) => lowered.kernel().clone(),
             None => self.lowered.kernel().clone(),
         };
         Ok((Engine::replayed(start, recipe)?, json, words))

@@ -449,3 +449,56 @@ def test_export_options_are_those_of_the_exporter():
     from purlin.operator import EXPORT_OPTIONS
 
     assert tuple(inspect.signature(exporter.export_form).parameters)[1:] == EXPORT_OPTIONS
+
+
+def lagrange(degree, cell="tetrahedron", scalar="f64"):
+    """Laplace's operator with a mass term and its arrays on a few cells of a deformed cube."""
+    import basix.ufl
+    import ufl
+
+    dim = {"triangle": 2, "tetrahedron": 3}[cell]
+    mesh = ufl.Mesh(basix.ufl.element("Lagrange", cell, 1, shape=(dim,)))
+    element = basix.ufl.element("Lagrange", cell, degree)
+    space = ufl.FunctionSpace(mesh, element)
+    u, v = ufl.Coefficient(space), ufl.TestFunction(space)
+    form = ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx + 0.5 * ufl.inner(u, v) * ufl.dx
+    rng = np.random.default_rng(degree)
+    corners = np.eye(dim + 1, dim, k=-1)
+    x = np.concatenate([corners + 0.2 * rng.random(corners.shape) for _ in range(3)])
+    cells = np.arange(len(x), dtype=np.int32).reshape(3, dim + 1)
+    dofs = rng.permutation(3 * element.dim).astype(np.int32).reshape(3, element.dim)
+    kind = np.float32 if scalar == "f32" else np.float64
+    return form, {"w0": rng.random(dofs.size).astype(kind), "x": x.astype(kind), "x_dofs": cells}, dofs
+
+
+# a form of UFL takes the mappings of the forms that this package knows
+@pytest.mark.parametrize("scalar, tolerance", [("f64", 1e-12), ("f32", 2e-5)])
+@pytest.mark.parametrize("cell, degree", [("triangle", 4), ("tetrahedron", 3)])
+@pytest.mark.parametrize("mapping", LOWERED_ANEW[:2], ids=["orbits", "points"])
+def test_forms_of_ufl_are_lowered_anew(mapping, cell, degree, scalar, tolerance):
+    form, given, dofs = lagrange(degree, cell, scalar)
+    name = f"p{degree}_dofs"
+    results = []
+    for chosen in (None, mapping):
+        op = purlin.jit(form, "c", mapping=chosen, scalar=scalar)
+        y = np.zeros(dofs.size, dtype=given["w0"].dtype)
+        op(y, **given, **{name: dofs})
+        results.append(y)
+    assert abs(results[0] - results[1]).max() <= tolerance * abs(results[0]).max()
+    assert op.recipe.startswith("lowering ")
+
+
+def test_numbers_by_dimension_give_the_same_result():
+    form, given, dofs = lagrange(3)
+    op = purlin.jit(form, "c", by_dimension=True)
+    assert op.entity_parts == (4, 12, 4)
+    new, order = purlin.number_by_dimension(dofs, op.entity_parts)
+    assert sorted(order) == list(range(dofs.size)) and (order[new] == dofs).all()
+    # the vertices of all cells come last
+    assert (new[:, :4] >= dofs.size - 12).all() and new[0, 4] == 0
+    expected, found = np.zeros(dofs.size), np.zeros(dofs.size)
+    op(expected, p3_dofs=dofs, **given)
+    op(found, p3_dofs=new, **{**given, "w0": given["w0"][order]})
+    assert np.allclose(found, expected[order], rtol=0, atol=1e-13)
+    with pytest.raises(purlin.ShapeError, match="needed \\[cells, 10\\]"):
+        purlin.number_by_dimension(dofs, (4, 6))

@@ -8,6 +8,7 @@ mod actions;
 mod exactness;
 mod fewest_operations;
 mod imported;
+mod imported_orbits;
 mod jit;
 mod listed_cells;
 mod mappings;

@@ -46,7 +46,7 @@ fn results_are_those_of_the_reference() {
         let mapping = parts.and_then(|parts| mapping.with_parts(&parts)).unwrap_or(mapping);
         let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
         let symmetric = relowered(&problem.lowered, &recipe.lowering).unwrap().unwrap();
-        assert_eq!(recipe.apply(&symmetric.kernel).unwrap(), kernel);
+        assert_eq!(recipe.apply(symmetric.kernel()).unwrap(), kernel);
         let check = |found: &[f64], place: &str| {
             let error = RelativeError::between(found, &expected);
             let name = format!("{operator} {dim}-D P{degree}, {mapping}, in {place}, seed {seed}");
@@ -106,7 +106,7 @@ fn sizes_are_those_of_the_kernel() {
     for (operator, dim, degree) in [(Operator::Laplace, 2, 4), (Operator::Mass, 3, 4)] {
         let form = problem(operator, dim, degree, 1, 1).lowered;
         let (symmetric, orbits) = form.symmetric().unwrap();
-        let sizes = matrix_orbit_sizes(&symmetric.kernel, &symmetric.program, &orbits).unwrap();
+        let sizes = matrix_orbit_sizes(symmetric.kernel(), &symmetric.program().unwrap(), &orbits).unwrap();
         let bytes = |mapping| {
             let (kernel, _) = transform(&form, &mapping).unwrap();
             generate(&kernel, Target::Cuda, &Options::default()).unwrap().plan.local_bytes

@@ -4,7 +4,6 @@ use super::failure::Failure;
 use super::text_file::{read, section};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use purlin::forms::CellKernel;
 use purlin::forms::element::CellShape;
 use purlin::forms::form::Form;
 use purlin::forms::import::{self, Imported};
@@ -15,6 +14,7 @@ use purlin::forms::lowering::{NoSymmetry, Orbits, OtherRules};
 use purlin::forms::program::{CellLoop, CellProgram, NotAnAction};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::forms::tabulated::{IntegralType, TabulatedError};
+use purlin::forms::{CellKernel, Relowered};
 use purlin::ir::{Kernel, text};
 use purlin::kernels::{BakeOff, Operator, TensorProduct};
 use purlin::transforms::Script;
@@ -424,7 +424,7 @@ impl CellKernel for Lowered {
         }
     }
 
-    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {
+    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<Relowered, OtherRules> {
         match self {
             Self::Form(form) => form.with_scheme(scheme),
             Self::File(kernel) => kernel.with_scheme(scheme),
@@ -432,7 +432,7 @@ impl CellKernel for Lowered {
         }
     }
 
-    fn symmetric(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+    fn symmetric(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
         match self {
             Self::Form(form) => form.symmetric(),
             Self::File(kernel) => kernel.symmetric(),
@@ -440,7 +440,7 @@ impl CellKernel for Lowered {
         }
     }
 
-    fn in_point_orbits(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+    fn in_point_orbits(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
         match self {
             Self::Form(form) => form.in_point_orbits(),
             Self::File(kernel) => kernel.in_point_orbits(),

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use purlin::Mapping;
 use purlin::forms::CellKernel;
-use purlin::forms::lowering::LoweredForm;
+use purlin::forms::Relowered;
 use purlin::forms::strategies::{FactorisedCells, Sequential, SharingElimination, StrategyError};
 use purlin::forms::{Combinator, MappingError, relowered};
 use purlin::ir::Kernel;
@@ -110,14 +110,14 @@ impl TransformArgs {
         match self.given(source)? {
             Some(Given::Recipe(recipe)) => {
                 let lowered = start(source, form, &recipe.lowering)?;
-                let kernel = lowered.as_ref().map_or_else(|| form.kernel(), CellKernel::kernel);
+                let kernel = lowered.as_ref().map_or_else(|| form.kernel(), |lowered| lowered.kernel());
                 let definitions = recipe.definitions(kernel)?;
                 let kernel = recipe.apply(kernel)?;
                 return Ok(Transformed { kernel, recipe, name: self.name_given(), definitions });
             }
             Some(Given::Script(script)) => {
                 let lowered = start(source, form, script.lowering())?;
-                let kernel = lowered.as_ref().map_or_else(|| form.kernel(), CellKernel::kernel);
+                let kernel = lowered.as_ref().map_or_else(|| form.kernel(), |lowered| lowered.kernel());
                 let applied = script.apply_with(kernel, &self.choice(&script)?)?;
                 let (transformed, recipe) = applied.finish();
                 let definitions = recipe.definitions(kernel)?;
@@ -240,7 +240,7 @@ pub fn start(
     source: &Source,
     form: &dyn CellKernel,
     lowering: &[Lowering],
-) -> Result<Option<LoweredForm>, Failure> {
+) -> Result<Option<Relowered>, Failure> {
     match source {
         Source::File(file) if file.form.is_none() => Ok(None),
         Source::File(_) | Source::Form(_) => {
@@ -289,7 +289,7 @@ pub fn read_recipe(
     let started = |lowering: &[Lowering]| -> Result<Option<Kernel>, Failure> {
         let Some((source, form)) = named else { return Ok(None) };
         let lowered = start(source, form, lowering)?;
-        Ok(Some(lowered.map_or_else(|| form.kernel().clone(), |lowered| lowered.kernel)))
+        Ok(Some(lowered.map_or_else(|| form.kernel().clone(), |lowered| lowered.kernel().clone())))
     };
     match read_steps(path)? {
         Given::Recipe(recipe) => {

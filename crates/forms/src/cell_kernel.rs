@@ -8,6 +8,9 @@ use purlin_ir::Kernel;
 use purlin_primitives::Script;
 use std::borrow::Cow;
 
+/// A form that was lowered again, with other tables.
+pub type Relowered = Box<dyn CellKernel + Send + Sync>;
+
 /// A kernel whose parts have roles: those that lowering handed over, or those that the tags of a
 /// text say.
 pub trait CellKernel {
@@ -34,7 +37,7 @@ pub trait CellKernel {
     /// # Errors
     /// A kernel that was not lowered from a form, an integral that a rule need not integrate
     /// exactly, a rule that does not exist.
-    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {
+    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<Relowered, OtherRules> {
         Err(OtherRules::NoForm { kernel: self.kernel().name.clone(), scheme })
     }
 
@@ -43,7 +46,7 @@ pub trait CellKernel {
     ///
     /// # Errors
     /// A kernel that was not lowered from a form, a form or nodes without this symmetry.
-    fn symmetric(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+    fn symmetric(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
         Err(NoSymmetry::NoForm { kernel: self.kernel().name.clone() })
     }
 
@@ -51,7 +54,7 @@ pub trait CellKernel {
     ///
     /// # Errors
     /// As [`CellKernel::symmetric`], and rules without orbits.
-    fn in_point_orbits(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+    fn in_point_orbits(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
         Err(NoSymmetry::NoForm { kernel: self.kernel().name.clone() })
     }
 
@@ -65,6 +68,12 @@ pub trait CellKernel {
     fn script(&self) -> Option<&Script> {
         None
     }
+}
+
+fn boxed<K: CellKernel + Send + Sync + 'static>(
+    (kernel, orbits): (K, Vec<Orbits>),
+) -> (Relowered, Vec<Orbits>) {
+    (Box::new(kernel), orbits)
 }
 
 impl CellKernel for Kernel {
@@ -102,16 +111,16 @@ impl CellKernel for LoweredForm {
         Some(IntegralType::Cell)
     }
 
-    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {
-        Self::with_scheme(self, scheme)
+    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<Relowered, OtherRules> {
+        Ok(Box::new(Self::with_scheme(self, scheme)?))
     }
 
-    fn symmetric(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
-        Self::symmetric(self)
+    fn symmetric(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
+        Self::symmetric(self).map(boxed)
     }
 
-    fn in_point_orbits(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
-        Self::in_point_orbits(self)
+    fn in_point_orbits(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
+        Self::in_point_orbits(self).map(boxed)
     }
 
     fn entity_parts(&self) -> Option<Vec<u64>> {
@@ -134,5 +143,17 @@ impl CellKernel for LoweredKernel {
 
     fn over(&self) -> Option<IntegralType> {
         Some(self.over)
+    }
+
+    fn symmetric(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
+        Self::symmetric(self).map(boxed)
+    }
+
+    fn in_point_orbits(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
+        Self::in_point_orbits(self).map(boxed)
+    }
+
+    fn entity_parts(&self) -> Option<Vec<u64>> {
+        Self::entity_parts(self)
     }
 }

@@ -31,4 +31,4 @@ pub mod reference;
 mod side;
 pub mod tabulated;
 
-pub use cell_kernel::CellKernel;
+pub use cell_kernel::{CellKernel, Relowered};

@@ -67,9 +67,10 @@ impl Combinator for InOrbits {
             return Vec::new();
         };
         let Some(orbit) = orbits.iter().flatten().next() else { return Vec::new() };
+        let Ok(program) = symmetric.program() else { return Vec::new() };
         let products = modes.program().map_or(i64::MAX, |p| table_products(&p)) / orbit.len().max(1) as i64;
         let mut found = Vec::new();
-        if symmetric.program.shares_tables && products <= STRAIGHT_PRODUCTS {
+        if program.shares_tables && products <= STRAIGHT_PRODUCTS {
             let of = |whole_groups| {
                 move |(cells, resident_groups)| {
                     let straight = StraightCells { whole_groups, ..StraightCells::new(cells) };
@@ -82,11 +83,11 @@ impl Combinator for InOrbits {
         if !question.has_matrix_instructions {
             return found;
         }
-        if symmetric.program.evaluated().len() == 1 {
-            let all = MatrixGroups::that_pay(&symmetric.kernel, &symmetric.program).into_iter();
+        if program.evaluated().len() == 1 {
+            let all = MatrixGroups::that_pay(symmetric.kernel(), &program).into_iter();
             found.extend(all.filter(|m| !m.short_terms).map(|m| Mapping::from(m).with_orbits()));
         }
-        if let Some(sizes) = matrix_orbit_sizes(&symmetric.kernel, &symmetric.program, &orbits) {
+        if let Some(sizes) = matrix_orbit_sizes(symmetric.kernel(), &program, &orbits) {
             let of_group = |groups: u64| question.local_bytes / (groups / MULTIPROCESSORS).max(1);
             let all = MatrixCells::that_fit(&sizes, of_group).into_iter();
             found.extend(all.map(|m| Mapping::from(m).with_orbits()));

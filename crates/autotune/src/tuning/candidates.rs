@@ -5,7 +5,7 @@ use super::search::{CostModel, NoOccupancy, Ranked, SearchBounds, SearchSpace, s
 use crate::DeviceModel;
 use purlin_fem::quadrature::QuadratureScheme;
 use purlin_forms::CellKernel;
-use purlin_forms::lowering::LoweredForm;
+use purlin_forms::Relowered;
 use purlin_forms::program::{CellProgram, NotAnAction};
 use purlin_ir::Kernel;
 use purlin_ir::intrinsics::{self, MMA_M16N8K8_F64};
@@ -177,7 +177,7 @@ pub fn candidates_of(
         all.extend(with_modes.map(|c| Candidate { parameters: c.parameters.with_modes(), ..c }));
     }
     if let Some(ruled) = with_fewer_points(form) {
-        let with_rules = found(Question { form: &ruled, ..of_device })?.into_iter();
+        let with_rules = found(Question { form: &*ruled, ..of_device })?.into_iter();
         all.extend(with_rules.map(|c| Candidate { parameters: c.parameters.with_rules(FEWEST), ..c }));
     }
     if of_device.is_card {
@@ -206,11 +206,11 @@ fn in_parts(form: &dyn CellKernel, found: &[Candidate]) -> Vec<Candidate> {
 }
 
 /// The form with rules of fewer points, where these are exact and no modes replace them.
-fn with_fewer_points(form: &dyn CellKernel) -> Option<LoweredForm> {
+fn with_fewer_points(form: &dyn CellKernel) -> Option<Relowered> {
     let points = |program: &CellProgram| program.blocks.iter().map(|b| b.points).sum::<i64>();
     let own = points(&*form.program().ok()?);
     let ruled = form.with_scheme(FEWEST).ok()?;
-    (points(&ruled.program) < own && with_modes(form).is_none()).then_some(ruled)
+    (points(&*ruled.program().ok()?) < own && with_modes(form).is_none()).then_some(ruled)
 }
 
 /// The kernel with modes, where a cell takes fewer products with entries of tables over modes than

@@ -11,11 +11,10 @@ use crate::{Errors, Refusal, Stage, Workload};
 use purlin_analysis::stats::StatsError;
 use purlin_codegen::{Options, Program, generate};
 use purlin_fem::quadrature::QuadratureScheme;
-use purlin_forms::CellKernel;
-use purlin_forms::lowering::LoweredForm;
 use purlin_forms::lowering::{NoSymmetry, Orbits, OtherRules};
 use purlin_forms::program::{CellLoop, CellProgram, NotAnAction};
 use purlin_forms::tabulated::IntegralType;
+use purlin_forms::{CellKernel, Relowered};
 use purlin_interp::{InterpError, Memory};
 use purlin_ir::Kernel;
 use purlin_primitives::Script;
@@ -64,15 +63,15 @@ impl CellKernel for Scheduled<'_> {
         self.form.over()
     }
 
-    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {
+    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<Relowered, OtherRules> {
         self.form.with_scheme(scheme)
     }
 
-    fn symmetric(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+    fn symmetric(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
         self.form.symmetric()
     }
 
-    fn in_point_orbits(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+    fn in_point_orbits(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
         self.form.in_point_orbits()
     }
 

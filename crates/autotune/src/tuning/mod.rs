@@ -99,7 +99,7 @@ pub fn transform_with_setup(
 pub fn definitions(form: &dyn CellKernel, recipe: &Recipe) -> Result<Vec<Definition>, Refusal> {
     let refused = |e: &dyn std::fmt::Display| Refusal::new(Stage::Transform, e.to_string());
     let start = relowered(form, &recipe.lowering).map_err(|e| refused(&e))?;
-    let kernel = start.as_ref().map_or_else(|| form.kernel(), |form| &form.kernel);
+    let kernel = start.as_ref().map_or_else(|| form.kernel(), |form| form.kernel());
     recipe.definitions(kernel).map_err(|e| refused(&e))
 }
 

@@ -7,6 +7,7 @@ use super::locals::{
     Columns, Local, LocalVar, Used, holding, locals, numbered, used_columns, with_component,
 };
 use super::needed::{Needed, cell_values, used_constants};
+use super::origin::Origin;
 use super::pointwise::{emit, unknown};
 use super::sink::StageSink;
 use super::tensor_order::Order;
@@ -48,18 +49,23 @@ pub fn lower_tabulated(
         }
     }
     let stem = options.name.as_deref().unwrap_or(&form.name);
-    let mut kernels = Vec::new();
+    let mut kernels: Vec<LoweredKernel> = Vec::new();
     for group in &groups {
         let name = kernel_name(stem, group);
         let parts = if options.split_results { split(group) } else { Vec::new() };
+        let mut add = |name: &str, integrals: &[&Integral]| -> Result<(), FormError> {
+            let first = kernels.is_empty();
+            let mut kernel = build(form, name, integrals, options, &orders, first)?;
+            kernel.origin = Some(Origin::new(form, name, integrals, options, first).into());
+            kernels.push(kernel);
+            Ok(())
+        };
         if parts.len() < 2 {
-            kernels.push(build(form, &name, group, options, &orders, kernels.is_empty())?);
+            add(&name, group)?;
             continue;
         }
         for (k, part) in parts.iter().enumerate() {
-            let part: Vec<&Integral> = part.iter().collect();
-            let (name, first) = (format!("{name}_{k}"), kernels.is_empty());
-            kernels.push(build(form, &name, &part, options, &orders, first)?);
+            add(&format!("{name}_{k}"), &part.iter().collect::<Vec<_>>())?;
         }
     }
     if options.matrix == MatrixResult::SymmetricHalf && form.rank == 2 {

@@ -124,6 +124,7 @@ impl<'a> Builder<'a> {
             points,
             matrix: self.matrix,
             vector: self.vector,
+            origin: None,
         })
     }
 

@@ -12,6 +12,17 @@ pub enum NoSymmetry {
         /// Name of the kernel.
         kernel: String,
     },
+    /// There are tables, and they do not follow the form to other directions.
+    #[error(
+        "`{kernel}` has no tables along symmetric directions: found {found}, needed integrals over straight triangles \
+         or tetrahedra with first derivatives of elements with nodes; keep its tables"
+    )]
+    Tables {
+        /// Name of the kernel.
+        kernel: String,
+        /// What stands in the way.
+        found: String,
+    },
     /// A permutation of the vertices moves nodes to where there are none.
     #[error("the nodes of `{kernel}` are not where permutations of the vertices move them; keep its tables")]
     Nodes {

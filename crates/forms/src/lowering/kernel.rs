@@ -1,9 +1,12 @@
 //! Kernels of tabulated forms and what their arguments stand for.
 
+use super::origin::Origin;
+use super::{NoSymmetry, Orbits};
 use crate::program::{CellLoop, CellProgram, NotAnAction};
 use crate::tabulated::{IntegralType, TabulatedForm};
 use purlin_ir::Kernel;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// What a bilinear form is lowered to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -261,9 +264,28 @@ pub struct LoweredKernel {
     pub matrix: MatrixResult,
     /// What a linear form became.
     pub vector: VectorResult,
+    /// What it was lowered from; none where another form is known.
+    pub(super) origin: Option<Arc<Origin>>,
 }
 
 impl LoweredKernel {
+    fn origin(&self) -> Result<&Origin, NoSymmetry> {
+        self.origin.as_deref().ok_or_else(|| NoSymmetry::NoForm { kernel: self.kernel.name.clone() })
+    }
+
+    pub(crate) fn symmetric(&self) -> Result<(Self, Vec<Orbits>), NoSymmetry> {
+        self.origin()?.symmetric()
+    }
+
+    pub(crate) fn in_point_orbits(&self) -> Result<(Self, Vec<Orbits>), NoSymmetry> {
+        self.origin()?.in_point_orbits()
+    }
+
+    pub(crate) fn entity_parts(&self) -> Option<Vec<u64>> {
+        let count = usize::try_from(self.program.as_ref().ok()?.count()?).ok()?;
+        self.origin.as_ref()?.entity_parts(count)
+    }
+
     /// The space whose degrees of freedom an output has one entry each for, if it does.
     #[must_use]
     pub fn result_space(&self, form: &TabulatedForm, output: usize) -> Option<usize> {

@@ -30,6 +30,7 @@ mod names;
 mod needed;
 mod on_mesh;
 mod options;
+mod origin;
 mod owned;
 mod pairs;
 mod parameters;

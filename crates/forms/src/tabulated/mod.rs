@@ -8,8 +8,10 @@
 //!
 //! Indices start at 0; a node's operands have smaller numbers than the node.
 
+mod directions;
 mod error;
 mod node;
+mod orbits;
 mod schema;
 mod validate;
 mod values;

@@ -2,9 +2,8 @@
 
 use super::error::MappingError;
 use purlin_fem::quadrature::QuadratureScheme;
-use purlin_forms::CellKernel;
-use purlin_forms::lowering::LoweredForm;
 use purlin_forms::lowering::Orbits;
+use purlin_forms::{CellKernel, Relowered};
 use purlin_primitives::Lowering;
 
 /// What a mapping lowers a form with, so that its kernel has other tables.
@@ -57,7 +56,7 @@ impl Relowering {
     }
 
     /// The form, lowered so, and the orbits of the nodes of its elements along symmetric directions.
-    pub(super) fn lower(self, form: &dyn CellKernel) -> Result<(LoweredForm, Vec<Orbits>), MappingError> {
+    pub(super) fn lower(self, form: &dyn CellKernel) -> Result<(Relowered, Vec<Orbits>), MappingError> {
         Ok(match self {
             Self::Rules(scheme) => (form.with_scheme(scheme)?, Vec::new()),
             Self::SymmetricDirections => form.symmetric()?,
@@ -70,11 +69,11 @@ impl Relowering {
 ///
 /// # Errors
 /// What this Purlin does not know, a form that cannot be lowered so, a kernel that has no form.
-pub fn relowered(form: &dyn CellKernel, lowering: &[Lowering]) -> Result<Option<LoweredForm>, MappingError> {
-    let mut lowered: Option<LoweredForm> = None;
+pub fn relowered(form: &dyn CellKernel, lowering: &[Lowering]) -> Result<Option<Relowered>, MappingError> {
+    let mut lowered: Option<Relowered> = None;
     for words in lowering {
         let how = Relowering::of(words)?;
-        let start = lowered.as_ref().map_or(form, |lowered| lowered);
+        let start = lowered.as_ref().map_or(form, |lowered| &**lowered);
         lowered = Some(how.lower(start)?.0);
     }
     Ok(lowered)

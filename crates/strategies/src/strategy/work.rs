@@ -4,7 +4,6 @@ use super::error::{MappingError, Stopped};
 use super::mapping::Mapping;
 use super::relowering::Relowering;
 use purlin_forms::CellKernel;
-use purlin_forms::lowering::LoweredForm;
 use purlin_forms::lowering::Orbits;
 use purlin_ir::Kernel;
 use purlin_primitives::{Lowering, Recipe, Schedule};
@@ -17,7 +16,7 @@ pub enum MappedKernel<'f> {
     /// As it was given.
     Given(&'f dyn CellKernel),
     /// The form, lowered again.
-    Lowered(Rc<LoweredForm>),
+    Lowered(Rc<dyn CellKernel + Send + Sync>),
     /// What steps made, whose tags say its roles.
     Made(Rc<Kernel>),
 }
@@ -84,8 +83,8 @@ impl<'f> Work<'f> {
     /// A kernel without a form, a form that cannot be lowered so.
     pub fn lower(&mut self, how: Relowering) -> Result<Vec<Orbits>, Stopped> {
         let (form, orbits) = how.lower(&*self.form)?;
-        self.schedule = Schedule::of(&form.kernel);
-        self.form = MappedKernel::Lowered(Rc::new(form));
+        self.schedule = Schedule::of(form.kernel());
+        self.form = MappedKernel::Lowered(Rc::from(form));
         self.lowering.push(how.words());
         Ok(orbits)
     }

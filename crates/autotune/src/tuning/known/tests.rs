@@ -122,7 +122,8 @@ fn forms_of_known_sizes_share_the_mapping() {
     for known in &found {
         transform(&lowered, &known.mapping).unwrap();
     }
-    // the best for these sizes combines degrees of freedom in orbits, which an imported kernel has not
+    // the best for these sizes combines degrees of freedom in orbits, which a kernel whose geometry is in
+    // tables of vertices has not
     let space = FunctionSpace::scalar(CellShape::Tetrahedron, 3);
     let laplace = inner(grad(coefficient("u", &space)), grad(test(&space))) * dx();
     let lowered = imported(&laplace, MatrixResult::Cells);
@@ -287,7 +288,8 @@ fn replays(form: &LoweredForm, mapping: &Mapping, case: &str) {
     let (kernel, recipe) = transform(form, mapping).unwrap_or_else(|e| panic!("{case}: {mapping}: {e}"));
     let read = steps().recipe(&recipe.to_json().unwrap()).unwrap();
     assert_eq!(read, recipe, "{case}: {mapping}");
-    let start = relowered(form, &read.lowering).unwrap().map_or_else(|| form.kernel.clone(), |f| f.kernel);
+    let start =
+        relowered(form, &read.lowering).unwrap().map_or_else(|| form.kernel.clone(), |f| f.kernel().clone());
     let lowers = mapping.find::<Rules>().is_some() || mapping.find::<InOrbits>().is_some();
     assert_eq!(lowers, !read.lowering.is_empty(), "{case}: {mapping}");
     let start = text::parse(&start.to_string()).unwrap();
