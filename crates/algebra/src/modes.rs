@@ -32,6 +32,13 @@ pub(crate) struct Modes {
 }
 
 impl Modes {
+    /// The same in single precision.
+    pub(crate) fn rounded(mut self) -> Self {
+        let entries = self.tables.iter_mut().flatten();
+        entries.for_each(|entry| *entry = f64::from(*entry as f32));
+        self
+    }
+
     /// Modes that the same tables have one after the other, each such block filled by modes of zeros to
     /// a multiple of `multiple`.
     pub(crate) fn in_blocks(self, multiple: usize) -> Self {
@@ -140,22 +147,22 @@ fn scaled(values: &[f64]) -> (Vec<f64>, i32) {
 }
 
 impl Points {
-    /// Modes that give the same sums to `tolerance`, up to rounding.
+    /// Modes that give the same sums, up to rounding.
     ///
-    /// Columns that are `orthogonal` to all of another component are not of it. Columns of which `r` and
+    /// Columns that are orthogonal to all of another component are not of it. Columns of which `r` and
     /// `s` are left after the projection on the modes change a sum by at most `|r| |s|`, since both
     /// residuals are orthogonal to all modes.
-    pub(crate) fn modes(&self, tolerance: f64, orthogonal: Orthogonal) -> Modes {
+    pub(crate) fn modes(&self, rounding: Rounding) -> Modes {
         let columns = self.columns(&self.weights);
         let (mut rows, mut holders): (Vec<Vec<f64>>, Vec<BTreeSet<usize>>) = (Vec::new(), Vec::new());
-        for component in components(&columns, orthogonal) {
-            let basis = orthonormal(&columns, &component, tolerance / 10.0);
+        for component in components(&columns, rounding.angle) {
+            let basis = orthonormal(&columns, &component, rounding.rest);
             let tables: BTreeSet<usize> = component.iter().map(|c| columns[*c].table).collect();
             holders.extend(basis.iter().map(|_| tables.clone()));
             for mode in &basis {
                 let mut row = vec![0.0; columns.len()];
                 for c in &component {
-                    row[*c] = columns[*c].along(mode, tolerance / 100.0);
+                    row[*c] = columns[*c].along(mode, rounding.zero);
                 }
                 rows.push(row);
             }
@@ -311,22 +318,31 @@ impl Compared {
     }
 }
 
-/// How far from orthogonal, relative to their lengths, columns of different components may be: what
-/// rounding leaves of an exact zero.
-pub(crate) const ORTHOGONAL: Orthogonal = Orthogonal { angle: 1e-13 };
-
-/// The same where blocks are asked for, and columns are sums and differences of others: what is left out
-/// is in the certificate.
-pub(crate) const ORTHOGONAL_BLOCKS: Orthogonal = Orthogonal { angle: 1e-11 };
-
-/// When columns are orthogonal: if their product is at most `angle` of those of their lengths.
+/// What counts as rounding; what is left out is in the certificate.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Orthogonal {
+pub(crate) struct Rounding {
+    /// The part of the square of a column that may be left after projection on the modes.
+    rest: f64,
+    /// The part of the longest column that is zero along a mode.
+    zero: f64,
+    /// The part of their lengths that the product of orthogonal columns may be.
     angle: f64,
 }
 
+impl Rounding {
+    /// Of tables in double precision whose sums are wanted to `tolerance`. Where blocks are asked for,
+    /// columns are sums and differences of others.
+    pub(crate) fn double(tolerance: f64, blocks: bool) -> Self {
+        let angle = if blocks { 1e-11 } else { 1e-13 };
+        Self { rest: tolerance / 10.0, zero: tolerance / 100.0, angle }
+    }
+
+    /// Of tables whose entries are rounded to `f32`, to 6e-8 of each.
+    pub(crate) const SINGLE: Self = Self { rest: 1e-12, zero: 3e-7, angle: 1e-6 };
+}
+
 /// Places of the columns that depend on each other, in the order of their first ones.
-fn components(columns: &[Column], orthogonal: Orthogonal) -> Vec<Vec<usize>> {
+fn components(columns: &[Column], angle: f64) -> Vec<Vec<usize>> {
     let lengths: Vec<f64> = columns.iter().map(|c| c.square.sqrt()).collect();
     let mut found: Vec<Vec<usize>> = Vec::new();
     let mut seen = vec![false; columns.len()];
@@ -340,7 +356,7 @@ fn components(columns: &[Column], orthogonal: Orthogonal) -> Vec<Vec<usize>> {
             let a = component[next];
             for b in 0..columns.len() {
                 let product = || dot(&columns[a].values, &columns[b].values).abs();
-                if !seen[b] && product() > orthogonal.angle * lengths[a] * lengths[b] {
+                if !seen[b] && product() > angle * lengths[a] * lengths[b] {
                     seen[b] = true;
                     component.push(b);
                 }
@@ -428,7 +444,7 @@ mod tests {
 
     #[test]
     fn orthogonal_columns_have_modes_of_their_own() {
-        let modes = square().modes(1e-13, ORTHOGONAL);
+        let modes = square().modes(Rounding::double(1e-13, false));
         assert_eq!(modes.count, 4);
         let one_a_mode = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0];
         assert_eq!(modes.tables, vec![one_a_mode.to_vec(), vec![0.0, 0.0, 0.0, 1.0]]);
@@ -450,7 +466,7 @@ mod tests {
 
     #[test]
     fn blocks_are_filled_by_zeros() {
-        let modes = square().modes(1e-13, ORTHOGONAL).in_blocks(2);
+        let modes = square().modes(Rounding::double(1e-13, false)).in_blocks(2);
         assert_eq!(modes.count, 6);
         let first = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0];
         let first = first.into_iter().chain([0.0; 8]).collect();
@@ -461,7 +477,7 @@ mod tests {
     #[test]
     fn a_certificate_with_one_entry_off_names_it() {
         let points = square();
-        let mut modes = points.modes(1e-13, ORTHOGONAL);
+        let mut modes = points.modes(Rounding::double(1e-13, false));
         modes.tables[0][10] += 1e-12;
         let found = points.certify(&modes, &[[0, 0]], 1e-13).expect_err("an entry is off");
         assert_eq!((found.tables, found.columns, found.points, found.scale), ([0, 0], [2, 2], 1.0, 1.0));
@@ -474,7 +490,7 @@ mod tests {
     fn weights_count() {
         let table = Table { columns: 2, values: vec![1.0, 2.0, 1.0, 4.0, 1.0, 8.0] };
         let points = Points { weights: vec![0.5, 0.0, 2.0], tables: vec![table] };
-        let modes = points.modes(1e-13, ORTHOGONAL);
+        let modes = points.modes(Rounding::double(1e-13, false));
         assert_eq!(modes.count, 2);
         assert_eq!(points.certify(&modes, &[[0, 0]], 1e-15), Ok(()));
     }
@@ -499,7 +515,7 @@ mod tests {
         {
             let values = vec![one, size, 2.0 * one, size, one, 3.0 * size];
             let points = Points { weights: vec![0.5, 1.0, 2.0], tables: vec![Table { columns: 2, values }] };
-            let modes = points.modes(1e-13, ORTHOGONAL);
+            let modes = points.modes(Rounding::double(1e-13, false));
             assert_eq!(modes.count, 2, "{size:e}");
             assert_eq!(points.certify(&modes, &[[0, 0]], 1e-14), Ok(()), "{size:e}");
             let mut without = modes.clone();

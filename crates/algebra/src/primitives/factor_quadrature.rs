@@ -1,7 +1,7 @@
 //! Sums products of table entries over modes instead of points.
 
 use super::embed_table::has_single_precision;
-use crate::modes::{Deviation, ORTHOGONAL, ORTHOGONAL_BLOCKS, Points, Table};
+use crate::modes::{Deviation, Points, Rounding, Table};
 use crate::proofs::point_terms::{ALIKE, LOCAL, QUADRATIC, SUMS, Sums, sums};
 use purlin_analysis::Analysis;
 use purlin_ir::{
@@ -44,14 +44,16 @@ use std::fmt;
 ///
 /// # Precondition
 /// The loop runs over `0..n`, and what it adds to anything outside is a sum of terms
-/// `g*w[q]*A[q, i]*B[q, j]`: `A` and `B` are tables of type `f64`, `w` is a table of one axis, the
+/// `g*w[q]*A[q, i]*B[q, j]`: `A` and `B` are tables of type `f64`,
+/// or all of it of type `f32`, `w` is a table of one axis, the
 /// same in all terms, or absent, and `g` does not change with `q`. Scalars that are stored before
 /// they are used in an iteration, and only used inside, are replaced by their values to see this.
 /// Weights are not negative. With `A'` and `B'` the new tables, for all such pairs and all columns,
 /// ```text
 /// |sum_q w[q] A[q, i] B[q, j] - sum_k A'[k, i] B'[k, j]| <= 10^-digits |A[:, i]| |B[:, j]|
 /// ```
-/// with the lengths of the two columns, `|A[:, i]|^2 = sum_q w[q] A[q, i]^2`. Both sums are
+/// with the lengths of the two columns, `|A[:, i]|^2 = sum_q w[q] A[q, i]^2`, and six digits at most in
+/// single precision. Both sums are
 /// computed from the tables of the two kernels, and compensated. Results are equal as far as tables
 /// are equal up to this tolerance.
 ///
@@ -128,6 +130,9 @@ impl fmt::Display for FactorQuadrature {
     }
 }
 
+/// Digits that sums over tables of type `f32` have at most.
+const SINGLE: u32 = 6;
+
 /// Most modes of which their number is a multiple.
 const MAX_MULTIPLE: usize = 1024;
 
@@ -154,8 +159,10 @@ pub struct ModeTables {
     weights: Option<VarId>,
     count: usize,
     tables: BTreeMap<VarId, Variable>,
-    /// Whether a literal could take another type than that of the weights.
-    single: bool,
+    /// The type of the sums.
+    ty: ScalarType,
+    /// The type that a literal has to be cast to, where it could take another one.
+    casts: Option<ScalarType>,
 }
 
 impl Primitive for FactorQuadrature {
@@ -174,19 +181,24 @@ impl Primitive for FactorQuadrature {
         let kernel = analysis.kernel();
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let rows = self.rows(kernel, iname)?;
-        let Sums { insns, weights, pairs } = sums(kernel, iname)?;
+        let Sums { insns, weights, pairs, ty } = sums(kernel, iname)?;
         let used: BTreeSet<VarId> = pairs.iter().flatten().copied().collect();
         let used: Vec<VarId> = used.into_iter().collect();
         used.iter().chain(&weights).try_for_each(|var| check_finite_table(kernel, *var))?;
         let points = self.points(kernel, rows, weights, &used)?;
-        let tolerance = self.digits.tolerance();
+        let is_single = ty == ScalarType::F32;
+        let digits = Digits::<13>(if is_single { self.digits.0.min(SINGLE) } else { self.digits.0 });
+        let tolerance = digits.tolerance();
         let multiple = usize::try_from(self.multiple).ok().filter(|n| (1..=MAX_MULTIPLE).contains(n));
         let multiple = multiple.ok_or_else(|| {
             let found = format!("a multiple of {} modes", self.multiple);
             Refusal::argument("multiple", found, format!("1 to {MAX_MULTIPLE}"))
         })?;
-        let orthogonal = if self.blocks { ORTHOGONAL_BLOCKS } else { ORTHOGONAL };
-        let mut modes = points.modes(tolerance, orthogonal);
+        let rounding = if is_single { Rounding::SINGLE } else { Rounding::double(tolerance, self.blocks) };
+        let mut modes = points.modes(rounding);
+        if is_single {
+            modes = modes.rounded();
+        }
         if self.blocks {
             modes = modes.in_blocks(multiple);
         }
@@ -194,7 +206,7 @@ impl Primitive for FactorQuadrature {
         let places: Vec<[usize; 2]> = pairs.iter().map(|pair| pair.map(|var| number[&var])).collect();
         points
             .certify(&modes, &places, tolerance)
-            .map_err(|deviation| self.differs(kernel, &used, &deviation))?;
+            .map_err(|deviation| self.differs(kernel, &used, &deviation, digits))?;
         let count = modes.count.next_multiple_of(multiple);
         let mut tables = BTreeMap::new();
         for (var, values) in used.iter().zip(&modes.tables) {
@@ -207,8 +219,8 @@ impl Primitive for FactorQuadrature {
             let kind = VarKind::Table(TableData::real(values.iter().copied().chain(zeros)));
             tables.insert(*var, Variable::new(name, table.ty, kind, shape, table.space));
         }
-        let single = has_single_precision(kernel);
-        Ok(ModeTables { iname, insns, weights, count, tables, single })
+        let casts = has_single_precision(kernel).then_some(ty);
+        Ok(ModeTables { iname, insns, weights, count, tables, ty, casts })
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &ModeTables) -> Vec<Array> {
@@ -222,12 +234,12 @@ impl Primitive for FactorQuadrature {
             _ => None,
         };
         let is_weight = |e: &Expr| at_point(e).is_some_and(|var| Some(var) == proof.weights);
-        let is_f64 = |e: &Expr| before.type_of(e, &[]) == Ok(ExprType::Scalar(ScalarType::F64));
+        let is_alike = |e: &Expr| before.type_of(e, &[]) == Ok(ExprType::Scalar(proof.ty));
         for insn in &proof.insns {
             let insn = &mut kernel.insns[*insn];
             insn.map_expressions(&mut |e| match e {
-                Expr::Binary(BinaryOp::Mul, a, b) if is_weight(&a) && is_f64(&b) => *b,
-                Expr::Binary(BinaryOp::Mul, a, b) if is_weight(&b) && is_f64(&a) => *a,
+                Expr::Binary(BinaryOp::Mul, a, b) if is_weight(&a) && is_alike(&b) => *b,
+                Expr::Binary(BinaryOp::Mul, a, b) if is_weight(&b) && is_alike(&a) => *a,
                 other => other,
             });
             insn.map_expressions(&mut |e| if is_weight(&e) { proof.one() } else { e });
@@ -251,7 +263,10 @@ impl ModeTables {
     /// A weight that is 1.
     fn one(&self) -> Expr {
         let one = Expr::Real(Real(1.0));
-        if self.single { Expr::Cast(ScalarType::F64, Box::new(one)) } else { one }
+        match self.casts {
+            Some(ty) => Expr::Cast(ty, Box::new(one)),
+            None => one,
+        }
     }
 }
 
@@ -321,7 +336,7 @@ impl FactorQuadrature {
         Ok(Points { weights, tables: tables.iter().map(|var| of(*var)).collect::<Result<_, _>>()? })
     }
 
-    fn differs(&self, kernel: &Kernel, used: &[VarId], deviation: &Deviation) -> Refusal {
+    fn differs(&self, kernel: &Kernel, used: &[VarId], deviation: &Deviation, digits: Digits<13>) -> Refusal {
         let [a, b] = deviation.tables.map(|k| &kernel.vars[used[k]].name);
         let [i, j] = deviation.columns;
         CERTIFICATE.unfit(format!(
@@ -329,7 +344,7 @@ impl FactorQuadrature {
              needed within 1e-{} of {}; ask for fewer digits",
             deviation.points,
             deviation.modes,
-            self.digits.0,
+            digits.0,
             deviation.scale,
             q = self.iname
         ))

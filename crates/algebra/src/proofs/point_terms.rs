@@ -41,7 +41,7 @@ pub(crate) const LOCAL: Obligation = Obligation::new(
 /// What is left of the iterations is sums.
 pub(crate) const SUMS: Obligation = Obligation::new(
     "factor_quadrature.sums",
-    "everything else that is written inside is of type `f64`, updated by `+=`, and not read inside",
+    "everything else that is written inside is of type `f64`, or all of it of `f32`, updated by `+=`, and not read inside",
 );
 
 /// The iteration is seen through tables.
@@ -58,6 +58,8 @@ pub(crate) struct Sums {
     pub(crate) weights: Option<VarId>,
     /// The tables of each term, in order.
     pub(crate) pairs: BTreeSet<[VarId; 2]>,
+    /// The type of the tables and of what is written.
+    pub(crate) ty: ScalarType,
 }
 
 /// The terms that the loop `iname` adds up.
@@ -67,8 +69,10 @@ pub(crate) struct Sums {
 pub(crate) fn sums(kernel: &Kernel, iname: InameId) -> Result<Sums, Refusal> {
     let body = body_of(kernel, iname)?;
     let insns = insns_of(body);
-    let mut loop_of = Loop { kernel, iname, written: BTreeSet::new(), values: BTreeMap::new() };
-    loop_of.written = insns.iter().map(|s| kernel.insns[*s].lhs.var).collect();
+    let written: BTreeSet<VarId> = insns.iter().map(|s| kernel.insns[*s].lhs.var).collect();
+    let is_single = written.iter().any(|var| kernel.vars[*var].ty == ScalarType::F32);
+    let ty = if is_single { ScalarType::F32 } else { ScalarType::F64 };
+    let mut loop_of = Loop { kernel, iname, ty, written, values: BTreeMap::new() };
     for inner in inames_of(kernel, body) {
         let inner = &kernel.inames[inner];
         ALIKE.require(!inner.domain.mentions(iname), || {
@@ -93,12 +97,13 @@ pub(crate) fn sums(kernel: &Kernel, iname: InameId) -> Result<Sums, Refusal> {
         _ => "some of its terms have weights, and others have none or other ones; distribute the loop".into(),
     })?;
     let weights = weights.into_iter().next().and_then(|weights| weights.first().copied());
-    Ok(Sums { insns, weights, pairs })
+    Ok(Sums { insns, weights, pairs, ty })
 }
 
 struct Loop<'k> {
     kernel: &'k Kernel,
     iname: InameId,
+    ty: ScalarType,
     written: BTreeSet<VarId>,
     /// The terms of each scalar of an iteration.
     values: BTreeMap<VarId, Terms>,
@@ -129,11 +134,9 @@ impl Loop<'_> {
             };
             let mut inside = insns.iter().filter(|s| uses(s));
             let data = &kernel.vars[var];
-            SUMS.require(data.ty == ScalarType::F64, || {
-                format!(
-                    "`{}` of type {} is written inside; tables are equal in `f64` only",
-                    data.name, data.ty
-                )
+            SUMS.require(data.ty == self.ty, || {
+                let ty = self.ty;
+                format!("`{}` of type {} is written inside, needed `{ty}`, as the rest", data.name, data.ty)
             })?;
             let first = inside.next().map(|s| (s, &kernel.insns[*s]));
             let is_stored = |insn: &Insn| insn.lhs.var == var && insn.update_op().is_none();
@@ -265,9 +268,16 @@ impl Loop<'_> {
             return Ok(value.clone());
         }
         let var = &self.kernel.vars[access.var];
-        let is_table = var.ty == ScalarType::F64 && matches!(var.kind, VarKind::Table(TableData::Real(_)));
+        let is_table = matches!(var.kind, VarKind::Table(TableData::Real(_)));
         let mut index = access.index.as_slice();
         let at_point = is_table && index.first().is_some_and(|e| *e == Expr::Iname(self.iname));
+        SUMS.require(!at_point || var.ty == self.ty, || {
+            let (found, needed) = (var.ty, self.ty);
+            format!(
+                "the table `{}` is of type {found}, needed `{needed}`, as what is written inside",
+                var.name
+            )
+        })?;
         if at_point {
             index = &index[1..];
         }
