@@ -3,11 +3,11 @@
 use super::builder::Builder;
 use super::entity::{Entities, side_suffix};
 use super::graph::{Graph, Level, Op, Uses};
+use super::kernel::Origin;
 use super::locals::{
     Columns, Local, LocalVar, Used, holding, locals, numbered, used_columns, with_component,
 };
 use super::needed::{Needed, cell_values, used_constants};
-use super::origin::Origin;
 use super::pointwise::{emit, unknown};
 use super::sink::StageSink;
 use super::tensor_order::Order;

@@ -1,12 +1,11 @@
 //! Kernels of tabulated forms and what their arguments stand for.
 
-use super::origin::Origin;
-use super::{NoSymmetry, Orbits};
+use super::NoSymmetry;
 use crate::program::{CellLoop, CellProgram, NotAnAction};
-use crate::tabulated::{IntegralType, TabulatedForm};
+use crate::tabulated::{Integral, IntegralType, TabulatedForm};
 use purlin_ir::Kernel;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What a bilinear form is lowered to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -242,6 +241,40 @@ impl LoweredRole {
     }
 }
 
+/// The orbits of the nodes of an element, each a list of nodes by permutation.
+pub type Orbits = Vec<Vec<u32>>;
+
+/// A kernel that was lowered again, and the orbits of the nodes of its elements.
+pub(super) type Again = Result<(LoweredKernel, Vec<Orbits>), NoSymmetry>;
+
+/// What a kernel was lowered from.
+#[derive(Debug)]
+pub(super) struct Origin {
+    /// The form, with the integrals of the kernel alone.
+    pub(super) form: TabulatedForm,
+    pub(super) name: String,
+    pub(super) options: TabulatedOptions,
+    /// Whether the kernel is the first of its form.
+    pub(super) first: bool,
+    pub(super) symmetric: OnceLock<Again>,
+    pub(super) in_point_orbits: OnceLock<Again>,
+}
+
+impl Origin {
+    pub(super) fn new(
+        form: &TabulatedForm,
+        name: &str,
+        integrals: &[&Integral],
+        options: &TabulatedOptions,
+        first: bool,
+    ) -> Self {
+        let integrals = integrals.iter().map(|i| (*i).clone()).collect();
+        let form = TabulatedForm { integrals, ..form.clone() };
+        let (symmetric, in_point_orbits) = (OnceLock::new(), OnceLock::new());
+        Self { form, name: name.into(), options: options.clone(), first, symmetric, in_point_orbits }
+    }
+}
+
 /// A kernel of integrals over the same entities, and what it computes.
 #[derive(Clone, Debug)]
 pub struct LoweredKernel {
@@ -269,23 +302,6 @@ pub struct LoweredKernel {
 }
 
 impl LoweredKernel {
-    fn origin(&self) -> Result<&Origin, NoSymmetry> {
-        self.origin.as_deref().ok_or_else(|| NoSymmetry::NoForm { kernel: self.kernel.name.clone() })
-    }
-
-    pub(crate) fn symmetric(&self) -> Result<(Self, Vec<Orbits>), NoSymmetry> {
-        self.origin()?.symmetric()
-    }
-
-    pub(crate) fn in_point_orbits(&self) -> Result<(Self, Vec<Orbits>), NoSymmetry> {
-        self.origin()?.in_point_orbits()
-    }
-
-    pub(crate) fn entity_parts(&self) -> Option<Vec<u64>> {
-        let count = usize::try_from(self.program.as_ref().ok()?.count()?).ok()?;
-        self.origin.as_ref()?.entity_parts(count)
-    }
-
     /// The space whose degrees of freedom an output has one entry each for, if it does.
     #[must_use]
     pub fn result_space(&self, form: &TabulatedForm, output: usize) -> Option<usize> {

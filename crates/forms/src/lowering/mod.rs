@@ -52,8 +52,8 @@ pub use build::lower_tabulated;
 pub use directions::Directions;
 pub use error::{NoSymmetry, OtherRules};
 pub use kernel::{
-    LoweredArgument, LoweredKernel, LoweredRole, MatrixResult, SparseCount, SparseList, TabulatedOptions,
-    VectorResult,
+    LoweredArgument, LoweredKernel, LoweredRole, MatrixResult, Orbits, SparseCount, SparseList,
+    TabulatedOptions, VectorResult,
 };
 
 pub use on_mesh::MeshForm;
@@ -65,9 +65,6 @@ use pull::PulledForm;
 use purlin_fem::element::Nodes;
 use purlin_fem::quadrature::QuadratureScheme;
 use tabulate::Tabulated;
-
-/// The orbits of the nodes of an element, each a list of nodes by permutation.
-pub type Orbits = Vec<Vec<u32>>;
 
 impl LoweredForm {
     pub(crate) fn with_scheme(&self, scheme: QuadratureScheme) -> Result<Self, OtherRules> {

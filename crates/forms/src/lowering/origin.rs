@@ -1,6 +1,7 @@
 //! What a kernel with tables was lowered from, so that it can be lowered again with others.
 
 use super::directions::Directions;
+use super::kernel::{Again, Origin};
 use super::{LoweredKernel, NoSymmetry, Orbits, TabulatedOptions, build, tensor_order};
 use crate::form::FormError;
 use crate::import::Imported;
@@ -10,53 +11,37 @@ use crate::tabulated::{
 use purlin_fem::cell::{CellShape, orbits_of_points};
 use purlin_interp::{Value, interpret};
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 
 /// Results of the form on two reference cells differ by no more than this part of the largest one.
 const SAME_F64: f64 = 1e-9;
 /// The same in single precision.
 const SAME_F32: f64 = 1e-3;
 
-/// A kernel that was lowered again, and the orbits of the nodes of its elements.
-type Again = Result<(LoweredKernel, Vec<Orbits>), NoSymmetry>;
-
-/// What a kernel was lowered from.
-#[derive(Debug)]
-pub(super) struct Origin {
-    /// The form, with the integrals of the kernel alone.
-    form: TabulatedForm,
-    name: String,
-    options: TabulatedOptions,
-    /// Whether the kernel is the first of its form.
-    first: bool,
-    symmetric: OnceLock<Again>,
-    in_point_orbits: OnceLock<Again>,
-}
-
-impl Origin {
-    pub(super) fn new(
-        form: &TabulatedForm,
-        name: &str,
-        integrals: &[&Integral],
-        options: &TabulatedOptions,
-        first: bool,
-    ) -> Self {
-        let integrals = integrals.iter().map(|i| (*i).clone()).collect();
-        let form = TabulatedForm { integrals, ..form.clone() };
-        let (symmetric, in_point_orbits) = (OnceLock::new(), OnceLock::new());
-        Self { form, name: name.into(), options: options.clone(), first, symmetric, in_point_orbits }
+impl LoweredKernel {
+    fn origin(&self) -> Result<&Origin, NoSymmetry> {
+        self.origin.as_deref().ok_or_else(|| NoSymmetry::NoForm { kernel: self.kernel.name.clone() })
     }
 
     /// The kernel with derivatives along symmetric directions.
-    pub(super) fn symmetric(&self) -> Again {
-        self.symmetric.get_or_init(|| self.lowered_again(false)).clone()
+    pub(crate) fn symmetric(&self) -> Result<(Self, Vec<Orbits>), NoSymmetry> {
+        let origin = self.origin()?;
+        origin.symmetric.get_or_init(|| origin.lowered_again(false)).clone()
     }
 
     /// The same with the points of rules in orbits.
-    pub(super) fn in_point_orbits(&self) -> Again {
-        self.in_point_orbits.get_or_init(|| self.lowered_again(true)).clone()
+    pub(crate) fn in_point_orbits(&self) -> Result<(Self, Vec<Orbits>), NoSymmetry> {
+        let origin = self.origin()?;
+        origin.in_point_orbits.get_or_init(|| origin.lowered_again(true)).clone()
     }
 
+    /// As [`LoweredForm::entity_parts`](super::LoweredForm::entity_parts), by the nodes of its space.
+    pub(crate) fn entity_parts(&self) -> Option<Vec<u64>> {
+        let count = usize::try_from(self.program.as_ref().ok()?.count()?).ok()?;
+        self.origin.as_ref()?.entity_parts(count)
+    }
+}
+
+impl Origin {
     fn lowered_again(&self, in_point_orbits: bool) -> Again {
         let refused = |found| NoSymmetry::Tables { kernel: self.name.clone(), found };
         self.check().map_err(refused)?;
@@ -87,7 +72,7 @@ impl Origin {
 
     /// The degrees of freedom of a cell on vertices, edges, faces and in the interior, of the space that
     /// has as many.
-    pub(super) fn entity_parts(&self, count: usize) -> Option<Vec<u64>> {
+    fn entity_parts(&self, count: usize) -> Option<Vec<u64>> {
         let space = self.spaces().into_iter().map(|space| &self.form.spaces[space]);
         let space = space.filter(|space| space.columns == count).find(|space| space.nodes.is_some())?;
         let (nodes, dim) = (space.nodes.as_ref()?, self.form.cell.dim());
