@@ -30,7 +30,6 @@ use purlin_run::judge::{Expected, HostError, STEPS, results, with_tables};
 use purlin_run::{LoadError, Loaded, laid_out};
 use purlin_runtime::{Backend, Device, DeviceInfo, Executable, TimingOptions};
 use rayon::prelude::*;
-use std::time::Instant;
 
 /// Why a loop program was not scheduled.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +67,10 @@ pub struct Found {
     pub best: usize,
 }
 
+/// How many times slower than the fastest so far a schedule is predicted to be that is not timed: the models of
+/// cards are off by less, and a program on one thread of a card may take minutes.
+const HOPELESS: f64 = 30.0;
+
 /// Maximum number of launches that are timed, each on fresh inputs: a program that updates its arguments computes with
 /// other numbers the second time, such as infinities.
 const LAUNCHES: usize = 3;
@@ -83,7 +86,8 @@ const ONCE: TimingOptions = TimingOptions { warm_up: 0, min_runs: 1, min_seconds
 
 /// Finds a schedule for a kernel on a device: at most `budget` of the proposals are launched on these
 /// values, held against the interpreter (or the kernel as it is written, in C, where that takes too
-/// long) and timed. `note` hears what is being done.
+/// long) and timed. What the model takes for far slower than the fastest so far is not launched. `note` hears what
+/// is being done.
 ///
 /// # Errors
 /// Values that do not fit, a device that runs nothing of it, a bug.
@@ -102,17 +106,7 @@ pub fn schedule(
     let plain = written.map(|at| proposals.remove(at));
     proposals.truncate(budget.saturating_sub(1));
     proposals.extend(plain);
-    note("compiling them");
-    let ready: Vec<_> = proposals.par_iter().map(|p| compiled(device, &p.kernel, true)).collect();
-    let mut trials: Vec<Trial> = Vec::new();
-    let mut fastest = f64::INFINITY;
-    for (proposal, executable) in proposals.into_iter().zip(ready) {
-        note(&format!("timing `{}`", proposal.name));
-        let timed = |executable| time(kernel, device, memory, &expected, &proposal, executable, fastest);
-        let outcome = executable.and_then(timed);
-        fastest = outcome.as_ref().map_or(fastest, |time| fastest.min(*time));
-        trials.push(Trial { proposal, outcome });
-    }
+    let trials = Judge { kernel, device, memory, expected }.timed(proposals, note);
     let time = |trial: &Trial| trial.outcome.as_ref().copied().unwrap_or(f64::INFINITY);
     let best = (0..trials.len()).min_by(|a, b| time(&trials[*a]).total_cmp(&time(&trials[*b])));
     match (best, trials.last()) {
@@ -244,59 +238,159 @@ fn compiled(device: &dyn Device, kernel: &Kernel, contraction: bool) -> Result<E
     device.compile(&program).map_err(|e| e.to_string())
 }
 
-/// Median seconds of a launch; one of those that are far from the fastest so far.
-fn time(
-    kernel: &Kernel,
-    device: &dyn Device,
-    memory: &Memory,
-    expected: &Expected,
-    proposal: &Proposal,
-    executable: Executable,
-    fastest: f64,
-) -> Result<f64, String> {
-    let memory_with_tables = with_tables(kernel, &proposal.kernel, memory);
-    let inputs = laid_out(&proposal.kernel, &memory_with_tables);
-    let load =
-        |executable| Loaded::compiled(device, executable, &inputs).map_err(|e: LoadError| e.to_string());
-    // Equal as it is timed is enough. A program that loses digits may be equal only where each
-    // operation is rounded, as in what is expected.
-    let first = match compared(kernel, memory, expected, proposal, &load(executable.clone())?) {
-        Ok(first) => first,
-        Err(_) => {
-            let rounded = compiled(device, &proposal.kernel, false)?;
-            compared(kernel, memory, expected, proposal, &load(rounded)?)?
-        }
-    };
-    if device.info().backend == Backend::C && first > (1.5 * fastest).max(COLD) {
-        return Ok(first);
-    }
-    let mut times: Vec<f64> = Vec::with_capacity(LAUNCHES);
-    let again = |times: &[f64]| {
-        times.len() < LAUNCHES && times.iter().sum::<f64>() < SECONDS && times[0] < 1.2 * fastest
-    };
-    while times.is_empty() || again(&times) {
-        times.push(load(executable.clone())?.time(&ONCE).map_err(|e| e.to_string())?.median_s);
-    }
-    times.sort_by(f64::total_cmp);
-    Ok(times[times.len() / 2])
+/// The fastest schedule so far.
+struct Fastest {
+    seconds: f64,
+    /// What the model has predicted of it, if that is more.
+    predicted: f64,
 }
 
-/// Launches a kernel on poisoned results, and holds them against what is expected. Returns the seconds of
-/// the launch, where the device waits for its end.
-fn compared(
-    kernel: &Kernel,
-    memory: &Memory,
-    expected: &Expected,
-    proposal: &Proposal,
-    loaded: &Loaded,
-) -> Result<f64, String> {
-    expected.poison(loaded).map_err(|e| e.to_string())?;
-    let start = Instant::now();
-    loaded.launch().map_err(|e| e.to_string())?;
-    let seconds = start.elapsed().as_secs_f64();
-    let found = results(&proposal.kernel, loaded, memory).map_err(|e| e.to_string())?;
-    match expected.compare(&found).fault(kernel, memory) {
-        Some(fault) => Err(format!("wrong: {fault}")),
-        None => Ok(seconds),
+impl Default for Fastest {
+    fn default() -> Self {
+        Self { seconds: f64::INFINITY, predicted: f64::INFINITY }
+    }
+}
+
+impl Fastest {
+    fn meet(&mut self, seconds: f64, predicted: Option<f64>) {
+        if seconds < self.seconds {
+            *self =
+                Self { seconds, predicted: predicted.map_or(seconds, |predicted| predicted.max(seconds)) };
+        }
+    }
+
+    /// Whether what is predicted to take some seconds is not worth a launch.
+    fn is_far_from(&self, seconds: f64) -> bool {
+        seconds > HOPELESS * self.predicted
+    }
+}
+
+/// What launches are held against.
+struct Judge<'a> {
+    kernel: &'a Kernel,
+    device: &'a dyn Device,
+    memory: &'a Memory,
+    expected: Expected,
+}
+
+impl Judge<'_> {
+    /// What comes of proposals, one after the other.
+    fn timed(&self, proposals: Vec<Proposal>, note: &mut dyn FnMut(&str)) -> Vec<Trial> {
+        note(&format!("compiling {} schedules", proposals.len()));
+        let ready: Vec<_> = proposals.par_iter().map(|p| compiled(self.device, &p.kernel, true)).collect();
+        let (count, mut fastest, mut trials) = (proposals.len(), Fastest::default(), Vec::new());
+        for (k, (proposal, executable)) in proposals.into_iter().zip(ready).enumerate() {
+            note(&format!("timing `{}`, {} of {count}", proposal.name, k + 1));
+            let outcome = match proposal.seconds {
+                Some(seconds) if fastest.is_far_from(seconds) => {
+                    Err(format!("not timed: {seconds:.2e} s predicted"))
+                }
+                Some(_) | None => {
+                    executable.and_then(|executable| self.time(&proposal, executable, &fastest))
+                }
+            };
+            if let Ok(seconds) = outcome {
+                fastest.meet(seconds, proposal.seconds);
+            }
+            trials.push(Trial { proposal, outcome });
+        }
+        trials
+    }
+
+    /// Median seconds of a launch; one of those that are far from the fastest so far.
+    fn time(&self, proposal: &Proposal, executable: Executable, fastest: &Fastest) -> Result<f64, String> {
+        let text = |e: LoadError| e.to_string();
+        let memory = with_tables(self.kernel, &proposal.kernel, self.memory);
+        let inputs = laid_out(&proposal.kernel, &memory);
+        let mut loaded = Loaded::compiled(self.device, executable.clone(), &inputs).map_err(text)?;
+        // Equal as it is timed is enough. A program that loses digits may be equal only where each
+        // operation is rounded, as in what is expected.
+        let first = match self.compared(proposal, &loaded) {
+            Ok(first) => first,
+            Err(_) => {
+                let rounded = compiled(self.device, &proposal.kernel, false)?;
+                loaded.exchange(vec![rounded], &inputs).map_err(text)?;
+                loaded.renew(&inputs).map_err(text)?;
+                let first = self.compared(proposal, &loaded)?;
+                loaded.exchange(vec![executable], &inputs).map_err(text)?;
+                first
+            }
+        };
+        if first > (1.5 * fastest.seconds).max(COLD) {
+            return Ok(first);
+        }
+        let mut times: Vec<f64> = Vec::with_capacity(LAUNCHES);
+        let again = |times: &[f64]| {
+            times.len() < LAUNCHES && times.iter().sum::<f64>() < SECONDS && times[0] < 1.2 * fastest.seconds
+        };
+        while times.is_empty() || again(&times) {
+            loaded.renew(&inputs).map_err(text)?;
+            times.push(loaded.time(&ONCE).map_err(|e| e.to_string())?.median_s);
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times[times.len() / 2])
+    }
+
+    /// Launches a kernel on poisoned results, and holds them against what is expected. Returns the seconds of
+    /// the launch.
+    fn compared(&self, proposal: &Proposal, loaded: &Loaded<'_>) -> Result<f64, String> {
+        self.expected.poison(loaded).map_err(|e| e.to_string())?;
+        let seconds = loaded.time(&ONCE).map_err(|e| e.to_string())?.median_s;
+        let found = results(&proposal.kernel, loaded, self.memory).map_err(|e| e.to_string())?;
+        match self.expected.compare(&found).fault(self.kernel, self.memory) {
+            Some(fault) => Err(format!("wrong: {fault}")),
+            None => Ok(seconds),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // what a failed test does
+    use super::{Expected, Fastest, Judge, Platform, proposals};
+    use purlin_interp::Memory;
+    use purlin_ir::Kernel;
+
+    fn kernel() -> (Kernel, Memory) {
+        let text = "kernel t\nparam n: i32\narg a: f64[n, n] in\narg y: f64[n] inout\n\n\
+                    for i in 0..n\n  for j in 0..n\n    s: y[i] += a[i, j]\n";
+        let memory = Memory::new().param("n", 600);
+        let memory = memory.value("a", vec![0.5; 360_000]).value("y", vec![0.0; 600]);
+        (purlin_ir::text::parse(text).unwrap(), memory)
+    }
+
+    /// On one thread of a card the program takes many times what others take: it is launched if nothing else runs.
+    #[test]
+    fn what_a_card_takes_far_longer_for_is_not_timed() {
+        let (kernel, memory) = kernel();
+        let all = proposals(&kernel, &memory, &Platform::card("H200").unwrap()).unwrap();
+        let written = all.iter().find(|p| p.recipe.steps.is_empty()).and_then(|p| p.seconds).unwrap();
+        let mut fastest = Fastest::default();
+        assert!(!fastest.is_far_from(written));
+        fastest.meet(all[0].seconds.unwrap(), all[0].seconds);
+        assert!(fastest.is_far_from(written) && !fastest.is_far_from(all[1].seconds.unwrap()));
+        // where the model takes everything for slower than it is, it says nothing of one alone
+        let mut fastest = Fastest::default();
+        fastest.meet(1e-6, Some(1e-3));
+        assert!(!fastest.is_far_from(2e-2) && fastest.is_far_from(4e-2));
+        // or for faster
+        let mut fastest = Fastest::default();
+        fastest.meet(1e-3, Some(1e-6));
+        fastest.meet(2e-3, Some(1e-9));
+        assert!(!fastest.is_far_from(2e-2) && fastest.is_far_from(4e-2));
+    }
+
+    #[test]
+    fn each_trial_is_said() {
+        let (kernel, memory) = kernel();
+        let device = purlin_runtime::open("c").unwrap();
+        let expected = Expected::new(&kernel, &memory, super::STEPS).unwrap();
+        let judge = Judge { kernel: &kernel, device: &*device, memory: &memory, expected };
+        let mut all = proposals(&kernel, &memory, &Platform::Processor(super::Machine::default())).unwrap();
+        all.truncate(2);
+        let mut said = Vec::new();
+        let trials = judge.timed(all, &mut |line| said.push(line.to_owned()));
+        assert!(trials.iter().all(|trial| trial.outcome.is_ok()));
+        assert!(said[0] == "compiling 2 schedules" && said[2].ends_with(", 2 of 2"), "{said:?}");
     }
 }

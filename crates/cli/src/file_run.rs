@@ -46,7 +46,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         return check_alone(&transformed, callee, &memory, progress);
     }
     progress.stage(format!("compiling for {}", device.info().name));
-    let mut inputs = with_tables(kernel, &transformed.kernel, &memory);
+    let mut inputs = with_tables(kernel, &transformed.kernel, &memory).into_owned();
     let setup = set_up_with(&*device, &transformed.definitions, &mut inputs, &args.options())?;
     let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &inputs)?;
     progress.stage("running");

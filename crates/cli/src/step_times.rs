@@ -122,7 +122,7 @@ impl StepTimes {
             Ok(program) => program,
             Err(e) => return Ok(format!("no code: {e}")),
         };
-        let mut memory = with_tables(&self.plain, kernel, &self.memory);
+        let mut memory = with_tables(&self.plain, kernel, &self.memory).into_owned();
         let definitions = Recipe::new(steps.iter().cloned()).definitions(&self.plain)?;
         set_up_with(&*self.device, &definitions, &mut memory, &self.options)?;
         let loaded = Loaded::new(&*self.device, &program, &laid_out(kernel, &memory))?;

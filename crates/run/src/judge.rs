@@ -7,6 +7,7 @@ use purlin_ir::{
     Affine, Atom, Bf16, Complex, Direction, F16, Id, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
 };
 use purlin_runtime::{RuntimeError, open};
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
@@ -543,12 +544,12 @@ pub fn results(
 
 /// The memory with the values of tables that have become arguments.
 #[must_use]
-pub fn with_tables(before: &Kernel, after: &Kernel, memory: &Memory) -> Memory {
-    let mut result = memory.clone();
+pub fn with_tables<'m>(before: &Kernel, after: &Kernel, memory: &'m Memory) -> Cow<'m, Memory> {
+    let mut result = Cow::Borrowed(memory);
     for var in after.vars.values().filter(|v| matches!(v.kind, VarKind::Argument(Direction::In))) {
         let table = before.var(&var.name).map(|v| &before.vars[v].kind);
         if let (None, Some(VarKind::Table(data))) = (memory.get(&var.name), table) {
-            result.set(&var.name, table_value(data, var.ty));
+            result.to_mut().set(&var.name, table_value(data, var.ty));
         }
     }
     result

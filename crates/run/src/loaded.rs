@@ -151,6 +151,25 @@ impl<'d> Loaded<'d> {
         Ok(())
     }
 
+    /// Gives what the programs write its values of `memory` again, for a launch as the first one.
+    ///
+    /// # Errors
+    /// As [`Loaded::exchange`].
+    pub fn renew(&mut self, memory: &Memory) -> Result<(), LoadError> {
+        let executables = std::mem::take(&mut self.executables);
+        let is_written = |spec: &ArgSpec| match spec.kind {
+            ArgKind::Buffer { access: BufferAccess::Out | BufferAccess::InOut, .. } => true,
+            ArgKind::Buffer { access: BufferAccess::In, .. }
+            | ArgKind::Param
+            | ArgKind::Scalar
+            | ArgKind::Table(_)
+            | ArgKind::Scratch { .. } => false,
+        };
+        let specs = executables.iter().flat_map(|e| &e.plan().args);
+        self.slots.retain(|(name, _)| !specs.clone().any(|spec| spec.name == *name && is_written(spec)));
+        self.exchange(executables, memory)
+    }
+
     /// Registers, spills and shared memory of each program, as the compiler of a card reports them.
     pub fn resources(&self) -> impl Iterator<Item = &Resources> {
         self.executables.iter().filter_map(Executable::resources)
@@ -410,5 +429,25 @@ mod tests {
         let misfit = Loaded::in_turn(&*device, vec![first, last(9)], &memory).err().unwrap().to_string();
         let expected = "argument `t` holds 8 elements of type f64 in a program before, needed 9 of type f64";
         assert_eq!(misfit, expected);
+    }
+
+    /// What a program updates begins anew; what it only reads stays on the device.
+    #[test]
+    fn another_launch_begins_as_the_first() {
+        let device = purlin_runtime::open("c").unwrap();
+        let kernel = text::parse(
+            "kernel k\narg x: f64[4] in\narg y: f64[4] inout\n\nfor i in 0..4\n  s: y[i] += x[i]\n",
+        )
+        .unwrap();
+        let memory = Memory::new().value("x", vec![1.0; 4]).value("y", vec![2.0; 4]);
+        let program = generate(&kernel, Target::C, &Options::default()).unwrap();
+        let mut loaded = Loaded::new(&*device, &program, &memory).unwrap();
+        loaded.launch().unwrap();
+        loaded.launch().unwrap();
+        assert_eq!(loaded.f64s("y").unwrap(), [4.0; 4]);
+        // without a value for `x`: it is there
+        loaded.renew(&Memory::new().value("y", vec![2.0; 4])).unwrap();
+        loaded.launch().unwrap();
+        assert_eq!(loaded.f64s("y").unwrap(), [3.0; 4]);
     }
 }

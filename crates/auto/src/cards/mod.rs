@@ -20,6 +20,7 @@ use purlin_ir::{AxisTag, Kernel};
 use purlin_isl::Objective;
 use purlin_steps::TransformError;
 use purlin_transforms::primitives::Tag;
+use rayon::prelude::*;
 use spread::Cutting;
 use std::collections::BTreeMap;
 use tiles::Tiling;
@@ -62,6 +63,22 @@ const PREPARATIONS: [Preparation; 9] = [
     }),
 ];
 
+/// What a draft begins with.
+#[derive(Clone, Copy)]
+enum Beginning {
+    Prepared(Preparation),
+    Counts,
+    /// With this loop of a band as the outermost one over tiles.
+    Panels(usize),
+}
+
+/// Drafts that are done, with their names, and what was considered in vain.
+#[derive(Default)]
+struct Mapped<'a> {
+    named: Vec<(String, Draft<'a>)>,
+    refused: Vec<String>,
+}
+
 /// Proposals for a card, in no order; equal ones are left out. Their [`Proposal::cycles`] are those of
 /// a processor.
 ///
@@ -75,76 +92,110 @@ pub fn propose_for_card(
 ) -> Result<Vec<Proposal>, TransformError> {
     let machine = Machine::default();
     let mut plain = Draft::new(kernel, params, &machine);
+    let all: Vec<Beginning> = PREPARATIONS
+        .map(Beginning::Prepared)
+        .into_iter()
+        .chain([Beginning::Counts])
+        .chain((0..LOOPS).map(Beginning::Panels))
+        .collect();
+    let begun: Result<Vec<Draft<'_>>, TransformError> = all.par_iter().map(|b| b.draft(&plain)).collect();
+    let mut kept: Vec<(Beginning, Draft<'_>)> = Vec::new();
+    for (beginning, mut draft) in all.into_iter().zip(begun?) {
+        if kept.iter().any(|(_, other)| other.kernel() == draft.kernel()) {
+            plain.considered.append(&mut draft.considered);
+        } else {
+            kept.push((beginning, draft));
+        }
+    }
+    let made: Result<Vec<Mapped<'_>>, TransformError> =
+        kept.into_par_iter().map(|(beginning, draft)| beginning.mapped(draft)).collect();
     let mut drafts = Vec::new();
-    let mut seen: Vec<Kernel> = Vec::new();
-    for (name, prepare) in PREPARATIONS {
-        let mut draft = Draft::new(kernel, params, &machine);
-        prepare(&mut draft)?;
-        if seen.contains(draft.kernel()) {
-            plain.considered.append(&mut draft.considered);
-            continue;
-        }
-        seen.push(draft.kernel().clone());
-        for wide in [true, false] {
-            let mut draft = draft.clone();
-            let launches = draft.spread(Cutting::of_loops(wide))?;
-            let kind = if wide { "" } else { ", few launches" };
-            if launches.iter().all(|launch| launch.covers.is_empty()) {
-                let alone = draft.kernel().clone();
-                draft.map(&launches, &IN_ROWS, None)?;
-                if *draft.kernel() == alone {
-                    plain.considered.append(&mut draft.considered);
-                } else {
-                    drafts.push((format!("{name}{kind}, one group"), draft));
-                }
-                continue;
-            }
-            // each step is proved for the whole program, which takes long where it has many launches
-            let shapes = if launches.len() > MANY { 2 } else { Shape::ALL.len() };
-            for shape in Shape::ALL.into_iter().take(shapes) {
-                let mut draft = draft.clone();
-                draft.map(&launches, &shape, None)?;
-                drafts.push((format!("{name}{kind}, {}", shape.name), draft));
-            }
-            if launches.iter().any(|launch| draft.has_tiles(launch)) {
-                for (tiles, tiling) in &Tiling::ALL {
-                    let mut draft = draft.clone();
-                    draft.map(&launches, &IN_ROWS, Some(tiling))?;
-                    drafts.push((format!("{name}{kind}, {tiles}"), draft));
-                }
-            }
-        }
-    }
-    let mut counts = Draft::new(kernel, params, &machine);
-    counts.restart("counts of each group", Draft::count_by_groups)?;
-    if counts.kernel() == kernel {
-        plain.considered.append(&mut counts.considered);
-    } else {
-        drafts.push(("counts of each group".to_owned(), counts));
-    }
-    for first in 0..LOOPS {
-        let mut draft = Draft::new(kernel, params, &machine);
-        draft.restart("panels", |d| d.tile_panels(first))?;
-        if seen.contains(draft.kernel()) {
-            plain.considered.append(&mut draft.considered);
-            continue;
-        }
-        seen.push(draft.kernel().clone());
-        let launches = draft.spread(Cutting { wide: false, shared: panels::is_long })?;
-        // in place, sums keep their order
-        for (held, kind) in [(true, ""), (false, ", in place")] {
-            let mut draft = draft.clone();
-            match draft.map_panels(&launches, &IN_ROWS, held) {
-                Ok(()) => drafts.push((format!("panels of loop {first}{kind}"), draft)),
-                Err(refused) => {
-                    draft.pass(refused)?;
-                    plain.considered.append(&mut draft.considered);
-                }
-            }
-        }
+    for Mapped { named, mut refused } in made? {
+        drafts.extend(named);
+        plain.considered.append(&mut refused);
     }
     drafts.push(("as written".to_owned(), plain));
     Ok(crate::proposals(drafts))
+}
+
+impl Beginning {
+    fn draft<'a>(self, plain: &Draft<'a>) -> Tried<Draft<'a>> {
+        let mut draft = plain.clone();
+        match self {
+            Self::Prepared((_, prepare)) => prepare(&mut draft)?,
+            Self::Counts => draft.restart("counts of each group", Draft::count_by_groups)?,
+            Self::Panels(first) => draft.restart("panels", |d| d.tile_panels(first))?,
+        }
+        Ok(draft)
+    }
+
+    fn mapped(self, draft: Draft<'_>) -> Tried<Mapped<'_>> {
+        match self {
+            Self::Prepared((name, _)) => {
+                let both = [true, false].into_par_iter().map(|wide| in_launches(name, draft.clone(), wide));
+                let both: Vec<Mapped<'_>> = both.collect::<Tried<_>>()?;
+                Ok(both.into_iter().fold(Mapped::default(), |mut all, one| {
+                    all.named.extend(one.named);
+                    all.refused.extend(one.refused);
+                    all
+                }))
+            }
+            Self::Counts => {
+                let named = vec![("counts of each group".to_owned(), draft)];
+                Ok(Mapped { named, refused: Vec::new() })
+            }
+            Self::Panels(first) => in_panels(first, draft),
+        }
+    }
+}
+
+/// A draft in launches, which have more axes if they are `wide`: one of each shape and of each kind of tiles.
+fn in_launches<'a>(name: &str, mut draft: Draft<'a>, wide: bool) -> Tried<Mapped<'a>> {
+    let mut mapped = Mapped::default();
+    let launches = draft.spread(Cutting::of_loops(wide))?;
+    let kind = if wide { "" } else { ", few launches" };
+    if launches.iter().all(|launch| launch.covers.is_empty()) {
+        let alone = draft.kernel().clone();
+        draft.map(&launches, &IN_ROWS, None)?;
+        if *draft.kernel() == alone {
+            mapped.refused = draft.considered;
+        } else {
+            mapped.named.push((format!("{name}{kind}, one group"), draft));
+        }
+        return Ok(mapped);
+    }
+    // each step is proved for the whole program, which takes long where it has many launches
+    let shapes = if launches.len() > MANY { 2 } else { Shape::ALL.len() };
+    for shape in Shape::ALL.into_iter().take(shapes) {
+        let mut draft = draft.clone();
+        draft.map(&launches, &shape, None)?;
+        mapped.named.push((format!("{name}{kind}, {}", shape.name), draft));
+    }
+    if launches.iter().any(|launch| draft.has_tiles(launch)) {
+        for (tiles, tiling) in &Tiling::ALL {
+            let mut draft = draft.clone();
+            draft.map(&launches, &IN_ROWS, Some(tiling))?;
+            mapped.named.push((format!("{name}{kind}, {tiles}"), draft));
+        }
+    }
+    Ok(mapped)
+}
+
+/// A draft in panels, with sums in registers or, in place, in their order.
+fn in_panels(first: usize, mut draft: Draft<'_>) -> Tried<Mapped<'_>> {
+    let mut mapped = Mapped::default();
+    let launches = draft.spread(Cutting { wide: false, shared: panels::is_long })?;
+    for (held, kind) in [(true, ""), (false, ", in place")] {
+        let mut draft = draft.clone();
+        match draft.map_panels(&launches, &IN_ROWS, held) {
+            Ok(()) => mapped.named.push((format!("panels of loop {first}{kind}"), draft)),
+            Err(refused) => {
+                draft.pass(refused)?;
+                mapped.refused.append(&mut draft.considered);
+            }
+        }
+    }
+    Ok(mapped)
 }
 
 impl Draft<'_> {

@@ -244,7 +244,8 @@ impl<'s> KernelSession<'s> {
             Some(executable) => executable.clone(),
             None => subject.device.compile(&candidate.program).map_err(|e| refused(&e))?,
         };
-        let mut memory = with_tables(subject.scheduled.kernel(), &candidate.kernel, &subject.memory);
+        let memory = with_tables(subject.scheduled.kernel(), &candidate.kernel, &subject.memory);
+        let mut memory = memory.into_owned();
         set_up_with(subject.device, &candidate.definitions, &mut memory, &subject.options)
             .map_err(|e| refused(&e))?;
         Loaded::compiled(subject.device, executable, &laid_out(&candidate.kernel, &memory))
