@@ -4,13 +4,20 @@
     python3 studies/polybench/other.py schedule    # a schedule for each program, into other/schedules/
     python3 studies/polybench/other.py check       # both against the interpreter, small sizes
     python3 studies/polybench/other.py time        # one thread, interleaved; other/times.json
+    python3 studies/polybench/other.py cards       # schedules for cards by the model, into other/schedules/cards/
+    python3 studies/polybench/other.py card-auto   # on a card (CARD=cuda): schedules by trials there
+    python3 studies/polybench/other.py card-check  # both against the interpreter on the card
+    python3 studies/polybench/other.py card-time   # medians, in turn; other/card_times.json
 
-Each command takes names of programs; `run.py page` prints the times. Schedules by hand are in other/hand/.
+Each command takes names of programs; `run.py page` and `run.py card-page` print the times. Schedules by hand are
+in other/hand/, those for cards in other/hand/cards/. Nobody has written one of the FFT for a card: its indices
+depend on a value that it computes.
 """
 
 import json
 import statistics
 import sys
+import time
 
 import numpy as np
 
@@ -29,6 +36,18 @@ LARGE = {
     "flash": dict(n=600), "histogram": dict(n=20_000_000), "layernorm": dict(rows=10_000, n=1000), "nbody": dict(n=4000),
     "prefix": dict(n=40_000), "softmax": dict(rows=2000, n=1000), "transpose": dict(n=4000, m=4100),
 }
+
+
+# on a card; rows of softmax and layer norm are as long as the schedules by hand say
+CARD_SMALL = {**SMALL, "softmax": dict(rows=5, n=4096), "layernorm": dict(rows=5, n=4096)}
+CARD_LARGE = {
+    "attention": dict(n=4096), "bchol": dict(nb=200_000), "blu": dict(nb=200_000), "blur": dict(n=50_000_000),
+    "conv2d": dict(co=64, ci=64, h=128, w=128), "ell": dict(n=2_000_000, w=16), "fft": dict(n=1 << 18, logn=18),
+    "flash": dict(n=4096), "histogram": dict(n=100_000_000), "layernorm": dict(rows=16384, n=4096), "nbody": dict(n=20_000),
+    "prefix": dict(n=50_000), "softmax": dict(rows=16384, n=4096), "transpose": dict(n=8000, m=8200),
+}
+# by hand it is on one thread, as it is written
+NOT_ON_CARDS = ["fft"]
 
 
 def inputs(name, sizes):
@@ -94,8 +113,61 @@ def measure(names):
               + f"  hand / auto {found[name]['hand'] / found[name]['auto']:.2f}", flush=True)
 
 
+def card_schedules(name):
+    return {"hand": HERE / "hand" / "cards" / f"{name}.txt", "auto": HERE / "schedules" / "cards" / f"{name}.txt"}
+
+
+def cards(names):
+    """Schedules by the model of an H200. Needs no card."""
+    by_card(names, "cuda", "--untimed")
+
+
+def card_auto(names):
+    """Schedules by trials on the card."""
+    by_card(names, run.CARD, "--budget", run.os.environ.get("BUDGET", "10"))
+
+
+def by_card(names, device, *how):
+    (HERE / "schedules" / "cards").mkdir(parents=True, exist_ok=True)
+    for name in names:
+        start = time.time()
+        done = run.purlin("auto", run.kernel_of(name), "--device", device, "--seed", "1", *how, *run.options(CARD_LARGE[name]))
+        if not done.returncode:
+            card_schedules(name)["auto"].write_text(done.stdout.replace(f"{run.HERE}/", ""))
+        why = done.stderr.strip()[-300:] if done.returncode else ""
+        print(f"{name:12s} {time.time() - start:5.1f} s {why}", flush=True)
+
+
+def card_check(names):
+    """Both schedules against the interpreter, at small sizes and, where these may grow, at five times these."""
+    wrong = 0
+    for name in names:
+        fixed = name in ("fft", "softmax", "layernorm")
+        for scale in (1,) if fixed else (1, 5):
+            sizes = {k: scale * v for k, v in CARD_SMALL[name].items()}
+            read = {arg for arg, _, _, direction in run.declared(name)[1] if direction != "out"}
+            values = {k: v.ravel().tolist() for k, v in inputs(name, sizes).items() if k in read}
+            path = run.values_file(name, values)
+            for label, schedule in card_schedules(name).items():
+                done = run.purlin("run", run.kernel_of(name), "--recipe", schedule, "--device", run.CARD, "--no-time", "--seed", "1",
+                                  "--values", path, *run.options(sizes))
+                wrong += bool(done.returncode)
+                print(f"{name:12s} x{scale} {label} {'WRONG ' + done.stderr.strip()[-400:] if done.returncode else 'right'}", flush=True)
+    return 1 if wrong else 0
+
+
+def card_time(names):
+    """Median times on the card, in turn."""
+    path = HERE / "card_times.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    for name in names:
+        if name not in NOT_ON_CARDS:
+            found[name] = run.in_turn(name, CARD_LARGE[name], card_schedules(name)) or found.get(name, {})
+            path.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+
+
 def main():
-    commands = {"schedule": schedule, "check": check, "time": measure}
+    commands = {"schedule": schedule, "check": check, "time": measure, "cards": cards, "card-auto": card_auto, "card-check": card_check, "card-time": card_time}
     asked = [word for word in sys.argv[1:] if word in commands]
     names = [word for word in sys.argv[1:] if word not in commands] or sorted(SMALL)
     if not asked or any(name not in SMALL for name in names):

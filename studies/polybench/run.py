@@ -12,6 +12,7 @@
     python3 studies/polybench/run.py card-auto     # on a card: schedules by trials there, where these are faster
     python3 studies/polybench/run.py card-check    # these on a card (CARD=cuda) against the interpreter
     python3 studies/polybench/run.py card-time     # and their times
+    python3 studies/polybench/run.py card-hand     # those of schedules/cards-hand/ checked and timed in turn with ours
 
 Each command takes names of kernels. `time` needs nothing of the others' but schedules/, so that it can
 run alone on a machine that does nothing else. Needs numpy and gcc. Beside ours are timed what Polly makes
@@ -258,19 +259,28 @@ def scheduled(name, values, sizes, folder):
     print(f"{name:15s} {time.time() - start:6.1f} s  {' '.join(rows)}", flush=True)
 
 
+ISL_LIMIT = int(os.environ.get("ISL_LIMIT", "60"))  # seconds
+
+
 def isl(names):
-    """The proposal that is isl's schedule in tiles of 32, with no idea of ours; none where a step of it is refused."""
+    """The proposal that is isl's schedule in tiles of 32, with no idea of ours; none where a step of it is refused, or
+    where that takes longer than `ISL_LIMIT` seconds."""
     ISL.mkdir(parents=True, exist_ok=True)
     for name in names:
         values, sizes = scalars(name, LARGE[name]), LARGE[name]
-        done = purlin("auto", kernel_of(name), "--device", "c", "--untimed", "--why", *options(sizes), "--values", values)
+        (ISL / f"{name}.txt").unlink(missing_ok=True)
+        try:
+            done = purlin("auto", kernel_of(name), "--device", "c", "--untimed", "--why", *options(sizes), "--values", values, timeout=ISL_LIMIT)
+        except subprocess.TimeoutExpired:
+            print(f"{name:15s} none within {ISL_LIMIT} s", flush=True)
+            continue
         lines = [line.removeprefix("# ") for line in done.stdout.split("\n")]
         start = next((k for k, line in enumerate(lines) if re.match(r"(# )?tiled bands: .* predicted$", line)), len(lines))
         own = itertools.takewhile(lambda line: not line.endswith(" cycles predicted"), lines[start + 1:])
         steps = [line for line in own if re.match(r"\w+\(", line)]
         if steps:
             (ISL / f"{name}.txt").write_text("\n".join(steps) + "\n")
-        print(f"{name:15s} {len(steps)} steps", flush=True)
+        print(f"{name:15s} {str(len(steps)) if steps else 'none: no'} steps", flush=True)
 
 
 def check(names):
@@ -359,6 +369,7 @@ def summary(found):
 
 
 CARD = os.environ.get("CARD", "cuda")
+CARD_RUNS = int(os.environ.get("CARD_RUNS", "1"))  # each is the median of fifteen launches or more
 OPERATORS = re.compile(r"\b(?:select|sqrt|exp|pow|min|max)\(|[-+*/]")
 
 
@@ -396,8 +407,8 @@ def card_schedule(name):
     return HERE / "schedules" / "cards" / f"{name}.txt"
 
 
-def purlin(*words, **options):
-    return subprocess.run([PURLIN, *map(str, words)], capture_output=True, text=True, timeout=900, **options)
+def purlin(*words, timeout=900):
+    return subprocess.run([PURLIN, *map(str, words)], capture_output=True, text=True, timeout=timeout)
 
 
 def scalars(name, sizes):
@@ -473,9 +484,9 @@ def card_auto(names):
         print(f"{name:15s} {took:5.1f} s  {after} s, before {before} s", flush=True)
 
 
-def card_seconds(name):
+def card_seconds(name, sizes=None, schedule=None):
     """The median time of a card's schedule, in seconds; none where it does not run."""
-    done = on_card(name, LARGE[name])
+    done = on_card(name, sizes or LARGE[name], schedule=schedule)
     line = next((l for l in done.stdout.split("\n") if "time (median)" in l), "")
     found = re.search(r"([\d.]+) (s|ms|us|µs|ns)\b", line)
     if done.returncode or not found:
@@ -484,11 +495,11 @@ def card_seconds(name):
     return float(found.group(1)) * {"s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}[found.group(2)]
 
 
-def on_card(name, sizes, *more):
+def on_card(name, sizes, *more, schedule=None):
     """`purlin run` of a card's schedule, on values for which the kernel stays finite."""
-    path = values_file(name, small(name, sizes))
-    command = ["run", HERE / "kernels" / f"{name}.purlin", "--recipe", card_schedule(name), "--device", CARD]
-    return purlin(*command, "--seed", "1", "--values", path, *options(sizes), *more)
+    values = ["--values", values_file(name, small(name, sizes))] if name in SMALL else []
+    command = ["run", kernel_of(name), "--recipe", schedule or card_schedule(name), "--device", CARD]
+    return purlin(*command, "--seed", "1", *values, *options(sizes), *more)
 
 
 def card_check(names):
@@ -517,6 +528,33 @@ def card_time(names):
         print(f"{name:15s} {seconds:.3e} s, predicted {predicted.group(1) if predicted else None} s", flush=True)
 
 
+def card_hand(names):
+    """Our schedules for cards beside those by hand, medians of CARD_RUNS runs in turn; card_hand_times.json."""
+    path, hand = HERE / "card_hand_times.json", HERE / "schedules" / "cards-hand"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    wrong = 0
+    for name in [name for name in names if schedule_of(name, hand)]:
+        both = {"hand": schedule_of(name, hand), "auto": card_schedule(name)}
+        for factor in (1, 8):
+            done = on_card(name, {k: factor * v for k, v in SMALL[name].items()}, "--no-time", schedule=both["hand"])
+            wrong += bool(done.returncode)
+            print(f"{name:15s} x{factor} {'WRONG ' + done.stderr.strip()[-400:] if done.returncode else 'right'}", flush=True)
+        found[name] = in_turn(name, LARGE[name], both) or found.get(name, {})
+        path.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    return 1 if wrong else 0
+
+
+def in_turn(name, sizes, schedules):
+    """The median seconds of schedules on a card, by label; none where one does not run."""
+    runs = [{label: card_seconds(name, sizes, schedule) for label, schedule in schedules.items()} for _ in range(CARD_RUNS)]
+    if any(seconds is None for run in runs for seconds in run.values()):
+        return None
+    times = {label: statistics.median(run[label] for run in runs) for label in schedules}
+    print(f"{name:15s} " + " ".join(f"{label} {1e3 * v:.3f} ms" for label, v in times.items())
+          + f"  hand / auto {times['hand'] / times['auto']:.2f}", flush=True)
+    return times
+
+
 def card_page(_):
     """results/h200/polybench.md of card_times.json and ppcg_times.json."""
     ours = json.loads((HERE / "card_times.json").read_text())
@@ -538,7 +576,19 @@ def card_page(_):
     lines += [f"| geometric mean of {len(ratios)} | | | {mean_:.2f} |", "",
               f"Slower than PPCG's: {', '.join(slower) or 'none'}. gramschmidt is left out: with more columns than rows, its last columns are",
               "rounding errors."]
+    lines += hand_table("Schedules by hand", "studies/polybench/run.py card-hand", HERE / "card_hand_times.json")
+    lines += hand_table("Other programs", "studies/polybench/other.py card-auto card-check card-time", HERE / "other" / "card_times.json")
     (ROOT / "results" / "h200" / "polybench.md").write_text("\n".join(lines) + "\n")
+
+
+def hand_table(title, command, path):
+    """Times of a card by hand and by `auto`, where they were taken."""
+    if not path.exists():
+        return []
+    found = json.loads(path.read_text())
+    lines = ["", f"## {title}", "", f"Medians in turn; more than 1 is faster than by hand. `python3 {command}`, then `run.py card-page`.", "",
+             "| program | by hand | auto | hand / auto |", "|---|---|---|---|"]
+    return lines + [f"| {name} | {1e3 * v['hand']:.3f} ms | {1e3 * v['auto']:.3f} ms | {v['hand'] / v['auto']:.2f} |" for name, v in sorted(found.items()) if v]
 
 
 def platform():
@@ -594,7 +644,7 @@ def everything(names):
 
 
 def main():
-    commands = {"all": everything, "schedule": schedule, "check": check, "isl": isl, "time": measure, "page": page, "cards": cards, "card-auto": card_auto, "card-check": card_check, "card-time": card_time, "card-page": card_page}
+    commands = {"all": everything, "schedule": schedule, "check": check, "isl": isl, "time": measure, "page": page, "cards": cards, "card-auto": card_auto, "card-check": card_check, "card-time": card_time, "card-hand": card_hand, "card-page": card_page}
     asked = [word for word in sys.argv[1:] if word in commands]
     names = [word for word in sys.argv[1:] if word not in commands] or sorted(SMALL)
     if not asked or any(name not in SMALL for name in names):
