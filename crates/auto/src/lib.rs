@@ -29,6 +29,7 @@ mod cards;
 mod draft;
 mod model;
 mod nests;
+mod one_pass;
 mod pieces;
 mod program;
 mod reschedules;
@@ -116,13 +117,14 @@ const ROUNDS: Idea = ("rounds", |d| d.run_rounds());
 const SHORT: Idea = ("short loops", |d| d.write_out_short());
 const AGAIN: Idea = ("values again", |d| d.compute_again());
 const LANES: Idea = ("lanes", |d| d.sum_in_lanes());
+const ONCE: Idea = ("one pass", |d| d.pass_once());
 
 /// What the loops of isl's scheduler are called in reports.
 const ISL: &str = "isl's schedule";
 
 /// The combinations of ideas that become proposals: each is the fastest for one of PolyBench's kernels or of
 /// the other programs of that study, or what is left where the model takes more of it than pays.
-const COMBINATIONS: [&[Idea]; 23] = [
+const COMBINATIONS: [&[Idea]; 25] = [
     &[ORDER],
     &[ROWS, TILES, SQUARE],
     &[ORDER, WAVES, SMALL],
@@ -146,6 +148,8 @@ const COMBINATIONS: [&[Idea]; 23] = [
     &[AGAIN],
     &[BLOCKS],
     &[BLOCKS, ROWS, TILES, SQUARE],
+    &[ONCE],
+    &[ONCE, LANES],
 ];
 
 /// How many proposals threads are given.

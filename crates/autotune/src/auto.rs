@@ -393,4 +393,36 @@ mod tests {
         assert!(trials.iter().all(|trial| trial.outcome.is_ok()));
         assert!(said[0] == "compiling 2 schedules" && said[2].ends_with(", 2 of 2"), "{said:?}");
     }
+
+    /// Flash attention from attention as textbooks write it, weights stored beside the scores or over them.
+    #[test]
+    fn attention_is_derived_in_one_pass() {
+        let plain = include_str!("../../../examples/attention.purlin");
+        let plain = plain.split("\nschedule\n").next().unwrap();
+        let in_place = plain.replace("temp p: f32[n] global\n", "").replace("p[", "s[");
+        let card = Platform::card("H200").unwrap();
+        let processor = Platform::Processor(super::Machine::default());
+        for (text, platform) in [(plain.to_owned(), card), (in_place, processor)] {
+            let kernel = purlin_ir::text::parse(&text).unwrap();
+            let n = 37;
+            let values = |seed: usize| -> Vec<f32> {
+                (0..64 * n).map(|k| ((k * seed + 11) % 101) as f32 / 50.0 - 1.0).collect()
+            };
+            let memory = Memory::new().param("n", n as i64);
+            let memory = memory.value("q", values(37)).value("k", values(41)).value("v", values(43));
+            let device = purlin_runtime::open("c").unwrap();
+            let expected = Expected::new(&kernel, &memory, super::STEPS).unwrap();
+            let judge = Judge { kernel: &kernel, device: &*device, memory: &memory, expected };
+            let mut all = proposals(&kernel, &memory, &platform).unwrap();
+            all.retain(|p| p.name.starts_with("one pass"));
+            assert!(!all.is_empty());
+            for trial in judge.timed(all, &mut |_| {}) {
+                let steps = trial.proposal.text(true);
+                assert!(trial.outcome.is_ok(), "{:?}\n{steps}", trial.outcome);
+                assert!(steps.contains("rescale_reduction(m, sums: [l, o]"), "{steps}");
+                // neither scores nor weights are in memory
+                assert!(!trial.proposal.kernel.to_string().contains("global"), "{steps}");
+            }
+        }
+    }
 }

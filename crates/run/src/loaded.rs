@@ -431,7 +431,7 @@ mod tests {
         assert_eq!(misfit, expected);
     }
 
-    /// What a program updates begins anew; what it only reads stays on the device.
+    /// What a program updates begins again; what it only reads stays on the device.
     #[test]
     fn another_launch_begins_as_the_first() {
         let device = purlin_runtime::open("c").unwrap();

@@ -40,7 +40,7 @@ type Preparation = (&'static str, fn(&mut Draft<'_>) -> Tried);
 const TOGETHER: Objective = Objective { outer_parallel: true, serialised: false };
 const ONE_BY_ONE: Objective = Objective { outer_parallel: true, serialised: true };
 
-const PREPARATIONS: [Preparation; 9] = [
+const PREPARATIONS: [Preparation; 11] = [
     ("text", |_| Ok(())),
     ("waves", |d| d.restart("diagonals", |d| d.skew_outer(0))),
     ("inner waves", |d| d.restart("diagonals", |d| d.skew_outer(1))),
@@ -60,6 +60,12 @@ const PREPARATIONS: [Preparation; 9] = [
     ("expanded, fused bands", |d| {
         d.expand_temporaries()?;
         d.restart(ISL, |d| d.reschedule(TOGETHER))
+    }),
+    ("one pass", |d| d.pass_once()),
+    ("one pass, written out", |d| {
+        let before = d.kernel().clone();
+        d.pass_once()?;
+        if *d.kernel() == before { Ok(()) } else { d.write_out_constant() }
     }),
 ];
 

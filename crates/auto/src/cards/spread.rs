@@ -228,7 +228,7 @@ impl Draft<'_> {
     ///
     /// # Errors
     /// A bug, which no idea may pass over.
-    pub(super) fn pass(&mut self, error: TransformError) -> Tried {
+    pub(crate) fn pass(&mut self, error: TransformError) -> Tried {
         if let Err(error) = refusable::<()>(Err(error))? {
             self.considered.push(format!("refused: {error}"));
         }
