@@ -394,7 +394,7 @@ mod tests {
         assert!(said[0] == "compiling 2 schedules" && said[2].ends_with(", 2 of 2"), "{said:?}");
     }
 
-    /// Flash attention from attention as textbooks write it, weights stored beside the scores or over them.
+    /// Flash attention from attention as textbooks write it, with and without an array for the weights.
     #[test]
     fn attention_is_derived_in_one_pass() {
         let plain = include_str!("../../../examples/attention.purlin");
