@@ -327,7 +327,7 @@ def _components(name: str, value: Any, shape: tuple[int, ...]) -> list[Any]:
         array = _host(value)
     except (TypeError, ValueError):  # lists whose parts differ in length
         array = numpy.asarray(None)
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biufc":
         message = f"argument `{name}` is a {type(value).__name__}, needed an array of numbers of shape {shape}"
         raise _about(DtypeError, name, message)
     if array.shape != shape:
@@ -392,9 +392,9 @@ def jit(
 
     ``form`` is a form of UFL or (nested) lists of them, as ``ufl.extract_blocks`` returns them, the JSON of one
     (text, or a path that ends in ``.json``), or a name of :func:`purlin.forms`, to which ``dim`` and ``degree``
-    belong. Further arguments go to :func:`purlin.export.export_form`. ``position_width`` is the number of
-    components of a position, if it is more than space has dimensions. ``matrix`` is what a bilinear form becomes:
-    the matrices of ``cells``, the ``diagonal`` of the assembled matrix, or a ``sparse`` matrix, which
+    belong. Further arguments go to :func:`purlin.export.export_form`, such as ``scalar="complex128"`` for a complex
+    form. ``position_width`` is the number of components of a position, if it is more than space has dimensions.
+    ``matrix`` is what a bilinear form becomes: the matrices of ``cells``, the ``diagonal`` of the assembled matrix, or a ``sparse`` matrix, which
     :meth:`Operator.assemble` returns. ``vector`` is what a linear form becomes: an ``assembled`` vector, to which a
     call adds, or the vectors of ``cells`` (of facets, for integrals over facets), ``[cells, columns]``, which a call
     overwrites. What a form that is zero adds is zero. The coefficients that ``cell_values`` names are given in the

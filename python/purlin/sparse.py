@@ -83,7 +83,7 @@ def zeros(pattern: Pattern, dtype: str) -> Any:
     """Values of a matrix, where its pattern lies."""
     import numpy
 
-    values = numpy.zeros(pattern.indices.shape, {"f64": "f8", "f32": "f4"}[dtype])
+    values = numpy.zeros(pattern.indices.shape, {"f64": "f8", "f32": "f4", "c128": "c16", "c64": "c8"}[dtype])
     return _beside(pattern.indices, values)
 
 

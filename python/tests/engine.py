@@ -14,7 +14,7 @@ import numpy as np
 import purlin
 from oracle import NotFinite
 from purlin import _purlin
-from tabulated import Integral, Mesh, assemble, entities, gather
+from tabulated import Integral, Mesh, assemble, entities, gather, number_type
 from write_samples import space_elements
 
 from meshes import bind, make_mesh
@@ -97,7 +97,7 @@ def given(document: Json, mesh: Mesh) -> dict[str, Any]:
         names = [entry["name"]] if not entry["shape"] else [
             f"{entry['name']}_{i}" for i in range(len(values))
         ]  # fmt: skip
-        found |= dict(zip(names, map(float, values), strict=True))
+        found |= dict(zip(names, values.tolist(), strict=True))
     return found
 
 
@@ -132,7 +132,7 @@ def results_of(document: Json, mesh: Mesh, op: purlin.Operator) -> list[np.ndarr
     results, local = launched(document, mesh, op)
     for place, output in enumerate(document["outputs"]):
         if len(output["spaces"]) == 2:
-            results[place] = np.zeros([_size(document, mesh, s) for s in output["spaces"]])
+            results[place] = np.zeros([_size(document, mesh, s) for s in output["spaces"]], number_type(document))
     for of, (places, matrices) in local:
         for (rows, columns), matrix in zip(places, matrices, strict=True):
             np.add.at(results[of], np.ix_(rows, columns), matrix)
@@ -149,8 +149,9 @@ def launched(
     """Results that are no matrices, by output; local matrices with their output and, an entity
     each, their rows and columns."""
     shared = given(document, mesh)
+    dtype = number_type(document)
     results = [
-        np.zeros([_size(document, mesh, s) for s in output["spaces"]] if len(output["spaces"]) < 2 else 0)
+        np.zeros([_size(document, mesh, s) for s in output["spaces"]] if len(output["spaces"]) < 2 else 0, dtype)
         for output in document["outputs"]
     ]
     arrays: dict[str, Any] = {}
@@ -166,7 +167,7 @@ def launched(
                 sides = 2 if part.name.startswith("interior") else 1
                 shape = [sides * document["spaces"][s]["columns"] * document["spaces"][s]["block"]
                          for s in output["spaces"]]  # fmt: skip
-                named[output["name"]] = np.zeros((len(cells), *shape))
+                named[output["name"]] = np.zeros((len(cells), *shape), dtype)
                 local.append((i, cells, named[output["name"]]))
             else:
                 block = document["spaces"][output["spaces"][0]]["block"] if output["spaces"] else 1

@@ -10,7 +10,7 @@ import basix
 import numpy as np
 from purlin.export.elements import _leaves, states
 from purlin.export.tables import permute_face_points
-from tabulated import Mesh
+from tabulated import Mesh, number_type
 
 SYMMETRIES = {
     "quadrilateral": [
@@ -209,14 +209,18 @@ def bind(
     if geometry["columns"] > len(mesh.cells[0]):
         x += rng.uniform(-0.01, 0.01, x.shape)
     arrays = [x]
+    turned = number_type(form) is complex
+    drawn = lambda low, high, shape: (  # noqa: E731
+        rng.uniform(low, high, shape) + (1j * rng.uniform(-high / 2, high / 2, shape) if turned else 0)
+    )
     for entry in form["functions"][1:]:
         space = form["spaces"][entry["space"]]
         size = int(maps[entry["space"]].max()) + 1
-        arrays.append(rng.uniform(0.2, 0.9, (size, space["block"])))
+        arrays.append(drawn(0.2, 0.9, (size, space["block"])))
     info = mesh.cell_info
     return Mesh(
         maps, arrays,
-        [rng.uniform(0.3, 1.2, int(np.prod(c["shape"]))) for c in form["constants"]],
+        [drawn(0.3, 1.2, int(np.prod(c["shape"]))) for c in form["constants"]],
         [states(space, mesh.cell, info) for space in form["spaces"]],
         len(mesh.cells),
         {i: np.arange(len(mesh.cells))[i::3] for i in range(3)},

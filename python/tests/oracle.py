@@ -10,7 +10,7 @@ from typing import Any
 import basix
 import numpy as np
 import ufl
-from tabulated import Integral, Local
+from tabulated import Integral, Local, number_type
 
 KINDS = {"cell": 0, "exterior_facet": 1, "interior_facet": 2}
 
@@ -25,14 +25,14 @@ class OracleRefusal(Exception):
     """FFCx does not compile a form."""
 
 
-def compile_forms(forms: list[Any]) -> tuple[list[Any], Any]:
+def compile_forms(forms: list[Any], scalar: type = float) -> tuple[list[Any], Any]:
     """Compiles forms with FFCx to one module; -O0, since only values are compared.
 
     FFCx snaps table entries within 1e-6 of -1, 0 and 1 by default: here within 1e-13.
     """
     import ffcx.codegeneration.jit as jit
 
-    options = {"scalar_type": np.float64, "table_rtol": 1e-13, "table_atol": 1e-13}
+    options = {"scalar_type": np.dtype(scalar).type, "table_rtol": 1e-13, "table_atol": 1e-13}
     try:
         compiled, module, _ = jit.compile_forms(
             forms, options=options, cache_dir=cache_dir(),
@@ -78,6 +78,10 @@ def random_local(
     sides = 2 if kind == "interior_facet" else 1
     cell = form["cell"]
     step = (high - low) / len(form["functions"])
+    turned = number_type(form) is complex
+    drawn = lambda start, size, shape: start + (  # noqa: E731
+        rng.uniform(0, size, shape) + (1j * rng.uniform(-size, size, shape) if turned else 0)
+    )
     functions: list[list[np.ndarray]] = []
     for _ in range(sides):
         nodes = np.asarray(form["spaces"][0]["nodes"])
@@ -85,9 +89,9 @@ def random_local(
         for i, entry in enumerate(form["functions"][1:]):
             space = form["spaces"][entry["space"]]
             shape = (space["columns"], space["block"])
-            values.append(low + step * i + rng.uniform(0, step, shape))
+            values.append(drawn(low + step * i, step, shape))
         functions.append(values)
-    constants = [rng.uniform(low, high, int(np.prod(c["shape"]))) for c in form["constants"]]
+    constants = [drawn(low, high - low, int(np.prod(c["shape"]))) for c in form["constants"]]
     topology = basix.topology(basix.CellType[cell])
     tdim = len(topology) - 1
     count = {1: 1, 2: 2, 3: 2 * len(topology[2][0]) if tdim == 3 else 0}[tdim]
@@ -115,9 +119,10 @@ class Part:
 class Oracle:
     """A form that FFCx compiled."""
 
-    def __init__(self, form: Any) -> None:
+    def __init__(self, form: Any, scalar: type = float) -> None:
         parts = parts_of(form)
-        compiled, self.ffi = compile_forms(parts)
+        self.scalar = scalar
+        compiled, self.ffi = compile_forms(parts, scalar)
         coefficients, constants = list(form.coefficients()), list(form.constants())
         self.parts = []
         for part, c in zip(parts, compiled, strict=True):
@@ -136,7 +141,7 @@ class Oracle:
 
     def tensor(self, kind: str, subdomain: int, local: Local, shape: tuple[int, ...]) -> np.ndarray:
         """The local tensor of all integrals of a type on a subdomain."""
-        total = np.zeros(shape)
+        total = np.zeros(shape, self.scalar)
         for part in self.parts:
             for integral in part.integrals(kind).get(subdomain, []):
                 total += self._one(part, integral, local, shape)
@@ -149,12 +154,14 @@ class Oracle:
         x = np.zeros((sides, len(s.functions[0][0]), 3))
         for side in range(sides):
             x[side, :, : s.functions[side][0].shape[1]] = s.functions[side][0]
-        a = np.zeros(max(int(np.prod(shape)), 1))
-        reals = [a, np.concatenate([*w, [0.0]]), np.concatenate([*c, [0.0]]), x.reshape(-1)]
+        a = np.zeros(max(int(np.prod(shape)), 1), self.scalar)
+        none = np.zeros(1, self.scalar)
+        numbers = [a, np.concatenate([*w, none]), np.concatenate([*c, none]), x.reshape(-1)]
+        types = ["double _Complex" if self.scalar is complex else "double"] * 3 + ["double"]
         facets, turns = np.array(s.facets, np.int32), np.array(s.permutations, np.uint8)
         cast = self.ffi.cast
-        integral.tabulate_tensor_float64(
-            *(cast("double*", self.ffi.from_buffer(r)) for r in reals),
+        getattr(integral, f"tabulate_tensor_{np.dtype(self.scalar).name}")(
+            *(cast(f"{t}*", self.ffi.from_buffer(r)) for t, r in zip(types, numbers, strict=True)),
             cast("int*", self.ffi.from_buffer(facets)),
             cast("uint8_t*", self.ffi.from_buffer(turns)), self.ffi.NULL,
         )  # fmt: skip
@@ -186,7 +193,7 @@ def compare(document: dict[str, Any], form: Any, seed: int) -> float:
         AssertionError: The two have integrals on different subdomains.
         NotFinite: No data were found where the form is finite.
     """
-    oracle = Oracle(form)
+    oracle = Oracle(form, number_type(document))
     for attempt, (low, high) in enumerate([(0.3, 0.9), (0.42, 0.5), (1.1, 1.6), (-0.2, 0.2)]):
         try:
             return _compare(document, oracle, np.random.default_rng([seed, attempt]), low, high)
@@ -225,7 +232,7 @@ def _difference(
     expected = oracle.tensor(kind, subdomain, local, shape)
     if not np.all(np.isfinite(expected)):
         raise NotFinite
-    found, size = np.zeros(shape), np.zeros(shape)
+    found, size = np.zeros(shape, oracle.scalar), np.zeros(shape)
     for integral in ours:
         found = found + integral.tensors(local)[0]
         size = size + integral.tensors(local, magnitude=True)[0]

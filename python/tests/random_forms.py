@@ -99,8 +99,9 @@ class Draw:
 class Builder:
     """Builds one form on one mesh."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, is_complex: bool = False) -> None:
         self.draw = Draw(np.random.default_rng(seed))
+        self.is_complex = is_complex
         pick = self.draw.pick
         self.cell = pick(CELLS)
         tdim = DIM[self.cell]
@@ -145,7 +146,8 @@ class Builder:
         shape = expression.ufl_shape
         if len(shape) == 2 and shape[0] == shape[1] > 1 and self.draw.pick([True, False]):
             expression = self.draw.pick([ufl.tr, lambda e: ufl.dev(e)[0, 0],
-                                         lambda e: ufl.inner(self.matrix, ufl.sym(e))])(
+                                         # the second operand is conjugated
+                                         lambda e: ufl.inner(ufl.sym(e), self.matrix)])(
                 expression
             )  # fmt: skip
             return self.at(expression)
@@ -160,6 +162,8 @@ class Builder:
         f = self.flat(pick(self.functions))
         g = self.flat(pick(self.functions))
         c = self.constant
+        if self.is_complex:
+            return self.complex_factor(f, g)
         return pick([
             lambda: f, lambda: f * g + c, lambda: f**2 / (1 + g**2), lambda: ufl.sqrt(2 + f**2),
             lambda: ufl.exp(0.1 * f) * ufl.sin(g), lambda: ufl.ln(2 + f**2),
@@ -174,6 +178,21 @@ class Builder:
             lambda: ufl.conditional(
                 ufl.And(ufl.gt(f, 0), ufl.Not(ufl.ge(g, c))), f, ufl.cos(g)),
             lambda: self.tensor(), lambda: self.geometry(),
+        ])()  # fmt: skip
+
+    def complex_factor(self, f: Any, g: Any) -> Any:
+        """A nonlinear scalar that is complex, of what complex numbers have and of real parts."""
+        c, re, im = self.constant, ufl.real, ufl.imag
+        return self.draw.pick([
+            lambda: f, lambda: ufl.conj(f) * g + c, lambda: f**2 / (1 + abs(g) ** 2),
+            lambda: ufl.sqrt(2 + f) * ufl.conj(c), lambda: ufl.exp(0.1j * f) * ufl.sin(g),
+            lambda: ufl.ln(2 + f) + ufl.cos(g), lambda: (1 + 2j) * f + 0.5j, lambda: im(f) * g,
+            lambda: ufl.conditional(ufl.lt(re(f), im(g)), f, g * c),
+            lambda: ufl.max_value(re(f), abs(c)) * g, lambda: ufl.min_value(re(f), re(g)),
+            lambda: ufl.conditional(ufl.And(ufl.gt(im(f), 0), ufl.Not(ufl.ge(abs(g), 1))), f, ufl.cos(g)),
+            lambda: ufl.tanh(re(f)) + ufl.atan(im(g)), lambda: abs(f) + ufl.sign(re(g) + 0.01) * c,
+            lambda: ufl.erf(re(f)) * c, lambda: (2 + f) ** c, lambda: ufl.conj(f * self.x[0] + c),
+            lambda: self.variable(f, g), lambda: self.tensor(), lambda: self.geometry(),
         ])()  # fmt: skip
 
     def variable(self, f: Any, g: Any) -> Any:
@@ -209,8 +228,12 @@ class Builder:
         """A product of a factor and one linear scalar for each argument."""
         value = self.factor()
         for argument in arguments:
-            value = value * self.flat(argument)
+            value = value * self.tested(argument, self.flat(argument))
         return value
+
+    def tested(self, argument: Any, term: Any) -> Any:
+        """A term that is linear in an argument; test functions of complex forms are conjugated."""
+        return ufl.conj(term) if self.is_complex and argument.number() == 0 else term
 
     def boundary(self, arguments: list[Any]) -> Any:
         """An integrand of facets: with a normal where the mesh is no manifold."""
@@ -229,7 +252,7 @@ class Builder:
                 self.side = ""
                 plain = self.flat(argument)
                 term = self.draw.pick([ufl.avg, ufl.jump])(plain)
-            value = value * term
+            value = value * self.tested(argument, term)
         self.side = self.draw.pick(["+", "-"])
         value = value * self.factor()
         self.side = ""
@@ -273,7 +296,8 @@ class Builder:
         # A quadrature element fixes the rule, so it stands in forms of its own.
         if rank == 1 and self.draw.pick([True, False, False, False, False]):
             q = quadrature_element(self.cell, degree=2)
-            form = ufl.Coefficient(self.space(q)) * self.flat(arguments[0]) * ufl.dx
+            test = self.tested(arguments[0], self.flat(arguments[0]))
+            form = ufl.Coefficient(self.space(q)) * test * ufl.dx
             title = f"rank 1, {self.title}, quadrature element"
         if rank == 1 and self.draw.pick([True, False, False, False]):
             form = self.differentiated(form)
@@ -285,11 +309,12 @@ class Builder:
         f = self.functions[0]
         if f not in form.coefficients():
             return form
-        if self.draw.pick([True, False]):
+        # the derivative of a conjugate is not linear in a trial function
+        if self.draw.pick([True, False]) and not self.is_complex:
             return ufl.derivative(form, f, ufl.Argument(f.ufl_function_space(), 1))
         return ufl.derivative(form, f, ufl.Coefficient(f.ufl_function_space()))
 
 
-def random_form(seed: int) -> RandomForm:
-    """The random form of a seed."""
-    return Builder(seed).build()
+def random_form(seed: int, is_complex: bool = False) -> RandomForm:
+    """The random form of a seed, real or complex."""
+    return Builder(seed, is_complex).build()

@@ -52,16 +52,22 @@ _UNARY = {
     "abs": np.abs, "sqrt": np.sqrt, "exp": np.exp, "ln": np.log, "sin": np.sin, "cos": np.cos,
     "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh,
     "cosh": np.cosh, "tanh": np.tanh, "sign": np.sign, "erf": np.vectorize(math.erf),
+    "conj": np.conj, "real": np.real, "imag": np.imag,
 }  # fmt: skip
 _BINARY = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide,
     "power": np.power, "atan2": np.arctan2, "min": np.minimum, "max": np.maximum,
-    "and": np.logical_and, "or": np.logical_or,
+    "and": np.logical_and, "or": np.logical_or, "complex": lambda re, im: re + 1j * im,
 }  # fmt: skip
 _COMPARE = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal,
 }  # fmt: skip
+
+
+def number_type(form: Json) -> type:
+    """The type of coefficients, constants and results, in double precision."""
+    return complex if form["scalar"].startswith("c") else float
 
 
 class Integral:
@@ -146,7 +152,10 @@ class Integral:
         sides = 2 if self.kind == "interior_facet" else 1
         spaces = self.form["spaces"]
         results = [
-            np.zeros([sides * spaces[s]["columns"] * spaces[s]["block"] for s in output["spaces"]])
+            np.zeros(
+                [sides * spaces[s]["columns"] * spaces[s]["block"] for s in output["spaces"]],
+                float if magnitude else number_type(self.form),
+            )
             for output in self.form["outputs"]
         ]
         values = self.nodes(local)
@@ -206,7 +215,9 @@ def assemble(form: Json, mesh: Mesh) -> list[Array]:
     sizes = [
         (int(m.max()) + 1) * s["block"] for m, s in zip(mesh.maps, form["spaces"], strict=True)
     ]
-    results = [np.zeros([sizes[s] for s in output["spaces"]]) for output in form["outputs"]]
+    results = [
+        np.zeros([sizes[s] for s in output["spaces"]], number_type(form)) for output in form["outputs"]
+    ]
     for position in range(len(form["integrals"])):
         integral = Integral(form, position)
         for cells, facets, states in entities(integral, mesh):

@@ -287,8 +287,6 @@ def mixed_space_arguments() -> ufl.Form:
 
 
 REFUSED = [
-    (complex_form, "complex numbers (`(1+2j)`); write the real and the imaginary part as two "
-     "forms"),
     (prism_form, "elements on a `prism`; use one of interval, triangle, tetrahedron, "
      "quadrilateral, hexahedron"),
     (vertex_form, "integrals of type `vertex` (`dP`); use `dx`, `ds` or `dS`"),
@@ -326,6 +324,7 @@ def test_wrong_forms_are_named() -> None:
          "arguments; write a coefficient for one of them"),
         (u * v * ufl.dx + u * ufl.dx, "sum: found a term with an argument and one without; all "
          "terms of a form need the same arguments; split the form with `lhs` and `rhs`"),
+        (complex_form(), "found `(1+2j)` in a form of real numbers; give `c128` or `c64` as `scalar`"),
         (ufl.dot(ufl.grad(u), n) * v("+") * ufl.dS, None),
         (u == v, None),
     ]  # fmt: skip
@@ -334,8 +333,9 @@ def test_wrong_forms_are_named() -> None:
             export_form(form)
         if message is not None:
             assert str(caught.value) == message
-    with pytest.raises(FormError, match="scalar type `complex128`; needed `f64` or `f32`"):
-        export_form(u * ufl.dx, scalar="complex128")
+    for scalar in ("int32", None, 3):
+        with pytest.raises(FormError, match=f"scalar type `{scalar}`; needed one of `f64`, `f32`, `c128`, `c64`"):
+            export_form(u * ufl.dx, scalar=scalar)
     for name in ("not a name", "", 3):
         with pytest.raises(FormError, match=f"names: found `{name}`, needed a letter or `_`"):
             export_form(u * v * ufl.dx, names={u: name})

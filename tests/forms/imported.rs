@@ -322,6 +322,24 @@ fn sub_elements_of_one_array_are_tiled() {
 }
 
 #[test]
+fn complex_numbers_under_every_mapping() {
+    // 2e-5: sums of some hundred products in f32 in another order
+    let (single, double) = ((Precision::C64, 2e-5), (Precision::C128, TOLERANCE));
+    for (name, (scalar, tolerance), kernels) in
+        [("laplace", double, 2), ("interior_penalty", single, 8), ("energy", double, 8)]
+    {
+        let mut form = from_json(&read(name)).unwrap().form;
+        form.scalar = scalar;
+        let imported = Imported::new(form, &TabulatedOptions::default()).unwrap();
+        // positions, and what is gathered and computed of them
+        let mut positions = imported.kernels.iter().flat_map(|k| k.kernel.vars.values());
+        assert!(positions.all(|v| !v.name.starts_with('x') || !v.ty.is_complex()), "{name}");
+        let done = check_within(tolerance, name, &imported, false);
+        assert_eq!(done.len(), kernels, "{done:?}");
+    }
+}
+
+#[test]
 fn single_precision_under_every_mapping() {
     for (name, kernels) in [("laplace", 2), ("interior_penalty", 8), ("energy", 8)] {
         let mut form = from_json(&read(name)).unwrap().form;

@@ -15,6 +15,8 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from .document import documents
 from .elements import states
 from .errors import FormError, UnsupportedForm
@@ -40,7 +42,8 @@ def export_form(
             rank on one mesh; None in a list stands for an empty form. Integrals of equal type,
             subdomains and rule are merged.
         name: The kernel's name.
-        scalar: `f64` or `f32`, the type of arguments and temporaries.
+        scalar: `f64`, `f32`, `c128` or `c64`, the type of coefficients, constants and results, by this
+            name or that of NumPy. Positions and tables of complex forms are real.
         names: Names of coefficients and constants, by the object or its `id`; else their attribute `name`,
             else `w0`, `w1`, ... and `c0`, `c1`, ... in the order of `form.coefficients()`. Each is a name of
             its own: `x` is that of the positions, and results have theirs.
@@ -59,20 +62,18 @@ def export_form(
     forms = _flat(form)
     titles = _default_outputs(len(forms)) if outputs is None else _checked_outputs(outputs, len(forms))
     kept = [(f, t) for f, t in zip(forms, titles, strict=True) if f is not None]
-    if scalar not in ("f64", "f32"):
-        hint = "write the real and the imaginary part as two forms" if "c" in scalar else None
-        raise UnsupportedForm(f"scalar type `{scalar}`; needed `f64` or `f32`", hint)
+    scalar = _checked_scalar(scalar)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise FormError(f"name `{name}` is not an identifier; use letters, digits and `_`")
     for one, _ in kept:
-        check_form(one)
+        check_form(one, scalar.startswith("c"))
     kept = [(f, t) for f, t in kept if not f.empty()]
     if not kept:
         raise FormError("the form is empty: nothing is left after simplification")
     _check_together([f for f, _ in kept])
     domain = check_domain(kept[0][0])
-    document = documents([f for f, _ in kept], domain, [t for _, t in kept], names, numbering)
-    return document.write(name, scalar)
+    document = documents([f for f, _ in kept], domain, [t for _, t in kept], names, numbering, scalar)
+    return document.write(name)
 
 
 def names_of(form: Any, variables: Mapping[str, Any]) -> dict[int, str]:
@@ -95,6 +96,23 @@ def _flat(form: Any) -> list[Any]:
     if isinstance(form, list | tuple):
         return [item for part in form for item in _flat(part)]
     return [form]
+
+
+#: Types of numbers, by NumPy's names.
+SCALARS = {"float64": "f64", "float32": "f32", "complex128": "c128", "complex64": "c64"}
+
+
+def _checked_scalar(scalar: Any) -> str:
+    if isinstance(scalar, str) and scalar in SCALARS.values():
+        return scalar
+    try:
+        name = np.dtype(scalar).name
+    except TypeError:
+        name = None
+    if scalar is None or name not in SCALARS:
+        known = ", ".join(f"`{known}`" for known in SCALARS.values())
+        raise UnsupportedForm(f"scalar type `{scalar}`; needed one of {known}")
+    return SCALARS[name]
 
 
 def _default_outputs(count: int) -> list[str]:

@@ -82,9 +82,11 @@ class ReferenceDerivative:
             case ("divide", x, y):
                 slope = graph.multiply(a, self.node(y, axis))
                 return graph.divide(graph.subtract(self.node(x, axis), slope), y)
+            case ("math", "conj" | "real" | "imag" as part, x):
+                return graph.math(part, self.node(x, axis))
             case ("math", "sqrt", x):
                 return graph.divide(graph.multiply(graph.literal(0.5), self.node(x, axis)), a)
-            case ("math", "abs", x):
+            case ("math", "abs", x) if graph.is_real(x):
                 sign = graph.divide(x, a)
                 return graph.multiply(sign, self.node(x, axis))
         raise FormError(f"gradient: no rule for the derivative of `{node[0]}` in the geometry")

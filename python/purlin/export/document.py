@@ -27,7 +27,7 @@ class Group:
 
     def __init__(self, piece: Piece, cell: str, functions: Functions) -> None:
         self.piece = piece
-        self.graph = Graph()
+        self.graph = Graph(functions.is_complex)
         self.frame = frame(cell, piece.kind, piece.rule.points)
         self.functions = functions
         self.terms: list[tuple[int, list[Any], Linear]] = []
@@ -286,11 +286,13 @@ class Document:
         names: Mapping[Any, str] | None,
         outputs: Sequence[str],
         numbering: Numbering | None,
+        scalar: str,
     ) -> None:
         self.domain = domain
+        self.scalar = scalar
         self.numbering = numbering or (lambda space: None)
         self.cell = cell_name(domain.ufl_coordinate_element())
-        self.functions = Functions(domain)
+        self.functions = Functions(domain, scalar.startswith("c"))
         self.names = Names(names, outputs)
         self.groups: dict[Any, Group] = {}
         self.outputs: list[tuple[str, list[tuple[Any, Hashable]]]] = []
@@ -305,7 +307,7 @@ class Document:
         for constant in form.constants():
             self.functions.constant(constant)
         with deep_recursion():
-            for piece in pieces(form):
+            for piece in pieces(form, self.functions.is_complex):
                 key = (piece.kind, piece.subdomains, piece.rule.key)
                 group = self.groups.get(key)
                 if group is None:
@@ -316,7 +318,7 @@ class Document:
         """The element of a coefficient or argument, and which of its numberings it has."""
         return function.ufl_element(), self.numbering(function.ufl_function_space())
 
-    def write(self, name: str, scalar: str) -> Json:
+    def write(self, name: str) -> Json:
         """The tabulated form as plain data."""
         self.names.check_used([*self.functions.coefficients[1:], *self.functions.constants])
         function_names = [POSITIONS] + [
@@ -352,7 +354,7 @@ class Document:
             "cell": self.cell,
             "gdim": self.domain.geometric_dimension,
             "rank": len(self.outputs[0][1]),
-            "scalar": scalar,
+            "scalar": self.scalar,
             "spaces": spaces.entries,
             "functions": functions,
             "constants": constants,
@@ -399,9 +401,10 @@ def documents(
     outputs: Sequence[str],
     names: Mapping[Any, str] | None,
     numbering: Numbering | None,
+    scalar: str,
 ) -> Document:
     """A document of `forms`, one output each."""
-    document = Document(domain, names, outputs, numbering)
+    document = Document(domain, names, outputs, numbering, scalar)
     for form, output in zip(forms, outputs, strict=True):
         document.add(form, output)
     return document

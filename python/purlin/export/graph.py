@@ -43,8 +43,11 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 class Graph:
     """Nodes in topological order; every method returns the position of a node."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_complex: bool = False) -> None:
         self.nodes: list[Node] = []
+        #: Whether coefficients and constants are complex; positions, tables and weights are real.
+        self.is_complex = is_complex
+        self._real: dict[int, bool] = {}
         self._index: dict[Node, int] = {}
         self.zero = self.literal(0.0)
         self.one = self.literal(1.0)
@@ -71,6 +74,47 @@ class Graph:
         """The number that node `a` is, or None."""
         node = self.nodes[a]
         return node[1] if node[0] == "literal" else None
+
+    def is_real(self, a: int) -> bool:
+        """Whether node `a` is known to be real."""
+        if not self.is_complex:
+            return True
+        known = self._real.get(a)
+        if known is None:
+            match self.nodes[a]:
+                case ("literal" | "weight" | "reference" | "bessel" | "compare" | "and" | "or" | "not", *_):
+                    known = True
+                case ("constant", *_) | ("math", "complex" | "conj", *_):
+                    known = False
+                case ("field", field):
+                    known = field.source == 0
+                case ("math", "abs" | "real" | "imag", _):
+                    known = True
+                case ("math" | "select", _, *operands) | (_, *operands):
+                    known = all(self.is_real(o) for o in operands)
+            self._real[a] = known
+        return known
+
+    def conj(self, a: int) -> int:
+        """The conjugate of a, of factors that are complex alone."""
+        if self.is_real(a):
+            return a
+        match self.nodes[a]:
+            case ("math", "conj", x):
+                return x
+            case ("negate", x):
+                return self.negate(self.conj(x))
+            case ("multiply", x, y) if self.is_real(x) or self.is_real(y):
+                return self.multiply(self.conj(x), self.conj(y))
+        return self.intern("math", "conj", a)
+
+    def real(self, a: int) -> int:
+        """The real part of a."""
+        return a if self.is_real(a) else self.intern("math", "real", a)
+
+    def imag(self, a: int) -> int:
+        """The imaginary part of a."""
+        return self.zero if self.is_real(a) else self.intern("math", "imag", a)
 
     def negate(self, a: int) -> int:
         """-a."""
@@ -172,7 +216,9 @@ class Graph:
         return product if exponent > 0 else self.divide(self.one, product)
 
     def math(self, name: str, *operands: int) -> int:
-        """A function of real numbers; `min` and `max` of one thing are that thing."""
+        """A function; `min` and `max` of one thing are that thing."""
+        if name in ("conj", "real", "imag"):
+            return getattr(self, name)(*operands)
         if name in ("min", "max"):
             if operands[0] == operands[1]:
                 return operands[0]
@@ -183,7 +229,7 @@ class Graph:
                 return self.literal(abs(value))
             if node[0] == "negate":
                 return self.math("abs", node[1])
-            if node[0] == "math" and node[1] in ("abs", "sqrt", "exp"):
+            if node[0] == "math" and node[1] in ("abs", "sqrt", "exp") and self.is_real(operands[0]):
                 return operands[0]
         if name == "sqrt" and (value := self.value(operands[0])) is not None and value >= 0.0:
             return self.literal(value**0.5)
@@ -212,7 +258,7 @@ class Graph:
 
     def without(self, vanishing: set[int]) -> tuple[Graph, list[int]]:
         """The graph with some nodes replaced by zero, simplified, and the new places of all."""
-        result = Graph()
+        result = Graph(self.is_complex)
         places: list[int] = []
         for position, node in enumerate(self.nodes):
             if position in vanishing:

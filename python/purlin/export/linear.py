@@ -93,6 +93,12 @@ class Values:
                 product[key] = factor if known is None else self.graph.add(known, factor)
         return {key: factor for key, factor in product.items() if factor != self.graph.zero}
 
+    def conj(self, a: Value) -> Value:
+        """The conjugate of `a`; basis functions are real."""
+        if isinstance(a, dict):
+            return {key: self.graph.conj(value) for key, value in a.items()}
+        return self.graph.conj(a)
+
     def divide(self, a: Value, b: int) -> Value:
         """a / b, for linear `a` by the reciprocal of b."""
         if isinstance(a, dict):

@@ -33,6 +33,8 @@ _MATH = {
     "Tanh": "tanh", "Erf": "erf", "Abs": "abs", "Atan2": "atan2", "MinValue": "min",
     "MaxValue": "max",
 }  # fmt: skip
+#: Functions of real numbers that complex numbers have, too.
+_OF_COMPLEX = frozenset(("sqrt", "exp", "ln", "sin", "cos", "abs"))
 _COMPARE = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge"}
 _LOGIC = {"AndCondition": "and", "OrCondition": "or", "NotCondition": "not"}
 _BESSEL = {"BesselJ": "j", "BesselY": "y", "BesselI": "i", "BesselK": "k"}
@@ -162,7 +164,17 @@ class Lowering:
     def _Variable(self, e: Any, component: Component, bound: Bound, side: str | None) -> Value:
         return self.value(e.ufl_operands[0], component, bound, side)
 
-    _Conj = _Real = _Variable
+    def _Conj(self, e: Any, component: Component, bound: Bound, side: str | None) -> Value:
+        return self.values.conj(self.value(e.ufl_operands[0], component, bound, side))
+
+    def _Real(self, e: Any, component: Component, bound: Bound, side: str | None) -> Value:
+        if not self.graph.is_complex:
+            return self.value(e.ufl_operands[0], component, bound, side)
+        name = type(e).__name__.lower()
+        value = self.values.scalar(self.value(e.ufl_operands[0], component, bound, side), name)
+        return self.graph.math(name, value)
+
+    _Imag = _Real
 
     def _other(self, e: Any, component: Component, bound: Bound, side: str | None) -> Value:
         name = type(e).__name__
@@ -172,9 +184,11 @@ class Lowering:
             return self._function(e, component, self._coefficient_side(e, side))
         operands = [o for o in e.ufl_operands if not isinstance(o, uc.MultiIndex)]
         if name in _MATH:
-            return self.graph.math(
-                _MATH[name], *(self._scalar(o, bound, side, _MATH[name]) for o in operands)
-            )
+            function = _MATH[name]
+            values = [self._scalar(o, bound, side, function) for o in operands]
+            if function not in _OF_COMPLEX:
+                self._check_real(e, *values)
+            return self.graph.math(function, *values)
         if name in _COMPARE:
             a, b = (self._scalar(o, bound, side, _COMPARE[name]) for o in operands)
             return self.graph.compare(_COMPARE[name], a, b)
@@ -183,20 +197,29 @@ class Lowering:
             return self.graph.intern(_LOGIC[name], *conditions)
         if name in _BESSEL:
             argument = self._scalar(operands[1], bound, side, "bessel")
+            self._check_real(e, argument)
             return self.graph.intern("bessel", _BESSEL[name], int(operands[0]), argument)
         return self._refuse(e)
 
+    def _check_real(self, e: Any, *operands: int) -> None:
+        """Refuses a function that complex numbers do not have."""
+        if not all(self.graph.is_real(o) for o in operands):
+            known = ", ".join(f"`{name}`" for name in sorted(_OF_COMPLEX))
+            raise UnsupportedForm(
+                f"`{e}` of a complex number, which has {known}", "take `real` of it, or write it by these"
+            )
+
     def _refuse(self, e: Any) -> Value:
         name = type(e).__name__
-        if name in ("ComplexValue", "Imag"):
-            raise UnsupportedForm(
-                f"complex numbers (`{e}`)", "write the real and the imaginary part as two forms"
-            )
         if name in ("ExternalOperator", "Interpolate"):
             raise UnsupportedForm(f"`{name}`", "evaluate it first and pass it as a coefficient")
         raise UnsupportedForm(f"UFL's `{name}`")
 
     # Literals
+
+    def _ComplexValue(self, e: Any, *_: Any) -> Value:
+        parts = (self.graph.literal(part) for part in (e.value().real, e.value().imag))
+        return self.graph.intern("math", "complex", *parts)
 
     def _Zero(self, e: Any, *_: Any) -> Value:
         return self.graph.zero

@@ -18,6 +18,8 @@ from ufl.algorithms import compute_form_data
 from ufl.algorithms.apply_algebra_lowering import apply_algebra_lowering
 from ufl.algorithms.apply_derivatives import apply_derivatives
 from ufl.algorithms.apply_integral_scaling import compute_integrand_scaling_factor
+from ufl.algorithms.check_arities import ArityMismatch, check_form_arity
+from ufl.algorithms.comparison_checker import ComplexComparisonError, do_comparison_check
 from ufl.algorithms.compute_form_data import attach_estimated_degrees
 from ufl.algorithms.domain_analysis import build_integral_data, group_form_integrals
 from ufl.algorithms.remove_complex_nodes import remove_complex_nodes
@@ -41,7 +43,7 @@ class Piece(NamedTuple):
     scale: Any | None
 
 
-def check_form(form: Any) -> None:
+def check_form(form: Any, is_complex: bool = False) -> None:
     """Refuses what is no form, and what the tabulated form cannot say."""
     if isinstance(form, ufl.equation.Equation):
         raise FormError("found an equation; export `lhs(F)` and `rhs(F)`, or the residual")
@@ -60,7 +62,7 @@ def check_form(form: Any) -> None:
         check_element(function.ufl_element())
     for integral in form.integrals():
         _check_meshes(integral)
-        _check_integral(integral)
+        _check_integral(integral, is_complex)
 
 
 def _check_meshes(integral: Any) -> None:
@@ -80,7 +82,7 @@ def _check_meshes(integral: Any) -> None:
             )
 
 
-def _check_integral(integral: Any) -> None:
+def _check_integral(integral: Any, is_complex: bool) -> None:
     kind = integral.integral_type()
     if kind not in KINDS:
         names = {"vertex": "dP", "ridge": "dr"}
@@ -88,11 +90,8 @@ def _check_integral(integral: Any) -> None:
             f"integrals of type `{kind}` (`{names.get(kind, kind)}`)", "use `dx`, `ds` or `dS`"
         )
     for node in unique_pre_traversal(integral.integrand()):
-        if isinstance(node, uc.ComplexValue | uc.Imag):
-            raise UnsupportedForm(
-                f"complex numbers (`{node}`)",
-                "write the real and the imaginary part as two forms",
-            )
+        if isinstance(node, uc.ComplexValue | uc.Imag) and not is_complex:
+            raise FormError(f"found `{node}` in a form of real numbers; give `c128` or `c64` as `scalar`")
 
 
 def check_domain(form: Any) -> Any:
@@ -125,9 +124,12 @@ class Group(NamedTuple):
     integrals: list[Any]
 
 
-def _derived(form: Any) -> list[Group]:
+def _derived(form: Any, is_complex: bool) -> list[Group]:
     """Algebra lowered, derivatives taken, integrals grouped, degrees estimated."""
-    derived = apply_derivatives(remove_complex_nodes(apply_algebra_lowering(form)))
+    lowered = apply_algebra_lowering(do_comparison_check(form) if is_complex else form)
+    derived = apply_derivatives(lowered if is_complex else remove_complex_nodes(lowered))
+    if is_complex:
+        check_form_arity(derived, form.arguments(), complex_mode=True)
     groups = _grouped(derived)
     if groups is None:
         grouped = group_form_integrals(
@@ -171,7 +173,7 @@ def _data(integral_data: list[Any]) -> list[Group]:
     return [Group(d.integral_type, tuple(d.subdomain_id), list(d.integrals)) for d in integral_data]
 
 
-def _fully_lowered(form: Any) -> list[Group]:
+def _fully_lowered(form: Any, is_complex: bool) -> list[Group]:
     data = compute_form_data(
         form,
         do_apply_function_pullbacks=True,
@@ -180,7 +182,7 @@ def _fully_lowered(form: Any) -> list[Group]:
         preserve_geometry_types=(uc.Jacobian,),
         do_apply_restrictions=True,
         do_append_everywhere_integrals=False,
-        complex_mode=False,
+        complex_mode=is_complex,
     )
     return _data(data.integral_data)
 
@@ -191,12 +193,25 @@ def _scaling(domain: Any, kind: str) -> tuple[Any, int]:
     return compute_integrand_scaling_factor(unit)
 
 
-def pieces(form: Any) -> Iterator[Piece]:
-    """Integrands of a checked form, one a measure, subdomain and rule."""
+def _grouped_integrals(form: Any, is_complex: bool, shape: bool) -> list[Group]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        shape = _has_shape_derivative(form)
-        groups = _fully_lowered(form) if shape else _derived(form)
+        try:
+            return _fully_lowered(form, is_complex) if shape else _derived(form, is_complex)
+        except ComplexComparisonError as error:
+            raise FormError(f"complex form: {error} Compare `real`, `imag` or `abs` of them") from error
+        except ArityMismatch as error:
+            if not is_complex:
+                raise
+            raise FormError(
+                f"complex form: {error}; test functions are conjugated, as `inner(f, v)` does, and trial functions are not"
+            ) from error
+
+
+def pieces(form: Any, is_complex: bool) -> Iterator[Piece]:
+    """Integrands of a checked form, one a measure, subdomain and rule."""
+    shape = _has_shape_derivative(form)
+    groups = _grouped_integrals(form, is_complex, shape)
     arguments = [argument.ufl_element() for argument in form.arguments()]
     (domain,) = form.ufl_domains()
     cell = cell_name(domain.ufl_coordinate_element())

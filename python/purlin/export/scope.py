@@ -12,8 +12,9 @@ from .tables import Frame
 class Functions:
     """The functions and constants of a document, in the order in which they are met."""
 
-    def __init__(self, domain: Any) -> None:
+    def __init__(self, domain: Any, is_complex: bool) -> None:
         self.domain = domain
+        self.is_complex = is_complex
         self.elements: list[Element] = [domain.ufl_coordinate_element()]
         self.coefficients: list[Any] = [None]
         self.constants: list[Any] = []

@@ -3,7 +3,7 @@
 use super::{Array, Imported};
 use crate::lowering::{LoweredKernel, LoweredRole};
 use crate::tabulated::{TabulatedError, TabulatedForm};
-use purlin_interp::{Memory, Value};
+use purlin_interp::{Memory, Value, with_elements};
 use purlin_ir::text::suggestion;
 use purlin_ir::{Atom, ScalarType};
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,11 +99,8 @@ impl Imported {
 
 /// A component of a constant.
 fn component_of(values: Option<&Value>, component: usize, name: &str) -> Result<Value, TabulatedError> {
-    let found = match values {
-        Some(Value::F64(list)) => list.get(component).map(|v| Value::F64(vec![*v])),
-        Some(Value::F32(list)) => list.get(component).map(|v| Value::F32(vec![*v])),
-        Some(_) | None => None,
-    };
+    let found =
+        values.and_then(|values| with_elements!(values, v => v.get(component).map(|x| Value::from(*x))));
     found.ok_or_else(|| binding(name, "no such component", format!("component {component}")))
 }
 
@@ -226,9 +223,6 @@ impl LoweredKernel {
         };
         let n: i64 = var.map_or(0, |v| v.shape.iter().map(extent).product());
         let n = usize::try_from(n).unwrap_or(0);
-        match var.map(|v| v.ty) {
-            Some(ScalarType::F32) => Value::F32(vec![0.0; n]),
-            Some(_) | None => Value::F64(vec![0.0; n]),
-        }
+        Value::zeros(var.map_or(ScalarType::F64, |v| v.ty), n)
     }
 }

@@ -65,9 +65,10 @@ impl Imported {
             // the cell and node of each degree of freedom stay until all arrays are made
             tables = tables.saturating_add(size.table).saturating_add(product([16, size.dofs]));
         }
+        let number = self.number_bytes();
         for function in &form.functions {
             let block = form.spaces[function.space].block as u64;
-            arrays = arrays.saturating_add(product([8, spaces[function.space].dofs, block]));
+            arrays = arrays.saturating_add(product([number, spaces[function.space].dofs, block]));
         }
         for kernel in &self.kernels {
             let (own, table) = self.kernel_size(kernel, counts, &spaces);
@@ -77,6 +78,11 @@ impl Imported {
         let needed = arrays.saturating_mul(COPIES).saturating_add(tables);
         check_memory("the arrays of the form", needed, "use fewer cells or a lower degree")?;
         Ok(())
+    }
+
+    /// Bytes of a number, or of a double where it is smaller: positions may be doubles.
+    fn number_bytes(&self) -> u64 {
+        self.form.scalar.ty().bytes().max(8)
     }
 
     fn space_size(&self, place: usize, counts: &MeshCounts) -> Result<SpaceSize, TabulatedError> {
@@ -125,13 +131,13 @@ impl Imported {
             };
             if let Some(space) = kernel.result_space(form, output) {
                 let block = form.spaces[space].block as u64;
-                arrays = arrays.saturating_add(product([8, spaces[space].dofs, block]));
+                arrays = arrays.saturating_add(product([self.number_bytes(), spaces[space].dofs, block]));
                 continue;
             }
             let extent =
                 |space: &usize| (form.spaces[*space].columns * form.spaces[*space].block) as u64 * sides;
             let of_entity = product(form.outputs[output].spaces.iter().map(extent));
-            arrays = arrays.saturating_add(product([8, entities, of_entity]));
+            arrays = arrays.saturating_add(product([self.number_bytes(), entities, of_entity]));
             matrices = matrices.saturating_add(product([16, entities, of_entity]));
         }
         (arrays, table.saturating_add(matrices))

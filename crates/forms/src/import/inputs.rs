@@ -3,7 +3,7 @@
 use super::{Array, Imported};
 use crate::grid::{Grid, NodeKey};
 use crate::lowering::{LoweredKernel, LoweredRole};
-use crate::tabulated::{IntegralType, Precision, Role, Space, TabulatedError, Transform};
+use crate::tabulated::{IntegralType, Role, Space, TabulatedError, Transform};
 use purlin_fem::element::CellShape;
 use purlin_fem::mesh::{Mesh, MeshCounts};
 use purlin_fem::sparse::{CsrPart, CsrPattern};
@@ -156,21 +156,26 @@ impl Imported {
             }
             numbered.push(n);
         }
+        let ty = form.scalar.ty();
+        let drawn = |n: usize, random: &mut dyn FnMut() -> f64| {
+            Value::of_reals(ty, &(0..n * ty.parts()).map(|_| random()).collect::<Vec<f64>>())
+        };
         for function in &form.functions {
             let (space, n) = (&form.spaces[function.space], &numbered[function.space]);
-            let values: Vec<f64> = match function.role {
+            let values = match function.role {
                 Role::Coordinates => {
                     let nodes = self.nodes(function.space)?.unwrap_or_default();
-                    grid.points(&nodes, &n.nodes).into_iter().flatten().collect()
+                    let points: Vec<f64> = grid.points(&nodes, &n.nodes).into_iter().flatten().collect();
+                    Value::of_reals(ty.part(), &points)
                 }
-                Role::Coefficient => (0..n.nodes.len() * space.block).map(|_| random()).collect(),
+                Role::Coefficient => drawn(n.nodes.len() * space.block, random),
             };
             let shape = if space.block == 1 { vec![n.nodes.len()] } else { vec![n.nodes.len(), space.block] };
-            arrays.insert(function.argument_name().to_owned(), self.reals(shape, values));
+            arrays.insert(function.argument_name().to_owned(), Array::new(shape, values));
         }
         for constant in &form.constants {
-            let values = (0..constant.size()).map(|_| 1.0 + 0.5 * random()).collect();
-            arrays.insert(constant.name.clone(), self.reals(constant.shape.clone(), values));
+            let values = drawn(constant.size(), &mut || 1.0 + 0.5 * random());
+            arrays.insert(constant.name.clone(), Array::new(constant.shape.clone(), values));
         }
         let of_kernel = |k: &LoweredKernel| self.of_kernel(k, grid, &numbered);
         let entities = self.kernels.iter().map(of_kernel).collect::<Result<_, _>>()?;
@@ -193,13 +198,19 @@ impl Imported {
             {
                 let (n, block) = (numbered[space].nodes.len(), form.spaces[space].block);
                 let shape = if block == 1 { vec![n] } else { vec![n, block] };
-                arrays.insert(argument.name.clone(), self.reals(shape, vec![0.0; n * block]));
+                arrays.insert(
+                    argument.name.clone(),
+                    Array::new(shape, Value::zeros(self.form.scalar.ty(), n * block)),
+                );
             }
             if let LoweredRole::Positions { output } = argument.role {
                 let pattern = self.pattern(kernel.over, &arrays, output, numbered, grid.n_cells())?;
                 let n = pattern.columns.len();
                 arrays.insert(argument.name.clone(), Array::positions(&pattern));
-                arrays.insert(form.outputs[output].name.clone(), self.reals(vec![n], vec![0.0; n]));
+                arrays.insert(
+                    form.outputs[output].name.clone(),
+                    Array::new([n], Value::zeros(self.form.scalar.ty(), n)),
+                );
             }
         }
         Ok(arrays)
@@ -250,13 +261,6 @@ impl Imported {
                 what: "a mesh of curved cells without nodes".into(),
                 hint: "give the reference points of the columns as `nodes`".into(),
             }),
-        }
-    }
-
-    fn reals(&self, shape: Vec<usize>, values: Vec<f64>) -> Array {
-        match self.form.scalar {
-            Precision::F64 => Array::new(shape, values),
-            Precision::F32 => Array::new(shape, values.into_iter().map(|v| v as f32).collect::<Vec<f32>>()),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::form::FormError;
 use crate::program::{BlockRoles, EvaluationRoles, stage};
 use crate::tabulated::{Evaluation, Integral, IntegralType, Role, TabulatedForm, Term};
 use purlin_ir::text::suggestion;
-use purlin_ir::{Access, Affine, Expr, VarId};
+use purlin_ir::{Access, Affine, Expr, ScalarType, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lowers a tabulated form: one kernel for the integrals over the same kind of entity and the same
@@ -338,10 +338,10 @@ impl Builder<'_> {
     }
 
     /// A scalar temporary set to zero.
-    fn accumulator(&mut self, stem: &str, roles: &mut EvaluationRoles) -> VarId {
+    fn accumulator(&mut self, stem: &str, ty: ScalarType, roles: &mut EvaluationRoles) -> VarId {
         let name = self.names.fresh(stem);
         let insn_name = self.names.fresh(&format!("init_{name}"));
-        let var = self.b.temporary(name, self.ty, []);
+        let var = self.b.temporary(name, ty, []);
         let insn = self.b.assign(insn_name, Access::scalar(var), Expr::from(0.0));
         roles.inits.push(self.label(insn, stage::EVALUATION, Some(&roles.function)));
         self.b.label(insn, stage::INIT);
@@ -395,7 +395,7 @@ impl Builder<'_> {
             // declared before the loop opens
             self.entry(&integral.tables[e.table], e.side, Expr::Int(0), Expr::Int(0));
             let name = evaluation_name(&stem, &local, e);
-            vars.push((self.accumulator(&name, &mut roles), name));
+            vars.push((self.accumulator(&name, self.b.so_far().vars[local.var].ty, &mut roles), name));
         }
         let (dofs, node) = self.loop_over(&format!("j_{stem}"), used.columns.count);
         roles.dofs = dofs;

@@ -7,12 +7,13 @@ use super::needed::Needed;
 use super::parameters::Signature;
 use super::pointwise::Known;
 use super::signature::Vars;
+use super::sink::temporary_type;
 use super::tables::Tables;
 use super::tensor_order::Order;
 use super::{LoweredArgument, LoweredKernel, MatrixResult, VectorResult};
 use crate::form::FormError;
 use crate::program::{BlockRoles, CellLoop, Roles, stage};
-use crate::tabulated::{Integral, IntegralType, MathFunction, Precision, Side, Table, TabulatedForm};
+use crate::tabulated::{Integral, IntegralType, MathFunction, Side, Table, TabulatedForm};
 use purlin_ir::{Access, Affine, Expr, InsnId, KernelBuilder, ScalarType, TableData, UpdateOp, VarId};
 use purlin_primitives::schedule::{Loop, Statement};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +49,7 @@ pub(super) struct Builder<'a> {
     pub(super) declared: BTreeMap<usize, VarId>,
     /// Points of the integral that is being written; 1 outside them.
     pub(super) points: usize,
+    /// Type of coefficients, constants and results.
     pub(super) ty: ScalarType,
 }
 
@@ -62,10 +64,7 @@ impl<'a> Builder<'a> {
         let mut names = Names::default();
         names.reserve(name)?;
         let mut b = KernelBuilder::new(name);
-        let ty = match form.scalar {
-            Precision::F32 => ScalarType::F32,
-            Precision::F64 => ScalarType::F64,
-        };
+        let ty = form.scalar.ty();
         let sets_result = match form.rank {
             1 => needed.vector == VectorResult::Entities,
             _ => needed.first && matches!(needed.matrix, MatrixResult::OwnedRows { .. }),
@@ -80,7 +79,7 @@ impl<'a> Builder<'a> {
         let mut declared = BTreeMap::new();
         for (node, name) in &graph.names {
             if graph.nodes[*node].op == Op::Math(MathFunction::Abs) && graph.level[*node] == Level::Cell {
-                declared.insert(*node, b.temporary(names.fresh(name), ty, []));
+                declared.insert(*node, b.temporary(names.fresh(name), ty.part(), []));
             }
         }
         Ok(Self {
@@ -95,7 +94,7 @@ impl<'a> Builder<'a> {
             names,
             arguments,
             vars,
-            tables: Tables::new(ty),
+            tables: Tables::new(ty.part()),
             orders: &[],
             order_tables: BTreeMap::new(),
             entity: None,
@@ -200,10 +199,10 @@ impl<'a> Builder<'a> {
         self.b.update(name, lhs, UpdateOp::Add, rhs)
     }
 
-    /// A new temporary of reals.
-    pub(super) fn scalar(&mut self, stem: &str) -> VarId {
-        let name = self.names.fresh(stem);
-        self.b.temporary(name, self.ty, [])
+    /// A new temporary for a value.
+    pub(super) fn scalar(&mut self, stem: &str, value: &Expr) -> Result<VarId, FormError> {
+        let (name, ty) = (self.names.fresh(stem), temporary_type(self.b.so_far(), self.ty, value)?);
+        Ok(self.b.temporary(name, ty, []))
     }
 
     /// A new result of an entity that is no vector.

@@ -9,7 +9,7 @@ pub(super) struct Signature<'b> {
     pub(super) b: &'b mut KernelBuilder,
     pub(super) names: &'b mut Names,
     pub(super) arguments: Vec<LoweredArgument>,
-    /// Type of reals.
+    /// Type of coefficients, constants and results.
     pub(super) ty: ScalarType,
     /// Whether the result is overwritten.
     pub(super) sets_result: bool,

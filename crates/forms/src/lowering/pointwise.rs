@@ -16,8 +16,16 @@ pub(super) trait Sink {
     /// # Errors
     /// [`FormError::Internal`] of one that has no value at this stage.
     fn terminal(&mut self, place: usize, op: &Op) -> Result<Expr, FormError>;
+    /// Whether a value is complex.
+    ///
+    /// # Errors
+    /// [`FormError::Discretisation`] of an operation that complex numbers do not have.
+    fn is_complex(&self, value: &Expr) -> Result<bool, FormError>;
     /// Assigns the value of a node to a temporary (of this name, if given) and gives its value.
-    fn assign(&mut self, place: usize, name: Option<&str>, value: Expr) -> Expr;
+    ///
+    /// # Errors
+    /// As [`Sink::is_complex`].
+    fn assign(&mut self, place: usize, name: Option<&str>, value: Expr) -> Result<Expr, FormError>;
 }
 
 /// Values of nodes that are known, with the number of operations in them.
@@ -39,7 +47,7 @@ pub(super) fn emit(
         let name = named.get(&id).map(String::as_str);
         if node.operands.is_empty() {
             let value = sink.terminal(id, &node.op)?;
-            let value = if is_sum(&node.op) { sink.assign(id, name, value) } else { value };
+            let value = if is_sum(&node.op) { sink.assign(id, name, value)? } else { value };
             known.insert(id, (value, 0));
             continue;
         }
@@ -49,11 +57,15 @@ pub(super) fn emit(
         // stage.
         let operand = |o: &usize| known.get(o).ok_or_else(|| unknown("an operand", &graph.nodes[*o].op));
         let values = node.operands.iter().map(|o| operand(o).map(|known| known.0.clone()));
-        let values = values.collect::<Result<_, _>>()?;
-        let value = operation(&node.op, values)?;
+        let values: Vec<Expr> = values.collect::<Result<_, _>>()?;
+        let mut is_complex = false;
+        for value in &values {
+            is_complex |= sink.is_complex(value)?;
+        }
+        let value = operation(&node.op, values, is_complex)?;
         let assigned = name.is_some() || uses.is_shared(id) || size > MAX_OPERATIONS;
         let entry = match assigned && !is_condition(&node.op) {
-            true => (sink.assign(id, name, value), 0),
+            true => (sink.assign(id, name, value)?, 0),
             false => (value, size),
         };
         known.insert(id, entry);
@@ -76,8 +88,8 @@ fn is_condition(op: &Op) -> bool {
     matches!(op, Op::Compare(_) | Op::And | Op::Or | Op::Not)
 }
 
-/// An operation on the values of its operands.
-fn operation(op: &Op, values: Vec<Expr>) -> Result<Expr, FormError> {
+/// An operation on the values of its operands, of which some may be complex.
+fn operation(op: &Op, values: Vec<Expr>, is_complex: bool) -> Result<Expr, FormError> {
     let mut values = values.into_iter();
     let mut next = || values.next().ok_or_else(|| unknown("an operand of this", op));
     Ok(match op {
@@ -89,7 +101,7 @@ fn operation(op: &Op, values: Vec<Expr>) -> Result<Expr, FormError> {
         Op::Arithmetic(Arithmetic::Power) => Expr::call(MathFn::Pow, [next()?, next()?]),
         Op::Math(function) => {
             let first = next()?;
-            math(*function, first, next)?
+            math(*function, first, next, is_complex)?
         }
         Op::Bessel(kind, order) => bessel(*kind, *order, next()?)?,
         Op::Compare(relation) => compare(*relation, next()?, next()?),
@@ -112,10 +124,17 @@ fn math(
     function: MathFunction,
     a: Expr,
     mut next: impl FnMut() -> Result<Expr, FormError>,
+    is_complex: bool,
 ) -> Result<Expr, FormError> {
     let call = |f: MathFn, a: Expr| Ok(Expr::call(f, [a]));
     match function {
-        MathFunction::Abs => call(MathFn::Fabs, a),
+        MathFunction::Abs => call(if is_complex { MathFn::Abs } else { MathFn::Fabs }, a),
+        MathFunction::Conj if is_complex => call(MathFn::Conj, a),
+        MathFunction::Real if is_complex => call(MathFn::RealPart, a),
+        MathFunction::Imag if is_complex => call(MathFn::ImagPart, a),
+        MathFunction::Conj | MathFunction::Real => Ok(a),
+        MathFunction::Imag => Ok(Expr::from(0.0)),
+        MathFunction::Complex => Ok(Expr::call(MathFn::Complex, [a, next()?])),
         MathFunction::Sign => {
             let below = Expr::binary(BinaryOp::Lt, a.clone(), 0.0);
             let above = Expr::binary(BinaryOp::Lt, 0.0, a);
@@ -180,8 +199,12 @@ mod tests {
             if *op == Op::Weight(0) { Ok(Expr::Int(1)) } else { Err(unknown("a terminal", op)) }
         }
 
-        fn assign(&mut self, _: usize, _: Option<&str>, value: Expr) -> Expr {
-            value
+        fn is_complex(&self, _: &Expr) -> Result<bool, FormError> {
+            Ok(false)
+        }
+
+        fn assign(&mut self, _: usize, _: Option<&str>, value: Expr) -> Result<Expr, FormError> {
+            Ok(value)
         }
     }
 

@@ -267,7 +267,7 @@ fn matrices(w: &mut Builder<'_>, integral: &Integral, factors: &[Expr], q: &Expr
                 w.entry(&integral.tables[test.table], test.side, q.clone(), i.clone()) * (*factor).clone()
             });
             let sum = terms.collect::<Vec<_>>().into_iter().reduce(|a, b| a + b).unwrap_or(Expr::from(0.0));
-            let var = w.scalar("row");
+            let var = w.scalar("row", &sum)?;
             let insn = w.assign("set_row", Access::scalar(var), sum);
             products.partials.push(w.label(insn, stage::QUADRATURE, None));
             partial.push(((component, trial.component), (list[0].0, trial, var)));

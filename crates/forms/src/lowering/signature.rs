@@ -86,8 +86,10 @@ impl Signature<'_> {
             self.arguments.push(LoweredArgument { name, role });
             constants.insert((place, component), var);
         }
-        let inputs = needed.inputs.iter().map(|l| self.local(form, l)).collect();
-        let results = needed.results.iter().map(|l| self.local(form, l)).collect();
+        let input =
+            |l: &Local| self.local(form, l, if is_position(&l.of) { self.ty.part() } else { self.ty });
+        let inputs = needed.inputs.iter().map(input).collect();
+        let results = needed.results.iter().map(|l| self.local(form, l, self.ty)).collect();
         let owned = OwnedRows::declare(self, form, needed, entity_params.1)?;
         Ok(Vars {
             entities,
@@ -277,19 +279,19 @@ impl Signature<'_> {
     ) -> VarId {
         let function = &form.functions[place];
         // names of coefficients were reserved
-        let name = match function.role {
-            Role::Coordinates => self.names.fresh(function.argument_name()),
-            Role::Coefficient => function.argument_name().to_owned(),
+        let (name, ty) = match function.role {
+            Role::Coordinates => (self.names.fresh(function.argument_name()), self.ty.part()),
+            Role::Coefficient => (function.argument_name().to_owned(), self.ty),
         };
         self.arguments.push(LoweredArgument { name: name.clone(), role });
-        self.b.argument(name, self.ty, shape, Direction::In)
+        self.b.argument(name, ty, shape, Direction::In)
     }
 
     /// The array of a local.
-    fn local(&mut self, form: &TabulatedForm, local: &Local) -> LocalVar {
+    fn local(&mut self, form: &TabulatedForm, local: &Local, ty: ScalarType) -> LocalVar {
         let block = form.spaces[local.space].block;
         let name = self.names.fresh(&format!("{}_cell", local.stem));
-        let var = self.b.temporary(name, self.ty, local_shape(local.columns, block));
+        let var = self.b.temporary(name, ty, local_shape(local.columns, block));
         LocalVar { local: local.clone(), var, block: (block > 1).then_some(block) }
     }
 }

@@ -6,7 +6,7 @@ use super::names::Names;
 use super::pointwise::{Sink, unknown};
 use super::signature::Vars;
 use crate::form::FormError;
-use purlin_ir::{Access, Expr, KernelBuilder, ScalarType, VarId};
+use purlin_ir::{Access, Expr, Kernel, KernelBuilder, ScalarType, VarId};
 use std::collections::BTreeMap;
 
 /// Writes the instructions of the geometry and pointwise stages.
@@ -71,18 +71,40 @@ impl Sink for StageSink<'_> {
         }
     }
 
-    fn assign(&mut self, node: usize, name: Option<&str>, value: Expr) -> Expr {
+    fn is_complex(&self, value: &Expr) -> Result<bool, FormError> {
+        Ok(temporary_type(self.b.so_far(), self.ty, value)?.is_complex())
+    }
+
+    fn assign(&mut self, node: usize, name: Option<&str>, value: Expr) -> Result<Expr, FormError> {
         let (var, name) = match self.declared.get(&node) {
             Some(var) => (*var, self.b.so_far().vars[*var].name.clone()),
             None => {
                 let name = self.names.fresh(name.unwrap_or("t"));
-                (self.b.temporary(&name, self.ty, []), name)
+                let ty = temporary_type(self.b.so_far(), self.ty, &value)?;
+                (self.b.temporary(&name, ty, []), name)
             }
         };
         let insn_name = self.names.fresh(&format!("set_{name}"));
         let insn = self.b.assign(&insn_name, Access::scalar(var), value);
         self.b.label(insn, self.stage);
         self.written.push(insn_name);
-        Expr::scalar(var)
+        Ok(Expr::scalar(var))
     }
+}
+
+/// The type of a temporary for a value of a form of numbers of type `ty`: real where the value is, so
+/// that nothing computes with zeros.
+///
+/// # Errors
+/// [`FormError::Discretisation`] of an operation that complex numbers do not have.
+pub(super) fn temporary_type(kernel: &Kernel, ty: ScalarType, value: &Expr) -> Result<ScalarType, FormError> {
+    if !ty.is_complex() {
+        return Ok(ty);
+    }
+    let found = kernel.type_of(value, &[]).map_err(|e| {
+        FormError::Discretisation(format!(
+            "{e}; take the real part, or write it by functions of complex numbers"
+        ))
+    })?;
+    Ok(if found.is_complex() { ty } else { ty.part() })
 }

@@ -99,8 +99,9 @@ fn apply(
                 let product = entry * Expr::Load(element(transform.dofs[b]));
                 sum = Some(sum.map_or(product.clone(), |s| s + product));
             }
-            let var = w.scalar(&format!("turned{}", side_suffix(side)));
-            let insn = w.assign("turn", Access::scalar(var), sum.unwrap_or(Expr::from(0.0)));
+            let sum = sum.unwrap_or(Expr::from(0.0));
+            let var = w.scalar(&format!("turned{}", side_suffix(side)), &sum)?;
+            let insn = w.assign("turn", Access::scalar(var), sum);
             names.push(w.label(insn, stage::TRANSFORM, None));
             written.push((a, var));
         }

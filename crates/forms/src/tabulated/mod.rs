@@ -23,6 +23,7 @@ pub use schema::json_schema;
 pub use values::Values;
 
 use purlin_fem::element::CellShape;
+use purlin_ir::ScalarType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -44,7 +45,7 @@ pub struct TabulatedForm {
     pub gdim: usize,
     /// Number of arguments: 0 for a functional, 1 for a linear form, 2 for a bilinear form.
     pub rank: usize,
-    /// Type of arrays and temporaries.
+    /// Type of coefficients, constants and results.
     #[serde(default)]
     pub scalar: Precision,
     /// The numberings of degrees of freedom.
@@ -59,7 +60,7 @@ pub struct TabulatedForm {
     pub integrals: Vec<Integral>,
 }
 
-/// Type of the reals of a form.
+/// Type of the numbers of a form. Positions, tables and weights have that of the parts of complex ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
@@ -68,6 +69,23 @@ pub enum Precision {
     /// Double precision.
     #[default]
     F64,
+    /// Complex numbers in single precision.
+    C64,
+    /// Complex numbers in double precision.
+    C128,
+}
+
+impl Precision {
+    /// The type of coefficients, constants and results.
+    #[must_use]
+    pub const fn ty(self) -> ScalarType {
+        match self {
+            Self::F32 => ScalarType::F32,
+            Self::F64 => ScalarType::F64,
+            Self::C64 => ScalarType::C64,
+            Self::C128 => ScalarType::C128,
+        }
+    }
 }
 
 /// A numbering: an `i32` map `[n_cells, columns]` into arrays `[n, block]` (`[n]` if `block` is 1).

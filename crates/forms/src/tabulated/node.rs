@@ -82,8 +82,16 @@ words! {
 words! {
     /// A function of one or two numbers.
     Function {
-        /// Absolute value.
+        /// Absolute value, which is real.
         Abs = "abs",
+        /// Conjugate.
+        Conj = "conj",
+        /// Real part.
+        Real = "real",
+        /// Imaginary part.
+        Imag = "imag",
+        /// The complex number with the first operand as real and the second as imaginary part.
+        Complex = "complex",
         /// -1, 0 or 1.
         Sign = "sign",
         /// Square root.
@@ -125,7 +133,7 @@ impl Function {
     /// Number of operands.
     #[must_use]
     pub const fn arity(self) -> usize {
-        if matches!(self, Self::Atan2 | Self::Min | Self::Max) { 2 } else { 1 }
+        if matches!(self, Self::Complex | Self::Atan2 | Self::Min | Self::Max) { 2 } else { 1 }
     }
 }
 

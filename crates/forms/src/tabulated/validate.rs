@@ -1,8 +1,8 @@
 //! Checks that the parts of a tabulated form fit each other.
 
 use super::{
-    Integral, IntegralType, Node, Role, Side, Space, Table, TabulatedError, TabulatedForm, TermArgument,
-    VERSION,
+    Integral, IntegralType, MathFunction, Node, Role, Side, Space, Table, TabulatedError, TabulatedForm,
+    TermArgument, VERSION,
 };
 use purlin_ir::verify::is_name;
 use std::collections::BTreeSet;
@@ -326,6 +326,10 @@ impl CheckIntegral<'_> {
                 if side.is_some() && integral.over != IntegralType::InteriorFacet {
                     self.check_side(place, *side)?;
                 }
+            }
+            Node::Math(MathFunction::Complex, _) if !form.scalar.ty().is_complex() => {
+                let found = format!("a complex number in a form of `{}`", form.scalar.ty());
+                return invalid(place, found, "real operations, or `c64` or `c128` as `scalar`");
             }
             Node::Weight
             | Node::Negate(_)
