@@ -59,10 +59,11 @@ from purlin.errors import (
 from purlin.generic import Generic, generic
 from purlin.imports import from_loopy, prove_loopy
 from purlin.numbering import number_by_dimension
-from purlin.operator import Operator, Part, Trial, jit
+from purlin.operator import Operator, Part, jit
 from purlin.schedule import Made, Primitive, Schedule, Step, primitives
 from purlin.solvers import NewtonSolution, Solution, newton, solve
 from purlin.sparse import Csr, Pattern
+from purlin.tuning import Trial, Trials
 
 
 def forms():
@@ -112,6 +113,7 @@ __all__ = [
     "Step",
     "TextError",
     "Trial",
+    "Trials",
     "Unavailable",
     "UnknownArgument",
     "UntrustedError",

@@ -22,7 +22,8 @@ from typing import Any, Optional
 import numpy as np
 
 from purlin.errors import FormError
-from purlin.operator import Operator, Trial, jit
+from purlin.operator import Operator, jit
+from purlin.tuning import Trials
 from purlin.spaces import roles
 
 Array = Any
@@ -110,7 +111,7 @@ class Action:
                 given[name] = self._fixed[name]
         return given
 
-    def tune(self, output: Any, **options: Any) -> list[Trial]:
+    def tune(self, output: Any, **options: Any) -> Trials:
         """Tries mappings and keeps the fastest that is right, as :meth:`purlin.Operator.tune`."""
         return self.operator.tune(**self.arguments(output), **options)
 

@@ -11,12 +11,12 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Optional, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Union
 
-from purlin import _purlin
+from purlin import _purlin, tuning
 from purlin._purlin import BoundCall, Kernel
 from purlin.arrays import _about, refuse_masked
-from purlin.compiled import Argument, Compiled, Roofline, compile
+from purlin.compiled import Argument, Compiled, Roofline, compile, devices
 from purlin.errors import (
     ArgumentError,
     CodegenError,
@@ -30,21 +30,13 @@ from purlin.errors import (
 )
 from purlin.schedule import Schedule, Step
 from purlin.sparse import Csr, Pattern, _host, patterns, zeros
+from purlin.tuning import Trial, Trials
 
 #: Operators that :func:`jit` keeps.
 CACHE_SIZE = 128
 
 #: Where ``purlin tune`` of the command line writes its trials.
 TRIALS = "tune-output/trials.jsonl"
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A mapping that was tried: seconds, or why it was refused."""
-
-    mapping: dict[str, Any]
-    seconds: Optional[float]
-    reason: Optional[str]
 
 
 @dataclass(frozen=True)
@@ -79,8 +71,10 @@ class Operator:
         mapping: Optional[str],
         trials: Optional[Path] = None,
         by_dimension: bool = False,
+        form_hash: str = "",
     ) -> None:
         self._device = device
+        self._form_hash = form_hash
         self._trials = trials
         self._by_dimension = by_dimension
         self._constants = _constants(forms)
@@ -89,7 +83,19 @@ class Operator:
         self.parts = tuple(self._part(form, mapping) for form in forms)
 
     def _part(self, form: _purlin.Form, mapping: Optional[str]) -> Part:
-        engine, found, words = form.map(self._device, mapping, self._trials, self._by_dimension)
+        kept = None
+        if mapping is None:
+            kept = tuning.kept(self._form_hash, form.name, self._device_name())
+        try:
+            engine, found, words = form.map(
+                self._device, kept.mapping if kept else mapping, self._trials, self._by_dimension
+            )
+            words = f"{words} ({kept.source})" if kept else words
+        except MappingError:
+            if kept is None:
+                raise
+            # kept by another version
+            engine, found, words = form.map(self._device, None, self._trials, self._by_dimension)
         schedule = Schedule._of(engine)
         compiled = compile(schedule, self._device)
         if self._is_checked:
@@ -220,21 +226,46 @@ class Operator:
         part = self._only()
         return part.compiled.roofline(work=part.form.kernel, **self._named(outputs, kwargs))
 
-    def tune(self, *outputs: Any, tolerance: float = 1e-10, **kwargs: Any) -> list[Trial]:
+    def tune(
+        self,
+        *outputs: Any,
+        tolerance: Optional[float] = None,
+        progress: Union[bool, Callable[[str], None], None] = None,
+        **kwargs: Any,
+    ) -> Trials:
         """Tries mappings with these arguments and keeps the fastest that is right, part by part.
 
         A mapping is right if its result agrees with that of one cell a work-item, to ``tolerance``
-        relative to its largest entry. The outputs are left alone. Needs NumPy.
+        relative to its largest entry (1e-10, or 1e-4 in single precision). The outputs are left alone. Needs
+        NumPy. ``progress`` is whether a line of a terminal says how far it is, or a function of such lines; by
+        default where there is a terminal. The mapping is kept for later processes (:mod:`purlin.tuning`).
         """
         given = self._named(outputs, kwargs)
-        trials: list[Trial] = []
-        self.parts = tuple(self._tuned(part, _of(part, given), tolerance, trials) for part in self.parts)
+        trials, report = Trials(), tuning.reporter(progress)
+        self.parts = tuple(
+            self._tuned(part, _of(part, given), tolerance, trials, report) for part in self.parts
+        )
         return trials
 
-    def _tuned(self, part: Part, given: dict[str, Any], tolerance: float, trials: list[Trial]) -> Part:
+    def _device_name(self) -> str:
+        names = devices()
+        return names.get(self._device, self._device)
+
+    def _tuned(
+        self,
+        part: Part,
+        given: dict[str, Any],
+        tolerance: Optional[float],
+        trials: Trials,
+        report: Callable[[str], None],
+    ) -> Part:
         written = [a.name for a in part.compiled.arguments if a.is_written]
+        if tolerance is None:
+            tolerance = 1e-4 if any(a.dtype == "f32" for a in part.compiled.arguments) else 1e-10
         best, expected = None, None
-        for mapping in part.form.candidates(self._device):
+        candidates = part.form.candidates(self._device)
+        for done, mapping in enumerate(candidates):
+            report(tuning.progress_line(done, len(candidates), best and (best[0], best[1].words)))
             plain = json.loads(mapping)
             try:
                 tried = self._part(part.form, mapping)
@@ -244,12 +275,18 @@ class Operator:
                     raise MappingError("its result differs")
                 seconds = tried.compiled.seconds(**given)
             except (MappingError, Refusal, CodegenError, DeviceError) as why:
-                trials.append(Trial(plain, None, str(why)))
+                trials.append(Trial(plain, None, str(why), mapping))
                 continue
-            trials.append(Trial(plain, seconds, None))
+            trials.append(Trial(plain, seconds, None, tried.words))
             if best is None or seconds < best[0]:
                 best = (seconds, tried)
-        return part if best is None else best[1]
+        if best is None:
+            return part
+        seconds, fastest = best
+        report(f"tuned: {fastest.words}\n")
+        sizes = _sizes(part.compiled, given)
+        tuning.keep(self._form_hash, part.name, self._device_name(), sizes, fastest.mapping, seconds)
+        return fastest
 
     def _named(self, outputs: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
         written = [a.name for a in self.arguments if a.is_written]
@@ -341,6 +378,17 @@ def _of(part: Part, given: dict[str, Any]) -> dict[str, Any]:
     return {**{name: value for name, value in given.items() if name in own}, **given.get(part.name, {})}
 
 
+def _sizes(compiled: Compiled, given: dict[str, Any]) -> dict[str, int]:
+    """The parameters that are extents of arrays."""
+    found: dict[str, int] = {}
+    parameters = {a.name for a in compiled.arguments if a.kind == "parameter"}
+    for argument in compiled.arguments:
+        for extent, size in zip(argument.shape, getattr(given.get(argument.name), "shape", ())):
+            if extent in parameters:
+                found[extent] = int(size)
+    return dict(sorted(found.items()))
+
+
 def _results(compiled: Compiled, given: dict[str, Any], written: list[str]) -> list[Any]:
     import numpy
 
@@ -401,7 +449,8 @@ def jit(
     same way, ``[cells, columns, components]``, and need no map. An operator that was made before is taken from
     memory; if it was tuned, it stays so.
 
-    Without ``mapping`` it takes the best one that is known for the device: of the trials of
+    Without ``mapping`` it takes the one that :meth:`Operator.tune` found for it on the device, in whatever process
+    (:mod:`purlin.tuning`), or else the best one that is known: of the trials of
     ``purlin tune`` in the file ``trials`` (``tune-output/trials.jsonl`` unless it is given), of what is
     shipped for the device's architecture, or of the cost model. :attr:`Operator.mapping_reason` says
     which, and why. ``by_dimension`` says that degrees of freedom are numbered as
@@ -417,7 +466,7 @@ def jit(
         if key in _cache:
             _cache.move_to_end(key)
             return _cache[key]
-    operator = Operator(_forms(text, dim, degree, *result), device, chosen, path, by_dimension)
+    operator = Operator(_forms(text, dim, degree, *result), device, chosen, path, by_dimension, tuning.form_hash(text, dim, degree, *result))
     with _lock:
         _cache[key] = operator
         while len(_cache) > CACHE_SIZE:

@@ -35,6 +35,7 @@ fn _purlin(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schedule::primitives, m)?)?;
     m.add_function(wrap_pyfunction!(schedule::other_names, m)?)?;
     m.add_function(wrap_pyfunction!(program::devices, m)?)?;
+    m.add_function(wrap_pyfunction!(program::cache_directory, m)?)?;
     m.add_function(wrap_pyfunction!(sparse::csr_pattern, m)?)?;
     m.add_function(wrap_pyfunction!(solve::solve_rows, m)?)?;
     m.add_function(wrap_pyfunction!(form::forms, m)?)

@@ -17,6 +17,7 @@ use purlin::runtime::{
 use pyo3::prelude::*;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 /// A kernel compiled for a device; `purlin.Compiled` is what users see of it.
@@ -57,6 +58,12 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<(String, String, bool)>> {
             })
             .collect())
     })
+}
+
+/// Where compiled kernels are kept, if they are.
+#[pyfunction]
+pub(crate) fn cache_directory() -> Option<PathBuf> {
+    Cache::from_environment().dir().map(Path::to_path_buf)
 }
 
 /// An argument: name, kind (`parameter`, `number`, `array`), type, shape as text, whether it is

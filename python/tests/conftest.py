@@ -22,6 +22,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _own_tuned_mappings(tmp_path, monkeypatch) -> None:
+    """What a test tunes is not kept for others, and what a user has tuned does not count."""
+    monkeypatch.setattr("purlin.tuning.path", lambda: tmp_path / "tuned.jsonl")
+
+
+@pytest.fixture(autouse=True)
 def _quiet() -> None:
     """UFL warns of geometry that it does not lower; the exporter refuses it or does it itself."""
     warnings.filterwarnings("ignore", message="Only know how to compute")

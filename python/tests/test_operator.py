@@ -502,3 +502,46 @@ def test_numbers_by_dimension_give_the_same_result():
     assert np.allclose(found, expected[order], rtol=0, atol=1e-13)
     with pytest.raises(purlin.ShapeError, match="needed \\[cells, 10\\]"):
         purlin.number_by_dimension(dofs, (4, 6))
+
+
+PATH_OF_TUNED = purlin.tuning.path
+
+
+def test_tuned_mappings_are_those_of_later_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(purlin.tuning, "path", PATH_OF_TUNED)
+    monkeypatch.setenv("PURLIN_CACHE_DIR", str(tmp_path / "cache"))
+    purlin.operator._cache.clear()
+    op = purlin.jit("helmholtz", "c", degree=1)
+    given, _ = arrays(op)
+    lines = []
+    trials = op.tune(np.zeros(25), progress=lines.append, **given)
+    assert lines[0].startswith("tuning: 0 of ") and "fastest" in lines[-2] and lines[-1].startswith("tuned: ")
+    timed = [t for t in trials if t.seconds is not None]
+    assert trials._repr_html_().count("<tr>") == 1 + len(timed)
+
+    def in_another_process():
+        purlin.operator._cache.clear()
+        return purlin.jit("helmholtz", "c", degree=1)
+
+    again = in_another_process()
+    assert again.mapping == op.mapping
+    assert "(tuned on this device for n_cells = 32, " in again.mapping_reason
+    other = purlin.jit("helmholtz", "c", degree=2)
+    assert "tuned on this device" not in other.mapping_reason
+    # a mapping that is asked for wins
+    single = {"strategy": "single_cell", "cells": 8}
+    assert purlin.jit("helmholtz", "c", degree=1, mapping=single).mapping == single
+
+    file = tmp_path / "shared.jsonl"
+    assert purlin.tuning.export(file) == 1
+    monkeypatch.setenv("PURLIN_CACHE_DIR", str(tmp_path / "of_another_user"))
+    assert "tuned" not in in_another_process().mapping_reason
+    assert purlin.tuning.load(file) == 1
+    assert in_another_process().mapping == op.mapping
+    # what another version wrote is no obstacle here, and is refused where it is loaded
+    with open(purlin.tuning.path(), "a") as out:
+        out.write('{"form": 1}\nnothing\n')
+    assert in_another_process().mapping == op.mapping
+    (tmp_path / "broken.jsonl").write_text("nothing\n")
+    with pytest.raises(purlin.ArgumentError, match="line 1: needed a tuned mapping"):
+        purlin.tuning.load(tmp_path / "broken.jsonl")
