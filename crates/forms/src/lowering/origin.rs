@@ -140,8 +140,8 @@ impl Origin {
         let (own, other) = (results(own)?, results(other)?);
         let most = own.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
         let part = match self.form.scalar {
-            Precision::F64 => SAME_F64,
-            Precision::F32 => SAME_F32,
+            Precision::F64 | Precision::C128 => SAME_F64,
+            Precision::F32 | Precision::C64 => SAME_F32,
         };
         // not a number is like nothing
         let alike = |a: f64, b: f64| (a - b).abs() <= part * most;
