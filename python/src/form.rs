@@ -70,61 +70,46 @@ enum Lowered {
     Imported(Box<LoweredKernel>),
 }
 
+impl Lowered {
+    fn own(&self) -> &dyn CellKernel {
+        match self {
+            Self::Named(form) => &**form,
+            Self::Imported(kernel) => &**kernel,
+        }
+    }
+}
+
 impl CellKernel for Lowered {
     fn kernel(&self) -> &ir::Kernel {
-        match self {
-            Self::Named(form) => form.kernel(),
-            Self::Imported(kernel) => kernel.kernel(),
-        }
+        self.own().kernel()
     }
 
     fn cell_loop(&self) -> Result<Cow<'_, CellLoop>, NotAnAction> {
-        match self {
-            Self::Named(form) => form.cell_loop(),
-            Self::Imported(kernel) => kernel.cell_loop(),
-        }
+        self.own().cell_loop()
     }
 
     fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
-        match self {
-            Self::Named(form) => form.program(),
-            Self::Imported(kernel) => kernel.program(),
-        }
+        self.own().program()
     }
 
     fn over(&self) -> Option<IntegralType> {
-        match self {
-            Self::Named(form) => form.over(),
-            Self::Imported(kernel) => kernel.over(),
-        }
+        self.own().over()
     }
 
     fn with_scheme(&self, scheme: QuadratureScheme) -> Result<Relowered, OtherRules> {
-        match self {
-            Self::Named(form) => form.with_scheme(scheme),
-            Self::Imported(kernel) => kernel.with_scheme(scheme),
-        }
+        self.own().with_scheme(scheme)
     }
 
     fn symmetric(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
-        match self {
-            Self::Named(form) => form.symmetric(),
-            Self::Imported(kernel) => kernel.symmetric(),
-        }
+        self.own().symmetric()
     }
 
     fn in_point_orbits(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
-        match self {
-            Self::Named(form) => form.in_point_orbits(),
-            Self::Imported(kernel) => kernel.in_point_orbits(),
-        }
+        self.own().in_point_orbits()
     }
 
     fn entity_parts(&self) -> Option<Vec<u64>> {
-        match self {
-            Self::Named(form) => CellKernel::entity_parts(&**form),
-            Self::Imported(kernel) => CellKernel::entity_parts(&**kernel),
-        }
+        self.own().entity_parts()
     }
 }
 

@@ -124,7 +124,7 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
     let mapped = start.elapsed();
     let nodes = match form {
         Lowered::Form(form) => form.nodes,
-        Lowered::File(_) | Lowered::Imported(_) => Vec::new(),
+        Lowered::File(_) | Lowered::Imported(_) | Lowered::Again(_) => Vec::new(),
     };
     let PrintTarget(target) = args.target;
     if args.time && (target.is_none() || args.passes || args.after.is_some()) {

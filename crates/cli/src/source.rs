@@ -389,71 +389,52 @@ pub enum Lowered {
     File(Kernel),
     /// Of an imported form: roles as lowering handed them over.
     Imported(Box<LoweredKernel>),
+    /// Of either, lowered again as a mapping asks for.
+    Again(Relowered),
+}
+
+impl Lowered {
+    fn own(&self) -> &dyn CellKernel {
+        match self {
+            Self::Form(form) => &**form,
+            Self::File(kernel) => kernel,
+            Self::Imported(lowered) => &**lowered,
+            Self::Again(lowered) => &**lowered,
+        }
+    }
 }
 
 impl CellKernel for Lowered {
     fn kernel(&self) -> &Kernel {
-        match self {
-            Self::Form(form) => form.kernel(),
-            Self::File(kernel) => kernel,
-            Self::Imported(lowered) => lowered.kernel(),
-        }
+        self.own().kernel()
     }
 
     fn cell_loop(&self) -> Result<Cow<'_, CellLoop>, NotAnAction> {
-        match self {
-            Self::Form(form) => form.cell_loop(),
-            Self::File(kernel) => kernel.cell_loop(),
-            Self::Imported(lowered) => lowered.cell_loop(),
-        }
+        self.own().cell_loop()
     }
 
     fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
-        match self {
-            Self::Form(form) => form.program(),
-            Self::File(kernel) => kernel.program(),
-            Self::Imported(lowered) => lowered.program(),
-        }
+        self.own().program()
     }
 
     fn over(&self) -> Option<IntegralType> {
-        match self {
-            Self::Form(form) => form.over(),
-            Self::File(kernel) => kernel.over(),
-            Self::Imported(lowered) => lowered.over(),
-        }
+        self.own().over()
     }
 
     fn with_scheme(&self, scheme: QuadratureScheme) -> Result<Relowered, OtherRules> {
-        match self {
-            Self::Form(form) => form.with_scheme(scheme),
-            Self::File(kernel) => kernel.with_scheme(scheme),
-            Self::Imported(lowered) => lowered.with_scheme(scheme),
-        }
+        self.own().with_scheme(scheme)
     }
 
     fn symmetric(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
-        match self {
-            Self::Form(form) => form.symmetric(),
-            Self::File(kernel) => kernel.symmetric(),
-            Self::Imported(lowered) => lowered.symmetric(),
-        }
+        self.own().symmetric()
     }
 
     fn in_point_orbits(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
-        match self {
-            Self::Form(form) => form.in_point_orbits(),
-            Self::File(kernel) => kernel.in_point_orbits(),
-            Self::Imported(lowered) => lowered.in_point_orbits(),
-        }
+        self.own().in_point_orbits()
     }
 
     fn entity_parts(&self) -> Option<Vec<u64>> {
-        match self {
-            Self::Form(form) => form.entity_parts(),
-            Self::File(kernel) => kernel.entity_parts(),
-            Self::Imported(lowered) => lowered.entity_parts(),
-        }
+        self.own().entity_parts()
     }
 }
 

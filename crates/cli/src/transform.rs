@@ -160,7 +160,7 @@ impl TransformArgs {
         form: Lowered,
     ) -> Result<(Lowered, Recipe, Option<Failure>), Failure> {
         let from = |form: Lowered, lowering: &[Lowering]| -> Result<Lowered, Failure> {
-            Ok(start(source, &form, lowering)?.map_or(form, |lowered| Lowered::Form(Box::new(lowered))))
+            Ok(start(source, &form, lowering)?.map_or(form, Lowered::Again))
         };
         match self.given(source)? {
             Some(Given::Recipe(recipe)) => Ok((from(form, &recipe.lowering)?, recipe, None)),
