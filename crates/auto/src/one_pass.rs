@@ -323,7 +323,7 @@ impl Draft<'_> {
     }
 
     /// Applies steps that an idea can do without.
-    fn attempt(&mut self, steps: impl FnOnce(&mut Self) -> Tried) -> Tried {
+    pub(crate) fn attempt(&mut self, steps: impl FnOnce(&mut Self) -> Tried) -> Tried {
         let before = self.schedule.clone();
         if let Err(refused) = steps(self) {
             self.pass(refused)?;

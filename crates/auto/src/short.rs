@@ -2,8 +2,9 @@
 
 use crate::draft::{Draft, Tried};
 use crate::program::{Part, Reader};
-use purlin_ir::{Atom, AxisTag, InameId, Kernel};
-use purlin_transforms::primitives::Tag;
+use purlin_ir::{AddressSpace, Atom, AxisTag, InameId, Kernel, Node};
+use purlin_steps::tree::loop_around;
+use purlin_transforms::primitives::{BufferWrites, Tag};
 
 /// Iterations of a short loop.
 const LENGTH: f64 = 16.0;
@@ -28,6 +29,35 @@ impl Draft<'_> {
             })?;
         }
         Ok(())
+    }
+
+    /// Keeps what nests of short loops update in private memory, and writes them out, with the copies: each iteration
+    /// of the loop around has its matrices in registers.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(crate) fn hold_short(&mut self) -> Tried {
+        let parts = Reader::new(self.kernel(), self.params).parts();
+        let mut nests = Vec::new();
+        short_nests(self.kernel(), &parts, &mut nests);
+        let mut held: Vec<(String, String)> = Vec::new();
+        for first in nests.iter().filter_map(|nest| nest.first()) {
+            let is_first = |node: &Node| matches!(node, Node::Loop(l, _) if l == first);
+            let Some(around) = loop_around(&self.kernel().body, &is_first) else { continue };
+            let around = self.kernel().inames[around].name.clone();
+            for insn in self.insns(&around) {
+                let var = &self.kernel().vars[self.kernel().insns[insn].lhs.var];
+                let one = (var.name.clone(), around.clone());
+                if var.space == AddressSpace::Global && !held.contains(&one) {
+                    held.push(one);
+                }
+            }
+        }
+        for (var, around) in held {
+            let step = BufferWrites::new(var, around, AddressSpace::Private);
+            self.attempt(|d| d.make(step).map(|_| ()))?;
+        }
+        self.write_out_short()
     }
 }
 

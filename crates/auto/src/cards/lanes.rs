@@ -126,7 +126,7 @@ impl Draft<'_> {
     }
 
     /// Lets each of some work-items add up a part of the sums of a loop, and joins the parts.
-    fn share_sums(&mut self, name: &str, items: i64) -> Tried {
+    pub(super) fn share_sums(&mut self, name: &str, items: i64) -> Tried {
         let kernel = self.kernel();
         let insns: Vec<String> = self.insns(name).into_iter().map(|s| kernel.insns[s].name.clone()).collect();
         let [turn, item] = self.make(SplitIname::new(name, items))?;

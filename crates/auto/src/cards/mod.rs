@@ -4,11 +4,13 @@
 //! Which loops are parallel is asked of the placement, by tags that are tried on a copy: a proof, and
 //! the only one that counts.
 
+mod blocks;
 mod counts;
 mod lanes;
 mod map;
 mod panels;
 mod prepare;
+mod rows;
 mod spread;
 mod tiles;
 
@@ -31,6 +33,9 @@ const IN_ROWS: Shape = Shape::ALL[1];
 /// Loops of a band that are tried as the outermost one over tiles.
 const LOOPS: usize = 3;
 
+/// Sub-groups that share a row.
+const SUB_GROUPS: [i64; 3] = [4, 8, 16];
+
 /// Launches from which on few shapes are tried.
 const MANY: usize = 8;
 
@@ -40,7 +45,7 @@ type Preparation = (&'static str, fn(&mut Draft<'_>) -> Tried);
 const TOGETHER: Objective = Objective { outer_parallel: true, serialised: false };
 const ONE_BY_ONE: Objective = Objective { outer_parallel: true, serialised: true };
 
-const PREPARATIONS: [Preparation; 11] = [
+const PREPARATIONS: [Preparation; 14] = [
     ("text", |_| Ok(())),
     ("waves", |d| d.restart("diagonals", |d| d.skew_outer(0))),
     ("inner waves", |d| d.restart("diagonals", |d| d.skew_outer(1))),
@@ -61,6 +66,14 @@ const PREPARATIONS: [Preparation; 11] = [
         d.expand_temporaries()?;
         d.restart(ISL, |d| d.reschedule(TOGETHER))
     }),
+    ("sums in blocks", |d| d.restart("sums in blocks", Draft::sum_in_blocks)),
+    ("bands, sums in blocks", |d| {
+        d.restart(ISL, |d| {
+            d.reschedule(ONE_BY_ONE)?;
+            d.sum_in_blocks()
+        })
+    }),
+    ("short loops", |d| d.hold_short()),
     ("one pass", |d| d.pass_once()),
     ("one pass, written out", |d| {
         let before = d.kernel().clone();
@@ -74,6 +87,9 @@ const PREPARATIONS: [Preparation; 11] = [
 enum Beginning {
     Prepared(Preparation),
     Counts,
+    Scan,
+    /// With this many sub-groups for a row.
+    Rows(i64),
     /// With this loop of a band as the outermost one over tiles.
     Panels(usize),
 }
@@ -83,6 +99,12 @@ enum Beginning {
 struct Mapped<'a> {
     named: Vec<(String, Draft<'a>)>,
     refused: Vec<String>,
+}
+
+impl<'a> Mapped<'a> {
+    fn of(name: &str, draft: Draft<'a>) -> Self {
+        Self { named: vec![(name.to_owned(), draft)], refused: Vec::new() }
+    }
 }
 
 /// Proposals for a card, in no order; equal ones are left out. Their [`Proposal::cycles`] are those of
@@ -101,7 +123,8 @@ pub fn propose_for_card(
     let all: Vec<Beginning> = PREPARATIONS
         .map(Beginning::Prepared)
         .into_iter()
-        .chain([Beginning::Counts])
+        .chain([Beginning::Counts, Beginning::Scan])
+        .chain(SUB_GROUPS.map(Beginning::Rows))
         .chain((0..LOOPS).map(Beginning::Panels))
         .collect();
     let begun: Result<Vec<Draft<'_>>, TransformError> = all.par_iter().map(|b| b.draft(&plain)).collect();
@@ -130,6 +153,8 @@ impl Beginning {
         match self {
             Self::Prepared((_, prepare)) => prepare(&mut draft)?,
             Self::Counts => draft.restart("counts of each group", Draft::count_by_groups)?,
+            Self::Scan => draft.restart("totals of blocks", Draft::scan_in_blocks)?,
+            Self::Rows(count) => draft.restart("rows in registers", |d| d.hold_rows(count))?,
             Self::Panels(first) => draft.restart("panels", |d| d.tile_panels(first))?,
         }
         Ok(draft)
@@ -146,10 +171,9 @@ impl Beginning {
                     all
                 }))
             }
-            Self::Counts => {
-                let named = vec![("counts of each group".to_owned(), draft)];
-                Ok(Mapped { named, refused: Vec::new() })
-            }
+            Self::Counts => Ok(Mapped::of("counts of each group", draft)),
+            Self::Scan => Ok(Mapped::of("totals of blocks", draft)),
+            Self::Rows(count) => Ok(Mapped::of(&format!("rows in registers of {count} sub-groups"), draft)),
             Self::Panels(first) => in_panels(first, draft),
         }
     }
@@ -397,8 +421,71 @@ mod tests {
     }
 
     #[test]
+    fn long_sums_of_columns_are_added_up_in_blocks() {
+        let large = BTreeMap::from([("n".to_owned(), 5000)]);
+        for (body, name) in [
+            ("for i in 0..n\n  for j in 0..n\n    s: x[i] += b[j, i]*y[j]\n", "sums in blocks"),
+            ("for j in 0..n\n  for i in 0..n\n    s: x[i] += b[j, i]*y[j]\n", "bands, sums in blocks"),
+        ] {
+            let kernel = parse(&format!("kernel k\n\n{ARRAYS}{body}")).unwrap();
+            let found = propose_for_card(&kernel, &large).unwrap();
+            assert!(has(&found, &["factor: 128", "partial: s_part", "split_launch(", "tag: g.1)"]), "{name}");
+            same_results(body, &found, name);
+        }
+    }
+
+    #[test]
+    fn totals_are_those_of_blocks_first() {
+        let body = "for i in 0..n\n  s: x[i] = sum(j in 0..i + 1: y[j])\n";
+        let found = proposals(body);
+        assert!(has(&found, &["parallelise_scan(", "space: global)", "split_launch(", "reduce_in_tree("]));
+        same_results(body, &found, "totals of blocks");
+    }
+
+    #[test]
+    fn small_matrices_are_in_registers() {
+        let text = "kernel k\n\nparam n: i32\narg a: f64[n, 4, 4] inout\n\nfor i in 0..n\n  for k in 0..4\n    \
+                    for j in k + 1..4\n      s: a[i, k, j] += -0.5*a[i, k, k]\n";
+        let found =
+            propose_for_card(&parse(text).unwrap(), &BTreeMap::from([("n".to_owned(), 1000)])).unwrap();
+        assert!(has(
+            &found,
+            &["buffer_writes(a, at: i, space: private", "tag: unroll)", "tag(i_i, tag: l.0)"]
+        ));
+    }
+
+    /// Rows of 256 elements, in the registers of four sub-groups: a softmax of sums.
+    #[test]
+    fn rows_are_held_in_registers() {
+        let text = "kernel k\n\nparam m: i32\nparam n: i32\narg b: f64[m, n] in\narg a: f64[m, n] out\n\
+                    temp w: f64 private\n\nfor i in 0..m\n  z: w = 0.0\n  for j in 0..n\n    s: w += b[i, j]\n  \
+                    for k in 0..n\n    q: a[i, k] = b[i, k]/w\n";
+        let kernel = parse(text).unwrap();
+        let found = |n: i64| {
+            let sizes = BTreeMap::from([("m".to_owned(), 1000), ("n".to_owned(), n)]);
+            let all = propose_for_card(&kernel, &sizes).unwrap();
+            all.into_iter().filter(|p| p.name.starts_with("rows in registers")).collect::<Vec<_>>()
+        };
+        // 300 are no multiple of a group, 8192 too many for four sub-groups
+        assert_eq!([found(256).len(), found(300).len(), found(8192).len()], [2, 0, 2]);
+        let of = |kernel: &Kernel| {
+            let values = (0..3 * 256).map(|k| ((k * 37 + 11) % 101) as f64).collect::<Vec<_>>();
+            let mut memory = Memory::new().param("m", 3).param("n", 256).value("b", values);
+            interpret(kernel, &mut memory).unwrap();
+            memory.f64s("a").unwrap().to_vec()
+        };
+        for proposal in found(256) {
+            let text = proposal.text(true);
+            assert!(text.contains("fix_parameter(n, ") && text.contains("shuffle: true"), "{text}");
+            // 1e-12: sums of 256 terms in another order
+            let close = |(a, b): (f64, f64)| (a - b).abs() <= 1e-12 * b.abs();
+            assert!(of(&proposal.kernel).into_iter().zip(of(&kernel)).all(close), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_in_order_throughout_is_left() {
-        let found = proposals("for i in 1..n\n  s: x[i] = x[i - 1]*x[i]\n");
+        let found = proposals("for i in 1..n\n  s: x[i] = sqrt(x[i - 1] + x[i])\n");
         assert_eq!(found.len(), 1);
         assert!(found[0].recipe.steps.is_empty() && found[0].text(true).contains("refused"));
     }
