@@ -269,6 +269,8 @@ class Lowering:
         return side
 
     def _Argument(self, e: Any, component: Component, bound: Bound, side: str | None) -> Value:
+        if side is None and self.scope.frame.kind == "interior_facet" and e.ufl_element().is_real:
+            side = "+"  # the one number of the space is that of both sides
         self._needs_side(e, side)
         return self._function(e, component, side)
 
