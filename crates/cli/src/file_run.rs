@@ -211,39 +211,44 @@ pub fn reference(
     is_form: bool,
     progress: &Progress,
 ) -> Result<(Option<Expected>, Option<String>), Failure> {
-    if let Some(expected) = interpreted(args, kernel, memory)? {
-        return Ok((Some(expected), None));
-    }
+    let why = match interpreted(args, kernel, memory)? {
+        Ok(expected) => return Ok((Some(expected), None)),
+        Err(why) => why,
+    };
     progress.stage("running the kernel as it is written, in C");
     let smaller = match (&args.mesh, is_form) {
         (Some(_), _) => "a smaller --mesh",
         (None, true) => "fewer --cells",
         (None, false) => "smaller --param",
     };
-    let large = format!("more than {} steps of the interpreter", grouped(STEPS));
     Ok(match Expected::by_host(kernel, memory) {
         Ok(expected) => {
             let what =
-                format!("the kernel as it is written, in C ({large}; give {smaller} to be judged by it)");
+                format!("the kernel as it is written, in C ({why}; give {smaller} to be judged by it)");
             (Some(expected), Some(what))
         }
-        Err(why) => {
+        Err(error) => {
             let what = format!(
-                "not compared: {large}, and the kernel as it is written does not run in C ({}); give {smaller}",
-                Failure::from(why).text()
+                "not compared: {why}, and the kernel as it is written does not run in C ({}); give {smaller}",
+                Failure::from(error).text()
             );
             (None, Some(what))
         }
     })
 }
 
-/// What the interpreter makes of the memory; none if that takes too long.
-fn interpreted(args: &Wanted<'_>, kernel: &Kernel, memory: &Memory) -> Result<Option<Expected>, Failure> {
+/// What the interpreter makes of the memory, or why it does not run.
+fn interpreted(
+    args: &Wanted<'_>,
+    kernel: &Kernel,
+    memory: &Memory,
+) -> Result<Result<Expected, String>, Failure> {
     // an operation is a step at least
     if kernel_work(kernel, memory.params()).map_or(true, |work| work.flops <= STEPS) {
         match Expected::new(kernel, memory, STEPS) {
-            Ok(expected) => return Ok(Some(expected)),
+            Ok(expected) => return Ok(Ok(expected)),
             Err(InterpError::StepLimit { .. } | InterpError::TooLarge { .. }) => {}
+            Err(error @ InterpError::NoMeaning { .. }) => return Ok(Err(error.to_string())),
             Err(error) => {
                 return Err(Failure::Usage(format!("{error}\n  help: inputs can be given with --values")));
             }
@@ -256,7 +261,7 @@ fn interpreted(args: &Wanted<'_>, kernel: &Kernel, memory: &Memory) -> Result<Op
             "too large to interpret, and nothing says which values `{}` may take; give them with --values",
             kernel.vars[id].name
         ))),
-        None => Ok(None),
+        None => Ok(Err(format!("more than {} steps of the interpreter", grouped(STEPS)))),
     }
 }
 

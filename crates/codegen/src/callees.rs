@@ -20,9 +20,12 @@ pub(crate) fn with_code(
     Ok(with_code.map(|c| (c.place, c)).collect())
 }
 
-/// Names of the callees that Purlin does not ship and of which the source for a target may hold code.
+/// Names of the callees that Purlin does not ship and of the declared functions, of which the source for a
+/// target may hold code.
 pub(crate) fn foreign(kernel: &Kernel, target: &TargetDescription) -> Result<Vec<String>, CodegenError> {
     let called: BTreeSet<CalleeId> = with_code(kernel, target)?.values().map(|call| call.callee).collect();
     let callees = called.into_iter().map(|id| &kernel.callees[id]);
-    Ok(callees.filter(|callee| !ships(callee)).map(|callee| callee.name().to_owned()).collect())
+    let foreign = callees.filter(|callee| !ships(callee)).map(|callee| callee.name().to_owned());
+    let externals = kernel.declared().externals.into_iter().map(|function| function.name().to_owned());
+    Ok(foreign.chain(externals).collect())
 }

@@ -5,7 +5,8 @@ use super::machine::{Eval, Fault, Machine, holds};
 use super::node::{Comparison, Conversion, Int, IntOp, Real, RealOp, Truth};
 use super::observe::Observer;
 use super::{math, rounding};
-use purlin_ir::expr::UpdateOp;
+use purlin_ir::expr::{MathFn, UpdateOp};
+use purlin_ir::math::remainder;
 use purlin_ir::types::ScalarType;
 
 #[inline]
@@ -24,12 +25,6 @@ fn combine_real(op: UpdateOp, single: bool, a: f64, b: f64) -> f64 {
         // joins truth values alone, or records
         UpdateOp::Or | UpdateOp::And | UpdateOp::Named(_) => f64::NAN,
     }
-}
-
-/// Remainder with the sign of the divisor, as NumPy's.
-fn real_mod(a: f64, b: f64) -> f64 {
-    let rest = a % b;
-    if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
 }
 
 impl<'p, O: Observer> Machine<'p, O> {
@@ -67,7 +62,7 @@ impl<'p, O: Observer> Machine<'p, O> {
                     RealOp::Sub => rounded(*single, a - b),
                     RealOp::Mul => rounded(*single, a * b),
                     RealOp::Div => rounded(*single, a / b),
-                    RealOp::Mod => rounded(*single, real_mod(a, b)),
+                    RealOp::Mod => rounded(*single, remainder(a, b)),
                     RealOp::Min => a.min(b),
                     RealOp::Max => a.max(b),
                 };
@@ -87,13 +82,17 @@ impl<'p, O: Observer> Machine<'p, O> {
                 Ok(self.settled(true, rounded(true, a), |v| v == a))
             }
             Real::Half(a, ty) => Ok(ty.rounded(self.real(a)?)),
+            Real::Call { function: MathFn::External(function), .. } => {
+                let (at, function) = (self.here(), function.name());
+                Err(Box::new(InterpError::NoMeaning { at, function }))
+            }
             Real::Call { function, single, tally, args } => {
                 let mut x = [0.0; 3];
                 for (slot, arg) in x.iter_mut().zip(args) {
                     *slot = self.real(arg)?;
                 }
                 self.ops[tally.index()] += 1;
-                let value = math::call(*function, *single, &x);
+                let value = math::call(*function, *single, x);
                 Ok(self.settled(*single, value, |v| rounding::exact_call(*function, x[0], v)))
             }
             Real::Part { part, single, tally, of } => {

@@ -4,6 +4,7 @@ use super::lower_complex;
 use super::lowered::{Lowered, Typed, is_single, joined, tally};
 use super::node::{Comparison, Complex, Conversion, Int, IntOp, Place, Real, RealOp, Truth};
 use crate::op::OpKind;
+use purlin_ir::ExternalFn;
 use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp};
 use purlin_ir::ids::{Id, RuleId, VarId};
 use purlin_ir::kernel::Kernel;
@@ -69,6 +70,7 @@ impl Lowering<'_> {
                 let value = binary(*op, a, b)?;
                 if narrow { self.held(value) } else { value }
             }
+            Expr::Call(MathFn::External(function), args) => self.external(*function, args, frame)?,
             Expr::Call(function, args) => self.call(*function, args, frame)?,
             Expr::Cast(ty, a) => cast(*ty, self.value(a, frame)?)?,
             Expr::Select(c, a, b) => self.select(c, a, b, frame)?,
@@ -122,6 +124,22 @@ impl Lowering<'_> {
         let args = args.into_iter().map(|a| a.coerce(ty).into_real()).collect::<Lowered<_>>()?;
         let tally = tally(OpKind::Math(function), ty);
         Ok(Typed::Real(Real::Call { function, single: is_single(ty), tally, args }, ty))
+    }
+
+    /// A declared function is what it computes. One of which that is not known can be counted, and not run.
+    fn external(&self, function: ExternalFn, args: &[Expr], frame: Option<&Frame<'_>>) -> Lowered<Typed> {
+        if let Some(value) = function.applied(args) {
+            return self.value(&value, frame);
+        }
+        let args = args.iter().map(|a| self.value(a, frame)).collect::<Lowered<Vec<_>>>()?;
+        let ty = type_of_call(MathFn::External(function), args.len(), args.iter().map(|a| Ok(a.ty())))?;
+        let real = |a: Typed| a.coerce(ExprType::Scalar(ScalarType::F64)).into_real();
+        let args = args.into_iter().map(real).collect::<Lowered<_>>()?;
+        let (function, result) = (MathFn::External(function), function.result);
+        let (tally, single) = (tally(OpKind::External, ty), is_single(ty));
+        let call = Real::Call { function, single, tally, args };
+        let value = if ty.is_real() { Typed::Real(call, ty) } else { Typed::Int(Int::FromReal(Box::new(call), result), ty) };
+        Ok(value)
     }
 
     fn select(&self, c: &Expr, a: &Expr, b: &Expr, frame: Option<&Frame<'_>>) -> Lowered<Typed> {
@@ -290,6 +308,12 @@ fn binary(op: BinaryOp, a: Typed, b: Typed) -> Lowered<Typed> {
 }
 
 fn compare(op: Comparison, a: Typed, b: Typed) -> Lowered<Typed> {
+    let [a, b] = match (a, b) {
+        (Typed::Truth(a), Typed::Truth(b)) => [a, b].map(|truth| {
+            Typed::Int(Int::FromTruth(Box::new(truth)), ExprType::Scalar(ScalarType::I32))
+        }),
+        (a, b) => [a, b],
+    };
     let ty = joined("compare", &a, &b)?;
     if ty.is_complex() {
         return lower_complex::compare(op, a, b);

@@ -27,11 +27,13 @@ pub enum OpKind {
     Mod,
     /// Operation on bits or truth values.
     Bitwise,
+    /// A declared function of which only the code is known.
+    External,
     /// A function of the C99 mathematics library.
     Math(MathFn),
 }
 
-const PLAIN: [OpKind; 9] = [
+const PLAIN: [OpKind; 10] = [
     OpKind::Add,
     OpKind::Mul,
     OpKind::Div,
@@ -41,6 +43,7 @@ const PLAIN: [OpKind; 9] = [
     OpKind::FloorDiv,
     OpKind::Mod,
     OpKind::Bitwise,
+    OpKind::External,
 ];
 
 impl OpKind {
@@ -62,7 +65,7 @@ impl OpKind {
             Self::Mul | Self::Div => 1,
             Self::Math(MathFn::Fma) => 2,
             Self::Math(MathFn::Complex | MathFn::RealPart | MathFn::ImagPart | MathFn::Conj) => 0,
-            Self::Math(_) => 1,
+            Self::Math(_) | Self::External => 1,
             Self::Compare | Self::Neg | Self::FloorDiv | Self::Mod | Self::Bitwise => 0,
         }
     }
@@ -79,6 +82,7 @@ impl OpKind {
             Self::FloorDiv => "floor_div",
             Self::Mod => "mod",
             Self::Bitwise => "bits",
+            Self::External => "extern",
             Self::Math(function) => function.name(),
         }
     }
@@ -94,6 +98,7 @@ impl OpKind {
             Self::FloorDiv => 6,
             Self::Mod => 7,
             Self::Bitwise => 8,
+            Self::External => 9,
             Self::Math(function) => PLAIN.len() + place(MathFn::ALL, function),
         }
     }
@@ -121,7 +126,8 @@ impl fmt::Display for OpKind {
     }
 }
 
-/// The place of one of all. Records alone are none, and nothing counts before they are taken apart.
+/// The place of one of all. Records and declared functions alone are none: the former are taken apart before
+/// anything counts, the latter are `External`.
 fn place<T: Copy + PartialEq>(all: &[T], one: T) -> usize {
     all.iter().position(|known| *known == one).expect("a kernel in scalar form")
 }

@@ -1,32 +1,7 @@
-//! Expressions of operands and literals: the bodies of declared operators.
-//!
-//! They stand below [`crate::expr`], whose reductions name an operator and so hold its body.
+//! Expressions of operands and literals: how large they are, and what they compute with.
 
-use crate::constant::Real;
-use crate::operators::{BinaryOp, MathFn, UnaryOp};
-use crate::types::ScalarType;
-use serde::{Deserialize, Serialize};
-
-/// An expression that reads nothing but operands.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Closed {
-    /// The operand of a number.
-    Operand(u8),
-    /// An integer.
-    Int(i64),
-    /// A real.
-    Real(Real),
-    /// A unary operation.
-    Unary(UnaryOp, Box<Closed>),
-    /// A binary operation.
-    Binary(BinaryOp, Box<Closed>, Box<Closed>),
-    /// A function, or a record of its arguments.
-    Call(MathFn, Vec<Closed>),
-    /// Conversion to a type.
-    Cast(ScalarType, Box<Closed>),
-    /// `if condition then a else b`.
-    Select(Box<Closed>, Box<Closed>, Box<Closed>),
-}
+use crate::functions::{Closed, MathFn};
+use crate::operators::{BinaryOp, UnaryOp};
 
 impl Closed {
     /// Its direct operands.
@@ -38,13 +13,6 @@ impl Closed {
             Self::Call(_, args) => args.iter().collect(),
             Self::Select(c, a, b) => vec![c, a, b],
         }
-    }
-
-    /// Number of its operations and operands, and how deep they are nested.
-    pub fn size(&self) -> (usize, usize) {
-        let inner = self.operands().into_iter().map(Self::size);
-        let (size, depth) = inner.fold((0, 0), |(n, d), (m, e)| (n + m, d.max(e)));
-        (size + 1, depth + 1)
     }
 
     /// Whether it compares and selects operands, and computes nothing.

@@ -3,10 +3,11 @@
 use crate::half::{Bf16, F16};
 use crate::types::{Class, ScalarType};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A floating-point literal, compared and hashed by its bits.
+/// A floating-point literal, compared, ordered and hashed by its bits.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Real(pub f64);
 
@@ -16,6 +17,16 @@ impl PartialEq for Real {
     }
 }
 impl Eq for Real {}
+impl PartialOrd for Real {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Real {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
 impl Hash for Real {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.to_bits().hash(state);

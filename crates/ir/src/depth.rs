@@ -5,8 +5,8 @@
 //! recursion over the tree sees. They differ in chains of operators of one precedence, such as sums:
 //! the left operand of one needs no brackets, so that a sum of a thousand terms is two deep.
 
-use crate::expr::{BinaryOp, Expr};
-use crate::kernel::Kernel;
+use crate::expr::{BinaryOp, Expr, MathFn};
+use crate::kernel::{Insn, Kernel};
 use crate::text::{Level, level_of};
 
 /// Maximum number of operations that are nested in each other; below the 256 brackets that Clang
@@ -20,6 +20,10 @@ pub const MAX_DEPTH: usize = 250;
 /// in a debug build, 1 MB in all, and threads of tests and of rayon have 2 MB. Recursion that costs
 /// more runs [`with_room`].
 pub const MAX_PATH: usize = 1000;
+
+/// Maximum number of operations of a rule when the rules it uses are expanded, and of an expression where
+/// declared functions are what they compute.
+pub(crate) const MAX_RULE_SIZE: usize = 1_000_000;
 
 /// A path up to which recursion of any kind fits the stack of a thread.
 const SHORT_PATH: usize = 32;
@@ -110,11 +114,21 @@ fn is_deeper(e: &Expr, nested: usize, path: usize) -> bool {
 impl Kernel {
     /// Operations on the longest path from the root of an expression of an instruction to a leaf.
     pub fn longest_path(&self) -> usize {
-        let rules = self.rules.values().map(|rule| path(&rule.body)).max().unwrap_or(0);
-        let of_insns = self.insns.values().flat_map(|s| s.expressions());
-        // each rule may use the ones before it
-        of_insns.map(path).max().unwrap_or(0).saturating_add(rules.saturating_mul(self.rules.len()))
+        self.longest_path_of(self.insns.values())
     }
+
+    /// As [`Kernel::longest_path`], of some instructions.
+    pub(crate) fn longest_path_of<'k>(&self, insns: impl Iterator<Item = &'k Insn>) -> usize {
+        let rules = self.rules.values().map(|rule| path(&rule.body)).max().unwrap_or(0);
+        // each rule may use the ones before it
+        let of_insns = insns.flat_map(Insn::expressions).map(path).max().unwrap_or(0);
+        of_insns.saturating_add(rules.saturating_mul(self.rules.len()))
+    }
+}
+
+/// Whether not even [`with_room`] has the stack for recursion over an expression.
+pub(crate) fn is_endless(e: &Expr) -> bool {
+    path(e) > 4 * MAX_PATH
 }
 
 /// Without recursion: the expression may be too deep for it.
@@ -122,7 +136,9 @@ fn path(e: &Expr) -> usize {
     let (mut longest, mut open) = (0, vec![(e, 1)]);
     while let Some((e, depth)) = open.pop() {
         longest = longest.max(depth);
-        open.extend(e.operands().map(|operand| (operand, depth + 1)));
+        // what a declared function computes may stand there instead
+        let own = if let Expr::Call(MathFn::External(function), _) = e { function.size_of(&[]).1 } else { 1 };
+        open.extend(e.operands().map(|operand| (operand, depth + own)));
     }
     longest
 }

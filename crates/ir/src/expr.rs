@@ -11,7 +11,8 @@ use crate::ids::{InameId, RuleId, VarId};
 use crate::types::ScalarType;
 use serde::{Deserialize, Serialize};
 
-pub use crate::operators::{BinaryOp, MathFn, UnaryOp};
+pub use crate::functions::MathFn;
+pub use crate::operators::{BinaryOp, UnaryOp};
 pub use crate::update_op::UpdateOp;
 
 /// An element of a variable; the index of a scalar is empty.
@@ -50,7 +51,7 @@ pub enum Expr {
     Unary(UnaryOp, Box<Expr>),
     /// A binary operation.
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
-    /// A function of the C99 mathematics library.
+    /// A function of the C99 mathematics library, or one that the kernel declares.
     Call(MathFn, Vec<Expr>),
     /// Conversion to a type; from real to integer rounds towards zero as in C.
     Cast(ScalarType, Box<Expr>),

@@ -1,6 +1,6 @@
 //! Words of the text format, and names.
 
-use crate::operators::MathFn;
+use crate::functions::MathFn;
 
 macro_rules! keywords {
     ($($word:literal),*) => {

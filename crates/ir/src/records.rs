@@ -1,20 +1,22 @@
-//! The records and declared operators of a kernel: what it uses of them, and whether they are well
-//! formed.
+//! The records, declared operators and declared functions of a kernel: what it uses of them, and whether
+//! they are well formed.
 
-use crate::closed::Closed;
 use crate::expr::{Expr, MathFn, UnaryOp, UpdateOp};
+use crate::functions::{Closed, ExternalFn, around};
 use crate::kernel::{Insn, Kernel, Rule, WriteOp};
 use crate::types::{Class, RecordType, ScalarType};
 use crate::typing::{ExprType, TypeError};
 use crate::user_operator::{NamedOperator, Operator};
 
-/// What a kernel uses of records, in the order in which its text declares it.
+/// What a kernel uses of records and declared functions, in the order in which its text declares it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Declared {
     /// Its records.
     pub records: Vec<RecordType>,
     /// Its operators of them.
     pub operators: Vec<NamedOperator>,
+    /// Its functions with code for targets; what one computes may use those before it.
+    pub externals: Vec<ExternalFn>,
 }
 
 impl Declared {
@@ -34,8 +36,16 @@ impl Declared {
         }
     }
 
+    fn external(&mut self, function: ExternalFn) {
+        if !self.externals.contains(&function) {
+            function.as_rule().into_iter().for_each(|rule| self.expression(&rule.body));
+            self.externals.push(function);
+        }
+    }
+
     fn expression(&mut self, e: &Expr) {
         e.for_each(&mut |e| match e {
+            Expr::Call(MathFn::External(function), _) => self.external(*function),
             Expr::Unary(UnaryOp::Field(record, _), _) | Expr::Call(MathFn::Record(record), _) => {
                 self.record(*record);
             }
@@ -57,12 +67,18 @@ impl Declared {
     /// Their names, which nothing else in a kernel may have.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         let records = self.records.iter().map(|record| record.name());
-        records.chain(self.operators.iter().map(|operator| operator.name()))
+        let operators = self.operators.iter().map(|operator| operator.name());
+        records.chain(operators).chain(self.externals.iter().map(|function| function.name()))
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.operators.is_empty() && self.externals.is_empty()
     }
 }
 
 impl Kernel {
-    /// The records and operators that it uses.
+    /// The records, operators and declared functions that it uses, its callees included.
     pub fn declared(&self) -> Declared {
         let mut declared = Declared::default();
         for var in self.vars.values() {
@@ -74,6 +90,12 @@ impl Kernel {
                 declared.operator(op);
             }
             insn.expressions().for_each(|e| declared.expression(e));
+        }
+        for callee in self.callees.values() {
+            let Declared { records, operators, externals } = callee.kernel.declared();
+            records.into_iter().for_each(|record| declared.record(record));
+            operators.into_iter().for_each(|operator| declared.operator(UpdateOp::Named(operator)));
+            externals.into_iter().for_each(|function| declared.external(function));
         }
         declared
     }
@@ -87,8 +109,7 @@ impl Kernel {
 impl Operator {
     /// The rule of its operands and its body.
     pub(crate) fn as_rule(&self) -> Rule {
-        let operand = |k: u32| Expr::RuleParam(k);
-        let body = self.apply(&operand(0), &operand(1));
+        let body = self.apply(&Expr::RuleParam(0), &Expr::RuleParam(1));
         Rule { name: self.name.clone(), params: self.params.to_vec(), body }
     }
 
@@ -115,6 +136,84 @@ impl Operator {
             }
         }
     }
+}
+
+impl ExternalFn {
+    /// The rule of its parameters and of what it computes, if that is known.
+    pub(crate) fn as_rule(self) -> Option<Rule> {
+        let operands: Vec<Expr> = (0..).zip(&self.params).map(|(k, _)| Expr::RuleParam(k)).collect();
+        let body = opened(self.meaning.as_ref()?, &operands.iter().collect::<Vec<_>>());
+        let params = self.params.iter().map(|param| param.name.clone()).collect();
+        Some(Rule { name: self.name.clone(), params, body })
+    }
+
+    /// What a call of it computes, if that is known: its arguments are converted to the types of its
+    /// parameters, and the value to that of its result.
+    pub fn applied(self, args: &[Expr]) -> Option<Expr> {
+        let convert = |ty: ScalarType, e: &Expr| Expr::Cast(ty, Box::new(e.clone()));
+        let args: Vec<Expr> = self.params.iter().zip(args).map(|(param, e)| convert(param.ty, e)).collect();
+        let value = opened(self.meaning.as_ref()?, &args.iter().collect::<Vec<_>>());
+        Some(convert(self.result, &value))
+    }
+
+    /// Whether what it computes is a value of its result.
+    pub(crate) fn check(self) -> Result<(), TypeError> {
+        let Some(rule) = self.as_rule() else { return Ok(()) };
+        let params: Vec<ExprType> = self.params.iter().map(|param| param.ty.value_type()).collect();
+        let found = Kernel::default().type_of(&rule.body, &params)?;
+        if found.stores_in(self.result) {
+            return Ok(());
+        }
+        Err(TypeError::Operand { op: "->".into(), needed: "a value of the declared type", found })
+    }
+}
+
+impl Kernel {
+    /// The same kernel with what declared functions compute instead of their calls, where that is known.
+    #[must_use]
+    pub fn with_meanings(&self) -> Self {
+        let mut kernel = self.clone();
+        for rule in kernel.rules.values_mut() {
+            rule.body = with_meanings(&rule.body);
+        }
+        for insn in kernel.insns.values_mut() {
+            insn.map_expressions(&mut meaning);
+        }
+        kernel
+    }
+
+    /// Operations of an expression, and how deep they are nested, where each call of a declared function is
+    /// what it computes.
+    pub(crate) fn size_with_meanings(&self, e: &Expr) -> (usize, usize) {
+        let inner: Vec<_> = e.operands().map(|operand| self.size_with_meanings(operand)).collect();
+        let body = match e {
+            Expr::Call(MathFn::External(function), _) => return function.size_of(&inner),
+            Expr::Rule(rule, _) => self.size_with_meanings(&self.rules[*rule].body),
+            Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Reduce(_)
+            | Expr::RuleParam(_) => (0, 0),
+        };
+        let (size, depth) = around(&inner);
+        (size.saturating_add(body.0), depth.saturating_add(body.1))
+    }
+}
+
+fn with_meanings(e: &Expr) -> Expr {
+    e.map(&mut meaning)
+}
+
+/// What a call computes whose arguments call no declared function.
+fn meaning(e: Expr) -> Expr {
+    let Expr::Call(MathFn::External(function), args) = &e else { return e };
+    function.applied(args).map_or(e, |value| with_meanings(&value))
 }
 
 /// A closed expression of some operands.

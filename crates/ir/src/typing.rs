@@ -25,7 +25,7 @@
 
 use crate::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp, UpdateOp};
 use crate::kernel::Kernel;
-use crate::types::{Class, RecordType, ScalarType};
+use crate::types::{Class, Field, RecordType, ScalarType};
 
 pub use crate::expr_type::ExprType;
 
@@ -94,9 +94,6 @@ impl Kernel {
             Expr::Unary(UnaryOp::Field(record, k), a) => type_of_field(*record, *k, of(a)?)?,
             Expr::Binary(op, a, b) => self.type_of_binary(*op, (a, of(a)?), (b, of(b)?))?,
             Expr::Cast(ty, a) => type_of_cast(*ty, of(a)?)?,
-            Expr::Call(MathFn::Record(record), args) => {
-                type_of_record(*record, args.len(), args.iter().map(of))?
-            }
             Expr::Call(function, args) => type_of_call(*function, args.len(), args.iter().map(of))?,
             Expr::Select(c, a, b) => {
                 truth("if", of(c)?)?;
@@ -129,9 +126,6 @@ impl Kernel {
             (Expr::Unary(UnaryOp::Bits, _), [a]) => type_of_bits(a.ty)?,
             (Expr::Unary(UnaryOp::Field(record, k), _), [a]) => type_of_field(*record, *k, a.ty)?,
             (Expr::Binary(op, ..), [a, b]) => self.type_of_binary(*op, (a.expr, a.ty), (b.expr, b.ty))?,
-            (Expr::Call(MathFn::Record(record), args), operands) => {
-                type_of_record(*record, args.len(), operands.iter().map(|a| Ok(a.ty)))?
-            }
             (Expr::Call(function, args), operands) => {
                 type_of_call(*function, args.len(), operands.iter().map(|a| Ok(a.ty)))?
             }
@@ -268,6 +262,9 @@ impl Kernel {
             integer(name, right)?;
             return integer(name, if left == ExprType::Literal { ExprType::Index } else { left });
         }
+        if matches!(op, BinaryOp::Eq | BinaryOp::Ne) && [left, right] == [ExprType::Bool; 2] {
+            return Ok(ExprType::Bool);
+        }
         let result = number(name, self.joined(name, (a, left), (b, right))?)?;
         if result.is_complex() && op.is_ordered() {
             let needed = "real operands: complex numbers have no order, `abs(z)` and `real(z)` have";
@@ -362,6 +359,14 @@ pub fn type_of_call(
     args: impl Iterator<Item = Result<ExprType, TypeError>>,
 ) -> Result<ExprType, TypeError> {
     arity(function.name(), function.arity(), found)?;
+    if let MathFn::Record(record) = function {
+        type_of_fields(record.name(), &record.fields, args)?;
+        return Ok(ExprType::Scalar(ScalarType::Record(record)));
+    }
+    if let MathFn::External(external) = function {
+        type_of_fields(external.name(), &external.params, args)?;
+        return Ok(ExprType::Scalar(external.result));
+    }
     let takes_complex = function.is_of_complex() && function != MathFn::Complex;
     let needed = match (takes_complex, function.extends()) {
         (true, _) if function == MathFn::Abs => "a complex argument (a real has `fabs`)",
@@ -401,20 +406,20 @@ fn type_of_field(record: RecordType, k: u8, found: ExprType) -> Result<ExprType,
     Ok(field.ty.value_type())
 }
 
-fn type_of_record(
-    record: RecordType,
-    found: usize,
+/// Checks values of fields of a record, or of parameters of a declared function.
+fn type_of_fields(
+    name: &str,
+    fields: &[Field],
     args: impl Iterator<Item = Result<ExprType, TypeError>>,
-) -> Result<ExprType, TypeError> {
-    arity(record.name(), record.fields.len(), found)?;
-    for (field, right) in record.fields.iter().zip(args) {
+) -> Result<(), TypeError> {
+    for (field, right) in fields.iter().zip(args) {
         let right = right?;
         if !right.stores_in(field.ty) {
-            let op = format!("{}.{}", record.name(), field.name);
+            let op = format!("{name}.{}", field.name);
             return Err(TypeError::Mismatch { op, left: field.ty.value_type(), right });
         }
     }
-    Ok(ExprType::Scalar(ScalarType::Record(record)))
+    Ok(())
 }
 
 fn arity(name: &str, needed: usize, found: usize) -> Result<(), TypeError> {

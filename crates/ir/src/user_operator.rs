@@ -9,19 +9,17 @@
 //! order. What steps may do with either follows from the laws, which are looked into when the operator
 //! is declared: there is no operator with a law that was seen to fail.
 
-use crate::closed::Closed;
+use crate::functions::{Closed, MAX_SIZE};
 use crate::types::RecordType;
 use crate::user_operator_laws::{Broken, look_into};
 pub use crate::user_operator_laws::{Law, Proof};
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
 /// An operator as it is declared.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Operator {
     /// Its name.
     pub name: String,
@@ -39,20 +37,16 @@ pub struct Operator {
 
 /// A declared operator, of which nothing that is declared was seen to fail. Equal ones are one, which
 /// stays in memory.
-#[derive(Clone, Copy, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "Operator", into = "Operator")]
 pub struct NamedOperator(&'static Known);
 
+#[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Known {
     operator: Operator,
     symbol: String,
     proof: Proof,
-    /// What tells it from others.
-    key: String,
 }
-
-/// Maximum number of operations and operands of a body, and how deep they are nested.
-const MAX_SIZE: (usize, usize) = (1000, 100);
 
 /// Why an operator is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +58,7 @@ pub enum OperatorError {
     Law { operator: String, broken: Box<Broken> },
 }
 
-static KNOWN: Mutex<BTreeMap<String, &'static Known>> = Mutex::new(BTreeMap::new());
+static KNOWN: Mutex<BTreeMap<Operator, &'static Known>> = Mutex::new(BTreeMap::new());
 
 impl NamedOperator {
     /// An operator of which everything that is declared has been looked into. Whether its body has the
@@ -73,12 +67,11 @@ impl NamedOperator {
     /// # Errors
     /// A law that fails, with values for which it does; a body that is too large.
     pub fn declare(operator: Operator) -> Result<Self, OperatorError> {
-        let key = format!("{operator:?}");
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(same) = known.get(&key) {
+        if let Some(same) = known.get(&operator) {
             return Ok(Self(same));
         }
-        let (size, depth) = operator.body.size();
+        let (size, depth) = operator.body.size_of(&[]);
         if size > MAX_SIZE.0 || depth > MAX_SIZE.1 {
             return Err(OperatorError::TooLarge { operator: operator.name });
         }
@@ -88,8 +81,8 @@ impl NamedOperator {
             broken: Box::new(broken),
         })?;
         let symbol = format!("{}=", operator.name);
-        let new: &'static Known = Box::leak(Box::new(Known { operator, symbol, proof, key: key.clone() }));
-        known.insert(key, new);
+        let new: &'static Known = Box::leak(Box::new(Known { operator: operator.clone(), symbol, proof }));
+        known.insert(operator, new);
         Ok(Self(new))
     }
 
@@ -129,32 +122,6 @@ impl std::ops::Deref for NamedOperator {
 
     fn deref(&self) -> &Operator {
         &self.0.operator
-    }
-}
-
-impl PartialEq for NamedOperator {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.key == other.0.key
-    }
-}
-
-impl Eq for NamedOperator {}
-
-impl Hash for NamedOperator {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.key.hash(state);
-    }
-}
-
-impl Ord for NamedOperator {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.key.cmp(&other.0.key)
-    }
-}
-
-impl PartialOrd for NamedOperator {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
     }
 }
 

@@ -4,8 +4,9 @@
 //! that the orders of three of them, nan included, are all cases there are. Any other body is computed
 //! for values that are drawn: a law that fails is found, one that holds is believed.
 
-use crate::closed::Closed;
-use crate::operators::{BinaryOp, MathFn, UnaryOp};
+use crate::functions::{Closed, MathFn};
+use crate::math;
+use crate::operators::{BinaryOp, UnaryOp};
 use crate::types::{Class, Field, RecordType, ScalarType};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -37,7 +38,7 @@ impl Law {
 }
 
 /// How the laws of an operator are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Proof {
     /// Of all cases there are, of this number.
     Enumerated(usize),
@@ -86,7 +87,7 @@ pub enum Broken {
         found: String,
     },
     /// No value at all.
-    #[error("has no value for any operands that were tried; use functions of C99 and integers that fit")]
+    #[error("has no value for any operands that were tried; use integers that fit and functions that have a meaning")]
     Undefined,
 }
 
@@ -202,7 +203,7 @@ fn value(e: &Closed, operands: &[&Value; 2]) -> Option<Value> {
             for (x, arg) in x.iter_mut().zip(args) {
                 *x = of(arg)?.real()?;
             }
-            Value::Real(call(*function, x)?)
+            Value::Real(math::call(*function, x)?)
         }
         Closed::Cast(ty, a) => match of(a)? {
             Value::Truth(a) => Value::Int(a.into()).stored(*ty)?,
@@ -242,7 +243,7 @@ fn real(op: BinaryOp, a: f64, b: f64) -> Option<Value> {
         BinaryOp::Sub => a - b,
         BinaryOp::Mul => a * b,
         BinaryOp::Div => a / b,
-        BinaryOp::Mod => a - b * (a / b).floor(),
+        BinaryOp::Mod => math::remainder(a, b),
         BinaryOp::Min => a.min(b),
         BinaryOp::Max => a.max(b),
         BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => return compared(op, &a, &b),
@@ -263,58 +264,6 @@ fn compared<T: PartialOrd>(op: BinaryOp, a: &T, b: &T) -> Option<Value> {
     let holds =
         [(BinaryOp::Lt, a < b), (BinaryOp::Le, a <= b), (BinaryOp::Eq, a == b), (BinaryOp::Ne, a != b)];
     holds.into_iter().find(|(known, _)| *known == op).map(|(_, holds)| Value::Truth(holds))
-}
-
-/// A function at up to three arguments; none of those that the standard library lacks.
-fn call(function: MathFn, [x, y, z]: [f64; 3]) -> Option<f64> {
-    Some(match function {
-        MathFn::Sin => x.sin(),
-        MathFn::Cos => x.cos(),
-        MathFn::Tan => x.tan(),
-        MathFn::Asin => x.asin(),
-        MathFn::Acos => x.acos(),
-        MathFn::Atan => x.atan(),
-        MathFn::Atan2 => x.atan2(y),
-        MathFn::Sinh => x.sinh(),
-        MathFn::Cosh => x.cosh(),
-        MathFn::Tanh => x.tanh(),
-        MathFn::Asinh => x.asinh(),
-        MathFn::Acosh => x.acosh(),
-        MathFn::Atanh => x.atanh(),
-        MathFn::Exp => x.exp(),
-        MathFn::Exp2 => x.exp2(),
-        MathFn::Expm1 => x.exp_m1(),
-        MathFn::Log => x.ln(),
-        MathFn::Log2 => x.log2(),
-        MathFn::Log10 => x.log10(),
-        MathFn::Log1p => x.ln_1p(),
-        MathFn::Pow => x.powf(y),
-        MathFn::Sqrt => x.sqrt(),
-        MathFn::Cbrt => x.cbrt(),
-        MathFn::Hypot => x.hypot(y),
-        MathFn::Fabs => x.abs(),
-        MathFn::Floor => x.floor(),
-        MathFn::Ceil => x.ceil(),
-        MathFn::Trunc => x.trunc(),
-        MathFn::Round => x.round(),
-        MathFn::Fmod => x % y,
-        MathFn::Fmin => x.min(y),
-        MathFn::Fmax => x.max(y),
-        MathFn::Fma => x.mul_add(y, z),
-        MathFn::Copysign => x.copysign(y),
-        MathFn::Erf
-        | MathFn::Erfc
-        | MathFn::Tgamma
-        | MathFn::Lgamma
-        | MathFn::BesselJ
-        | MathFn::BesselY
-        | MathFn::Complex
-        | MathFn::RealPart
-        | MathFn::ImagPart
-        | MathFn::Conj
-        | MathFn::Abs
-        | MathFn::Record(_) => return None,
-    })
 }
 
 /// Looks into all that is declared of an operator.

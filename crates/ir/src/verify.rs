@@ -27,13 +27,14 @@
 //!     to a leaf ([`crate::depth`]), loops [`MAX_LOOP_DEPTH`], so that recursion over them fits any stack.
 
 use crate::affine::{Affine, Atom};
-use crate::depth::{Depth, exceeded};
+use crate::depth::{MAX_RULE_SIZE, exceeded, is_endless, with_room};
 use crate::domain::Domain;
 use crate::expr::Expr;
 use crate::ids::{Id, InameId, InsnId, VarId};
-use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, Rule, VarKind};
+use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, VarKind};
 use crate::layout::keeps_elements_apart;
 use crate::places::Places;
+use crate::records::Declared;
 use crate::types::{Class, ScalarType};
 use crate::typing::{ExprType, TypeError};
 use foldhash::fast::FixedState;
@@ -44,8 +45,6 @@ pub use crate::keywords::{KEYWORDS, is_identifier, is_name};
 
 /// Maximum number of loops around an instruction, reductions included.
 pub const MAX_LOOP_DEPTH: usize = 64;
-/// Maximum number of operations of a rule when the rules it uses are expanded.
-const MAX_RULE_SIZE: usize = 1_000_000;
 
 /// Why a kernel is not well formed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,6 +110,10 @@ pub enum KernelError {
     OutsideLaunches { insn: String },
     #[error("`{insn}` {why}")]
     Records { insn: String, why: &'static str },
+    #[error(
+        "`{insn}` is too large where declared functions are what they compute; store parts of it in temporaries"
+    )]
+    Meanings { insn: String },
     #[error("callee `{callee}`: {why}")]
     Callee { callee: String, why: String },
     #[error("what stands in the call of `{callee}` is not `{callee}`: {why}; inline the call first")]
@@ -137,11 +140,20 @@ impl Kernel {
         for s in known {
             is_known.get_mut(s.index()).into_iter().for_each(|known| *known = true);
         }
+        let new = || self.insns.values().zip(&is_known).filter(|(_, known)| !**known).map(|(insn, _)| insn);
+        if let Some(insn) = new().find(|insn| insn.expressions().any(is_endless)) {
+            let what = format!("an expression of `{}`", insn.name);
+            return Err(KernelError::TooDeep { what, limit: MAX_PATH, unit: "operations" });
+        }
+        with_room(self.longest_path_of(new()), || self.verify_all(is_known.clone()))
+    }
+
+    fn verify_all(&self, is_known: Vec<bool>) -> Result<(), KernelError> {
         let beyond = self.launch.resident_groups.filter(|n| !crate::RESIDENT_GROUPS.contains(n));
         beyond.map_or(Ok(()), |found| Err(KernelError::ResidentGroups { found }))?;
         self.verify_references(&is_known)?;
         self.verify_names()?;
-        self.verify_declared()?;
+        let has_externals = !self.verify_declared()?.externals.is_empty();
         for var in self.vars.ids() {
             self.verify_variable(var)?;
         }
@@ -167,6 +179,7 @@ impl Kernel {
             insn_uses: vec![0; self.insns.len()],
             scope: Vec::new(),
             has_launches: self.has_launches(),
+            has_externals,
         };
         walk.nodes(&self.body)?;
         walk.finish()?;
@@ -200,15 +213,17 @@ impl Kernel {
         }
     }
 
-    /// Names and types of records and operators.
-    fn verify_declared(&self) -> Result<(), KernelError> {
-        if !self.has_records() {
-            return Ok(());
-        }
+    /// Names and types of records, operators and declared functions; what the functions compute may stand
+    /// for their calls.
+    fn verify_declared(&self) -> Result<Declared, KernelError> {
         let declared = self.declared();
+        if declared.is_empty() {
+            return Ok(declared);
+        }
         let mut inside: Vec<&str> = declared.names().collect();
         inside.extend(declared.records.iter().flat_map(|r| r.fields.iter().map(|field| field.name.as_str())));
         inside.extend(declared.operators.iter().flat_map(|op| op.params.iter().map(String::as_str)));
+        inside.extend(declared.externals.iter().flat_map(|f| f.params.iter().map(|p| p.name.as_str())));
         if let Some(name) = inside.into_iter().find(|name| !is_name(name)) {
             return Err(KernelError::BadName { name: name.to_owned() });
         }
@@ -224,6 +239,11 @@ impl Kernel {
                 source,
             })?;
         }
+        for function in &declared.externals {
+            function
+                .check()
+                .map_err(|source| KernelError::Type { what: format!("`{}`", function.name()), source })?;
+        }
         let of_record = |var: &VarId| self.vars[*var].ty.class() == Class::Record;
         let mirrored = self.assumptions.iter().find_map(|assumption| match assumption {
             Assumption::Symmetric(symmetry) => Some(symmetry.var).filter(of_record),
@@ -236,7 +256,7 @@ impl Kernel {
             let why = "only arrays of numbers are symmetric";
             return Err(KernelError::Variable { var: self.vars[var].name.clone(), why });
         }
-        Ok(())
+        Ok(declared)
     }
 
     fn verify_parametric(&self, what: &dyn Fn() -> String, e: &Affine) -> Result<(), KernelError> {
@@ -325,86 +345,6 @@ impl Kernel {
             }
         }
     }
-
-    /// Checks the rules: that they end, and are of a size that may be expanded.
-    pub(crate) fn verify_rules(&self) -> Result<(), KernelError> {
-        let mut extents = Vec::with_capacity(self.rules.len());
-        for (id, rule) in self.rules.iter() {
-            self.verify_rule_params(rule)?;
-            let extent = Extent::of(&rule.body, &extents);
-            if extent.depth.exceeded().is_some() || extent.size > MAX_RULE_SIZE {
-                let why = "is too large once the rules it uses are expanded";
-                return Err(KernelError::Rule { rule: rule.name.clone(), why });
-            }
-            extents.push(extent);
-            let mut problem = None;
-            rule.body.for_each(&mut |e| match e {
-                Expr::Rule(r, _) if r.index() >= id.index() => {
-                    problem = Some("uses a rule that is not before it")
-                }
-                Expr::Iname(_) => problem = Some("mentions a loop; make it a parameter of the rule"),
-                Expr::Reduce(_) => problem = Some("holds a reduction; write it where the rule is used"),
-                Expr::RuleParam(k) if *k as usize >= rule.params.len() => problem = Some("lacks a parameter"),
-                Expr::Int(_)
-                | Expr::Real(_)
-                | Expr::Load(_)
-                | Expr::Unary(..)
-                | Expr::Binary(..)
-                | Expr::Call(..)
-                | Expr::Cast(..)
-                | Expr::Select(..)
-                | Expr::Rule(..)
-                | Expr::RuleParam(_) => {}
-            });
-            if let Some(why) = problem {
-                return Err(KernelError::Rule { rule: rule.name.clone(), why });
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Kernel {
-    fn verify_rule_params(&self, rule: &Rule) -> Result<(), KernelError> {
-        for (k, param) in rule.params.iter().enumerate() {
-            if !is_identifier(param) {
-                return Err(KernelError::BadName { name: param.clone() });
-            }
-            // inames and instructions do not stand in rules, so only these could be confused
-            if rule.params[..k].contains(param) || self.var(param).is_some() || self.rule(param).is_some() {
-                return Err(KernelError::DuplicateName { name: param.clone() });
-            }
-        }
-        Ok(())
-    }
-}
-
-/// How large an expression is when rules are expanded.
-#[derive(Clone, Copy)]
-struct Extent {
-    depth: Depth,
-    size: usize,
-}
-
-impl Extent {
-    /// Without recursion: the expression may be too deep for it.
-    fn of(e: &Expr, rules: &[Self]) -> Self {
-        let mut extent = Self { depth: Depth::NONE, size: 0 };
-        let mut open = vec![(e, Depth::LEAF)];
-        while let Some((e, depth)) = open.pop() {
-            let used = if let Expr::Rule(rule, _) = e { rules.get(rule.index()).copied() } else { None };
-            let inside = used.unwrap_or(Self { depth: Depth::NONE, size: 0 });
-            let here = depth.and(inside.depth);
-            extent.depth = extent.depth.max(here);
-            extent.size = extent.size.saturating_add(1).saturating_add(inside.size);
-            let mut operands = e.operands();
-            if let Expr::Binary(op, left, _) = e {
-                open.extend(operands.next().map(|operand| (operand, here.left_of(*op, left))));
-            }
-            open.extend(operands.map(|operand| (operand, here.inside())));
-        }
-        extent
-    }
 }
 
 struct Walk<'a> {
@@ -415,6 +355,7 @@ struct Walk<'a> {
     insn_uses: Vec<usize>,
     scope: Vec<InameId>,
     has_launches: bool,
+    has_externals: bool,
 }
 
 impl Walk<'_> {
@@ -496,6 +437,10 @@ impl Walk<'_> {
         }
         for e in insn.expressions() {
             self.expression(insn, e)?;
+        }
+        let is_large = |(size, depth): (usize, usize)| size > MAX_RULE_SIZE || depth > MAX_PATH;
+        if self.has_externals && insn.expressions().any(|e| is_large(self.kernel.size_with_meanings(e))) {
+            return Err(KernelError::Meanings { insn: insn.name.clone() });
         }
         let typed = |e: &Expr| {
             self.kernel

@@ -136,7 +136,7 @@ impl Expected {
     /// No C compiler, a kernel that has no code, inputs that do not fit.
     pub fn by_host(kernel: &Kernel, inputs: &Memory) -> Result<Self, HostError> {
         // what calls mean, and not what its author has written for a target
-        let mut kernel = kernel.clone();
+        let mut kernel = kernel.with_meanings();
         kernel.callees.values_mut().for_each(|callee| callee.code.clear());
         let kernel = &kernel;
         let program = generate(kernel, Target::C, &Options::default().with_contraction(false))?;

@@ -87,6 +87,7 @@ impl<'k> Lower<'k> {
             }
             (Ir::Binary(op, ..), [a, b]) => self.binary(*op, a, b, weak)?,
             (Ir::Call(MathFn::Record(_), _), _) => return Err(self.internal(NO_RECORDS)),
+            (Ir::Call(MathFn::External(function), _), args) => self.external_call(*function, args)?,
             (Ir::Call(f, _), args) => {
                 if self.target.posix == Posix::Missing && f.posix_symbol().is_some() {
                     return Err(CodegenError::NoFunction { function: f.name(), target: self.target.target });
@@ -126,6 +127,9 @@ impl<'k> Lower<'k> {
             return self.logical(op, a, b);
         }
         let weak = if op.is_comparison() { ScalarType::F64 } else { weak };
+        if [a.ty, b.ty] == [ExprType::Bool; 2] {
+            return Ok(Value::Bool(Expr::binary(comparison(op), self.truth(a)?, self.truth(b)?)));
+        }
         let joined = a.ty.join(b.ty).ok_or_else(|| self.internal("operands that do not go together"))?;
         if joined.is_complex() {
             return self.complex_binary(op, (a, b), complex_type(joined, weak));
@@ -409,7 +413,7 @@ impl<'k> Lower<'k> {
     }
 
     /// A cast is no context: what is made of literals is computed in `f64` and converted once.
-    fn cast(&mut self, ty: ScalarType, a: &TypedExpr<'_>) -> Result<Value, CodegenError> {
+    pub(super) fn cast(&mut self, ty: ScalarType, a: &TypedExpr<'_>) -> Result<Value, CodegenError> {
         if ty.is_half() {
             let single = self.cast(ScalarType::F32, a)?.into_real(&self.env, ScalarType::F32);
             return Ok(Value::Real(single.encoded(ty).decoded(ty), ScalarType::F32));

@@ -2,6 +2,7 @@
 
 mod complex;
 mod expr;
+mod external;
 mod full;
 pub(crate) mod insn;
 pub(crate) mod intrinsic;

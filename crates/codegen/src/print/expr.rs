@@ -38,6 +38,13 @@ impl Printer {
             Expr::Neg(a) => self.prefix("-", a, strength),
             Expr::Not(a) => self.prefix("!", a, strength),
             Expr::Binary(op, a, b) => self.binary(*op, a, b, strength),
+            Expr::Call(MathFn::External(function), _, args) => {
+                let helper = Helper::External(*function);
+                self.doubles |= helper.source(self.dialect).contains("double");
+                self.out.push_str(&helper.name(self.dialect));
+                self.helpers.insert(helper);
+                self.arguments(args.iter());
+            }
             Expr::Call(f, ty, args) => {
                 self.doubles |= *ty == ScalarType::F64;
                 self.declare_function(*f, *ty);

@@ -5,7 +5,7 @@ use crate::ast::update_value;
 use crate::ast::{Atomic, Coding, Expr, IntFn};
 use crate::complex::ComplexOp;
 use crate::target::TargetDescription;
-use purlin_ir::{MathFn, ScalarType, UpdateOp};
+use purlin_ir::{ExternalFn, MathFn, ScalarType, UpdateOp};
 
 /// A function of the source, or the native function that does the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +32,8 @@ pub(crate) enum Helper {
     Integer(IntFn, ScalarType),
     /// An indivisible update of an element in global or local memory.
     Atomic { op: UpdateOp, ty: ScalarType, local: bool },
+    /// A function that the kernel declares.
+    External(ExternalFn),
 }
 
 impl Helper {
@@ -70,6 +72,7 @@ impl Helper {
             Self::Copies(ty) => format!("purlin_new_copies_{}", ty.name()),
             Self::Half(Coding::Encode, ty) => format!("purlin_to_{}", ty.name()),
             Self::Half(Coding::Decode, ty) => format!("purlin_of_{}", ty.name()),
+            Self::External(function) => format!("purlin_extern_{}", function.name()),
             Self::Integer(f, ty) => format!("purlin_{}_{}", integer_name(*f), ty.name()),
             Self::Atomic { op, ty, local } => {
                 let space = match (dialect.atomics.spaces, local) {
@@ -108,6 +111,7 @@ impl Helper {
                 let body = (dialect.words.half)(*coding, *ty);
                 format!("{inline} {to} {name}(const {from} x)\n{{\n{body}}}\n")
             }
+            Self::External(function) => external_source(*function, dialect, &self.name(dialect)),
             Self::Integer(f, ty) => integer_source(*f, *ty, dialect, &self.name(dialect)),
             Self::Atomic { op, ty, local } if ty.is_complex() => {
                 let part = Self::Atomic { op: *op, ty: ty.part(), local: *local }.name(dialect);
@@ -159,6 +163,15 @@ fn lanes_source(
         "static inline {vector} {name}({params})\n{{\n    {vector} r;\n    \
          for (int i = 0; i < {width}; ++i) {{\n        r[i] = {function}({lane});\n    }}\n    return r;\n}}\n"
     )
+}
+
+fn external_source(function: ExternalFn, dialect: &TargetDescription, name: &str) -> String {
+    let params = function.params.iter().map(|param| format!("const {} {}", dialect.ty(param.ty), param.name));
+    let params = params.collect::<Vec<_>>().join(", ");
+    // calls without code for the target are refused before
+    let body = function.code_for(dialect.name).unwrap_or("#error no code for this target");
+    let body: String = body.lines().map(|line| format!("    {line}\n")).collect();
+    format!("{} {} {name}({params})\n{{\n{body}}}\n", dialect.words.inline, dialect.ty(function.result))
 }
 
 fn integer_name(f: IntFn) -> &'static str {

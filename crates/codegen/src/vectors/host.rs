@@ -62,12 +62,13 @@ fn is_arithmetic(e: &Expr, allowed: &dyn Fn(&Place) -> bool) -> bool {
         Expr::Binary(Op::Add | Op::Sub | Op::Mul | Op::Div, a, b) => {
             is_arithmetic(a, allowed) && is_arithmetic(b, allowed)
         }
-        Expr::Call(_, _, args) => args.iter().all(|a| is_arithmetic(a, allowed)),
+        Expr::Call(f, _, args) if !f.is_external() => args.iter().all(|a| is_arithmetic(a, allowed)),
         Expr::Int(..)
         | Expr::Bool(_)
         | Expr::Hardware { .. }
         | Expr::Not(_)
         | Expr::Binary(..)
+        | Expr::Call(..)
         | Expr::IntCall(..)
         | Expr::LanesCall(..)
         | Expr::Half(..)
@@ -238,7 +239,7 @@ impl HostLanes<'_> {
                 let ((a, of_a), (b, of_b)) = (self.value(a)?, self.value(b)?);
                 Some((Expr::binary(*op, a, b), of_a || of_b))
             }
-            Expr::Call(f, ty, args) if self.fits(*ty) => {
+            Expr::Call(f, ty, args) if self.fits(*ty) && !f.is_external() => {
                 let args: Vec<(Expr, bool)> = args.iter().map(|a| self.value(a)).collect::<Option<_>>()?;
                 if args.iter().all(|(_, varies)| !varies) {
                     return Some((e.clone(), false));

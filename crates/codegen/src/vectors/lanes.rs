@@ -241,7 +241,7 @@ impl<'a> Lanes<'a> {
             Expr::Binary(op @ (Op::Add | Op::Sub | Op::Mul | Op::Div), a, b) if native && whole(e) => {
                 Expr::binary(*op, self.operand(a, ty), self.operand(b, ty))
             }
-            Expr::Call(f, _, args) if native && whole(e) => {
+            Expr::Call(f, _, args) if native && whole(e) && !f.is_external() => {
                 Expr::Call(*f, ty, args.iter().map(|a| self.vector(a, ty)).collect())
             }
             Expr::Int(..)

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod errors;
+mod externals;
 mod limits;
 mod loops;
 mod values;

@@ -44,7 +44,7 @@ impl<'s> Parser<'s> {
         let base = inner.iter().map(|l| l.indent).min().unwrap_or(0);
         let (code, lines): (Vec<Line<'s>>, Vec<Line<'s>>) =
             inner.iter().map(|l| Line { indent: l.indent - base, ..l.clone() }).partition(|l| is_code(l));
-        match Parser::of_callee(self.kernel.callees[id].kernel.clone(), span).read(&lines) {
+        match Parser::of_callee(self.kernel.callees[id].kernel.clone(), span).inside(self).read(&lines) {
             Ok(kernel) => {
                 self.kernel.callees[id].kernel = kernel;
                 if is_function {
@@ -115,7 +115,8 @@ impl<'s> Parser<'s> {
                 | Entity::Iname(_)
                 | Entity::Insn
                 | Entity::Record(_)
-                | Entity::Operator(_),
+                | Entity::Operator(_)
+                | Entity::External(_),
             ) => Err(fail(span, format!("`{name}` is not a callee"))),
             None => Err(fail_help(
                 span,
@@ -149,24 +150,33 @@ fn target_code(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<TargetCode> {
     let memory = if c.take_word("memory") { memory_of_arguments(c, kernel)? } else { BTreeMap::new() };
     let aligned = if c.take_word("aligned") { Some(bytes(c)?) } else { None };
     let completes = if c.take_word("completes") { Some(completion(c)?) } else { None };
-    c.expect_symbol("(", "and the code as strings, one a line")?;
     let mut text = Vec::new();
-    while !c.take_symbol(")") {
-        let span = c.span();
-        let Some(Kind::Text(line)) = c.peek() else {
-            return Err(c.expected("a line of code in quotes, or `)`"));
-        };
-        c.advance();
+    for (line, span) in lines_of_code(c)? {
         if !text.is_empty() {
             push_text(&mut text, "\n");
         }
         pieces(line, span, kernel, &mut text)?;
     }
     c.expect_end("the code")?;
-    if text.is_empty() {
+    Ok(TargetCode { target, needs, memory, aligned, completes, text })
+}
+
+/// Reads `("line" ...)`.
+pub(super) fn lines_of_code<'t>(c: &mut Cursor<'t, '_>) -> Result<Vec<(&'t str, Span)>> {
+    c.expect_symbol("(", "and the code as strings, one a line")?;
+    let mut lines = Vec::new();
+    while !c.take_symbol(")") {
+        let span = c.span();
+        let Some(Kind::Text(line)) = c.peek() else {
+            return Err(c.expected("a line of code in quotes, or `)`"));
+        };
+        c.advance();
+        lines.push((line.as_str(), span));
+    }
+    if lines.is_empty() {
         return Err(fail(c.last_span(), "the code is empty"));
     }
-    Ok(TargetCode { target, needs, memory, aligned, completes, text })
+    Ok(lines)
 }
 
 /// Reads `(argument: address space, ...)`.

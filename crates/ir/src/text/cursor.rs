@@ -121,6 +121,7 @@ impl<'t, 's> Cursor<'t, 's> {
             Some(Kind::Newline) => "a line break".into(),
             Some(Kind::Bad) => "something unknown".into(),
             Some(Kind::Name(text) | Kind::Int(text) | Kind::Real(text)) => format!("`{text}`"),
+            Some(Kind::Imaginary(digits)) => format!("`{digits}i`"),
             Some(Kind::Hex(digits)) => format!("`0x{digits}`"),
             Some(Kind::Text(text)) => format!("{text:?}"),
             Some(Kind::Symbol(symbol)) => format!("`{symbol}`"),

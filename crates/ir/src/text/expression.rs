@@ -92,6 +92,14 @@ impl<'s> Parser<'s> {
             c.expect_symbol(")", "or an operator")?;
             return Ok(inner);
         }
+        if let Some(Kind::Imaginary(digits)) = c.peek() {
+            let Some(part) = read_real(digits, false, ScalarType::F64) else {
+                return Err(too_large(c.span(), digits, ScalarType::F64));
+            };
+            c.advance();
+            let parts = [Expr::Real(Real(0.0)), Expr::Real(part)];
+            return Ok(Parsed { expr: Expr::call(MathFn::Complex, parts), depth: Depth::LEAF.inside() });
+        }
         match c.peek() {
             Some(Kind::Name(word)) if matches!(*word, "true" | "false") => {
                 c.advance();
@@ -135,9 +143,9 @@ impl<'s> Parser<'s> {
     ) -> Result<Option<Real>> {
         let span = c.span();
         let value = match c.peek() {
-            Some(Kind::Real(digits)) => read_real(digits, negative, ty).ok_or_else(|| {
-                fail_help(span, format!("`{digits}` is beyond the largest {ty}"), "write `inf` for infinity")
-            })?,
+            Some(Kind::Real(digits)) => {
+                read_real(digits, negative, ty).ok_or_else(|| too_large(span, digits, ty))?
+            }
             Some(Kind::Name("inf")) => Real(if negative { f64::NEG_INFINITY } else { f64::INFINITY }),
             Some(Kind::Name("nan")) if !negative => {
                 c.advance();
@@ -188,7 +196,7 @@ impl<'s> Parser<'s> {
             Some(Entity::Insn) => Err(fail(span, format!("`{name}` is an instruction and has no value"))),
             Some(Entity::Kernel) => Err(fail(span, format!("`{name}` is the kernel and has no value"))),
             Some(Entity::Callee(_)) => Err(fail(span, format!("`{name}` is a callee and has no value"))),
-            Some(Entity::Record(_) | Entity::Operator(_)) => {
+            Some(Entity::Record(_) | Entity::Operator(_) | Entity::External(_)) => {
                 let help = format!("write `{name}(...)`");
                 Err(fail_help(span, format!("`{name}` needs its arguments"), help))
             }
@@ -237,7 +245,8 @@ impl<'s> Parser<'s> {
                 | Entity::Kernel
                 | Entity::Callee(_)
                 | Entity::Record(_)
-                | Entity::Operator(_),
+                | Entity::Operator(_)
+                | Entity::External(_),
             ) => Err(fail(span, format!("`{name}` is not a variable"))),
             None => Err(self.names.unknown(name, span, "the variable")),
         }
@@ -271,6 +280,9 @@ impl<'s> Parser<'s> {
         } else if let Some(Entity::Record(record)) = self.names.get(name) {
             check_count(name, record.fields.len(), args.len(), whole)?;
             Expr::Call(MathFn::Record(record), args)
+        } else if let Some(Entity::External(function)) = self.names.get(name) {
+            check_count(name, function.params.len(), args.len(), whole)?;
+            Expr::Call(MathFn::External(function), args)
         } else if let Some(Entity::Operator(op)) = self.names.get(name) {
             let [a, b] = exactly(args, name, whole)?;
             return self.applied(op, &a, &b, span);
@@ -354,6 +366,10 @@ fn depth_of(e: &Expr) -> Depth {
     depth_of(a).left_of(*op, a).max(depth_of(b).inside())
 }
 
+fn too_large(span: Span, digits: &str, ty: ScalarType) -> Fail {
+    fail_help(span, format!("`{digits}` is beyond the largest {ty}"), "write `inf` for infinity")
+}
+
 fn nan(c: &mut Cursor<'_, '_>) -> Result<Real> {
     if !c.take_symbol("(") {
         return Ok(Real(f64::NAN));
@@ -405,6 +421,7 @@ fn operator(c: &Cursor<'_, '_>) -> Option<(BinaryOp, bool, Level)> {
         Kind::Name(_)
         | Kind::Int(_)
         | Kind::Real(_)
+        | Kind::Imaginary(_)
         | Kind::Hex(_)
         | Kind::Text(_)
         | Kind::Symbol(_)

@@ -109,6 +109,7 @@ fn parameters<'s>(tokens: &[Token<'s>]) -> Vec<(&'s str, super::lex::Span)> {
             Kind::Name(_)
             | Kind::Int(_)
             | Kind::Real(_)
+            | Kind::Imaginary(_)
             | Kind::Hex(_)
             | Kind::Text(_)
             | Kind::Symbol(_)

@@ -4,7 +4,7 @@ use super::error::{Fail, fail, fail_help};
 use crate::verify::{is_identifier, is_name};
 use std::ops::Range;
 use winnow::ascii::{digit1, hex_digit1};
-use winnow::combinator::{alt, delimited, fail as no_token, not, opt, preceded, repeat};
+use winnow::combinator::{alt, delimited, fail as no_token, not, opt, preceded, repeat, terminated};
 use winnow::prelude::*;
 use winnow::stream::{LocatingSlice, Stream};
 use winnow::token::{none_of, one_of, take_while};
@@ -42,6 +42,8 @@ pub(super) enum Kind<'s> {
     Name(&'s str),
     Int(&'s str),
     Real(&'s str),
+    /// Digits before `i`, of a complex number.
+    Imaginary(&'s str),
     /// Digits after `0x`.
     Hex(&'s str),
     Text(String),
@@ -52,8 +54,8 @@ pub(super) enum Kind<'s> {
 }
 
 /// Longest first, so that the first that matches is the right one.
-const SYMBOLS: [&str; 29] = [
-    "...", "..", ":=", "+=", "-=", "*=", "/=", "==", "!=", "<=", ">=", "=", "<", ">", "+", "-", "*", "/",
+const SYMBOLS: [&str; 30] = [
+    "...", "..", "->", ":=", "+=", "-=", "*=", "/=", "==", "!=", "<=", ">=", "=", "<", ">", "+", "-", "*", "/",
     "(", ")", "[", "]", "{", "}", ",", ":", ".", ";", "$",
 ];
 
@@ -135,8 +137,11 @@ fn number<'s>(input: &mut Input<'s>) -> winnow::Result<Kind<'s>, ()> {
         if f.is_some() || e.is_some() { Kind::Real(text) } else { Kind::Int(text) }
     });
     let hex = preceded("0x", hex_digit1).map(Kind::Hex);
-    let glued = one_of(|c: char| c.is_ascii_alphanumeric() || c == '_');
-    winnow::combinator::terminated(alt((hex, real)), not(glued)).parse_next(input)
+    let imaginary = (digit1, opt(('.', digit1)), opt((one_of(('e', 'E')), opt(one_of(('+', '-'))), digit1)));
+    let imaginary = terminated(imaginary.take(), 'i').map(Kind::Imaginary);
+    let glued = || one_of(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    let number = terminated(alt((hex, real)), not(glued()));
+    alt((number, terminated(imaginary, not(glued())))).parse_next(input)
 }
 
 fn quoted(input: &mut Input<'_>) -> winnow::Result<String, ()> {

@@ -12,6 +12,38 @@ pub(super) struct Line<'s> {
     pub sound: bool,
 }
 
+impl Line<'_> {
+    /// About how many brackets and signs are open at once.
+    pub fn nesting(&self) -> usize {
+        // signs in each bracket, and brackets and signs in all
+        let (mut signs, mut open, mut deepest) = (vec![0], 1, 0);
+        for token in &self.tokens {
+            match token.kind {
+                Kind::Symbol("-") | Kind::Name("not") => {
+                    signs.last_mut().into_iter().for_each(|n| *n += 1);
+                    open += 1;
+                }
+                Kind::Symbol("(" | "[") => {
+                    signs.push(0);
+                    open += 1;
+                }
+                Kind::Symbol(")" | "]") => open -= signs.pop().map_or(0, |n| n + 1).min(open),
+                Kind::Name(_)
+                | Kind::Int(_)
+                | Kind::Real(_)
+                | Kind::Imaginary(_)
+                | Kind::Hex(_)
+                | Kind::Text(_)
+                | Kind::Symbol(_)
+                | Kind::Newline
+                | Kind::Bad => open -= signs.last_mut().map_or(0, std::mem::take).min(open),
+            }
+            deepest = deepest.max(open);
+        }
+        deepest
+    }
+}
+
 /// Words that start a statement and stand nowhere else.
 const STARTERS: [&str; 11] =
     ["kernel", "param", "arg", "temp", "table", "rule", "assume", "callee", "call", "for", "else"];

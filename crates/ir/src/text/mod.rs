@@ -48,9 +48,11 @@
 //! | reduction | `sum`, `product`, `minimum`, `maximum` `(name in lo..hi, ...: body)` |
 //! | record | `record Best(value: f64, at: i64)`; then `Best` is a type, `Best(1.0, 2)` a value, `best.at` a field |
 //! | operator of records | `operator argmin(a: Best, b: Best) := select(b.value < a.value, b, a) identity Best(inf, 0) {associative, no_nan}`; then `best argmin= Best(x[i], i)` and `argmin(j in 0..n: Best(x[j], j))` |
+//! | record taken apart | `(q, r) = value`: the record is stored, and then each field in its place |
+//! | function with code | `extern cube_root(x: f64) -> f64 := pow(x, 1.0/3.0) code c ("return cbrt(x);")`, without a target for all others; then `cube_root(x[i])` |
 //! | conditional, cast | `select(condition, a, b)`, `f64(i)` |
 //! | integer division | `floor_div(a, b)`, `a mod b`, both rounding down |
-//! | literals | `3` is an integer, `3.0` a real, also `inf` and `nan`; `-3` is a literal, `-(3)` a negation |
+//! | literals | `3` is an integer, `3.0` a real, also `inf` and `nan`; `-3` is a literal, `-(3)` a negation; `2.0i` is `complex(0.0, 2.0)` |
 //!
 //! `atomic` among the tags of an update makes it atomic; a label of that name is written
 //! `"atomic"`, in quotes, as any tag that is not an identifier.
@@ -82,6 +84,7 @@ mod set;
 mod show;
 mod show_record;
 mod show_set;
+mod tuple;
 mod unnamed;
 
 pub use error::{ParseError, ParseErrors, edit_distance, suggestion};

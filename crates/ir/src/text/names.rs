@@ -3,12 +3,13 @@
 use super::error::{Fail, fail, fail_help, suggestion};
 use super::lex::Span;
 use crate::expr::MathFn;
+use crate::functions::ExternalFn;
 use crate::ids::{CalleeId, InameId, RuleId, VarId};
 use crate::types::RecordType;
 use crate::typing::ExprType;
 use crate::user_operator::NamedOperator;
 use crate::verify::{KEYWORDS, is_name};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,7 @@ pub(super) enum Entity {
     Callee(CalleeId),
     Record(RecordType),
     Operator(NamedOperator),
+    External(ExternalFn),
 }
 
 /// Names with the places where they are declared.
@@ -29,6 +31,8 @@ pub(super) struct NameTable<'s> {
     entities: HashMap<&'s str, (Entity, Span)>,
     /// Names in the order of the text: a hash map has none.
     order: Vec<&'s str>,
+    /// Names of the kernel around a callee, which the callee may give another meaning.
+    outside: HashSet<&'s str>,
     /// Names whose declaration failed: their uses are not reported again.
     broken: HashSet<&'s str>,
     /// Loops and reductions around the current place, outer first.
@@ -46,12 +50,29 @@ impl<'s> NameTable<'s> {
         // later uses mean the later declaration, so that a repeated name is one error, not many
         let earlier = self.entities.insert(name, (entity, span)).map(|(entity, _)| entity);
         // the kernel's own name may stand for something inside as well
-        if earlier.is_some_and(|e| e != Entity::Kernel) {
+        if earlier.is_some_and(|e| e != Entity::Kernel) && !self.outside.remove(name) {
             let name = plain(name);
             return Err(fail_help(span, format!("`{name}` names two things"), "rename one"));
         }
         self.order.push(name);
         Ok(())
+    }
+
+    /// Takes over records, operators, declared functions and functions of the kernel around a callee.
+    pub fn inherit(&mut self, around: &Self, functions: &BTreeSet<CalleeId>) {
+        for name in &around.order {
+            let Some((entity, span)) = around.entities.get(name) else { continue };
+            let is_known = match entity {
+                Entity::Record(_) | Entity::Operator(_) | Entity::External(_) => true,
+                Entity::Callee(id) => functions.contains(id),
+                Entity::Kernel | Entity::Var(_) | Entity::Rule(_) | Entity::Iname(_) | Entity::Insn => false,
+            };
+            if is_known && !around.broken.contains(name) {
+                self.entities.insert(name, (*entity, *span));
+                self.order.push(name);
+                self.outside.insert(name);
+            }
+        }
     }
 
     /// Notes that a declaration failed.
@@ -74,7 +95,8 @@ impl<'s> NameTable<'s> {
                 | Entity::Iname(_)
                 | Entity::Insn
                 | Entity::Callee(_)
-                | Entity::Operator(_),
+                | Entity::Operator(_)
+                | Entity::External(_),
             )
             | None => None,
         })
@@ -97,7 +119,7 @@ impl<'s> NameTable<'s> {
         }
         let has_value = |name: &&&str| match self.get(name) {
             Some(Entity::Var(_) | Entity::Rule(_) | Entity::Iname(_)) => true,
-            Some(Entity::Record(_) | Entity::Operator(_)) => true,
+            Some(Entity::Record(_) | Entity::Operator(_) | Entity::External(_)) => true,
             Some(Entity::Kernel | Entity::Insn | Entity::Callee(_)) | None => false,
         };
         let known = self.order.iter().filter(has_value).chain(&self.rule_params).copied();

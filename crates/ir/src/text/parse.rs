@@ -7,9 +7,11 @@ use super::lex::{Kind, Span, tokens};
 use super::line::{Line, lines};
 use super::made::{Branches, Made};
 use super::names::{Entity, NameTable, may_name, plain};
+use super::tuple::is_tuple;
 use super::unnamed::Unnamed;
 use crate::calls::Callee;
 use crate::constant::Real;
+use crate::depth::with_room;
 use crate::expr::{Expr, UpdateOp};
 use crate::ids::{InameId, RuleId, VarId};
 use crate::kernel::{Insn, Kernel, Node, VarKind, WriteOp};
@@ -55,10 +57,13 @@ fn parse_with(source: &str, types: Option<&BTreeMap<String, ScalarType>>) -> Res
     let (tokens, mut errors) = tokens(source);
     let (lines, unbalanced) = lines(tokens, source);
     errors.extend(unbalanced);
-    let mut parser = Parser::new(errors);
-    parser.made.types = types.cloned();
-    parser.run(&lines);
-    parser.finish(source)
+    let nesting = lines.iter().map(|line| line.nesting()).max().unwrap_or(0);
+    with_room(nesting, || {
+        let mut parser = Parser::new(errors.clone());
+        parser.made.types = types.cloned();
+        parser.run(&lines);
+        parser.finish(source)
+    })
 }
 
 /// Reads callees, as they stand in the text of a kernel.
@@ -124,6 +129,14 @@ impl<'s> Parser<'s> {
         parser.named = true;
         parser.header = header;
         parser
+    }
+
+    /// With the records, operators and functions that the kernel around a callee has above it.
+    pub(super) fn inside(mut self, around: &Self) -> Self {
+        self.names.inherit(&around.names, &around.made.functions);
+        self.kernel.callees.clone_from(&around.kernel.callees);
+        self.made.functions = self.kernel.callees.ids().collect(); // none of them stays in a callee
+        self
     }
 
     /// The kernel of some lines.
@@ -312,6 +325,9 @@ impl<'s> Parser<'s> {
 
     /// Reads an instruction: itself, after what it reads for its bounds.
     pub(super) fn instruction_line(&mut self, line: &Line<'s>) -> Option<Vec<Node>> {
+        if is_tuple(&line.tokens) {
+            return self.tuple_line(line);
+        }
         let depth = self.names.scope.len();
         self.made.outside = Some(depth);
         let is_let = statement(line) == Statement::Let;
@@ -348,13 +364,23 @@ impl<'s> Parser<'s> {
             Some(Change::Subtract) => rhs = self.negative(rhs, lhs.var),
             Some(Change::Divide) => rhs = Expr::Load(lhs.clone()) / rhs,
         }
+        let (predicate, tags) = self.predicate_and_tags(c, &mut op)?;
+        Ok(Insn { name, lhs, op, rhs, predicate, tags, callee: None })
+    }
+
+    /// Reads what follows the value of an instruction.
+    pub(super) fn predicate_and_tags(
+        &mut self,
+        c: &mut Cursor<'_, 's>,
+        op: &mut WriteOp,
+    ) -> Result<(Option<Expr>, BTreeSet<String>), Fail> {
         let predicate = if c.take_word("if") { Some(self.expression(c)?) } else { None };
         let mut tags = BTreeSet::new();
         if c.take_symbol("{") {
-            instruction_tags(c, &mut op, &mut tags)?;
+            instruction_tags(c, op, &mut tags)?;
         }
         c.expect_end("the instruction")?;
-        Ok(Insn { name, lhs, op, rhs, predicate, tags, callee: None })
+        Ok((predicate, tags))
     }
 
     /// `-e`, where a variable that is updated gives a literal its type.
@@ -378,7 +404,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Reads `name:`.
-    fn name_of_instruction(&mut self, c: &mut Cursor<'_, 's>) -> Result<&'s str, Fail> {
+    pub(super) fn name_of_instruction(&mut self, c: &mut Cursor<'_, 's>) -> Result<&'s str, Fail> {
         if c.peek_second() != Some(&Kind::Symbol(":")) {
             return Err(not_a_statement(c));
         }
@@ -472,7 +498,9 @@ pub(super) fn statement(line: &Line<'_>) -> Statement {
         Some(Kind::Name("table")) if kind(2) == Some(&Kind::Symbol("=")) => Statement::Values,
         Some(Kind::Name(word)) if VARIABLE_WORDS.contains(word) => Statement::Variable,
         Some(Kind::Name("kernel")) => Statement::Kernel,
-        Some(Kind::Name("record" | "operator")) if kind(2) == Some(&Kind::Symbol("(")) => Statement::Record,
+        Some(Kind::Name("record" | "operator" | "extern")) if kind(2) == Some(&Kind::Symbol("(")) => {
+            Statement::Record
+        }
         Some(Kind::Name("rule")) => Statement::Rule,
         Some(Kind::Name("callee")) => Statement::Callee,
         Some(Kind::Name("function")) if matches!(kind(1), Some(Kind::Name(_))) && kind(2).is_none() => {

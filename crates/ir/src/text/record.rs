@@ -1,6 +1,8 @@
-//! Records and operators of them: their declarations and fields, read from text.
+//! Records, operators of them and functions with code for targets: their declarations and fields, read from
+//! text.
 
-use super::cursor::Cursor;
+use super::callee::lines_of_code;
+use super::cursor::{Cursor, label};
 use super::error::{Fail, fail, fail_help};
 use super::expression::{Parsed, check_depth};
 use super::lex::{Kind, Span};
@@ -10,6 +12,7 @@ use super::parse::Parser;
 use super::unnamed::is_unnamed;
 use crate::depth::Depth;
 use crate::expr::{Expr, MathFn, UnaryOp, UpdateOp};
+use crate::functions::{External, ExternalCode, ExternalFn};
 use crate::records::closed;
 use crate::types::{Field, Record, RecordType, ScalarType};
 use crate::typing::ExprType;
@@ -19,11 +22,13 @@ use std::collections::BTreeSet;
 type Result<T> = std::result::Result<T, Fail>;
 
 impl<'s> Parser<'s> {
-    /// Reads the declaration of a record, or of an operator of records that stand above it.
+    /// Reads the declaration of a record, of an operator of records that stand above it, or of a function with
+    /// code for targets.
     pub(super) fn record_line(&mut self, line: &Line<'s>) {
-        let read = |p: &mut Self, c: &mut Cursor<'_, 's>| match c.is_word("record") {
-            true => p.record(c),
-            false => p.operator(c),
+        let read = |p: &mut Self, c: &mut Cursor<'_, 's>| match (c.is_word("record"), c.is_word("extern")) {
+            (true, _) => p.record(c),
+            (_, true) => p.external(c),
+            _ => p.operator(c),
         };
         let declared = self.whole_line(line, read);
         self.names.rule_params.clear();
@@ -37,17 +42,8 @@ impl<'s> Parser<'s> {
     fn record(&mut self, c: &mut Cursor<'_, 's>) -> Result<()> {
         c.advance();
         let (name, span) = c.expect_word("the name of the record")?;
-        c.expect_symbol("(", "and its fields")?;
-        let mut fields = Vec::new();
-        while !c.take_symbol(")") {
-            let (field, at) = c.expect_word("the name of a field")?;
-            check_name(field, at)?;
-            c.expect_symbol(":", "and the type of the field")?;
-            fields.push(Field { name: field.to_owned(), ty: scalar_type(c)? });
-            if !c.is_symbol(")") {
-                c.expect_symbol(",", "or `)`")?;
-            }
-        }
+        let fields = fields(c, "a field")?.into_iter().map(|(name, ty)| Field { name: name.to_owned(), ty });
+        let fields = fields.collect();
         c.expect_end("the record")?;
         let record = RecordType::declare(Record { name: name.to_owned(), fields });
         let record = record.map_err(|error| declined(c.whole_span(), &error.to_string()))?;
@@ -100,6 +96,39 @@ impl<'s> Parser<'s> {
             NamedOperator::declare(operator).map_err(|e| declined(c.whole_span(), &e.to_string()))?;
         self.statement_of(name, c.whole_span());
         self.names.declare(name, span, Entity::Operator(operator))
+    }
+
+    /// Reads `extern name(x: type, ...) -> type := meaning code target ("...")`.
+    fn external(&mut self, c: &mut Cursor<'_, 's>) -> Result<()> {
+        c.advance();
+        let (name, span) = c.expect_word("the name of the function")?;
+        let params = fields(c, "a parameter")?;
+        c.expect_symbol("->", "and the type of the value")?;
+        let result = scalar_type(c)?;
+        let meaning = if c.take_symbol(":=") {
+            self.names.rule_params = params.iter().map(|(name, _)| *name).collect();
+            self.names.rule_param_types = params.iter().map(|(_, ty)| ty.value_type()).collect();
+            let body = self.expression(c)?;
+            Some(closed(&body).ok_or_else(|| {
+                let help = "make it of the parameters, literals and functions";
+                fail_help(c.whole_span(), format!("what `{name}` computes reads more than its parameters"), help)
+            })?)
+        } else {
+            None
+        };
+        let mut code = Vec::new();
+        while c.take_word("code") {
+            let target = if c.is_symbol("(") { None } else { Some(label(c, "the name of a target")?.0) };
+            let text: Vec<&str> = lines_of_code(c)?.into_iter().map(|(line, _)| line).collect();
+            code.push(ExternalCode { target, text: text.join("\n") });
+        }
+        c.expect_end("the function")?;
+        let params = params.into_iter().map(|(name, ty)| Field { name: name.to_owned(), ty }).collect();
+        let function = ExternalFn::declare(External { name: name.to_owned(), params, result, meaning, code });
+        let function = function.map_err(|e| declined(c.whole_span(), &e.to_string()))?;
+        function.check().map_err(|e| declined(c.whole_span(), &format!("`{name}`: {e}")))?;
+        self.statement_of(name, c.whole_span());
+        self.names.declare(name, span, Entity::External(function))
     }
 
     /// Reads `a: record`.
@@ -201,6 +230,22 @@ impl<'s> Parser<'s> {
         };
         by_operator || is_unnamed(&line.tokens)
     }
+}
+
+/// Reads `(name: type, ...)`.
+fn fields<'s>(c: &mut Cursor<'_, 's>, what: &str) -> Result<Vec<(&'s str, ScalarType)>> {
+    c.expect_symbol("(", &format!("and {what} with its type"))?;
+    let mut fields = Vec::new();
+    while !c.take_symbol(")") {
+        let (name, at) = c.expect_word(&format!("the name of {what}"))?;
+        check_name(name, at)?;
+        c.expect_symbol(":", "and a type")?;
+        fields.push((name, scalar_type(c)?));
+        if !c.is_symbol(")") {
+            c.expect_symbol(",", "or `)`")?;
+        }
+    }
+    Ok(fields)
 }
 
 /// Reads `{law, ...}`, if it is there.

@@ -6,6 +6,7 @@
 
 use super::lex::{Kind, Token};
 use super::line::Line;
+use super::tuple::is_tuple;
 use foldhash::fast::FixedState;
 use std::collections::HashSet;
 
@@ -24,13 +25,14 @@ pub(super) fn is_unnamed(line: &[Token<'_>]) -> bool {
     }
 }
 
-/// Whether a line may need names besides: `if`, `let`, `while`, calls, rules with reductions, and bounds that
+/// Whether a line may need names besides: records that are taken apart, `if`, `let`, `while`, calls, rules with reductions, and bounds that
 /// read arrays.
 fn needs_names(line: &[Token<'_>]) -> bool {
     let has = |wanted: Kind<'_>| line.iter().any(|token| token.kind == wanted);
     let first_is = |word: &str| line.first().is_some_and(|t| t.kind == Kind::Name(word));
     let reduces = first_is("rule") && has(Kind::Name("in"));
-    first_is("if")
+    is_tuple(line)
+        || first_is("if")
         || first_is("let")
         || first_is("call")
         || reduces
