@@ -113,7 +113,9 @@ pub enum CodegenError {
         "`{function}` is no function of {target} devices, needed one of c and cuda; choose such a device, or replace the function by a polynomial"
     )]
     NoFunction { function: &'static str, target: Target },
-    #[error("`{function}` has no code for {target}; add `code {target} (\"...\")`, or `code (\"...\")` for all targets")]
+    #[error(
+        "`{function}` has no code for {target}; add `code {target} (\"...\")`, or `code (\"...\")` for all targets"
+    )]
     NoExternal { function: &'static str, target: Target },
     #[error(
         "the host runs the launches of `{iname}`, whose values `{domain}` are no range; give it one lower and one upper \

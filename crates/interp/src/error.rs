@@ -76,7 +76,9 @@ pub enum InterpError {
     DivisionByZero { at: Site, op: &'static str },
     #[error("`{at}`: `{iname}` has no {missing} bound; add a constraint that is linear in it")]
     Unbounded { at: Site, iname: String, missing: &'static str },
-    #[error("`{at}` calls `{function}`, of which only the code is known; write what it computes, as in `:= x*x`")]
+    #[error(
+        "`{at}` calls `{function}`, of which only the code is known; write what it computes, as in `:= x*x`"
+    )]
     NoMeaning { at: Site, function: &'static str },
     #[error("`{at}`: more than {limit} steps; raise the limit or run a smaller size")]
     StepLimit { at: Site, limit: u64 },

@@ -138,7 +138,11 @@ impl Lowering<'_> {
         let (function, result) = (MathFn::External(function), function.result);
         let (tally, single) = (tally(OpKind::External, ty), is_single(ty));
         let call = Real::Call { function, single, tally, args };
-        let value = if ty.is_real() { Typed::Real(call, ty) } else { Typed::Int(Int::FromReal(Box::new(call), result), ty) };
+        let value = if ty.is_real() {
+            Typed::Real(call, ty)
+        } else {
+            Typed::Int(Int::FromReal(Box::new(call), result), ty)
+        };
         Ok(value)
     }
 
@@ -309,9 +313,9 @@ fn binary(op: BinaryOp, a: Typed, b: Typed) -> Lowered<Typed> {
 
 fn compare(op: Comparison, a: Typed, b: Typed) -> Lowered<Typed> {
     let [a, b] = match (a, b) {
-        (Typed::Truth(a), Typed::Truth(b)) => [a, b].map(|truth| {
-            Typed::Int(Int::FromTruth(Box::new(truth)), ExprType::Scalar(ScalarType::I32))
-        }),
+        (Typed::Truth(a), Typed::Truth(b)) => {
+            [a, b].map(|truth| Typed::Int(Int::FromTruth(Box::new(truth)), ExprType::Scalar(ScalarType::I32)))
+        }
         (a, b) => [a, b],
     };
     let ty = joined("compare", &a, &b)?;

@@ -148,7 +148,9 @@ impl Closed {
 
 /// An operation around operands.
 pub(crate) fn around(operands: &[(usize, usize)]) -> (usize, usize) {
-    operands.iter().fold((1, 1), |(n, d), (size, depth)| (n.saturating_add(*size), d.max(depth.saturating_add(1))))
+    operands
+        .iter()
+        .fold((1, 1), |(n, d), (size, depth)| (n.saturating_add(*size), d.max(depth.saturating_add(1))))
 }
 
 /// A function as it is declared, whose result depends on its arguments alone and which does nothing else:
@@ -195,7 +197,9 @@ pub enum ExternalError {
     Params { function: String, found: usize },
     #[error("`{function}` has two parameters `{param}`; rename one")]
     Twice { function: String, param: String },
-    #[error("`{of}` of `{function}` is of type `{found}`; functions take and make `f32`, `f64`, `i32` and `i64`")]
+    #[error(
+        "`{of}` of `{function}` is of type `{found}`; functions take and make `f32`, `f64`, `i32` and `i64`"
+    )]
     Type { function: String, of: String, found: ScalarType },
     #[error("`{function}` has no code; write `code (\"return ...;\")`, or a `rule` if it needs none")]
     NoCode { function: String },

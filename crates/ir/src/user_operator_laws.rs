@@ -87,7 +87,9 @@ pub enum Broken {
         found: String,
     },
     /// No value at all.
-    #[error("has no value for any operands that were tried; use integers that fit and functions that have a meaning")]
+    #[error(
+        "has no value for any operands that were tried; use integers that fit and functions that have a meaning"
+    )]
     Undefined,
 }
 

@@ -111,7 +111,11 @@ impl<'s> Parser<'s> {
             let body = self.expression(c)?;
             Some(closed(&body).ok_or_else(|| {
                 let help = "make it of the parameters, literals and functions";
-                fail_help(c.whole_span(), format!("what `{name}` computes reads more than its parameters"), help)
+                fail_help(
+                    c.whole_span(),
+                    format!("what `{name}` computes reads more than its parameters"),
+                    help,
+                )
             })?)
         } else {
             None

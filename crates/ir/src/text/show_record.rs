@@ -33,7 +33,8 @@ pub(super) fn write_declared(f: &mut fmt::Formatter<'_>, kernel: &Kernel) -> fmt
 }
 
 fn write_external(f: &mut fmt::Formatter<'_>, kernel: &Kernel, function: ExternalFn) -> fmt::Result {
-    let params: Vec<String> = function.params.iter().map(|param| format!("{}: {}", param.name, param.ty)).collect();
+    let params: Vec<String> =
+        function.params.iter().map(|param| format!("{}: {}", param.name, param.ty)).collect();
     write!(f, "extern {}({}) -> {}", function.name(), params.join(", "), function.result)?;
     if let Some(rule) = function.as_rule() {
         f.write_str(" := ")?;

@@ -79,7 +79,8 @@ impl<'s> Parser<'s> {
         };
         if targets.len() != record.fields.len() {
             let (name, needed) = (record.name(), record.fields.len());
-            let message = format!("`{name}` has {needed} fields, found {} places to store them", targets.len());
+            let message =
+                format!("`{name}` has {needed} fields, found {} places to store them", targets.len());
             return Err(fail_help(at, message, "name a place for each field, in order"));
         }
         let (predicate, tags) = self.predicate_and_tags(c, &mut WriteOp::Assign)?;

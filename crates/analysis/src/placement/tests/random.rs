@@ -136,13 +136,20 @@ impl<'a> Launch<'a> {
     }
 
     /// Whether two work-items write the same value to the same element in one iteration of the loops around: no
-    /// expression mentions their loop, and what they read was written by the same instances.
-    fn repeats(&self, a: &Event, b: &Event) -> bool {
+    /// expression mentions their loop, and what they read was written by the same instances, or by some that
+    /// write the same value.
+    fn repeats(&self, trace: &Trace, a: &Event, b: &Event) -> bool {
         let insn = &self.kernel.insns[a.insn];
         let alike = |(tag, p, q, l): (AxisTag, i64, i64, InameId)| {
             p == q || matches!(tag, AxisTag::Local(_)) && !insn.expressions().any(|e| e.mentions(l))
         };
-        a.insn == b.insn && a.reads == b.reads && self.common(a, b).into_iter().all(alike)
+        let same_writes = |p: usize, q: usize| self.repeats(trace, &trace.events[p], &trace.events[q]);
+        let same_reads = a.reads.len() == b.reads.len()
+            && a.reads.iter().zip(&b.reads).all(|(x, y)| match (x.1, y.1) {
+                (Some(p), Some(q)) => x.0 == y.0 && (p == q || same_writes(p, q)),
+                (None, _) | (_, None) => x == y,
+            });
+        a.insn == b.insn && same_reads && self.common(a, b).into_iter().all(alike)
     }
 
     /// Whether two instances run together in different lanes of one vector.
@@ -161,9 +168,9 @@ fn race(launch: &Launch, trace: &Trace) -> Option<String> {
         let clash = match launch.kernel.vars[*var].space {
             AddressSpace::Private => lost_value(launch, &events, &touches, true),
             AddressSpace::Local | AddressSpace::SubGroup => lost_value(launch, &events, &touches, false)
-                .or_else(|| unordered(launch, &events, &touches, *var)),
+                .or_else(|| unordered((launch, trace), &events, &touches, *var)),
             AddressSpace::Global | AddressSpace::Constant | AddressSpace::Literal => {
-                unordered(launch, &events, &touches, *var)
+                unordered((launch, trace), &events, &touches, *var)
             }
         };
         if let Some((a, b)) = clash {
@@ -205,7 +212,12 @@ fn lost_value(
 }
 
 /// Two accesses of shared memory that nothing orders.
-fn unordered(launch: &Launch, events: &[&Event], touches: &[Touch], var: VarId) -> Option<(usize, usize)> {
+fn unordered(
+    (launch, trace): (&Launch, &Trace),
+    events: &[&Event],
+    touches: &[Touch],
+    var: VarId,
+) -> Option<(usize, usize)> {
     let n = events.len();
     let global = launch.kernel.vars[var].space != AddressSpace::Local;
     let mut before = vec![vec![false; n]; n];
@@ -224,7 +236,7 @@ fn unordered(launch: &Launch, events: &[&Event], touches: &[Touch], var: VarId) 
     // the first of the writes that this one repeats, between which nothing else is written
     let first = |b: usize| {
         let writes = (0..b).rev().filter(|c| touches[*c] != Touch::Read);
-        let same = |c: &usize| touches[*c] == Touch::Assign && launch.repeats(events[*c], events[b]);
+        let same = |c: &usize| touches[*c] == Touch::Assign && launch.repeats(trace, events[*c], events[b]);
         if touches[b] == Touch::Assign { writes.take_while(same).last().unwrap_or(b) } else { b }
     };
     for b in 0..n {
