@@ -4,7 +4,8 @@ use super::error::ParseErrors;
 use super::lex::{Kind, tokens};
 use super::line::lines;
 use super::names::plain;
-use super::parse::{Statement, parse, statement};
+use super::parse::parse;
+use super::statement::{Statement, statement};
 use crate::kernel::Kernel;
 
 /// Reads all kernels of a text, each of which starts with its line `kernel name`.

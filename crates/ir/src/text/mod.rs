@@ -84,6 +84,7 @@ mod set;
 mod show;
 mod show_record;
 mod show_set;
+mod statement;
 mod tuple;
 mod unnamed;
 

@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::error::{Fail, fail, fail_help};
-use super::lex::{Kind, Span, Token};
+use super::lex::Span;
 use super::line::Line;
 use super::made::Branches;
 use super::parse::Parser;
@@ -22,12 +22,6 @@ struct Tuple {
     predicate: Option<Expr>,
     tags: BTreeSet<String>,
     span: Span,
-}
-
-/// Whether a line begins as `(q, r) = ...` does, or with a name before.
-pub(super) fn is_tuple(line: &[Token<'_>]) -> bool {
-    let is = |k: usize, symbol| line.get(k).is_some_and(|token| token.kind == Kind::Symbol(symbol));
-    is(0, "(") || is(1, ":") && is(2, "(")
 }
 
 impl<'s> Parser<'s> {

@@ -6,7 +6,6 @@
 
 use super::lex::{Kind, Token};
 use super::line::Line;
-use super::tuple::is_tuple;
 use foldhash::fast::FixedState;
 use std::collections::HashSet;
 
@@ -23,6 +22,12 @@ pub(super) fn is_unnamed(line: &[Token<'_>]) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a line begins as `(q, r) = ...` does, or with a name before.
+pub(super) fn is_tuple(line: &[Token<'_>]) -> bool {
+    let is = |k: usize, symbol| line.get(k).is_some_and(|token| token.kind == Kind::Symbol(symbol));
+    is(0, "(") || is(1, ":") && is(2, "(")
 }
 
 /// Whether a line may need names besides: records that are taken apart, `if`, `let`, `while`, calls, rules with reductions, and bounds that
