@@ -178,6 +178,76 @@ impl Points {
         Modes { count: rows.len(), tables, holders }
     }
 
+    /// The same where weights may be negative, from the sums of products of all columns alone: the rows of
+    /// their Cholesky factor are modes. Sums are compensated, so that what is left of a column is its own
+    /// rounding.
+    ///
+    /// # Errors
+    /// The column whose sum of squares, or what modes leave of it, is negative or no number.
+    pub(crate) fn modes_of_sums(&self, rounding: Rounding) -> Result<Modes, [usize; 2]> {
+        let columns: Vec<([usize; 2], Vec<f64>)> = self
+            .tables
+            .iter()
+            .enumerate()
+            .flat_map(|(k, table)| {
+                let all = transposed(&table.values, table.columns).into_iter().enumerate();
+                all.map(move |(index, values)| ([k, index], values))
+            })
+            .collect();
+        let weighted =
+            |values: &[f64]| -> Vec<f64> { values.iter().zip(&self.weights).map(|(v, w)| v * w).collect() };
+        let mut lengths = Vec::new();
+        for (place, values) in &columns {
+            let (square, size) = compensated(&weighted(values), values);
+            // a column of zeros has no length
+            let is_sum = square > 1e-12 * size || size == 0.0;
+            lengths.push(Some(square.max(0.0).sqrt()).filter(|_| is_sum).ok_or(*place)?);
+        }
+        let product = |a: usize, b: usize| match lengths[a] * lengths[b] {
+            0.0 => 0.0,
+            scale => compensated(&weighted(&columns[a].1), &columns[b].1).0 / scale,
+        };
+        let n = columns.len();
+        let products: Vec<Vec<f64>> = (0..n).map(|a| (0..n).map(|b| product(a, b)).collect()).collect();
+        let (mut rows, mut holders): (Vec<Vec<f64>>, Vec<BTreeSet<usize>>) = (Vec::new(), Vec::new());
+        for component in connected(n, |a, b| products[a][b].abs() > rounding.angle) {
+            let component: Vec<usize> = component.into_iter().filter(|c| lengths[*c] > 0.0).collect();
+            let tables: BTreeSet<usize> = component.iter().map(|c| columns[*c].0[0]).collect();
+            let first = rows.len();
+            loop {
+                // what the modes so far leave of a product
+                let left = |a: usize, b: usize| {
+                    let column = |c: usize| rows[first..].iter().map(move |row| row[c]);
+                    let own: Vec<f64> = std::iter::once(products[a][b]).chain(column(a)).collect();
+                    let other: Vec<f64> = std::iter::once(1.0).chain(column(b).map(|v| -v)).collect();
+                    compensated(&own, &other).0
+                };
+                let squares: Vec<f64> = component.iter().map(|c| left(*c, *c)).collect();
+                if let Some(k) = squares.iter().position(|square| *square < -rounding.rest) {
+                    return Err(columns[component[k]].0);
+                }
+                let all = component.iter().zip(&squares).filter(|(_, square)| **square > rounding.rest);
+                let size = |(c, square): &(&usize, &f64)| *square * lengths[**c] * lengths[**c];
+                let Some((pivot, square)) = all.max_by(|a, b| size(a).total_cmp(&size(b))) else { break };
+                let mut row = vec![0.0; n];
+                for c in &component {
+                    let along = left(*pivot, *c) / square.sqrt();
+                    row[*c] = if along.abs() <= rounding.zero { 0.0 } else { along };
+                }
+                rows.push(row);
+                holders.push(tables.clone());
+            }
+        }
+        let mut tables: Vec<Vec<f64>> =
+            self.tables.iter().map(|t| vec![0.0; rows.len() * t.columns]).collect();
+        for (k, row) in rows.iter().enumerate() {
+            for (c, ([table, index], _)) in columns.iter().enumerate() {
+                tables[*table][k * self.tables[*table].columns + index] = row[c] * lengths[c];
+            }
+        }
+        Ok(Modes { count: rows.len(), tables, holders })
+    }
+
     /// An orthonormal basis of all columns, of each of which at most `tolerance` of its length is left.
     /// The weights are not used.
     pub(crate) fn basis(&self, tolerance: f64) -> Basis {
@@ -238,9 +308,9 @@ impl Points {
         pairs: &[[usize; 2]],
         tolerance: f64,
     ) -> Result<(), Deviation> {
-        let roots: Vec<f64> = self.weights.iter().map(|w| w.sqrt()).collect();
+        let both = self.tables.iter().zip(&modes.tables);
         let compared: Vec<Vec<Compared>> =
-            self.tables.iter().zip(&modes.tables).map(|(t, over)| Compared::of(t, over, &roots)).collect();
+            both.map(|(table, over)| Compared::of(table, over, &self.weights)).collect();
         let mut worst: Option<(f64, Deviation)> = None;
         for &[a, b] in pairs {
             for (i, left) in compared[a].iter().enumerate() {
@@ -305,14 +375,14 @@ struct Compared {
 }
 
 impl Compared {
-    fn of(table: &Table, modes: &[f64], roots: &[f64]) -> Vec<Self> {
+    fn of(table: &Table, modes: &[f64], weights: &[f64]) -> Vec<Self> {
         let columns = transposed(&table.values, table.columns).into_iter();
         let both = columns.zip(transposed(modes, table.columns));
         both.map(|(points, modes)| {
             let (points, power) = scaled(&points);
-            let weighted: Vec<f64> = points.iter().zip(roots).map(|(v, w)| v * w).collect();
+            let weighted: Vec<f64> = points.iter().zip(weights).map(|(v, w)| v * w).collect();
             let modes = modes.into_iter().map(|v| times_power(v, -power)).collect();
-            Self { length: dot(&weighted, &weighted).sqrt(), points, modes, power }
+            Self { length: compensated(&weighted, &points).0.sqrt(), points, modes, power }
         })
         .collect()
     }
@@ -344,9 +414,15 @@ impl Rounding {
 /// Places of the columns that depend on each other, in the order of their first ones.
 fn components(columns: &[Column], angle: f64) -> Vec<Vec<usize>> {
     let lengths: Vec<f64> = columns.iter().map(|c| c.square.sqrt()).collect();
+    let product = |a: usize, b: usize| dot(&columns[a].values, &columns[b].values).abs();
+    connected(columns.len(), |a, b| product(a, b) > angle * lengths[a] * lengths[b])
+}
+
+/// The connected components of a graph, each in ascending order.
+fn connected(n: usize, are: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut found: Vec<Vec<usize>> = Vec::new();
-    let mut seen = vec![false; columns.len()];
-    for first in 0..columns.len() {
+    let mut seen = vec![false; n];
+    for first in 0..n {
         if seen[first] {
             continue;
         }
@@ -354,12 +430,10 @@ fn components(columns: &[Column], angle: f64) -> Vec<Vec<usize>> {
         let (mut component, mut next) = (vec![first], 0);
         while next < component.len() {
             let a = component[next];
-            for b in 0..columns.len() {
-                let product = || dot(&columns[a].values, &columns[b].values).abs();
-                if !seen[b] && product() > angle * lengths[a] * lengths[b] {
-                    seen[b] = true;
-                    component.push(b);
-                }
+            let new: Vec<usize> = (0..n).filter(|b| !seen[*b] && are(a, *b)).collect();
+            for b in new {
+                seen[b] = true;
+                component.push(b);
             }
             next += 1;
         }
@@ -484,6 +558,26 @@ mod tests {
         assert!((found.modes - 1.0 - 2e-12).abs() < 1e-15, "{found:?}");
         assert_eq!(points.certify(&modes, &[[0, 0]], 1e-11), Ok(()));
         assert_eq!(points.certify(&modes, &[[1, 1]], 1e-13), Ok(()));
+    }
+
+    /// A rule with a negative weight that is exact for these products has their modes; where it is not, a
+    /// sum of squares is negative.
+    #[test]
+    fn weights_may_be_negative() {
+        // of 1, x on [0, 1]; the integrals of 1, x and x*x are 1, 1/2 and 1/3
+        let (points, weights) = ([0.25, 0.5, 0.75], [2.0 / 3.0, -1.0 / 3.0, 2.0 / 3.0]);
+        let of = |columns: usize, values: Vec<f64>| Points {
+            weights: weights.to_vec(),
+            tables: vec![Table { columns, values }],
+        };
+        let linear = of(2, points.iter().flat_map(|x| [1.0, *x]).collect());
+        let modes = linear.modes_of_sums(Rounding::double(1e-13, false)).expect("modes");
+        assert_eq!(modes.count, 2);
+        assert_eq!(linear.certify(&modes, &[[0, 0]], 1e-14), Ok(()));
+        let of_column = |k: usize| modes.tables[0].iter().skip(k).step_by(2).map(|v| v * v).sum::<f64>();
+        assert!((of_column(0) - 1.0).abs() < 1e-15 && (of_column(1) - 1.0 / 3.0).abs() < 1e-15);
+        let bump = of(2, vec![1.0, 0.1, 1.0, 1.0, 1.0, 0.1]);
+        assert_eq!(bump.modes_of_sums(Rounding::double(1e-13, false)), Err([0, 1]));
     }
 
     #[test]

@@ -37,7 +37,8 @@ use std::fmt;
 /// ```
 /// With the columns `sqrt(w)*T[:, j]` of all tables, a mode is an element of an orthonormal basis
 /// of what they span, and an entry of a new table is the product of a mode and a column. The basis
-/// is found by modified Gram–Schmidt with pivots. Columns that are orthogonal to all others of
+/// is found by modified Gram–Schmidt with pivots, and where a weight is negative by the Cholesky
+/// factor of the sums. Columns that are orthogonal to all others of
 /// another set have modes of their own, so that the new tables have blocks of zeros; the modes of a
 /// block follow each other. The weights become 1. Tables that nothing mentions go
 /// (`remove_unused_vars`).
@@ -48,7 +49,7 @@ use std::fmt;
 /// or all of it of type `f32`, `w` is a table of one axis, the
 /// same in all terms, or absent, and `g` does not change with `q`. Scalars that are stored before
 /// they are used in an iteration, and only used inside, are replaced by their values to see this.
-/// Weights are not negative. With `A'` and `B'` the new tables, for all such pairs and all columns,
+/// No sum of squares of a combination of columns, with the weights, is negative. With `A'` and `B'` the new tables, for all such pairs and all columns,
 /// ```text
 /// |sum_q w[q] A[q, i] B[q, j] - sum_k A'[k, i] B'[k, j]| <= 10^-digits |A[:, i]| |B[:, j]|
 /// ```
@@ -61,7 +62,7 @@ use std::fmt;
 /// A loop whose bounds are no such constants; a condition, an index of a write or an inner bound
 /// that changes with the loop; a scalar that is used elsewhere, or from another iteration; anything
 /// else that is written other than by `+=` or read inside; values that do not enter linearly, with
-/// the instruction; a negative weight; an infinity or a nan; a sum that differs, with the entry that
+/// the instruction; a negative sum of squares; an infinity or a nan; a sum that differs, with the entry that
 /// differs most.
 ///
 /// # Source
@@ -143,8 +144,10 @@ const RANGE: Obligation = Obligation::new(
 );
 
 /// Weights have roots.
-const WEIGHTS: Obligation =
-    Obligation::new("factor_quadrature.weights", "no weight is negative, or no number");
+const WEIGHTS: Obligation = Obligation::new(
+    "factor_quadrature.weights",
+    "weights are numbers, and no sum of squares with them is negative",
+);
 
 /// The tables have the same sums.
 const CERTIFICATE: Obligation = Obligation::new(
@@ -195,7 +198,17 @@ impl Primitive for FactorQuadrature {
             Refusal::argument("multiple", found, format!("1 to {MAX_MULTIPLE}"))
         })?;
         let rounding = if is_single { Rounding::SINGLE } else { Rounding::double(tolerance, self.blocks) };
-        let mut modes = points.modes(rounding);
+        let mut modes = if points.weights.iter().all(|w| *w >= 0.0) {
+            points.modes(rounding)
+        } else {
+            points.modes_of_sums(rounding).map_err(|[table, column]| {
+                WEIGHTS.unfit(format!(
+                    "the sum of the squares of column {column} of `{}`, or what is left of it, is negative, as some \
+                     weights are; choose a rule with positive weights, or of a higher degree",
+                    kernel.vars[used[table]].name
+                ))
+            })?
+        };
         if is_single {
             modes = modes.rounded();
         }
@@ -322,13 +335,8 @@ impl FactorQuadrature {
             None => vec![1.0; rows],
             Some(var) => {
                 let values = of(var)?.values;
-                // a nan is no root, either
-                let negative = values.iter().position(|w| *w < 0.0 || w.is_nan());
-                WEIGHTS.forbid(negative, |at| {
-                    format!(
-                        "`{}[{at}]` is {}, needed a root; choose a rule with positive weights",
-                        kernel.vars[var].name, values[at]
-                    )
+                WEIGHTS.forbid(values.iter().position(|w| w.is_nan()), |at| {
+                    format!("`{}[{at}]` is {}, needed a number", kernel.vars[var].name, values[at])
                 })?;
                 values
             }
