@@ -23,7 +23,7 @@ tag(i_o, tag: g.0)
 tag(i_i, tag: l.0)
 """
 
-from purlin._purlin import BoundCall, Kernel, __version__
+from purlin._purlin import BoundCall, CountFormula, Kernel, __version__
 from purlin._purlin import forms as _forms
 from purlin.auto import AutoSchedule, ScheduleTrial, auto
 from purlin.checks import checked
@@ -60,6 +60,15 @@ from purlin.generic import Generic, generic
 from purlin.imports import from_loopy, prove_loopy
 from purlin.numbering import number_by_dimension
 from purlin.operator import Operator, Part, jit
+from purlin.programs import (
+    Fused,
+    Statistics,
+    fuse_kernels,
+    remove_unused_arguments,
+    rename_arguments,
+    statistics,
+    to_batched,
+)
 from purlin.schedule import Made, Primitive, Schedule, Step, primitives
 from purlin.solvers import NewtonSolution, Solution, newton, solve
 from purlin.sparse import Csr, Pattern
@@ -80,12 +89,14 @@ __all__ = [
     "CodegenError",
     "Compiled",
     "CopyWarning",
+    "CountFormula",
     "Csr",
     "DeviceError",
     "DeviceMismatchError",
     "DtypeError",
     "Error",
     "FormError",
+    "Fused",
     "Generic",
     "ImportRefusal",
     "InternalError",
@@ -110,6 +121,7 @@ __all__ = [
     "ShapeError",
     "Solution",
     "SolverError",
+    "Statistics",
     "Step",
     "TextError",
     "Trial",
@@ -125,12 +137,17 @@ __all__ = [
     "devices",
     "forms",
     "from_loopy",
+    "fuse_kernels",
     "generic",
     "jit",
     "newton",
     "number_by_dimension",
     "primitives",
     "prove_loopy",
+    "remove_unused_arguments",
+    "rename_arguments",
     "solve",
     "source",
+    "statistics",
+    "to_batched",
 ]

@@ -13,8 +13,9 @@ class Generic:
     """A kernel whose arguments need no types: a function on arrays by name.
 
     A call compiles the kernel for the types of its arrays, once for each choice of types. An argument
-    with a type keeps it. Of numbers, those with a type of NumPy have that; other reals take the widest
-    real type of the arrays, and other integers are ``i64``. Parameters without a type are ``i32``.
+    with a type keeps it. Of numbers, those with a type of NumPy have that. Other reals and complex numbers
+    take the widest real type of the arrays, where that of ``c64`` is ``f32``; other integers are ``i64``.
+    Parameters without a type are ``i32``.
 
     >>> import numpy, purlin
     >>> axpy = purlin.generic('''
@@ -62,9 +63,20 @@ def generic(text: str, device: str = "c", *, contraction: bool = True, trust: bo
 
 
 def _types(arguments: dict[str, Any]) -> dict[str, str]:
-    numbers = {name: value for name, value in arguments.items() if isinstance(value, (int, float))}
+    numbers = {name: value for name, value in arguments.items() if isinstance(value, (int, float, complex))}
     arrays = {name: value for name, value in arguments.items() if name not in numbers and is_array(value)}
     types = {name: view(name, value).dtype for name, value in arrays.items()}
-    reals = [dtype for dtype in types.values() if dtype in ("f32", "f64")]
-    real = max(reals, key=size_of, default="f64")
-    return {**types, **{name: real if isinstance(value, float) else "i64" for name, value in numbers.items()}}
+    reals = [_REAL.get(dtype, dtype) for dtype in types.values()]
+    real = max((dtype for dtype in reals if dtype in ("f32", "f64")), key=size_of, default="f64")
+    return {**types, **{name: _of_number(value, real) for name, value in numbers.items()}}
+
+
+#: The types of the parts of complex numbers.
+_REAL = {"c64": "f32", "c128": "f64"}
+
+
+def _of_number(value: Any, real: str) -> str:
+    """The type of a number without one, by the type of reals."""
+    if isinstance(value, complex):
+        return next(dtype for dtype, part in _REAL.items() if part == real)
+    return real if isinstance(value, float) else "i64"

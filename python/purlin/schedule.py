@@ -238,9 +238,31 @@ class Schedule:
         ``tags`` are for the loop over blocks and the one inside, for the first loops: ``[("g.0", "l.0")]``."""
         return Made(*self._engine.tile(_plain(loops), _plain(factors), _plain(tags)))
 
-    def prefetch(self, array: str, at: str, space: str = "local", **more: Any) -> Made:
-        """Copies what an iteration of ``at`` reads of an array to a temporary."""
-        return self.apply("prefetch_array", array, at=at, space=space, **more)
+    def tag_matching(self, pattern: str, tag: str) -> Made:
+        """Tags all loops whose names a pattern says, in one step; ``*`` stands for any number of letters."""
+        return Made(*self._engine.tag_matching(pattern, tag))
+
+    def interleave(self, iname: str) -> Made:
+        """Runs the iterations of a loop side by side: innermost and written out; returns its parts.
+
+        Temporaries that the parts share get an axis for it. Loopy tags such a loop ``ilp``."""
+        return Made(*self._engine.interleave(_plain(iname)))
+
+    def prefetch(
+        self, array: str, at: str, space: str = "local", tag: Union[str, Iterable[str]] = (), **more: Any
+    ) -> Made:
+        """Copies what an iteration of ``at`` reads of an array to a temporary.
+
+        ``tag`` are tags of the loops that copy, outer first: ``["l.1", "l.0"]``."""
+        draft = self.copy()
+        made = draft.apply("prefetch_array", array, at=at, space=space, **more)
+        tags = [tag] if isinstance(tag, str) else list(tag)
+        if len(tags) > len(made.loops):
+            raise Refusal(f"prefetch: {len(made.loops)} loops that copy and {len(tags)} tags, needed a tag for each")
+        for iname, one in zip(made.loops, tags):
+            draft.tag(iname, one)
+        self._engine = draft._engine
+        return made
 
     def realise(self, iname: str, accumulator: Optional[str] = None) -> Made:
         """Turns the reduction over a loop into a loop that accumulates in a temporary."""

@@ -14,6 +14,7 @@ mod form;
 mod kernel;
 mod lend;
 mod program;
+mod programs;
 mod schedule;
 mod shapes;
 mod solve;
@@ -32,10 +33,16 @@ fn _purlin(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<program::Program>()?;
     m.add_class::<bound::BoundCall>()?;
     m.add_class::<form::Form>()?;
+    m.add_class::<programs::CountFormula>()?;
     m.add_function(wrap_pyfunction!(schedule::primitives, m)?)?;
     m.add_function(wrap_pyfunction!(schedule::other_names, m)?)?;
     m.add_function(wrap_pyfunction!(program::devices, m)?)?;
     m.add_function(wrap_pyfunction!(program::cache_directory, m)?)?;
+    m.add_function(wrap_pyfunction!(programs::fuse_kernels, m)?)?;
+    m.add_function(wrap_pyfunction!(programs::to_batched, m)?)?;
+    m.add_function(wrap_pyfunction!(programs::rename_arguments, m)?)?;
+    m.add_function(wrap_pyfunction!(programs::remove_unused_arguments, m)?)?;
+    m.add_function(wrap_pyfunction!(programs::statistics, m)?)?;
     m.add_function(wrap_pyfunction!(sparse::csr_pattern, m)?)?;
     m.add_function(wrap_pyfunction!(solve::solve_rows, m)?)?;
     m.add_function(wrap_pyfunction!(form::forms, m)?)

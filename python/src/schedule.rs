@@ -110,6 +110,26 @@ impl Engine {
         })
     }
 
+    /// Tags the loops of a pattern; returns them.
+    fn tag_matching(&self, py: Python<'_>, pattern: &str, tag: &str) -> PyResult<Names> {
+        failure::run(py, || {
+            let tag = ir::AxisTag::parse(tag).ok_or_else(|| {
+                let cause = Refusal::argument("tag", format!("`{tag}`"), "a tag such as `g.0` or `unroll`");
+                TransformError { operation: format!("tag `{pattern}`"), cause }
+            })?;
+            let loops = self.lock().tag_matching(pattern, tag)?;
+            Ok(names(&Made { loops, ..Made::default() }))
+        })
+    }
+
+    /// The parts of a loop whose iterations run side by side.
+    fn interleave(&self, py: Python<'_>, iname: &str) -> PyResult<Names> {
+        failure::run(py, || {
+            let loops = self.lock().interleave(iname)?;
+            Ok(names(&Made { loops, ..Made::default() }))
+        })
+    }
+
     /// Applies the steps of a text.
     fn apply_text(&self, py: Python<'_>, text: &str, holes: BTreeMap<String, String>) -> PyResult<()> {
         failure::run(py, || self.append(&steps().script(text)?, &holes))

@@ -486,6 +486,18 @@ def test_a_kernel_without_types_takes_those_of_its_arrays(dtype):
     assert f"temp scaled: {name} private" in str(compiled.kernel)
 
 
+@pytest.mark.parametrize("dtype, real", [("complex64", "f32"), ("complex128", "f64")])
+def test_numbers_beside_complex_arrays_have_the_type_of_their_parts(dtype, real):
+    axpy = purlin.generic(GENERIC)
+    x, y = np.arange(3).astype(dtype)*1j, np.ones(3, dtype)
+    axpy(a=0.5, x=x, y=y)
+    assert y.tolist() == [1, 1 + 0.5j, 1 + 1j]
+    assert f"arg a: {real} in" in str(axpy.kernel(a=0.5, x=x, y=y))
+    axpy(a=2j, x=x, y=y)
+    assert y.tolist() == [1, -1 + 0.5j, -3 + 1j]
+    assert f"arg a: {dict(complex64='c64', complex128='c128')[dtype]} in" in str(axpy.kernel(a=2j, x=x, y=y))
+
+
 def test_a_kernel_without_types_says_which_argument_has_none():
     axpy = purlin.generic(GENERIC)
     with pytest.raises(purlin.TextError, match="argument `y` has no type"):

@@ -69,6 +69,11 @@ def sized():
     return made("{[i]: 0<=i<n}", "y[i] = 2*a[i] {id=put}", ("a,y", "n"))
 
 
+def after():
+    """A kernel that reads what :func:`line` writes."""
+    return made("{[p]: 0<=p<24}", "z[p] = y[p] + 1 {id=next}", ("y,z", 24), name="after")
+
+
 def extracted(schedule):
     """The rule that the import has written out."""
     schedule.extract_rule("f", ["k"], "a[k]*a[k]")
@@ -97,6 +102,11 @@ ROWS = {
     "chunk_iname": Row(line, lambda k: lp.chunk_iname(k, "i", 3), lambda s: s.split("i", 8)),
     "join_inames": Row(plane, lambda k: lp.join_inames(k, ["i", "j"], "ij"), lambda s: s.join_inames("i", "j", "ij")),
     "rename_iname": Row(line, lambda k: lp.rename_iname(k, "i", "p"), lambda s: s.rename("iname", "i", "p")),
+    "rename_argument": Row(
+        line,
+        lambda k: entry(k, lp.rename_argument, "a", "b"),
+        lambda s: purlin.rename_arguments(s.kernel, {"a": "b"}),
+    ),
     "duplicate_inames": Row(
         lambda: two("i", "i", "i"),
         lambda k: lp.duplicate_inames(k, "i", "id:second"),
@@ -242,11 +252,31 @@ ROWS = {
         lambda k: lp.remove_unused_inames(k),
         lambda s: None,
     ),
+    "remove_unused_arguments": Row(
+        lambda: made("{[i]: 0<=i<24}", "y[i] = 2*a[i]", ("a,y,w", 24)),
+        lambda k: entry(k, lp.remove_unused_arguments),
+        lambda s: purlin.remove_unused_arguments(s.kernel)[0],
+    ),
     "inline_callable_kernel": Row(called, lambda k: lp.inline_callable_kernel(k, "triple"), lambda s: None),
+    "pack_and_unpack_args_for_call": Row(
+        called,
+        lambda k: k,  # Loopy packs for all calls of a loop at once, into one copy
+        lambda s: (s.prefetch("a", "i", "private"), s.buffer_writes("y", at="i", space="private")),
+    ),
     "add_dependency": Row(
         lambda: made("{[i]: 0<=i<24}", "b[i] = a[i] {id=first}\ny[i] = 2*a[i] {id=second}", ("a,b,y", 24)),
         lambda k: lp.add_dependency(k, "id:first", "id:second"),
         lambda s: s.move_insns(["second"], {"before": "first"}),
+    ),
+    "fuse_kernels": Row(
+        line,
+        lambda k: lp.fuse_kernels([k, after()], data_flow=[("y", 0, 1)]),
+        lambda s: purlin.fuse_kernels([s.kernel, purlin.from_loopy(after()).kernel]).kernel,
+    ),
+    "to_batched": Row(
+        line,
+        lambda k: lp.to_batched(k, 5, ("a", "y")),
+        lambda s: purlin.to_batched(s.kernel, 5, ["a", "y"]),
     ),
 }
 
@@ -281,10 +311,21 @@ def test_the_steps_next_to_a_transformation_have_its_results(name):
     row = ROWS[name]
     schedule = purlin.Schedule(purlin.from_loopy(row.kernel()).kernel)
     plain = run(schedule.kernel)
-    row.steps(schedule)
+    result = row.steps(schedule)
     theirs = run(purlin.from_loopy(row.loopy(row.kernel())).kernel)
-    ours = run(schedule.kernel)
-    assert plain["y"].any()
-    for array, value in plain.items():
-        np.testing.assert_allclose(ours[array], value, rtol=1e-14)  # sums of 8 terms
-        np.testing.assert_allclose(theirs[array], value, rtol=1e-14)
+    ours = run(result if isinstance(result, purlin.Kernel) else schedule.kernel)
+    assert plain["y"].any() and ours.keys() == theirs.keys()
+    for array, value in ours.items():
+        np.testing.assert_allclose(value, theirs[array], rtol=1e-14)  # sums of 8 terms
+        if array in plain and plain[array].shape == value.shape:
+            np.testing.assert_allclose(value, plain[array], rtol=1e-14)
+
+
+def test_counts_are_those_of_loopy():
+    kernel = lp.set_options(sized(), allow_terminal_colors=False)
+    stats = purlin.statistics(purlin.from_loopy(kernel).kernel)
+    operations = lp.get_op_map(kernel, subgroup_size=1).filter_by(dtype=[F64])
+    assert operations.eval_and_sum({"n": 100}) == stats.flops(n=100) == 100
+    accesses = lp.get_mem_access_map(kernel, subgroup_size=1)
+    for array, counts in (("a", stats.reads), ("y", stats.writes)):
+        assert accesses.filter_by(variable=[array]).eval_and_sum({"n": 100}) == counts[array](n=100) == 100

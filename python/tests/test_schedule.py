@@ -7,6 +7,7 @@ import keyword
 import pickle
 import re
 
+import numpy
 import pytest
 
 import purlin
@@ -146,6 +147,60 @@ def test_verbs_combined_steps_and_former_names():
     assert former.recipe == "split_iname(i, factor: 8)\ntag(i_i, tag: unroll)\ntag(i_o, tag: g.0)\n"
     assert list(inspect.signature(purlin.Schedule.hoist_insn).parameters) == ["self", "insn"]
     assert "tag_iname" not in purlin.primitives()
+
+
+MATMUL = """kernel matmul
+arg a: f32[64, 64] in
+arg b: f32[64, 64] in
+arg c: f32[64, 64] out
+
+for i in 0..64
+  for j in 0..64
+    s: c[i, j] = sum(k in 0..64: a[i, k]*b[k, j])
+"""
+
+
+def test_a_product_in_local_memory_takes_four_calls():
+    s = purlin.Schedule(MATMUL)
+    s.realise("k")
+    tiles = s.tile(["i", "j", "k"], [16, 16, 16], [("g.1", "l.1"), ("g.0", "l.0")])
+    s.prefetch("a", tiles.loops[2], tag=["l.1", "l.0"])
+    s.prefetch("b", tiles.loops[2], tag=["l.1", "l.0"])
+    before = s.recipe
+    with pytest.raises(purlin.Refusal, match="2 loops that copy and 3 tags"):
+        s.prefetch("a", tiles.loops[2], "private", tag=["unroll"] * 3)
+    assert s.recipe == before
+    random = numpy.random.default_rng(1)
+    a, b = (random.random((64, 64), numpy.float32) for _ in range(2))
+    c = numpy.zeros_like(a)
+    purlin.compile(s.kernel, "c")(a=a, b=b, c=c)
+    numpy.testing.assert_allclose(c, a @ b, rtol=1e-5)  # sums of 64 terms in single precision
+    assert str(s.kernel).count("local") == 2 and str(s.kernel).count("{l.0}") >= 4
+
+
+def test_loops_are_tagged_by_a_pattern():
+    s = purlin.Schedule("kernel k\narg y: f64[8, 4] out\n\nfor i_1 in 0..8\n  for i_2 in 0..4\n    s: y[i_1, i_2] = 1.0\n")
+    assert s.tag_matching("*_*", "unroll") == ("i_1", "i_2")
+    assert s.recipe == "tag([i_1, i_2], tag: unroll)\n"
+    with pytest.raises(purlin.Refusal, match="there is no loop `j_\\*`; there is `i_1`, `i_2`"):
+        s.tag_matching("j_*", "unroll")
+    with pytest.raises(purlin.Refusal, match="ilp"):
+        s.tag_matching("i_*", "ilp")
+
+
+def test_iterations_run_side_by_side():
+    s = purlin.Schedule(MATMUL)
+    s.realise("k")
+    _, inside = s.split("j", 4)
+    parts = s.interleave(inside)
+    assert len(parts.loops) == 3
+    assert s.recipe.endswith(f"tag([{', '.join(parts.loops)}], tag: unroll)\n")
+    again = purlin.Schedule(MATMUL).run("realise_reduction(k)\nsplit_iname(j, 4)\ninterleave(j_i)\n")
+    assert again.kernel == s.kernel
+    a = numpy.random.default_rng(2).random((64, 64), numpy.float32)
+    c = numpy.zeros_like(a)
+    purlin.compile(s.kernel, "c")(a=a, b=a, c=c)
+    numpy.testing.assert_allclose(c, a @ a, rtol=1e-5)  # sums of 64 terms in single precision
 
 
 def test_every_primitive_is_a_documented_method():

@@ -17,6 +17,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "steps",
             "transforms",
             "algebra",
+            "programs",
             "primitives",
             "codegen",
             "runtime",

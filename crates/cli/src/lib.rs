@@ -23,6 +23,7 @@ mod json_lines;
 mod lists;
 mod mesh_inputs;
 mod print;
+mod programs;
 mod progress;
 mod quote;
 mod report;
@@ -119,6 +120,8 @@ enum Command {
     Diff(diff::DiffArgs),
     Deps(deps::DepsArgs),
     Stats(stats::StatsArgs),
+    Fuse(programs::FuseArgs),
+    Batch(programs::BatchArgs),
     Space(space::SpaceArgs),
     Devices(devices::DevicesArgs),
     Tune(tune_args::TuneArgs),
@@ -167,6 +170,8 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Diff(args) => diff::run(args),
         Command::Deps(args) => deps::run(args),
         Command::Stats(args) => stats::run(args),
+        Command::Fuse(args) => programs::fuse(args),
+        Command::Batch(args) => programs::batch(args),
         Command::Space(args) => space::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Tune(args) => tune::run(args),

@@ -8,7 +8,9 @@ use super::transform::TransformArgs;
 use super::values::{ParamArg, missing, simplex, unit_mesh};
 use clap::Args;
 use purlin::Problem;
-use purlin::analysis::stats::{AccessKind, BankTraffic, Statistics, Traffic, bank_traffic, statistics};
+use purlin::analysis::stats::{
+    AccessKind, BankTraffic, Formulas, Statistics, Traffic, VarFormulas, bank_traffic, formulas, statistics,
+};
 use purlin::codegen::target::Execution;
 use purlin::codegen::{Note, Options, PlacedKernel, Target};
 use purlin::forms::mesh::MeshCounts;
@@ -24,7 +26,8 @@ use std::collections::BTreeMap;
 #[command(after_help = "\
 Examples:
   purlin stats laplace --degree 4 --cells 8
-  purlin stats matvec.purlin --param n=1000 --param m=100")]
+  purlin stats matvec.purlin --param n=1000 --param m=100
+  purlin stats matvec.purlin --formula")]
 pub struct StatsArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -36,11 +39,21 @@ pub struct StatsArgs {
     /// Value of a parameter of a file's kernel; repeat it for each
     #[arg(long, value_name = "NAME=VALUE")]
     param: Vec<ParamArg>,
+    /// Print formulas in the parameters instead of numbers; [n >= 2] counts as 1 where it holds, else as 0
+    #[arg(long, conflicts_with_all = ["param", "cells"])]
+    formula: bool,
 }
 
 /// Runs the command.
 pub fn run(args: &StatsArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
+    if args.formula {
+        let kernel = match args.transform.is_given_for(&source) {
+            true => args.transform.apply(&source, &source.lower()?)?.kernel,
+            false => source.kernel()?,
+        };
+        return out(&formula_text(&formulas(&kernel)?));
+    }
     let (mut kernel, params, cells) = match &source {
         Source::Form(form) => {
             let counts = MeshCounts::unit(simplex(form.dim), args.cells);
@@ -123,6 +136,22 @@ fn text(stats: &Statistics, params: &BTreeMap<String, i64>, cells: Option<usize>
         text += &format!(", {} a cell", figure(stats.flops() as f64 / cells as f64));
     }
     text += &format!("; {} instances\n", grouped(stats.instances()));
+    text
+}
+
+/// The formulas, one a line: they are too long for columns.
+fn formula_text(stats: &Formulas) -> String {
+    let mut text = format!("FLOP: {}\n", stats.flops);
+    for op in &stats.ops {
+        text += &format!("{} {}: {}\n", op.kind, op.ty, op.count);
+    }
+    for var in &stats.vars {
+        let VarFormulas { name, reads, writes, .. } = var;
+        text += &format!("reads of {name}: {reads}\nwrites of {name}: {writes}\n");
+    }
+    for (name, instances) in &stats.insns {
+        text += &format!("instances of {name}: {instances}\n");
+    }
     text
 }
 

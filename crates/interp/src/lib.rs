@@ -58,7 +58,7 @@ pub(crate) mod tests;
 pub use check::{AccessProof, LaunchReport, check_launch, launch_inputs};
 pub use error::{InterpError, Site};
 #[doc(hidden)]
-pub use lower::lower;
+pub use lower::{lower, lower_parametric};
 pub use memory::{Memory, Value};
 pub use observe::Observer;
 pub use op::OpKind;

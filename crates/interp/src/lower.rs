@@ -27,17 +27,32 @@ pub fn lower(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<Program,
     let params = param_values(kernel, params)?;
     check_assumptions(kernel, &params)?;
     let shapes = kernel.vars.ids().map(|v| shape(kernel, v, &params)).collect::<Result<_, _>>()?;
-    let lowering = Lowering { kernel, params: &params, in_index: false };
+    let statements = statements(&Lowering { kernel, params: &params, in_index: false })?;
     let domains = kernel.inames.ids().map(|i| domain(kernel, i, &params)).collect();
+    Ok(Program { statements, domains, shapes, body: steps(&kernel.body, &mut Vec::new()) })
+}
+
+/// The internal form of the instructions of a kernel, in which parameters stay what is loaded.
+///
+/// # Errors
+/// A kernel that is not well formed.
+pub fn lower_parametric(kernel: &Kernel) -> Result<Vec<Statement>, InterpError> {
+    kernel.verify()?;
+    let params = vec![None; kernel.vars.len()];
+    statements(&Lowering { kernel, params: &params, in_index: false })
+}
+
+fn statements(lowering: &Lowering<'_>) -> Result<Vec<Statement>, InterpError> {
+    let kernel = lowering.kernel;
     let mut loops = vec![Vec::new(); kernel.insns.len()];
     for (insn, around) in kernel.schedule() {
         loops[insn.index()] = around;
     }
     let mut statements = Vec::with_capacity(kernel.insns.len());
     for ((_, insn), around) in kernel.insns.iter().zip(loops) {
-        statements.push(statement(&lowering, insn, around)?);
+        statements.push(statement(lowering, insn, around)?);
     }
-    Ok(Program { statements, domains, shapes, body: steps(&kernel.body, &mut Vec::new()) })
+    Ok(statements)
 }
 
 /// Values of the parameters, by variable.

@@ -16,6 +16,7 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub use purlin_algebra::{monomials, polynomial};
+pub use purlin_programs as programs;
 pub use purlin_steps::*;
 pub use purlin_transforms::ScheduleSteps;
 

@@ -236,6 +236,22 @@ pub fn tree_loop(kernel: &Kernel, name: &str) -> Result<InameId, Refusal> {
     Ok(found)
 }
 
+/// The names of the loops of the tree that a pattern says, in which `*` stands for any number of letters.
+///
+/// # Errors
+/// [`Refusal::Unknown`] if there are none.
+pub fn loops_matching(kernel: &Kernel, pattern: &str) -> Result<Vec<String>, Refusal> {
+    let is_in_tree = |l: &InameId| crate::tree::loop_body(&kernel.body, *l).is_some();
+    let loops = kernel.inames.ids().filter(is_in_tree);
+    let all: Vec<&str> = loops.map(|l| kernel.inames[l].name.as_str()).collect();
+    let found: Vec<String> = all.iter().filter(|n| matches(pattern, n)).map(|n| (*n).to_owned()).collect();
+    if found.is_empty() {
+        let known = near(pattern, all.into_iter());
+        return Err(Refusal::Unknown { kind: "loop", name: pattern.to_owned(), known });
+    }
+    Ok(found)
+}
+
 /// The instructions and loops inside some nodes, for messages.
 pub fn names_in(kernel: &Kernel, nodes: &[purlin_ir::Node]) -> String {
     let mut found = Vec::new();
@@ -320,4 +336,10 @@ pub fn with_texts(only: &[String]) -> String {
 pub fn table_factors<'k>(kernel: &Kernel, insn: &'k Insn) -> Vec<&'k Access> {
     let is_table = |access: &&Access| matches!(kernel.vars[access.var].kind, VarKind::Table(_));
     insn.rhs.loaded_factors().filter(is_table).collect()
+}
+
+/// Names in backquotes.
+#[must_use]
+pub fn quoted(names: &[String]) -> String {
+    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" ")
 }

@@ -1,6 +1,56 @@
-//! New loops around new instructions.
+//! Nests of loops, and new loops around new instructions.
 
+use crate::lookup;
+use crate::obligation::Obligation;
+use crate::refusal::Refusal;
 use purlin_ir::{Affine, Atom, AxisTag, Domain, Expr, Iname, InameId, Kernel, Node};
+
+/// Loops are reordered within a nest.
+pub const NEST: Obligation = Obligation::new(
+    "nest",
+    "each of the loops is directly inside another one of them, except for the outermost",
+);
+
+/// The names of a nest in today's order, if each of the loops is directly inside another.
+///
+/// # Errors
+/// [`NEST`], or a name that is no loop.
+pub fn names(kernel: &Kernel, names: &[String]) -> Result<Vec<String>, Refusal> {
+    let wanted = names.iter().map(|n| lookup::iname(kernel, n)).collect::<Result<Vec<_>, _>>()?;
+    let mut found: Vec<InameId> = Vec::new();
+    let mut nodes = kernel.body.as_slice();
+    while let Some((l, body)) = next_loop(nodes, &wanted, found.is_empty()) {
+        found.push(l);
+        nodes = body;
+    }
+    let all = wanted.iter().all(|l| found.contains(l)) && found.len() == wanted.len();
+    let name = |l: &InameId| kernel.inames[*l].name.clone();
+    match all {
+        true => Ok(found.iter().map(name).collect()),
+        false => Err(NEST.unfit(format!(
+            "{} are not a nest of loops, one directly inside the other; name each loop of such a nest once",
+            lookup::quoted(names)
+        ))),
+    }
+}
+
+/// The loop in `nodes` that belongs to a nest; everywhere below while none has been found, else
+/// directly inside.
+fn next_loop<'k>(nodes: &'k [Node], wanted: &[InameId], first: bool) -> Option<(InameId, &'k [Node])> {
+    let loops = nodes.iter().filter_map(|node| match node {
+        Node::Loop(l, body) => Some((*l, body.as_slice())),
+        Node::Insn(_) => None,
+    });
+    if first {
+        return loops.into_iter().find_map(|(l, body)| {
+            if wanted.contains(&l) { Some((l, body)) } else { next_loop(body, wanted, true) }
+        });
+    }
+    match nodes {
+        [Node::Loop(l, body)] if wanted.contains(l) => Some((*l, body)),
+        _ => None,
+    }
+}
 
 /// A new loop `name in 0..extent`; the name gets a number where it is taken.
 pub fn new_loop(kernel: &mut Kernel, name: &str, extent: i64, tag: AxisTag) -> InameId {

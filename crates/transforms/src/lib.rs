@@ -7,7 +7,7 @@
 mod cut;
 mod former_types;
 mod hull;
-pub mod inverse;
+mod interleave;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]
 pub mod primitives;
 mod schedule;
@@ -24,9 +24,10 @@ pub fn rows() -> Vec<purlin_steps::PrimitiveInfo> {
 
 /// The steps of this crate that are made of others, for a set.
 #[must_use]
-pub fn combined() -> [purlin_steps::CombinedInfo; 4] {
+pub fn combined() -> [purlin_steps::CombinedInfo; 5] {
     use purlin_steps::CombinedInfo;
     [
+        CombinedInfo::of::<interleave::Interleave>("interleave"),
         CombinedInfo::of::<tile::Reorder>("reorder"),
         CombinedInfo::of::<separate::Separate>("separate_loops"),
         CombinedInfo::of::<tile::Tile>("tile"),

@@ -1,5 +1,6 @@
 //! Steps of a schedule in short: methods that make a primitive of this crate and choose free names.
 
+use crate::interleave;
 use crate::primitives::{
     CutIname, DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, JoinInames, MapInames, NameKind,
     PrefetchArray, RealiseReduction, Rename, Reschedule, RollInsns, SeparateArray, SplitAccumulation,
@@ -7,9 +8,9 @@ use crate::primitives::{
 };
 use crate::separate;
 use crate::tile;
-use purlin_ir::{AddressSpace, AxisTag, InameId, Node};
+use purlin_ir::{AddressSpace, AxisTag};
 use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
+use purlin_steps::nest;
 use purlin_steps::refusal::{Refusal, TransformError};
 use purlin_steps::schedule::{Array, Loop, Made, Schedule, Statement};
 
@@ -17,12 +18,6 @@ type Applied<T> = Result<T, TransformError>;
 
 /// What [`PrefetchArray`] puts after the name of its temporary for its loops.
 const COPY_LOOPS: [&str; 8] = ["_0", "_1", "_2", "_3", "_o", "_l0", "_l1", "_l2"];
-
-/// Loops are reordered within a nest.
-pub const NEST: Obligation = Obligation::new(
-    "nest",
-    "each of the loops is directly inside another one of them, except for the outermost",
-);
 
 /// The primitives of this crate as methods of a schedule, with names of their own where one is
 /// needed.
@@ -78,12 +73,12 @@ pub trait ScheduleSteps {
     /// [`InterchangeInames`]. The schedule stays as it was.
     fn reorder<I: Into<String>>(&mut self, order: impl IntoIterator<Item = I>) -> Applied<()> {
         let order: Vec<String> = order.into_iter().map(Into::into).collect();
-        let operation = format!("reorder {}", quoted(&order));
+        let operation = format!("reorder {}", lookup::quoted(&order));
         let refused = |cause| TransformError { operation: operation.clone(), cause };
         let mut draft = self.schedule().clone();
         for k in 0..order.len() {
             loop {
-                let nest = nest(&draft, &order).map_err(refused)?;
+                let nest = nest::names(draft.kernel(), &order).map_err(refused)?;
                 let at = nest.iter().position(|name| *name == order[k]).unwrap_or(k);
                 if at <= k {
                     break;
@@ -154,6 +149,73 @@ pub trait ScheduleSteps {
         space: AddressSpace,
     ) -> Applied<Array> {
         Ok(self.schedule().make(PrefetchArray::new(array, at, space))?.temporary)
+    }
+
+    /// The same, with tags for the loops that copy, outer first: `l.1`, `l.0` for a tile that work-items
+    /// fill.
+    ///
+    /// # Errors
+    /// More tags than loops, and those of [`PrefetchArray`] and [`Tag`]. The schedule stays as it was.
+    fn prefetch_on(
+        &mut self,
+        fetch: PrefetchArray,
+        tags: impl IntoIterator<Item = AxisTag>,
+    ) -> Applied<(Array, Vec<Loop>)> {
+        let tags: Vec<AxisTag> = tags.into_iter().collect();
+        let operation = fetch.to_string();
+        let mut draft = self.schedule().clone();
+        let filled = draft.make(fetch)?;
+        if tags.len() > filled.loops.len() {
+            let found = format!("{} loops that copy and {} tags", filled.loops.len(), tags.len());
+            let cause = Refusal::argument("tags", found, "a tag for each of some loops");
+            return Err(TransformError { operation, cause });
+        }
+        for (iname, tag) in filled.loops.iter().zip(tags) {
+            draft.tag(iname, tag)?;
+        }
+        *self.schedule() = draft;
+        Ok((filled.temporary, filled.loops))
+    }
+
+    /// Tags all loops with names that a pattern says, in one step; `*` stands for any number of letters.
+    ///
+    /// # Errors
+    /// No such loop, and those of [`Tag`].
+    fn tag_matching(&mut self, pattern: &str, tag: AxisTag) -> Applied<Vec<Loop>> {
+        let loops = lookup::loops_matching(self.schedule().kernel(), pattern)
+            .map_err(|cause| TransformError { operation: format!("tag `{pattern}` {tag}"), cause })?;
+        let loops: Vec<Loop> = loops.into_iter().map(Loop::named).collect();
+        self.tag_all(&loops, tag)?;
+        Ok(loops)
+    }
+
+    /// Runs the iterations of a loop side by side: brings it inside all loops that it holds, and writes it
+    /// out. Returns its parts. Temporaries that the parts share get an axis for it.
+    ///
+    /// Records [`expand_array`](ExpandArray), [`distribute_loop`](DistributeLoop),
+    /// [`interchange_inames`](InterchangeInames) and [`tag`](Tag).
+    ///
+    /// ```
+    /// use purlin_steps::Schedule;
+    /// use purlin_transforms::ScheduleSteps;
+    ///
+    /// let kernel = purlin_ir::text::parse(
+    ///     "kernel k\narg a: f64[4, 9] in\narg b: f64[4] out\ntemp s: f64 private\n\nfor i in 0..4\n  \
+    ///      start: s = 0.0\n  for j in 0..9\n    add: s += a[i, j]\n  put: b[i] = s\n",
+    /// )?;
+    /// let mut s = Schedule::of(&kernel);
+    /// assert_eq!(s.interleave("i")?.len(), 3);
+    /// assert!(s.kernel().to_string().contains("for j in 0..9\n  for i_1 in 0..4 {unroll}\n    add: s[i_1] += a[i_1, j]"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As these steps. The schedule stays as it was.
+    ///
+    /// # Elsewhere
+    /// Loopy's tag `ilp`.
+    fn interleave(&mut self, iname: impl Into<String>) -> Applied<Vec<Loop>> {
+        interleave::interleave(self.schedule(), &iname.into())
     }
 
     /// Turns the reduction over a loop into a loop that accumulates in a temporary.
@@ -456,46 +518,4 @@ impl ScheduleSteps for Schedule {
     fn schedule(&mut self) -> &mut Schedule {
         self
     }
-}
-
-/// The names of a nest in today's order, if each of the loops is directly inside another.
-fn nest(schedule: &Schedule, names: &[String]) -> Result<Vec<String>, Refusal> {
-    let wanted = names.iter().map(|n| lookup::iname(schedule.kernel(), n)).collect::<Result<Vec<_>, _>>()?;
-    let mut found: Vec<InameId> = Vec::new();
-    let mut nodes = schedule.kernel().body.as_slice();
-    while let Some((l, body)) = next_loop(nodes, &wanted, found.is_empty()) {
-        found.push(l);
-        nodes = body;
-    }
-    let all = wanted.iter().all(|l| found.contains(l)) && found.len() == wanted.len();
-    let name = |l: &InameId| schedule.kernel().inames[*l].name.clone();
-    match all {
-        true => Ok(found.iter().map(name).collect()),
-        false => Err(NEST.unfit(format!(
-            "{} are not a nest of loops, one directly inside the other; name each loop of such a nest once",
-            quoted(names)
-        ))),
-    }
-}
-
-/// The loop in `nodes` that belongs to a nest; everywhere below while none has been found, else
-/// directly inside.
-fn next_loop<'k>(nodes: &'k [Node], wanted: &[InameId], first: bool) -> Option<(InameId, &'k [Node])> {
-    let loops = nodes.iter().filter_map(|node| match node {
-        Node::Loop(l, body) => Some((*l, body.as_slice())),
-        Node::Insn(_) => None,
-    });
-    if first {
-        return loops.into_iter().find_map(|(l, body)| {
-            if wanted.contains(&l) { Some((l, body)) } else { next_loop(body, wanted, true) }
-        });
-    }
-    match nodes {
-        [Node::Loop(l, body)] if wanted.contains(l) => Some((*l, body)),
-        _ => None,
-    }
-}
-
-pub(crate) fn quoted(names: &[String]) -> String {
-    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" ")
 }

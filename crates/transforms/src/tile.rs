@@ -1,11 +1,12 @@
 //! Steps that are made of others: loops in another order, and tiles.
 
 use crate::primitives::{ExpandArray, InterchangeInames};
-use crate::schedule::{NEST, ScheduleSteps, quoted};
+use crate::schedule::ScheduleSteps;
 use purlin_ir::{AxisTag, InameId, Kernel, Node, VarId, VarKind};
 use purlin_steps::Combined;
 use purlin_steps::argument;
-use purlin_steps::lookup::tree_loop;
+use purlin_steps::lookup::{quoted, tree_loop};
+use purlin_steps::nest::NEST;
 use purlin_steps::refusal::{Refusal, TransformError};
 use purlin_steps::run::same;
 use purlin_steps::schedule::{Loop, Made, Schedule};
@@ -113,7 +114,7 @@ fn check_inside(kernel: &Kernel, loops: &[String]) -> Result<(), Refusal> {
 
 /// Brings a loop out of the one directly around it; returns what that one is called where it holds
 /// the other's body.
-fn carry_out(s: &mut Schedule, around: &Loop, block: &Loop) -> Result<Loop, TransformError> {
+pub(crate) fn carry_out(s: &mut Schedule, around: &Loop, block: &Loop) -> Result<Loop, TransformError> {
     let kernel = s.kernel();
     let ids = kernel.iname(around.name()).zip(kernel.iname(block.name()));
     let (outer, inner) = s.expected(ids, "loop that was split")?;

@@ -70,7 +70,7 @@ pub fn bank_traffic(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<V
     };
     let setting = Setting { kernel, params: kernel.vars.values().map(value).collect() };
     let mut collector = Collector::new(&setting);
-    collector.program(&program)?;
+    collector.statements(&program.statements)?;
     let extents = extents(kernel, &collector);
     let mut found: BTreeMap<(usize, VarId, AccessKind), BankTraffic> = BTreeMap::new();
     for (id, var) in kernel.vars.iter().filter(|(_, v)| v.space == AddressSpace::Local) {
@@ -105,7 +105,7 @@ pub fn bank_traffic(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<V
 }
 
 /// Work-items of a group along each axis: the largest extent of its inames.
-fn extents(kernel: &Kernel, collector: &Collector<'_, '_>) -> [i128; 3] {
+fn extents(kernel: &Kernel, collector: &Collector<'_, Setting<'_>>) -> [i128; 3] {
     let mut extents = [1; 3];
     let images = collector.reads.iter().chain(&collector.writes).flat_map(|a| &a.images);
     for (dim, _, hi) in images.flat_map(|image| image.context.region.bounds()) {

@@ -1,11 +1,11 @@
 //! Walking the instructions: what every expression node costs at the points it is evaluated for.
 
-use super::context::{Context, Setting};
+use super::counting::{Context, Count, Counting};
 use super::error::StatsError;
-use super::formula::{Bound, Formula, Region};
+use super::formula::{Bound, Formula};
 use purlin_interp::Tally;
 use purlin_interp::node::{
-    Comparison, Complex, Conversion, Int, IntOp, Number, Place, Program, Real, Statement, Truth,
+    Comparison, Complex, Conversion, Int, IntOp, Number, Place, Real, Statement, Truth,
 };
 use purlin_ir::affine::{Affine, MAX_TERMS};
 use purlin_ir::domain::Constraint;
@@ -16,10 +16,10 @@ use std::rc::Rc;
 
 /// Elements an access touches: the image of a context.
 #[derive(Clone, Debug)]
-pub(super) struct Image {
+pub(super) struct Image<N = u64> {
     /// The instruction, counted from 0.
     pub(super) insn: usize,
-    pub(super) context: Rc<Context>,
+    pub(super) context: Rc<Context<N>>,
     /// One value an axis; `None` if an index is not affine.
     pub(super) index: Option<Vec<Affine>>,
     /// The elements as constraints on the axes, once they are needed; reads, writes and both use
@@ -29,82 +29,79 @@ pub(super) struct Image {
 
 /// Accesses to a variable in one direction.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Accesses {
-    pub(super) count: u64,
+pub(super) struct Accesses<N = u64> {
+    pub(super) count: N,
     pub(super) inexact: bool,
-    pub(super) images: Vec<Image>,
+    pub(super) images: Vec<Image<N>>,
 }
 
 /// Cost of an instruction.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct InsnCost {
-    pub(super) instances: u64,
-    pub(super) flops: u64,
+pub(super) struct InsnCost<N = u64> {
+    pub(super) instances: N,
+    pub(super) flops: N,
     pub(super) exact: bool,
 }
 
 /// What the walk gathers.
-pub(super) struct Collector<'s, 'k> {
-    pub(super) setting: &'s Setting<'k>,
+pub(super) struct Collector<'s, S: Counting> {
+    setting: &'s S,
     /// By tally.
-    pub(super) ops: Vec<u64>,
+    pub(super) ops: Vec<S::Count>,
     pub(super) ops_inexact: bool,
     /// By variable.
-    pub(super) reads: Vec<Accesses>,
+    pub(super) reads: Vec<Accesses<S::Count>>,
     /// By variable.
-    pub(super) writes: Vec<Accesses>,
+    pub(super) writes: Vec<Accesses<S::Count>>,
     /// By instruction.
-    pub(super) insns: Vec<InsnCost>,
-    loops: BTreeMap<Vec<InameId>, Rc<Context>>,
+    pub(super) insns: Vec<InsnCost<S::Count>>,
+    loops: BTreeMap<Vec<InameId>, At<S>>,
     /// Of the current instruction.
-    flops: u64,
+    flops: S::Count,
     /// Whether an operation of the current instruction was counted inexactly.
     inexact: bool,
 }
 
 type Done = Result<(), StatsError>;
 
-fn add(sum: &mut u64, n: u64) -> Done {
-    *sum = sum.checked_add(n).ok_or(StatsError::Overflow)?;
-    Ok(())
-}
+/// A set of points, which what is evaluated for them shares.
+type At<S> = Rc<Context<<S as Counting>::Count>>;
 
-impl<'s, 'k> Collector<'s, 'k> {
-    pub(super) fn new(setting: &'s Setting<'k>) -> Self {
-        let vars = setting.kernel.vars.len();
+impl<'s, S: Counting> Collector<'s, S> {
+    pub(super) fn new(setting: &'s S) -> Self {
+        let vars = setting.kernel().vars.len();
         Self {
             setting,
-            ops: vec![0; Tally::COUNT],
+            ops: vec![S::Count::default(); Tally::COUNT],
             ops_inexact: false,
             reads: vec![Accesses::default(); vars],
             writes: vec![Accesses::default(); vars],
             insns: Vec::new(),
             inexact: false,
-            flops: 0,
+            flops: S::Count::default(),
             loops: BTreeMap::new(),
         }
     }
 
-    pub(super) fn program(&mut self, program: &Program) -> Done {
-        program.statements.iter().try_for_each(|s| self.statement(s))
+    pub(super) fn statements(&mut self, statements: &[Statement]) -> Done {
+        statements.iter().try_for_each(|s| self.statement(s))
     }
 
-    fn around(&mut self, loops: &[InameId]) -> Result<Rc<Context>, StatsError> {
+    fn around(&mut self, loops: &[InameId]) -> Result<At<S>, StatsError> {
         if let Some(known) = self.loops.get(loops) {
             return Ok(Rc::clone(known));
         }
-        let origin = Context { region: Region::default(), formula: Formula::TRUE, exact: true, count: 1 };
-        let context = Rc::new(self.setting.enter(&origin, loops)?);
+        let context = Rc::new(self.setting.enter(&Context::origin(S::Count::one()), loops)?);
         self.loops.insert(loops.to_vec(), Rc::clone(&context));
         Ok(context)
     }
 
     fn statement(&mut self, statement: &Statement) -> Done {
-        (self.flops, self.inexact) = (0, false);
+        (self.flops, self.inexact) = (S::Count::default(), false);
         let mut at = self.around(&statement.loops)?;
         if let Some(predicate) = &statement.predicate {
             self.truth(predicate, &at)?;
-            at = Rc::new(self.setting.restrict(&at, &holding(predicate, true))?);
+            at = Rc::new(self.setting.restrict(&at, &holding(self.setting, predicate, true))?);
         }
         match &statement.rhs {
             Number::Real(e) => self.real(e, &at)?,
@@ -119,35 +116,35 @@ impl<'s, 'k> Collector<'s, 'k> {
         self.ops_inexact |= self.inexact;
         let exact = at.exact && !self.inexact;
         let insn = self.insns.len();
-        self.insns.push(InsnCost { instances: at.count, flops: self.flops, exact });
+        let flops = std::mem::take(&mut self.flops);
+        self.insns.push(InsnCost { instances: at.count.clone(), flops, exact });
         access(&mut self.writes[statement.lhs.var.index()], insn, &at, index)
     }
 
-    fn op(&mut self, tally: Tally, at: &Context) -> Done {
+    fn op(&mut self, tally: Tally, at: &Context<S::Count>) -> Done {
         self.inexact |= !at.exact;
         if let Some((kind, ty)) = Tally::decode(tally.index()) {
-            let flops = kind.flops(ty).checked_mul(at.count).ok_or(StatsError::Overflow)?;
-            add(&mut self.flops, flops)?;
+            self.flops.add(&at.count.times(kind.flops(ty))?)?;
         }
-        add(&mut self.ops[tally.index()], at.count)
+        self.ops[tally.index()].add(&at.count)
     }
 
     /// Costs of the indices of a place; their affine values if they all have one.
-    fn index(&mut self, place: &Place, at: &Rc<Context>) -> Result<Option<Vec<Affine>>, StatsError> {
+    fn index(&mut self, place: &Place, at: &At<S>) -> Result<Option<Vec<Affine>>, StatsError> {
         place.index.iter().try_for_each(|e| self.int(e, at))?;
-        Ok(place.index.iter().map(affine).collect())
+        Ok(place.index.iter().map(|e| affine(self.setting, e)).collect())
     }
 
-    fn load(&mut self, place: &Place, at: &Rc<Context>) -> Done {
+    fn load(&mut self, place: &Place, at: &At<S>) -> Done {
         let index = self.index(place, at)?;
         self.read(place.var, at, index)
     }
 
-    fn read(&mut self, var: VarId, at: &Rc<Context>, index: Option<Vec<Affine>>) -> Done {
+    fn read(&mut self, var: VarId, at: &At<S>, index: Option<Vec<Affine>>) -> Done {
         access(&mut self.reads[var.index()], self.insns.len(), at, index)
     }
 
-    fn real(&mut self, e: &Real, at: &Rc<Context>) -> Done {
+    fn real(&mut self, e: &Real, at: &At<S>) -> Done {
         match e {
             Real::Const(_) => Ok(()),
             Real::Load(place) => self.load(place, at),
@@ -183,7 +180,7 @@ impl<'s, 'k> Collector<'s, 'k> {
         }
     }
 
-    fn complex(&mut self, e: &Complex, at: &Rc<Context>) -> Done {
+    fn complex(&mut self, e: &Complex, at: &At<S>) -> Done {
         match e {
             Complex::Load(place) => self.load(place, at),
             Complex::Op { tally, times, reals, args, .. } => {
@@ -204,9 +201,10 @@ impl<'s, 'k> Collector<'s, 'k> {
         }
     }
 
-    fn int(&mut self, e: &Int, at: &Rc<Context>) -> Done {
+    fn int(&mut self, e: &Int, at: &At<S>) -> Done {
         match e {
             Int::Const(_) | Int::Iname(_) => Ok(()),
+            Int::Load(place) if self.setting.is_symbol(place.var) => Ok(()),
             Int::Load(place) => self.load(place, at),
             Int::FromReal(a, _) => self.real(a, at),
             Int::Converted(_, a) => self.int(a, at),
@@ -234,14 +232,14 @@ impl<'s, 'k> Collector<'s, 'k> {
     }
 
     /// Costs of a condition, and the contexts where it holds and where it does not.
-    fn branches(&mut self, c: &Truth, at: &Rc<Context>) -> Result<(Rc<Context>, Rc<Context>), StatsError> {
+    fn branches(&mut self, c: &Truth, at: &At<S>) -> Result<(At<S>, At<S>), StatsError> {
         self.truth(c, at)?;
-        let then = self.setting.restrict(at, &holding(c, true))?;
-        let otherwise = self.setting.restrict(at, &holding(c, false))?;
+        let then = self.setting.restrict(at, &holding(self.setting, c, true))?;
+        let otherwise = self.setting.restrict(at, &holding(self.setting, c, false))?;
         Ok((Rc::new(then), Rc::new(otherwise)))
     }
 
-    fn truth(&mut self, e: &Truth, at: &Rc<Context>) -> Done {
+    fn truth(&mut self, e: &Truth, at: &At<S>) -> Done {
         match e {
             Truth::Int { tally, a, b, .. } => {
                 self.op(*tally, at)?;
@@ -272,24 +270,30 @@ impl<'s, 'k> Collector<'s, 'k> {
     }
 }
 
-fn access(accesses: &mut Accesses, insn: usize, at: &Rc<Context>, index: Option<Vec<Affine>>) -> Done {
+fn access<N: Count>(
+    accesses: &mut Accesses<N>,
+    insn: usize,
+    at: &Rc<Context<N>>,
+    index: Option<Vec<Affine>>,
+) -> Done {
     accesses.inexact |= !at.exact;
-    if at.count > 0 {
+    if !at.count.is_zero() {
         accesses.images.push(Image { insn, context: Rc::clone(at), index, elements: OnceCell::new() });
     }
-    add(&mut accesses.count, at.count)
+    accesses.count.add(&at.count)
 }
 
 /// The quasi-affine value of an integer, if it is one.
-fn affine(e: &Int) -> Option<Affine> {
+fn affine(setting: &impl Counting, e: &Int) -> Option<Affine> {
     match e {
         Int::Const(c) => Some(Affine::constant(*c)),
         Int::Iname(i) => Some(Affine::iname(*i)),
-        Int::Converted(Conversion::Fits(_), a) => affine(a),
-        Int::Neg(a, _) => Some(affine(a)?.times(-1)),
+        Int::Load(place) if setting.is_symbol(place.var) => Some(Affine::var(place.var)),
+        Int::Converted(Conversion::Fits(_), a) => affine(setting, a),
+        Int::Neg(a, _) => Some(affine(setting, a)?.times(-1)),
         // words are not
         Int::Arith { op, word: None, a, b, .. } => {
-            let (a, b) = (affine(a)?, affine(b)?);
+            let (a, b) = (affine(setting, a)?, affine(setting, b)?);
             let divisor = b.as_constant().filter(|d| *d > 0);
             match op {
                 IntOp::Add => Some(a.plus(&b)),
@@ -324,9 +328,9 @@ fn affine(e: &Int) -> Option<Affine> {
 }
 
 /// The points where a condition is `wanted`, as far as it is affine.
-fn holding(e: &Truth, wanted: bool) -> Bound {
+fn holding(setting: &impl Counting, e: &Truth, wanted: bool) -> Bound {
     match e {
-        Truth::Int { op, a, b, .. } => match (affine(a), affine(b)) {
+        Truth::Int { op, a, b, .. } => match (affine(setting, a), affine(setting, b)) {
             (Some(a), Some(b)) => {
                 let holds = comparison(*op, &a, &b);
                 (if wanted { holds } else { holds.not() }, true)
@@ -334,9 +338,9 @@ fn holding(e: &Truth, wanted: bool) -> Bound {
             _ => (Formula::TRUE, false),
         },
         Truth::Real { .. } | Truth::Complex { .. } | Truth::Nonzero(_) => (Formula::TRUE, false),
-        Truth::Not(a) => holding(a, !wanted),
-        Truth::And(a, b) => both(holding(a, wanted), holding(b, wanted), wanted),
-        Truth::Or(a, b) => both(holding(a, wanted), holding(b, wanted), !wanted),
+        Truth::Not(a) => holding(setting, a, !wanted),
+        Truth::And(a, b) => both(holding(setting, a, wanted), holding(setting, b, wanted), wanted),
+        Truth::Or(a, b) => both(holding(setting, a, wanted), holding(setting, b, wanted), !wanted),
     }
 }
 

@@ -1,24 +1,13 @@
 //! The points for which something is evaluated: loops, reduction loops, conditions.
 
 use super::count::count;
+use super::counting::{Context, Counting};
 use super::error::StatsError;
 use super::formula::{Bound, Formula, Region};
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::{Constraint, Domain};
-use purlin_ir::ids::{Id, InameId};
+use purlin_ir::ids::{Id, InameId, VarId};
 use purlin_ir::kernel::Kernel;
-
-/// A set of points of loops.
-#[derive(Clone, Debug)]
-pub(super) struct Context {
-    /// A box around the points, one dimension a loop, outer first.
-    pub(super) region: Region,
-    pub(super) formula: Formula,
-    /// Whether the set is the true one, not a larger one.
-    pub(super) exact: bool,
-    /// Number of points.
-    pub(super) count: u64,
-}
 
 /// A kernel at fixed parameters, by variable.
 pub(super) struct Setting<'k> {
@@ -56,30 +45,6 @@ impl Setting<'_> {
         }
     }
 
-    /// The points of loops inside a context.
-    pub(super) fn enter(&self, outer: &Context, inames: &[InameId]) -> Result<Context, StatsError> {
-        let mut region = outer.region.clone();
-        let mut parts = vec![outer.formula.clone()];
-        for iname in inames {
-            let domain = self.domain(*iname)?;
-            let (lo, hi) = self.hull(*iname, &domain, &region)?;
-            region.push(*iname, lo, hi);
-            parts.push(Formula::of_domain(&domain));
-        }
-        self.context(region, Formula::all(parts), outer.exact)
-    }
-
-    /// The points of a context where a condition may hold.
-    pub(super) fn restrict(&self, outer: &Context, condition: &Bound) -> Result<Context, StatsError> {
-        let (set, exact) = condition;
-        let exact = *exact && outer.exact;
-        if *set == Formula::TRUE {
-            return Ok(Context { exact, ..outer.clone() });
-        }
-        let formula = Formula::all([outer.formula.clone(), set.clone()]);
-        self.context(outer.region.clone(), formula, exact)
-    }
-
     fn context(&self, region: Region, formula: Formula, exact: bool) -> Result<Context, StatsError> {
         let name = |(dim, ..): &(InameId, i128, i128)| format!("`{}`", self.kernel.inames[*dim].name);
         let names: Vec<_> = region.bounds().iter().map(name).collect();
@@ -109,6 +74,40 @@ impl Setting<'_> {
             }
         }
         Ok(hull)
+    }
+}
+
+impl Counting for Setting<'_> {
+    type Count = u64;
+
+    fn kernel(&self) -> &Kernel {
+        self.kernel
+    }
+
+    fn is_symbol(&self, _: VarId) -> bool {
+        false
+    }
+
+    fn enter(&self, outer: &Context, inames: &[InameId]) -> Result<Context, StatsError> {
+        let mut region = outer.region.clone();
+        let mut parts = vec![outer.formula.clone()];
+        for iname in inames {
+            let domain = self.domain(*iname)?;
+            let (lo, hi) = self.hull(*iname, &domain, &region)?;
+            region.push(*iname, lo, hi);
+            parts.push(Formula::of_domain(&domain));
+        }
+        self.context(region, Formula::all(parts), outer.exact)
+    }
+
+    fn restrict(&self, outer: &Context, condition: &Bound) -> Result<Context, StatsError> {
+        let (set, exact) = condition;
+        let exact = *exact && outer.exact;
+        if *set == Formula::TRUE {
+            return Ok(Context { exact, ..outer.clone() });
+        }
+        let formula = Formula::all([outer.formula.clone(), set.clone()]);
+        self.context(outer.region.clone(), formula, exact)
     }
 }
 

@@ -28,10 +28,12 @@ mod banks;
 mod collect;
 mod context;
 mod count;
+mod counting;
 mod error;
 mod footprint;
 mod formula;
 mod report;
+mod symbolic;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +41,7 @@ pub use banks::{BankTraffic, bank_traffic};
 pub use error::StatsError;
 pub use purlin_interp::OpKind;
 pub use report::{AccessKind, InsnStatistics, OpCount, Statistics, Traffic, VarStatistics};
+pub use symbolic::{CountFormula, Counted, Formulas, OpFormula, VarFormulas, formulas};
 
 use collect::{Accesses, Collector, Image};
 use purlin_interp::{Tally, lower};
@@ -60,7 +63,7 @@ pub fn statistics(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<Sta
     };
     let setting = context::Setting { kernel, params: kernel.vars.values().map(value).collect() };
     let mut collector = Collector::new(&setting);
-    collector.program(&program)?;
+    collector.statements(&program.statements)?;
     let costs = kernel.insns.values().zip(&collector.insns);
     let insns = costs.map(|(insn, cost)| {
         let collect::InsnCost { instances, flops, exact } = *cost;
@@ -80,7 +83,7 @@ fn variable(
     kernel: &Kernel,
     id: VarId,
     shapes: &[Vec<usize>],
-    collector: &Collector<'_, '_>,
+    collector: &Collector<'_, context::Setting<'_>>,
 ) -> Result<VarStatistics, StatsError> {
     let k = purlin_ir::ids::Id::index(id);
     let (var, shape) = (&kernel.vars[id], &shapes[k]);

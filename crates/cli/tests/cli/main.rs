@@ -9,6 +9,7 @@ mod commands;
 mod launches;
 mod oclgrind;
 mod pocl;
+mod programs;
 mod schedules;
 mod trust;
 

@@ -1,7 +1,7 @@
 //! Inverses of affine maps.
 
 use purlin_ir::{Affine, Id, InameId};
-use purlin_transforms::inverse::preimage;
+use purlin_steps::inverse::preimage;
 
 fn i(k: usize) -> Affine {
     Affine::iname(InameId::from_index(k))

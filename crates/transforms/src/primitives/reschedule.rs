@@ -320,7 +320,7 @@ fn around(analysis: &Analysis, nodes: &[Node]) -> Result<isl::Set, Refusal> {
 
 /// The values of the old loops, by those of the new ones.
 fn inverse(analysis: &Analysis, unit: &Unit) -> Result<Vec<Affine>, Refusal> {
-    if let Some(values) = crate::inverse::preimage(&unit.rows, &unit.old) {
+    if let Some(values) = purlin_steps::inverse::preimage(&unit.rows, &unit.old) {
         return Ok(values);
     }
     let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());

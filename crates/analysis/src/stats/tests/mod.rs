@@ -3,6 +3,7 @@
 
 mod agreement;
 mod banks;
+mod formulas;
 mod large;
 mod samples;
 
@@ -44,6 +45,7 @@ pub(super) fn check(kernel: &Kernel, memory: &Memory) -> Statistics {
     let stats = statistics(kernel, memory.params()).unwrap();
     let mut touched = Touched::default();
     let run = interpret_with(kernel, &mut memory.clone(), &mut touched, None).unwrap();
+    formulas::check(kernel, memory.params(), &stats);
     check_ops(&stats, &run);
     for insn in &stats.insns {
         compare(insn.instances, run.instances[&insn.name], insn.exact, &insn.name);

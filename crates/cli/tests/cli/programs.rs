@@ -1,0 +1,54 @@
+//! Programs made of whole ones, and counts as formulas.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::schedules::run;
+use crate::write;
+
+/// Standard output.
+fn good(args: &[&str]) -> String {
+    run(args, 0).0
+}
+
+const TWICE: &str = "kernel twice\nparam n: i32\narg a: f64[n] in\narg b: f64[n] out\n\nfor i in 0..n\n  s: b[i] = 2.0*a[i]\n";
+const ADD: &str =
+    "kernel add\nparam n: i32\narg b: f64[n] in\narg c: f64[n] inout\n\nfor i in 0..n\n  s: c[i] += b[i]\n";
+
+#[test]
+fn kernels_are_fused() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, second] =
+        [("twice.purlin", TWICE), ("add.purlin", ADD)].map(|(n, t)| write(dir.path(), n, t));
+    let text = good(&["fuse", &first, &second, "--name", "both"]);
+    assert!(text.starts_with("kernel both\n") && text.contains("launch add\n  for i_1 in 0..n\n"), "{text}");
+    let fused = write(dir.path(), "both.purlin", &text);
+    assert!(good(&["run", &fused, "--param", "n=5", "--device", "c"]).contains("b"));
+    let other = write(
+        dir.path(),
+        "other.purlin",
+        &ADD.replace("b: f64[n] in", "b: f64[n, n] in").replace("b[i]", "b[i, i]"),
+    );
+    assert!(run(&["fuse", &first, &other], 1).1.contains("`b` is declared in two ways"));
+}
+
+#[test]
+fn kernels_are_batched() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(dir.path(), "twice.purlin", TWICE);
+    let text = good(&["batch", &file, "--by", "m", "--over", "a,b"]);
+    assert!(text.contains("arg a: f64[m, n] in") && text.contains("for batch in 0..m\n"), "{text}");
+    assert!(good(&["batch", &file, "--by", "3", "--over", "b"]).contains("arg b: f64[3, n] out"));
+    assert!(run(&["batch", &file, "--by", "3", "--over", "a"], 1).1.contains("needed `b` among them"));
+}
+
+#[test]
+fn counts_are_formulas() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(dir.path(), "twice.purlin", &TWICE.replace("for i in 0..n", "for i in 2..n"));
+    let text = good(&["stats", &file, "--formula"]);
+    assert!(
+        text.contains("FLOP: [n >= 2]*(n - 2)\n") && text.contains("writes of b: [n >= 2]*(n - 2)\n"),
+        "{text}"
+    );
+    run(&["stats", &file, "--formula", "--param", "n=4"], 2);
+}
