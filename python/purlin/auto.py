@@ -62,7 +62,7 @@ def auto(
     >>> run = purlin.compile(found.schedule, "c")
     """
     compiled = compile(kernel, device)
-    bound = compiled._bind(compiled._named(args, kwargs), None)
+    bound = compiled._bind(compiled._fields(args, kwargs).given, None)
     tried, best = compiled._program.auto(bound.arrays, bound.numbers, budget)
     trials = []
     for name, recipe, text, seconds, reason in tried:

@@ -13,6 +13,7 @@ from purlin.arrays import UNKNOWN, View, _about, current_stream, is_array, refus
 from purlin.errors import ArgumentError, CopyWarning, DtypeError, UnknownArgument
 from purlin.schedule import Schedule
 from purlin.show import LANGUAGES, highlighted
+from purlin.structured import Fields
 
 
 #: The environment variable that, set to anything but ``0``, has each call checked.
@@ -189,9 +190,14 @@ class Compiled:
         ``cuda_stream``, the protocol ``__cuda_stream__``). The run then waits for the arrays there,
         except for those of libraries that do not tell their streams. The arrays have to live until
         the stream has come so far.
+
+        An argument that is a record takes an array of NumPy's structures, whose fields are copied, or a
+        mapping with an array for each field; ``best_value`` and ``best_at`` are arguments, too.
         """
-        bound = self._on_stream(args, kwargs, stream)
+        fields = self._fields(args, kwargs)
+        bound = self._on_stream(fields.given, stream)
         self._program.launch(bound.arrays, bound.numbers, bound.stream)
+        fields.put_back()
 
     def bind(self, *args: Any, stream: Any = None, **kwargs: Any) -> BoundCall:
         """The call with these arguments, as a function of none: ``call()`` runs it once more.
@@ -201,12 +207,14 @@ class Compiled:
         hold when it runs is what it reads. Its stream is found here as by a call, where ``stream`` names
         none; ``call(stream=...)`` names another one.
         """
-        bound = self._on_stream(args, kwargs, stream)
+        fields = self._fields(args, kwargs)
+        fields.refuse_copies()
+        bound = self._on_stream(fields.given, stream)
         return self._program.bind(bound.arrays, bound.numbers, bound.views, bound.stream)
 
     def roofline(self, *args: Any, work: Optional[Kernel] = None, **kwargs: Any) -> Roofline:
         """Times runs with these arguments, of which those that are written are left alone."""
-        bound = self._ready(self._named(args, kwargs), None)
+        bound = self._ready(self._fields(args, kwargs).given, None)
         kernel = work or (self._schedule.start if self._schedule is not None else self.kernel)
         times, runs, work_done, roofs, executed, device, svg = self._program.measure(
             bound.arrays, bound.numbers, kernel, kernel.name
@@ -215,7 +223,7 @@ class Compiled:
 
     def seconds(self, *args: Any, **kwargs: Any) -> float:
         """The median time of runs with these arguments, of which those written are left alone."""
-        bound = self._ready(self._named(args, kwargs), None)
+        bound = self._ready(self._fields(args, kwargs).given, None)
         return self._program.seconds(bound.arrays, bound.numbers)
 
     def check(self, *args: Any, **kwargs: Any) -> str:
@@ -227,16 +235,20 @@ class Compiled:
         :class:`ArgumentError` with those at fault. Maps on a card are copied for it. Returns what
         was checked, in words. :func:`purlin.checked` does it at each call.
         """
-        bound = self._bind(self._named(args, kwargs), None)
+        bound = self._bind(self._fields(args, kwargs).given, None)
         return self._program.check(bound.arrays, bound.numbers)
 
     def _checked(self) -> Compiled:
         """The same, each call of which is checked."""
         return Compiled(self._program, self._schedule, True)
 
-    def _on_stream(self, args: tuple, kwargs: dict[str, Any], stream: Any) -> Bound:
+    def _fields(self, args: tuple, kwargs: dict[str, Any]) -> Fields:
+        """The arguments by name, those of records as their fields."""
+        return Fields(self._named(args, kwargs), {a.name: a.is_written for a in self.arguments})
+
+    def _on_stream(self, given: dict[str, Any], stream: Any) -> Bound:
         """The arguments of a run and its stream: the one that is named, or that of the arrays' library."""
-        given, handle = self._named(args, kwargs), _stream(stream)
+        handle = _stream(stream)
         if handle is not None or self.target != "cuda":
             return self._ready(given, handle)
         current = self._current_stream(given)

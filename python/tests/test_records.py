@@ -1,0 +1,94 @@
+"""Records: arrays of NumPy's structures, and arrays for each field."""
+
+import numpy as np
+import pytest
+
+import purlin
+
+BEST = np.dtype([("value", "f8"), ("at", "i8")])
+HEAD = """
+record Best(value: f64, at: i64)
+operator argmin(a: Best, b: Best) := select(b.value < a.value or b.value == a.value and b.at < a.at, b, a) identity Best(inf, 9223372036854775807) {associative, commutative, no_nan}
+param n: i32
+"""
+ROWS = f"""kernel rows
+{HEAD}arg x: f64[n, 8] in
+arg best: Best[n] out
+
+for i in 0..n
+  best[i] = argmin(j in 0..8: Best(x[i, j], j))
+"""
+OLDER = f"""kernel older
+{HEAD}arg new: Best[n] in
+arg best: Best[n] inout
+
+for i in 0..n
+  best[i] argmin= new[i]
+"""
+DEVICES = sorted({"c", "opencl"} & set(purlin.devices()))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_results_are_structures(device):
+    x = np.random.default_rng(3).random((5, 8))
+    best = np.zeros(5, BEST)
+    purlin.compile(ROWS, device)(x=x, best=best)
+    assert (best["value"] == x.min(axis=1)).all() and (best["at"] == x.argmin(axis=1)).all()
+    fields = {"value": np.zeros(5), "at": np.zeros(5, "i8")}
+    rows = purlin.compile(ROWS, device)
+    rows(x=x, best=fields)
+    apart = {"best_value": np.zeros(5), "best_at": np.zeros(5, "i8")}
+    rows.bind(x=x, **apart)()
+    for found in (fields["value"], apart["best_value"]):
+        assert (found == best["value"]).all()
+    for found in (fields["at"], apart["best_at"]):
+        assert (found == best["at"]).all()
+
+
+def test_structures_are_read_and_written():
+    new = np.array([(1.0, 7), (2.0, 3), (0.5, 1)], BEST)
+    best = np.array([(1.0, 9), (1.5, 2), (3.0, 0)], BEST)
+    older = purlin.compile(OLDER)
+    older.check(new=new, best=best)
+    older(new=new, best=best)
+    assert best.tolist() == [(1.0, 7), (1.5, 2), (0.5, 1)]
+    assert new.tolist() == [(1.0, 7), (2.0, 3), (0.5, 1)]
+    # every second structure, in an array of more fields
+    more = np.dtype([("weight", "f4"), *BEST.descr])
+    wide = np.zeros(6, more)
+    wide["weight"], wide["value"] = 2.5, 9.0
+    part = wide[::2][["value", "at"]]
+    older(new=new, best=part)
+    assert wide["value"].tolist() == [1.0, 9.0, 2.0, 9.0, 0.5, 9.0] and (wide["weight"] == 2.5).all()
+
+
+def test_a_step_keeps_what_becomes_of_structures():
+    s = purlin.Schedule(ROWS)
+    s.realise("j")
+    s.split("i", 4)
+    x = np.random.default_rng(4).random((6, 8))
+    best = np.zeros(6, BEST)
+    purlin.compile(s)(x=x, best=best)
+    assert (best["at"] == x.argmin(axis=1)).all()
+
+
+def test_fields_that_do_not_fit_are_refused():
+    older = purlin.compile(OLDER)
+    new, best = np.zeros(3, BEST), np.zeros(3, BEST)
+    with pytest.raises(purlin.MissingArgument, match="new_at"):
+        older(new={"value": np.zeros(3)}, best=best)
+    with pytest.raises(purlin.UnknownArgument, match="new_weight"):
+        older(new={"value": np.zeros(3), "at": np.zeros(3, "i8"), "weight": np.zeros(3)}, best=best)
+    with pytest.raises(purlin.DtypeError, match="new_at"):
+        older(new=np.zeros(3, [("value", "f8"), ("at", "f8")]), best=best)
+    with pytest.raises(purlin.ShapeError, match="new"):
+        older(new=new[:2], best=best)
+    with pytest.raises(purlin.LayoutError, match="`new` is an array of structures"):
+        older.bind(new=new, best=best)
+    with pytest.raises(purlin.UnknownArgument, match="it takes `n`, `new_value`, `best_value`"):
+        older(new=new, best=np.zeros(3))
+    read_only = best.copy()
+    read_only.flags.writeable = False
+    with pytest.raises(purlin.ReadOnlyError, match="`best` is read-only"):
+        older(new=new, best=read_only)
+    older(new=read_only, best=best)
