@@ -133,8 +133,11 @@ struct Text<'r> {
 
 /// The text after a change, and what that is; none where it has no place for the one that was drawn.
 pub fn mutated<'r>(text: &str, random: &'r mut Random) -> Option<(String, &'static str)> {
-    let lines = text.lines().map(Line::of).collect();
-    let mut text = Text { lines, random };
+    // the code of functions is text of another language
+    let (declared, lines): (Vec<&str>, Vec<&str>) = text
+        .lines()
+        .partition(|line| line.starts_with("extern ") || line.starts_with("  \"") || line.starts_with(')'));
+    let mut text = Text { lines: lines.into_iter().map(Line::of).collect(), random };
     #[allow(clippy::type_complexity)] // a list of functions
     let changes: [(&'static str, fn(&mut Text<'r>) -> Option<()>); 12] = [
         ("another operator", Text::operator),
@@ -152,7 +155,10 @@ pub fn mutated<'r>(text: &str, random: &'r mut Random) -> Option<(String, &'stat
     ];
     let (name, change) = changes[text.below(changes.len())];
     change(&mut text)?;
-    Some((text.lines.iter().map(|l| l.text() + "\n").collect(), name))
+    let lines: Vec<String> = text.lines.iter().map(Line::text).collect();
+    let (head, rest) = lines.split_at(lines.len().min(1));
+    let all = head.iter().map(String::as_str).chain(declared).chain(rest.iter().map(String::as_str));
+    Some((all.map(|line| line.to_owned() + "\n").collect(), name))
 }
 
 impl Text<'_> {

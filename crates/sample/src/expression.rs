@@ -23,6 +23,8 @@ impl Draw {
                 let ops = [BinaryOp::Add, BinaryOp::Mul, BinaryOp::Sub, BinaryOp::Min, BinaryOp::Max];
                 Expr::binary(pick(&ops, *op), self.expression(a), self.expression(b))
             }
+            // the high picks, so that small ones are simple
+            ExprPlan::Call(208.., a) if self.config.records => self.external(a),
             ExprPlan::Call(function, a) => {
                 let functions = [MathFn::Fabs, MathFn::Sin, MathFn::Cos, MathFn::Tanh, MathFn::Atan];
                 Expr::call(pick(&functions, *function), [self.expression(a)])
@@ -118,7 +120,11 @@ impl Draw {
             // with a nan neither is true
             choices.push(Expr::binary(BinaryOp::Lt, Expr::load(self.odd, [(*i).into()]), 0.25));
             choices.push(Expr::binary(BinaryOp::Le, 0.25, Expr::load(self.odd, [(*i).into()])));
-            choices.push(Expr::load(self.mask, [(*i).into()]));
+            let mask = Expr::load(self.mask, [(*i).into()]);
+            choices.push(mask.clone());
+            if self.config.records {
+                choices.push(Expr::binary(BinaryOp::Eq, mask, Expr::binary(BinaryOp::Lt, *i, 2)));
+            }
         }
         for pair in self.scope.windows(2) {
             choices.push(Expr::binary(BinaryOp::Le, pair[0].0, pair[1].0));

@@ -21,7 +21,8 @@
 //! half of the names are words that a target, isl or the engine uses, and some labels would be
 //! code. Where launches are asked for ([`SampleConfig::launches`]), about half of the samples have two
 //! or more, some of them repeated by a loop of the host; where records are ([`SampleConfig::records`]), some
-//! idioms join them in a loop, in any order or in theirs.
+//! idioms join them in a loop, in any order or in theirs, calls are those of a declared function, and
+//! conditions compare truth values.
 //!
 //! A sample is made from a [`Plan`](plan::Plan), which is what shrinks: fewer nests and statements,
 //! smaller expressions, and picks towards the first (simplest) choice.

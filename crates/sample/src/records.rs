@@ -1,7 +1,7 @@
-//! Records that an operator joins in a loop.
+//! Records that an operator joins in a loop, and calls of a declared function.
 
 use super::draw::Draw;
-use super::plan::IdiomPlan;
+use super::plan::{ExprPlan, IdiomPlan};
 use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
 use purlin_ir::types::ScalarType;
 use purlin_ir::{NamedOperator, text};
@@ -21,7 +21,22 @@ fn operator(of: usize) -> Option<NamedOperator> {
     kernel.declared().operators.first().copied()
 }
 
+/// Whose code rounds as what it computes.
+const EXTERNAL: &str = "kernel k\nextern damped(x: f64, k: i32) -> f64 := x/(1.0 + x*x)*f64(k) \
+     code (\"return x/(1.0 + x*x)*k;\")\narg y: f64 inout\ny = damped(y, 2)\n";
+
 impl Draw {
+    /// A call of a declared function.
+    pub(super) fn external(&mut self, plan: &ExprPlan) -> Expr {
+        let value = self.expression(plan);
+        let kernel = text::parse(EXTERNAL).ok();
+        let Some(function) = kernel.and_then(|k| k.declared().externals.first().copied()) else {
+            return value;
+        };
+        let k = self.scope.last().map_or(Expr::Int(2), |(iname, _)| Expr::binary(BinaryOp::Mod, *iname, 3));
+        Expr::call(MathFn::External(function), [self.stored(ScalarType::F64, value), k])
+    }
+
     /// Whether the idiom of a plan is one of records.
     pub(super) fn is_of_records(&self, plan: &IdiomPlan) -> bool {
         self.config.records && plan.index[0] & 16 != 0 && plan.op & 16 != 0

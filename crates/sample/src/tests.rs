@@ -84,22 +84,25 @@ fn launches_occur() {
     }
 }
 
-/// Records occur, run, and mean what their text does.
+/// Records, declared functions and truth values that are compared occur, run, and mean what their text does.
 #[test]
 fn records_occur_and_run() {
     let mut runner = TestRunner::new(config(1));
     let strategy = arbitrary_kernel(SampleConfig { records: true, ..SampleConfig::default() });
-    let (mut joined, mut kept) = (0, 0);
+    let (mut joined, mut kept, mut called, mut equal) = (0, 0, 0, 0);
     for _ in 0..400 {
         let mut sample = strategy.new_tree(&mut runner).expect("a sample").current();
         let text = sample.kernel.to_string();
         joined += usize::from(text.contains(" ends= "));
         kept += usize::from(text.contains(" run= "));
+        called += usize::from(text.contains("extern damped"));
+        equal += usize::from(text.contains("] == (i"));
         assert_eq!(purlin_ir::text::parse(&text).as_ref(), Ok(&sample.kernel), "{text}");
         let run = interpret(&sample.kernel, &mut sample.memory);
         assert!(run.is_ok(), "{run:?}\n{text}");
     }
     assert!(joined > 5 && kept > 5, "{joined} in any order, {kept} in theirs");
+    assert!(called > 5 && equal > 5, "{called} with a declared function, {equal} compare truth values");
 }
 
 /// What the documentation promises to occur does, within a few hundred samples.
