@@ -306,7 +306,7 @@ fn check_lanes(kernel: &Kernel, iname: InameId) -> Result<(), Refusal> {
     LANES.require(false, || {
         format!(
             "`{}` {found}, needed 2, 4, 8, 16, 32 or {MAX_LANES} lanes; split it by one of these with the tail \
-             strategy peel, or exact where it divides the length",
+             strategy peel, or exact where it divides the length, or allow any_form: C has lanes of any number",
             kernel.show_domain(iname, domain)
         )
     })
