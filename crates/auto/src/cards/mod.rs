@@ -215,6 +215,11 @@ fn in_launches<'a>(name: &str, mut draft: Draft<'a>, wide: bool) -> Tried<Mapped
 fn in_panels(first: usize, mut draft: Draft<'_>) -> Tried<Mapped<'_>> {
     let mut mapped = Mapped::default();
     let launches = draft.spread(Cutting { wide: false, shared: panels::is_long })?;
+    if launches.iter().all(|launch| launch.covers.is_empty()) {
+        draft.considered.push("panels: left, no launch has tiles for more than one group".to_owned());
+        mapped.refused = draft.considered;
+        return Ok(mapped);
+    }
     for (held, kind) in [(true, ""), (false, ", in place")] {
         let mut draft = draft.clone();
         match draft.map_panels(&launches, &IN_ROWS, held) {
