@@ -75,6 +75,16 @@ impl Kernel {
         self.0.sub_group.width()
     }
 
+    /// The laws of each declared operator, and whether they are proved or sampled.
+    #[getter]
+    fn laws(&self) -> BTreeMap<&'static str, (Vec<&'static str>, String)> {
+        let operators = self.0.declared().operators.into_iter();
+        let row = |op: ir::NamedOperator| {
+            (op.name(), (op.laws.iter().map(|law| law.name()).collect(), op.proof().to_string()))
+        };
+        operators.map(row).collect()
+    }
+
     fn __str__(&self) -> String {
         self.0.to_string()
     }

@@ -92,3 +92,9 @@ def test_fields_that_do_not_fit_are_refused():
     with pytest.raises(purlin.ReadOnlyError, match="`best` is read-only"):
         older(new=new, best=read_only)
     older(new=read_only, best=best)
+
+
+def test_laws_are_proved_or_sampled():
+    proved = "proved, by all 729 orders of its operands"
+    assert purlin.Kernel.parse(ROWS).laws == {"argmin": (["associative", "commutative", "no_nan"], proved)}
+    assert purlin.Kernel.parse("kernel k\narg y: f64 out\n\ns: y = 1.0\n").laws == {}

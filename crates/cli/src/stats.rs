@@ -14,7 +14,7 @@ use purlin::analysis::stats::{
 use purlin::codegen::target::Execution;
 use purlin::codegen::{Note, Options, PlacedKernel, Target};
 use purlin::forms::mesh::MeshCounts;
-use purlin::ir::{AddressSpace, AxisTag, Kernel, VarKind};
+use purlin::ir::{AddressSpace, AxisTag, Kernel, NamedOperator, VarKind};
 use std::collections::BTreeMap;
 
 /// Count operations, accesses and footprints of a kernel, exactly, without running it
@@ -52,7 +52,7 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
             true => args.transform.apply(&source, &source.lower()?)?.kernel,
             false => source.kernel()?,
         };
-        return out(&formula_text(&formulas(&kernel)?));
+        return out(&(formula_text(&formulas(&kernel)?) + &laws(&kernel)));
     }
     let (mut kernel, params, cells) = match &source {
         Source::Form(form) => {
@@ -73,7 +73,17 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
     }
     let banks = banks(&bank_traffic(&kernel, &params)?);
     let counted = text(&statistics(&kernel, &params)?, &params, cells);
-    out(&(counted + &banks + &notes(&kernel)))
+    out(&(counted + &banks + &laws(&kernel) + &notes(&kernel)))
+}
+
+/// The laws of declared operators, and how they are known.
+fn laws(kernel: &Kernel) -> String {
+    let line = |operator: NamedOperator| {
+        let laws: Vec<_> = operator.laws.iter().map(|law| law.name()).collect();
+        let laws = if laws.is_empty() { "no laws".to_owned() } else { laws.join(", ") };
+        format!("operator {}: {laws}: {}\n", operator.name(), operator.proof())
+    };
+    kernel.declared().operators.into_iter().map(line).collect()
 }
 
 /// What a reader of the code on a card would not expect of a kernel that is placed there. Where a
