@@ -26,6 +26,7 @@ tag(i_i, tag: l.0)
 from purlin._purlin import BoundCall, CountFormula, Kernel, __version__
 from purlin._purlin import forms as _forms
 from purlin.auto import AutoSchedule, ScheduleTrial, auto
+from purlin.capture import capture
 from purlin.checks import checked
 from purlin.compiled import Argument, Compiled, Roofline, compile, devices, source
 from purlin.errors import (
@@ -132,6 +133,7 @@ __all__ = [
     "Witness",
     "__version__",
     "auto",
+    "capture",
     "checked",
     "compile",
     "devices",

@@ -10,6 +10,7 @@ from typing import Any, Optional, Union
 from purlin import _purlin
 from purlin._purlin import BoundCall, Kernel
 from purlin.arrays import UNKNOWN, View, _about, current_stream, is_array, refuse_masked, view
+from purlin.capture import is_capturing, take
 from purlin.errors import ArgumentError, CopyWarning, DtypeError, UnknownArgument
 from purlin.schedule import Schedule
 from purlin.show import LANGUAGES, highlighted
@@ -194,6 +195,9 @@ class Compiled:
         An argument that is a record takes an array of NumPy's structures, whose fields are copied, or a
         mapping with an array for each field; ``best_value`` and ``best_at`` are arguments, too.
         """
+        if is_capturing():
+            take(self.bind(*args, stream=stream, **kwargs), None)
+            return
         fields = self._fields(args, kwargs)
         bound = self._on_stream(fields.given, stream)
         self._program.launch(bound.arrays, bound.numbers, bound.stream)
@@ -211,6 +215,10 @@ class Compiled:
         fields.refuse_copies()
         bound = self._on_stream(fields.given, stream)
         return self._program.bind(bound.arrays, bound.numbers, bound.views, bound.stream)
+
+    def capture(self, *args: Any, stream: Any = None, **kwargs: Any) -> BoundCall:
+        """The bound call as a graph of CUDA; on other devices, and of arrays that are copied, a bound call."""
+        return self.bind(*args, stream=stream, **kwargs).capture()
 
     def roofline(self, *args: Any, work: Optional[Kernel] = None, **kwargs: Any) -> Roofline:
         """Times runs with these arguments, of which those that are written are left alone."""

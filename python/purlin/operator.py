@@ -186,6 +186,10 @@ class Operator:
         calls = [part.compiled.bind(stream=stream, **_of(part, given)) for part in self.parts]
         return calls[0] if len(calls) == 1 else BoundCall.sequence(calls)
 
+    def capture(self, *outputs: Any, stream: Any = None, **kwargs: Any) -> BoundCall:
+        """The bound call of all parts as one graph of CUDA; as :meth:`purlin.Compiled.capture`."""
+        return self.bind(*outputs, stream=stream, **kwargs).capture()
+
     def check(self, *outputs: Any, **kwargs: Any) -> str:
         """Checks a call without running it, as :meth:`purlin.Compiled.check`; a line for each part."""
         given = self._named(outputs, kwargs)

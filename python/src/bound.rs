@@ -2,9 +2,22 @@
 
 use crate::failure;
 use crate::lend;
-use purlin::runtime::{Device, Prepared};
+use purlin::runtime::{Device, Prepared, Recorded};
 use pyo3::prelude::*;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Functions whose calls are being captured, in any thread.
+static CAPTURES: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a function whose calls are captured, while it runs.
+#[pyfunction]
+pub(crate) fn capturing(begins: bool) {
+    match begins {
+        true => CAPTURES.fetch_add(1, Ordering::Relaxed),
+        false => CAPTURES.fetch_sub(1, Ordering::Relaxed),
+    };
+}
 
 /// A call with its arguments, checked when they were bound: ``call()`` runs it, and checks nothing
 /// again.
@@ -16,12 +29,14 @@ pub(crate) struct BoundCall {
     /// What keeps the arrays.
     owners: Vec<Arc<Py<PyAny>>>,
     stream: Option<u64>,
+    /// All launches as one.
+    recorded: Option<Recorded<'static>>,
 }
 
 /// One kernel of a call.
 struct Launch {
     device: Arc<dyn Device>,
-    prepared: Prepared<'static>,
+    prepared: Arc<Prepared<'static>>,
 }
 
 impl BoundCall {
@@ -31,8 +46,8 @@ impl BoundCall {
         owners: Py<PyAny>,
         stream: Option<u64>,
     ) -> Self {
-        let launch = Launch { device: Arc::clone(device), prepared };
-        Self { launches: vec![Arc::new(launch)], owners: vec![Arc::new(owners)], stream }
+        let launch = Launch { device: Arc::clone(device), prepared: Arc::new(prepared) };
+        Self { launches: vec![Arc::new(launch)], owners: vec![Arc::new(owners)], stream, recorded: None }
     }
 }
 
@@ -46,7 +61,29 @@ impl BoundCall {
             launches: calls().flat_map(|call| call.launches.iter().cloned()).collect(),
             owners: calls().flat_map(|call| call.owners.iter().cloned()).collect(),
             stream: calls().find_map(|call| call.stream),
+            recorded: None,
         }
+    }
+
+    /// The same call as a graph of CUDA, which the driver takes about as fast as one kernel. On other
+    /// devices, and where arrays are copied, it stays as it is.
+    fn capture(&self, py: Python<'_>) -> PyResult<Self> {
+        let recorded = failure::run(py, || {
+            let [first, rest @ ..] = &self.launches[..] else { return Ok(None) };
+            if rest.iter().any(|launch| !Arc::ptr_eq(&launch.device, &first.device)) {
+                return Ok(None);
+            }
+            let prepared: Vec<_> = self.launches.iter().map(|launch| Arc::clone(&launch.prepared)).collect();
+            Ok(first.device.record(&prepared)?)
+        })?;
+        let (launches, owners) = (self.launches.clone(), self.owners.clone());
+        Ok(Self { launches, owners, stream: self.stream, recorded })
+    }
+
+    /// Whether it is a graph of CUDA.
+    #[getter]
+    fn is_graph(&self) -> bool {
+        self.recorded.is_some()
     }
 
     /// The stream that it is put on unless another one is named; none: it runs to the end.
@@ -57,14 +94,24 @@ impl BoundCall {
 
     /// Runs once, on ``stream`` if one is named.
     #[pyo3(signature = (*, stream=None))]
-    fn __call__(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn __call__(slf: &Bound<'_, Self>, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let this = slf.get();
+        if CAPTURES.load(Ordering::Relaxed) > 0
+            && py.import("purlin.capture")?.call_method1("take", (slf, stream))?.extract()?
+        {
+            return Ok(());
+        }
         let stream = match stream {
-            None => self.stream,
+            None => this.stream,
             Some(named) => py.import("purlin.compiled")?.call_method1("_stream", (named,))?.extract()?,
         };
         let stream = stream.map(lend::stream);
         failure::run(py, || {
-            Ok(self.launches.iter().try_for_each(|l| l.device.repeat(&l.prepared, stream))?)
+            let ran = match (&this.recorded, &this.launches[..]) {
+                (Some(recorded), [first, ..]) => first.device.replay(recorded, stream),
+                (_, launches) => launches.iter().try_for_each(|l| l.device.repeat(&l.prepared, stream)),
+            };
+            Ok(ran?)
         })
     }
 
@@ -73,6 +120,7 @@ impl BoundCall {
             1 => "a kernel".to_owned(),
             n => format!("{n} kernels"),
         };
-        format!("<purlin.BoundCall of {kernels}>")
+        let graph = if self.is_graph() { ", a graph" } else { "" };
+        format!("<purlin.BoundCall of {kernels}{graph}>")
     }
 }

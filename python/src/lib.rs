@@ -45,5 +45,6 @@ fn _purlin(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(programs::statistics, m)?)?;
     m.add_function(wrap_pyfunction!(sparse::csr_pattern, m)?)?;
     m.add_function(wrap_pyfunction!(solve::solve_rows, m)?)?;
+    m.add_function(wrap_pyfunction!(bound::capturing, m)?)?;
     m.add_function(wrap_pyfunction!(form::forms, m)?)
 }

@@ -176,3 +176,77 @@ def test_a_call_runs_on_the_stream_of_the_results(x, y, named, launched):
     program = Recorder()
     purlin.Compiled(program)(x=x, y=y, stream=named)
     assert program.launched == [launched]
+
+
+@pytest.mark.parametrize("device", HOST)
+def test_a_captured_call_is_replayed(device):
+    x, y = np.arange(1000.0), np.zeros(1000)
+    call = scheduled(device).capture(2.0, x, y)
+    assert not y.any() and not call.is_graph  # which only cards have
+    x += 1.0
+    call()
+    call()
+    assert np.array_equal(y, 4 * (np.arange(1000.0) + 1))
+
+
+@pytest.mark.parametrize("device", HOST)
+def test_a_function_of_several_calls_is_captured(device):
+    """Calls of kernels, operators and bound calls, in order, with what the arrays hold at the replay."""
+    axpy, op = purlin.compile(AXPY, device), purlin.jit("laplace", device, dim=2, degree=1)
+    given, expected = operands(op)
+    (name,) = [name for name, value in given.items() if value.ndim == 1]
+    u, y, total = given[name], np.zeros_like(expected), np.zeros_like(expected)
+    scale = axpy.bind(a=-1.0, x=y, y=y.copy())
+    ran = []
+
+    def step():
+        op(y, **given)
+        axpy(a=1.0, x=y, y=total)
+        scale()
+        ran.append(True)
+
+    call = purlin.capture(step)
+    assert ran == [True] and not y.any() and not total.any()
+    assert repr(call) == "<purlin.BoundCall of 3 kernels>"
+    call()
+    # sums of at most 18 products in f64
+    assert np.allclose(total, expected, rtol=0, atol=1e-13)
+    u *= 2.0
+    y[:] = 0.0
+    call()
+    assert np.allclose(total, 3 * expected, rtol=0, atol=1e-13) and ran == [True]
+    # after it, calls run again
+    axpy(a=1.0, x=y, y=total)
+    assert np.allclose(total, 5 * expected, rtol=0, atol=1e-13)
+
+
+def test_captures_of_threads_are_apart():
+    """What another thread calls meanwhile runs."""
+    axpy = purlin.compile(AXPY)
+    x, y, other = np.ones(8), np.zeros(8), np.zeros(8)
+
+    def captured():
+        axpy(a=1.0, x=x, y=y)
+        thread = threading.Thread(target=lambda: (axpy(a=1.0, x=x, y=other), axpy.bind(a=1.0, x=x, y=other)()))
+        thread.start()
+        thread.join()
+
+    call = purlin.capture(captured)
+    assert other.tolist() == [2.0] * 8 and not y.any()
+    call()
+    assert y.tolist() == [1.0] * 8
+
+
+def test_what_is_no_capture_is_refused():
+    axpy = purlin.compile(AXPY)
+    with pytest.raises(purlin.ArgumentError, match="the function makes no call"):
+        purlin.capture(lambda: None)
+    with pytest.raises(purlin.ArgumentError, match="capture: found a `int`, needed a function that makes calls"):
+        purlin.capture(3)
+    with pytest.raises(purlin.ArgumentError, match="a capture is under way in this thread"):
+        purlin.capture(lambda: purlin.capture(lambda: None))
+    y = np.zeros(4)
+    with pytest.raises(purlin.ShapeError):
+        purlin.capture(lambda: axpy(a=1.0, x=np.ones(3), y=y))
+    axpy(a=1.0, x=np.ones(4), y=y)  # no capture is under way
+    assert y.tolist() == [1.0] * 4

@@ -2,8 +2,8 @@
 
 use crate::arguments::bind;
 use crate::device::{
-    Arg, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Prepared, Shared, Stream,
-    Traffic,
+    Arg, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Prepared, Recorded, Shared,
+    Stream, Traffic,
 };
 use crate::driver::{Checked, Driver, lock};
 use crate::error::RuntimeError;
@@ -11,7 +11,7 @@ use crate::foreign::{Foreign, Place};
 use crate::guests::{admit, among, fetch, settle};
 use crate::interrupt::check_interrupt;
 use crate::limits::check_limits;
-use crate::prepared::{prepare, repeat};
+use crate::prepared::{prepare, record, repeat, replay};
 use crate::timing::{Timing, TimingOptions};
 use purlin_codegen::Program;
 use std::hash::{Hash, Hasher};
@@ -157,6 +157,14 @@ impl<D: Driver> Device for Checked<D> {
 
     fn repeat(&self, prepared: &Prepared<'_>, stream: Option<Stream>) -> Result<(), RuntimeError> {
         repeat(self, prepared, stream)
+    }
+
+    fn record<'a>(&self, prepared: &[Arc<Prepared<'a>>]) -> Result<Option<Recorded<'a>>, RuntimeError> {
+        record(self, prepared)
+    }
+
+    fn replay(&self, recorded: &Recorded<'_>, stream: Option<Stream>) -> Result<(), RuntimeError> {
+        replay(self, recorded, stream)
     }
 
     fn launch_all(&self, launches: &[Launch<'_>]) -> Result<f64, RuntimeError> {

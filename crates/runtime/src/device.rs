@@ -324,6 +324,21 @@ pub struct Prepared<'a> {
     pub(crate) grid: [u64; 3],
 }
 
+/// Launches that a driver recorded as one. Whoever drops it has to keep until then what they read and write.
+pub(crate) trait Replay: Send + Sync {
+    /// Puts them on a stream, or on the default one and waits; one call at a time.
+    fn replay(&self, stream: Option<Stream>) -> Result<(), RuntimeError>;
+}
+
+/// Prepared launches as one graph, by [`Device::record`].
+pub struct Recorded<'a> {
+    /// Of the device.
+    pub(crate) device: u64,
+    // dropped before what its launches read and write
+    pub(crate) graph: Box<dyn Replay>,
+    pub(crate) launches: Vec<Arc<Prepared<'a>>>,
+}
+
 /// An argument of a [`Prepared`] launch.
 pub(crate) enum Kept<'a> {
     I32(i32),
@@ -452,6 +467,19 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// A launch that another device prepared, a stream for a device without streams, a failing driver.
     fn repeat(&self, prepared: &Prepared<'_>, stream: Option<Stream>) -> Result<(), RuntimeError>;
+
+    /// Makes one graph of launches that this device prepared, for [`Device::replay`]: the driver takes it
+    /// about as fast as one of them. None where the device has no graphs, or a launch copies its arrays.
+    ///
+    /// # Errors
+    /// A launch that another device prepared, a failing driver.
+    fn record<'a>(&self, prepared: &[Arc<Prepared<'a>>]) -> Result<Option<Recorded<'a>>, RuntimeError>;
+
+    /// Launches what this device recorded, in order, as [`Device::repeat`] does one.
+    ///
+    /// # Errors
+    /// What another device recorded, a failing driver.
+    fn replay(&self, recorded: &Recorded<'_>, stream: Option<Stream>) -> Result<(), RuntimeError>;
 
     /// Runs programs one after the other, each as by [`Device::launch`], and waits for the last one
     /// alone. Returns the seconds that they took by the device's clock: on a card from the first to

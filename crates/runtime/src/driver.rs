@@ -1,7 +1,7 @@
 //! What a backend has to provide, and the checked device that is built on it.
 
 use crate::arguments::{Params, Value, bind_entry, scratch};
-use crate::device::{Arg, Buffer, Code, Device, DeviceInfo, Optimisation, Origin, Shared, Stream};
+use crate::device::{Arg, Buffer, Code, Device, DeviceInfo, Optimisation, Origin, Replay, Shared, Stream};
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
 use crate::fork::{delay_forks, forks, watch_forks};
@@ -94,6 +94,13 @@ pub(crate) trait Driver: Send + Sync {
         _wait: bool,
     ) -> Result<(), RuntimeError> {
         Err(RuntimeError::NoStreams { device: self.info().name.clone() })
+    }
+    /// Launches that `put` puts on a stream, as one; none if the device has no such graphs.
+    fn record(
+        &self,
+        _put: &mut dyn FnMut(Stream) -> Result<(), RuntimeError>,
+    ) -> Result<Option<Box<dyn Replay>>, RuntimeError> {
+        Ok(None)
     }
     /// Runs to the end and returns the seconds it took by the device's clock.
     fn run(&self, code: &Self::Code, call: &Call<'_, Self::Memory>) -> Result<f64, RuntimeError>;

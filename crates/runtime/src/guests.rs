@@ -164,17 +164,27 @@ pub(crate) fn settle<D: Driver>(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::device::{Backend, DeviceInfo, Optimisation, Origin};
+    use crate::device::{Backend, DeviceInfo, Optimisation, Origin, Replay};
     use crate::driver::{Call, CallValue};
     use crate::foreign::Place;
     use purlin_codegen::{HostExpr, LaunchPlan, Program, Target};
     use purlin_ir::ScalarType;
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     /// A card that writes down what it is asked for; its memory is the host's.
     struct Card {
         info: DeviceInfo,
-        log: Mutex<Vec<String>>,
+        log: Arc<Mutex<Vec<String>>>,
+    }
+
+    /// What it recorded.
+    struct Tape(Arc<Mutex<Vec<String>>>);
+
+    impl Replay for Tape {
+        fn replay(&self, stream: Option<Stream>) -> Result<(), RuntimeError> {
+            self.0.lock().unwrap().push(format!("replay on {:?}", stream.map(|s| s.0)));
+            Ok(())
+        }
     }
 
     /// An address.
@@ -202,7 +212,7 @@ mod tests {
                 vector_bytes: 0,
                 core_cache_bytes: 0,
             };
-            Self { info, log: Mutex::default() }
+            Self { info, log: Arc::default() }
         }
 
         fn note(&self, what: String) {
@@ -259,6 +269,14 @@ mod tests {
         fn enqueue(&self, (): &(), call: &Call<'_, At>, s: Stream, wait: bool) -> Result<(), RuntimeError> {
             self.note(format!("enqueue {} arrays on {}, wait: {wait}", Self::arguments(call), s.0));
             Ok(())
+        }
+        fn record(
+            &self,
+            put: &mut dyn FnMut(Stream) -> Result<(), RuntimeError>,
+        ) -> Result<Option<Box<dyn Replay>>, RuntimeError> {
+            put(Stream(5))?;
+            self.note("recorded".into());
+            Ok(Some(Box::new(Tape(Arc::clone(&self.log)))))
         }
         fn run(&self, (): &(), call: &Call<'_, At>) -> Result<f64, RuntimeError> {
             self.note(format!("run {} arrays", Self::arguments(call)));
@@ -317,7 +335,8 @@ mod tests {
         };
         let args = [("x", Arg::Foreign(x)), ("y", Arg::Foreign(lent(&b)))];
         device.launch_on(&exe, &args, stream.map(Stream)).unwrap();
-        device.driver.log.into_inner().unwrap()
+        let log = device.driver.log.lock().unwrap();
+        log.clone()
     }
 
     #[test]
@@ -352,6 +371,33 @@ mod tests {
         assert_eq!(*device.driver.log.lock().unwrap(), [on(7), wait(), on(9), wait(), run]);
         let other = Checked::new(Card::new());
         assert!(matches!(other.repeat(&prepared, None), Err(RuntimeError::OtherDevice { .. })));
+    }
+
+    #[test]
+    fn launches_are_recorded_once_and_replayed_on_a_stream() {
+        let device = Checked::new(Card::new());
+        let exe = device.compile(&program()).unwrap();
+        let (a, b) = (Aligned([1.0, 2.0]), Aligned([3.0, 4.0]));
+        // SAFETY: the card knows no streams.
+        let x = unsafe { lent(&a).after(7) };
+        let args = [("x", Arg::Foreign(x)), ("y", Arg::Foreign(lent(&b)))];
+        let prepared: Vec<_> = (0..2).map(|_| Arc::new(device.prepare(&exe, &args).unwrap())).collect();
+        device.driver.log.lock().unwrap().clear();
+        let recorded = device.record(&prepared).unwrap().unwrap();
+        device.replay(&recorded, Some(Stream(7))).unwrap();
+        device.replay(&recorded, None).unwrap();
+        let on = "enqueue 2 arrays on 5, wait: false";
+        // a run to the end waits for the values of each launch
+        let log = [on, on, "recorded", "replay on Some(7)", "wait 7", "wait 7", "replay on None"];
+        assert_eq!(*device.driver.log.lock().unwrap(), log);
+        let other = Checked::new(Card::new());
+        assert!(matches!(other.replay(&recorded, None), Err(RuntimeError::OtherDevice { .. })));
+        // an array of the host is copied at each launch, which a graph would not do
+        // SAFETY: as above.
+        let host = unsafe { Foreign::new(Place::Host, b.0.as_ptr() as u64, 16).writable() };
+        let copied =
+            device.prepare(&exe, &[("x", Arg::Foreign(lent(&a))), ("y", Arg::Foreign(host))]).unwrap();
+        assert!(device.record(&[Arc::new(copied)]).unwrap().is_none());
     }
 
     #[test]

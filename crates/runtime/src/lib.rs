@@ -54,8 +54,8 @@ pub use cache::{Cache, CacheKey};
 pub use ceilings::{measure_ceilings, measure_exceeded_ceilings};
 pub use claims::{Claim, Claims};
 pub use device::{
-    Arg, Backend, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Prepared, Stream,
-    Traffic,
+    Arg, Backend, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Prepared, Recorded,
+    Stream, Traffic,
 };
 pub use elements::{Element, buffer_of, download_values, upload_values};
 pub use error::{RuntimeError, Unavailable};

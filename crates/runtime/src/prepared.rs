@@ -1,12 +1,13 @@
 //! Launches whose arguments are checked once and that run often.
 
 use crate::arguments::{Value, bind, missing};
-use crate::device::{Arg, Device, Executable, Guest, Kept, Prepared, Shared, Stream};
+use crate::device::{Arg, Device, Executable, Guest, Kept, Prepared, Recorded, Shared, Stream};
 use crate::driver::{Checked, Driver};
 use crate::error::RuntimeError;
 use crate::guests::{admit, among, renew, settle};
 use purlin_codegen::ArgKind;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 impl<'a> Kept<'a> {
     fn guest(&self) -> Option<&Guest<'a>> {
@@ -104,4 +105,40 @@ pub(crate) fn repeat<D: Driver>(
         device.start(&calls, stream, wait)
     })?;
     guests().try_for_each(|guest| settle(device, exe, guest))
+}
+
+/// Makes one graph of launches, unless one of them copies.
+pub(crate) fn record<'a, D: Driver>(
+    device: &Checked<D>,
+    prepared: &[Arc<Prepared<'a>>],
+) -> Result<Option<Recorded<'a>>, RuntimeError> {
+    if prepared.iter().flat_map(|one| &one.values).filter_map(Kept::guest).any(|guest| guest.copied) {
+        return Ok(None);
+    }
+    let _turn = device.turn()?;
+    let graph = device.driver.record(&mut |stream| {
+        prepared.iter().try_for_each(|one| {
+            let exe = &*one.executable.shared;
+            device.in_pieces(exe, (&one.values(exe), &one.params, one.grid), &mut |calls| {
+                calls.iter().try_for_each(|(code, call)| device.driver.enqueue(code, call, stream, false))
+            })
+        })
+    })?;
+    Ok(graph.map(|graph| Recorded { device: device.id, graph, launches: prepared.to_vec() }))
+}
+
+/// Launches a graph once more, after the streams that make the values of its arrays.
+pub(crate) fn replay<D: Driver>(
+    device: &Checked<D>,
+    recorded: &Recorded<'_>,
+    stream: Option<Stream>,
+) -> Result<(), RuntimeError> {
+    if recorded.device != device.id {
+        let what = format!("a graph of {} launches", recorded.launches.len());
+        return Err(RuntimeError::OtherDevice { what, device: device.device_name() });
+    }
+    let guests = || recorded.launches.iter().flat_map(|one| &one.values).filter_map(Kept::guest);
+    guests().try_for_each(|guest| renew(device, guest, stream))?;
+    let _turn = device.turn()?;
+    recorded.graph.replay(stream)
 }

@@ -3,7 +3,7 @@
 use super::context::{self, Context, CudaCode, CudaMemory, Stopwatch, driver_error};
 use super::{graph, nvrtc, ptxas};
 use crate::cache::Cache;
-use crate::device::{Backend, DeviceInfo, Optimisation, Origin, Stream};
+use crate::device::{Backend, DeviceInfo, Optimisation, Origin, Replay, Stream};
 use crate::driver::{Call, CallValue, Driver};
 use crate::error::{RuntimeError, Unavailable};
 use crate::foreign::{Foreign, Place};
@@ -206,6 +206,15 @@ impl Driver for CudaDriver {
         if wait { self.wait(stream.0) } else { Ok(()) }
     }
 
+    fn record(
+        &self,
+        put: &mut dyn FnMut(Stream) -> Result<(), RuntimeError>,
+    ) -> Result<Option<Box<dyn Replay>>, RuntimeError> {
+        self.context.enter()?;
+        let graph = graph::Graph::of(&self.context, |stream| put(Stream(stream as u64)))?;
+        Ok(Some(Box::new(graph)))
+    }
+
     fn run(&self, code: &CudaCode, call: &Call<'_, CudaMemory>) -> Result<f64, RuntimeError> {
         self.stopwatch.measure(|| self.launch(code, call, result::stream::null()))
     }
@@ -225,7 +234,7 @@ impl Driver for CudaDriver {
         })?;
         let whole = calls.len() - calls.len() % nodes;
         self.stopwatch.measure(|| {
-            (0..whole / nodes).try_for_each(|_| graph.launch())?;
+            (0..whole / nodes).try_for_each(|_| graph.launch(result::stream::null()))?;
             calls[whole..].iter().try_for_each(launch)
         })
     }

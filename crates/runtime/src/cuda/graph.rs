@@ -2,6 +2,7 @@
 //! fast as a few of them one by one.
 
 use super::context::{Context, CudaCode, CudaMemory};
+use crate::device::{Replay, Stream};
 use crate::driver::{Call, CallValue};
 use crate::error::RuntimeError;
 use cudarc::driver::result;
@@ -85,12 +86,30 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Puts the launches on the default stream.
-    pub(super) fn launch(&self) -> Result<(), RuntimeError> {
+    /// Puts the launches on a stream of the context, which is current.
+    pub(super) fn launch(&self, stream: sys::CUstream) -> Result<(), RuntimeError> {
         // SAFETY: instantiated in `of`, in the context that is current.
-        unsafe { sys::cuGraphLaunch(self.exec, result::stream::null()) }
+        unsafe { sys::cuGraphLaunch(self.exec, stream) }
             .result()
             .map_err(self.context.failed("cuGraphLaunch"))
+    }
+}
+
+// SAFETY: a graph of the driver belongs to no thread; it is launched by one at a time (`Replay::replay`).
+unsafe impl Send for Graph {}
+// SAFETY: as above.
+unsafe impl Sync for Graph {}
+
+impl Replay for Graph {
+    fn replay(&self, stream: Option<Stream>) -> Result<(), RuntimeError> {
+        self.context.enter()?;
+        let on = stream.map_or(result::stream::null(), |stream| stream.0 as sys::CUstream);
+        self.launch(on)?;
+        if stream.is_some() {
+            return Ok(());
+        }
+        // SAFETY: the default stream of the context that is current.
+        unsafe { result::stream::synchronize(on) }.map_err(self.context.failed("cuStreamSynchronize"))
     }
 }
 
@@ -123,6 +142,8 @@ fn captured(
 impl Drop for Graph {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
+            // SAFETY: the context is current.
+            let _ = unsafe { sys::cuCtxSynchronize() };
             // SAFETY: instantiated in `of`, destroyed once; every launch was waited for.
             let _ = unsafe { sys::cuGraphExecDestroy(self.exec) };
         }
