@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Optional
 
@@ -18,12 +19,16 @@ from basix.ufl import real_element
 from ufl.algorithms import expand_derivatives
 
 from purlin import export
-from purlin.errors import FormError
+from purlin.arrays import _about
+from purlin.errors import DtypeError, FormError, MissingArgument, ShapeError
 from purlin.export.elements import cell_name
 from purlin.operator import Operator, jit
 
 #: Types of numbers, by NumPy's names.
 SCALARS = {"float32": "f32", "float64": "f64"}
+
+#: The part of a form, or nothing for all of them, and the name of an argument.
+Key = tuple[str, str]
 
 
 class Function:
@@ -176,4 +181,123 @@ def _spaces(document: dict[str, Any], function: Function) -> dict[Any, str]:
     arguments = sorted(function.form.arguments(), key=lambda argument: argument.number())
     for argument, space in zip(arguments, document["outputs"][0]["spaces"], strict=True):
         found[argument.ufl_element()] = document["spaces"][space]["name"]
+    return found
+
+
+class FormFunction(ABC):
+    """A form as a function of arrays of one library: names, shapes, and constants as functions of one number."""
+
+    def __init__(self, form: Any, names: Optional[Mapping[Any, str]] = None, matrix: str = "cells") -> None:
+        self.function = Function.of(form, names, "y", matrix)
+        if self.function.rank == 2 and matrix not in ("cells", "sparse"):
+            raise FormError(f"matrix=`{matrix}`: needed `cells` or `sparse`")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The coefficients and constants, by which it can be differentiated."""
+        return tuple(self.function.names.values())
+
+    def patterns(self, **maps: Any) -> dict[str, Any]:
+        """The pattern of the sparse matrix, for ``pattern=``, from maps in host memory: as
+        :meth:`purlin.Operator.patterns`. It is computed once, outside functions that a library compiles."""
+        return self.function.operator("c", "f64").patterns(**{name: _host(value) for name, value in maps.items()})
+
+    @abstractmethod
+    def _array(self, value: Any, like: Any = None) -> Any:
+        """An array of the library, with the type and on the device of another one."""
+
+    @abstractmethod
+    def _zeros(self, shape: tuple[int, ...], like: Any) -> Any:
+        """Zeros of 32-bit integers."""
+
+    def _flat(self, given: Mapping[str, Any], pattern: Any) -> dict[Key, Any]:
+        """The arrays by part and name; those of constants as functions of one number."""
+        flat: dict[Key, Any] = {}
+        for name, value in given.items():
+            parts = value.items() if isinstance(value, Mapping) else [(None, value)]
+            for own, array in parts:
+                flat[("", name) if own is None else (name, own)] = self._array(array)
+        for needed, what in (("x", "the positions"), ("x_dofs", "the map of the positions")):
+            if ("", needed) not in flat:
+                raise _about(MissingArgument, needed, f"argument `{needed}` is missing, {what}")
+        x, cells = flat["", "x"], flat["", "x_dofs"]
+        for name, shape in self.function.numbers().items():
+            if ("", name) in flat:
+                value = flat["", name]
+                if math.prod(value.shape) != math.prod(shape):
+                    needed = self.function.coefficient(name).ufl_shape
+                    raise _about(ShapeError, name, f"argument `{name}` has shape {tuple(value.shape)}, needed {needed}")
+                flat["", name] = self._array(value, x).reshape(shape)
+        for one in (*self.function.maps_of_numbers(), "real_dofs", "real_weight_dofs"):
+            flat.setdefault(("", one), self._zeros((cells.shape[0], 1), cells))
+        for one in (pattern or {}).values():
+            for part, (name, places) in one.positions.items():
+                flat[part, name] = self._array(places)
+        return flat
+
+    def _shape(self, flat: dict[Key, Any], y: Any, pattern: Any) -> tuple[int, ...]:
+        """The shape of the result."""
+        function = self.function
+        if function.rank == 0:
+            return (1,)
+        if function.rank == 2:
+            return self._shape_of_matrix(flat, pattern)
+        if y is not None:
+            return tuple(self._array(y).shape)
+        own = function.map_of(function.output)
+        same = [name for name in function.names.values() if function.map_of(name) == own and ("", name) in flat]
+        if not same:
+            message = "argument `y` is missing: no coefficient is of the space of the result; give zeros of its shape"
+            raise _about(MissingArgument, "y", message)
+        return tuple(flat["", same[0]].shape)
+
+    def _shape_of_matrix(self, flat: dict[Key, Any], pattern: Any) -> tuple[int, ...]:
+        if self.function.matrix == "sparse":
+            if not pattern:
+                raise _about(MissingArgument, "pattern", "argument `pattern` is missing: that of `patterns(...)`")
+            return tuple(next(iter(pattern.values())).indices.shape)
+        operator = self.function.operator("c", scalar_of(flat["", "x"]))
+        if len(operator.parts) > 1:
+            raise FormError("the matrices of cells and facets: found several kinds, needed one; use matrix=`sparse`")
+        (part,) = operator.parts
+        (result,) = (a for a in part.compiled.arguments if a.is_written)
+        listed = next((a.name for a in part.compiled.arguments if a.name in ("listed_cells", "facet_cells")), "x_dofs")
+        entities = flat[part.name, listed] if (part.name, listed) in flat else flat["", listed]
+        return (entities.shape[0], *map(int, result.shape[1:]))
+
+
+def _host(value: Any) -> Any:
+    import numpy
+
+    return {k: _host(v) for k, v in value.items()} if isinstance(value, Mapping) else numpy.asarray(value)
+
+
+def type_name(array: Any) -> str:
+    """The name of the type of elements, as NumPy has it."""
+    return str(array.dtype).rpartition(".")[2]
+
+
+def scalar_of(positions: Any) -> str:
+    """The type of a form's numbers, which is that of its positions."""
+    if (found := type_name(positions)) not in SCALARS:
+        raise _about(DtypeError, "x", f"argument `x` has elements of type {found}, needed float64 or float32")
+    return SCALARS[found]
+
+
+def wanted(operator: Operator, given: Mapping[Key, Any]) -> set[Key]:
+    """The arrays that an operator takes, checked for their types."""
+    found: set[Key] = set()
+    for part in operator.parts:
+        for argument in part.compiled.arguments:
+            if argument.kind != "array" or argument.is_written:
+                continue
+            name = argument.name
+            key = (part.name, name) if (part.name, name) in given else ("", name)
+            if key not in given:
+                raise _about(MissingArgument, name, f"argument `{name}` is missing: {argument}")
+            dtype = {**SCALARS, "int32": "i32"}.get(type_name(given[key]))
+            if dtype != argument.dtype:
+                message = f"argument `{name}` has elements of type {type_name(given[key])}, needed {argument.dtype}"
+                raise _about(DtypeError, name, message)
+            found.add(key)
     return found

@@ -20,17 +20,13 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from purlin.arrays import _about
-from purlin.errors import DtypeError, FormError, MissingArgument, ShapeError, UnknownArgument
-from purlin.gradients import SCALARS, Function
+from purlin import gradients
+from purlin.gradients import Function, Key
 from purlin.jax import ffi
 
 __all__ = ["FormFunction", "function"]
 
-Key = tuple[str, str]
-
-
-class FormFunction:
+class FormFunction(gradients.FormFunction):
     """A form as a function: it takes arrays by name, as :class:`purlin.Operator` does, and returns a new one.
 
     A functional gives a number, a linear form a vector of its space, a bilinear form the matrices of cells or, with
@@ -38,100 +34,28 @@ class FormFunction:
     what the result is added to; it says the size where no coefficient is of the space of the result.
     """
 
-    def __init__(self, form: Any, names: Optional[Mapping[Any, str]] = None, matrix: str = "cells") -> None:
-        self._function = Function.of(form, names, "y", matrix)
-        if self._function.rank == 2 and matrix not in ("cells", "sparse"):
-            raise FormError(f"matrix=`{matrix}`: needed `cells` or `sparse`")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The coefficients and constants, by which it can be differentiated."""
-        return tuple(self._function.names.values())
-
     def __call__(self, *, y: Any = None, pattern: Any = None, **given: Any) -> jax.Array:
         """The result for these arrays."""
         ffi.register()
         flat = self._flat(given, pattern)
-        if ("", "x") not in flat:
-            raise _about(MissingArgument, "x", "argument `x` is missing, the positions")
-        dtype = flat["", "x"].dtype
         shape = self._shape(flat, y, pattern)
         keys, values = tuple(flat), tuple(flat.values())
-        result = _primitive.bind(*values, function=self._function, keys=keys, shape=shape, dtype=dtype)
+        dtype = flat["", "x"].dtype
+        result = _primitive.bind(*values, function=self.function, keys=keys, shape=shape, dtype=dtype)
         result = result if y is None else result + jnp.asarray(y).reshape(shape)
-        return result[0] if self._function.rank == 0 else result
+        return result[0] if self.function.rank == 0 else result
 
-    def patterns(self, **maps: Any) -> dict[str, Any]:
-        """The pattern of the sparse matrix, for ``pattern=``, from maps in host memory: as
-        :meth:`purlin.Operator.patterns`. It is computed once, outside functions that JAX compiles."""
-        host = {name: _host(value) for name, value in maps.items()}
-        return self._function.operator("c", "f64").patterns(**host)
+    def _array(self, value: Any, like: Any = None) -> jax.Array:
+        return jnp.asarray(value, None if like is None else like.dtype)
 
-    def _flat(self, given: Mapping[str, Any], pattern: Any) -> dict[Key, Any]:
-        """The arrays by part and name; those of constants as functions of one number."""
-        flat: dict[Key, Any] = {}
-        for name, value in given.items():
-            parts = value.items() if isinstance(value, Mapping) else [(None, value)]
-            for own, array in parts:
-                flat[("", name) if own is None else (name, own)] = jnp.asarray(array)
-        numbers = self._function.numbers()
-        positions = flat.get(("", "x"))
-        for name, shape in numbers.items():
-            if ("", name) in flat:
-                value = flat["", name]
-                if value.size != np.prod(shape):
-                    needed = self._function.coefficient(name).ufl_shape
-                    raise _about(ShapeError, name, f"argument `{name}` has shape {value.shape}, needed {needed}")
-                dtype = value.dtype if positions is None else positions.dtype
-                flat["", name] = value.reshape(shape).astype(dtype)
-        cells = flat.get(("", "x_dofs"))
-        if cells is None:
-            raise _about(MissingArgument, "x_dofs", "argument `x_dofs` is missing, the map of the positions")
-        for one in (*self._function.maps_of_numbers(), "real_dofs", "real_weight_dofs"):
-            flat.setdefault(("", one), jnp.zeros((cells.shape[0], 1), jnp.int32))
-        for one in (pattern or {}).values():
-            for part, (name, places) in one.positions.items():
-                flat[part, name] = jnp.asarray(places)
-        return flat
-
-    def _shape(self, flat: dict[Key, Any], y: Any, pattern: Any) -> tuple[int, ...]:
-        function = self._function
-        if function.rank == 0:
-            return (1,)
-        if function.rank == 2:
-            return self._shape_of_matrix(flat, pattern)
-        if y is not None:
-            return tuple(jnp.shape(y))
-        own = function.map_of(function.output)
-        same = [name for name in function.names.values() if function.map_of(name) == own and ("", name) in flat]
-        if not same:
-            message = "argument `y` is missing: no coefficient is of the space of the result; give zeros of its shape"
-            raise _about(MissingArgument, "y", message)
-        return flat["", same[0]].shape
-
-    def _shape_of_matrix(self, flat: dict[Key, Any], pattern: Any) -> tuple[int, ...]:
-        operator = self._function.operator("c", SCALARS[flat["", "x"].dtype.name])
-        if self._function.matrix == "sparse":
-            if not pattern:
-                raise _about(MissingArgument, "pattern", "argument `pattern` is missing: that of `patterns(...)`")
-            return next(iter(pattern.values())).indices.shape
-        if len(operator.parts) > 1:
-            raise FormError("the matrices of cells and facets: found several kinds, needed one; use matrix=`sparse`")
-        (part,) = operator.parts
-        (result,) = (a for a in part.compiled.arguments if a.is_written)
-        listed = next((a.name for a in part.compiled.arguments if a.name in ("listed_cells", "facet_cells")), "x_dofs")
-        entities = flat[part.name, listed] if (part.name, listed) in flat else flat["", listed]
-        return (entities.shape[0], *map(int, result.shape[1:]))
+    def _zeros(self, shape: tuple[int, ...], like: jax.Array) -> jax.Array:
+        return jnp.zeros(shape, jnp.int32)
 
 
 def function(form: Any, *, names: Optional[Mapping[Any, str]] = None, matrix: str = "cells") -> FormFunction:
     """A form of UFL as a function of JAX; ``names`` are those of coefficients and constants, as for
     :func:`purlin.jit`, and ``matrix`` is what a bilinear form becomes: ``cells`` or ``sparse``."""
     return FormFunction(form, names, matrix)
-
-
-def _host(value: Any) -> Any:
-    return {k: _host(v) for k, v in value.items()} if isinstance(value, Mapping) else np.asarray(value)
 
 
 _primitive = Primitive("purlin_form")
@@ -156,10 +80,8 @@ def _foreign(
     *values: Any, function: Function, keys: tuple[Key, ...], shape: tuple[int, ...], dtype: Any, device: str
 ) -> jax.Array:
     """The call that XLA makes on one of its platforms."""
-    if np.dtype(dtype).name not in SCALARS:
-        raise _about(DtypeError, "x", f"argument `x` has elements of type {dtype}, needed float64 or float32")
-    operator = function.operator(device, SCALARS[np.dtype(dtype).name])
-    wanted = _wanted(operator, dict(zip(keys, values)))
+    operator = function.operator(device, gradients.scalar_of(dict(zip(keys, values))["", "x"]))
+    wanted = gradients.wanted(operator, dict(zip(keys, values)))
     arrays = [value for key, value in zip(keys, values) if key in wanted]
     launch = ffi.Launch(operator, tuple(key for key in keys if key in wanted))
     call = jax.ffi.ffi_call(
@@ -167,25 +89,6 @@ def _foreign(
     )
     # a call adds to the result
     return call(*arrays, jnp.zeros(shape, dtype), launch=np.int64(ffi.number(launch)))
-
-
-def _wanted(operator: Any, given: dict[Key, Any]) -> set[Key]:
-    """The arrays that an operator takes, checked against its arguments."""
-    wanted = set()
-    for part in operator.parts:
-        for argument in part.compiled.arguments:
-            if argument.kind != "array" or argument.is_written:
-                continue
-            name = argument.name
-            key = (part.name, name) if (part.name, name) in given else ("", name)
-            if key not in given:
-                raise _about(MissingArgument, name, f"argument `{name}` is missing: {argument}")
-            found = {"float64": "f64", "float32": "f32", "int32": "i32"}.get(given[key].dtype.name)
-            if found != argument.dtype:
-                message = f"argument `{name}` has elements of type {given[key].dtype}, needed {argument.dtype}"
-                raise _about(DtypeError, name, message)
-            wanted.add(key)
-    return wanted
 
 
 def _jvp(primals: tuple, tangents: tuple, *, function: Function, keys: tuple[Key, ...], **rest: Any) -> tuple:
