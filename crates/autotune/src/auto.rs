@@ -398,6 +398,26 @@ mod tests {
         assert!(said[0] == "compiling 2 schedules" && said[2].ends_with(", 2 of 2"), "{said:?}");
     }
 
+    /// A schedule that fixes the length of rows runs on values that have it.
+    #[test]
+    fn rows_in_registers_are_timed() {
+        let text = "kernel k\nparam m: i32\nparam n: i32\narg x: f32[m, n] in\narg y: f32[m, n] out\n\
+                    temp t: f32 private\n\nfor r in 0..m\n  z: t = 0.0\n  for j in 0..n\n    s: t += x[r, j]\n  \
+                    for k in 0..n\n    d: y[r, k] = x[r, k] - t/f32(n)\n";
+        let kernel = purlin_ir::text::parse(text).unwrap();
+        let memory = Memory::new().param("m", 3).param("n", 256);
+        let memory = memory.value("x", (0..768).map(|k| k as f32 / 768.0).collect::<Vec<_>>());
+        let device = purlin_runtime::open("c").unwrap();
+        let expected = Expected::new(&kernel, &memory, super::STEPS).unwrap();
+        let judge = Judge { kernel: &kernel, device: &*device, memory: &memory, expected };
+        let mut all = proposals(&kernel, &memory, &Platform::card("H200").unwrap()).unwrap();
+        all.retain(|p| p.name.starts_with("rows in registers"));
+        assert!(all.iter().all(|p| p.seconds.is_some()) && all.len() == 2);
+        for trial in judge.timed(all, &mut |_| {}) {
+            assert!(trial.outcome.is_ok(), "{:?}\n{}", trial.outcome, trial.proposal.text(true));
+        }
+    }
+
     /// Flash attention from attention as textbooks write it, with and without an array for the weights.
     #[test]
     fn attention_is_derived_in_one_pass() {
