@@ -11,6 +11,8 @@ from typing import Any, Callable, Optional
 from purlin import _purlin
 from purlin.arrays import _about
 from purlin.errors import ArgumentError, ShapeError
+from purlin.matrix_free import METHODS, checked, product_of
+from purlin.show import residual_svg
 from purlin.sparse import _beside, _host
 
 
@@ -36,13 +38,20 @@ class Solution:
         """The number of iterations."""
         return max(0, len(self.residuals) - 1)
 
+    def __str__(self) -> str:
+        end = f", residual {self.residuals[0]:.3g} to {self.residuals[-1]:.3g}" if self.residuals else ""
+        return f"{self.reason} after {self.iterations} iterations{end}"
+
+    def _repr_svg_(self) -> Optional[str]:
+        return residual_svg(self.residuals, str(self))
+
 
 def solve(
     matrix: Any,
     b: Any,
     *,
     method: str = "cg",
-    preconditioner: str = "jacobi",
+    preconditioner: Any = "jacobi",
     device: str = "c",
     relative: float = 1e-10,
     absolute: float = 0.0,
@@ -64,6 +73,10 @@ def solve(
     together; ``amg`` takes the ``points`` ``[n / components, dim]`` of displacements for their rigid
     motions.
 
+    ``matrix`` may also be a ``LinearOperator`` of SciPy, or a function from a vector to its product, and
+    ``preconditioner`` a function or a ``LinearOperator`` that approximates the inverse. The products are then the
+    caller's, and ``cg`` or ``gmres`` runs on the host. A function has no preconditioner unless one is given.
+
     It stops when the norm of the residual is at most ``relative`` times that of ``b``, or ``absolute``, and
     after ``max_iterations``; with 0 of them, the start of zero is what is judged and returned. Numbers may be
     of any size: system and residuals are scaled by powers of two where squares would vanish.
@@ -74,6 +87,9 @@ def solve(
 
     limits = (_size("relative", relative), _size("absolute", absolute), _count("max_iterations", max_iterations))
     components = _count("components", components, 1)
+    product, before = product_of(matrix), product_of(preconditioner)
+    if product is not None or before is not None:
+        return _matrix_free(matrix, b, method, preconditioner, device, limits)
     names = {"method": method, "preconditioner": preconditioner, "device": device}
     for name, value in names.items():
         if not isinstance(value, str):
@@ -126,6 +142,60 @@ def solve(
     )
 
 
+def _matrix_free(
+    matrix: Any, b: Any, method: Any, preconditioner: Any, device: Any, limits: tuple[float, float, int]
+) -> Solution:
+    """A system whose matrix or preconditioner is a function."""
+    import numpy
+
+    right = _reals(b, "b", flat=False)
+    if right.ndim not in (1, 2):
+        raise ShapeError(f"`b` has the shape {list(right.shape)}; needed [n] or [n, k]")
+    n = len(right)
+    product, before = product_of(matrix), product_of(preconditioner)
+    if product is None:
+        product = _product_of_rows(matrix, n)
+    if before is None and preconditioner not in ("none", "jacobi"):
+        message = f"`preconditioner` is {preconditioner!r}, and the matrix is a function; needed a function, or `none`"
+        raise _about(ArgumentError, "preconditioner", message)
+    if method not in METHODS:
+        message = f"`method` is {method!r}, and products are functions; needed `cg` or `gmres`"
+        raise _about(ArgumentError, "method", message)
+    if device != "c":
+        message = f"`device` is {device!r}, and products are functions, which run on the host; needed `c`"
+        raise _about(ArgumentError, "device", message)
+    if not numpy.isfinite(right).all():
+        raise ArgumentError("`b` holds a number that is infinite or NaN")
+    product = checked("matrix", product, n)
+    before = (lambda r: r) if before is None else checked("preconditioner", before, n)
+    relative, absolute, most = limits
+    columns = right.reshape(n, -1).T
+    norms = [float(numpy.linalg.norm(column)) for column in columns]
+    reports = [
+        METHODS[method](product, before, column.copy(), max(relative * norm, absolute), most)
+        for column, norm in zip(columns, norms)
+    ]
+    if not reports:
+        return Solution(_beside(b, right), True, "no right-hand side", [], 0.0, 0.0)
+    x = numpy.stack([report.x for report in reports], axis=1).reshape(right.shape)
+    reasons = [report.reason for report in reports]
+    reason = next((one for one in reasons if one != "converged"), "converged")
+    residuals = max((report.residuals for report in reports), key=len)
+    seconds = sum(report.seconds for report in reports)
+    return Solution(_beside(b, numpy.ascontiguousarray(x)), reason == "converged", reason, residuals, seconds, 0.0)
+
+
+def _product_of_rows(matrix: Any, n: int) -> Callable[[Any], Any]:
+    """The product with a matrix by rows, where the preconditioner is a function."""
+    import numpy
+
+    starts, columns, data = _rows_of(matrix)
+    if len(starts) != n + 1 or len(columns) != len(data) or columns.max(initial=-1) >= n:
+        raise ShapeError(f"the matrix has {len(starts) - 1} rows and {len(data)} entries; needed those of {n} unknowns")
+    rows = numpy.repeat(numpy.arange(n), numpy.diff(starts))
+    return lambda x: numpy.bincount(rows, data * x[columns], minlength=n)
+
+
 @dataclass(frozen=True)
 class NewtonSolution:
     """What :func:`newton` found, and how it went."""
@@ -147,6 +217,12 @@ class NewtonSolution:
     def iterations(self) -> int:
         """The number of steps."""
         return len(self.steps)
+
+    def __str__(self) -> str:
+        return f"{self.reason} after {self.iterations} steps, residual {self.residuals[0]:.3g} to {self.residuals[-1]:.3g}"
+
+    def _repr_svg_(self) -> Optional[str]:
+        return residual_svg(self.residuals, str(self))
 
 
 def newton(

@@ -300,3 +300,56 @@ def test_newton_says_why_it_stops():
 def test_options_of_newton_that_mean_nothing_are_refused(options, message):
     with pytest.raises(purlin.ArgumentError, match=message):
         purlin.newton(lambda x: x, lambda x: csr(np.eye(2)), np.ones(2), **options)
+
+
+@pytest.mark.parametrize(("method", "skew"), [("cg", 0.0), ("gmres", 0.3)])
+def test_operators_and_preconditioners_may_be_functions(method, skew):
+    import scipy.sparse.linalg
+
+    dense = laplace(120, skew)
+    b = RANDOM.standard_normal((120, 2))
+    expected = np.linalg.solve(dense, b)
+    inverse = np.linalg.inv(laplace(120))
+    products = [lambda x: dense @ x, scipy.sparse.linalg.aslinearoperator(dense), csr(dense)]
+    preconditioners = [lambda r: inverse @ r, scipy.sparse.linalg.aslinearoperator(inverse), "none"]
+    plain = purlin.solve(products[0], b, method=method, preconditioner="none", relative=1e-12)
+    for product in products:
+        for preconditioner in preconditioners:
+            found = purlin.solve(product, b, method=method, preconditioner=preconditioner, relative=1e-12)
+            assert found.converged and abs(found.x - expected).max() <= 1e-9, found
+    best = purlin.solve(products[0], b[:, 0], method=method, preconditioner=preconditioners[0], relative=1e-12)
+    assert best.x.shape == (120,) and best.iterations < plain.iterations / 2
+    # the residuals are those of the system
+    assert np.isclose(best.residuals[-1], np.linalg.norm(b[:, 0] - dense @ best.x), atol=1e-12)
+    assert str(best).startswith(f"converged after {best.iterations} iterations, residual ")
+    assert best._repr_svg_().startswith("<svg") and str(best.iterations) in best._repr_svg_()
+
+
+def test_solves_of_functions_end_with_a_reason():
+    dense, b = laplace(60), RANDOM.standard_normal(60)
+    stopped = purlin.solve(lambda x: dense @ x, b, max_iterations=3)
+    assert not stopped.converged and stopped.reason == "too many iterations" and stopped.iterations == 3
+    indefinite = purlin.solve(lambda x: -(dense @ x), b)
+    assert indefinite.reason == "the matrix is not positive definite"
+    wrong = purlin.solve(lambda x: x * np.inf, b, method="gmres")
+    assert wrong.reason == "a number is infinite or NaN"
+    assert purlin.solve(lambda x: dense @ x, np.zeros(60)).converged
+    restarted = purlin.solve(lambda x: laplace(200) @ x, np.ones(200), method="gmres", relative=1e-12)
+    assert restarted.converged and restarted.iterations > 50
+    assert purlin.solve(lambda x: dense @ x, np.zeros((60, 0))).reason == "no right-hand side"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(method="bicgstab"), "`method` is 'bicgstab', and products are functions; needed `cg` or `gmres`"),
+        (dict(preconditioner="amg"), "`preconditioner` is 'amg', and the matrix is a function"),
+        (dict(device="opencl"), "`device` is 'opencl', and products are functions, which run on the host"),
+        (dict(preconditioner=lambda r: r[:-1]), "`preconditioner` gives an array of shape .59.; needed .60."),
+        (dict(preconditioner=lambda r: r * 1j), "`preconditioner` gives elements of type complex128"),
+        (dict(relative=-1), "`relative` is -1"),
+    ],
+)
+def test_options_of_functions_are_checked(options, message):
+    with pytest.raises(purlin.ArgumentError, match=message):
+        purlin.solve(lambda x: 2.0 * x, np.ones(60), **options)
