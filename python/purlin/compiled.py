@@ -125,6 +125,8 @@ class Compiled:
         self._program = program
         self._schedule = schedule
         self._is_checked = is_checked
+        #: What it was compiled from, with what options: :func:`compile` says it.
+        self._made: tuple = ()
         self.arguments = tuple(
             Argument(name, kind, dtype, tuple(shape), read, written)
             for name, kind, dtype, shape, read, written in program.arguments
@@ -248,7 +250,19 @@ class Compiled:
 
     def _checked(self) -> Compiled:
         """The same, each call of which is checked."""
-        return Compiled(self._program, self._schedule, True)
+        twin = Compiled(self._program, self._schedule, True)
+        twin._made = self._made
+        return twin
+
+    def __copy__(self) -> Compiled:
+        return self  # nothing of it changes
+
+    def __deepcopy__(self, _: Any) -> Compiled:
+        return self
+
+    def __reduce__(self) -> tuple:
+        """Pickled as what it was compiled from, for the same device, where it is compiled again."""
+        return _compiled_again, (*self._made, self.device, self._is_checked)
 
     def _fields(self, args: tuple, kwargs: dict[str, Any]) -> Fields:
         """The arguments by name, those of records as their fields."""
@@ -402,7 +416,16 @@ def compile(  # noqa: A001 (the name says what it does)
         schedule, kernel = kernel.copy(), kernel.kernel
     elif isinstance(kernel, str):
         kernel = Kernel.parse(kernel)
-    return Compiled(_purlin.Program(kernel, device, contraction, bool(trust)), schedule)
+    compiled = Compiled(_purlin.Program(kernel, device, contraction, bool(trust)), schedule)
+    compiled._made = (kernel if schedule is None else schedule, contraction, bool(trust))
+    return compiled
+
+
+def _compiled_again(
+    made: Union[Kernel, Schedule], contraction: bool, trust: bool, device: str, is_checked: bool
+) -> Compiled:
+    compiled = compile(made, device, contraction=contraction, trust=trust)
+    return compiled._checked() if is_checked else compiled
 
 
 def source(kernel: Union[Kernel, Schedule, str], target: str) -> str:

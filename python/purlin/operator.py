@@ -79,6 +79,8 @@ class Operator:
         self._by_dimension = by_dimension
         self._constants = _constants(forms)
         self._is_checked = False
+        #: The text of the form and how it was lowered: :func:`jit` says it.
+        self._lowered: tuple = ()
         # one assignment: calls of other threads see the old code or the new one
         self.parts = tuple(self._part(form, mapping) for form in forms)
 
@@ -108,6 +110,22 @@ class Operator:
         twin._is_checked = True
         twin.parts = tuple(replace(part, compiled=part.compiled._checked()) for part in self.parts)
         return twin
+
+    def __copy__(self) -> Operator:
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def __deepcopy__(self, _: Any) -> Operator:
+        return copy.copy(self)
+
+    def __reduce__(self) -> tuple:
+        """Pickled as the form and the mapping of each part, for the same device, where it is compiled again."""
+        if not self._lowered:
+            raise TypeError("an operator of forms in memory cannot be pickled; make it by `purlin.jit`")
+        mappings = [json.dumps(part.mapping) for part in self.parts]
+        made = (self._device, self._by_dimension, self._form_hash, self._is_checked)
+        return _operator_again, (self._lowered, mappings, *made)
 
     def _only(self) -> Part:
         if len(self.parts) == 1:
@@ -471,11 +489,22 @@ def jit(
             _cache.move_to_end(key)
             return _cache[key]
     operator = Operator(_forms(text, dim, degree, *result), device, chosen, path, by_dimension, tuning.form_hash(text, dim, degree, *result))
+    operator._lowered = (text, dim, degree, *result)
     with _lock:
         _cache[key] = operator
         while len(_cache) > CACHE_SIZE:
             _cache.popitem(last=False)
     return operator
+
+
+def _operator_again(
+    lowered: tuple, mappings: list[str], device: str, by_dimension: bool, form_hash: str, is_checked: bool
+) -> Operator:
+    operator = Operator([], device, None, None, by_dimension, form_hash)
+    forms = _forms(*lowered)
+    operator._lowered, operator._constants = lowered, _constants(forms)
+    operator.parts = tuple(operator._part(form, mapping) for form, mapping in zip(forms, mappings))
+    return operator._checked() if is_checked else operator
 
 
 def _state(trials: Path) -> Optional[tuple]:

@@ -204,6 +204,16 @@ class Schedule:
         """An independent schedule that continues from here."""
         return self._of(self._engine.copy())
 
+    def __copy__(self) -> Schedule:
+        return self.copy()
+
+    def __deepcopy__(self, _: Any) -> Schedule:
+        return self.copy()
+
+    def __reduce__(self) -> tuple:
+        """Pickled as the kernel before any step and the recipe, which is proved again."""
+        return _replayed, (self.start, self.recipe_json)
+
     def apply(self, step: str, /, *args: Any, **kwargs: Any) -> Made:
         """Applies the primitive of this name."""
         primitive = _TABLE.get(step) or _OTHERS.get(step)
@@ -304,3 +314,7 @@ def _method(primitive: Primitive):
 for _primitive in [*_TABLE.values(), *_OTHERS.values()]:
     if not hasattr(Schedule, _primitive.name):
         setattr(Schedule, _primitive.name, _method(_primitive))
+
+
+def _replayed(start: Kernel, recipe: str) -> Schedule:
+    return Schedule(start).run(recipe)

@@ -1,6 +1,8 @@
 """Calls whose arguments are bound once."""
 
+import copy
 import gc
+import pickle
 import sys
 import threading
 import types
@@ -250,3 +252,46 @@ def test_what_is_no_capture_is_refused():
         purlin.capture(lambda: axpy(a=1.0, x=np.ones(3), y=y))
     axpy(a=1.0, x=np.ones(4), y=y)  # no capture is under way
     assert y.tolist() == [1.0] * 4
+
+
+@pytest.mark.parametrize("device", HOST)
+def test_what_is_compiled_is_pickled_and_copied(device):
+    """A schedule, a kernel and an operator of several parts, checked ones too, compute the same elsewhere."""
+    x, y, found = np.arange(1000.0), np.zeros(1000), np.zeros(1000)
+    axpy = scheduled(device)
+    axpy(2.0, x, y)
+    for again in (pickle.loads(pickle.dumps(axpy)), copy.copy(axpy), copy.deepcopy(axpy)):
+        found[:] = 0.0
+        again(2.0, x, found)
+        assert np.array_equal(found, y) and again.source == axpy.source and again.recipe == axpy.recipe
+    plain = pickle.loads(pickle.dumps(purlin.compile(AXPY, device, contraction=False)))
+    plain(a=1.0, x=x, y=found)
+    assert "axpy" in plain.source
+
+    ufl, _, p1, _ = spaces()
+    u, v, k = ufl.Coefficient(p1), ufl.TestFunction(p1), ufl.Constant(p1.ufl_domain(), shape=(2,))
+    form = (u * v + ufl.dot(k, ufl.grad(u)) * v) * ufl.dx + 2 * u * v * ufl.ds
+    op = purlin.jit(form, device, names={u: "u", k: "k"}, mapping={"strategy": "single_cell", "cells": 4})
+    x, cells = square(2)
+    facets = {"facet_cells": np.array([0], np.int32), "local_facets": np.array([0], np.int32)}
+    given = {"x": x, "x_dofs": cells, "p1_dofs": cells, "u": np.linspace(0, 1, 9), "k": [1.0, 2.0]}
+    given["exterior_facets"] = facets
+    expected = np.zeros(9)
+    op(expected, **given)
+    for again in (pickle.loads(pickle.dumps(op)), copy.copy(op), copy.deepcopy(op)):
+        result = np.zeros(9)
+        again(result, **given)
+        assert np.array_equal(result, expected)
+        assert [part.mapping for part in again.parts] == [part.mapping for part in op.parts]
+    careful = pickle.loads(pickle.dumps(purlin.checked(op)))
+    with pytest.raises(purlin.ArgumentError):
+        careful(np.zeros(9), **given | {"p1_dofs": cells + 5})
+
+
+def test_what_cannot_be_pickled_says_so():
+    call = purlin.compile(AXPY).bind(a=1.0, x=np.ones(4), y=np.zeros(4))
+    with pytest.raises(TypeError, match="cannot pickle 'purlin.BoundCall' object"):
+        pickle.dumps(call)
+    op = purlin.Operator([], "c", None)
+    with pytest.raises(TypeError, match="an operator of forms in memory cannot be pickled; make it by `purlin.jit`"):
+        pickle.dumps(op)
