@@ -1,6 +1,7 @@
 //! Which mapping is the default of what, and where it comes from.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use super::super::candidates::with_fewer_modes;
 use super::*;
 use crate::tuning::{CaseMesh, FormCase};
 use crate::{Errors, Measurement, Outcome, RECORD_VERSION, Workload};
