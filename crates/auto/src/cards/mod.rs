@@ -45,8 +45,9 @@ type Preparation = (&'static str, fn(&mut Draft<'_>) -> Tried);
 const TOGETHER: Objective = Objective { outer_parallel: true, serialised: false };
 const ONE_BY_ONE: Objective = Objective { outer_parallel: true, serialised: true };
 
-const PREPARATIONS: [Preparation; 14] = [
+const PREPARATIONS: [Preparation; 15] = [
     ("text", |_| Ok(())),
+    ("values where they are read", |d| d.restart("values where they are read", Draft::compute_where_read)),
     ("waves", |d| d.restart("diagonals", |d| d.skew_outer(0))),
     ("inner waves", |d| d.restart("diagonals", |d| d.skew_outer(1))),
     ("cuts", |d| d.restart("cuts at the outer loop", Draft::cut_at_outer)),
@@ -310,6 +311,16 @@ mod tests {
         assert!(!has(&found, &["split_launch"]));
         // rows in one work-item read the same element of `b`
         assert!(has(&found, &["split_iname(i, factor: 4)", "tag(i_i, tag: unroll)"]));
+    }
+
+    #[test]
+    fn values_of_another_launch_are_computed_where_they_are_read() {
+        let body = "temp t: f64[n] global\n\nfor i in 0..n\n  s: t[i] = 2.0*y[i]\nfor j in 1..n - 1\n  r: x[j] = t[j - 1] + t[j] + t[j + 1]\n";
+        let found = proposals(body);
+        let inlined = "values where they are read";
+        let chosen: Vec<&Proposal> = found.iter().filter(|p| p.name.contains(inlined)).collect();
+        assert!(chosen.iter().all(|p| !p.text(false).contains("split_launch")), "{}", found[0].text(true));
+        same_results(body, &found, inlined);
     }
 
     #[test]

@@ -1,14 +1,49 @@
 //! Temporaries of which every iteration gets its own, so that they order nothing.
 
 use crate::draft::{Draft, Tried, refusable};
-use purlin_ir::{Access, AddressSpace, InameId, InsnId, Node, VarId, VarKind};
+use purlin_ir::{Access, AddressSpace, InameId, InsnId, Kernel, Node, VarId, VarKind};
 use purlin_steps::tree::insns_of;
 use purlin_steps::{Refusal, TransformError};
 use purlin_transforms::primitives::{
-    CutIname, DistributeLoop, ExpandArray, MapInames, PrefetchArray, SetAddressSpace, SplitLives,
+    AssignToRule, CutIname, DistributeLoop, ExpandArray, ExpandRule, MapInames, PrefetchArray,
+    SetAddressSpace, SplitLives,
 };
 
+/// Most operations and operands of a program whose temporaries are computed where they are read: stencils
+/// in a row have as many times more as they have points.
+const MOST_TERMS: usize = 400;
+
 impl Draft<'_> {
+    /// Computes the elements of temporaries where they are read, so that no launch writes them for another.
+    ///
+    /// # Errors
+    /// A bug; that there is no such temporary.
+    pub(super) fn compute_where_read(&mut self) -> Tried {
+        let kernel = self.kernel();
+        let is_array = |v: &VarId| {
+            matches!(kernel.vars[*v].kind, VarKind::Temporary) && !kernel.vars[*v].shape.is_empty()
+        };
+        let vars: Vec<String> =
+            kernel.vars.ids().filter(is_array).map(|v| kernel.vars[v].name.clone()).collect();
+        let operation = "compute where read".to_owned();
+        let cause = Refusal::argument("temporaries", "no array of one definition", "one that is");
+        let (mut refused, mut done) = (TransformError { operation, cause }, false);
+        for var in vars {
+            let before = self.schedule.clone();
+            let tried =
+                self.make(AssignToRule::new(&var)).and_then(|rule| self.make(ExpandRule::new(rule.name())));
+            match refusable(tried.map(drop))? {
+                Ok(()) if terms(self.kernel()) <= MOST_TERMS => done = true,
+                Ok(()) => self.schedule = before,
+                Err(why) => {
+                    self.schedule = before;
+                    refused = why;
+                }
+            }
+        }
+        if done { Ok(()) } else { Err(refused) }
+    }
+
     /// Gives the iterations of loops temporaries of their own where they carry nothing but reuse from
     /// one to the next.
     ///
@@ -189,4 +224,13 @@ impl Draft<'_> {
         }
         around.into_iter().map(|l| kernel.inames[l].name.clone()).collect()
     }
+}
+
+/// The operations and operands of all instructions.
+fn terms(kernel: &Kernel) -> usize {
+    let mut count = 0;
+    for insn in kernel.insns.values() {
+        insn.expressions().for_each(|e| e.for_each(&mut |_| count += 1));
+    }
+    count
 }
