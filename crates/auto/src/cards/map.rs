@@ -19,20 +19,31 @@ pub(super) struct Shape {
     pub(super) plane: [i64; 2],
     /// Iterations of the second axis and of the first one in one work-item.
     pub(super) block: [i64; 2],
+    /// Iterations of a third axis in one work-item.
+    pub(super) outer: i64,
     /// Whether sums along rows are on the work-items of a group.
     pub(super) lanes: bool,
 }
 
 impl Shape {
-    pub(super) const ALL: [Self; 8] = [
-        Self { name: "32 by 8", line: 64, plane: [32, 8], block: [1, 1], lanes: false },
-        Self { name: "32 by 8, rows by lanes", line: 64, plane: [32, 8], block: [1, 1], lanes: true },
-        Self { name: "128 by 1", line: 128, plane: [128, 1], block: [1, 1], lanes: true },
-        Self { name: "32 by 4 of 4 rows", line: 32, plane: [32, 4], block: [4, 1], lanes: true },
-        Self { name: "32 by 8 of 8 rows", line: 32, plane: [32, 8], block: [8, 1], lanes: true },
-        Self { name: "32 by 4 of 4 by 2", line: 32, plane: [32, 4], block: [4, 2], lanes: true },
-        Self { name: "16 by 16 of 4 by 4", line: 32, plane: [16, 16], block: [4, 4], lanes: true },
-        Self { name: "16 by 16", line: 256, plane: [16, 16], block: [1, 1], lanes: true },
+    pub(super) const ALL: [Self; 10] = [
+        Self { name: "32 by 8", line: 64, plane: [32, 8], block: [1, 1], outer: 1, lanes: false },
+        Self {
+            name: "32 by 8, rows by lanes",
+            line: 64,
+            plane: [32, 8],
+            block: [1, 1],
+            outer: 1,
+            lanes: true,
+        },
+        Self { name: "128 by 1", line: 128, plane: [128, 1], block: [1, 1], outer: 1, lanes: true },
+        Self { name: "32 by 4 of 4 rows", line: 32, plane: [32, 4], block: [4, 1], outer: 1, lanes: true },
+        Self { name: "32 by 8 of 8 rows", line: 32, plane: [32, 8], block: [8, 1], outer: 1, lanes: true },
+        Self { name: "32 by 4 of 4 by 2", line: 32, plane: [32, 4], block: [4, 2], outer: 1, lanes: true },
+        Self { name: "16 by 16 of 4 by 4", line: 32, plane: [16, 16], block: [4, 4], outer: 1, lanes: true },
+        Self { name: "16 by 16", line: 256, plane: [16, 16], block: [1, 1], outer: 1, lanes: true },
+        Self { name: "32 by 4 of 8 outer", line: 32, plane: [32, 4], block: [1, 1], outer: 8, lanes: true },
+        Self { name: "32 by 4 of 8 by 2", line: 32, plane: [32, 4], block: [2, 1], outer: 8, lanes: true },
     ];
 }
 
@@ -81,6 +92,9 @@ impl Draft<'_> {
                     covers[k] = self.block_rows(&covers[k], iterations)?;
                 }
             }
+        }
+        if let Some(third) = order.get(2).filter(|k| shape.outer > 1 && self.reads_again(&covers[**k])) {
+            covers[*third] = self.block_rows(&covers[*third], shape.outer)?;
         }
         if let Some(innermost) = covers.last() {
             self.hold_sums(innermost)?;

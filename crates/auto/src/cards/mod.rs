@@ -197,7 +197,8 @@ fn in_launches<'a>(name: &str, mut draft: Draft<'a>, wide: bool) -> Tried<Mapped
     }
     // each step is proved for the whole program, which takes long where it has many launches
     let shapes = if launches.len() > MANY { 2 } else { Shape::ALL.len() };
-    for shape in Shape::ALL.into_iter().take(shapes) {
+    let has_third = launches.iter().any(|launch| launch.covers.len() > 2);
+    for shape in Shape::ALL.into_iter().take(shapes).filter(|shape| shape.outer == 1 || has_third) {
         let mut draft = draft.clone();
         draft.map(&launches, &shape, None)?;
         mapped.named.push((format!("{name}{kind}, {}", shape.name), draft));
@@ -321,6 +322,14 @@ mod tests {
         let chosen: Vec<&Proposal> = found.iter().filter(|p| p.name.contains(inlined)).collect();
         assert!(chosen.iter().all(|p| !p.text(false).contains("split_launch")), "{}", found[0].text(true));
         same_results(body, &found, inlined);
+    }
+
+    #[test]
+    fn iterations_of_a_third_axis_share_what_they_read() {
+        let body = "arg z: f64[n, n, n] inout\n\nfor o in 0..n\n  for i in 0..n\n    for j in 0..n\n      for c in 0..n\n        s: z[o, i, j] += b[i, c]*b[c, j]*a[o, c]\n";
+        let found = proposals(body);
+        let steps = ["split_iname(o, factor: 8)", "buffer_writes(z, at: j, space: private"];
+        assert!(has(&found, &steps), "{}", found[0].text(true));
     }
 
     #[test]
