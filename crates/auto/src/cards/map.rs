@@ -98,6 +98,10 @@ impl Draft<'_> {
         }
         if let Some(innermost) = covers.last() {
             self.hold_sums(innermost)?;
+            if shape.outer > 1 {
+                // what the points of a stencil load is then in flight together
+                self.write_out_constant()?;
+            }
         }
         let sizes = match covers.len() {
             1 => [shape.line, 1, 1],

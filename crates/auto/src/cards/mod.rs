@@ -45,6 +45,9 @@ type Preparation = (&'static str, fn(&mut Draft<'_>) -> Tried);
 const TOGETHER: Objective = Objective { outer_parallel: true, serialised: false };
 const ONE_BY_ONE: Objective = Objective { outer_parallel: true, serialised: true };
 
+/// Preparations that run two loops along their diagonals.
+const DIAGONALS: [&str; 2] = ["waves", "inner waves"];
+
 const PREPARATIONS: [Preparation; 15] = [
     ("text", |_| Ok(())),
     ("values where they are read", |d| d.restart("values where they are read", Draft::compute_where_read)),
@@ -121,9 +124,12 @@ pub fn propose_for_card(
 ) -> Result<Vec<Proposal>, TransformError> {
     let machine = Machine::default();
     let mut plain = Draft::new(kernel, params, &machine);
-    let all: Vec<Beginning> = PREPARATIONS
+    // diagonals are for what has no parallel loops as it stands
+    let launches = plain.clone().spread(Cutting::of_loops(true))?;
+    let is_parallel = launches.iter().all(|launch| launch.covers.len() > 1);
+    let prepared = PREPARATIONS.into_iter().filter(|(name, _)| !(is_parallel && DIAGONALS.contains(name)));
+    let all: Vec<Beginning> = prepared
         .map(Beginning::Prepared)
-        .into_iter()
         .chain([Beginning::Counts, Beginning::Scan])
         .chain(SUB_GROUPS.map(Beginning::Rows))
         .chain((0..LOOPS).map(Beginning::Panels))
