@@ -81,6 +81,10 @@ impl Draft<'_> {
     }
 
     pub(super) fn map_covers(&mut self, covers: &[Cover], shape: &Shape) -> Tried {
+        if shape.outer > 1 {
+            // sums in expressions share nothing
+            self.realise_sums()?;
+        }
         let along = self.along_rows(covers);
         // the axis of rows first, then the others from the inside
         let mut order: Vec<usize> = (0..covers.len()).rev().filter(|k| *k != along).collect();
