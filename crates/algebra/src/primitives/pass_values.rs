@@ -3,7 +3,7 @@
 use crate::setup::{Slice, only_for};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::DependenceKind;
-use purlin_ir::{AddressSpace, Direction, InsnId, Kernel, VarId, VarKind};
+use purlin_ir::{AddressSpace, Direction, InsnId, Kernel, ScalarType, VarId, VarKind};
 use purlin_steps::draw::{self, Picks};
 use purlin_steps::lists::Definition;
 use purlin_steps::lookup;
@@ -46,7 +46,7 @@ use std::fmt;
 /// their own, row by row. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// An unknown variable, one that is no temporary or no array, has strides, a vector axis or shared
+/// An unknown variable, one that is no temporary or no array, whose elements are records, has strides, a vector axis or shared
 /// storage, or is mentioned by a bound, an assumption or a rule; `from` that is written or no input;
 /// a value that depends on something else, with the instruction that reads it; a read before the last
 /// write, with two instances.
@@ -221,6 +221,9 @@ impl PassValues {
         let mut found = Vec::new();
         for name in &self.vars {
             let var = temporary(kernel, name, "name what the program computes")?;
+            ARRAY.require(!matches!(kernel.vars[var].ty, ScalarType::Record(_)), || {
+                format!("the elements of `{name}` are records, each field of which is an array; keep them, or compute fields")
+            })?;
             if found.contains(&var) {
                 return Err(Refusal::argument("vars", format!("`{name}` is named twice"), "each once"));
             }
