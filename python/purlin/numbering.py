@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from purlin.errors import ShapeError
+from purlin.sparse import _beside, _host
 
 
 def number_by_dimension(dofs: Any, entity_parts: Sequence[int]) -> tuple[Any, Any]:
     """New numbers for a map: edges first, then faces and cells, and vertices last, each by first touch.
 
     Args:
-        dofs: The map, i32 ``[cells, columns]``, of NumPy or CuPy.
+        dofs: The map, i32 ``[cells, columns]``, of NumPy, CuPy or PyTorch; the results are of the same.
         entity_parts: How many columns are of vertices, edges, faces and the interior, in this order, as
             far as there are any: :attr:`Operator.entity_parts`.
 
@@ -23,7 +24,9 @@ def number_by_dimension(dofs: Any, entity_parts: Sequence[int]) -> tuple[Any, An
     Raises:
         ShapeError: Parts that are not those of the columns.
     """
-    xp = _library(dofs)
+    import numpy
+
+    given, dofs = dofs, _host(dofs)
     if dofs.ndim != 2 or sum(entity_parts) != dofs.shape[1]:
         shape = tuple(dofs.shape)
         raise ShapeError(f"dofs: found the shape {shape}, needed [cells, {sum(entity_parts)}], the sum of the parts")
@@ -31,23 +34,14 @@ def number_by_dimension(dofs: Any, entity_parts: Sequence[int]) -> tuple[Any, An
     ranges = list(zip(starts[:-1], starts[1:]))
     found = []
     for start, end in [*ranges[1:], ranges[0]]:
-        numbers, first = xp.unique(dofs[:, start:end].ravel(), return_index=True)
-        found.append(numbers[xp.argsort(first)])
-    used = xp.concatenate(found)
+        numbers, first = numpy.unique(dofs[:, start:end].ravel(), return_index=True)
+        found.append(numbers[numpy.argsort(first)])
+    used = numpy.concatenate(found)
     size = int(dofs.max()) + 1 if dofs.size else 0
-    rest = xp.ones(size, dtype=bool)
+    rest = numpy.ones(size, dtype=bool)
     rest[used] = False
-    order = xp.concatenate([used, xp.flatnonzero(rest).astype(used.dtype)])
-    new = xp.empty(size, dtype=dofs.dtype)
-    new[order] = xp.arange(size, dtype=dofs.dtype)
-    return new[dofs], order
+    order = numpy.concatenate([used, numpy.flatnonzero(rest).astype(used.dtype)])
+    new = numpy.empty(size, dtype=dofs.dtype)
+    new[order] = numpy.arange(size, dtype=dofs.dtype)
+    return _beside(given, new[dofs]), _beside(given, order)
 
-
-def _library(array: Any) -> Any:
-    if hasattr(array, "__cuda_array_interface__"):
-        import cupy
-
-        return cupy
-    import numpy
-
-    return numpy

@@ -567,7 +567,8 @@ def card_page(_):
              "precision, the sizes of `LARGE` in studies/polybench/run.py, 2026-11-28. Medians of device events; arrays are on the",
              "card. `run.py card-time`, `ppcg.py > ppcg_times.json` on one machine and `run.py card-page` make this page. Schedules are",
              "right in CUDA at two or three small sizes (`run.py card-check`) and at those that are timed, PPCG's against the C references. Where a",
-             "schedule says so, it is the fastest of those that `auto` ranks first, timed on such a machine (`run.py card-auto`; of 3mm 2026-11-29).",
+             "schedule says so, it is the fastest of those that `auto` ranks first, timed on such a machine (`run.py card-auto`; 3mm, mvt,",
+             "atax, bicg, gemver, gesummv, gemm and the last two tables 2026-11-29).",
              *([f"PPCG's times of {', '.join(earlier)} are of an earlier run on such a machine."] if earlier else []), "",
              "| kernel | Purlin | PPCG | PPCG / Purlin |", "|---|---|---|---|"]
     for name in sorted(ratios):

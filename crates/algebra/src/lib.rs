@@ -6,6 +6,7 @@
 
 mod listed_elements;
 mod modes;
+mod modes_of_sums;
 mod moments;
 pub mod monomials;
 mod moved_terms;

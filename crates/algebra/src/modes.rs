@@ -28,7 +28,7 @@ pub(crate) struct Modes {
     /// Row by row: a row a mode.
     pub(crate) tables: Vec<Vec<f64>>,
     /// Of each mode, the tables that have it.
-    holders: Vec<BTreeSet<usize>>,
+    pub(crate) holders: Vec<BTreeSet<usize>>,
 }
 
 impl Modes {
@@ -102,7 +102,6 @@ pub(crate) struct Deviation {
 /// longest column of its table, and by a power of two, so that its largest entry is about 1.
 struct Column {
     table: usize,
-    index: usize,
     values: Vec<f64>,
     /// The square of its length.
     square: f64,
@@ -167,85 +166,23 @@ impl Points {
                 rows.push(row);
             }
         }
-        let mut tables: Vec<Vec<f64>> =
-            self.tables.iter().map(|t| vec![0.0; rows.len() * t.columns]).collect();
-        for (k, row) in rows.iter().enumerate() {
-            for (column, value) in columns.iter().zip(row) {
-                let width = self.tables[column.table].columns;
-                tables[column.table][k * width + column.index] = column.entry(*value);
-            }
-        }
-        Modes { count: rows.len(), tables, holders }
+        let entries =
+            rows.iter().map(|row| columns.iter().zip(row).map(|(c, value)| c.entry(*value)).collect());
+        Modes { count: rows.len(), tables: self.tables_of(entries), holders }
     }
 
-    /// The same where weights may be negative, from the sums of products of all columns alone: the rows of
-    /// their Cholesky factor are modes. Sums are compensated, so that what is left of a column is its own
-    /// rounding.
-    ///
-    /// # Errors
-    /// The column whose sum of squares, or what modes leave of it, is negative or no number.
-    pub(crate) fn modes_of_sums(&self, rounding: Rounding) -> Result<Modes, [usize; 2]> {
-        let columns: Vec<([usize; 2], Vec<f64>)> = self
-            .tables
-            .iter()
-            .enumerate()
-            .flat_map(|(k, table)| {
-                let all = transposed(&table.values, table.columns).into_iter().enumerate();
-                all.map(move |(index, values)| ([k, index], values))
-            })
-            .collect();
-        let weighted =
-            |values: &[f64]| -> Vec<f64> { values.iter().zip(&self.weights).map(|(v, w)| v * w).collect() };
-        let mut lengths = Vec::new();
-        for (place, values) in &columns {
-            let (square, size) = compensated(&weighted(values), values);
-            // a column of zeros has no length
-            let is_sum = square > 1e-12 * size || size == 0.0;
-            lengths.push(Some(square.max(0.0).sqrt()).filter(|_| is_sum).ok_or(*place)?);
-        }
-        let product = |a: usize, b: usize| match lengths[a] * lengths[b] {
-            0.0 => 0.0,
-            scale => compensated(&weighted(&columns[a].1), &columns[b].1).0 / scale,
-        };
-        let n = columns.len();
-        let products: Vec<Vec<f64>> = (0..n).map(|a| (0..n).map(|b| product(a, b)).collect()).collect();
-        let (mut rows, mut holders): (Vec<Vec<f64>>, Vec<BTreeSet<usize>>) = (Vec::new(), Vec::new());
-        for component in connected(n, |a, b| products[a][b].abs() > rounding.angle) {
-            let component: Vec<usize> = component.into_iter().filter(|c| lengths[*c] > 0.0).collect();
-            let tables: BTreeSet<usize> = component.iter().map(|c| columns[*c].0[0]).collect();
-            let first = rows.len();
-            loop {
-                // what the modes so far leave of a product
-                let left = |a: usize, b: usize| {
-                    let column = |c: usize| rows[first..].iter().map(move |row| row[c]);
-                    let own: Vec<f64> = std::iter::once(products[a][b]).chain(column(a)).collect();
-                    let other: Vec<f64> = std::iter::once(1.0).chain(column(b).map(|v| -v)).collect();
-                    compensated(&own, &other).0
-                };
-                let squares: Vec<f64> = component.iter().map(|c| left(*c, *c)).collect();
-                if let Some(k) = squares.iter().position(|square| *square < -rounding.rest) {
-                    return Err(columns[component[k]].0);
-                }
-                let all = component.iter().zip(&squares).filter(|(_, square)| **square > rounding.rest);
-                let size = |(c, square): &(&usize, &f64)| *square * lengths[**c] * lengths[**c];
-                let Some((pivot, square)) = all.max_by(|a, b| size(a).total_cmp(&size(b))) else { break };
-                let mut row = vec![0.0; n];
-                for c in &component {
-                    let along = left(*pivot, *c) / square.sqrt();
-                    row[*c] = if along.abs() <= rounding.zero { 0.0 } else { along };
-                }
-                rows.push(row);
-                holders.push(tables.clone());
+    /// Tables of rows with an entry for each column, one table after the other.
+    pub(crate) fn tables_of(&self, rows: impl Iterator<Item = Vec<f64>>) -> Vec<Vec<f64>> {
+        let mut tables: Vec<Vec<f64>> = self.tables.iter().map(|_| Vec::new()).collect();
+        for row in rows {
+            let mut rest = row.as_slice();
+            for (table, of_points) in tables.iter_mut().zip(&self.tables) {
+                let (own, others) = rest.split_at(of_points.columns);
+                table.extend_from_slice(own);
+                rest = others;
             }
         }
-        let mut tables: Vec<Vec<f64>> =
-            self.tables.iter().map(|t| vec![0.0; rows.len() * t.columns]).collect();
-        for (k, row) in rows.iter().enumerate() {
-            for (c, ([table, index], _)) in columns.iter().enumerate() {
-                tables[*table][k * self.tables[*table].columns + index] = row[c] * lengths[c];
-            }
-        }
-        Ok(Modes { count: rows.len(), tables, holders })
+        tables
     }
 
     /// An orthonormal basis of all columns, of each of which at most `tolerance` of its length is left.
@@ -256,14 +193,9 @@ impl Points {
         let modes = orthonormal(&columns, &all, tolerance * tolerance);
         let points = self.weights.len();
         let values = (0..points).flat_map(|q| modes.iter().map(move |mode| mode[q])).collect();
-        let mut tables: Vec<Vec<f64>> =
-            self.tables.iter().map(|t| vec![0.0; modes.len() * t.columns]).collect();
-        for (k, mode) in modes.iter().enumerate() {
-            for column in &columns {
-                let width = self.tables[column.table].columns;
-                tables[column.table][k * width + column.index] = column.entry(column.along(mode, tolerance));
-            }
-        }
+        let entry = |mode: &Vec<f64>, c: &Column| c.entry(c.along(mode, tolerance));
+        let tables =
+            self.tables_of(modes.iter().map(|mode| columns.iter().map(|c| entry(mode, c)).collect()));
         Basis { count: modes.len(), values, tables }
     }
 
@@ -352,13 +284,13 @@ impl Points {
             let squares = weighed(&values).into_iter().map(|v| dot(&v, &v));
             let longest = squares.fold(0.0_f64, f64::max).sqrt();
             let longest = if longest > 0.0 { longest } else { 1.0 };
-            for (index, column) in weighed(&table.values).into_iter().enumerate() {
+            for column in weighed(&table.values) {
                 // scaled before it is divided, so that no bit of a small one is lost
                 let (values, of_column) = scaled(&column);
                 let values: Vec<f64> = values.into_iter().map(|v| v / longest).collect();
                 let (square, power) = (dot(&values, &values), of_column - of_table);
                 let longest = (longest, of_table);
-                columns.push(Column { table: k, index, values, square, power, longest });
+                columns.push(Column { table: k, values, square, power, longest });
             }
         }
         columns
@@ -392,11 +324,11 @@ impl Compared {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rounding {
     /// The part of the square of a column that may be left after projection on the modes.
-    rest: f64,
+    pub(crate) rest: f64,
     /// The part of the longest column that is zero along a mode.
-    zero: f64,
+    pub(crate) zero: f64,
     /// The part of their lengths that the product of orthogonal columns may be.
-    angle: f64,
+    pub(crate) angle: f64,
 }
 
 impl Rounding {
@@ -419,7 +351,7 @@ fn components(columns: &[Column], angle: f64) -> Vec<Vec<usize>> {
 }
 
 /// The connected components of a graph, each in ascending order.
-fn connected(n: usize, are: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
+pub(crate) fn connected(n: usize, are: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut found: Vec<Vec<usize>> = Vec::new();
     let mut seen = vec![false; n];
     for first in 0..n {
@@ -487,7 +419,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// The sum of the products of two vectors, compensated, and that of their absolute values.
-fn compensated(a: &[f64], b: &[f64]) -> (f64, f64) {
+pub(crate) fn compensated(a: &[f64], b: &[f64]) -> (f64, f64) {
     let (mut sum, mut lost, mut size) = (0.0_f64, 0.0_f64, 0.0_f64);
     for (a, b) in a.iter().zip(b) {
         let term = a * b;
@@ -499,7 +431,7 @@ fn compensated(a: &[f64], b: &[f64]) -> (f64, f64) {
     (sum + lost, size)
 }
 
-fn transposed(values: &[f64], columns: usize) -> Vec<Vec<f64>> {
+pub(crate) fn transposed(values: &[f64], columns: usize) -> Vec<Vec<f64>> {
     (0..columns).map(|c| values.iter().skip(c).step_by(columns).copied().collect()).collect()
 }
 
@@ -558,26 +490,6 @@ mod tests {
         assert!((found.modes - 1.0 - 2e-12).abs() < 1e-15, "{found:?}");
         assert_eq!(points.certify(&modes, &[[0, 0]], 1e-11), Ok(()));
         assert_eq!(points.certify(&modes, &[[1, 1]], 1e-13), Ok(()));
-    }
-
-    /// A rule with a negative weight that is exact for these products has their modes; where it is not, a
-    /// sum of squares is negative.
-    #[test]
-    fn weights_may_be_negative() {
-        // of 1, x on [0, 1]; the integrals of 1, x and x*x are 1, 1/2 and 1/3
-        let (points, weights) = ([0.25, 0.5, 0.75], [2.0 / 3.0, -1.0 / 3.0, 2.0 / 3.0]);
-        let of = |columns: usize, values: Vec<f64>| Points {
-            weights: weights.to_vec(),
-            tables: vec![Table { columns, values }],
-        };
-        let linear = of(2, points.iter().flat_map(|x| [1.0, *x]).collect());
-        let modes = linear.modes_of_sums(Rounding::double(1e-13, false)).expect("modes");
-        assert_eq!(modes.count, 2);
-        assert_eq!(linear.certify(&modes, &[[0, 0]], 1e-14), Ok(()));
-        let of_column = |k: usize| modes.tables[0].iter().skip(k).step_by(2).map(|v| v * v).sum::<f64>();
-        assert!((of_column(0) - 1.0).abs() < 1e-15 && (of_column(1) - 1.0 / 3.0).abs() < 1e-15);
-        let bump = of(2, vec![1.0, 0.1, 1.0, 1.0, 1.0, 0.1]);
-        assert_eq!(bump.modes_of_sums(Rounding::double(1e-13, false)), Err([0, 1]));
     }
 
     #[test]

@@ -132,8 +132,7 @@ impl Merge<'_> {
             let of_one = |k: &Kernel| k.is_free_name(name) && !k.is_rule_param(name);
             of_one(&self.kernel) && of_one(self.second)
         };
-        let numbered = (1..).map(|k| format!("{name}_{k}"));
-        numbered.into_iter().find(|name| is_free(name)).unwrap_or_default() // default: the numbers do not end
+        numbered(name, is_free)
     }
 
     /// The name of something of the second program in the result.
@@ -190,12 +189,11 @@ impl Merge<'_> {
         if !clash {
             return name.to_owned();
         }
-        let numbered = (1..).map(|k| format!("{name}_{k}"));
-        let free = |n: &String| {
+        let free = |n: &str| {
             let first = self.kernel.vars.iter().filter(|(id, _)| !moved(id));
-            !taken(self.second, n) && !first.into_iter().any(|(_, v)| v.storage.as_ref() == Some(n))
+            !taken(self.second, n) && !first.into_iter().any(|(_, v)| v.storage.as_deref() == Some(n))
         };
-        numbered.into_iter().find(free).unwrap_or_default() // default: the numbers do not end
+        numbered(name, free)
     }
 
     /// One argument of both programs.
@@ -356,4 +354,16 @@ fn moved_nodes(nodes: &[Node], loops: usize, insns: usize) -> Vec<Node> {
         Node::Insn(insn) => Node::Insn(moved(*insn, insns)),
     };
     nodes.iter().map(node).collect()
+}
+
+/// The first of `name_1`, `name_2`, … that is free.
+fn numbered(name: &str, is_free: impl Fn(&str) -> bool) -> String {
+    let mut k = 1_u64;
+    loop {
+        let found = format!("{name}_{k}");
+        if is_free(&found) {
+            return found;
+        }
+        k += 1;
+    }
 }

@@ -5,7 +5,7 @@ use crate::tile::carry_out;
 use purlin_ir::{AxisTag, Kernel, Node};
 use purlin_steps::Combined;
 use purlin_steps::lookup::tree_loop;
-use purlin_steps::refusal::TransformError;
+use purlin_steps::refusal::{Refusal, TransformError};
 use purlin_steps::schedule::{Loop, Made, Schedule};
 use purlin_steps::tree::loop_body;
 use serde::Deserialize;
@@ -57,9 +57,10 @@ fn names(kernel: &Kernel) -> impl Iterator<Item = &str> {
 }
 
 /// The first loop directly inside one that runs its iterations one after the other.
-fn loop_inside(kernel: &Kernel, name: &str) -> Result<Option<String>, purlin_steps::refusal::Refusal> {
+fn loop_inside(kernel: &Kernel, name: &str) -> Result<Option<String>, Refusal> {
     let iname = tree_loop(kernel, name)?;
-    let body = loop_body(&kernel.body, iname).unwrap_or_default(); // default: the loop of a tree has a body
+    let missing = || Refusal::internal(format!("no body of the loop `{name}`"), kernel);
+    let body = loop_body(&kernel.body, iname).ok_or_else(missing)?;
     let in_turn = |node: &Node| match node {
         Node::Loop(l, _) => match kernel.inames[*l].tag {
             AxisTag::Sequential | AxisTag::Rolled => Some(kernel.inames[*l].name.clone()),

@@ -45,18 +45,17 @@ use std::fmt;
 ///
 /// # Precondition
 /// The loop runs over `0..n`, and what it adds to anything outside is a sum of terms
-/// `g*w[q]*A[q, i]*B[q, j]`: `A` and `B` are tables of type `f64`,
-/// or all of it of type `f32`, `w` is a table of one axis, the
-/// same in all terms, or absent, and `g` does not change with `q`. Scalars that are stored before
-/// they are used in an iteration, and only used inside, are replaced by their values to see this.
-/// No sum of squares of a combination of columns, with the weights, is negative. With `A'` and `B'` the new tables, for all such pairs and all columns,
+/// `g*w[q]*A[q, i]*B[q, j]`: `A` and `B` are tables of type `f64`, or all of it of type `f32`, `w` is
+/// a table of one axis, the same in all terms, or absent, and `g` does not change with `q`. Scalars
+/// that are stored before they are used in an iteration, and only used inside, are replaced by their
+/// values to see this. No sum of squares of a combination of columns, with the weights, is negative.
+/// With `A'` and `B'` the new tables, for all such pairs and all columns,
 /// ```text
 /// |sum_q w[q] A[q, i] B[q, j] - sum_k A'[k, i] B'[k, j]| <= 10^-digits |A[:, i]| |B[:, j]|
 /// ```
-/// with the lengths of the two columns, `|A[:, i]|^2 = sum_q w[q] A[q, i]^2`, and six digits at most in
-/// single precision. Both sums are
-/// computed from the tables of the two kernels, and compensated. Results are equal as far as tables
-/// are equal up to this tolerance.
+/// with the lengths of the two columns, `|A[:, i]|^2 = sum_q w[q] A[q, i]^2`, and six digits at most
+/// in single precision. Both sums are computed from the tables of the two kernels, and compensated.
+/// Results are equal as far as tables are equal up to this tolerance.
 ///
 /// # Errors
 /// A loop whose bounds are no such constants; a condition, an index of a write or an inner bound

@@ -46,10 +46,10 @@ use std::fmt;
 /// their own, row by row. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// An unknown variable, one that is no temporary or no array, whose elements are records, has strides, a vector axis or shared
-/// storage, or is mentioned by a bound, an assumption or a rule; `from` that is written or no input;
-/// a value that depends on something else, with the instruction that reads it; a read before the last
-/// write, with two instances.
+/// An unknown variable, one that is no temporary or no array, whose elements are records, has
+/// strides, a vector axis or shared storage, or is mentioned by a bound, an assumption or a rule;
+/// `from` that is written or no input; a value that depends on something else, with the instruction
+/// that reads it; a read before the last write, with two instances.
 ///
 /// # Elsewhere
 /// libCEED `QFunction`s that store geometric factors; MFEM's partial assembly, by hand.

@@ -6,7 +6,7 @@ use super::{LoweredKernel, NoSymmetry, Orbits, TabulatedOptions, build, tensor_o
 use crate::form::FormError;
 use crate::import::Imported;
 use crate::tabulated::{
-    Evaluation, Integral, IntegralType, MathFunction, Node, Precision, Relation, Role, TabulatedForm,
+    Evaluation, Integral, IntegralType, MathFunction, Node, Precision, Role, TabulatedForm,
 };
 use purlin_fem::cell::{CellShape, orbits_of_points};
 use purlin_interp::{Value, interpret};
@@ -175,11 +175,7 @@ fn check_conditions(integral: &Integral) -> Result<(), String> {
         let branches = matches!(node, Node::Compare(..))
             || matches!(node, Node::Math(f, _) if matches!(f, MathFunction::Sign | MathFunction::Min | MathFunction::Max));
         if below && branches {
-            let what = match node {
-                Node::Compare(Relation::Equal | Relation::NotEqual, ..) => "an equation",
-                _ => "a comparison",
-            };
-            return Err(format!("{what} of what depends on the reference cell"));
+            return Err("a comparison of what depends on the reference cell".into());
         }
         changes.push(changes_here);
     }

@@ -10,11 +10,8 @@ enum Content {
     Derivatives(usize),
 }
 
-/// A table that basis functions with these nodes are taken from.
-struct Use<'f> {
-    table: usize,
-    nodes: Vec<&'f [f64]>,
-}
+/// The nodes of the basis functions that are taken from a table.
+type NodesOf<'f> = Vec<&'f [f64]>;
 
 impl TabulatedForm {
     /// The form on another reference cell, that of the given directions: derivatives are along these,
@@ -32,14 +29,14 @@ impl TabulatedForm {
         let mut form = self.clone();
         for (integral, own) in form.integrals.iter_mut().zip(&self.integrals) {
             for (place, table) in integral.tables.iter_mut().enumerate() {
-                let uses: Vec<Use<'_>> = self.uses(own, place)?;
+                let uses: Vec<NodesOf<'_>> = self.uses(own, place)?;
                 let Some(first) = uses.first() else { continue };
-                let content = content(&own.tables[place], &first.nodes)?;
-                if uses.iter().any(|u| u.nodes != first.nodes) {
+                let content = content(&own.tables[place], first)?;
+                if uses.iter().any(|nodes| nodes != first) {
                     return Err(format!("the table `{}` of two elements", table.name));
                 }
                 let Content::Derivatives(axis) = content else { continue };
-                let along_axes = (0..directions.len()).map(|axis| self.derivatives(own, &first.nodes, axis));
+                let along_axes = (0..directions.len()).map(|axis| self.derivatives(own, first, axis));
                 let along_axes = along_axes.collect::<Result<Vec<_>, _>>()?;
                 table.values = combined(&along_axes, &directions[axis])?;
                 table.name = renamed(&table.name, axis);
@@ -57,8 +54,8 @@ impl TabulatedForm {
         Ok(form)
     }
 
-    /// What takes basis functions from a table.
-    fn uses<'f>(&'f self, integral: &Integral, table: usize) -> Result<Vec<Use<'f>>, String> {
+    /// The nodes of whatever takes basis functions from a table.
+    fn uses<'f>(&'f self, integral: &Integral, table: usize) -> Result<Vec<NodesOf<'f>>, String> {
         let evaluated = integral.evaluations.iter().filter(|e| e.table == table);
         let evaluated = evaluated.map(|e| (self.functions[e.function].space, e.offset, e.stride));
         let arguments = integral.terms.iter().flat_map(|term| {
@@ -71,8 +68,7 @@ impl TabulatedForm {
             let space = &self.spaces[space];
             let without = || format!("the space `{}` of {}", space.name, space.description_or_unknown());
             let nodes = space.nodes.as_ref().filter(|_| space.transforms.is_empty()).ok_or_else(without)?;
-            let nodes = (0..columns).map(|i| nodes[offset + stride * i].as_slice()).collect();
-            Ok(Use { table, nodes })
+            Ok((0..columns).map(|i| nodes[offset + stride * i].as_slice()).collect())
         };
         evaluated.chain(arguments).map(one).collect()
     }
@@ -85,10 +81,8 @@ impl TabulatedForm {
         axis: usize,
     ) -> Result<&'i Table, String> {
         for (place, table) in integral.tables.iter().enumerate() {
-            let own = self.uses(integral, place)?.into_iter().find(|u| u.nodes == nodes);
-            if own
-                .is_some_and(|u| content(&integral.tables[u.table], nodes) == Ok(Content::Derivatives(axis)))
-            {
+            let is_its = self.uses(integral, place)?.iter().any(|own| own == nodes);
+            if is_its && content(table, nodes) == Ok(Content::Derivatives(axis)) {
                 return Ok(table);
             }
         }
