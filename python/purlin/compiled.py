@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Optional, Union
@@ -132,6 +133,7 @@ class Compiled:
             for name, kind, dtype, shape, read, written in program.arguments
         )
         self._positions = [a.name for a in self.arguments if a.kind != "parameter"]
+        self._calls = _purlin.Calls(self._positions)
 
     @property
     def source(self) -> str:
@@ -197,13 +199,30 @@ class Compiled:
         An argument that is a record takes an array of NumPy's structures, whose fields are copied, or a
         mapping with an array for each field; ``best_value`` and ``best_at`` are arguments, too.
         """
+        if not self._calls.run(args, kwargs, stream):
+            self._calls.keep(args, kwargs, stream, [(None, self._run(args, kwargs, stream))])
+
+    def _run(self, args: tuple, kwargs: dict[str, Any], stream: Any) -> Optional[BoundCall]:
+        """Runs once, with all checks; the bound call, if later calls with arguments of the same layout may be it."""
         if is_capturing():
             take(self.bind(*args, stream=stream, **kwargs), None)
-            return
+            return None
         fields = self._fields(args, kwargs)
         bound = self._on_stream(fields.given, stream)
+        if self._is_kept(fields, bound):
+            call = self._program.bind(bound.arrays, bound.numbers, bound.views, bound.stream)
+            call()
+            return call
         self._program.launch(bound.arrays, bound.numbers, bound.stream)
         fields.put_back()
+        return None
+
+    def _is_kept(self, fields: Fields, bound: Bound) -> bool:
+        """Whether a call uses its arrays where they lie, and nothing but its arguments decides about it."""
+        if not self._program.keeps or self._is_checked or fields.has_copies() or os.environ.get(CHECK, "0") not in ("", "0"):
+            return False
+        host, cuda = self._program.shares
+        return all((host if found.place == "host" else cuda) and 0 not in found.shape for found in bound.views)
 
     def bind(self, *args: Any, stream: Any = None, **kwargs: Any) -> BoundCall:
         """The call with these arguments, as a function of none: ``call()`` runs it once more.
@@ -330,7 +349,7 @@ class Compiled:
         for name, found in zip((n for n in given if is_array(given[n])), views):
             if found.place == "host":
                 message = f"argument `{name}` is copied to `{self.device}`, because it lies in host memory"
-                warnings.warn(message, CopyWarning, stacklevel=6)
+                warnings.warn(message, CopyWarning, stacklevel=_depth())
 
     def __repr__(self) -> str:
         arguments = ", ".join(map(str, self.arguments))
@@ -338,6 +357,14 @@ class Compiled:
 
     def _repr_html_(self) -> str:
         return highlighted(self.source, LANGUAGES[self.target])
+
+
+def _depth() -> int:
+    """How many calls of the package are around whoever calls this, as warnings count them."""
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "purlin":
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 def _number(name: str, value: Any, is_number: bool) -> Union[int, float, complex]:

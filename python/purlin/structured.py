@@ -42,9 +42,13 @@ class Fields:
             if self._is_written(name, field):
                 value[field] = part
 
+    def has_copies(self) -> bool:
+        """Whether fields are copied."""
+        return bool(self._copies)
+
     def refuse_copies(self) -> None:
         """Refuses arrays of structures, for what must not be copied."""
-        if self._copies:
+        if self.has_copies():
             message = "is an array of structures, whose fields a call copies, needed an array for each field to bind"
             _refuse(LayoutError, self._copies[0][0], f"{message}; give a mapping of them")
 

@@ -266,12 +266,17 @@ fn wrong_kind(kernel: &Kernel, spec: &ArgSpec, found: &str) -> Failure {
 }
 
 fn scalar(kernel: &Kernel, spec: &ArgSpec, number: Number) -> Result<Arg<'static>, Failure> {
+    scalar_of(spec.ty, number).ok_or_else(|| wrong_kind(kernel, spec, &number.to_string()))
+}
+
+/// A number as a type has it, if that has such numbers.
+pub(crate) fn scalar_of(ty: ScalarType, number: Number) -> Option<Arg<'static>> {
     let (re, im) = match number {
         Number::Int(v) => (v as f64, 0.0),
         Number::Real(v) => (v, 0.0),
         Number::Complex { re, im } => (re, im),
     };
-    let arg = match (spec.ty, number) {
+    match (ty, number) {
         (ScalarType::F64, Number::Int(v)) => Some(Arg::F64(v as f64)),
         (ScalarType::F64, Number::Real(v)) => Some(Arg::F64(v)),
         (ScalarType::F32, Number::Int(v)) => Some(Arg::F32(v as f32)),
@@ -310,8 +315,7 @@ fn scalar(kernel: &Kernel, spec: &ArgSpec, number: Number) -> Result<Arg<'static
             | ScalarType::Record(_),
             Number::Real(_),
         ) => None,
-    };
-    arg.ok_or_else(|| wrong_kind(kernel, spec, &number.to_string()))
+    }
 }
 
 /// Checks type and layout of an array; returns the bytes from its first to its last element.

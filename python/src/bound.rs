@@ -1,14 +1,19 @@
 //! Calls whose arguments are bound.
 
-use crate::failure;
+use crate::failure::{self, Failure};
 use crate::lend;
-use purlin::runtime::{Device, Prepared, Recorded};
+use purlin::runtime::{Arg, Device, Executable, Prepared, Recorded};
 use pyo3::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Functions whose calls are being captured, in any thread.
 static CAPTURES: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether calls of some thread are being captured.
+pub(crate) fn is_capturing() -> bool {
+    CAPTURES.load(Ordering::Relaxed) > 0
+}
 
 /// Counts a function whose calls are captured, while it runs.
 #[pyfunction]
@@ -25,28 +30,53 @@ pub(crate) fn capturing(begins: bool) {
 /// On arrays of a card it is put on the stream of the binding, or on ``stream=``, and returns early.
 #[pyclass(frozen, module = "purlin")]
 pub(crate) struct BoundCall {
-    launches: Vec<Arc<Launch>>,
+    pub(crate) launches: Vec<Arc<Launch>>,
     /// What keeps the arrays.
     owners: Vec<Arc<Py<PyAny>>>,
-    stream: Option<u64>,
+    pub(crate) stream: Option<u64>,
     /// All launches as one.
     recorded: Option<Recorded<'static>>,
 }
 
 /// One kernel of a call.
-struct Launch {
+pub(crate) struct Launch {
     device: Arc<dyn Device>,
     prepared: Arc<Prepared<'static>>,
+    /// What it was prepared with, by name.
+    pub(crate) args: Vec<(String, Arg<'static>)>,
+}
+
+impl Launch {
+    /// Checks arguments.
+    pub(crate) fn new(
+        device: &Arc<dyn Device>,
+        executable: &Executable,
+        args: Vec<(String, Arg<'static>)>,
+    ) -> Result<Self, Failure> {
+        let named: Vec<(&str, Arg<'static>)> = args.iter().map(|(name, arg)| (name.as_str(), *arg)).collect();
+        let prepared = Arc::new(device.prepare(executable, &named)?);
+        Ok(Self { device: Arc::clone(device), prepared, args })
+    }
+
+    /// The same kernel with other arguments.
+    pub(crate) fn again(&self, args: Vec<(String, Arg<'static>)>) -> Result<Self, Failure> {
+        Self::new(&self.device, self.prepared.executable(), args)
+    }
+
+    /// What it launches, prepared.
+    pub(crate) fn prepared(&self) -> &Prepared<'static> {
+        &self.prepared
+    }
+}
+
+/// Runs launches one after the other.
+pub(crate) fn launch(launches: &[Arc<Launch>], stream: Option<u64>) -> Result<(), Failure> {
+    let stream = stream.map(lend::stream);
+    Ok(launches.iter().try_for_each(|l| l.device.repeat(&l.prepared, stream))?)
 }
 
 impl BoundCall {
-    pub(crate) fn new(
-        device: &Arc<dyn Device>,
-        prepared: Prepared<'static>,
-        owners: Py<PyAny>,
-        stream: Option<u64>,
-    ) -> Self {
-        let launch = Launch { device: Arc::clone(device), prepared: Arc::new(prepared) };
+    pub(crate) fn new(launch: Launch, owners: Py<PyAny>, stream: Option<u64>) -> Self {
         Self { launches: vec![Arc::new(launch)], owners: vec![Arc::new(owners)], stream, recorded: None }
     }
 }
@@ -96,22 +126,16 @@ impl BoundCall {
     #[pyo3(signature = (*, stream=None))]
     fn __call__(slf: &Bound<'_, Self>, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let this = slf.get();
-        if CAPTURES.load(Ordering::Relaxed) > 0
-            && py.import("purlin.capture")?.call_method1("take", (slf, stream))?.extract()?
-        {
+        if is_capturing() && py.import("purlin.capture")?.call_method1("take", (slf, stream))?.extract()? {
             return Ok(());
         }
         let stream = match stream {
             None => this.stream,
             Some(named) => py.import("purlin.compiled")?.call_method1("_stream", (named,))?.extract()?,
         };
-        let stream = stream.map(lend::stream);
-        failure::run(py, || {
-            let ran = match (&this.recorded, &this.launches[..]) {
-                (Some(recorded), [first, ..]) => first.device.replay(recorded, stream),
-                (_, launches) => launches.iter().try_for_each(|l| l.device.repeat(&l.prepared, stream)),
-            };
-            Ok(ran?)
+        failure::run(py, || match (&this.recorded, &this.launches[..]) {
+            (Some(recorded), [first, ..]) => Ok(first.device.replay(recorded, stream.map(lend::stream))?),
+            (_, launches) => launch(launches, stream),
         })
     }
 

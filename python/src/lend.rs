@@ -1,4 +1,4 @@
-//! Arrays of Python's as foreign memory: the one place of this crate with `unsafe` code.
+//! Arrays of Python's as foreign memory. With [`crate::reading`], the one place with `unsafe` code.
 //!
 //! A launch needs addresses, and only the protocols of Python's arrays
 //! (`__array_interface__`, `__cuda_array_interface__`, DLPack, buffers) say which are good. They
@@ -30,6 +30,13 @@ pub(crate) fn lend(array: &Array, bytes: u64) -> Foreign<'static> {
         // SAFETY: the protocol says that it is a stream of the array's card.
         Some(stream) => unsafe { foreign.after(stream) },
     }
+}
+
+/// The memory of another array of the same layout, with the same promises.
+pub(crate) fn moved(foreign: Foreign<'static>, address: u64) -> Foreign<'static> {
+    // SAFETY: `Reading` found the type, the extents and the strides of the first, so that the new address
+    // is as good; the caller's arguments hold the object during the call.
+    unsafe { foreign.moved(address) }
 }
 
 /// The elements of an array whose bytes were fetched, from the first to the last, row by row. None if

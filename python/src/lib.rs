@@ -9,12 +9,14 @@
 
 mod bind;
 mod bound;
+mod calls;
 mod failure;
 mod form;
 mod kernel;
 mod lend;
 mod program;
 mod programs;
+mod reading;
 mod schedule;
 mod shapes;
 mod solve;
@@ -32,6 +34,7 @@ fn _purlin(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<schedule::Engine>()?;
     m.add_class::<program::Program>()?;
     m.add_class::<bound::BoundCall>()?;
+    m.add_class::<calls::Calls>()?;
     m.add_class::<form::Form>()?;
     m.add_class::<programs::CountFormula>()?;
     m.add_function(wrap_pyfunction!(schedule::primitives, m)?)?;

@@ -1,13 +1,13 @@
 //! Compiled programs on devices.
 
 use crate::bind::{Array, Call, Number, bind, is_given, memory};
-use crate::bound::BoundCall;
+use crate::bound::{BoundCall, Launch};
 use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
 use crate::lend;
 use purlin::analysis::Analysis;
 use purlin::autotune::{DeviceModel, Point, roofline_svg};
-use purlin::codegen::{self, ArgKind, BufferAccess, Options, Target, generate};
+use purlin::codegen::{self, ArgKind, ArgSpec, BufferAccess, Options, Target, generate};
 use purlin::interp::{AccessProof, InterpError, check_launch, launch_inputs};
 use purlin::ir;
 use purlin::kernel_work;
@@ -181,6 +181,18 @@ impl Program {
         self.program.plan.notes.iter().map(ToString::to_string).collect()
     }
 
+    /// Whether a call may be kept for later ones with arguments of the same layout: on a device that holds
+    /// nothing of an array but its address, for a kernel without memory of its own.
+    #[getter]
+    fn keeps(&self) -> bool {
+        let keeps = match self.program.target {
+            Target::C | Target::Cuda => true,
+            Target::OpenCl => false,
+        };
+        let is_scratch = |spec: &ArgSpec| matches!(spec.kind, ArgKind::Scratch { .. });
+        keeps && !self.program.plan.args.iter().any(is_scratch)
+    }
+
     /// Registers and bytes of spills of a CUDA kernel, as its compiler reports them.
     #[getter]
     fn resources(&self) -> Option<String> {
@@ -212,11 +224,12 @@ impl Program {
         owners: Py<PyAny>,
         stream: Option<u64>,
     ) -> PyResult<BoundCall> {
-        let prepared = failure::run(py, || {
+        let launch = failure::run(py, || {
             let bound = bind(&self.kernel, &self.program, &arrays, &numbers)?;
-            Ok(self.device.prepare(&self.executable, &bound.args)?)
+            let args = bound.args.into_iter().map(|(name, arg)| (name.to_owned(), arg)).collect();
+            Launch::new(&self.device, &self.executable, args)
         })?;
-        Ok(BoundCall::new(&self.device, prepared, owners, stream))
+        Ok(BoundCall::new(launch, owners, stream))
     }
 
     /// Checks what the kernel assumes of these values, and that none leads it outside an array.

@@ -146,7 +146,7 @@ def test_a_library_tells_its_current_stream(monkeypatch):
 class Recorder:
     """What stands for a program of a card, and writes down what it is asked to launch."""
 
-    target, shares, device = "cuda", (False, True), ("cuda:0", "a card")
+    target, shares, device, keeps = "cuda", (False, True), ("cuda:0", "a card"), False
     arguments = [
         ("x", "array", "f64", ["4"], True, False),
         ("y", "array", "f64", ["4"], True, True),

@@ -83,6 +83,20 @@ impl<'a> Foreign<'a> {
         Self { ready: Ready::AfterAll, ..self }
     }
 
+    /// A block elsewhere of which the same holds.
+    ///
+    /// # Safety
+    /// What this block was promised to be, by [`Foreign::new`] and after it.
+    #[must_use]
+    pub unsafe fn moved(self, address: u64) -> Self {
+        Self { address, ..self }
+    }
+
+    /// Where it begins.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
     /// Size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes

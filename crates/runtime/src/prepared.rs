@@ -26,6 +26,17 @@ impl<'a> Kept<'a> {
 }
 
 impl Prepared<'_> {
+    /// What is launched.
+    pub fn executable(&self) -> &Executable {
+        &self.executable
+    }
+
+    /// Whether a launch moves nothing and needs no memory of its own: arrays are used where they lie.
+    pub fn is_in_place(&self) -> bool {
+        self.scratch.iter().all(Option::is_none)
+            && !self.values.iter().filter_map(Kept::guest).any(|guest| guest.copied)
+    }
+
     /// The values of a launch, except for the buffers of the runtime.
     fn values<'p>(&'p self, exe: &'p Shared) -> Vec<Value<'p>> {
         let kept = self.values.iter().zip(exe.tables.iter().zip(&self.scratch));

@@ -93,8 +93,7 @@ impl Context {
     }
 
     pub(crate) fn failed(&self, call: &'static str) -> impl Fn(DriverError) -> RuntimeError {
-        let name = self.name.clone();
-        move |e| driver_error(&name, call, e)
+        move |e| driver_error(&self.name, call, e)
     }
 }
 
