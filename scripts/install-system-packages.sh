@@ -1,9 +1,8 @@
 #!/bin/sh
-# Installs what Purlin needs from the system: build tools for isl, a C compiler, an OpenCL CPU device
-# and its checker. Quick when everything is there; elsewhere than on Debian and its like it says what to
+# Installs what Purlin needs from the system: a C compiler, an OpenCL CPU device and its checker. Quick when everything is there; elsewhere than on Debian and its like it says what to
 # install and goes on.
 set -eu
-build="autoconf automake libtool make gcc g++ pkg-config"
+build="make gcc libc6-dev"
 devices="ocl-icd-libopencl1 pocl-opencl-icd oclgrind clinfo"
 python="python3-venv"
 

@@ -10,6 +10,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Engine",
         &[
+            "isl_sys",
             "isl",
             "ir",
             "interp",

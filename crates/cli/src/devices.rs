@@ -52,17 +52,7 @@ pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
         Ok(version) => out(&format!("CUDA source compiles here without a GPU: {version}\n"))?,
         Err(reason) => out(&format!("CUDA source does not compile here: {reason}\n"))?,
     }
-    out(&format!("{}\n", solver(purlin::isl::has_small_integers())))?;
     if args.ceilings { ceilings(&found, args.remeasure) } else { Ok(()) }
-}
-
-/// How isl, which proves, was built.
-fn solver(has_small_integers: bool) -> &'static str {
-    if has_small_integers {
-        "isl, which proves each step, has its small integers"
-    } else {
-        purlin::isl::WITHOUT_SMALL_INTEGERS
-    }
 }
 
 fn ceilings(found: &[DeviceInfo], remeasure: bool) -> Result<(), Failure> {
@@ -79,19 +69,4 @@ fn ceilings(found: &[DeviceInfo], remeasure: bool) -> Result<(), Failure> {
     }
     drop(progress);
     out(&table(["device", "memory GB/s", "FP64 GFLOP/s", "local memory GB/s"], rows))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::solver;
-
-    #[test]
-    fn what_makes_proofs_slow_is_said() {
-        assert_eq!(solver(true), "isl, which proves each step, has its small integers");
-        assert_eq!(
-            solver(false),
-            "isl, which proves each step, was built without its small integers and takes 1.7 to 3.6 times as long: set \
-             `CONFIG_SITE` to Purlin's `isl.config.site` in `.cargo/config.toml`, then `cargo clean -p isl-rs`"
-        );
-    }
 }

@@ -9,7 +9,6 @@ use std::rc::Rc;
 
 use crate::error::IslError;
 use crate::ffi;
-use crate::version::note_once;
 
 /// One isl context; freed when the thread and all its objects are gone.
 pub(crate) struct Context {
@@ -21,7 +20,6 @@ pub(crate) struct Context {
 
 impl Context {
     fn new() -> Option<Context> {
-        note_once();
         // SAFETY: no arguments; a null result is handled below.
         let ptr = NonNull::new(unsafe { ffi::isl_ctx_alloc() })?;
         // SAFETY: `ptr` is a live context.

@@ -42,7 +42,6 @@ mod scheduler;
 mod set;
 mod set_ops;
 mod space;
-mod version;
 
 pub use affine::{Affine, Constraint, ConstraintKind, FloorDiv};
 pub use compose::lex_less;
@@ -54,4 +53,3 @@ pub use points::Point;
 pub use scheduler::{Band, Branch, Objective, ScheduleTree, Scheduling};
 pub use set::Set;
 pub use space::{MapSpace, SetSpace};
-pub use version::{WITHOUT_SMALL_INTEGERS, has_small_integers};
