@@ -23,6 +23,7 @@ tag(i_o, tag: g.0)
 tag(i_i, tag: l.0)
 """
 
+from purlin import _environment
 from purlin._purlin import BoundCall, CountFormula, Kernel, __version__
 from purlin._purlin import forms as _forms
 from purlin.auto import AutoSchedule, ScheduleTrial, auto
@@ -74,6 +75,8 @@ from purlin.schedule import Made, Primitive, Schedule, Step, primitives
 from purlin.solvers import NewtonSolution, Solution, newton, solve
 from purlin.sparse import Csr, Pattern
 from purlin.tuning import Trial, Trials
+
+_environment.search()
 
 
 def forms():

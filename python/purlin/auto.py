@@ -37,7 +37,7 @@ class AutoSchedule:
 
 
 def auto(
-    kernel: Union[Kernel, str], device: str = "c", /, *args: Any, budget: int = 10, **kwargs: Any
+    kernel: Union[Kernel, str], device: str = "default", /, *args: Any, budget: int = 10, **kwargs: Any
 ) -> AutoSchedule:
     """Finds a schedule of a loop program for a device, without a user's step.
 

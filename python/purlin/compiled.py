@@ -427,12 +427,12 @@ def _handle(stream: Any) -> Optional[int]:
 
 
 def compile(  # noqa: A001 (the name says what it does)
-    kernel: Union[Kernel, Schedule, str], device: str = "c", *, contraction: bool = True, trust: bool = False
+    kernel: Union[Kernel, Schedule, str], device: str = "default", *, contraction: bool = True, trust: bool = False
 ) -> Compiled:
     """Compiles a kernel, or the kernel of a schedule, for a device.
 
-    ``device`` is ``c``, ``opencl``, ``opencl:1``, ``cuda``, ``cuda:0`` and so on;
-    :func:`purlin.devices` lists what this machine has. ``contraction=False`` rounds each operation
+    ``device`` is ``c``, ``opencl``, ``opencl:1``, ``cuda``, ``cuda:0`` and so on; the default is ``c``, or
+    ``opencl`` where there is no C compiler. :func:`purlin.devices` lists what this machine has. ``contraction=False`` rounds each operation
     separately.
 
     A kernel, or a step ``declare_callee``, may hold a callee with code, which is compiled and run as its author wrote

@@ -37,7 +37,7 @@ class Action:
     #: The compiled operator: its source, its recipe, its mapping.
     operator: Operator
 
-    def __init__(self, form: Any, device: str = "c", **options: Any) -> None:
+    def __init__(self, form: Any, device: str = "default", **options: Any) -> None:
         from purlin.export import dumps, export_form
 
         self._mesh = _mesh_of(form)
@@ -119,7 +119,7 @@ class Action:
         return f"<purlin.firedrake.Action of {self.operator!r}>"
 
 
-def action(form: Any, device: str = "c", **options: Any) -> Action:
+def action(form: Any, device: str = "default", **options: Any) -> Action:
     """Compiles a functional or a linear form of Firedrake with integrals over cells.
 
     ``options`` are those of :func:`purlin.jit`.

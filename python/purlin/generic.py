@@ -35,7 +35,7 @@ class Generic:
     [3.0, 3.0, 3.0]
     """
 
-    def __init__(self, text: str, device: str = "c", *, contraction: bool = True, trust: bool = False) -> None:
+    def __init__(self, text: str, device: str = "default", *, contraction: bool = True, trust: bool = False) -> None:
         self._text, self._device = text, device
         self._options = {"contraction": contraction, "trust": trust}
         self._compiled: dict[tuple, Compiled] = {}
@@ -57,7 +57,7 @@ class Generic:
         self.compiled(**arguments)(stream=stream, **arguments)
 
 
-def generic(text: str, device: str = "c", *, contraction: bool = True, trust: bool = False) -> Generic:
+def generic(text: str, device: str = "default", *, contraction: bool = True, trust: bool = False) -> Generic:
     """A kernel without types, for a device: see :class:`Generic`; the options are those of :func:`compile`."""
     return Generic(text, device, contraction=contraction, trust=trust)
 

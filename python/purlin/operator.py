@@ -454,7 +454,7 @@ _lock = threading.Lock()
 
 def jit(
     form: Any,
-    device: str = "c",
+    device: str = "default",
     *,
     dim: int = 2,
     degree: int = 1,

@@ -52,7 +52,7 @@ def solve(
     *,
     method: str = "cg",
     preconditioner: Any = "jacobi",
-    device: str = "c",
+    device: str = "default",
     relative: float = 1e-10,
     absolute: float = 0.0,
     max_iterations: int = 10_000,
@@ -161,7 +161,7 @@ def _matrix_free(
     if method not in METHODS:
         message = f"`method` is {method!r}, and products are functions; needed `cg` or `gmres`"
         raise _about(ArgumentError, "method", message)
-    if device != "c":
+    if device not in ("default", "c"):
         message = f"`device` is {device!r}, and products are functions, which run on the host; needed `c`"
         raise _about(ArgumentError, "device", message)
     if not numpy.isfinite(right).all():

@@ -23,6 +23,20 @@ mod solve;
 mod sparse;
 
 use pyo3::prelude::*;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Runs the command line of `purlin` and gives the code with which the process is to end.
+#[pyfunction]
+fn command_line(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    py.detach(|| purlin_cli::run(arguments))
+}
+
+/// Looks for libraries of OpenCL and CUDA in a Python environment, too.
+#[pyfunction]
+fn search_in(environment: PathBuf) {
+    purlin::runtime::search_in(&environment);
+}
 
 /// The native part of the package `purlin`.
 #[pymodule]
@@ -49,5 +63,7 @@ fn _purlin(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(sparse::csr_pattern, m)?)?;
     m.add_function(wrap_pyfunction!(solve::solve_rows, m)?)?;
     m.add_function(wrap_pyfunction!(bound::capturing, m)?)?;
+    m.add_function(wrap_pyfunction!(command_line, m)?)?;
+    m.add_function(wrap_pyfunction!(search_in, m)?)?;
     m.add_function(wrap_pyfunction!(form::forms, m)?)
 }

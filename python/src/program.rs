@@ -12,7 +12,7 @@ use purlin::interp::{AccessProof, InterpError, check_launch, launch_inputs};
 use purlin::ir;
 use purlin::kernel_work;
 use purlin::runtime::{
-    Arg, Buffer, Cache, Device, Executable, Place, TimingOptions, measure_exceeded_ceilings, open,
+    Arg, Backend, Buffer, Cache, Device, Executable, Place, TimingOptions, measure_exceeded_ceilings, open,
 };
 use pyo3::prelude::*;
 use std::borrow::Cow;
@@ -33,8 +33,23 @@ pub(crate) struct Program {
 
 type Devices = BTreeMap<String, Arc<dyn Device>>;
 
+/// The name of `default`: the host, or an OpenCL device where there is no C compiler.
+fn default_device() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        let opencl = || {
+            let found = purlin::runtime::devices().into_iter().filter_map(|entry| entry.device.ok());
+            found.into_iter().find(|d| d.backend == Backend::OpenCl && d.fp64)
+        };
+        // without any device the error of `c` says what to install
+        let other = if open("c").is_ok() { None } else { opencl() };
+        other.map_or_else(|| "c".to_owned(), |d| d.selector())
+    })
+}
+
 /// The device of this name, opened once in a process.
 pub(crate) fn device(name: &str) -> Result<Arc<dyn Device>, Failure> {
+    let name = if name == "default" { default_device() } else { name };
     static OPEN: LazyLock<Mutex<Devices>> = LazyLock::new(Mutex::default);
     let mut devices = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(device) = devices.get(name) {

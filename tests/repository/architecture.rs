@@ -98,7 +98,11 @@ fn dependencies_point_one_way() {
             assert!(up.is_empty(), "{name}, of `{group}`, depends on {up:?}, which stand on it by design");
         }
     }
-    assert_eq!(below("python"), BTreeSet::new(), "Python knows the façade alone");
+    assert_eq!(
+        below("python"),
+        BTreeSet::from(["cli".to_owned()]),
+        "Python knows the façade and its command line alone"
+    );
 }
 
 #[test]

@@ -72,6 +72,7 @@ pub use values::{Order, order_of};
 
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use purlin::files::is_lack_of_room;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 const AFTER: &str = "\
@@ -134,9 +135,16 @@ enum Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    ExitCode::from(run(std::env::args_os()))
+}
+
+/// Runs a command line, its first argument the name of the program, and gives the code with which the process is to
+/// end. Help, and mistakes in the arguments, end it at once.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     // both exit with 2 on a mistake
-    let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
-    end(dispatch(&cli.command))
+    let cli =
+        Cli::from_arg_matches(&command().get_matches_from(arguments)).unwrap_or_else(|error| error.exit());
+    code(dispatch(&cli.command))
 }
 
 /// The command line, where `-1` after an option is its value, for the option to refuse.
@@ -151,11 +159,15 @@ fn command() -> clap::Command {
 /// Prints a failure and says with which code the process ends.
 #[must_use]
 pub fn end(result: Result<(), Failure>) -> ExitCode {
+    ExitCode::from(code(result))
+}
+
+fn code(result: Result<(), Failure>) -> u8 {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => {
             failure.print();
-            ExitCode::from(failure.code())
+            failure.code()
         }
     }
 }

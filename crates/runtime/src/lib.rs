@@ -49,6 +49,7 @@ mod registry;
 mod resources;
 mod timing;
 mod turns;
+mod wheels;
 
 pub use cache::{Cache, CacheKey};
 pub use ceilings::{measure_ceilings, measure_exceeded_ceilings};
@@ -68,3 +69,4 @@ pub use purlin_capacity::available_memory;
 pub use registry::{DeviceEntry, devices, open, open_host, open_with_cache};
 pub use timing::{Timing, TimingOptions};
 pub use turns::{Occupation, Turn, Turns};
+pub use wheels::search_in;

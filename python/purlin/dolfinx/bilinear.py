@@ -28,7 +28,7 @@ class MatrixFree:
     argument: Any
 
     def __init__(
-        self, form: Any, bcs: Sequence[Any] = (), device: str = "c", *, diagonal: float = 1.0, **options: Any
+        self, form: Any, bcs: Sequence[Any] = (), device: str = "default", *, diagonal: float = 1.0, **options: Any
     ) -> None:
         one_bilinear(form)
         import ufl
@@ -179,7 +179,7 @@ def _scatter_reverse(vector: Any) -> None:
 
 
 def operator(
-    form: Any, bcs: Sequence[Any] = (), device: str = "c", *, diagonal: float = 1.0, **options: Any
+    form: Any, bcs: Sequence[Any] = (), device: str = "default", *, diagonal: float = 1.0, **options: Any
 ) -> MatrixFree:
     """Compiles the action of a bilinear form with Dirichlet conditions.
 

@@ -38,7 +38,7 @@ class Action:
     operator: Operator
 
     def __init__(
-        self, form: Any, device: str = "c", *, place: Optional[Place] = None, **options: Any
+        self, form: Any, device: str = "default", *, place: Optional[Place] = None, **options: Any
     ) -> None:
         from purlin.export import dumps, export_form
 
@@ -261,7 +261,7 @@ def _mesh(form: Any, spaces: list[Any]) -> Any:
     return Mesh(domain.ufl_cargo(), domain)
 
 
-def action(form: Any, device: str = "c", *, place: Optional[Place] = None, **options: Any) -> Action:
+def action(form: Any, device: str = "default", *, place: Optional[Place] = None, **options: Any) -> Action:
     """Compiles a functional or a linear form of DOLFINx's functions, or a list of them.
 
     ``options`` are those of :func:`purlin.jit`. ``place`` moves arrays that do not change between

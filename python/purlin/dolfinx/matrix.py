@@ -27,7 +27,7 @@ class Assembled(Action):
         self,
         form: Any,
         bcs: Sequence[Any] = (),
-        device: str = "c",
+        device: str = "default",
         *,
         diagonal: float = 1.0,
         place: Optional[Place] = None,
@@ -148,7 +148,7 @@ def _host(array: Any) -> Array:
 
 
 def matrix(
-    form: Any, bcs: Sequence[Any] = (), device: str = "c", *, diagonal: float = 1.0, **options: Any
+    form: Any, bcs: Sequence[Any] = (), device: str = "default", *, diagonal: float = 1.0, **options: Any
 ) -> Assembled:
     """Compiles a bilinear form with Dirichlet conditions, to be assembled.
 

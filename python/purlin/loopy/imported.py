@@ -52,7 +52,7 @@ class Imported:
         """The text of the kernel."""
         return str(self.kernel)
 
-    def compile(self, device: str = "c", **options: Any) -> Compiled:
+    def compile(self, device: str = "default", **options: Any) -> Compiled:
         """The kernel as a function on arrays; see :func:`purlin.compile`."""
         return compile(self.kernel, device, **options)
 

@@ -15,8 +15,8 @@ pub(crate) struct Place {
     pub(crate) system: bool,
 }
 
-/// `PURLIN_CUDA_WHEELS`, `CUDA_HOME` and `CUDA_PATH`, the system's search path, `.venv` here and
-/// above, `/usr/local/cuda`: what was set on purpose comes first.
+/// `PURLIN_CUDA_WHEELS`, `CUDA_HOME` and `CUDA_PATH`, the system's search path, the Python environment, `.venv`
+/// here and above, `/usr/local/cuda`: what was set on purpose comes first.
 pub(crate) fn places() -> Vec<Place> {
     let mut places = Vec::new();
     if let Some(paths) = std::env::var_os("PURLIN_CUDA_WHEELS") {
@@ -29,6 +29,7 @@ pub(crate) fn places() -> Vec<Place> {
     }
     let name = "the system's search path".into();
     places.push(Place { name, libraries: vec![], tools: vec![], system: true });
+    places.extend(crate::wheels::environments().iter().map(|e| wheels("the Python environment", e)));
     let here = std::env::current_dir().unwrap_or_default();
     if let Some(venv) = here.ancestors().map(|d| d.join(".venv")).find(|v| v.is_dir()) {
         places.push(wheels("`.venv`", &venv));

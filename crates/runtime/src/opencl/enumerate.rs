@@ -38,6 +38,7 @@ static ASKED: Mutex<()> = Mutex::new(());
 
 fn devices() -> Result<Vec<(Platform, Device)>, Unavailable> {
     let _asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    crate::wheels::load_opencl();
     let platforms = get_platforms().map_err(|e| match e.0 {
         DLOPEN_RUNTIME_LOAD_FAILED | DLOPEN_FUNCTION_NOT_AVAILABLE => {
             Unavailable::NoOpenClLibrary { reason: e.to_string() }
