@@ -1,4 +1,4 @@
-"""A form as a function of JAX, differentiated by a constant and by a coefficient."""
+"""A form as a function of JAX, and its root as another one, differentiated by a constant and by a coefficient."""
 
 import importlib.util
 
@@ -41,3 +41,9 @@ direction = jnp.ones(4)
 _, forward = jax.jvp(action, (values,), (direction,))
 (backward,) = jax.vjp(action, values)[1](direction)
 assert np.isclose(jnp.vdot(direction, forward), jnp.vdot(backward, direction))
+
+# the root of the residual and a load, where two vertices keep their values, as a function of kappa
+root = residual.solver("u", method="gmres")
+total = lambda kappa: root(u=values, y=-0.25 * jnp.ones(4), kappa=kappa, fixed=[0, 2], **mesh_arrays).sum()
+slope = jax.grad(total)(2.0)  # by one linear system, with the transposed matrix
+assert np.isclose(slope, (total(2.001) - total(1.999)) / 0.002, rtol=1e-5)

@@ -162,6 +162,10 @@ class DeviceError(Error):
     """A device, its driver or its compiler that refused or failed."""
 
 
+class ConvergenceError(Error):
+    """A system, linear or not, whose solver did not converge where a derivative or a root was needed."""
+
+
 class SolverError(Error):
     """A failure of the integer-set library."""
 

@@ -45,7 +45,7 @@ class Function:
         self.matrix = matrix
         self.rank = len(form.arguments())
         self._derived: dict[tuple[str, str], Any] = {}
-        self._operators: dict[tuple[str, str], Operator] = {}
+        self._operators: dict[tuple, Operator] = {}
 
     @classmethod
     def of(cls, form: Any, names: Optional[Mapping[Any, str]], output: str, matrix: str) -> Function:
@@ -105,6 +105,11 @@ class Function:
         the name of the weights; nothing if it is zero."""
         return self._derive("adjoint", name)
 
+    def jacobian(self, name: str) -> Optional[Function]:
+        """The derivative of a linear form by a coefficient, as the form of a sparse matrix; nothing if it is zero."""
+        found = self._derive("jacobian", name)
+        return found and found[0]
+
     def _derive(self, kind: str, name: str) -> Optional[tuple[Function, str]]:
         if (kind, name) not in self._derived:
             self._derived[kind, name] = self._new(kind, name)
@@ -121,6 +126,9 @@ class Function:
         if kind == "tangent":
             form, other, title = self.form, ufl.Coefficient(by.ufl_function_space()), f"{name}_dot"
             form = ufl.derivative(form, by, other)
+        elif kind == "jacobian":
+            form = expand_derivatives(ufl.derivative(self.form, by))
+            return None if form.empty() else (Function(form, self.names, self.spaces, self._free("matrix"), "sparse"), "")
         else:
             form, other = self._weighted()
             title = f"{self.output}_bar"
@@ -128,11 +136,15 @@ class Function:
         form = expand_derivatives(form)
         if form.empty():
             return None
-        title = next(t for t in (title, *(f"{title}{n}" for n in range(2, 99))) if t not in self.names.values())
+        title = self._free(title)
         output = self.output if kind == "tangent" else f"{name}_bar"
         while output in (title, *self.names.values()):
             output += "_"
         return Function(form, {**self.names, other: title}, self.spaces, output, self.matrix), title
+
+    def _free(self, name: str) -> str:
+        """A name that no coefficient has."""
+        return next(t for t in (name, *(f"{name}{n}" for n in range(2, 99))) if t not in self.names.values())
 
     def _weighted(self) -> tuple[Any, Any]:
         """The sum of the result times weights, as a functional, and the weights."""
@@ -160,8 +172,16 @@ class Function:
         names = {one: name for one, name in self.names.items() if one in self.form.coefficients()}
         return export.export_form(self.form, scalar=scalar, names=names, outputs=[self.output])
 
-    def operator(self, device: str, scalar: str) -> Operator:
-        """The form compiled for a device, with maps of the names that its spaces have here."""
+    def operator(self, device: str, scalar: str, batched: tuple[str, ...] = ()) -> Operator:
+        """The form compiled for a device, with maps of the names that its spaces have here; of many data at once
+        where arguments are `batched`."""
+        if batched:
+            if (device, scalar, batched) not in self._operators:
+                one = self.operator(device, scalar)
+                known = [a.name for a in one.arguments]
+                of = one.batched(*(name for name in batched if name in known))
+                self._operators[device, scalar, batched] = of
+            return self._operators[device, scalar, batched]
         if (device, scalar) not in self._operators:
             document = self._document(scalar)
             own = {name: element for element, name in _spaces(document, self).items()}
@@ -262,7 +282,7 @@ class FormFunction(ABC):
         (part,) = operator.parts
         (result,) = (a for a in part.compiled.arguments if a.is_written)
         listed = next((a.name for a in part.compiled.arguments if a.name in ("listed_cells", "facet_cells")), "x_dofs")
-        entities = flat[part.name, listed] if (part.name, listed) in flat else flat["", listed]
+        entities = flat[key_of(flat, part.name, listed)]
         return (entities.shape[0], *map(int, result.shape[1:]))
 
 
@@ -284,6 +304,20 @@ def scalar_of(positions: Any) -> str:
     return SCALARS[found]
 
 
+def key_of(given: Mapping[Key, Any], part: str, name: str) -> Key:
+    """Where an argument of a part stands: for the part, or for all of them."""
+    return (part, name) if (part, name) in given else ("", name)
+
+
+def add(operator: Operator, given: Mapping[Key, Any], result: Any) -> None:
+    """Adds a form's result to an array."""
+    for part in operator.parts:
+        arguments = [argument for argument in part.compiled.arguments if argument.kind == "array"]
+        part.compiled(**{
+            a.name: result if a.is_written else given[key_of(given, part.name, a.name)] for a in arguments
+        })  # fmt: skip
+
+
 def wanted(operator: Operator, given: Mapping[Key, Any]) -> set[Key]:
     """The arrays that an operator takes, checked for their types."""
     found: set[Key] = set()
@@ -292,7 +326,7 @@ def wanted(operator: Operator, given: Mapping[Key, Any]) -> set[Key]:
             if argument.kind != "array" or argument.is_written:
                 continue
             name = argument.name
-            key = (part.name, name) if (part.name, name) in given else ("", name)
+            key = key_of(given, part.name, name)
             if key not in given:
                 raise _about(MissingArgument, name, f"argument `{name}` is missing: {argument}")
             dtype = {**SCALARS, "int32": "i32"}.get(type_name(given[key]))

@@ -16,6 +16,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Union
 from purlin import _purlin, tuning
 from purlin._purlin import BoundCall, Kernel
 from purlin.arrays import _about, refuse_masked
+from purlin.batches import in_batches
 from purlin.compiled import Argument, Compiled, Roofline, compile, devices
 from purlin.errors import (
     ArgumentError,
@@ -79,6 +80,8 @@ class Operator:
         self._by_dimension = by_dimension
         self._constants = _constants(forms)
         self._is_checked = False
+        #: The arguments that have an axis of batches, the results included.
+        self._batched: tuple[str, ...] = ()
         #: The text of the form and how it was lowered: :func:`jit` says it.
         self._lowered: tuple = ()
         # one assignment: calls of other threads see the old code or the new one
@@ -102,11 +105,37 @@ class Operator:
                 raise
             # kept by another version
             engine, found, words = form.map(self._device, None, self._trials, self._by_dimension)
-        schedule = Schedule._of(engine)
+        return Part(form, self._compiled(Schedule._of(engine)), json.loads(found), words, form.name)
+
+    def _compiled(self, schedule: Schedule) -> Compiled:
+        """The kernel of a schedule, in batches and checked where this operator is."""
+        if own := [name for name in self._batched if name in schedule.kernel.variables]:
+            schedule = in_batches(schedule, own, self._device)
         compiled = compile(schedule, self._device)
-        if self._is_checked:
-            compiled = compiled._checked()
-        return Part(form, compiled, json.loads(found), words, form.name)
+        return compiled._checked() if self._is_checked else compiled
+
+    def batched(self, *arguments: str) -> Operator:
+        """The operator once for each of many data, in one launch a part: these arguments and the results get an axis
+        in front, ``[batches, ...]``, and a call adds to each result what it makes of its data.
+
+        >>> several = op.batched("u")
+        >>> several(y, u=u, x=x, x_dofs=cells, p1_dofs=cells)  # y[k, :] += op(u[k, :])
+        """
+        known = [a.name for a in self.arguments if a.kind == "array"]
+        for name in arguments:
+            if name not in known:
+                found = ", ".join(f"`{one}`" for one in known)
+                raise _about(UnknownArgument, name, f"the form takes no array `{name}`; it takes {found}")
+        if self._batched:
+            raise FormError("the operator is one for batches already; take that of one datum")
+        twin = copy.copy(self)
+        written = (a.name for a in self.arguments if a.is_written)
+        twin._batched = tuple(dict.fromkeys((*arguments, *written)))
+        twin._form_hash = tuning.form_hash(self._form_hash, *twin._batched)
+        twin.parts = tuple(
+            replace(part, compiled=twin._compiled(part.compiled.schedule.copy())) for part in self.parts
+        )
+        return twin
 
     def _checked(self) -> Operator:
         """The same, each call of which is checked."""
@@ -129,7 +158,7 @@ class Operator:
         if not self._lowered:
             raise TypeError("an operator of forms in memory cannot be pickled; make it by `purlin.jit`")
         mappings = [json.dumps(part.mapping) for part in self.parts]
-        made = (self._device, self._by_dimension, self._form_hash, self._is_checked)
+        made = (self._device, self._by_dimension, self._form_hash, self._is_checked, self._batched)
         return _operator_again, (self._lowered, mappings, *made)
 
     def _only(self) -> Part:
@@ -254,7 +283,9 @@ class Operator:
     def roofline(self, *outputs: Any, **kwargs: Any) -> Roofline:
         """Times runs with these arguments, of a form that has one kernel; outputs are left alone."""
         part = self._only()
-        return part.compiled.roofline(work=part.form.kernel, **self._named(outputs, kwargs))
+        # what a form does; of batches, what they start from
+        work = None if self._batched else part.form.kernel
+        return part.compiled.roofline(work=work, **self._named(outputs, kwargs))
 
     def tune(
         self,
@@ -507,9 +538,11 @@ def jit(
 
 
 def _operator_again(
-    lowered: tuple, mappings: list[str], device: str, by_dimension: bool, form_hash: str, is_checked: bool
-) -> Operator:
+    lowered: tuple, mappings: list[str], device: str, by_dimension: bool, form_hash: str, is_checked: bool,
+    batched: tuple[str, ...],
+) -> Operator:  # fmt: skip
     operator = Operator([], device, None, None, by_dimension, form_hash)
+    operator._batched = batched
     forms = _forms(*lowered)
     operator._lowered, operator._constants = lowered, _constants(forms)
     operator.parts = tuple(operator._part(form, mapping) for form, mapping in zip(forms, mappings))

@@ -121,15 +121,57 @@ def test_second_derivatives_of_a_functional():
     assert np.isclose(mixed, (by_c(0.8 + h) - by_c(0.8 - h)) / (2 * h), rtol=1e-6)
 
 
-def test_batches_run_one_after_the_other():
+def calls(function, *arguments) -> tuple[int, int]:
+    """How many calls of kernels XLA makes, and how many loops."""
+    text = jax.jit(function).lower(*arguments).as_text()
+    return text.count("@purlin_form("), text.count("while")
+
+
+def test_batches_are_one_launch():
     f, given = nonlinear(), arguments()
-    given.pop("u")
-    several = drawn((3, P2_DOFS.max() + 1), 8)
-    batched = jax.jit(jax.vmap(lambda u: f(u=u, **given)))(several)
-    assert np.allclose(batched, jnp.stack([f(u=u, **given) for u in several]), rtol=1e-14, atol=0)
-    # the columns of a Jacobian are batches of directions
-    jacobian = jax.jacfwd(lambda u: f(u=u, **given))(several[0])
-    assert np.allclose(jacobian, jax.jacrev(lambda u: f(u=u, **given))(several[0]), rtol=0, atol=1e-12)
+    u, k, c = given.pop("u"), given.pop("k"), given.pop("c")
+    several, other = drawn((3, len(u)), 8), drawn((len(k), 3), 9)
+    of = lambda u, k, c: f(u=u, k=k, c=c, **given)  # noqa: E731
+    for axes in ((0, None, None), (0, 1, None), (None, None, 0), (None, 1, 0)):
+        operands = [all_ if axis is not None else one for axis, one, all_ in
+                    zip(axes, (u, k, c), (several, other, drawn(3, 10)))]  # fmt: skip
+        batched = jax.vmap(of, in_axes=axes)
+        assert calls(batched, *operands) == (1, 0)
+        at = lambda n: [v if a is None else jnp.take(v, n, axis=a) for v, a in zip(operands, axes)]  # noqa: B023, E731
+        assert np.allclose(batched(*operands), jnp.stack([of(*at(n)) for n in range(3)]), rtol=1e-14, atol=1e-15)
+    # batches of batches are one launch, too
+    twice = jax.vmap(jax.vmap(of, in_axes=(0, None, None)), in_axes=(None, 1, None))
+    assert calls(twice, several, other, c) == (1, 0)
+    expected = jnp.stack([jnp.stack([of(u, k, c) for u in several]) for k in other.T])
+    assert np.allclose(twice(several, other, c), expected, rtol=1e-14, atol=1e-15)
+
+
+def test_derivatives_and_batches_in_either_order():
+    f, given = nonlinear(), arguments()
+    u, k = given.pop("u"), given.pop("k")
+    several = drawn((3, len(u)), 8)
+    of = lambda u, k: f(u=u, k=k, **given)  # noqa: E731
+    # the columns and the rows of a Jacobian are batches of directions
+    forward, backward = jax.jacfwd(of)(u, k), jax.jacrev(of)(u, k)
+    assert np.allclose(forward, backward, rtol=0, atol=1e-12)
+    assert calls(jax.jacrev(of), u, k) == (1, 0), "the products; nobody asks for the value"
+    # the derivative of a batch by what is batched, and by what is not
+    check(lambda several: jax.vmap(of, in_axes=(0, None))(several, k), several, 11)
+    check(lambda k: jax.vmap(of, in_axes=(0, None))(several, k), k, 12)
+    energy = lambda u: of(u, k) @ u  # noqa: E731
+    hessian = jax.hessian(energy)(u)
+    assert np.allclose(hessian, hessian.T, rtol=0, atol=1e-11 * float(abs(hessian).max()))
+
+
+def test_batches_of_maps_run_one_after_the_other():
+    """A map that is batched would let every batch read another mesh, of which the kernel assumes one."""
+    f, given = nonlinear(), arguments()
+    maps = jnp.stack([P2_DOFS, P2_DOFS.max() - P2_DOFS])
+    given.pop("p2_dofs")
+    of = lambda p2_dofs: f(p2_dofs=p2_dofs, **given)  # noqa: E731
+    found, loops = calls(jax.vmap(of), maps)
+    assert found == 1 and loops >= 1
+    assert np.allclose(jax.vmap(of)(maps), jnp.stack([of(one) for one in maps]), rtol=1e-14, atol=1e-15)
 
 
 def test_vectors_interior_facets_and_mixed_elements():

@@ -1,6 +1,7 @@
 """Forms as functions on arrays."""
 
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -545,3 +546,29 @@ def test_tuned_mappings_are_those_of_later_processes(tmp_path, monkeypatch):
     (tmp_path / "broken.jsonl").write_text("nothing\n")
     with pytest.raises(purlin.ArgumentError, match="line 1: needed a tuned mapping"):
         purlin.tuning.load(tmp_path / "broken.jsonl")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("degree", [1, 2])
+def test_batches_are_one_call(device, degree):
+    """Of several right-hand sides; in any mapping, after tuning, and pickled."""
+    op = purlin.jit("laplace", device, dim=2, degree=degree)
+    x, cells = square(3)
+    dofs = cells if degree == 1 else numbers_of_edges(cells)
+    rest = {"coords": x, "cell_vertices": cells, "dofs": dofs}
+    u = np.random.default_rng(3).standard_normal((4, dofs.max() + 1))
+    expected = np.ones_like(u)
+    for one, result in zip(u, expected):
+        op(result, u=one, **rest)
+    several = op.batched("u")
+    assert [a.shape[0] for a in several.arguments if a.name in ("y", "u")] == ["batches", "batches"]
+    again = pickle.loads(pickle.dumps(several))
+    several.tune(np.zeros_like(u), u=u, **rest, progress=False)
+    for run in (several, again, purlin.checked(op).batched("u")):
+        found = np.ones_like(u)
+        run(found, u=u, **rest)
+        assert np.allclose(found, expected, rtol=0, atol=1e-13)  # sums of at most 36 products in f64
+    with pytest.raises(purlin.UnknownArgument, match="the form takes no array `v`; it takes `y`"):
+        op.batched("v")
+    with pytest.raises(purlin.FormError, match="one for batches already"):
+        several.batched("u")

@@ -20,13 +20,17 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from purlin import gradients
+from purlin import gradients, implicit
+from purlin.errors import Refusal
 from purlin.gradients import Function, Key
+from purlin.implicit import Problem
 from purlin.jax import ffi
+from purlin.jax.roots import Solver
 
-__all__ = ["FormFunction", "function"]
+__all__ = ["FormFunction", "Solver", "function"]
 
-class FormFunction(gradients.FormFunction):
+
+class FormFunction(implicit.FormFunction):
     """A form as a function: it takes arrays by name, as :class:`purlin.Operator` does, and returns a new one.
 
     A functional gives a number, a linear form a vector of its space, a bilinear form the matrices of cells or, with
@@ -41,9 +45,12 @@ class FormFunction(gradients.FormFunction):
         shape = self._shape(flat, y, pattern)
         keys, values = tuple(flat), tuple(flat.values())
         dtype = flat["", "x"].dtype
-        result = _primitive.bind(*values, function=self.function, keys=keys, shape=shape, dtype=dtype)
+        result = _primitive.bind(*values, function=self.function, keys=keys, shape=shape, dtype=dtype, batched=())
         result = result if y is None else result + jnp.asarray(y).reshape(shape)
         return result[0] if self.function.rank == 0 else result
+
+    def _solver(self, problem: Problem) -> Solver:
+        return Solver(self, problem)
 
     def _array(self, value: Any, like: Any = None) -> jax.Array:
         return jnp.asarray(value, None if like is None else like.dtype)
@@ -58,11 +65,13 @@ def function(form: Any, *, names: Optional[Mapping[Any, str]] = None, matrix: st
     return FormFunction(form, names, matrix)
 
 
+# its parameters: the form, the keys of its operands, the shape and type of the result, and the keys of the operands
+# that have an axis of batches in front; where there are any, the result has one, too
 _primitive = Primitive("purlin_form")
 
 
 @_primitive.def_abstract_eval
-def _abstract(*values: Any, function: Function, keys: tuple[Key, ...], shape: tuple[int, ...], dtype: Any) -> Any:
+def _abstract(*values: Any, shape: tuple[int, ...], dtype: Any, **rest: Any) -> Any:
     return jax.core.ShapedArray(shape, dtype)
 
 
@@ -77,12 +86,20 @@ def _eager(*values: Any, **params: Any) -> jax.Array:
 
 
 def _foreign(
-    *values: Any, function: Function, keys: tuple[Key, ...], shape: tuple[int, ...], dtype: Any, device: str
-) -> jax.Array:
+    *values: Any, function: Function, keys: tuple[Key, ...], shape: tuple[int, ...], dtype: Any,
+    batched: tuple[Key, ...], device: str,
+) -> jax.Array:  # fmt: skip
     """The call that XLA makes on one of its platforms."""
-    operator = function.operator(device, gradients.scalar_of(dict(zip(keys, values))["", "x"]))
-    wanted = gradients.wanted(operator, dict(zip(keys, values)))
-    arrays = [value for key, value in zip(keys, values) if key in wanted]
+    given = dict(zip(keys, values))
+    scalar = gradients.scalar_of(given["", "x"])
+    try:
+        operator = function.operator(device, scalar, tuple(name for _, name in batched))
+    except Refusal:  # the kernel has no batches
+        one = partial(_foreign, function=function, keys=keys, shape=shape[1:], dtype=dtype, batched=(), device=device)
+        moving = {key: given[key] for key in batched}
+        return jax.lax.map(lambda own: one(*(given | own).values()), moving)
+    wanted = gradients.wanted(operator, given)
+    arrays = [value for key, value in given.items() if key in wanted]
     launch = ffi.Launch(operator, tuple(key for key in keys if key in wanted))
     call = jax.ffi.ffi_call(
         ffi.TARGET, jax.ShapeDtypeStruct(shape, dtype), input_output_aliases={len(arrays): 0}
@@ -91,8 +108,15 @@ def _foreign(
     return call(*arrays, jnp.zeros(shape, dtype), launch=np.int64(ffi.number(launch)))
 
 
-def _jvp(primals: tuple, tangents: tuple, *, function: Function, keys: tuple[Key, ...], **rest: Any) -> tuple:
-    result = _primitive.bind(*primals, function=function, keys=keys, **rest)
+def _with(batched: tuple[Key, ...], like: str, name: str) -> tuple[Key, ...]:
+    """The keys of batches, with that of a name where another one has them."""
+    return (*batched, ("", name)) if ("", like) in batched else batched
+
+
+def _jvp(
+    primals: tuple, tangents: tuple, *, function: Function, keys: tuple[Key, ...], batched: tuple[Key, ...], **rest: Any
+) -> tuple:
+    result = _primitive.bind(*primals, function=function, keys=keys, batched=batched, **rest)
     total = None
     for (_, name), tangent in zip(keys, tangents):
         if isinstance(tangent, ad.Zero) or tangent.dtype == jax.dtypes.float0:
@@ -100,40 +124,71 @@ def _jvp(primals: tuple, tangents: tuple, *, function: Function, keys: tuple[Key
         if (derived := function.tangent(name)) is None:
             continue
         of, direction = derived
-        term = _primitive.bind(*primals, tangent, function=of, keys=(*keys, ("", direction)), **rest)
+        own = (*keys, ("", direction))
+        term = _primitive.bind(
+            *primals, tangent, function=of, keys=own, batched=_with(batched, name, direction), **rest
+        )
         total = term if total is None else total + term
     return result, ad.Zero.from_primal_value(result) if total is None else total
 
 
 def _transpose(
-    weights: Any, *values: Any, function: Function, keys: tuple[Key, ...], shape: tuple[int, ...], dtype: Any
-) -> list:
+    weights: Any, *values: Any, function: Function, keys: tuple[Key, ...], shape: tuple[int, ...], dtype: Any,
+    batched: tuple[Key, ...],
+) -> list:  # fmt: skip
     """The products with weights as a function of what the form is linear in, which is not known."""
     known = [(key, value) for key, value in zip(keys, values) if not ad.is_undefined_primal(value)]
+    left = [key for key, _ in known]
     found = []
-    for (_, name), value in zip(keys, values):
+    for key, value in zip(keys, values):
         if not ad.is_undefined_primal(value):
             found.append(None)
-        elif isinstance(weights, ad.Zero) or (derived := function.adjoint(name)) is None:
+        elif isinstance(weights, ad.Zero) or (derived := function.adjoint(key[1])) is None:
             found.append(ad.Zero(value.aval))
         else:
             of, title = derived
-            own = (*(key for key, _ in known), ("", title))
             operands = (*(array for _, array in known), weights)
-            found.append(_primitive.bind(*operands, function=of, keys=own, shape=value.aval.shape, dtype=dtype))
+            own, size = (*left, ("", title)), value.aval.shape
+            if not batched:
+                found.append(_primitive.bind(*operands, function=of, keys=own, shape=size, dtype=dtype, batched=()))
+                continue
+            # the weights are as many as the results
+            moving = (*(one for one in batched if one in left), ("", title))
+            shape_of_all = size if key in batched else (shape[0], *size)
+            product = _primitive.bind(
+                *operands, function=of, keys=own, shape=shape_of_all, dtype=dtype, batched=moving
+            )
+            found.append(product if key in batched else product.sum(axis=0))
     return found
 
 
-def _batch(values: tuple, axes: tuple, **params: Any) -> tuple:
-    """One call after the other."""
-    mapped = [jnp.moveaxis(value, axis, 0) for value, axis in zip(values, axes) if axis is not None]
+def _batch(
+    values: tuple, axes: tuple, *, keys: tuple[Key, ...], shape: tuple[int, ...], batched: tuple[Key, ...], **rest: Any
+) -> tuple:
+    """One launch for all batches of numbers; of maps, and of what one part alone takes, one after the other."""
+    in_front = [value if axis is None else jnp.moveaxis(value, axis, 0) for value, axis in zip(values, axes)]
+    mapped = tuple(key for key, axis in zip(keys, axes) if axis is not None)
+    given = dict(zip(keys, in_front))
+    size = given[mapped[0]].shape[0]
+    bind = partial(_primitive.bind, keys=keys, **rest)
+    if any(part or not jnp.issubdtype(given[part, name].dtype, jnp.floating) for part, name in mapped):
+        one = partial(bind, shape=shape, batched=batched)
+        return jax.lax.map(lambda own: one(*(given | own).values()), {key: given[key] for key in mapped}), 0
+    if not batched:
+        return bind(*in_front, shape=(size, *shape), batched=mapped), 0
 
-    def one(slices: list) -> jax.Array:
-        left = iter(slices)
-        whole = [value if axis is None else next(left) for value, axis in zip(values, axes)]
-        return _primitive.bind(*whole, **params)
+    # batches of batches are one axis
+    def merged(key: Key) -> jax.Array:
+        value = given[key]
+        if key not in mapped and key not in batched:
+            return value
+        value = value if key in mapped else jnp.broadcast_to(value, (size, *value.shape))
+        value = value if key in batched else jnp.repeat(value[:, None], shape[0], axis=1)
+        return value.reshape(size * shape[0], *value.shape[2:])
 
-    return jax.lax.map(one, mapped), 0
+    both = tuple(key for key in keys if key in mapped or key in batched)
+    result = bind(*map(merged, keys), shape=(size * shape[0], *shape[1:]), batched=both)
+    return result.reshape(size, *shape), 0
 
 
 ad.primitive_jvps[_primitive] = _jvp

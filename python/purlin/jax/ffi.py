@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from purlin.gradients import key_of
 from purlin.operator import Operator
 
 #: The name of the handler, and its platforms by XLA's names.
@@ -133,13 +134,10 @@ def _run(frame: _Frame) -> None:
         arrays = []
         for argument in compiled.arguments:
             if argument.kind == "array":
-                buffer = result if argument.is_written else _given(given, part.name, argument.name)
+                key = key_of(given, part.name, argument.name)
+                buffer = result if argument.is_written else given[key]
                 arrays.append(_lent(argument.name, argument.dtype, buffer, argument.is_written, place, stream))
         compiled._program.launch(arrays, {}, stream)
-
-
-def _given(given: dict[tuple[str, str], _Buffer], part: str, name: str) -> _Buffer:
-    return given[part, name] if (part, name) in given else given["", name]
 
 
 def _stream(frame: _Frame) -> int:
