@@ -22,6 +22,7 @@ from purlin import export
 from purlin.arrays import _about
 from purlin.errors import DtypeError, FormError, MissingArgument, ShapeError
 from purlin.export.elements import cell_name
+from purlin.export.preprocess import with_degrees
 from purlin.operator import Operator, jit
 
 #: Types of numbers, by NumPy's names.
@@ -58,7 +59,9 @@ class Function:
         (mesh,) = form.ufl_domains()
         cell = cell_name(mesh.ufl_coordinate_element())
         numbers = {}
-        for constant, entry in zip(form.constants(), document["constants"], strict=True):
+        constants = form.constants()
+        form = with_degrees(form)
+        for constant, entry in zip(constants, document["constants"], strict=True):
             space = ufl.FunctionSpace(mesh, real_element(cell, constant.ufl_shape))
             numbers[constant] = ufl.Coefficient(space)
             found[numbers[constant]] = entry["name"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from purlin import _purlin
 from purlin.arrays import refuse_masked
+from purlin.dlpack import CUDA
 from purlin.errors import FormError, MissingArgument
 
 if TYPE_CHECKING:
@@ -101,11 +102,19 @@ def _host(array: Any) -> Any:
     import numpy
 
     if hasattr(array, "cpu"):  # PyTorch
-        array = array.cpu()
-    elif hasattr(array, "__cuda_array_interface__"):
+        return numpy.asarray(array.cpu())
+    if hasattr(array, "__array__") and not hasattr(array, "get"):  # JAX's, on a card, too
+        return numpy.asarray(array)
+    if hasattr(array, "__cuda_array_interface__"):
         import cupy
 
-        array = cupy.asarray(array).get()
+        return cupy.asarray(array).get()
+    if hasattr(array, "__dlpack__"):
+        if array.__dlpack_device__()[0] not in CUDA:
+            return numpy.from_dlpack(array)
+        import cupy
+
+        return cupy.from_dlpack(array).get()
     return numpy.asarray(array)
 
 

@@ -37,7 +37,7 @@ def diffusion() -> Nonlinear:
     mesh = ufl.Mesh(element("Lagrange", "triangle", 1, shape=(2,)))
     p1, p2 = (ufl.FunctionSpace(mesh, element("Lagrange", "triangle", k)) for k in (1, 2))
     u, k, v, c = ufl.Coefficient(p2), ufl.Coefficient(p1), ufl.TestFunction(p2), ufl.Constant(mesh)
-    residual = (c + k * u**2) * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx - ufl.exp(k) * v * ufl.dx(degree=3)
+    residual = (c + k * u**2) * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx - ufl.exp(k) * v * ufl.dx
     residual += c**2 * u**3 * v * ufl.ds
     facets = {"facet_cells": np.array([0, 1, 2, 9], np.int32), "local_facets": np.array([2, 2, 0, 1], np.int32)}
     points = np.zeros((P2_DOFS.max() + 1, 2))

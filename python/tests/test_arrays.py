@@ -163,3 +163,25 @@ def test_a_library_that_refuses_its_memory_is_quoted():
     with pytest.raises(purlin.ArgumentError, match="argument `x` is a Leaf whose .* requires grad") as caught:
         axpy(np.ones(4), Leaf())
     assert caught.value.argument == "x"
+
+
+def test_maps_and_matrices_may_have_dlpack_alone():
+    """What is read on the host: patterns of maps, the arrays of a system, constants with components."""
+    from test_operator import square, stiffness
+
+    pytest.importorskip("ufl")
+    import ufl
+    from basix.ufl import element
+
+    x, cells = square(2)
+    mesh = ufl.Mesh(element("Lagrange", "triangle", 1, shape=(2,)))
+    space = ufl.FunctionSpace(mesh, element("Lagrange", "triangle", 1))
+    u, v, k = ufl.TrialFunction(space), ufl.TestFunction(space), ufl.Constant(mesh, shape=(2,))
+    op = purlin.jit(ufl.inner(k[1] * ufl.grad(u), ufl.grad(v)) * ufl.dx, matrix="sparse", names={k: "k"})
+    plain = op.assemble(x=x, x_dofs=cells, p1_dofs=cells, k=np.array([0.0, 1.0]))
+    found = op.assemble(x=Exported(x), x_dofs=Exported(cells), p1_dofs=Exported(cells), k=Exported(np.array([0.0, 1.0])))
+    for one, other in zip(plain, found):
+        assert (one == other).all()
+    assert np.isclose(found.data[0], stiffness(x, cells)[0, 0])
+    tridiagonal = purlin.Csr(*(Exported(a) for a in (np.array([0, 1, 2]), np.array([0, 1]), np.array([2.0, 4.0]))))
+    assert np.allclose(purlin.solve(tridiagonal, Exported(np.ones(2))).x, [0.5, 0.25], rtol=1e-15)

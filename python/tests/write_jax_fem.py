@@ -1,4 +1,4 @@
-"""Writes results/cpu/jax_fem.md: residual and tangent product of a neo-Hookean solid beside JAX-FEM.
+"""Writes results/cpu/jax_fem.md: residual and tangent product of a neo-Hookean solid compared with JAX-FEM.
 
     PURLIN_CC_OPTIONS= python write_jax_fem.py [FILE] [--rounds N]
 
@@ -172,7 +172,7 @@ def page(rounds):
 
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("jax-fem", "jax", "fenics-ufl"))
     lines = [
-        "# Hyperelasticity beside JAX-FEM", "",
+        "# Hyperelasticity compared with JAX-FEM", "",
         f"`python python/tests/write_jax_fem.py`, {datetime.date.today()}: {purlin.devices()['c']}, {os.cpu_count()} cores "
         f"shared with other work, {platform.python_implementation()} {platform.python_version()}, {versions}.",
         "Residual and tangent product (matrix-free) of a neo-Hookean solid, the material of JAX-FEM's demo, on a unit "

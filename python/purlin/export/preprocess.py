@@ -208,6 +208,27 @@ def _grouped_integrals(form: Any, is_complex: bool, shape: bool) -> list[Group]:
             ) from error
 
 
+def with_degrees(form: Any) -> Any:
+    """The form with the degree of each rule in its measure, so that what is derived of it has the same rules.
+
+    An estimate would differ: that of `exp(u)` grows with the degree of each factor that a derivative brings, and the
+    result would be no derivative of the sum over points that the form is. Shape derivatives are left as they are.
+    """
+    if _has_shape_derivative(form):
+        return form
+    integrals = []
+    for kind, ids, group in _grouped_integrals(form, False, False):
+        for integral in group:
+            metadata = dict(integral.metadata())
+            estimate = _degree(metadata.pop("estimated_polynomial_degree"))
+            given = metadata.get("quadrature_degree")
+            if given is None or int(given) < 0:
+                metadata["quadrature_degree"] = estimate + _degree(_scaling(integral.ufl_domain(), kind)[1])
+            own = ids[0] if len(ids) == 1 else ids
+            integrals.append(integral.reconstruct(subdomain_id=own, metadata=metadata))
+    return ufl.Form(integrals) if integrals else form
+
+
 def pieces(form: Any, is_complex: bool) -> Iterator[Piece]:
     """Integrands of a checked form, one a measure, subdomain and rule."""
     shape = _has_shape_derivative(form)
