@@ -104,7 +104,7 @@ impl BoundCall {
                 return Ok(None);
             }
             let prepared: Vec<_> = self.launches.iter().map(|launch| Arc::clone(&launch.prepared)).collect();
-            Ok(first.device.record(&prepared)?)
+            Ok(Some(first.device.record(&prepared)?).filter(Recorded::is_graph))
         })?;
         let (launches, owners) = (self.launches.clone(), self.owners.clone());
         Ok(Self { launches, owners, stream: self.stream, recorded })

@@ -11,7 +11,7 @@ use crate::foreign::{Foreign, Place};
 use crate::guests::{admit, among, fetch, settle};
 use crate::interrupt::check_interrupt;
 use crate::limits::check_limits;
-use crate::prepared::{prepare, record, repeat, replay};
+use crate::prepared::{prepare, record, repeat, replay, rerun};
 use crate::timing::{Timing, TimingOptions};
 use purlin_codegen::Program;
 use std::hash::{Hash, Hasher};
@@ -159,12 +159,16 @@ impl<D: Driver> Device for Checked<D> {
         repeat(self, prepared, stream)
     }
 
-    fn record<'a>(&self, prepared: &[Arc<Prepared<'a>>]) -> Result<Option<Recorded<'a>>, RuntimeError> {
+    fn record<'a>(&self, prepared: &[Arc<Prepared<'a>>]) -> Result<Recorded<'a>, RuntimeError> {
         record(self, prepared)
     }
 
     fn replay(&self, recorded: &Recorded<'_>, stream: Option<Stream>) -> Result<(), RuntimeError> {
         replay(self, recorded, stream)
+    }
+
+    fn rerun(&self, recorded: &Recorded<'_>) -> Result<f64, RuntimeError> {
+        rerun(self, recorded)
     }
 
     fn launch_all(&self, launches: &[Launch<'_>]) -> Result<f64, RuntimeError> {

@@ -330,13 +330,21 @@ pub(crate) trait Replay: Send + Sync {
     fn replay(&self, stream: Option<Stream>) -> Result<(), RuntimeError>;
 }
 
-/// Prepared launches as one graph, by [`Device::record`].
+/// Prepared launches as one, by [`Device::record`].
 pub struct Recorded<'a> {
     /// Of the device.
     pub(crate) device: u64,
     // dropped before what its launches read and write
-    pub(crate) graph: Box<dyn Replay>,
+    pub(crate) graph: Option<Box<dyn Replay>>,
     pub(crate) launches: Vec<Arc<Prepared<'a>>>,
+}
+
+impl Recorded<'_> {
+    /// Whether the driver has it as one graph.
+    #[must_use]
+    pub fn is_graph(&self) -> bool {
+        self.graph.is_some()
+    }
 }
 
 /// An argument of a [`Prepared`] launch.
@@ -468,18 +476,26 @@ pub trait Device: Send + Sync {
     /// A launch that another device prepared, a stream for a device without streams, a failing driver.
     fn repeat(&self, prepared: &Prepared<'_>, stream: Option<Stream>) -> Result<(), RuntimeError>;
 
-    /// Makes one graph of launches that this device prepared, for [`Device::replay`]: the driver takes it
-    /// about as fast as one of them. None where the device has no graphs, or a launch copies its arrays.
+    /// Makes one of launches that this device prepared, for [`Device::replay`] and [`Device::rerun`]: a graph,
+    /// which the driver takes about as fast as one of them. Where the device has no graphs, or a launch copies
+    /// its arrays, they stay a list.
     ///
     /// # Errors
     /// A launch that another device prepared, a failing driver.
-    fn record<'a>(&self, prepared: &[Arc<Prepared<'a>>]) -> Result<Option<Recorded<'a>>, RuntimeError>;
+    fn record<'a>(&self, prepared: &[Arc<Prepared<'a>>]) -> Result<Recorded<'a>, RuntimeError>;
 
     /// Launches what this device recorded, in order, as [`Device::repeat`] does one.
     ///
     /// # Errors
     /// What another device recorded, a failing driver.
     fn replay(&self, recorded: &Recorded<'_>, stream: Option<Stream>) -> Result<(), RuntimeError>;
+
+    /// Launches what this device recorded, in order, and waits: the seconds that it took by the device's
+    /// clock, as [`Device::launch_all`] has them.
+    ///
+    /// # Errors
+    /// As [`Device::replay`].
+    fn rerun(&self, recorded: &Recorded<'_>) -> Result<f64, RuntimeError>;
 
     /// Runs programs one after the other, each as by [`Device::launch`], and waits for the last one
     /// alone. Returns the seconds that they took by the device's clock: on a card from the first to

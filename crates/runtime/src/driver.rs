@@ -14,6 +14,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard, Weak};
+use std::time::Instant;
 
 /// A launch in terms of a backend's own memory.
 pub(crate) struct Call<'a, M> {
@@ -101,6 +102,12 @@ pub(crate) trait Driver: Send + Sync {
         _put: &mut dyn FnMut(Stream) -> Result<(), RuntimeError>,
     ) -> Result<Option<Box<dyn Replay>>, RuntimeError> {
         Ok(None)
+    }
+    /// Runs what it recorded to the end and returns the seconds it took by the device's clock.
+    fn rerun(&self, graph: &dyn Replay) -> Result<f64, RuntimeError> {
+        let start = Instant::now();
+        graph.replay(None)?;
+        Ok(start.elapsed().as_secs_f64())
     }
     /// Runs to the end and returns the seconds it took by the device's clock.
     fn run(&self, code: &Self::Code, call: &Call<'_, Self::Memory>) -> Result<f64, RuntimeError>;

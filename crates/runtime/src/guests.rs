@@ -383,12 +383,15 @@ mod tests {
         let args = [("x", Arg::Foreign(x)), ("y", Arg::Foreign(lent(&b)))];
         let prepared: Vec<_> = (0..2).map(|_| Arc::new(device.prepare(&exe, &args).unwrap())).collect();
         device.driver.log.lock().unwrap().clear();
-        let recorded = device.record(&prepared).unwrap().unwrap();
+        let recorded = device.record(&prepared).unwrap();
+        assert!(recorded.is_graph());
         device.replay(&recorded, Some(Stream(7))).unwrap();
         device.replay(&recorded, None).unwrap();
+        device.rerun(&recorded).unwrap();
         let on = "enqueue 2 arrays on 5, wait: false";
         // a run to the end waits for the values of each launch
-        let log = [on, on, "recorded", "replay on Some(7)", "wait 7", "wait 7", "replay on None"];
+        let to_the_end = ["wait 7", "wait 7", "replay on None"];
+        let log = [&[on, on, "recorded", "replay on Some(7)"][..], &to_the_end, &to_the_end].concat();
         assert_eq!(*device.driver.log.lock().unwrap(), log);
         let other = Checked::new(Card::new());
         assert!(matches!(other.replay(&recorded, None), Err(RuntimeError::OtherDevice { .. })));
@@ -397,7 +400,7 @@ mod tests {
         let host = unsafe { Foreign::new(Place::Host, b.0.as_ptr() as u64, 16).writable() };
         let copied =
             device.prepare(&exe, &[("x", Arg::Foreign(lent(&a))), ("y", Arg::Foreign(host))]).unwrap();
-        assert!(device.record(&[Arc::new(copied)]).unwrap().is_none());
+        assert!(!device.record(&[Arc::new(copied)]).unwrap().is_graph());
     }
 
     #[test]

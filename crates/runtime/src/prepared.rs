@@ -122,9 +122,10 @@ pub(crate) fn repeat<D: Driver>(
 pub(crate) fn record<'a, D: Driver>(
     device: &Checked<D>,
     prepared: &[Arc<Prepared<'a>>],
-) -> Result<Option<Recorded<'a>>, RuntimeError> {
-    if prepared.iter().flat_map(|one| &one.values).filter_map(Kept::guest).any(|guest| guest.copied) {
-        return Ok(None);
+) -> Result<Recorded<'a>, RuntimeError> {
+    let recorded = |graph| Recorded { device: device.id, graph, launches: prepared.to_vec() };
+    if guests(prepared).any(|guest| guest.copied) {
+        return Ok(recorded(None));
     }
     let _turn = device.turn()?;
     let graph = device.driver.record(&mut |stream| {
@@ -135,7 +136,7 @@ pub(crate) fn record<'a, D: Driver>(
             })
         })
     })?;
-    Ok(graph.map(|graph| Recorded { device: device.id, graph, launches: prepared.to_vec() }))
+    Ok(recorded(graph))
 }
 
 /// Launches a graph once more, after the streams that make the values of its arrays.
@@ -144,12 +145,60 @@ pub(crate) fn replay<D: Driver>(
     recorded: &Recorded<'_>,
     stream: Option<Stream>,
 ) -> Result<(), RuntimeError> {
-    if recorded.device != device.id {
-        let what = format!("a graph of {} launches", recorded.launches.len());
-        return Err(RuntimeError::OtherDevice { what, device: device.device_name() });
-    }
-    let guests = || recorded.launches.iter().flat_map(|one| &one.values).filter_map(Kept::guest);
-    guests().try_for_each(|guest| renew(device, guest, stream))?;
+    check_device(device, recorded)?;
+    let Some(graph) = &recorded.graph else {
+        return recorded.launches.iter().try_for_each(|one| repeat(device, one, stream));
+    };
+    guests(&recorded.launches).try_for_each(|guest| renew(device, guest, stream))?;
     let _turn = device.turn()?;
-    recorded.graph.replay(stream)
+    graph.replay(stream)
+}
+
+/// The same to the end, with the seconds that it takes.
+pub(crate) fn rerun<D: Driver>(device: &Checked<D>, recorded: &Recorded<'_>) -> Result<f64, RuntimeError> {
+    check_device(device, recorded)?;
+    let launches = &recorded.launches;
+    if let Some(graph) = &recorded.graph {
+        guests(launches).try_for_each(|guest| renew(device, guest, None))?;
+        let _turn = device.turn()?;
+        return device.driver.rerun(&**graph);
+    }
+    // what one launch writes to a copy is there for the next one when its owner has it
+    let at_once = if guests(launches).any(|guest| guest.copied) { 1 } else { launches.len().max(1) };
+    launches.chunks(at_once).map(|some| run(device, some)).sum()
+}
+
+/// Runs launches to the end of the last; none of them reads what another one writes to a copy.
+fn run<D: Driver>(device: &Checked<D>, launches: &[Arc<Prepared<'_>>]) -> Result<f64, RuntimeError> {
+    guests(launches).try_for_each(|guest| renew(device, guest, None))?;
+    let mut calls = Vec::new();
+    for one in launches {
+        let exe = &*one.executable.shared;
+        device.in_pieces(exe, (&one.values(exe), &one.params, one.grid), &mut |piece| {
+            calls.extend(piece);
+            Ok(())
+        })?;
+    }
+    let seconds = {
+        let _turn = device.turn()?;
+        device.driver.run_all(&calls)?
+    };
+    for one in launches {
+        let exe = &*one.executable.shared;
+        one.values.iter().filter_map(Kept::guest).try_for_each(|guest| settle(device, exe, guest))?;
+    }
+    Ok(seconds)
+}
+
+/// The foreign arrays of launches.
+fn guests<'p, 'a>(launches: &'p [Arc<Prepared<'a>>]) -> impl Iterator<Item = &'p Guest<'a>> {
+    launches.iter().flat_map(|one| &one.values).filter_map(Kept::guest)
+}
+
+fn check_device<D: Driver>(device: &Checked<D>, recorded: &Recorded<'_>) -> Result<(), RuntimeError> {
+    if recorded.device == device.id {
+        return Ok(());
+    }
+    let what = format!("a graph of {} launches", recorded.launches.len());
+    Err(RuntimeError::OtherDevice { what, device: device.device_name() })
 }

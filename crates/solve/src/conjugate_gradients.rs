@@ -4,11 +4,11 @@ use crate::history::History;
 use crate::parts::Guard;
 use crate::texts::{compiled, text};
 use crate::{
-    Alone, Call, Communicator, LinearOptions, LinearReason, LinearReport, Operator, Queue, ResidualNorm,
-    SolveError,
+    Alone, Call, Communicator, Dot, LinearOptions, LinearReason, LinearReport, Operator, Queue, Repeatable,
+    ResidualNorm, SolveError,
 };
 use nalgebra::DMatrix;
-use purlin_runtime::{Buffer, Device, Executable, download_values};
+use purlin_runtime::{Backend, Buffer, Device, Executable, download_values};
 
 /// What is near the inverse of an operator, as conjugate gradients take it: symmetric, positive definite.
 #[derive(Clone, Copy)]
@@ -23,7 +23,8 @@ pub enum Preconditioning<'a> {
 ///
 /// Lengths of steps are computed on the device from sums that stay there. From an iteration on whose
 /// residual is small enough the kernels change nothing, so that the host may look at residuals
-/// now and then only: `look_every` at once, and as many curvatures, 16 bytes an iteration.
+/// now and then only: at the sums of `look_every` iterations at once, 24 bytes each. On a card, these
+/// iterations are one graph, with three kernels each for a matrix by rows and a diagonal preconditioner.
 ///
 /// # Source
 /// Hestenes & Stiefel 1952; fused as in Świrydowicz et al. 2019 and Fischer et al. 2020.
@@ -52,8 +53,14 @@ pub struct ConjugateGradients<'d> {
     rr: Buffer,
     /// Squares of the direction in the norm of the operator.
     pq: Buffer,
+    /// The three sums of the last iterations, for the host.
+    seen: Buffer,
     enough: Buffer,
 }
+
+/// Unknowns from which on the work-groups of sums are large on a card: many groups that add to one number wait
+/// for each other, few leave multiprocessors idle.
+const MANY: usize = 1 << 18;
 
 impl<'d> ConjugateGradients<'d> {
     /// Compiles the kernels and allocates four vectors of `n` numbers.
@@ -63,7 +70,12 @@ impl<'d> ConjugateGradients<'d> {
     pub fn new(device: &'d dyn Device, n: usize, options: LinearOptions) -> Result<Self, SolveError> {
         let options = LinearOptions { look_every: options.look_every.max(1), ..options };
         let vector = || device.allocate(8 * n as u64);
-        let sums = || device.allocate(8 * (options.look_every as u64 + 1));
+        let sums = |kinds: u64| device.allocate(8 * kinds * (options.look_every as u64 + 1));
+        let group = match device.info().backend {
+            Backend::Cuda if n < MANY => "256",
+            Backend::Cuda | Backend::C | Backend::OpenCl => "2048",
+        };
+        let summing = |text: &str| compiled(device, &text.replace("GROUP", group));
         Ok(Self {
             device,
             n,
@@ -71,20 +83,21 @@ impl<'d> ConjugateGradients<'d> {
             start: compiled(device, text!("cg_start"))?,
             limit: compiled(device, text!("cg_limit"))?,
             dot: compiled(device, text!("dot"))?,
-            update: compiled(device, text!("cg_update"))?,
+            update: summing(text!("cg_update"))?,
             direction: compiled(device, text!("cg_direction"))?,
             turn: compiled(device, text!("cg_turn"))?,
             clear: compiled(device, text!("clear"))?,
             square: compiled(device, text!("square"))?,
-            residual: compiled(device, text!("cg_residual"))?,
+            residual: summing(text!("cg_residual"))?,
             next: compiled(device, text!("cg_next"))?,
             r: vector()?,
             p: vector()?,
             q: vector()?,
             z: vector()?,
-            rz: sums()?,
-            rr: sums()?,
-            pq: sums()?,
+            rz: sums(1)?,
+            rr: sums(1)?,
+            pq: sums(1)?,
+            seen: sums(3)?,
             enough: device.allocate(8)?,
         })
     }
@@ -129,9 +142,20 @@ impl<'d> ConjugateGradients<'d> {
         let before = communicator.seconds();
         self.start(communicator, operator, preconditioning, b, x)?;
         let mut history = History::new(self.options);
+        let whole = self.queue(self.options.look_every, operator, preconditioning, x);
+        let mut repeatable: Option<Repeatable<'_>> = None;
         let reason = loop {
             let count = history.next();
-            let sums = self.iterate(count, communicator, operator, preconditioning, x)?;
+            if count == self.options.look_every {
+                let whole = match repeatable.take() {
+                    Some(known) => repeatable.insert(known),
+                    None => repeatable.insert(communicator.repeatable(&whole)?),
+                };
+                communicator.repeat(whole)?;
+            } else {
+                communicator.perform(&self.queue(count, operator, preconditioning, x))?;
+            }
+            let sums = self.look(communicator)?;
             let reason = history.judge(&sums.rr[..=count], |k| {
                 // the negation takes no number for an answer
                 let definite = sums.pq[k] > 0.0 && sums.rz[k] > 0.0;
@@ -140,7 +164,6 @@ impl<'d> ConjugateGradients<'d> {
             if let Some(reason) = reason {
                 break reason;
             }
-            communicator.perform(&[self.turned()].into_iter().collect())?;
         };
         guard.is_done = true;
         if reason == LinearReason::Indefinite && history.residuals.len() == 1 {
@@ -169,7 +192,8 @@ impl<'d> ConjugateGradients<'d> {
     ) -> Result<Vec<f64>, SolveError> {
         let alone = Alone::new(self.device);
         self.start(&alone, operator, preconditioning, b, x)?;
-        Ok(self.iterate(self.options.look_every, &alone, operator, preconditioning, x)?.eigenvalues())
+        alone.perform(&self.queue(self.options.look_every, operator, preconditioning, x))?;
+        Ok(self.look(&alone)?.eigenvalues())
     }
 
     /// The first direction and its sums, and the square of the residual that is small enough.
@@ -205,23 +229,29 @@ impl<'d> ConjugateGradients<'d> {
         communicator.perform(&queue)
     }
 
-    /// A number of iterations, and their sums.
-    fn iterate(
-        &self,
+    /// A number of iterations, after which [`ConjugateGradients::look`] has their sums.
+    fn queue<'a>(
+        &'a self,
         count: usize,
-        communicator: &dyn Communicator,
-        operator: &dyn Operator,
-        preconditioning: Preconditioning<'_>,
-        x: &Buffer,
-    ) -> Result<Sums, SolveError> {
+        operator: &'a dyn Operator,
+        preconditioning: Preconditioning<'a>,
+        x: &'a Buffer,
+    ) -> Queue<'a> {
         let mut queue = Queue::new();
         for k in 0..count {
             self.iteration(k, operator, preconditioning, x, &mut queue);
         }
-        communicator.perform(&queue)?;
+        let sums = [("rz", &self.rz), ("rr", &self.rr), ("pq", &self.pq), ("seen", &self.seen)];
+        queue.push(Call::of(&self.turn, &[("n_sums", self.n_sums())], &sums));
+        queue
+    }
+
+    /// The sums of the last iterations.
+    fn look(&self, communicator: &dyn Communicator) -> Result<Sums, SolveError> {
         communicator.wait()?;
-        let read = |sums| download_values(self.device, sums);
-        Ok(Sums { rr: read(&self.rr)?, rz: read(&self.rz)?, pq: read(&self.pq)? })
+        let seen: Vec<f64> = download_values(self.device, &self.seen)?;
+        let of = |kind: usize| seen[kind * self.n_sums()..(kind + 1) * self.n_sums()].to_vec();
+        Ok(Sums { rr: of(0), rz: of(1), pq: of(2) })
     }
 
     fn n_sums(&self) -> usize {
@@ -257,8 +287,8 @@ impl<'d> ConjugateGradients<'d> {
         queue: &mut Queue<'a>,
     ) {
         let Self { r, p, q, z, rz, rr, pq, .. } = self;
-        operator.apply(p, q, queue);
-        queue.push(Call::of(&self.dot, &self.sizes(k), &[("v", p), ("w", q), ("sums", pq)]));
+        let dot = Dot { kernel: &self.dot, n: self.n, sums: pq, n_sums: self.n_sums(), place: k };
+        operator.apply_with_dot(p, q, dot, queue);
         queue.sum(pq, k);
         let vectors = [("p", p), ("q", q), ("x", x), ("r", r)];
         let direction = match preconditioning {
@@ -300,11 +330,6 @@ impl<'d> ConjugateGradients<'d> {
     fn measured<'a>(&self, call: Call<'a>) -> Call<'a> {
         let scaled = self.options.norm.scaled();
         call.with("plain", 1.0 - scaled).with("scaled", scaled)
-    }
-
-    fn turned(&self) -> Call<'_> {
-        let sums = [("rz", &self.rz), ("rr", &self.rr), ("pq", &self.pq)];
-        Call::of(&self.turn, &[("n_sums", self.n_sums())], &sums)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::sparse::diagonal_of;
 use crate::texts::{compiled, compiled_product, text};
-use crate::{Call, Operator, Queue, SolveError};
+use crate::{Call, Dot, Operator, Queue, SolveError};
 use purlin_fem::sparse::{CsrPattern, EntryOrder};
-use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use purlin_runtime::{Backend, Buffer, Device, Executable, buffer_of};
 use std::sync::Arc;
 
 /// A square matrix by rows, with an entry on the diagonal of each row. Of a
@@ -13,6 +13,8 @@ pub struct CsrOperator {
     n: usize,
     n_entries: usize,
     product: Executable,
+    /// The same with the product of both vectors, where a launch costs more than a sum.
+    product_with_dot: Option<Executable>,
     invert: Executable,
     row_starts: Arc<Buffer>,
     columns: Arc<Buffer>,
@@ -59,6 +61,10 @@ impl CsrOperator {
             n: diagonal.len(),
             n_entries: columns.len(),
             product: compiled_product(device)?,
+            product_with_dot: match device.info().backend {
+                Backend::Cuda => Some(compiled(device, text!("product_with_dot"))?),
+                Backend::C | Backend::OpenCl => None,
+            },
             invert: compiled(device, text!("inverse_diagonal"))?,
             row_starts: Arc::new(buffer_of(device, row_starts)?),
             columns: Arc::new(buffer_of(device, columns)?),
@@ -78,6 +84,15 @@ impl CsrOperator {
     #[must_use]
     pub const fn n_entries(&self) -> usize {
         self.n_entries
+    }
+
+    fn sizes(&self) -> [(&'static str, usize); 3] {
+        [("n", self.n), ("n_entries", self.n_entries), ("n_columns", self.n)]
+    }
+
+    fn arrays<'a>(&'a self, x: &'a Buffer, y: &'a Buffer) -> [(&'static str, &'a Buffer); 5] {
+        let Self { row_starts, columns, values, .. } = self;
+        [("row_starts", row_starts), ("columns", columns), ("values", values), ("x", x), ("y", y)]
     }
 
     /// Where the rows start, i32 `[n + 1]`.
@@ -112,19 +127,26 @@ impl Operator for CsrOperator {
     }
 
     fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
-        let sizes = [("n", self.n), ("n_entries", self.n_entries), ("n_columns", self.n)];
-        let arrays: [(&str, &Buffer); 5] = [
-            ("row_starts", &self.row_starts),
-            ("columns", &self.columns),
-            ("values", &self.values),
-            ("x", x),
-            ("y", y),
-        ];
+        let (sizes, arrays) = (self.sizes(), self.arrays(x, y));
         match &self.half {
             None => queue.push(Call::of(&self.product, &sizes, &arrays)),
             Some(Half { clear, add }) => {
                 queue.push(Call::of(clear, &sizes[..1], &[("v", y)]));
                 queue.push(Call::of(add, &sizes[..2], &arrays));
+            }
+        }
+    }
+
+    fn apply_with_dot<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, dot: Dot<'a>, queue: &mut Queue<'a>) {
+        match (&self.product_with_dot, &self.half) {
+            (Some(product), None) => {
+                let sizes = [&self.sizes()[..2], &[("n_sums", dot.n_sums), ("at", dot.place)]].concat();
+                let arrays = [&self.arrays(x, y)[..], &[("sums", dot.sums)]].concat();
+                queue.push(Call::of(product, &sizes, &arrays));
+            }
+            (_, Some(_)) | (None, None) => {
+                self.apply(x, y, queue);
+                queue.push(dot.of(x, y));
             }
         }
     }

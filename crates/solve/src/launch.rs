@@ -2,7 +2,7 @@
 
 use crate::SolveError;
 use purlin_codegen::{ArgKind, BufferAccess};
-use purlin_runtime::{Arg, Buffer, Device, Executable, Launch};
+use purlin_runtime::{Arg, Buffer, Device, Executable, Launch, Prepared};
 
 /// A kernel and its arguments.
 pub struct Call<'a> {
@@ -32,6 +32,11 @@ impl<'a> Call<'a> {
     /// The kernel with its arguments, for a device.
     pub(crate) fn launch(&self) -> Launch<'_> {
         Launch { executable: self.executable, args: &self.args }
+    }
+
+    /// Checks the arguments, for a device.
+    pub(crate) fn prepare(&self, device: &dyn Device) -> Result<Prepared<'_>, SolveError> {
+        Ok(device.prepare(self.executable, &self.args)?)
     }
 
     /// Bytes of the arrays of the kernel, twice those that it reads and writes: what it moves if each

@@ -85,13 +85,13 @@ pub use iteration::NewtonOptions;
 pub use launch::{Call, run};
 pub use linear::LinearSolver;
 pub use newton::{Newton, NewtonSystem};
-pub use operator::{FormOperator, Operator};
+pub use operator::{Dot, FormOperator, Operator};
 pub use options::{LinearOptions, ResidualNorm};
 #[cfg(feature = "cuda")]
 pub use parts::NcclCommunicator;
 pub use parts::{
     Alone, Communicator, Halo, HostCommunicator, PartLayout, PartMatrix, PartMesh, PartRows, Partition,
-    SystemMatrix, Wire, in_parts, layouts,
+    Repeatable, SystemMatrix, Wire, in_parts, layouts,
 };
 pub use pattern::{DevicePattern, PatternKernels};
 pub use queue::{Item, Queue};

@@ -21,7 +21,7 @@ const OF_ALL: usize = 60;
 const POLYNOMIAL: (usize, f64) = (4, 30.0);
 
 enum Method<'d> {
-    ConjugateGradients(ConjugateGradients<'d>),
+    ConjugateGradients(Box<ConjugateGradients<'d>>),
     Gmres(Gmres<'d>),
     BiCgStab(Box<BiCgStab<'d>>),
     Chebyshev { solver: ChebyshevSolver<'d>, eigenvalues: Box<Eigenvalues<'d>>, spectrum: Option<Spectrum> },
@@ -36,7 +36,7 @@ impl<'d> Method<'d> {
     ) -> Result<Self, SolveError> {
         Ok(match (choice.method, choice.preconditioner) {
             (LinearMethod::ConjugateGradients, _) => {
-                Self::ConjugateGradients(ConjugateGradients::new(device, n, options)?)
+                Self::ConjugateGradients(Box::new(ConjugateGradients::new(device, n, options)?))
             }
             (LinearMethod::Gmres, _) => {
                 let options = options.of_residuals(LinearMethod::Gmres)?;

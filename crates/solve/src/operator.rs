@@ -11,6 +11,32 @@ pub trait Operator {
 
     /// Appends what computes `y = A x`. What `y` held is lost; `x` is as before in the end.
     fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>);
+
+    /// The same, and adds `x·y` to a sum.
+    fn apply_with_dot<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, dot: Dot<'a>, queue: &mut Queue<'a>) {
+        self.apply(x, y, queue);
+        queue.push(dot.of(x, y));
+    }
+}
+
+/// A product of two vectors of `n` numbers that is added to entry `place` of `sums`, of which there are
+/// `n_sums`.
+#[derive(Clone, Copy)]
+pub struct Dot<'a> {
+    pub(crate) kernel: &'a Executable,
+    pub(crate) n: usize,
+    pub(crate) sums: &'a Buffer,
+    pub(crate) n_sums: usize,
+    pub(crate) place: usize,
+}
+
+impl<'a> Dot<'a> {
+    /// What computes it.
+    #[must_use]
+    pub fn of(self, v: &'a Buffer, w: &'a Buffer) -> Call<'a> {
+        let sizes = [("n", self.n), ("n_sums", self.n_sums), ("k", self.place)];
+        Call::of(self.kernel, &sizes, &[("v", v), ("w", w), ("sums", self.sums)])
+    }
 }
 
 /// The action of a bilinear form, applied without a matrix: rows and columns of prescribed unknowns

@@ -1,7 +1,8 @@
 //! What operators ask for: kernels, and what parts of a system do with each other between them.
 
 use crate::{Call, SolveError, Wire};
-use purlin_runtime::{Buffer, Device, Launch};
+use purlin_runtime::{Buffer, Device, Launch, Recorded};
+use std::sync::Arc;
 
 /// An entry of a [`Queue`].
 pub enum Item<'a> {
@@ -59,12 +60,27 @@ impl<'a> Queue<'a> {
     /// # Errors
     /// As [`Device::launch_all`].
     pub fn run(&self, device: &dyn Device) -> Result<f64, SolveError> {
-        let calls = self.0.iter().filter_map(|item| match item {
-            Item::Call(call) => Some(call.launch()),
-            Item::Start(_) | Item::Finish(_) | Item::Sum(..) => None,
-        });
-        let launches: Vec<Launch<'_>> = calls.collect();
+        let launches: Vec<Launch<'_>> = self.calls().map(Call::launch).collect();
         Ok(device.launch_all(&launches)?)
+    }
+
+    /// The kernels as one that runs often, without the marks likewise: their arguments are checked once.
+    ///
+    /// # Errors
+    /// As [`Device::prepare`] and [`Device::record`].
+    pub fn record(&self, device: &dyn Device) -> Result<Recorded<'_>, SolveError> {
+        let prepared: Vec<_> = self
+            .calls()
+            .map(|call| Ok(Arc::new(call.prepare(device)?)))
+            .collect::<Result<_, SolveError>>()?;
+        Ok(device.record(&prepared)?)
+    }
+
+    fn calls(&self) -> impl Iterator<Item = &Call<'a>> {
+        self.0.iter().filter_map(|item| match item {
+            Item::Call(call) => Some(call),
+            Item::Start(_) | Item::Finish(_) | Item::Sum(..) => None,
+        })
     }
 }
 

@@ -89,10 +89,11 @@ mod tests {
         let entries = starts[n] as usize;
         let columns: Vec<i32> = (0..entries).map(|k| (k * 37 % n) as i32).collect();
         for device in ["c", "opencl"].map(|name| open(name).unwrap()) {
-            for side in [1, 2, 3] {
+            for (side, has_dot) in [(1, false), (1, true), (2, false), (3, false)] {
                 let (x, values) = (numbers(side * n, seed), numbers(side * side * entries, seed + 1));
-                let text = match side {
-                    1 => text!("product_by_lanes").to_owned(),
+                let text = match (side, has_dot) {
+                    (1, false) => text!("product_by_lanes").to_owned(),
+                    (1, true) => text!("product_with_dot").to_owned(),
                     _ => text!("block_product_by_lanes").replace("SIDE", &side.to_string()),
                 };
                 let product = compiled(&*device, &text).unwrap();
@@ -101,14 +102,26 @@ mod tests {
                 let (starts_on, columns_on) = (of(&starts), of(&columns));
                 let (values_on, x_on) = (reals(&values), reals(&x));
                 let y = device.allocate(8 * (side * n) as u64).unwrap();
-                let sizes = match side {
-                    1 => vec![("n", n), ("n_columns", n), ("n_entries", entries)],
+                let sums = reals(&[7.0, 7.0, 7.0]);
+                let sizes = match (side, has_dot) {
+                    (1, false) => vec![("n", n), ("n_columns", n), ("n_entries", entries)],
+                    (1, true) => vec![("n", n), ("n_entries", entries), ("n_sums", 3), ("at", 1)],
                     _ => vec![("n", n), ("n_blocks", entries)],
                 };
                 let matrix = [("row_starts", &starts_on), ("columns", &columns_on), ("values", &values_on)];
-                let arrays = [&matrix[..], &[("x", &x_on), ("y", &y)]].concat();
+                let dot = [("sums", &sums)];
+                let dot = if has_dot { &dot[..] } else { &[] };
+                let arrays = [&matrix[..], &[("x", &x_on), ("y", &y)], dot].concat();
                 run(&*device, &[Call::of(&product, &sizes, &arrays)]).unwrap();
                 let found: Vec<f64> = download_values(&*device, &y).unwrap();
+                let product: f64 = x.iter().zip(&found).map(|(x, y)| x * y).sum();
+                let added: Vec<f64> = download_values(&*device, &sums).unwrap();
+                let expected = [7.0, if has_dot { 7.0 + product } else { 7.0 }, 7.0];
+                // 101 products of at most 40 each, in another order
+                assert!(
+                    added.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-12),
+                    "{added:?} {expected:?}"
+                );
                 for (at, found) in found.iter().enumerate() {
                     let (row, r) = (at / side, at % side);
                     let own = starts[row] as usize..starts[row + 1] as usize;

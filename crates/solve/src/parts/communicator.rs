@@ -2,7 +2,7 @@
 
 use super::Wire;
 use crate::{Call, Item, Queue, SolveError};
-use purlin_runtime::{Buffer, Device, download_values};
+use purlin_runtime::{Buffer, Device, Recorded, download_values};
 use std::cell::Cell;
 
 /// How the thread of a part runs kernels and exchanges numbers with the threads of the other parts. All
@@ -21,6 +21,22 @@ pub trait Communicator: Send {
     /// As [`Device::launch`](purlin_runtime::Device::launch); a part that ended.
     fn perform(&self, queue: &Queue<'_>) -> Result<(), SolveError>;
 
+    /// A queue for [`Communicator::repeat`].
+    ///
+    /// # Errors
+    /// As [`Communicator::perform`].
+    fn repeatable<'q>(&self, queue: &'q Queue<'q>) -> Result<Repeatable<'q>, SolveError> {
+        Ok(Repeatable { queue, recorded: None })
+    }
+
+    /// Does what a queue asks for once more.
+    ///
+    /// # Errors
+    /// As [`Communicator::perform`].
+    fn repeat(&self, repeatable: &Repeatable<'_>) -> Result<(), SolveError> {
+        self.perform(repeatable.queue)
+    }
+
     /// Waits for all kernels.
     ///
     /// # Errors
@@ -33,6 +49,13 @@ pub trait Communicator: Send {
 
     /// Lets the other parts know that no more numbers come, so that they do not wait for them.
     fn abandon(&self);
+}
+
+/// A queue that is performed often.
+pub struct Repeatable<'q> {
+    queue: &'q Queue<'q>,
+    /// Its kernels, where it has nothing else.
+    recorded: Option<Recorded<'q>>,
 }
 
 /// What communicators do with neighbouring entries of a queue.
@@ -95,6 +118,16 @@ impl Communicator for Alone<'_> {
 
     fn perform(&self, queue: &Queue<'_>) -> Result<(), SolveError> {
         self.seconds.set(self.seconds.get() + queue.run(self.device)?);
+        Ok(())
+    }
+
+    fn repeatable<'q>(&self, queue: &'q Queue<'q>) -> Result<Repeatable<'q>, SolveError> {
+        Ok(Repeatable { queue, recorded: Some(queue.record(self.device)?) })
+    }
+
+    fn repeat(&self, repeatable: &Repeatable<'_>) -> Result<(), SolveError> {
+        let Some(recorded) = &repeatable.recorded else { return self.perform(repeatable.queue) };
+        self.seconds.set(self.seconds.get() + self.device.rerun(recorded)?);
         Ok(())
     }
 

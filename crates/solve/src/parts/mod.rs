@@ -20,7 +20,7 @@ mod partition;
 mod threads;
 mod wire;
 
-pub use communicator::{Alone, Communicator};
+pub use communicator::{Alone, Communicator, Repeatable};
 pub(crate) use communicator::{Guard, number};
 pub use halo::Halo;
 pub use host::HostCommunicator;
