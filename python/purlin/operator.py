@@ -560,7 +560,7 @@ def _state(trials: Path) -> Optional[tuple]:
 
 
 #: The options of :func:`purlin.export.export_form`, whose module needs UFL.
-EXPORT_OPTIONS = ("name", "scalar", "names", "outputs", "numbering")
+EXPORT_OPTIONS = ("name", "scalar", "names", "outputs", "numbering", "scheme")
 
 
 def _check_options(form: Any, export: dict[str, Any]) -> None:

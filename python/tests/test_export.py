@@ -402,3 +402,28 @@ def test_command_line(tmp_path: Path) -> None:
     assert document["name"] == "F"
     assert [f["name"] for f in document["functions"]] == ["x", "temperature"]
     assert [c["name"] for c in document["constants"]] == ["kappa"]
+
+
+@pytest.mark.parametrize("kind, points", [("tetrahedron", (14, 11)), ("triangle", (6, 6))])
+def test_a_scheme_is_that_of_measures_that_name_none(kind: str, points: tuple[int, int]) -> None:
+    """Rules of one degree give one result of polynomials; facets that lack the rule keep the default one."""
+    space = space_of(kind, 3 if kind == "tetrahedron" else 2, element("P", kind, 2))
+    u, v = ufl.Coefficient(space), ufl.TestFunction(space)
+    form = u * v * ufl.dx + u * v * ufl.ds + u * v * ufl.dx(scheme="Gauss-Jacobi", degree=4)
+    plain, other = export_form(form), export_form(form, scheme="Xiao-Gimbutas")
+    count = lambda document: [len(g["weights"]) for g in document["integrals"] if g["type"] == "cell"]  # noqa: E731
+    assert points[0] in count(plain) and points[1] in count(other)
+    collapsed = 3 ** (3 if kind == "tetrahedron" else 2)
+    assert collapsed in count(plain) and collapsed in count(other), "the rule that a measure names"
+    for one, same in zip(assembled(form), assembled(form, scheme="Xiao-Gimbutas"), strict=True):
+        assert np.allclose(one, same, rtol=0, atol=EQUAL * abs(one).max())
+
+
+def test_schemes_that_there_are_not() -> None:
+    space = space_of("hexahedron", 3, element("Q", "hexahedron", 1))
+    form = ufl.Coefficient(space) * ufl.TestFunction(space) * ufl.ds
+    with pytest.raises(FormError, match="quadrature rule `fewest`: basix has no such rule"):
+        export_form(form, scheme="fewest")
+    on_cells = ufl.Coefficient(space) * ufl.TestFunction(space) * ufl.dx
+    with pytest.raises(FormError, match="quadrature rule `Xiao-Gimbutas` of degree 5 on a hexahedron: "):
+        export_form(on_cells, scheme="Xiao-Gimbutas")

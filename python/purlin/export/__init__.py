@@ -22,6 +22,7 @@ from .elements import states
 from .errors import FormError, UnsupportedForm
 from .names import POSITIONS
 from .preprocess import check_domain, check_form
+from .rules import checked_scheme
 
 __all__ = ["FormError", "UnsupportedForm", "dumps", "export_form", "names_of", "states"]
 
@@ -34,6 +35,7 @@ def export_form(
     names: Mapping[Any, str] | None = None,
     outputs: Sequence[str] | None = None,
     numbering: Callable[[Any], Hashable] | None = None,
+    scheme: str = "default",
 ) -> dict[str, Any]:
     """Writes a UFL form, or a list of forms that share functions, as a tabulated form.
 
@@ -51,6 +53,8 @@ def export_form(
         numbering: Tells function spaces of one element apart that number their degrees of freedom
             differently: equal results for spaces that may share a map. Without it, all spaces of
             an element share one.
+        scheme: The quadrature rules of measures that name none, by basix's names; `Xiao-Gimbutas` has fewer points
+            than the default at some degrees, such as 11 instead of 14 at degree 4 on tetrahedra.
 
     Returns:
         The document as plain data, all arrays nested lists.
@@ -63,6 +67,7 @@ def export_form(
     titles = _default_outputs(len(forms)) if outputs is None else _checked_outputs(outputs, len(forms))
     kept = [(f, t) for f, t in zip(forms, titles, strict=True) if f is not None]
     scalar = _checked_scalar(scalar)
+    checked_scheme(scheme)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise FormError(f"name `{name}` is not an identifier; use letters, digits and `_`")
     for one, _ in kept:
@@ -72,7 +77,7 @@ def export_form(
         raise FormError("the form is empty: nothing is left after simplification")
     _check_together([f for f, _ in kept])
     domain = check_domain(kept[0][0])
-    document = documents([f for f, _ in kept], domain, [t for _, t in kept], names, numbering, scalar)
+    document = documents([f for f, _ in kept], domain, [t for _, t in kept], names, numbering, scalar, scheme)
     return document.write(name)
 
 

@@ -287,9 +287,11 @@ class Document:
         outputs: Sequence[str],
         numbering: Numbering | None,
         scalar: str,
+        scheme: str,
     ) -> None:
         self.domain = domain
         self.scalar = scalar
+        self.scheme = scheme
         self.numbering = numbering or (lambda space: None)
         self.cell = cell_name(domain.ufl_coordinate_element())
         self.functions = Functions(domain, scalar.startswith("c"))
@@ -307,7 +309,7 @@ class Document:
         for constant in form.constants():
             self.functions.constant(constant)
         with deep_recursion():
-            for piece in pieces(form, self.functions.is_complex):
+            for piece in pieces(form, self.functions.is_complex, self.scheme):
                 key = (piece.kind, piece.subdomains, piece.rule.key)
                 group = self.groups.get(key)
                 if group is None:
@@ -402,9 +404,10 @@ def documents(
     names: Mapping[Any, str] | None,
     numbering: Numbering | None,
     scalar: str,
+    scheme: str,
 ) -> Document:
     """A document of `forms`, one output each."""
-    document = Document(domain, names, outputs, numbering, scalar)
+    document = Document(domain, names, outputs, numbering, scalar, scheme)
     for form, output in zip(forms, outputs, strict=True):
         document.add(form, output)
     return document

@@ -229,8 +229,8 @@ def with_degrees(form: Any) -> Any:
     return ufl.Form(integrals) if integrals else form
 
 
-def pieces(form: Any, is_complex: bool) -> Iterator[Piece]:
-    """Integrands of a checked form, one a measure, subdomain and rule."""
+def pieces(form: Any, is_complex: bool, scheme: str) -> Iterator[Piece]:
+    """Integrands of a checked form, one a measure, subdomain and rule; `scheme` is that of measures without one."""
     shape = _has_shape_derivative(form)
     groups = _grouped_integrals(form, is_complex, shape)
     arguments = [argument.ufl_element() for argument in form.arguments()]
@@ -240,7 +240,7 @@ def pieces(form: Any, is_complex: bool) -> Iterator[Piece]:
         for integral in integrals:
             scale, extra = (None, 0) if shape else _scaling(domain, kind)
             degree = _degree(integral.metadata()["estimated_polynomial_degree"]) + _degree(extra)
-            rule = rule_of(integral, cell, kind, degree, arguments)
+            rule = rule_of(integral, cell, kind, degree, arguments, scheme)
             for subdomains in _subdomains(ids):
                 yield Piece(kind, subdomains, rule, integral.integrand(), scale)
 

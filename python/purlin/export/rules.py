@@ -32,6 +32,14 @@ def _entity(cell: str, kind: str) -> basix.CellType:
     return whole if kind == "cell" else basix.cell.subentity_types(whole)[-2][0]
 
 
+def checked_scheme(scheme: str) -> basix.QuadratureType:
+    """The kind of rules of this name."""
+    try:
+        return basix.quadrature.string_to_type(scheme)
+    except KeyError as error:
+        raise FormError(f"quadrature rule `{scheme}`: basix has no such rule") from error
+
+
 @lru_cache(maxsize=256)
 def _named(entity: basix.CellType, degree: int, scheme: str, polyset: basix.PolysetType) -> Rule:
     if entity == basix.CellType.point:
@@ -40,11 +48,11 @@ def _named(entity: basix.CellType, degree: int, scheme: str, polyset: basix.Poly
         points = np.asarray(basix.cell.geometry(entity))
         weight = basix.cell.volume(entity) / len(points)
         return Rule(points, np.full(len(points), weight), degree, scheme)
+    kind = checked_scheme(scheme)
     try:
-        kind = basix.quadrature.string_to_type(scheme)
-    except KeyError as error:
-        raise FormError(f"quadrature rule `{scheme}`: basix has no such rule") from error
-    points, weights = basix.make_quadrature(entity, degree, rule=kind, polyset_type=polyset)
+        points, weights = basix.make_quadrature(entity, degree, rule=kind, polyset_type=polyset)
+    except RuntimeError as error:
+        raise FormError(f"quadrature rule `{scheme}` of degree {degree} on a {entity.name}: {error}") from error
     return Rule(np.asarray(points), np.asarray(weights), degree, scheme)
 
 
@@ -79,15 +87,19 @@ def rule_of_cells(cell: str, elements: list[Any]) -> Rule:
     return _named(basix.CellType[cell], 0, "default", basix.PolysetType.standard)
 
 
-def rule_of(integral: Any, cell: str, kind: str, degree: int, arguments: list[Any]) -> Rule:
-    """The rule of an integral; `degree` is the estimate where the measure gives none."""
+def rule_of(integral: Any, cell: str, kind: str, degree: int, arguments: list[Any], preferred: str) -> Rule:
+    """The rule of an integral; `degree` is the estimate where the measure gives none, and `preferred` the scheme.
+
+    Facets keep the default one where there is no such rule on them.
+    """
     metadata = integral.metadata() or {}
     entity = _entity(cell, kind)
     dim = len(basix.topology(entity)) - 1
     own = _of_elements(integral, dim)
     if own is not None:
         return own
-    scheme = metadata.get("quadrature_rule", "default")
+    scheme = metadata.get("quadrature_rule") or "default"
+    is_preferred = scheme == "default" != preferred
     if scheme == "custom":
         points = np.asarray(metadata["quadrature_points"], dtype=np.float64)
         weights = np.asarray(metadata["quadrature_weights"], dtype=np.float64)
@@ -103,4 +115,11 @@ def rule_of(integral: Any, cell: str, kind: str, degree: int, arguments: list[An
     for element in arguments:
         if entity != basix.CellType.point:
             polyset = basix.polyset_superset(entity, polyset, element.polyset_type)
-    return _named(entity, chosen, scheme, polyset)
+    if not is_preferred:
+        return _named(entity, chosen, scheme, polyset)
+    try:
+        return _named(entity, chosen, preferred, polyset)
+    except FormError:
+        if kind == "cell":
+            raise
+        return _named(entity, chosen, scheme, polyset)
