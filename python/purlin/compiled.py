@@ -196,6 +196,10 @@ class Compiled:
         except for those of libraries that do not tell their streams. The arrays have to live until
         the stream has come so far.
 
+        In C and CUDA, a call with arrays of NumPy, PyTorch, CuPy or an interface that tells its stream is
+        kept, without the arrays: one with the same types, layouts and addresses is launched at once, and of
+        one with other addresses or numbers what these decide is checked.
+
         An argument that is a record takes an array of NumPy's structures, whose fields are copied, or a
         mapping with an array for each field; ``best_value`` and ``best_at`` are arguments, too.
         """

@@ -84,12 +84,18 @@ class Operator:
         self._batched: tuple[str, ...] = ()
         #: The text of the form and how it was lowered: :func:`jit` says it.
         self._lowered: tuple = ()
-        # one assignment: calls of other threads see the old code or the new one
         self.parts = tuple(self._part(form, mapping) for form in forms)
-        self._calls = self._no_calls()
 
-    def _no_calls(self) -> _purlin.Calls:
-        return _purlin.Calls([a.name for a in self.arguments if a.is_written])
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The kernels of the form, which run in sequence."""
+        return self._code[0]
+
+    @parts.setter
+    def parts(self, parts: tuple[Part, ...]) -> None:
+        written = {a.name: None for part in parts for a in part.compiled.arguments if a.is_written}
+        # one assignment: calls of other threads see the old code with its kept calls, or the new one
+        self._code = parts, _purlin.Calls(list(written))
 
     def _part(self, form: _purlin.Form, mapping: Optional[str]) -> Part:
         kept = None
@@ -142,7 +148,6 @@ class Operator:
         twin = copy.copy(self)
         twin._is_checked = True
         twin.parts = tuple(replace(part, compiled=part.compiled._checked()) for part in self.parts)
-        twin._calls = twin._no_calls()
         return twin
 
     def __copy__(self) -> Operator:
@@ -228,11 +233,11 @@ class Operator:
 
     def __call__(self, *outputs: Any, stream: Any = None, **kwargs: Any) -> None:
         """Adds the form's result to the arrays ``outputs``; as :meth:`purlin.Compiled.__call__`."""
-        calls = self._calls
+        parts, calls = self._code
         if calls.run(outputs, kwargs, stream):
             return
-        given, several = self._named(outputs, kwargs), len(self.parts) > 1
-        ran = [(part.name if several else None, part.compiled._run((), _of(part, given), stream)) for part in self.parts]
+        given, several = self._named(outputs, kwargs), len(parts) > 1
+        ran = [(part.name if several else None, part.compiled._run((), _of(part, given), stream)) for part in parts]
         calls.keep(outputs, kwargs, stream, ran)
 
     def bind(self, *outputs: Any, stream: Any = None, **kwargs: Any) -> BoundCall:
@@ -306,7 +311,6 @@ class Operator:
         self.parts = tuple(
             self._tuned(part, _of(part, given), tolerance, trials, report) for part in self.parts
         )
-        self._calls = self._no_calls()  # after the parts: what is kept of old ones is right
         return trials
 
     def _device_name(self) -> str:
@@ -546,7 +550,6 @@ def _operator_again(
     forms = _forms(*lowered)
     operator._lowered, operator._constants = lowered, _constants(forms)
     operator.parts = tuple(operator._part(form, mapping) for form, mapping in zip(forms, mappings))
-    operator._calls = operator._no_calls()
     return operator._checked() if is_checked else operator
 
 

@@ -185,12 +185,33 @@ def test_operators_of_several_parts_keep_calls():
 def test_the_calls_of_an_operator_are_found():
     op = purlin.jit("laplace", "c", dim=2, degree=1)
     given, expected = operands(op)
-    y, calls = np.zeros_like(expected), op._calls
+    y, calls = np.zeros_like(expected), op._code[1]
     op(y, **given)
     assert calls.run((y,), given, None) and calls.run((y,), given, None)
     # sums of at most 18 products in f64
     assert np.allclose(y, 3 * expected, rtol=0, atol=1e-13)
     assert not calls.run((y,), {**given, "none": 1.0}, None) and not calls.run((), given, None)
+
+
+def test_operators_made_of_another_one_have_calls_of_their_own():
+    op = purlin.jit("laplace", "c", dim=2, degree=1)
+    given, expected = operands(op)
+    (name,) = [name for name, value in given.items() if value.ndim == 1]
+    y = np.zeros_like(expected)
+    op(y, **given)
+    op(y, **given)
+    several = op.batched(name)
+    with pytest.raises(purlin.ShapeError):
+        several(y, **given)
+    found = np.zeros((2, *expected.shape))
+    for _ in range(2):
+        several(found, **given | {name: np.stack([given[name], 2 * given[name]])})
+    assert np.allclose(found, np.stack([2 * expected, 4 * expected]), rtol=0, atol=1e-13)
+    again = op.__copy__()
+    again.tune(y, **given)
+    again(y, **given)
+    op(y, **given)
+    assert np.allclose(y, 4 * expected, rtol=0, atol=1e-13)
 
 
 def test_threads_find_calls_of_their_own():

@@ -8,7 +8,7 @@ use crate::device::{
 use crate::driver::{Checked, Driver, lock};
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
-use crate::guests::{admit, among, fetch, settle};
+use crate::guests::{admit, among, fetch, settle, wait_for};
 use crate::interrupt::check_interrupt;
 use crate::limits::check_limits;
 use crate::prepared::{prepare, record, repeat, replay, rerun};
@@ -138,7 +138,8 @@ impl<D: Driver> Device for Checked<D> {
     ) -> Result<(), RuntimeError> {
         let exe = &*executable.shared;
         self.check_use()?;
-        let guests = admit(self, exe, args, stream)?;
+        let guests = admit(self, exe, args)?;
+        wait_for(self, &guests, stream)?;
         let args = among(args, &guests);
         let scratch = self.allocate_scratch(exe, &args)?;
         let bound = bind(exe, &args, &scratch, self.info())?;
@@ -205,7 +206,8 @@ impl<D: Driver> Device for Checked<D> {
     ) -> Result<Timing, RuntimeError> {
         let exe = &*executable.shared;
         self.check_use()?;
-        let guests = admit(self, exe, args, None)?;
+        let guests = admit(self, exe, args)?;
+        wait_for(self, &guests, None)?;
         let args = among(args, &guests);
         let scratch = self.allocate_scratch(exe, &args)?;
         let bound = bind(exe, &args, &scratch, self.info())?;

@@ -33,19 +33,19 @@ fn is_written(spec: &ArgSpec) -> bool {
     }
 }
 
-/// The foreign arrays among the arguments, each in the order of the arguments.
+/// The foreign arrays among the arguments, each in the order of the arguments. Their values may still be
+/// under way: [`wait_for`].
 pub(crate) fn admit<'a, D: Driver>(
     device: &Checked<D>,
     exe: &Shared,
     args: &[(&str, Arg<'a>)],
-    stream: Option<Stream>,
 ) -> Result<Vec<Guest<'a>>, RuntimeError> {
     let mut guests = Vec::new();
     for (name, arg) in args {
         if let Arg::Foreign(foreign) = arg {
             let spec = exe.plan.args.iter().find(|spec| spec.name == *name);
             check(exe, name, spec, foreign, device.driver.shares(foreign.place))?;
-            guests.push(guest(device, exe, name, foreign, stream)?);
+            guests.push(guest(device, exe, name, foreign)?);
         }
     }
     Ok(guests)
@@ -71,6 +71,15 @@ fn check(
         0 => Ok(()),
         _ => Err(RuntimeError::Misaligned { entry, name, address, needed }),
     }
+}
+
+/// Waits until the values of arrays are there for work on a stream.
+pub(crate) fn wait_for<D: Driver>(
+    device: &Checked<D>,
+    guests: &[Guest<'_>],
+    stream: Option<Stream>,
+) -> Result<(), RuntimeError> {
+    guests.iter().try_for_each(|guest| wait(device, &guest.foreign, stream))
 }
 
 /// Waits until the values of an array are there for work on a stream.
@@ -113,9 +122,7 @@ fn guest<'a, D: Driver>(
     exe: &Shared,
     name: &str,
     foreign: &Foreign<'a>,
-    stream: Option<Stream>,
 ) -> Result<Guest<'a>, RuntimeError> {
-    wait(device, foreign, stream)?;
     let (name, foreign) = (name.to_owned(), *foreign);
     if foreign.bytes > 0 && device.driver.shares(foreign.place) {
         let memory = device.driver.adopt(&foreign)?;
@@ -361,7 +368,7 @@ mod tests {
         let x = unsafe { lent(&a).after(7) };
         let args = [("x", Arg::Foreign(x)), ("y", Arg::Foreign(lent(&b)))];
         let prepared = device.prepare(&exe, &args).unwrap();
-        device.driver.log.lock().unwrap().clear();
+        assert!(device.driver.log.lock().unwrap().is_empty());
         device.repeat(&prepared, Some(Stream(7))).unwrap();
         device.repeat(&prepared, Some(Stream(9))).unwrap();
         device.repeat(&prepared, None).unwrap();

@@ -64,7 +64,7 @@ pub(crate) fn prepare<'a, D: Driver>(
 ) -> Result<Prepared<'a>, RuntimeError> {
     let exe = &*executable.shared;
     device.check_use()?;
-    let guests = admit(device, exe, args, None)?;
+    let guests = admit(device, exe, args)?; // each launch waits for the values of its own
     let with_guests = among(args, &guests);
     let scratch = device.allocate_scratch(exe, &with_guests)?;
     let bound = bind(exe, &with_guests, &scratch, device.info())?;

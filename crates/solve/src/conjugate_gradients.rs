@@ -58,9 +58,20 @@ pub struct ConjugateGradients<'d> {
     enough: Buffer,
 }
 
-/// Unknowns from which on the work-groups of sums are large on a card: many groups that add to one number wait
-/// for each other, few leave multiprocessors idle.
-const MANY: usize = 1 << 18;
+/// How kernels of sums are divided: unknowns of a work-group, its work-items, and whether these are one
+/// sub-group, which joins its numbers by shuffles.
+///
+/// On a card, few large groups leave multiprocessors idle, and many groups that add to one number wait for
+/// each other.
+const DIVISIONS: [[&str; 3]; 3] = [["32", "32", "true"], ["256", "256", "false"], ["2048", "256", "false"]];
+/// The unknowns from which on a card takes the next one.
+const LIMITS: [usize; 2] = [1 << 15, 1 << 18];
+
+/// A kernel of sums.
+fn summing(device: &dyn Device, text: &str, division: [&str; 3]) -> Result<Executable, SolveError> {
+    let [unknowns, items, shuffle] = division;
+    compiled(device, &text.replace("GROUP", unknowns).replace("ITEMS", items).replace("SHUFFLE", shuffle))
+}
 
 impl<'d> ConjugateGradients<'d> {
     /// Compiles the kernels and allocates four vectors of `n` numbers.
@@ -71,11 +82,11 @@ impl<'d> ConjugateGradients<'d> {
         let options = LinearOptions { look_every: options.look_every.max(1), ..options };
         let vector = || device.allocate(8 * n as u64);
         let sums = |kinds: u64| device.allocate(8 * kinds * (options.look_every as u64 + 1));
-        let group = match device.info().backend {
-            Backend::Cuda if n < MANY => "256",
-            Backend::Cuda | Backend::C | Backend::OpenCl => "2048",
+        let division = match device.info().backend {
+            Backend::Cuda => LIMITS.iter().filter(|limit| n >= **limit).count(),
+            Backend::C | Backend::OpenCl => LIMITS.len(),
         };
-        let summing = |text: &str| compiled(device, &text.replace("GROUP", group));
+        let summing = |text: &str| summing(device, text, DIVISIONS[division]);
         Ok(Self {
             device,
             n,
@@ -372,5 +383,56 @@ impl Sums {
         values.retain(|value| value.is_finite());
         values.sort_by(f64::total_cmp);
         values
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::run;
+    use purlin_runtime::{buffer_of, open};
+
+    /// What cards run for few unknowns and for many, on processors.
+    #[test]
+    fn a_step_is_the_same_in_groups_of_any_size() {
+        let n = 3000;
+        let numbers = |a: usize| (0..n).map(|i| ((i * a) % 17) as f64 / 8.0 - 1.0).collect::<Vec<f64>>();
+        let (inverse, p, q, x, r) = (numbers(3), numbers(5), numbers(7), numbers(11), numbers(13));
+        let alpha = 3.0 / 2.0;
+        let rest: Vec<f64> = r.iter().zip(&q).map(|(r, q)| r - alpha * q).collect();
+        let weighted: f64 = inverse.iter().zip(&rest).map(|(w, r)| w * r * r).sum();
+        let plain: f64 = rest.iter().map(|r| r * r).sum();
+        for device in ["c", "opencl"].map(|name| open(name).unwrap()) {
+            for division in DIVISIONS {
+                let of = |list: &[f64]| buffer_of(&*device, list).unwrap();
+                let arrays = [&inverse, &p, &q, &x, &r].map(|list| of(list));
+                let [inverse, p, q, x, r] = &arrays;
+                let (rz, rr, pq, limit) = (of(&[3.0, 0.0]), of(&[5.0, 0.0]), of(&[2.0, 0.0]), of(&[1.0]));
+                let sizes = [("n", n), ("n_sums", 2), ("k", 0)];
+                let sums = [("limit", &limit), ("pq", &pq), ("rr", &rr), ("rz", &rz)];
+                let vectors = [("inverse", inverse), ("p", p), ("q", q), ("x", x), ("r", r)];
+                let step = summing(&*device, text!("cg_update"), division).unwrap();
+                let call = Call::of(&step, &sizes, &[&sums[..], &vectors].concat());
+                run(&*device, &[call.with("plain", 1.0).with("scaled", 0.0)]).unwrap();
+                let read = |buffer| download_values::<f64>(&*device, buffer).unwrap();
+                assert_eq!(read(r), rest, "{division:?}");
+                // sums of 3000 numbers below 10
+                assert!((read(&rz)[1] - weighted).abs() <= 1e-10, "{division:?}: {:?}", read(&rz));
+                assert!((read(&rr)[1] - plain).abs() <= 1e-10, "{division:?}: {:?}", read(&rr));
+                run(
+                    &*device,
+                    &[Call::of(
+                        &summing(&*device, text!("cg_residual"), division).unwrap(),
+                        &sizes,
+                        &[&sums[..], &vectors[1..]].concat(),
+                    )
+                    .with("plain", 1.0)],
+                )
+                .unwrap();
+                let again: f64 = rest.iter().zip(read(q)).map(|(r, q)| (r - alpha * q).powi(2)).sum();
+                assert!((read(&rr)[1] - plain - again).abs() <= 1e-10, "{division:?}: {:?}", read(&rr));
+            }
+        }
     }
 }

@@ -1,0 +1,263 @@
+"""Streams of PyTorch, CuPy and JAX on a driver without a card (`fake_cuda.c`), where kernels are NumPy's.
+
+`test_streams.py` runs this file in a process of its own. Classes stand for those of the libraries: their
+protocols are those that PyTorch 2.11, CuPy 14 and JAX 0.11 have, with the memory of NumPy's arrays.
+"""
+
+import contextlib
+import ctypes
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import purlin
+from test_arrays import Card, Exported
+from test_compile import AXPY
+
+driver = ctypes.CDLL("libcuda.so.1")
+LISTENER = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_void_p))
+heard = []
+
+
+@LISTENER
+def listen(what, stream, arguments):
+    heard.append((what.decode(), stream))
+    if what == b"axpy":
+        n = ctypes.cast(arguments[0], ctypes.POINTER(ctypes.c_int32))[0]
+        a = ctypes.cast(arguments[1], ctypes.POINTER(ctypes.c_double))[0]
+        x, y = (np.ctypeslib.as_array(ctypes.cast(arguments[k], ctypes.POINTER(ctypes.POINTER(ctypes.c_double)))[0], (n,)) for k in (2, 3))
+        y += a * x
+
+
+driver.fake_listen(listen)
+
+
+def since():
+    """What the driver heard since the last time, without the waiting for what is thrown away."""
+    found, heard[:] = [one for one in heard if one[0] != "wait for all"], []
+    return found
+
+
+class Tensor(Card):
+    """`torch.Tensor` on a card: DLPack makes a stream wait for the current one of the library."""
+
+    is_cuda, requires_grad, device = True, False, "cuda:0"
+    current = 0
+    waits = []
+
+    def __init__(self, values):
+        super().__init__(values)
+        self.shape, self.dtype = values.shape, FLOAT64
+
+    def data_ptr(self):
+        return self.values.ctypes.data
+
+    def stride(self):
+        return tuple(n // self.values.itemsize for n in self.values.strides)
+
+    def get_device(self):
+        return 0
+
+    def __dlpack__(self, *, stream=None, max_version=None):
+        if stream != (Tensor.current or 1):
+            Tensor.waits.append((stream, Tensor.current))
+        return self.capsule(max_version)
+
+
+FLOAT64 = types.SimpleNamespace(is_complex=False)
+
+
+class ndarray:
+    """`cupy.ndarray`, whose interface tells the current stream."""
+
+    current = 0
+
+    def __init__(self, values):
+        self.values, self.shape, self.strides, self.dtype = values, values.shape, values.strides, values.dtype
+        self.data = types.SimpleNamespace(ptr=values.ctypes.data, device_id=0)
+
+    @property
+    def __cuda_array_interface__(self):
+        return {
+            "shape": self.shape, "typestr": self.dtype.str, "descr": self.dtype.descr, "version": 3, "strides": None,
+            "data": (self.data.ptr, False), "stream": ndarray.current or 1,
+        }  # fmt: skip
+
+
+class Numba:
+    """An array of a class that nobody knows, with the interface alone."""
+
+    def __init__(self, values, stream):
+        self.values = values
+        self.__cuda_array_interface__ = {
+            "shape": values.shape, "typestr": values.dtype.str, "version": 3, "strides": None,
+            "data": (values.ctypes.data, False), "stream": stream,
+        }  # fmt: skip
+
+
+def of_jax(values):
+    """An array of JAX: DLPack, and an interface without a stream; it is never written."""
+    return type("ArrayImpl", (Card,), {"__module__": "jaxlib._jax"})(values)
+
+
+@pytest.fixture(autouse=True)
+def libraries(monkeypatch):
+    torch, cupy = types.ModuleType("torch"), types.ModuleType("cupy")
+    torch.Tensor, torch._C = Tensor, types.SimpleNamespace(_cuda_getCurrentRawStream=lambda card: Tensor.current)
+    torch.cuda = types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=Tensor.current))
+    cupy.ndarray = ndarray
+    cupy.cuda = types.SimpleNamespace(get_current_stream=lambda: types.SimpleNamespace(ptr=ndarray.current))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    Tensor.waits.clear()
+    Tensor.current = ndarray.current = 0
+    since()
+
+
+@contextlib.contextmanager
+def on(library, stream):
+    """What `torch.cuda.stream(s)` and `with s` of CuPy do."""
+    before, library.current = library.current, stream
+    yield
+    library.current = before
+
+
+@pytest.fixture
+def axpy():
+    return purlin.compile(AXPY, "cuda")
+
+
+@pytest.mark.parametrize("library", [Tensor, ndarray])
+def test_a_call_runs_on_the_current_stream_of_the_library(library, axpy):
+    x, y = library(np.arange(4.0)), library(np.zeros(4))
+    for stream, launched in [(0, 1), (0, 1), (71, 71), (71, 71), (72, 72), (0, 1), (71, 71)]:
+        with on(library, stream):
+            axpy(2.0, x, y)
+        assert since() == [("axpy", launched)]
+    assert np.array_equal(y.values, 14 * np.arange(4.0)) and not Tensor.waits
+
+
+@pytest.mark.parametrize("library", [Tensor, ndarray])
+def test_a_stream_that_is_named_is_the_one(library, axpy):
+    """PyTorch makes it wait for its own stream at each call, CuPy's tells what to wait for."""
+    x, y = library(np.arange(4.0)), library(np.zeros(4))
+    waits = [("wait", 71), ("wait", 71)] if library is ndarray else []
+    for stream in (80, types.SimpleNamespace(ptr=80), types.SimpleNamespace(cuda_stream=80), 80):
+        with on(library, 71):
+            axpy(2.0, x, y, stream=stream)
+            assert since() == [*waits, ("axpy", 80)]
+    assert np.array_equal(y.values, 8 * np.arange(4.0))
+    assert Tensor.waits == ([(80, 71)] * 8 if library is Tensor else [])
+    with on(library, 80):  # it is theirs
+        axpy(2.0, x, y, stream=80)
+        axpy(2.0, x, y, stream=80)
+        assert since() == [("axpy", 80)] * 2
+
+
+@pytest.mark.parametrize("library", [Tensor, ndarray])
+def test_calls_are_kept_for_each_stream(library, axpy):
+    slow, whole = [], axpy._run
+    axpy._run = lambda *given: slow.append(1) or whole(*given)
+    x, y = library(np.arange(4.0)), library(np.zeros(4))
+    for stream in (0, 71, 0, 71, 72):
+        with on(library, stream):
+            axpy(2.0, x, y)
+    assert len(slow) == 3
+    with on(library, 72):
+        axpy(3.0, x, library(np.zeros(4)))  # of the same layout
+    assert len(slow) == 3 and since()[-1] == ("axpy", 72)
+    with pytest.raises(purlin.ShapeError):
+        axpy(2.0, x, library(np.zeros(5)))
+    with pytest.raises(purlin.AliasError):
+        axpy(2.0, y, y)
+    y.values[:] = 0.0
+    y.requires_grad = True
+    if library is Tensor:
+        slow.clear()
+        axpy(2.0, x, y)  # its library is asked whether it gives the memory
+        assert len(slow) == 1
+
+
+def test_results_decide_between_libraries(axpy):
+    """What another library makes on another stream is waited for."""
+    x, y = ndarray(np.arange(4.0)), Tensor(np.zeros(4))
+    with on(ndarray, 71), on(Tensor, 72):
+        for _ in range(2):
+            axpy(2.0, x, y)
+            assert since() == [("wait", 71), ("axpy", 72)]
+        # the launch is on CuPy's stream, which PyTorch has to be told of at each call
+        for _ in range(2):
+            axpy(2.0, y, x)
+            assert since() == [("axpy", 71)] and Tensor.waits.pop() == (71, 72)
+
+
+def test_arrays_of_jax_are_ordered_before_the_launch(axpy):
+    x, y = of_jax(np.arange(4.0)), Tensor(np.zeros(4))
+    for stream in (71, 72, 72):
+        with on(Tensor, stream):
+            axpy(2.0, x, y)
+        assert since() == [("axpy", stream)] and x.asked[-1]["stream"] == stream
+    with pytest.raises(purlin.ReadOnlyError):
+        axpy(2.0, y, x)
+    # alone it tells no stream: the call runs to the end on the default one
+    found = Exported(np.zeros(4), kind=2)
+    for _ in range(2):
+        axpy(2.0, x, found)
+        assert ("axpy", 0) in since() and x.asked[-1]["stream"] == 1
+    assert np.array_equal(found.values, 4 * np.arange(4.0))
+
+
+def test_an_interface_alone_tells_its_stream(axpy):
+    x, y = Numba(np.arange(4.0), 71), Numba(np.zeros(4), 72)
+    for _ in range(3):
+        axpy(2.0, x, y)
+        assert since() == [("wait", 71), ("axpy", 72)]
+    y.__cuda_array_interface__["stream"] = 71
+    axpy(2.0, x, y)
+    assert since() == [("axpy", 71)]
+    y.__cuda_array_interface__["data"] = (y.values.ctypes.data, True)
+    with pytest.raises(purlin.ReadOnlyError):
+        axpy(2.0, x, y)
+
+
+@pytest.mark.parametrize("library", [Tensor, ndarray])
+def test_bound_and_captured_calls_stay_on_their_stream(library, axpy):
+    x, y = library(np.arange(4.0)), library(np.zeros(4))
+    with on(library, 71):
+        call = axpy.bind(2.0, x, y)
+        graph = axpy.capture(2.0, x, y)
+        both = purlin.capture(lambda: (axpy(2.0, x, y), call()))
+    assert graph.is_graph and since() == []
+    call()
+    graph()
+    both()
+    assert since() == [("axpy", 71), ("graph of 1", 71), ("graph of 2", 71)]
+    call(stream=80)
+    graph(stream=types.SimpleNamespace(ptr=80))
+    waits = [("wait", 71)] if library is ndarray else []
+    assert since() == [*waits, *waits, ("axpy", 80), *waits, *waits, ("graph of 1", 80)]
+
+
+def test_an_operator_runs_on_the_current_stream():
+    from test_operator import arrays
+
+    op = purlin.jit("laplace", "cuda", dim=2, degree=1)
+    given, expected = arrays(op)
+    for library in (Tensor, ndarray):
+        y, on_card = library(np.zeros_like(expected)), {name: library(value) for name, value in given.items()}
+        for stream in (0, 0, 71, 71):
+            with on(library, stream):
+                op(y, **on_card)
+            assert {launched for _, launched in since()} == {stream or 1}
+
+
+def test_iterations_of_a_solver_are_a_graph():
+    n = 300
+    starts = np.arange(n + 1, dtype=np.int32)
+    matrix = types.SimpleNamespace(indptr=starts, indices=starts[:-1], data=np.full(n, 2.0), shape=(n, n))
+    # kernels of the solver do nothing here: its sums are zero, and it ends at the first look
+    purlin.solve(matrix, np.ones(n), device="cuda")
+    # 16 iterations of three kernels and one that keeps the sums; more than 9 nodes are told as 9
+    assert [what for what, _ in since() if what.startswith("graph")] == ["graph of 9"]
