@@ -4,6 +4,7 @@
 protocols are those that PyTorch 2.11, CuPy 14 and JAX 0.11 have, with the memory of NumPy's arrays.
 """
 
+import atexit
 import contextlib
 import ctypes
 import sys
@@ -32,6 +33,7 @@ def listen(what, stream, arguments):
 
 
 driver.fake_listen(listen)
+atexit.register(driver.fake_listen, None)  # what is freed after it is heard by nobody
 
 
 def since():
