@@ -83,6 +83,13 @@ class RaceError(CodegenError):
     witness: Optional[Witness] = None
 
 
+class StorageError(CodegenError):
+    """A kernel that needs a value of a buffer to which another temporary was written; ``witness`` has two instances
+    between which it was."""
+
+    witness: Optional[Witness] = None
+
+
 class OutsideError(CodegenError):
     """A kernel that accesses an element its array does not have; ``element`` is that one."""
 

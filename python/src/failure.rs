@@ -1,6 +1,7 @@
 //! What goes wrong, as an exception of the package.
 
 use purlin::LoadError;
+use purlin::analysis::placement::StorageError;
 use purlin::analysis::witness::{Instance, Witness};
 use purlin::auto::AutoError;
 use purlin::codegen::CodegenError;
@@ -224,6 +225,12 @@ impl From<CodegenError> for Failure {
             Self::new("RaceError", message).with("witness", Field::Witness(Box::new(refusal.witness)))
         } else if let CodegenError::OutOfBounds(outside) = error {
             Self::new("OutsideError", message).with("element", Field::Text(outside.element))
+        } else if let CodegenError::Storage(error) = error {
+            let failure = Self::new("StorageError", message);
+            match *error {
+                StorageError::Alive { witness, .. } => failure.with("witness", Field::Witness(witness)),
+                StorageError::Unfit(_) | StorageError::Isl(_) => failure,
+            }
         } else {
             Self::new("CodegenError", message)
         }

@@ -101,6 +101,8 @@ class Declarations:
         arrays = [line for a in self.kernel.args if not isinstance(a, ValueArg) for line in self.arguments(a)]
         lines, tables = numbers + arrays, []
         for variable in self.kernel.temporary_variables.values():
+            if variable.name in self.writer.joined:
+                continue
             if variable.initializer is None:
                 fields = fields_of(variable.dtype, f"`{variable.name}`")
                 parts = [variable.copy(name=f"{variable.name}.{f}", dtype=kind) for f, kind in fields.items()]
@@ -158,7 +160,8 @@ class Declarations:
         axes = self.writer.spread.get(variable.name.split(".")[0], [])
         extents = [*(str(self.writer.extent(axis)) for axis in axes), *extents]
         shape = f"[{', '.join(extents)}]" if extents else ""
-        storage = f" storage({variable.base_storage})" if variable.base_storage and space != "global" else ""
+        is_shared = variable.base_storage and space != "global" and not self.writer.joined
+        storage = f" storage({variable.base_storage})" if is_shared else ""
         return f"temp {name}: {kind}{shape} {space}{storage}"
 
     def table(self, variable: Any) -> tuple[str, str]:

@@ -9,10 +9,11 @@ from typing import Any
 import loopy as lp
 import numpy as np
 import pymbolic.primitives as p
+from loopy.kernel.array import VectorArrayDimTag
 from loopy.symbolic import Reduction, SubArrayRef, get_dependencies
 from pymbolic.mapper import Mapper
 
-from purlin.loopy.internals import callee_of
+from purlin.loopy.internals import callee_of, kernel_called
 from purlin.loopy.names import Names
 from purlin.loopy.refusal import refuse
 from purlin.loopy.types import (
@@ -48,6 +49,9 @@ CONSTANTS = {
     "LONG_MAX": Text(str(2**63 - 1), "literal"),
     "LONG_MIN": Text(f"(-{2**63 - 1} - 1)", "literal"),
 }
+#: The functions that make vectors, and the types of their lanes.
+LANES = {"int": "i32", "uint": "u32", "long": "i64", "ulong": "u64", "float": "f32", "double": "f64"}
+VECTORS = {f"make_{name}{lanes}": kind for name, kind in LANES.items() for lanes in (2, 3, 4, 8, 16)}
 REDUCTIONS = {
     "SumReductionOperation": "sum",
     "ProductReductionOperation": "product",
@@ -169,7 +173,7 @@ class Expressions(Mapper):
 
     def access(self, name: str, indices: Sequence[Any], field: str | None = None) -> Text:
         """An element of an array, or a scalar; of a vector the field, or that of the instruction's lane."""
-        texts = [*self.lanes(name), *(self.index(index) for index in indices)]
+        texts = [*self.lanes(name), *(self.index(self.in_steps(index)) for index in indices)]
         vector = lanes_of(self.array(name).dtype, f"`{name}`")
         if vector is not None:
             texts.append(self.lane_of(name) if field is None else str(vector.fields.index(field)))
@@ -179,6 +183,10 @@ class Expressions(Mapper):
     def lanes(self, name: str) -> Sequence[str]:
         """The first indices of a private temporary that several loops of work-items share."""
         return ()
+
+    def in_steps(self, index: Any) -> Any:
+        """The index without minima and maxima, where these have few values."""
+        return index
 
     def index(self, index: Any) -> str:
         found = self.rec(index).number()
@@ -291,13 +299,19 @@ class Expressions(Mapper):
         return cast(self.rec(expr.child), stored_type(expr.type, f"the conversion `{expr}`"))
 
     def map_call(self, expr: p.Call) -> Text:
+        kernel = kernel_called(self.program, expr.function)
+        if kernel is not None:
+            values = [getattr(parameter, "subscript", parameter) for parameter in expr.parameters]
+            return self.function(kernel).call([self.rec(value) for value in values])
         name = callee_of(self.program, expr.function)
         if any(isinstance(parameter, SubArrayRef) for parameter in expr.parameters):
             raise refuse("a function on arrays that is not known", f"`{name}`", "needed a callee that can be inlined")
         if name == "dot":
             return self.dot(expr)
-        if name == "indexof":
-            return self.place(expr.parameters[0])
+        if name in VECTORS:
+            return self.of_lanes(expr, VECTORS[name])
+        if name in ("indexof", "indexof_vec"):
+            return self.place(expr.parameters[0], name == "indexof_vec")
         values = [self.rec(parameter).number() for parameter in expr.parameters]
         if name in ("real", "imag", "conj") or (name in ("abs", "fabs") and values[0].type in PARTS):
             return self.of_complex(name, values[0])
@@ -318,11 +332,32 @@ class Expressions(Mapper):
             return Text(f"{name[:8]}({values[0].text}, {values[1].text})", "f64")
         return self.real_function(name, values)
 
-    def place(self, access: p.Subscript) -> Text:
-        """Where an element lies, in elements."""
-        tags = self.array(access.aggregate.name).dim_tags
-        terms = [tag.stride*index for tag, index in zip(tags, access.index_tuple, strict=True)]
-        return self.rec(p.Sum(tuple(terms)))
+    def function(self, kernel: str) -> Any:
+        """A callee as a rule; the writer of the kernel declares it."""
+        raise NotImplementedError
+
+    def of_lanes(self, expr: p.Call, kind: str) -> Text:
+        """The value of the lane that an instruction on vectors is for."""
+        lane = self.lane_of(f"{expr}")
+        # a literal of `select` has no type of its own
+        values = (self.rec(parameter).number() for parameter in expr.parameters)
+        texts = [(Text(v.text, "index") if v.type == "literal" else v).to(kind).text for v in values]
+        if lane.isdigit():
+            return Text(texts[int(lane)], kind)
+        found = texts[-1]
+        for place, text in reversed(list(enumerate(texts[:-1]))):
+            found = f"select({lane} == {place}, {text}, {found})"
+        return Text(found, kind)
+
+    def place(self, access: p.Subscript, is_of_lanes: bool) -> Text:
+        """Where an element lies: in elements, or in lanes of those that are vectors."""
+        found = self.array(access.aggregate.name)
+        axes = list(zip(found.dim_tags, found.shape, access.index_tuple, strict=True))
+        lanes = [(extent, index) for tag, extent, index in axes if isinstance(tag, VectorArrayDimTag)]
+        # strides count lanes
+        size = lanes[0][0] if lanes and not is_of_lanes else 1
+        terms = [tag.stride//size*index for tag, _, index in axes if not isinstance(tag, VectorArrayDimTag)]
+        return self.rec(p.Sum((*terms, *(index for _, index in lanes if is_of_lanes))))
 
     def of_complex(self, name: str, value: Text) -> Text:
         """A part of a number, which a real has, too."""

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 import loopy as lp
-from loopy.kernel.data import ImageArg, ValueArg
+from loopy.kernel.data import AddressSpace, ImageArg, ValueArg
 
 from purlin._purlin import Kernel, Program
 from purlin.compiled import Compiled, compile
-from purlin.errors import CodegenError, ImportRefusal, OutsideError, TextError
+from purlin.errors import CodegenError, ImportRefusal, OutsideError, StorageError, TextError
 from purlin.loopy import internals
 from purlin.loopy.conditions import conditions
 from purlin.loopy.declarations import Declarations, assumptions, parameters, with_known_shapes
 from purlin.loopy.expressions import NeedsRealised
+from purlin.loopy.functions import functions_of_numbers
 from purlin.loopy.names import Names
 from purlin.loopy.nest import Node, is_scheduled, nest, refuse_placements
 from purlin.loopy.refusal import complete, refuse
@@ -65,13 +66,15 @@ class Reading:
 
     def __init__(self, program: lp.TranslationUnit, types: Optional[Mapping[str, Any]]) -> None:
         self.notes: set[str] = set()
+        #: Whether temporaries that share a buffer are one variable.
+        self.is_joined = False
         self.name = "the program"
         with self.named():
             if types:
                 program = program.with_kernel(lp.add_dtypes(program.default_entrypoint, dict(types)))
             program = internals.entry(program)
             self.name = program.default_entrypoint.name
-            program, callees = internals.inlined(with_known_shapes(program, self.notes))
+            program, callees = internals.inlined(with_known_shapes(program, self.notes), functions_of_numbers(program))
             self.notes |= {f"`{callee}` is inlined" for callee in callees}
             self.typed = internals.typed(program)
             kernel = self.typed.default_entrypoint
@@ -96,14 +99,21 @@ class Reading:
         """The kernel."""
         with self.named():
             try:
-                return self.written(nest(self.kernel))
+                found = self.written(nest(self.kernel))
             except NeedsRealised:
                 self.program = internals.linearised(self.typed, True)
-                return self.written(nest(self.kernel))
+                found = self.written(nest(self.kernel))
+            if not overlap(found.kernel):
+                return found
+            self.is_joined = True
+            return self.written(nest(self.kernel))
 
     def written(self, tree: list[Node], is_reversed: bool = False, is_bounded: bool = False) -> Imported:
         """The kernel with these loops; those over work-items between two barriers reversed, or bounded."""
-        writer = Writer(self.program, names_of(self.kernel), parameters(self.kernel))
+        shared = joined(self.kernel) if self.is_joined else {}
+        writer = Writer(self.program, names_of(self.kernel, shared), parameters(self.kernel))
+        writer.joined = shared
+        self.notes |= {f"`{name}` is `{other}`, whose buffer it shares" for name, other in shared.items()}
         writer.is_reversed, writer.is_bounded = is_reversed, is_bounded
         writer.spread = spread(self.kernel, tree)
         declared, tables = Declarations(writer).lines()
@@ -112,7 +122,8 @@ class Reading:
         head = f"kernel {writer.names.fresh(self.kernel.name)}"
 
         def parsed(more: list[str]) -> Kernel:
-            lines = [head, "", *declared, *writer.temporaries, *assumed, *more, "", *body, "", *tables, ""]
+            known = [*declared, *writer.temporaries, *writer.rules, *assumed, *more]
+            lines = [head, "", *known, "", *writer.callees.values(), "", *body, "", *tables, ""]
             return kernel_of("\n".join(lines))
 
         found: list[str] = []
@@ -130,9 +141,11 @@ class Reading:
         return Imported(kernel, names, derived, tuple(sorted(self.notes | writer.notes)))
 
 
-def names_of(kernel: lp.LoopKernel) -> Names:
-    """Names, those of variables first: they stay as they are."""
+def names_of(kernel: lp.LoopKernel, joined: dict[str, str]) -> Names:
+    """Names, those of variables first: they stay as they are. Those that are `joined` have one name."""
     names = Names()
+    for name, other in joined.items():
+        names.join(name, other)
     for variable in [*kernel.args, *kernel.temporary_variables.values()]:
         is_number = isinstance(variable, ValueArg | ImageArg)
         fields = [] if is_number else fields_of(variable.dtype, f"`{variable.name}`")
@@ -155,6 +168,39 @@ def assumed_by(kernel: Kernel) -> list[str]:
     """The assumptions of a kernel, as it prints them."""
     lines = str(kernel).splitlines()
     return [line.removeprefix("assume ") for line in lines if line.startswith("assume ")]
+
+
+def joined(kernel: lp.LoopKernel) -> dict[str, str]:
+    """Of each temporary that shares a buffer with a temporary before it, that one.
+
+    Loopy reads what was last written to the buffer. Where that is a value of another temporary, the two are one.
+    """
+    found: dict[str, str] = {}
+    first: dict[str, Any] = {}
+    for name, variable in sorted(kernel.temporary_variables.items()):
+        if not variable.base_storage:
+            continue
+        other = first.setdefault(variable.base_storage, variable)
+        kinds = {(v.dtype, v.shape, v.offset, v.dim_tags, v.address_space) for v in (variable, other)}
+        if len(kinds) > 1 or variable.address_space != AddressSpace.LOCAL:
+            what = f"`{other.name}` and `{name}`, which are read after the other one is written"
+            raise refuse("a buffer of several temporaries at once", what, "needed local ones of one type and shape")
+        if other is not variable:
+            found[name] = other.name
+    return found
+
+
+def overlap(kernel: Kernel) -> bool:
+    """Whether a value is needed of a buffer that another temporary has written."""
+    if " storage(" not in str(kernel):
+        return False
+    try:
+        Program.generate(kernel, "c")
+    except StorageError:
+        return True
+    except CodegenError:
+        return False  # another reason
+    return False
 
 
 def stays_inside(kernel: Kernel) -> bool:

@@ -6,14 +6,14 @@ The extra `loopy` pins the version, and a test compares the signatures of what s
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import loopy as lp
 import pymbolic.primitives as p
 from loopy.diagnostic import LoopyError
 from loopy.kernel.creation import apply_single_writer_dependency_heuristic
-from loopy.kernel.function_interface import CallableKernel
+from loopy.kernel.function_interface import CallableKernel, get_kw_pos_association
 from loopy.preprocess import _preprocess_single_kernel, filter_reachable_callables, infer_unknown_types
 from loopy.schedule import get_one_linearized_kernel
 from loopy.symbolic import ResolvedFunction, WalkMapper
@@ -78,13 +78,14 @@ class Unresolved(WalkMapper):
         super().map_call(expr)
 
 
-def inlined(program: lp.TranslationUnit) -> tuple[lp.TranslationUnit, list[str]]:
-    """The program with callees written out, and their names."""
+def inlined(program: lp.TranslationUnit, kept: Collection[str] = ()) -> tuple[lp.TranslationUnit, list[str]]:
+    """The program with callees written out, but those that are `kept`, and their names."""
     start = program.default_entrypoint.name
     callees: list[str] = []
     while True:
         table = program.callables_table.items()
-        left = [str(name) for name, value in table if isinstance(value, CallableKernel) and name != start]
+        names = [str(name) for name, value in table if isinstance(value, CallableKernel)]
+        left = [name for name in names if name not in (start, *kept)]
         if not left:
             return program, callees
         callees.append(left[0])
@@ -128,6 +129,18 @@ def callee_of(program: lp.TranslationUnit, function: Any) -> str:
     return stem if number.isdigit() and stem in program.callables_table else name
 
 
+def kernel_called(program: lp.TranslationUnit, function: Any) -> str | None:
+    """The kernel that an expression calls, if it calls one."""
+    name = getattr(function, "name", None)
+    return name if isinstance(program.callables_table.get(name), CallableKernel) else None
+
+
+def parameters_of(kernel: lp.LoopKernel) -> list[str]:
+    """The arguments of a callee that a call has values for, in their order."""
+    places = get_kw_pos_association(kernel)[1]
+    return [places[place] for place in sorted(place for place in places if place >= 0)]
+
+
 def reduction_of(program: lp.TranslationUnit, function: Any) -> Any:
     """The operation of several results that a function joins two values of, or nothing."""
     known = program.callables_table.get(getattr(function, "function", function))
@@ -141,7 +154,9 @@ __all__ = [
     "entry",
     "has_several_results",
     "inlined",
+    "kernel_called",
     "linearised",
+    "parameters_of",
     "reduction_of",
     "typed",
 ]

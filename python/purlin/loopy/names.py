@@ -32,6 +32,10 @@ class Names:
             self._given[name] = self.fresh(name)
         return self._given[name]
 
+    def join(self, name: str, other: str) -> None:
+        """Calls a variable of Loopy's as another one."""
+        self._given[name] = self.of(other)
+
     def given(self) -> dict[str, str]:
         """What each variable of Loopy's is called."""
         return dict(self._given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import islpy as isl
@@ -12,13 +12,16 @@ from loopy.kernel.data import AddressSpace
 from loopy.kernel.instruction import CallInstruction, CInstruction
 from loopy.symbolic import Reduction, SubArrayRef, get_dependencies
 
+from purlin.loopy import random123
 from purlin.loopy.domains import Domains, equal_sets
 from purlin.loopy.expressions import Expressions, reads
-from purlin.loopy.internals import callee_of, reduction_of
+from purlin.loopy.functions import Function
+from purlin.loopy.internals import callee_of, kernel_called, reduction_of
 from purlin.loopy.names import Names
 from purlin.loopy.nest import Barrier, Items, Launch, Loop, Node, Statement, Turn, aliases, statements, tag_of, walk
 from purlin.loopy.redundant import redundant
 from purlin.loopy.refusal import inside, refuse
+from purlin.loopy.steps import InSteps
 from purlin.loopy.types import INTEGERS, WORDS, Lanes, Text, lanes_of, together
 
 
@@ -57,6 +60,14 @@ class Writer(Expressions):
         self.is_split = False
         #: Declarations of temporaries that the results of one instruction are put in.
         self.temporaries: list[str] = []
+        #: The callees that are functions of numbers, and their rules.
+        self.functions: dict[str, Function] = {}
+        #: The functions with statements that are called, as text.
+        self.callees: dict[str, str] = {}
+        #: Of temporaries that are the same variable as another one, that one.
+        self.joined: dict[str, str] = {}
+        #: The inames that some instruction is not run once for all of.
+        self.needed = {name for insn in self.kernel.instructions for name in insn.within_inames - self.idle[insn.id]}
         #: The loops of each iname, and the instruction of each id.
         self.made: dict[str, list[str]] = {}
         self.instructions: dict[str, list[str]] = {}
@@ -101,7 +112,7 @@ class Writer(Expressions):
         """The largest number of iterations of the loops on an axis."""
         found = 1
         for iname in self.kernel.all_inames():
-            if self.axes[iname] == axis:
+            if self.axes[iname] == axis and iname in self.needed:
                 if not self.has_constant_bounds(iname):
                     needed = "needed a constant bound; split it, and tag the inner one"
                     raise refuse("work-items without a bound", f"the iname `{iname}`", needed)
@@ -134,7 +145,8 @@ class Writer(Expressions):
             depth += 1
             value = f"({extent - 1} - {item})" if self.is_reversed else item
             # a work-item's number counts from the first value of an iname
-            self.loops |= {i: f"({value} + {self.first(i)})" for i, tag in self.axes.items() if tag == axis}
+            mine = [i for i, tag in self.axes.items() if tag == axis and i in self.needed]
+            self.loops |= {i: f"({value} + {self.first(i)})" for i in mine}
             self.values[axis] = value
         self.is_split = True
         if shared:
@@ -252,7 +264,8 @@ class Writer(Expressions):
         active = list(self.active)
         self.enter(insn.within_inames - self.idle[insn.id])
         if isinstance(insn, CallInstruction) and len(insn.assignees) > 1:
-            lines = self.several(insn)
+            generator, _, kind = callee_of(self.program, insn.expression.function).partition("_")
+            lines = self.drawn(insn, generator, kind) if generator in random123.NAMES else self.several(insn)
             self.active = active
             return lines
         target, value = self.sides(insn)
@@ -300,15 +313,49 @@ class Writer(Expressions):
         for access, value in zip(accesses, values, strict=True):
             text = value.to(access.type).text
             if is_read:
-                name = self.names.fresh(f"{insn.id}_value")
-                items = sorted(self.items) if self.is_split else []
-                shape = f"[{', '.join(str(self.extent(axis)) for axis in items)}]" if items else ""
-                self.temporaries.append(f"temp {name}: {access.type}{shape} private")
-                name += f"[{', '.join(self.items[axis] for axis in items)}]" if items else ""
-                computed.append(self.statement(insn, f"{name} = {text}", predicates))
-                text = name
+                held = self.held(f"{insn.id}_value", access.type)()
+                computed.append(self.statement(insn, f"{held} = {text}", predicates))
+                text = held
             stored.append(self.statement(insn, f"{access.text} = {text}", predicates))
         return computed + stored
+
+    def drawn(self, insn: Any, generator: str, kind: str) -> list[str]:
+        """The statements of an instruction that draws random numbers, and counts how many."""
+        self.callees[generator] = random123.function(generator)
+        values, after = (self.elements(assignee) for assignee in insn.assignees)
+        before, key = (self.elements(parameter) for parameter in insn.expression.parameters)
+        moved = range(4) if after(0) != before(0) else ()
+        lines = [self.statement(insn, f"{after(k)} = {before(k)}", []) for k in moved]
+        words = []
+        for _ in range(2 if kind == "f64" else 1):
+            words.append(self.held(f"{insn.id}_drawn", "u32", "4"))
+            arguments = f"ctr = {after('0..')}, key = {key('0..')}, drawn = {words[-1]('0..')}"
+            lines.append(f"call {generator}({arguments})")
+            lines.append(self.statement(insn, f"{after(0)} = {after(0)} + 1", []))
+            lines.append(self.statement(insn, f"{after(1)} = {after(1)} + 1", [f"{after(0)} == 0"]))
+            lines.append(self.statement(insn, f"{after(2)} = {after(2)} + 1", [f"{after(0)} == 0", f"{after(1)} == 0"]))
+        for k in range(4):
+            scales = (random123.SCALE, f"{random123.SCALE}*{random123.SCALE}")
+            parts = [f"{kind}({word(k)})*{kind}({scale})" for word, scale in zip(words, scales)]
+            lines.append(self.statement(insn, f"{values(k)} = {' + '.join(parts) if kind else words[0](k)}", []))
+        predicates = self.predicates(insn)
+        return [f"if {' and '.join(predicates)}", *(f"  {line}" for line in lines)] if predicates else lines
+
+    def held(self, name: str, kind: str, *shape: str) -> Callable[..., str]:
+        """The elements of a new private temporary, which each work-item has."""
+        name = self.names.fresh(name)
+        items = sorted(self.items) if self.is_split else []
+        extents = ", ".join([*(str(self.extent(axis)) for axis in items), *shape])
+        self.temporaries.append(f"temp {name}: {kind}{f'[{extents}]' if extents else ''} private")
+        return indexed(name, [self.items[axis] for axis in items])
+
+    def elements(self, vector: Any) -> Callable[..., str]:
+        """The lanes of a vector, by number."""
+        access = vector.aggregate if isinstance(vector, p.Subscript) else vector
+        if not isinstance(access, p.Variable):
+            raise refuse("a counter or key that is no variable", f"`{vector}`", "needed the name of a vector")
+        indices = map(self.index, vector.index_tuple if isinstance(vector, p.Subscript) else ())
+        return indexed(self.names.of(access.name), [*self.lanes(access.name), *indices])
 
     def results(self, call: p.Call) -> list[Text]:
         """The values of a tuple, or of the join of two."""
@@ -337,17 +384,42 @@ class Writer(Expressions):
         first, second, kind = together(one, other)
         return Text(f"select({condition}, {first}, {second})", kind)
 
+    def function(self, kernel: str) -> Function:
+        if kernel not in self.functions:
+            self.functions[kernel] = Function(self.program, self.program[kernel], self.names)
+        return self.functions[kernel]
+
+    def in_steps(self, index: Any) -> Any:
+        return InSteps(self.kernel)(index)
+
+    @property
+    def rules(self) -> list[str]:
+        """The declarations of the functions."""
+        return [function.declaration for function in self.functions.values()]
+
     def sides(self, insn: Any) -> tuple[Any, Any]:
         """What is written, and the value."""
         if isinstance(insn, CInstruction):
             raise refuse("inline C code", f"`{insn.code[:60]}`", "needed an assignment")
         if not isinstance(insn, CallInstruction):
             return insn.assignee, insn.expression
+        if kernel_called(self.program, insn.expression.function) is not None:
+            return getattr(insn.assignees[0], "subscript", insn.assignees[0]), insn.expression
         arrays = any(isinstance(assignee, SubArrayRef) for assignee in insn.assignees)
         if len(insn.assignees) == 1 and isinstance(insn.expression, p.Call) and not arrays:
             return insn.assignees[0], insn.expression
         needed = "needed a callee that can be inlined"
         raise refuse("a function on arrays that is not known", f"`{insn.expression}`", needed)
+
+
+def indexed(name: str, first: list[str]) -> Callable[..., str]:
+    """The elements of an array, or the number, by the indices after the first ones."""
+
+    def element(*last: Any) -> str:
+        indices = [*first, *map(str, last)]
+        return f"{name}[{', '.join(indices)}]" if indices else name
+
+    return element
 
 
 def update(target: Any, value: Any) -> tuple[str, Any]:
