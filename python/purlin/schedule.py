@@ -82,9 +82,11 @@ class Step:
 
     operation: str
     kernel: Kernel
+    #: The laws of declared operators that it relies on, each with whether it is proved or sampled.
+    laws: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"# {self.operation}\n\n{self.kernel}"
+        return "\n".join([f"# {line}" for line in (self.operation, *self.laws)] + ["", str(self.kernel)])
 
     def _repr_html_(self) -> str:
         return highlighted(str(self), "purlin")
@@ -190,7 +192,7 @@ class Schedule:
 
     def steps(self) -> list[Step]:
         """Each step with the kernel after it."""
-        return [Step(operation, kernel) for operation, kernel in self._engine.steps()]
+        return [Step(operation, kernel, tuple(laws)) for operation, kernel, laws in self._engine.steps()]
 
     def run(self, text: str, **holes: Union[int, str]) -> Schedule:
         """Applies the steps of a schedule in text, or of a recipe in JSON; all or none of them."""

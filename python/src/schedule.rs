@@ -165,12 +165,19 @@ impl Engine {
         })
     }
 
-    /// Each step in words, with the kernel after it.
-    fn steps(&self, py: Python<'_>) -> PyResult<Vec<(String, Kernel)>> {
+    /// Each step in words, with the kernel after it and the laws that it relies on.
+    fn steps(&self, py: Python<'_>) -> PyResult<Vec<(String, Kernel, Vec<String>)>> {
         failure::run(py, || {
             let recipe = self.lock().recipe().clone();
             let trace = recipe.trace(&self.start)?;
-            Ok(trace.into_iter().map(|(step, kernel)| (step.to_string(), Kernel::new(kernel))).collect())
+            let mut met = &self.start;
+            let mut steps = Vec::with_capacity(trace.len());
+            for (step, kernel) in &trace {
+                let laws = step.relies_on(met, kernel).iter().map(ToString::to_string).collect();
+                steps.push((step.to_string(), Kernel::new(kernel.clone()), laws));
+                met = kernel;
+            }
+            Ok(steps)
         })
     }
 

@@ -53,7 +53,7 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     params.extend(fixed.clone());
     let (trace, refusal) = follow(&recipe, kernel);
     let mut times = args.time.time.then(|| StepTimes::new(&args.time, fixed, &source, &form)).transpose()?;
-    let mut before = kernel_text(kernel, true);
+    let (mut before, mut met) = (kernel_text(kernel, true), kernel);
     let lowering = recipe.lowering.iter().map(|lowering| format!(", of the form lowered with {lowering}"));
     let lowering: String = lowering.collect();
     let mut text =
@@ -66,8 +66,9 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
         let shown = if args.diff { line_diff(&before, &after) } else { after.clone() };
         let banks = conflicts(&params, result);
         let time = timed(&mut times, &recipe.steps[..=number], result)?;
-        text += &format!("\n# step {} of {total}: {step}\n{banks}{time}\n{shown}", number + 1);
-        before = after;
+        let laws: String = step.relies_on(met, result).iter().map(|laws| format!("# {laws}\n")).collect();
+        text += &format!("\n# step {} of {total}: {step}\n{laws}{banks}{time}\n{shown}", number + 1);
+        (before, met) = (after, result);
     }
     if let Some(RecipeError { number, step, .. }) = &refusal {
         text += &format!("\n# step {number} of {total} is refused: {step}\n");
