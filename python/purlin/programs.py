@@ -95,6 +95,12 @@ class Statistics:
     reads: dict[str, CountFormula]
     #: Writes of each array.
     writes: dict[str, CountFormula]
+    #: Launches of the host.
+    launches: CountFormula
+    #: Barriers of CUDA code at which the work-items of a group wait, of all work-groups together.
+    barriers: CountFormula
+    #: The same of sub-groups.
+    sub_group_barriers: CountFormula
 
 
 def statistics(kernel: Union[Kernel, str]) -> Statistics:
@@ -115,7 +121,6 @@ def statistics(kernel: Union[Kernel, str]) -> Statistics:
     >>> stats.flops(n=1000)
     499500
     """
-    flops, operations, instances, reads, writes = _purlin.statistics(_kernel(kernel))
-    return Statistics(
-        flops, {(kind, dtype): count for kind, dtype, count in operations}, instances, reads, writes
-    )
+    flops, operations, instances, reads, writes, waits = _purlin.statistics(_kernel(kernel))
+    by_kind = {(kind, dtype): count for kind, dtype, count in operations}
+    return Statistics(flops, by_kind, instances, reads, writes, *waits)

@@ -3,6 +3,7 @@
 use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
 use purlin::analysis::stats::{Counted, StatsError, formulas};
+use purlin::codegen::synchronisation;
 use purlin::transforms::programs::{self, Batches, Fused};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -118,17 +119,18 @@ impl CountFormula {
 type Counts = BTreeMap<String, CountFormula>;
 
 /// Statistics as formulas: operations on reals, operations by kind and type, instances by statement,
-/// reads and writes by array.
+/// reads and writes by array, and launches, barriers and those of sub-groups.
 #[pyfunction]
 #[allow(clippy::type_complexity, reason = "what statistics have")]
 pub(crate) fn statistics(
     py: Python<'_>,
     kernel: &Bound<'_, Kernel>,
-) -> PyResult<(CountFormula, Vec<(String, String, CountFormula)>, Counts, Counts, Counts)> {
+) -> PyResult<(CountFormula, Vec<(String, String, CountFormula)>, Counts, Counts, Counts, [CountFormula; 3])>
+{
     let kernel = &kernel.get().0;
     failure::run(py, || {
         let refused = |e: StatsError| Failure::new("StatisticsError", e.to_string());
-        let found = formulas(kernel).map_err(refused)?;
+        let (found, waits) = (formulas(kernel).map_err(refused)?, synchronisation(kernel).map_err(refused)?);
         let ops = found.ops.into_iter();
         let ops = ops.map(|op| (op.kind.to_string(), op.ty.to_string(), CountFormula(op.count))).collect();
         let instances = found.insns.into_iter().map(|(name, count)| (name, CountFormula(count))).collect();
@@ -137,6 +139,7 @@ pub(crate) fn statistics(
             reads.insert(var.name.clone(), CountFormula(var.reads));
             writes.insert(var.name, CountFormula(var.writes));
         }
-        Ok((CountFormula(found.flops), ops, instances, reads, writes))
+        let waits = [waits.launches, waits.barriers, waits.sub_group_barriers].map(CountFormula);
+        Ok((CountFormula(found.flops), ops, instances, reads, writes, waits))
     })
 }

@@ -12,7 +12,7 @@ use purlin::analysis::stats::{
     AccessKind, BankTraffic, Formulas, Statistics, Traffic, VarFormulas, bank_traffic, formulas, statistics,
 };
 use purlin::codegen::target::Execution;
-use purlin::codegen::{Note, Options, PlacedKernel, Target};
+use purlin::codegen::{Note, Options, PlacedKernel, Synchronisation, Target, synchronisation};
 use purlin::forms::mesh::MeshCounts;
 use purlin::ir::{AddressSpace, AxisTag, Kernel, NamedOperator, VarKind};
 use std::collections::BTreeMap;
@@ -52,7 +52,8 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
             true => args.transform.apply(&source, &source.lower()?)?.kernel,
             false => source.kernel()?,
         };
-        return out(&(formula_text(&formulas(&kernel)?) + &laws(&kernel)));
+        let counted = formula_text(&formulas(&kernel)?) + &waiting_text(&synchronisation(&kernel)?);
+        return out(&(counted + &laws(&kernel)));
     }
     let (mut kernel, params, cells) = match &source {
         Source::Form(form) => {
@@ -163,6 +164,16 @@ fn formula_text(stats: &Formulas) -> String {
         text += &format!("instances of {name}: {instances}\n");
     }
     text
+}
+
+/// Launches and barriers, as formulas; those of sub-groups if there are any.
+fn waiting_text(found: &Synchronisation) -> String {
+    let Synchronisation { launches, barriers, sub_group_barriers } = found;
+    let of_sub_groups = match sub_group_barriers.to_string() {
+        text if text == "0" || sub_group_barriers.formula.is_err() => String::new(),
+        text => format!("barriers of sub-groups: {text}\n"),
+    };
+    format!("launches: {launches}\nbarriers: {barriers}\n{of_sub_groups}")
 }
 
 /// A table of the accesses to local memory, if there are any.

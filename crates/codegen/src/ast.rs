@@ -61,6 +61,9 @@ pub struct Fence {
     /// Statements of the target that every work-item runs before, after which calls that it made
     /// are done.
     pub completions: BTreeSet<Name>,
+    /// Where it stands in the loop tree: the name of the loop whose body has it, none for that of the kernel, and
+    /// before which child; none for one that is not of the loop tree.
+    pub place: Option<(Option<String>, usize)>,
 }
 
 /// A declaration.

@@ -61,7 +61,13 @@ impl BarrierPlan {
                 let nothing = BTreeSet::new();
                 plan.gaps
                     .entry((list, gap))
-                    .or_insert(Fence { scope, local: false, global: false, completions: nothing })
+                    .or_insert(Fence {
+                        scope,
+                        local: false,
+                        global: false,
+                        completions: nothing,
+                        place: None,
+                    })
                     .scope = scope;
             }
         }
@@ -71,9 +77,12 @@ impl BarrierPlan {
         if !completions.is_empty() {
             // what is under way at the end of the kernel is done there
             let (scope, nothing) = (Scope::WorkItem, BTreeSet::new());
-            let last = Fence { scope, local: false, global: false, completions: nothing };
+            let last = Fence { scope, local: false, global: false, completions: nothing, place: None };
             let last = plan.gaps.entry((None, kernel.body.len())).or_insert(last);
             last.completions.extend(completions.all());
+        }
+        for ((list, gap), fence) in &mut plan.gaps {
+            fence.place = Some((list.map(|l| kernel.inames[l].name.clone()), *gap));
         }
         plan.holders = holders(kernel, &plan.gaps);
         plan

@@ -95,7 +95,13 @@ mod tests {
     #[test]
     fn work_items_that_wait_for_others_do_not_leave_the_loop() {
         assert_eq!(ended(Vec::new()), Some("on".into()));
-        let fence = Fence { scope: Scope::Group, local: true, global: false, completions: BTreeSet::new() };
+        let fence = Fence {
+            scope: Scope::Group,
+            local: true,
+            global: false,
+            completions: BTreeSet::new(),
+            place: None,
+        };
         assert_eq!(ended(vec![Stmt::Barrier(fence)]), None);
     }
 }

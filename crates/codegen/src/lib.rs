@@ -119,6 +119,7 @@ mod simplify;
 mod spread;
 mod stack;
 mod storage;
+mod synchronisation;
 pub mod target;
 mod tidy;
 pub mod traffic;
@@ -134,4 +135,5 @@ pub use plan::{
     Sequence,
 };
 pub use program::{Code, Options, generate};
+pub use synchronisation::{Synchronisation, synchronisation};
 pub use target::{Target, TargetDescription};

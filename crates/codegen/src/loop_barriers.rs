@@ -44,5 +44,11 @@ fn has_barrier(stmt: &Stmt) -> bool {
 
 /// One that orders local memory, which is the least that OpenCL has.
 fn barrier() -> Stmt {
-    Stmt::Barrier(Fence { scope: Scope::Group, local: true, global: false, completions: BTreeSet::new() })
+    Stmt::Barrier(Fence {
+        scope: Scope::Group,
+        local: true,
+        global: false,
+        completions: BTreeSet::new(),
+        place: None,
+    })
 }

@@ -41,7 +41,7 @@ pub use banks::{BankTraffic, bank_traffic};
 pub use error::StatsError;
 pub use purlin_interp::OpKind;
 pub use report::{AccessKind, InsnStatistics, OpCount, Statistics, Traffic, VarStatistics};
-pub use symbolic::{CountFormula, Counted, Formulas, OpFormula, VarFormulas, formulas};
+pub use symbolic::{CountFormula, Counted, Formulas, OpFormula, VarFormulas, formulas, points};
 
 use collect::{Accesses, Collector, Image};
 use purlin_interp::{Tally, lower};

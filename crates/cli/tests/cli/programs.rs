@@ -65,4 +65,54 @@ fn laws_of_operators_are_said() {
     let sums = argmin.replace("select(b.value < a.value or b.value == a.value and b.at < a.at, b, a) identity Best(inf, 9223372036854775807)", "Best(a.value + b.value, a.at + b.at) identity Best(0.0, 0)");
     let file = write(dir.path(), "sums.purlin", &sums);
     assert!(good(&["stats", &file]).contains("no_nan: sampled, with 1000 values that were drawn\n"));
+
+    // each step that regroups says it; one that keeps the order relies on nothing
+    let realised = r#"{"realise_reduction": {"iname": "j", "in_place": true}}, {"split_iname": {"iname": "j", "factor": 4}}, {"factor_update": {"insn": "s_update", "inames": ["j_o"]}}"#;
+    let recipe = write(dir.path(), "steps.json", &format!(r#"{{"steps": [{realised}]}}"#));
+    for (text, known) in [
+        (&argmin.to_owned(), "proved, by all 729 orders of its operands"),
+        (&sums, "sampled, with 1000 values that were drawn"),
+    ] {
+        let file = write(dir.path(), "rows.purlin", text);
+        let steps = good(&["steps", &file, "--recipe", &recipe]);
+        let says: Vec<&str> = steps.lines().filter(|line| line.starts_with("# relies")).collect();
+        let line = format!("# relies on `argmin` being associative and commutative: {known}");
+        assert_eq!(says, [line.as_str(), line.as_str()], "{steps}");
+        assert!(
+            steps.contains(&format!("# step 3 of 3: factor `s_update` over `j_o`\n{line}\n")),
+            "{steps}"
+        );
+    }
+}
+
+#[test]
+fn barriers_and_launches_are_counted_as_formulas() {
+    let dir = tempfile::tempdir().unwrap();
+    let stencil =
+        "kernel waves\nparam n: i32\nparam m: i32\narg a: f64[m, 128] inout\ntemp t: f64[128] local\n
+for k in 0..n
+  launch forward
+    for b in 0..m {g.0}
+      for s in 0..3
+        for i in 0..128 {l.0}
+          put: t[i] = a[b, i]
+        for j in 0..128 {l.0}
+          get: a[b, j] = t[127 - j]
+  launch back
+    for c in 0..m {g.0}
+      for l in 0..128 {l.0}
+        last: a[c, l] += 1.0
+";
+    let file = write(dir.path(), "waves.purlin", stencil);
+    let text = good(&["stats", &file, "--formula"]);
+    assert!(text.contains("launches: [n >= 0]*2*n\nbarriers: [n >= 0]*6*n*m\n"), "{text}");
+    // in one sub-group, whose work-items wait for each other alone
+    let narrow = stencil.replace("128", "32").replace("127", "31");
+    let file = write(dir.path(), "narrow.purlin", &narrow);
+    let text = good(&["stats", &file, "--formula"]);
+    assert!(text.contains("barriers: 0\nbarriers of sub-groups: [n >= 0]*6*n*m\n"), "{text}");
+    // what is refused has no barriers to count
+    let file = write(dir.path(), "race.purlin", &stencil.replace("t[127 - j]", "a[0, 127 - j]"));
+    let text = good(&["stats", &file, "--formula"]);
+    assert!(text.contains("launches: [n >= 0]*2*n\nbarriers: no closed form: `") && text.contains("FLOP"), "{text}");
 }

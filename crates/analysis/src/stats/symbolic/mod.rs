@@ -19,13 +19,13 @@ mod summation;
 mod system;
 
 use super::collect::{self, Accesses, Collector};
-use super::counting::Count;
+use super::counting::{Context, Count, Counting};
 use super::error::StatsError;
 use polynomial::Polynomial;
 use purlin_interp::{OpKind, Tally, lower_parametric};
 use purlin_ir::affine::Atom;
 use purlin_ir::domain::Constraint;
-use purlin_ir::ids::{Id, VarId};
+use purlin_ir::ids::{Id, InameId, VarId};
 use purlin_ir::kernel::{AddressSpace, Kernel, VarKind};
 use purlin_ir::types::ScalarType;
 use setting::{Amount, Symbolic};
@@ -166,15 +166,8 @@ pub fn formulas(kernel: &Kernel) -> Result<Formulas, StatsError> {
     let setting = Symbolic::of(kernel);
     let mut collector = Collector::new(&setting);
     collector.statements(&statements)?;
-    let names: Arc<[String]> = kernel.vars.values().map(|v| v.name.clone()).collect();
-    let counted = |amount: &Amount, exact: bool| Counted {
-        formula: amount.pieces().map(|pieces| CountFormula {
-            text: show::pieces(kernel, pieces),
-            names: Arc::clone(&names),
-            pieces: pieces.iter().map(|(c, p)| (c.clone(), p.clone())).collect(),
-        }),
-        exact,
-    };
+    let names = names(kernel);
+    let counted = |amount: &Amount, exact: bool| counted(kernel, &names, amount, exact);
     let mut flops = Amount::default();
     let mut insns = Vec::with_capacity(kernel.insns.len());
     for (insn, cost) in kernel.insns.values().zip(&collector.insns) {
@@ -199,4 +192,30 @@ pub fn formulas(kernel: &Kernel) -> Result<Formulas, StatsError> {
         writes: accesses(&collector.writes[id.index()]),
     });
     Ok(Formulas { flops: counted(&flops, ops_exact), insns, ops, vars: vars.collect() })
+}
+
+/// How often something runs that stands inside these loops, outermost first: the sum over all places.
+///
+/// # Errors
+/// Bounds that depend on data.
+pub fn points(kernel: &Kernel, places: &[Vec<InameId>]) -> Result<Counted, StatsError> {
+    let setting = Symbolic::of(kernel);
+    let mut total = Amount::default();
+    for loops in places {
+        total.add(&setting.enter(&Context::origin(Amount::one()), loops)?.count)?;
+    }
+    Ok(counted(kernel, &names(kernel), &total, true))
+}
+
+fn names(kernel: &Kernel) -> Arc<[String]> {
+    kernel.vars.values().map(|v| v.name.clone()).collect()
+}
+
+fn counted(kernel: &Kernel, names: &Arc<[String]>, amount: &Amount, exact: bool) -> Counted {
+    let formula = amount.pieces().map(|pieces| CountFormula {
+        text: show::pieces(kernel, pieces),
+        names: Arc::clone(names),
+        pieces: pieces.iter().map(|(c, p)| (c.clone(), p.clone())).collect(),
+    });
+    Counted { formula, exact }
 }
