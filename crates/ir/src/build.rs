@@ -4,6 +4,7 @@ use crate::affine::Affine;
 use crate::constant::TableData;
 use crate::domain::Domain;
 use crate::expr::{Access, Expr, UpdateOp};
+use crate::guards::{Branches, Guarding, Guards};
 use crate::ids::{Arena, Id, InameId, InsnId, RuleId, VarId};
 use crate::kernel::{
     AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, Rule, SubGroup, VarKind,
@@ -31,9 +32,27 @@ use std::collections::BTreeSet;
 /// ```
 #[derive(Clone, Debug)]
 pub struct KernelBuilder {
-    kernel: Kernel,
-    open: Vec<(InameId, Vec<Node>)>,
-    unbalanced: bool,
+    pub(crate) kernel: Kernel,
+    open: Vec<Block>,
+    pub(crate) unbalanced: bool,
+    pub(crate) guards: Guards,
+}
+
+/// A block that is open.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    pub(crate) kind: BlockKind,
+    /// What stands in it so far; of an `if`, in its last branch.
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// What opened a block.
+#[derive(Clone, Debug)]
+pub(crate) enum BlockKind {
+    /// A loop, with the condition that ends it.
+    Loop(InameId, Option<Expr>),
+    /// An `if`: its conditions, of which a last `else` has none, and the branches that are closed.
+    If(Vec<Option<Expr>>, Vec<Vec<Node>>),
 }
 
 impl KernelBuilder {
@@ -51,7 +70,7 @@ impl KernelBuilder {
             assumptions: Vec::new(),
             body: Vec::new(),
         };
-        Self { kernel, open: Vec::new(), unbalanced: false }
+        Self { kernel, open: Vec::new(), unbalanced: false, guards: Guards::default() }
     }
 
     /// Gives sub-groups another width than 32.
@@ -134,7 +153,15 @@ impl KernelBuilder {
 
     /// Opens the loop of a declared iname; what follows is inside it until [`Self::close_loop`].
     pub fn open(&mut self, iname: InameId) {
-        self.open.push((iname, Vec::new()));
+        self.open_block(BlockKind::Loop(iname, None));
+    }
+
+    pub(crate) fn open_block(&mut self, kind: BlockKind) {
+        self.open.push(Block { kind, nodes: Vec::new() });
+    }
+
+    pub(crate) fn innermost(&mut self) -> Option<&mut Block> {
+        self.open.last_mut()
     }
 
     /// Opens `for name in lo..hi`.
@@ -147,8 +174,26 @@ impl KernelBuilder {
     /// Closes the innermost open loop.
     pub fn close_loop(&mut self) {
         match self.open.pop() {
-            Some((iname, body)) => self.push_node(Node::Loop(iname, body)),
-            None => self.unbalanced = true,
+            Some(Block { kind: BlockKind::Loop(iname, None), nodes }) => {
+                self.push_node(Node::Loop(iname, nodes))
+            }
+            Some(Block { kind: BlockKind::Loop(iname, Some(condition)), nodes }) => {
+                let nodes = self.ended(iname, nodes, (condition, ()));
+                nodes.into_iter().for_each(|node| self.push_node(node));
+            }
+            Some(Block { kind: BlockKind::If(..), .. }) | None => self.unbalanced = true,
+        }
+    }
+
+    /// Closes the innermost block, if it is an `if`.
+    pub fn close_if(&mut self) {
+        if let Some(Block { kind: BlockKind::If(conditions, mut bodies), nodes }) = self.open.pop() {
+            bodies.push(nodes);
+            let conditions = conditions.into_iter().map(|condition| (condition, ())).collect();
+            let nodes = self.guarded(Branches { conditions, bodies });
+            nodes.into_iter().for_each(|node| self.push_node(node));
+        } else {
+            self.unbalanced = true;
         }
     }
 
@@ -198,7 +243,7 @@ impl KernelBuilder {
 
     fn push_node(&mut self, node: Node) {
         match self.open.last_mut() {
-            Some((_, body)) => body.push(node),
+            Some(block) => block.nodes.push(node),
             None => self.kernel.body.push(node),
         }
     }
@@ -206,12 +251,19 @@ impl KernelBuilder {
     /// The kernel, verified and canonical.
     ///
     /// # Errors
-    /// A rule of [`crate::verify`] that is broken; a loop left open or closed twice.
-    pub fn finish(self) -> Result<Kernel, KernelError> {
+    /// A rule of [`crate::verify`] that is broken; a loop or an `if` left open, or closed by what closes the
+    /// other or is closed already.
+    pub fn finish(mut self) -> Result<Kernel, KernelError> {
         if self.unbalanced || !self.open.is_empty() {
-            let name = self.open.first().map_or("", |(i, _)| &self.kernel.inames[*i].name).to_owned();
-            return Err(KernelError::InameUses { iname: name, count: 0 });
+            let of_loop = |block: &Block| match &block.kind {
+                BlockKind::Loop(iname, _) => Some(self.kernel.inames[*iname].name.clone()),
+                BlockKind::If(..) => None,
+            };
+            let iname = self.open.iter().find_map(of_loop).unwrap_or_else(|| "if".to_owned());
+            return Err(KernelError::InameUses { iname, count: 0 });
         }
+        let nodes = std::mem::take(&mut self.kernel.body);
+        self.kernel.body = self.guard_bounds(nodes);
         self.kernel.verify()?;
         Ok(self.kernel.canonical())
     }

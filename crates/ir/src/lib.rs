@@ -7,6 +7,7 @@
 pub mod affine;
 mod assumed;
 pub mod build;
+mod build_blocks;
 pub mod calls;
 pub mod canonical;
 mod closed;
@@ -19,6 +20,7 @@ pub mod expr;
 mod expr_type;
 pub mod fix;
 pub mod functions;
+mod guards;
 pub mod half;
 pub mod ids;
 pub mod intrinsics;

@@ -10,6 +10,7 @@ use super::parse::Parser;
 use super::statement::{Statement, statement};
 use crate::domain::Domain;
 use crate::expr::Expr;
+use crate::guards::Guarding;
 use crate::ids::{CalleeId, InameId};
 use crate::kernel::{AxisTag, Iname, Node};
 use crate::verify::MAX_LOOP_DEPTH;
@@ -87,7 +88,7 @@ impl<'s> Parser<'s> {
         }
         self.settle(&mut blocks);
         let nodes = blocks.swap_remove(0).nodes; // the root is never closed
-        self.kernel.body = if self.made.guards.is_empty() { nodes } else { self.guard_bounds(nodes) };
+        self.kernel.body = self.guard_bounds(nodes);
     }
 
     /// Closes the blocks that a line is not in.

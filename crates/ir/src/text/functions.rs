@@ -2,7 +2,6 @@
 
 use super::cursor::Cursor;
 use super::error::{Fail, fail, fail_help};
-use super::guards::size;
 use super::lex::Span;
 use super::line::Line;
 use super::names::plain;
@@ -11,6 +10,7 @@ use crate::affine::{Affine, Atom};
 use crate::calls::{Window, WindowAxis};
 use crate::domain::Domain;
 use crate::expr::{Access, Expr, Reduction};
+use crate::guards::size;
 use crate::ids::{Arena, CalleeId, Id, InameId, VarId};
 use crate::kernel::{Direction, Iname, Insn, Kernel, Node, VarKind, Variable};
 use std::collections::BTreeSet;

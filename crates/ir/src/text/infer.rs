@@ -5,6 +5,7 @@ use super::error::{Fail, fail, fail_help};
 use super::names::plain;
 use super::parse::Parser;
 use crate::expr::Expr;
+use crate::guards::any_with_rules;
 use crate::ids::VarId;
 use crate::types::ScalarType;
 use crate::typing::ExprType;
@@ -73,7 +74,7 @@ impl<'s> Parser<'s> {
         let mut joined: Option<ExprType> = None;
         for insn in self.kernel.insns.values().filter(|insn| insn.lhs.var == var) {
             let is_open = &mut |e: &Expr| e.as_load().is_some_and(|a| open.contains(&a.var));
-            let waits = self.any_with_rules(&insn.rhs, is_open);
+            let waits = any_with_rules(&self.kernel, &insn.rhs, is_open);
             if waits && all {
                 return false;
             }

@@ -3,18 +3,13 @@
 
 use super::lex::Span;
 use crate::expr::Expr;
+use crate::guards::Guards;
 use crate::ids::{CalleeId, InameId, InsnId, RuleId, VarId};
-use crate::kernel::Node;
 use crate::types::ScalarType;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An `if` and what follows it.
-pub(super) struct Branches {
-    /// Conditions with their places; a last `else` has none.
-    pub conditions: Vec<(Option<Expr>, Span)>,
-    /// What stands below each.
-    pub bodies: Vec<Vec<Node>>,
-}
+pub(super) type Branches = crate::guards::Branches<Span>;
 
 /// What a text leaves unsaid.
 #[derive(Default)]
@@ -23,13 +18,8 @@ pub(super) struct Made {
     pub outside: Option<usize>,
     /// Instructions that read such elements, to stand before the statement.
     pub reads: Vec<InsnId>,
-    /// Instructions that always run, so that a condition around them changes their value: reads of bounds
-    /// and the first values of flags.
-    pub unconditional: BTreeSet<InsnId>,
-    /// Loops with `while`: their flag has the conditions around them.
-    pub flagged: BTreeSet<InameId>,
-    /// The conditions around loops.
-    pub guards: BTreeMap<InameId, Expr>,
+    /// What conditions of blocks are still to be put on.
+    pub guards: Guards,
     /// What loops that descend stand for.
     pub mirrored: BTreeMap<InameId, Expr>,
     /// Operations of all that rules with reductions and calls stand for.

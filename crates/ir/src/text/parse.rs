@@ -13,6 +13,7 @@ use crate::calls::Callee;
 use crate::constant::Real;
 use crate::depth::with_room;
 use crate::expr::{Expr, UpdateOp};
+use crate::guards::Guarding;
 use crate::ids::{InameId, RuleId, VarId};
 use crate::kernel::{Insn, Kernel, Node, VarKind, WriteOp};
 use crate::types::ScalarType;

@@ -33,7 +33,7 @@ impl Parser<'_> {
                 let stem = format!("{}_{end}", self.kernel.inames[iname].name);
                 let scalar = self.scalar(&stem, ty.loaded());
                 let read = self.store(scalar, Expr::Load(access), None, span);
-                self.made.unconditional.insert(read);
+                self.made.guards.unconditional.insert(read);
                 self.made.reads.push(read);
                 Expr::scalar(scalar)
             }

@@ -1,11 +1,11 @@
 //! Rules with reductions: each use has loops of its own, so that the kernel has what the rule stands for.
 
 use super::error::{Fail, fail_help};
-use super::guards::size;
 use super::lex::Span;
 use super::parse::Parser;
 use crate::affine::{Affine, Atom};
 use crate::expr::{Expr, Reduction};
+use crate::guards::size;
 use crate::ids::{Id, InameId, RuleId};
 use crate::kernel::{Iname, Rule};
 use std::collections::{BTreeMap, BTreeSet};

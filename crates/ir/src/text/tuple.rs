@@ -7,6 +7,7 @@ use super::line::Line;
 use super::made::Branches;
 use super::parse::Parser;
 use crate::expr::{Access, Expr, UnaryOp};
+use crate::guards::Guarding;
 use crate::kernel::{Insn, Node, WriteOp};
 use crate::types::RecordType;
 use std::collections::BTreeSet;
