@@ -18,8 +18,12 @@ pub enum Blame {
     /// It is right without optimisation, and wrong with optimisation that relies on no promise of
     /// the source.
     Compiler,
-    /// It is right where the compiler does not rely on `restrict`, types of pointers and overflow.
+    /// It is right where the compiler does not rely on `restrict`, types of pointers and overflow, and wrong
+    /// where it does and optimises little.
     Promise,
+    /// It is right either way: the source breaks a promise, or the optimiser is wrong where it has one. GCC 12
+    /// threads jumps wrongly on such a condition.
+    Either,
     /// It is wrong however it is compiled.
     Purlin,
 }
@@ -54,6 +58,7 @@ impl Accused<'_> {
             }
         }
         match (is_right(self.program, Optimisation::Off), is_right(self.program, Optimisation::Defined)) {
+            (_, Some(true)) if is_right(self.program, Optimisation::Light) == Some(true) => Blame::Either,
             (_, Some(true)) => Blame::Promise,
             (Some(true), Some(false)) => Blame::Compiler,
             (Some(true), None) | (Some(false) | None, _) => Blame::Purlin,
@@ -62,7 +67,8 @@ impl Accused<'_> {
 
     /// The verdict on a result that is off as `what` says; writes the source where that is of use.
     pub fn verdict(&self, blame: &Blame, what: &str, save_dir: Option<&Path>) -> Failure {
-        let off = Optimisation::Off.options(self.device.info().backend).join(" ");
+        let options = |way: Optimisation| way.options(self.device.info().backend).join(" ");
+        let (off, light) = (options(Optimisation::Off), options(Optimisation::Light));
         match blame {
             Blame::Contraction => Failure::Refused(format!(
                 "wrong result by contraction: {what}; compilers may round `a*b + c` once, and without that the result \
@@ -70,10 +76,7 @@ impl Accused<'_> {
             )),
             Blame::Compiler => {
                 let (compiler, level) = self.compiler();
-                let wrote = match self.write_source(save_dir) {
-                    Ok(path) => format!("wrote {} to report", path.display()),
-                    Err(e) => e,
-                };
+                let wrote = self.wrote(save_dir);
                 Failure::Compiler(format!(
                     "wrong result of {compiler}, which miscompiles `{}`{level}: {what}; with {off} the same source is \
                      right; {wrote}, and try another compiler or recipe",
@@ -81,8 +84,16 @@ impl Accused<'_> {
                 ))
             }
             Blame::Promise => Failure::Refused(format!(
-                "wrong result: {what}; right where the compiler does not rely on `restrict` and signed overflow: a \
-                 bug of purlin, or arrays that overlap; please report it with the kernel and the recipe"
+                "wrong result: {what}; right where the compiler does not rely on `restrict` and signed overflow, and \
+                 wrong where it does with {light}: rather a bug of purlin, or arrays that overlap, than one of the \
+                 compiler; please report it with the kernel and the recipe"
+            )),
+            Blame::Either => Failure::Refused(format!(
+                "wrong result: {what}; right where {} does not rely on `restrict` and signed overflow, and right \
+                 where it does with {light}: either the compiler's fault, or one of purlin or arrays that overlap; \
+                 {}, with the kernel and the recipe, and try another compiler",
+                self.compiler().0,
+                self.wrote(save_dir)
             )),
             Blame::Purlin => Failure::Refused(format!(
                 "wrong result: {what}; with {off} and without contraction, too: please report it with the kernel and \
@@ -99,6 +110,11 @@ impl Accused<'_> {
             Backend::OpenCl => (format!("the OpenCL compiler of {} ({})", info.name, info.driver), ""),
             Backend::Cuda => (nvrtc::version().unwrap_or_else(|_| "NVRTC".into()), ""),
         }
+    }
+
+    /// Writes the source, and says where it is.
+    fn wrote(&self, save_dir: Option<&Path>) -> String {
+        self.write_source(save_dir).map_or_else(|e| e, |path| format!("wrote {} to report", path.display()))
     }
 
     fn write_source(&self, save_dir: Option<&Path>) -> Result<PathBuf, String> {

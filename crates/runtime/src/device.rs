@@ -44,7 +44,7 @@ impl fmt::Display for Backend {
 }
 
 /// How far a compiler may go. The results of a program are the same either way: where they are not,
-/// [`Self::Off`] and [`Self::Defined`] tell whose fault it is.
+/// the others tell whose fault it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Optimisation {
     /// As far as it can.
@@ -53,6 +53,9 @@ pub enum Optimisation {
     /// As far as it can without what `restrict`, the types of pointers and overflow of signed
     /// integers promise it: a fault that is gone then may be a promise that the source breaks.
     Defined,
+    /// A little, with all promises: a fault that is gone then is rather the optimiser's than one of a promise that
+    /// the source breaks. Where a compiler has nothing in between, it is the same as [`Self::Off`].
+    Light,
     /// Not at all: a fault that is gone then is the optimiser's, or lies in a promise that the
     /// source breaks.
     Off,
@@ -65,13 +68,14 @@ impl Optimisation {
         match (backend, self) {
             (Backend::C, Self::Full) => &["-O3"],
             (Backend::C, Self::Defined) => &["-O3", "-fwrapv", "-fno-strict-aliasing", "-Drestrict="],
+            (Backend::C, Self::Light) => &["-O1", "-fno-thread-jumps"],
             (Backend::C, Self::Off) => &["-O0"],
             (Backend::OpenCl | Backend::Cuda, Self::Full) => &[],
             (Backend::OpenCl, Self::Defined) => &["-Drestrict="],
-            (Backend::OpenCl, Self::Off) => &["-cl-opt-disable"],
+            (Backend::OpenCl, Self::Light | Self::Off) => &["-cl-opt-disable"],
             (Backend::Cuda, Self::Defined) => &["-D__restrict__="],
             // without `--dopt` it turns off the optimisers of NVVM and ptxas alike
-            (Backend::Cuda, Self::Off) => &["--device-debug"],
+            (Backend::Cuda, Self::Light | Self::Off) => &["--device-debug"],
         }
     }
 }

@@ -70,9 +70,10 @@ fn options(program: &Program, optimisation: Optimisation) -> Vec<String> {
 }
 
 /// The words of `PURLIN_CC_OPTIONS`, which come last, so that `-O2` there wins. They are left out where
-/// nothing is to be optimised, which tells whose fault a wrong result is.
+/// little or nothing is to be optimised, which tells whose fault a wrong result is.
 fn of_user(optimisation: Optimisation) -> Vec<String> {
-    let words = std::env::var("PURLIN_CC_OPTIONS").ok().filter(|_| optimisation != Optimisation::Off);
+    let is_asked = matches!(optimisation, Optimisation::Full | Optimisation::Defined);
+    let words = std::env::var("PURLIN_CC_OPTIONS").ok().filter(|_| is_asked);
     words.iter().flat_map(|words| words.split_whitespace()).map(str::to_owned).collect()
 }
 
