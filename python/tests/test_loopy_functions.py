@@ -184,3 +184,14 @@ def test_places_count_vectors_or_their_lanes():
     out, at = np.zeros((5, 4), np.float32), np.zeros(5, np.int32)
     imported.compile("c")(**arrays(imported, out=out.T, at=at))
     assert (out.ravel() == np.arange(20)).all() and (at == np.arange(5)).all()
+
+
+def test_arrays_of_structures_are_passed_as_they_are():
+    kind = np.dtype([("low", np.float32), ("hit", np.int64)])
+    kernel = lp.make_kernel(
+        "{[i]: 0<=i<6}", "r[i].hit = q[i].hit + i\nr[i].low = 2*q[i].low", [lp.GlobalArg("r,q", kind, 6)]
+    )
+    q, r = np.zeros(6, kind), np.zeros(6, kind)
+    q["low"], q["hit"] = np.arange(6), 7
+    purlin.from_loopy(kernel).compile("c")(q=q, r=r)
+    assert (r["low"] == 2 * np.arange(6)).all() and (r["hit"] == 7 + np.arange(6)).all()

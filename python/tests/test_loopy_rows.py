@@ -329,3 +329,25 @@ def test_counts_are_those_of_loopy():
     accesses = lp.get_mem_access_map(kernel, subgroup_size=1)
     for array, counts in (("a", stats.reads), ("y", stats.writes)):
         assert accesses.filter_by(variable=[array]).eval_and_sum({"n": 100}) == counts[array](n=100) == 100
+
+
+def test_barriers_are_counted_as_loopy_counts_them():
+    kernel = lp.make_kernel(
+        "{[b,i,j,s]: 0<=b<m and 0<=i,j<128 and 0<=s<n}",
+        """
+        for b, s
+            <> t[i] = a[b, i] {id=put}
+            o[b, j] = t[127 - j] + s {dep=put}
+        end
+        """,
+        [lp.GlobalArg("a,o", F64, "m, 128"), "..."],
+    )
+    kernel = lp.set_temporary_address_space(kernel, "t", "local")
+    kernel = lp.tag_inames(kernel, {"b": "g.0", "i": "l.0", "j": "l.0"})
+    kernel = lp.set_options(lp.assume(kernel, "n >= 1 and m >= 1"), allow_terminal_colors=False)
+    stats = purlin.statistics(purlin.from_loopy(kernel).kernel)
+    theirs = lp.get_synchronization_map(kernel, subgroup_size=1)
+    local = theirs.filter_by(kind=["barrier_local"]).eval_and_sum({"n": 3, "m": 5})
+    # Loopy counts what one group passes
+    assert stats.barriers(n=3, m=5) == 5 * local
+    assert theirs.filter_by(kind=["kernel_launch"]).eval_and_sum({"n": 3, "m": 5}) == stats.launches() == 1

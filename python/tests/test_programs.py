@@ -2,6 +2,7 @@
 
 import doctest
 import sys
+import textwrap
 
 import numpy
 import pytest
@@ -70,3 +71,24 @@ def test_counts_are_formulas():
         stats.flops()
     data = purlin.statistics(ADD.replace("+= b[i]", "+= 1.0 if b[i] < 0.0"))
     assert str(data.flops) == "at most n" and not data.flops.exact
+
+
+def test_barriers_and_launches_are_formulas():
+    text = """
+    kernel flip
+    param n: i32
+    param m: i32
+    arg a: f64[m, 128] inout
+    temp t: f64[128] local
+
+    for b in 0..m {g.0}
+      for s in 0..n
+        for i in 0..128 {l.0}
+          t[i] = a[b, i]
+        for j in 0..128 {l.0}
+          a[b, j] = t[127 - j]
+    """
+    stats = purlin.statistics(textwrap.dedent(text))
+    assert (stats.launches(), stats.sub_group_barriers(), stats.barriers(n=3, m=5)) == (1, 0, 30)
+    raced = purlin.statistics(textwrap.dedent(text).replace("t[127 - j]", "a[0, 127 - j]"))
+    assert "a[0, " in raced.barriers.reason or "`a" in raced.barriers.reason

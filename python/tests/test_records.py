@@ -98,3 +98,14 @@ def test_laws_are_proved_or_sampled():
     proved = "proved, by all 729 orders of its operands"
     assert purlin.Kernel.parse(ROWS).laws == {"argmin": (["associative", "commutative", "no_nan"], proved)}
     assert purlin.Kernel.parse("kernel k\narg y: f64 out\n\ns: y = 1.0\n").laws == {}
+
+
+def test_steps_say_which_laws_they_rely_on():
+    s = purlin.Schedule(ROWS)
+    s.realise_reduction("j", in_place=True)
+    s.split("j", 4)
+    s.factor_update("s0_update", ["j_o"])
+    realised, split, factored = s.steps()
+    laws = ("relies on `argmin` being associative and commutative: proved, by all 729 orders of its operands",)
+    assert split.laws == () and factored.laws == laws == realised.laws
+    assert str(factored).startswith(f"# {factored.operation}\n# {laws[0]}\n\nkernel rows\n")

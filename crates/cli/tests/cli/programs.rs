@@ -78,10 +78,7 @@ fn laws_of_operators_are_said() {
         let says: Vec<&str> = steps.lines().filter(|line| line.starts_with("# relies")).collect();
         let line = format!("# relies on `argmin` being associative and commutative: {known}");
         assert_eq!(says, [line.as_str(), line.as_str()], "{steps}");
-        assert!(
-            steps.contains(&format!("# step 3 of 3: factor `s_update` over `j_o`\n{line}\n")),
-            "{steps}"
-        );
+        assert!(steps.contains(&format!("# step 3 of 3: factor `s_update` over `j_o`\n{line}\n")), "{steps}");
     }
 }
 
@@ -114,5 +111,8 @@ for k in 0..n
     // what is refused has no barriers to count
     let file = write(dir.path(), "race.purlin", &stencil.replace("t[127 - j]", "a[0, 127 - j]"));
     let text = good(&["stats", &file, "--formula"]);
-    assert!(text.contains("launches: [n >= 0]*2*n\nbarriers: no closed form: `") && text.contains("FLOP"), "{text}");
+    assert!(
+        text.contains("launches: [n >= 0]*2*n\nbarriers: no closed form: `") && text.contains("FLOP"),
+        "{text}"
+    );
 }
