@@ -14,6 +14,10 @@ from purlin.loopy import random123  # noqa: E402
 F64 = np.float64
 
 
+def body(imported):
+    return imported.text.split("\n\n", 2)[2]
+
+
 def arrays(imported, **given):
     return {imported.names.variables[name]: value for name, value in given.items()}
 
@@ -164,6 +168,22 @@ def test_chunks_of_a_loop_of_known_length_are_proved():
     a, out = np.arange(130, dtype=np.float32), np.zeros(130, np.float32)
     proof.imported.compile("c")(**arrays(proof.imported, a=a, out=out))
     assert (out == 2 * a).all()
+
+
+def test_minima_of_functions_stay_minima():
+    kernel = lp.make_kernel(
+        "{[i]: 0<=i<4}", "out[min(i*i, 5)] = min(abs(i - 2), i)", [lp.GlobalArg("out", np.int32, 6)]
+    )
+    out = np.zeros(6, np.int32)
+    imported = purlin.from_loopy(kernel)
+    assert "floor_div(" in body(imported) and "min(" not in body(imported).split(" = ")[0]
+    imported.compile("c")(**arrays(imported, out=out))
+    assert out.tolist() == [0, 1, 0, 0, 0, 1]
+    kernel = lp.make_kernel("{[i]: 0<=i<4}", "out[min(abs(i - 3), 2)] = 1", [lp.GlobalArg("out", np.int32, 3)])
+    out = np.zeros(3, np.int32)
+    imported = purlin.from_loopy(kernel)
+    imported.compile("c")(**arrays(imported, out=out))
+    assert "min(" in imported.text and (out == 1).all()
 
 
 @pytest.mark.parametrize("tag", ["g.0", "l.0"])

@@ -9,6 +9,8 @@ import loopy as lp
 import pymbolic.primitives as p
 from loopy.symbolic import IdentityMapper, get_dependencies
 from pymbolic import evaluate
+from pymbolic.mapper import UnsupportedExpressionError
+from pymbolic.mapper.evaluator import UnknownVariableError
 
 #: The values of an iname that are told apart.
 MOST_VALUES = 64
@@ -38,7 +40,12 @@ class InSteps(IdentityMapper):
         values = range(first, int(bounds.upper_bound_pw_aff.max_val().to_python()) + 1)
         if len(values) > MOST_VALUES:
             return expr
-        found = [evaluate(expr, {name: value}) for value in values]
+        try:
+            found = [evaluate(expr, {name: value}) for value in values]
+        except (UnsupportedExpressionError, UnknownVariableError):
+            return expr  # it calls something
+        if not all(isinstance(value, int) for value in found):
+            return expr
         terms = [found[0]]
         for value, before, after in zip(values[1:], found, found[1:]):
             step = p.FloorDiv(p.Variable(name) - value, len(values)) + 1
