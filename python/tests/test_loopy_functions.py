@@ -1,5 +1,7 @@
 """Callees, random numbers, shared buffers and chunks of Loopy's."""
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,12 @@ def test_a_callee_of_numbers_is_a_rule_for_each_type():
     kernel = lp.make_kernel(
         "{[i]: 0<=i<n}",
         "[]: r[i] = scaled(i, q[i])\n[]: s[i] = scaled(3, p[2*i])",
-        [lp.GlobalArg("r,q", F64, "n"), lp.GlobalArg("s", np.float32, "n"), lp.GlobalArg("p", np.float32, "2*n"), "..."],
+        [
+            lp.GlobalArg("r,q", F64, "n"),
+            lp.GlobalArg("s", np.float32, "n"),
+            lp.GlobalArg("p", np.float32, "2*n"),
+            "...",
+        ],
     )
     kernel = lp.merge([lp.split_iname(kernel, "i", 8, outer_tag="g.0", inner_tag="l.0"), scaled])
     imported = purlin.from_loopy(kernel)
@@ -160,7 +167,8 @@ def test_temporaries_of_two_shapes_that_overlap_are_refused():
 
 
 def test_chunks_of_a_loop_of_known_length_are_proved():
-    kernel = lp.make_kernel("{[i]: 0<=i<n}", "out[i] = 2*a[i]", [lp.GlobalArg("out,a", np.float32, shape=lp.auto), "..."])
+    arguments = [lp.GlobalArg("out,a", np.float32, shape=lp.auto), "..."]
+    kernel = lp.make_kernel("{[i]: 0<=i<n}", "out[i] = 2*a[i]", arguments)
     kernel = lp.chunk_iname(lp.assume(kernel, "n > 0"), "i", 3, inner_tag="l.0")
     kernel = lp.fix_parameters(lp.prioritize_loops(kernel, "i_outer, i_inner"), n=130)
     proof = purlin.prove_loopy(kernel)
@@ -170,20 +178,21 @@ def test_chunks_of_a_loop_of_known_length_are_proved():
     assert (out == 2 * a).all()
 
 
-def test_minima_of_functions_stay_minima():
-    kernel = lp.make_kernel(
-        "{[i]: 0<=i<4}", "out[min(i*i, 5)] = min(abs(i - 2), i)", [lp.GlobalArg("out", np.int32, 6)]
-    )
-    out = np.zeros(6, np.int32)
-    imported = purlin.from_loopy(kernel)
-    assert "floor_div(" in body(imported) and "min(" not in body(imported).split(" = ")[0]
-    imported.compile("c")(**arrays(imported, out=out))
-    assert out.tolist() == [0, 1, 0, 0, 0, 1]
-    kernel = lp.make_kernel("{[i]: 0<=i<4}", "out[min(abs(i - 3), 2)] = 1", [lp.GlobalArg("out", np.int32, 3)])
-    out = np.zeros(3, np.int32)
-    imported = purlin.from_loopy(kernel)
-    imported.compile("c")(**arrays(imported, out=out))
-    assert "min(" in imported.text and (out == 1).all()
+def smallest(*values):
+    return importlib.import_module("pymbolic.primitives").Min(values)
+
+
+def test_minima_of_one_iname_are_sums_of_steps():
+    i, out, q = map(importlib.import_module("pymbolic").var, ("i", "out", "q"))
+    arguments = [lp.GlobalArg("out", np.int32, 6), lp.GlobalArg("q", np.int32, 4)]
+    for place, is_sum in ((smallest(i * i, 5), True), (smallest(q[i], 5), False)):
+        stored = lp.Assignment(out[place], i + q[i], id="stored")
+        imported = purlin.from_loopy(lp.make_kernel("{[i]: 0<=i<4}", [stored], arguments))
+        index = body(imported).split(" = ")[0]
+        assert ("floor_div(" in index) == is_sum and ("min(" in index) != is_sum
+        found, given = np.zeros(6, np.int32), np.array([0, 1, 4, 9], np.int32)
+        imported.compile("c")(**arrays(imported, out=found, q=given))
+        assert found.tolist() == [0, 2, 0, 0, 6, 12]
 
 
 @pytest.mark.parametrize("tag", ["g.0", "l.0"])
