@@ -17,6 +17,7 @@
 //! | `forms` | finite elements, variational forms, strategies, operators by name |
 //! | `tune` | both, with [`Loaded`], [`jit`], known mappings and the tuner |
 //! | `plots` | `tune` with pictures of measurements |
+//! | `explore` | what every step of a schedule makes of a kernel, as a page |
 //! | `solve` | sparse matrices and solvers |
 //! | `multigrid` | geometric multigrid |
 //! | `all` | all of it |
@@ -52,6 +53,8 @@ pub use purlin_primitives as transforms;
 
 #[cfg(feature = "tune")]
 pub use purlin_autotune as autotune;
+#[cfg(feature = "explore")]
+pub use purlin_explore as explore;
 #[cfg(feature = "forms")]
 pub use purlin_kernels as kernels;
 #[cfg(feature = "multigrid")]

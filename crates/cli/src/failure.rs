@@ -10,6 +10,7 @@ use purlin::codegen::CodegenError;
 use purlin::files::is_lack_of_room;
 use purlin::forms::MappingError;
 use purlin::forms::form::FormError;
+use purlin::forms::strategies::{RefusedStep, StrategyError};
 use purlin::ir::text::ParseErrors;
 use purlin::judge::HostError;
 use purlin::runtime::RuntimeError;
@@ -128,6 +129,12 @@ impl From<RecipeError> for Failure {
 impl From<MappingError> for Failure {
     fn from(error: MappingError) -> Self {
         Self::Refused(error.to_string())
+    }
+}
+
+impl From<Box<RefusedStep>> for Failure {
+    fn from(step: Box<RefusedStep>) -> Self {
+        MappingError::from(StrategyError::Step(step)).into()
     }
 }
 

@@ -14,6 +14,7 @@ mod default_mapping;
 mod deps;
 mod devices;
 mod diff;
+mod explore;
 mod failure;
 mod file_run;
 mod form_run;
@@ -86,6 +87,7 @@ WHAT can be printed, run and studied:
 A first tour:
   purlin print laplace --strategy none       the kernel of the form, as text
   purlin steps laplace                       the same after each step of the single-cell strategy
+  purlin explore laplace -o laplace.html     all of that as a page to look around in
   purlin print laplace --target cuda         what comes out for a GPU
   purlin run laplace --degree 4 --cells 8    compiled, run, checked against a reference, timed
   purlin space laplace --degree 4            its tilings, counted and ranked by a cost model
@@ -118,6 +120,7 @@ enum Command {
     Solve(solve_args::SolveArgs),
     Print(print::PrintArgs),
     Steps(steps::StepsArgs),
+    Explore(explore::ExploreArgs),
     Diff(diff::DiffArgs),
     Deps(deps::DepsArgs),
     Stats(stats::StatsArgs),
@@ -179,6 +182,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Solve(args) => solve::run(args),
         Command::Print(args) => print::run(args),
         Command::Steps(args) => steps::run(args),
+        Command::Explore(args) => explore::run(args),
         Command::Diff(args) => diff::run(args),
         Command::Deps(args) => deps::run(args),
         Command::Stats(args) => stats::run(args),

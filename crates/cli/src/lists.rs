@@ -136,7 +136,7 @@ pub fn recipe(args: &RecipeArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
     if args.start {
         let (form, _, behind) = args.transform.recipe(&source, source.lower()?)?;
-        return behind.map_or_else(|| out(&kernel_text(form.kernel(), false)), Err);
+        return behind.map_or_else(|| out(&kernel_text(form.kernel(), false)), |step| Err(step.into()));
     }
     let recipe = args.transform.apply(&source, &source.lower()?)?.recipe;
     if args.text {

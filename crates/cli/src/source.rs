@@ -178,6 +178,11 @@ impl SourceArgs {
     pub fn source(&self) -> Result<Source, Failure> {
         self.options.source(&self.what)
     }
+
+    /// What was given, as a command line has it.
+    pub fn given(&self) -> String {
+        format!("{}{}", self.what, self.options.given())
+    }
 }
 
 impl FormOptions {

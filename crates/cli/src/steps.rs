@@ -81,7 +81,7 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
         text += "\n# the next step is refused: it met the kernel above\n";
     }
     out(&text)?;
-    refusal.map(Failure::from).or(behind).map_or(Ok(()), Err)
+    refusal.map(Failure::from).or(behind.map(Failure::from)).map_or(Ok(()), Err)
 }
 
 /// Where kernels are timed, and the time of the first, as lines of comments.

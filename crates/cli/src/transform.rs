@@ -8,7 +8,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use purlin::Mapping;
 use purlin::forms::CellKernel;
 use purlin::forms::Relowered;
-use purlin::forms::strategies::{FactorisedCells, Sequential, SharingElimination, StrategyError};
+use purlin::forms::strategies::{
+    FactorisedCells, RefusedStep, Sequential, SharingElimination, StrategyError,
+};
 use purlin::forms::{Combinator, MappingError, relowered};
 use purlin::ir::Kernel;
 use purlin::transforms::lists::Definition;
@@ -158,7 +160,7 @@ impl TransformArgs {
         &self,
         source: &Source,
         form: Lowered,
-    ) -> Result<(Lowered, Recipe, Option<Failure>), Failure> {
+    ) -> Result<(Lowered, Recipe, Option<Box<RefusedStep>>), Failure> {
         let from = |form: Lowered, lowering: &[Lowering]| -> Result<Lowered, Failure> {
             Ok(start(source, &form, lowering)?.map_or(form, Lowered::Again))
         };
@@ -180,8 +182,7 @@ impl TransformArgs {
                 let (recipe, behind) = match mapping.apply(&form) {
                     Ok((_, recipe)) => (recipe, None),
                     Err(MappingError::Strategy(StrategyError::Step(step))) => {
-                        let recipe = step.recipe.clone();
-                        (recipe, Some(MappingError::from(StrategyError::Step(step)).into()))
+                        (step.recipe.clone(), Some(step))
                     }
                     Err(error) => return Err(error.into()),
                 };
@@ -219,6 +220,18 @@ impl TransformArgs {
 
     fn name_given(&self) -> String {
         self.recipe.as_ref().map_or_else(|| "its schedule".into(), |p| format!("recipe {}", p.display()))
+    }
+
+    /// What was given, as a command line has it.
+    pub fn given_text(&self) -> String {
+        let strategy = self.strategy.as_ref().map(|s| format!(" --strategy {}", strategy_name(s)));
+        let mapping = self.mapping.as_ref().map(|mapping| match serde_json::to_string(mapping) {
+            Ok(json) => format!(" --mapping '{json}'"),
+            Err(_) => format!(" --mapping '{mapping}'"),
+        });
+        let recipe = self.recipe.as_ref().map(|path| format!(" --recipe {}", path.display()));
+        let holes = self.hole.iter().map(|(name, value)| format!(" --hole {name}={value}"));
+        strategy.into_iter().chain(mapping).chain(recipe).chain(holes).collect()
     }
 
     /// The values of `--hole`.

@@ -1,0 +1,79 @@
+//! The page: a template with the data in it.
+
+use crate::data::Exploration;
+use crate::pool::Pool;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::{Compression, GzBuilder};
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// Bytes of the largest page.
+const LARGEST: usize = 5 << 20;
+
+const TEMPLATE: &str = include_str!("../page/page.html");
+const STYLE: &str = include_str!("../page/style.css");
+const SCRIPTS: [&str; 6] = [
+    include_str!("../page/instances.js"),
+    include_str!("../page/state.js"),
+    include_str!("../page/texts.js"),
+    include_str!("../page/space.js"),
+    include_str!("../page/details.js"),
+    include_str!("../page/main.js"),
+];
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// Data that has no JSON.
+    #[error("the page's data: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Compression failed.
+    #[error("the page's data: {0}")]
+    Pack(#[from] std::io::Error),
+}
+
+/// One file of HTML with everything in it; equal explorations give equal bytes.
+///
+/// Where it would be larger than 5 MiB the relations of dependences are left out, those of the first
+/// steps first, and the page says so.
+///
+/// # Errors
+/// [`PageError`].
+pub fn page(explored: &Exploration) -> Result<String, PageError> {
+    let fixed = TEMPLATE.len() + STYLE.len() + SCRIPTS.iter().map(|script| script.len()).sum::<usize>();
+    let mut packed = packed(explored)?;
+    let mut smaller = explored.clone();
+    for step in 0..smaller.steps.len() {
+        if fixed + packed.len() <= LARGEST {
+            break;
+        }
+        let state = &mut smaller.steps[step];
+        state.without_relations = true;
+        state.deps.iter_mut().for_each(|d| d.pieces.clear());
+        smaller.left_out = vec![format!(
+            "The page would be larger than 5 MiB: relations of dependences are left out up to step {step}."
+        )];
+        packed = self::packed(&smaller)?;
+    }
+    let title = html(&explored.title);
+    let scripts = SCRIPTS.concat();
+    let parts = [("style", STYLE), ("script", &scripts), ("data", &packed), ("title", &title)];
+    Ok(parts
+        .iter()
+        .fold(TEMPLATE.to_owned(), |page, (name, part)| page.replace(&format!("{{{{{name}}}}}"), part)))
+}
+
+/// The data as JSON whose equal values are written once, compressed, as text.
+fn packed(explored: &Exploration) -> Result<String, PageError> {
+    let mut pool = Pool::default();
+    let data = pool.put(serde_json::to_value(explored)?)?;
+    let json: Value = json!({ "pool": pool.into_values(), "data": data });
+    let mut gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+    gzip.write_all(&serde_json::to_vec(&json)?)?;
+    Ok(STANDARD.encode(gzip.finish()?))
+}
+
+fn html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
