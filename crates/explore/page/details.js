@@ -15,37 +15,41 @@ function drawDetail() {
   ({ deps: drawDeps, counts: drawCounts, refusal: drawRefusal })[state.tab](body);
 }
 
-// How far apart two instances are: proved where the relation is one number, else looked at.
+const signed = (v) => (v > 0 ? "+" : v < 0 ? "−" : "") + Math.abs(v);
+
+// How far apart pairs are in the loops as written, or in today's, as far as pairs were looked at.
 function distance(d) {
-  const known = new Map(d.distance);
   const [a, b] = [d.source, d.sink].map((name) => ker().insns.find((i) => i.name === name));
-  const shared = a.loops.map((l) => l.name).filter((n) => b.loops.some((l) => l.name === n));
-  const sign = (v) => (v > 0 ? "+" : v < 0 ? "−" : "") + Math.abs(v);
-  const exact = shared.filter((n) => known.has(n)).map((n) => `${n} ${sign(known.get(n))}`);
-  if (exact.length === shared.length || !d.pieces.length) return exact.join(", ");
+  const loops = (i) => new Map(i.origin.length ? i.origin.map((o) => [o.name, o.row]) : i.loops.map((l) => [l.name, [0, l.name, 1]]));
+  const [from, to] = [loops(a), loops(b)];
+  const shared = [...from.keys()].filter((name) => to.has(name));
+  const at = (i, point, row) => {
+    const env = { ...state.params };
+    i.loops.forEach((l, n) => (env[l.name] = point[n]));
+    return value(row, env);
+  };
   const bounds = {};
-  let looked = 0;
-  let pairs = 0;
+  let [looked, pairs] = [0, 0];
   try {
     for (const p of points(a, { ...state.params })) {
       if (looked++ > 300 || pairs > 80) break;
       for (const q of partners(d, p, b, true, state.params, 3)) {
         pairs++;
-        for (const n of shared) {
-          const v = q[b.loops.findIndex((l) => l.name === n)] - p[a.loops.findIndex((l) => l.name === n)];
-          const [lo, hi] = bounds[n] || [v, v];
-          bounds[n] = [Math.min(lo, v), Math.max(hi, v)];
+        for (const name of shared) {
+          const v = at(b, q, to.get(name)) - at(a, p, from.get(name));
+          const [lo, hi] = bounds[name] || [v, v];
+          bounds[name] = [Math.min(lo, v), Math.max(hi, v)];
         }
       }
     }
   } catch (error) {
     if (!(error instanceof Unbounded)) throw error;
   }
-  const seen = shared.filter((n) => !known.has(n) && bounds[n]).map((n) => {
-    const [lo, hi] = bounds[n];
-    return `${n} ${lo === hi ? sign(lo) : `${sign(lo)} to ${sign(hi)}`}`;
+  const seen = shared.filter((name) => bounds[name]).map((name) => {
+    const [lo, hi] = bounds[name];
+    return `${name} ${lo === hi ? signed(lo) : `${signed(lo)} to ${signed(hi)}`}`;
   });
-  return [exact.join(", "), seen.length ? `in ${pairs} pairs: ${seen.join(", ")}` : ""].filter(Boolean).join("; ");
+  return seen.length ? `in ${pairs} pairs that were looked at: ${seen.join(", ")}` : "";
 }
 
 function relationText(d) {
@@ -71,7 +75,7 @@ function drawDeps(body) {
       far.textContent = distance(d);
       text.textContent = relationText(d) || "left out";
     });
-    const exact = d.distance.map(([n, v]) => `${n} ${v > 0 ? "+" : v < 0 ? "−" : ""}${Math.abs(v)}`).join(", ");
+    const exact = d.distance.map(([n, v]) => `${n} ${signed(v)}`).join(", ");
     if (exact) head.append(el("span", { class: "muted" }, "  " + exact));
     body.append(el("div", { class: "dep" },
       sv("svg", { width: 30, height: 18, "aria-hidden": "true" }, sv("path", { d: "M1 9H24", stroke: `var(--${d.kind})`, "stroke-width": 2, "stroke-dasharray": DASHES[d.kind] }),

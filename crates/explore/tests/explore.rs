@@ -5,6 +5,7 @@
 use purlin_explore::{Conditions, Exploration, Loop, Row, Statement, StepState, Subject, Term, page};
 use purlin_ir::Kernel;
 use purlin_primitives::{Recipe, steps};
+use purlin_sample::is_long_run;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -253,6 +254,21 @@ fn a_page_is_one_file_with_equal_bytes() {
 /// The page's own script does what this file does by hand.
 #[test]
 fn the_script_of_a_page_agrees() {
+    on_pages("agree.mjs");
+}
+
+/// No error, no request, nothing wider than the window, at four widths in both themes; keys.
+#[test]
+fn pages_work_in_a_browser() {
+    if is_long_run() && Command::new("chromium").arg("--version").output().is_ok() {
+        on_pages("browser.mjs");
+    } else {
+        eprintln!("skipped: this is no long run, or there is no Chromium");
+    }
+}
+
+/// Runs a script on a page of each kind, where Node.js is there.
+fn on_pages(script: &str) {
     if Command::new("node").arg("--version").output().is_err() {
         eprintln!("skipped: there is no Node.js");
         return;
@@ -263,9 +279,9 @@ fn the_script_of_a_page_agrees() {
         ("refused", explored(JACOBI, WRONG, &[("T", 8), ("n", 26)])),
     ];
     for (name, explored) in explored {
-        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.html"));
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{script}.html"));
         std::fs::write(&file, page(&explored).unwrap()).unwrap();
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agree.mjs");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(script);
         let out = Command::new("node").arg(script).arg(&file).output().unwrap();
         let told = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
         assert!(out.status.success(), "{name}: {told}");
