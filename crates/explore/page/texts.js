@@ -171,6 +171,10 @@ function drawSource() {
   const gone = {};
   const fresh = (i) => state.step > 0 && !st().refusal && src.since[i] === state.step;
   if (state.step > 0 && !st().refusal && $("showdel").checked) for (const [at, old] of src.removed) (gone[at] ||= []).push(...old);
+  // of a long text only what is in sight is laid out, so that its width has to be said
+  const long = src.lines.length > 300;
+  box.classList.toggle("long", long);
+  box.style.minWidth = long ? `${src.lines.reduce((most, t) => Math.max(most, t.length), 0) * 7.6 + 100}px` : "";
   src.lines.forEach((t, i) => {
     for (const d of gone[i] || []) if (d.trim()) box.append(line(d, { cls: "del", mk: "−", html: html(d) }));
     const barrier = /^\s*(__syncthreads|barrier\(|__syncwarp|sub_group_barrier)/.test(t);
